@@ -1,0 +1,92 @@
+// Package unit reads and writes quantities as people write them in plans and
+// profiles: "256 KiB", "2 Mbit/s", "673.1 ft". Comes in: text. Goes out:
+// numbers in SI base units. Imports nothing of the project.
+//
+// 1 KB is 1024 bytes and 1 MB is 1024 KB, as in the source papers; KiB and MiB
+// are the same. kbit and Mbit are powers of ten, as radios are rated.
+package unit
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// KB is the kilobyte of every table of the product: 1024 bytes.
+const KB = 1024
+
+type scale struct {
+	name   string
+	factor float64
+}
+
+var (
+	sizes     = []scale{{"B", 1}, {"KB", KB}, {"KiB", KB}, {"MB", KB * KB}, {"MiB", KB * KB}, {"GB", KB * KB * KB}, {"GiB", KB * KB * KB}}
+	rates     = []scale{{"bit/s", 1}, {"kbit/s", 1e3}, {"Mbit/s", 1e6}, {"Gbit/s", 1e9}}
+	distances = []scale{{"m", 1}, {"km", 1e3}, {"ft", 0.3048}, {"mi", 1609.344}}
+)
+
+// Bytes reads a size such as "256 KiB", in bytes.
+func Bytes(s string) (int64, error) {
+	v, err := quantity(s, sizes)
+	if err != nil {
+		return 0, err
+	}
+	if v != math.Trunc(v) || v > 1<<53 {
+		return 0, fmt.Errorf("%q is not a whole number of bytes", s)
+	}
+	return int64(v), nil
+}
+
+// BitsPerSecond reads a rate such as "2 Mbit/s".
+func BitsPerSecond(s string) (float64, error) { return quantity(s, rates) }
+
+// Metres reads a distance such as "673.1 ft".
+func Metres(s string) (float64, error) { return quantity(s, distances) }
+
+func quantity(s string, scales []scale) (float64, error) {
+	t := strings.TrimSpace(s)
+	i := len(t)
+	for i > 0 {
+		c := t[i-1]
+		if c >= '0' && c <= '9' || c == '.' {
+			break
+		}
+		i--
+	}
+	num, name := t[:i], strings.TrimSpace(t[i:])
+	names := make([]string, len(scales))
+	for j, u := range scales {
+		names[j] = u.name
+		if u.name != name {
+			continue
+		}
+		v, err := strconv.ParseFloat(num, 64)
+		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+			return 0, fmt.Errorf("%q, expected a number that is not negative before %s", s, name)
+		}
+		return v * u.factor, nil
+	}
+	return 0, fmt.Errorf("%q, expected a number and one of %s", s, strings.Join(names, ", "))
+}
+
+// FormatBytes writes a size in the largest unit that keeps it whole: "256 KiB".
+func FormatBytes(n int64) string {
+	for _, u := range []scale{{"GiB", KB * KB * KB}, {"MiB", KB * KB}, {"KiB", KB}} {
+		if f := int64(u.factor); n >= f && n%f == 0 {
+			return fmt.Sprintf("%d %s", n/f, u.name)
+		}
+	}
+	return fmt.Sprintf("%d B", n)
+}
+
+// FormatRate writes a rate with at most four significant digits: "2 Mbit/s".
+func FormatRate(bps float64) string {
+	for _, u := range []scale{{"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}} {
+		if bps >= u.factor {
+			return strconv.FormatFloat(bps/u.factor, 'g', 4, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatFloat(bps, 'g', 4, 64) + " bit/s"
+}

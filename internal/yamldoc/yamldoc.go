@@ -1,0 +1,505 @@
+// Package yamldoc reads YAML documents that people write, and reports all that
+// is wrong with one at once, each problem with its file, line and column.
+// Comes in: bytes. Goes out: typed values and [Problems]. Imports internal/unit.
+//
+// A reader walks the document by [Value] and [Mapping]; every getter returns a
+// usable value and notes a problem on the document if there is one, so that
+// reading goes on and finds the next.
+package yamldoc
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"linktrial/internal/unit"
+)
+
+// Problem is one thing wrong with a document.
+type Problem struct {
+	File    string `json:"file"`
+	Line    int    `json:"line"`   // from 1; 0 where the whole document is meant
+	Column  int    `json:"column"` // from 1
+	Message string `json:"message"`
+}
+
+func (p Problem) String() string {
+	if p.Line == 0 {
+		return p.File + ": " + p.Message
+	}
+	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+}
+
+// Problems is all that is wrong with a document, in the order of its lines.
+type Problems []Problem
+
+func (ps Problems) Error() string {
+	lines := make([]string, len(ps))
+	for i, p := range ps {
+		lines[i] = p.String()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Document is one parsed YAML document and the problems found in it so far.
+type Document struct {
+	file     string
+	root     *yaml.Node
+	problems Problems
+}
+
+// maxDepth and maxNodes bound what a document may make us walk: aliases can
+// make a small file stand for a huge tree.
+const (
+	maxDepth = 64
+	maxNodes = 200_000
+)
+
+// Parse reads one document. Syntax errors are problems of the document too;
+// reading a document that has them yields only missing values.
+func Parse(file string, data []byte) *Document {
+	d := &Document{file: file}
+	var n yaml.Node
+	if err := yaml.Unmarshal(data, &n); err != nil {
+		line, msg := syntaxError(err)
+		d.problems = append(d.problems, Problem{File: file, Line: line, Column: min(1, line), Message: msg})
+		return d
+	}
+	if n.Kind != yaml.DocumentNode || len(n.Content) != 1 {
+		d.problems = append(d.problems, Problem{File: file, Message: "the document is empty"})
+		return d
+	}
+	count := 0
+	if at := tooMuch(n.Content[0], 0, &count); at != nil {
+		d.note(at, "the document is too large or too deep, or refers to itself by an alias")
+		return d
+	}
+	d.root = n.Content[0]
+	return d
+}
+
+func syntaxError(err error) (int, string) {
+	msg := strings.TrimPrefix(err.Error(), "yaml: ")
+	line := 0
+	if rest, ok := strings.CutPrefix(msg, "line "); ok {
+		if num, after, ok := strings.Cut(rest, ": "); ok {
+			if n, err := strconv.Atoi(num); err == nil {
+				line, msg = n, after
+			}
+		}
+	}
+	return line, "not YAML: " + msg
+}
+
+func tooMuch(n *yaml.Node, depth int, count *int) *yaml.Node {
+	*count++
+	if depth > maxDepth || *count > maxNodes {
+		return n
+	}
+	if n.Kind == yaml.AliasNode {
+		return tooMuch(n.Alias, depth+1, count)
+	}
+	for _, c := range n.Content {
+		if at := tooMuch(c, depth+1, count); at != nil {
+			return at
+		}
+	}
+	return nil
+}
+
+// Root is the document's outermost value.
+func (d *Document) Root() Value { return Value{doc: d, node: d.root} }
+
+// Err is the [Problems] found so far, sorted by line, or nil.
+func (d *Document) Err() error {
+	if len(d.problems) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(d.problems, func(a, b Problem) int {
+		if a.Line != b.Line {
+			return a.Line - b.Line
+		}
+		return a.Column - b.Column
+	})
+	return d.problems
+}
+
+func (d *Document) note(n *yaml.Node, format string, args ...any) {
+	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...)}
+	if n != nil {
+		p.Line, p.Column = n.Line, n.Column
+	}
+	d.problems = append(d.problems, p)
+}
+
+// Value is one value of a document, or the absence of one.
+type Value struct {
+	doc    *Document
+	node   *yaml.Node // nil where the value is absent
+	parent *yaml.Node // where to point when it is absent and required
+	name   string
+}
+
+// Present says whether the document has the value; null counts as absent.
+func (v Value) Present() bool { return v.node != nil && v.resolved().Tag != "!!null" }
+
+// Line and column of the value, 0 when it is absent.
+func (v Value) Line() int {
+	if v.node == nil {
+		return 0
+	}
+	return v.node.Line
+}
+
+func (v Value) resolved() *yaml.Node {
+	n := v.node
+	for n != nil && n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	return n
+}
+
+// Problem notes something wrong with the value that only its reader knows.
+func (v Value) Problem(format string, args ...any) {
+	n := v.node
+	if n == nil {
+		n = v.parent
+	}
+	msg := fmt.Sprintf(format, args...)
+	if v.name != "" {
+		msg = v.name + ": " + msg
+	}
+	v.doc.note(n, "%s", msg)
+}
+
+// Required notes a problem when the value is absent.
+func (v Value) Required() Value {
+	if !v.Present() && (v.doc.root != nil) {
+		v.doc.note(v.parent, "%s is missing", v.name)
+	}
+	return v
+}
+
+func (v Value) found() string {
+	switch n := v.resolved(); n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	default:
+		return strconv.Quote(n.Value)
+	}
+}
+
+func (v Value) scalar(want string) (string, bool) {
+	if !v.Present() {
+		return "", false
+	}
+	n := v.resolved()
+	if n.Kind != yaml.ScalarNode {
+		v.Problem("expected %s, found %s", want, v.found())
+		return "", false
+	}
+	return n.Value, true
+}
+
+// String reads text; absent is the default.
+func (v Value) String(def string) string {
+	s, ok := v.scalar("text")
+	if !ok {
+		return def
+	}
+	return s
+}
+
+// OneOf reads one of the given words.
+func (v Value) OneOf(def string, words ...string) string {
+	s, ok := v.scalar("one of " + strings.Join(words, ", "))
+	if !ok {
+		return def
+	}
+	if !slices.Contains(words, s) {
+		v.Problem("unknown %q%s; there are %s", s, Suggest(s, words), strings.Join(words, ", "))
+		return def
+	}
+	return s
+}
+
+// Int reads a whole number from lo to hi.
+func (v Value) Int(def, lo, hi int64) int64 {
+	s, ok := v.scalar("a whole number")
+	if !ok {
+		return def
+	}
+	n, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 0, 64)
+	if err != nil || n < lo || n > hi {
+		v.Problem("expected a whole number from %d to %d, found %q", lo, hi, s)
+		return def
+	}
+	return n
+}
+
+// Uint64 reads a whole number that uses up to 64 bits: a seed.
+func (v Value) Uint64(def uint64) uint64 {
+	s, ok := v.scalar("a whole number")
+	if !ok {
+		return def
+	}
+	n, err := strconv.ParseUint(strings.ReplaceAll(s, "_", ""), 0, 64)
+	if err != nil {
+		v.Problem("expected a whole number from 0 to 2^64-1, found %q", s)
+		return def
+	}
+	return n
+}
+
+// Float reads a number from lo to hi.
+func (v Value) Float(def, lo, hi float64) float64 {
+	s, ok := v.scalar("a number")
+	if !ok {
+		return def
+	}
+	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	if err != nil || math.IsNaN(f) || f < lo || f > hi {
+		v.Problem("expected a number from %g to %g, found %q", lo, hi, s)
+		return def
+	}
+	return f
+}
+
+// Bool reads true or false.
+func (v Value) Bool(def bool) bool {
+	s, ok := v.scalar("true or false")
+	if !ok {
+		return def
+	}
+	switch s {
+	case "true":
+		return true
+	case "false":
+		return false
+	}
+	v.Problem("expected true or false, found %q", s)
+	return def
+}
+
+// Duration reads a time such as "100ms" or "2m30s" that is not negative.
+func (v Value) Duration(def time.Duration) time.Duration {
+	s, ok := v.scalar(`a duration such as "100ms"`)
+	if !ok {
+		return def
+	}
+	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
+	if err != nil || d < 0 {
+		v.Problem(`expected a duration such as "100ms" or "2m30s", found %q`, s)
+		return def
+	}
+	return d
+}
+
+// Bytes reads a size such as "256 KiB".
+func (v Value) Bytes(def int64) int64 {
+	return quantity(v, def, `a size such as "256 KiB"`, unit.Bytes)
+}
+
+// BitsPerSecond reads a rate such as "2 Mbit/s".
+func (v Value) BitsPerSecond(def float64) float64 {
+	return quantity(v, def, `a rate such as "2 Mbit/s"`, unit.BitsPerSecond)
+}
+
+// Metres reads a distance such as "673.1 ft".
+func (v Value) Metres(def float64) float64 {
+	return quantity(v, def, `a distance such as "673.1 ft"`, unit.Metres)
+}
+
+func quantity[T any](v Value, def T, want string, parse func(string) (T, error)) T {
+	s, ok := v.scalar(want)
+	if !ok {
+		return def
+	}
+	q, err := parse(s)
+	if err != nil {
+		v.Problem("expected %s: %v", want, err)
+		return def
+	}
+	return q
+}
+
+// List reads a list; absent is empty.
+func (v Value) List() []Value {
+	if !v.Present() {
+		return nil
+	}
+	n := v.resolved()
+	if n.Kind != yaml.SequenceNode {
+		v.Problem("expected a list, found %s", v.found())
+		return nil
+	}
+	out := make([]Value, len(n.Content))
+	for i, c := range n.Content {
+		out[i] = Value{doc: v.doc, node: c, parent: n, name: fmt.Sprintf("%s[%d]", v.name, i)}
+	}
+	return out
+}
+
+// IsList and IsMapping tell what form a value has, for values that may have several.
+func (v Value) IsList() bool    { return v.Present() && v.resolved().Kind == yaml.SequenceNode }
+func (v Value) IsMapping() bool { return v.Present() && v.resolved().Kind == yaml.MappingNode }
+
+// Any reads the value as plain Go data: string, int64, float64, bool, []any, map[string]any.
+func (v Value) Any() any {
+	if !v.Present() {
+		return nil
+	}
+	return toAny(v.resolved())
+}
+
+func toAny(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.AliasNode:
+		return toAny(n.Alias)
+	case yaml.SequenceNode:
+		out := make([]any, len(n.Content))
+		for i, c := range n.Content {
+			out[i] = toAny(c)
+		}
+		return out
+	case yaml.MappingNode:
+		out := make(map[string]any, len(n.Content)/2)
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			out[n.Content[i].Value] = toAny(n.Content[i+1])
+		}
+		return out
+	}
+	switch n.Tag {
+	case "!!int":
+		if i, err := strconv.ParseInt(strings.ReplaceAll(n.Value, "_", ""), 0, 64); err == nil {
+			return i
+		}
+	case "!!float":
+		if f, err := strconv.ParseFloat(strings.ReplaceAll(n.Value, "_", ""), 64); err == nil && !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return f
+		}
+	case "!!bool":
+		return n.Value == "true"
+	case "!!null":
+		return nil
+	}
+	return n.Value
+}
+
+// Mapping reads a mapping whose keys must be among known. With no known keys,
+// any key is taken. Absent is empty; a key given twice is a problem.
+func (v Value) Mapping(known ...string) Mapping {
+	m := Mapping{doc: v.doc, name: v.name}
+	if !v.Present() {
+		m.node = v.parent
+		return m
+	}
+	n := v.resolved()
+	m.node = n
+	if n.Kind != yaml.MappingNode {
+		v.Problem("expected a mapping, found %s", v.found())
+		m.node = v.node
+		return m
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, c := n.Content[i], n.Content[i+1]
+		if m.fields[k.Value] != nil {
+			v.doc.note(k, "%s is given twice", m.path(k.Value))
+			continue
+		}
+		if len(known) > 0 && !slices.Contains(known, k.Value) {
+			v.doc.note(k, "unknown key %q%s; there are %s", k.Value, Suggest(k.Value, known), strings.Join(known, ", "))
+			continue
+		}
+		if m.fields == nil {
+			m.fields = map[string]*yaml.Node{}
+		}
+		m.fields[k.Value] = c
+		m.keys = append(m.keys, k)
+	}
+	return m
+}
+
+// Mapping is the fields of a mapping value.
+type Mapping struct {
+	doc    *Document
+	node   *yaml.Node
+	name   string
+	fields map[string]*yaml.Node
+	keys   []*yaml.Node
+}
+
+func (m Mapping) path(key string) string {
+	if m.name == "" {
+		return key
+	}
+	return m.name + "." + key
+}
+
+// Field is the value of a key, or an absent value.
+func (m Mapping) Field(key string) Value {
+	return Value{doc: m.doc, node: m.fields[key], parent: m.node, name: m.path(key)}
+}
+
+// Keys lists the keys in the order of the document.
+func (m Mapping) Keys() []string {
+	out := make([]string, len(m.keys))
+	for i, k := range m.keys {
+		out[i] = k.Value
+	}
+	return out
+}
+
+// Key is the key itself as a value, to note a problem at its place.
+func (m Mapping) Key(key string) Value {
+	for _, k := range m.keys {
+		if k.Value == key {
+			return Value{doc: m.doc, node: k, parent: m.node, name: m.name}
+		}
+	}
+	return Value{doc: m.doc, parent: m.node, name: m.name}
+}
+
+// Suggest is ` (did you mean "x"?)` for the nearest word, or nothing.
+func Suggest(s string, words []string) string {
+	best, bestD := "", 3
+	for _, w := range words {
+		if d := distance(strings.ToLower(s), strings.ToLower(w)); d < bestD && d < len(w) {
+			best, bestD = w, d
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (did you mean %q?)", best)
+}
+
+// distance is the Levenshtein distance, for words of ordinary length.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return math.MaxInt
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		diag := row[0]
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			diag, row[j] = row[j], min(row[j]+1, row[j-1]+1, diag+cost)
+		}
+	}
+	return row[len(b)]
+}

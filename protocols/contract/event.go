@@ -1,0 +1,209 @@
+package contract
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Kind names an event.
+type Kind string
+
+const (
+	KindReady     Kind = "ready"     // probe: can run here; server: listens; client: parameters understood, about to connect
+	KindConnected Kind = "connected" // both ends: the connection stands (client: the server's one byte has arrived)
+	KindSample    Kind = "sample"    // both ends, periodically while a transfer runs
+	KindResult    Kind = "result"    // both ends: a transfer ended well
+	KindError     Kind = "error"     // a transfer, or the driver as a whole, failed
+)
+
+// Code is the closed list of what can go wrong in a driver.
+type Code string
+
+const (
+	CodeUnsupported       Code = "unsupported"        // this node cannot run the driver
+	CodeBadParameters     Code = "bad-parameters"     // standard input was not understood, or an option is unknown or out of range
+	CodeListenFailed      Code = "listen-failed"      // the server could not open its port
+	CodeConnectRefused    Code = "connect-refused"    // nobody listens there
+	CodeConnectTimeout    Code = "connect-timeout"    // no connection, or no first byte, within limits.connect_ms
+	CodeUnreachable       Code = "unreachable"        // the network says there is no way
+	CodeReset             Code = "reset"              // the other end or the protocol gave the connection up
+	CodeTransferTimeout   Code = "transfer-timeout"   // no acknowledgement within limits.transfer_ms
+	CodeCorrupted         Code = "corrupted"          // a byte arrived that was not sent
+	CodeProtocolViolation Code = "protocol-violation" // the other end broke the order of the transfer
+	CodeAborted           Code = "aborted"            // SIGTERM while a transfer ran
+	CodeInternal          Code = "internal"           // a fault of the driver itself
+)
+
+// Codes lists every [Code].
+var Codes = []Code{
+	CodeUnsupported, CodeBadParameters, CodeListenFailed, CodeConnectRefused, CodeConnectTimeout,
+	CodeUnreachable, CodeReset, CodeTransferTimeout, CodeCorrupted, CodeProtocolViolation, CodeAborted, CodeInternal,
+}
+
+// MaxLine is the longest event line, in bytes without its newline. A longer one is a fault.
+const MaxLine = 64 << 10
+
+// Event is one line of a driver's standard output. Which fields are set
+// depends on the kind; transfer names the transfer it belongs to, and is empty
+// for events of the driver as a whole.
+type Event struct {
+	Event    Kind   `json:"event"`
+	Transfer string `json:"transfer,omitempty"`
+
+	Info   *Info   `json:"info,omitempty"`   // ready
+	Sample *Sample `json:"sample,omitempty"` // sample
+	Result *Result `json:"result,omitempty"` // result
+
+	// ConnectNS, on connected: from the first connect attempt to the server's
+	// one byte, in nanoseconds (client only).
+	ConnectNS int64 `json:"connect_ns,omitempty"`
+
+	Code    Code   `json:"code,omitempty"`    // error
+	Message string `json:"message,omitempty"` // error: one sentence for people
+}
+
+// Info is what a driver says of itself when it is ready.
+type Info struct {
+	// Implementation names what carries the data: "linux-kernel", "usrsctp 0.9.5.0", "libudt 4.11".
+	Implementation string `json:"implementation"`
+	// Choices lists, for options whose choices depend on the node, what there
+	// is: {"congestion": ["reno","cubic","bbr"]}.
+	Choices map[string][]string `json:"choices,omitempty"`
+	// Detail is anything worth keeping in the provenance.
+	Detail map[string]string `json:"detail,omitempty"`
+}
+
+// Sample is the state of one transfer at one moment. A driver sets what its
+// protocol knows and leaves out the rest: absent is not zero.
+type Sample struct {
+	// ElapsedNS is the time since the transfer's clock started, nanoseconds.
+	ElapsedNS int64 `json:"elapsed_ns"`
+	// SentBytes is the payload handed to the protocol so far (server: received).
+	SentBytes int64 `json:"sent_bytes"`
+	// AckedBytes is the payload the other end's protocol has acknowledged.
+	AckedBytes *int64 `json:"acked_bytes,omitempty"`
+
+	CwndBytes     *int64   `json:"cwnd_bytes,omitempty"`
+	SsthreshBytes *int64   `json:"ssthresh_bytes,omitempty"`
+	FlightBytes   *int64   `json:"flight_bytes,omitempty"`
+	SRTTUS        *int64   `json:"srtt_us,omitempty"` // microseconds
+	RTTVarUS      *int64   `json:"rttvar_us,omitempty"`
+	RTOUS         *int64   `json:"rto_us,omitempty"`
+	Retransmits   *int64   `json:"retransmits,omitempty"`   // packets or segments sent again, total
+	Timeouts      *int64   `json:"timeouts,omitempty"`      // retransmission timeouts, total
+	LossEvents    *int64   `json:"loss_events,omitempty"`   // as the protocol counts them, total
+	PacingBPS     *float64 `json:"pacing_bps,omitempty"`    // bits per second
+	BandwidthBPS  *float64 `json:"bandwidth_bps,omitempty"` // the protocol's own estimate, bits per second
+
+	// More carries what only this protocol has; names end in their unit.
+	More map[string]float64 `json:"more,omitempty"`
+}
+
+// Result is one transfer that ended well.
+type Result struct {
+	SizeBytes int64 `json:"size_bytes"`
+	// ElapsedNS is the paper's time (breedy-2015, section V): from just after
+	// the size is sent until the one-byte acknowledgement arrives. Server: from
+	// the header to the last byte.
+	ElapsedNS int64 `json:"elapsed_ns"`
+	// ConnectNS is recorded apart (client only).
+	ConnectNS int64 `json:"connect_ns,omitempty"`
+	// Digest is the SHA-256 of the payload in lower-case hexadecimal: of what
+	// was sent at the client, of what arrived at the server.
+	Digest string `json:"digest"`
+	// Final is the last state of the protocol.
+	Final *Sample `json:"final,omitempty"`
+	// Info may refine what ready said (for example the congestion control the
+	// kernel really used on this connection).
+	Info *Info `json:"info,omitempty"`
+}
+
+// ErrLineTooLong reports an event line over [MaxLine].
+var ErrLineTooLong = fmt.Errorf("event line longer than %d bytes", MaxLine)
+
+// ParseEvent reads and checks one line of a driver's standard output.
+func ParseEvent(line []byte) (*Event, error) {
+	if len(line) > MaxLine {
+		return nil, ErrLineTooLong
+	}
+	var e Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return nil, fmt.Errorf("not an event: %w", err)
+	}
+	if e.Transfer != "" {
+		if _, err := ParseTransferID(e.Transfer); err != nil {
+			return nil, err
+		}
+	}
+	switch e.Event {
+	case KindReady:
+		if e.Info == nil || e.Info.Implementation == "" {
+			return nil, errors.New("ready event without info.implementation")
+		}
+	case KindConnected:
+		if e.Transfer == "" {
+			return nil, errors.New("connected event without transfer")
+		}
+		if e.ConnectNS < 0 {
+			return nil, fmt.Errorf("connected event with connect_ns %d", e.ConnectNS)
+		}
+	case KindSample:
+		if e.Sample == nil || e.Transfer == "" {
+			return nil, errors.New("sample event without sample or transfer")
+		}
+		return &e, e.Sample.check()
+	case KindResult:
+		if e.Result == nil || e.Transfer == "" {
+			return nil, errors.New("result event without result or transfer")
+		}
+		return &e, e.Result.check()
+	case KindError:
+		if !known(e.Code) {
+			return nil, fmt.Errorf("error event with unknown code %q", e.Code)
+		}
+	default:
+		return nil, fmt.Errorf("unknown event %q", e.Event)
+	}
+	return &e, nil
+}
+
+func known(c Code) bool {
+	for _, k := range Codes {
+		if c == k {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Sample) check() error {
+	if s.ElapsedNS < 0 || s.SentBytes < 0 {
+		return fmt.Errorf("sample with negative elapsed_ns (%d) or sent_bytes (%d)", s.ElapsedNS, s.SentBytes)
+	}
+	for _, v := range []*int64{s.AckedBytes, s.CwndBytes, s.SsthreshBytes, s.FlightBytes, s.SRTTUS, s.RTTVarUS, s.RTOUS, s.Retransmits, s.Timeouts, s.LossEvents} {
+		if v != nil && *v < 0 {
+			return fmt.Errorf("sample with a negative figure (%d)", *v)
+		}
+	}
+	for _, v := range []*float64{s.PacingBPS, s.BandwidthBPS} {
+		if v != nil && (*v < 0 || math.IsInf(*v, 0)) {
+			return fmt.Errorf("sample with rate %g", *v)
+		}
+	}
+	return nil
+}
+
+func (r *Result) check() error {
+	if r.SizeBytes < 0 || r.ElapsedNS < 0 || r.ConnectNS < 0 {
+		return fmt.Errorf("result with a negative figure: size_bytes %d, elapsed_ns %d, connect_ns %d", r.SizeBytes, r.ElapsedNS, r.ConnectNS)
+	}
+	if len(r.Digest) != 64 {
+		return fmt.Errorf("result with digest %q, expected 64 hexadecimal digits", r.Digest)
+	}
+	if r.Final != nil {
+		return r.Final.check()
+	}
+	return nil
+}

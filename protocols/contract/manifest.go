@@ -1,0 +1,308 @@
+package contract
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
+)
+
+// Manifest is a driver's driver.yaml: what it is called, how it is started,
+// which options it takes and what it needs.
+type Manifest struct {
+	Name     string   `json:"name"`    // as plans name the protocol
+	Title    string   `json:"title"`   // as tables name it: "TCP"
+	Summary  string   `json:"summary"` // one sentence
+	Version  string   `json:"version"`
+	Contract int      `json:"contract"`
+	Command  []string `json:"command"`         // the program, relative to the manifest's folder where it has a slash
+	Image    string   `json:"image,omitempty"` // the container image, for runners that use images
+
+	Options []Option `json:"options,omitempty"`
+	// Capabilities the program needs, as "CAP_NET_ADMIN".
+	Capabilities []string `json:"capabilities,omitempty"`
+	// Kernel says what it needs of the kernel, for people.
+	Kernel string `json:"kernel,omitempty"`
+	// Network is "tcp", "udp" or "sctp": what a packet capture of it will show.
+	Network string `json:"network"`
+}
+
+// OptionType is the type of an option's value.
+type OptionType string
+
+// The types an option can have. Sizes and durations are written in plans with
+// a unit ("256 KiB", "200ms") and reach the driver as a number of bytes or
+// milliseconds.
+const (
+	TypeString   OptionType = "string"
+	TypeInt      OptionType = "int"
+	TypeNumber   OptionType = "number"
+	TypeBool     OptionType = "bool"
+	TypeSize     OptionType = "size"
+	TypeDuration OptionType = "duration"
+)
+
+var optionTypes = []string{string(TypeString), string(TypeInt), string(TypeNumber), string(TypeBool), string(TypeSize), string(TypeDuration)}
+
+// Option is one declared option.
+type Option struct {
+	Name    string     `json:"name"`
+	Type    OptionType `json:"type"`
+	Default any        `json:"default,omitempty"` // absent: the protocol's own default, and the driver is not told
+	Help    string     `json:"help"`
+	// Choices is the closed list of values of a string option. Empty: any, or
+	// where FromProbe is set, what the node's probe reports.
+	Choices   []string `json:"choices,omitempty"`
+	FromProbe bool     `json:"from_probe,omitempty"`
+	Min       *float64 `json:"min,omitempty"` // in the unit the driver sees
+	Max       *float64 `json:"max,omitempty"`
+}
+
+var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
+var optionForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
+
+// ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
+func ParseManifest(file string, data []byte) (*Manifest, error) {
+	d := yamldoc.Parse(file, data)
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "image", "options", "capabilities", "kernel", "network")
+	m := &Manifest{
+		Name:     r.Field("name").Required().String(""),
+		Title:    r.Field("title").Required().String(""),
+		Summary:  r.Field("summary").Required().String(""),
+		Version:  r.Field("version").Required().String(""),
+		Contract: int(r.Field("contract").Required().Int(Version, 1, 1000)),
+		Image:    r.Field("image").String(""),
+		Kernel:   r.Field("kernel").String(""),
+		Network:  r.Field("network").Required().OneOf("", "tcp", "udp", "sctp"),
+	}
+	if f := r.Field("name"); f.Present() && !nameForm.MatchString(m.Name) {
+		f.Problem("%q, expected lower-case letters, digits and hyphens, at most 32", m.Name)
+	}
+	if f := r.Field("contract"); f.Present() && m.Contract != Version {
+		f.Problem("%d, this Linktrial speaks version %d", m.Contract, Version)
+	}
+	for _, v := range r.Field("command").Required().List() {
+		m.Command = append(m.Command, v.String(""))
+	}
+	if f := r.Field("command"); f.IsList() && (len(m.Command) == 0 || m.Command[0] == "") {
+		f.Problem("expected the program and its arguments, found an empty list")
+	}
+	for _, v := range r.Field("capabilities").List() {
+		c := v.String("")
+		if !strings.HasPrefix(c, "CAP_") {
+			v.Problem("expected a Linux capability such as CAP_NET_ADMIN, found %q", c)
+		}
+		m.Capabilities = append(m.Capabilities, c)
+	}
+	om := r.Field("options").Mapping()
+	for _, name := range om.Keys() {
+		m.Options = append(m.Options, parseOption(om, name))
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+func parseOption(om yamldoc.Mapping, name string) Option {
+	if !optionForm.MatchString(name) {
+		om.Key(name).Problem("option name %q, expected lower-case letters, digits and underscores", name)
+	}
+	f := om.Field(name).Mapping("type", "default", "help", "choices", "from_probe", "min", "max")
+	o := Option{
+		Name:      name,
+		Type:      OptionType(f.Field("type").Required().OneOf(string(TypeString), optionTypes...)),
+		Help:      f.Field("help").Required().String(""),
+		FromProbe: f.Field("from_probe").Bool(false),
+	}
+	for _, c := range f.Field("choices").List() {
+		o.Choices = append(o.Choices, c.String(""))
+	}
+	if o.Type != TypeString && (len(o.Choices) > 0 || o.FromProbe) {
+		f.Field("type").Problem("only a string option has choices, found %s", o.Type)
+	}
+	o.Min, o.Max = o.bound(f.Field("min")), o.bound(f.Field("max"))
+	if v := f.Field("default"); v.Present() {
+		o.Default = o.Read(v)
+	}
+	return o
+}
+
+func (o *Option) bound(v yamldoc.Value) *float64 {
+	if !v.Present() {
+		return nil
+	}
+	var b float64
+	switch o.Type {
+	case TypeSize:
+		b = float64(v.Bytes(0))
+	case TypeDuration:
+		b = v.Duration(0).Seconds() * 1e3
+	case TypeInt, TypeNumber:
+		b = v.Float(0, -1e18, 1e18)
+	default:
+		v.Problem("a %s option has no bounds", o.Type)
+		return nil
+	}
+	return &b
+}
+
+// Read takes an option's value from a plan (or a default from a manifest) and
+// returns it as the driver will see it: string, bool, int64 or float64. What
+// is wrong is noted on the value's document.
+func (o *Option) Read(v yamldoc.Value) any {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	if o.Min != nil {
+		lo = *o.Min
+	}
+	if o.Max != nil {
+		hi = *o.Max
+	}
+	inside := func(f float64, shown string) {
+		if f < lo || f > hi {
+			v.Problem("expected %s, found %s", o.rangeText(), shown)
+		}
+	}
+	switch o.Type {
+	case TypeInt:
+		n := v.Int(0, math.MinInt64, math.MaxInt64)
+		inside(float64(n), fmt.Sprint(n))
+		return n
+	case TypeNumber:
+		f := v.Float(0, -math.MaxFloat64, math.MaxFloat64)
+		inside(f, fmt.Sprint(f))
+		return f
+	case TypeBool:
+		return v.Bool(false)
+	case TypeSize:
+		n := v.Bytes(0)
+		inside(float64(n), unit.FormatBytes(n))
+		return n
+	case TypeDuration:
+		ms := v.Duration(0).Seconds() * 1e3
+		inside(ms, fmt.Sprintf("%gms", ms))
+		return ms
+	default:
+		if len(o.Choices) > 0 {
+			return v.OneOf("", o.Choices...)
+		}
+		return v.String("")
+	}
+}
+
+func (o *Option) rangeText() string {
+	show := func(f float64) string {
+		switch o.Type {
+		case TypeSize:
+			return unit.FormatBytes(int64(f))
+		case TypeDuration:
+			return fmt.Sprintf("%gms", f)
+		}
+		return fmt.Sprintf("%g", f)
+	}
+	switch {
+	case o.Min != nil && o.Max != nil:
+		return show(*o.Min) + " to " + show(*o.Max)
+	case o.Min != nil:
+		return show(*o.Min) + " or more"
+	default:
+		return show(*o.Max) + " or less"
+	}
+}
+
+// ReadOptions takes a treatment's options from a plan: declared ones only,
+// each of its type, defaults filled in.
+func (m *Manifest) ReadOptions(v yamldoc.Value) map[string]any {
+	out := map[string]any{}
+	names := make([]string, len(m.Options))
+	for i, o := range m.Options {
+		names[i] = o.Name
+		if o.Default != nil {
+			out[o.Name] = o.Default
+		}
+	}
+	sort.Strings(names)
+	om := v.Mapping()
+	for _, key := range om.Keys() {
+		i := slices.IndexFunc(m.Options, func(o Option) bool { return o.Name == key })
+		if i < 0 {
+			there := "it has none"
+			if len(names) > 0 {
+				there = "there are " + strings.Join(names, ", ")
+			}
+			om.Key(key).Problem("protocol %s has no option %q%s; %s", m.Name, key, yamldoc.Suggest(key, names), there)
+			continue
+		}
+		out[key] = m.Options[i].Read(om.Field(key))
+	}
+	return out
+}
+
+// CheckOptions is the driver's side: it refuses options the manifest does not
+// declare and choices or bounds not kept, and fills in defaults.
+func (m *Manifest) CheckOptions(in map[string]any) (map[string]any, error) {
+	out := map[string]any{}
+	for _, o := range m.Options {
+		if o.Default != nil {
+			out[o.Name] = o.Default
+		}
+	}
+	for key, v := range in {
+		i := slices.IndexFunc(m.Options, func(o Option) bool { return o.Name == key })
+		if i < 0 {
+			return nil, fmt.Errorf("unknown option %q", key)
+		}
+		c, err := m.Options[i].coerce(v)
+		if err != nil {
+			return nil, fmt.Errorf("option %s: %w", key, err)
+		}
+		out[key] = c
+	}
+	return out, nil
+}
+
+// coerce brings a value decoded from JSON into the option's type.
+func (o *Option) coerce(v any) (any, error) {
+	var f float64
+	switch x := v.(type) {
+	case string:
+		if o.Type != TypeString {
+			return nil, fmt.Errorf("expected %s, found text %q", o.Type, x)
+		}
+		if len(o.Choices) > 0 && !slices.Contains(o.Choices, x) {
+			return nil, fmt.Errorf("%q, there are %s", x, strings.Join(o.Choices, ", "))
+		}
+		return x, nil
+	case bool:
+		if o.Type != TypeBool {
+			return nil, fmt.Errorf("expected %s, found %t", o.Type, x)
+		}
+		return x, nil
+	case float64:
+		f = x
+	case int64:
+		f = float64(x)
+	case int:
+		f = float64(x)
+	default:
+		return nil, fmt.Errorf("expected %s, found %v", o.Type, v)
+	}
+	if o.Min != nil && f < *o.Min || o.Max != nil && f > *o.Max {
+		return nil, fmt.Errorf("expected %s, found %g", o.rangeText(), f)
+	}
+	switch o.Type {
+	case TypeInt, TypeSize:
+		if f != math.Trunc(f) {
+			return nil, fmt.Errorf("expected a whole number, found %g", f)
+		}
+		return int64(f), nil
+	case TypeNumber, TypeDuration:
+		return f, nil
+	}
+	return nil, fmt.Errorf("expected %s, found %g", o.Type, f)
+}

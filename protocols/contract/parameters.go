@@ -1,0 +1,125 @@
+package contract
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Version of the driver contract. A driver states the version it speaks in its
+// manifest; another one is refused.
+const Version = 1
+
+// Role says what a driver process is to do.
+type Role string
+
+const (
+	// RoleProbe asks whether the driver can run on this node: it answers with a
+	// ready event that carries [Info], or an error event and exit code 127.
+	RoleProbe Role = "probe"
+	// RoleServer listens and accepts transfers, any number of them and several
+	// at once, until it receives SIGTERM.
+	RoleServer Role = "server"
+	// RoleClient carries one transfer and exits.
+	RoleClient Role = "client"
+)
+
+// Exit codes of a driver.
+const (
+	ExitOK          = 0   // the client has written a result; the server was told to stop
+	ExitFailed      = 1   // an error event says why
+	ExitUnsupported = 127 // this node cannot run the driver; an error event with CodeUnsupported says why
+)
+
+// Parameters is the document a driver reads from standard input.
+type Parameters struct {
+	Contract int  `json:"contract"` // [Version]
+	Role     Role `json:"role"`
+
+	// Local is the address to bind: the radio's address on this node. The
+	// server listens on Local.Address and Local.Port; the client binds
+	// Local.Address where it is set and takes any port.
+	Local Endpoint `json:"local"`
+	// Remote is the server's address, for the client.
+	Remote Endpoint `json:"remote,omitzero"`
+	// Device is the radio's interface ("radio0"), for drivers that need to name it.
+	Device string `json:"device,omitempty"`
+
+	Transfer Transfer       `json:"transfer,omitzero"` // for the client
+	Options  map[string]any `json:"options"`           // as the manifest declares them, defaults filled in
+	Limits   Limits         `json:"limits"`
+
+	// SampleIntervalMS is the time between two sample events, in milliseconds.
+	SampleIntervalMS int `json:"sample_interval_ms"`
+
+	// Link is what the plan lets the protocol know of the radio beforehand
+	// ("complete knowledge" in decola-2006); absent otherwise.
+	Link *Link `json:"link,omitempty"`
+}
+
+// Endpoint is an IP address and a port of whatever the protocol's ports are.
+type Endpoint struct {
+	Address string `json:"address"`
+	Port    int    `json:"port,omitempty"`
+}
+
+// Transfer is what the client sends.
+type Transfer struct {
+	// ID is the transfer's identity, 32 lower-case hexadecimal digits. It
+	// travels in the header and comes back in the events of both ends.
+	ID        string `json:"id"`
+	SizeBytes int64  `json:"size_bytes"` // payload; 0 is a transfer of nothing, acknowledged all the same
+	// Seed of the payload (see [Payload]), a decimal string because it uses all 64 bits.
+	Seed uint64 `json:"seed,string"`
+}
+
+// Limits bound what a driver may wait for. The executor holds the same limits
+// from outside and ends a driver that does not keep them.
+type Limits struct {
+	ConnectMS  int64 `json:"connect_ms"`  // from start to the server's one byte
+	TransferMS int64 `json:"transfer_ms"` // from the start of the clock to the acknowledgement
+}
+
+// Link is knowledge of the channel given to the protocol.
+type Link struct {
+	RateBitsPerSecond float64 `json:"rate_bits_per_second"`
+	RoundTripMS       float64 `json:"round_trip_ms"` // without queueing
+	MTUBytes          int     `json:"mtu_bytes"`
+	LossShare         float64 `json:"loss_share,omitempty"` // 0…1, mean packet loss
+}
+
+// ParseParameters reads and checks the document of standard input.
+func ParseParameters(b []byte) (*Parameters, error) {
+	var p Parameters
+	if err := json.Unmarshal(b, &p); err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	if p.Contract != Version {
+		return nil, fmt.Errorf("parameters: contract version %d, this driver speaks %d", p.Contract, Version)
+	}
+	switch p.Role {
+	case RoleProbe:
+		return &p, nil
+	case RoleServer:
+		if p.Local.Address == "" || !port(p.Local.Port) {
+			return nil, fmt.Errorf("parameters: server needs local.address and local.port 1…65535, found %q and %d", p.Local.Address, p.Local.Port)
+		}
+	case RoleClient:
+		if p.Remote.Address == "" || !port(p.Remote.Port) {
+			return nil, fmt.Errorf("parameters: client needs remote.address and remote.port 1…65535, found %q and %d", p.Remote.Address, p.Remote.Port)
+		}
+		if p.Transfer.SizeBytes < 0 {
+			return nil, fmt.Errorf("parameters: transfer.size_bytes is %d, expected 0 or more", p.Transfer.SizeBytes)
+		}
+		if _, err := ParseTransferID(p.Transfer.ID); err != nil {
+			return nil, fmt.Errorf("parameters: %w", err)
+		}
+	default:
+		return nil, fmt.Errorf("parameters: role %q, expected probe, server or client", p.Role)
+	}
+	if p.SampleIntervalMS <= 0 {
+		p.SampleIntervalMS = 100
+	}
+	return &p, nil
+}
+
+func port(n int) bool { return n >= 1 && n <= 65535 }
