@@ -1,0 +1,222 @@
+package journal
+
+import (
+	"encoding/json"
+	"time"
+
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
+	"linktrial/protocols/contract"
+)
+
+// Record is one entry of a journal.
+type Record struct {
+	Seq  int64      `json:"seq"`  // from 1, without gaps, per run and node
+	Run  string     `json:"run"`  // the run's identity
+	Node string     `json:"node"` // the agent's name
+	Role radio.Role `json:"role"`
+	At   time.Time  `json:"at"` // the node's clock, UTC
+	Type Type       `json:"type"`
+	// Body is the JSON of the struct that Type names.
+	Body json.RawMessage `json:"body,omitempty"`
+}
+
+// Type names what a record says.
+type Type string
+
+const (
+	TypeRunStarted       Type = "run-started"       // RunStarted
+	TypeRunResumed       Type = "run-resumed"       // RunStarted
+	TypeRunEnded         Type = "run-ended"         // RunEnded: terminal for this node
+	TypeProvenance       Type = "provenance"        // Provenance
+	TypeClockOffset      Type = "clock-offset"      // ClockOffset
+	TypeListenerReady    Type = "listener-ready"    // Listener
+	TypeListenerFailed   Type = "listener-failed"   // Listener
+	TypeAttemptStarted   Type = "attempt-started"   // AttemptStarted
+	TypeConnected        Type = "connected"         // Connected
+	TypeSamples          Type = "samples"           // Samples
+	TypeReceived         Type = "received"          // Received: server side of a transfer
+	TypeAttemptEnded     Type = "attempt-ended"     // AttemptEnded: terminal for an attempt
+	TypeTrialEnded       Type = "trial-ended"       // TrialEnded: terminal for a trial
+	TypeCommand          Type = "command"           // Command
+	TypeDriverMisbehaved Type = "driver-misbehaved" // Misbehaviour
+)
+
+// RunStarted opens a node's journal of a run, or its resumption.
+type RunStarted struct {
+	SheetHash string `json:"sheet_hash"`
+	Version   string `json:"version"` // of linktrial
+	Trials    int    `json:"trials"`
+}
+
+// RunEnd says how a node's part in a run ended.
+type RunEnd string
+
+const (
+	RunCompleted RunEnd = "completed" // every trial has a terminal record
+	RunAborted   RunEnd = "aborted"   // by command
+	RunStopped   RunEnd = "stopped"   // by a fault of the node (disk full); Reason says which
+)
+
+// RunEnded closes a node's journal of a run.
+type RunEnded struct {
+	End    RunEnd `json:"end"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Provenance is the state of the node that can matter to a figure.
+type Provenance struct {
+	Host       string            `json:"host"`
+	Kernel     string            `json:"kernel"`
+	OS         string            `json:"os"`
+	CPU        string            `json:"cpu"`
+	Sysctls    map[string]string `json:"sysctls"` // of the TCP stack, in the radio's network namespace
+	Interfaces []Interface       `json:"interfaces"`
+	Qdiscs     string            `json:"qdiscs"` // as tc prints them, JSON
+	Drivers    []Driver          `json:"drivers"`
+	Linktrial  string            `json:"linktrial"` // version
+	// Where the trials run: "real radio", "emulated, real time", "emulated, virtual time".
+	Place string `json:"place"`
+}
+
+// Interface is one network interface of a node.
+type Interface struct {
+	Name      string          `json:"name"`
+	MTU       int             `json:"mtu"`
+	Addresses []string        `json:"addresses"`
+	Driver    string          `json:"driver,omitempty"`
+	Offloads  map[string]bool `json:"offloads,omitempty"`
+}
+
+// Driver is one protocol driver as it is on a node.
+type Driver struct {
+	Name           string            `json:"name"`
+	Version        string            `json:"version"`
+	Implementation string            `json:"implementation"` // as its probe says
+	SHA256         string            `json:"sha256"`         // of the program
+	Unsupported    string            `json:"unsupported,omitempty"`
+	Detail         map[string]string `json:"detail,omitempty"`
+}
+
+// ClockOffset is the node's clock against the orchestrator's.
+type ClockOffset struct {
+	When string `json:"when"` // "before" or "after" the run
+	// Offset is orchestrator minus node; Error bounds it (half the round trip).
+	Offset time.Duration `json:"offset_ns"`
+	Error  time.Duration `json:"error_ns"`
+	// Unknown says why there is no figure ("no control link").
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// Listener is the state of one treatment's listener on the server node.
+type Listener struct {
+	Treatment string         `json:"treatment"`
+	Port      int            `json:"port"`
+	Info      *contract.Info `json:"info,omitempty"`
+	Code      contract.Code  `json:"code,omitempty"`
+	Message   string         `json:"message,omitempty"`
+	Restarts  int            `json:"restarts,omitempty"`
+}
+
+// AttemptStarted opens one execution of a trial.
+type AttemptStarted struct {
+	Trial     int      `json:"trial"`
+	Attempt   int      `json:"attempt"` // from 1
+	Iteration int      `json:"iteration"`
+	Treatment string   `json:"treatment"`
+	Transfers []string `json:"transfers"` // identity of each flow
+}
+
+// Connected says that a flow's connection stands.
+type Connected struct {
+	Trial     int   `json:"trial"`
+	Attempt   int   `json:"attempt"`
+	Flow      int   `json:"flow"`
+	ConnectNS int64 `json:"connect_ns"`
+}
+
+// Samples is a batch of samples of one flow, in order of time.
+type Samples struct {
+	Trial   int               `json:"trial"`
+	Attempt int               `json:"attempt"`
+	Flow    int               `json:"flow"`
+	Side    string            `json:"side"` // "client" or "server"
+	Samples []contract.Sample `json:"samples"`
+}
+
+// Received is the server's word on one transfer, matched to an attempt by its
+// transfer identity.
+type Received struct {
+	Treatment string           `json:"treatment"`
+	Transfer  string           `json:"transfer"`
+	Result    *contract.Result `json:"result,omitempty"`
+	Code      contract.Code    `json:"code,omitempty"`
+	Message   string           `json:"message,omitempty"`
+}
+
+// Verdict on an attempt. Closed list.
+type Verdict string
+
+const (
+	Succeeded Verdict = "succeeded"
+	Failed    Verdict = "failed"    // the driver reported an error, or broke the contract
+	TimedOut  Verdict = "timed-out" // a limit of the plan was reached: a stuck transfer
+	Aborted   Verdict = "aborted"   // ended from outside: by command, or because the agent died
+	Invalid   Verdict = "invalid"   // a rule says the figure must not count; Reason names it
+)
+
+// AttemptEnded is terminal for an attempt; none is ever overwritten.
+type AttemptEnded struct {
+	Trial     int     `json:"trial"`
+	Attempt   int     `json:"attempt"`
+	Iteration int     `json:"iteration"`
+	Treatment string  `json:"treatment"`
+	Verdict   Verdict `json:"verdict"`
+	// Reason is a code of the contract or one of the executor's own
+	// ("exited", "garbage", "flood", "interrupted", "listener-down", …).
+	Reason  string       `json:"reason,omitempty"`
+	Message string       `json:"message,omitempty"` // one sentence for people
+	Flows   []FlowResult `json:"flows"`
+	// Duration of the whole attempt on the leading node, connect and close included.
+	Duration time.Duration `json:"duration_ns"`
+	// Dead is the time since the previous attempt's end that no driver ran.
+	Dead  time.Duration        `json:"dead_ns"`
+	Radio *radiocontrol.Report `json:"radio,omitempty"` // on an emulated radio
+	// Log is the end of the drivers' standard error, where the attempt failed.
+	Log string `json:"log,omitempty"`
+}
+
+// FlowResult is one flow of an attempt, as its client reported it.
+type FlowResult struct {
+	Flow      int              `json:"flow"`
+	Treatment string           `json:"treatment"`
+	Transfer  string           `json:"transfer"`
+	Verdict   Verdict          `json:"verdict"`
+	Reason    string           `json:"reason,omitempty"`
+	Message   string           `json:"message,omitempty"`
+	ConnectNS int64            `json:"connect_ns,omitempty"`
+	Result    *contract.Result `json:"result,omitempty"` // where it succeeded
+	// Progress of a flow that did not succeed, from its last sample.
+	LastSample *contract.Sample `json:"last_sample,omitempty"`
+}
+
+// TrialEnded is terminal for a trial: no further attempt follows by itself.
+type TrialEnded struct {
+	Trial    int     `json:"trial"`
+	Attempts int     `json:"attempts"`
+	Verdict  Verdict `json:"verdict"` // of the last attempt
+}
+
+// Command is an order the node received and obeyed.
+type Command struct {
+	ID   string `json:"id"`
+	Kind string `json:"kind"` // "abort"
+	By   string `json:"by,omitempty"`
+}
+
+// Misbehaviour is a breach of the driver contract that did not end the attempt by itself.
+type Misbehaviour struct {
+	Treatment string `json:"treatment"`
+	Message   string `json:"message"`
+	Log       string `json:"log,omitempty"`
+}

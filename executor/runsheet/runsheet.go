@@ -1,0 +1,210 @@
+// Package runsheet is the plan compiled for a run: the ordered list of trials
+// with all parameters and seeds. The orchestrator writes it, agents walk
+// through it, and its hash is part of every result. Comes in and goes out:
+// JSON. Imports internal/radio and protocols/contract; pure.
+package runsheet
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
+)
+
+// Format is the version of the run sheet's JSON.
+const Format = 1
+
+// Sheet is one run: one radio, one topology, one transfer size, one channel setting.
+type Sheet struct {
+	Format int `json:"format"`
+
+	Plan     string `json:"plan"`      // name of the plan
+	PlanHash string `json:"plan_hash"` // SHA-256 of the plan's text
+	Cell     Cell   `json:"cell"`
+
+	Control Control `json:"control"`
+	Order   string  `json:"order"` // fixed, random or counterbalanced: how Trials was ordered
+
+	Radio    radio.Profile  `json:"radio"`
+	Topology radio.Topology `json:"topology"`
+	Network  *radio.Network `json:"network,omitempty"` // the radio as emulated, nil when it cannot be
+
+	Treatments []Treatment `json:"treatments"`
+	Trials     []Trial     `json:"trials"` // in the order they run
+
+	Limits Limits `json:"limits"`
+
+	SampleInterval time.Duration `json:"sample_interval_ns"`
+	// Seed of the plan; all other seeds were derived from it when the sheet was compiled.
+	Seed uint64 `json:"seed,string"`
+	// Capture asks for a packet log of every trial (pcapng), kept by the emulator.
+	Capture bool `json:"capture,omitempty"`
+}
+
+// Cell names the run among the runs of its campaign.
+type Cell struct {
+	Index     int    `json:"index"` // from 0, in the order of the plan
+	Radio     string `json:"radio"`
+	Topology  string `json:"topology"`
+	SizeBytes int64  `json:"size_bytes"`
+}
+
+// Control says whether control traffic has a network of its own.
+type Control string
+
+const (
+	ControlOutOfBand Control = "out-of-band"
+	// ControlInBand: control traffic shares the radio, so an agent sends
+	// nothing between the start and the end of a trial.
+	ControlInBand Control = "in-band"
+)
+
+// Treatment is what is compared: a protocol with its options, and the port its
+// listener holds on the server node for the whole run.
+type Treatment struct {
+	Name          string         `json:"name"`  // unique in the plan: "tcp-cubic"
+	Label         string         `json:"label"` // for tables: "TCP CUBIC"
+	Protocol      string         `json:"protocol"`
+	DriverVersion string         `json:"driver_version"` // of the manifest the plan was checked against
+	Options       map[string]any `json:"options"`
+	Port          int            `json:"port"`
+	// CompleteKnowledge lets the driver know rate and delay beforehand (contract.Link).
+	CompleteKnowledge bool `json:"complete_knowledge,omitempty"`
+	// Missing is set when no driver of that name exists: its trials are not
+	// run, and the results list it as missing, with this reason.
+	Missing string `json:"missing,omitempty"`
+}
+
+// Trial is one measured transfer of one treatment.
+type Trial struct {
+	Index     int    `json:"index"`     // from 0, the place in the sheet
+	Iteration int    `json:"iteration"` // from 1
+	Treatment string `json:"treatment"` // the name tables group by
+	// ChannelSeed is the same for every trial of an iteration: every treatment
+	// meets the same channel realisation.
+	ChannelSeed uint64 `json:"channel_seed,string"`
+	Flows       []Flow `json:"flows"`
+}
+
+// Flow is one transfer of a trial; most trials have one.
+type Flow struct {
+	Treatment   string        `json:"treatment"`
+	From        radio.Role    `json:"from"`
+	To          radio.Role    `json:"to"`
+	Start       time.Duration `json:"start_ns,omitempty"` // after the trial's start
+	SizeBytes   int64         `json:"size_bytes"`
+	PayloadSeed uint64        `json:"payload_seed,string"`
+}
+
+// Limits bound a trial and its repetitions.
+type Limits struct {
+	Connect  time.Duration `json:"connect_ns"`
+	Transfer time.Duration `json:"transfer_ns"`
+	Attempts int           `json:"attempts"` // at most, for a trial; 1 is no retry
+	// Pause between two trials, on top of the executor's own dead time.
+	Pause time.Duration `json:"pause_ns,omitempty"`
+}
+
+// Encode writes the sheet in its one canonical form.
+func (s *Sheet) Encode() ([]byte, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("encode run sheet: %w", err)
+	}
+	return append(b, '\n'), nil
+}
+
+// Hash is the SHA-256 of an encoded sheet, in hexadecimal.
+func Hash(encoded []byte) string {
+	sum := sha256.Sum256(encoded)
+	return hex.EncodeToString(sum[:])
+}
+
+// Decode reads a sheet and checks that it can be walked through.
+func Decode(b []byte) (*Sheet, error) {
+	dec := json.NewDecoder(bytes.NewReader(b))
+	dec.DisallowUnknownFields()
+	var s Sheet
+	if err := dec.Decode(&s); err != nil {
+		return nil, fmt.Errorf("run sheet: %w", err)
+	}
+	if dec.More() {
+		return nil, errors.New("run sheet: more than one document")
+	}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("run sheet: %w", err)
+	}
+	return &s, nil
+}
+
+func (s *Sheet) check() error {
+	if s.Format != Format {
+		return fmt.Errorf("format %d, this Linktrial reads %d", s.Format, Format)
+	}
+	ports := map[int]string{}
+	for _, t := range s.Treatments {
+		if t.Missing != "" {
+			continue
+		}
+		if t.Port < 1 || t.Port > 65535 {
+			return fmt.Errorf("treatment %s has port %d", t.Name, t.Port)
+		}
+		if other, taken := ports[t.Port]; taken {
+			return fmt.Errorf("treatments %s and %s share port %d", other, t.Name, t.Port)
+		}
+		ports[t.Port] = t.Name
+	}
+	if s.Limits.Connect <= 0 || s.Limits.Transfer <= 0 || s.Limits.Attempts < 1 {
+		return fmt.Errorf("limits %+v, expected positive times and at least one attempt", s.Limits)
+	}
+	for i, t := range s.Trials {
+		if t.Index != i {
+			return fmt.Errorf("trial at place %d has index %d", i, t.Index)
+		}
+		if t.Iteration < 1 || len(t.Flows) == 0 {
+			return fmt.Errorf("trial %d has iteration %d and %d flows", i, t.Iteration, len(t.Flows))
+		}
+		for _, f := range t.Flows {
+			tr := s.Treatment(f.Treatment)
+			if tr == nil || tr.Missing != "" {
+				return fmt.Errorf("trial %d names treatment %q, which the sheet cannot run", i, f.Treatment)
+			}
+			if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 {
+				return fmt.Errorf("trial %d has a flow of %d bytes starting at %s", i, f.SizeBytes, f.Start)
+			}
+		}
+	}
+	return nil
+}
+
+// Treatment finds a treatment by name, or nil.
+func (s *Sheet) Treatment(name string) *Treatment {
+	for i := range s.Treatments {
+		if s.Treatments[i].Name == name {
+			return &s.Treatments[i]
+		}
+	}
+	return nil
+}
+
+// Iterations is the highest iteration of the sheet.
+func (s *Sheet) Iterations() int {
+	n := 0
+	for _, t := range s.Trials {
+		n = max(n, t.Iteration)
+	}
+	return n
+}
+
+// TransferID is the identity of one flow of one attempt of one trial of a run.
+func TransferID(runID string, trial, attempt, flow int) contract.TransferID {
+	sum := sha256.Sum256([]byte(runID + "/" + strconv.Itoa(trial) + "/" + strconv.Itoa(attempt) + "/" + strconv.Itoa(flow)))
+	return contract.TransferID(sum[:16])
+}

@@ -1,0 +1,117 @@
+package radio
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Network is an emulated radio network, resolved from a profile and a
+// topology: everything the emulator needs, and nothing else. It is part of a
+// run sheet and of its hash.
+type Network struct {
+	MTUBytes           int           `json:"mtu_bytes"`
+	Medium             Medium        `json:"medium"`
+	Turnaround         time.Duration `json:"turnaround_ns,omitempty"`
+	FrameOverheadBytes int           `json:"frame_overhead_bytes,omitempty"`
+	Queue              Queue         `json:"queue"`
+	Nodes              []Node        `json:"nodes"`
+	Links              []Link        `json:"links"`
+}
+
+// Node is one radio of the network and the address of its interface.
+type Node struct {
+	Role    Role   `json:"role"`
+	Address string `json:"address"` // IPv4 on the radio network, "10.77.0.1"
+}
+
+// Link is a pair of radios that hear each other. Both directions have the same
+// figures and error processes of their own.
+type Link struct {
+	A                 Role          `json:"a"`
+	B                 Role          `json:"b"`
+	RateBitsPerSecond float64       `json:"rate_bits_per_second"`
+	Delay             time.Duration `json:"delay_ns"` // propagation and processing
+	Channel           Channel       `json:"channel"`
+}
+
+// PrefixBits is the length of the radio network's prefix.
+const PrefixBits = 24
+
+// Addresses are the radio addresses of the emulated networks, by role.
+var Addresses = map[Role]string{RoleClient: "10.77.0.1", RoleRelay: "10.77.0.2", RoleServer: "10.77.0.3"}
+
+const lightSpeed = 299_792_458.0 // m/s
+
+// Resolve lays a profile over a topology.
+func Resolve(p *Profile, t *Topology) (*Network, error) {
+	e := p.Emulation
+	if e == nil {
+		return nil, fmt.Errorf("radio %s cannot be emulated: its profile has no emulation section", p.Name)
+	}
+	n := &Network{
+		MTUBytes: e.MTUBytes, Medium: e.Medium, Turnaround: e.Turnaround,
+		FrameOverheadBytes: e.FrameOverheadBytes, Queue: e.Queue,
+	}
+	for _, s := range t.Stations {
+		n.Nodes = append(n.Nodes, Node{Role: s.Role, Address: Addresses[s.Role]})
+	}
+	site := e.Sites[t.Name]
+	for _, path := range t.Links {
+		l := Link{A: path.A, B: path.B, RateBitsPerSecond: e.RateBitsPerSecond, Channel: e.Channel}
+		l.Delay = e.ProcessingDelay + time.Duration(path.DistanceMetres/lightSpeed*1e9)
+		if path.A == RoleClient || path.B == RoleClient {
+			if site.RateBitsPerSecond > 0 {
+				l.RateBitsPerSecond = site.RateBitsPerSecond
+			}
+			if site.Channel != nil {
+				l.Channel = *site.Channel
+			}
+		}
+		n.Links = append(n.Links, l)
+	}
+	return n, nil
+}
+
+// Route is the roles a packet passes from one node to another, both included,
+// by the fewest hops; nil when there is no way.
+func (n *Network) Route(from, to Role) []Role {
+	prev := map[Role]Role{from: from}
+	for queue := []Role{from}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		for _, l := range n.Links {
+			for _, d := range [2][2]Role{{l.A, l.B}, {l.B, l.A}} {
+				if _, seen := prev[d[1]]; d[0] == at && !seen {
+					prev[d[1]] = at
+					queue = append(queue, d[1])
+				}
+			}
+		}
+	}
+	if _, ok := prev[to]; !ok {
+		return nil
+	}
+	route := []Role{to}
+	for at := to; at != from; {
+		at = prev[at]
+		route = append(route, at)
+	}
+	slices.Reverse(route)
+	return route
+}
+
+// RoundTrip is the time for a packet of the given size there and an empty one
+// of 40 bytes back without queueing or turnarounds.
+func (n *Network) RoundTrip(from, to Role, packetBytes int) time.Duration {
+	var sum time.Duration
+	route := n.Route(from, to)
+	for i := 1; i < len(route); i++ {
+		for _, l := range n.Links {
+			if l.A == route[i] && l.B == route[i-1] || l.B == route[i] && l.A == route[i-1] {
+				bits := float64(packetBytes+40+2*n.FrameOverheadBytes) * 8
+				sum += 2*l.Delay + time.Duration(bits/l.RateBitsPerSecond*1e9)
+			}
+		}
+	}
+	return sum
+}

@@ -1,0 +1,97 @@
+package radio
+
+import "time"
+
+// Profile is one radio as configured.
+type Profile struct {
+	Name         string `json:"name"` // as plans name it: "prc-117g-anw2c"
+	Title        string `json:"title"`
+	Manufacturer string `json:"manufacturer"`
+	Model        string `json:"model"`
+	Firmware     string `json:"firmware,omitempty"`
+	Waveform     string `json:"waveform"`
+
+	// Figures is every number known of the radio, with where it comes from.
+	Figures []Figure `json:"figures"`
+	Notes   []string `json:"notes,omitempty"` // what is known that is not a number
+
+	Emulation *Emulation `json:"emulation,omitempty"` // nil: cannot be emulated, and why is in Notes
+
+	Hash string `json:"hash"` // SHA-256 of the file
+}
+
+// Figure is a number, its unit and its source.
+type Figure struct {
+	Name   string  `json:"name"` // "frequency", "channel_bandwidth", "transmit_power", "rate"
+	Value  float64 `json:"value"`
+	Unit   string  `json:"unit"`
+	Source string  `json:"source"`
+	// Uncertain marks a figure its own source doubts.
+	Uncertain bool `json:"uncertain,omitempty"`
+}
+
+// Emulation is how to emulate the radio. Rates, delays and overheads are of
+// one hop; every figure's source is in the profile's file beside it.
+type Emulation struct {
+	Medium             Medium        `json:"medium"`
+	RateBitsPerSecond  float64       `json:"rate_bits_per_second"`    // on the air, headers of the link included
+	ProcessingDelay    time.Duration `json:"processing_delay_ns"`     // per hop, in the receiving radio
+	Turnaround         time.Duration `json:"turnaround_ns,omitempty"` // the medium lies idle for so long when the transmitter changes
+	FrameOverheadBytes int           `json:"frame_overhead_bytes,omitempty"`
+	MTUBytes           int           `json:"mtu_bytes"` // of the IP packet
+	Queue              Queue         `json:"queue"`     // of each radio
+	Channel            Channel       `json:"channel"`
+	// Sites replaces rate and channel of the relay–client link where a
+	// topology's measurements call for it, by topology name.
+	Sites map[string]Site `json:"sites,omitempty"`
+}
+
+// Medium says who may transmit at the same time.
+type Medium string
+
+const (
+	// MediumFullDuplex: every direction of every link has its own rate.
+	MediumFullDuplex Medium = "full-duplex"
+	// MediumHalfDuplex: the two directions of one link share its rate; links do not disturb each other.
+	MediumHalfDuplex Medium = "half-duplex"
+	// MediumShared: one transmission at a time among all radios of the channel,
+	// so that a relay's second hop and every acknowledgement cost airtime.
+	MediumShared Medium = "shared"
+)
+
+// Queue bounds what a radio holds for transmission; drop-tail. Zero is no bound on that count.
+type Queue struct {
+	Bytes   int `json:"bytes,omitempty"`
+	Packets int `json:"packets,omitempty"`
+}
+
+// Site is a link's own conditions; zero fields keep the profile's.
+type Site struct {
+	RateBitsPerSecond float64  `json:"rate_bits_per_second,omitempty"`
+	Channel           *Channel `json:"channel,omitempty"`
+}
+
+// ChannelModel names an error process.
+type ChannelModel string
+
+const (
+	ChannelPerfect        ChannelModel = "perfect"
+	ChannelUniform        ChannelModel = "uniform"         // independent losses
+	ChannelGilbertElliott ChannelModel = "gilbert-elliott" // two states with a loss probability each
+)
+
+// Channel is an error process of one link direction. The process runs on time
+// slots, also while nobody sends: an outage passes with time, not with packets.
+type Channel struct {
+	Model ChannelModel `json:"model"`
+	// Slot is the length of a time slot. 0: the airtime of a full-sized packet.
+	Slot time.Duration `json:"slot_ns,omitempty"`
+
+	Loss float64 `json:"loss,omitempty"` // uniform: probability that a packet is lost
+
+	// Gilbert–Elliott: per-slot transition probabilities and per-packet loss in each state.
+	GoodToBad float64 `json:"good_to_bad,omitempty"`
+	BadToGood float64 `json:"bad_to_good,omitempty"`
+	LossGood  float64 `json:"loss_good,omitempty"`
+	LossBad   float64 `json:"loss_bad,omitempty"`
+}

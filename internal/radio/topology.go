@@ -1,0 +1,40 @@
+package radio
+
+// Topology is nodes at positions, and which of them hear each other.
+type Topology struct {
+	Name   string `json:"name"` // "vip-lot"
+	Title  string `json:"title"`
+	Source string `json:"source"`
+
+	Stations []Station `json:"stations"`
+	Links    []Path    `json:"links"`
+	Notes    []string  `json:"notes,omitempty"`
+
+	Hash string `json:"hash"` // SHA-256 of the file
+}
+
+// Role is what a node does in a run.
+type Role string
+
+const (
+	RoleClient Role = "client"
+	RoleRelay  Role = "relay"
+	RoleServer Role = "server"
+)
+
+// Station is one node's place.
+type Station struct {
+	Name      string  `json:"name"` // "trailer"
+	Role      Role    `json:"role"`
+	Latitude  float64 `json:"latitude"`  // degrees north
+	Longitude float64 `json:"longitude"` // degrees east
+	Elevation float64 `json:"elevation"` // metres above sea level
+}
+
+// Path is a pair of stations that hear each other, by role, and their distance.
+type Path struct {
+	A              Role    `json:"a"`
+	B              Role    `json:"b"`
+	DistanceMetres float64 `json:"distance_metres"`
+	Source         string  `json:"source"` // of the distance
+}

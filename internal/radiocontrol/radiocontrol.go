@@ -1,0 +1,100 @@
+// Package radiocontrol is how the leading agent speaks to the emulated radio
+// network: JSON lines over a Unix socket, one reply a request, in order. Comes
+// in: networks and trial boundaries. Goes out: counters and Ideal. Imports
+// internal/radio.
+//
+// A trial's channel realisation is drawn from the seed in [Begin] and its
+// clock starts when Begin is answered, so that every treatment of an iteration
+// meets the same fades at the same moments of its own trial.
+package radiocontrol
+
+import (
+	"time"
+
+	"linktrial/internal/radio"
+)
+
+// Request is one line to the emulator; exactly one field is set.
+type Request struct {
+	// Configure replaces the network: rates, channels, medium. Nodes keep
+	// their devices and addresses. Packets in flight are dropped.
+	Configure *radio.Network `json:"configure,omitempty"`
+	Begin     *Begin         `json:"begin,omitempty"`
+	End       *End           `json:"end,omitempty"`
+	Status    *struct{}      `json:"status,omitempty"`
+}
+
+// Begin starts a trial on the air: queues are emptied, counters set to zero,
+// the channel realisation drawn anew and its clock started.
+type Begin struct {
+	Trial string `json:"trial"` // for the packet log and for errors
+	Seed  uint64 `json:"seed,string"`
+	Flows []Flow `json:"flows"` // what Ideal is computed for
+	// Capture, when set, is the path of a pcapng file to write: every packet
+	// at every hop, one interface a hop and direction.
+	Capture string `json:"capture,omitempty"`
+}
+
+// Flow is one transfer of the trial.
+type Flow struct {
+	From      radio.Role `json:"from"`
+	To        radio.Role `json:"to"`
+	SizeBytes int64      `json:"size_bytes"`
+}
+
+// End closes the trial and asks for its report.
+type End struct {
+	Trial string `json:"trial"`
+}
+
+// Reply answers a request. Error is empty when all went well.
+type Reply struct {
+	Error  string  `json:"error,omitempty"`
+	Report *Report `json:"report,omitempty"` // to End
+	Status *Status `json:"status,omitempty"` // to Status
+}
+
+// Report is what the emulator saw of a trial.
+type Report struct {
+	Duration time.Duration `json:"duration_ns"` // on the channel's clock
+	Hops     []Hop         `json:"hops"`
+	// Ideal is the time an all-knowing sender would have needed for each flow
+	// on the same realisation, alone on the channel, in the order of
+	// Begin.Flows; 0 where none could deliver it within IdealHorizon.
+	Ideal []time.Duration `json:"ideal_ns"`
+	// BusyShare is the part of Duration in which the medium carried a
+	// transmission (shared medium; otherwise the busiest link direction).
+	BusyShare float64 `json:"busy_share"`
+}
+
+// IdealHorizon bounds the search for Ideal on a channel that never recovers.
+const IdealHorizon = 24 * time.Hour
+
+// Hop counts one direction of one link.
+type Hop struct {
+	From radio.Role `json:"from"`
+	To   radio.Role `json:"to"`
+
+	SentPackets      int64         `json:"sent_packets"` // put on the air
+	SentBytes        int64         `json:"sent_bytes"`   // IP packets, without the link's overhead
+	LostPackets      int64         `json:"lost_packets"` // by the channel
+	DeliveredPackets int64         `json:"delivered_packets"`
+	DeliveredBytes   int64         `json:"delivered_bytes"`
+	DroppedPackets   int64         `json:"dropped_packets"` // queue full
+	MaxQueueBytes    int64         `json:"max_queue_bytes"`
+	QueueDelayMax    time.Duration `json:"queue_delay_max_ns"`
+	Airtime          time.Duration `json:"airtime_ns"`
+}
+
+// Status tells what the emulator does now.
+type Status struct {
+	PID        int            `json:"pid"`
+	Network    *radio.Network `json:"network"`
+	Trial      string         `json:"trial,omitempty"` // running, if any
+	Unroutable int64          `json:"unroutable"`      // packets to addresses that no node has, since start
+	Oversized  int64          `json:"oversized"`       // packets over the MTU, since start
+	// Late is by how much the device loop released packets after their due
+	// moment since start: the emulator's own error.
+	LateMedian time.Duration `json:"late_median_ns"`
+	LateMax    time.Duration `json:"late_max_ns"`
+}
