@@ -1,0 +1,83 @@
+package report
+
+import (
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+)
+
+// Dataset is all that tables, figures and exports are made from: the runs of
+// one campaign (or one run of it) with every attempt. The store fills it.
+type Dataset struct {
+	Campaign string    `json:"campaign"` // identity
+	Plan     string    `json:"plan"`
+	Created  time.Time `json:"created"`
+	Runs     []Run     `json:"runs"` // in the order of the plan
+	// Complete is false while runs of the campaign have not ended; tables say "partial".
+	Complete bool `json:"complete"`
+}
+
+// Run is one run with its sheet and what came of it.
+type Run struct {
+	ID        string          `json:"id"`
+	State     string          `json:"state"` // queued, preparing, running, collecting, completed, aborted, stopped
+	Message   string          `json:"message,omitempty"`
+	Place     string          `json:"place"` // where it ran: "emulated, real time" …
+	SheetHash string          `json:"sheet_hash"`
+	Sheet     *runsheet.Sheet `json:"sheet"`
+	Started   time.Time       `json:"started,omitzero"`
+	Ended     time.Time       `json:"ended,omitzero"`
+
+	Trials     []Trial                          `json:"trials"`     // every trial of the sheet, in order
+	Provenance map[string]journal.Provenance    `json:"provenance"` // by node
+	Clocks     map[string][]journal.ClockOffset `json:"clocks"`     // by node
+}
+
+// Trial is one trial and its attempts, in order.
+type Trial struct {
+	Index     int             `json:"trial"`
+	Iteration int             `json:"iteration"`
+	Treatment string          `json:"treatment"`
+	Verdict   journal.Verdict `json:"verdict,omitempty"` // empty: not ended
+	Attempts  []Attempt       `json:"attempts"`
+}
+
+// Attempt is one execution of a trial.
+type Attempt struct {
+	Attempt int             `json:"attempt"`
+	Verdict journal.Verdict `json:"verdict,omitempty"` // empty: running, or not heard of yet
+	Reason  string          `json:"reason,omitempty"`
+	Message string          `json:"message,omitempty"`
+	Started time.Time       `json:"started,omitzero"`
+
+	SizeBytes int64         `json:"size_bytes"`         // of all flows
+	Elapsed   time.Duration `json:"elapsed_ns"`         // the paper's time; of the longest flow
+	Connect   time.Duration `json:"connect_ns"`         // of the longest flow
+	Duration  time.Duration `json:"duration_ns"`        // the whole attempt
+	Ideal     time.Duration `json:"ideal_ns,omitempty"` // on an emulated radio, one flow
+	Digest    string        `json:"digest,omitempty"`   // of the payload, client's
+	Verified  bool          `json:"verified"`           // the server's digest is known and equal
+	Log       string        `json:"log,omitempty"`      // of a failed attempt
+
+	Retransmits *int64 `json:"retransmits,omitempty"` // as the protocol counts them
+	Timeouts    *int64 `json:"timeouts,omitempty"`
+
+	Radio *RadioReport `json:"radio,omitempty"`
+}
+
+// RadioReport is what the emulated radio counted, summed over its hops.
+type RadioReport struct {
+	SentPackets    int64   `json:"sent_packets"`
+	LostPackets    int64   `json:"lost_packets"`
+	DroppedPackets int64   `json:"dropped_packets"`
+	BusyShare      float64 `json:"busy_share"`
+}
+
+// ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not succeed.
+func (a *Attempt) ThroughputBytesPerSecond() float64 {
+	if a.Verdict != journal.Succeeded || a.Elapsed <= 0 {
+		return 0
+	}
+	return float64(a.SizeBytes) / a.Elapsed.Seconds()
+}
