@@ -1,0 +1,164 @@
+// Package process starts child processes that cannot outlive their parent, and
+// finds and ends those that an earlier, killed parent left behind. Linux only.
+// Comes in: commands. Goes out: running processes and their identities.
+// Imports nothing of the project.
+package process
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// spawner is one thread that lives as long as the process. The kernel sends a
+// child its parent-death signal when the THREAD that started it dies
+// (prctl(2), PR_SET_PDEATHSIG), and Go ends threads whose locked goroutine
+// returns, so children must not be started from just any thread.
+var spawner = sync.OnceValue(func() chan<- func() {
+	work := make(chan func())
+	go func() {
+		runtime.LockOSThread()
+		for f := range work {
+			f()
+		}
+	}()
+	return work
+})
+
+func onSpawner(f func() error) error {
+	done := make(chan error, 1)
+	spawner() <- func() { done <- f() }
+	return <-done
+}
+
+// Start starts cmd so that it is killed when this process dies, in whatever
+// way, in a process group of its own. Ctrl-C at the terminal therefore reaches
+// it only if the parent passes it on.
+func Start(cmd *exec.Cmd) error {
+	return StartIn(cmd, "")
+}
+
+// StartIn is [Start] inside the network namespace whose file is given
+// ("/run/netns/…"); empty means the caller's own.
+func StartIn(cmd *exec.Cmd, netns string) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr.Setpgid = true
+	return onSpawner(func() error {
+		if netns == "" {
+			return cmd.Start()
+		}
+		return inNamespace(netns, cmd.Start)
+	})
+}
+
+// InNamespace runs f on a thread inside a network namespace. What f opens
+// there (sockets, devices) stays there; goroutines that f starts do not.
+func InNamespace(netns string, f func() error) error {
+	return onSpawner(func() error { return inNamespace(netns, f) })
+}
+
+// inNamespace must run on the spawner's thread. A thread that cannot go back
+// would start every later child in the wrong network: that is not survivable.
+func inNamespace(netns string, f func() error) error {
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		return fmt.Errorf("open own network namespace: %w", err)
+	}
+	defer home.Close()
+	there, err := os.Open(netns)
+	if err != nil {
+		return fmt.Errorf("open network namespace: %w", err)
+	}
+	defer there.Close()
+	if err := unix.Setns(int(there.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("enter network namespace %s: %w", netns, err)
+	}
+	ferr := f()
+	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
+		panic(fmt.Sprintf("cannot leave network namespace %s: %v", netns, err))
+	}
+	return ferr
+}
+
+// Identity names a process beyond its PID, which the kernel gives away again.
+type Identity struct {
+	PID int `json:"pid"`
+	// StartTicks is the start time in clock ticks since boot (proc(5), stat field 22).
+	StartTicks uint64 `json:"start_ticks"`
+}
+
+// Identify reads the identity of a running process.
+func Identify(pid int) (Identity, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Identity{}, err
+	}
+	// The command name, in brackets, may itself hold spaces and brackets.
+	i := bytes.LastIndexByte(b, ')')
+	if i < 0 {
+		return Identity{}, fmt.Errorf("process %d: cannot read its stat line", pid)
+	}
+	f := strings.Fields(string(b[i+1:]))
+	if len(f) < 20 {
+		return Identity{}, fmt.Errorf("process %d: its stat line has %d fields", pid, len(f))
+	}
+	if f[0] == "Z" {
+		return Identity{}, fmt.Errorf("process %d has ended: %w", pid, os.ErrProcessDone)
+	}
+	ticks, err := strconv.ParseUint(f[19], 10, 64)
+	if err != nil {
+		return Identity{}, fmt.Errorf("process %d: start time: %w", pid, err)
+	}
+	return Identity{PID: pid, StartTicks: ticks}, nil
+}
+
+// Alive says whether the very process still runs.
+func (id Identity) Alive() bool {
+	if id.PID <= 0 {
+		return false
+	}
+	now, err := Identify(id.PID)
+	return err == nil && now == id
+}
+
+// End asks the process to stop, waits for grace, then kills it; it returns
+// when the process has gone or ctx ends. A process that has gone already, or
+// whose PID is another's by now, is no error.
+func (id Identity) End(ctx context.Context, grace time.Duration) error {
+	if !id.Alive() {
+		return nil
+	}
+	if err := syscall.Kill(id.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("end process %d: %w", id.PID, err)
+	}
+	killAt := time.Now().Add(grace)
+	killed := false
+	for id.Alive() {
+		if !killed && time.Now().After(killAt) {
+			if err := syscall.Kill(id.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+				return fmt.Errorf("kill process %d: %w", id.PID, err)
+			}
+			killed = true
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("process %d has not ended: %w", id.PID, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package process
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestMain doubles as the parent that is killed in TestChildDiesWithParent.
+func TestMain(m *testing.M) {
+	if os.Getenv("PROCESS_TEST_PARENT") == "1" {
+		cmd := exec.Command("sleep", "300")
+		if err := Start(cmd); err != nil {
+			os.Stderr.WriteString(err.Error())
+			os.Exit(2)
+		}
+		id, err := Identify(cmd.Process.Pid)
+		if err != nil {
+			os.Exit(3)
+		}
+		os.Stdout.WriteString(strings.Join([]string{itoa(uint64(id.PID)), itoa(id.StartTicks)}, " ") + "\n")
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func itoa(n uint64) string {
+	if n < 10 {
+		return string(rune('0' + n))
+	}
+	return itoa(n/10) + string(rune('0'+n%10))
+}
+
+func TestChildDiesWithParent(t *testing.T) {
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "PROCESS_TEST_PARENT=1")
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	buf := make([]byte, 64)
+	n, err := out.Read(buf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var child Identity
+	f := strings.Fields(string(buf[:n]))
+	for _, c := range f[0] {
+		child.PID = child.PID*10 + int(c-'0')
+	}
+	for _, c := range f[1] {
+		child.StartTicks = child.StartTicks*10 + uint64(c-'0')
+	}
+	if !child.Alive() {
+		t.Fatal("the child does not run")
+	}
+	if err := parent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	parent.Wait()
+	for deadline := time.Now().Add(10 * time.Second); child.Alive(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			syscall.Kill(child.PID, syscall.SIGKILL)
+			t.Fatal("the child outlived its killed parent")
+		}
+	}
+}
+
+func TestEnd(t *testing.T) {
+	for name, script := range map[string]string{
+		"polite":   "sleep 300",
+		"stubborn": "trap '' TERM; sleep 300 & wait; sleep 300",
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("sh", "-c", script)
+			if err := Start(cmd); err != nil {
+				t.Fatal(err)
+			}
+			go cmd.Wait()
+			id, err := Identify(cmd.Process.Pid)
+			if err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			if err := id.End(ctx, 200*time.Millisecond); err != nil {
+				t.Fatal(err)
+			}
+			if id.Alive() {
+				t.Error("the process still runs")
+			}
+			syscall.Kill(-id.PID, syscall.SIGKILL) // the stubborn shell's own child, in its group
+		})
+	}
+}
+
+func TestEndPassesOverAnotherProcessOfThatPID(t *testing.T) {
+	me, err := Identify(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := me
+	other.StartTicks++
+	if other.Alive() {
+		t.Fatal("a process with another start time counts as alive")
+	}
+	if err := other.End(context.Background(), 0); err != nil {
+		t.Fatal(err)
+	}
+}
