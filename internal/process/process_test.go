@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"log/slog"
 	"os"
 	"os/exec"
 	"strings"
@@ -114,5 +115,34 @@ func TestEndPassesOverAnotherProcessOfThatPID(t *testing.T) {
 	}
 	if err := other.End(context.Background(), 0); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func TestSupervisorStartsAgainAndStops(t *testing.T) {
+	starts := make(chan int, 10)
+	s, err := Supervise("sleeper", slog.New(slog.DiscardHandler), func() (*exec.Cmd, error) {
+		cmd := exec.Command("sleep", "300")
+		if err := Start(cmd); err != nil {
+			return nil, err
+		}
+		starts <- cmd.Process.Pid
+		return cmd, nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := <-starts
+	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	var second int
+	select {
+	case second = <-starts:
+	case <-time.After(20 * time.Second):
+		t.Fatal("the killed child was not started again")
+	}
+	s.Stop(context.Background(), 5*time.Second)
+	if _, err := Identify(second); err == nil {
+		t.Error("the child still runs after Stop")
 	}
 }
