@@ -18,6 +18,7 @@ type Supervisor struct {
 
 	mu       sync.Mutex
 	current  *exec.Cmd
+	restarts int
 	stopping bool
 	wake     chan struct{}
 	done     chan struct{}
@@ -92,7 +93,15 @@ func (s *Supervisor) replace(cmd *exec.Cmd) bool {
 		return false
 	}
 	s.current = cmd
+	s.restarts++
 	return true
+}
+
+// Restarts counts how often the child was started again.
+func (s *Supervisor) Restarts() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.restarts
 }
 
 // PID of the child that runs now.

@@ -1,0 +1,70 @@
+# make rehearse   installs what is missing, builds, runs the quick-start plan on emulated radios
+# make test       installs what is missing, runs every test
+# make help       the rest
+
+SHELL := /bin/bash
+BIN := $(CURDIR)/bin
+DRIVERS := $(BIN)/drivers
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+GO_DRIVERS := tcp
+GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
+# The lab makes network namespaces, which needs root.
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
+
+.PHONY: help build drivers rehearse test test-unit bench lint verify generate deps deps-test clean
+
+help:
+	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
+	@echo "make build      bin/linktrial and bin/drivers/*"
+	@echo "make test       every test"
+	@echo "make bench      the figures of the emulator, the drivers and the store"
+	@echo "make lint       golangci-lint (built from its module on first use)"
+	@echo "make generate   protobuf and SQL code anew;  make verify  proves it fresh"
+	@echo "make clean      remove bin/ and build/"
+
+deps:
+	@scripts/install-deps run build
+
+deps-test:
+	@scripts/install-deps run build test
+
+build: deps drivers
+	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
+
+drivers: deps
+	@set -e; for d in $(GO_DRIVERS); do \
+		mkdir -p $(DRIVERS)/$$d; \
+		cp protocols/$$d/driver.yaml $(DRIVERS)/$$d/driver.yaml; \
+		CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./protocols/$$d; \
+	done
+	@$(MAKE) --no-print-directory -C protocols/cxx OUT=$(DRIVERS)
+
+rehearse: build
+	$(SUDO) $(BIN)/linktrial rehearse plans/quickstart.yaml
+
+# Every test, with the list of skipped ones held against the expected one.
+test: deps-test build
+	go vet ./...
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m ./... | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
+
+bench: build
+	$(SUDO) $(BIN)/linktrial bench
+
+lint:
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
+
+generate:
+	cd tools && npm install --no-audit --no-fund --silent
+	GOBIN=$(CURDIR)/build/tools go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+	GOBIN=$(CURDIR)/build/tools go install connectrpc.com/connect/cmd/protoc-gen-connect-go@v1.21.1
+	GOBIN=$(CURDIR)/build/tools go install github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1
+	cd api && PATH=$(CURDIR)/build/tools:$$PATH ../tools/node_modules/.bin/buf lint
+	cd api && PATH=$(CURDIR)/build/tools:$$PATH ../tools/node_modules/.bin/buf generate
+	build/tools/sqlc generate
+
+verify: generate
+	git diff --exit-code -- api/gen orchestrator/store
+
+clean:
+	rm -rf bin build

@@ -1,0 +1,118 @@
+package rooms
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "linktrial/"
+
+// allowed says, for each room, which of the project's packages it may import:
+// exact packages, or everything below a path that ends in a slash. The longest
+// matching room counts. The table in docs/architecture.md is the same.
+var allowed = map[string][]string{
+	"api/":                  {"api/"},
+	"cmd/":                  {""},
+	"tools/":                {},
+	"internal/":             {"internal/"},
+	"migrations":            {},
+	"radio-profiles":        {},
+	"topologies":            {},
+	"plans":                 {},
+	"protocols/":            {"protocols/", "internal/"},
+	"emulator/":             {"emulator/", "internal/"},
+	"executor/":             {"executor/", "protocols/contract", "internal/"},
+	"agents/":               {"agents/", "executor/", "protocols/contract", "api/gen/", "internal/"},
+	"orchestrator/":         {"orchestrator/", "executor/runsheet", "executor/journal", "protocols/contract", "api/gen/", "internal/", "migrations"},
+	"orchestrator/catalog/": {"protocols/contract", "internal/", "radio-profiles", "topologies", "orchestrator/plan"},
+	"lab/":                  {"lab/", "emulator/", "internal/"},
+}
+
+// pure packages take time as a value and touch nothing of the world.
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "executor/runsheet"}
+
+var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
+
+type pkg struct {
+	ImportPath   string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func packages(t *testing.T) []pkg {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports,TestImports,XTestImports", "linktrial/...")
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	var all []pkg
+	dec := json.NewDecoder(strings.NewReader(string(out)))
+	for {
+		var p pkg
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, p)
+	}
+	if len(all) < 10 {
+		t.Fatalf("go list found %d packages", len(all))
+	}
+	return all
+}
+
+func TestImportDirections(t *testing.T) {
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		room := ""
+		for r := range allowed {
+			if within(from, r) && len(r) > len(room) {
+				room = r
+			}
+		}
+		if room == "" {
+			t.Errorf("package %s lies in no room of the table", from)
+			continue
+		}
+		for _, imp := range p.Imports {
+			to, ours := strings.CutPrefix(imp, module)
+			if !ours {
+				continue
+			}
+			if !slices.ContainsFunc(allowed[room], func(a string) bool { return within(to, a) }) {
+				t.Errorf("%s imports %s; room %s may import %v", from, to, room, allowed[room])
+			}
+		}
+	}
+}
+
+func within(pkg, room string) bool {
+	return room == "" || pkg == strings.TrimSuffix(room, "/") || strings.HasSuffix(room, "/") && strings.HasPrefix(pkg, room)
+}
+
+func TestPurePackages(t *testing.T) {
+	found := 0
+	for _, p := range packages(t) {
+		from := strings.TrimPrefix(p.ImportPath, module)
+		if !slices.Contains(pure, from) {
+			continue
+		}
+		found++
+		for _, imp := range p.Imports {
+			if slices.Contains(worldly, imp) || strings.HasPrefix(imp, "net/") || strings.HasPrefix(imp, "golang.org/x/sys/") {
+				t.Errorf("pure package %s imports %s", from, imp)
+			}
+		}
+	}
+	if found != len(pure) {
+		t.Errorf("found %d of the %d pure packages", found, len(pure))
+	}
+}

@@ -1,0 +1,137 @@
+// Command testgate reads the output of go test -json, prints what failed and
+// what was skipped with its reason, and fails unless every skipped test is
+// expected: a test that skips in silence is a test that does not exist.
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"sort"
+	"strings"
+	"time"
+)
+
+type event struct {
+	Action  string
+	Package string
+	Test    string
+	Output  string
+	Elapsed float64
+}
+
+func main() {
+	expected := flag.String("expected", "", "file with a line for each test that may skip: package/Test")
+	flag.Parse()
+	allowed, err := readExpected(*expected)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "testgate:", err)
+		os.Exit(2)
+	}
+	os.Exit(run(allowed))
+}
+
+func readExpected(path string) (map[string]bool, error) {
+	out := map[string]bool{}
+	if path == "" {
+		return out, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			out[line] = true
+		}
+	}
+	return out, nil
+}
+
+func run(allowed map[string]bool) int {
+	began := time.Now()
+	output := map[string]*strings.Builder{}
+	var failed, skipped []string
+	passed, buildFailed := 0, false
+	in := bufio.NewScanner(os.Stdin)
+	in.Buffer(nil, 1<<24)
+	for in.Scan() {
+		var e event
+		if json.Unmarshal(in.Bytes(), &e) != nil {
+			fmt.Println(in.Text()) // go vet and the linker write plain text
+			continue
+		}
+		key := e.Package
+		if e.Test != "" {
+			key += "/" + e.Test
+		}
+		switch e.Action {
+		case "output":
+			if output[key] == nil {
+				output[key] = &strings.Builder{}
+			}
+			output[key].WriteString(e.Output)
+		case "build-output":
+			fmt.Print(e.Output)
+		case "build-fail":
+			buildFailed = true
+		case "pass":
+			if e.Test == "" {
+				fmt.Printf("ok    %-48s %6.1f s\n", e.Package, e.Elapsed)
+			} else {
+				passed++
+			}
+			delete(output, key)
+		case "skip":
+			if e.Test != "" {
+				skipped = append(skipped, key)
+			}
+		case "fail":
+			if e.Test == "" {
+				fmt.Printf("FAIL  %-48s %6.1f s\n", e.Package, e.Elapsed)
+			}
+			failed = append(failed, key)
+			if b := output[key]; b != nil {
+				fmt.Print(b.String())
+			}
+		}
+	}
+	if err := in.Err(); err != nil {
+		fmt.Fprintln(os.Stderr, "testgate: read test output:", err)
+		return 2
+	}
+	bad := len(failed) > 0 || buildFailed
+	sort.Strings(skipped)
+	for _, s := range skipped {
+		mark := "expected"
+		if !allowed[s] {
+			mark, bad = "NOT EXPECTED (tools/testgate/expected-skips.txt)", true
+		}
+		reason := ""
+		if b := output[s]; b != nil {
+			reason = skipReason(b.String())
+		}
+		fmt.Printf("skip  %s: %s: %s\n", s, mark, reason)
+	}
+	if passed == 0 {
+		fmt.Println("no test was executed")
+		bad = true
+	}
+	fmt.Printf("took %s\n%d passed, %d failed, %d skipped\n", time.Since(began).Round(time.Second), passed, len(failed), len(skipped))
+	if bad {
+		return 1
+	}
+	return 0
+}
+
+func skipReason(out string) string {
+	for _, line := range strings.Split(out, "\n") {
+		line = strings.TrimSpace(line)
+		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
+			return line
+		}
+	}
+	return "no reason given"
+}
