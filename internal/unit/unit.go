@@ -63,10 +63,14 @@ func quantity(s string, scales []scale) (float64, error) {
 			continue
 		}
 		v, err := strconv.ParseFloat(num, 64)
-		if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		if err != nil || v < 0 || math.IsNaN(v) {
 			return 0, fmt.Errorf("%q, expected a number that is not negative before %s", s, name)
 		}
-		return v * u.factor, nil
+		// The product can overflow where the number alone does not.
+		if v *= u.factor; math.IsInf(v, 0) {
+			return 0, fmt.Errorf("%q is too large", s)
+		}
+		return v + 0, nil // "-0 m" is 0
 	}
 	return 0, fmt.Errorf("%q, expected a number and one of %s", s, strings.Join(names, ", "))
 }

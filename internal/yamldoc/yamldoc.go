@@ -8,7 +8,10 @@
 package yamldoc
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -64,8 +67,20 @@ const (
 // reading a document that has them yields only missing values.
 func Parse(file string, data []byte) *Document {
 	d := &Document{file: file}
-	var n yaml.Node
-	if err := yaml.Unmarshal(data, &n); err != nil {
+	var n, second yaml.Node
+	dec := yaml.NewDecoder(bytes.NewReader(data))
+	err := dec.Decode(&n)
+	if err == nil {
+		// A second document would be read by nobody: say so.
+		switch more := dec.Decode(&second); {
+		case more == nil:
+			d.note(&second, "a second document begins here; expected one a file")
+			return d
+		case !errors.Is(more, io.EOF):
+			err = more
+		}
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
 		line, msg := syntaxError(err)
 		d.problems = append(d.problems, Problem{File: file, Line: line, Column: min(1, line), Message: msg})
 		return d
@@ -143,6 +158,7 @@ type Value struct {
 	node   *yaml.Node // nil where the value is absent
 	parent *yaml.Node // where to point when it is absent and required
 	name   string
+	broken bool // the mapping it belongs to is none, which was said already
 }
 
 // Present says whether the document has the value; null counts as absent.
@@ -179,7 +195,7 @@ func (v Value) Problem(format string, args ...any) {
 
 // Required notes a problem when the value is absent.
 func (v Value) Required() Value {
-	if !v.Present() && (v.doc.root != nil) {
+	if !v.Present() && v.doc.root != nil && !v.broken {
 		v.doc.note(v.parent, "%s is missing", v.name)
 	}
 	return v
@@ -396,7 +412,7 @@ func toAny(n *yaml.Node) any {
 // Mapping reads a mapping whose keys must be among known. With no known keys,
 // any key is taken. Absent is empty; a key given twice is a problem.
 func (v Value) Mapping(known ...string) Mapping {
-	m := Mapping{doc: v.doc, name: v.name}
+	m := Mapping{doc: v.doc, name: v.name, broken: v.broken}
 	if !v.Present() {
 		m.node = v.parent
 		return m
@@ -406,6 +422,7 @@ func (v Value) Mapping(known ...string) Mapping {
 	if n.Kind != yaml.MappingNode {
 		v.Problem("expected a mapping, found %s", v.found())
 		m.node = v.node
+		m.broken = true
 		return m
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -434,6 +451,7 @@ type Mapping struct {
 	name   string
 	fields map[string]*yaml.Node
 	keys   []*yaml.Node
+	broken bool
 }
 
 func (m Mapping) path(key string) string {
@@ -445,7 +463,7 @@ func (m Mapping) path(key string) string {
 
 // Field is the value of a key, or an absent value.
 func (m Mapping) Field(key string) Value {
-	return Value{doc: m.doc, node: m.fields[key], parent: m.node, name: m.path(key)}
+	return Value{doc: m.doc, node: m.fields[key], parent: m.node, name: m.path(key), broken: m.broken}
 }
 
 // Keys lists the keys in the order of the document.
