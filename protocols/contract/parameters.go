@@ -54,6 +54,13 @@ type Parameters struct {
 	// Link is what the plan lets the protocol know of the radio beforehand
 	// ("complete knowledge" in decola-2006); absent otherwise.
 	Link *Link `json:"link,omitempty"`
+
+	// VerifySeedXOR is a test hook, for servers only: a server verifies each
+	// payload against the header's seed XOR this number. Other than 0, no
+	// payload of 8 bytes or more passes: every one must be answered with
+	// [ByteRejected] and reported as [CodeCorrupted], so that a test can tell a
+	// server that verifies from one that does not. A decimal string like the seed.
+	VerifySeedXOR uint64 `json:"verify_seed_xor,string,omitempty"`
 }
 
 // Endpoint is an IP address and a port of whatever the protocol's ports are.
