@@ -28,6 +28,8 @@ type Figure struct {
 	Source string  `json:"source"`
 	// Uncertain marks a figure its own source doubts.
 	Uncertain bool `json:"uncertain,omitempty"`
+	// Unknown marks a figure that matters and that no source gives; Value means nothing then.
+	Unknown bool `json:"unknown,omitempty"`
 }
 
 // Emulation is how to emulate the radio. Rates, delays and overheads are of

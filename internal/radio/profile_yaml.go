@@ -1,0 +1,282 @@
+package radio
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"linktrial/internal/yamldoc"
+)
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
+
+// figureUnits are the units a figure may be given in, as SI and radio practice write them.
+var figureUnits = []string{"Hz", "kHz", "MHz", "GHz", "mW", "W", "dBm", "dBi", "bit/s", "kbit/s", "Mbit/s", "ms", "s", "B", "KiB", "m", "km", "ft"}
+
+// ParseProfile reads a radio profile. Every figure, those of the emulation
+// included, must come with its source; the emulation's are listed among
+// [Profile.Figures] too, named "emulation.…". The error, if any, is
+// [yamldoc.Problems].
+func ParseProfile(file string, data []byte) (*Profile, error) {
+	d := yamldoc.Parse(file, data)
+	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "emulation")
+	p := &Profile{
+		Name:         name(r.Field("name")),
+		Title:        r.Field("title").Required().String(""),
+		Manufacturer: r.Field("manufacturer").Required().String(""),
+		Model:        r.Field("model").Required().String(""),
+		Firmware:     r.Field("firmware").String(""),
+		Waveform:     r.Field("waveform").Required().String(""),
+		Notes:        texts(r.Field("notes")),
+		Hash:         hash(data),
+	}
+	seen := map[string]bool{}
+	for _, v := range r.Field("figures").Required().List() {
+		f := figure(v)
+		if seen[f.Name] && f.Name != "" {
+			v.Problem("figure %q is given twice", f.Name)
+		}
+		seen[f.Name] = true
+		p.Figures = append(p.Figures, f)
+	}
+	if e := r.Field("emulation"); e.Present() {
+		p.Emulation = parseEmulation(e, p)
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func hash(data []byte) string {
+	sum := sha256.Sum256(data)
+	return hex.EncodeToString(sum[:])
+}
+
+func name(v yamldoc.Value) string {
+	s := v.Required().String("")
+	if s != "" && !nameForm.MatchString(s) {
+		v.Problem("%q, expected lower-case letters, digits and hyphens, at most 48", s)
+	}
+	return s
+}
+
+func texts(v yamldoc.Value) []string {
+	var out []string
+	for _, e := range v.List() {
+		out = append(out, strings.TrimSpace(e.String("")))
+	}
+	return out
+}
+
+// source is the text beside a figure that says where it comes from.
+func source(v yamldoc.Value) string {
+	s := strings.TrimSpace(v.Required().String(""))
+	if v.Present() && s == "" {
+		v.Problem("expected where the figure comes from, found nothing")
+	}
+	return s
+}
+
+func figure(v yamldoc.Value) Figure {
+	m := v.Mapping("name", "value", "unit", "source", "uncertain")
+	f := Figure{
+		Name:      m.Field("name").Required().String(""),
+		Unit:      m.Field("unit").String(""),
+		Source:    source(m.Field("source")),
+		Uncertain: m.Field("uncertain").Bool(false),
+	}
+	val := m.Field("value").Required()
+	s := strings.TrimSpace(val.String(""))
+	switch {
+	case s == "unknown":
+		f.Unknown = true
+		f.Unit = m.Field("unit").Required().OneOf("", figureUnits...)
+	case s != "":
+		if m.Field("unit").Present() {
+			m.Field("unit").Problem("the unit goes with the value, as in \"5 MHz\"")
+		}
+		num, u, _ := strings.Cut(s, " ")
+		x, err := strconv.ParseFloat(num, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			val.Problem("expected a number and a unit such as \"5 MHz\", or unknown, found %q", s)
+			break
+		}
+		f.Value, f.Unit = x, strings.TrimSpace(u)
+		if !contains(figureUnits, f.Unit) {
+			val.Problem("unknown unit %q%s; there are %s", f.Unit, yamldoc.Suggest(f.Unit, figureUnits), strings.Join(figureUnits, ", "))
+		}
+	}
+	return f
+}
+
+func contains(words []string, s string) bool {
+	for _, w := range words {
+		if w == s {
+			return true
+		}
+	}
+	return false
+}
+
+// Bounds of what the emulator can be asked for.
+const (
+	minMTU, maxMTU = 576, 65535 // RFC 791: every host takes 576; the length field ends at 65535
+	maxRate        = 100e9
+	maxDelay       = time.Minute
+	maxQueueBytes  = 1 << 30
+	maxQueueCount  = 1 << 20
+)
+
+func parseEmulation(v yamldoc.Value, p *Profile) *Emulation {
+	m := v.Mapping("medium", "rate", "processing_delay", "turnaround", "frame_overhead", "mtu", "queue", "channel", "sites")
+	// sourced opens a figure's {value, source} pair and lists it among the figures.
+	sourced := func(key string, required bool, take func(yamldoc.Value) (float64, string)) {
+		f := m.Field(key)
+		if required {
+			f = f.Required()
+		}
+		if !f.Present() {
+			return
+		}
+		fm := f.Mapping("value", "source")
+		value, unit := take(fm.Field("value").Required())
+		p.Figures = append(p.Figures, Figure{Name: "emulation." + key, Value: value, Unit: unit, Source: source(fm.Field("source"))})
+	}
+	e := &Emulation{}
+	if f := m.Field("medium").Required(); f.Present() {
+		fm := f.Mapping("value", "source")
+		e.Medium = Medium(fm.Field("value").Required().OneOf("", string(MediumFullDuplex), string(MediumHalfDuplex), string(MediumShared)))
+		source(fm.Field("source"))
+	}
+	sourced("rate", true, func(v yamldoc.Value) (float64, string) {
+		e.RateBitsPerSecond = rate(v)
+		return e.RateBitsPerSecond, "bit/s"
+	})
+	sourced("processing_delay", true, func(v yamldoc.Value) (float64, string) {
+		e.ProcessingDelay = delay(v)
+		return e.ProcessingDelay.Seconds() * 1e3, "ms"
+	})
+	sourced("turnaround", false, func(v yamldoc.Value) (float64, string) {
+		e.Turnaround = delay(v)
+		return e.Turnaround.Seconds() * 1e3, "ms"
+	})
+	sourced("frame_overhead", false, func(v yamldoc.Value) (float64, string) {
+		e.FrameOverheadBytes = bounded(v, 0, maxMTU)
+		return float64(e.FrameOverheadBytes), "B"
+	})
+	sourced("mtu", true, func(v yamldoc.Value) (float64, string) {
+		e.MTUBytes = bounded(v, minMTU, maxMTU)
+		return float64(e.MTUBytes), "B"
+	})
+	if f := m.Field("queue").Required(); f.Present() {
+		qm := f.Mapping("bytes", "packets", "source")
+		if q := qm.Field("bytes"); q.Present() {
+			e.Queue.Bytes = bounded(q, 1, maxQueueBytes)
+			if e.Queue.Bytes > 0 && e.Queue.Bytes < e.MTUBytes {
+				q.Problem("%d B, no packet of the MTU (%d B) would fit", e.Queue.Bytes, e.MTUBytes)
+			}
+		}
+		e.Queue.Packets = int(qm.Field("packets").Int(0, 1, maxQueueCount))
+		if !qm.Field("bytes").Present() && !qm.Field("packets").Present() && f.IsMapping() {
+			f.Problem("expected a bound in bytes, packets or both")
+		}
+		src := source(qm.Field("source"))
+		if e.Queue.Bytes > 0 {
+			p.Figures = append(p.Figures, Figure{Name: "emulation.queue", Value: float64(e.Queue.Bytes), Unit: "B", Source: src})
+		}
+	}
+	e.Channel = Channel{Model: ChannelPerfect}
+	if f := m.Field("channel").Required(); f.Present() {
+		cm := f.Mapping("source", "model", "slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+		source(cm.Field("source"))
+		e.Channel = channel(cm)
+	}
+	sm := m.Field("sites").Mapping()
+	for _, key := range sm.Keys() {
+		site, src := parseSite(sm.Field(key))
+		if e.Sites == nil {
+			e.Sites = map[string]Site{}
+		}
+		e.Sites[key] = site
+		if site.RateBitsPerSecond > 0 {
+			p.Figures = append(p.Figures, Figure{Name: "emulation.sites." + key + ".rate", Value: site.RateBitsPerSecond, Unit: "bit/s", Source: src})
+		}
+	}
+	return e
+}
+
+func parseSite(v yamldoc.Value) (Site, string) {
+	m := v.Mapping("source", "rate", "channel")
+	var s Site
+	if f := m.Field("rate"); f.Present() {
+		s.RateBitsPerSecond = rate(f)
+	}
+	if f := m.Field("channel"); f.Present() {
+		c := channel(f.Mapping("model", "slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"))
+		s.Channel = &c
+	}
+	if v.IsMapping() && !m.Field("rate").Present() && !m.Field("channel").Present() {
+		v.Problem("expected rate, channel or both")
+	}
+	return s, source(m.Field("source"))
+}
+
+func rate(v yamldoc.Value) float64 {
+	r := v.BitsPerSecond(1)
+	if r < 1 || r > maxRate {
+		v.Problem("expected a rate from 1 bit/s to 100 Gbit/s, found %q", v.String(""))
+	}
+	return r
+}
+
+func delay(v yamldoc.Value) time.Duration {
+	d := v.Duration(0)
+	if d > maxDelay {
+		v.Problem("expected at most %s, found %s", maxDelay, d)
+	}
+	return d
+}
+
+func bounded(v yamldoc.Value, lo, hi int64) int {
+	n := v.Bytes(lo)
+	if n < lo || n > hi {
+		v.Problem("expected a size from %d B to %d B, found %q", lo, hi, v.String(""))
+	}
+	return int(n)
+}
+
+// channel reads an error process: only the keys of its model, all of them but
+// the slot and the losses that have a natural default.
+func channel(m yamldoc.Mapping) Channel {
+	c := Channel{Model: ChannelModel(m.Field("model").Required().OneOf("", string(ChannelPerfect), string(ChannelUniform), string(ChannelGilbertElliott)))}
+	var keys []string
+	switch c.Model {
+	case ChannelUniform:
+		keys = []string{"loss"}
+		c.Loss = m.Field("loss").Required().Float(0, 0, 1)
+	case ChannelGilbertElliott:
+		keys = []string{"slot", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"}
+		c.Slot = delay(m.Field("slot"))
+		c.GoodToBad = m.Field("good_to_bad").Required().Float(0, 0, 1)
+		c.BadToGood = m.Field("bad_to_good").Required().Float(1, 1e-9, 1)
+		c.LossGood = m.Field("loss_good").Float(0, 0, 1)
+		c.LossBad = m.Field("loss_bad").Float(1, 0, 1)
+	case "":
+		return c // the model's own problem is noted
+	}
+	for _, key := range []string{"slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"} {
+		if f := m.Field(key); f.Present() && !contains(keys, key) {
+			has := "none"
+			if len(keys) > 0 {
+				has = strings.Join(keys, ", ")
+			}
+			f.Problem("a %s channel has no such figure; its figures: %s", c.Model, has)
+		}
+	}
+	return c
+}

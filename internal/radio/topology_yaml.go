@@ -1,0 +1,147 @@
+package radio
+
+import (
+	"math"
+	"strings"
+
+	"linktrial/internal/yamldoc"
+)
+
+// ParseTopology reads a topology. A link's distance, where it is not stated,
+// follows from the positions; where both are given they must agree. The error,
+// if any, is [yamldoc.Problems].
+func ParseTopology(file string, data []byte) (*Topology, error) {
+	d := yamldoc.Parse(file, data)
+	r := d.Root().Mapping("name", "title", "source", "stations", "links", "notes")
+	t := &Topology{
+		Name:   name(r.Field("name")),
+		Title:  r.Field("title").Required().String(""),
+		Source: source(r.Field("source")),
+		Notes:  texts(r.Field("notes")),
+		Hash:   hash(data),
+	}
+	var unknown []string
+	for _, v := range r.Field("stations").Required().List() {
+		s, elevationKnown := station(v, t.Stations)
+		if !elevationKnown {
+			unknown = append(unknown, s.Name)
+		}
+		t.Stations = append(t.Stations, s)
+	}
+	if len(unknown) > 0 {
+		t.Notes = append(t.Notes, "Elevation unknown, and given as 0 m: "+strings.Join(unknown, ", ")+".")
+	}
+	for _, role := range []Role{RoleClient, RoleServer} {
+		if f := r.Field("stations"); f.IsList() && t.Station(role) == nil {
+			f.Problem("no station has the role %s", role)
+		}
+	}
+	for _, v := range r.Field("links").Required().List() {
+		t.Links = append(t.Links, link(v, t))
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	n := Network{Links: make([]Link, len(t.Links))}
+	for i, l := range t.Links {
+		n.Links[i] = Link{A: l.A, B: l.B}
+	}
+	if n.Route(RoleClient, RoleServer) == nil {
+		r.Field("links").Problem("no way leads from the client to the server")
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Station is the station of a role, or nil.
+func (t *Topology) Station(role Role) *Station {
+	for i := range t.Stations {
+		if t.Stations[i].Role == role {
+			return &t.Stations[i]
+		}
+	}
+	return nil
+}
+
+func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool) {
+	m := v.Mapping("name", "role", "latitude", "longitude", "elevation")
+	s = Station{
+		Name:      m.Field("name").Required().String(""),
+		Role:      Role(m.Field("role").Required().OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer))),
+		Latitude:  m.Field("latitude").Required().Float(0, -90, 90),
+		Longitude: m.Field("longitude").Required().Float(0, -180, 180),
+	}
+	for _, o := range others {
+		if o.Name == s.Name && s.Name != "" {
+			m.Field("name").Problem("another station is called %q too", s.Name)
+		}
+		if o.Role == s.Role && s.Role != "" {
+			m.Field("role").Problem("station %s is the %s already", o.Name, s.Role)
+		}
+	}
+	e := m.Field("elevation").Required()
+	if !e.Present() || e.String("") == "unknown" {
+		return s, !e.Present()
+	}
+	s.Elevation = e.Metres(0)
+	return s, true
+}
+
+// positionTolerance is by how much a stated distance may differ from the one
+// between the positions: enough for a tape over uneven ground, too little for
+// a latitude and a longitude that changed places.
+const positionTolerance = 0.05
+
+func link(v yamldoc.Value, t *Topology) Path {
+	m := v.Mapping("between", "distance", "source")
+	p := Path{Source: source(m.Field("source"))}
+	ends := m.Field("between").Required()
+	var roles []Role
+	for _, e := range ends.List() {
+		role := Role(e.OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer)))
+		if role != "" && t.Station(role) == nil {
+			e.Problem("no station has the role %s", role)
+		}
+		roles = append(roles, role)
+	}
+	if ends.IsList() && (len(roles) != 2 || roles[0] == roles[1] && roles[0] != "") {
+		ends.Problem("expected two different roles")
+	}
+	if len(roles) != 2 {
+		return p
+	}
+	p.A, p.B = roles[0], roles[1]
+	for _, o := range t.Links {
+		if p.A != "" && (o.A == p.A && o.B == p.B || o.A == p.B && o.B == p.A) {
+			ends.Problem("the link between %s and %s is given twice", p.A, p.B)
+		}
+	}
+	a, b := t.Station(p.A), t.Station(p.B)
+	if a == nil || b == nil {
+		return p
+	}
+	between := a.DistanceMetres(b)
+	p.DistanceMetres = between
+	if f := m.Field("distance"); f.Present() {
+		p.DistanceMetres = f.Metres(between)
+		if math.Abs(p.DistanceMetres-between) > positionTolerance*math.Max(p.DistanceMetres, 1) {
+			f.Problem("%.1f m stated, but the positions are %.1f m apart", p.DistanceMetres, between)
+		}
+	}
+	return p
+}
+
+// earthRadiusMetres is the mean radius R1 of WGS 84.
+const earthRadiusMetres = 6_371_008.8
+
+// DistanceMetres is the great-circle distance between two stations (haversine, sphere of radius R1), without elevation.
+func (s *Station) DistanceMetres(o *Station) float64 {
+	const rad = math.Pi / 180
+	dLat, dLon := (o.Latitude-s.Latitude)*rad, (o.Longitude-s.Longitude)*rad
+	h := sq(math.Sin(dLat/2)) + math.Cos(s.Latitude*rad)*math.Cos(o.Latitude*rad)*sq(math.Sin(dLon/2))
+	return 2 * earthRadiusMetres * math.Asin(math.Sqrt(math.Min(1, h)))
+}
+
+func sq(x float64) float64 { return x * x }

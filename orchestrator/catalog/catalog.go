@@ -1,0 +1,276 @@
+// Package catalog loads what plans may name: radio profiles, topologies and
+// plans that come with the binary, those in extra folders, and the drivers'
+// manifests. Comes in: folders. Goes out: a [Catalog] (the one of
+// orchestrator/plan), or every problem of every file. Imports the data
+// folders, internal/radio, internal/yamldoc and protocols/contract.
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"linktrial/internal/radio"
+	"linktrial/internal/yamldoc"
+	"linktrial/plans"
+	"linktrial/protocols/contract"
+	radioprofiles "linktrial/radio-profiles"
+	"linktrial/topologies"
+)
+
+// Config says where to look besides the binary's own data.
+type Config struct {
+	// DriversDir has a folder with a driver.yaml for each protocol; folders
+	// without one are passed over. Empty: no protocols.
+	DriversDir string
+	// ExtraDirs may each have folders radio-profiles, topologies and plans,
+	// with *.yaml files as in the source tree. A name that exists already is
+	// refused: which file a plan meant must never be in doubt.
+	ExtraDirs []string
+}
+
+// Catalog is everything that plans may name. It does not change once loaded,
+// so any number of goroutines may read it.
+type Catalog struct {
+	profiles   map[string]*radio.Profile
+	topologies map[string]*radio.Topology
+	manifests  map[string]*contract.Manifest
+	driverDirs map[string]string
+	plans      map[string][]byte
+	origin     map[string]string // of each kind/name, for messages
+}
+
+// Load reads all files. The error, if any, is [yamldoc.Problems] with every
+// problem of every file, or the reason why a folder could not be read.
+func Load(c Config) (*Catalog, error) {
+	l := loader{cat: &Catalog{
+		profiles: map[string]*radio.Profile{}, topologies: map[string]*radio.Topology{},
+		manifests: map[string]*contract.Manifest{}, driverDirs: map[string]string{},
+		plans: map[string][]byte{}, origin: map[string]string{},
+	}}
+	if err := l.folder(radioprofiles.Files, ".", "radio-profiles", l.profile); err != nil {
+		return nil, err
+	}
+	if err := l.folder(topologies.Files, ".", "topologies", l.topology); err != nil {
+		return nil, err
+	}
+	if err := l.folder(plans.Files, ".", "plans", l.plan); err != nil {
+		return nil, err
+	}
+	for _, dir := range c.ExtraDirs {
+		if _, err := os.Stat(dir); err != nil {
+			return nil, fmt.Errorf("extra data folder: %w", err)
+		}
+		root := os.DirFS(dir)
+		for sub, take := range map[string]func(string, string, []byte) error{"radio-profiles": l.profile, "topologies": l.topology, "plans": l.plan} {
+			err := l.folder(root, sub, filepath.Join(dir, sub), take)
+			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return nil, fmt.Errorf("extra data folder: %w", err)
+			}
+		}
+	}
+	if c.DriversDir != "" {
+		if err := l.drivers(c.DriversDir); err != nil {
+			return nil, err
+		}
+	}
+	l.checkSites()
+	if len(l.problems) > 0 {
+		slices.SortStableFunc(l.problems, func(a, b yamldoc.Problem) int { return strings.Compare(a.File, b.File) })
+		return nil, l.problems
+	}
+	return l.cat, nil
+}
+
+type loader struct {
+	cat      *Catalog
+	problems yamldoc.Problems
+}
+
+// folder gives every *.yaml of a folder to take, in the order of their names.
+func (l *loader) folder(root fs.FS, dir, shown string, take func(file, base string, data []byte) error) error {
+	entries, err := fs.ReadDir(root, dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		base, ok := strings.CutSuffix(e.Name(), ".yaml")
+		if !ok || e.IsDir() || strings.HasPrefix(base, ".") {
+			continue
+		}
+		data, err := fs.ReadFile(root, path.Join(dir, e.Name()))
+		if err != nil {
+			return err
+		}
+		l.note(filepath.Join(shown, e.Name()), take(filepath.Join(shown, e.Name()), base, data))
+	}
+	return nil
+}
+
+func (l *loader) note(file string, err error) {
+	var ps yamldoc.Problems
+	switch {
+	case err == nil:
+	case errors.As(err, &ps):
+		l.problems = append(l.problems, ps...)
+	default:
+		l.problems = append(l.problems, yamldoc.Problem{File: file, Message: err.Error()})
+	}
+}
+
+// claim keeps a name for a file. The file must be called as what it holds, so
+// that a name leads to its file.
+func (l *loader) claim(kind, name, base, file string) error {
+	if name != base {
+		return fmt.Errorf("%s %q is in a file called %q; name and file must be the same", kind, name, base)
+	}
+	if other, taken := l.cat.origin[kind+"/"+name]; taken {
+		return fmt.Errorf("%s %q exists already, in %s", kind, name, other)
+	}
+	l.cat.origin[kind+"/"+name] = file
+	return nil
+}
+
+func (l *loader) profile(file, base string, data []byte) error {
+	p, err := radio.ParseProfile(file, data)
+	if err != nil {
+		return err
+	}
+	if err := l.claim("radio", p.Name, base, file); err != nil {
+		return err
+	}
+	l.cat.profiles[p.Name] = p
+	return nil
+}
+
+func (l *loader) topology(file, base string, data []byte) error {
+	t, err := radio.ParseTopology(file, data)
+	if err != nil {
+		return err
+	}
+	if err := l.claim("topology", t.Name, base, file); err != nil {
+		return err
+	}
+	l.cat.topologies[t.Name] = t
+	return nil
+}
+
+// plan keeps the text: plans are checked when they are used, against the
+// protocols that then exist.
+func (l *loader) plan(file, base string, data []byte) error {
+	if err := l.claim("plan", base, base, file); err != nil {
+		return err
+	}
+	l.cat.plans[base] = data
+	return nil
+}
+
+func (l *loader) drivers(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return fmt.Errorf("drivers folder: %w", err)
+	}
+	for _, e := range entries {
+		file := filepath.Join(dir, e.Name(), "driver.yaml")
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) || !isDir(filepath.Join(dir, e.Name())) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("driver manifest: %w", err)
+		}
+		m, err := contract.ParseManifest(file, data)
+		if err == nil {
+			err = l.claim("protocol", m.Name, e.Name(), file)
+		}
+		if err != nil {
+			l.note(file, err)
+			continue
+		}
+		l.cat.manifests[m.Name] = m
+		l.cat.driverDirs[m.Name] = filepath.Join(dir, e.Name())
+	}
+	return nil
+}
+
+func isDir(name string) bool {
+	st, err := os.Stat(name)
+	return err == nil && st.IsDir()
+}
+
+// checkSites refuses conditions for a topology that does not exist: they
+// would silently never apply.
+func (l *loader) checkSites() {
+	for _, name := range l.cat.Profiles() {
+		e := l.cat.profiles[name].Emulation
+		if e == nil {
+			continue
+		}
+		for _, site := range slices.Sorted(maps.Keys(e.Sites)) {
+			if l.cat.topologies[site] == nil {
+				all := l.cat.Topologies()
+				l.problems = append(l.problems, yamldoc.Problem{File: l.cat.origin["radio/"+name], Message: fmt.Sprintf(
+					"emulation.sites: unknown topology %q%s; there are %s", site, yamldoc.Suggest(site, all), strings.Join(all, ", "))})
+			}
+		}
+	}
+}
+
+// Profile is the radio profile of that name, or nil.
+func (c *Catalog) Profile(name string) *radio.Profile { return c.profiles[name] }
+
+// Profiles is the names of all radio profiles, sorted.
+func (c *Catalog) Profiles() []string { return slices.Sorted(maps.Keys(c.profiles)) }
+
+// Topology is the topology of that name, or nil.
+func (c *Catalog) Topology(name string) *radio.Topology { return c.topologies[name] }
+
+// Topologies is the names of all topologies, sorted.
+func (c *Catalog) Topologies() []string { return slices.Sorted(maps.Keys(c.topologies)) }
+
+// Manifest is the driver manifest of that protocol, or nil.
+func (c *Catalog) Manifest(protocol string) *contract.Manifest { return c.manifests[protocol] }
+
+// Protocols is the names of all protocols, sorted.
+func (c *Catalog) Protocols() []string { return slices.Sorted(maps.Keys(c.manifests)) }
+
+// DriverDir is the folder of a protocol's manifest, to which its command is
+// relative; empty for a protocol that does not exist.
+func (c *Catalog) DriverDir(protocol string) string { return c.driverDirs[protocol] }
+
+// Plan is the text of a plan that comes with the binary or an extra folder.
+func (c *Catalog) Plan(name string) (text []byte, ok bool) {
+	text, ok = c.plans[name]
+	return slices.Clone(text), ok
+}
+
+// Plans is the names of all such plans, sorted.
+func (c *Catalog) Plans() []string { return slices.Sorted(maps.Keys(c.plans)) }
+
+// WithChoices is the catalog with an option's choices as the nodes' probes
+// report them, for options whose choices depend on the node
+// ([contract.Option.FromProbe]). Other options and unknown protocols stay as
+// they are; the receiver does not change.
+func (c *Catalog) WithChoices(protocol, option string, choices []string) *Catalog {
+	m := c.manifests[protocol]
+	if m == nil {
+		return c
+	}
+	i := slices.IndexFunc(m.Options, func(o contract.Option) bool { return o.Name == option && o.FromProbe })
+	if i < 0 {
+		return c
+	}
+	changed := *m
+	changed.Options = slices.Clone(m.Options)
+	changed.Options[i].Choices = slices.Clone(choices)
+	out := *c
+	out.manifests = maps.Clone(c.manifests)
+	out.manifests[protocol] = &changed
+	return &out
+}

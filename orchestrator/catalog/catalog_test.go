@@ -1,0 +1,199 @@
+package catalog
+
+import (
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"linktrial/internal/radio"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/plan"
+)
+
+var _ plan.Catalog = (*Catalog)(nil)
+
+func load(t *testing.T, c Config) *Catalog {
+	t.Helper()
+	cat, err := Load(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cat
+}
+
+func TestEmbeddedData(t *testing.T) {
+	c := load(t, Config{DriversDir: "testdata/drivers"})
+	for _, l := range []struct {
+		kind      string
+		got, want []string
+	}{
+		{"radios", c.Profiles(), []string{"mpu4", "prc-117g-anw2c", "tw-400-tsm-e"}},
+		{"topologies", c.Topologies(), []string{"flag-pole", "k-lot", "vip-lot", "zahl-road"}},
+		{"protocols", c.Protocols(), []string{"sctp", "tcp", "udt"}},
+		{"plans", c.Plans(), []string{"breedy-2015", "quickstart"}},
+	} {
+		if !slices.Equal(l.got, l.want) {
+			t.Errorf("%s: got %v, want %v", l.kind, l.got, l.want)
+		}
+	}
+	if c.Profile("none") != nil || c.Topology("none") != nil || c.Manifest("none") != nil || c.DriverDir("none") != "" {
+		t.Error("something was found under a name that does not exist")
+	}
+	if got := c.DriverDir("tcp"); got != "testdata/drivers/tcp" {
+		t.Errorf("driver folder %q", got)
+	}
+}
+
+// Every radio over every topology is a network whose ends reach each other
+// through the relay, and every figure has its source.
+func TestEveryRadioOverEveryTopology(t *testing.T) {
+	c := load(t, Config{})
+	for _, pn := range c.Profiles() {
+		p := c.Profile(pn)
+		for _, f := range p.Figures {
+			if f.Source == "" || f.Unit == "" {
+				t.Errorf("%s: figure %+v lacks source or unit", pn, f)
+			}
+		}
+		for _, tn := range c.Topologies() {
+			n, err := radio.Resolve(p, c.Topology(tn))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if route := n.Route(radio.RoleClient, radio.RoleServer); len(route) != 3 {
+				t.Errorf("%s at %s: route %v", pn, tn, route)
+			}
+		}
+	}
+}
+
+// The paper's distances, and positions that reproduce them.
+func TestDistances(t *testing.T) {
+	const foot = 0.3048
+	c := load(t, Config{})
+	clientFeet := map[string]float64{"vip-lot": 310.13, "flag-pole": 635.10, "zahl-road": 960.06, "k-lot": 1285.03}
+	for _, name := range c.Topologies() {
+		topo := c.Topology(name)
+		for _, l := range topo.Links {
+			want := 673.1 * foot
+			if l.A == radio.RoleClient || l.B == radio.RoleClient {
+				want = clientFeet[name] * foot
+			}
+			if math.Abs(l.DistanceMetres-want) > 1e-9 {
+				t.Errorf("%s: %s–%s is %v m, want %v", name, l.A, l.B, l.DistanceMetres, want)
+			}
+			between := topo.Station(l.A).DistanceMetres(topo.Station(l.B))
+			if math.Abs(between-want) > 0.005*want {
+				t.Errorf("%s: the positions of %s and %s are %.2f m apart, want %.2f within 0.5 %%", name, l.A, l.B, between, want)
+			}
+		}
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestExtraFolder(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile("../../topologies/vip-lot.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	renamed := strings.Replace(string(text), "name: vip-lot", "name: my-lot", 1)
+	write(t, dir+"/topologies/my-lot.yaml", renamed)
+	write(t, dir+"/topologies/README.md", "not data")
+	write(t, dir+"/plans/mine.yaml", "name: mine")
+	c := load(t, Config{ExtraDirs: []string{dir}})
+	if c.Topology("my-lot") == nil {
+		t.Error("the extra topology is not there")
+	}
+	if text, ok := c.Plan("mine"); !ok || string(text) != "name: mine" {
+		t.Errorf("the extra plan is %q, %v", text, ok)
+	}
+}
+
+func TestBrokenFiles(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/extra/radio-profiles/x.yaml", "name: x\nfigurs: []\n")
+	write(t, dir+"/extra/topologies/vip-lot.yaml", "name: [")
+	write(t, dir+"/drivers/tcp/driver.yaml", "name: tcp\noptions: 3\n")
+	write(t, dir+"/drivers/udt/README.md", "no manifest: not a driver")
+	write(t, dir+"/drivers/README.md", "a file, not a folder")
+	_, err := Load(Config{DriversDir: dir + "/drivers", ExtraDirs: []string{dir + "/extra"}})
+	var ps yamldoc.Problems
+	if !errors.As(err, &ps) {
+		t.Fatalf("got %v", err)
+	}
+	for _, want := range []string{
+		"x.yaml:2:1: unknown key \"figurs\" (did you mean \"figures\"?)", "vip-lot.yaml:1:1: not YAML",
+		"tcp/driver.yaml:2:10: options: expected a mapping", "tcp/driver.yaml:1:1: version is missing",
+	} {
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("no %q in\n%v", want, err)
+		}
+	}
+	if strings.Contains(err.Error(), "README") {
+		t.Errorf("a file that is no data was read:\n%v", err)
+	}
+}
+
+func TestNamesMustBeUniqueAndTheirFiles(t *testing.T) {
+	text, err := os.ReadFile("../../topologies/vip-lot.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{"vip-lot": `topology "vip-lot" exists already, in topologies/vip-lot.yaml`, "other": `topology "vip-lot" is in a file called "other"`} {
+		dir := t.TempDir()
+		write(t, dir+"/topologies/"+file+".yaml", string(text))
+		if _, err := Load(Config{ExtraDirs: []string{dir}}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s.yaml: got %v, want %s", file, err, want)
+		}
+	}
+}
+
+func TestSiteOfUnknownTopology(t *testing.T) {
+	text, err := os.ReadFile("../../radio-profiles/mpu4.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	s := strings.Replace(string(text), "name: mpu4", "name: mine", 1)
+	write(t, dir+"/radio-profiles/mine.yaml", strings.Replace(s, "    k-lot:", "    k-lots:", 1))
+	_, err = Load(Config{ExtraDirs: []string{dir}})
+	if err == nil || !strings.Contains(err.Error(), `unknown topology "k-lots" (did you mean "k-lot"?)`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestMissingFolders(t *testing.T) {
+	for _, c := range []Config{{DriversDir: "testdata/none"}, {ExtraDirs: []string{"testdata/none"}}} {
+		if _, err := Load(c); err == nil || !strings.Contains(err.Error(), "testdata/none") {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}
+
+func TestWithChoices(t *testing.T) {
+	c := load(t, Config{DriversDir: "testdata/drivers"})
+	d := c.WithChoices("tcp", "congestion", []string{"cubic", "reno"})
+	if got := d.Manifest("tcp").Options[0].Choices; !slices.Equal(got, []string{"cubic", "reno"}) {
+		t.Errorf("choices %v", got)
+	}
+	if got := c.Manifest("tcp").Options[0].Choices; len(got) != 0 {
+		t.Errorf("the original changed: %v", got)
+	}
+	if c.WithChoices("none", "x", nil) != c || c.WithChoices("tcp", "receive_buffer", []string{"x"}) != c {
+		t.Error("what takes no choices changed the catalog")
+	}
+}

@@ -1,0 +1,11 @@
+// Package plans carries the plans that come with Linktrial. Goes out: the
+// files. Read by orchestrator/catalog and parsed by orchestrator/plan. Imports
+// nothing.
+package plans
+
+import "embed"
+
+// Files holds every *.yaml of this folder.
+//
+//go:embed *.yaml
+var Files embed.FS

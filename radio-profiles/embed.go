@@ -1,0 +1,11 @@
+// Package radioprofiles carries the radio profiles that come with Linktrial,
+// one YAML file a radio, each figure with its source. Goes out: the files.
+// Read by orchestrator/catalog through internal/radio. Imports nothing.
+package radioprofiles
+
+import "embed"
+
+// Files holds every *.yaml of this folder.
+//
+//go:embed *.yaml
+var Files embed.FS
