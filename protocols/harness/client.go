@@ -1,0 +1,122 @@
+package harness
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// chunk is how much payload is made, hashed and handed over at a time, in
+// bytes: it stays in the cache of the processor, and sent_bytes grows in steps
+// that a chart does not show.
+const chunk = 32 << 10
+
+// client carries one transfer.
+func (r *run) client(ctx context.Context) int {
+	id := r.p.Transfer.ID
+	r.ev.write(&contract.Event{Event: contract.KindReady, Info: r.info})
+	begin := time.Now()
+	limit := after(begin, r.p.Limits.ConnectMS)
+	dctx, cancel := ctx, context.CancelFunc(func() {})
+	if !limit.IsZero() {
+		dctx, cancel = context.WithDeadline(ctx, limit)
+	}
+	c, err := r.Dial(dctx, r.p)
+	cancel()
+	if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			err = errStopped
+		case dctx.Err() != nil:
+			err = Failf(contract.CodeConnectTimeout, "no connection within limits.connect_ms (%d ms): %w", r.p.Limits.ConnectMS, err)
+		}
+		return r.ev.failed(id, dialCode(err), err)
+	}
+	if err := r.send(ctx, c, begin, limit); err != nil {
+		c.Abort()
+		return r.ev.failed(id, codeOf(err, contract.CodeInternal), err)
+	}
+	// The result is out: what goes wrong from here on is no longer part of it.
+	if err := c.Close(); err != nil {
+		r.log.Warn("close after the result", "error", err)
+	}
+	return contract.ExitOK
+}
+
+// send is the transfer as the client does it (breedy-2015, section V).
+func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) error {
+	defer interrupt(ctx, c)()
+	p := r.p
+	id, err := contract.ParseTransferID(p.Transfer.ID)
+	if err != nil {
+		return Failf(contract.CodeBadParameters, "%w", err)
+	}
+	var one [1]byte
+	if err := setDeadline(ctx, c, connectLimit); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(c, one[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = Failf(contract.CodeReset, "the server closed the connection before its first byte")
+		}
+		return settle(ctx, err, contract.CodeConnectTimeout, "the connection stood, but no byte of the server came within limits.connect_ms")
+	}
+	if one[0] != contract.ByteReady {
+		return Failf(contract.CodeProtocolViolation, "the server's first byte is %#02x, expected %#02x", one[0], contract.ByteReady)
+	}
+	connect := time.Since(begin)
+	r.ev.write(&contract.Event{Event: contract.KindConnected, Transfer: p.Transfer.ID, ConnectNS: connect.Nanoseconds()})
+
+	const late = "no acknowledgement within limits.transfer_ms"
+	buf := make([]byte, chunk)
+	h := contract.Header{ID: id, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed}
+	if err := setDeadline(ctx, c, after(time.Now(), p.Limits.TransferMS)); err != nil {
+		return err
+	}
+	if _, err := c.Write(h.Append(buf[:0])); err != nil {
+		return settle(ctx, err, contract.CodeTransferTimeout, late)
+	}
+
+	start := time.Now()
+	if err := setDeadline(ctx, c, after(start, p.Limits.TransferMS)); err != nil {
+		return err
+	}
+	s := r.sample(c, p.Transfer.ID, true, start)
+	defer s.end()
+	sum := sha256.New()
+	for at := int64(0); at < p.Transfer.SizeBytes; {
+		b := buf[:min(chunk, p.Transfer.SizeBytes-at)]
+		contract.Payload(b, p.Transfer.Seed, uint64(at))
+		sum.Write(b)
+		n, err := c.Write(b)
+		at += int64(n)
+		s.bytes.Store(at)
+		if err != nil {
+			return settle(ctx, err, contract.CodeTransferTimeout, late)
+		}
+	}
+	if _, err := io.ReadFull(c, one[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = Failf(contract.CodeReset, "the server closed the connection before its acknowledgement")
+		}
+		return settle(ctx, err, contract.CodeTransferTimeout, late)
+	}
+	elapsed := time.Since(start)
+	switch one[0] {
+	case contract.ByteAccepted:
+	case contract.ByteRejected:
+		return Failf(contract.CodeCorrupted, "the server received other bytes than were sent")
+	default:
+		return Failf(contract.CodeProtocolViolation, "the server's acknowledgement is %#02x, expected %#02x", one[0], contract.ByteAccepted)
+	}
+	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: p.Transfer.ID, Result: &contract.Result{
+		SizeBytes: p.Transfer.SizeBytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(),
+		Digest: hex.EncodeToString(sum.Sum(nil)), Final: s.finish(elapsed), Info: c.Info(),
+	}})
+	return nil
+}

@@ -1,0 +1,111 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// Driver is what one protocol brings. Parameters have been checked, options
+// have their defaults filled in, before any of its functions is called.
+type Driver struct {
+	// Probe says what carries the data on this node. It opens nothing that
+	// outlives it. An error means that the driver cannot run here; it is called
+	// before Listen and Dial too, so it must be quick.
+	Probe func(ctx context.Context, p *contract.Parameters) (*contract.Info, error)
+	// Listen opens p.Local. The listener stands when it returns.
+	Listen func(ctx context.Context, p *contract.Parameters) (Listener, error)
+	// Dial connects to p.Remote. It goes on trying until ctx ends, unless the
+	// network says that there is no use (refused, unreachable).
+	Dial func(ctx context.Context, p *contract.Parameters) (Conn, error)
+}
+
+// Listener accepts connections until it is closed.
+type Listener interface {
+	// Accept waits for the next connection. It returns an error that wraps
+	// [net.ErrClosed] once Close was called, from any goroutine.
+	Accept() (Conn, error)
+	Close() error
+}
+
+// Conn is one reliable byte stream. Read and Write are called from one
+// goroutine, and nothing but SetDeadline after Close or Abort.
+type Conn interface {
+	io.Reader
+	io.Writer
+	// SetDeadline bounds all later and all waiting reads and writes, which then
+	// fail with an error that wraps [os.ErrDeadlineExceeded]. Zero is no bound.
+	// It is called from any goroutine, now and then also after Close or Abort.
+	SetDeadline(t time.Time) error
+	// Sample fills in what the protocol knows of itself now, from any
+	// goroutine. ElapsedNS and SentBytes are set already. AckedBytes, where it
+	// is set, counts all bytes of the stream that the other end has
+	// acknowledged; the harness takes off the transfer's header.
+	Sample(s *contract.Sample, sender bool)
+	// Info may refine what Probe said, now that the connection stands; nil where it does not.
+	Info() *contract.Info
+	// Close ends the stream in order: what was written still arrives.
+	Close() error
+	// Abort gives the stream up: what was not sent yet never will be.
+	Abort()
+}
+
+// Failure is an error with its code in the contract.
+type Failure struct {
+	Code contract.Code
+	Err  error
+}
+
+func (f *Failure) Error() string { return f.Err.Error() }
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Failf makes a [Failure]; a %w in the format wraps.
+func Failf(code contract.Code, format string, args ...any) error {
+	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// Unsupported says that this node cannot do what was asked, and why.
+func Unsupported(format string, args ...any) error {
+	return Failf(contract.CodeUnsupported, format, args...)
+}
+
+// codeOf finds the contract's code of an error; otherwise is used where the
+// error does not say.
+func codeOf(err error, otherwise contract.Code) contract.Code {
+	var f *Failure
+	switch {
+	case errors.As(err, &f):
+		return f.Code
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
+		return contract.CodeUnreachable
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF),
+		errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE),
+		errors.Is(err, syscall.ECONNABORTED), errors.Is(err, syscall.ETIMEDOUT):
+		return contract.CodeReset
+	}
+	return otherwise
+}
+
+// dialCode is codeOf while a connection is being made.
+func dialCode(err error) contract.Code {
+	var f *Failure
+	var ne net.Error
+	switch {
+	case errors.As(err, &f):
+		return f.Code
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return contract.CodeConnectRefused
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
+		return contract.CodeConnectTimeout
+	case errors.As(err, &ne) && ne.Timeout():
+		return contract.CodeConnectTimeout
+	}
+	return codeOf(err, contract.CodeInternal)
+}

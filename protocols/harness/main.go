@@ -1,0 +1,129 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// maxDocument bounds standard input, in bytes.
+const maxDocument = 1 << 20
+
+// Main is a driver's whole main function; it does not return.
+func Main(manifest []byte, d Driver) {
+	os.Exit(Run(manifest, d, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// Run is [Main] on given streams; it returns the exit code. SIGTERM and SIGINT
+// end it in order once the parameters have been read.
+func Run(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer) int {
+	log := slog.New(slog.NewTextHandler(stderr, nil))
+	ev := &events{w: stdout, log: log}
+	p, err := readParameters(manifest, stdin)
+	if err != nil {
+		return ev.failed("", codeOf(err, contract.CodeBadParameters), err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer stop()
+
+	info, err := d.Probe(ctx, p)
+	if err != nil {
+		return ev.failed(p.Transfer.ID, codeOf(err, contract.CodeUnsupported), err)
+	}
+	r := run{Driver: d, p: p, info: info, ev: ev, log: log}
+	switch p.Role {
+	case contract.RoleServer:
+		return r.server(ctx)
+	case contract.RoleClient:
+		return r.client(ctx)
+	default:
+		ev.write(&contract.Event{Event: contract.KindReady, Info: info})
+		return contract.ExitOK
+	}
+}
+
+func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, error) {
+	m, err := contract.ParseManifest("driver.yaml", manifest)
+	if err != nil {
+		return nil, Failf(contract.CodeInternal, "the driver's own manifest: %w", err)
+	}
+	b, err := io.ReadAll(io.LimitReader(stdin, maxDocument+1))
+	if err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	if len(b) > maxDocument {
+		return nil, fmt.Errorf("parameters: longer than %d bytes", maxDocument)
+	}
+	p, err := contract.ParseParameters(b)
+	if err != nil {
+		return nil, err
+	}
+	if p.Role != contract.RoleClient {
+		p.Transfer = contract.Transfer{} // of no meaning there, and not to be repeated in errors
+	}
+	p.Options, err = m.CheckOptions(p.Options)
+	if err != nil {
+		return nil, fmt.Errorf("parameters: %w", err)
+	}
+	return p, nil
+}
+
+// run is one driver process with its parameters.
+type run struct {
+	Driver
+	p    *contract.Parameters
+	info *contract.Info
+	ev   *events
+	log  *slog.Logger
+}
+
+// after is the deadline that lies ms after t; none where there is no limit.
+func after(t time.Time, ms int64) time.Time {
+	if ms <= 0 || ms > int64(time.Duration(1<<63-1)/time.Millisecond) {
+		return time.Time{}
+	}
+	return t.Add(time.Duration(ms) * time.Millisecond)
+}
+
+// interrupt makes every wait on c end when ctx does, until the returned
+// function is called. Whoever sets a deadline afterwards must look at ctx again.
+func interrupt(ctx context.Context, c Conn) (release func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+}
+
+// setDeadline sets a deadline without undoing an interruption.
+func setDeadline(ctx context.Context, c Conn, t time.Time) error {
+	if err := c.SetDeadline(t); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return errStopped
+	}
+	return nil
+}
+
+var errStopped = Failf(contract.CodeAborted, "told to stop while the transfer ran")
+
+// settle gives an error the code that the circumstances call for: what fails
+// after a signal is aborted, what meets its deadline has the given code.
+func settle(ctx context.Context, err error, late contract.Code, message string) error {
+	var f *Failure
+	switch {
+	case ctx.Err() != nil:
+		return errStopped
+	case errors.As(err, &f):
+		return err
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return Failf(late, "%s", message)
+	default:
+		return &Failure{Code: codeOf(err, contract.CodeInternal), Err: err}
+	}
+}

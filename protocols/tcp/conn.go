@@ -1,0 +1,146 @@
+package main
+
+import (
+	"net"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/harness"
+)
+
+// conn is one connection. As long as its transfer has not ended, the process's
+// end in whatever way (SIGKILL too) resets it: a socket without an owner would
+// go on sending what is in its buffer, into the next trial's time.
+type conn struct {
+	*net.TCPConn
+	raw  syscall.RawConn
+	info *contract.Info
+}
+
+func newConn(c *net.TCPConn, p *contract.Parameters) (harness.Conn, error) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	k := &conn{TCPConn: c, raw: raw}
+	if err := c.SetLinger(0); err != nil {
+		c.Close()
+		return nil, err
+	}
+	// Go turns Nagle's algorithm off on every connection by itself.
+	if on, ok := p.Options["nodelay"].(bool); ok {
+		if err := c.SetNoDelay(on); err != nil {
+			c.Close()
+			return nil, err
+		}
+	}
+	k.info = k.describe()
+	return k, nil
+}
+
+// describe says what the connection really got.
+func (c *conn) describe() *contract.Info {
+	i := &contract.Info{Implementation: "linux-kernel", Detail: map[string]string{}}
+	_ = c.raw.Control(func(fd uintptr) {
+		if cc, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil {
+			i.Detail["congestion"] = cc
+		}
+	})
+	if t, n, err := c.tcpInfo(); err == nil && n >= int(unsafe.Offsetof(t.Rto)) {
+		// TCPI_OPT_* of <linux/tcp.h>.
+		for bit, name := range map[uint8]string{1: "timestamps", 2: "sack", 4: "window_scale", 8: "ecn"} {
+			if t.Options&bit != 0 {
+				i.Detail[name] = "on"
+			} else {
+				i.Detail[name] = "off"
+			}
+		}
+	}
+	return i
+}
+
+func (c *conn) Info() *contract.Info { return c.info }
+
+func (c *conn) Close() error {
+	// Back to an orderly end: what was written still arrives.
+	err := c.SetLinger(-1)
+	if cerr := c.TCPConn.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func (c *conn) Abort() { c.TCPConn.Close() }
+
+// tcpInfo reads TCP_INFO and how many bytes of it this kernel knows.
+func (c *conn) tcpInfo() (t unix.TCPInfo, n int, err error) {
+	size := uint32(unsafe.Sizeof(t))
+	cerr := c.raw.Control(func(fd uintptr) {
+		_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
+			uintptr(unsafe.Pointer(&t)), uintptr(unsafe.Pointer(&size)), 0)
+		if e != 0 {
+			err = e
+		}
+	})
+	if cerr != nil {
+		err = cerr
+	}
+	return t, int(size), err
+}
+
+// infiniteSsthresh is the kernel's initial threshold, TCP_INFINITE_SSTHRESH: no figure.
+const infiniteSsthresh = 0x7fffffff
+
+// Sample reads TCP_INFO. The kernel's fields have grown with time; those that
+// it does not have stay absent.
+func (c *conn) Sample(s *contract.Sample, sender bool) {
+	t, n, err := c.tcpInfo()
+	if err != nil {
+		return
+	}
+	has := func(offset, size uintptr) bool { return n >= int(offset+size) }
+	s.SRTTUS, s.RTTVarUS = ptr(int64(t.Rtt)), ptr(int64(t.Rttvar))
+	s.More = map[string]float64{}
+	if !sender {
+		s.More["receiver_rtt_us"] = float64(t.Rcv_rtt)
+		if has(unsafe.Offsetof(t.Rcv_ooopack), unsafe.Sizeof(t.Rcv_ooopack)) {
+			s.More["out_of_order_packets"] = float64(t.Rcv_ooopack)
+		}
+		if has(unsafe.Offsetof(t.Rcv_wnd), unsafe.Sizeof(t.Rcv_wnd)) {
+			s.More["receive_window_bytes"] = float64(t.Rcv_wnd)
+		}
+		return
+	}
+	mss := int64(t.Snd_mss)
+	s.CwndBytes = ptr(int64(t.Snd_cwnd) * mss)
+	if t.Snd_ssthresh < infiniteSsthresh {
+		s.SsthreshBytes = ptr(int64(t.Snd_ssthresh) * mss)
+	}
+	// RFC 6675's pipe, as the kernel counts it.
+	s.FlightBytes = ptr(max(0, int64(t.Unacked)-int64(t.Sacked)-int64(t.Lost)+int64(t.Retrans)) * mss)
+	s.RTOUS = ptr(int64(t.Rto))
+	s.Retransmits = ptr(int64(t.Total_retrans))
+	s.More["backoff"] = float64(t.Backoff)
+	s.More["mss_bytes"] = float64(mss)
+	if has(unsafe.Offsetof(t.Pacing_rate), unsafe.Sizeof(t.Pacing_rate)) && t.Pacing_rate != ^uint64(0) {
+		s.PacingBPS = ptr(float64(t.Pacing_rate) * 8)
+	}
+	if has(unsafe.Offsetof(t.Bytes_acked), unsafe.Sizeof(t.Bytes_acked)) && t.Bytes_acked > 0 {
+		s.AckedBytes = ptr(int64(t.Bytes_acked) - 1) // the SYN counts for one
+	}
+	if has(unsafe.Offsetof(t.Min_rtt), unsafe.Sizeof(t.Min_rtt)) && t.Min_rtt != ^uint32(0) {
+		s.More["min_rtt_us"] = float64(t.Min_rtt)
+	}
+	if has(unsafe.Offsetof(t.Delivery_rate), unsafe.Sizeof(t.Delivery_rate)) && t.Delivery_rate > 0 {
+		s.BandwidthBPS = ptr(float64(t.Delivery_rate) * 8)
+	}
+	if has(unsafe.Offsetof(t.Total_rto), unsafe.Sizeof(t.Total_rto)) {
+		s.Timeouts = ptr(int64(t.Total_rto))
+	}
+}
+
+func ptr[T any](v T) *T { return &v }
