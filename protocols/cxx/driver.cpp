@@ -1,0 +1,204 @@
+// The way of a driver process from standard input to exit code.
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <list>
+#include <thread>
+
+#include "interrupts.hpp"
+#include "transfer.hpp"
+
+namespace linktrial {
+namespace {
+
+constexpr int kExitOK = 0;
+constexpr int kExitFailed = 1;
+constexpr int kExitUnsupported = 127;
+
+// Longest document standard input may hold, in bytes.
+constexpr size_t kMaxDocument = 1 << 20;
+// How long an orderly end may take after SIGTERM before the process ends anyway.
+constexpr Nanoseconds kPatience = 2 * kSecond;
+
+std::string read_document() {
+  std::string document;
+  char b[4096];
+  for (;;) {
+    ssize_t n = ::read(STDIN_FILENO, b, sizeof b);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) throw Failure(code::kBadParameters, errno_text("parameters: standard input", errno));
+    if (n == 0) return document;
+    document.append(b, static_cast<size_t>(n));
+    if (document.size() > kMaxDocument) throw Failure(code::kBadParameters, "parameters: longer than 1 MiB");
+  }
+}
+
+int exit_code(const Failure& f) { return f.code == std::string(code::kUnsupported) ? kExitUnsupported : kExitFailed; }
+
+// Waits for SIGTERM or SIGINT in a thread of its own; every other thread has
+// them blocked.
+class Signals {
+ public:
+  // After the interrupts, the main thread has kPatience to come to its end;
+  // then late() is called, which must end the process.
+  Signals(Interrupts& interrupts, std::function<void()> late) : interrupts_(interrupts), late_(std::move(late)) {
+    thread_ = std::thread([this] { run(); });
+  }
+  ~Signals() {
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      ended_ = true;
+    }
+    wake_.notify_all();
+    pthread_kill(thread_.native_handle(), SIGUSR1);
+    thread_.join();
+  }
+
+  static sigset_t handled() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGUSR1);  // ends the thread
+    return set;
+  }
+
+ private:
+  void run() {
+    sigset_t set = handled();
+    int signal = 0;
+    if (sigwait(&set, &signal) != 0 || signal == SIGUSR1) return;
+    interrupts_.stop();
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (!wake_.wait_until(lock, time_point(now() + kPatience), [&] { return ended_; })) late_();
+  }
+
+  Interrupts& interrupts_;
+  std::function<void()> late_;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ended_ = false;
+  std::thread thread_;
+};
+
+int probe(Backend& backend, const Parameters& p, Events& events) {
+  events.ready(backend.probe(p));
+  return kExitOK;
+}
+
+int server(Backend& backend, const Parameters& p, Events& events) {
+  struct Connection {
+    std::unique_ptr<Stream> stream;
+    std::atomic<bool> done{false};
+    std::thread thread;
+  };
+  Info info = backend.probe(p);
+  std::unique_ptr<Listener> listener = backend.listen(p);
+  Interrupts interrupts;
+  Interrupts::Guard guard(interrupts, [&] { listener->interrupt(); });
+  // A connection that will not let go: its events are lost, the stop is not.
+  Signals signals(interrupts, [] { _exit(kExitOK); });
+  events.ready(info);
+
+  std::list<Connection> connections;
+  auto join_done = [&](bool all) {
+    connections.remove_if([&](Connection& c) {
+      if (!all && !c.done) return false;
+      c.thread.join();
+      return true;
+    });
+  };
+  while (std::unique_ptr<Stream> stream = listener->accept()) {
+    join_done(false);
+    Connection& c = connections.emplace_back();
+    c.stream = std::move(stream);
+    c.thread = std::thread([&] {
+      {
+        Interrupts::Guard interruptible(interrupts, [&] { c.stream->interrupt(); });
+        serve(*c.stream, p, events, interrupts.stopped());
+      }
+      c.stream.reset();
+      c.done = true;
+    });
+  }
+  join_done(true);
+  if (!interrupts.stopped()) throw Failure(code::kInternal, "the listener ended by itself");
+  return kExitOK;
+}
+
+int client(Backend& backend, const Parameters& p, Events& events) {
+  const std::string id = hex(p.transfer_id);
+  Interrupts interrupts;
+  std::mutex ending;
+  bool failed = false;
+  auto fail = [&](const Failure& f) {
+    std::lock_guard<std::mutex> lock(ending);
+    if (!failed) events.error(id, f.code, f.what());
+    failed = true;
+  };
+  const Failure aborted(code::kAborted, "told to stop while the transfer ran");
+  std::atomic<bool> delivered{false};
+  Signals signals(interrupts, [&] {
+    if (delivered) _exit(kExitOK);
+    fail(aborted);
+    _exit(kExitFailed);
+  });
+  try {
+    Info info = backend.probe(p);
+    events.ready(info);
+    run_client(backend, p, events, interrupts, delivered);
+    return kExitOK;
+  } catch (const Failure& f) {
+    const Failure& said = interrupts.stopped() ? aborted : f;
+    fail(said);
+    return exit_code(said);
+  }
+}
+
+// Descriptors 0 to 2 must be open, or a socket would take their place and
+// event lines would go out on it.
+void open_standard_descriptors() {
+  while (true) {
+    int fd = ::open("/dev/null", O_RDWR);
+    if (fd < 0) return;
+    if (fd > STDERR_FILENO) {
+      ::close(fd);
+      return;
+    }
+  }
+}
+
+}  // namespace
+
+int run_driver(Backend& backend) {
+  open_standard_descriptors();
+  ::signal(SIGPIPE, SIG_IGN);
+  Events events(STDOUT_FILENO);
+  Parameters p;
+  try {
+    p = parse_parameters(read_document(), backend.options());
+    // From here on SIGTERM is answered with an event; before, it just ends the process.
+    sigset_t set = Signals::handled();
+    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    switch (p.role) {
+      case Parameters::Role::kProbe:
+        return probe(backend, p, events);
+      case Parameters::Role::kServer:
+        return server(backend, p, events);
+      case Parameters::Role::kClient:
+        return client(backend, p, events);
+    }
+    return kExitFailed;
+  } catch (const Failure& f) {
+    events.error("", f.code, f.what());
+    return exit_code(f);
+  } catch (const std::exception& e) {
+    events.error("", code::kInternal, e.what());
+    return kExitFailed;
+  }
+}
+
+}  // namespace linktrial

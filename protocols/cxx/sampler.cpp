@@ -1,0 +1,60 @@
+#include "sampler.hpp"
+
+#include <algorithm>
+
+namespace linktrial {
+
+Sampler::Sampler(Events& events, std::string transfer, Stream& stream, bool sender, const std::atomic<int64_t>& bytes,
+                 Nanoseconds start, Nanoseconds interval)
+    : events_(events), transfer_(std::move(transfer)), stream_(stream), sender_(sender), bytes_(bytes), start_(start) {
+  thread_ = std::thread([this, interval] { run(interval); });
+}
+
+Sampler::~Sampler() { end(); }
+
+void Sampler::end() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ending_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+Sample Sampler::take(Nanoseconds at) {
+  Sample s;
+  s.elapsed_ns = std::max<Nanoseconds>(0, at - start_);
+  s.sent_bytes = bytes_;
+  stream_.state(s, sender_);
+  if (s.acked_bytes) {
+    // The protocol's figures and our own are not read in one instant; what was
+    // acknowledged once stays so, and cannot be more than was sent.
+    acked_ = std::max(acked_, std::clamp<int64_t>(*s.acked_bytes, 0, s.sent_bytes));
+    s.acked_bytes = acked_;
+  }
+  return s;
+}
+
+void Sampler::run(Nanoseconds interval) {
+  SampleSchedule schedule(start_, interval);
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!ending_) {
+    wake_.wait_until(lock, time_point(schedule.next()), [&] { return ending_; });
+    Nanoseconds t = now();
+    if (ending_ || t < schedule.next()) continue;
+    schedule.taken(t);
+    lock.unlock();
+    events_.sample(transfer_, take(t));
+    lock.lock();
+  }
+}
+
+Sample Sampler::stop() {
+  Nanoseconds t = now();
+  end();
+  Sample s = take(t);
+  events_.sample(transfer_, s);
+  return s;
+}
+
+}  // namespace linktrial

@@ -1,0 +1,69 @@
+// Periodic samples of one transfer, from a thread of its own.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "backend.hpp"
+
+namespace linktrial {
+
+// When the next sample is due. The interval doubles after the first 500
+// samples and after every 250 more, so that a transfer of ten hours yields
+// about 3000 and not 360 000: nobody plots more, and in virtual time every
+// sample costs more than the idle time around it.
+class SampleSchedule {
+ public:
+  SampleSchedule(Nanoseconds start, Nanoseconds interval) : next_(start + interval), interval_(interval) {}
+  Nanoseconds next() const { return next_; }
+  // Moves past t: a sample was taken then. Beats that were missed are left out.
+  void taken(Nanoseconds t) {
+    if (++count_ == 500 || (count_ > 500 && count_ % 250 == 0)) interval_ *= 2;
+    do next_ += interval_;
+    while (next_ <= t);
+  }
+
+ private:
+  Nanoseconds next_;
+  Nanoseconds interval_;
+  int64_t count_ = 0;
+};
+
+class Sampler {
+ public:
+  // Samples stream every interval from start on, until stop. bytes counts the
+  // payload sent (or received).
+  Sampler(Events& events, std::string transfer, Stream& stream, bool sender, const std::atomic<int64_t>& bytes,
+          Nanoseconds start, Nanoseconds interval);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  // Ends the thread, waits for it and returns the last state, which is also
+  // written as the last sample event.
+  Sample stop();
+
+ private:
+  void run(Nanoseconds interval);
+  void end();
+  Sample take(Nanoseconds at);
+
+  Events& events_;
+  const std::string transfer_;
+  Stream& stream_;
+  const bool sender_;
+  const std::atomic<int64_t>& bytes_;
+  const Nanoseconds start_;
+  int64_t acked_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool ending_ = false;
+  std::thread thread_;
+};
+
+}  // namespace linktrial

@@ -1,0 +1,234 @@
+#include "transfer.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include "digest.hpp"
+#include "interrupts.hpp"
+#include "payload.hpp"
+#include "sampler.hpp"
+
+namespace linktrial {
+namespace {
+
+// How long the ends take care, after the result, that the last byte and the
+// close arrive. It is outside the measured time; a longer care would only put
+// packets on the radio in the next trial's time.
+constexpr Nanoseconds kCloseFirst = 5 * kSecond;
+constexpr Nanoseconds kCloseSecond = 10 * kSecond;
+constexpr size_t kReadBytes = 64 << 10;
+
+void put_big_endian(uint8_t* b, uint64_t v) {
+  for (int i = 7; i >= 0; i--, v >>= 8) b[i] = static_cast<uint8_t>(v);
+}
+
+uint64_t get_big_endian(const uint8_t* b) {
+  uint64_t v = 0;
+  for (int i = 0; i < 8; i++) v = v << 8 | b[i];
+  return v;
+}
+
+void write_all(Stream& s, const uint8_t* b, size_t n, Nanoseconds deadline) {
+  for (size_t at = 0; at < n;) at += s.write(b + at, n - at, deadline);
+}
+
+// Reads exactly n bytes; false at an end of the stream before.
+bool read_full(Stream& s, uint8_t* b, size_t n, Nanoseconds deadline) {
+  for (size_t at = 0; at < n;) {
+    size_t got = s.read(b + at, n - at, deadline);
+    if (got == 0) return false;
+    at += got;
+  }
+  return true;
+}
+
+std::string byte_text(uint8_t b) {
+  static const char digits[] = "0123456789abcdef";
+  return std::string("0x") + digits[b >> 4] + digits[b & 15];
+}
+
+// Sends the payload; returns its digest.
+std::string send_payload(Stream& s, const Parameters& p, Nanoseconds deadline, std::atomic<int64_t>& sent) {
+  Digest digest;
+  std::vector<uint8_t> chunk(std::max<size_t>(1, s.write_unit()));
+  for (int64_t at = 0; at < p.size_bytes;) {
+    size_t n = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(chunk.size()), p.size_bytes - at));
+    payload(chunk.data(), n, p.seed, static_cast<uint64_t>(at));
+    digest.add(chunk.data(), n);
+    for (size_t done = 0; done < n;) {
+      size_t took = s.write(chunk.data() + done, n - done, deadline);
+      done += took;
+      sent += static_cast<int64_t>(took);
+    }
+    at += static_cast<int64_t>(n);
+  }
+  return digest.hex();
+}
+
+void check_ready(Stream& s, Nanoseconds deadline) {
+  uint8_t ready = 0;
+  try {
+    if (!read_full(s, &ready, 1, deadline)) throw Failure(code::kReset, "the server closed the connection before its first byte");
+  } catch (const Timeout&) {
+    throw Failure(code::kConnectTimeout, "the connection stood, but no byte of the server arrived within limits.connect_ms");
+  }
+  if (ready != kByteReady) throw Failure(code::kProtocolViolation, "the server's first byte is " + byte_text(ready));
+}
+
+void check_acknowledgement(Stream& s, Nanoseconds deadline) {
+  uint8_t ack = 0;
+  if (!read_full(s, &ack, 1, deadline)) throw Failure(code::kReset, "the server closed the connection before its acknowledgement");
+  if (ack == kByteRejected) throw Failure(code::kCorrupted, "the server received other bytes than were sent");
+  if (ack != kByteAccepted) throw Failure(code::kProtocolViolation, "the server's acknowledgement is " + byte_text(ack));
+}
+
+// Receives and checks the payload. Even when it is wrong it is read to its
+// end, so that the client, which then listens, gets the rejection.
+struct Received {
+  std::string digest;
+  Nanoseconds end = 0;
+  int64_t wrong_at = -1;
+};
+
+Received receive_payload(Stream& s, const Header& h, Nanoseconds deadline, std::atomic<int64_t>& received) {
+  Digest digest;
+  Received r;
+  std::vector<uint8_t> b(kReadBytes);
+  int64_t size = static_cast<int64_t>(h.size_bytes);
+  for (int64_t at = 0; at < size;) {
+    size_t want = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(b.size()), size - at));
+    size_t n = s.read(b.data(), want, deadline);
+    if (n == 0) throw Failure(code::kReset, "the client closed the connection after " + std::to_string(at) + " bytes");
+    digest.add(b.data(), n);
+    if (r.wrong_at < 0) {
+      size_t same = verify(b.data(), n, h.seed, static_cast<uint64_t>(at));
+      if (same < n) r.wrong_at = at + static_cast<int64_t>(same);
+    }
+    at += static_cast<int64_t>(n);
+    received = at;
+  }
+  r.end = now();
+  r.digest = digest.hex();
+  return r;
+}
+
+void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events& events) {
+  const std::string id = hex(h.id);
+  const Nanoseconds start = now();
+  // The client's clock started earlier than this one, so its own limit comes first.
+  const Nanoseconds deadline = after_ms(start, p.transfer_ms);
+  events.connected(id, std::nullopt);
+  std::atomic<int64_t> received{0};
+  Sampler sampler(events, id, stream, false, received, start, p.sample_interval_ms * kMillisecond);
+  Received r = receive_payload(stream, h, deadline, received);
+  const bool right = r.wrong_at < 0;
+  write_all(stream, right ? &kByteAccepted : &kByteRejected, 1, deadline);
+  Sample last = sampler.stop();
+  if (!right) {
+    events.error(id, code::kCorrupted, "byte " + std::to_string(r.wrong_at) + " is not the payload's");
+    return;
+  }
+  Result result;
+  result.size_bytes = static_cast<int64_t>(h.size_bytes);
+  result.elapsed_ns = r.end - start;
+  result.digest = r.digest;
+  result.final = last;
+  result.info = stream.info();
+  events.result(id, result);
+}
+
+}  // namespace
+
+void encode(const Header& h, uint8_t (&b)[kHeaderBytes]) {
+  std::copy(h.id.begin(), h.id.end(), b);
+  put_big_endian(b + 16, h.size_bytes);
+  put_big_endian(b + 24, h.seed);
+}
+
+Header decode_header(const uint8_t (&b)[kHeaderBytes]) {
+  Header h;
+  std::copy(b, b + 16, h.id.begin());
+  h.size_bytes = get_big_endian(b + 16);
+  h.seed = get_big_endian(b + 24);
+  if (h.size_bytes > static_cast<uint64_t>(kMaxSizeBytes)) {
+    throw Failure(code::kProtocolViolation, "the header announces " + std::to_string(h.size_bytes) + " bytes");
+  }
+  return h;
+}
+
+void run_client(Backend& backend, const Parameters& p, Events& events, Interrupts& interrupts, std::atomic<bool>& delivered) {
+  const std::string id = hex(p.transfer_id);
+  const Nanoseconds begin = now();
+  const Nanoseconds connect_deadline = after_ms(begin, p.connect_ms);
+  std::unique_ptr<Stream> stream = backend.connect(p, connect_deadline, interrupts.stopped());
+  Interrupts::Guard guard(interrupts, [&] { stream->interrupt(); });
+  try {
+    check_ready(*stream, connect_deadline);
+    const Nanoseconds connect_ns = now() - begin;
+    events.connected(id, connect_ns);
+
+    uint8_t header[kHeaderBytes];
+    encode({p.transfer_id, static_cast<uint64_t>(p.size_bytes), p.seed}, header);
+    write_all(*stream, header, sizeof header, after_ms(now(), p.transfer_ms));
+
+    const Nanoseconds start = now();
+    const Nanoseconds deadline = after_ms(start, p.transfer_ms);
+    std::atomic<int64_t> sent{0};
+    Sampler sampler(events, id, *stream, true, sent, start, p.sample_interval_ms * kMillisecond);
+    Result result;
+    result.digest = send_payload(*stream, p, deadline, sent);
+    check_acknowledgement(*stream, deadline);
+    result.elapsed_ns = now() - start;
+    result.final = sampler.stop();
+    // The server's byte is the acknowledgement of everything.
+    if (result.final.acked_bytes) result.final.acked_bytes = p.size_bytes;
+    result.size_bytes = p.size_bytes;
+    result.connect_ns = connect_ns;
+    result.info = stream->info();
+    events.result(id, result);
+    delivered = true;
+  } catch (const Timeout&) {
+    stream->interrupt();
+    throw Failure(code::kTransferTimeout, "no acknowledgement within limits.transfer_ms");
+  } catch (const Failure&) {
+    stream->interrupt();
+    throw;
+  }
+  stream->close_first(now() + kCloseFirst);
+}
+
+void serve(Stream& stream, const Parameters& p, Events& events, const std::atomic<bool>& stop) {
+  std::string id;
+  try {
+    // A client that vanished in the handshake must not keep its connection.
+    const Nanoseconds deadline = after_ms(now(), p.connect_ms);
+    uint8_t b[kHeaderBytes];
+    write_all(stream, &kByteReady, 1, deadline);
+    if (!read_full(stream, b, sizeof b, deadline)) {
+      log_line("a connection closed before its header");
+      return;
+    }
+    Header h = decode_header(b);
+    id = hex(h.id);
+    serve_transfer(stream, h, p, events);
+    stream.close_second(now() + kCloseSecond);
+    return;
+  } catch (const Timeout&) {
+    if (id.empty()) {
+      log_line("a connection sent no header within limits.connect_ms");
+    } else {
+      events.error(id, code::kTransferTimeout, "the payload did not arrive within limits.transfer_ms");
+    }
+  } catch (const Failure& f) {
+    if (id.empty()) {
+      log_line(std::string("a connection failed before its transfer was known: ") + f.what());
+    } else if (stop) {
+      events.error(id, code::kAborted, "the server was told to stop");
+    } else {
+      events.error(id, f.code, f.what());
+    }
+  }
+  stream.interrupt();
+}
+
+}  // namespace linktrial

@@ -1,0 +1,39 @@
+// The measured transfer (contract/wire.go; breedy-2015, section V), over any Stream.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "backend.hpp"
+
+namespace linktrial {
+
+constexpr uint8_t kByteReady = 'R';
+constexpr uint8_t kByteAccepted = '.';
+constexpr uint8_t kByteRejected = '!';
+constexpr size_t kHeaderBytes = 32;
+constexpr int64_t kMaxSizeBytes = int64_t{1} << 40;
+
+class Interrupts;
+
+struct Header {
+  TransferID id{};
+  uint64_t size_bytes = 0;
+  uint64_t seed = 0;
+};
+
+void encode(const Header& h, uint8_t (&b)[kHeaderBytes]);
+Header decode_header(const uint8_t (&b)[kHeaderBytes]);
+
+// Carries one transfer from connect to close and writes its events, the last
+// of them result. Throws Failure, without having written an error event.
+// The stream is registered with interrupts for as long as it lives; delivered
+// is set once the result is written.
+void run_client(Backend& backend, const Parameters& p, Events& events, Interrupts& interrupts, std::atomic<bool>& delivered);
+
+// Serves one accepted connection to its end and writes its events. A
+// connection that ends before its header names a transfer is only logged.
+void serve(Stream& stream, const Parameters& p, Events& events, const std::atomic<bool>& stop);
+
+}  // namespace linktrial

@@ -1,0 +1,338 @@
+// SCTP of the Linux kernel: one-to-one sockets, by the plain socket interface
+// (RFC 6458) and the kernel's own header.
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+
+// After the headers above, whose types it uses without naming them.
+#include <linux/sctp.h>
+
+#include "stack.hpp"
+#include "transfer.hpp"
+
+namespace linktrial {
+namespace {
+
+constexpr Nanoseconds kRedialPause = 200 * kMillisecond;
+constexpr int kLongestWaitMS = 3'600'000;
+constexpr int kBacklog = 128;
+
+template <typename T>
+void set(int fd, int level, int option, const T& value, const char* name) {
+  if (::setsockopt(fd, level, option, &value, sizeof value) < 0) {
+    throw Failure(code::kInternal, errno_text(std::string("SCTP option ") + name, errno));
+  }
+}
+
+Info kernel_info() {
+  Info info;
+  info.implementation = "linux-kernel";
+  info.detail["encapsulation"] = "none (IP protocol 132)";
+  return info;
+}
+
+void set_options(int fd, const Parameters& p) {
+  const Options& o = p.options;
+  sctp_rtoinfo rto{};
+  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", 3000));
+  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", 1000));
+  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", 60000));
+  set(fd, IPPROTO_SCTP, SCTP_RTOINFO, rto, "RTOINFO");
+
+  // Enough retransmissions, of the association and of its one path, that an
+  // outage of minutes is ended by the limits of the plan and not from here.
+  const uint16_t most = static_cast<uint16_t>(o.number("max_retransmissions", 200));
+  // The path first: the kernel holds the association to the sum of its paths.
+  sctp_paddrparams path{};
+  path.spp_pathmaxrxt = most;
+  set(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, path, "PEER_ADDR_PARAMS");
+  sctp_assocparams association{};
+  association.sasoc_asocmaxrxt = most;
+  set(fd, IPPROTO_SCTP, SCTP_ASSOCINFO, association, "ASSOCINFO");
+  sctp_initmsg init{};
+  init.sinit_num_ostreams = 1;
+  init.sinit_max_instreams = 1;
+  init.sinit_max_attempts = most;
+  set(fd, IPPROTO_SCTP, SCTP_INITMSG, init, "INITMSG");
+
+  sctp_sack_info sack{};
+  sack.sack_delay = static_cast<uint32_t>(o.number("sack_delay", 200));
+  // A delay of 0 means "unchanged"; a frequency of 1 acknowledges every packet.
+  sack.sack_freq = sack.sack_delay == 0 ? 1 : 2;
+  set(fd, IPPROTO_SCTP, SCTP_DELAYED_SACK, sack, "DELAYED_SACK");
+  set<int>(fd, IPPROTO_SCTP, SCTP_NODELAY, o.flag("nodelay", true) ? 1 : 0, "NODELAY");
+  set<int>(fd, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, 0, "FRAGMENT_INTERLEAVE");
+  if (o.has("send_buffer")) set<int>(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(o.number("send_buffer", 0)), "SO_SNDBUF");
+  if (o.has("receive_buffer")) set<int>(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(o.number("receive_buffer", 0)), "SO_RCVBUF");
+}
+
+// A socket and the event that wakes whoever waits for it.
+class Socket {
+ public:
+  explicit Socket(int fd) : fd_(fd), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    if (wake_ < 0) {
+      int err = errno;
+      ::close(fd_);
+      throw Failure(code::kInternal, errno_text("eventfd", err));
+    }
+  }
+  ~Socket() {
+    ::close(fd_);
+    ::close(wake_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  int fd() const { return fd_; }
+  bool interrupted() const { return interrupted_; }
+  void interrupt() {
+    interrupted_ = true;
+    uint64_t one = 1;
+    // It fails only when it is already set.
+    if (::write(wake_, &one, sizeof one) < 0) return;
+  }
+  // Waits for events on the socket; false at the deadline or when interrupted.
+  bool wait(short events, Nanoseconds deadline) {
+    while (!interrupted_) {
+      pollfd fds[2] = {{fd_, events, 0}, {wake_, POLLIN, 0}};
+      int n = ::poll(fds, 2, left_ms(deadline, kLongestWaitMS));
+      if (n < 0 && errno != EINTR) throw Failure(code::kInternal, errno_text("poll", errno));
+      if (n > 0 && fds[0].revents != 0) return !interrupted_;
+      if (n == 0 && now() >= deadline) return false;
+    }
+    return false;
+  }
+
+ private:
+  const int fd_;
+  const int wake_;
+  std::atomic<bool> interrupted_{false};
+};
+
+class KernelStream : public Stream {
+ public:
+  KernelStream(std::unique_ptr<Socket> socket, const Parameters& p) : socket_(std::move(socket)) {
+    sctp_status status{};
+    socklen_t length = sizeof status;
+    if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0) {
+      fragment_ = status.sstat_fragmentation_point;
+    }
+    message_ = message_bytes(p, fragment_);
+  }
+
+  size_t write(const uint8_t* b, size_t n, Nanoseconds deadline) override {
+    for (;;) {
+      alive();
+      ssize_t took = ::send(socket_->fd(), b, n, MSG_DONTWAIT | MSG_NOSIGNAL);
+      if (took > 0) return static_cast<size_t>(took);
+      if (took < 0 && errno != EAGAIN && errno != EINTR) lost("SCTP send", errno);
+      wait(POLLOUT, deadline);
+    }
+  }
+
+  size_t read(uint8_t* b, size_t n, Nanoseconds deadline) override {
+    for (;;) {
+      alive();
+      // Not subscribed to notifications, so everything that comes is data.
+      ssize_t got = ::recv(socket_->fd(), b, n, MSG_DONTWAIT);
+      if (got >= 0) return static_cast<size_t>(got);
+      if (errno != EAGAIN && errno != EINTR) lost("SCTP receive", errno);
+      wait(POLLIN, deadline);
+    }
+  }
+
+  size_t write_unit() const override { return message_; }
+
+  void state(Sample& s, bool sender) override {
+    sctp_status status{};
+    socklen_t length = sizeof status;
+    if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) < 0) return;
+    const sctp_paddrinfo& path = status.sstat_primary;
+    s.srtt_us = int64_t{path.spinfo_srtt} * 1000;
+    s.rto_us = int64_t{path.spinfo_rto} * 1000;
+    s.more["path_mtu_bytes"] = path.spinfo_mtu;
+    sctp_assoc_stats stats{};
+    length = sizeof stats;
+    bool counted = ::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &stats, &length) == 0;
+    if (counted) {
+      s.more["sent_packets"] = static_cast<double>(stats.sas_opackets);
+      s.more["received_packets"] = static_cast<double>(stats.sas_ipackets);
+    }
+    if (!sender) {
+      if (counted) s.more["duplicate_chunks"] = static_cast<double>(stats.sas_idupchunks);
+      return;
+    }
+    s.cwnd_bytes = path.spinfo_cwnd;
+    s.more["peer_window_bytes"] = status.sstat_rwnd;
+    s.flight_bytes = int64_t{status.sstat_unackdata} * static_cast<int64_t>(std::min<size_t>(message_, fragment_));
+    if (!counted) return;
+    s.retransmits = static_cast<int64_t>(stats.sas_rtxchunks);
+    s.more["largest_rto_ms"] = static_cast<double>(stats.sas_maxrto);
+    // Chunks sent for the first time, less those outstanding, less the one of
+    // the header; exact while each message is one chunk.
+    if (message_ <= fragment_) {
+      int64_t chunks = static_cast<int64_t>(stats.sas_oodchunks) - status.sstat_unackdata - 1;
+      s.acked_bytes = std::max<int64_t>(0, chunks) * static_cast<int64_t>(message_);
+    }
+  }
+
+  Info info() const override { return kernel_info(); }
+
+  void close_first(Nanoseconds deadline) noexcept override {
+    try {
+      ::shutdown(socket_->fd(), SHUT_WR);
+      drain(deadline);
+    } catch (const Failure&) {
+      // The peer is gone already.
+    } catch (const Timeout&) {
+      abort();
+    }
+  }
+
+  void close_second(Nanoseconds deadline) noexcept override {
+    try {
+      // The peer's SHUTDOWN acknowledges the last byte and ends the stream.
+      drain(deadline);
+    } catch (const Failure&) {
+      // The peer is gone already.
+    } catch (const Timeout&) {
+      abort();
+    }
+  }
+
+  void interrupt() override {
+    abort();
+    socket_->interrupt();
+  }
+
+ private:
+  void alive() const {
+    if (socket_->interrupted()) throw Failure(code::kReset, "the association was given up");
+  }
+  void wait(short events, Nanoseconds deadline) {
+    if (!socket_->wait(events, deadline)) {
+      alive();
+      throw Timeout{};
+    }
+  }
+  [[noreturn]] static void lost(const char* doing, int err) { throw Failure(code::kReset, errno_text(doing, err)); }
+
+  void drain(Nanoseconds deadline) {
+    uint8_t b[256];
+    while (read(b, sizeof b, deadline) > 0) {
+    }
+  }
+  // A close that follows sends ABORT instead of SHUTDOWN.
+  void abort() noexcept {
+    linger now_or_never{1, 0};
+    ::setsockopt(socket_->fd(), SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
+  }
+
+  std::unique_ptr<Socket> socket_;
+  uint32_t fragment_ = 0;
+  size_t message_ = 0;
+};
+
+std::unique_ptr<Socket> open_socket(const Parameters& p, const Address& local, const char* failing) {
+  int fd = ::socket(local.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_SCTP);
+  if (fd < 0) throw Failure(failing, errno_text("SCTP socket", errno));
+  auto socket = std::make_unique<Socket>(fd);
+  set_options(fd, p);
+  set<int>(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
+  if (::bind(fd, local.get(), local.length) < 0) throw Failure(failing, errno_text("SCTP bind " + local.text(), errno));
+  return socket;
+}
+
+class KernelListener : public Listener {
+ public:
+  KernelListener(std::unique_ptr<Socket> socket, const Parameters& p) : socket_(std::move(socket)), parameters_(p) {}
+
+  std::unique_ptr<Stream> accept() override {
+    while (socket_->wait(POLLIN, kNever)) {
+      // Accepted sockets inherit the listener's options (RFC 6458, section 4.1.4).
+      int fd = ::accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+      if (fd >= 0) return std::make_unique<KernelStream>(std::make_unique<Socket>(fd), parameters_);
+      if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) throw Failure(code::kInternal, errno_text("SCTP accept", errno));
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        // The connection stays in the queue: without a pause this would spin.
+        log_line(errno_text("SCTP accept", errno));
+        ::poll(nullptr, 0, 100);
+      }
+    }
+    return nullptr;
+  }
+  void interrupt() override { socket_->interrupt(); }
+
+ private:
+  std::unique_ptr<Socket> socket_;
+  const Parameters parameters_;
+};
+
+class KernelStack : public Stack {
+ public:
+  Info info() const override { return kernel_info(); }
+
+  std::unique_ptr<Listener> listen(const Parameters& p) override {
+    Address local = parse_address(p.local, "local");
+    auto socket = open_socket(p, local, code::kListenFailed);
+    if (::listen(socket->fd(), kBacklog) < 0) throw Failure(code::kListenFailed, errno_text("SCTP listen " + local.text(), errno));
+    return std::make_unique<KernelListener>(std::move(socket), p);
+  }
+
+  std::unique_ptr<Stream> connect(const Parameters& p, Nanoseconds deadline, const std::atomic<bool>& stop) override {
+    Address remote = parse_address(p.remote, "remote");
+    Address local = client_address(p.local, remote);
+    check_route(local, remote);
+    for (;;) {
+      int err = 0;
+      if (auto stream = dial(p, local, remote, deadline, stop, &err)) return stream;
+      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
+      if (now() + kRedialPause >= deadline) {
+        if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
+        if (err == ENETUNREACH || err == EHOSTUNREACH) throw Failure(code::kUnreachable, errno_text(remote.text(), err));
+        throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
+      }
+      ::poll(nullptr, 0, static_cast<int>(kRedialPause / kMillisecond));
+    }
+  }
+
+ private:
+  static std::unique_ptr<Stream> dial(const Parameters& p, const Address& local, const Address& remote, Nanoseconds deadline,
+                                      const std::atomic<bool>& stop, int* err) {
+    constexpr Nanoseconds kLookForStop = 100 * kMillisecond;
+    auto socket = open_socket(p, local, code::kUnreachable);
+    *err = 0;
+    if (::connect(socket->fd(), remote.get(), remote.length) < 0 && errno != EINPROGRESS) {
+      *err = errno;
+      return nullptr;
+    }
+    while (!socket->wait(POLLOUT, std::min(deadline, now() + kLookForStop))) {
+      if (stop || now() >= deadline) return nullptr;
+    }
+    socklen_t length = sizeof *err;
+    if (::getsockopt(socket->fd(), SOL_SOCKET, SO_ERROR, err, &length) < 0) *err = errno;
+    if (*err != 0) return nullptr;
+    return std::make_unique<KernelStream>(std::move(socket), p);
+  }
+};
+
+}  // namespace
+
+bool kernel_has_sctp(std::string* why) {
+  int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_SCTP);
+  if (fd < 0) {
+    *why = std::strerror(errno);
+    return false;
+  }
+  ::close(fd);
+  return true;
+}
+
+std::unique_ptr<Stack> kernel_stack() { return std::make_unique<KernelStack>(); }
+
+}  // namespace linktrial

@@ -1,0 +1,339 @@
+// SCTP from usrsctp, over UDP: the server's UDP port is its SCTP port.
+#include <usrsctp.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "stack.hpp"
+#include "transfer.hpp"
+#include "userland_engine.hpp"
+
+namespace linktrial {
+namespace {
+
+constexpr Nanoseconds kRedialPause = 200 * kMillisecond;
+constexpr int kBacklog = 128;
+constexpr int kDefaultMTU = 1500;
+constexpr int kUDPBytes = 8;
+constexpr int kSCTPHeaderBytes = 12;
+
+Info userland_info() {
+  Info info;
+  info.implementation = "usrsctp 0.9.5.0";
+  info.detail["encapsulation"] = "UDP (RFC 6951)";
+  return info;
+}
+
+template <typename T>
+void set(struct socket* s, int level, int option, const T& value, const char* name) {
+  if (usrsctp_setsockopt(s, level, option, &value, sizeof value) < 0) {
+    throw Failure(code::kInternal, errno_text(std::string("usrsctp option ") + name, errno));
+  }
+}
+
+// Largest SCTP packet that fits the interface's MTU with UDP and IP around it.
+int packet_bytes(const Parameters& p, int family) {
+  int ip = family == AF_INET6 ? 40 : 20;
+  return std::min(kDefaultMTU, device_mtu(p.device).value_or(kDefaultMTU)) - ip - kUDPBytes;
+}
+
+void set_options(struct socket* s, const Parameters& p, int family) {
+  const Options& o = p.options;
+  sctp_rtoinfo rto{};
+  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", 3000));
+  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", 1000));
+  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", 60000));
+  set(s, IPPROTO_SCTP, SCTP_RTOINFO, rto, "RTOINFO");
+
+  // Enough retransmissions, of the association and of its one path, that an
+  // outage of minutes is ended by the limits of the plan and not from here.
+  const uint16_t most = static_cast<uint16_t>(o.number("max_retransmissions", 200));
+  sctp_assocparams association{};
+  association.sasoc_asocmaxrxt = most;
+  set(s, IPPROTO_SCTP, SCTP_ASSOCINFO, association, "ASSOCINFO");
+  sctp_initmsg init{};
+  init.sinit_num_ostreams = 1;
+  init.sinit_max_instreams = 1;
+  init.sinit_max_attempts = most;
+  init.sinit_max_init_timeo = static_cast<uint16_t>(std::min<int64_t>(o.number("rto_max", 60000), UINT16_MAX));
+  set(s, IPPROTO_SCTP, SCTP_INITMSG, init, "INITMSG");
+  sctp_paddrparams path{};
+  path.spp_pathmaxrxt = most;
+  // No MTU discovery: nobody would report a packet too big through UDP. The
+  // library counts its common header apart.
+  path.spp_flags = SPP_PMTUD_DISABLE;
+  path.spp_pathmtu = static_cast<uint32_t>(packet_bytes(p, family) - kSCTPHeaderBytes);
+  set(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, path, "PEER_ADDR_PARAMS");
+
+  sctp_sack_info sack{};
+  sack.sack_delay = static_cast<uint32_t>(o.number("sack_delay", 200));
+  // A delay of 0 means "unchanged"; a frequency of 1 acknowledges every packet.
+  sack.sack_freq = sack.sack_delay == 0 ? 1 : 2;
+  set(s, IPPROTO_SCTP, SCTP_DELAYED_SACK, sack, "DELAYED_SACK");
+  set<uint32_t>(s, IPPROTO_SCTP, SCTP_NODELAY, o.flag("nodelay", true) ? 1 : 0, "NODELAY");
+  set<uint32_t>(s, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, 0, "FRAGMENT_INTERLEAVE");
+  if (o.has("send_buffer")) set<int>(s, SOL_SOCKET, SO_SNDBUF, static_cast<int>(o.number("send_buffer", 0)), "SO_SNDBUF");
+  if (o.has("receive_buffer")) set<int>(s, SOL_SOCKET, SO_RCVBUF, static_cast<int>(o.number("receive_buffer", 0)), "SO_RCVBUF");
+}
+
+sockaddr_conn conn_address(void* peer, int port) {
+  sockaddr_conn a{};
+  a.sconn_family = AF_CONN;
+  a.sconn_port = htons(static_cast<uint16_t>(port));
+  a.sconn_addr = peer;
+  return a;
+}
+
+// One of the library's sockets, non-blocking, with the upcalls to wait for it.
+class Socket {
+ public:
+  Socket(Engine& engine, struct socket* s) : engine_(engine), socket_(s), waiter_(std::make_shared<Waiter>()) {
+    usrsctp_set_non_blocking(socket_, 1);
+    engine_.watch(socket_, waiter_);
+  }
+  ~Socket() {
+    engine_.unwatch(socket_);
+    usrsctp_close(socket_);
+  }
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+
+  struct socket* get() const { return socket_; }
+  Waiter& waiter() const { return *waiter_; }
+  bool interrupted() const { return interrupted_; }
+  void interrupt() {
+    interrupted_ = true;
+    waiter_->notify();
+  }
+  // The close sends ABORT instead of SHUTDOWN.
+  void abort_on_close() noexcept {
+    linger now_or_never{1, 0};
+    usrsctp_setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
+  }
+  bool status(sctp_status& s) const {
+    s = sctp_status{};
+    socklen_t length = sizeof s;
+    return usrsctp_getsockopt(socket_, IPPROTO_SCTP, SCTP_STATUS, &s, &length) == 0;
+  }
+
+ private:
+  Engine& engine_;
+  struct socket* const socket_;
+  const std::shared_ptr<Waiter> waiter_;
+  std::atomic<bool> interrupted_{false};
+};
+
+class UserlandStream : public Stream {
+ public:
+  // refusable: the engine serves this connection alone, and the network's
+  // refusals are about it.
+  UserlandStream(Engine& engine, std::unique_ptr<Socket> socket, const Parameters& p, bool refusable)
+      : engine_(engine), socket_(std::move(socket)), refusable_(refusable), refusals_(engine.refusals()) {
+    usrsctp_get_stat(&before_);
+    sctp_status status;
+    if (socket_->status(status)) fragment_ = status.sstat_fragmentation_point;
+    message_ = message_bytes(p, fragment_);
+  }
+
+  size_t write(const uint8_t* b, size_t n, Nanoseconds deadline) override {
+    for (;;) {
+      const uint64_t seen = socket_->waiter().seen();
+      alive();
+      sctp_sndinfo info{};
+      ssize_t took = usrsctp_sendv(socket_->get(), b, n, nullptr, 0, &info, sizeof info, SCTP_SENDV_SNDINFO, 0);
+      if (took > 0) return static_cast<size_t>(took);
+      if (took < 0 && errno != EAGAIN && errno != EINTR) lost("usrsctp send", errno);
+      if (!socket_->waiter().wait(seen, deadline)) throw Timeout{};
+    }
+  }
+
+  size_t read(uint8_t* b, size_t n, Nanoseconds deadline) override {
+    for (;;) {
+      const uint64_t seen = socket_->waiter().seen();
+      alive();
+      sctp_rcvinfo info{};
+      socklen_t length = sizeof info;
+      unsigned int type = 0;
+      int flags = 0;
+      ssize_t got = usrsctp_recvv(socket_->get(), b, n, nullptr, nullptr, &info, &length, &type, &flags);
+      if (got >= 0 && (flags & MSG_NOTIFICATION) == 0) return static_cast<size_t>(got);
+      if (got < 0 && errno != EAGAIN && errno != EINTR) lost("usrsctp receive", errno);
+      if (got < 0 && !socket_->waiter().wait(seen, deadline)) throw Timeout{};
+    }
+  }
+
+  size_t write_unit() const override { return message_; }
+
+  void state(Sample& s, bool sender) override {
+    sctp_status status;
+    if (!socket_->status(status)) return;
+    const sctp_paddrinfo& path = status.sstat_primary;
+    if (path.spinfo_srtt > 0) s.srtt_us = int64_t{path.spinfo_srtt} * 1000;
+    s.rto_us = int64_t{path.spinfo_rto} * 1000;
+    s.more["path_mtu_bytes"] = path.spinfo_mtu;
+    if (!sender) return;
+    s.cwnd_bytes = path.spinfo_cwnd;
+    s.more["peer_window_bytes"] = status.sstat_rwnd;
+    s.flight_bytes = int64_t{status.sstat_unackdata} * static_cast<int64_t>(std::min<size_t>(message_, fragment_));
+    // What is not acknowledged is outstanding (in chunks) or not yet sent (in
+    // messages); exact while each message is one chunk, full but for the last.
+    if (message_ <= fragment_) {
+      const int64_t unit = static_cast<int64_t>(message_);
+      const int64_t queued = int64_t{status.sstat_unackdata} + status.sstat_penddata;
+      const int64_t messages = (s.sent_bytes + unit - 1) / unit;
+      s.acked_bytes = queued == 0 ? s.sent_bytes : std::max<int64_t>(0, messages - queued) * unit;
+    }
+    // The library counts for the whole process, which at the client is this
+    // association.
+    struct sctpstat stat;
+    usrsctp_get_stat(&stat);
+    s.retransmits = int64_t{stat.sctps_sendretransdata - before_.sctps_sendretransdata};
+    s.timeouts = int64_t{stat.sctps_timodata - before_.sctps_timodata};
+    s.more["fast_retransmits"] = stat.sctps_sendfastretrans - before_.sctps_sendfastretrans;
+    s.more["sent_packets"] = stat.sctps_sendpackets - before_.sctps_sendpackets;
+  }
+
+  Info info() const override { return userland_info(); }
+
+  void close_first(Nanoseconds deadline) noexcept override {
+    usrsctp_shutdown(socket_->get(), SHUT_WR);
+    drain(deadline);
+  }
+
+  // The peer's SHUTDOWN acknowledges the last byte and ends the stream; the
+  // engine answers it.
+  void close_second(Nanoseconds deadline) noexcept override { drain(deadline); }
+
+  void interrupt() override {
+    socket_->abort_on_close();
+    socket_->interrupt();
+  }
+
+ private:
+  void alive() const {
+    if (socket_->interrupted()) throw Failure(code::kReset, "the association was given up");
+    if (refusable_ && engine_.refusals() != refusals_) throw Failure(code::kReset, "the server's port is closed");
+  }
+  [[noreturn]] static void lost(const char* doing, int err) { throw Failure(code::kReset, errno_text(doing, err)); }
+
+  void drain(Nanoseconds deadline) noexcept {
+    uint8_t b[256];
+    try {
+      while (read(b, sizeof b, deadline) > 0) {
+      }
+    } catch (const Failure&) {
+      // The peer is gone already.
+    } catch (const Timeout&) {
+      socket_->abort_on_close();
+    }
+  }
+
+  Engine& engine_;
+  std::unique_ptr<Socket> socket_;
+  const bool refusable_;
+  const uint64_t refusals_;
+  struct sctpstat before_ {};
+  uint32_t fragment_ = 0;
+  size_t message_ = 0;
+};
+
+std::unique_ptr<Socket> open_socket(Engine& engine, const Parameters& p, int family) {
+  struct socket* s = usrsctp_socket(AF_CONN, SOCK_STREAM, IPPROTO_SCTP, nullptr, nullptr, 0, nullptr);
+  if (!s) throw Failure(code::kInternal, errno_text("usrsctp socket", errno));
+  auto socket = std::make_unique<Socket>(engine, s);
+  set_options(s, p, family);
+  return socket;
+}
+
+class UserlandListener : public Listener {
+ public:
+  UserlandListener(Engine& engine, std::unique_ptr<Socket> socket, const Parameters& p)
+      : engine_(engine), socket_(std::move(socket)), parameters_(p) {}
+
+  std::unique_ptr<Stream> accept() override {
+    while (!socket_->interrupted()) {
+      const uint64_t seen = socket_->waiter().seen();
+      if (struct socket* s = usrsctp_accept(socket_->get(), nullptr, nullptr)) {
+        return std::make_unique<UserlandStream>(engine_, std::make_unique<Socket>(engine_, s), parameters_, false);
+      }
+      if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) throw Failure(code::kInternal, errno_text("usrsctp accept", errno));
+      if (!socket_->interrupted()) socket_->waiter().wait(seen, kNever);
+    }
+    return nullptr;
+  }
+  void interrupt() override { socket_->interrupt(); }
+
+ private:
+  Engine& engine_;
+  std::unique_ptr<Socket> socket_;
+  const Parameters parameters_;
+};
+
+class UserlandStack : public Stack {
+ public:
+  Info info() const override { return userland_info(); }
+
+  std::unique_ptr<Listener> listen(const Parameters& p) override {
+    Address local = parse_address(p.local, "local");
+    engine_ = std::make_unique<Engine>(local, nullptr, code::kListenFailed);
+    auto socket = open_socket(*engine_, p, local.family());
+    sockaddr_conn any = conn_address(nullptr, local.port());
+    if (usrsctp_bind(socket->get(), reinterpret_cast<sockaddr*>(&any), sizeof any) < 0 || usrsctp_listen(socket->get(), kBacklog) < 0) {
+      throw Failure(code::kListenFailed, errno_text("usrsctp listen", errno));
+    }
+    return std::make_unique<UserlandListener>(*engine_, std::move(socket), p);
+  }
+
+  std::unique_ptr<Stream> connect(const Parameters& p, Nanoseconds deadline, const std::atomic<bool>& stop) override {
+    Address remote = parse_address(p.remote, "remote");
+    Address local = client_address(p.local, remote);
+    check_route(local, remote);
+    engine_ = std::make_unique<Engine>(local, &remote, code::kUnreachable);
+    void* peer = engine_->peer(remote);
+    for (;;) {
+      bool refused = false;
+      if (auto stream = dial(p, remote, peer, deadline, stop, &refused)) return stream;
+      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
+      if (now() + kRedialPause >= deadline) {
+        if (refused) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
+        throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
+      }
+      std::this_thread::sleep_for(std::chrono::nanoseconds(kRedialPause));
+    }
+  }
+
+ private:
+  std::unique_ptr<Stream> dial(const Parameters& p, const Address& remote, void* peer, Nanoseconds deadline,
+                               const std::atomic<bool>& stop, bool* refused) {
+    constexpr Nanoseconds kLookForStop = 100 * kMillisecond;
+    auto socket = open_socket(*engine_, p, remote.family());
+    const uint64_t refusals = engine_->refusals();
+    sockaddr_conn to = conn_address(peer, remote.port());
+    if (usrsctp_connect(socket->get(), reinterpret_cast<sockaddr*>(&to), sizeof to) < 0 && errno != EINPROGRESS) {
+      throw Failure(code::kInternal, errno_text("usrsctp connect", errno));
+    }
+    for (;;) {
+      const uint64_t seen = socket->waiter().seen();
+      sctp_status status;
+      bool known = socket->status(status);
+      if (known && status.sstat_state == SCTP_ESTABLISHED) return std::make_unique<UserlandStream>(*engine_, std::move(socket), p, true);
+      *refused = engine_->refusals() != refusals;
+      bool failed = (usrsctp_get_events(socket->get()) & SCTP_EVENT_ERROR) != 0;
+      if (stop || *refused || failed || now() >= deadline) {
+        socket->abort_on_close();
+        // An answered refusal (ABORT) is a refusal too.
+        *refused = *refused || failed;
+        return nullptr;
+      }
+      socket->waiter().wait(seen, std::min(deadline, now() + kLookForStop));
+    }
+  }
+
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace
+
+std::unique_ptr<Stack> userland_stack() { return std::make_unique<UserlandStack>(); }
+
+}  // namespace linktrial

@@ -1,0 +1,233 @@
+#include "userland_engine.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "failure.hpp"
+
+namespace linktrial {
+namespace {
+
+// The library counts time in ticks of 10 ms.
+constexpr int kTickMS = 10;
+// A peer that was not heard of for so long, and has no association that sends
+// heartbeats (every 30 s), is forgotten.
+constexpr Nanoseconds kSilence = 600 * kSecond;
+constexpr size_t kMaxPeers = 4096;
+constexpr int kSocketBuffer = 4 << 20;
+
+std::atomic<Engine*> the_engine{nullptr};
+
+}  // namespace
+
+uint64_t Waiter::seen() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  return count_;
+}
+
+void Waiter::notify() {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    count_++;
+  }
+  wake_.notify_all();
+}
+
+bool Waiter::wait(uint64_t count, Nanoseconds deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto changed = [&] { return count_ != count; };
+  if (deadline == kNever) {
+    wake_.wait(lock, changed);
+    return true;
+  }
+  return wake_.wait_until(lock, time_point(deadline), changed);
+}
+
+Engine::Engine(const Address& local, const Address* remote, const char* failing) : connected_(remote != nullptr) {
+  udp_ = ::socket(local.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  auto fail = [&](const std::string& doing) {
+    int err = errno;
+    if (udp_ >= 0) ::close(udp_);
+    if (wake_ >= 0) ::close(wake_);
+    throw Failure(failing, errno_text(doing, err));
+  };
+  if (udp_ < 0 || wake_ < 0) fail("UDP socket");
+  if (::bind(udp_, local.get(), local.length) < 0) fail("UDP bind " + local.text());
+  if (remote && ::connect(udp_, remote->get(), remote->length) < 0) fail("UDP connect " + remote->text());
+  // As large as the system allows; where it allows less, the rest is dropped
+  // and sent again as on any path.
+  int buffer = kSocketBuffer;
+  ::setsockopt(udp_, SOL_SOCKET, SO_RCVBUF, &buffer, sizeof buffer);
+
+  the_engine = this;
+  usrsctp_init_nothreads(0, &Engine::output, nullptr);
+  // What the other drivers do not have either, or a datagram cannot carry.
+  usrsctp_sysctl_set_sctp_ecn_enable(0);
+  usrsctp_sysctl_set_sctp_asconf_enable(0);
+  usrsctp_sysctl_set_sctp_auth_enable(0);
+  usrsctp_sysctl_set_sctp_reconfig_enable(0);
+  usrsctp_sysctl_set_sctp_nrsack_enable(0);
+  usrsctp_sysctl_set_sctp_pktdrop_enable(0);
+  usrsctp_sysctl_set_sctp_blackhole(0);
+  thread_ = std::thread([this] { run(); });
+}
+
+Engine::~Engine() {
+  ending_ = true;
+  wake();
+  thread_.join();
+  // The library itself stays as it is: its end waits for associations that
+  // nobody would serve any more, and the process ends next.
+  the_engine = nullptr;
+  ::close(udp_);
+  ::close(wake_);
+}
+
+void Engine::wake() {
+  uint64_t one = 1;
+  // It fails only when it is already set.
+  if (::write(wake_, &one, sizeof one) < 0) return;
+}
+
+void* Engine::peer(const Address& address) {
+  uintptr_t name;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto known = names_.find(address.text());
+    if (known != names_.end()) {
+      peers_[known->second].heard = now();
+      return reinterpret_cast<void*>(known->second);
+    }
+    if (peers_.size() >= kMaxPeers) return nullptr;
+    name = next_name_++;
+    peers_[name] = {address, now()};
+    names_[address.text()] = name;
+  }
+  usrsctp_register_address(reinterpret_cast<void*>(name));
+  wake();
+  return reinterpret_cast<void*>(name);
+}
+
+void Engine::watch(struct socket* socket, std::shared_ptr<Waiter> waiter) {
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    waiters_[socket] = std::move(waiter);
+  }
+  usrsctp_set_upcall(socket, &Engine::upcall, nullptr);
+}
+
+void Engine::unwatch(struct socket* socket) {
+  usrsctp_set_upcall(socket, nullptr, nullptr);
+  std::lock_guard<std::mutex> lock(mutex_);
+  waiters_.erase(socket);
+}
+
+void Engine::upcall(struct socket* socket, void*, int) {
+  Engine* engine = the_engine;
+  if (!engine) return;
+  std::shared_ptr<Waiter> waiter;
+  {
+    std::lock_guard<std::mutex> lock(engine->mutex_);
+    auto at = engine->waiters_.find(socket);
+    if (at != engine->waiters_.end()) waiter = at->second;
+  }
+  if (waiter) waiter->notify();
+}
+
+int Engine::output(void* peer, void* packet, size_t length, uint8_t, uint8_t) {
+  Engine* engine = the_engine;
+  if (!engine) return ENOTCONN;
+  Address to;
+  {
+    std::lock_guard<std::mutex> lock(engine->mutex_);
+    auto at = engine->peers_.find(reinterpret_cast<uintptr_t>(peer));
+    if (at == engine->peers_.end()) return EHOSTUNREACH;
+    to = at->second.address;
+  }
+  ssize_t n = engine->connected_ ? ::send(engine->udp_, packet, length, 0) : ::sendto(engine->udp_, packet, length, 0, to.get(), to.length);
+  if (n >= 0) return 0;
+  if (errno == ECONNREFUSED) {
+    // The answer to an earlier datagram; this one was not sent. The receiving
+    // side is told the same way.
+    engine->refusals_++;
+    n = ::send(engine->udp_, packet, length, 0);
+    if (n >= 0) return 0;
+  }
+  return errno;
+}
+
+void Engine::receive() {
+  uint8_t b[65536];
+  // Bounded, so that the library's timers come to their turn under load.
+  for (int i = 0; i < 64; i++) {
+    Address from;
+    from.length = sizeof from.storage;
+    ssize_t n = ::recvfrom(udp_, b, sizeof b, 0, from.get(), &from.length);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      if (errno == ECONNREFUSED) {
+        refusals_++;
+        std::vector<std::shared_ptr<Waiter>> all;
+        {
+          std::lock_guard<std::mutex> lock(mutex_);
+          for (auto& [socket, waiter] : waiters_) all.push_back(waiter);
+        }
+        for (auto& waiter : all) waiter->notify();
+        continue;
+      }
+      return;
+    }
+    // A common header and one chunk's (RFC 9260, section 3).
+    if (n < 16) continue;
+    if (void* name = peer(from)) usrsctp_conninput(name, b, static_cast<size_t>(n), 0);
+  }
+}
+
+void Engine::forget_silent_peers(Nanoseconds t) {
+  std::vector<uintptr_t> silent;
+  {
+    std::lock_guard<std::mutex> lock(mutex_);
+    for (auto at = peers_.begin(); at != peers_.end();) {
+      if (connected_ || t - at->second.heard < kSilence) {
+        ++at;
+        continue;
+      }
+      silent.push_back(at->first);
+      names_.erase(at->second.address.text());
+      at = peers_.erase(at);
+    }
+  }
+  for (uintptr_t name : silent) usrsctp_deregister_address(reinterpret_cast<void*>(name));
+}
+
+void Engine::run() {
+  Nanoseconds last = now();
+  while (!ending_) {
+    bool idle;
+    {
+      std::lock_guard<std::mutex> lock(mutex_);
+      idle = peers_.empty();
+    }
+    pollfd fds[2] = {{udp_, POLLIN, 0}, {wake_, POLLIN, 0}};
+    ::poll(fds, 2, idle ? -1 : kTickMS);
+    if (fds[1].revents != 0) {
+      uint64_t count;
+      while (::read(wake_, &count, sizeof count) > 0) {
+      }
+    }
+    if (fds[0].revents != 0) receive();
+    Nanoseconds t = now();
+    if (Nanoseconds ms = (t - last) / kMillisecond; ms >= kTickMS) {
+      usrsctp_handle_timers(static_cast<uint32_t>(std::min<Nanoseconds>(ms, UINT32_MAX)));
+      last += ms * kMillisecond;
+      forget_silent_peers(t);
+    }
+  }
+}
+
+}  // namespace linktrial

@@ -1,0 +1,210 @@
+#include "udt_stream.hpp"
+
+#include <chrono>
+#include <thread>
+
+#include "transfer.hpp"
+
+namespace linktrial {
+namespace {
+
+// The library's headers: IP and UDP as it counts them (always those of IPv4),
+// and its own (udt4 packet.h).
+constexpr int kIPAndUDPBytes = 28;
+constexpr int kUDTHeaderBytes = 16;
+constexpr int kDefaultMSS = 1500;
+constexpr int kIPv6Extra = 20;
+// The library acknowledges at this period at the latest (its SYN interval).
+constexpr auto kAckPeriod = std::chrono::milliseconds(10);
+// A blocking call is given up this often to look at the deadline anew; the
+// library takes milliseconds as int.
+constexpr int kLongestWaitMS = 3'600'000;
+
+template <typename T>
+bool set(UDTSOCKET u, UDT::SOCKOPT option, T value) {
+  return UDT::setsockopt(u, 0, option, &value, sizeof value) != UDT::ERROR;
+}
+
+bool timed_out() {
+  int e = UDT::getlasterror_code();
+  return e == CUDTException::EASYNCRCV || e == CUDTException::EASYNCSND || e == CUDTException::ETIMEOUT;
+}
+
+int segment_bytes(const Parameters& p, int family) {
+  int mss = static_cast<int>(p.options.number("mss", 0));
+  if (mss == 0) mss = std::min(kDefaultMSS, device_mtu(p.device).value_or(kDefaultMSS));
+  // The library subtracts the headers of IPv4 even from packets of IPv6.
+  return family == AF_INET6 ? mss - kIPv6Extra : mss;
+}
+
+}  // namespace
+
+Info udt_info(const Parameters& p) {
+  Info info;
+  info.implementation = "libudt 4.11";
+  info.detail["clock"] = p.options.text("clock", "system");
+  return info;
+}
+
+std::string udt_error(const std::string& doing) {
+  std::string text = UDT::getlasterror_desc();
+  while (!text.empty() && (text.back() == '\n' || text.back() == '.' || text.back() == ' ')) text.pop_back();
+  return doing + ": " + text;
+}
+
+UDTSOCKET udt_socket(const Parameters& p, const Address& local, const char* failing) {
+  UDTSOCKET u = UDT::socket(local.family(), SOCK_STREAM, 0);
+  if (u == UDT::INVALID_SOCK) throw Failure(failing, udt_error("UDT socket"));
+  auto fail = [&](const std::string& doing) {
+    std::string text = udt_error(doing);
+    UDT::close(u);
+    throw Failure(failing, text);
+  };
+  const Options& o = p.options;
+  bool ok = set<int>(u, UDT_MSS, segment_bytes(p, local.family()));
+  // The flow window before the receive buffer, which the library keeps below it.
+  if (o.has("flight_window")) ok = ok && set<int>(u, UDT_FC, static_cast<int>(o.number("flight_window", 0)));
+  if (o.has("send_buffer")) ok = ok && set<int>(u, UDT_SNDBUF, static_cast<int>(o.number("send_buffer", 0)));
+  if (o.has("receive_buffer")) ok = ok && set<int>(u, UDT_RCVBUF, static_cast<int>(o.number("receive_buffer", 0)));
+  if (o.has("udp_send_buffer")) ok = ok && set<int>(u, UDP_SNDBUF, static_cast<int>(o.number("udp_send_buffer", 0)));
+  if (o.has("udp_receive_buffer")) ok = ok && set<int>(u, UDP_RCVBUF, static_cast<int>(o.number("udp_receive_buffer", 0)));
+  if (o.has("max_bandwidth")) ok = ok && set<int64_t>(u, UDT_MAXBW, o.number("max_bandwidth", 0) / 8);
+  // Closing is waited for by close_first and close_second, never by the library,
+  // which would do so for three minutes.
+  ok = ok && set<linger>(u, UDT_LINGER, linger{0, 0});
+  if (!ok) fail("UDT options");
+  if (UDT::bind(u, local.get(), static_cast<int>(local.length)) == UDT::ERROR) fail("UDT bind " + local.text());
+  return u;
+}
+
+UdtStream::UdtStream(UDTSOCKET socket, const Parameters& p) : socket_(socket), info_(udt_info(p)), packet_bytes_(kDefaultMSS) {
+  set<bool>(socket_, UDT_SNDSYN, true);
+  set<bool>(socket_, UDT_RCVSYN, true);
+  // What the ends agreed upon.
+  int length = sizeof packet_bytes_;
+  UDT::getsockopt(socket_, 0, UDT_MSS, &packet_bytes_, &length);
+  payload_bytes_ = packet_bytes_ - kIPAndUDPBytes - kUDTHeaderBytes;
+}
+
+UdtStream::~UdtStream() { UDT::close(socket_); }
+
+void UdtStream::lost(const char* doing) const {
+  if (interrupted_) throw Failure(code::kReset, "the connection was given up");
+  throw Failure(code::kReset, udt_error(doing));
+}
+
+size_t UdtStream::write(const uint8_t* b, size_t n, Nanoseconds deadline) {
+  for (;;) {
+    set<int>(socket_, UDT_SNDTIMEO, left_ms(deadline, kLongestWaitMS));
+    int took = UDT::send(socket_, reinterpret_cast<const char*>(b), static_cast<int>(n), 0);
+    if (took > 0) return static_cast<size_t>(took);
+    if (took == UDT::ERROR && !timed_out()) lost("UDT send");
+    if (now() >= deadline) throw Timeout{};
+  }
+}
+
+size_t UdtStream::read(uint8_t* b, size_t n, Nanoseconds deadline) {
+  for (;;) {
+    set<int>(socket_, UDT_RCVTIMEO, left_ms(deadline, kLongestWaitMS));
+    int got = UDT::recv(socket_, reinterpret_cast<char*>(b), static_cast<int>(n), 0);
+    if (got > 0) return static_cast<size_t>(got);
+    // The library has no orderly end of a stream: a close arrives as a lost connection.
+    if (got == UDT::ERROR && !timed_out()) lost("UDT receive");
+    if (now() >= deadline) throw Timeout{};
+  }
+}
+
+// Whole packets, so that the queue's length in packets tells the bytes that
+// are not acknowledged.
+size_t UdtStream::write_unit() const { return static_cast<size_t>(payload_bytes_) * std::max(1, 65536 / payload_bytes_); }
+
+// The send queue holds, first in first out, the packet of the header, then
+// full packets of payload, then a last one that may be shorter; a packet
+// leaves it when it and all before are acknowledged.
+int64_t UdtStream::acknowledged(int64_t sent, int queued_packets) const {
+  if (queued_packets == 0) return sent;
+  int64_t packets = 1 + (sent + payload_bytes_ - 1) / payload_bytes_;
+  return std::clamp<int64_t>((packets - queued_packets - 1) * payload_bytes_, 0, sent);
+}
+
+void UdtStream::state(Sample& s, bool sender) {
+  if (sender) {
+    int queued = 0;
+    int length = sizeof queued;
+    if (UDT::getsockopt(socket_, 0, UDT_SNDDATA, &queued, &length) != UDT::ERROR) {
+      s.acked_bytes = acknowledged(s.sent_bytes, queued);
+    }
+  }
+  UDT::TRACEINFO t{};
+  if (UDT::perfmon(socket_, &t, false) == UDT::ERROR) return;
+  s.srtt_us = static_cast<int64_t>(t.msRTT * 1000);
+  // The estimate is the receiver's, and stands at one packet a second until
+  // the first packet pair.
+  if (t.mbpsBandwidth > 0.1) s.bandwidth_bps = t.mbpsBandwidth * 1e6;
+  if (sender) {
+    s.cwnd_bytes = int64_t{t.pktCongestionWindow} * payload_bytes_;
+    s.flight_bytes = int64_t{std::max(0, t.pktFlightSize)} * payload_bytes_;
+    s.retransmits = t.pktRetransTotal;
+    s.loss_events = t.pktSndLossTotal;
+    // In slow start the period is 1 µs: the library does not pace then.
+    if (t.usPktSndPeriod > 1) s.pacing_bps = packet_bytes_ * 8e6 / t.usPktSndPeriod;
+    s.more["flow_window_packets"] = t.pktFlowWindow;
+    s.more["sent_packets"] = static_cast<double>(t.pktSentTotal);
+    s.more["received_naks"] = t.pktRecvNAKTotal;
+  } else {
+    s.loss_events = t.pktRcvLossTotal;
+    s.more["received_packets"] = static_cast<double>(t.pktRecvTotal);
+    s.more["sent_naks"] = t.pktSentNAKTotal;
+  }
+}
+
+Info UdtStream::info() const { return info_; }
+
+void UdtStream::close_first(Nanoseconds) noexcept {
+  // The peer waits for the acknowledgement of its last byte; a close before it
+  // would leave the peer to retransmit into the next trial.
+  std::this_thread::sleep_for(2 * kAckPeriod);
+  interrupt();
+}
+
+void UdtStream::close_second(Nanoseconds deadline) noexcept {
+  // Wakes when the peer has closed; now and then looks whether the last byte
+  // was acknowledged, in case the peer's close, sent only once, was lost.
+  constexpr int kLookMS = 250;
+  uint8_t b[64];
+  while (now() < deadline) {
+    set<int>(socket_, UDT_RCVTIMEO, left_ms(deadline, kLookMS));
+    if (UDT::recv(socket_, reinterpret_cast<char*>(b), sizeof b, 0) == UDT::ERROR && !timed_out()) break;
+    int queued = 0;
+    int length = sizeof queued;
+    if (UDT::getsockopt(socket_, 0, UDT_SNDDATA, &queued, &length) == UDT::ERROR || queued == 0) break;
+  }
+  interrupt();
+}
+
+void UdtStream::interrupt() {
+  interrupted_ = true;
+  UDT::close(socket_);
+}
+
+UdtListener::~UdtListener() { UDT::close(socket_); }
+
+std::unique_ptr<Stream> UdtListener::accept() {
+  for (;;) {
+    Address peer;
+    int length = sizeof peer.storage;
+    UDTSOCKET u = UDT::accept(socket_, peer.get(), &length);
+    if (u != UDT::INVALID_SOCK) return std::make_unique<UdtStream>(u, parameters_);
+    if (interrupted_) return nullptr;
+    std::string text = udt_error("UDT accept");
+    if (UDT::getsockstate(socket_) != LISTENING) throw Failure(code::kInternal, text);
+    log_line(text);
+  }
+}
+
+void UdtListener::interrupt() {
+  interrupted_ = true;
+  UDT::close(socket_);
+}
+
+}  // namespace linktrial
