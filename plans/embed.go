@@ -1,6 +1,5 @@
 // Package plans carries the plans that come with Linktrial. Goes out: the
-// files. Read by orchestrator/catalog and parsed by orchestrator/plan. Imports
-// nothing.
+// files. Parsed by orchestrator/plan. Imports nothing.
 package plans
 
 import "embed"

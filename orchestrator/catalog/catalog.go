@@ -1,8 +1,8 @@
-// Package catalog loads what plans may name: radio profiles, topologies and
-// plans that come with the binary, those in extra folders, and the drivers'
+// Package catalog loads what plans may name: the radio profiles and topologies
+// that come with the binary, those in extra folders, and the drivers'
 // manifests. Comes in: folders. Goes out: a [Catalog] (the one of
-// orchestrator/plan), or every problem of every file. Imports the data
-// folders, internal/radio, internal/yamldoc and protocols/contract.
+// orchestrator/plan), or every problem of every file. Imports radio-profiles,
+// topologies, internal/radio, internal/yamldoc and protocols/contract.
 package catalog
 
 import (
@@ -18,7 +18,6 @@ import (
 
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
-	"linktrial/plans"
 	"linktrial/protocols/contract"
 	radioprofiles "linktrial/radio-profiles"
 	"linktrial/topologies"
@@ -29,8 +28,8 @@ type Config struct {
 	// DriversDir has a folder with a driver.yaml for each protocol; folders
 	// without one are passed over. Empty: no protocols.
 	DriversDir string
-	// ExtraDirs may each have folders radio-profiles, topologies and plans,
-	// with *.yaml files as in the source tree. A name that exists already is
+	// ExtraDirs may each have folders radio-profiles and topologies, with
+	// *.yaml files as in the source tree. A name that exists already is
 	// refused: which file a plan meant must never be in doubt.
 	ExtraDirs []string
 }
@@ -42,7 +41,6 @@ type Catalog struct {
 	topologies map[string]*radio.Topology
 	manifests  map[string]*contract.Manifest
 	driverDirs map[string]string
-	plans      map[string][]byte
 	origin     map[string]string // of each kind/name, for messages
 }
 
@@ -52,7 +50,7 @@ func Load(c Config) (*Catalog, error) {
 	l := loader{cat: &Catalog{
 		profiles: map[string]*radio.Profile{}, topologies: map[string]*radio.Topology{},
 		manifests: map[string]*contract.Manifest{}, driverDirs: map[string]string{},
-		plans: map[string][]byte{}, origin: map[string]string{},
+		origin: map[string]string{},
 	}}
 	if err := l.folder(radioprofiles.Files, ".", "radio-profiles", l.profile); err != nil {
 		return nil, err
@@ -60,16 +58,16 @@ func Load(c Config) (*Catalog, error) {
 	if err := l.folder(topologies.Files, ".", "topologies", l.topology); err != nil {
 		return nil, err
 	}
-	if err := l.folder(plans.Files, ".", "plans", l.plan); err != nil {
-		return nil, err
-	}
 	for _, dir := range c.ExtraDirs {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("extra data folder: %w", err)
 		}
 		root := os.DirFS(dir)
-		for sub, take := range map[string]func(string, string, []byte) error{"radio-profiles": l.profile, "topologies": l.topology, "plans": l.plan} {
-			err := l.folder(root, sub, filepath.Join(dir, sub), take)
+		for _, sub := range []struct {
+			name string
+			take func(file, base string, data []byte) error
+		}{{"radio-profiles", l.profile}, {"topologies", l.topology}} {
+			err := l.folder(root, sub.name, filepath.Join(dir, sub.name), sub.take)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("extra data folder: %w", err)
 			}
@@ -161,16 +159,6 @@ func (l *loader) topology(file, base string, data []byte) error {
 	return nil
 }
 
-// plan keeps the text: plans are checked when they are used, against the
-// protocols that then exist.
-func (l *loader) plan(file, base string, data []byte) error {
-	if err := l.claim("plan", base, base, file); err != nil {
-		return err
-	}
-	l.cat.plans[base] = data
-	return nil
-}
-
 func (l *loader) drivers(dir string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -243,15 +231,6 @@ func (c *Catalog) Protocols() []string { return slices.Sorted(maps.Keys(c.manife
 // DriverDir is the folder of a protocol's manifest, to which its command is
 // relative; empty for a protocol that does not exist.
 func (c *Catalog) DriverDir(protocol string) string { return c.driverDirs[protocol] }
-
-// Plan is the text of a plan that comes with the binary or an extra folder.
-func (c *Catalog) Plan(name string) (text []byte, ok bool) {
-	text, ok = c.plans[name]
-	return slices.Clone(text), ok
-}
-
-// Plans is the names of all such plans, sorted.
-func (c *Catalog) Plans() []string { return slices.Sorted(maps.Keys(c.plans)) }
 
 // WithChoices is the catalog with an option's choices as the nodes' probes
 // report them, for options whose choices depend on the node

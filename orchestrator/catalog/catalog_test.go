@@ -34,7 +34,6 @@ func TestEmbeddedData(t *testing.T) {
 		{"radios", c.Profiles(), []string{"mpu4", "prc-117g-anw2c", "tw-400-tsm-e"}},
 		{"topologies", c.Topologies(), []string{"flag-pole", "k-lot", "vip-lot", "zahl-road"}},
 		{"protocols", c.Protocols(), []string{"sctp", "tcp", "udt"}},
-		{"plans", c.Plans(), []string{"breedy-2015", "quickstart"}},
 	} {
 		if !slices.Equal(l.got, l.want) {
 			t.Errorf("%s: got %v, want %v", l.kind, l.got, l.want)
@@ -113,13 +112,9 @@ func TestExtraFolder(t *testing.T) {
 	renamed := strings.Replace(string(text), "name: vip-lot", "name: my-lot", 1)
 	write(t, dir+"/topologies/my-lot.yaml", renamed)
 	write(t, dir+"/topologies/README.md", "not data")
-	write(t, dir+"/plans/mine.yaml", "name: mine")
 	c := load(t, Config{ExtraDirs: []string{dir}})
 	if c.Topology("my-lot") == nil {
 		t.Error("the extra topology is not there")
-	}
-	if text, ok := c.Plan("mine"); !ok || string(text) != "name: mine" {
-		t.Errorf("the extra plan is %q, %v", text, ok)
 	}
 }
 

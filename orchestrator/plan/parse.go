@@ -271,9 +271,6 @@ func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
 	}
 	t.Label = m.Field("label").String(t.Name)
 	reason := strings.TrimSpace(m.Field("missing").String(""))
-	if m.Field("missing").Present() && reason == "" {
-		m.Field("missing").Problem("expected the reason, found nothing")
-	}
 	pv := m.Field("protocol")
 	if !pv.Present() || pv.IsList() || pv.IsMapping() {
 		return t
@@ -281,6 +278,10 @@ func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
 	if man := ps.cat.Manifest(t.Protocol); man != nil {
 		t.DriverVersion = man.Version
 		t.Options = man.ReadOptions(m.Field("options"))
+		return t
+	}
+	if mv := m.Field("missing"); mv.Present() && reason == "" {
+		mv.Problem("expected the reason, found nothing")
 		return t
 	}
 	if reason == "" {

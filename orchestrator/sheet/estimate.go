@@ -89,11 +89,17 @@ func networkPace(n *radio.Network, f runsheet.Flow) (bytesPerSecond float64, rou
 	}
 	route := n.Route(f.From, f.To)
 	var sum, slowest, slowestOneWay float64 // seconds of airtime for one full packet and its share of an acknowledgement
+	answered := 1.0
 	for i := 1; i < len(route); i++ {
 		l := linkBetween(n, route[i-1], route[i])
 		got := 1 - l.Channel.MeanLoss()
 		if l.RateBitsPerSecond <= 0 || got <= 0 {
 			return 0, 0, false
+		}
+		if l.Channel.Model == radio.ChannelGilbertElliott {
+			// Acknowledgements cover for each other where single ones are lost,
+			// but an outage of their direction holds up the sender too.
+			answered *= got
 		}
 		air := func(packet float64) float64 {
 			return ((packet+float64(n.FrameOverheadBytes))*8/l.RateBitsPerSecond + n.Turnaround.Seconds()) / got
@@ -110,6 +116,7 @@ func networkPace(n *radio.Network, f runsheet.Flow) (bytesPerSecond float64, rou
 	case radio.MediumFullDuplex:
 		perPacket = slowestOneWay
 	}
+	perPacket /= answered
 	if perPacket <= 0 || math.IsInf(perPacket, 0) {
 		return 0, 0, false
 	}
