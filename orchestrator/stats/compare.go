@@ -1,0 +1,187 @@
+package stats
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Pair is one iteration's figures of the reference and of what is held against it.
+type Pair struct {
+	Reference float64
+	Value     float64
+}
+
+// PairUp joins two treatments' figures by iteration, in its order. Iterations
+// that only one of them has are left out: their other half is not known.
+func PairUp(reference, value map[int]float64) []Pair {
+	var iterations []int
+	for i := range reference {
+		if _, both := value[i]; both {
+			iterations = append(iterations, i)
+		}
+	}
+	slices.Sort(iterations)
+	pairs := make([]Pair, len(iterations))
+	for k, i := range iterations {
+		pairs[k] = Pair{reference[i], value[i]}
+	}
+	return pairs
+}
+
+// Comparison is one treatment against the reference, paired by iteration.
+type Comparison struct {
+	Pairs int
+	// Difference is the mean of value − reference, with Student's interval.
+	Difference         float64
+	DifferenceInterval Interval
+	// Ratio is the geometric mean of value / reference, with Student's interval
+	// of the logarithms. NaN where a figure is not positive.
+	Ratio         float64
+	RatioInterval Interval
+	Wilcoxon      SignedRank // of the differences
+}
+
+// Compare holds a treatment against the reference.
+func Compare(pairs []Pair, level float64) Comparison {
+	differences, logs := make([]float64, len(pairs)), make([]float64, len(pairs))
+	for i, p := range pairs {
+		differences[i] = p.Value - p.Reference
+		if p.Value > 0 && p.Reference > 0 {
+			logs[i] = math.Log(p.Value) - math.Log(p.Reference)
+		} else {
+			logs[i] = math.NaN()
+		}
+	}
+	l := MeanT(logs, level)
+	return Comparison{
+		Pairs:              len(pairs),
+		Difference:         Mean(differences),
+		DifferenceInterval: MeanT(differences, level),
+		Ratio:              math.Exp(Mean(logs)),
+		RatioInterval:      Interval{math.Exp(l.Low), math.Exp(l.High)},
+		Wilcoxon:           Wilcoxon(differences),
+	}
+}
+
+// SignedRank is the outcome of a Wilcoxon signed-rank test, two-sided.
+type SignedRank struct {
+	N      int     // differences other than zero
+	Zeros  int     // left out
+	WPlus  float64 // sum of the ranks of positive differences
+	WMinus float64
+	P      float64 // NaN where no difference is left
+	Exact  bool    // P is from the permutation distribution, not the normal one
+	// RankBiserial is the matched-pairs rank-biserial correlation
+	// (Kerby 2014): (W+ − W−)/(W+ + W−), from −1 to 1; positive where the value
+	// exceeds the reference.
+	RankBiserial float64
+}
+
+// Statistic is the smaller of the two rank sums, as SciPy reports it.
+func (s SignedRank) Statistic() float64 { return min(s.WPlus, s.WMinus) }
+
+// maxExact is the most differences for which P is counted out; SciPy draws the
+// line at the same number.
+const maxExact = 50
+
+// Wilcoxon is the signed-rank test that differences lie evenly about zero.
+// Zeros are left out (Wilcoxon's own way, SciPy's zero_method "wilcox"), ties
+// share their mean rank. Up to 50 differences, P is from the exact
+// distribution of the rank sum over all assignments of signs, given the ties;
+// beyond, from the normal approximation with tie and continuity correction.
+// SciPy agrees without ties or zeros, or up to 13 figures with them; beyond, it
+// falls back to the approximation where this still counts.
+func Wilcoxon(differences []float64) SignedRank {
+	nothing := SignedRank{WPlus: math.NaN(), WMinus: math.NaN(), P: math.NaN(), RankBiserial: math.NaN()}
+	if len(differences) == 0 || hasNaN(differences) {
+		return nothing
+	}
+	d := slices.DeleteFunc(slices.Clone(differences), func(x float64) bool { return x == 0 })
+	n := len(d)
+	if n == 0 {
+		nothing.Zeros = len(differences)
+		nothing.WPlus, nothing.WMinus = 0, 0
+		return nothing
+	}
+	slices.SortFunc(d, func(a, b float64) int { return cmp.Compare(math.Abs(a), math.Abs(b)) })
+	// Twice the rank is whole also where ties share a rank.
+	twice := make([]int, n)
+	ties := 0.0 // sum of t³ − t over the groups of ties
+	for i := 0; i < n; {
+		j := i + 1
+		for j < n && math.Abs(d[j]) == math.Abs(d[i]) {
+			j++
+		}
+		for k := i; k < j; k++ {
+			twice[k] = i + 1 + j
+		}
+		t := float64(j - i)
+		ties += t*t*t - t
+		i = j
+	}
+	plus, total := 0, 0
+	for i, x := range d {
+		total += twice[i]
+		if x > 0 {
+			plus += twice[i]
+		}
+	}
+	s := SignedRank{N: n, Zeros: len(differences) - n, WPlus: float64(plus) / 2, WMinus: float64(total-plus) / 2, Exact: n <= maxExact}
+	s.RankBiserial = float64(2*plus-total) / float64(total)
+	if s.Exact {
+		s.P = exactP(twice, min(plus, total-plus))
+	} else {
+		nf := float64(n)
+		sd := math.Sqrt((nf*(nf+1)*(2*nf+1) - ties/2) / 24)
+		// Half a rank towards the middle, but not past it.
+		z := max(0, math.Abs(s.WPlus-nf*(nf+1)/4)-0.5) / sd
+		s.P = min(1, 2*distuv.UnitNormal.Survival(z))
+	}
+	return s
+}
+
+// exactP is twice the share of the 2^n assignments of signs whose doubled rank
+// sum is at most w, and at most 1. The distribution is symmetric.
+func exactP(twice []int, w int) float64 {
+	total := 0
+	for _, r := range twice {
+		total += r
+	}
+	ways := make([]float64, total+1)
+	ways[0] = 1
+	reach := 0
+	for _, r := range twice {
+		for s := reach; s >= 0; s-- {
+			ways[s+r] += ways[s]
+		}
+		reach += r
+	}
+	sum := 0.0
+	for _, c := range ways[:w+1] {
+		sum += c
+	}
+	return min(1, math.Ldexp(sum, 1-len(twice)))
+}
+
+// Holm adjusts the P values of a family of tests so that the family errs no
+// more often than one test would (Holm 1979), in the order given. NaN stays
+// NaN and does not count as a member of the family.
+func Holm(ps []float64) []float64 {
+	out := slices.Clone(ps)
+	var order []int
+	for i, p := range ps {
+		if !math.IsNaN(p) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(ps[a], ps[b]) })
+	floor := 0.0
+	for k, i := range order {
+		floor = max(floor, min(1, float64(len(order)-k)*ps[i]))
+		out[i] = floor
+	}
+	return out
+}

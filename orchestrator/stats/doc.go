@@ -1,0 +1,11 @@
+// Package stats is the arithmetic of field trials: descriptions of a sample,
+// intervals, comparisons paired by iteration, and the papers' own metrics.
+// Comes in: numbers and seeds. Goes out: numbers. Imports nothing of the
+// project; pure.
+//
+// What has no value is NaN, never zero: the mean of no figures, the standard
+// deviation of one, an interval of one figure. A NaN among
+// the figures makes every result of them NaN; an infinite one, every result
+// that needs arithmetic with it. No function panics, keeps its arguments or
+// changes them.
+package stats

@@ -1,0 +1,189 @@
+package stats
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Interval is a confidence interval; both ends are NaN where there is none.
+type Interval struct {
+	Low  float64
+	High float64
+}
+
+// Defined tells whether there is an interval.
+func (i Interval) Defined() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
+
+var undefined = Interval{math.NaN(), math.NaN()}
+
+func isLevel(level float64) bool { return level > 0 && level < 1 }
+
+// MeanT is Student's confidence interval of the mean, of the given level
+// (0.95). NaN below two figures; a sample without spread gives its one value.
+func MeanT(xs []float64, level float64) Interval {
+	n := float64(len(xs))
+	if len(xs) < 2 || !isLevel(level) {
+		return undefined
+	}
+	m, half := Mean(xs), tQuantile(level, n-1)*StdDev(xs)/math.Sqrt(n)
+	return Interval{m - half, m + half}
+}
+
+// tQuantile is the two-sided critical value of Student's t.
+func tQuantile(level, degrees float64) float64 {
+	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile((1 + level) / 2)
+}
+
+// DefaultResamples is how often a bootstrap draws where nothing else is said.
+const DefaultResamples = 10_000
+
+// Bootstrap says how to resample. The same sample, seed and stream give the
+// same interval.
+type Bootstrap struct {
+	Resamples int // 0: DefaultResamples
+	Seed      uint64
+	Stream    uint64 // tells samples that share a seed apart
+}
+
+// Mean is the bias-corrected and accelerated (BCa) bootstrap confidence
+// interval of the mean (Efron 1987): resamples of the whole sample with
+// replacement, acceleration from the jackknife. NaN below two figures; a
+// sample without spread gives its one value. With very few figures it is too
+// narrow, as every bootstrap is; [MeanT] stands beside it for that.
+func (b Bootstrap) Mean(xs []float64, level float64) Interval {
+	if len(xs) < 2 || !isLevel(level) || !finite(xs) {
+		return undefined
+	}
+	if slices.Min(xs) == slices.Max(xs) {
+		return Interval{xs[0], xs[0]}
+	}
+	if b.Resamples <= 0 {
+		b.Resamples = DefaultResamples
+	}
+	rng := rand.New(rand.NewPCG(b.Seed, b.Stream))
+	means := make([]float64, b.Resamples)
+	count := make([]int, len(xs))
+	for r := range means {
+		clear(count)
+		for range xs {
+			count[rng.IntN(len(xs))]++
+		}
+		means[r] = countedMean(xs, count)
+	}
+	slices.Sort(means)
+	for i := range count {
+		count[i] = 1
+	}
+	return bca(xs, countedMean(xs, count), means, level)
+}
+
+// countedMean sums in the order of the sample, so that resamples with the same
+// members have the same mean to the last bit, and ties with the observed mean
+// are seen as ties.
+func countedMean(xs []float64, count []int) float64 {
+	sum := 0.0
+	for i, c := range count {
+		sum += float64(c) * xs[i]
+	}
+	return sum / float64(len(xs))
+}
+
+// bca takes the sorted means of the resamples. Half of the ties with the
+// observed mean count as below it.
+func bca(xs []float64, observed float64, means []float64, level float64) Interval {
+	below, _ := slices.BinarySearch(means, observed)
+	upTo := below
+	for upTo < len(means) && means[upTo] == observed {
+		upTo++
+	}
+	share := float64(below+upTo) / 2 / float64(len(means))
+	lo, hi := (1-level)/2, (1+level)/2
+	if share > 0 && share < 1 {
+		z0, a := distuv.UnitNormal.Quantile(share), acceleration(xs)
+		lo, hi = corrected(lo, z0, a), corrected(hi, z0, a)
+	} // else the observed mean lies outside all resamples: the plain percentiles are left
+	return Interval{percentileSorted(means, 100*lo), percentileSorted(means, 100*hi)}
+}
+
+func corrected(p, z0, a float64) float64 {
+	z := z0 + distuv.UnitNormal.Quantile(p)
+	return distuv.UnitNormal.CDF(z0 + z/(1-a*z))
+}
+
+// acceleration is a sixth of the skewness of the jackknife's means.
+func acceleration(xs []float64) float64 {
+	// Leaving x out moves the mean by (mean − x)/(n−1); the factor n−1 of the
+	// jackknife cancels it, so the influence of x is x − mean.
+	m := Mean(xs)
+	var squares, cubes float64
+	for _, x := range xs {
+		d := x - m
+		squares += d * d
+		cubes += d * d * d
+	}
+	if squares == 0 {
+		return 0
+	}
+	return cubes / (6 * math.Pow(squares, 1.5))
+}
+
+// Wilson is the score confidence interval (Wilson 1927) of the share k of n,
+// without continuity correction. NaN for n < 1 or k outside 0…n.
+func Wilson(k, n int, level float64) Interval {
+	if n < 1 || k < 0 || k > n || !isLevel(level) {
+		return undefined
+	}
+	z := distuv.UnitNormal.Quantile((1 + level) / 2)
+	p, nf := float64(k)/float64(n), float64(n)
+	centre := p + z*z/(2*nf)
+	half := z * math.Sqrt(p*(1-p)/nf+z*z/(4*nf*nf))
+	scale := 1 + z*z/nf
+	i := Interval{max(0, (centre-half)/scale), min(1, (centre+half)/scale)}
+	// Rounding must not leave an observed 0 or 1 outside its own interval.
+	if k == 0 {
+		i.Low = 0
+	}
+	if k == n {
+		i.High = 1
+	}
+	return i
+}
+
+// maxIterations bounds [Iterations]: beyond it no field trial goes on.
+const maxIterations = 1_000_000
+
+// Iterations is the smallest number of iterations in all (not of further ones)
+// with which Student's interval of the mean would reach at most relative·|mean|
+// to each side, were mean and standard deviation to stay as in the sample. It
+// is false where that cannot be said (below two figures, mean 0) or where the
+// number passes a million.
+func Iterations(xs []float64, level, relative float64) (int, bool) {
+	m, sd := math.Abs(Mean(xs)), StdDev(xs)
+	if !isLevel(level) || !(relative > 0) || !(m > 0) || math.IsInf(m, 0) || math.IsNaN(sd) || math.IsInf(sd, 0) {
+		return 0, false
+	}
+	enough := func(n int) bool {
+		return tQuantile(level, float64(n-1))*sd/math.Sqrt(float64(n)) <= relative*m
+	}
+	lo, hi := 2, 2
+	for !enough(hi) {
+		if lo, hi = hi+1, 2*hi; hi > maxIterations {
+			return 0, false
+		}
+	}
+	for lo < hi { // the half-width falls with n
+		if mid := (lo + hi) / 2; enough(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo, true
+}
+
+func finite(xs []float64) bool {
+	return !slices.ContainsFunc(xs, func(x float64) bool { return math.IsNaN(x) || math.IsInf(x, 0) })
+}

@@ -1,0 +1,65 @@
+package stats
+
+import "math"
+
+// NormalisedThroughput is the share of the channel's bandwidth that payload
+// took (decola-2006, section V): throughput in bytes per second over bandwidth
+// in bits per second. NaN without a bandwidth.
+func NormalisedThroughput(bytesPerSecond, bandwidthBitsPerSecond float64) float64 {
+	if !(bandwidthBitsPerSecond > 0) {
+		return math.NaN()
+	}
+	return 8 * bytesPerSecond / bandwidthBitsPerSecond
+}
+
+// GainPercent is how much less time a transfer took than the reference's, in
+// percent of the reference's (decola-2006): 100·(T_ref − T)/T_ref. NaN without
+// a reference time.
+func GainPercent(reference, value float64) float64 {
+	if !(reference > 0) {
+		return math.NaN()
+	}
+	return 100 * (reference - value) / reference
+}
+
+// DeviationPercent is how far a figure lies from a published one, in percent of
+// the published one; positive where it is larger. NaN beside a published 0.
+func DeviationPercent(published, value float64) float64 {
+	if published == 0 {
+		return math.NaN()
+	}
+	return 100 * (value - published) / published
+}
+
+// ShareOfIdeal is the time the all-knowing sender needed over the time the
+// protocol needed, on the same channel realisation: 1 is all that was possible.
+// NaN where either is not known.
+func ShareOfIdeal(ideal, elapsed float64) float64 {
+	if !(ideal > 0) || !(elapsed > 0) {
+		return math.NaN()
+	}
+	return ideal / elapsed
+}
+
+// Jain is the fairness index of the flows' shares (Jain, Chiu and Hawe 1984):
+// (Σx)²/(n·Σx²), from 1/n where one flow has all to 1 where all are equal. NaN
+// without flows, where no flow has anything, or where a share is negative.
+func Jain(xs []float64) float64 {
+	largest := 0.0
+	for _, x := range xs {
+		if !(x >= 0) || math.IsInf(x, 0) {
+			return math.NaN()
+		}
+		largest = max(largest, x)
+	}
+	if largest == 0 {
+		return math.NaN()
+	}
+	var sum, squares float64
+	for _, x := range xs {
+		x /= largest // the index has no unit; squares of large figures would overflow
+		sum += x
+		squares += x * x
+	}
+	return sum * sum / (float64(len(xs)) * squares)
+}
