@@ -128,6 +128,7 @@ const (
 	minMTU, maxMTU = 576, 65535 // RFC 791: every host takes 576; the length field ends at 65535
 	maxRate        = 100e9
 	maxDelay       = time.Minute
+	minSlot        = time.Microsecond // no radio's conditions change faster
 	maxQueueBytes  = 1 << 30
 	maxQueueCount  = 1 << 20
 )
@@ -261,7 +262,11 @@ func channel(m yamldoc.Mapping) Channel {
 		c.Loss = m.Field("loss").Required().Float(0, 0, 1)
 	case ChannelGilbertElliott:
 		keys = []string{"slot", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"}
-		c.Slot = delay(m.Field("slot"))
+		if f := m.Field("slot"); f.Present() {
+			if c.Slot = delay(f); c.Slot < minSlot {
+				f.Problem("expected at least %s, found %s", minSlot, c.Slot)
+			}
+		}
 		c.GoodToBad = m.Field("good_to_bad").Required().Float(0, 0, 1)
 		c.BadToGood = m.Field("bad_to_good").Required().Float(1, 1e-9, 1)
 		c.LossGood = m.Field("loss_good").Float(0, 0, 1)

@@ -121,6 +121,7 @@ func TestProfileRefused(t *testing.T) {
 		{"loss: 0.1", "loss: 1.1", "emulation.channel.loss: expected a number from 0 to 1"},
 		{"model: uniform", "model: perfect", "a perfect channel has no such figure; its figures: none"},
 		{"loss: 0.1", "loss: 0.1, loss_bad: 1", "a uniform channel has no such figure; its figures: loss"},
+		{"slot: 10ms", "slot: 10ns", "channel.slot: expected at least 1µs, found 10ns"},
 		{"bad_to_good: 0.3, ", "", "bad_to_good is missing"},
 		{"bad_to_good: 0.3", "bad_to_good: 0", "expected a number from 1e-09 to 1"},
 		{"{rate: 1 Mbit/s, source: s}", "{source: s}", "expected rate, channel or both"},

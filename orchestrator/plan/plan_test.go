@@ -215,24 +215,29 @@ func TestMissingEndsWithTheDriver(t *testing.T) {
 	}
 }
 
-// The ready plans, against manifests like the real ones.
+// The ready plans, against manifests like the real ones and against the real ones.
 func TestReadyPlans(t *testing.T) {
-	cat := testCatalog(t)
-	for name, want := range map[string]string{
-		"quickstart":  "quickstart: 1 run, 4 treatments, 3 iterations, 12 trials",
-		"breedy-2015": "breedy-2015: 12 runs, 3 treatments, 10 iterations, 360 trials; missing: haul",
-	} {
-		text, err := plans.Files.ReadFile(name + ".yaml")
+	for _, drivers := range []string{"../catalog/testdata/drivers", "../../protocols"} {
+		cat, err := catalog.Load(catalog.Config{DriversDir: drivers})
 		if err != nil {
 			t.Fatal(err)
 		}
-		p, err := plan.Parse(name+".yaml", text, cat)
-		if err != nil {
-			t.Error(err)
-			continue
-		}
-		if got := p.Summary(); got != want {
-			t.Errorf("got %q, want %q", got, want)
+		for name, want := range map[string]string{
+			"quickstart":  "quickstart: 1 run, 4 treatments, 3 iterations, 12 trials",
+			"breedy-2015": "breedy-2015: 12 runs, 3 treatments, 10 iterations, 360 trials; missing: haul",
+		} {
+			text, err := plans.Files.ReadFile(name + ".yaml")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := plan.Parse(name+".yaml", text, cat)
+			if err != nil {
+				t.Errorf("with the drivers of %s:\n%v", drivers, err)
+				continue
+			}
+			if got := p.Summary(); got != want {
+				t.Errorf("with the drivers of %s: got %q, want %q", drivers, got, want)
+			}
 		}
 	}
 	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 2 {
