@@ -1,0 +1,11 @@
+// Package migrations is the database's schema, as numbered SQL that only goes
+// forward. Comes in: nothing. Goes out: the files, for goose. Imports nothing
+// of the project.
+package migrations
+
+import "embed"
+
+// Files holds every migration.
+//
+//go:embed *.sql
+var Files embed.FS

@@ -1,0 +1,241 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"linktrial/internal/process"
+)
+
+// Config says where the private database lives.
+type Config struct {
+	// DataDir gets the folder "postgres" with the database. One orchestrator
+	// at a time may use it: the caller holds a lock on it.
+	DataDir string
+	Logger  *slog.Logger
+}
+
+// Server is a running private PostgreSQL.
+type Server struct {
+	cfg    Config
+	bin    binaries
+	owner  *owner // nil: this process's own user
+	data   string
+	socket string // folder
+	scrap  string // removed at the end; empty where the socket lies in the data folder
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	current  *child
+	stopping bool
+	wake     chan struct{} // closed by Stop
+	done     chan struct{} // closed when watch has ended
+}
+
+const (
+	superuser = "linktrial"
+	database  = "linktrial"
+	// maxSocketDir keeps the socket's path within the 107 bytes that
+	// sockaddr_un has (unix(7)).
+	maxSocketDir  = 107 - len("/.s.PGSQL.5432")
+	readyWithin   = 60 * time.Second // recovery after a crash included
+	fastShutdown  = 15 * time.Second
+	restartPause  = time.Second
+	leftoverGrace = 10 * time.Second
+)
+
+// Start makes the database where there is none, ends a server that a killed
+// orchestrator left behind, starts PostgreSQL and returns once it answers.
+// The child is killed by the kernel when this process dies.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	dir, err := filepath.Abs(cfg.DataDir)
+	if err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	s := &Server{cfg: cfg, data: filepath.Join(dir, "postgres"), log: log, wake: make(chan struct{}), done: make(chan struct{})}
+	want, err := dataVersion(s.data)
+	if err != nil {
+		return nil, err
+	}
+	if s.bin, err = find(debianBinaries, os.Getenv("PATH"), want); err != nil {
+		return nil, err
+	}
+	if s.owner, err = serverOwner(); err != nil {
+		return nil, err
+	}
+	if err := s.owner.checkPath(dir); err != nil {
+		return nil, err
+	}
+	if want == 0 {
+		if err := s.initialise(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.endLeftover(ctx); err != nil {
+		return nil, err
+	}
+	if err := s.makeSocketDir(dir); err != nil {
+		return nil, err
+	}
+	c, err := s.launchUntilReady(ctx)
+	if err == nil {
+		if err = s.createDatabase(ctx); err != nil {
+			c.kill()
+		}
+	}
+	if err != nil {
+		s.removeScrap()
+		return nil, err
+	}
+	s.current = c
+	go s.watch(c)
+	return s, nil
+}
+
+// URL is how to connect, as a database's superuser.
+func (s *Server) URL() string { return s.DatabaseURL(database) }
+
+// DatabaseURL is [Server.URL] for another database of the server.
+func (s *Server) DatabaseURL(name string) string {
+	q := url.Values{"host": {s.socket}, "user": {superuser}}
+	return (&url.URL{Scheme: "postgres", Path: "/" + name, RawQuery: q.Encode()}).String()
+}
+
+// dataVersion is the major version that made the database, 0 where there is none.
+func dataVersion(data string) (int, error) {
+	b, err := os.ReadFile(filepath.Join(data, "PG_VERSION"))
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Stat(data); err == nil {
+			return 0, fmt.Errorf("folder %s exists but holds no PostgreSQL database: move it away", data)
+		}
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("private database: %w", err)
+	}
+	v, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		return 0, fmt.Errorf("private database: PG_VERSION in %s is %q", data, b)
+	}
+	return v, nil
+}
+
+// initialise makes the database beside its place and then puts it there, so
+// that an interrupted first start leaves nothing half-made.
+func (s *Server) initialise(ctx context.Context) error {
+	fresh := s.data + ".new"
+	if err := os.RemoveAll(fresh); err != nil {
+		return fmt.Errorf("private database: %w", err)
+	}
+	if err := os.Mkdir(fresh, 0o700); err != nil {
+		return fmt.Errorf("private database: %w", err)
+	}
+	if err := s.owner.own(fresh); err != nil {
+		return err
+	}
+	cmd := exec.Command(filepath.Join(s.bin.dir, "initdb"), "--pgdata", fresh, "--username", superuser,
+		"--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--data-checksums")
+	s.owner.become(cmd)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.Dir = fresh
+	if err := process.Start(cmd); err != nil {
+		return fmt.Errorf("initdb: %w", err)
+	}
+	stop := context.AfterFunc(ctx, func() { cmd.Process.Kill() })
+	err := cmd.Wait()
+	stop()
+	if err != nil {
+		os.RemoveAll(fresh)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("initdb could not make the database: %s", lastLine(out.String()))
+	}
+	if err := os.Rename(fresh, s.data); err != nil {
+		return fmt.Errorf("private database: %w", err)
+	}
+	return nil
+}
+
+// makeSocketDir makes the folder that alone guards the database: whoever may
+// enter it is trusted.
+func (s *Server) makeSocketDir(dir string) error {
+	s.socket = filepath.Join(dir, "postgres-socket")
+	if len(s.socket) > maxSocketDir {
+		scrap, err := os.MkdirTemp("", "linktrial-postgres-")
+		if err != nil {
+			return fmt.Errorf("folder for the database's socket: %w", err)
+		}
+		s.socket, s.scrap = scrap, scrap
+	} else {
+		// The lock file beside a killed server's socket would keep the next one out.
+		if err := os.RemoveAll(s.socket); err != nil {
+			return fmt.Errorf("folder for the database's socket: %w", err)
+		}
+		if err := os.Mkdir(s.socket, 0o700); err != nil {
+			return fmt.Errorf("folder for the database's socket: %w", err)
+		}
+	}
+	if err := os.Chmod(s.socket, 0o700); err != nil {
+		return fmt.Errorf("folder for the database's socket: %w", err)
+	}
+	return s.owner.own(s.socket)
+}
+
+func (s *Server) removeScrap() {
+	if s.scrap != "" {
+		os.RemoveAll(s.scrap)
+	}
+}
+
+// settings are lean, because the database shares a laptop with trials, and
+// durable, because what an agent was told is stored must stay so.
+func (s *Server) settings() []string {
+	set := map[string]string{
+		"listen_addresses":        "",
+		"unix_socket_directories": s.socket,
+		"unix_socket_permissions": "0700",
+		"shared_buffers":          "32MB",
+		"max_connections":         "40",
+		"fsync":                   "on",
+		"synchronous_commit":      "on",
+		"full_page_writes":        "on",
+		"wal_level":               "minimal",
+		"max_wal_senders":         "0",
+		"min_wal_size":            "32MB",
+		"max_wal_size":            "512MB",
+		"jit":                     "off",
+		"log_min_messages":        "warning",
+		"logging_collector":       "off",
+		"timezone":                "UTC",
+		"log_timezone":            "UTC",
+	}
+	if s.bin.hasTimescale() {
+		set["shared_preload_libraries"] = "timescaledb"
+		set["timescaledb.telemetry_level"] = "off"
+	}
+	args := []string{"-D", s.data}
+	for k, v := range set {
+		args = append(args, "-c", k+"="+v)
+	}
+	return args
+}
