@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -107,20 +108,11 @@ func figure(v yamldoc.Value) Figure {
 			break
 		}
 		f.Value, f.Unit = x, strings.TrimSpace(u)
-		if !contains(figureUnits, f.Unit) {
+		if !slices.Contains(figureUnits, f.Unit) {
 			val.Problem("unknown unit %q%s; there are %s", f.Unit, yamldoc.Suggest(f.Unit, figureUnits), strings.Join(figureUnits, ", "))
 		}
 	}
 	return f
-}
-
-func contains(words []string, s string) bool {
-	for _, w := range words {
-		if w == s {
-			return true
-		}
-	}
-	return false
 }
 
 // Bounds of what the emulator can be asked for.
@@ -275,7 +267,7 @@ func channel(m yamldoc.Mapping) Channel {
 		return c // the model's own problem is noted
 	}
 	for _, key := range []string{"slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"} {
-		if f := m.Field(key); f.Present() && !contains(keys, key) {
+		if f := m.Field(key); f.Present() && !slices.Contains(keys, key) {
 			has := "none"
 			if len(keys) > 0 {
 				has = strings.Join(keys, ", ")

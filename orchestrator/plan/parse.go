@@ -21,7 +21,8 @@ const (
 	maxIterations = 10_000
 	maxAttempts   = 100
 	maxTreatments = 200
-	maxTrials     = 200_000
+	maxSizes      = 1000
+	maxTrials     = 50_000
 	maxText       = 4 << 20 // bytes
 )
 
@@ -157,7 +158,12 @@ func names(v yamldoc.Value, kind string, all []string) []string {
 
 func sizes(v yamldoc.Value) []int64 {
 	var out []int64
-	for _, e := range oneOrMany(v) {
+	list := oneOrMany(v)
+	if len(list) > maxSizes {
+		v.Problem("expected at most %d sizes, found %d", maxSizes, len(list))
+		return nil
+	}
+	for _, e := range list {
 		n := e.Bytes(-1)
 		switch {
 		case n < 0: // its own problem is noted
@@ -334,9 +340,12 @@ func (ps *parser) published(v yamldoc.Value) {
 		if row.Field("average").Present() && (w.Average < w.Minimum || w.Average > w.Maximum) {
 			row.Field("average").Problem("%g does not lie between minimum %g and maximum %g", w.Average, w.Minimum, w.Maximum)
 		}
-		if w.Treatment != "" && p.PublishedFor(w.Radio, w.Topology, w.Treatment) != nil {
+		switch {
+		case w.Radio == "" || w.Topology == "" || w.Treatment == "":
+		case p.PublishedFor(w.Radio, w.Topology, w.Treatment) != nil:
 			e.Problem("the figures of %s with %s at %s are given twice", w.Treatment, w.Radio, w.Topology)
+		default:
+			p.Published = append(p.Published, w)
 		}
-		p.Published = append(p.Published, w)
 	}
 }

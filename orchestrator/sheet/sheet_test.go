@@ -299,7 +299,7 @@ func TestEstimateByMedium(t *testing.T) {
 		s.Network.Medium = m
 		pace[m] = sheet.Estimate(s)[0]
 	}
-	if !(pace[radio.MediumShared] > pace[radio.MediumHalfDuplex] && pace[radio.MediumHalfDuplex] > pace[radio.MediumFullDuplex]) {
+	if pace[radio.MediumShared] <= pace[radio.MediumHalfDuplex] || pace[radio.MediumHalfDuplex] <= pace[radio.MediumFullDuplex] {
 		t.Errorf("estimates %v", pace)
 	}
 }
