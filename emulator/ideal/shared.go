@@ -1,0 +1,182 @@
+package ideal
+
+import (
+	"errors"
+	"time"
+)
+
+// gridAbove is from how many packets on not every switching point is tried;
+// gridPoints is how many are then, before the best one's neighbourhood is
+// searched more finely.
+const (
+	gridAbove  = 256
+	gridPoints = 32
+)
+
+// shared finds the best schedule over a relay on one shared medium.
+func (s *search) shared() (time.Duration, error) {
+	// What a hop would need with the medium to itself bounds every schedule,
+	// and on a channel that never recovers it spares trying them.
+	for i := range s.links {
+		h, err := s.hop(i, false)
+		if err != nil {
+			return 0, err
+		}
+		var free time.Duration
+		for p := range s.packets {
+			at, err := h.start(free, h.air(p), s.horizon)
+			if err != nil {
+				return 0, err
+			}
+			free = at + h.air(p)
+		}
+	}
+
+	best, bestAt := time.Duration(0), s.packets
+	try := func(switchAt int) error {
+		for _, eager := range []bool{false, true} {
+			bound := s.horizon
+			if best > 0 {
+				bound = min(bound, best)
+			}
+			t, err := s.schedule(switchAt, eager, bound)
+			switch {
+			case errors.Is(err, errTooLong):
+			case err != nil:
+				return err
+			case best == 0 || t < best:
+				best, bestAt = t, switchAt
+			}
+		}
+		return nil
+	}
+	if err := try(s.packets); err != nil { // whole flow to the relay first: best on a perfect channel
+		return 0, err
+	}
+	step := 1
+	if s.packets > gridAbove {
+		step = s.packets / gridPoints
+	}
+	for k := 0; k < s.packets; k += step {
+		if err := try(k); err != nil {
+			return 0, err
+		}
+	}
+	for step > 1 {
+		from := bestAt
+		step = (step + 1) / 2
+		if step == 1 {
+			break
+		}
+		for _, k := range []int{from - step, from + step} {
+			if k >= 0 && k <= s.packets {
+				if err := try(k); err != nil {
+					return 0, err
+				}
+			}
+		}
+	}
+	if best == 0 {
+		return 0, errTooLong
+	}
+	return best, nil
+}
+
+// waiting is a hop's next transmission, as far as it can be foreseen.
+type waiting struct {
+	possible bool
+	start    time.Duration
+	foreseen bool // start is the first good moment after some earlier ready time
+	sent     int
+	arrivals []time.Duration // when packet i can leave on this hop; nil: all at 0
+}
+
+// schedule plays one schedule: until switchAt packets have left the source the
+// first hop has precedence, then the last. A hop without precedence sends while
+// it delays no other; eager, whenever it can start earlier.
+func (s *search) schedule(switchAt int, eager bool, bound time.Duration) (time.Duration, error) {
+	hops := make([]*hop, len(s.links))
+	state := make([]waiting, len(s.links))
+	for i := range hops {
+		var err error
+		if hops[i], err = s.hop(i, false); err != nil {
+			return 0, err
+		}
+		if i > 0 {
+			state[i].arrivals = make([]time.Duration, 0, s.packets)
+		}
+	}
+	free, transmitter := time.Duration(0), -1
+	for state[len(state)-1].sent < s.packets {
+		for i := range state {
+			// A hop that cannot send in time makes the whole schedule late.
+			if err := s.foresee(i, hops[i], &state[i], free, transmitter, bound); err != nil {
+				return 0, err
+			}
+		}
+		pick := s.pick(hops, state, state[0].sent < switchAt, eager)
+		w, h := &state[pick], hops[pick]
+		free, transmitter = w.start+h.air(w.sent), pick
+		if free > bound {
+			return 0, errTooLong
+		}
+		w.sent++
+		w.foreseen = false
+		if pick+1 < len(state) {
+			next := &state[pick+1]
+			next.arrivals = append(next.arrivals, free+h.delay)
+		}
+	}
+	ends := make([]time.Duration, len(s.links))
+	ends[len(ends)-1] = free
+	return s.acknowledge(free+hops[len(hops)-1].delay, ends)
+}
+
+// foresee finds when a hop could next send.
+func (s *search) foresee(i int, h *hop, w *waiting, free time.Duration, transmitter int, bound time.Duration) error {
+	w.possible = w.sent < s.packets && (i == 0 || w.sent < len(w.arrivals))
+	if !w.possible {
+		return nil
+	}
+	ready := free
+	if transmitter >= 0 && transmitter != i {
+		ready += s.n.Turnaround
+	}
+	if i > 0 {
+		ready = max(ready, w.arrivals[w.sent])
+	}
+	if w.foreseen && ready <= w.start {
+		return nil // nothing gets through before, as seen earlier
+	}
+	at, err := h.start(ready, h.air(w.sent), bound)
+	if err != nil {
+		return err
+	}
+	w.start, w.foreseen = at, true
+	return nil
+}
+
+// pick chooses the hop that sends next; there is always one with a packet.
+func (s *search) pick(hops []*hop, state []waiting, firstHop, eager bool) int {
+	first := -1
+	for n := range state {
+		i := n
+		if !firstHop {
+			i = len(state) - 1 - n
+		}
+		if !state[i].possible {
+			continue
+		}
+		if first < 0 {
+			first = i
+			continue
+		}
+		if eager && state[i].start < state[first].start {
+			return i
+		}
+		if end := state[i].start + hops[i].air(state[i].sent); end+s.n.Turnaround <= state[first].start {
+			return i
+		}
+	}
+	return first
+}

@@ -1,0 +1,360 @@
+package tun
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"linktrial/emulator/ideal"
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
+)
+
+// maxRequestBytes bounds a line from a client; a network of three nodes takes about 1 kB.
+const maxRequestBytes = 1 << 20
+
+// control serves the control socket. Requests of all clients are handled one
+// at a time.
+type control struct {
+	e       *Emulator
+	path    string
+	nodes   []node
+	log     *slog.Logger
+	socket  net.Listener
+	clients sync.WaitGroup
+
+	mu     sync.Mutex // one request at a time; guards trial
+	trial  *trial
+	connMu sync.Mutex
+	conns  map[net.Conn]bool
+	closed bool
+}
+
+// trial is what Begin started.
+type trial struct {
+	name    string
+	capture *capture
+	ideal   *forecast
+}
+
+func listen(cfg Config, e *Emulator) (*control, error) {
+	nodes, err := cfg.check()
+	if err != nil {
+		return nil, err
+	}
+	// A socket file whose process is gone refuses connections.
+	if c, err := net.Dial("unix", cfg.ControlSocket); err == nil {
+		c.Close()
+		return nil, fmt.Errorf("control socket %s: another emulator listens there", cfg.ControlSocket)
+	} else if errors.Is(err, syscall.ECONNREFUSED) {
+		if err := os.Remove(cfg.ControlSocket); err != nil {
+			return nil, fmt.Errorf("control socket: %w", err)
+		}
+	}
+	s, err := net.Listen("unix", cfg.ControlSocket)
+	if err != nil {
+		return nil, fmt.Errorf("control socket: %w", err)
+	}
+	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
+}
+
+// serve takes clients until close.
+func (c *control) serve() {
+	c.clients.Go(func() {
+		for {
+			conn, err := c.socket.Accept()
+			if err != nil {
+				return // closed; nothing else ends a listening Unix socket
+			}
+			if !c.remember(conn) {
+				conn.Close()
+				return
+			}
+			c.clients.Go(func() {
+				defer c.forget(conn)
+				if err := c.talk(conn); err != nil && !errors.Is(err, net.ErrClosed) {
+					c.log.Warn("control connection ended", "error", err)
+				}
+			})
+		}
+	})
+}
+
+func (c *control) remember(conn net.Conn) bool {
+	c.connMu.Lock()
+	defer c.connMu.Unlock()
+	if !c.closed {
+		c.conns[conn] = true
+	}
+	return !c.closed
+}
+
+func (c *control) forget(conn net.Conn) {
+	c.connMu.Lock()
+	defer c.connMu.Unlock()
+	delete(c.conns, conn)
+	conn.Close()
+}
+
+// close ends all clients and waits for them. A trial that runs is given up.
+func (c *control) close() {
+	c.connMu.Lock()
+	if c.closed {
+		c.connMu.Unlock()
+		return
+	}
+	c.closed = true
+	c.socket.Close() // removes the file
+	for conn := range c.conns {
+		conn.Close()
+	}
+	c.connMu.Unlock()
+	c.clients.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.abandon()
+}
+
+// talk answers one client's requests until it hangs up.
+func (c *control) talk(conn net.Conn) error {
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(make([]byte, 0, 4096), maxRequestBytes)
+	enc := json.NewEncoder(conn)
+	for lines.Scan() {
+		var rep radiocontrol.Reply
+		req, err := parseRequest(lines.Bytes())
+		if err == nil {
+			err = c.handle(req, &rep)
+		}
+		if err != nil {
+			rep.Error = err.Error()
+		}
+		if err := enc.Encode(&rep); err != nil {
+			return fmt.Errorf("answer: %w", err)
+		}
+	}
+	return lines.Err()
+}
+
+// parseRequest reads one line; exactly one field must be set.
+func parseRequest(line []byte) (*radiocontrol.Request, error) {
+	dec := json.NewDecoder(bytes.NewReader(line))
+	dec.DisallowUnknownFields()
+	var req radiocontrol.Request
+	if err := dec.Decode(&req); err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("request: more than one JSON document on the line")
+	}
+	n := 0
+	for _, set := range []bool{req.Configure != nil, req.Begin != nil, req.End != nil, req.Status != nil} {
+		if set {
+			n++
+		}
+	}
+	if n != 1 {
+		return nil, fmt.Errorf("request: %d of configure, begin, end, status are set, expected exactly one", n)
+	}
+	return &req, nil
+}
+
+var errEnded = errors.New("the emulator is ending")
+
+func (c *control) handle(req *radiocontrol.Request, rep *radiocontrol.Reply) (err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case req.Configure != nil:
+		return c.configure(req.Configure)
+	case req.Begin != nil:
+		return c.begin(req.Begin)
+	case req.End != nil:
+		rep.Report, err = c.end(req.End)
+	default:
+		rep.Status, err = c.status()
+	}
+	return err
+}
+
+func (c *control) configure(n *radio.Network) error {
+	if err := fits(n, c.nodes); err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	l := c.e.loop
+	m, err := l.prepare(n, c.nodes, 0)
+	if err != nil {
+		return fmt.Errorf("configure: %w", err)
+	}
+	c.abandon()
+	if l.network.MTUBytes != n.MTUBytes { // written by this goroutine's kind alone, under c.mu
+		for _, d := range c.e.devices {
+			if err := d.setMTU(n.MTUBytes); err != nil {
+				return fmt.Errorf("configure: MTU of node %s: %w", d.node.role, err)
+			}
+		}
+	}
+	if !l.do(func(l *loop) { l.install(m) }) {
+		return errEnded
+	}
+	c.log.Info("network configured", "medium", string(n.Medium), "mtu_bytes", n.MTUBytes)
+	return nil
+}
+
+func (c *control) begin(b *radiocontrol.Begin) error {
+	l := c.e.loop
+	n := l.network
+	for i, f := range b.Flows {
+		if f.SizeBytes < 0 {
+			return fmt.Errorf("begin: flow %d has %d bytes", i, f.SizeBytes)
+		}
+		if f.From == f.To || n.Route(f.From, f.To) == nil {
+			return fmt.Errorf("begin: flow %d: no way from %q to %q in this network", i, f.From, f.To)
+		}
+	}
+	if b.Capture != "" && !filepath.IsAbs(b.Capture) {
+		return fmt.Errorf("begin: packet log %q, expected an absolute path", b.Capture)
+	}
+	m, err := l.prepare(n, c.nodes, b.Seed)
+	if err != nil {
+		return fmt.Errorf("begin: %w", err)
+	}
+	if c.trial != nil {
+		c.log.Warn("trial was not ended before the next", "trial", c.trial.name)
+	}
+	c.abandon()
+	t := &trial{name: b.Trial}
+	if b.Capture != "" {
+		if t.capture, err = newCapture(b.Capture, b.Trial, m.net.Hops(), n); err != nil {
+			return fmt.Errorf("begin: %w", err)
+		}
+	}
+	t.ideal = foresee(n, b.Seed, b.Flows)
+	c.trial = t
+	if !l.do(func(l *loop) {
+		l.install(m)
+		if k := t.capture; k != nil {
+			k.begin(time.Now())
+			l.record(k)
+		}
+	}) {
+		return errEnded
+	}
+	return nil
+}
+
+func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
+	t := c.trial
+	if t == nil {
+		return nil, fmt.Errorf("end: no trial runs, asked to end %q", e.Trial)
+	}
+	if t.name != e.Trial {
+		return nil, fmt.Errorf("end: trial %q runs, asked to end %q", t.name, e.Trial)
+	}
+	r := &radiocontrol.Report{}
+	var overrun, writeErrors int64
+	if !c.e.loop.do(func(l *loop) {
+		l.record(nil)
+		l.release()
+		r.Duration, r.Hops, r.BusyShare = l.now(), l.net.Hops(), l.net.BusyShare()
+		overrun, writeErrors = l.overrun, l.writeErrors
+		l.overrun, l.writeErrors = 0, 0
+	}) {
+		return nil, errEnded
+	}
+	c.trial = nil
+	if overrun+writeErrors > 0 {
+		c.log.Warn("packets lost outside the radio model", "trial", t.name, "out_of_buffers", overrun, "device_down", writeErrors)
+	}
+	var err error
+	if t.capture != nil {
+		err = t.capture.finish()
+	}
+	var ierr error
+	r.Ideal, ierr = t.ideal.wait()
+	return r, errors.Join(err, ierr)
+}
+
+func (c *control) status() (*radiocontrol.Status, error) {
+	s := &radiocontrol.Status{PID: os.Getpid()}
+	if c.trial != nil {
+		s.Trial = c.trial.name
+	}
+	if !c.e.loop.do(func(l *loop) {
+		s.Network = l.network
+		s.Unroutable, s.Oversized = l.unroutable, l.oversized
+		s.LateMedian, s.LateMax = l.late.quantile(0.5), l.late.max
+	}) {
+		return nil, errEnded
+	}
+	return s, nil
+}
+
+// abandon gives up the trial that runs, if any; its packet log is completed.
+func (c *control) abandon() {
+	t := c.trial
+	c.trial = nil
+	if t == nil {
+		return
+	}
+	if t.capture != nil {
+		c.e.loop.do(func(l *loop) { l.record(nil) })
+		if err := t.capture.finish(); err != nil {
+			c.log.Warn("packet log is incomplete", "trial", t.name, "error", err)
+		}
+	}
+	t.ideal.stop()
+}
+
+// forecast computes Ideal beside the trial.
+type forecast struct {
+	done  chan struct{}
+	halt  chan struct{}
+	times []time.Duration
+	err   error
+}
+
+// foresee starts the computation on a thread that gives way to the loop's.
+func foresee(n *radio.Network, seed uint64, flows []radiocontrol.Flow) *forecast {
+	f := &forecast{done: make(chan struct{}), halt: make(chan struct{})}
+	go func() {
+		defer close(f.done)
+		yieldToOthers()
+		for _, flow := range flows {
+			d, err := ideal.Time(n, seed, flow, radiocontrol.IdealHorizon, func() bool {
+				select {
+				case <-f.halt:
+					return true
+				default:
+					return false
+				}
+			})
+			if err != nil {
+				f.err = fmt.Errorf("ideal from %s to %s: %w", flow.From, flow.To, err)
+				return
+			}
+			f.times = append(f.times, d)
+		}
+	}()
+	return f
+}
+
+func (f *forecast) wait() ([]time.Duration, error) {
+	<-f.done
+	return f.times, f.err
+}
+
+func (f *forecast) stop() {
+	close(f.halt)
+	<-f.done
+}

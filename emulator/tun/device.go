@@ -1,0 +1,168 @@
+package tun
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"unsafe"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process"
+	"linktrial/internal/radio"
+)
+
+// device is one node's end of the radio network.
+type device struct {
+	name string
+	node node
+	fd   int
+}
+
+// transmitQueuePackets is how many packets the kernel holds between a sender
+// and the loop. The radio's own queue is the emulator's; this one only has to
+// outlast a busy moment of the loop.
+const transmitQueuePackets = 1000
+
+func openDevice(name string, n node, mtu int) (*device, error) {
+	d := &device{name: name, node: n, fd: -1}
+	err := d.in(func() error {
+		if err := d.create(); err != nil {
+			return err
+		}
+		return d.configure(mtu)
+	})
+	if err != nil {
+		d.close()
+		return nil, fmt.Errorf("device %s of node %s: %w", name, n.role, err)
+	}
+	return d, nil
+}
+
+// in runs f inside the device's network namespace.
+func (d *device) in(f func() error) error {
+	if d.node.netns == "" {
+		return f()
+	}
+	return process.InNamespace(d.node.netns, f)
+}
+
+func (d *device) create() error {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ENODEV):
+		return errors.New("this machine has no /dev/net/tun: load it with 'modprobe tun'")
+	case errors.Is(err, unix.EACCES), errors.Is(err, unix.EPERM):
+		return errors.New("opening /dev/net/tun needs root")
+	case err != nil:
+		return fmt.Errorf("open /dev/net/tun: %w", err)
+	}
+	d.fd = fd
+	ifr, err := unix.NewIfreq(d.name)
+	if err != nil {
+		return err
+	}
+	ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_TUN_EXCL)
+	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
+		if errors.Is(err, unix.EBUSY) {
+			return errors.New("there is such a device already")
+		}
+		if errors.Is(err, unix.EPERM) {
+			return errors.New("making a TUN device needs root")
+		}
+		return fmt.Errorf("make the TUN device: %w", err)
+	}
+	// No segmentation offload: what the loop reads is what goes on the air.
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNSETOFFLOAD, 0); errno != 0 {
+		return fmt.Errorf("turn offloads off: %w", errno)
+	}
+	return nil
+}
+
+func (d *device) configure(mtu int) error {
+	// Router solicitations and the like would be noise on the radio.
+	err := os.WriteFile("/proc/sys/net/ipv6/conf/"+d.name+"/disable_ipv6", []byte("1"), 0)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("disable IPv6: %w", err)
+	}
+	l, err := netlink.LinkByName(d.name)
+	if err != nil {
+		return err
+	}
+	if err := netlink.LinkSetMTU(l, mtu); err != nil {
+		return fmt.Errorf("set MTU %d: %w", mtu, err)
+	}
+	if err := netlink.LinkSetTxQLen(l, transmitQueuePackets); err != nil {
+		return fmt.Errorf("set queue length: %w", err)
+	}
+	a, err := netlink.ParseAddr(fmt.Sprintf("%s/%d", d.node.address, radio.PrefixBits))
+	if err != nil {
+		return err
+	}
+	if err := netlink.AddrAdd(l, a); err != nil {
+		return fmt.Errorf("set address %s: %w", a, err)
+	}
+	if err := netlink.LinkSetUp(l); err != nil {
+		return fmt.Errorf("set up: %w", err)
+	}
+	return nil
+}
+
+func (d *device) setMTU(mtu int) error {
+	return d.in(func() error {
+		l, err := netlink.LinkByName(d.name)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(l, mtu)
+	})
+}
+
+// close removes the device: it lives as long as its file.
+func (d *device) close() {
+	if d.fd >= 0 {
+		unix.Close(d.fd)
+		d.fd = -1
+	}
+}
+
+// The loop's own system calls go past Go's scheduler: each costs the call and
+// nothing else. They must not block for long, for the scheduler would wait.
+
+func rawRead(fd int, b []byte) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall(unix.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	return int(n), e
+}
+
+func rawWrite(fd int, b []byte) unix.Errno {
+	_, _, e := unix.RawSyscall(unix.SYS_WRITE, uintptr(fd), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)))
+	return e
+}
+
+func rawSetTimer(fd int, absolute int64) unix.Errno {
+	it := unix.ItimerSpec{Value: unix.NsecToTimespec(max(1, absolute))} // 0 would disarm it
+	_, _, e := unix.RawSyscall6(unix.SYS_TIMERFD_SETTIME, uintptr(fd), unix.TFD_TIMER_ABSTIME, uintptr(unsafe.Pointer(&it)), 0, 0, 0)
+	return e
+}
+
+func rawEpollWait(ep int, events []unix.EpollEvent, timeoutMilliseconds int) (int, unix.Errno) {
+	n, _, e := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(timeoutMilliseconds), 0, 0)
+	return int(n), e
+}
+
+// blockingEpollWait lets Go's scheduler go on with other work meanwhile.
+func blockingEpollWait(ep int, events []unix.EpollEvent) (int, unix.Errno) {
+	forever := -1
+	n, _, e := unix.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(ep), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(forever), 0, 0)
+	return int(n), e
+}
+
+// yieldToOthers makes the calling goroutine's thread give way to others. The
+// thread ends with the goroutine.
+func yieldToOthers() {
+	runtime.LockOSThread()
+	// Without it the computation only is less polite.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), 15)
+}

@@ -1,0 +1,331 @@
+package tun
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/emulator/link"
+	"linktrial/internal/radio"
+)
+
+const (
+	// readBatch is how many packets are read from a device before the others
+	// and the packets that are due get their turn.
+	readBatch = 64
+	// shortWait is up to when the loop sleeps without telling Go's scheduler.
+	// Telling costs a few microseconds and, where time is virtual, context
+	// switches; not telling keeps a processor from other goroutines meanwhile.
+	shortWait = 2 * time.Millisecond
+)
+
+// Tokens of epoll events beside the indices of the nodes.
+const (
+	tokenTimer = 1<<31 - 1 - iota
+	tokenWake
+)
+
+// loop is the one thread between all devices. Everything but pending is its
+// own; others reach it through do and post.
+type loop struct {
+	ep, timer, wake int
+	fds             []int
+	addresses       []uint32 // of the nodes, in network order read as big-endian
+
+	// Time: start is when the loop was made; the trial's clock is what has
+	// passed since origin, which is counted from start.
+	start          time.Time
+	startMonotonic int64
+	origin         time.Duration
+	armed          time.Duration // trial time that the timer is set to
+	isArmed        bool
+
+	net     *link.Network
+	network *radio.Network
+	nodeOf  []int // node of the network by index of device, -1: not in it
+	device  []int // and back
+	pool    pool
+	mtu     int
+
+	ending      bool
+	unroutable  int64
+	oversized   int64
+	overrun     int64 // packets dropped because the pool was at its limit
+	writeErrors int64
+	late        lateness
+
+	mu       sync.Mutex
+	pending  []func(*loop)
+	finished bool
+	closed   sync.Once
+}
+
+func newLoop(n *radio.Network, nodes []node, devices []*device) (*loop, error) {
+	l := &loop{ep: -1, timer: -1, wake: -1, start: time.Now()}
+	var ts unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
+		return nil, fmt.Errorf("read the clock: %w", err)
+	}
+	l.startMonotonic = ts.Nano()
+	for i, d := range devices {
+		a := nodes[i].address.As4()
+		l.addresses = append(l.addresses, binary.BigEndian.Uint32(a[:]))
+		l.fds = append(l.fds, d.fd)
+	}
+	model, err := l.prepare(n, nodes, 0)
+	if err != nil {
+		return nil, err
+	}
+	l.install(model)
+	if l.ep, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("epoll: %w", err)
+	}
+	if l.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("timer: %w", err)
+	}
+	if l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("eventfd: %w", err)
+	}
+	add := func(fd, token int, events uint32) {
+		if e := unix.EpollCtl(l.ep, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: events, Fd: int32(token)}); e != nil {
+			err = errors.Join(err, fmt.Errorf("epoll: %w", e))
+		}
+	}
+	// Edge-triggered, the timer and the eventfd need no reading.
+	add(l.timer, tokenTimer, unix.EPOLLIN|unix.EPOLLET)
+	add(l.wake, tokenWake, unix.EPOLLIN|unix.EPOLLET)
+	for i, fd := range l.fds {
+		add(fd, i, unix.EPOLLIN)
+	}
+	return l, err
+}
+
+// model is a network with its seed, ready to be put in place of another.
+type model struct {
+	net     *link.Network
+	network *radio.Network
+	nodeOf  []int
+	device  []int
+}
+
+// prepare builds a model; it may run on any goroutine.
+func (l *loop) prepare(n *radio.Network, nodes []node, seed uint64) (*model, error) {
+	net, err := link.New(n, seed)
+	if err != nil {
+		return nil, err
+	}
+	m := &model{net: net, network: n, device: make([]int, len(n.Nodes))}
+	for i := range nodes {
+		at := net.Node(nodes[i].role)
+		m.nodeOf = append(m.nodeOf, at)
+		if at >= 0 {
+			m.device[at] = i
+		}
+	}
+	return m, nil
+}
+
+// install replaces the network: queues are empty, and its clock starts now.
+func (l *loop) install(m *model) {
+	l.net, l.network, l.nodeOf, l.device = m.net, m.network, m.nodeOf, m.device
+	l.mtu = m.network.MTUBytes
+	l.pool.reset(l.mtu)
+	l.origin = time.Since(l.start)
+	l.isArmed = false
+}
+
+func (l *loop) now() time.Duration { return time.Since(l.start) - l.origin }
+
+// run carries packets until it is told to end or a device is gone.
+func (l *loop) run() error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer l.finish()
+	events := make([]unix.EpollEvent, len(l.fds)+2)
+	for {
+		n, errno := l.wait(events)
+		if errno != 0 && errno != unix.EINTR {
+			return fmt.Errorf("emulator: wait for packets: %w", errno)
+		}
+		commands := false
+		for _, e := range events[:max(0, n)] {
+			switch e.Fd {
+			case tokenTimer:
+				l.isArmed = false
+			case tokenWake:
+				commands = true
+			default:
+				if e.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
+					return fmt.Errorf("emulator: the device with address %s is gone", l.dotted(int(e.Fd)))
+				}
+				l.read(int(e.Fd))
+			}
+		}
+		l.release()
+		if commands {
+			l.obey()
+			if l.ending {
+				return nil
+			}
+		}
+	}
+}
+
+// wait sleeps until a device has a packet, the next event is due, or a command has come.
+func (l *loop) wait(events []unix.EpollEvent) (int, unix.Errno) {
+	next, ok := l.net.NextEvent()
+	if !ok {
+		return blockingEpollWait(l.ep, events)
+	}
+	left := next - l.now()
+	if left <= 0 {
+		return rawEpollWait(l.ep, events, 0)
+	}
+	if !l.isArmed || l.armed != next {
+		if errno := rawSetTimer(l.timer, l.startMonotonic+int64(l.origin+next)); errno != 0 {
+			return 0, errno
+		}
+		l.armed, l.isArmed = next, true
+	}
+	if left <= shortWait {
+		return rawEpollWait(l.ep, events, -1)
+	}
+	return blockingEpollWait(l.ep, events)
+}
+
+// read takes packets from a device into the network.
+func (l *loop) read(device int) {
+	now := l.now()
+	from := l.nodeOf[device]
+	for range readBatch {
+		h, ok := l.pool.get()
+		b := l.pool.at(h)
+		n, errno := rawRead(l.fds[device], b)
+		if errno != 0 || n <= 0 {
+			l.pool.put(h)
+			return
+		}
+		switch {
+		case b[0]>>4 != 4 || n < 20: // IPv6 is turned off, and is nobody's measurement
+		case n > l.mtu:
+			l.oversized++
+		case !ok:
+			l.overrun++
+		default:
+			to := l.find(binary.BigEndian.Uint32(b[16:]))
+			if from < 0 || to < 0 || to == from || !l.net.Routable(from, to) {
+				l.unroutable++
+				break
+			}
+			if l.net.Enter(now, from, to, n, h) {
+				continue // the network has the buffer now
+			}
+		}
+		l.pool.put(h)
+	}
+}
+
+// find is the network's node with an address, or -1.
+func (l *loop) find(address uint32) int {
+	for i, a := range l.addresses {
+		if a == address {
+			return l.nodeOf[i]
+		}
+	}
+	return -1
+}
+
+// release gives out what is due.
+func (l *loop) release() {
+	now := l.now()
+	for _, e := range l.net.Advance(now) {
+		if e.Outcome == link.Delivered {
+			if errno := rawWrite(l.fds[l.device[e.Node]], l.pool.at(e.Handle)[:e.Bytes]); errno != 0 {
+				l.writeErrors++ // the device is down; the packet is lost behind the radio
+			}
+			l.late.add(now - e.At)
+		}
+		l.pool.put(e.Handle)
+	}
+}
+
+func (l *loop) dotted(device int) string {
+	a := l.addresses[device]
+	return fmt.Sprintf("%d.%d.%d.%d", byte(a>>24), byte(a>>16), byte(a>>8), byte(a))
+}
+
+// post has f run on the loop's thread, or with nil if the loop ends before;
+// false when it has ended already.
+func (l *loop) post(f func(*loop)) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.finished {
+		return false
+	}
+	l.pending = append(l.pending, f)
+	var one [8]byte
+	binary.NativeEndian.PutUint64(one[:], 1)
+	unix.Write(l.wake, one[:]) // a full counter wakes the loop as well
+	return true
+}
+
+// do is post, and waits until f has run.
+func (l *loop) do(f func(*loop)) bool {
+	done := make(chan bool, 1)
+	if !l.post(func(l *loop) {
+		if l == nil {
+			done <- false
+			return
+		}
+		f(l)
+		done <- true
+	}) {
+		return false
+	}
+	return <-done
+}
+
+func (l *loop) obey() {
+	l.mu.Lock()
+	todo := l.pending
+	l.pending = nil
+	l.mu.Unlock()
+	for _, f := range todo {
+		f(l)
+	}
+}
+
+// finish lets nobody wait for an ended loop.
+func (l *loop) finish() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.finished = true
+	for _, f := range l.pending {
+		f(nil)
+	}
+	l.pending = nil
+}
+
+func (l *loop) close() {
+	l.closed.Do(func() {
+		for _, fd := range []int{l.ep, l.timer, l.wake} {
+			if fd >= 0 {
+				unix.Close(fd)
+			}
+		}
+	})
+}
+
+// record starts a packet log, or ends it with nil.
+func (l *loop) record(c *capture) {
+	if c == nil {
+		l.net.Observe(nil)
+		return
+	}
+	l.net.Observe(func(e link.Event) { c.add(e, l.pool.at(e.Handle)[:e.Bytes]) })
+}
