@@ -1,0 +1,258 @@
+package runner
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/executor"
+	"linktrial/internal/process"
+	"linktrial/protocols/contract"
+)
+
+// What a driver may write on its standard error before it counts as a flood.
+const (
+	logBytesPerSecond = 1 << 20
+	logBytesBurst     = 16 << 20
+)
+
+// strayGrace is how long output is still read after a driver has gone: a
+// child that left its process group may hold the pipes open.
+const strayGrace = 500 * time.Millisecond
+
+// driver is one running driver process.
+type driver struct {
+	cmd      *exec.Cmd
+	out, err *os.File // our ends of the pipes
+	pidFile  string
+
+	mu     sync.Mutex
+	gone   bool
+	tail   []byte
+	flood  bool
+	exit   executor.Exit
+	done   chan struct{}
+	logged chan struct{}
+}
+
+// Start implements [executor.Runner]. The driver runs in its own process
+// group, in its manifest's folder, and dies with this process.
+func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	m, err := r.manifest(protocol)
+	if err != nil {
+		return nil, err
+	}
+	path, err := program(r.cfg.Dir, m)
+	if err != nil {
+		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
+	}
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
+	}
+	d := &driver{done: make(chan struct{}), logged: make(chan struct{})}
+	var outW, errW *os.File
+	if d.out, outW, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
+	}
+	if d.err, errW, err = os.Pipe(); err != nil {
+		d.out.Close()
+		outW.Close()
+		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
+	}
+	d.cmd = exec.Command(path, m.Command[1:]...)
+	d.cmd.Dir = filepath.Join(r.cfg.Dir, m.Name)
+	d.cmd.Env = environment()
+	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = bytes.NewReader(doc), outW, errW
+	d.cmd.WaitDelay = time.Second // for a stdin that nobody reads
+	err = process.Start(d.cmd)
+	outW.Close()
+	errW.Close()
+	if err != nil {
+		d.out.Close()
+		d.err.Close()
+		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
+	}
+	d.note(r)
+	go d.readLog()
+	go d.reap()
+	return d, nil
+}
+
+// environment is what a driver may know: where programs are and which
+// language messages are in, so that no run depends on a shell's settings.
+func environment() []string {
+	env := []string{"LC_ALL=C.UTF-8"}
+	for _, k := range []string{"PATH", "HOME", "TMPDIR"} {
+		if v, ok := os.LookupEnv(k); ok {
+			env = append(env, k+"="+v)
+		}
+	}
+	return env
+}
+
+func (d *driver) Output() io.ReadCloser { return d.out }
+func (d *driver) Done() <-chan struct{} { return d.done }
+func (d *driver) Terminate()            { d.signal(syscall.SIGTERM) }
+func (d *driver) Kill()                 { d.signal(syscall.SIGKILL) }
+
+func (d *driver) Exit() executor.Exit {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.exit
+}
+
+func (d *driver) Log() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return strings.ToValidUTF8(string(d.tail), "\uFFFD")
+}
+
+// signal reaches the whole process group. It is never sent once the leader
+// has been reaped, because the kernel may then have given its number away.
+func (d *driver) signal(s syscall.Signal) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.gone {
+		syscall.Kill(-d.cmd.Process.Pid, s)
+	}
+}
+
+// reap waits for the driver, ends what it left in its group, and closes done.
+func (d *driver) reap() {
+	pid := d.cmd.Process.Pid
+	// WNOWAIT leaves a zombie that keeps the number until the group is ended.
+	for {
+		var info unix.Siginfo
+		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	d.mu.Lock()
+	syscall.Kill(-pid, syscall.SIGKILL)
+	d.gone = true
+	d.mu.Unlock()
+	d.cmd.Wait() // the outcome is in ProcessState
+	deadline := time.Now().Add(strayGrace)
+	d.out.SetReadDeadline(deadline)
+	d.err.SetReadDeadline(deadline)
+	<-d.logged
+	d.err.Close()
+	if d.pidFile != "" {
+		os.Remove(d.pidFile)
+	}
+	d.mu.Lock()
+	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.flood}
+	if ws, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
+		d.exit.Signal = ws.Signal().String()
+	}
+	d.mu.Unlock()
+	close(d.done)
+}
+
+// readLog keeps the end of standard error, and kills a driver that floods it.
+func (d *driver) readLog() {
+	defer close(d.logged)
+	b := make([]byte, 32<<10)
+	level, at := float64(logBytesBurst), time.Now()
+	for {
+		n, err := d.err.Read(b)
+		now := time.Now()
+		level = min(logBytesBurst, level+logBytesPerSecond*now.Sub(at).Seconds()) - float64(n)
+		at = now
+		d.mu.Lock()
+		d.tail = append(d.tail, b[:n]...)
+		if over := len(d.tail) - executor.MaxLog; over > 0 {
+			d.tail = append(d.tail[:0], d.tail[over:]...)
+		}
+		if level < 0 {
+			d.flood = true
+		}
+		d.mu.Unlock()
+		if level < 0 {
+			d.Kill()
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// left is what a pid file says of a process.
+type left struct {
+	process.Identity
+	Command []string `json:"command"`
+}
+
+// note writes the pid file. Without it the driver still dies with this
+// process; the file is for the case that the kernel could not see to that.
+func (d *driver) note(r *Runner) {
+	if r.cfg.PIDDir == "" {
+		return
+	}
+	id, err := process.Identify(d.cmd.Process.Pid)
+	if err != nil {
+		return // it has ended already
+	}
+	b, err := json.Marshal(left{Identity: id, Command: d.cmd.Args})
+	if err == nil {
+		path := filepath.Join(r.cfg.PIDDir, strconv.Itoa(id.PID)+".json")
+		if err = os.WriteFile(path, b, 0o644); err == nil {
+			d.pidFile = path
+			return
+		}
+	}
+	r.cfg.Logger.Warn("driver's process could not be noted", "error", err)
+}
+
+// Sweep ends the drivers that an earlier agent with the same PIDDir left
+// running, and forgets them. A process is touched only when its start time is
+// the noted one.
+func (r *Runner) Sweep(ctx context.Context) error {
+	if r.cfg.PIDDir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(r.cfg.PIDDir, 0o755); err != nil {
+		return fmt.Errorf("folder of process notes: %w", err)
+	}
+	files, err := filepath.Glob(filepath.Join(r.cfg.PIDDir, "*.json"))
+	if err != nil {
+		return fmt.Errorf("folder of process notes: %w", err)
+	}
+	for _, file := range files {
+		var l left
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("process note: %w", err)
+		}
+		// A note that a crash cut short names nobody.
+		if json.Unmarshal(b, &l) == nil && l.PID > 1 && l.Alive() {
+			r.cfg.Logger.Warn("driver left by an earlier agent is ended", "pid", l.PID, "command", strings.Join(l.Command, " "))
+			syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the next line sees to the process itself
+			if err := l.End(ctx, 0); err != nil {
+				return err
+			}
+		}
+		if err := os.Remove(file); err != nil {
+			return fmt.Errorf("process note: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+// Package runner starts protocol drivers as plain processes: it finds their
+// manifests in a folder, asks each whether it can run on this node, and ends
+// what an earlier, killed agent left running.
+//
+// Comes in: a folder of drivers, contract parameters. Goes out: running
+// processes ([executor.Process]) and the state of each driver. Imports
+// executor, protocols/contract and internal/process.
+package runner
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"linktrial/executor"
+	"linktrial/executor/journal"
+	"linktrial/protocols/contract"
+)
+
+// Config of a [Runner].
+type Config struct {
+	Dir string // of drivers: <Dir>/<name>/driver.yaml
+	// PIDDir is where the processes that run are noted, so that [Runner.Sweep]
+	// finds them after a crash; empty: they are not noted.
+	PIDDir string
+	Logger *slog.Logger
+}
+
+// Runner starts the drivers of a folder.
+type Runner struct {
+	cfg Config
+
+	mu        sync.Mutex
+	manifests map[string]*contract.Manifest
+}
+
+// New returns a runner. It reads nothing before it is asked.
+func New(cfg Config) *Runner {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	return &Runner{cfg: cfg, manifests: map[string]*contract.Manifest{}}
+}
+
+// manifest reads <dir>/<name>/driver.yaml once.
+func (r *Runner) manifest(name string) (*contract.Manifest, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if m := r.manifests[name]; m != nil {
+		return m, nil
+	}
+	m, err := readManifest(r.cfg.Dir, name)
+	if err == nil {
+		r.manifests[name] = m
+	}
+	return m, err
+}
+
+func readManifest(dir, name string) (*contract.Manifest, error) {
+	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+		return nil, fmt.Errorf("protocol %q: %w", name, executor.ErrNoDriver)
+	}
+	file := filepath.Join(dir, name, "driver.yaml")
+	b, err := os.ReadFile(file)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("protocol %s: %w in %s", name, executor.ErrNoDriver, dir)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("protocol %s: %w", name, err)
+	}
+	m, err := contract.ParseManifest(file, b)
+	if err != nil {
+		return nil, fmt.Errorf("protocol %s: %w: %w", name, executor.ErrNoDriver, err)
+	}
+	if m.Name != name {
+		return nil, fmt.Errorf("protocol %s: %w: its folder's manifest is of %q", name, executor.ErrNoDriver, m.Name)
+	}
+	return m, nil
+}
+
+// program is the path of a manifest's program.
+func program(dir string, m *contract.Manifest) (string, error) {
+	if strings.Contains(m.Command[0], "/") {
+		p := m.Command[0]
+		if !filepath.IsAbs(p) {
+			p = filepath.Join(dir, m.Name, p)
+		}
+		return filepath.Abs(p)
+	}
+	return exec.LookPath(m.Command[0])
+}
+
+// State is one driver as it is on this node.
+type State struct {
+	Manifest *contract.Manifest // nil where it could not be read
+	Driver   journal.Driver     // Unsupported says why it does not run here
+	Choices  map[string][]string
+}
+
+// Runs says whether the driver can run on this node.
+func (s State) Runs() bool { return s.Driver.Unsupported == "" }
+
+// List reads and probes every driver of a folder, in the order of their
+// names. A driver that cannot run is in the list with the reason. Each probe
+// takes at most [ProbeLimit].
+func List(ctx context.Context, dir string) ([]State, error) {
+	return New(Config{Dir: dir}).List(ctx)
+}
+
+// List is [List] with the runner's folder.
+func (r *Runner) List(ctx context.Context) ([]State, error) {
+	entries, err := os.ReadDir(r.cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("folder of drivers: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if _, err := os.Stat(filepath.Join(r.cfg.Dir, e.Name(), "driver.yaml")); err == nil {
+			names = append(names, e.Name())
+		}
+	}
+	sort.Strings(names)
+	states := make([]State, len(names))
+	for i, name := range names {
+		states[i] = r.Probe(ctx, name)
+	}
+	return states, ctx.Err()
+}
+
+// ProbeLimit is how long a driver may take to say whether it runs here.
+const ProbeLimit = 10 * time.Second
+
+// Probe asks one driver whether it can run here.
+func (r *Runner) Probe(ctx context.Context, name string) State {
+	s := State{Driver: journal.Driver{Name: name}}
+	no := func(format string, args ...any) State {
+		s.Driver.Unsupported = fmt.Sprintf(format, args...)
+		return s
+	}
+	m, err := r.manifest(name)
+	if err != nil {
+		return no("%v", err)
+	}
+	s.Manifest, s.Driver.Version = m, m.Version
+	path, err := program(r.cfg.Dir, m)
+	if err != nil {
+		return no("%v", err)
+	}
+	if s.Driver.SHA256, err = fileHash(path); err != nil {
+		return no("%v", err)
+	}
+	p, err := r.Start(ctx, name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}})
+	if err != nil {
+		return no("%v", err)
+	}
+	limit := time.AfterFunc(ProbeLimit, p.Kill)
+	defer limit.Stop()
+	cancel := context.AfterFunc(ctx, p.Kill)
+	defer cancel()
+	// One line says it all; a driver that writes on is cut off.
+	out, _ := io.ReadAll(io.LimitReader(p.Output(), contract.MaxLine))
+	p.Output().Close()
+	if len(out) == contract.MaxLine {
+		p.Kill()
+	}
+	<-p.Done()
+	if !limit.Stop() && ctx.Err() == nil {
+		return no("its probe did not end within %s", ProbeLimit)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	e, err := contract.ParseEvent([]byte(line))
+	switch {
+	case ctx.Err() != nil:
+		return no("its probe was interrupted")
+	case err != nil:
+		return no("its probe ended with %s and said %.120q; its log ends with: %s", p.Exit(), line, lastLine(p.Log()))
+	case e.Event == contract.KindError:
+		return no("%s", e.Message)
+	case e.Event != contract.KindReady || p.Exit().Code != contract.ExitOK:
+		return no("its probe ended with %s after a %s event", p.Exit(), e.Event)
+	}
+	s.Driver.Implementation, s.Driver.Detail, s.Choices = e.Info.Implementation, e.Info.Detail, e.Info.Choices
+	return s
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+func fileHash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", fmt.Errorf("program: %w", err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", fmt.Errorf("program: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,230 @@
+// A small driver for the agents' tests: the contract's transfer over TCP, and
+// every way to break the contract that the executor must survive.
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+var out sync.Mutex
+
+func say(e contract.Event) {
+	out.Lock()
+	defer out.Unlock()
+	json.NewEncoder(os.Stdout).Encode(e)
+}
+
+func fail(transfer string, code contract.Code, err error) {
+	say(contract.Event{Event: contract.KindError, Transfer: transfer, Code: code, Message: err.Error()})
+}
+
+func main() {
+	doc, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		os.Exit(contract.ExitFailed)
+	}
+	p, err := contract.ParseParameters(doc)
+	if err != nil {
+		fail("", contract.CodeBadParameters, err)
+		os.Exit(contract.ExitFailed)
+	}
+	fault, _ := p.Options["fault"].(string)
+	pace, _ := p.Options["pace"].(float64)
+	fmt.Fprintln(os.Stderr, "driver starts as", p.Role, "with fault", fault)
+	ready := func() {
+		say(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "test over tcp"}})
+	}
+	switch p.Role {
+	case contract.RoleProbe:
+		ready()
+	case contract.RoleServer:
+		server(p, fault, ready)
+	case contract.RoleClient:
+		before(fault)
+		ready()
+		client(p, fault, time.Duration(pace*float64(time.Millisecond)))
+	}
+}
+
+// before are the faults of a client that never gets to connect.
+func before(fault string) {
+	switch fault {
+	case "garbage":
+		fmt.Println("Segmentation fault (core not dumped)")
+		time.Sleep(time.Hour)
+	case "long-line":
+		fmt.Println(strings.Repeat("x", contract.MaxLine+10))
+		time.Sleep(time.Hour)
+	case "flood":
+		line := []byte(`{"event":"ready","info":{"implementation":"flood"}}` + "\n")
+		for {
+			if _, err := os.Stdout.Write(line); err != nil {
+				time.Sleep(time.Hour)
+			}
+		}
+	case "log-flood":
+		b := []byte(strings.Repeat("log ", 16<<10))
+		for {
+			os.Stderr.Write(b)
+		}
+	case "exit":
+		os.Exit(3)
+	case "unsupported":
+		fail("", contract.CodeUnsupported, fmt.Errorf("this kernel has no such thing"))
+		os.Exit(contract.ExitUnsupported)
+	case "hang":
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(time.Hour)
+	}
+}
+
+func client(p *contract.Parameters, fault string, pace time.Duration) {
+	id := p.Transfer.ID
+	began := time.Now()
+	c, err := net.DialTimeout("tcp", net.JoinHostPort(p.Remote.Address, strconv.Itoa(p.Remote.Port)), time.Duration(p.Limits.ConnectMS)*time.Millisecond)
+	if err != nil {
+		fail(id, contract.CodeConnectRefused, err)
+		os.Exit(contract.ExitFailed)
+	}
+	one := make([]byte, 1)
+	if _, err := io.ReadFull(c, one); err != nil {
+		fail(id, contract.CodeReset, err)
+		os.Exit(contract.ExitFailed)
+	}
+	connect := time.Since(began)
+	say(contract.Event{Event: contract.KindConnected, Transfer: id, ConnectNS: int64(connect)})
+	tid, _ := contract.ParseTransferID(id)
+	c.Write(contract.Header{ID: tid, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed}.Append(nil))
+	start := time.Now()
+	sample := func(sent int64) {
+		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(time.Since(start)), SentBytes: sent}})
+	}
+	h := sha256.New()
+	b := make([]byte, 4096)
+	for sent := int64(0); sent < p.Transfer.SizeBytes; {
+		n := min(int64(len(b)), p.Transfer.SizeBytes-sent)
+		contract.Payload(b[:n], p.Transfer.Seed, uint64(sent))
+		h.Write(b[:n])
+		if _, err := c.Write(b[:n]); err != nil {
+			fail(id, contract.CodeReset, err)
+			os.Exit(contract.ExitFailed)
+		}
+		sent += n
+		sample(sent)
+		switch fault {
+		case "crash":
+			syscall.Kill(os.Getpid(), syscall.SIGKILL)
+		case "stuck":
+			time.Sleep(time.Hour)
+		case "stuck-deaf":
+			signal.Ignore(syscall.SIGTERM)
+			// A child that holds the output open must not hold the run up.
+			child := exec.Command("sleep", "3600")
+			child.Stdout, child.Stderr = os.Stdout, os.Stderr
+			child.Start()
+			time.Sleep(time.Hour)
+		}
+		time.Sleep(pace)
+	}
+	if _, err := io.ReadFull(c, one); err != nil || one[0] != contract.ByteAccepted {
+		fail(id, contract.CodeReset, fmt.Errorf("no acknowledgement: %v %q", err, one))
+		os.Exit(contract.ExitFailed)
+	}
+	size := p.Transfer.SizeBytes
+	if fault == "wrong-size" {
+		size++
+	}
+	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
+		SizeBytes: size, ElapsedNS: int64(time.Since(start)), ConnectNS: int64(connect), Digest: hex.EncodeToString(h.Sum(nil)),
+	}})
+	switch fault {
+	case "late-exit":
+		time.Sleep(time.Hour)
+	case "exit-after":
+		os.Exit(9)
+	}
+}
+
+func server(p *contract.Parameters, fault string, ready func()) {
+	switch fault {
+	case "no-listener":
+		fail("", contract.CodeUnsupported, fmt.Errorf("no server here"))
+		os.Exit(contract.ExitUnsupported)
+	}
+	ln, err := net.Listen("tcp", net.JoinHostPort(p.Local.Address, strconv.Itoa(p.Local.Port)))
+	if err != nil {
+		fail("", contract.CodeListenFailed, err)
+		os.Exit(contract.ExitFailed)
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	go func() {
+		<-stop
+		os.Exit(contract.ExitOK)
+	}()
+	ready()
+	for {
+		c, err := ln.Accept()
+		if err != nil {
+			return
+		}
+		go serve(c, fault)
+	}
+}
+
+func serve(c net.Conn, fault string) {
+	defer c.Close()
+	c.Write([]byte{contract.ByteReady})
+	hb := make([]byte, contract.HeaderSize)
+	if _, err := io.ReadFull(c, hb); err != nil {
+		fail("", contract.CodeReset, err)
+		return
+	}
+	h, err := contract.ParseHeader(hb)
+	if err != nil {
+		fail("", contract.CodeProtocolViolation, err)
+		return
+	}
+	id := h.ID.String()
+	say(contract.Event{Event: contract.KindConnected, Transfer: id})
+	if fault == "server-dies" {
+		os.Exit(4)
+	}
+	start := time.Now()
+	sum := sha256.New()
+	b := make([]byte, 4096)
+	for at := uint64(0); at < h.SizeBytes; {
+		n, err := c.Read(b[:min(uint64(len(b)), h.SizeBytes-at)])
+		if err != nil {
+			fail(id, contract.CodeReset, err)
+			return
+		}
+		if contract.Verify(b[:n], h.Seed, at) >= 0 {
+			fail(id, contract.CodeCorrupted, fmt.Errorf("wrong byte after %d", at))
+			c.Write([]byte{contract.ByteRejected})
+			return
+		}
+		sum.Write(b[:n])
+		at += uint64(n)
+		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(time.Since(start)), SentBytes: int64(at)}})
+	}
+	c.Write([]byte{contract.ByteAccepted})
+	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
+		SizeBytes: int64(h.SizeBytes), ElapsedNS: int64(time.Since(start)), Digest: hex.EncodeToString(sum.Sum(nil)),
+	}})
+}

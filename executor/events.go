@@ -1,0 +1,121 @@
+package executor
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// What a driver may write on its standard output before it counts as a flood:
+// ten flows sampled every 10 ms stay far below it.
+const (
+	linesPerSecond = 2000
+	linesBurst     = 8000
+	bytesPerSecond = 2 << 20
+	bytesBurst     = 8 << 20
+)
+
+// heard is one line of a driver, or the fault that ended the listening.
+type heard struct {
+	event   *contract.Event
+	size    int // of the line, bytes
+	reason  string
+	message string
+}
+
+// listen reads a driver's events until its output ends or it breaks the
+// contract; the last item then names the fault, and nothing more is read, so
+// that the driver must be ended. The channel must be read until it is closed.
+func listen(out io.ReadCloser, clock Clock) <-chan heard {
+	c := make(chan heard, 64)
+	go func() {
+		defer close(c)
+		defer out.Close()
+		br := bufio.NewReaderSize(out, contract.MaxLine+2)
+		lines := bucket{rate: linesPerSecond, burst: linesBurst, level: linesBurst, at: clock.Now()}
+		bytes := bucket{rate: bytesPerSecond, burst: bytesBurst, level: bytesBurst, at: clock.Now()}
+		for {
+			line, err := br.ReadSlice('\n')
+			if errors.Is(err, bufio.ErrBufferFull) {
+				c <- heard{reason: ReasonGarbage, message: contract.ErrLineTooLong.Error()}
+				return
+			}
+			if err != nil {
+				// The end of the process, which Done tells better; half a line
+				// is what a killed process leaves.
+				return
+			}
+			now := clock.Now()
+			if !lines.take(now, 1) || !bytes.take(now, float64(len(line))) {
+				c <- heard{reason: ReasonFlood, message: fmt.Sprintf("over %d lines or %d bytes per second on standard output", linesPerSecond, bytesPerSecond)}
+				return
+			}
+			e, err := contract.ParseEvent(line)
+			if err != nil {
+				c <- heard{reason: ReasonGarbage, message: fmt.Sprintf("%v: %.120q", err, line)}
+				return
+			}
+			c <- heard{event: e, size: len(line)}
+		}
+	}()
+	return c
+}
+
+// bucket is a token bucket.
+type bucket struct {
+	rate, burst, level float64 // per second; tokens; tokens
+	at                 time.Time
+}
+
+func (b *bucket) take(now time.Time, n float64) bool {
+	b.level = min(b.burst, b.level+b.rate*now.Sub(b.at).Seconds())
+	b.at = now
+	b.level -= n
+	return b.level >= 0
+}
+
+// ender takes a process through SIGTERM and SIGKILL. fired is to be selected
+// on; the zero value never fires.
+type ender struct {
+	proc   Process
+	clock  Clock
+	fired  <-chan time.Time
+	stop   func()
+	asked  bool // SIGTERM was sent
+	killed bool
+}
+
+// in sets the moment of the next step.
+func (e *ender) in(d time.Duration) {
+	e.release()
+	e.fired, e.stop = e.clock.Timer(max(0, d))
+}
+
+func (e *ender) release() {
+	if e.stop != nil {
+		e.stop()
+	}
+	e.fired, e.stop = nil, nil
+}
+
+// step sends the next stronger signal.
+func (e *ender) step() {
+	switch {
+	case !e.asked:
+		e.asked = true
+		e.proc.Terminate()
+		e.in(termGrace)
+	case !e.killed:
+		e.kill()
+	}
+}
+
+func (e *ender) kill() {
+	e.release()
+	e.asked, e.killed = true, true
+	e.proc.Kill()
+}
