@@ -31,9 +31,9 @@ type Process interface {
 	// Lost decides the fate of a packet that is put on the air from start to end.
 	Lost(start, end time.Duration) bool
 	// Foresee tells, without sending, what would become of a packet if it were
-	// the first to start in its opportunity, and until when a later start
-	// would meet the same answer. Until is always after start.
-	Foresee(start, end time.Duration) (lost bool, until time.Duration)
+	// the nth (from 0) to start in its opportunity, and until when a later
+	// start would meet the same answer. Until is always after start.
+	Foresee(start, end time.Duration, nth uint64) (lost bool, until time.Duration)
 }
 
 // Forever is the time that Foresee gives for an answer that never changes.
@@ -111,7 +111,7 @@ type perfect struct{}
 
 func (perfect) Lost(_, _ time.Duration) bool { return false }
 
-func (perfect) Foresee(_, _ time.Duration) (bool, time.Duration) { return false, Forever }
+func (perfect) Foresee(_, _ time.Duration, _ uint64) (bool, time.Duration) { return false, Forever }
 
 // uniform loses packets independently of each other.
 type uniform struct {
@@ -121,14 +121,14 @@ type uniform struct {
 
 func (u *uniform) Lost(start, _ time.Duration) bool { return u.next(start) < u.loss }
 
-func (u *uniform) Foresee(start, _ time.Duration) (bool, time.Duration) {
+func (u *uniform) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration) {
 	switch u.loss {
 	case 0:
 		return false, Forever
 	case one:
 		return true, Forever
 	}
-	draw, until := u.first(start)
+	draw, until := u.peek(start, nth)
 	return draw < u.loss, until
 }
 
@@ -150,7 +150,7 @@ func (o *opportunities) next(start time.Duration) uint64 {
 	return draw(hash(o.seed, domainPacket, uint64(k), j))
 }
 
-func (o *opportunities) first(start time.Duration) (uint64, time.Duration) {
+func (o *opportunities) peek(start time.Duration, nth uint64) (uint64, time.Duration) {
 	k := int64(start / o.length)
-	return draw(hash(o.seed, domainPacket, uint64(k), 0)), time.Duration(k+1) * o.length
+	return draw(hash(o.seed, domainPacket, uint64(k), nth)), time.Duration(k+1) * o.length
 }

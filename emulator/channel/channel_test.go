@@ -180,7 +180,7 @@ func TestSameMomentSameFate(t *testing.T) {
 			if other.Lost(at, at+packet) != want {
 				differ++
 			}
-			if got, until := seer.Foresee(at, at+packet); got != want || until <= at {
+			if got, until := seer.Foresee(at, at+packet, 0); got != want || until <= at {
 				t.Fatalf("%+v at %s: foreseen %v until %s, met %v", c, at, got, until, want)
 			}
 			if i%97 == 0 && sparse.Lost(at, at+packet) != want {
@@ -193,13 +193,26 @@ func TestSameMomentSameFate(t *testing.T) {
 	}
 }
 
+// Foresee with a place in the opportunity is what Lost does for that place.
+func TestForeseenPlaces(t *testing.T) {
+	c := radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: 0.1, BadToGood: 0.2, LossGood: 0.3, LossBad: 0.8}
+	seer, met := process(t, c, 9), process(t, c, 9)
+	for i := range 4000 {
+		at := time.Duration(i) * packet / 4
+		want, _ := seer.Foresee(at, at+packet/4, uint64(i%4))
+		if got := met.Lost(at, at+packet/4); got != want {
+			t.Fatalf("packet %d of its opportunity at %s: foreseen %v, met %v", i%4, at, want, got)
+		}
+	}
+}
+
 func TestForeseenAnswerHolds(t *testing.T) {
 	c := radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: 0.1, BadToGood: 0.2, LossGood: 0.05, LossBad: 0.8, Slot: 33 * time.Millisecond}
 	seer, check := process(t, c, 9), process(t, c, 9)
 	for at := time.Duration(0); at < time.Minute; {
-		lost, until := seer.Foresee(at, at+packet)
+		lost, until := seer.Foresee(at, at+packet, 0)
 		for probe := at; probe < until; probe += time.Millisecond {
-			if got, _ := check.Foresee(probe, probe+packet); got != lost {
+			if got, _ := check.Foresee(probe, probe+packet, 0); got != lost {
 				t.Fatalf("from %s until %s foreseen %v, at %s %v", at, until, lost, probe, got)
 			}
 		}

@@ -81,7 +81,7 @@ func (g *gilbertElliott) Lost(start, _ time.Duration) bool {
 	return g.next(start) < g.loss[g.bad]
 }
 
-func (g *gilbertElliott) Foresee(start, _ time.Duration) (bool, time.Duration) {
+func (g *gilbertElliott) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration) {
 	g.advance(int64(start / g.slot))
 	end := min(g.until, (g.block+1)*blockSlots) // of the state, in slots
 	changes := Forever
@@ -94,6 +94,6 @@ func (g *gilbertElliott) Foresee(start, _ time.Duration) (bool, time.Duration) {
 	case one:
 		return true, changes
 	}
-	d, until := g.first(start)
+	d, until := g.peek(start, nth)
 	return d < g.loss[g.bad], min(until, changes)
 }

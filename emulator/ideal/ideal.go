@@ -4,8 +4,9 @@
 // emulator/link, emulator/channel, internal/radio and internal/radiocontrol.
 //
 // The all-knowing sender puts full-sized packets on the air, with 28 bytes of
-// IP and UDP header in each as the paper's Ideal has (breedy-2015), each when
-// it will get through and only then. Relays are as wise. Nothing goes back but
+// IP and UDP header in each so that it has the overhead of the others, each
+// when it will get through and only then; a packet shorter than the full size
+// may be repeated within one opportunity of the channel. Relays are as wise. Nothing goes back but
 // one acknowledgement of 1 + 28 bytes after the last byte. Airtime, frame
 // overhead, delay, turnaround and the sharing of the medium are the
 // emulator's own; queues never overflow. The flow is alone on the channel and
@@ -150,9 +151,16 @@ func (h *hop) air(i int) time.Duration {
 // through. Ready must not decrease from call to call below an earlier answer.
 func (h *hop) start(ready, air, horizon time.Duration) (time.Duration, error) {
 	for at := ready; at <= horizon; {
-		lost, until := h.process.Foresee(at, at+air)
+		lost, until := h.process.Foresee(at, at+air, 0)
 		if !lost {
 			return at, nil
+		}
+		// Of short packets several can start in one opportunity, each with a
+		// fate of its own, so repeating can be faster than waiting.
+		for nth, again := uint64(1), at+air; again < min(until, at+h.full); nth, again = nth+1, again+air {
+			if lost, _ := h.process.Foresee(again, again+air, nth); !lost {
+				return again, nil
+			}
 		}
 		at = until
 		if h.steps++; h.steps%4096 == 0 && h.s.cancelled() {
