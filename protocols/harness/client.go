@@ -26,8 +26,8 @@ func (r *run) client(ctx context.Context) int {
 	if !limit.IsZero() {
 		dctx, cancel = context.WithDeadline(ctx, limit)
 	}
+	defer cancel()
 	c, err := r.Dial(dctx, r.p)
-	cancel()
 	if err != nil {
 		switch {
 		case ctx.Err() != nil:

@@ -1,0 +1,252 @@
+package protocoltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// Sizes in bytes.
+const (
+	kib = 1 << 10
+	mib = 1 << 20
+	// endless is a payload that no driver gets through while a check runs.
+	endless = 1 << 38
+)
+
+// checks is the suite, in order. manifest and probe come first and always run.
+var checks = []check{
+	{"manifest", "driver.yaml can be read and names a program that is there", checkManifest},
+	{"probe", "the probe says what the driver is, or why it cannot run here", checkProbe},
+	{"bad-parameters", "what is not a document of this contract is refused with bad-parameters", checkBadParameters},
+	{"unknown-option", "an option that is not declared, or of the wrong type, is refused with bad-parameters", checkUnknownOption},
+	{"unsupported", "what this node cannot do ends with exit code 127 and the reason", checkUnsupported},
+	{"port-taken", "a second server on the same port ends with listen-failed", checkPortTaken},
+	{"size-0", "a transfer of nothing is acknowledged all the same", checkSize(0)},
+	{"size-1", "a transfer of 1 byte", checkSize(1)},
+	{"size-1KiB", "a transfer of 1 KiB", checkSize(kib)},
+	{"size-1MiB", "a transfer of 1 MiB", checkSize(mib)},
+	{"size-64MiB", "a transfer of 64 MiB (quick: 16 MiB)", checkLarge},
+	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples},
+	{"wrong-payload", "a payload other than the announced one is rejected, and the client says corrupted", checkWrongPayload},
+	{"hundred", "100 transfers on one listener, one after another", checkHundred},
+	{"concurrent", "several transfers at once on one listener, none waits for another", checkConcurrent},
+	{"late-server", "without a server the client gives up within its limit; once there is one, it works", checkLateServer},
+	{"client-killed", "a client killed in its transfer: the server serves the next, and reports the loss within its limit", checkClientKilled},
+	{"server-killed", "a server killed in a transfer: the client ends with an error within its limit", checkServerKilled},
+	{"transfer-limit", "a transfer that takes too long ends with transfer-timeout", checkTransferLimit},
+	{"connect-limit", "a server that cannot be reached ends with connect-timeout within the limit", checkConnectLimit},
+	{"link-cut", "a link cut for 30 s (quick: 2 s): the transfer goes on after it or ends with an error, and the server serves the next", checkLinkCut},
+	{"stop-client", "SIGTERM: the client ends at once with aborted", checkStopClient},
+	{"stop-server", "SIGTERM: the server ends at once with exit code 0, a running transfer with aborted", checkStopServer},
+	{"idle-server", "a server without a transfer takes no processor time", checkIdleServer},
+	{"output", "nothing but valid event lines on standard output", checkOutput},
+	{"exit-codes", "exit code and events agree", checkExitCodes},
+	{"children", "no process is left behind", checkChildren},
+}
+
+// Limits of a driver in checks that are about something else.
+const (
+	connectMS  = 10_000
+	transferMS = 120_000
+)
+
+func (s *suite) params(role contract.Role) *contract.Parameters {
+	p := &contract.Parameters{
+		Contract: contract.Version, Role: role, Options: map[string]any{},
+		Limits: contract.Limits{ConnectMS: connectMS, TransferMS: transferMS}, SampleIntervalMS: 100,
+	}
+	if s.target.Manifest != nil {
+		for _, o := range s.target.Manifest.Options {
+			if o.Default != nil {
+				p.Options[o.Name] = o.Default
+			}
+		}
+	}
+	for k, v := range s.o.Values {
+		p.Options[k] = v
+	}
+	p.Local.Address, p.Device = s.net.address(role)
+	return p
+}
+
+// port gives every server one of its own.
+func (s *suite) port() int {
+	s.ports++
+	return s.ports
+}
+
+func (s *suite) serverParams() *contract.Parameters {
+	p := s.params(contract.RoleServer)
+	p.Local.Port = s.port()
+	return p
+}
+
+// serve starts a server and waits until it is ready.
+func (s *suite) serve(ctx context.Context, p *contract.Parameters) (*proc, error) {
+	srv, err := s.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	_, err = srv.await(ctx, s.o.Patience, "ready event", kind(contract.KindReady))
+	return srv, err
+}
+
+func (s *suite) clientParams(port int, size int64) *contract.Parameters {
+	p := s.params(contract.RoleClient)
+	p.Remote.Address, _ = s.net.address(contract.RoleServer)
+	p.Remote.Port = port
+	s.transfers++
+	var id contract.TransferID
+	copy(id[:], "linktrial")
+	id[14], id[15] = byte(s.transfers>>8), byte(s.transfers)
+	p.Transfer = contract.Transfer{ID: id.String(), SizeBytes: size, Seed: 0x9E3779B97F4A7C15 * s.transfers}
+	return p
+}
+
+// within bounds a whole client: its own limits and the suite's patience.
+func (s *suite) within(p *contract.Parameters) time.Duration {
+	return time.Duration(p.Limits.ConnectMS+p.Limits.TransferMS)*time.Millisecond + s.o.Patience
+}
+
+// wellDone waits for a client that must succeed and holds all it said, and
+// what the server said of the transfer, against the contract.
+func (s *suite) wellDone(ctx context.Context, srv, c *proc, p *contract.Parameters) (*contract.Result, error) {
+	if err := c.wait(ctx, s.within(p)); err != nil {
+		return nil, err
+	}
+	outside := time.Since(c.began)
+	id := p.Transfer.ID
+	if c.code != contract.ExitOK {
+		return nil, fmt.Errorf("the client ended with %s%s%s", c.ending(), c.lastError(), c.tail())
+	}
+	ready, connected, result := c.find(kind(contract.KindReady)), c.find(about(contract.KindConnected, id)), c.find(about(contract.KindResult, id))
+	switch {
+	case ready == nil:
+		return nil, errors.New("the client gave no ready event")
+	case connected == nil:
+		return nil, errors.New("the client gave no connected event for the transfer")
+	case result == nil:
+		return nil, errors.New("the client gave no result for the transfer")
+	case len(c.all(kind(contract.KindResult))) > 1:
+		return nil, errors.New("the client gave more than one result")
+	}
+	if err := order(c.all(func(e *seen) bool { return e.Event.Event != contract.KindError }), id); err != nil {
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	r := result.Result
+	// The process was there longer than any of its figures; that holds on
+	// however slow a machine.
+	if time.Duration(r.ElapsedNS)+time.Duration(r.ConnectNS) > outside {
+		return nil, fmt.Errorf("the client reports %s to connect and %s for the transfer, but the whole process took %s",
+			time.Duration(r.ConnectNS), time.Duration(r.ElapsedNS), outside)
+	}
+	if p.Transfer.SizeBytes > 0 && r.ElapsedNS == 0 {
+		return nil, errors.New("the client reports a transfer that took no time")
+	}
+	if connected.ConnectNS != r.ConnectNS || r.ConnectNS <= 0 {
+		return nil, fmt.Errorf("connect_ns is %d in the connected event and %d in the result, expected one positive figure", connected.ConnectNS, r.ConnectNS)
+	}
+	got, err := srv.await(ctx, s.o.Patience, "result for the transfer", about(contract.KindResult, id))
+	if err != nil {
+		return nil, err
+	}
+	if srv.find(about(contract.KindConnected, id)) == nil {
+		return nil, errors.New("the server gave no connected event for the transfer")
+	}
+	if err := order(srv.all(func(e *seen) bool { return e.Transfer == id || e.Event.Event == contract.KindReady }), id); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if time.Duration(got.Result.ElapsedNS) > outside {
+		return nil, fmt.Errorf("the server reports %s for the transfer, but the client's whole process took %s", time.Duration(got.Result.ElapsedNS), outside)
+	}
+	want := digest(p.Transfer.SizeBytes, p.Transfer.Seed)
+	for _, x := range []struct {
+		who string
+		r   *contract.Result
+	}{{"client", r}, {"server", got.Result}} {
+		if x.r.SizeBytes != p.Transfer.SizeBytes {
+			return nil, fmt.Errorf("the %s's result says %d bytes, expected %d", x.who, x.r.SizeBytes, p.Transfer.SizeBytes)
+		}
+		if x.r.Digest != want {
+			return nil, fmt.Errorf("the %s's digest is %s, the payload's is %s", x.who, x.r.Digest, want)
+		}
+		if x.r.Final == nil {
+			return nil, fmt.Errorf("the %s's result has no final sample", x.who)
+		}
+		if x.r.Final.SentBytes != p.Transfer.SizeBytes {
+			return nil, fmt.Errorf("the %s's final sample counts %d bytes of %d", x.who, x.r.Final.SentBytes, p.Transfer.SizeBytes)
+		}
+		if a := x.r.Final.AckedBytes; a != nil && *a > p.Transfer.SizeBytes {
+			return nil, fmt.Errorf("the %s's final sample has %d bytes acknowledged of %d", x.who, *a, p.Transfer.SizeBytes)
+		}
+	}
+	return r, nil
+}
+
+// order checks ready, connected, samples, result: each before the next.
+func order(es []seen, id string) error {
+	stage := 0
+	stages := []contract.Kind{contract.KindReady, contract.KindConnected, contract.KindSample, contract.KindResult}
+	for _, e := range es {
+		at := 0
+		for i, k := range stages {
+			if e.Event.Event == k {
+				at = i
+			}
+		}
+		if at < stage {
+			return fmt.Errorf("a %s event after a %s event", e.Event.Event, stages[stage])
+		}
+		if at > 0 && e.Transfer != id {
+			return fmt.Errorf("a %s event names transfer %q, expected %q", e.Event.Event, e.Transfer, id)
+		}
+		stage = at
+	}
+	return nil
+}
+
+// transfer is one whole transfer that must go well.
+func (s *suite) transfer(ctx context.Context, srv *proc, port int, size int64) (*contract.Result, error) {
+	p := s.clientParams(port, size)
+	c, err := s.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	return s.wellDone(ctx, srv, c, p)
+}
+
+// failure waits for a client that must fail with one of the codes.
+func (s *suite) failure(ctx context.Context, c *proc, within time.Duration, codes ...contract.Code) (contract.Code, error) {
+	if err := c.wait(ctx, within); err != nil {
+		return "", err
+	}
+	e := c.find(kind(contract.KindError))
+	if e == nil {
+		return "", fmt.Errorf("the %s ended with %s and no error event%s", c.name, c.ending(), c.tail())
+	}
+	for _, k := range codes {
+		if e.Code == k {
+			want := contract.ExitFailed
+			if k == contract.CodeUnsupported {
+				want = contract.ExitUnsupported
+			}
+			if c.code != want {
+				return k, fmt.Errorf("the %s said %s and ended with %s, expected exit code %d", c.name, k, c.ending(), want)
+			}
+			if e.Message == "" {
+				return k, fmt.Errorf("the %s said %s without a message", c.name, k)
+			}
+			return k, nil
+		}
+	}
+	words := make([]string, len(codes))
+	for i, k := range codes {
+		words[i] = string(k)
+	}
+	return e.Code, fmt.Errorf("the %s said %s (%s), expected %s", c.name, e.Code, e.Message, strings.Join(words, " or "))
+}

@@ -1,0 +1,196 @@
+package protocoltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"linktrial/protocols/contract"
+)
+
+func checkManifest(_ context.Context, s *suite) (string, error) {
+	if s.target.Manifest == nil {
+		m, err := readManifest(s.target.Dir)
+		if err != nil {
+			return "", err
+		}
+		s.target.Manifest = m
+	}
+	cmd, err := resolve(s.target)
+	if err != nil {
+		return "", err
+	}
+	s.command = cmd
+	defaults := map[string]any{}
+	for _, o := range s.target.Manifest.Options {
+		if o.Default != nil {
+			defaults[o.Name] = o.Default
+		}
+	}
+	if _, err := s.target.Manifest.CheckOptions(defaults); err != nil {
+		return "", fmt.Errorf("the manifest's own defaults: %w", err)
+	}
+	return fmt.Sprintf("%s %s, %d options", s.target.Manifest.Name, s.target.Manifest.Version, len(s.target.Manifest.Options)), nil
+}
+
+func checkProbe(ctx context.Context, s *suite) (string, error) {
+	p, err := s.begin(s.params(contract.RoleProbe))
+	if err != nil {
+		return "", err
+	}
+	p.name = "probe"
+	if err := p.wait(ctx, s.o.Patience); err != nil {
+		return "", err
+	}
+	switch p.code {
+	case contract.ExitUnsupported:
+		e := p.find(func(e *seen) bool { return e.Event.Event == contract.KindError && e.Code == contract.CodeUnsupported })
+		if e == nil || e.Message == "" {
+			return "", fmt.Errorf("exit code 127 without an error event that says why%s", p.tail())
+		}
+		s.unsupported = e.Message
+		return "", skip("the driver cannot run here: %s", e.Message)
+	case contract.ExitOK:
+		e := p.find(kind(contract.KindReady))
+		if e == nil {
+			return "", errors.New("exit code 0 without a ready event")
+		}
+		for _, o := range s.target.Manifest.Options {
+			if o.FromProbe && len(e.Info.Choices[o.Name]) == 0 {
+				return "", fmt.Errorf("option %s has its choices from the probe, which lists none", o.Name)
+			}
+		}
+		return e.Info.Implementation, nil
+	}
+	return "", fmt.Errorf("the probe ended with %s%s%s", p.ending(), p.lastError(), p.tail())
+}
+
+// refused runs a document that must be refused.
+func (s *suite) refused(ctx context.Context, what string, role contract.Role, document string, codes ...contract.Code) error {
+	p, err := s.start(role, []byte(document))
+	if err != nil {
+		return err
+	}
+	if _, err := s.failure(ctx, p, s.o.Patience, codes...); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+func checkBadParameters(ctx context.Context, s *suite) (string, error) {
+	server := fmt.Sprintf(`"local":{"address":%q,"port":%d},"options":{},"limits":{"connect_ms":1000,"transfer_ms":1000}`, s.serverParams().Local.Address, s.port())
+	client := strings.ReplaceAll(server, "local", "remote") + `,"transfer":{"id":"%s","size_bytes":%s,"seed":"%s"}`
+	const id = "000102030405060708090a0b0c0d0e0f"
+	cases := []struct{ what, document string }{
+		{"nothing", ""},
+		{"half a document", `{"contract":1,"role":"probe"`},
+		{"not an object", `[1]`},
+		{"another version", `{"contract":2,"role":"probe"}`},
+		{"no version", `{"role":"probe"}`},
+		{"an unknown role", `{"contract":1,"role":"relay"}`},
+		{"a role that is a number", `{"contract":1,"role":1}`},
+		{"a server without an address", `{"contract":1,"role":"server","options":{},"limits":{}}`},
+		{"a port of 65536", `{"contract":1,"role":"server","local":{"address":"127.0.0.1","port":65536},"options":{},"limits":{}}`},
+		{"a client without a transfer", `{"contract":1,"role":"client",` + strings.ReplaceAll(server, "local", "remote") + `}`},
+		{"a transfer id in capitals", `{"contract":1,"role":"client",` + fmt.Sprintf(client, strings.ToUpper(id), "1", "1") + `}`},
+		{"a negative size", `{"contract":1,"role":"client",` + fmt.Sprintf(client, id, "-1", "1") + `}`},
+		{"a seed beyond 64 bits", `{"contract":1,"role":"client",` + fmt.Sprintf(client, id, "1", "18446744073709551616") + `}`},
+		{"options that are a list", `{"contract":1,"role":"server",` + strings.ReplaceAll(server, `"options":{}`, `"options":[1]`) + `}`},
+	}
+	for _, c := range cases {
+		if err := s.refused(ctx, c.what, contract.RoleProbe, c.document, contract.CodeBadParameters); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("%d documents refused", len(cases)), nil
+}
+
+func checkUnknownOption(ctx context.Context, s *suite) (string, error) {
+	type bad struct {
+		what  string
+		name  string
+		value any
+	}
+	cases := []bad{{"an undeclared option", "no_such_option", 1}}
+	for _, o := range s.target.Manifest.Options {
+		cases = append(cases, bad{"option " + o.Name + " as a list", o.Name, []int{1}})
+		if o.Type == contract.TypeString {
+			cases = append(cases, bad{"option " + o.Name + " as a number", o.Name, 1})
+		} else {
+			cases = append(cases, bad{"option " + o.Name + " as text", o.Name, "x"})
+		}
+		if len(o.Choices) > 0 {
+			cases = append(cases, bad{"option " + o.Name + " outside its choices", o.Name, "no-such-choice"})
+		}
+		if o.Max != nil {
+			cases = append(cases, bad{"option " + o.Name + " above its bound", o.Name, *o.Max*2 + 1})
+		}
+		if o.Min != nil {
+			cases = append(cases, bad{"option " + o.Name + " below its bound", o.Name, *o.Min - 1})
+		}
+	}
+	for _, role := range []contract.Role{contract.RoleServer, contract.RoleClient} {
+		for _, c := range cases {
+			p := s.serverParams()
+			if role == contract.RoleClient {
+				p = s.clientParams(p.Local.Port, 1)
+			}
+			p.Options[c.name] = c.value
+			d, err := s.begin(p)
+			if err != nil {
+				return "", err
+			}
+			if _, err := s.failure(ctx, d, s.o.Patience, contract.CodeBadParameters); err != nil {
+				return "", fmt.Errorf("%s: %w", c.what, err)
+			}
+		}
+	}
+	return fmt.Sprintf("%d values refused by both roles", len(cases)), nil
+}
+
+func checkUnsupported(ctx context.Context, s *suite) (string, error) {
+	if s.unsupported != "" {
+		return "this node: " + s.unsupported, nil
+	}
+	for _, o := range s.target.Manifest.Options {
+		if !o.FromProbe {
+			continue
+		}
+		for _, role := range []contract.Role{contract.RoleServer, contract.RoleClient} {
+			p := s.serverParams()
+			if role == contract.RoleClient {
+				p = s.clientParams(p.Local.Port, 1)
+			}
+			p.Options[o.Name] = "no-such-choice"
+			d, err := s.begin(p)
+			if err != nil {
+				return "", err
+			}
+			if _, err := s.failure(ctx, d, s.o.Patience, contract.CodeUnsupported); err != nil {
+				return "", fmt.Errorf("option %s with a value that no probe lists: %w", o.Name, err)
+			}
+		}
+		return "option " + o.Name + " with a value that no probe lists", nil
+	}
+	return "", skip("the driver runs here, and has no option whose choices depend on the node")
+}
+
+func checkPortTaken(ctx context.Context, s *suite) (string, error) {
+	p := s.serverParams()
+	first, err := s.serve(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	second, err := s.begin(p)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.failure(ctx, second, s.o.Patience, contract.CodeListenFailed); err != nil {
+		return "", fmt.Errorf("second server: %w", err)
+	}
+	if _, err := s.transfer(ctx, first, p.Local.Port, kib); err != nil {
+		return "", fmt.Errorf("first server, after the second failed: %w", err)
+	}
+	return "", nil
+}

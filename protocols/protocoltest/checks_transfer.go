@@ -1,0 +1,208 @@
+package protocoltest
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// digest is the SHA-256 of a payload.
+func digest(size int64, seed uint64) string {
+	h := sha256.New()
+	b := make([]byte, 64*kib)
+	for at := int64(0); at < size; {
+		n := min(int64(len(b)), size-at)
+		contract.Payload(b[:n], seed, uint64(at))
+		h.Write(b[:n])
+		at += n
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+func rate(r *contract.Result) string {
+	return fmt.Sprintf("connected in %s, %.4g KB/s", time.Duration(r.ConnectNS).Round(time.Microsecond), float64(r.SizeBytes)/1024/(float64(r.ElapsedNS)/1e9))
+}
+
+func checkSize(size int64) func(context.Context, *suite) (string, error) {
+	return func(ctx context.Context, s *suite) (string, error) {
+		sp := s.serverParams()
+		srv, err := s.serve(ctx, sp)
+		if err != nil {
+			return "", err
+		}
+		r, err := s.transfer(ctx, srv, sp.Local.Port, size)
+		if err != nil {
+			return "", err
+		}
+		return rate(r), nil
+	}
+}
+
+func (s *suite) large() int64 {
+	if s.o.Quick {
+		return 16 * mib
+	}
+	return 64 * mib
+}
+
+func checkLarge(ctx context.Context, s *suite) (string, error) { return checkSize(s.large())(ctx, s) }
+
+// fewSamples is how many intervals a transfer must have lasted before it is an
+// error that no sample came: a busy machine may miss some.
+const fewSamples = 10
+
+func checkSamples(ctx context.Context, s *suite) (string, error) {
+	const intervalMS = 2
+	sp := s.serverParams()
+	sp.SampleIntervalMS = intervalMS
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	for size := s.large() / 4; ; size *= 4 {
+		p := s.clientParams(sp.Local.Port, size)
+		p.SampleIntervalMS = intervalMS
+		c, err := s.begin(p)
+		if err != nil {
+			return "", err
+		}
+		r, err := s.wellDone(ctx, srv, c, p)
+		if err != nil {
+			return "", err
+		}
+		if r.ElapsedNS < fewSamples*intervalMS*int64(time.Millisecond) && size < 1<<30 {
+			continue // too fast to see anything
+		}
+		counts := [2]int{}
+		for i, d := range []*proc{c, srv} {
+			n, err := sampled(d, p.Transfer.ID, intervalMS*time.Millisecond)
+			if err != nil {
+				return "", err
+			}
+			counts[i] = n
+		}
+		return fmt.Sprintf("%d of the client and %d of the server in %s, every %d ms", counts[0], counts[1], time.Duration(r.ElapsedNS).Round(time.Millisecond), intervalMS), nil
+	}
+}
+
+// sampled checks the samples of one side of a finished transfer.
+func sampled(d *proc, id string, interval time.Duration) (int, error) {
+	es := d.all(about(contract.KindSample, id))
+	res := d.find(about(contract.KindResult, id)).Result
+	last := contract.Sample{}
+	steps := append([]seen(nil), es...)
+	steps = append(steps, seen{Event: contract.Event{Sample: res.Final}})
+	for _, e := range steps {
+		x := e.Sample
+		switch {
+		case x.ElapsedNS < last.ElapsedNS:
+			return 0, fmt.Errorf("%s: elapsed_ns goes back from %d to %d", d.name, last.ElapsedNS, x.ElapsedNS)
+		case x.SentBytes < last.SentBytes:
+			return 0, fmt.Errorf("%s: sent_bytes goes back from %d to %d", d.name, last.SentBytes, x.SentBytes)
+		case x.AckedBytes != nil && last.AckedBytes != nil && *x.AckedBytes < *last.AckedBytes:
+			return 0, fmt.Errorf("%s: acked_bytes goes back from %d to %d", d.name, *last.AckedBytes, *x.AckedBytes)
+		case x.AckedBytes != nil && *x.AckedBytes > x.SentBytes:
+			return 0, fmt.Errorf("%s: %d bytes acknowledged, but only %d sent", d.name, *x.AckedBytes, x.SentBytes)
+		case x.SentBytes > res.SizeBytes:
+			return 0, fmt.Errorf("%s: a sample counts %d bytes of a transfer of %d", d.name, x.SentBytes, res.SizeBytes)
+		}
+		last = *x
+	}
+	elapsed := time.Duration(res.ElapsedNS)
+	if len(es) == 0 && elapsed > fewSamples*interval {
+		return 0, fmt.Errorf("%s: no sample in %s at an interval of %s", d.name, elapsed, interval)
+	}
+	// One more for the last sample, one for rounding.
+	if limit := int(elapsed/interval) + 2; len(es) > limit {
+		return 0, fmt.Errorf("%s: %d samples in %s at an interval of %s", d.name, len(es), elapsed, interval)
+	}
+	return len(es), nil
+}
+
+func checkWrongPayload(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	sp.VerifySeedXOR = 1
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	for _, size := range []int64{kib, mib} {
+		p := s.clientParams(sp.Local.Port, size)
+		c, err := s.begin(p)
+		if err != nil {
+			return "", err
+		}
+		if _, err := s.failure(ctx, c, s.within(p), contract.CodeCorrupted); err != nil {
+			return "", fmt.Errorf("a server that expects another payload, %d bytes: %w", size, err)
+		}
+		e, err := srv.await(ctx, s.o.Patience, "error event for the transfer", about(contract.KindError, p.Transfer.ID))
+		if err != nil {
+			return "", err
+		}
+		if e.Code != contract.CodeCorrupted {
+			return "", fmt.Errorf("the server said %s (%s), expected corrupted", e.Code, e.Message)
+		}
+		if srv.find(about(contract.KindResult, p.Transfer.ID)) != nil {
+			return "", fmt.Errorf("the server gave a result for a payload of %d bytes that it had to reject", size)
+		}
+	}
+	return "", nil
+}
+
+func checkHundred(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	const n = 100
+	begin := time.Now()
+	var inside time.Duration
+	for i := range n {
+		r, err := s.transfer(ctx, srv, sp.Local.Port, kib)
+		if err != nil {
+			return "", fmt.Errorf("transfer %d: %w", i+1, err)
+		}
+		inside += time.Duration(r.ElapsedNS)
+	}
+	all := time.Since(begin)
+	return fmt.Sprintf("%s each from start to exit, %s of it the transfer", (all / n).Round(100*time.Microsecond), (inside / n).Round(100*time.Microsecond)), nil
+}
+
+func checkConcurrent(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	// One that does not end: who serves one after another never comes to the others.
+	lp := s.clientParams(sp.Local.Port, endless)
+	long, err := s.begin(lp)
+	if err != nil {
+		return "", err
+	}
+	if _, err := srv.await(ctx, s.o.Patience, "connected event of the first transfer", about(contract.KindConnected, lp.Transfer.ID)); err != nil {
+		return "", err
+	}
+	const n = 4
+	ps, cs := [n]*contract.Parameters{}, [n]*proc{}
+	for i := range n {
+		ps[i] = s.clientParams(sp.Local.Port, mib)
+		if cs[i], err = s.begin(ps[i]); err != nil {
+			return "", err
+		}
+	}
+	for i := range n {
+		if _, err := s.wellDone(ctx, srv, cs[i], ps[i]); err != nil {
+			return "", fmt.Errorf("transfer %d of %d at once: %w", i+1, n, err)
+		}
+	}
+	if long.find(kind(contract.KindError)) != nil {
+		return "", fmt.Errorf("the transfer that ran beside them failed%s", long.lastError())
+	}
+	return fmt.Sprintf("%d beside one that does not end", n), nil
+}

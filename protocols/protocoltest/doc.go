@@ -1,0 +1,8 @@
+// Package protocoltest is the conformance suite of the driver contract: it runs
+// a driver's real processes against each other in network namespaces of its
+// own (on the loopback interface where it is not root) and says which of the
+// contract's promises they keep.
+//
+// Comes in: a folder with driver.yaml and the program. Goes out: a [Report].
+// May import: protocols/contract, internal leaves, netlink; no driver.
+package protocoltest

@@ -1,0 +1,226 @@
+package protocoltest
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"strconv"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process"
+	"linktrial/protocols/contract"
+)
+
+// network is where the drivers run: a client and a server namespace with a
+// router between, whose forwarding can be cut without either end noticing
+// anything but silence. The namespaces have no names: they vanish with this
+// process, whatever its end. Where making them is not permitted it is the
+// loopback interface, which cannot be cut.
+type network struct {
+	client, server, router *os.File // nil on the loopback interface
+	loopback               string   // why there are no namespaces
+	firstPort              int
+}
+
+// The networks on either side of the router (RFC 5737, TEST-NET-1 and 2).
+const (
+	clientAddress = "192.0.2.1"
+	clientRouter  = "192.0.2.254"
+	serverAddress = "198.51.100.1"
+	serverRouter  = "198.51.100.254"
+	device        = "radio0"
+)
+
+func newNetwork() (*network, error) {
+	if os.Geteuid() != 0 {
+		// Somewhere in the dynamic range, elsewhere for every process.
+		return &network{loopback: "making network namespaces needs root", firstPort: 49152 + os.Getpid()*97%16000}, nil
+	}
+	n := &network{firstPort: 7000}
+	for _, f := range []**os.File{&n.client, &n.server, &n.router} {
+		ns, err := newNamespace()
+		if err != nil {
+			n.close()
+			return nil, fmt.Errorf("make a network namespace: %w", err)
+		}
+		*f = ns
+	}
+	if err := n.connect(); err != nil {
+		n.close()
+		return nil, fmt.Errorf("connect the network namespaces: %w", err)
+	}
+	return n, nil
+}
+
+// newNamespace makes one on a thread of its own, which ends with it.
+func newNamespace() (*os.File, error) {
+	type made struct {
+		f   *os.File
+		err error
+	}
+	ch := make(chan made)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is in the new namespace
+		var m made
+		if m.err = unix.Unshare(unix.CLONE_NEWNET); m.err == nil {
+			m.f, m.err = os.Open("/proc/thread-self/ns/net")
+		}
+		ch <- m
+	}()
+	m := <-ch
+	return m.f, m.err
+}
+
+func (n *network) connect() error {
+	router, err := netlink.NewHandleAt(netns.NsHandle(n.router.Fd()))
+	if err != nil {
+		return err
+	}
+	defer router.Close()
+	for _, side := range []struct {
+		ns                    *os.File
+		address, gateway, far string
+		port                  string
+	}{
+		{n.client, clientAddress, clientRouter, serverAddress, "client"},
+		{n.server, serverAddress, serverRouter, clientAddress, "server"},
+	} {
+		end, err := netlink.NewHandleAt(netns.NsHandle(side.ns.Fd()))
+		if err != nil {
+			return err
+		}
+		defer end.Close()
+		veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: device, PeerNamespace: netlink.NsFd(int(side.ns.Fd()))}
+		veth.Name = side.port
+		if err := router.LinkAdd(veth); err != nil {
+			return fmt.Errorf("veth to the %s: %w", side.port, err)
+		}
+		if err := up(router, side.port, side.gateway); err != nil {
+			return err
+		}
+		if err := up(end, device, side.address); err != nil {
+			return err
+		}
+		if err := up(end, "lo", ""); err != nil {
+			return err
+		}
+		if err := end.RouteAdd(&netlink.Route{Dst: host(side.far), Gw: net.ParseIP(side.gateway)}); err != nil {
+			return fmt.Errorf("route of the %s: %w", side.port, err)
+		}
+	}
+	return n.restore()
+}
+
+func host(ip string) *net.IPNet {
+	return &net.IPNet{IP: net.ParseIP(ip).To4(), Mask: net.CIDRMask(32, 32)}
+}
+
+func up(h *netlink.Handle, name, ip string) error {
+	l, err := h.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("interface %s: %w", name, err)
+	}
+	if ip != "" {
+		a := &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(ip).To4(), Mask: net.CIDRMask(24, 32)}}
+		if err := h.AddrAdd(l, a); err != nil {
+			return fmt.Errorf("address of %s: %w", name, err)
+		}
+	}
+	if err := h.LinkSetUp(l); err != nil {
+		return fmt.Errorf("bring up %s: %w", name, err)
+	}
+	return nil
+}
+
+// forward lets packets through or drops them silently: a host that does not
+// forward sends no ICMP (RFC 1812, section 5.2.1).
+func (n *network) forward(on bool) error {
+	value := []byte("0")
+	if on {
+		value = []byte("1")
+	}
+	return process.InNamespace(nsPath(n.router), func() error {
+		// /proc/sys/net shows the namespace of the thread that opens it.
+		return os.WriteFile("/proc/sys/net/ipv4/ip_forward", value, 0)
+	})
+}
+
+func (n *network) cut() error     { return n.forward(false) }
+func (n *network) restore() error { return n.forward(true) }
+
+func (n *network) close() {
+	for _, f := range []*os.File{n.client, n.server, n.router} {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+func (n *network) kind() string {
+	if n.loopback != "" {
+		return "loopback"
+	}
+	return "namespaces"
+}
+
+// namespace is the file of the namespace of a role, "" on the loopback interface.
+func (n *network) namespace(r contract.Role) string {
+	switch {
+	case n.loopback != "":
+		return ""
+	case r == contract.RoleServer:
+		return nsPath(n.server)
+	default:
+		return nsPath(n.client)
+	}
+}
+
+func nsPath(f *os.File) string { return "/proc/self/fd/" + strconv.Itoa(int(f.Fd())) }
+
+// address of a role, and the interface it is on.
+func (n *network) address(r contract.Role) (ip, dev string) {
+	switch {
+	case n.loopback != "":
+		return "127.0.0.1", ""
+	case r == contract.RoleServer:
+		return serverAddress, device
+	default:
+		return clientAddress, device
+	}
+}
+
+// inhabitants are the processes inside the namespaces.
+func (n *network) inhabitants() []process.Identity {
+	if n.loopback != "" {
+		return nil
+	}
+	ours := map[string]bool{}
+	for _, f := range []*os.File{n.client, n.server, n.router} {
+		if l, err := os.Readlink(nsPath(f)); err == nil {
+			ours[l] = true
+		}
+	}
+	dir, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	var out []process.Identity
+	for _, e := range dir {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		l, err := os.Readlink("/proc/" + e.Name() + "/ns/net")
+		if err != nil || !ours[l] {
+			continue
+		}
+		if id, err := process.Identify(pid); err == nil {
+			out = append(out, id)
+		}
+	}
+	return out
+}

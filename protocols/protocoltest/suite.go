@@ -1,0 +1,230 @@
+package protocoltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"linktrial/protocols/contract"
+)
+
+// Target is the driver under test.
+type Target struct {
+	// Manifest is what Dir/driver.yaml says; nil: Run reads it itself, and one
+	// that cannot be read fails the check "manifest".
+	Manifest *contract.Manifest
+	// Dir is the folder that the manifest's command is relative to.
+	Dir string
+}
+
+// Options say how thorough and how patient the suite is. Zero is the full suite.
+type Options struct {
+	// Quick takes smaller transfers and a shorter cut of the link.
+	Quick bool
+	// Cut is how long the link is cut; 0: 30 s, in quick mode 2 s.
+	Cut time.Duration
+	// Patience is how long a driver may take beyond what the contract bounds
+	// before it counts as hung; 0: 10 s. It only has to be longer than a slow
+	// machine can make it.
+	Patience time.Duration
+	// Only names the checks to run; empty: all.
+	Only []string
+	// Values are the driver's options in every check, as the driver sees them;
+	// where absent the manifest's defaults hold.
+	Values map[string]any
+	// Progress is called after every check, in order; nil: nobody listens.
+	Progress func(Check)
+}
+
+// Outcome of one check.
+type Outcome string
+
+// A check passes or fails; or it is skipped, and Detail says why.
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+)
+
+// Check is what came of one check.
+type Check struct {
+	Name    string        `json:"name"`
+	About   string        `json:"about"` // what the contract promises
+	Outcome Outcome       `json:"outcome"`
+	Detail  string        `json:"detail,omitempty"`
+	Elapsed time.Duration `json:"elapsed_ns"`
+}
+
+// Report is what came of the suite.
+type Report struct {
+	Driver  string  `json:"driver"`
+	Version string  `json:"version"`
+	Network string  `json:"network"` // where it ran: "namespaces" or "loopback"
+	Checks  []Check `json:"checks"`
+	// Unsupported is the driver's reason for not running on this node: most checks were skipped.
+	Unsupported string `json:"unsupported,omitempty"`
+}
+
+// Passed says whether no check failed and the driver could run at all.
+func (r *Report) Passed() bool {
+	return r.Unsupported == "" && !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Outcome == Failed })
+}
+
+// check is one row of the suite's table. Its function returns what is worth
+// telling of a success, and an error that says which promise was broken.
+type check struct {
+	name  string
+	about string
+	run   func(ctx context.Context, s *suite) (string, error)
+}
+
+// skipped is the error of a check that cannot run here.
+type skipped struct{ reason string }
+
+func (e *skipped) Error() string { return e.reason }
+
+func skip(format string, args ...any) error { return &skipped{fmt.Sprintf(format, args...)} }
+
+// Names lists the checks in the order they run.
+func Names() []string {
+	out := make([]string, len(checks))
+	for i, c := range checks {
+		out[i] = c.name
+	}
+	return out
+}
+
+// Load reads the manifest of the driver in a folder.
+func Load(dir string) (Target, error) {
+	m, err := readManifest(dir)
+	return Target{Manifest: m, Dir: dir}, err
+}
+
+func readManifest(dir string) (*contract.Manifest, error) {
+	file := filepath.Join(dir, "driver.yaml")
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("driver manifest: %w", err)
+	}
+	return contract.ParseManifest(file, b)
+}
+
+// suite is one run of all checks.
+type suite struct {
+	target  Target
+	o       Options
+	net     *network
+	command []string
+
+	unsupported string   // the driver's reason, once the probe has run
+	procs       []*proc  // of the check that runs
+	output      []string // breaches of the rules of output, of all processes
+	exits       []string // breaches of the rules of exit codes
+	children    []string // processes left behind
+	ports       int
+	transfers   uint64
+}
+
+// Run runs the suite. The error is of the suite itself (no such check, no
+// namespaces, ctx ended); what is wrong with the driver is in the report.
+func Run(ctx context.Context, t Target, o Options) (*Report, error) {
+	for _, name := range o.Only {
+		if !slices.Contains(Names(), name) {
+			return nil, fmt.Errorf("no check %q; there are %s", name, strings.Join(Names(), ", "))
+		}
+	}
+	if o.Cut == 0 {
+		o.Cut = 30 * time.Second
+		if o.Quick {
+			o.Cut = 2 * time.Second
+		}
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	net, err := newNetwork()
+	if err != nil {
+		return nil, err
+	}
+	defer net.close()
+	s := &suite{target: t, o: o, net: net, ports: net.firstPort}
+	r := &Report{Network: net.kind()}
+	broken := ""
+	for _, c := range checks {
+		if len(o.Only) > 0 && !slices.Contains(o.Only, c.name) && c.name != "manifest" && c.name != "probe" {
+			continue
+		}
+		res := Check{Name: c.name, About: c.about, Outcome: Passed}
+		begin := time.Now()
+		switch {
+		case broken != "":
+			res.Outcome, res.Detail = Skipped, broken
+		case s.unsupported != "" && !alwaysRuns[c.name]:
+			res.Outcome, res.Detail = Skipped, "the driver cannot run here: "+s.unsupported
+		default:
+			var err error
+			res.Detail, err = c.run(ctx, s)
+			s.cleanup()
+			if ctx.Err() != nil {
+				return r, fmt.Errorf("conformance suite: %w", ctx.Err())
+			}
+			var sk *skipped
+			if errors.As(err, &sk) {
+				res.Outcome, res.Detail = Skipped, sk.reason
+			} else if err != nil {
+				res.Outcome, res.Detail = Failed, err.Error()
+			}
+		}
+		res.Elapsed = time.Since(begin)
+		if res.Outcome == Failed && (c.name == "manifest" || c.name == "probe") {
+			broken = "the check " + c.name + " failed"
+		}
+		r.Checks = append(r.Checks, res)
+		if o.Progress != nil {
+			o.Progress(res)
+		}
+	}
+	if m := s.target.Manifest; m != nil {
+		r.Driver, r.Version = m.Name, m.Version
+	}
+	r.Unsupported = s.unsupported
+	return r, nil
+}
+
+// alwaysRuns are the checks that a driver passes also where it cannot run.
+var alwaysRuns = map[string]bool{"manifest": true, "probe": true, "unsupported": true, "output": true, "exit-codes": true, "children": true}
+
+// TB is the part of [testing.TB] that Exercise needs.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Logf(format string, args ...any)
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// Exercise runs the quick suite from a Go test against the driver in dir.
+func Exercise(t TB, dir string) {
+	t.Helper()
+	target, err := Load(dir)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	r, err := Run(t.Context(), target, Options{Quick: true, Progress: func(c Check) {
+		t.Logf("%-8s %-18s %6.2f s  %s", c.Outcome, c.Name, c.Elapsed.Seconds(), c.Detail)
+		if c.Outcome == Failed {
+			t.Errorf("%s: %s", c.Name, c.Detail)
+		}
+	}})
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	if r.Unsupported != "" {
+		t.Errorf("driver %s cannot run here: %s", r.Driver, r.Unsupported)
+	}
+}
