@@ -1,0 +1,202 @@
+package netns
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netns"
+
+	"linktrial/internal/process"
+	"linktrial/internal/radio"
+)
+
+// DefaultStateDir is where labs write what must be removed after a crash. It
+// lies on a file system that a reboot empties, as a reboot empties the kernel
+// of namespaces.
+const DefaultStateDir = "/run/linktrial/labs"
+
+// prefix of every namespace a lab makes; nothing without it is ever touched.
+const prefix = "lt-"
+
+const netnsDir = "/run/netns"
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,20}$`)
+
+// State is a lab as written to its folder: enough to use it and to remove it.
+type State struct {
+	Name     string             `json:"name"`
+	Owner    process.Identity   `json:"owner"`    // the process that holds the lab
+	Children []process.Identity `json:"children"` // what it started
+	Radio    string             `json:"radio"`
+	Topology string             `json:"topology"`
+	Nodes    []NodeState        `json:"nodes"`
+	Control  string             `json:"control"` // namespace of the control network
+	// Orchestrator is the URL under which agents in the nodes reach the orchestrator.
+	Orchestrator  string `json:"orchestrator"`
+	ControlSocket string `json:"control_socket"` // of the emulator
+	Emulator      int    `json:"emulator"`       // its PID
+}
+
+// NodeState is one node of a lab.
+type NodeState struct {
+	Role           radio.Role `json:"role"`
+	Namespace      string     `json:"namespace"`
+	RadioAddress   string     `json:"radio_address"`
+	ControlAddress string     `json:"control_address"`
+}
+
+// Running says whether the process that holds the lab is alive.
+func (s *State) Running() bool { return s.Owner.Alive() }
+
+// NamespacePath is the file of a namespace.
+func NamespacePath(name string) string { return filepath.Join(netnsDir, name) }
+
+func statePath(dir, name string) string { return filepath.Join(dir, name, "lab.json") }
+
+func (s *State) save(dir string) error {
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	path := statePath(dir, s.Name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("lab state: %w", err)
+	}
+	if err := os.WriteFile(path+".new", append(b, '\n'), 0o644); err != nil {
+		return fmt.Errorf("lab state: %w", err)
+	}
+	return os.Rename(path+".new", path)
+}
+
+// Load reads the state of a lab; os.ErrNotExist where there is none.
+func Load(dir, name string) (*State, error) {
+	b, err := os.ReadFile(statePath(dir, name))
+	if err != nil {
+		return nil, err
+	}
+	var s State
+	if err := json.Unmarshal(b, &s); err != nil {
+		return nil, fmt.Errorf("lab state %s: %w", statePath(dir, name), err)
+	}
+	return &s, nil
+}
+
+// List reads the states of all labs, running or left behind.
+func List(dir string) ([]*State, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list labs: %w", err)
+	}
+	var out []*State
+	for _, e := range entries {
+		s, err := Load(dir, e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			// Killed between making the folder and writing the state: nothing else exists yet.
+			os.RemoveAll(filepath.Join(dir, e.Name()))
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// Sweep removes every lab whose holder has died: its processes, namespaces and
+// folders. It returns the names of those it removed.
+func Sweep(ctx context.Context, dir string) ([]string, error) {
+	states, err := List(dir)
+	if err != nil {
+		return nil, err
+	}
+	var removed []string
+	for _, s := range states {
+		if s.Running() {
+			continue
+		}
+		if err := s.remove(ctx, dir); err != nil {
+			return removed, fmt.Errorf("remove the lab %q that an earlier process left behind: %w", s.Name, err)
+		}
+		removed = append(removed, s.Name)
+	}
+	return removed, nil
+}
+
+// remove takes away everything of a lab that nobody holds. Devices go with
+// their namespaces.
+func (s *State) remove(ctx context.Context, dir string) error {
+	var errs []error
+	for _, c := range s.Children {
+		errs = append(errs, c.End(ctx, 2*time.Second))
+	}
+	for _, n := range s.Nodes {
+		errs = append(errs, deleteNamespace(ctx, n.Namespace))
+	}
+	if s.Control != "" {
+		errs = append(errs, deleteNamespace(ctx, s.Control))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return os.RemoveAll(filepath.Join(dir, s.Name))
+}
+
+// deleteNamespace ends what still runs inside a namespace of ours and removes it.
+func deleteNamespace(ctx context.Context, name string) error {
+	if !strings.HasPrefix(name, prefix) {
+		return fmt.Errorf("namespace %q is not one of a lab", name)
+	}
+	if err := endInside(ctx, name); err != nil {
+		return err
+	}
+	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
+}
+
+// endInside ends the processes whose network namespace is the named one. They
+// were all started by a lab or by somebody inside it.
+func endInside(ctx context.Context, name string) error {
+	want, err := os.Stat(NamespacePath(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	procs, err := filepath.Glob("/proc/[0-9]*/ns/net")
+	if err != nil {
+		return err
+	}
+	for _, p := range procs {
+		st, err := os.Stat(p)
+		if err != nil || !os.SameFile(st, want) {
+			continue
+		}
+		var pid int
+		if _, err := fmt.Sscanf(p, "/proc/%d/", &pid); err != nil || pid == os.Getpid() {
+			continue
+		}
+		id, err := process.Identify(pid)
+		if err != nil {
+			continue
+		}
+		if err := id.End(ctx, 2*time.Second); err != nil {
+			return err
+		}
+	}
+	return nil
+}
