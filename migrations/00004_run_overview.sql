@@ -3,7 +3,7 @@
 -- A run as people see it, without its sheet.
 CREATE VIEW run_overview AS
 SELECT r.id, r.ordinal, r.campaign_id, c.name AS campaign, c.plan, r.cell, r.state, r.message, r.sheet_hash,
-       r.radio, r.topology, r.size_bytes, r.trials, r.created_at, r.started_at, r.ended_at,
+       r.radio, r.topology, r.size_bytes, r.trials, r.created_at, r.started_at, r.ended_at, r.estimated_seconds,
        t.trials_ended, a.attempts_failed,
        t.estimated_seconds_ended, t.estimated_seconds_left,
        a.measured_seconds_ended,

@@ -1,0 +1,6 @@
+// Package ingest stores what agents deliver: journal records first, as the raw
+// truth, and what follows from them (attempts, flows, samples, listeners, …)
+// in the same transaction. Delivery is at-least-once, the effect exactly-once.
+// Comes in: batches of records. Goes out: how far a journal is committed.
+// Imports orchestrator/store, executor/journal, protocols/contract, internal.
+package ingest

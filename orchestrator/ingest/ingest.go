@@ -1,0 +1,398 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Record is one journal record as delivered.
+type Record struct {
+	Seq  int64
+	JSON []byte // executor/journal.Record
+}
+
+// Config says where records go and who hears of them.
+type Config struct {
+	Store  *store.Store
+	Logger *slog.Logger
+	// Stored is called after the commit of every delivery that brought
+	// something new, from the goroutine that delivered; it must not block.
+	// It can be nil.
+	Stored func(Delta)
+}
+
+// Ingester stores deliveries. Any number of goroutines may use it; deliveries
+// of one node's journal of one run follow one another.
+type Ingester struct {
+	cfg Config
+}
+
+// New returns an Ingester.
+func New(cfg Config) *Ingester {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Stored == nil {
+		cfg.Stored = func(Delta) {}
+	}
+	return &Ingester{cfg}
+}
+
+// Delta is what a delivery brought.
+type Delta struct {
+	Run     string
+	Node    string
+	Records int // newly stored
+	Samples int // among them
+	// Structure is set when more than samples came: the state of the run, its
+	// attempts or its listeners may have changed.
+	Structure bool
+	// Progress is the newest sample of each flow, as its client reported it.
+	Progress []Progress
+}
+
+// Progress is how far a flow is.
+type Progress struct {
+	Trial, Attempt, Flow int
+	Bytes                int64 // acknowledged where the protocol knows, else sent
+	Elapsed              time.Duration
+}
+
+// ErrNotFound reports a delivery of a run that does not exist, or from a node
+// that has no part in it.
+var ErrNotFound = errors.New("no such part of a run")
+
+// RefusedError reports a record that cannot be stored; nothing of its delivery was.
+type RefusedError struct {
+	Run, Node string
+	Seq       int64 // 0 where the database refused and did not say which
+	Reason    string
+}
+
+func (e *RefusedError) Error() string {
+	if e.Seq == 0 {
+		return fmt.Sprintf("a record of %s's journal of run %s is refused: %s", e.Node, e.Run, e.Reason)
+	}
+	return fmt.Sprintf("record %d of %s's journal of run %s is refused: %s", e.Seq, e.Node, e.Run, e.Reason)
+}
+
+// ConflictError reports that a record other than the delivered one is stored
+// in its place: the node's journal was begun anew.
+type ConflictError struct {
+	Run, Node string
+	Seq       int64
+}
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("record %d of %s's journal of run %s differs from the one stored before: the node's journal was begun anew or altered, so its records cannot be taken", e.Seq, e.Node, e.Run)
+}
+
+// Deliver stores what is new of records, which follow one another without
+// gaps, and returns the number up to which the node's journal is stored. Where
+// records begin beyond that, nothing is stored and the caller goes back to it.
+// No records at all ask for the number. The call blocks while another delivery
+// of the same journal runs.
+func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Record) (committed int64, err error) {
+	all := make([]*parsed, len(records))
+	for i, r := range records {
+		if r.Seq < 1 || i > 0 && r.Seq != records[i-1].Seq+1 {
+			return 0, &RefusedError{run, node, r.Seq, "records of a delivery must follow one another without gaps, from 1"}
+		}
+		if all[i], err = parse(r.JSON, run, node, r.Seq); err != nil {
+			return 0, &RefusedError{run, node, r.Seq, err.Error()}
+		}
+	}
+	var d *delivery
+	err = in.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("run %q, node %q: %w", run, node, ErrNotFound)
+		} else if err != nil {
+			return err
+		}
+		committed = part.CommittedSeq
+		if len(all) == 0 || all[0].Seq > committed+1 {
+			return nil
+		}
+		known := min(committed-all[0].Seq+1, int64(len(all)))
+		if err := sameAsStored(ctx, q, all[:known]); err != nil {
+			return err
+		}
+		fresh := all[known:]
+		if len(fresh) == 0 {
+			return nil
+		}
+		d = &delivery{q: q, run: run, node: node, part: part, delta: Delta{Run: run, Node: node, Records: len(fresh)}}
+		if err := d.store(ctx, fresh); err != nil {
+			return err
+		}
+		committed = fresh[len(fresh)-1].Seq
+		return nil
+	})
+	if err != nil {
+		var conflict *ConflictError
+		if errors.As(err, &conflict) {
+			in.cfg.Logger.Error("journal conflicts with what is stored", "run", run, "node", node, "seq", conflict.Seq)
+		}
+		return 0, d.explain(err)
+	}
+	if d != nil {
+		in.cfg.Stored(d.delta)
+	}
+	return committed, nil
+}
+
+// sameAsStored compares records that are stored already with what they are now said to be.
+func sameAsStored(ctx context.Context, q *dbsqlc.Queries, records []*parsed) error {
+	if len(records) == 0 {
+		return nil
+	}
+	first := records[0]
+	rows, err := q.JournalDigests(ctx, dbsqlc.JournalDigestsParams{RunID: first.Run, Node: first.Node, First: first.Seq, Last: records[len(records)-1].Seq})
+	if err != nil {
+		return err
+	}
+	if len(rows) != len(records) {
+		return fmt.Errorf("journal of %s in run %s: %d records stored where %d are committed", first.Node, first.Run, len(rows), len(records))
+	}
+	for i, r := range rows {
+		if string(r.Digest) != string(records[i].digest[:]) {
+			return &ConflictError{first.Run, first.Node, r.Seq}
+		}
+	}
+	return nil
+}
+
+// delivery is one transaction.
+type delivery struct {
+	q         *dbsqlc.Queries
+	run, node string
+	part      dbsqlc.LockRunNodeRow
+	delta     Delta
+	samples   []dbsqlc.InsertSamplesParams
+	at        int64 // record being applied, for errors
+}
+
+func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
+	rows := make([]dbsqlc.InsertJournalParams, len(fresh))
+	for i, r := range fresh {
+		if string(r.Role) != d.part.Role {
+			return &RefusedError{d.run, d.node, r.Seq, fmt.Sprintf("it is of a %s, and the node is the run's %s", r.Role, d.part.Role)}
+		}
+		rows[i] = dbsqlc.InsertJournalParams{RunID: d.run, Node: d.node, Seq: r.Seq, Type: string(r.Type), At: r.At, Body: r.stored, Digest: r.digest[:]}
+	}
+	if _, err := d.q.InsertJournal(ctx, rows); err != nil {
+		return err
+	}
+	for _, r := range fresh {
+		d.at = r.Seq
+		if err := d.apply(ctx, r); err != nil {
+			return err
+		}
+	}
+	d.at = 0
+	if len(d.samples) > 0 {
+		if _, err := d.q.InsertSamples(ctx, d.samples); err != nil {
+			return err
+		}
+		d.delta.Samples = len(d.samples)
+	}
+	return d.q.AdvanceCommitted(ctx, dbsqlc.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq})
+}
+
+// explain turns what the schema's constraints refuse (SQLSTATE classes 22 and
+// 23) into a refusal of the record: tried again, it would fail again.
+func (d *delivery) explain(err error) error {
+	var pg *pgconn.PgError
+	if d == nil || !errors.As(err, &pg) || len(pg.Code) != 5 || pg.Code[:2] != "22" && pg.Code[:2] != "23" {
+		return err
+	}
+	reason := pg.Message
+	if pg.Detail != "" {
+		reason += " (" + pg.Detail + ")"
+	}
+	return &RefusedError{d.run, d.node, d.at, reason}
+}
+
+func (d *delivery) refuse(format string, args ...any) error {
+	return &RefusedError{d.run, d.node, d.at, fmt.Sprintf(format, args...)}
+}
+
+// trial refuses trials that the run's sheet does not have.
+func (d *delivery) trial(n int) (int32, error) {
+	if n >= int(d.part.Trials) {
+		return 0, d.refuse("trial %d, the run has %d", n, d.part.Trials)
+	}
+	return int32(n), nil
+}
+
+func (d *delivery) apply(ctx context.Context, r *parsed) error {
+	d.delta.Structure = d.delta.Structure || r.Type != journal.TypeSamples
+	switch b := r.body.(type) {
+	case *journal.RunStarted:
+		if b.SheetHash != d.part.SheetHash {
+			return d.refuse("the node runs the sheet %.12s…, the run's is %.12s…", b.SheetHash, d.part.SheetHash)
+		}
+		return nil
+	case *journal.RunEnded:
+		return d.q.EndPart(ctx, dbsqlc.EndPartParams{RunID: d.run, Node: d.node, Ended: string(b.End), EndReason: text(b.Reason)})
+	case *journal.Provenance:
+		return d.q.SetProvenance(ctx, dbsqlc.SetProvenanceParams{RunID: d.run, Node: d.node, Provenance: r.stored})
+	case *journal.ClockOffset:
+		return d.q.InsertClockOffset(ctx, dbsqlc.InsertClockOffsetParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: r.At,
+			Moment: text(b.When), OffsetNs: int64(b.Offset), ErrorNs: int64(b.Error), Unknown: text(b.Unknown)})
+	case *journal.Listener:
+		info, err := optionalJSON(b.Info)
+		if err != nil {
+			return err
+		}
+		return d.q.UpsertListener(ctx, dbsqlc.UpsertListenerParams{RunID: d.run, Node: d.node, Treatment: text(b.Treatment),
+			Ready: r.Type == journal.TypeListenerReady, Port: int32(b.Port), Info: info, Code: text(string(b.Code)),
+			Message: text(b.Message), Restarts: int32(b.Restarts), At: r.At})
+	case *journal.AttemptStarted:
+		return d.attemptStarted(ctx, r, b)
+	case *journal.Connected:
+		n, err := d.q.ConnectFlow(ctx, dbsqlc.ConnectFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow), ConnectNs: &b.ConnectNS})
+		if err == nil && n == 0 {
+			return d.refuse("attempt %d of trial %d, flow %d, has not started", b.Attempt, b.Trial, b.Flow)
+		}
+		return err
+	case *journal.Samples:
+		return d.addSamples(r, b)
+	case *journal.Received:
+		return d.received(ctx, r, b)
+	case *journal.AttemptEnded:
+		return d.attemptEnded(ctx, r, b)
+	case *journal.TrialEnded:
+		n, err := d.q.EndTrial(ctx, dbsqlc.EndTrialParams{RunID: d.run, Trial: int32(b.Trial), Verdict: string(b.Verdict)})
+		if err == nil && n == 0 {
+			return d.refuse("trial %d has ended already, or the run has no such trial", b.Trial)
+		}
+		return err
+	case *journal.Command, *journal.Misbehaviour:
+		return nil // the record itself is all there is to keep
+	}
+	return fmt.Errorf("record type %q has no place", r.Type)
+}
+
+func (d *delivery) attemptStarted(ctx context.Context, r *parsed, b *journal.AttemptStarted) error {
+	trial, err := d.trial(b.Trial)
+	if err != nil {
+		return err
+	}
+	if err := d.q.InsertAttempt(ctx, dbsqlc.InsertAttemptParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), StartedSeq: r.Seq, StartedAt: r.At}); err != nil {
+		return err
+	}
+	for i, transfer := range b.Transfers {
+		if err := d.q.InsertFlow(ctx, dbsqlc.InsertFlowParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Flow: int32(i), Transfer: transfer}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.AttemptEnded) error {
+	report, err := optionalJSON(b.Radio)
+	if err != nil {
+		return err
+	}
+	n, err := d.q.EndAttempt(ctx, dbsqlc.EndAttemptParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), EndedSeq: r.Seq, EndedAt: r.At,
+		Verdict: string(b.Verdict), Reason: text(b.Reason), Message: text(b.Message), DurationNs: int64(b.Duration), DeadNs: int64(b.Dead),
+		Radio: report, Log: text(b.Log)})
+	if err != nil {
+		return err
+	}
+	if n == 0 {
+		return d.refuse("attempt %d of trial %d has not started, or has ended already", b.Attempt, b.Trial)
+	}
+	for _, f := range b.Flows {
+		if err := d.flowEnded(ctx, b, &f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *journal.FlowResult) error {
+	p := dbsqlc.EndFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(f.Flow),
+		Verdict: string(f.Verdict), Reason: text(f.Reason), Message: text(f.Message)}
+	if f.ConnectNS > 0 {
+		p.ConnectNs = &f.ConnectNS
+	}
+	last := f.LastSample
+	if res := f.Result; res != nil {
+		p.SizeBytes, p.ElapsedNs, p.Digest = &res.SizeBytes, &res.ElapsedNS, &res.Digest
+		if res.Final != nil {
+			last = res.Final
+		}
+		var err error
+		if p.Info, err = optionalJSON(res.Info); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.LastSample, err = optionalJSON(last); err != nil {
+		return err
+	}
+	n, err := d.q.EndFlow(ctx, p)
+	if err == nil && n == 0 {
+		return d.refuse("attempt %d of trial %d has no flow %d", b.Attempt, b.Trial, f.Flow)
+	}
+	return err
+}
+
+func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received) error {
+	p := dbsqlc.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: r.At, Code: text(string(b.Code)), Message: text(b.Message)}
+	if b.Transfer != "" {
+		p.Transfer = &b.Transfer
+	}
+	if b.Result != nil {
+		p.SizeBytes, p.ElapsedNs, p.Digest = &b.Result.SizeBytes, &b.Result.ElapsedNS, &b.Result.Digest
+		p.Code = ""
+	}
+	return d.q.InsertReception(ctx, p)
+}
+
+// addSamples keeps samples for the copy at the end. A sample's time is the
+// record's, less how much older the sample is than the last one of its batch.
+func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
+	trial, err := d.trial(b.Trial)
+	if err != nil || len(b.Samples) == 0 {
+		return err
+	}
+	last := b.Samples[len(b.Samples)-1]
+	for i := range b.Samples {
+		s := &b.Samples[i]
+		var more []byte
+		if len(s.More) > 0 {
+			if more, err = optionalJSON(&s.More); err != nil {
+				return err
+			}
+		}
+		d.samples = append(d.samples, dbsqlc.InsertSamplesParams{
+			At: r.At.Add(-time.Duration(last.ElapsedNS - s.ElapsedNS)), RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Flow: int32(b.Flow), Side: b.Side,
+			ElapsedNs: s.ElapsedNS, SentBytes: s.SentBytes, AckedBytes: s.AckedBytes, CwndBytes: s.CwndBytes, SsthreshBytes: s.SsthreshBytes,
+			FlightBytes: s.FlightBytes, SrttUs: s.SRTTUS, RttvarUs: s.RTTVarUS, RtoUs: s.RTOUS, Retransmits: s.Retransmits, Timeouts: s.Timeouts,
+			LossEvents: s.LossEvents, PacingBps: s.PacingBPS, BandwidthBps: s.BandwidthBPS, More: more,
+		})
+	}
+	if radio.Role(d.part.Role) == radio.RoleClient && b.Side == "client" {
+		p := Progress{Trial: b.Trial, Attempt: b.Attempt, Flow: b.Flow, Bytes: last.SentBytes, Elapsed: time.Duration(last.ElapsedNS)}
+		if last.AckedBytes != nil {
+			p.Bytes = *last.AckedBytes
+		}
+		d.delta.Progress = append(d.delta.Progress, p)
+	}
+	return nil
+}

@@ -1,0 +1,244 @@
+package ingest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
+)
+
+// MaxRecordBytes is the longest record that is taken.
+const MaxRecordBytes = 4 << 20
+
+// limits of what the tables can hold, far above anything a plan makes.
+const (
+	maxAttempts = 1 << 20
+	maxFlows    = 1 << 12
+)
+
+// parsed is one record, checked as far as it can be on its own.
+type parsed struct {
+	journal.Record
+	digest [sha256.Size]byte
+	stored json.RawMessage // the body as jsonb can hold it
+	body   any             // pointer to the struct that Type names
+}
+
+// parse reads record seq of a node's journal of a run.
+func parse(raw []byte, run, node string, seq int64) (*parsed, error) {
+	if len(raw) > MaxRecordBytes {
+		return nil, fmt.Errorf("%d bytes long, at most %d are taken", len(raw), MaxRecordBytes)
+	}
+	p := &parsed{digest: sha256.Sum256(raw)}
+	if err := json.Unmarshal(raw, &p.Record); err != nil {
+		return nil, fmt.Errorf("not a journal record: %w", err)
+	}
+	switch {
+	case p.Seq != seq:
+		return nil, fmt.Errorf("it says of itself that it is record %d", p.Seq)
+	case p.Run != run:
+		return nil, fmt.Errorf("it is of run %q", p.Run)
+	case p.Node != node:
+		return nil, fmt.Errorf("it is of node %q", p.Node)
+	case p.At.IsZero():
+		return nil, errors.New("it has no time")
+	}
+	p.body = bodyOf(p.Type)
+	if p.body == nil {
+		return nil, fmt.Errorf("unknown type %q", p.Type)
+	}
+	if len(p.Body) == 0 {
+		return nil, fmt.Errorf("%s without a body", p.Type)
+	}
+	if err := json.Unmarshal(p.Body, p.body); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Type, err)
+	}
+	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Type, err)
+	}
+	stored, err := storable(p.Body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Type, err)
+	}
+	p.stored = stored
+	return p, nil
+}
+
+func bodyOf(t journal.Type) any {
+	switch t {
+	case journal.TypeRunStarted, journal.TypeRunResumed:
+		return new(journal.RunStarted)
+	case journal.TypeRunEnded:
+		return new(journal.RunEnded)
+	case journal.TypeProvenance:
+		return new(journal.Provenance)
+	case journal.TypeClockOffset:
+		return new(journal.ClockOffset)
+	case journal.TypeListenerReady, journal.TypeListenerFailed:
+		return new(journal.Listener)
+	case journal.TypeAttemptStarted:
+		return new(journal.AttemptStarted)
+	case journal.TypeConnected:
+		return new(journal.Connected)
+	case journal.TypeSamples:
+		return new(journal.Samples)
+	case journal.TypeReceived:
+		return new(journal.Received)
+	case journal.TypeAttemptEnded:
+		return new(journal.AttemptEnded)
+	case journal.TypeTrialEnded:
+		return new(journal.TrialEnded)
+	case journal.TypeCommand:
+		return new(journal.Command)
+	case journal.TypeDriverMisbehaved:
+		return new(journal.Misbehaviour)
+	}
+	return nil
+}
+
+// check refuses what the tables could not hold or what only another role can know.
+func (p *parsed) check() error {
+	switch b := p.body.(type) {
+	case *journal.RunEnded:
+		if b.End != journal.RunCompleted && b.End != journal.RunAborted && b.End != journal.RunStopped {
+			return fmt.Errorf("end %q", b.End)
+		}
+	case *journal.ClockOffset:
+		if b.Error < 0 {
+			return fmt.Errorf("negative error %s", b.Error)
+		}
+	case *journal.Listener:
+		if b.Treatment == "" || b.Port < 0 || b.Port > 65535 || b.Restarts < 0 || b.Restarts > maxAttempts {
+			return fmt.Errorf("treatment %q, port %d, restarts %d", b.Treatment, b.Port, b.Restarts)
+		}
+		return p.only(radio.RoleServer)
+	case *journal.AttemptStarted:
+		for _, t := range b.Transfers {
+			if _, err := contract.ParseTransferID(t); err != nil {
+				return err
+			}
+		}
+		if len(b.Transfers) == 0 || len(b.Transfers) > maxFlows {
+			return fmt.Errorf("%d transfers", len(b.Transfers))
+		}
+		return errors.Join(attempt(b.Trial, b.Attempt, 0), p.only(radio.RoleClient))
+	case *journal.Connected:
+		if b.ConnectNS < 0 {
+			return fmt.Errorf("connect_ns %d", b.ConnectNS)
+		}
+		return errors.Join(attempt(b.Trial, b.Attempt, b.Flow), p.only(radio.RoleClient))
+	case *journal.Samples:
+		if b.Side != "client" && b.Side != "server" {
+			return fmt.Errorf("side %q", b.Side)
+		}
+		return attempt(b.Trial, b.Attempt, b.Flow)
+	case *journal.Received:
+		if b.Transfer != "" {
+			if _, err := contract.ParseTransferID(b.Transfer); err != nil {
+				return err
+			}
+		}
+		if (b.Result == nil) == (b.Code == "") {
+			return errors.New("expected either a result or a code")
+		}
+		return p.only(radio.RoleServer)
+	case *journal.AttemptEnded:
+		for _, f := range b.Flows {
+			if err := errors.Join(attempt(b.Trial, b.Attempt, f.Flow), verdict(f.Verdict)); err != nil {
+				return err
+			}
+			if f.Verdict == journal.Succeeded && f.Result == nil {
+				return fmt.Errorf("flow %d succeeded without a result", f.Flow)
+			}
+		}
+		if b.Duration < 0 || b.Dead < 0 {
+			return fmt.Errorf("duration %s, dead time %s", b.Duration, b.Dead)
+		}
+		return errors.Join(attempt(b.Trial, b.Attempt, 0), verdict(b.Verdict), p.only(radio.RoleClient))
+	case *journal.TrialEnded:
+		return errors.Join(attempt(b.Trial, 1, 0), verdict(b.Verdict), p.only(radio.RoleClient))
+	}
+	return nil
+}
+
+func (p *parsed) only(r radio.Role) error {
+	if p.Role != r {
+		return fmt.Errorf("comes from a %s, only a %s writes it", p.Role, r)
+	}
+	return nil
+}
+
+func attempt(trial, n, flow int) error {
+	if trial < 0 || n < 1 || n > maxAttempts || flow < 0 || flow > maxFlows {
+		return fmt.Errorf("trial %d, attempt %d, flow %d", trial, n, flow)
+	}
+	return nil
+}
+
+func verdict(v journal.Verdict) error {
+	switch v {
+	case journal.Succeeded, journal.Failed, journal.TimedOut, journal.Aborted, journal.Invalid:
+		return nil
+	}
+	return fmt.Errorf("verdict %q", v)
+}
+
+// storable brings JSON into the form that jsonb accepts: PostgreSQL refuses
+// the character U+0000, which a driver's log may well hold, halves of surrogate
+// pairs and bytes that are not UTF-8. Each becomes U+FFFD.
+func storable(body json.RawMessage) (json.RawMessage, error) {
+	if utf8.Valid(body) && !bytes.Contains(body, []byte(`\u`)) {
+		return body, nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return json.Marshal(clean(v))
+}
+
+func clean(v any) any {
+	switch x := v.(type) {
+	case string:
+		return text(x)
+	case []any:
+		for i := range x {
+			x[i] = clean(x[i])
+		}
+	case map[string]any:
+		for k, e := range x {
+			if c := text(k); c != k {
+				delete(x, k)
+				k = c
+			}
+			x[k] = clean(e)
+		}
+	}
+	return v
+}
+
+// text is a string as a text column can hold it.
+func text(s string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(s, "\x00", "\uFFFD"), "\uFFFD")
+}
+
+// optionalJSON encodes what v points to for a jsonb column; nil is NULL.
+func optionalJSON[T any](v *T) (json.RawMessage, error) {
+	if v == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return storable(b)
+}

@@ -1,0 +1,17 @@
+-- name: UpsertNode :exec
+INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now(), now())
+ON CONFLICT (name) DO UPDATE SET role = excluded.role, version = excluded.version, host = excluded.host, kernel = excluded.kernel,
+    radio = excluded.radio, emulated = excluded.emulated, radio_address = excluded.radio_address,
+    disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation,
+    registered_at = now(), last_contact_at = now();
+
+-- name: Nodes :many
+SELECT * FROM nodes ORDER BY name;
+
+-- name: TouchNode :exec
+UPDATE nodes SET last_contact_at = sqlc.arg(at), disk_free_bytes = CASE WHEN sqlc.arg(disk_free_bytes)::bigint > 0 THEN sqlc.arg(disk_free_bytes)::bigint ELSE disk_free_bytes END
+WHERE name = sqlc.arg(name);
+
+-- name: LatestClockOffsets :many
+SELECT DISTINCT ON (node) node, offset_ns FROM clock_offsets WHERE unknown = '' ORDER BY node, at DESC;

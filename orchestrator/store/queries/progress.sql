@@ -1,0 +1,44 @@
+-- What the state of runs is made from, and its changes.
+
+-- name: OpenRuns :many
+SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message,
+       EXISTS (SELECT FROM attempts a WHERE a.run_id = runs.id) AS attempted
+FROM runs WHERE ended_at IS NULL ORDER BY ordinal;
+
+-- name: OpenRunNodes :many
+SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end_reason, (n.provenance IS NOT NULL)::boolean AS has_provenance
+FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.ended_at IS NULL ORDER BY r.ordinal, n.role;
+
+-- name: OpenRunListeners :many
+SELECT l.run_id, l.treatment FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing';
+
+-- name: UnfinishedParts :many
+-- Nodes that have not ended their part in a run that is over for everybody else.
+SELECT n.run_id, n.node, r.state, r.message, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
+WHERE r.ended_at IS NOT NULL AND r.ended_at > sqlc.arg(since) AND n.ended IS NULL AND n.committed_seq > 0;
+
+-- name: RunNodes :many
+SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance FROM run_nodes WHERE run_id = $1 ORDER BY role;
+
+-- name: SetPreparing :execrows
+UPDATE runs SET state = 'preparing', prepared_at = now() WHERE id = $1 AND state = 'queued';
+
+-- name: SetRunning :execrows
+UPDATE runs SET state = 'running', started_at = now() WHERE id = $1 AND state = 'preparing';
+
+-- name: SetCollecting :execrows
+UPDATE runs SET state = 'collecting', collecting_at = now() WHERE id = $1 AND state IN ('preparing', 'running');
+
+-- name: SetEnded :execrows
+UPDATE runs SET state = sqlc.arg(state), message = sqlc.arg(message), ended_at = now() WHERE id = sqlc.arg(id) AND ended_at IS NULL;
+
+-- name: AbortRun :execrows
+UPDATE runs SET abort_reason = sqlc.arg(reason)::text, abort_fault = sqlc.arg(fault), abort_at = now()
+WHERE id = sqlc.arg(id) AND ended_at IS NULL AND abort_reason IS NULL;
+
+-- name: AbortCampaign :execrows
+UPDATE runs SET abort_reason = sqlc.arg(reason)::text, abort_fault = false, abort_at = now()
+WHERE campaign_id = sqlc.arg(campaign_id) AND ended_at IS NULL AND abort_reason IS NULL;
+
+-- name: CampaignRuns :one
+SELECT count(*) AS runs, count(*) FILTER (WHERE ended_at IS NULL) AS open FROM runs WHERE campaign_id = $1;

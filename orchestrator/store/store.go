@@ -1,0 +1,183 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+
+	"linktrial/migrations"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// minVersion is the oldest PostgreSQL the schema is written for, as server_version_num.
+const minVersion = 150000
+
+// maxConns leaves room for people beside the orchestrator.
+const maxConns = 12
+
+// Store is the database. Any number of goroutines may use it.
+type Store struct {
+	*dbsqlc.Queries
+	pool *pgxpool.Pool
+}
+
+// Open connects, brings the schema up to date and returns the store. It blocks
+// while another orchestrator migrates the same database, or until ctx ends.
+func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	cfg.MaxConns = maxConns
+	cfg.ConnConfig.RuntimeParams["application_name"] = "linktrial"
+	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
+	if err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	s := &Store{Queries: dbsqlc.New(pool), pool: pool}
+	if err := s.migrate(ctx, log); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
+	var version int
+	if err := s.pool.QueryRow(ctx, "SELECT current_setting('server_version_num')::int").Scan(&version); err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	if version < minVersion {
+		return fmt.Errorf("the database is PostgreSQL %d, version %d or newer is needed", version/10000, minVersion/10000)
+	}
+	db := stdlib.OpenDBFromPool(s.pool)
+	defer db.Close()
+	locker, err := lock.NewPostgresSessionLocker()
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithSessionLocker(locker), goose.WithDisableGlobalRegistry(true))
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	have, err := p.GetDBVersion(ctx)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	sources := p.ListSources()
+	if newest := sources[len(sources)-1].Version; have > newest {
+		return fmt.Errorf("the database is of a newer Linktrial: its schema is version %d, this one knows %d", have, newest)
+	}
+	done, err := p.Up(ctx)
+	if err != nil {
+		return fmt.Errorf("migrations: %w", err)
+	}
+	if len(done) > 0 {
+		log.Info("database schema brought up to date", "migrations", len(done), "version", done[len(done)-1].Source.Version)
+	}
+	return nil
+}
+
+// Close waits for the connections in use and closes them all.
+func (s *Store) Close() { s.pool.Close() }
+
+// Ping says whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	if err := s.pool.Ping(ctx); err != nil {
+		return fmt.Errorf("the database does not answer: %w", err)
+	}
+	return nil
+}
+
+// InTx runs f in one transaction: all of it is stored, or nothing.
+func (s *Store) InTx(ctx context.Context, f func(*dbsqlc.Queries) error) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(s.WithTx(tx)) })
+	if err != nil && errors.Is(err, pgx.ErrTxCommitRollback) {
+		return fmt.Errorf("the transaction was rolled back: %w", err)
+	}
+	return err
+}
+
+// Snapshot runs f on one unchanging state of the database, for reading.
+func (s *Store) Snapshot(ctx context.Context, f func(*dbsqlc.Queries) error) error {
+	opts := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return pgx.BeginTxFunc(ctx, s.pool, opts, func(tx pgx.Tx) error { return f(s.WithTx(tx)) })
+}
+
+// ErrNotFound reports that no run or campaign has the name.
+var ErrNotFound = errors.New("not found")
+
+// ErrAmbiguous reports that more than one has it as a prefix.
+var ErrAmbiguous = errors.New("more than one")
+
+// FindRun resolves a run's identity or a unique prefix; empty is the newest.
+func (s *Store) FindRun(ctx context.Context, name string) (run, campaign string, err error) {
+	if name == "" {
+		if name, err = s.NewestRun(ctx); errors.Is(err, pgx.ErrNoRows) {
+			return "", "", fmt.Errorf("there are no runs yet: %w", ErrNotFound)
+		} else if err != nil {
+			return "", "", fmt.Errorf("find the newest run: %w", err)
+		}
+	}
+	rows, err := s.RunsLike(ctx, name)
+	if err != nil {
+		return "", "", fmt.Errorf("find run: %w", err)
+	}
+	for _, r := range rows {
+		if r.ID == name {
+			return r.ID, r.CampaignID, nil
+		}
+	}
+	switch len(rows) {
+	case 0:
+		return "", "", fmt.Errorf("run %q: %w", name, ErrNotFound)
+	case 1:
+		return rows[0].ID, rows[0].CampaignID, nil
+	}
+	return "", "", fmt.Errorf("run %q: %w begin so, give more of its name", name, ErrAmbiguous)
+}
+
+// Scope is what results are asked of: one run, or all of a campaign where Run is empty.
+type Scope struct{ Campaign, Run string }
+
+// FindScope resolves a run's or a campaign's identity or unique prefix; empty
+// is the newest campaign. A campaign's identity begins those of its runs, and
+// then the campaign is meant.
+func (s *Store) FindScope(ctx context.Context, name string) (Scope, error) {
+	if name == "" {
+		id, err := s.NewestCampaign(ctx)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return Scope{}, fmt.Errorf("there are no campaigns yet: %w", ErrNotFound)
+		}
+		return Scope{Campaign: id}, err
+	}
+	if strings.Contains(name, "-") {
+		run, campaign, err := s.FindRun(ctx, name)
+		return Scope{Campaign: campaign, Run: run}, err
+	}
+	ids, err := s.CampaignsLike(ctx, name)
+	switch {
+	case err != nil:
+		return Scope{}, fmt.Errorf("find campaign: %w", err)
+	case len(ids) == 0:
+		return Scope{}, fmt.Errorf("run or campaign %q: %w", name, ErrNotFound)
+	case len(ids) == 1 || ids[0] == name || ids[1] == name:
+		if len(ids) == 2 && ids[1] == name {
+			ids[0] = name
+		}
+		return Scope{Campaign: ids[0]}, nil
+	}
+	return Scope{}, fmt.Errorf("campaign %q: %w begin so, give more of its name", name, ErrAmbiguous)
+}
