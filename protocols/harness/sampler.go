@@ -44,8 +44,9 @@ type sampler struct {
 	transfer string
 	sender   bool
 	start    time.Time
-	bytes    atomic.Int64 // payload sent, or received
-	acked    int64        // the highest seen
+	bytes    atomic.Int64  // payload sent, or received
+	acked    int64         // the highest seen
+	last     time.Duration // the moment of the last sample
 
 	once sync.Once
 	quit chan struct{}
@@ -79,7 +80,8 @@ func (s *sampler) loop(interval time.Duration) {
 }
 
 func (s *sampler) take(elapsed time.Duration) contract.Sample {
-	x := contract.Sample{ElapsedNS: int64(max(0, elapsed)), SentBytes: s.bytes.Load()}
+	s.last = max(s.last, elapsed)
+	x := contract.Sample{ElapsedNS: s.last.Nanoseconds(), SentBytes: s.bytes.Load()}
 	s.conn.Sample(&x, s.sender)
 	if x.AckedBytes != nil {
 		// The protocol's count and ours are not read in one instant. What was
@@ -98,7 +100,8 @@ func (s *sampler) end() {
 }
 
 // finish ends the samples of a transfer that went well with a last one, taken
-// at the given moment of its clock, which it writes and returns.
+// at the given moment of its clock (or just after it, where a sample came in
+// between), which it writes and returns.
 func (s *sampler) finish(elapsed time.Duration) *contract.Sample {
 	s.end()
 	x := s.take(elapsed)

@@ -109,7 +109,7 @@ func checkServerKilled(ctx context.Context, s *suite) (string, error) {
 func checkTransferLimit(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
 	p := s.clientParams(sp.Local.Port, endless)
-	p.Limits.TransferMS = 500
+	p.Limits = contract.Limits{ConnectMS: 3000, TransferMS: 500}
 	srv, c, err := s.running(ctx, sp, p)
 	if err != nil {
 		return "", err

@@ -1,0 +1,300 @@
+package protocoltest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/harness"
+)
+
+// faultVariable makes this test program a driver with the named fault.
+const faultVariable = "LINKTRIAL_TEST_FAULT"
+
+func TestMain(m *testing.M) {
+	if f := os.Getenv(faultVariable); f != "" {
+		os.Exit(faultyDriver(f))
+	}
+	// The tests mostly wait; more of them at once than there are processors.
+	flag.Parse()
+	if err := flag.Set("test.parallel", "6"); err != nil {
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
+
+const faultyManifest = `
+name: faulty
+title: Faulty
+summary: TCP with one fault
+version: 0.0.1
+contract: 1
+command: [./driver]
+network: tcp
+options:
+  flavour: {type: string, default: plain, from_probe: true, help: its only choice is plain}
+  number: {type: int, min: 1, max: 10, help: of no effect}
+  colour: {type: string, choices: [red, green], help: of no effect}
+`
+
+// faultyDriver is a driver in good order but for one fault.
+func faultyDriver(fault string) int {
+	doc, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return 1
+	}
+	var p contract.Parameters
+	_ = json.Unmarshal(doc, &p)
+	server, client := p.Role == contract.RoleServer, p.Role == contract.RoleClient
+
+	edit := func(f func(map[string]any)) {
+		m := map[string]any{}
+		if json.Unmarshal(doc, &m) == nil {
+			f(m)
+			doc, _ = json.Marshal(m)
+		}
+	}
+	d := tcpDriver(fault)
+	code := func(c int) int { return c }
+	out := &eventFilter{w: os.Stdout, each: func(*contract.Event) bool { return true }}
+	onResult := func(f func(*contract.Result)) {
+		out.each = func(e *contract.Event) bool {
+			if e.Result != nil {
+				f(e.Result)
+			}
+			return true
+		}
+	}
+	drop := func(match func(*contract.Event) bool) { out.each = func(e *contract.Event) bool { return !match(e) } }
+
+	switch fault {
+	case "silent-probe":
+		drop(func(e *contract.Event) bool { return p.Role == contract.RoleProbe })
+	case "any-version":
+		edit(func(m map[string]any) { m["contract"] = 1 })
+	case "panics":
+		drop(func(e *contract.Event) bool { return e.Code == contract.CodeBadParameters })
+		code = func(c int) int { return 2 * c }
+	case "any-option":
+		edit(func(m map[string]any) { m["options"] = map[string]any{} })
+	case "digest-of-nothing":
+		onResult(func(r *contract.Result) {
+			if r.SizeBytes == 0 {
+				r.Digest = strings.Repeat("0", 64)
+			}
+		})
+	case "slow-clock":
+		onResult(func(r *contract.Result) { r.ElapsedNS += int64(time.Hour) })
+	case "fast-clock":
+		onResult(func(r *contract.Result) { r.ElapsedNS /= 100 })
+	case "no-final":
+		onResult(func(r *contract.Result) { r.Final = nil })
+	case "no-result-of-server":
+		drop(func(e *contract.Event) bool { return server && e.Result != nil })
+	case "wrong-size":
+		onResult(func(r *contract.Result) { r.SizeBytes++ })
+	case "no-samples":
+		drop(func(e *contract.Event) bool { return e.Sample != nil })
+	case "samples-go-back":
+		var n int64
+		out.each = func(e *contract.Event) bool {
+			if e.Sample != nil {
+				n++
+				e.Sample.ElapsedNS = int64(time.Hour) - n
+			}
+			return true
+		}
+	case "too-many-samples":
+		edit(func(m map[string]any) { m["sample_interval_ms"] = 1 })
+		out.each = func(e *contract.Event) bool { out.times = 3; return true }
+	case "no-verification":
+		edit(func(m map[string]any) { delete(m, "verify_seed_xor") })
+	case "endless-transfer":
+		edit(func(m map[string]any) { m["limits"].(map[string]any)["transfer_ms"] = 0 })
+	case "wrong-code":
+		out.each = func(e *contract.Event) bool {
+			if e.Code == contract.CodeReset {
+				e.Code = contract.CodeInternal
+			}
+			return true
+		}
+	case "ignores-sigterm":
+		go func() {
+			for ; ; time.Sleep(5 * time.Millisecond) {
+				signal.Ignore(syscall.SIGTERM)
+			}
+		}()
+	case "aborts-silently":
+		drop(func(e *contract.Event) bool { return server && e.Code == contract.CodeAborted })
+	case "busy":
+		if server {
+			go func() {
+				for {
+				}
+			}()
+		}
+	case "garbage":
+		fmt.Println("starting up ...")
+	case "long-line":
+		code = func(c int) int { fmt.Println(`{"event":"` + strings.Repeat("x", contract.MaxLine)); return c }
+	case "no-newline":
+		code = func(c int) int { fmt.Print("bye"); return c }
+	case "exit-3":
+		code = func(c int) int {
+			if client {
+				return 3
+			}
+			return c
+		}
+	case "unexplained-127":
+		drop(func(e *contract.Event) bool { return true })
+		code = func(int) int { return 127 }
+	case "leaves-child", "leaves-daemon":
+		if server {
+			c := exec.Command("sleep", "100")
+			c.SysProcAttr = &syscall.SysProcAttr{Setsid: fault == "leaves-daemon"}
+			if err := c.Start(); err != nil {
+				return 1
+			}
+		}
+	}
+	return code(harness.Run([]byte(faultyManifest), d, bytes.NewReader(doc), out, os.Stderr))
+}
+
+// eventFilter changes events on their way out.
+type eventFilter struct {
+	w     io.Writer
+	each  func(*contract.Event) bool
+	times int
+}
+
+func (f *eventFilter) Write(b []byte) (int, error) {
+	var e contract.Event
+	if err := json.Unmarshal(b, &e); err != nil {
+		return 0, err
+	}
+	if !f.each(&e) {
+		return len(b), nil
+	}
+	line, err := json.Marshal(&e)
+	if err != nil {
+		return 0, err
+	}
+	for range max(1, f.times) {
+		if _, err := f.w.Write(append(line, '\n')); err != nil {
+			return 0, err
+		}
+		if e.Sample == nil {
+			break
+		}
+	}
+	return len(b), nil
+}
+
+func tcpDriver(fault string) harness.Driver {
+	address := func(e contract.Endpoint) string { return net.JoinHostPort(e.Address, strconv.Itoa(e.Port)) }
+	return harness.Driver{
+		Probe: func(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
+			if f := p.Options["flavour"]; f != "plain" && fault != "any-flavour" {
+				return nil, harness.Unsupported("there is no flavour %v", f)
+			}
+			return &contract.Info{Implementation: "faulty", Choices: map[string][]string{"flavour": {"plain"}}}, nil
+		},
+		Listen: func(ctx context.Context, p *contract.Parameters) (harness.Listener, error) {
+			var lc net.ListenConfig
+			lc.SetMultipathTCP(false)
+			if fault == "shares-port" {
+				lc.Control = func(_, _ string, c syscall.RawConn) error {
+					return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
+				}
+			}
+			l, err := lc.Listen(ctx, "tcp", address(p.Local))
+			if err != nil {
+				return nil, err
+			}
+			return &faultyListener{Listener: l, fault: fault, free: make(chan struct{}, 1)}, nil
+		},
+		Dial: func(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
+			if fault == "connects-for-ever" {
+				for {
+					if c, err := net.Dial("tcp", address(p.Remote)); err == nil {
+						return &faultyConn{Conn: c, fault: fault}, nil
+					}
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+			var dialer net.Dialer
+			c, err := dialer.DialContext(ctx, "tcp", address(p.Remote))
+			if err != nil {
+				return nil, err
+			}
+			return &faultyConn{Conn: c, fault: fault}, nil
+		},
+	}
+}
+
+type faultyListener struct {
+	net.Listener
+	fault string
+	free  chan struct{} // of a serial server
+	count atomic.Int64
+}
+
+func (l *faultyListener) Accept() (harness.Conn, error) {
+	if l.fault == "tires" && l.count.Add(1) > 30 {
+		return nil, errors.New("enough")
+	}
+	if l.fault == "serial" {
+		l.free <- struct{}{}
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &faultyConn{Conn: c, fault: l.fault, l: l}, nil
+}
+
+type faultyConn struct {
+	net.Conn
+	fault string
+	l     *faultyListener
+}
+
+func (c *faultyConn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if c.fault == "dies-with-client" && c.l != nil && err != nil {
+		os.Exit(1)
+	}
+	return n, err
+}
+
+func (c *faultyConn) Sample(*contract.Sample, bool) {}
+func (c *faultyConn) Info() *contract.Info          { return nil }
+func (c *faultyConn) Close() error {
+	if c.fault == "serial" && c.l != nil {
+		<-c.l.free
+	}
+	return c.Conn.Close()
+}
+
+func (c *faultyConn) Abort() {
+	_ = c.Conn.(*net.TCPConn).SetLinger(0)
+	_ = c.Close()
+}

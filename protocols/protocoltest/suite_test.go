@@ -1,0 +1,191 @@
+package protocoltest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// folder makes a driver's folder whose program is this test program with a fault.
+func folder(t *testing.T, fault string) string {
+	t.Helper()
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := fmt.Sprintf("#!/bin/sh\n%s=%s exec %q\n", faultVariable, fault, self)
+	for name, text := range map[string]string{"driver.yaml": faultyManifest, "driver": script} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("network namespaces need root")
+	}
+}
+
+var testOptions = Options{Quick: true, Cut: time.Second, Patience: 4 * time.Second}
+
+// TestSoundDriver: a driver without a fault passes every check.
+func TestSoundDriver(t *testing.T) {
+	needRoot(t)
+	var order []string
+	o := testOptions
+	o.Patience = 20 * time.Second
+	o.Progress = func(c Check) { order = append(order, c.Name) }
+	r, err := Run(t.Context(), Target{Dir: folder(t, "none")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		if c.Outcome != Passed {
+			t.Errorf("%s %s: %s", c.Name, c.Outcome, c.Detail)
+		}
+	}
+	if !r.Passed() || r.Driver != "faulty" || r.Network != "namespaces" {
+		t.Errorf("report %+v", r)
+	}
+	if !slices.Equal(order, Names()) {
+		t.Errorf("progress came for %v", order)
+	}
+}
+
+// TestEveryCheckCanFail runs drivers with one fault each.
+func TestEveryCheckCanFail(t *testing.T) {
+	needRoot(t)
+	cases := []struct{ fault, check, detail string }{
+		{"silent-probe", "probe", "without a ready event"},
+		{"unexplained-127", "probe", "without an error event that says why"},
+		{"any-version", "bad-parameters", "another version"},
+		{"panics", "bad-parameters", "no error event"},
+		{"any-option", "unknown-option", "an undeclared option"},
+		{"any-flavour", "unsupported", "option flavour"},
+		{"shares-port", "port-taken", "has not ended"},
+		{"digest-of-nothing", "size-0", "digest is 000"},
+		{"slow-clock", "size-1", "the whole process took"},
+		{"no-final", "size-1KiB", "no final sample"},
+		{"no-result-of-server", "size-1MiB", "the server gave no result"},
+		{"wrong-size", "size-64MiB", "result says"},
+		{"no-samples", "samples", "no sample in"},
+		{"samples-go-back", "samples", "goes back"},
+		{"too-many-samples", "samples", "at an interval of 2ms"},
+		{"no-verification", "wrong-payload", "expects another payload"},
+		{"tires", "hundred", "transfer 3"},
+		{"serial", "concurrent", "of 4 at once"},
+		{"connects-for-ever", "late-server", "has not ended within"},
+		{"dies-with-client", "client-killed", "exit code 1"},
+		{"wrong-code", "server-killed", "the client said internal"},
+		{"endless-transfer", "transfer-limit", "has not ended within"},
+		{"connects-for-ever", "connect-limit", "has not ended within"},
+		{"fast-clock", "link-cut", "through an outage of"},
+		{"ignores-sigterm", "stop-client", "has not ended within"},
+		{"ignores-sigterm", "stop-server", "has not ended within"},
+		{"aborts-silently", "stop-server", "no error event for it"},
+		{"busy", "idle-server", "takes"},
+		{"garbage", "output", `"starting up ..."`},
+		{"long-line", "output", "event line longer than 65536 bytes"},
+		{"no-newline", "output", "no newline"},
+		{"exit-3", "exit-codes", "exit code 3"},
+		{"leaves-child", "children", "process group"},
+		{"leaves-daemon", "children", "still runs"},
+	}
+	covered := map[string]bool{"manifest": true} // TestManifest
+	for _, c := range cases {
+		covered[c.check] = true
+		t.Run(c.check+"/"+c.fault, func(t *testing.T) {
+			t.Parallel()
+			o := testOptions
+			o.Only = []string{c.check}
+			// These look at what the processes of other checks did.
+			if slices.Contains([]string{"output", "exit-codes", "children"}, c.check) {
+				o.Only = append(o.Only, "size-1")
+			}
+			r, err := Run(t.Context(), Target{Dir: folder(t, c.fault)}, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			i := slices.IndexFunc(r.Checks, func(x Check) bool { return x.Name == c.check })
+			if x := r.Checks[i]; x.Outcome != Failed || !strings.Contains(x.Detail, c.detail) {
+				t.Errorf("%s: %q, expected a failure with %q", x.Outcome, x.Detail, c.detail)
+			}
+			if r.Passed() {
+				t.Error("the report says passed")
+			}
+		})
+	}
+	for _, name := range Names() {
+		if !covered[name] {
+			t.Errorf("no faulty driver for the check %s", name)
+		}
+	}
+}
+
+func TestManifest(t *testing.T) {
+	for name, c := range map[string]struct{ yaml, detail string }{
+		"none":        {"", "no such file"},
+		"not one":     {"name: [", "driver.yaml:1"},
+		"no program":  {strings.Replace(faultyManifest, "./driver", "./absent", 1), "command"},
+		"bad default": {strings.Replace(faultyManifest, "min: 1,", "min: 1, default: 11,", 1), "1 to 10"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, "none")
+			file := filepath.Join(dir, "driver.yaml")
+			if c.yaml == "" {
+				if err := os.Remove(file); err != nil {
+					t.Fatal(err)
+				}
+			} else if err := os.WriteFile(file, []byte(c.yaml), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			r, err := Run(t.Context(), Target{Dir: dir}, testOptions)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if x := r.Checks[0]; x.Outcome != Failed || !strings.Contains(x.Detail, c.detail) {
+				t.Errorf("%s: %q, expected a failure with %q", x.Outcome, x.Detail, c.detail)
+			}
+			for _, x := range r.Checks[1:] {
+				if x.Outcome != Skipped || x.Detail == "" {
+					t.Errorf("%s after a bad manifest: %s %q", x.Name, x.Outcome, x.Detail)
+				}
+			}
+		})
+	}
+}
+
+func TestRunRefusesUnknownCheck(t *testing.T) {
+	_, err := Run(t.Context(), Target{}, Options{Only: []string{"size-3"}})
+	if err == nil || !strings.Contains(err.Error(), "size-1MiB") {
+		t.Errorf("error %v, expected one that lists the checks", err)
+	}
+}
+
+// TestRunEndsWithContext: an ended context ends the driver's processes too.
+func TestRunEndsWithContext(t *testing.T) {
+	needRoot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	o := testOptions
+	o.Progress = func(c Check) {
+		if c.Name == "size-0" {
+			cancel()
+		}
+	}
+	r, err := Run(ctx, Target{Dir: folder(t, "none")}, o)
+	if err == nil {
+		t.Fatal("no error")
+	}
+	if n := len(r.Checks); n == 0 || r.Checks[n-1].Name != "size-0" {
+		t.Errorf("the report ends with %+v", r.Checks)
+	}
+}
