@@ -109,6 +109,8 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 		if r.Seq < 1 || i > 0 && r.Seq != records[i-1].Seq+1 {
 			return 0, &RefusedError{run, node, r.Seq, "records of a delivery must follow one another without gaps, from 1"}
 		}
+	}
+	for i, r := range records {
 		if all[i], err = parse(r.JSON, run, node, r.Seq); err != nil {
 			return 0, &RefusedError{run, node, r.Seq, err.Error()}
 		}
