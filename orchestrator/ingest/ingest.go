@@ -16,6 +16,9 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
+// storeWithin bounds one delivery, the wait for another of the same journal included.
+const storeWithin = 30 * time.Second
+
 // Record is one journal record as delivered.
 type Record struct {
 	Seq  int64
@@ -102,7 +105,7 @@ func (e *ConflictError) Error() string {
 // gaps, and returns the number up to which the node's journal is stored. Where
 // records begin beyond that, nothing is stored and the caller goes back to it.
 // No records at all ask for the number. The call blocks while another delivery
-// of the same journal runs.
+// of the same journal runs, and does not end early when ctx does.
 func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Record) (committed int64, err error) {
 	all := make([]*parsed, len(records))
 	for i, r := range records {
@@ -115,6 +118,13 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 			return 0, &RefusedError{run, node, r.Seq, err.Error()}
 		}
 	}
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	// A caller that goes away must not leave it open whether the commit came
+	// to pass: nobody would hear of what it brought.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
+	defer cancel()
 	var d *delivery
 	err = in.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
@@ -147,7 +157,13 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 		if errors.As(err, &conflict) {
 			in.cfg.Logger.Error("journal conflicts with what is stored", "run", run, "node", node, "seq", conflict.Seq)
 		}
-		return 0, d.explain(err)
+		err = d.explain(err)
+		var refused *RefusedError
+		if d != nil && !errors.As(err, &refused) && conflict == nil {
+			// The connection may have been lost after the commit.
+			in.cfg.Stored(Delta{Run: run, Node: node, Structure: true})
+		}
+		return 0, err
 	}
 	if d != nil {
 		in.cfg.Stored(d.delta)
