@@ -57,6 +57,9 @@ Address parse_address(const Endpoint& e, const char* field) {
   Address a;
   auto* v4 = reinterpret_cast<sockaddr_in*>(&a.storage);
   auto* v6 = reinterpret_cast<sockaddr_in6*>(&a.storage);
+  if (e.address.find('\0') != std::string::npos) {
+    throw Failure(code::kBadParameters, std::string("parameters: ") + field + ".address contains a zero byte");
+  }
   if (inet_pton(AF_INET, e.address.c_str(), &v4->sin_addr) == 1) {
     v4->sin_family = AF_INET;
     a.length = sizeof *v4;

@@ -44,9 +44,9 @@ class Stream {
   // transfer is over by then, so neither this nor the next fails.
   virtual void close_first(Nanoseconds deadline) noexcept = 0;
 
-  // The other end: waits until what was written has arrived and the peer has
-  // closed, until the deadline at most.
-  virtual void close_second(Nanoseconds deadline) noexcept = 0;
+  // The other end: waits until what was written has arrived, until the deadline
+  // at most, and then for the peer's close, for patience at most.
+  virtual void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept = 0;
 
   // Gives the connection up at once and tells the peer if it can. A thread in
   // read or write returns with a Failure. Stays so.
@@ -73,9 +73,9 @@ class Backend {
   // Throws Failure(listen-failed).
   virtual std::unique_ptr<Listener> listen(const Parameters& p) = 0;
 
-  // Connects, dialling again until the deadline where nobody answers or the
-  // port is closed: the server may come late. Throws Failure with
-  // connect-refused, connect-timeout or unreachable; returns early with
+  // Connects, dialling again until the deadline where nobody answers; a refusal
+  // is an answer. Throws Failure with connect-refused, connect-timeout or
+  // unreachable; returns early with
   // Failure(aborted) once stop is set.
   virtual std::unique_ptr<Stream> connect(const Parameters& p, Nanoseconds deadline, const std::atomic<bool>& stop) = 0;
 };

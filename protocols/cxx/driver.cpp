@@ -69,8 +69,11 @@ class Signals {
  private:
   void run() {
     sigset_t set = handled();
-    int signal = 0;
-    if (sigwait(&set, &signal) != 0 || signal == SIGUSR1) return;
+    for (int signal = 0; signal != SIGTERM && signal != SIGINT;) {
+      if (sigwait(&set, &signal) != 0) return;
+      std::lock_guard<std::mutex> lock(mutex_);
+      if (ended_) return;
+    }
     interrupts_.stop();
     std::unique_lock<std::mutex> lock(mutex_);
     if (!wake_.wait_until(lock, time_point(now() + kPatience), [&] { return ended_; })) late_();

@@ -88,10 +88,11 @@ TransferID parse_transfer_id(const std::string& s) {
   return id;
 }
 
-uint64_t parse_seed(const json& transfer) {
-  std::string s = text_field(transfer, "seed");
+// A number that uses all 64 bits, as text; absent is 0.
+uint64_t seed_field(const json& object, const char* name) {
+  if (!field(object, name)) return 0;
+  std::string s = text_field(object, name);
   uint64_t n = 0;
-  if (s.empty() && !field(transfer, "seed")) return 0;
   bool ok = !s.empty();
   for (char c : s) {
     if (c < '0' || c > '9') {
@@ -102,7 +103,7 @@ uint64_t parse_seed(const json& transfer) {
     if (n > (UINT64_MAX - d) / 10) ok = false;
     n = n * 10 + d;
   }
-  if (!ok) bad("transfer.seed is " + shown(s) + ", expected a whole number from 0 to 2^64-1 as text");
+  if (!ok) bad(std::string(name) + " is " + shown(s) + ", expected a whole number from 0 to 2^64-1 as text");
   return n;
 }
 
@@ -112,7 +113,7 @@ void parse_client(Parameters& p, const json& document) {
   if (!t) bad("client needs transfer");
   p.transfer_id = parse_transfer_id(text_field(*t, "id"));
   p.size_bytes = whole_field(*t, "size_bytes", 0, kMaxSizeBytes);
-  p.seed = parse_seed(*t);
+  p.seed = seed_field(*t, "seed");
 }
 
 }  // namespace
@@ -199,6 +200,7 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
   }
   p.sample_interval_ms = whole_field(d, "sample_interval_ms", INT32_MIN, INT32_MAX);
   if (p.sample_interval_ms <= 0) p.sample_interval_ms = 100;
+  p.verify_seed_xor = seed_field(d, "verify_seed_xor");
   if (const json* o = object_field(d, "options")) p.options = Options(table, *o);
 
   if (role == "probe") {

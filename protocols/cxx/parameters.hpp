@@ -58,6 +58,9 @@ struct Parameters {
   int64_t connect_ms = 0;   // 0: no limit
   int64_t transfer_ms = 0;  // 0: no limit
   int64_t sample_interval_ms = 100;
+  // A test hook, for servers: payloads are verified against the header's seed
+  // XOR this (contract.Parameters.VerifySeedXOR).
+  uint64_t verify_seed_xor = 0;
 };
 
 // Throws Failure(bad-parameters) with the field and what was expected.

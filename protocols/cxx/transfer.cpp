@@ -13,7 +13,8 @@ namespace {
 
 // How long the ends take care, after the result, that the last byte and the
 // close arrive. It is outside the measured time; a longer care would only put
-// packets on the radio in the next trial's time.
+// packets on the radio in the next trial's time. The server's begins when its
+// answer was acknowledged; until then the client may still be waiting for it.
 constexpr Nanoseconds kCloseFirst = 5 * kSecond;
 constexpr Nanoseconds kCloseSecond = 10 * kSecond;
 constexpr size_t kReadBytes = 64 << 10;
@@ -90,7 +91,7 @@ struct Received {
   int64_t wrong_at = -1;
 };
 
-Received receive_payload(Stream& s, const Header& h, Nanoseconds deadline, std::atomic<int64_t>& received) {
+Received receive_payload(Stream& s, const Header& h, uint64_t seed, Nanoseconds deadline, std::atomic<int64_t>& received) {
   Digest digest;
   Received r;
   std::vector<uint8_t> b(kReadBytes);
@@ -101,7 +102,7 @@ Received receive_payload(Stream& s, const Header& h, Nanoseconds deadline, std::
     if (n == 0) throw Failure(code::kReset, "the client closed the connection after " + std::to_string(at) + " bytes");
     digest.add(b.data(), n);
     if (r.wrong_at < 0) {
-      size_t same = verify(b.data(), n, h.seed, static_cast<uint64_t>(at));
+      size_t same = verify(b.data(), n, seed, static_cast<uint64_t>(at));
       if (same < n) r.wrong_at = at + static_cast<int64_t>(same);
     }
     at += static_cast<int64_t>(n);
@@ -120,7 +121,7 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
   events.connected(id, std::nullopt);
   std::atomic<int64_t> received{0};
   Sampler sampler(events, id, stream, false, received, start, p.sample_interval_ms * kMillisecond);
-  Received r = receive_payload(stream, h, deadline, received);
+  Received r = receive_payload(stream, h, h.seed ^ p.verify_seed_xor, deadline, received);
   const bool right = r.wrong_at < 0;
   write_all(stream, right ? &kByteAccepted : &kByteRejected, 1, deadline);
   Sample last = sampler.stop();
@@ -211,7 +212,7 @@ void serve(Stream& stream, const Parameters& p, Events& events, const std::atomi
     Header h = decode_header(b);
     id = hex(h.id);
     serve_transfer(stream, h, p, events);
-    stream.close_second(now() + kCloseSecond);
+    stream.close_second(kCloseSecond, after_ms(now(), p.transfer_ms));
     return;
   } catch (const Timeout&) {
     if (id.empty()) {

@@ -183,26 +183,27 @@ class KernelStream : public Stream {
 
   Info info() const override { return kernel_info(); }
 
-  void close_first(Nanoseconds deadline) noexcept override {
-    try {
-      ::shutdown(socket_->fd(), SHUT_WR);
-      drain(deadline);
-    } catch (const Failure&) {
-      // The peer is gone already.
-    } catch (const Timeout&) {
-      abort();
-    }
-  }
+  // The kernel goes on with the SHUTDOWN after the descriptor, and the process,
+  // are gone.
+  void close_first(Nanoseconds) noexcept override { ::shutdown(socket_->fd(), SHUT_WR); }
 
-  void close_second(Nanoseconds deadline) noexcept override {
-    try {
-      // The peer's SHUTDOWN acknowledges the last byte and ends the stream.
-      drain(deadline);
-    } catch (const Failure&) {
-      // The peer is gone already.
-    } catch (const Timeout&) {
-      abort();
+  void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept override {
+    constexpr Nanoseconds kLook = kSecond;
+    uint8_t b[256];
+    for (Nanoseconds end = deadline; now() < end;) {
+      try {
+        // The peer's SHUTDOWN acknowledges the last byte and ends the stream.
+        if (read(b, sizeof b, std::min(end, now() + kLook)) == 0) return;
+      } catch (const Failure&) {
+        return;  // the peer is gone already
+      } catch (const Timeout&) {
+        sctp_status status{};
+        socklen_t length = sizeof status;
+        if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) < 0) return;
+        if (status.sstat_unackdata == 0 && patience < end - now()) end = now() + patience;
+      }
     }
+    abort();
   }
 
   void interrupt() override {
@@ -222,11 +223,6 @@ class KernelStream : public Stream {
   }
   [[noreturn]] static void lost(const char* doing, int err) { throw Failure(code::kReset, errno_text(doing, err)); }
 
-  void drain(Nanoseconds deadline) {
-    uint8_t b[256];
-    while (read(b, sizeof b, deadline) > 0) {
-    }
-  }
   // A close that follows sends ABORT instead of SHUTDOWN.
   void abort() noexcept {
     linger now_or_never{1, 0};
@@ -292,11 +288,9 @@ class KernelStack : public Stack {
       int err = 0;
       if (auto stream = dial(p, local, remote, deadline, stop, &err)) return stream;
       if (stop) throw Failure(code::kAborted, "told to stop while connecting");
-      if (now() + kRedialPause >= deadline) {
-        if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
-        if (err == ENETUNREACH || err == EHOSTUNREACH) throw Failure(code::kUnreachable, errno_text(remote.text(), err));
-        throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
-      }
+      if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
+      if (err == ENETUNREACH || err == EHOSTUNREACH) throw Failure(code::kUnreachable, errno_text(remote.text(), err));
+      if (now() + kRedialPause >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
       ::poll(nullptr, 0, static_cast<int>(kRedialPause / kMillisecond));
     }
   }

@@ -1,4 +1,4 @@
-// SCTP from usrsctp, over UDP: the server's UDP port is its SCTP port.
+// SCTP from usrsctp, over UDP.
 #include <usrsctp.h>
 
 #include <cerrno>
@@ -11,8 +11,10 @@
 namespace linktrial {
 namespace {
 
-constexpr Nanoseconds kRedialPause = 200 * kMillisecond;
 constexpr int kBacklog = 128;
+// SCTP's own port, the same everywhere: the UDP port alone tells listeners
+// apart, and may be another on the way (a relay, a NAT).
+constexpr int kSCTPPort = 5000;
 constexpr int kDefaultMTU = 1500;
 constexpr int kUDPBytes = 8;
 constexpr int kSCTPHeaderBytes = 12;
@@ -190,19 +192,17 @@ class UserlandStream : public Stream {
     s.retransmits = int64_t{stat.sctps_sendretransdata - before_.sctps_sendretransdata};
     s.timeouts = int64_t{stat.sctps_timodata - before_.sctps_timodata};
     s.more["fast_retransmits"] = stat.sctps_sendfastretrans - before_.sctps_sendfastretrans;
-    s.more["sent_packets"] = stat.sctps_sendpackets - before_.sctps_sendpackets;
   }
 
   Info info() const override { return userland_info(); }
 
+  // The library's SHUTDOWN ends with the process, so it is waited for.
   void close_first(Nanoseconds deadline) noexcept override {
     usrsctp_shutdown(socket_->get(), SHUT_WR);
-    drain(deadline);
+    wait_for_end(kNever, deadline);
   }
 
-  // The peer's SHUTDOWN acknowledges the last byte and ends the stream; the
-  // engine answers it.
-  void close_second(Nanoseconds deadline) noexcept override { drain(deadline); }
+  void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept override { wait_for_end(patience, deadline); }
 
   void interrupt() override {
     socket_->abort_on_close();
@@ -216,16 +216,24 @@ class UserlandStream : public Stream {
   }
   [[noreturn]] static void lost(const char* doing, int err) { throw Failure(code::kReset, errno_text(doing, err)); }
 
-  void drain(Nanoseconds deadline) noexcept {
+  // The end of the stream is the peer's SHUTDOWN, or the end of our own. Once
+  // everything is acknowledged, it is waited for for patience.
+  void wait_for_end(Nanoseconds patience, Nanoseconds deadline) noexcept {
+    constexpr Nanoseconds kLook = kSecond;
     uint8_t b[256];
-    try {
-      while (read(b, sizeof b, deadline) > 0) {
+    for (Nanoseconds end = deadline; now() < end;) {
+      try {
+        if (read(b, sizeof b, std::min(end, now() + kLook)) == 0) return;
+      } catch (const Failure&) {
+        return;  // the peer is gone already
+      } catch (const Timeout&) {
+        sctp_status status;
+        if (!socket_->status(status)) return;
+        const bool acknowledged = status.sstat_unackdata + status.sstat_penddata == 0;
+        if (acknowledged && patience < end - now()) end = now() + patience;
       }
-    } catch (const Failure&) {
-      // The peer is gone already.
-    } catch (const Timeout&) {
-      socket_->abort_on_close();
     }
+    socket_->abort_on_close();
   }
 
   Engine& engine_;
@@ -277,7 +285,7 @@ class UserlandStack : public Stack {
     Address local = parse_address(p.local, "local");
     engine_ = std::make_unique<Engine>(local, nullptr, code::kListenFailed);
     auto socket = open_socket(*engine_, p, local.family());
-    sockaddr_conn any = conn_address(nullptr, local.port());
+    sockaddr_conn any = conn_address(nullptr, kSCTPPort);
     if (usrsctp_bind(socket->get(), reinterpret_cast<sockaddr*>(&any), sizeof any) < 0 || usrsctp_listen(socket->get(), kBacklog) < 0) {
       throw Failure(code::kListenFailed, errno_text("usrsctp listen", errno));
     }
@@ -290,16 +298,11 @@ class UserlandStack : public Stack {
     check_route(local, remote);
     engine_ = std::make_unique<Engine>(local, &remote, code::kUnreachable);
     void* peer = engine_->peer(remote);
-    for (;;) {
-      bool refused = false;
-      if (auto stream = dial(p, remote, peer, deadline, stop, &refused)) return stream;
-      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
-      if (now() + kRedialPause >= deadline) {
-        if (refused) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
-        throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
-      }
-      std::this_thread::sleep_for(std::chrono::nanoseconds(kRedialPause));
-    }
+    bool refused = false;
+    if (auto stream = dial(p, remote, peer, deadline, stop, &refused)) return stream;
+    if (stop) throw Failure(code::kAborted, "told to stop while connecting");
+    if (refused) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
+    throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
   }
 
  private:
@@ -308,7 +311,7 @@ class UserlandStack : public Stack {
     constexpr Nanoseconds kLookForStop = 100 * kMillisecond;
     auto socket = open_socket(*engine_, p, remote.family());
     const uint64_t refusals = engine_->refusals();
-    sockaddr_conn to = conn_address(peer, remote.port());
+    sockaddr_conn to = conn_address(peer, kSCTPPort);
     if (usrsctp_connect(socket->get(), reinterpret_cast<sockaddr*>(&to), sizeof to) < 0 && errno != EINPROGRESS) {
       throw Failure(code::kInternal, errno_text("usrsctp connect", errno));
     }

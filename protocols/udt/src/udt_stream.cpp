@@ -14,8 +14,10 @@ constexpr int kIPAndUDPBytes = 28;
 constexpr int kUDTHeaderBytes = 16;
 constexpr int kDefaultMSS = 1500;
 constexpr int kIPv6Extra = 20;
-// The library acknowledges at this period at the latest (its SYN interval).
-constexpr auto kAckPeriod = std::chrono::milliseconds(10);
+// The library looks at a connection on which nothing arrives every 100 ms
+// (udt4 queue.cpp); until then its acknowledgement may wait. Some more for the
+// granularity of its receiving thread.
+constexpr Nanoseconds kAckPeriod = 120 * kMillisecond;
 // A blocking call is given up this often to look at the deadline anew; the
 // library takes milliseconds as int.
 constexpr int kLongestWaitMS = 3'600'000;
@@ -161,15 +163,23 @@ void UdtStream::state(Sample& s, bool sender) {
 Info UdtStream::info() const { return info_; }
 
 void UdtStream::close_first(Nanoseconds) noexcept {
-  // The peer waits for the acknowledgement of its last byte; a close before it
-  // would leave the peer to retransmit into the next trial.
-  std::this_thread::sleep_for(2 * kAckPeriod);
+  // The peer waits for the acknowledgement of its last byte or for the close,
+  // which is sent only once. Were that the only one and lost, the peer would
+  // retransmit into the next trial.
+  const Nanoseconds end = now() + kAckPeriod;
+  UDT::TRACEINFO t{};
+  int before = -1;
+  while (!interrupted_ && now() < end && UDT::perfmon(socket_, &t, false) != UDT::ERROR) {
+    if (before < 0) before = t.pktSentACKTotal;
+    if (t.pktSentACKTotal != before) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
   interrupt();
 }
 
-void UdtStream::close_second(Nanoseconds deadline) noexcept {
+void UdtStream::close_second(Nanoseconds, Nanoseconds deadline) noexcept {
   // Wakes when the peer has closed; now and then looks whether the last byte
-  // was acknowledged, in case the peer's close, sent only once, was lost.
+  // was acknowledged, which is as good: the close is sent only once.
   constexpr int kLookMS = 250;
   uint8_t b[64];
   while (now() < deadline) {

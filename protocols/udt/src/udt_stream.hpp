@@ -29,7 +29,7 @@ class UdtStream : public Stream {
   void state(Sample& s, bool sender) override;
   Info info() const override;
   void close_first(Nanoseconds deadline) noexcept override;
-  void close_second(Nanoseconds deadline) noexcept override;
+  void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept override;
   void interrupt() override;
 
  private:

@@ -1,0 +1,194 @@
+package cxxtest
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"linktrial/protocols/contract"
+)
+
+// CheckGarbage feeds a driver what is no document of the contract: each must
+// end with one error event, bad-parameters, and exit code 1.
+func CheckGarbage(t *testing.T, d *Driver) {
+	good := string(Document(t, d.Parameters(contract.RoleClient, 7000)))
+	with := func(old, new string) string {
+		if !strings.Contains(good, old) {
+			t.Fatalf("%s is not in %s", old, good)
+		}
+		return strings.Replace(good, old, new, 1)
+	}
+	cases := map[string]string{
+		"nothing":             "",
+		"text":                "hello",
+		"cut":                 good[:len(good)/2],
+		"two documents":       good + good,
+		"list":                "[]",
+		"null":                "null",
+		"number":              "1e999",
+		"not UTF-8":           with(`"lo"`, "\"\xff\xfe\""),
+		"deep":                strings.Repeat("[", 100_000),
+		"deep objects":        strings.Repeat(`{"a":`, 100_000),
+		"too long":            good + strings.Repeat(" ", 1<<20),
+		"no role":             with(`"role":"client"`, `"role":""`),
+		"other role":          with(`"role":"client"`, `"role":"relay"`),
+		"role a number":       with(`"role":"client"`, `"role":7`),
+		"contract 2":          with(`"contract":1`, `"contract":2`),
+		"contract missing":    with(`"contract":1,`, ``),
+		"contract a fraction": with(`"contract":1`, `"contract":1.5`),
+		"port too large":      with(`"port":7000`, `"port":70000`),
+		"port negative":       with(`"port":7000`, `"port":-1`),
+		"port zero":           with(`"port":7000`, `"port":0`),
+		"no address":          with(`"remote":{"address":"127.0.0.1"`, `"remote":{"address":""`),
+		"address a name":      with(`"remote":{"address":"127.0.0.1"`, `"remote":{"address":"localhost"`),
+		"address with NUL":    with(`"remote":{"address":"127.0.0.1"`, `"remote":{"address":"127.0.0.1\u0000"`),
+		"mixed families":      with(`"remote":{"address":"127.0.0.1"`, `"remote":{"address":"::1"`),
+		"remote a list":       with(`"remote":{`, `"remote":[],"remote_":{`),
+		"transfer id short":   with(Transfer, Transfer[1:]),
+		"transfer id upper":   with(Transfer, strings.ToUpper(Transfer)),
+		"transfer id text":    with(Transfer, strings.Repeat("g", 32)),
+		"size negative":       with(`"size_bytes":100000`, `"size_bytes":-1`),
+		"size too large":      with(`"size_bytes":100000`, fmt.Sprintf(`"size_bytes":%d`, uint64(1<<63))),
+		"size text":           with(`"size_bytes":100000`, `"size_bytes":"100000"`),
+		"seed a number":       with(`"seed":"18446744073709551615"`, `"seed":5`),
+		"seed too large":      with(`"seed":"18446744073709551615"`, `"seed":"18446744073709551616"`),
+		"seed wraps around":   with(`"seed":"18446744073709551615"`, `"seed":"99999999999999999999999999"`),
+		"seed empty":          with(`"seed":"18446744073709551615"`, `"seed":""`),
+		"seed negative":       with(`"seed":"18446744073709551615"`, `"seed":"-1"`),
+		"options a list":      with(`"options":{}`, `"options":[]`),
+		"unknown option":      with(`"options":{}`, `"options":{"no_such_option":1}`),
+		"unknown long option": with(`"options":{}`, `"options":{"`+strings.Repeat("x", 200_000)+`":1}`),
+		"limits a number":     with(`"limits":{`, `"limits":3,"limits_":{`),
+		"interval text":       with(`"sample_interval_ms":100`, `"sample_interval_ms":"100"`),
+	}
+	for name, document := range cases {
+		t.Run(name, func(t *testing.T) { refused(t, d, []byte(document)) })
+	}
+	// Bytes turned over at random: whatever it makes of them, the driver ends by
+	// itself, with lines that are events. As a probe, it opens nothing.
+	probe := Document(t, d.Parameters(contract.RoleProbe, 7000))
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		b := bytes.Clone(probe)
+		for range 1 + rnd.IntN(4) {
+			b[rnd.IntN(len(b))] = byte(rnd.Uint32())
+		}
+		if bytes.Contains(b, []byte(`"server"`)) || bytes.Contains(b, []byte(`"client"`)) {
+			continue
+		}
+		if _, code := d.Start(t, b).Wait(); code != contract.ExitOK && code != contract.ExitFailed {
+			t.Errorf("exit code %d for %q", code, b)
+		}
+	}
+}
+
+func refused(t *testing.T, d *Driver, document []byte) {
+	t.Helper()
+	events, code := d.Start(t, document).Wait()
+	e := Only(t, events, contract.KindError)
+	if e.Code != contract.CodeBadParameters || e.Message == "" || code != contract.ExitFailed {
+		t.Errorf("exit code %d and %s (%s), expected %d and %s", code, e.Code, e.Message, contract.ExitFailed, contract.CodeBadParameters)
+	}
+}
+
+// CheckOptions holds the manifest's options against the program's: defaults
+// and bounds are taken, what lies beyond them or is of another type is not.
+func CheckOptions(t *testing.T, d *Driver) {
+	try := func(name string, value any, taken bool) {
+		t.Helper()
+		p := d.Parameters(contract.RoleProbe, 0)
+		p.Options[name] = value
+		document := Document(t, p)
+		if !taken {
+			refused(t, d, document)
+			return
+		}
+		events, code := d.Start(t, document).Wait()
+		if code == contract.ExitUnsupported {
+			return // this node lacks what the value asks for, which is another matter
+		}
+		if code != contract.ExitOK {
+			t.Errorf("%s: %v is refused: %s", name, value, Only(t, events, contract.KindError).Message)
+		}
+	}
+	for _, o := range d.Manifest.Options {
+		t.Run(o.Name, func(t *testing.T) {
+			if o.Default != nil {
+				try(o.Name, o.Default, true)
+			}
+			switch o.Type {
+			case contract.TypeString:
+				for _, c := range o.Choices {
+					try(o.Name, c, true)
+				}
+				try(o.Name, "no such choice", false)
+				try(o.Name, 1, false)
+			case contract.TypeBool:
+				try(o.Name, true, true)
+				try(o.Name, "true", false)
+			default:
+				if o.Min == nil || o.Max == nil {
+					t.Fatalf("option %s has no bounds", o.Name)
+				}
+				if o.Name != "rto_initial" && o.Name != "rto_min" && o.Name != "rto_max" { // these bind each other
+					try(o.Name, *o.Min, true)
+					try(o.Name, *o.Max, true)
+				}
+				try(o.Name, *o.Min-1, false)
+				try(o.Name, *o.Max+1, false)
+				try(o.Name, "1", false)
+				if o.Type != contract.TypeDuration {
+					try(o.Name, *o.Min+0.5, false)
+				}
+			}
+		})
+	}
+}
+
+// CheckTransfer holds a client's and a server's events of one good transfer
+// against the contract.
+func CheckTransfer(t *testing.T, p *contract.Parameters, client, server []*contract.Event) (c, s *contract.Result) {
+	t.Helper()
+	sum := sha256.New()
+	b := make([]byte, 1<<16)
+	for at := int64(0); at < p.Transfer.SizeBytes; {
+		n := min(int64(len(b)), p.Transfer.SizeBytes-at)
+		contract.Payload(b[:n], p.Transfer.Seed, uint64(at))
+		sum.Write(b[:n])
+		at += n
+	}
+	digest := hex.EncodeToString(sum.Sum(nil))
+	for side, events := range map[string][]*contract.Event{"client": client, "server": server} {
+		r := Only(t, events, contract.KindResult)
+		if r.Transfer != p.Transfer.ID || r.Result.SizeBytes != p.Transfer.SizeBytes || r.Result.Digest != digest {
+			t.Errorf("%s: transfer %s of %d bytes with digest %s", side, r.Transfer, r.Result.SizeBytes, r.Result.Digest)
+		}
+		if f := r.Result.Final; f == nil || f.SentBytes != p.Transfer.SizeBytes {
+			t.Errorf("%s: final sample %+v", side, f)
+		}
+		var elapsed, sent, acked int64
+		for _, e := range events {
+			x := e.Sample
+			if x == nil {
+				continue
+			}
+			if x.ElapsedNS < elapsed || x.SentBytes < sent || x.SentBytes > p.Transfer.SizeBytes {
+				j, _ := json.Marshal(x)
+				t.Errorf("%s: sample %s after elapsed_ns %d, sent_bytes %d", side, j, elapsed, sent)
+			}
+			elapsed, sent = x.ElapsedNS, x.SentBytes
+			if x.AckedBytes != nil {
+				if *x.AckedBytes < acked || *x.AckedBytes > sent {
+					t.Errorf("%s: acked_bytes %d after %d, sent_bytes %d", side, *x.AckedBytes, acked, sent)
+				}
+				acked = *x.AckedBytes
+			}
+		}
+	}
+	return Only(t, client, contract.KindResult).Result, Only(t, server, contract.KindResult).Result
+}

@@ -1,0 +1,80 @@
+// Package udt_test runs the UDT driver, a program in C++ (src), for real.
+package udt_test
+
+import (
+	"testing"
+	"time"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/cxx/cxxtest"
+	"linktrial/protocols/protocoltest"
+)
+
+func TestGarbage(t *testing.T) { cxxtest.CheckGarbage(t, cxxtest.Build(t, "udt")) }
+
+func TestOptions(t *testing.T) { cxxtest.CheckOptions(t, cxxtest.Build(t, "udt")) }
+
+func TestSizes(t *testing.T) { cxxtest.CheckSizes(t, cxxtest.Build(t, "udt")) }
+
+func TestRejection(t *testing.T) { cxxtest.CheckRejection(t, cxxtest.Build(t, "udt")) }
+
+// UDT has no refusal: a closed port is silence to it.
+func TestConnect(t *testing.T) {
+	cxxtest.CheckConnect(t, cxxtest.Build(t, "udt"), contract.CodeConnectTimeout)
+}
+
+func TestEnds(t *testing.T) { cxxtest.CheckEnds(t, cxxtest.Build(t, "udt")) }
+
+func TestLoss(t *testing.T) {
+	final := cxxtest.CheckLoss(t, cxxtest.Build(t, "udt"), 2<<20, 0.02, 2*time.Second)
+	if final.Retransmits == nil || *final.Retransmits == 0 || final.LossEvents == nil || *final.LossEvents == 0 {
+		t.Errorf("a lossy link without retransmissions: %+v", final)
+	}
+	if final.CwndBytes == nil || final.FlightBytes == nil || final.SRTTUS == nil {
+		t.Errorf("figures of the protocol are missing: %+v", final)
+	}
+}
+
+// The options reach the library: mss shows in the datagrams, max_bandwidth in
+// the rate, the clock in what the driver says of itself.
+func TestOptionsAct(t *testing.T) {
+	d := cxxtest.Build(t, "udt")
+	for name, c := range map[string]struct {
+		options map[string]any
+		largest int
+	}{
+		"defaults":     {map[string]any{}, 1500 - 28},
+		"mss":          {map[string]any{"mss": 700}, 700 - 28},
+		"tsc":          {map[string]any{"clock": "tsc"}, 1500 - 28},
+		"buffers":      {map[string]any{"send_buffer": 1 << 16, "receive_buffer": 1 << 16, "udp_send_buffer": 1 << 15, "udp_receive_buffer": 1 << 18, "flight_window": 64}, 1500 - 28},
+		"large window": {map[string]any{"send_buffer": 64 << 20, "receive_buffer": 64 << 20, "flight_window": 100000}, 1500 - 28},
+	} {
+		t.Run(name, func(t *testing.T) {
+			port := cxxtest.FreePort(t)
+			sp := d.Parameters(contract.RoleServer, port)
+			sp.Options = c.options
+			server := d.Serve(t, sp)
+			relay := cxxtest.NewRelay(t, port, 0)
+			p := d.Parameters(contract.RoleClient, relay.Port)
+			p.Options = c.options
+			events, code := d.Start(t, cxxtest.Document(t, p)).Wait()
+			if code != contract.ExitOK {
+				t.Fatalf("exit code %d, %s", code, cxxtest.Only(t, events, contract.KindError).Message)
+			}
+			if relay.Largest() != c.largest {
+				t.Errorf("largest datagram %d bytes, expected %d", relay.Largest(), c.largest)
+			}
+			want := "system"
+			if c.options["clock"] == "tsc" {
+				want = "tsc"
+			}
+			if got := cxxtest.Only(t, events, contract.KindResult).Result.Info; got.Implementation != "libudt 4.11" || got.Detail["clock"] != want {
+				t.Errorf("info %+v", got)
+			}
+			server.Kill()
+		})
+	}
+}
+
+// TestConformance runs the suite of the driver contract.
+func TestConformance(t *testing.T) { protocoltest.Exercise(t, cxxtest.Build(t, "udt").Dir) }
