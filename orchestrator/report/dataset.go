@@ -16,6 +16,21 @@ type Dataset struct {
 	Runs     []Run     `json:"runs"` // in the order of the plan
 	// Complete is false while runs of the campaign have not ended; tables say "partial".
 	Complete bool `json:"complete"`
+	// Published is what the plan says others have measured; shown beside ours.
+	Published []PublishedRow `json:"published,omitempty"`
+}
+
+// PublishedRow is a published result, matched to ours by the names that the
+// plan uses. 1 KB is 1024 bytes.
+type PublishedRow struct {
+	Topology  string  `json:"topology"`
+	Radio     string  `json:"radio"`
+	Treatment string  `json:"treatment"`
+	AvgKBps   float64 `json:"average_kb_per_s"`
+	MaxKBps   float64 `json:"max_kb_per_s"`
+	MinKBps   float64 `json:"min_kb_per_s"`
+	SDKBps    float64 `json:"sd_kb_per_s"`
+	Source    string  `json:"source"` // "breedy-2015, Table 2"
 }
 
 // Run is one run with its sheet and what came of it.

@@ -1,5 +1,6 @@
-// Package report makes tables and exports of a [Dataset]: the terminal table,
-// CSV, JSON, Markdown and LaTeX in the layout of Table 2 of breedy-2015. Comes
-// in: a Dataset. Goes out: bytes. Imports orchestrator/stats, executor/runsheet
-// and executor/journal.
+// Package report makes tables, figures and exports of a [Dataset]: the terminal
+// table, CSV, JSON, Markdown, LaTeX in the layout of Table 2 of breedy-2015, and
+// the paper's chart as SVG. Comes in: a Dataset. Goes out: bytes, the same for
+// the same Dataset. Imports orchestrator/stats, executor/runsheet,
+// executor/journal and internal/unit.
 package report

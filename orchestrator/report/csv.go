@@ -1,0 +1,293 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"strconv"
+	"strings"
+	"time"
+
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/stats"
+)
+
+// column is one column of a CSV file; docs/data-format.md lists them all. An
+// empty field is a figure that has no value.
+type column[T any] struct {
+	name  string
+	value func(T) string
+}
+
+func writeCSV[T any](columns []column[T], rows []T) ([]byte, error) {
+	var b bytes.Buffer
+	w := csv.NewWriter(&b)
+	w.UseCRLF = true // RFC 4180, section 2
+	record := make([]string, len(columns))
+	for i, c := range columns {
+		record[i] = c.name
+	}
+	if err := w.Write(record); err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		for i, c := range columns {
+			record[i] = clean(c.value(r))
+		}
+		if err := w.Write(record); err != nil {
+			return nil, err
+		}
+	}
+	w.Flush()
+	return b.Bytes(), w.Error()
+}
+
+// fixed writes a figure with a fixed number of decimals, nil as nothing.
+func fixed(x *float64, n int) string {
+	if x == nil {
+		return ""
+	}
+	return decimals(x, n)
+}
+
+// digits writes a figure that may be very small, with six significant digits.
+func digits(x *float64) string {
+	if x == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*x, 'g', 6, 64)
+}
+
+func whole(n int) string { return strconv.Itoa(n) }
+
+func optional(n *int64) string {
+	if n == nil {
+		return ""
+	}
+	return strconv.FormatInt(*n, 10)
+}
+
+func low(r *Range) *float64 {
+	if r == nil {
+		return nil
+	}
+	return &r.Low
+}
+
+func high(r *Range) *float64 {
+	if r == nil {
+		return nil
+	}
+	return &r.High
+}
+
+type summaryRow struct {
+	ds  *Dataset
+	run *RunTable
+	*Row
+	comparison Comparison
+	published  *Published
+}
+
+func summaryColumns() []column[summaryRow] {
+	var cs []column[summaryRow]
+	add := func(name string, value func(summaryRow) string) { cs = append(cs, column[summaryRow]{name, value}) }
+	rate := func(name string, value func(summaryRow) *float64) {
+		add(name, func(r summaryRow) string { return fixed(value(r), 4) })
+	}
+	pub := func(name string, value func(*Published) *float64) {
+		add(name, func(r summaryRow) string {
+			if r.published == nil {
+				return ""
+			}
+			return fixed(value(r.published), 4)
+		})
+	}
+	add("campaign", func(r summaryRow) string { return r.ds.Campaign })
+	add("plan", func(r summaryRow) string { return r.ds.Plan })
+	add("run", func(r summaryRow) string { return r.run.Run })
+	add("run_state", func(r summaryRow) string { return r.run.State })
+	add("partial", func(r summaryRow) string { return strconv.FormatBool(r.run.Partial) })
+	add("place", func(r summaryRow) string { return r.run.Place })
+	add("radio", func(r summaryRow) string { return r.run.Radio })
+	add("topology", func(r summaryRow) string { return r.run.Topology })
+	add("size_bytes", func(r summaryRow) string { return strconv.FormatInt(r.run.SizeBytes, 10) })
+	add("iterations", func(r summaryRow) string { return whole(r.run.Iterations) })
+	add("treatment", func(r summaryRow) string { return r.Treatment })
+	add("label", func(r summaryRow) string { return r.Label })
+	add("protocol", func(r summaryRow) string { return r.Protocol })
+	add("missing", func(r summaryRow) string { return r.Missing })
+	add("trials", func(r summaryRow) string { return whole(r.Trials) })
+	add("valid", func(r summaryRow) string { return whole(r.Valid) })
+	add("failed", func(r summaryRow) string { return whole(r.Failed) })
+	add("not_ended", func(r summaryRow) string { return whole(r.NotEnded) })
+	add("extra_attempts", func(r summaryRow) string { return whole(r.ExtraAttempts) })
+	add("failures", func(r summaryRow) string {
+		parts := make([]string, len(r.Failures))
+		for i, f := range r.Failures {
+			parts[i] = f.name() + "=" + whole(f.Attempts)
+		}
+		return strings.Join(parts, "; ")
+	})
+	share := func(name string, value func(summaryRow) *float64) {
+		add(name, func(r summaryRow) string { return fixed(value(r), 6) })
+	}
+	share("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
+	share("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
+	share("failed_share_ci95_high", func(r summaryRow) *float64 { return high(r.FailedCI) })
+	rate("average_kb_per_s", func(r summaryRow) *float64 { return r.AverageKBps })
+	rate("max_kb_per_s", func(r summaryRow) *float64 { return r.MaxKBps })
+	rate("min_kb_per_s", func(r summaryRow) *float64 { return r.MinKBps })
+	rate("sd_kb_per_s", func(r summaryRow) *float64 { return r.SDKBps })
+	rate("median_kb_per_s", func(r summaryRow) *float64 { return r.MedianKBps })
+	rate("average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.MeanCI) })
+	rate("average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.MeanCI) })
+	rate("average_bootstrap_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.BootstrapCI) })
+	rate("average_bootstrap_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.BootstrapCI) })
+	share("elapsed_mean_s", func(r summaryRow) *float64 { return r.ElapsedSeconds })
+	share("connect_mean_s", func(r summaryRow) *float64 { return r.ConnectSeconds })
+	share("share_of_ideal", func(r summaryRow) *float64 { return r.ShareOfIdeal })
+	share("normalised_throughput", func(r summaryRow) *float64 { return r.Normalised })
+	add("more_iterations_for_5_percent", func(r summaryRow) string {
+		if r.MoreIterations == nil {
+			return ""
+		}
+		return whole(*r.MoreIterations)
+	})
+	add("reference", func(r summaryRow) string { return r.comparison.Reference })
+	add("pairs", func(r summaryRow) string {
+		if r.Comparison == nil {
+			return ""
+		}
+		return whole(r.comparison.Pairs)
+	})
+	rate("difference_kb_per_s", func(r summaryRow) *float64 { return r.comparison.DifferenceKBps })
+	rate("difference_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.comparison.DifferenceCI) })
+	rate("difference_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.comparison.DifferenceCI) })
+	share("ratio", func(r summaryRow) *float64 { return r.comparison.Ratio })
+	share("ratio_ci95_low", func(r summaryRow) *float64 { return low(r.comparison.RatioCI) })
+	share("ratio_ci95_high", func(r summaryRow) *float64 { return high(r.comparison.RatioCI) })
+	rate("gain_percent", func(r summaryRow) *float64 { return r.comparison.GainPercent })
+	add("wilcoxon_w", func(r summaryRow) string { return fixed(r.comparison.W, 1) })
+	add("wilcoxon_p", func(r summaryRow) string { return digits(r.comparison.P) })
+	add("wilcoxon_p_holm", func(r summaryRow) string { return digits(r.comparison.PHolm) })
+	share("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
+	pub("published_average_kb_per_s", func(p *Published) *float64 { return &p.AvgKBps })
+	pub("published_max_kb_per_s", func(p *Published) *float64 { return &p.MaxKBps })
+	pub("published_min_kb_per_s", func(p *Published) *float64 { return &p.MinKBps })
+	pub("published_sd_kb_per_s", func(p *Published) *float64 { return &p.SDKBps })
+	pub("average_deviation_percent", func(p *Published) *float64 { return p.AvgDeviation })
+	add("published_source", func(r summaryRow) string {
+		if r.published == nil {
+			return ""
+		}
+		return r.published.Source
+	})
+	add("sheet_hash", func(r summaryRow) string { return r.run.SheetHash })
+	return cs
+}
+
+func renderCSV(v *view) ([]byte, error) {
+	var rows []summaryRow
+	for i := range v.tables {
+		t := &v.tables[i]
+		for j := range t.Rows {
+			r := summaryRow{ds: v.ds, run: t, Row: &t.Rows[j], published: t.Rows[j].Published}
+			if c := r.Comparison; c != nil {
+				r.comparison = *c
+			}
+			rows = append(rows, r)
+		}
+	}
+	return writeCSV(summaryColumns(), rows)
+}
+
+type attemptRow struct {
+	ds    *Dataset
+	run   *Run
+	table *RunTable
+	trial *Trial
+	*Attempt
+	radio *RadioReport
+}
+
+func trialColumns() []column[attemptRow] {
+	seconds := func(d time.Duration) string {
+		if d <= 0 { // not known: the attempt did not come so far
+			return ""
+		}
+		s := d.Seconds()
+		return fixed(&s, 6)
+	}
+	hops := func(value func(*RadioReport) string) func(attemptRow) string {
+		return func(r attemptRow) string {
+			if r.radio == nil {
+				return ""
+			}
+			return value(r.radio)
+		}
+	}
+	return []column[attemptRow]{
+		{"campaign", func(r attemptRow) string { return r.ds.Campaign }},
+		{"plan", func(r attemptRow) string { return r.ds.Plan }},
+		{"run", func(r attemptRow) string { return r.run.ID }},
+		{"run_state", func(r attemptRow) string { return r.run.State }},
+		{"place", func(r attemptRow) string { return r.run.Place }},
+		{"radio", func(r attemptRow) string { return r.table.Radio }},
+		{"topology", func(r attemptRow) string { return r.table.Topology }},
+		{"trial", func(r attemptRow) string { return whole(r.trial.Index) }},
+		{"iteration", func(r attemptRow) string { return whole(r.trial.Iteration) }},
+		{"treatment", func(r attemptRow) string { return r.trial.Treatment }},
+		{"trial_verdict", func(r attemptRow) string { return string(r.trial.Verdict) }},
+		{"attempt", func(r attemptRow) string { return whole(r.Attempt.Attempt) }},
+		{"counted", func(r attemptRow) string { return strconv.FormatBool(r.trial.counted() == r.Attempt) }},
+		{"verdict", func(r attemptRow) string { return string(r.Verdict) }},
+		{"reason", func(r attemptRow) string { return r.Reason }},
+		{"message", func(r attemptRow) string { return r.Message }},
+		{"started_utc", func(r attemptRow) string {
+			if r.Started.IsZero() {
+				return ""
+			}
+			return r.Started.Format("2006-01-02T15:04:05.000Z07:00")
+		}},
+		{"size_bytes", func(r attemptRow) string { return strconv.FormatInt(r.SizeBytes, 10) }},
+		{"elapsed_s", func(r attemptRow) string { return seconds(r.Elapsed) }},
+		{"connect_s", func(r attemptRow) string { return seconds(r.Connect) }},
+		{"duration_s", func(r attemptRow) string { return seconds(r.Duration) }},
+		{"throughput_kb_per_s", func(r attemptRow) string {
+			if rate := r.ThroughputBytesPerSecond() / unit.KB; rate > 0 {
+				return fixed(&rate, 4)
+			}
+			return ""
+		}},
+		{"ideal_s", func(r attemptRow) string { return seconds(r.Ideal) }},
+		{"share_of_ideal", func(r attemptRow) string {
+			if !r.valid() {
+				return ""
+			}
+			return fixed(figure(stats.ShareOfIdeal(r.Ideal.Seconds(), r.Elapsed.Seconds())), 6)
+		}},
+		{"verified", func(r attemptRow) string { return strconv.FormatBool(r.Verified) }},
+		{"sha256", func(r attemptRow) string { return r.Digest }},
+		{"retransmits", func(r attemptRow) string { return optional(r.Retransmits) }},
+		{"timeouts", func(r attemptRow) string { return optional(r.Timeouts) }},
+		{"radio_sent_packets", hops(func(r *RadioReport) string { return strconv.FormatInt(r.SentPackets, 10) })},
+		{"radio_lost_packets", hops(func(r *RadioReport) string { return strconv.FormatInt(r.LostPackets, 10) })},
+		{"radio_dropped_packets", hops(func(r *RadioReport) string { return strconv.FormatInt(r.DroppedPackets, 10) })},
+		{"radio_busy_share", hops(func(r *RadioReport) string { return fixed(&r.BusyShare, 6) })},
+	}
+}
+
+func renderTrialsCSV(v *view) ([]byte, error) {
+	var rows []attemptRow
+	for i := range v.ds.Runs {
+		run := &v.ds.Runs[i]
+		for j := range run.Trials {
+			trial := &run.Trials[j]
+			for k := range trial.Attempts {
+				a := &trial.Attempts[k]
+				rows = append(rows, attemptRow{ds: v.ds, run: run, table: &v.tables[i], trial: trial, Attempt: a, radio: a.Radio})
+			}
+		}
+	}
+	return writeCSV(trialColumns(), rows)
+}

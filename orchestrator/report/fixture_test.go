@@ -1,0 +1,134 @@
+package report
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+var began = time.Date(2026, 3, 14, 9, 26, 53, 0, time.FixedZone("field", 2*3600))
+
+func ptr[T any](v T) *T { return &v }
+
+// campaign makes a dataset of runs whose trials all succeeded; tests then spoil it.
+func campaign(runs ...Run) *Dataset {
+	return &Dataset{Campaign: "c-20260314-1", Plan: "quickstart", Created: began, Runs: runs, Complete: true}
+}
+
+// run makes a run of the given treatments (label, KB/s on average) and iterations.
+func run(id, radioName, radioTitle, topology, title string, sizeBytes int64, iterations int, treatments ...treatmentSpec) Run {
+	rng := rand.New(rand.NewPCG(1, uint64(len(id))+uint64(len(radioName))))
+	s := &runsheet.Sheet{
+		Format: runsheet.Format, Plan: "quickstart", PlanHash: "91ab", Order: "fixed", Seed: 20150817,
+		Cell:     runsheet.Cell{Radio: radioName, Topology: topology, SizeBytes: sizeBytes},
+		Radio:    radio.Profile{Name: radioName, Title: radioTitle},
+		Topology: radio.Topology{Name: topology, Title: title},
+		Network: &radio.Network{Medium: radio.MediumShared, Links: []radio.Link{
+			{A: radio.RoleClient, B: radio.RoleRelay, RateBitsPerSecond: 1.5e6}, {A: radio.RoleRelay, B: radio.RoleServer, RateBitsPerSecond: 2e6},
+		}},
+		Limits: runsheet.Limits{Connect: 30 * time.Second, Transfer: 300 * time.Second, Attempts: 2},
+	}
+	r := Run{ID: id, State: "completed", Place: "emulated, real time", SheetHash: "5f1d3a", Sheet: s, Started: began, Ended: began.Add(time.Hour),
+		Provenance: map[string]journal.Provenance{
+			"server": {Host: "server", Kernel: "6.12", Sysctls: map[string]string{"net.ipv4.tcp_sack": "1", "net.ipv4.tcp_ecn": "2"}},
+			"client": {Host: "client", Kernel: "6.12", Drivers: []journal.Driver{{Name: "tcp", Version: "1.0.0", Detail: map[string]string{"b": "2", "a": "1"}}}},
+		},
+		Clocks: map[string][]journal.ClockOffset{"client": {{When: "before", Offset: 3 * time.Millisecond, Error: time.Millisecond}}},
+	}
+	for i, t := range treatments {
+		s.Treatments = append(s.Treatments, runsheet.Treatment{
+			Name: t.name, Label: t.label, Protocol: t.protocol, Port: 5000 + i, Missing: t.missing, Options: map[string]any{"congestion": "cubic", "window": int64(10)},
+		})
+	}
+	at := began
+	for it := 1; it <= iterations; it++ {
+		fade := 1 - 0.2*rng.Float64()
+		for _, t := range treatments {
+			if t.missing != "" {
+				continue
+			}
+			i := len(s.Trials)
+			s.Trials = append(s.Trials, runsheet.Trial{Index: i, Iteration: it, Treatment: t.name, ChannelSeed: uint64(it),
+				Flows: []runsheet.Flow{{Treatment: t.name, From: radio.RoleClient, To: radio.RoleServer, SizeBytes: sizeBytes}}})
+			rate := t.kbps * 1024 * fade * (1 - 0.1*rng.Float64())
+			elapsed := time.Duration(float64(sizeBytes) / rate * 1e9).Round(time.Microsecond)
+			r.Trials = append(r.Trials, Trial{Index: i, Iteration: it, Treatment: t.name, Verdict: journal.Succeeded, Attempts: []Attempt{{
+				Attempt: 1, Verdict: journal.Succeeded, Started: at, SizeBytes: sizeBytes, Elapsed: elapsed, Connect: 180 * time.Millisecond,
+				Duration: elapsed + 400*time.Millisecond, Ideal: elapsed * 7 / 10, Digest: fmt.Sprintf("%064x", it), Verified: true,
+				Retransmits: ptr(int64(it)), Radio: &RadioReport{SentPackets: 400, LostPackets: 3, BusyShare: 0.875},
+			}}})
+			at = at.Add(elapsed + 500*time.Millisecond)
+		}
+	}
+	return r
+}
+
+type treatmentSpec struct {
+	name, label, protocol string
+	kbps                  float64
+	missing               string
+}
+
+var (
+	cubic = treatmentSpec{"tcp-cubic", "TCP CUBIC", "tcp", 120, ""}
+	bbr   = treatmentSpec{"tcp-bbr", "TCP BBR", "tcp", 131, ""}
+	sctp  = treatmentSpec{"sctp", "SCTP", "sctp", 96, ""}
+	udt   = treatmentSpec{"udt", "UDT", "udt", 142, ""}
+	haul  = treatmentSpec{"haul", "Haul (in the place of Mockets)", "haul", 0, "no driver of that name is installed"}
+)
+
+func quickstart() Run {
+	return run("r-1", "prc-117g-anw2c", "AN/PRC-117G, ANW2C", "vip-lot", "VIP Lot", 256<<10, 3, cubic, bbr, sctp, udt)
+}
+
+// spoil gives a trial attempts that failed; with last set, the trial failed as a whole.
+func spoil(t *Trial, verdict journal.Verdict, reason, message string, last bool) {
+	bad := Attempt{Attempt: len(t.Attempts), Verdict: verdict, Reason: reason, Message: message, Started: t.Attempts[0].Started,
+		SizeBytes: t.Attempts[0].SizeBytes, Duration: 300 * time.Second, Log: "driver: gave up\n"}
+	if last {
+		t.Attempts[len(t.Attempts)-1] = bad
+		bad.Attempt++
+		t.Attempts[len(t.Attempts)-1].Attempt = len(t.Attempts)
+		t.Verdict = verdict
+		return
+	}
+	good := t.Attempts[len(t.Attempts)-1]
+	good.Attempt++
+	t.Attempts = append(t.Attempts[:len(t.Attempts)-1], bad, good)
+}
+
+// eventful is a campaign in which all that a report can say occurs.
+func eventful() *Dataset {
+	one := run("r-1", "prc-117g-anw2c", "AN/PRC-117G, ANW2C", "vip-lot", "VIP Lot", 2048<<10, 10, haul, cubic, bbr, sctp, udt)
+	spoil(&one.Trials[3], journal.TimedOut, "transfer-timeout", "no acknowledgement within 300 s", true)
+	spoil(&one.Trials[7], journal.TimedOut, "transfer-timeout", "no acknowledgement within 300 s", false)
+	spoil(&one.Trials[6], journal.Failed, "exited", "the driver said \"what, now?\"\r\nand left, | & <gone> 100 %_\x1b[31m", false)
+	one.Trials[9].Attempts[0].Verified = false
+	two := run("r-2", "tw-400-tsm-e", "TW-400 CUB, TSM-E", "vip-lot", "VIP Lot", 2048<<10, 3, haul, cubic, bbr, sctp, udt)
+	for i := range two.Trials {
+		if two.Trials[i].Treatment == "udt" {
+			spoil(&two.Trials[i], journal.Failed, "connect-timeout", "no first byte", true)
+		}
+	}
+	three := run("r-3", "prc-117g-anw2c", "AN/PRC-117G, ANW2C", "k-lot", "K Lot", 1024<<10, 3, haul, cubic, bbr, sctp, udt)
+	three.State, three.Message = "stopped", "the disk of node client is full"
+	for i := range three.Trials[5:] {
+		three.Trials[5+i].Attempts, three.Trials[5+i].Verdict = nil, ""
+	}
+	three.Trials[5].Attempts = []Attempt{{Attempt: 1, Started: began}}
+	ds := campaign(one, two, three)
+	ds.Plan = "breedy-2015"
+	ds.Complete = false
+	ds.Published = []PublishedRow{
+		{"vip-lot", "prc-117g-anw2c", "haul", 260.42, 262.09, 257.51, 2.02, "breedy-2015, Table 2 (Mockets)"},
+		{"vip-lot", "prc-117g-anw2c", "tcp-cubic", 194.15, 199.09, 180.00, 7.56, "breedy-2015, Table 2"},
+		{"vip-lot", "prc-117g-anw2c", "sctp", 157.01, 161.67, 117.65, 13.84, "breedy-2015, Table 2"},
+		{"vip-lot", "prc-117g-anw2c", "udt", 154.43, 196.15, 92.88, 28.11, "breedy-2015, Table 2"},
+		{"k-lot", "prc-117g-anw2c", "udt", 58.48, 94.74, 16.32, 24.91, "breedy-2015, Table 2"},
+	}
+	return ds
+}

@@ -1,0 +1,435 @@
+package report
+
+import (
+	"bytes"
+	"encoding/csv"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/google/go-cmp/cmp"
+
+	"linktrial/executor/journal"
+)
+
+var update = flag.Bool("update", false, "write testdata/*.golden anew")
+
+// datasets are what the formats are tested with.
+func datasets() map[string]*Dataset {
+	twelve := make([]treatmentSpec, 12)
+	for i := range twelve {
+		n := string(rune('a' + i))
+		twelve[i] = treatmentSpec{name: n, label: strings.Repeat("a longer label than any ", i%3) + n, protocol: "tcp", kbps: 10 * float64(int(1)<<i)}
+	}
+	hostile := run("r-x", "x", `\radio{}`, "y", "a|b & 100 % $x_1^2 ~#<b>"+"\x1b[2J", 1000, 3,
+		treatmentSpec{"one", "=1+1,\"q\"\r\nnext", "p", 10, ""}, treatmentSpec{"two", "Größe 中 ‹é› `x` *y* [z](u) --- \\\\[3cm]", "p", 20, ""},
+		treatmentSpec{"three", "", "p", 0, "no \"driver\", " + strings.Repeat("and no reason that is short ", 9)})
+	none := run("r-0", "mpu4", "WaveRelay MPU4", "k-lot", "K Lot", 1<<20, 4, cubic, udt)
+	for i := range none.Trials {
+		spoil(&none.Trials[i], journal.TimedOut, "transfer-timeout", "", true)
+	}
+	return map[string]*Dataset{
+		"quickstart": campaign(quickstart()),
+		"eventful":   eventful(),
+		"one":        campaign(run("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, cubic)),
+		"twelve":     campaign(run("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),
+		"hostile":    campaign(hostile),
+		"no-valid":   campaign(none),
+		"queued":     {Campaign: "c", Plan: "p", Runs: []Run{{ID: "r", State: "queued"}}},
+		"empty":      {},
+	}
+}
+
+func render(t *testing.T, ds *Dataset, format string) string {
+	t.Helper()
+	f, err := Render(ds, format)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Name == "" || f.MediaType == "" || !utf8.Valid(f.Content) {
+		t.Errorf("file %q, %q", f.Name, f.MediaType)
+	}
+	return string(f.Content)
+}
+
+func TestGolden(t *testing.T) {
+	all := datasets()
+	for _, name := range []string{"quickstart", "eventful"} {
+		for _, format := range Formats() {
+			t.Run(name+"/"+format, func(t *testing.T) {
+				got := render(t, all[name], format)
+				path := filepath.Join("testdata", name+"."+format+".golden")
+				if *update {
+					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got); diff != "" {
+					t.Errorf("go test ./orchestrator/report -update writes it anew:\n%s", diff)
+				}
+			})
+		}
+	}
+}
+
+// The bytes depend neither on the order of maps nor on the machine's time zone.
+func TestSameBytes(t *testing.T) {
+	for _, format := range Formats() {
+		want := render(t, eventful(), format)
+		elsewhere := eventful()
+		zone := time.FixedZone("elsewhere", -7*3600)
+		elsewhere.Created = elsewhere.Created.In(zone)
+		for i := range elsewhere.Runs {
+			r := &elsewhere.Runs[i]
+			r.Started, r.Ended = r.Started.In(zone), r.Ended.In(zone)
+			for j := range r.Trials {
+				for k := range r.Trials[j].Attempts {
+					r.Trials[j].Attempts[k].Started = r.Trials[j].Attempts[k].Started.In(zone)
+				}
+			}
+		}
+		before := elsewhere.Runs[0].Trials[0].Attempts[0].Started
+		if got := render(t, elsewhere, format); got != want {
+			t.Errorf("%s differs:\n%s", format, cmp.Diff(want, got))
+		}
+		if elsewhere.Runs[0].Trials[0].Attempts[0].Started.Location() != before.Location() {
+			t.Errorf("%s changed the dataset", format)
+		}
+	}
+}
+
+func TestUnknownFormatListsThoseThatExist(t *testing.T) {
+	_, err := Render(eventful(), "pdf")
+	if err == nil || !strings.Contains(err.Error(), `"pdf"`) || !strings.Contains(err.Error(), strings.Join(Formats(), ", ")) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestExport(t *testing.T) {
+	files, err := Export(eventful())
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, f := range files {
+		if names[f.Name] || len(f.Content) == 0 {
+			t.Errorf("file %s twice or empty", f.Name)
+		}
+		names[f.Name] = true
+	}
+	for _, want := range []string{"results.csv", "trials.csv", "results.json", "results.md", "results.tex"} {
+		if !names[want] {
+			t.Errorf("no %s among %v", want, names)
+		}
+	}
+}
+
+func TestTableFitsTheTerminal(t *testing.T) {
+	for name, ds := range datasets() {
+		for i, line := range strings.Split(render(t, ds, "table"), "\n") {
+			if n := utf8.RuneCountInString(line); n > tableWidth {
+				t.Errorf("%s: line %d has %d columns: %s", name, i+1, n, line)
+			}
+			if strings.ContainsAny(line, "\x1b\r\t") {
+				t.Errorf("%s: line %d has control characters: %q", name, i+1, line)
+			}
+		}
+	}
+}
+
+// Every cell of a column ends at the same place.
+func TestTableColumnsAlign(t *testing.T) {
+	lines := strings.Split(render(t, datasets()["twelve"], "table"), "\n")
+	at := -1
+	rows := 0
+	for _, line := range lines {
+		r := []rune(line)
+		if i := strings.Index(line, "of Ideal"); i >= 0 && at < 0 {
+			at = utf8.RuneCountInString(line[:i]) + len("of Ideal")
+		} else if strings.Contains(line, "70.0 %") {
+			rows++
+			if string(r[at-1]) != "%" || r[at] != ' ' {
+				t.Errorf("share of Ideal does not end in column %d: %s", at, line)
+			}
+		}
+	}
+	if rows != 12 {
+		t.Errorf("%d rows with a share of Ideal", rows)
+	}
+}
+
+func parseCSV(t *testing.T, s string) []map[string]string {
+	t.Helper()
+	if strings.Count(s, "\n") != strings.Count(s, "\r\n") {
+		t.Error("lines do not end in CRLF")
+	}
+	records, err := csv.NewReader(strings.NewReader(s)).ReadAll() // refuses uneven rows
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]map[string]string, 0, len(records))
+	for _, r := range records[1:] {
+		row := map[string]string{}
+		for i, name := range records[0] {
+			if _, twice := row[name]; twice {
+				t.Errorf("column %s twice", name)
+			}
+			row[name] = r[i]
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func TestCSVReadsBack(t *testing.T) {
+	for name, ds := range datasets() {
+		t.Run(name, func(t *testing.T) {
+			rows := parseCSV(t, render(t, ds, "csv"))
+			k := 0
+			for _, table := range Summarize(ds) {
+				for i := range table.Rows {
+					r := &table.Rows[i]
+					if got := rows[k]; got["run"] != table.Run || got["treatment"] != r.Treatment || got["average_kb_per_s"] != fixed(r.AverageKBps, 4) || got["label"] != clean(r.Label) {
+						t.Errorf("row %d is %v, want %+v", k, got, r)
+					}
+					k++
+				}
+			}
+			if k != len(rows) {
+				t.Errorf("%d rows, want %d", len(rows), k)
+			}
+			trials := parseCSV(t, render(t, ds, "trials-csv"))
+			k = 0
+			for _, run := range ds.Runs {
+				for _, tr := range run.Trials {
+					for _, a := range tr.Attempts {
+						if got := trials[k]; got["run"] != run.ID || got["trial"] != whole(tr.Index) || got["attempt"] != whole(a.Attempt) || got["verdict"] != string(a.Verdict) || got["message"] != clean(a.Message) {
+							t.Errorf("attempt %d is %v, want %+v", k, got, a)
+						}
+						k++
+					}
+				}
+			}
+			if k != len(trials) {
+				t.Errorf("%d attempts, want %d", len(trials), k)
+			}
+		})
+	}
+}
+
+// Every column is described in the documentation.
+func TestColumnsAreDocumented(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no documentation: %v", err)
+	}
+	var docs strings.Builder
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs.Write(b)
+	}
+	check := func(name string) {
+		if !strings.Contains(docs.String(), "`"+name+"`") {
+			t.Errorf("column %s is not documented", name)
+		}
+	}
+	for _, c := range summaryColumns() {
+		check(c.name)
+	}
+	for _, c := range trialColumns() {
+		check(c.name)
+	}
+}
+
+func TestJSONRoundTrip(t *testing.T) {
+	for name, ds := range datasets() {
+		t.Run(name, func(t *testing.T) {
+			want := render(t, ds, "json")
+			back, err := ReadJSON([]byte(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, format := range Formats() {
+				if got, want := render(t, back, format), render(t, ds, format); got != want {
+					t.Errorf("%s differs after the way through JSON:\n%s", format, cmp.Diff(want, got))
+				}
+			}
+		})
+	}
+}
+
+func TestReadJSONRefuses(t *testing.T) {
+	for text, want := range map[string]string{
+		``:                              "EOF",
+		`{"format":2,"dataset":{}}`:     "format 2, this Linktrial reads 1",
+		`{"format":1}`:                  "no dataset",
+		`{"format":1,"dataset":{}} {}`:  "more than one document",
+		`{"format":1,"dataset":{}} x`:   "more than one document",
+		`{"format":1,"dataset":"text"}`: "cannot unmarshal",
+	} {
+		if _, err := ReadJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+func FuzzReadJSON(f *testing.F) {
+	for _, ds := range []*Dataset{campaign(run("r", "x", "X", "y", "Y", 1000, 1, cubic, haul)), {}} {
+		b, err := Render(ds, "json")
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b.Content)
+	}
+	f.Add([]byte(`{"format":1,"dataset":{"runs":[{"trials":[{"attempts":[{"verdict":"succeeded","verified":true,"elapsed_ns":1,"size_bytes":-5}]}]}]}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ds, err := ReadJSON(b)
+		if err != nil {
+			return
+		}
+		for _, format := range Formats() {
+			one, err := Render(ds, format)
+			if err != nil {
+				return // a year that JSON cannot write
+			}
+			if two, _ := Render(ds, format); !bytes.Equal(one.Content, two.Content) {
+				t.Errorf("%s differs", format)
+			}
+			if !utf8.Valid(one.Content) {
+				t.Errorf("%s is not UTF-8", format)
+			}
+		}
+	})
+}
+
+var unescapedPipe = regexp.MustCompile(`(^|[^\\])\|`)
+
+func TestMarkdownTablesHold(t *testing.T) {
+	for name, ds := range datasets() {
+		columns := 0
+		for i, line := range strings.Split(render(t, ds, "markdown"), "\n") {
+			if !strings.HasPrefix(line, "|") {
+				columns = 0
+				continue
+			}
+			n := len(unescapedPipe.FindAllString(strings.ReplaceAll(line, "||", "| |"), -1))
+			if columns == 0 {
+				columns = n
+			}
+			if n != columns {
+				t.Errorf("%s: line %d has %d columns, its table %d: %s", name, i+1, n, columns, line)
+			}
+		}
+	}
+}
+
+// checkTeX holds a document to what TeX needs of it: ASCII, braces and
+// environments in pairs, as many cells in each row as the table has columns.
+func checkTeX(t *testing.T, s string) {
+	t.Helper()
+	depth, columns := 0, 0
+	var open []string
+	for n, line := range strings.Split(s, "\n") {
+		if strings.HasPrefix(line, "%") {
+			continue
+		}
+		cells := 1
+		for i := 0; i < len(line); i++ {
+			switch c := line[i]; {
+			case c >= 0x80 || c < ' ':
+				t.Errorf("line %d: byte %#x", n+1, c)
+			case c == '\\':
+				i++ // the character after it is no markup
+				if rest := line[i:]; strings.HasPrefix(rest, "multicolumn{") {
+					cells += int(rest[len("multicolumn{")]-'0') - 1
+				}
+			case c == '{':
+				depth++
+			case c == '}':
+				depth--
+			case c == '&':
+				cells++
+			case c == '#' || c == '_' && !strings.Contains(line, "$"):
+				t.Errorf("line %d: bare %c: %s", n+1, c, line)
+			}
+			if depth < 0 {
+				t.Fatalf("line %d closes what was not opened: %s", n+1, line)
+			}
+		}
+		if strings.Count(line, "$")-strings.Count(line, `\$`) != 2*((strings.Count(line, "$")-strings.Count(line, `\$`))/2) {
+			t.Errorf("line %d has an odd number of dollars: %s", n+1, line)
+		}
+		for _, m := range regexp.MustCompile(`\\(begin|end)\{(\w+)\}`).FindAllStringSubmatch(line, -1) {
+			if m[1] == "begin" {
+				open = append(open, m[2])
+			} else if len(open) == 0 || open[len(open)-1] != m[2] {
+				t.Errorf("line %d ends %s, open is %v", n+1, m[2], open)
+			} else {
+				open = open[:len(open)-1]
+			}
+		}
+		if spec, ok := strings.CutPrefix(line, `\begin{tabular}{`); ok {
+			columns = strings.Count(spec, "l") + strings.Count(spec, "r")
+		} else if strings.HasSuffix(line, ` \\`) && cells != columns {
+			t.Errorf("line %d has %d cells of %d: %s", n+1, cells, columns, line)
+		}
+	}
+	if depth != 0 || len(open) != 0 {
+		t.Errorf("%d braces and %v left open", depth, open)
+	}
+}
+
+func TestLaTeXHolds(t *testing.T) {
+	for name, ds := range datasets() {
+		t.Run(name, func(t *testing.T) { checkTeX(t, render(t, ds, "latex")) })
+	}
+	for in, want := range map[string]string{
+		`100 % & #1_{x}`: `100 \% \& \#1\_\{x\}`,
+		"Größe é ñ":      `Gr\"{o}\ss{}e \'{e} \~{n}`,
+		"a--b":           `a-{}-{}b`,
+		"中":              `\texttt{U+4E2D}`,
+		`c:\x^2~`:        `c:\textbackslash{}x\textasciicircum{}2\textasciitilde{}`,
+	} {
+		if got := tex(in); got != want && in != "a--b" {
+			t.Errorf("%s: got %s, want %s", in, got, want)
+		} else if strings.Contains(got, "--") {
+			t.Errorf("%s: got %s, which is a dash", in, got)
+		}
+	}
+}
+
+func TestLaTeXCompiles(t *testing.T) {
+	pdflatex, err := exec.LookPath("pdflatex")
+	if err != nil {
+		t.Skip("pdflatex is not installed: the documents are checked for structure alone")
+	}
+	for name, ds := range datasets() {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.WriteFile(filepath.Join(dir, "results.tex"), []byte(render(t, ds, "latex")), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(pdflatex, "-no-shell-escape", "-halt-on-error", "-interaction=nonstopmode", "results.tex")
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("%v:\n%s", err, out)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "results.pdf")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -1,0 +1,194 @@
+package report
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+)
+
+func near(t *testing.T, what string, got *float64, want float64) {
+	t.Helper()
+	if got == nil || math.Abs(*got-want) > 1e-6*math.Abs(want) {
+		t.Errorf("%s: got %v, want %v", what, deref(got), want)
+	}
+}
+
+func deref(x *float64) any {
+	if x == nil {
+		return nil
+	}
+	return *x
+}
+
+// trial makes a trial whose attempts took the given seconds for 10 KB; 0 is a time-out.
+func trial(iteration int, treatment string, seconds ...float64) Trial {
+	t := Trial{Iteration: iteration, Treatment: treatment}
+	for i, s := range seconds {
+		a := Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.TimedOut, Reason: "transfer-timeout"}
+		if s > 0 {
+			e := time.Duration(s * 1e9)
+			a = Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.Succeeded, Verified: true, Elapsed: e, Ideal: e / 2, Connect: time.Second}
+		}
+		t.Attempts, t.Verdict = append(t.Attempts, a), a.Verdict
+	}
+	return t
+}
+
+func TestSummarize(t *testing.T) {
+	s := &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "x", Missing: "no driver"}, {Name: "a", Label: "A"}, {Name: "b", Label: "B"}}}
+	r := Run{ID: "r", State: "completed", Sheet: s, Trials: []Trial{
+		trial(1, "a", 1), trial(1, "b", 2),
+		trial(2, "a", 0, 2), trial(2, "b", 4),
+		trial(3, "a", 4), trial(3, "b", 0, 0),
+		trial(4, "a", 5), trial(4, "b", 8),
+	}}
+	tables := Summarize(campaign(r))
+	if len(tables) != 1 || len(tables[0].Rows) != 3 {
+		t.Fatalf("tables %+v", tables)
+	}
+	table := tables[0]
+	if table.Partial || table.Reference != "a" {
+		t.Errorf("partial %v, reference %q", table.Partial, table.Reference)
+	}
+	x, a, b := table.Rows[0], table.Rows[1], table.Rows[2]
+	if x.Missing != "no driver" || x.Trials != 0 || x.AverageKBps != nil || x.FailedShare != nil || x.Comparison != nil {
+		t.Errorf("missing row %+v", x)
+	}
+	if a.Trials != 4 || a.Valid != 4 || a.Failed != 0 || a.ExtraAttempts != 1 || len(a.Failures) != 1 || a.Failures[0] != (Failure{journal.TimedOut, "transfer-timeout", 1}) {
+		t.Errorf("counts of a: %+v", a)
+	}
+	// 10, 5, 2.5 and 2 KB/s.
+	near(t, "average", a.AverageKBps, 4.875)
+	near(t, "max", a.MaxKBps, 10)
+	near(t, "min", a.MinKBps, 2)
+	near(t, "median", a.MedianKBps, 3.75)
+	near(t, "sd", a.SDKBps, math.Sqrt((5.125*5.125+0.125*0.125+2.375*2.375+2.875*2.875)/3))
+	near(t, "share of ideal", a.ShareOfIdeal, 0.5)
+	near(t, "elapsed", a.ElapsedSeconds, 3)
+	if a.MeanCI == nil || a.BootstrapCI == nil || a.MoreIterations == nil || a.Comparison != nil || a.Normalised != nil {
+		t.Errorf("figures of a: %+v", a)
+	}
+	if b.Trials != 4 || b.Valid != 3 || b.Failed != 1 || b.ExtraAttempts != 1 || len(b.Failures) != 1 || b.Failures[0].Attempts != 2 {
+		t.Errorf("counts of b: %+v", b)
+	}
+	near(t, "failed share", b.FailedShare, 0.25)
+	c := b.Comparison
+	if c == nil || c.Pairs != 3 || c.Reference != "a" || !c.Exact {
+		t.Fatalf("comparison %+v", c)
+	}
+	// Iterations 1, 2 and 4: 5, 2.5 and 1.25 KB/s against 10, 5 and 2.
+	near(t, "difference", c.DifferenceKBps, -(5+2.5+0.75)/3)
+	near(t, "ratio", c.Ratio, math.Cbrt(0.5*0.5*0.625))
+	near(t, "gain", c.GainPercent, 100*(8.0-14)/8)
+	near(t, "P", c.P, 0.25)
+	near(t, "rank-biserial", c.RankBiserial, -1)
+}
+
+func TestWhatIsPartial(t *testing.T) {
+	unverified := trial(1, "a", 3)
+	unverified.Attempts[0].Verified = false
+	for _, c := range []struct {
+		name                 string
+		state                string
+		trials               []Trial
+		valid, failed, waits int
+		partial              bool
+		failures             int
+		noRows               bool
+	}{
+		{"completed", "completed", []Trial{trial(1, "a", 1)}, 1, 0, 0, false, 0, false},
+		{"running", "running", []Trial{trial(1, "a", 1), {Iteration: 2, Treatment: "a"}}, 1, 0, 1, true, 0, false},
+		{"an attempt is running", "running", []Trial{{Iteration: 2, Treatment: "a", Attempts: []Attempt{{Attempt: 1}}}}, 0, 0, 1, true, 0, false},
+		{"aborted though nothing is open", "aborted", []Trial{trial(1, "a", 1)}, 1, 0, 0, true, 0, false},
+		{"the server has not spoken yet", "collecting", []Trial{unverified}, 0, 0, 1, true, 0, false},
+		{"the server never spoke", "completed", []Trial{unverified}, 0, 1, 0, false, 1, false},
+		{"queued", "queued", nil, 0, 0, 0, true, 0, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			table := Summarize(campaign(Run{State: c.state, Trials: c.trials}))[0]
+			if table.Partial != c.partial {
+				t.Errorf("partial %v", table.Partial)
+			}
+			if (table.partial() != "") != c.partial {
+				t.Errorf("said to be %q", table.partial())
+			}
+			if c.noRows {
+				if len(table.Rows) != 0 {
+					t.Errorf("rows %+v", table.Rows)
+				}
+				return
+			}
+			r := table.Rows[0]
+			if r.Valid != c.valid || r.Failed != c.failed || r.NotEnded != c.waits || len(r.Failures) != c.failures {
+				t.Errorf("row %+v", r)
+			}
+			if r.Valid == 0 && (r.AverageKBps != nil || r.MeanCI != nil || r.ShareOfIdeal != nil || r.MoreIterations != nil) {
+				t.Errorf("figures of nothing: %+v", r)
+			}
+		})
+	}
+}
+
+func TestFewPairsAreNotCompared(t *testing.T) {
+	r := Run{State: "completed", Trials: []Trial{
+		trial(1, "a", 1), trial(1, "b", 2), trial(2, "a", 1), trial(2, "b", 2), trial(3, "a", 1), trial(4, "b", 1),
+	}}
+	if b := Summarize(campaign(r))[0].Rows[1]; b.Comparison != nil || b.Valid != 3 {
+		t.Errorf("two iterations in common were compared: %+v", b)
+	}
+}
+
+func TestPublishedIsMatchedByName(t *testing.T) {
+	table := Summarize(eventful())
+	haul, cubic, bbr := table[0].Rows[0].Published, table[0].Rows[1].Published, table[0].Rows[2].Published
+	if haul == nil || haul.AvgDeviation != nil || cubic == nil || bbr != nil {
+		t.Fatalf("published %+v, %+v, %+v", haul, cubic, bbr)
+	}
+	near(t, "deviation", cubic.AvgDeviation, 100*(*table[0].Rows[1].AverageKBps-194.15)/194.15)
+	if table[1].has(isPublished) {
+		t.Error("figures of one radio stand beside another's")
+	}
+}
+
+func TestFiguresAreRounded(t *testing.T) {
+	if got := *figure(1.0 / 3); got != 0.333333333 {
+		t.Errorf("got %v", got)
+	}
+	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		if figure(x) != nil {
+			t.Errorf("%v became a figure", x)
+		}
+	}
+	if math.Signbit(*figure(math.Copysign(0, -1))) {
+		t.Error("negative zero")
+	}
+	for x, want := range map[float64]string{0: "0.00", -0.001: "0.00", 999.994: "999.99", 999.999: "1000.0", 12345: "12345", -20.5: "-20.50"} {
+		if got := kbps(&x); got != want {
+			t.Errorf("%v: got %s, want %s", x, got, want)
+		}
+	}
+	for x, want := range map[float64]string{0: "0.0 %", 0.04: "0.0 %", 12.34: "+12.3 %", -3: "-3.0 %", 10: "+10.0 %"} {
+		if got := deviation(&x); got != want {
+			t.Errorf("%v: got %s, want %s", x, got, want)
+		}
+	}
+}
+
+func TestCleanText(t *testing.T) {
+	if got := clean(" a\x1b[31mb\r\n c\u202ed\xff\t "); got != "a [31mb cd\uFFFD" {
+		t.Errorf("got %q", got)
+	}
+	if got := clipMiddle("abcdefghij", 5); got != "ab…ij" {
+		t.Errorf("got %q", got)
+	}
+	if got := clip("grüße", 4); got != "grü…" {
+		t.Errorf("got %q", got)
+	}
+	if got := clip(strings.Repeat("x", 4), 4); got != "xxxx" {
+		t.Errorf("got %q", got)
+	}
+}
