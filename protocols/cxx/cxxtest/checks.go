@@ -7,10 +7,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
 	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest"
 )
 
 // CheckGarbage feeds a driver what is no document of the contract: each must
@@ -147,6 +149,23 @@ func CheckOptions(t *testing.T, d *Driver) {
 				}
 			}
 		})
+	}
+}
+
+// CheckConformance runs the quick conformance suite without some checks.
+func CheckConformance(t *testing.T, d *Driver, without ...string) {
+	names := slices.DeleteFunc(protocoltest.Names(), func(n string) bool { return slices.Contains(without, n) })
+	_, err := protocoltest.Run(t.Context(), protocoltest.Target{Manifest: d.Manifest, Dir: d.Dir}, protocoltest.Options{
+		Quick: true, Only: names, Patience: Hang,
+		Progress: func(c protocoltest.Check) {
+			t.Logf("%-8s %-18s %6.2f s  %s", c.Outcome, c.Name, c.Elapsed.Seconds(), c.Detail)
+			if c.Outcome == protocoltest.Failed {
+				t.Errorf("%s: %s", c.Name, c.Detail)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

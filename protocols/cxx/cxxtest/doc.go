@@ -3,5 +3,5 @@
 // between two ends.
 //
 // Comes in: a driver's name. Goes out: events and what passed the relay. May
-// import: protocols/contract; used by tests only.
+// import: protocols/contract, protocols/protocoltest; used by tests only.
 package cxxtest

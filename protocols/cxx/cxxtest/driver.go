@@ -12,7 +12,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -32,6 +35,9 @@ type Driver struct {
 	Options map[string]any
 }
 
+// building keeps parallel tests from running make in one folder at once.
+var building sync.Mutex
+
 // Build finds the driver of a name in LINKTRIAL_BIN, or builds it.
 func Build(t testing.TB, name string) *Driver {
 	t.Helper()
@@ -41,6 +47,8 @@ func Build(t testing.TB, name string) *Driver {
 		cxx := filepath.Dir(filepath.Dir(self))
 		// A folder for each driver: their tests run at the same time.
 		out = filepath.Join(cxx, "..", "..", "build", "cxxtest", name)
+		building.Lock()
+		defer building.Unlock()
 		if b, err := exec.Command("make", "-C", cxx, "OUT="+out, name).CombinedOutput(); err != nil {
 			t.Fatalf("build the driver %s: %v\n%s", name, err, b)
 		}
@@ -211,15 +219,24 @@ func (d *Driver) Serve(t testing.TB, p *contract.Parameters) *Process {
 	return s
 }
 
-// FreePort is a UDP port of the loopback interface that nobody has.
+// ports counts those given away; they lie below those that the system gives
+// to sockets that take any.
+var ports atomic.Int64
+
+// FreePort is a UDP port of the loopback interface that nobody has and no
+// other test of the process gets.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	c, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := 10_000 + int(int64(os.Getpid())*97+ports.Add(1))%20_000
+		c, err := net.ListenPacket("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			c.Close()
+			return port
+		}
 	}
-	defer c.Close()
-	return c.LocalAddr().(*net.UDPAddr).Port
+	t.Fatal("no free UDP port")
+	return 0
 }
 
 // Only is the one event of a kind; the test fails where there is none or more.

@@ -14,9 +14,12 @@ namespace {
 
 // The library counts time in ticks of 10 ms.
 constexpr int kTickMS = 10;
-// A peer that was not heard of for so long, and has no association that sends
-// heartbeats (every 30 s), is forgotten.
-constexpr Nanoseconds kSilence = 600 * kSecond;
+// A peer that was not heard of for so long is forgotten: while connections
+// are open, longer than heartbeats (every 30 s) and any outage keep silent;
+// otherwise, as long as the end of an association may take. A server between
+// two trials then does nothing at all.
+constexpr Nanoseconds kSilence = 3600 * kSecond;
+constexpr Nanoseconds kSilenceUnused = 15 * kSecond;
 constexpr size_t kMaxPeers = 4096;
 constexpr int kSocketBuffer = 4 << 20;
 
@@ -189,11 +192,14 @@ void Engine::receive() {
 }
 
 void Engine::forget_silent_peers(Nanoseconds t) {
+  if (connected_) return;
   std::vector<uintptr_t> silent;
   {
     std::lock_guard<std::mutex> lock(mutex_);
+    // The listener is always watched.
+    const Nanoseconds most = waiters_.size() > 1 ? kSilence : kSilenceUnused;
     for (auto at = peers_.begin(); at != peers_.end();) {
-      if (connected_ || t - at->second.heard < kSilence) {
+      if (t - at->second.heard < most) {
         ++at;
         continue;
       }

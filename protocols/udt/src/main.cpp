@@ -67,7 +67,10 @@ class UdtBackend : public Backend {
   }
 
   // One dial; null where it is not answered. The library's blocking connect
-  // cannot be ended at a deadline, so its state is looked at instead.
+  // cannot be ended at a deadline, so its state is looked at instead. (An
+  // answer that comes within some 100 µs, before the library's connect has
+  // returned, is lost to it and asked for again after 250 ms: that can happen
+  // on a loopback interface, and to the time of the connect alone.)
   static std::unique_ptr<Stream> dial(const Parameters& p, const Address& local, const Address& remote, Nanoseconds deadline,
                                       const std::atomic<bool>& stop) {
     UDTSOCKET u = udt_socket(p, local, code::kUnreachable);
@@ -85,7 +88,7 @@ class UdtBackend : public Backend {
       if (status == CONNECTED) return std::make_unique<UdtStream>(u, p);
       if (status != CONNECTING) break;
       // Finer at first: the wait is part of the connection time.
-      auto step = now() - begin < 100 * kMillisecond ? 500 * kMillisecond / 1000 : 5 * kMillisecond;
+      auto step = now() - begin < 100 * kMillisecond ? kMillisecond / 2 : 5 * kMillisecond;
       std::this_thread::sleep_for(std::chrono::nanoseconds(step));
     }
     UDT::close(u);
