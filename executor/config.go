@@ -76,6 +76,9 @@ type Radio interface {
 	End(ctx context.Context, trial string) (*radiocontrol.Report, error)
 }
 
+// ErrRadioRefused says that the emulator answered, and will not do what was asked.
+var ErrRadioRefused = errors.New("refused by the emulated radio")
+
 // Clock tells and waits for time; nil in [Config] is the system's.
 type Clock interface {
 	Now() time.Time
@@ -198,7 +201,7 @@ func begin(ctx context.Context, cfg Config) (*part, error) {
 	}
 	p.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials)})
 	if p.Begun != nil {
-		if err := p.Begun(ctx, p.past.provenance); err != nil {
+		if err := p.Begun(ctx, p.past.provenance); err != nil && !ordered(ctx) {
 			return nil, fmt.Errorf("run %s: %w", cfg.RunID, err)
 		}
 	}
@@ -231,7 +234,15 @@ func (p *part) end(ctx context.Context, e journal.RunEnded) error {
 	return p.sync()
 }
 
-// ended turns the end of a context into the node's last record, or leaves the
+// ordered says whether ctx was ended by an abort or a finish, so that the
+// run's end belongs in the journal.
+func ordered(ctx context.Context) bool {
+	var abort *AbortError
+	cause := context.Cause(ctx)
+	return errors.As(cause, &abort) || errors.Is(cause, ErrFinish)
+}
+
+// stopped turns the end of a context into the node's last record, or leaves the
 // run open when it was only interrupted.
 func (p *part) stopped(ctx context.Context) error {
 	cause := context.Cause(ctx)

@@ -1,0 +1,249 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"linktrial/agents/provenance"
+	"linktrial/agents/runner"
+	"linktrial/agents/session"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+)
+
+// agent is one start of an agent.
+type agent struct {
+	cfg     Config
+	runner  *runner.Runner
+	session *session.Session // nil: works without an orchestrator
+	slot    chan struct{}    // held by the run that executes: listeners of two runs would share ports
+
+	mu      sync.Mutex
+	runs    map[string]*run
+	drivers []runner.State
+	running sync.WaitGroup
+}
+
+// Run works for an orchestrator until ctx ends, and returns nil then. Runs
+// that were unfinished when an earlier start ended are resumed at once,
+// whether or not the orchestrator can be reached.
+func Run(ctx context.Context, cfg Config) error {
+	a, release, err := start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer release()
+	a.session, err = session.New(session.Config{
+		URL: cfg.Orchestrator, Name: a.cfg.Name, Incarnation: rand.Text(), Logger: a.cfg.Logger,
+		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
+	})
+	if err != nil {
+		return err
+	}
+	defer a.session.Close()
+	notes, err := readNotes(a.cfg.runsDir())
+	if err != nil {
+		return err
+	}
+	if err := prune(a.cfg.runsDir(), notes, time.Now()); err != nil {
+		return err
+	}
+	for _, n := range notes {
+		if !n.Stored.IsZero() {
+			continue
+		}
+		a.cfg.Logger.Info("run of an earlier start is taken up again", "run", n.Run, "wish", string(n.Wish))
+		a.take(ctx, n)
+	}
+	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(list []*linktrialv1.Assignment) { a.obey(ctx, list) })
+	a.running.Wait()
+	return nil
+}
+
+// RunSheet executes one run from a file, without an orchestrator: the
+// disconnected run. The client's part returns when the run has ended; the
+// others' when finish is closed. The journal is at [JournalPath]. Called again
+// after a crash with the same run, it goes on where it was.
+func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <-chan struct{}) error {
+	a, release, err := start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	defer release()
+	sheet, err := os.ReadFile(sheetPath)
+	if err != nil {
+		return fmt.Errorf("run sheet: %w", err)
+	}
+	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), Wish: wishRun, Taken: time.Now().UTC()}
+	if err := a.keep(n, sheet); err != nil {
+		return err
+	}
+	r := a.take(ctx, n)
+	select {
+	case <-finish:
+		r.wish(wishFinish, "")
+	case <-r.ended:
+	}
+	a.running.Wait()
+	if r.err == nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return r.err
+}
+
+// start locks the state folder and ends what an earlier start left running.
+func start(ctx context.Context, cfg Config) (*agent, func(), error) {
+	if err := cfg.complete(); err != nil {
+		return nil, nil, err
+	}
+	release, err := lock(cfg.StateDir)
+	if err != nil {
+		return nil, nil, err
+	}
+	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
+	a.runner = runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Logger: cfg.Logger})
+	err = a.runner.Sweep(ctx)
+	if err == nil {
+		a.drivers, err = a.runner.List(ctx)
+	}
+	if err != nil {
+		release()
+		return nil, nil, err
+	}
+	return a, release, nil
+}
+
+// registration says what this node is and can run.
+func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
+	r := &linktrialv1.RegisterRequest{
+		Role: string(a.cfg.Role), Version: a.cfg.Version, Radio: a.cfg.Radio, Emulated: a.cfg.Radio == "",
+		RadioAddress: a.cfg.RadioAddress,
+	}
+	r.Host, _ = os.Hostname()
+	r.Kernel, _ = provenance.Kernel()
+	r.DiskFreeBytes, _ = journal.FreeBytes(a.cfg.StateDir)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, s := range a.drivers {
+		d := &linktrialv1.DriverState{Name: s.Driver.Name, Version: s.Driver.Version, Implementation: s.Driver.Implementation,
+			Sha256: s.Driver.SHA256, Unsupported: s.Driver.Unsupported, Choices: map[string]string{}}
+		for option, values := range s.Choices {
+			d.Choices[option] = strings.Join(values, ",")
+		}
+		r.Drivers = append(r.Drivers, d)
+	}
+	return r
+}
+
+var wishes = map[linktrialv1.Assignment_Wish]Wish{
+	linktrialv1.Assignment_WISH_PREPARE: wishPrepare,
+	linktrialv1.Assignment_WISH_RUN:     wishRun,
+	linktrialv1.Assignment_WISH_FINISH:  wishFinish,
+	linktrialv1.Assignment_WISH_ABORT:   wishAbort,
+}
+
+// obey brings the node's runs to what the orchestrator wants.
+func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
+	listed := map[string]bool{}
+	for _, as := range list {
+		listed[as.RunId] = true
+		w, ok := wishes[as.Wish]
+		if !ok {
+			a.cfg.Logger.Warn("assignment has a wish that this agent does not know", "run", as.RunId, "wish", int32(as.Wish))
+			continue
+		}
+		a.mu.Lock()
+		r := a.runs[as.RunId]
+		a.mu.Unlock()
+		if r != nil {
+			r.wish(w, as.Reason)
+			continue
+		}
+		if a.stored(as.RunId) {
+			continue
+		}
+		n := note{Run: as.RunId, SheetHash: as.SheetHash, Wish: w, Reason: as.Reason, Taken: time.Now().UTC()}
+		if err := a.keep(n, as.Sheet); err != nil {
+			// Nothing was begun: the next answer tries again.
+			a.cfg.Logger.Error("assignment could not be taken", "run", as.RunId, "error", err)
+			continue
+		}
+		a.cfg.Logger.Info("run is taken", "run", as.RunId, "wish", string(w))
+		a.take(ctx, n)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, r := range a.runs {
+		r.listed(listed[id])
+	}
+}
+
+// stored says whether a run has ended and been stored before this start.
+func (a *agent) stored(id string) bool {
+	if !runForm.MatchString(id) {
+		return false
+	}
+	notes, err := readNotes(a.cfg.runsDir())
+	if err != nil {
+		return false
+	}
+	for _, n := range notes {
+		if n.Run == id {
+			return !n.Stored.IsZero()
+		}
+	}
+	return false
+}
+
+// keep writes a run to the state folder, unless it is there already.
+func (a *agent) keep(n note, sheet []byte) error {
+	if !runForm.MatchString(n.Run) {
+		return fmt.Errorf("run %q: expected letters, digits, hyphens and underscores", n.Run)
+	}
+	if h := runsheet.Hash(sheet); h != n.SheetHash {
+		return fmt.Errorf("run %s: the sheet's hash is %s, the assignment says %s", n.Run, h, n.SheetHash)
+	}
+	if _, err := runsheet.Decode(sheet); err != nil {
+		return fmt.Errorf("run %s: %w", n.Run, err)
+	}
+	dir := filepath.Join(a.cfg.runsDir(), n.Run)
+	if old, err := os.ReadFile(filepath.Join(dir, sheetFile)); err == nil && runsheet.Hash(old) != n.SheetHash {
+		if _, err := os.Stat(filepath.Join(dir, noteFile)); err == nil {
+			return fmt.Errorf("run %s is here already, with another sheet", n.Run)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("run %s: %w", n.Run, err)
+	}
+	if err := writeFile(filepath.Join(dir, sheetFile), sheet); err != nil {
+		return fmt.Errorf("run %s: %w", n.Run, err)
+	}
+	return n.write(dir)
+}
+
+// take starts the goroutine that sees a run through.
+func (a *agent) take(ctx context.Context, n note) *run {
+	r := &run{a: a, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), lead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
+	var ectx context.Context
+	ectx, r.cancel = context.WithCancelCause(ctx)
+	r.apply()
+	a.mu.Lock()
+	a.runs[n.Run] = r
+	a.mu.Unlock()
+	a.running.Go(func() {
+		defer r.cancel(nil)
+		if err := r.through(ctx, ectx); err != nil && !errors.Is(err, context.Canceled) {
+			r.log.Error("run cannot go on on this node", "error", err)
+			r.err = err
+		}
+	})
+	return r
+}

@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/radio"
+)
+
+// Config of an agent.
+type Config struct {
+	Name         string     // of the node
+	Role         radio.Role // in every run
+	Orchestrator string     // URL; not used by [RunSheet]
+	StateDir     string
+	DriversDir   string
+
+	RadioAddress string // of this node on the radio network; empty: as the run sheet says
+	Device       string // the radio's interface, "radio0"
+	Radio        string // profile attached; empty where the radio is emulated
+	RadioControl string // the emulator's control socket; empty with a real radio
+	// Place overrides where provenance says that the trials run; empty:
+	// "emulated, real time" without Radio or with RadioControl, else "real radio".
+	Place string
+	// Peers are radio addresses of other nodes by role, for a radio whose
+	// addresses are not in the run sheet.
+	Peers map[radio.Role]string
+
+	// FloorBytes is the free disk space below which no further trial starts;
+	// 0 is [DefaultFloor], negative none.
+	FloorBytes int64
+	// Window is how long the leading agent may speak between two trials with
+	// in-band control; 0 is 200 ms.
+	Window time.Duration
+
+	Version string // of linktrial
+	Logger  *slog.Logger
+}
+
+// DefaultFloor is the free disk space that is left to others.
+const DefaultFloor = 64 << 20
+
+func (c *Config) complete() error {
+	var wrong []string
+	if c.Name == "" {
+		wrong = append(wrong, "a name")
+	}
+	if c.Role != radio.RoleClient && c.Role != radio.RoleRelay && c.Role != radio.RoleServer {
+		wrong = append(wrong, fmt.Sprintf("a role (client, relay or server, not %q)", c.Role))
+	}
+	if c.StateDir == "" {
+		wrong = append(wrong, "a state folder")
+	}
+	if c.DriversDir == "" {
+		wrong = append(wrong, "a folder of drivers")
+	}
+	if len(wrong) > 0 {
+		return errors.New("the agent needs " + strings.Join(wrong, ", "))
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.FloorBytes == 0 {
+		c.FloorBytes = DefaultFloor
+	}
+	if c.Window == 0 {
+		c.Window = 200 * time.Millisecond
+	}
+	if c.Place == "" {
+		c.Place = "real radio"
+		if c.RadioControl != "" || c.Radio == "" {
+			c.Place = "emulated, real time"
+		}
+	}
+	for _, dir := range []*string{&c.StateDir, &c.DriversDir} {
+		abs, err := filepath.Abs(*dir)
+		if err != nil {
+			return fmt.Errorf("folder %s: %w", *dir, err)
+		}
+		*dir = abs
+	}
+	for _, dir := range []string{c.StateDir, c.runsDir(), c.pidDir()} {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return fmt.Errorf("state folder: %w", err)
+		}
+	}
+	return nil
+}
+
+func (c *Config) runsDir() string { return filepath.Join(c.StateDir, "runs") }
+func (c *Config) pidDir() string  { return filepath.Join(c.StateDir, "pids") }
+
+// JournalPath is where an agent with this state folder keeps the journal of a run.
+func JournalPath(stateDir, runID string) string {
+	return filepath.Join(stateDir, "runs", runID, "journal.jsonl")
+}
+
+// lock makes sure that one agent at a time works in a state folder. The kernel
+// lets go of the lock however the process ends.
+func lock(dir string) (release func(), err error) {
+	path := filepath.Join(dir, "lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		defer f.Close()
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("state folder %s cannot be locked: %w", dir, err)
+		}
+		holder := "another process"
+		if b, err := os.ReadFile(path); err == nil && len(b) > 0 {
+			holder = "process " + strings.TrimSpace(string(b))
+		}
+		return nil, fmt.Errorf("another agent (%s) already works in %s: stop it, or give this one a state folder of its own", holder, dir)
+	}
+	if err := f.Truncate(0); err == nil {
+		fmt.Fprintf(f, "%d\n", os.Getpid())
+	}
+	return func() { f.Close() }, nil
+}

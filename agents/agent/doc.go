@@ -1,0 +1,28 @@
+// Package agent ties together what runs on a node: it keeps runs in a state
+// folder, resumes them after a crash without any control link, and lets the
+// orchestrator's wishes move them on.
+//
+// Comes in: [Config], the orchestrator's assignments or a run sheet file. Goes
+// out: journals, in the state folder and delivered. Imports the other agents'
+// packages, executor, api/gen.
+//
+// # Silence with in-band control
+//
+// Where control traffic shares the radio, nothing may be sent beside a
+// measured transfer. The rules, by role:
+//
+//   - The client's agent leads, so it knows: it is silent from the start of the
+//     first trial to the end of the last, but for one window at each trial
+//     boundary, of at most [Config.Window], in which it delivers and polls.
+//   - The server's agent needs to hear nothing before the run is over. It falls
+//     silent as soon as its preparation is delivered, and opens a window only
+//     when its listeners have carried no transfer for twice as long as a
+//     connect may take ([quietAfter]). A window can therefore meet an attempt
+//     only when that attempt, and the one before it, did not reach the server.
+//   - A relay's agent cannot tell when a trial runs. It ends its part of the
+//     run with its preparation and is silent for as long as the sheet can take
+//     without repetitions.
+//
+// Falling silent ends every connection with a single RST: an orderly close
+// would go on sending.
+package agent

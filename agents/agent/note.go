@@ -1,0 +1,128 @@
+package agent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"sort"
+	"time"
+)
+
+// Wish is how far a run may go, as the orchestrator last said.
+type Wish string
+
+const (
+	wishPrepare Wish = "prepare"
+	wishRun     Wish = "run"
+	wishFinish  Wish = "finish"
+	wishAbort   Wish = "abort"
+)
+
+// note is what the state folder knows of a run beside sheet and journal.
+type note struct {
+	Run       string    `json:"run"`
+	SheetHash string    `json:"sheet_hash"`
+	Wish      Wish      `json:"wish"`
+	Reason    string    `json:"reason,omitempty"` // of an abort
+	Taken     time.Time `json:"taken"`
+	// Stored is set when the run has ended and the orchestrator has all of it.
+	Stored time.Time `json:"stored,omitzero"`
+}
+
+const (
+	noteFile  = "assignment.json"
+	sheetFile = "sheet.json"
+)
+
+// How long runs are kept after the orchestrator has stored them.
+const (
+	keepFor = 7 * 24 * time.Hour
+	keepMax = 50
+)
+
+// runForm keeps a run's identity a plain file name.
+var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// writeFile replaces a file so that a crash leaves the old or the new content.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".new"
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(tmp, path); err != nil {
+		return err
+	}
+	d, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	d.Sync() // not every file system can; the file itself is synced
+	return nil
+}
+
+func (n *note) write(dir string) error {
+	b, err := json.Marshal(n)
+	if err == nil {
+		err = writeFile(filepath.Join(dir, noteFile), append(b, '\n'))
+	}
+	if err != nil {
+		return fmt.Errorf("note of run %s: %w", n.Run, err)
+	}
+	return nil
+}
+
+// readNotes reads the runs of a state folder, oldest first. A folder without a
+// note is one whose first note was never written: nothing happened in it.
+func readNotes(runs string) ([]note, error) {
+	entries, err := os.ReadDir(runs)
+	if err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	var out []note
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(runs, e.Name(), noteFile))
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		var n note
+		if err == nil {
+			err = json.Unmarshal(b, &n)
+		}
+		if err == nil && n.Run != e.Name() {
+			err = fmt.Errorf("it is of run %q", n.Run)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("note of run %s: %w", e.Name(), err)
+		}
+		out = append(out, n)
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].Taken.Before(out[j].Taken) })
+	return out, nil
+}
+
+// prune removes runs that were stored long ago, or are too many.
+func prune(runs string, notes []note, now time.Time) error {
+	stored := 0
+	for i := len(notes) - 1; i >= 0; i-- {
+		n := notes[i]
+		if n.Stored.IsZero() {
+			continue
+		}
+		if stored++; stored <= keepMax && now.Sub(n.Stored) < keepFor {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(runs, n.Run)); err != nil {
+			return fmt.Errorf("remove run %s: %w", n.Run, err)
+		}
+	}
+	return nil
+}

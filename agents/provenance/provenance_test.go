@@ -1,0 +1,60 @@
+package provenance
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func TestGather(t *testing.T) {
+	p, err := Gather(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Host == "" || !strings.HasPrefix(p.Kernel, "Linux ") || p.OS == "" {
+		t.Errorf("host %q, kernel %q, system %q", p.Host, p.Kernel, p.OS)
+	}
+	want, err := os.ReadFile("/proc/sys/net/ipv4/tcp_congestion_control")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := p.Sysctls["net.ipv4.tcp_congestion_control"]; got != strings.TrimSpace(string(want)) {
+		t.Errorf("congestion control %q, expected %q", got, want)
+	}
+	for _, k := range []string{"net.core.rmem_max", "net.core.wmem_max", "net.ipv4.tcp_rmem", "net.core.default_qdisc"} {
+		if p.Sysctls[k] == "" {
+			t.Errorf("%s is missing", k)
+		}
+	}
+	lo := false
+	for _, i := range p.Interfaces {
+		if i.Name == "lo" {
+			lo = i.MTU == 65536 && len(i.Offloads) > 0
+		}
+	}
+	if !lo {
+		t.Errorf("the loopback is not as it should be: %+v", p.Interfaces)
+	}
+	if p.Qdiscs != "" && !json.Valid([]byte(p.Qdiscs)) {
+		t.Errorf("qdiscs %q", p.Qdiscs)
+	}
+	b, err := json.Marshal(p)
+	if err != nil || len(b) > 256<<10 {
+		t.Errorf("provenance of %d bytes: %v", len(b), err)
+	}
+}
+
+func TestNoKeyIsRecorded(t *testing.T) {
+	root := t.TempDir()
+	dir := filepath.Join(root, "net/ipv4")
+	os.MkdirAll(dir, 0o755)
+	os.WriteFile(filepath.Join(dir, "tcp_fastopen_key"), []byte("secret"), 0o644)
+	os.WriteFile(filepath.Join(dir, "tcp_sack"), []byte("1\n"), 0o644)
+	got, err := sysctls(root)
+	if err != nil || len(got) != 1 || got["net.ipv4.tcp_sack"] != "1" {
+		t.Errorf("sysctls %v, %v", got, err)
+	}
+}

@@ -1,0 +1,93 @@
+// Package radiolink is the leading agent's line to the emulated radio network.
+// Comes in: the path of the control socket. Goes out: an [executor.Radio].
+// Imports executor and internal/radiocontrol/client.
+package radiolink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"linktrial/executor"
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
+	"linktrial/internal/radiocontrol/client"
+)
+
+// Link holds one connection to the emulator for a whole run. When the
+// connection breaks, Begin and End fail until Configure has made a new one: an
+// emulator that was started again does not know the run's network, and a trial
+// on whatever it starts with would be a trial on the wrong radio.
+type Link struct {
+	path string
+
+	mu sync.Mutex
+	c  *client.Client
+}
+
+// New returns a link that connects at the first Configure.
+func New(path string) *Link { return &Link{path: path} }
+
+var errNotConfigured = errors.New("emulator: not connected since its last start")
+
+// Configure implements [executor.Radio].
+func (l *Link) Configure(ctx context.Context, n *radio.Network) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c == nil {
+		c, err := client.Dial(l.path)
+		if err != nil {
+			return err
+		}
+		l.c = c
+	}
+	return l.kept(l.c.Configure(ctx, n))
+}
+
+// Begin implements [executor.Radio].
+func (l *Link) Begin(ctx context.Context, b radiocontrol.Begin) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c == nil {
+		return errNotConfigured
+	}
+	return l.kept(l.c.Begin(ctx, b))
+}
+
+// End implements [executor.Radio].
+func (l *Link) End(ctx context.Context, trial string) (*radiocontrol.Report, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c == nil {
+		return nil, errNotConfigured
+	}
+	report, err := l.c.End(ctx, trial)
+	return report, l.kept(err)
+}
+
+// kept drops a connection that can no longer be used.
+func (l *Link) kept(err error) error {
+	if err == nil {
+		return nil
+	}
+	var refused *client.Refused
+	if errors.As(err, &refused) {
+		return fmt.Errorf("%w: %s", executor.ErrRadioRefused, refused.Message)
+	}
+	l.c.Close()
+	l.c = nil
+	return err
+}
+
+// Close ends the connection, if there is one.
+func (l *Link) Close() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.c == nil {
+		return nil
+	}
+	err := l.c.Close()
+	l.c = nil
+	return err
+}

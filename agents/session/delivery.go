@@ -1,0 +1,139 @@
+package session
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+)
+
+// Delivery hands one run's journal over, at least once and in order.
+type Delivery struct {
+	s         *Session
+	run       string
+	j         *journal.File
+	inBand    bool
+	committed atomic.Int64
+	known     atomic.Bool
+}
+
+// NewDelivery prepares to deliver a journal. With in-band control it delivers
+// only what is durable anyway; otherwise it makes records durable about once
+// a second, so that a run can be watched.
+func (s *Session) NewDelivery(run string, j *journal.File, inBand bool) *Delivery {
+	return &Delivery{s: s, run: run, j: j, inBand: inBand}
+}
+
+// Committed is the sequence number up to which the orchestrator has stored the journal.
+func (d *Delivery) Committed() int64 { return d.committed.Load() }
+
+// CaughtUp says whether all durable records are stored.
+func (d *Delivery) CaughtUp() bool { return d.known.Load() && d.committed.Load() >= d.j.Durable() }
+
+// Run delivers until everything is stored after ended was closed, and returns
+// true then, or until ctx ends.
+func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
+	var b backoff
+	synced := time.Now()
+	failing := false
+	for ctx.Err() == nil {
+		changed := d.j.Changed()
+		over := false
+		select {
+		case <-ended:
+			over = true
+		default:
+		}
+		if d.j.Last() > d.j.Durable() && !d.inBand && time.Since(synced) >= syncEvery {
+			if err := d.j.Sync(); err != nil {
+				// The executor meets the same error, and acts on it.
+				d.s.cfg.Logger.Debug("journal could not be synced for delivery", "run", d.run, "error", err)
+			}
+			synced = time.Now()
+		}
+		next, size := d.committed.Load()+1, batchBytes
+		if !d.known.Load() {
+			next, size = 1, 1 // the answer to the first record says where to go on
+		}
+		entries, err := d.j.Read(next, size)
+		if err != nil {
+			d.s.cfg.Logger.Error("journal cannot be read for delivery", "run", d.run, "error", err)
+			pause(ctx, refusedWait)
+			continue
+		}
+		if len(entries) == 0 {
+			if over && d.committed.Load() >= d.j.Last() {
+				return true
+			}
+			d.idle(ctx, changed, ended, over)
+			continue
+		}
+		err = d.deliver(ctx, entries)
+		if silent, _ := d.s.gate.silent(); err != nil && (silent || ctx.Err() != nil) {
+			continue
+		}
+		if err != nil {
+			if !failing {
+				d.s.cfg.Logger.Warn("journal could not be delivered; it is kept and tried again", "run", d.run, "error", err)
+			}
+			failing = true
+			switch connect.CodeOf(err) {
+			case connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodeNotFound, connect.CodeDataLoss:
+				pause(ctx, refusedWait)
+			default:
+				b.wait(ctx)
+			}
+			continue
+		}
+		failing, b = false, backoff{}
+	}
+	return false
+}
+
+// idle waits for something to deliver.
+func (d *Delivery) idle(ctx context.Context, changed, ended <-chan struct{}, over bool) {
+	if over {
+		ended = nil
+	}
+	var sync <-chan time.Time
+	if d.j.Last() > d.j.Durable() && !d.inBand {
+		t := time.NewTimer(syncEvery)
+		defer t.Stop()
+		sync = t.C
+	}
+	select {
+	case <-changed:
+	case <-ended:
+	case <-sync:
+	case <-ctx.Done():
+	}
+}
+
+func (d *Delivery) deliver(ctx context.Context, entries []journal.Entry) error {
+	r := &linktrialv1.DeliverRequest{Name: d.s.cfg.Name, RunId: d.run}
+	for _, e := range entries {
+		r.Records = append(r.Records, &linktrialv1.JournalRecord{Seq: e.Seq, Json: e.JSON})
+	}
+	return d.s.do(ctx, 2*callLimit, func(ctx context.Context) error {
+		resp, err := d.s.client.Deliver(ctx, connect.NewRequest(r))
+		if err != nil {
+			return err
+		}
+		c := resp.Msg.CommittedSeq
+		if c > d.j.Last() || c < 0 {
+			// It knows records that this journal does not have: the journal was
+			// lost and begun anew under the same run.
+			return connect.NewError(connect.CodeFailedPrecondition, errForeign)
+		}
+		if c < entries[0].Seq && d.known.Load() && c >= d.committed.Load() {
+			return errNoProgress
+		}
+		d.committed.Store(c)
+		d.known.Store(true)
+		return nil
+	})
+}

@@ -1,0 +1,280 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/executor/journal"
+)
+
+// Config of a [Session].
+type Config struct {
+	URL         string // of the orchestrator: http (lab, loopback) or https
+	Name        string // of the node
+	Incarnation string // of this start of the agent
+	Logger      *slog.Logger
+	// Disk is the free space told with each poll, in bytes; nil: not told.
+	Disk func() int64
+}
+
+// Session is the connection to one orchestrator. Its methods may be called
+// from several goroutines.
+type Session struct {
+	cfg    Config
+	client linktrialv1connect.AgentServiceClient
+	http   *http.Transport
+	dial   *dialer
+	gate   *gate
+	brief  atomic.Bool  // in a window: polls do not wait
+	polls  atomic.Int64 // answered so far
+}
+
+// Times of the session, all in the node's time.
+const (
+	pollWait    = 20 * time.Second
+	callLimit   = 15 * time.Second // of a call that does not wait, and past pollWait
+	backoffMin  = 200 * time.Millisecond
+	backoffMax  = 5 * time.Second
+	syncEvery   = time.Second // out-of-band: how old an unsynced record may become
+	batchBytes  = 1<<20 - 32<<10
+	refusedWait = 30 * time.Second // before a delivery that was refused is tried again
+)
+
+// New returns a session. It connects at the first call.
+func New(cfg Config) (*Session, error) {
+	u, err := url.Parse(cfg.URL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("orchestrator %q, expected a URL such as http://127.0.0.1:7700", cfg.URL)
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	s := &Session{cfg: cfg, gate: newGate(), dial: &dialer{conns: map[*conn]struct{}{}}}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(u.Scheme == "https")
+	protocols.SetUnencryptedHTTP2(u.Scheme == "http")
+	s.http = &http.Transport{DialContext: s.dial.DialContext, Protocols: protocols, Proxy: nil}
+	s.client = linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: s.http}, cfg.URL, connect.WithGRPC())
+	return s, nil
+}
+
+// Close ends the session's connections. Calls that run end with an error.
+func (s *Session) Close() {
+	s.gate.hold()
+	s.dial.reset()
+	s.http.CloseIdleConnections()
+	s.gate.release()
+}
+
+// Silence ends all calls and connections and holds further ones back until
+// [Session.Speak]. When it returns, nothing more is sent, and nothing arrives
+// but what was on its way.
+func (s *Session) Silence() {
+	s.gate.hold()
+	s.dial.reset()
+	s.http.CloseIdleConnections()
+}
+
+// Speak takes one Silence back.
+func (s *Session) Speak() { s.gate.release() }
+
+// Window interrupts a Silence for at most d: until something has been heard
+// from the orchestrator and done says so, whichever is first.
+func (s *Session) Window(ctx context.Context, d time.Duration, done func() bool) {
+	heard := s.polls.Load()
+	s.brief.Store(true)
+	s.Speak()
+	end := time.NewTimer(d)
+	defer end.Stop()
+	for open := true; open; {
+		select {
+		case <-end.C:
+			open = false
+		case <-ctx.Done():
+			open = false
+		case <-time.After(2 * time.Millisecond):
+			open = s.polls.Load() == heard || !done()
+		}
+	}
+	s.Silence()
+	s.brief.Store(false)
+}
+
+// do makes one call when that is allowed, for at most limit. A call that
+// fails other than by an answer takes its connection along: what a dead link
+// did to it cannot be told from here.
+func (s *Session) do(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
+	ctx, leave, err := s.gate.enter(ctx)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	err = f(ctx)
+	switch connect.CodeOf(err) {
+	case connect.CodeDeadlineExceeded, connect.CodeUnavailable:
+		if err != nil {
+			s.dial.reset()
+		}
+	}
+	return err
+}
+
+// backoff waits longer after each failure, with jitter so that nodes that lost
+// the orchestrator together do not come back together.
+type backoff struct{ next time.Duration }
+
+func (b *backoff) wait(ctx context.Context) {
+	b.next = min(max(2*b.next, backoffMin), backoffMax)
+	pause(ctx, b.next/2+rand.N(b.next/2))
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// Run registers the node and polls until ctx ends. handle is called with all
+// that the orchestrator wants of the node, at each answer.
+func (s *Session) Run(ctx context.Context, register func() *linktrialv1.RegisterRequest, handle func([]*linktrialv1.Assignment)) {
+	var b backoff
+	registered, reachable := false, true
+	revision := int64(0)
+	for ctx.Err() == nil {
+		var err error
+		if !registered {
+			if err = s.register(ctx, register()); err == nil {
+				registered, revision = true, 0
+			}
+		} else {
+			revision, err = s.poll(ctx, revision, handle)
+			if connect.CodeOf(err) == connect.CodeNotFound && err != nil {
+				registered, err = false, nil
+			}
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if silent, _ := s.gate.silent(); err != nil && silent {
+			continue // the call was cut short on purpose
+		}
+		if err != nil {
+			if reachable {
+				s.cfg.Logger.Warn("orchestrator cannot be reached; the node goes on by itself and keeps trying", "url", s.cfg.URL, "error", err)
+			}
+			reachable = false
+			b.wait(ctx)
+			continue
+		}
+		if !reachable {
+			s.cfg.Logger.Info("orchestrator is reached again", "url", s.cfg.URL)
+		}
+		reachable, b = true, backoff{}
+	}
+}
+
+func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) error {
+	r.Name, r.Incarnation = s.cfg.Name, s.cfg.Incarnation
+	return s.do(ctx, callLimit, func(ctx context.Context) error {
+		_, err := s.client.Register(ctx, connect.NewRequest(r))
+		return err
+	})
+}
+
+func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linktrialv1.Assignment)) (int64, error) {
+	wait := pollWait
+	brief := s.brief.Load()
+	if brief {
+		wait = 0
+	}
+	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(wait.Milliseconds())}
+	if s.cfg.Disk != nil {
+		r.DiskFreeBytes = s.cfg.Disk()
+	}
+	var answer *linktrialv1.PollResponse
+	err := s.do(ctx, wait+callLimit, func(ctx context.Context) error {
+		resp, err := s.client.Poll(ctx, connect.NewRequest(r))
+		if err == nil {
+			answer = resp.Msg
+		}
+		return err
+	})
+	if err != nil {
+		return revision, err
+	}
+	handle(answer.Assignments)
+	s.polls.Add(1)
+	if brief {
+		// The window has what it wanted; the next call waits for its end.
+		if silent, changed := s.gate.silent(); !silent {
+			select {
+			case <-changed:
+			case <-ctx.Done():
+			}
+		}
+	}
+	return answer.Revision, nil
+}
+
+// Exchanges of a clock measurement, and how long all of them may take.
+const (
+	clockExchanges = 8
+	clockLimit     = 10 * time.Second
+)
+
+// Offset measures the orchestrator's clock against the node's: of eight
+// exchanges the one with the shortest round trip counts (RFC 5905, section 8:
+// θ = ((T2−T1)+(T3−T4))/2, δ = (T4−T1)−(T3−T2); section 10 takes the minimum
+// delay of eight). It takes at most ten seconds; without a control link the
+// record says so.
+func (s *Session) Offset(ctx context.Context, when string) journal.ClockOffset {
+	ctx, cancel := context.WithTimeout(ctx, clockLimit)
+	defer cancel()
+	var best time.Duration
+	o := journal.ClockOffset{When: when}
+	var last error
+	n := 0
+	for range clockExchanges {
+		err := s.do(ctx, clockLimit/2, func(ctx context.Context) error {
+			t1 := time.Now()
+			resp, err := s.client.Clock(ctx, connect.NewRequest(&linktrialv1.ClockRequest{}))
+			t4 := t1.Add(time.Since(t1))
+			if err != nil {
+				return err
+			}
+			offset, delay := clockOffset(t1.UnixNano(), resp.Msg.ReceivedUnixNs, resp.Msg.SentUnixNs, t4.UnixNano())
+			if n == 0 || delay < best {
+				best, o.Offset, o.Error = delay, offset, delay/2
+			}
+			n++
+			return nil
+		})
+		if err != nil {
+			last = err
+			break
+		}
+	}
+	if n == 0 {
+		o.Unknown = fmt.Sprintf("no control link: %v", last)
+	}
+	return o
+}
+
+func clockOffset(t1, t2, t3, t4 int64) (offset, delay time.Duration) {
+	return time.Duration(((t2 - t1) + (t3 - t4)) / 2), max(0, time.Duration((t4-t1)-(t3-t2)))
+}

@@ -1,0 +1,385 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// orchestrator is the other end, in this process but over real sockets. It
+// stores what is delivered, loses answers when it is told to, and can be cut off.
+type orchestrator struct {
+	linktrialv1connect.UnimplementedAgentServiceHandler
+	skew time.Duration
+
+	mu          sync.Mutex
+	known       map[string]bool // registered incarnations
+	revision    int64
+	assignments []*linktrialv1.Assignment
+	changed     chan struct{}
+	stored      map[string][]string // by run
+	calls       int
+	loseAnswer  func(call int) bool
+
+	server *httptest.Server
+	conns  sync.Map
+	open   atomic.Int64
+}
+
+func newOrchestrator(t *testing.T) *orchestrator {
+	o := &orchestrator{known: map[string]bool{}, changed: make(chan struct{}), stored: map[string][]string{}, revision: 1}
+	mux := http.NewServeMux()
+	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
+	o.server = httptest.NewUnstartedServer(mux)
+	o.server.Config.Protocols = new(http.Protocols)
+	o.server.Config.Protocols.SetUnencryptedHTTP2(true)
+	o.server.Config.Protocols.SetHTTP1(true)
+	o.server.Config.ConnState = func(c net.Conn, s http.ConnState) {
+		switch s {
+		case http.StateNew:
+			o.conns.Store(c, true)
+			o.open.Add(1)
+		case http.StateClosed, http.StateHijacked:
+			o.conns.Delete(c)
+			o.open.Add(-1)
+		}
+	}
+	o.server.Start()
+	t.Cleanup(func() {
+		o.cut()
+		o.server.Close()
+	})
+	return o
+}
+
+// cut ends all connections, as a link does.
+func (o *orchestrator) cut() {
+	o.conns.Range(func(c, _ any) bool { c.(net.Conn).Close(); return true })
+}
+
+func (o *orchestrator) assign(list ...*linktrialv1.Assignment) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.assignments = list
+	o.revision++
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+func (o *orchestrator) forget() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.known = map[string]bool{}
+}
+
+func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.known[r.Msg.Incarnation] = true
+	return connect.NewResponse(&linktrialv1.RegisterResponse{}), nil
+}
+
+func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
+	until := time.After(time.Duration(r.Msg.WaitMs) * time.Millisecond)
+	for {
+		o.mu.Lock()
+		if !o.known[r.Msg.Incarnation] {
+			o.mu.Unlock()
+			return nil, connect.NewError(connect.CodeNotFound, errors.New("register first"))
+		}
+		resp := &linktrialv1.PollResponse{Revision: o.revision, Assignments: o.assignments}
+		changed := o.changed
+		o.mu.Unlock()
+		if resp.Revision != r.Msg.Revision {
+			return connect.NewResponse(resp), nil
+		}
+		select {
+		case <-changed:
+		case <-until:
+			return connect.NewResponse(resp), nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (o *orchestrator) Deliver(_ context.Context, r *connect.Request[linktrialv1.DeliverRequest]) (*connect.Response[linktrialv1.DeliverResponse], error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.calls++
+	have := o.stored[r.Msg.RunId]
+	size := 0
+	for _, rec := range r.Msg.Records {
+		size += len(rec.Json)
+		n := int64(len(have))
+		switch {
+		case rec.Seq <= n:
+			if have[rec.Seq-1] != string(rec.Json) {
+				return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("record %d differs", rec.Seq))
+			}
+		case rec.Seq == n+1:
+			have = append(have, string(rec.Json))
+		}
+	}
+	if size > 1<<20 {
+		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("batch over a mebibyte"))
+	}
+	o.stored[r.Msg.RunId] = have
+	if o.loseAnswer != nil && o.loseAnswer(o.calls) {
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New("stored, but the answer was lost"))
+	}
+	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: int64(len(have))}), nil
+}
+
+func (o *orchestrator) Clock(context.Context, *connect.Request[linktrialv1.ClockRequest]) (*connect.Response[linktrialv1.ClockResponse], error) {
+	now := time.Now().Add(o.skew).UnixNano()
+	return connect.NewResponse(&linktrialv1.ClockResponse{ReceivedUnixNs: now, SentUnixNs: now}), nil
+}
+
+func (o *orchestrator) records(run string) []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return append([]string(nil), o.stored[run]...)
+}
+
+func newSession(t *testing.T, o *orchestrator) *Session {
+	t.Helper()
+	s, err := New(Config{URL: o.server.URL, Name: "n1", Incarnation: "i1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func newJournal(t *testing.T) *journal.File {
+	t.Helper()
+	j, err := journal.Open(filepath.Join(t.TempDir(), "j"), journal.Identity{Run: "r1", Node: "n1", Role: radio.RoleClient}, journal.Options{ReserveBytes: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.Close() })
+	return j
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); !f(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 20 s: %s", what)
+		}
+	}
+}
+
+// Every record arrives once in effect, in order, whatever answers and
+// connections are lost on the way.
+func TestDeliveryThroughCuts(t *testing.T) {
+	o := newOrchestrator(t)
+	o.loseAnswer = func(call int) bool { return call%5 == 2 }
+	s, j := newSession(t, o), newJournal(t)
+	d := s.NewDelivery("r1", j, false)
+	ended := make(chan struct{})
+	done := make(chan bool, 1)
+	go func() { done <- d.Run(context.Background(), ended) }()
+	const n = 300
+	for i := range n {
+		if _, err := j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: i}); err != nil {
+			t.Fatal(err)
+		}
+		if i%20 == 0 {
+			if err := j.Sync(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%70 == 35 {
+			o.cut()
+		}
+		time.Sleep(500 * time.Microsecond)
+	}
+	j.Sync()
+	close(ended)
+	select {
+	case all := <-done:
+		if !all {
+			t.Fatal("delivery gave up")
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("delivery does not end")
+	}
+	got := o.records("r1")
+	if len(got) != n {
+		t.Fatalf("%d records stored, expected %d", len(got), n)
+	}
+	for i, r := range got {
+		var rec journal.Record
+		if err := json.Unmarshal([]byte(r), &rec); err != nil || rec.Seq != int64(i+1) {
+			t.Fatalf("record %d is %s: %v", i, r, err)
+		}
+	}
+}
+
+// A delivery that begins anew goes on from what is stored, also when the store
+// has lost some of it, and sends no batch over a mebibyte.
+func TestDeliveryResumes(t *testing.T) {
+	o := newOrchestrator(t)
+	s, j := newSession(t, o), newJournal(t)
+	for range 40 {
+		if _, err := j.Append(journal.TypeSamples, journal.Samples{Side: strings.Repeat("s", 100<<10)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j.Sync()
+	ended := make(chan struct{})
+	close(ended)
+	for _, keep := range []int{0, 17, 40} {
+		o.mu.Lock()
+		o.stored["r1"] = o.stored["r1"][:keep]
+		o.calls = 0
+		o.mu.Unlock()
+		if !s.NewDelivery("r1", j, false).Run(context.Background(), ended) {
+			t.Fatal("delivery gave up")
+		}
+		if n := len(o.records("r1")); n != 40 {
+			t.Errorf("%d records stored after %d were kept, expected 40", n, keep)
+		}
+		if keep == 40 && o.calls != 1 {
+			t.Errorf("%d deliveries where all was stored, expected 1", o.calls)
+		}
+	}
+}
+
+func TestPollIsLevelTriggered(t *testing.T) {
+	o := newOrchestrator(t)
+	s := newSession(t, o)
+	ctx, cancel := context.WithCancel(context.Background())
+	var seen atomic.Value
+	var registrations atomic.Int64
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.Run(ctx, func() *linktrialv1.RegisterRequest {
+			registrations.Add(1)
+			return &linktrialv1.RegisterRequest{}
+		}, func(list []*linktrialv1.Assignment) {
+			if len(list) > 0 {
+				seen.Store(list[0].RunId + list[0].Wish.String())
+			}
+		})
+	}()
+	is := func(want string) func() bool {
+		return func() bool { v, _ := seen.Load().(string); return v == want }
+	}
+	o.assign(&linktrialv1.Assignment{RunId: "a", Wish: linktrialv1.Assignment_WISH_PREPARE})
+	eventually(t, "first wish", is("aWISH_PREPARE"))
+	o.cut()
+	o.assign(&linktrialv1.Assignment{RunId: "a", Wish: linktrialv1.Assignment_WISH_RUN})
+	eventually(t, "wish made while cut off", is("aWISH_RUN"))
+	o.forget()
+	o.assign(&linktrialv1.Assignment{RunId: "a", Wish: linktrialv1.Assignment_WISH_FINISH})
+	eventually(t, "wish after the orchestrator forgot the node", is("aWISH_FINISH"))
+	if n := registrations.Load(); n != 2 {
+		t.Errorf("%d registrations, expected 2", n)
+	}
+	cancel()
+	<-done
+}
+
+func TestClock(t *testing.T) {
+	for _, c := range []struct {
+		t1, t2, t3, t4 int64
+		offset, delay  time.Duration
+	}{
+		{100, 160, 170, 130, 50, 20}, // 10 out, 10 back, clock 50 ahead
+		{0, -95, -95, 10, -100, 10},
+		{0, 10, 40, 20, 15, 0}, // the other end claims to have taken longer than the exchange
+	} {
+		if o, d := clockOffset(c.t1, c.t2, c.t3, c.t4); o != c.offset || d != c.delay {
+			t.Errorf("offset %d, delay %d, expected %d and %d", o, d, c.offset, c.delay)
+		}
+	}
+	o := newOrchestrator(t)
+	o.skew = time.Hour
+	s := newSession(t, o)
+	got := s.Offset(context.Background(), "before")
+	if got.Unknown != "" || (got.Offset-time.Hour).Abs() > got.Error+time.Millisecond || got.Error <= 0 {
+		t.Errorf("clock of an orchestrator an hour ahead: %+v", got)
+	}
+	o.server.Listener.Close()
+	o.cut()
+	if got := s.Offset(context.Background(), "after"); !strings.HasPrefix(got.Unknown, "no control link") {
+		t.Errorf("clock without an orchestrator: %+v", got)
+	}
+}
+
+// Silence leaves no connection and sends nothing until a window opens, which
+// delivers and polls and ends by itself.
+func TestSilence(t *testing.T) {
+	o := newOrchestrator(t)
+	s, j := newSession(t, o), newJournal(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	var polls atomic.Int64
+	running.Go(func() {
+		s.Run(ctx, func() *linktrialv1.RegisterRequest { return &linktrialv1.RegisterRequest{} }, func([]*linktrialv1.Assignment) { polls.Add(1) })
+	})
+	d := s.NewDelivery("r1", j, true)
+	running.Go(func() { d.Run(ctx, nil) })
+	j.Append(journal.TypeTrialEnded, journal.TrialEnded{})
+	j.Sync()
+	eventually(t, "first record", func() bool { return len(o.records("r1")) == 1 && polls.Load() > 0 })
+
+	s.Silence()
+	if n := s.dial.open(); n != 0 {
+		t.Errorf("%d connections in silence", n)
+	}
+	eventually(t, "the other end sees the connections end", func() bool { return o.open.Load() == 0 })
+	heard := polls.Load()
+	j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: 1})
+	j.Sync()
+	o.assign()
+	time.Sleep(200 * time.Millisecond)
+	if o.open.Load() != 0 || len(o.records("r1")) != 1 || polls.Load() != heard {
+		t.Fatal("something was sent in silence")
+	}
+	s.Window(ctx, 20*time.Second, d.CaughtUp)
+	if len(o.records("r1")) != 2 || polls.Load() == heard {
+		t.Error("the window did not deliver and poll")
+	}
+	if n := s.dial.open(); n != 0 {
+		t.Errorf("%d connections after the window", n)
+	}
+	s.Speak()
+	j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: 2})
+	j.Sync()
+	eventually(t, "third record", func() bool { return len(o.records("r1")) == 3 })
+	cancel()
+	running.Wait()
+}
+
+func TestURL(t *testing.T) {
+	for _, bad := range []string{"", "127.0.0.1:7700", "ftp://x", "http://"} {
+		if _, err := New(Config{URL: bad}); err == nil || !strings.Contains(err.Error(), "http://127.0.0.1:7700") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
