@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 )
 
 // Kind names an event.
@@ -199,8 +200,8 @@ func (r *Result) check() error {
 	if r.SizeBytes < 0 || r.ElapsedNS < 0 || r.ConnectNS < 0 {
 		return fmt.Errorf("result with a negative figure: size_bytes %d, elapsed_ns %d, connect_ns %d", r.SizeBytes, r.ElapsedNS, r.ConnectNS)
 	}
-	if len(r.Digest) != 64 {
-		return fmt.Errorf("result with digest %q, expected 64 hexadecimal digits", r.Digest)
+	if len(r.Digest) != 64 || strings.Trim(r.Digest, "0123456789abcdef") != "" {
+		return fmt.Errorf("result with digest %.80q, expected 64 lower-case hexadecimal digits", r.Digest)
 	}
 	if r.Final != nil {
 		return r.Final.check()

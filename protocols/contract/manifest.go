@@ -127,6 +127,9 @@ func parseOption(om yamldoc.Mapping, name string) Option {
 		f.Field("type").Problem("only a string option has choices, found %s", o.Type)
 	}
 	o.Min, o.Max = o.bound(f.Field("min")), o.bound(f.Field("max"))
+	if o.Min != nil && o.Max != nil && *o.Min > *o.Max {
+		f.Field("max").Problem("below min, no value would do")
+	}
 	if v := f.Field("default"); v.Present() {
 		o.Default = o.Read(v)
 	}
@@ -292,13 +295,17 @@ func (o *Option) coerce(v any) (any, error) {
 	default:
 		return nil, fmt.Errorf("expected %s, found %v", o.Type, v)
 	}
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("expected %s, found %g", o.Type, f)
+	}
 	if o.Min != nil && f < *o.Min || o.Max != nil && f > *o.Max {
 		return nil, fmt.Errorf("expected %s, found %g", o.rangeText(), f)
 	}
 	switch o.Type {
 	case TypeInt, TypeSize:
-		if f != math.Trunc(f) {
-			return nil, fmt.Errorf("expected a whole number, found %g", f)
+		// Beyond 2^53 a JSON number may not be the one that was written (RFC 8259, section 6).
+		if f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+			return nil, fmt.Errorf("expected a whole number of at most 53 bits, found %g", f)
 		}
 		return int64(f), nil
 	case TypeNumber, TypeDuration:

@@ -80,7 +80,7 @@ type Transfer struct {
 }
 
 // Limits bound what a driver may wait for. The executor holds the same limits
-// from outside and ends a driver that does not keep them.
+// from outside and ends a driver that does not keep them. 0 is no limit.
 type Limits struct {
 	ConnectMS  int64 `json:"connect_ms"`  // from start to the server's one byte
 	TransferMS int64 `json:"transfer_ms"` // from the start of the clock to the acknowledgement
@@ -114,8 +114,8 @@ func ParseParameters(b []byte) (*Parameters, error) {
 		if p.Remote.Address == "" || !port(p.Remote.Port) {
 			return nil, fmt.Errorf("parameters: client needs remote.address and remote.port 1…65535, found %q and %d", p.Remote.Address, p.Remote.Port)
 		}
-		if p.Transfer.SizeBytes < 0 {
-			return nil, fmt.Errorf("parameters: transfer.size_bytes is %d, expected 0 or more", p.Transfer.SizeBytes)
+		if p.Transfer.SizeBytes < 0 || p.Transfer.SizeBytes > MaxSize {
+			return nil, fmt.Errorf("parameters: transfer.size_bytes is %d, expected 0 to %d", p.Transfer.SizeBytes, int64(MaxSize))
 		}
 		if _, err := ParseTransferID(p.Transfer.ID); err != nil {
 			return nil, fmt.Errorf("parameters: %w", err)

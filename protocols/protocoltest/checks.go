@@ -33,7 +33,7 @@ var checks = []check{
 	{"size-64MiB", "a transfer of 64 MiB (quick: 16 MiB)", checkLarge},
 	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples},
 	{"wrong-payload", "a payload other than the announced one is rejected, and the client says corrupted", checkWrongPayload},
-	{"hundred", "100 transfers on one listener, one after another", checkHundred},
+	{"hundred", "100 transfers (quick: 20) on one listener, one after another", checkHundred},
 	{"concurrent", "several transfers at once on one listener, none waits for another", checkConcurrent},
 	{"late-server", "without a server the client gives up within its limit; once there is one, it works", checkLateServer},
 	{"client-killed", "a client killed in its transfer: the server serves the next, and reports the loss within its limit", checkClientKilled},

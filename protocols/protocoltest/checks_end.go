@@ -42,7 +42,7 @@ func checkStopServer(ctx context.Context, s *suite) (string, error) {
 	}
 	sp := s.serverParams()
 	p := s.clientParams(sp.Local.Port, endless)
-	p.Limits.TransferMS = 20_000
+	p.Limits.TransferMS = s.lossMS()
 	srv, c, err := s.running(ctx, sp, p)
 	if err != nil {
 		return "", err

@@ -12,6 +12,15 @@ import (
 // lost are the ways a client may call the loss of its server.
 var lost = []contract.Code{contract.CodeReset, contract.CodeTransferTimeout, contract.CodeUnreachable, contract.CodeConnectRefused}
 
+// lossMS limits a transfer whose other end is gone: a protocol over UDP may
+// have no other way to notice.
+func (s *suite) lossMS() int64 {
+	if s.o.Quick {
+		return 4_000
+	}
+	return 20_000
+}
+
 func checkLateServer(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
 	p := s.clientParams(sp.Local.Port, kib)
@@ -58,7 +67,7 @@ func (s *suite) running(ctx context.Context, sp, p *contract.Parameters) (srv, c
 
 func checkClientKilled(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
-	sp.Limits.TransferMS = 20_000
+	sp.Limits.TransferMS = s.lossMS()
 	p := s.clientParams(sp.Local.Port, endless)
 	srv, c, err := s.running(ctx, sp, p)
 	if err != nil {
@@ -83,7 +92,7 @@ func checkClientKilled(ctx context.Context, s *suite) (string, error) {
 func checkServerKilled(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
 	p := s.clientParams(sp.Local.Port, endless)
-	p.Limits.TransferMS = 20_000
+	p.Limits.TransferMS = s.lossMS()
 	srv, c, err := s.running(ctx, sp, p)
 	if err != nil {
 		return "", err

@@ -258,7 +258,7 @@ type faultyListener struct {
 }
 
 func (l *faultyListener) Accept() (harness.Conn, error) {
-	if l.fault == "tires" && l.count.Add(1) > 30 {
+	if l.fault == "tires" && l.count.Add(1) > 10 {
 		return nil, errors.New("enough")
 	}
 	if l.fault == "serial" {

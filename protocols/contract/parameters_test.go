@@ -1,0 +1,85 @@
+package contract
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+const (
+	goodServer = `{"contract":1,"role":"server","local":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1},"sample_interval_ms":50}`
+	goodClient = `{"contract":1,"role":"client","local":{"address":"10.77.0.1"},"remote":{"address":"10.77.0.3","port":7001},` +
+		`"transfer":{"id":"` + vectorID + `","size_bytes":1024,"seed":"18446744073709551615"},"options":{"a":1},"limits":{"connect_ms":1,"transfer_ms":1}}`
+	goodProbe = `{"contract":1,"role":"probe"}`
+)
+
+func TestParseParameters(t *testing.T) {
+	p, err := ParseParameters([]byte(goodClient))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Transfer.Seed != 1<<64-1 || p.SampleIntervalMS != 100 || p.Remote.Port != 7001 {
+		t.Errorf("read %+v", p)
+	}
+	hook := strings.Replace(goodServer, `"options"`, `"verify_seed_xor":"18446744073709551615","options"`, 1)
+	if p, err = ParseParameters([]byte(hook)); err != nil || p.VerifySeedXOR != 1<<64-1 || p.SampleIntervalMS != 50 {
+		t.Errorf("read %+v, %v", p, err)
+	}
+	if b, err := json.Marshal(p); err != nil || !strings.Contains(string(b), `"verify_seed_xor":"18446744073709551615"`) {
+		t.Errorf("written as %s, %v", b, err)
+	}
+	if _, err = ParseParameters([]byte(goodProbe)); err != nil {
+		t.Error(err)
+	}
+	swap := func(s, old, with string) string {
+		if !strings.Contains(s, old) {
+			t.Fatalf("%s has no %s", s, old)
+		}
+		return strings.Replace(s, old, with, 1)
+	}
+	for s, want := range map[string]string{
+		``:                                               "parameters:",
+		goodProbe + goodProbe:                            "parameters:",
+		`{"role":"probe"}`:                               "contract version 0",
+		`{"contract":2,"role":"probe"}`:                  "contract version 2",
+		`{"contract":1,"role":"client "}`:                "role",
+		swap(goodServer, "7001", "0"):                    "local.port",
+		swap(goodServer, "7001", "65536"):                "local.port",
+		swap(goodServer, "10.77.0.3", ""):                "local.address",
+		swap(goodServer, `"options":{}`, `"options":[]`): "parameters:",
+		swap(goodClient, `"address":"10.77.0.3"`, `"address":""`):        "remote.address",
+		swap(goodClient, `"size_bytes":1024`, `"size_bytes":-1`):         "size_bytes",
+		swap(goodClient, `1024`, `1099511627777`):                        "size_bytes",
+		swap(goodClient, `18446744073709551615`, `18446744073709551616`): "parameters:",
+		swap(goodClient, `"18446744073709551615"`, `7`):                  "parameters:",
+		swap(goodClient, vectorID, "12"):                                 "transfer id",
+	} {
+		if p, err := ParseParameters([]byte(s)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v, expected an error with %q", s, p, err, want)
+		}
+	}
+}
+
+// FuzzParseParameters: what is taken can be written and is taken again, the same.
+func FuzzParseParameters(f *testing.F) {
+	for _, s := range []string{goodServer, goodClient, goodProbe} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := ParseParameters(b)
+		if err != nil {
+			return
+		}
+		again, err := json.Marshal(p)
+		if err != nil {
+			t.Fatalf("%s: %v", b, err)
+		}
+		q, err := ParseParameters(again)
+		if err != nil {
+			t.Fatalf("%s, written as %s: %v", b, again, err)
+		}
+		if p.Role != q.Role || p.Transfer != q.Transfer || p.Limits != q.Limits || p.VerifySeedXOR != q.VerifySeedXOR {
+			t.Fatalf("%s, written as %s, is another", b, again)
+		}
+	})
+}
