@@ -35,6 +35,7 @@ var formats = []format{
 	{"json", "results.json", "application/json", true, renderJSON},
 	{"markdown", "results.md", "text/markdown; charset=utf-8", true, renderMarkdown},
 	{"latex", "results.tex", "application/x-tex", true, renderLaTeX},
+	{"svg", "results.svg", "image/svg+xml", true, renderSVG},
 }
 
 // Formats lists the names [Render] takes.

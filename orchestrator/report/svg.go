@@ -1,0 +1,361 @@
+package report
+
+import (
+	"cmp"
+	"encoding/xml"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"linktrial/internal/unit"
+)
+
+// The figure is drawn in pixels of CSS; text is 11 or 13 of them high.
+const (
+	slotWidth     = 88.0 // of a treatment
+	boxWidth      = 40.0
+	plotHeight    = 240.0
+	failHeight    = 20.0 // strip below zero where failed trials are marked
+	marginLeft    = 64.0
+	marginRight   = 16.0
+	marginTop     = 44.0
+	marginBottom  = 74.0 // treatment in at most three lines, and n
+	panelsAbreast = 3
+	minPlotWidth  = 300.0
+	minWidth      = 580.0 // of the legend
+	legendHeight  = 46.0
+	labelRunes    = 14 // of one line under a slot
+)
+
+// palette is Okabe and Ito's (2008), distinguishable with colour-blindness, but
+// for its yellow, which is too faint on white. With five markers, the first
+// forty treatments of a plan differ in colour or marker.
+var palette = []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#8c564b"}
+
+const (
+	ink   = "#222222"
+	faint = "#dddddd"
+	grey  = "#777777"
+)
+
+// canvas collects SVG elements.
+type canvas struct{ b strings.Builder }
+
+// px writes a coordinate.
+func px(x float64) string { return minus(strconv.FormatFloat(x, 'f', 1, 64)) }
+
+func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
+
+func (c *canvas) line(x1, y1, x2, y2 float64, colour string, width float64) {
+	c.add(`<line x1="%s" y1="%s" x2="%s" y2="%s" stroke="%s" stroke-width="%s"/>`, px(x1), px(y1), px(x2), px(y2), colour, px(width))
+}
+
+// text writes a line; anchor is start, middle or end.
+func (c *canvas) text(x, y float64, anchor, colour string, size int, s string) {
+	c.add(`<text x="%s" y="%s" text-anchor="%s" fill="%s" font-size="%d">%s</text>`, px(x), px(y), anchor, colour, size, escape(s))
+}
+
+func escape(s string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(clean(s))) // a strings.Builder takes all
+	return b.String()
+}
+
+// marker draws one of five shapes of the same weight, with a hint for pointers.
+func (c *canvas) marker(shape int, x, y float64, colour, hint string) {
+	poly := func(points ...float64) string {
+		var s []string
+		for i := 0; i+1 < len(points); i += 2 {
+			s = append(s, px(x+points[i])+","+px(y+points[i+1]))
+		}
+		return `<polygon points="` + strings.Join(s, " ") + `"`
+	}
+	var shapeText string
+	switch shape % 5 {
+	case 0:
+		shapeText = fmt.Sprintf(`<circle cx="%s" cy="%s" r="3"`, px(x), px(y))
+	case 1:
+		shapeText = poly(-2.7, -2.7, 2.7, -2.7, 2.7, 2.7, -2.7, 2.7)
+	case 2:
+		shapeText = poly(0, -3.6, 3.4, 2.6, -3.4, 2.6)
+	case 3:
+		shapeText = poly(0, -3.9, 3.9, 0, 0, 3.9, -3.9, 0)
+	default:
+		shapeText = poly(0, 3.6, 3.4, -2.6, -3.4, -2.6)
+	}
+	c.add(`%s fill="%s" stroke="#ffffff" stroke-width="0.6"><title>%s</title></%s>`, shapeText, colour, escape(hint), shapeText[1:strings.IndexByte(shapeText, ' ')])
+}
+
+func (c *canvas) cross(x, y float64, colour, hint string) {
+	c.add(`<path d="M%s %s l7 7 m0 -7 l-7 7" stroke="%s" stroke-width="1.8" fill="none"><title>%s</title></path>`, px(x-3.5), px(y-3.5), colour, escape(hint))
+}
+
+// panel is one run's chart.
+type panel struct {
+	table *RunTable
+	run   *Run
+	top   float64 // of the scale, KB/s
+	step  float64
+}
+
+// renderSVG draws the paper's chart for each run: a thin bar from minimum to
+// maximum, a box of the mean ± one standard deviation, and over them every
+// iteration. Panels of one radio have the same scale.
+func renderSVG(v *view) ([]byte, error) {
+	panels, rows := layout(v)
+	width := 0.0
+	for _, row := range rows {
+		w := 0.0
+		for _, p := range row {
+			w += panels[p].width()
+		}
+		width = max(width, w)
+	}
+	width = max(width, minWidth)
+	const panelHeight = marginTop + plotHeight + failHeight + marginBottom
+	height := float64(len(rows))*panelHeight + legendHeight + 30
+	c := &canvas{}
+	c.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" font-family="Helvetica, Arial, sans-serif" role="img">`, px(width), px(height), px(width), px(height))
+	title := "Throughput by treatment: " + cmp.Or(v.ds.Plan, "a plan without a name") + ", campaign " + v.ds.Campaign
+	if !v.ds.Complete {
+		title += " (partial)"
+	}
+	c.add(`<title>%s</title>`, escape(title))
+	c.add(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
+	c.text(12, 20, "start", ink, 13, clip(clean(title), int(width/7)))
+	colours := treatmentOrder(v.tables)
+	for i, row := range rows {
+		x, y := 0.0, 30+float64(i)*panelHeight
+		for _, p := range row {
+			panels[p].draw(c, x, y, colours)
+			x += panels[p].width()
+		}
+	}
+	drawLegend(c, height-legendHeight, v)
+	c.add("</svg>")
+	return []byte(c.b.String()), nil
+}
+
+// layout makes a panel of each run, and lines of panels: a topology begins a new one.
+func layout(v *view) ([]panel, [][]int) {
+	panels := make([]panel, len(v.tables))
+	tops := map[string]float64{}
+	for i := range v.tables {
+		panels[i] = panel{table: &v.tables[i], run: &v.ds.Runs[i]}
+		tops[panels[i].table.Radio] = max(tops[panels[i].table.Radio], panels[i].highest())
+	}
+	var rows [][]int
+	for i := range panels {
+		panels[i].top, panels[i].step = scale(tops[panels[i].table.Radio])
+		last := len(rows) - 1
+		if last < 0 || len(rows[last]) == panelsAbreast || panels[rows[last][0]].table.Topology != panels[i].table.Topology {
+			rows = append(rows, nil)
+			last++
+		}
+		rows[last] = append(rows[last], i)
+	}
+	return panels, rows
+}
+
+// highest is the largest figure the panel shows.
+func (p *panel) highest() float64 {
+	top := 0.0
+	for i := range p.table.Rows {
+		r := &p.table.Rows[i]
+		if r.MaxKBps != nil {
+			top = max(top, *r.MaxKBps)
+		}
+		if r.AverageKBps != nil && r.SDKBps != nil {
+			top = max(top, *r.AverageKBps+*r.SDKBps)
+		}
+		if r.Published != nil {
+			top = max(top, r.Published.MaxKBps, r.Published.AvgKBps)
+		}
+	}
+	return top
+}
+
+// scale is a round end of an axis that reaches at least as high, and its step,
+// one of 1, 2 and 5 times a power of ten that makes four to ten of them.
+func scale(highest float64) (top, step float64) {
+	if !(highest > 1e-300) {
+		return 1, 0.5
+	}
+	if highest > 1e300 {
+		return highest, highest // powers of ten near it overflow
+	}
+	power := math.Pow(10, math.Floor(math.Log10(highest)))
+	step = power
+	for _, f := range []float64{0.1, 0.2, 0.5, 1} {
+		if step = f * power; highest/step <= 7 {
+			break
+		}
+	}
+	return math.Ceil(highest/step-1e-9) * step, step
+}
+
+// treatmentOrder gives each treatment its number in the plan: its colour and marker.
+func treatmentOrder(tables []RunTable) map[string]int {
+	order := map[string]int{}
+	for i := range tables {
+		for j := range tables[i].Rows {
+			name := tables[i].Rows[j].Treatment
+			if _, known := order[name]; !known {
+				order[name] = len(order)
+			}
+		}
+	}
+	return order
+}
+
+func (p *panel) slot() float64 {
+	n := max(1, len(p.table.Rows))
+	return max(slotWidth, minPlotWidth/float64(n))
+}
+
+func (p *panel) width() float64 {
+	return marginLeft + marginRight + p.slot()*float64(max(1, len(p.table.Rows)))
+}
+
+func (p *panel) draw(c *canvas, x, y float64, order map[string]int) {
+	t := p.table
+	left, right, top := x+marginLeft, x+p.width()-marginRight, y+marginTop
+	zero := top + plotHeight
+	at := func(kbps float64) float64 { return zero - plotHeight*min(max(kbps/p.top, 0), 1) }
+	runes := int((right - left) / 6.6)
+	c.text(left, y+18, "start", ink, 13, clip(clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), runes))
+	under := unit.FormatBytes(t.SizeBytes) + ", " + plural(t.Iterations, "iteration", "iterations")
+	if t.Place != "" {
+		under += ", " + t.Place
+	}
+	if t.Partial {
+		under = "partial (" + cmp.Or(t.State, "unknown state") + "); " + under
+	}
+	c.text(left, y+34, "start", grey, 11, clip(clean(under), int((right-left)/5.6)))
+	for i := 0; float64(i)*p.step <= p.top*(1+1e-9); i++ {
+		v := float64(i) * p.step
+		c.line(left, at(v), right, at(v), faint, 1)
+		c.text(left-6, at(v)+4, "end", ink, 11, tick(v, p.step))
+	}
+	c.line(left, top, left, zero+failHeight, ink, 1)
+	c.line(left, zero, right, zero, ink, 1)
+	c.text(left-6, zero+failHeight-5, "end", grey, 11, "failed")
+	middle := top + plotHeight/2
+	c.add(`<text transform="translate(%s %s) rotate(-90)" text-anchor="middle" fill="%s" font-size="11">Throughput (KB/s)</text>`, px(x+16), px(middle), ink)
+	for i := range t.Rows {
+		p.drawTreatment(c, &t.Rows[i], left+p.slot()*(float64(i)+0.5), zero, at, order[t.Rows[i].Treatment])
+	}
+	if len(t.Rows) == 0 {
+		c.text((left+right)/2, middle, "middle", grey, 11, "no trials")
+	}
+}
+
+func tick(v, step float64) string {
+	n := 0
+	for s := step; s < 0.9999 && n < 12; s *= 10 {
+		n++
+	}
+	return strconv.FormatFloat(v, 'f', n, 64)
+}
+
+func (p *panel) drawTreatment(c *canvas, r *Row, cx, zero float64, at func(float64) float64, number int) {
+	colour := palette[number%len(palette)]
+	if r.AverageKBps != nil {
+		lo, hi := at(*r.MinKBps), at(*r.MaxKBps)
+		c.line(cx, hi, cx, lo, colour, 2)
+		if r.SDKBps != nil {
+			boxTop, boxBottom := at(*r.AverageKBps+*r.SDKBps), at(*r.AverageKBps-*r.SDKBps)
+			c.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s" fill-opacity="0.25" stroke="%s"/>`, px(cx-boxWidth/2), px(boxTop), px(boxWidth), px(boxBottom-boxTop), colour, colour)
+		}
+		c.line(cx-boxWidth/2, at(*r.AverageKBps), cx+boxWidth/2, at(*r.AverageKBps), colour, 2)
+	}
+	if pub := r.Published; pub != nil {
+		px0 := cx + boxWidth/2 + 9
+		c.line(px0, at(pub.MaxKBps), px0, at(pub.MinKBps), grey, 1)
+		c.line(px0-5, at(pub.AvgKBps), px0+5, at(pub.AvgKBps), ink, 2)
+	}
+	p.drawTrials(c, r, cx, zero, at, number)
+	y := zero + failHeight + 14
+	label := wrap(clean(r.Label), labelRunes, 3)
+	for _, l := range label {
+		c.text(cx, y, "middle", ink, 11, l)
+		y += 13
+	}
+	if r.Missing != "" {
+		c.text(cx, y, "middle", grey, 11, "missing")
+		return
+	}
+	c.text(cx, y, "middle", grey, 11, fmt.Sprintf("n = %d of %d", r.Valid, r.Trials))
+}
+
+// drawTrials marks every ended trial, from left to right in the order of iterations.
+func (p *panel) drawTrials(c *canvas, r *Row, cx, zero float64, at func(float64) float64, number int) {
+	var trials []*Trial
+	for i := range p.run.Trials {
+		if t := &p.run.Trials[i]; t.Treatment == r.Treatment {
+			trials = append(trials, t)
+		}
+	}
+	slices.SortStableFunc(trials, func(a, b *Trial) int { return a.Iteration - b.Iteration })
+	for k, t := range trials {
+		x := cx + (boxWidth-6)*((float64(k)+0.5)/float64(len(trials))-0.5)
+		colour := palette[number%len(palette)]
+		switch a := t.counted(); {
+		case a != nil:
+			rate := a.ThroughputBytesPerSecond() / unit.KB
+			c.marker(number, x, at(rate), colour, fmt.Sprintf("iteration %d: %s KB/s", t.Iteration, kbps(&rate)))
+		case t.Verdict != "" && !(len(t.Attempts) > 0 && waits(p.run, &t.Attempts[len(t.Attempts)-1])):
+			why := string(t.Verdict)
+			if n := len(t.Attempts); n > 0 {
+				why = Failure{Verdict: t.Verdict, Reason: t.Attempts[n-1].why()}.name()
+			}
+			c.cross(x, zero+failHeight/2+1, colour, fmt.Sprintf("iteration %d: %s", t.Iteration, why))
+		}
+	}
+}
+
+// wrap breaks a label at spaces into lines of n runes, at most so many; what
+// does not fit loses its middle.
+func wrap(s string, n, most int) []string {
+	var lines []string
+	for _, word := range strings.Fields(s) {
+		if last := len(lines) - 1; last >= 0 && len([]rune(lines[last]))+1+len([]rune(word)) <= n {
+			lines[last] += " " + word
+		} else {
+			lines = append(lines, word)
+		}
+	}
+	if len(lines) > most {
+		rest := strings.Join(lines[most-1:], " ")
+		lines = append(lines[:most-1], rest)
+	}
+	for i := range lines {
+		lines[i] = clipMiddle(lines[i], n)
+	}
+	return lines
+}
+
+func drawLegend(c *canvas, y float64, v *view) {
+	x := 12.0
+	c.line(x+6, y+6, x+6, y+24, grey, 2)
+	c.text(x+16, y+19, "start", ink, 11, "minimum to maximum")
+	x += 156
+	c.add(`<rect x="%s" y="%s" width="14" height="14" fill="%s" fill-opacity="0.25" stroke="%s"/>`, px(x), px(y+8), grey, grey)
+	c.line(x, y+15, x+14, y+15, grey, 2)
+	c.text(x+20, y+19, "start", ink, 11, "mean ± 1 SD")
+	x += 104
+	c.marker(0, x+4, y+15, grey, "one iteration")
+	c.text(x+12, y+19, "start", ink, 11, "one iteration")
+	x += 98
+	c.cross(x+4, y+15, grey, "one failed trial")
+	c.text(x+14, y+19, "start", ink, 11, "one failed trial")
+	if slices.ContainsFunc(v.tables, func(t RunTable) bool { return t.has(isPublished) }) {
+		x += 108
+		c.line(x+5, y+6, x+5, y+24, grey, 1)
+		c.line(x, y+15, x+10, y+15, ink, 2)
+		c.text(x+16, y+19, "start", ink, 11, "published")
+	}
+	c.text(12, y+38, "start", grey, 11, "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale.")
+}
