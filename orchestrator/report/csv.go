@@ -11,7 +11,7 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// column is one column of a CSV file; docs/data-format.md lists them all. An
+// column is one column of a CSV file; docs/exports.md describes them all. An
 // empty field is a figure that has no value.
 type column[T any] struct {
 	name  string
