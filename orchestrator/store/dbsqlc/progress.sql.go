@@ -279,8 +279,9 @@ func (q *Queries) SetRunning(ctx context.Context, id string) (int64, error) {
 }
 
 const unfinishedParts = `-- name: UnfinishedParts :many
-SELECT n.run_id, n.node, r.state, r.message, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
-WHERE r.ended_at IS NOT NULL AND r.ended_at > $1 AND n.ended IS NULL AND n.committed_seq > 0
+SELECT n.run_id, n.node, r.state, r.message, r.sheet_hash, (x.registered_at <= r.prepared_at)::boolean AS up_since
+FROM run_nodes n JOIN runs r ON r.id = n.run_id JOIN nodes x ON x.name = n.node
+WHERE r.ended_at > $1::timestamptz AND r.prepared_at IS NOT NULL AND n.ended IS NULL
 `
 
 type UnfinishedPartsRow struct {
@@ -289,10 +290,12 @@ type UnfinishedPartsRow struct {
 	State     string
 	Message   string
 	SheetHash string
+	UpSince   bool
 }
 
-// Nodes that have not ended their part in a run that is over for everybody else.
-func (q *Queries) UnfinishedParts(ctx context.Context, since *time.Time) ([]UnfinishedPartsRow, error) {
+// Nodes that have not ended their part in a run that is over for everybody
+// else. An agent that has been up since before the run knows it.
+func (q *Queries) UnfinishedParts(ctx context.Context, since time.Time) ([]UnfinishedPartsRow, error) {
 	rows, err := q.db.Query(ctx, unfinishedParts, since)
 	if err != nil {
 		return nil, err
@@ -307,6 +310,7 @@ func (q *Queries) UnfinishedParts(ctx context.Context, since *time.Time) ([]Unfi
 			&i.State,
 			&i.Message,
 			&i.SheetHash,
+			&i.UpSince,
 		); err != nil {
 			return nil, err
 		}

@@ -4,7 +4,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now(), now())
 ON CONFLICT (name) DO UPDATE SET role = excluded.role, version = excluded.version, host = excluded.host, kernel = excluded.kernel,
     radio = excluded.radio, emulated = excluded.emulated, radio_address = excluded.radio_address,
     disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation,
-    registered_at = now(), last_contact_at = now();
+    -- When this start of the agent was first heard of.
+    registered_at = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.registered_at ELSE excluded.registered_at END,
+    last_contact_at = now();
 
 -- name: Nodes :many
 SELECT * FROM nodes ORDER BY name;

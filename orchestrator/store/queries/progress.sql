@@ -13,9 +13,11 @@ FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.ended_at IS NULL ORDER B
 SELECT l.run_id, l.treatment FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing';
 
 -- name: UnfinishedParts :many
--- Nodes that have not ended their part in a run that is over for everybody else.
-SELECT n.run_id, n.node, r.state, r.message, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
-WHERE r.ended_at IS NOT NULL AND r.ended_at > sqlc.arg(since) AND n.ended IS NULL AND n.committed_seq > 0;
+-- Nodes that have not ended their part in a run that is over for everybody
+-- else. An agent that has been up since before the run knows it.
+SELECT n.run_id, n.node, r.state, r.message, r.sheet_hash, (x.registered_at <= r.prepared_at)::boolean AS up_since
+FROM run_nodes n JOIN runs r ON r.id = n.run_id JOIN nodes x ON x.name = n.node
+WHERE r.ended_at > sqlc.arg(since)::timestamptz AND r.prepared_at IS NOT NULL AND n.ended IS NULL;
 
 -- name: RunNodes :many
 SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance FROM run_nodes WHERE run_id = $1 ORDER BY role;

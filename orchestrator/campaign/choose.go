@@ -1,0 +1,155 @@
+package campaign
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// Driver is a protocol driver as it is on a node.
+type Driver struct {
+	Name           string            `json:"name"`
+	Version        string            `json:"version"`
+	Implementation string            `json:"implementation"`
+	SHA256         string            `json:"sha256"`
+	Unsupported    string            `json:"unsupported,omitempty"` // why not
+	Choices        map[string]string `json:"choices,omitempty"`     // comma-separated, by option
+}
+
+// candidate is a node that could take part in a run.
+type candidate struct {
+	name      string
+	role      radio.Role
+	radio     string // empty: emulated, and can be any
+	emulated  bool
+	connected bool
+	busy      bool
+	drivers   []Driver
+}
+
+// choose finds a node for each role of a sheet's topology. Where it cannot, it
+// says everything that is missing. All nodes of a run are on emulated radios,
+// or all on real ones.
+func choose(s *runsheet.Sheet, all []candidate) (map[radio.Role]string, []string) {
+	var roles []radio.Role
+	for _, st := range s.Topology.Stations {
+		roles = append(roles, st.Role)
+	}
+	var fewest []string
+	for _, emulated := range []bool{true, false} {
+		var these []candidate
+		for _, c := range all {
+			if c.emulated == emulated && c.connected {
+				these = append(these, c)
+			}
+		}
+		if len(these) == 0 {
+			continue
+		}
+		chosen, problems := chooseAmong(s, roles, these)
+		if len(problems) == 0 {
+			return chosen, nil
+		}
+		if fewest == nil || len(problems) < len(fewest) {
+			fewest = problems
+		}
+	}
+	if fewest != nil {
+		return nil, fewest
+	}
+	var problems []string
+	for _, role := range roles {
+		problems = append(problems, noNode(role))
+	}
+	return nil, problems
+}
+
+func noNode(role radio.Role) string {
+	return fmt.Sprintf("no %s node is connected: start one with 'linktrial agent --role %s', or bring up a lab with 'linktrial lab up'", role, role)
+}
+
+func chooseAmong(s *runsheet.Sheet, roles []radio.Role, these []candidate) (map[radio.Role]string, []string) {
+	chosen := map[radio.Role]string{}
+	var problems []string
+	for _, role := range roles {
+		var best *candidate
+		var why []string
+		found := false
+		for i := range these {
+			c := &these[i]
+			if c.role != role {
+				continue
+			}
+			found = true
+			if p := unfit(s, c); len(p) > 0 {
+				why = append(why, p...)
+				continue
+			}
+			if best == nil || best.busy && !c.busy {
+				best = c
+			}
+		}
+		switch {
+		case best != nil:
+			chosen[role] = best.name
+		case found:
+			problems = append(problems, why...)
+		default:
+			problems = append(problems, noNode(role))
+		}
+	}
+	return chosen, problems
+}
+
+// unfit is why a node cannot take part in a run of the sheet.
+func unfit(s *runsheet.Sheet, c *candidate) []string {
+	var out []string
+	switch {
+	case c.emulated && s.Network == nil:
+		out = append(out, fmt.Sprintf("node %s has an emulated radio, and radio %s cannot be emulated", c.name, s.Cell.Radio))
+	case !c.emulated && c.radio != s.Cell.Radio:
+		out = append(out, fmt.Sprintf("node %s has radio %s, the plan asks for %s", c.name, c.radio, s.Cell.Radio))
+	}
+	if c.role == radio.RoleRelay {
+		return out
+	}
+	for i := range s.Treatments {
+		if t := &s.Treatments[i]; t.Missing == "" {
+			if why := cannotRun(t, c); why != "" {
+				out = append(out, why)
+			}
+		}
+	}
+	return out
+}
+
+func cannotRun(t *runsheet.Treatment, c *candidate) string {
+	i := slices.IndexFunc(c.drivers, func(d Driver) bool { return d.Name == t.Protocol })
+	if i < 0 {
+		return fmt.Sprintf("treatment %s: node %s has no driver %s", t.Name, c.name, t.Protocol)
+	}
+	d := &c.drivers[i]
+	if d.Unsupported != "" {
+		return fmt.Sprintf("treatment %s: node %s cannot run %s: %s", t.Name, c.name, t.Protocol, d.Unsupported)
+	}
+	if d.Version != t.DriverVersion {
+		return fmt.Sprintf("treatment %s: node %s has version %s of driver %s, the plan was checked against %s", t.Name, c.name, d.Version, t.Protocol, t.DriverVersion)
+	}
+	for option, list := range d.Choices {
+		want, ok := t.Options[option].(string)
+		if !ok {
+			continue
+		}
+		there := strings.Split(list, ",")
+		for k := range there {
+			there[k] = strings.TrimSpace(there[k])
+		}
+		if !slices.Contains(there, want) {
+			return fmt.Sprintf("treatment %s: node %s has no %s %q, there are %s", t.Name, c.name, option, want, strings.Join(there, ", "))
+		}
+	}
+	return ""
+}

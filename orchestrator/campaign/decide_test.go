@@ -1,0 +1,189 @@
+package campaign
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+func TestNext(t *testing.T) {
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	waits := Waits{Abort: 10 * time.Second, Collect: time.Minute}
+	reason := "enough"
+	base := func(state State, change ...func(*run)) *run {
+		r := &run{id: "r-1", state: state, listeners: []string{"tcp", "udt"}, listening: map[string]bool{},
+			abortAt: now.Add(-time.Second), collectingAt: now.Add(-time.Second), longest: 5 * time.Minute,
+			parts: []part{{role: radio.RoleClient, node: "c"}, {role: radio.RoleRelay, node: "r"}, {role: radio.RoleServer, node: "s"}}}
+		for i := range r.parts {
+			r.parts[i].connected = true
+		}
+		for _, f := range change {
+			f(r)
+		}
+		return r
+	}
+	provenance := func(r *run) {
+		for i := range r.parts {
+			r.parts[i].provenance = true
+		}
+	}
+	listening := func(names ...string) func(*run) {
+		return func(r *run) {
+			for _, n := range names {
+				r.listening[n] = true
+			}
+		}
+	}
+	ended := func(i int, end journal.RunEnd, why string) func(*run) {
+		return func(r *run) { r.parts[i].ended, r.parts[i].reason = end, why }
+	}
+	aborting := func(r *run) { r.abort = &reason }
+	faulty := func(r *run) { r.abort, r.abortFault = &reason, true }
+	away := func(which ...int) func(*run) {
+		return func(r *run) {
+			for _, i := range which {
+				r.parts[i].connected = false
+			}
+		}
+	}
+	late := func(r *run) { r.abortAt, r.collectingAt = now.Add(-2*time.Minute), now.Add(-2*time.Minute) }
+	all := func(end journal.RunEnd) func(*run) {
+		return func(r *run) {
+			for i := range r.parts {
+				r.parts[i].ended = end
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		run  *run
+		want step
+	}{
+		"queued":                         {base(Queued), step{verb: prepare}},
+		"queued behind another":          {base(Queued, func(r *run) { r.blocked = true }), step{}},
+		"queued and aborted":             {base(Queued, aborting), step{end, Aborted, "enough"}},
+		"nothing there yet":              {base(Preparing), step{}},
+		"no provenance":                  {base(Preparing, listening("tcp", "udt")), step{}},
+		"a listener is missing":          {base(Preparing, provenance, listening("tcp")), step{}},
+		"all there":                      {base(Preparing, provenance, listening("tcp", "udt")), step{verb: start}},
+		"leader has begun already":       {base(Preparing, func(r *run) { r.attempted = true }), step{verb: start}},
+		"leader's disk is full":          {base(Preparing, ended(0, journal.RunStopped, "disk full")), step{verb: collect}},
+		"server's disk is full":          {base(Preparing, ended(2, journal.RunStopped, "disk full")), step{verb: fault, message: "node s stopped: disk full"}},
+		"running":                        {base(Running), step{}},
+		"running, relay aborted":         {base(Running, ended(1, journal.RunAborted, "")), step{verb: fault, message: "node r aborted"}},
+		"leader is done":                 {base(Running, ended(0, journal.RunCompleted, "")), step{verb: collect}},
+		"abort, nobody ended":            {base(Running, aborting), step{}},
+		"abort, all ended":               {base(Running, aborting, all(journal.RunAborted)), step{end, Aborted, "enough"}},
+		"abort, nobody there":            {base(Running, aborting, away(0, 1, 2)), step{end, Aborted, "enough"}},
+		"abort, the one there has ended": {base(Running, aborting, away(1, 2), ended(0, journal.RunAborted, "")), step{end, Aborted, "enough"}},
+		"abort, silent by agreement":     {base(Running, aborting, away(0, 1, 2), func(r *run) { r.inBand = true }), step{}},
+		"abort, one never ends":          {base(Running, aborting, late), step{end, Aborted, "enough"}},
+		"abort for a fault":              {base(Running, faulty, all(journal.RunAborted)), step{end, Stopped, "enough"}},
+		"abort after the leader is done": {base(Running, aborting, ended(0, journal.RunCompleted, "")), step{verb: collect}},
+		"collecting":                     {base(Collecting, ended(0, journal.RunCompleted, "")), step{}},
+		"collected":                      {base(Collecting, all(journal.RunCompleted)), step{verb: end, state: Completed}},
+		"collected, aborted late":        {base(Collecting, all(journal.RunCompleted), aborting), step{verb: end, state: Completed}},
+		"relay's journal is late": {base(Collecting, all(journal.RunCompleted), ended(1, "", ""), late),
+			step{end, Completed, "the journal of r is not complete, and nothing came for 1m0s"}},
+		"relay's journal is late but comes": {base(Collecting, all(journal.RunCompleted), ended(1, "", ""), late, func(r *run) { r.parts[1].deliveredAt = now.Add(-time.Second) }), step{}},
+		"leader stopped": {base(Collecting, all(journal.RunCompleted), ended(0, journal.RunStopped, "disk full")),
+			step{end, Stopped, "node c stopped: disk full"}},
+		"leader aborted by itself": {base(Collecting, all(journal.RunCompleted), ended(0, journal.RunAborted, "by hand")),
+			step{end, Aborted, "node c aborted: by hand"}},
+		"server stopped at the end": {base(Collecting, all(journal.RunCompleted), ended(2, journal.RunStopped, "disk full")),
+			step{end, Completed, "node s stopped: disk full"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			require.Equal(t, c.want, next(c.run, now, waits))
+		})
+	}
+}
+
+func TestChoose(t *testing.T) {
+	sheet := &runsheet.Sheet{
+		Cell:     runsheet.Cell{Radio: "prc"},
+		Network:  &radio.Network{},
+		Topology: radio.Topology{Stations: []radio.Station{{Role: radio.RoleClient}, {Role: radio.RoleRelay}, {Role: radio.RoleServer}}},
+		Treatments: []runsheet.Treatment{
+			{Name: "tcp-bbr", Protocol: "tcp", DriverVersion: "1", Options: map[string]any{"congestion": "bbr"}},
+			{Name: "haul", Protocol: "haul", Missing: "there is no driver haul"}},
+	}
+	real := *sheet
+	real.Network = nil
+	tcp := []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno, cubic,bbr"}}}
+	nodes := func(change ...func([]candidate) []candidate) []candidate {
+		out := []candidate{
+			{name: "c", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp},
+			{name: "r", role: radio.RoleRelay, emulated: true, connected: true},
+			{name: "s", role: radio.RoleServer, emulated: true, connected: true, drivers: tcp}}
+		for _, f := range change {
+			out = f(out)
+		}
+		return out
+	}
+	with := func(i int, f func(*candidate)) func([]candidate) []candidate {
+		return func(c []candidate) []candidate { f(&c[i]); return c }
+	}
+	add := func(x candidate) func([]candidate) []candidate {
+		return func(c []candidate) []candidate { return append(c, x) }
+	}
+	realRadio := func(name string) func([]candidate) []candidate {
+		return func(c []candidate) []candidate {
+			for i := range c {
+				c[i].emulated, c[i].radio = false, name
+			}
+			return c
+		}
+	}
+	for name, c := range map[string]struct {
+		sheet    *runsheet.Sheet
+		nodes    []candidate
+		client   string
+		problems []string
+	}{
+		"all there":      {sheet, nodes(), "c", nil},
+		"nobody":         {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
+		"relay is away":  {sheet, nodes(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
+		"prefers idle":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"busy will do":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true })), "c", nil},
+		"not supported":  {sheet, nodes(with(2, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "", []string{"treatment tcp-bbr: node s cannot run tcp: no kernel"}},
+		"no driver":      {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
+		"other version":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
+		"no such choice": {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}} })), "", []string{`treatment tcp-bbr: node c has no congestion "bbr", there are reno`}},
+		"another can":    {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"real radios":    {&real, nodes(realRadio("prc")), "c", nil},
+		"wrong radio":    {&real, nodes(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},
+		"not emulated":   {&real, nodes()[1:2], "", []string{noNode("client"), "node r has an emulated radio, and radio prc cannot be emulated", noNode("server")}},
+		"never mixed":    {sheet, append(nodes()[:2], nodes(realRadio("prc"))[2]), "", []string{noNode("server")}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chosen, problems := choose(c.sheet, c.nodes)
+			require.Equal(t, c.problems, problems)
+			require.Equal(t, c.client, chosen[radio.RoleClient])
+		})
+	}
+}
+
+func TestRevisionIsOfContent(t *testing.T) {
+	a := Assignment{Run: "r-1", SheetHash: "h", Wish: WishPrepare}
+	b := a
+	b.Wish = WishRun
+	require.Equal(t, newWishes([]Assignment{a}).revision, newWishes([]Assignment{a}).revision)
+	require.NotEqual(t, newWishes([]Assignment{a}).revision, newWishes([]Assignment{b}).revision)
+	require.NotEqual(t, noWishes.revision, newWishes([]Assignment{a}).revision)
+	require.Positive(t, noWishes.revision)
+}
+
+func TestNewID(t *testing.T) {
+	seen := map[string]bool{}
+	for range 1000 {
+		id := newID()
+		require.Regexp(t, `^[a-z][a-z0-9]{7}$`, id)
+		require.False(t, seen[id])
+		seen[id] = true
+	}
+}

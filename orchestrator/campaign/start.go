@@ -1,0 +1,154 @@
+package campaign
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Plan is a compiled plan, to be run.
+type Plan struct {
+	Name      string // of the campaign
+	Plan      string // of the plan
+	File      string
+	Text      []byte
+	Hash      string
+	Sheets    []*runsheet.Sheet
+	Estimates [][]time.Duration // of each trial of each sheet
+}
+
+// ErrNothingOpen reports an abort of a campaign whose runs have all ended.
+var ErrNothingOpen = errors.New("all runs of the campaign have ended")
+
+// ErrNoCampaign reports that there is no campaign of the name.
+var ErrNoCampaign = errors.New("no such campaign")
+
+// Begin queues the runs of a plan as one campaign. Where no set of connected
+// nodes can run one of them, nothing is queued and problems says what is
+// missing.
+func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems []string, err error) {
+	chosen := make([]map[radio.Role]string, len(p.Sheets))
+	all := e.candidates()
+	for i, s := range p.Sheets {
+		var missing []string
+		if chosen[i], missing = choose(s, all); missing != nil {
+			for _, m := range missing {
+				if !slices.Contains(problems, m) {
+					problems = append(problems, m)
+				}
+			}
+		}
+	}
+	if problems != nil {
+		return "", nil, problems, nil
+	}
+	id = newID()
+	err = e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash}); err != nil {
+			return err
+		}
+		for i, s := range p.Sheets {
+			run := fmt.Sprintf("%s-%d", id, i+1)
+			runs = append(runs, run)
+			if err := insertRun(ctx, q, run, id, s, p.Estimates[i], chosen[i]); err != nil {
+				return fmt.Errorf("run %s: %w", run, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return "", nil, nil, fmt.Errorf("queue campaign: %w", err)
+	}
+	e.log.Info("campaign queued", "campaign", id, "plan", p.Plan, "runs", len(runs))
+	e.wake()
+	return id, runs, nil, nil
+}
+
+func insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign string, s *runsheet.Sheet, estimates []time.Duration, nodes map[radio.Role]string) error {
+	encoded, err := s.Encode()
+	if err != nil {
+		return err
+	}
+	seconds := make([]float64, len(s.Trials))
+	trials := make([]dbsqlc.InsertTrialsParams, len(s.Trials))
+	for i, t := range s.Trials {
+		if i < len(estimates) {
+			seconds[i] = estimates[i].Seconds()
+		}
+		trials[i] = dbsqlc.InsertTrialsParams{RunID: run, Trial: int32(i), Iteration: int32(t.Iteration), Treatment: t.Treatment}
+	}
+	if err := q.InsertRun(ctx, dbsqlc.InsertRunParams{ID: run, CampaignID: campaign, Cell: int32(s.Cell.Index), Sheet: encoded, SheetHash: runsheet.Hash(encoded),
+		Radio: s.Cell.Radio, Topology: s.Cell.Topology, SizeBytes: s.Cell.SizeBytes, Trials: int32(len(s.Trials)), EstimatedSeconds: seconds}); err != nil {
+		return err
+	}
+	for role, node := range nodes {
+		if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: run, Role: string(role), Node: node}); err != nil {
+			return err
+		}
+	}
+	_, err = q.InsertTrials(ctx, trials)
+	return err
+}
+
+func (e *Engine) candidates() []candidate {
+	now := e.cfg.now()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var out []candidate
+	for _, n := range e.nodes {
+		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated,
+			connected: n.connected(now), busy: e.taken[n.Name] != "", drivers: n.Drivers})
+	}
+	slices.SortFunc(out, func(a, b candidate) int {
+		if a.name < b.name {
+			return -1
+		}
+		return 1
+	})
+	return out
+}
+
+// newID is a campaign's identity: short enough to type, too long to guess twice.
+func newID() string {
+	const first, rest = "abcdefghjkmnpqrstuvwxyz", "abcdefghjkmnpqrstuvwxyz23456789"
+	var b [8]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		panic(err) // crypto/rand.Read never returns an error
+	}
+	b[0] = first[int(b[0])%len(first)]
+	for i := 1; i < len(b); i++ {
+		b[i] = rest[int(b[i])%len(rest)]
+	}
+	return string(b[:])
+}
+
+// Abort ends all runs of a campaign that have not ended. It returns once that
+// is decided; the nodes end as soon as they hear of it.
+func (e *Engine) Abort(ctx context.Context, campaign, reason string) error {
+	if reason == "" {
+		reason = "aborted"
+	}
+	c, err := e.cfg.Store.CampaignRuns(ctx, campaign)
+	if err != nil {
+		return fmt.Errorf("abort campaign: %w", err)
+	}
+	switch {
+	case c.Runs == 0:
+		return fmt.Errorf("%s: %w", campaign, ErrNoCampaign)
+	case c.Open == 0:
+		return fmt.Errorf("%s: %w", campaign, ErrNothingOpen)
+	}
+	if _, err := e.cfg.Store.AbortCampaign(ctx, dbsqlc.AbortCampaignParams{CampaignID: campaign, Reason: reason}); err != nil {
+		return fmt.Errorf("abort campaign: %w", err)
+	}
+	e.log.Info("campaign is to end", "campaign", campaign, "reason", reason)
+	e.wake()
+	return nil
+}
