@@ -82,7 +82,7 @@ TransferID parse_transfer_id(const std::string& s) {
   for (size_t i = 0; ok && i < id.size(); i++) {
     int high = digit(s[2 * i]), low = digit(s[2 * i + 1]);
     ok = high >= 0 && low >= 0;
-    id[i] = static_cast<uint8_t>(high << 4 | low);
+    if (ok) id[i] = static_cast<uint8_t>(high << 4 | low);
   }
   if (!ok) bad("transfer.id is " + shown(s) + ", expected 32 lower-case hexadecimal digits");
   return id;

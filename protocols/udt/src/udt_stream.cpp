@@ -1,8 +1,5 @@
 #include "udt_stream.hpp"
 
-#include <chrono>
-#include <thread>
-
 #include "transfer.hpp"
 
 namespace linktrial {
@@ -14,10 +11,6 @@ constexpr int kIPAndUDPBytes = 28;
 constexpr int kUDTHeaderBytes = 16;
 constexpr int kDefaultMSS = 1500;
 constexpr int kIPv6Extra = 20;
-// The library looks at a connection on which nothing arrives every 100 ms
-// (udt4 queue.cpp); until then its acknowledgement may wait. Some more for the
-// granularity of its receiving thread.
-constexpr Nanoseconds kAckPeriod = 120 * kMillisecond;
 // A blocking call is given up this often to look at the deadline anew; the
 // library takes milliseconds as int.
 constexpr int kLongestWaitMS = 3'600'000;
@@ -163,17 +156,9 @@ void UdtStream::state(Sample& s, bool sender) {
 Info UdtStream::info() const { return info_; }
 
 void UdtStream::close_first(Nanoseconds) noexcept {
-  // The peer waits for the acknowledgement of its last byte or for the close,
-  // which is sent only once. Were that the only one and lost, the peer would
-  // retransmit into the next trial.
-  const Nanoseconds end = now() + kAckPeriod;
-  UDT::TRACEINFO t{};
-  int before = -1;
-  while (!interrupted_ && now() < end && UDT::perfmon(socket_, &t, false) != UDT::ERROR) {
-    if (before < 0) before = t.pktSentACKTotal;
-    if (t.pktSentACKTotal != before) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
+  // The library hands bytes to the reader only when it acknowledges them, so
+  // the last one is acknowledged by now; the close, sent only once, says the
+  // same again.
   interrupt();
 }
 
