@@ -14,6 +14,9 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"linktrial/emulator/link"
 	"linktrial/internal/radio"
@@ -137,6 +140,16 @@ func (e *Emulator) Stop() error {
 		e.close()
 	})
 	return e.err
+}
+
+// ProcessorTime is what the loop's thread has used so far.
+func (e *Emulator) ProcessorTime() (time.Duration, error) {
+	var u unix.Rusage
+	var err error
+	if !e.loop.do(func(*loop) { err = unix.Getrusage(unix.RUSAGE_THREAD, &u) }) {
+		return 0, errEnded
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), err
 }
 
 func (e *Emulator) close() {

@@ -1,0 +1,204 @@
+package bench
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/radio"
+)
+
+const headers = 28 // IPv4 and UDP
+
+// MeasureAccuracy sends packets back to back for about the given time on the
+// air, then single ones, and compares their arrivals with the configuration.
+// Arrivals are the kernel's receive time stamps.
+func MeasureAccuracy(rate float64, onAir time.Duration) (a Accuracy, err error) {
+	a = Accuracy{BitsPerSecond: rate, PacketBytes: fullPacket}
+	// Slow links get short packets, so that there are enough of them.
+	for a.PacketBytes > 100 && float64(minPackets*a.PacketBytes*8)/rate > onAir.Seconds() {
+		a.PacketBytes -= 100
+	}
+	air := time.Duration(float64(a.PacketBytes*8) / rate * 1e9)
+	a.Packets = min(20_000, max(minPackets, int(onAir/air)))
+
+	r, err := newRig(network(rate, delay, radio.Queue{}))
+	if err != nil {
+		return a, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	from, to, err := r.sockets()
+	if err != nil {
+		return a, err
+	}
+	defer unix.Close(from)
+	defer unix.Close(to)
+
+	// Rate: everything is queued at once, so that the radio never waits.
+	wait := time.Duration(a.Packets)*air + delay + arrivalGrace
+	arrivals := make(chan []time.Duration, 1)
+	failed := make(chan error, 1)
+	go func() {
+		got, err := receive(to, a.Packets, wait)
+		arrivals <- got
+		failed <- err
+	}()
+	b := make([]byte, a.PacketBytes-headers)
+	for i := range a.Packets {
+		binary.BigEndian.PutUint32(b, uint32(i))
+		if err := unix.Send(from, b, 0); err != nil {
+			err = fmt.Errorf("send: %w", err)
+			return a, errors.Join(err, <-failed)
+		}
+		if i%200 == 199 {
+			time.Sleep(time.Millisecond) // the device's own queue is short
+		}
+	}
+	at := <-arrivals
+	if err := <-failed; err != nil {
+		return a, err
+	}
+	if len(at) != a.Packets {
+		return a, fmt.Errorf("at %s: %d of %d packets arrived", bits(rate), len(at), a.Packets)
+	}
+	span := at[len(at)-1] - at[0]
+	a.RateError = float64(len(at)-1)*float64(a.PacketBytes*8)/span.Seconds()/rate - 1
+
+	// Delay: one at a time, on an idle link.
+	probes := min(maxProbes, max(minPackets, int(onAir/2/(air+delay))))
+	var errorsSeen []time.Duration
+	for range probes {
+		sent := wallClock()
+		if err := unix.Send(from, b, 0); err != nil {
+			return a, fmt.Errorf("send: %w", err)
+		}
+		got, err := receive(to, 1, air+delay+arrivalGrace)
+		if err != nil {
+			return a, err
+		}
+		if len(got) != 1 {
+			return a, fmt.Errorf("at %s: a single packet did not arrive", bits(rate))
+		}
+		errorsSeen = append(errorsSeen, got[0]-sent-air-delay)
+	}
+	slices.Sort(errorsSeen)
+	a.DelayMedian = errorsSeen[len(errorsSeen)/2]
+	a.DelayP99 = errorsSeen[(len(errorsSeen)*99)/100]
+	a.LateMedian, err = r.lateMedian()
+	return a, err
+}
+
+func wallClock() time.Duration {
+	var ts unix.Timespec
+	// Cannot fail with a clock that always exists and memory that is ours.
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &ts)
+	return time.Duration(ts.Nano())
+}
+
+// receive reads n packets and returns when the kernel got each, since 1970; it
+// gives up after wait without one.
+func receive(fd, n int, wait time.Duration) ([]time.Duration, error) {
+	tv := unix.NsecToTimeval(int64(wait))
+	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
+		return nil, fmt.Errorf("receive: %w", err)
+	}
+	b, oob := make([]byte, 2048), make([]byte, 128)
+	var out []time.Duration
+	for len(out) < n {
+		_, oobn, _, _, err := unix.Recvmsg(fd, b, oob, 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return out, nil
+		case err != nil:
+			return out, fmt.Errorf("receive: %w", err)
+		}
+		ms, err := unix.ParseSocketControlMessage(oob[:oobn])
+		if err != nil {
+			return out, fmt.Errorf("receive: %w", err)
+		}
+		for _, m := range ms {
+			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
+				ts := (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(m.Data)))
+				out = append(out, time.Duration(ts.Nano()))
+			}
+		}
+	}
+	return out, nil
+}
+
+// MeasureLimit sends packets as fast as one thread can over a link that is
+// faster than that, and counts what comes out.
+func MeasureLimit(packetBytes int, during time.Duration) (l Limit, err error) {
+	l = Limit{PacketBytes: packetBytes}
+	r, err := newRig(network(1e11, 0, radio.Queue{Bytes: 4 << 20}))
+	if err != nil {
+		return l, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	from, to, err := r.sockets()
+	if err != nil {
+		return l, err
+	}
+	defer unix.Close(from)
+	defer unix.Close(to)
+	b := make([]byte, packetBytes-headers)
+	var sent int64
+	send := func(until time.Time) error {
+		for time.Now().Before(until) {
+			for range 64 {
+				// Not through Go's scheduler: the sender must not be slower than the loop.
+				_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(from), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
+				if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN {
+					return fmt.Errorf("send: %w", errno)
+				}
+				sent++
+			}
+			runtime.Gosched()
+		}
+		return nil
+	}
+	// The receiving socket's buffer is left full: the packets that matter are
+	// those that the loop has written.
+	if err := send(time.Now().Add(200 * time.Millisecond)); err != nil {
+		return l, err
+	}
+	time.Sleep(measurePause)
+	_, cpuBefore, err := r.carried() // and zeroes the count
+	if err != nil {
+		return l, err
+	}
+	var m0, m1 runtime.MemStats
+	runtime.ReadMemStats(&m0)
+	sent = 0
+	start := time.Now()
+	if err := send(start.Add(during)); err != nil {
+		return l, err
+	}
+	took := time.Since(start)
+	runtime.ReadMemStats(&m1)
+	time.Sleep(measurePause)
+	count, cpuAfter, err := r.carried()
+	if err != nil {
+		return l, err
+	}
+	packets, cpu := float64(count), (cpuAfter - cpuBefore).Seconds()
+	if packets == 0 || cpu <= 0 {
+		return l, fmt.Errorf("nothing was carried (%g packets, %g s of processor time)", packets, cpu)
+	}
+	l.PacketsPerSecond = packets / took.Seconds()
+	l.BitsPerSecond = l.PacketsPerSecond * float64(packetBytes) * 8
+	l.CPUShare = cpu / took.Seconds()
+	l.PerCorePackets = packets / cpu
+	l.PerCoreBits = l.PerCorePackets * float64(packetBytes) * 8
+	l.AllocationsAPacket = float64(m1.Mallocs-m0.Mallocs) / packets
+	l.LostInKernelPackets = sent - count
+	return l, nil
+}
