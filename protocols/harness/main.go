@@ -25,13 +25,20 @@ func Main(manifest []byte, d Driver) {
 // Run is [Main] on given streams; it returns the exit code. SIGTERM and SIGINT
 // end it in order once the parameters have been read.
 func Run(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer) int {
-	log := slog.New(slog.NewTextHandler(stderr, nil))
+	return execute(manifest, d, stdin, stdout, stderr, func() (context.Context, context.CancelFunc) {
+		return signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	})
+}
+
+// execute is Run; begin gives the context that a signal ends.
+func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer, begin func() (context.Context, context.CancelFunc)) int {
+	log := newLogger(stderr)
 	ev := &events{w: stdout, log: log}
 	p, err := readParameters(manifest, stdin)
 	if err != nil {
 		return ev.failed("", codeOf(err, contract.CodeBadParameters), err)
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	ctx, stop := begin()
 	defer stop()
 
 	info, err := d.Probe(ctx, p)
@@ -49,6 +56,8 @@ func Run(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Writer) i
 		return contract.ExitOK
 	}
 }
+
+func newLogger(w io.Writer) *slog.Logger { return slog.New(slog.NewTextHandler(w, nil)) }
 
 func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, error) {
 	m, err := contract.ParseManifest("driver.yaml", manifest)
