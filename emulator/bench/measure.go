@@ -37,8 +37,6 @@ func MeasureAccuracy(rate float64, onAir time.Duration) (a Accuracy, err error) 
 	if err != nil {
 		return a, err
 	}
-	defer unix.Close(from)
-	defer unix.Close(to)
 
 	// Rate: everything is queued at once, so that the radio never waits.
 	wait := time.Duration(a.Packets)*air + delay + arrivalGrace
@@ -147,8 +145,6 @@ func MeasureLimit(packetBytes int, during time.Duration) (l Limit, err error) {
 	if err != nil {
 		return l, err
 	}
-	defer unix.Close(from)
-	defer unix.Close(to)
 	b := make([]byte, packetBytes-headers)
 	var sent int64
 	send := func(until time.Time) error {

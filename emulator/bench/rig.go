@@ -25,6 +25,7 @@ type rig struct {
 	namespaces []string // client's, server's
 	emulator   *tun.Emulator
 	client     *client.Client
+	open       []int // sockets
 }
 
 var made atomic.Int64
@@ -81,6 +82,9 @@ func makeNamespace(name string) error {
 // close removes everything that the rig made.
 func (r *rig) close() error {
 	var errs []error
+	for _, fd := range r.open {
+		errs = append(errs, unix.Close(fd))
+	}
 	if r.client != nil {
 		errs = append(errs, r.client.Close())
 	}
@@ -96,7 +100,7 @@ func (r *rig) close() error {
 	return errors.Join(errs...)
 }
 
-// sockets are a connected sender in the client's namespace and a receiver with
+// sockets are, until close, a connected sender in the client's namespace and a receiver with
 // kernel time stamps in the server's.
 func (r *rig) sockets() (from, to int, err error) {
 	addr := unix.SockaddrInet4{Port: port, Addr: [4]byte{10, 77, 0, 3}}
@@ -108,8 +112,8 @@ func (r *rig) sockets() (from, to int, err error) {
 			}
 			return prepare(fd)
 		})
-		if err != nil && fd >= 0 {
-			unix.Close(fd)
+		if fd >= 0 {
+			r.open = append(r.open, fd)
 		}
 		return fd, err
 	}
@@ -124,7 +128,6 @@ func (r *rig) sockets() (from, to int, err error) {
 	}
 	from, err = open(r.namespaces[0], func(fd int) error { return unix.Connect(fd, &addr) })
 	if err != nil {
-		unix.Close(to)
 		return -1, -1, fmt.Errorf("sender: %w", err)
 	}
 	return from, to, nil

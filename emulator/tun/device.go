@@ -123,7 +123,7 @@ func (d *device) setMTU(mtu int) error {
 // close removes the device: it lives as long as its file.
 func (d *device) close() {
 	if d.fd >= 0 {
-		unix.Close(d.fd)
+		_ = unix.Close(d.fd)
 		d.fd = -1
 	}
 }

@@ -143,8 +143,10 @@ func (l *loop) now() time.Duration { return time.Since(l.start) - l.origin }
 
 // run carries packets until it is told to end or a device is gone.
 func (l *loop) run() error {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
+	runtime.LockOSThread() // for good: the thread ends with its priority
+	// Due packets come before whatever else the machine computes. Where that is
+	// not allowed the loop is only later, and says so in its status.
+	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
 	defer l.finish()
 	events := make([]unix.EpollEvent, len(l.fds)+2)
 	for {
@@ -270,7 +272,7 @@ func (l *loop) post(f func(*loop)) bool {
 	l.pending = append(l.pending, f)
 	var one [8]byte
 	binary.NativeEndian.PutUint64(one[:], 1)
-	unix.Write(l.wake, one[:]) // a full counter wakes the loop as well
+	_, _ = unix.Write(l.wake, one[:]) // a full counter wakes the loop as well
 	return true
 }
 
@@ -315,7 +317,7 @@ func (l *loop) close() {
 	l.closed.Do(func() {
 		for _, fd := range []int{l.ep, l.timer, l.wake} {
 			if fd >= 0 {
-				unix.Close(fd)
+				_ = unix.Close(fd)
 			}
 		}
 	})

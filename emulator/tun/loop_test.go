@@ -148,7 +148,9 @@ func TestLateness(t *testing.T) {
 			t.Fatalf("step %d for %d", i, v)
 		}
 	}
-	lateIndex(1<<64 - 1)
+	if i := lateIndex(1<<64 - 1); i >= len(h.counts) {
+		t.Errorf("step %d for the longest time", i)
+	}
 }
 
 func FuzzRequest(f *testing.F) {
@@ -191,6 +193,28 @@ func FuzzRequest(f *testing.F) {
 					t.Fatal(err)
 				}
 			}
+		}
+	})
+}
+
+func FuzzConfig(f *testing.F) {
+	b, err := json.Marshal(Config{Network: chain(), Nodes: []NodeConfig{{"client", "", "10.77.0.1"}, {"relay", "x", "10.77.0.2"}, {"server", "/run/netns/y", "10.77.0.3"}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte(`{"nodes":[{"role":"","address":"::1"}],"network":{}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var c Config
+		if json.Unmarshal(b, &c) != nil {
+			return
+		}
+		nodes, err := c.check()
+		if err != nil {
+			return
+		}
+		if _, err := (&loop{}).prepare(c.Network, nodes, 1); err != nil {
+			t.Fatalf("%s passes the checks, but: %v", b, err)
 		}
 	})
 }

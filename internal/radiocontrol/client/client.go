@@ -119,10 +119,10 @@ func (c *Client) exchange(ctx context.Context, req *radiocontrol.Request) (*radi
 		return nil, err
 	}
 	past := time.Unix(1, 0)
-	stop := context.AfterFunc(ctx, func() { c.conn.SetDeadline(past) })
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(past) })
 	defer func() {
 		if stop() && c.broken == nil {
-			c.conn.SetDeadline(time.Time{})
+			_ = c.conn.SetDeadline(time.Time{})
 		}
 	}()
 	if _, err := c.conn.Write(append(line, '\n')); err != nil {
