@@ -38,6 +38,9 @@ type agent struct {
 func Run(ctx context.Context, cfg Config) error {
 	a, release, err := start(ctx, cfg)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	defer release()

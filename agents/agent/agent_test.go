@@ -1,0 +1,352 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"go.uber.org/goleak"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// drivers is a folder with the test driver, built once.
+var drivers string
+
+// childEnv makes the test binary a client's agent of its own process.
+const childEnv = "AGENT_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if spec := os.Getenv(childEnv); spec != "" {
+		child(spec)
+		return
+	}
+	dir, err := os.MkdirTemp("", "drivers")
+	if err != nil {
+		panic(err)
+	}
+	drivers = dir
+	plain := filepath.Join(dir, "plain")
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(plain, "plain"), "../testdata/driver").CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build test driver: %v\n%s", err, out)
+		os.Exit(1)
+	}
+	manifest, err := os.ReadFile("../testdata/driver/driver.yaml")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(plain, "driver.yaml"), manifest, 0o644)
+	}
+	if err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	os.RemoveAll(dir)
+	// The thread that starts drivers lives as long as the process.
+	if err := goleak.Find(goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1"), goleak.IgnoreAnyFunction("linktrial/internal/process.glob..func1.1")); code == 0 && err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func child(spec string) {
+	var c Config
+	if err := json.Unmarshal([]byte(spec), &c); err != nil {
+		panic(err)
+	}
+	if err := RunSheet(context.Background(), c, "run1", filepath.Join(c.StateDir, "the-sheet.json"), nil); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// orchestrator drives one run through its wishes, as the real one does.
+type orchestrator struct {
+	linktrialv1connect.UnimplementedAgentServiceHandler
+	mu      sync.Mutex
+	wishes  map[string]linktrialv1.Assignment_Wish // by node
+	sheet   []byte
+	rev     int64
+	changed chan struct{}
+	stored  map[string][]journal.Record
+	nodes   map[string]*linktrialv1.RegisterRequest
+	// during counts calls that arrived while a trial of the client's journal ran.
+	running atomic.Pointer[func() bool]
+	during  int
+	server  *httptest.Server
+}
+
+func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
+	t.Helper()
+	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_Wish{}, sheet: sheet, rev: 1, changed: make(chan struct{}),
+		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{}}
+	mux := http.NewServeMux()
+	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
+	o.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := o.running.Load(); f != nil && (*f)() {
+			o.mu.Lock()
+			o.during++
+			o.mu.Unlock()
+		}
+		mux.ServeHTTP(w, r)
+	}))
+	o.server.Config.Protocols = new(http.Protocols)
+	o.server.Config.Protocols.SetUnencryptedHTTP2(true)
+	o.server.Start()
+	t.Cleanup(o.server.Close)
+	return o
+}
+
+func (o *orchestrator) bump() {
+	o.rev++
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+func (o *orchestrator) wish(w linktrialv1.Assignment_Wish, nodes ...string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, n := range nodes {
+		o.wishes[n] = w
+	}
+	o.bump()
+}
+
+func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.nodes[r.Msg.Name] = r.Msg
+	return connect.NewResponse(&linktrialv1.RegisterResponse{}), nil
+}
+
+func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
+	until := time.After(time.Duration(r.Msg.WaitMs) * time.Millisecond)
+	for waited := false; ; {
+		o.mu.Lock()
+		resp := &linktrialv1.PollResponse{Revision: o.rev}
+		if w, ok := o.wishes[r.Msg.Name]; ok {
+			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, Wish: w}}
+		}
+		changed := o.changed
+		o.mu.Unlock()
+		if waited || resp.Revision != r.Msg.Revision {
+			return connect.NewResponse(resp), nil
+		}
+		select {
+		case <-changed:
+		case <-until:
+			waited = true
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (o *orchestrator) Deliver(_ context.Context, r *connect.Request[linktrialv1.DeliverRequest]) (*connect.Response[linktrialv1.DeliverResponse], error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, rec := range r.Msg.Records {
+		var j journal.Record
+		if err := json.Unmarshal(rec.Json, &j); err != nil {
+			return nil, connect.NewError(connect.CodeInvalidArgument, err)
+		}
+		if j.Seq == int64(len(o.stored[r.Msg.Name]))+1 {
+			o.stored[r.Msg.Name] = append(o.stored[r.Msg.Name], j)
+		}
+	}
+	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: int64(len(o.stored[r.Msg.Name]))}), nil
+}
+
+func (o *orchestrator) Clock(context.Context, *connect.Request[linktrialv1.ClockRequest]) (*connect.Response[linktrialv1.ClockResponse], error) {
+	now := time.Now().UnixNano()
+	return connect.NewResponse(&linktrialv1.ClockResponse{ReceivedUnixNs: now, SentUnixNs: now}), nil
+}
+
+// has says whether a node's record of a type has arrived.
+func (o *orchestrator) has(node string, typ journal.Type, n int) func() bool {
+	return func() bool {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return count(o.stored[node], typ) >= n
+	}
+}
+
+func count(rs []journal.Record, typ journal.Type) int {
+	n := 0
+	for _, r := range rs {
+		if r.Type == typ {
+			n++
+		}
+	}
+	return n
+}
+
+func eventually(t *testing.T, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within 30 s: %s", what)
+		}
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ln.Close()
+	return ln.Addr().(*net.TCPAddr).Port
+}
+
+func sheetOf(t *testing.T, trials int, control runsheet.Control, paceMS float64) []byte {
+	t.Helper()
+	s := &runsheet.Sheet{Format: runsheet.Format, Plan: "test", Control: control, SampleInterval: 100 * time.Millisecond,
+		Limits: runsheet.Limits{Connect: 300 * time.Millisecond, Transfer: 20 * time.Second, Attempts: 1}}
+	s.Treatments = []runsheet.Treatment{{Name: "a", Protocol: "plain", Options: map[string]any{"pace": paceMS}, Port: freePort(t)}}
+	for i := range trials {
+		s.Trials = append(s.Trials, runsheet.Trial{Index: i, Iteration: i + 1, Treatment: "a", Flows: []runsheet.Flow{
+			{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 40960, PayloadSeed: uint64(i)}}})
+	}
+	b, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func config(t *testing.T, role radio.Role, url string) Config {
+	return Config{Name: string(role), Role: role, Orchestrator: url, StateDir: t.TempDir(), DriversDir: drivers, Device: "lo",
+		Peers:   map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleServer: "127.0.0.1", radio.RoleRelay: "127.0.0.1"},
+		Version: "test", FloorBytes: -1, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// runAgent starts an agent; stop ends it and waits.
+func runAgent(t *testing.T, c Config) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- Run(ctx, c) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("agent %s: %v", c.Name, err)
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+func TestRunOfThreeNodes(t *testing.T) {
+	for _, control := range []runsheet.Control{runsheet.ControlOutOfBand, runsheet.ControlInBand} {
+		t.Run(string(control), func(t *testing.T) {
+			const trials = 3
+			o := newOrchestrator(t, sheetOf(t, trials, control, 20))
+			stops := map[string]func(){}
+			var clientState string
+			for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
+				c := config(t, role, o.server.URL)
+				if role == radio.RoleClient {
+					clientState = c.StateDir
+				}
+				stops[string(role)] = runAgent(t, c)
+			}
+			o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "relay", "server")
+			for _, n := range []string{"client", "relay", "server"} {
+				eventually(t, "provenance of "+n, o.has(n, journal.TypeProvenance, 1))
+				eventually(t, "clock of "+n, o.has(n, journal.TypeClockOffset, 1))
+			}
+			eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+			if control == runsheet.ControlInBand {
+				time.Sleep(300 * time.Millisecond) // the server's agent falls silent once its preparation is stored
+				runs := func() bool { return trialRuns(clientState) }
+				o.running.Store(&runs)
+			}
+			o.wish(linktrialv1.Assignment_WISH_RUN, "client", "relay", "server")
+			eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
+			o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "relay", "server")
+			for _, n := range []string{"relay", "server"} {
+				eventually(t, "end of "+n, o.has(n, journal.TypeRunEnded, 1))
+			}
+			for n, want := range map[string]map[journal.Type]int{
+				"client": {journal.TypeAttemptEnded: trials, journal.TypeTrialEnded: trials, journal.TypeClockOffset: 2, journal.TypeRunEnded: 1},
+				"server": {journal.TypeReceived: trials, journal.TypeClockOffset: 2, journal.TypeRunEnded: 1},
+				"relay":  {journal.TypeProvenance: 1, journal.TypeClockOffset: 2, journal.TypeRunEnded: 1},
+			} {
+				o.mu.Lock()
+				for typ, k := range want {
+					if got := count(o.stored[n], typ); got != k {
+						t.Errorf("%s has %d records %s, expected %d", n, got, typ, k)
+					}
+				}
+				o.mu.Unlock()
+			}
+			o.mu.Lock()
+			if d := o.nodes["client"].Drivers; len(d) != 1 || d[0].Name != "plain" || d[0].Unsupported != "" || len(d[0].Sha256) != 64 {
+				t.Errorf("drivers of the client: %v", d)
+			}
+			if o.during != 0 {
+				t.Errorf("%d calls arrived while a trial ran", o.during)
+			}
+			o.mu.Unlock()
+			eventually(t, "the client's note says that the run is stored", func() bool {
+				n, err := readNotes(filepath.Join(clientState, "runs"))
+				return err == nil && len(n) == 1 && !n[0].Stored.IsZero()
+			})
+			for _, stop := range stops {
+				stop()
+			}
+		})
+	}
+}
+
+// trialRuns reads the client's journal file as it stands: an attempt that was
+// begun and not ended is on the air.
+func trialRuns(state string) bool {
+	b, err := os.ReadFile(JournalPath(state, "run1"))
+	if err != nil {
+		return false
+	}
+	s := string(b)
+	return strings.LastIndex(s, `"type":"attempt-started"`) > strings.LastIndex(s, `"type":"attempt-ended"`)
+}
+
+func TestSecondAgentIsRefused(t *testing.T) {
+	c := config(t, radio.RoleClient, "http://127.0.0.1:1")
+	stop := runAgent(t, c)
+	eventually(t, "lock", func() bool { b, err := os.ReadFile(filepath.Join(c.StateDir, "lock")); return err == nil && len(b) > 0 })
+	err := Run(context.Background(), c)
+	if err == nil || !strings.Contains(err.Error(), "already works in") || !strings.Contains(err.Error(), fmt.Sprint(os.Getpid())) {
+		t.Errorf("a second agent: %v", err)
+	}
+	stop()
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := Run(ctx, c); err != nil {
+		t.Errorf("after the first one has gone: %v", err)
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	err := Run(context.Background(), Config{Role: "boss"})
+	if err == nil || !strings.Contains(err.Error(), "a name") || !strings.Contains(err.Error(), `"boss"`) || !strings.Contains(err.Error(), "state folder") {
+		t.Errorf("error %v names not all that is wrong", err)
+	}
+}

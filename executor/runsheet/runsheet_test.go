@@ -1,0 +1,140 @@
+package runsheet
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
+)
+
+func sample() *Sheet {
+	return &Sheet{
+		Format: Format, Plan: "p", Control: ControlOutOfBand, Order: "fixed",
+		Cell:       Cell{Radio: "r", Topology: "t", SizeBytes: 1 << 18},
+		Treatments: []Treatment{{Name: "a", Protocol: "tcp", Options: map[string]any{"congestion": "cubic"}, Port: 5001}, {Name: "gone", Missing: "no such driver"}},
+		Trials: []Trial{
+			{Index: 0, Iteration: 1, Treatment: "a", ChannelSeed: 1<<64 - 1, Flows: []Flow{{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 1 << 18, PayloadSeed: 9007199254740993}}},
+			{Index: 1, Iteration: 2, Treatment: "a", Flows: []Flow{{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer}}},
+		},
+		Limits: Limits{Connect: time.Second, Transfer: time.Minute, Attempts: 2},
+		Seed:   1<<63 + 1,
+	}
+}
+
+func TestRoundTrip(t *testing.T) {
+	s := sample()
+	b, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(s, got); d != "" {
+		t.Error(d) // the seeds use all 64 bits
+	}
+	again, err := got.Encode()
+	if err != nil || !bytes.Equal(b, again) || Hash(b) != Hash(again) {
+		t.Errorf("encoding is not stable: %v", err)
+	}
+	if got.Iterations() != 2 || got.Treatment("gone") == nil || got.Treatment("x") != nil {
+		t.Errorf("iterations %d", got.Iterations())
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		spoil func(*Sheet)
+		want  string
+	}{
+		{"format", func(s *Sheet) { s.Format = 2 }, "format 2"},
+		{"port", func(s *Sheet) { s.Treatments[0].Port = 70000 }, "port 70000"},
+		{"shared port", func(s *Sheet) { s.Treatments[1] = Treatment{Name: "b", Port: 5001} }, "share port 5001"},
+		{"limits", func(s *Sheet) { s.Limits.Attempts = 0 }, "limits"},
+		{"index", func(s *Sheet) { s.Trials[1].Index = 5 }, "index 5"},
+		{"iteration", func(s *Sheet) { s.Trials[0].Iteration = 0 }, "iteration 0"},
+		{"no flows", func(s *Sheet) { s.Trials[0].Flows = nil }, "0 flows"},
+		{"missing treatment", func(s *Sheet) { s.Trials[0].Flows[0].Treatment = "gone" }, `"gone"`},
+		{"negative size", func(s *Sheet) { s.Trials[0].Flows[0].SizeBytes = -1 }, "-1 bytes"},
+		{"over the header's limit", func(s *Sheet) { s.Trials[0].Flows[0].SizeBytes = contract.MaxSize + 1 }, "bytes"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := sample()
+			c.spoil(s)
+			b, err := s.Encode()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Decode(b); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("error %v, expected one with %q", err, c.want)
+			}
+		})
+	}
+	for _, text := range []string{"", "null", "[]", `{"format":1,"surprise":2}`, "{} {}"} {
+		if _, err := Decode([]byte(text)); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+func TestTransferID(t *testing.T) {
+	seen := map[contract.TransferID]bool{}
+	for trial := range 12 {
+		for attempt := range 3 {
+			for flow := range 12 {
+				id := TransferID("run", trial, attempt, flow)
+				if seen[id] {
+					t.Fatalf("%d/%d/%d shares its identity", trial, attempt, flow)
+				}
+				seen[id] = true
+			}
+		}
+	}
+	// Part of the format: journals of different versions must agree.
+	if got, want := TransferID("run", 1, 2, 3).String(), "7e43a666420331cb39ad607e2107e8ca"; got != want {
+		t.Errorf("identity %s, expected %s", got, want)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	b, err := sample().Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:len(b)/2])
+	f.Add([]byte(`{"format":1}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s, err := Decode(b)
+		if err != nil {
+			return
+		}
+		// What is taken can be walked through, and written again as it was.
+		for _, trial := range s.Trials {
+			for _, fl := range trial.Flows {
+				if s.Treatment(fl.Treatment) == nil {
+					t.Fatal("a trial names a treatment that is not there")
+				}
+			}
+		}
+		once, err := s.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Decode(once)
+		if err != nil {
+			t.Fatal(err)
+		}
+		twice, err := again.Encode()
+		if err != nil || !bytes.Equal(once, twice) {
+			t.Fatalf("encoding is not stable: %v", err)
+		}
+	})
+}
