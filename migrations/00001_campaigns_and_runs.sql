@@ -93,3 +93,4 @@ CREATE TABLE journal (
     PRIMARY KEY (run_id, node, seq),
     FOREIGN KEY (run_id, node) REFERENCES run_nodes (run_id, node)
 );
+CREATE INDEX journal_misbehaved ON journal (run_id) WHERE type = 'driver-misbehaved';

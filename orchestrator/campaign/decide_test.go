@@ -145,20 +145,22 @@ func TestChoose(t *testing.T) {
 		client   string
 		problems []string
 	}{
-		"all there":      {sheet, nodes(), "c", nil},
-		"nobody":         {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
-		"relay is away":  {sheet, nodes(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
-		"prefers idle":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
-		"busy will do":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true })), "c", nil},
-		"not supported":  {sheet, nodes(with(2, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "", []string{"treatment tcp-bbr: node s cannot run tcp: no kernel"}},
-		"no driver":      {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
-		"other version":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
-		"no such choice": {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}} })), "", []string{`treatment tcp-bbr: node c has no congestion "bbr", there are reno`}},
-		"another can":    {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
-		"real radios":    {&real, nodes(realRadio("prc")), "c", nil},
-		"wrong radio":    {&real, nodes(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},
-		"not emulated":   {&real, nodes()[1:2], "", []string{noNode("client"), "node r has an emulated radio, and radio prc cannot be emulated", noNode("server")}},
-		"never mixed":    {sheet, append(nodes()[:2], nodes(realRadio("prc"))[2]), "", []string{noNode("server")}},
+		"all there":     {sheet, nodes(), "c", nil},
+		"nobody":        {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
+		"relay is away": {sheet, nodes(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
+		"prefers idle":  {sheet, nodes(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"busy will do":  {sheet, nodes(with(0, func(c *candidate) { c.busy = true })), "c", nil},
+		"not supported": {sheet, nodes(with(2, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "", []string{"treatment tcp-bbr: node s cannot run tcp: no kernel"}},
+		"no driver":     {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
+		"other version": {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
+		"no such choice": {sheet, nodes(with(0, func(c *candidate) {
+			c.drivers = []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}}
+		})), "", []string{`treatment tcp-bbr: node c has no congestion "bbr", there are reno`}},
+		"another can":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"real radios":  {&real, nodes(realRadio("prc")), "c", nil},
+		"wrong radio":  {&real, nodes(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},
+		"not emulated": {&real, nodes()[1:2], "", []string{noNode("client"), "node r has an emulated radio, and radio prc cannot be emulated", noNode("server")}},
+		"never mixed":  {sheet, append(nodes()[:2], nodes(realRadio("prc"))[2]), "", []string{noNode("server")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chosen, problems := choose(c.sheet, c.nodes)

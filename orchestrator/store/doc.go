@@ -2,5 +2,5 @@
 // connections to PostgreSQL with the schema brought up to date. Its queries
 // are SQL in queries/, typed by sqlc in dbsqlc/; what results are made from is
 // read here as report.Dataset. Comes in: a connection URL. Goes out: a [Store].
-// Imports migrations, orchestrator/report, executor and internal.
+// Imports migrations, orchestrator/report, executor, protocols/contract, internal.
 package store

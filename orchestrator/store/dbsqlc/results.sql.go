@@ -232,13 +232,8 @@ func (q *Queries) FlowsOfAttempt(ctx context.Context, arg FlowsOfAttemptParams) 
 }
 
 const misbehaviours = `-- name: Misbehaviours :many
-SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' AND seq > $2 ORDER BY seq LIMIT 20
+SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200
 `
-
-type MisbehavioursParams struct {
-	RunID string
-	Seq   int64
-}
 
 type MisbehavioursRow struct {
 	Seq  int64
@@ -246,8 +241,8 @@ type MisbehavioursRow struct {
 	Body json.RawMessage
 }
 
-func (q *Queries) Misbehaviours(ctx context.Context, arg MisbehavioursParams) ([]MisbehavioursRow, error) {
-	rows, err := q.db.Query(ctx, misbehaviours, arg.RunID, arg.Seq)
+func (q *Queries) Misbehaviours(ctx context.Context, runID string) ([]MisbehavioursRow, error) {
+	rows, err := q.db.Query(ctx, misbehaviours, runID)
 	if err != nil {
 		return nil, err
 	}

@@ -34,4 +34,4 @@ WHERE run_id = $1 AND trial = $2
 ORDER BY attempt, flow, side, elapsed_ns;
 
 -- name: Misbehaviours :many
-SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' AND seq > $2 ORDER BY seq LIMIT 20;
+SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;

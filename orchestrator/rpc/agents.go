@@ -1,0 +1,82 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/ingest"
+)
+
+// agents is AgentService.
+type agents struct{ cfg Config }
+
+func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
+	m := req.Msg
+	r := campaign.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated,
+		RadioAddress: m.RadioAddress, DiskFreeBytes: m.DiskFreeBytes, Incarnation: m.Incarnation}
+	for _, d := range m.Drivers {
+		r.Drivers = append(r.Drivers, campaign.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Unsupported: d.Unsupported, Choices: d.Choices})
+	}
+	if err := s.cfg.Engine.Register(ctx, r); err != nil {
+		return nil, s.cfg.answer(ctx, "register", err)
+	}
+	return connect.NewResponse(&linktrialv1.RegisterResponse{OrchestratorVersion: s.cfg.Version}), nil
+}
+
+var wishes = map[campaign.Wish]linktrialv1.Assignment_Wish{
+	campaign.WishPrepare: linktrialv1.Assignment_WISH_PREPARE,
+	campaign.WishRun:     linktrialv1.Assignment_WISH_RUN,
+	campaign.WishFinish:  linktrialv1.Assignment_WISH_FINISH,
+	campaign.WishAbort:   linktrialv1.Assignment_WISH_ABORT,
+}
+
+func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
+	m := req.Msg
+	revision, assignments, err := s.cfg.Engine.Poll(ctx, m.Name, m.Incarnation, m.Revision, m.DiskFreeBytes, time.Duration(m.WaitMs)*time.Millisecond)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "poll", err)
+	}
+	out := &linktrialv1.PollResponse{Revision: revision}
+	for _, a := range assignments {
+		out.Assignments = append(out.Assignments, &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, Wish: wishes[a.Wish], Reason: a.Reason})
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *agents) Deliver(ctx context.Context, req *connect.Request[linktrialv1.DeliverRequest]) (*connect.Response[linktrialv1.DeliverResponse], error) {
+	m := req.Msg
+	records := make([]ingest.Record, len(m.Records))
+	for i, r := range m.Records {
+		records[i] = ingest.Record{Seq: r.Seq, JSON: r.Json}
+	}
+	began := time.Now()
+	committed, err := s.cfg.Ingest.Deliver(ctx, m.RunId, m.Name, records)
+	s.cfg.Delivered(outcome(err), time.Since(began))
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "deliver", err)
+	}
+	s.cfg.Engine.Contact(m.Name, m.RunId)
+	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: committed}), nil
+}
+
+func outcome(err error) string {
+	var refused *ingest.RefusedError
+	var conflict *ingest.ConflictError
+	switch {
+	case err == nil:
+		return "stored"
+	case errors.As(err, &refused), errors.As(err, &conflict), errors.Is(err, ingest.ErrNotFound):
+		return "refused"
+	}
+	return "failed"
+}
+
+func (s *agents) Clock(_ context.Context, _ *connect.Request[linktrialv1.ClockRequest]) (*connect.Response[linktrialv1.ClockResponse], error) {
+	received := time.Now().UnixNano()
+	return connect.NewResponse(&linktrialv1.ClockResponse{ReceivedUnixNs: received, SentUnixNs: time.Now().UnixNano()}), nil
+}

@@ -1,0 +1,330 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/sheet"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// operators is OperatorService.
+type operators struct{ cfg Config }
+
+// compile reads a plan against the catalog and what the connected nodes offer.
+func (s *operators) compile(file string, text []byte) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
+	p, err := plan.Parse(file, text, s.catalog())
+	var problems yamldoc.Problems
+	if errors.As(err, &problems) {
+		return nil, nil, asProblems(problems), nil
+	} else if err != nil {
+		return nil, nil, nil, err
+	}
+	sheets, err := sheet.Compile(p)
+	if err != nil {
+		// What a plan asks for and no sheet can hold is the plan's problem too.
+		return nil, nil, []*linktrialv1.Problem{{File: file, Message: err.Error()}}, nil
+	}
+	return p, sheets, nil, nil
+}
+
+// catalog is the catalog with the choices that all connected nodes have in
+// common, for options whose choices depend on the node.
+func (s *operators) catalog() *catalog.Catalog {
+	type option struct{ driver, name string }
+	common := map[option][]string{}
+	for _, n := range s.cfg.Engine.Nodes() {
+		if !n.Connected || n.Role == "relay" {
+			continue
+		}
+		for _, d := range n.Drivers {
+			for name, list := range d.Choices {
+				var there []string
+				for c := range strings.SplitSeq(list, ",") {
+					there = append(there, strings.TrimSpace(c))
+				}
+				o := option{d.Name, name}
+				if have, ok := common[o]; ok {
+					there = slices.DeleteFunc(there, func(c string) bool { return !slices.Contains(have, c) })
+				}
+				common[o] = there
+			}
+		}
+	}
+	cat := s.cfg.Catalog
+	for o, choices := range common {
+		if len(choices) > 0 {
+			slices.Sort(choices)
+			cat = cat.WithChoices(o.driver, o.name, choices)
+		}
+	}
+	return cat
+}
+
+func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
+	out := make([]*linktrialv1.Problem, len(ps))
+	for i, p := range ps {
+		out[i] = &linktrialv1.Problem{File: p.File, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message}
+	}
+	return out
+}
+
+func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktrialv1.CheckPlanRequest]) (*connect.Response[linktrialv1.CheckPlanResponse], error) {
+	p, _, problems, err := s.compile(req.Msg.File, req.Msg.Text)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "check plan", err)
+	}
+	out := &linktrialv1.CheckPlanResponse{Problems: problems}
+	if p != nil {
+		out.Summary = p.Summary()
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktrialv1.ExplainPlanRequest]) (*connect.Response[linktrialv1.ExplainPlanResponse], error) {
+	_, sheets, problems, err := s.compile(req.Msg.File, req.Msg.Text)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "explain plan", err)
+	}
+	out := &linktrialv1.ExplainPlanResponse{Problems: problems}
+	for _, sh := range sheets {
+		encoded, err := sh.Encode()
+		if err != nil {
+			return nil, s.cfg.answer(ctx, "explain plan", err)
+		}
+		x := &linktrialv1.SheetSummary{Sheet: encoded, SheetHash: runsheet.Hash(encoded), EstimatedSeconds: sheet.Total(sh).Seconds()}
+		for _, d := range sheet.Estimate(sh) {
+			x.TrialSeconds = append(x.TrialSeconds, d.Seconds())
+		}
+		out.Sheets = append(out.Sheets, x)
+		out.EstimatedSeconds += x.EstimatedSeconds
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktrialv1.StartPlanRequest]) (*connect.Response[linktrialv1.StartPlanResponse], error) {
+	m := req.Msg
+	p, sheets, problems, err := s.compile(m.File, m.Text)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "start plan", err)
+	}
+	if problems != nil {
+		return connect.NewResponse(&linktrialv1.StartPlanResponse{Problems: problems}), nil
+	}
+	c := campaign.Plan{Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets}
+	for _, sh := range sheets {
+		c.Estimates = append(c.Estimates, slot(sh))
+	}
+	id, runs, missing, err := s.cfg.Engine.Begin(ctx, c)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "start plan", err)
+	}
+	out := &linktrialv1.StartPlanResponse{CampaignId: id, RunIds: runs}
+	for _, text := range missing {
+		out.Problems = append(out.Problems, &linktrialv1.Problem{File: m.File, Message: text})
+	}
+	return connect.NewResponse(out), nil
+}
+
+// slot is how long each trial keeps the run, with what lies between two trials.
+func slot(sh *runsheet.Sheet) []time.Duration {
+	out := sheet.Estimate(sh)
+	for i := range out {
+		out[i] += sheet.DeadTime + sh.Limits.Pause
+	}
+	return out
+}
+
+func (s *operators) AbortCampaign(ctx context.Context, req *connect.Request[linktrialv1.AbortCampaignRequest]) (*connect.Response[linktrialv1.AbortCampaignResponse], error) {
+	if err := s.cfg.Engine.Abort(ctx, req.Msg.CampaignId, req.Msg.Reason); err != nil {
+		return nil, s.cfg.answer(ctx, "abort campaign", err)
+	}
+	return connect.NewResponse(&linktrialv1.AbortCampaignResponse{}), nil
+}
+
+// maxList bounds a list of runs.
+const maxList = 10_000
+
+func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrialv1.ListRunsRequest]) (*connect.Response[linktrialv1.ListRunsResponse], error) {
+	limit := min(req.Msg.Limit, maxList)
+	if limit <= 0 {
+		limit = 100
+	}
+	var rows []dbsqlc.RunOverview
+	var err error
+	if c := req.Msg.CampaignId; c != "" {
+		rows, err = s.cfg.Store.CampaignOverviewNewestFirst(ctx, dbsqlc.CampaignOverviewNewestFirstParams{CampaignID: c, Limit: limit})
+	} else {
+		rows, err = s.cfg.Store.NewestOverviews(ctx, limit)
+	}
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "list runs", err)
+	}
+	out := &linktrialv1.ListRunsResponse{}
+	for i := range rows {
+		out.Runs = append(out.Runs, asRun(&rows[i]))
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1.GetRunRequest]) (*connect.Response[linktrialv1.GetRunResponse], error) {
+	id, _, err := s.cfg.Store.FindRun(ctx, req.Msg.RunId)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "get run", err)
+	}
+	r, overview, err := s.cfg.Store.Run(ctx, id)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "get run", err)
+	}
+	encoded, err := s.cfg.Store.RunSheet(ctx, id)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "get run", err)
+	}
+	out := &linktrialv1.GetRunResponse{Run: asRun(overview), Sheet: encoded}
+	for _, t := range r.Trials {
+		row := &linktrialv1.TrialRow{Trial: int32(t.Index), Iteration: int32(t.Iteration), Treatment: t.Treatment, Verdict: string(t.Verdict)}
+		for i := range t.Attempts {
+			row.Attempts = append(row.Attempts, asAttempt(&t.Attempts[i]))
+		}
+		out.Trials = append(out.Trials, row)
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
+	format := cmp.Or(req.Msg.Format, "table")
+	known := append(report.Formats(), samplesCSV)
+	if !slices.Contains(known, format) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
+	}
+	scope, err := s.cfg.Store.FindScope(ctx, req.Msg.RunId)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "results", err)
+	}
+	ds, err := s.cfg.Store.Dataset(ctx, scope)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "results", err)
+	}
+	var file report.File
+	if format == samplesCSV {
+		file, err = writeSamples(ctx, s.cfg.Store, ds)
+	} else {
+		file, err = report.Render(ds, format)
+	}
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "results", err)
+	}
+	out := &linktrialv1.ResultsResponse{CampaignId: ds.Campaign, FileName: file.Name, MediaType: file.MediaType, Content: file.Content}
+	for _, r := range ds.Runs {
+		out.RunIds = append(out.RunIds, r.ID)
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv1.ListNodesRequest]) (*connect.Response[linktrialv1.ListNodesResponse], error) {
+	clocks, err := s.cfg.Store.LatestClockOffsets(ctx)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "list nodes", err)
+	}
+	offsets := map[string]time.Duration{}
+	for _, c := range clocks {
+		offsets[c.Node] = time.Duration(c.OffsetNs)
+	}
+	out := &linktrialv1.ListNodesResponse{}
+	for _, n := range s.cfg.Engine.Nodes() {
+		offset, known := offsets[n.Name]
+		x := &linktrialv1.Node{Name: n.Name, Role: n.Role, Version: n.Version, Host: n.Host, Kernel: n.Kernel, Radio: n.Radio, Emulated: n.Emulated,
+			RadioAddress: n.RadioAddress, DiskFreeBytes: n.DiskFreeBytes, LastContact: timestamppb.New(n.LastContact), Connected: n.Connected,
+			ClockOffsetSeconds: offset.Seconds(), ClockOffsetKnown: known, RunId: n.Run}
+		for _, d := range n.Drivers {
+			x.Drivers = append(x.Drivers, &linktrialv1.DriverState{Name: d.Name, Version: d.Version, Implementation: d.Implementation, Sha256: d.SHA256, Unsupported: d.Unsupported, Choices: d.Choices})
+		}
+		out.Nodes = append(out.Nodes, x)
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktrialv1.ListProfilesRequest]) (*connect.Response[linktrialv1.ListProfilesResponse], error) {
+	out := &linktrialv1.ListProfilesResponse{}
+	for _, name := range s.cfg.Catalog.Profiles() {
+		b, err := json.Marshal(s.cfg.Catalog.Profile(name))
+		if err != nil {
+			return nil, s.cfg.answer(ctx, "list profiles", err)
+		}
+		out.Radios = append(out.Radios, string(b))
+	}
+	for _, name := range s.cfg.Catalog.Topologies() {
+		b, err := json.Marshal(s.cfg.Catalog.Topology(name))
+		if err != nil {
+			return nil, s.cfg.answer(ctx, "list profiles", err)
+		}
+		out.Topologies = append(out.Topologies, string(b))
+	}
+	return connect.NewResponse(out), nil
+}
+
+var states = map[string]linktrialv1.RunState{
+	string(campaign.Queued):     linktrialv1.RunState_RUN_STATE_QUEUED,
+	string(campaign.Preparing):  linktrialv1.RunState_RUN_STATE_PREPARING,
+	string(campaign.Running):    linktrialv1.RunState_RUN_STATE_RUNNING,
+	string(campaign.Collecting): linktrialv1.RunState_RUN_STATE_COLLECTING,
+	string(campaign.Completed):  linktrialv1.RunState_RUN_STATE_COMPLETED,
+	string(campaign.Aborted):    linktrialv1.RunState_RUN_STATE_ABORTED,
+	string(campaign.Stopped):    linktrialv1.RunState_RUN_STATE_STOPPED,
+}
+
+func asRun(o *dbsqlc.RunOverview) *linktrialv1.Run {
+	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,
+		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, AttemptsFailed: o.AttemptsFailed,
+		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt)}
+	if o.StartedAt != nil {
+		r.Started = timestamppb.New(*o.StartedAt)
+	}
+	if o.EndedAt != nil {
+		r.Ended = timestamppb.New(*o.EndedAt)
+	} else {
+		r.EstimatedSecondsLeft = secondsLeft(o)
+	}
+	return r
+}
+
+// secondsLeft corrects the estimate of the trials to come by how the estimates
+// of those that have ended turned out, within a factor of ten.
+func secondsLeft(o *dbsqlc.RunOverview) float64 {
+	left := o.EstimatedSecondsLeft
+	if o.EstimatedSecondsEnded > 0 && o.MeasuredSecondsEnded > 0 {
+		left *= max(0.1, min(10, o.MeasuredSecondsEnded/o.EstimatedSecondsEnded))
+	}
+	return left
+}
+
+func asAttempt(a *report.Attempt) *linktrialv1.AttemptRow {
+	return &linktrialv1.AttemptRow{Attempt: int32(a.Attempt), Verdict: string(a.Verdict), Reason: a.Reason, Message: a.Message,
+		ThroughputBytesPerSecond: a.ThroughputBytesPerSecond(), ElapsedSeconds: a.Elapsed.Seconds(), ConnectSeconds: a.Connect.Seconds(),
+		IdealSeconds: a.Ideal.Seconds(), Started: timestamppb.New(a.Started)}
+}
+
+// campaignOf checks that a campaign exists.
+func (s *operators) campaignOf(ctx context.Context, id string) error {
+	if _, err := s.cfg.Store.Campaign(ctx, id); err != nil {
+		return fmt.Errorf("campaign %q: %w", id, errors.Join(store.ErrNotFound, err))
+	}
+	return nil
+}

@@ -1,0 +1,278 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+const (
+	// lookEvery bounds how often a watcher reads the store while much happens.
+	lookEvery = 50 * time.Millisecond
+	// progressEvery bounds the progress of one run: at most four a second.
+	progressEvery = 250 * time.Millisecond
+	// silenceEvery is how often silent nodes are looked for while nothing happens.
+	silenceEvery = time.Second
+	// slowPreparation is after how long a watcher is told what a run waits for.
+	slowPreparation = 15 * time.Second
+)
+
+// Watch sends the state of a campaign so far and then every change, by
+// comparing what is with what it has sent: a slow reader misses steps between,
+// never an attempt. It ends when all runs have ended.
+func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.WatchRequest], stream *connect.ServerStream[linktrialv1.WatchResponse]) error {
+	if err := s.campaignOf(ctx, req.Msg.CampaignId); err != nil {
+		return s.cfg.answer(ctx, "watch", err)
+	}
+	w := &watcher{s: s, campaign: req.Msg.CampaignId, send: stream.Send, runs: map[string]*watched{}}
+	for {
+		changed := s.cfg.Engine.Changed()
+		over, err := w.look(ctx)
+		if err != nil {
+			return s.cfg.answer(ctx, "watch", err)
+		}
+		if over {
+			return nil
+		}
+		if !rest(ctx, s.cfg.Engine.Stopping(), lookEvery, nil) || !rest(ctx, s.cfg.Engine.Stopping(), silenceEvery, changed) {
+			if ctx.Err() != nil {
+				return s.cfg.answer(ctx, "watch", ctx.Err())
+			}
+			return s.cfg.answer(ctx, "watch", campaign.ErrStopping)
+		}
+	}
+}
+
+// rest waits for d, or until something wakes it. False: it is time to end.
+func rest(ctx context.Context, stopping <-chan struct{}, d time.Duration, wake <-chan struct{}) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-stopping:
+		return false
+	case <-wake:
+	case <-t.C:
+	}
+	return true
+}
+
+type watcher struct {
+	s        *operators
+	campaign string
+	send     func(*linktrialv1.WatchResponse) error
+	runs     map[string]*watched
+	order    []string
+}
+
+// watched is what a watcher has sent of one run.
+type watched struct {
+	sheet     *runsheet.Sheet
+	version   uint64
+	read      bool // the tables were read at least once
+	run       *linktrialv1.Run
+	estimates []float64
+	over      bool
+
+	endedSeq     int64            // of the last attempt sent as ended
+	running      [2]int32         // trial and attempt sent as started
+	misbehaviour map[string]int64 // last record sent, by node
+	progressAt   time.Time
+	progress     *linktrialv1.Progress
+	silent       map[string]bool
+	since        time.Time // in preparation
+	told         bool      // what the preparation waits for
+}
+
+// look sends all that has changed. True: the campaign has ended.
+func (w *watcher) look(ctx context.Context) (bool, error) {
+	if w.order == nil {
+		rows, err := w.s.cfg.Store.CampaignOverview(ctx, w.campaign)
+		if err != nil {
+			return false, err
+		}
+		for _, r := range rows {
+			w.order = append(w.order, r.ID)
+			w.runs[r.ID] = &watched{silent: map[string]bool{}, misbehaviour: map[string]int64{}}
+		}
+	}
+	over := true
+	for _, id := range w.order {
+		x := w.runs[id]
+		if x.over {
+			continue
+		}
+		live := w.s.cfg.Engine.Live(id)
+		if !x.read || x.version != live.Version {
+			if err := w.tables(ctx, id, x); err != nil {
+				return false, err
+			}
+			x.version, x.read = live.Version, true
+		}
+		if err := w.live(id, x, live); err != nil {
+			return false, err
+		}
+		over = over && x.over
+	}
+	return over, nil
+}
+
+// tables sends what the store says of a run and has not been sent.
+func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
+	var o dbsqlc.RunOverview
+	var attempts []dbsqlc.AttemptsAfterRow
+	var notes []dbsqlc.MisbehavioursRow
+	flows := map[[2]int32][]store.Flow{}
+	err := w.s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+		var err error
+		if o, err = q.RunOverview(ctx, id); err != nil {
+			return err
+		}
+		if x.sheet == nil {
+			b, err := q.RunSheet(ctx, id)
+			if err != nil {
+				return err
+			}
+			if x.sheet, err = runsheet.Decode(b); err != nil {
+				return err
+			}
+		}
+		if attempts, err = q.AttemptsAfter(ctx, dbsqlc.AttemptsAfterParams{RunID: id, AfterSeq: x.endedSeq}); err != nil {
+			return err
+		}
+		for _, a := range attempts {
+			rows, err := q.FlowsOfAttempt(ctx, dbsqlc.FlowsOfAttemptParams{RunID: id, Trial: a.Attempt.Trial, Attempt: a.Attempt.Attempt})
+			if err != nil {
+				return err
+			}
+			for _, f := range rows {
+				key := [2]int32{f.Trial, f.Attempt}
+				flows[key] = append(flows[key], store.Flow{Flow: f})
+			}
+		}
+		notes, err = q.Misbehaviours(ctx, id)
+		return err
+	})
+	if err != nil {
+		return fmt.Errorf("watch run %s: %w", id, err)
+	}
+	x.estimates = o.EstimatedSeconds
+	// The run comes before its attempts, and once more after the last of them
+	// with the end: who watches shows things in that order.
+	run := asRun(&o)
+	ended := o.EndedAt != nil
+	if !ended || x.run == nil {
+		if err := w.sendRun(x, run); err != nil {
+			return err
+		}
+	}
+	for i := range attempts {
+		if err := w.attempt(id, x, &attempts[i], flows); err != nil {
+			return err
+		}
+	}
+	for _, n := range notes {
+		if n.Seq <= x.misbehaviour[n.Node] {
+			continue
+		}
+		x.misbehaviour[n.Node] = n.Seq
+		var m journal.Misbehaviour
+		if err := json.Unmarshal(n.Body, &m); err != nil {
+			return fmt.Errorf("watch run %s: record %d: %w", id, n.Seq, err)
+		}
+		if err := w.note(id, fmt.Sprintf("treatment %s on %s: %s", m.Treatment, n.Node, m.Message)); err != nil {
+			return err
+		}
+	}
+	x.over = ended
+	return w.sendRun(x, run)
+}
+
+func (w *watcher) sendRun(x *watched, run *linktrialv1.Run) error {
+	if x.run != nil && proto.Equal(x.run, run) {
+		return nil
+	}
+	if x.run == nil || x.run.State != run.State {
+		x.since = time.Now()
+	}
+	x.run = run
+	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Run{Run: run}})
+}
+
+func (w *watcher) attempt(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows map[[2]int32][]store.Flow) error {
+	key := [2]int32{a.Attempt.Trial, a.Attempt.Attempt}
+	if a.Attempt.EndedSeq == nil {
+		if x.running == key {
+			return nil
+		}
+		x.running, x.progress = key, nil
+		return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_TrialStarted{TrialStarted: &linktrialv1.TrialStarted{
+			RunId: id, Trial: key[0], Attempt: key[1], Iteration: a.Iteration, Treatment: a.Treatment, EstimatedSeconds: x.estimates[key[0]]}}})
+	}
+	if !a.Settled {
+		return nil // whether another attempt follows will be known soon
+	}
+	y, err := store.BuildAttempt(&a.Attempt, flows[key], &x.sheet.Trials[key[0]])
+	if err != nil {
+		return fmt.Errorf("watch run %s: %w", id, err)
+	}
+	x.endedSeq = *a.Attempt.EndedSeq
+	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_TrialEnded{TrialEnded: &linktrialv1.TrialEnded{
+		RunId: id, Trial: key[0], Iteration: a.Iteration, Treatment: a.Treatment, Attempt: asAttempt(y), LastAttempt: a.Last}}})
+}
+
+// live sends what is known beyond the store.
+func (w *watcher) live(id string, x *watched, l campaign.Live) error {
+	now := time.Now()
+	if p := l.Progress; p != nil && x.running == [2]int32{int32(p.Trial), int32(p.Attempt)} && now.Sub(x.progressAt) >= progressEvery {
+		m := &linktrialv1.Progress{RunId: id, Trial: int32(p.Trial), Attempt: int32(p.Attempt), Bytes: p.Bytes, ElapsedSeconds: p.Elapsed.Seconds()}
+		for _, f := range x.sheet.Trials[p.Trial].Flows {
+			m.SizeBytes += f.SizeBytes
+		}
+		if x.progress == nil || !proto.Equal(x.progress, m) {
+			x.progress, x.progressAt = m, now
+			if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Progress{Progress: m}}); err != nil {
+				return err
+			}
+		}
+	}
+	silent := map[string]bool{}
+	for _, n := range l.Silent {
+		silent[n.Name] = true
+		if !x.silent[n.Name] {
+			if err := w.note(id, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, n.For.Seconds())); err != nil {
+				return err
+			}
+		}
+	}
+	for name := range x.silent {
+		if !silent[name] && !x.over {
+			if err := w.note(id, fmt.Sprintf("agent %s is heard again", name)); err != nil {
+				return err
+			}
+		}
+	}
+	x.silent = silent
+	if len(l.Lacking) > 0 && !x.told && now.Sub(x.since) >= slowPreparation {
+		x.told = true
+		return w.note(id, "the run still waits for "+strings.Join(l.Lacking, ", "))
+	}
+	return nil
+}
+
+func (w *watcher) note(run, text string) error {
+	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Note{Note: &linktrialv1.Note{RunId: run, Text: text}}})
+}

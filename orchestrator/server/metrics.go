@@ -1,0 +1,85 @@
+package server
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/store"
+)
+
+// metrics has a registry of its own, so that several servers fit in one process.
+type metrics struct {
+	registry   *prometheus.Registry
+	deliveries *prometheus.CounterVec
+	records    prometheus.Counter
+	samples    prometheus.Counter
+	seconds    prometheus.Histogram
+}
+
+func newMetrics(st *store.Store, engine *campaign.Engine) *metrics {
+	m := &metrics{
+		registry: prometheus.NewRegistry(),
+		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_deliveries_total",
+			Help: "Deliveries of journal records by agents, by outcome: stored (also where all was known), refused, failed."}, []string{"outcome"}),
+		records: prometheus.NewCounter(prometheus.CounterOpts{Name: "linktrial_records_total", Help: "Journal records newly stored."}),
+		samples: prometheus.NewCounter(prometheus.CounterOpts{Name: "linktrial_samples_total", Help: "Samples newly stored."}),
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "linktrial_ingest_seconds", Help: "Time to store a delivery, from its arrival to its commit.",
+			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
+	}
+	for _, outcome := range []string{"stored", "refused", "failed"} {
+		m.deliveries.WithLabelValues(outcome)
+	}
+	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.seconds,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_nodes_connected", Help: "Nodes whose agent is connected."},
+			func() float64 { return float64(engine.Connected()) }),
+		&runStates{store: st, desc: prometheus.NewDesc("linktrial_runs", "Runs by state.", []string{"state"}, nil)},
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+func (m *metrics) handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
+}
+
+func (m *metrics) stored(d ingest.Delta) {
+	m.records.Add(float64(d.Records))
+	m.samples.Add(float64(d.Samples))
+}
+
+func (m *metrics) delivered(outcome string, took time.Duration) {
+	m.deliveries.WithLabelValues(outcome).Inc()
+	m.seconds.Observe(took.Seconds())
+}
+
+// runStates counts runs in the store at each scrape, so that the figure is
+// right after a restart too.
+type runStates struct {
+	store *store.Store
+	desc  *prometheus.Desc
+}
+
+func (c *runStates) Describe(ch chan<- *prometheus.Desc) { ch <- c.desc }
+
+func (c *runStates) Collect(ch chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	rows, err := c.store.RunsByState(ctx)
+	if err != nil {
+		ch <- prometheus.NewInvalidMetric(c.desc, err)
+		return
+	}
+	counts := map[campaign.State]int64{}
+	for _, r := range rows {
+		counts[campaign.State(r.State)] = r.N
+	}
+	for _, s := range []campaign.State{campaign.Queued, campaign.Preparing, campaign.Running, campaign.Collecting, campaign.Completed, campaign.Aborted, campaign.Stopped} {
+		ch <- prometheus.MustNewConstMetric(c.desc, prometheus.GaugeValue, float64(counts[s]), string(s))
+	}
+}

@@ -1,0 +1,259 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/postgres"
+	"linktrial/orchestrator/rpc"
+	"linktrial/orchestrator/store"
+)
+
+// DefaultListen is where agents and people look for the orchestrator.
+const DefaultListen = "127.0.0.1:7700"
+
+// Config says where to listen and where things last.
+type Config struct {
+	Listen      string // empty: [DefaultListen]; port 0 takes a free one
+	DatabaseURL string // empty: a private PostgreSQL in DataDir
+	DataDir     string // for the private PostgreSQL
+	Catalog     *catalog.Catalog
+	Version     string
+	Logger      *slog.Logger
+	// Insecure allows an address beyond this machine, without encryption and
+	// without asking who calls.
+	Insecure bool
+	// Waits of the campaign engine; zero is its defaults.
+	Waits campaign.Waits
+}
+
+// Server is a running orchestrator.
+type Server struct {
+	log      *slog.Logger
+	lock     *os.File
+	postgres *postgres.Server // nil where a database was given
+	store    *store.Store
+	engine   *campaign.Engine
+	http     *http.Server
+	listener net.Listener
+	served   chan error
+}
+
+// Start brings everything up and returns once calls are answered. What was
+// started is stopped again where something fails.
+func Start(ctx context.Context, cfg Config) (*Server, error) {
+	if cfg.Listen == "" {
+		cfg.Listen = DefaultListen
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Catalog == nil {
+		return nil, errors.New("the orchestrator needs a catalog")
+	}
+	s := &Server{log: cfg.Logger, served: make(chan error, 1)}
+	if err := s.start(ctx, cfg); err != nil {
+		// Whoever asked may have gone; what was started must go all the same.
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		defer cancel()
+		return nil, errors.Join(err, s.Stop(stop))
+	}
+	return s, nil
+}
+
+func (s *Server) start(ctx context.Context, cfg Config) error {
+	// The port first: a start that cannot succeed should not make a database.
+	if err := s.listen(ctx, cfg); err != nil {
+		return err
+	}
+	url := cfg.DatabaseURL
+	if url == "" {
+		if err := s.lockData(cfg.DataDir); err != nil {
+			return err
+		}
+		var err error
+		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
+			return err
+		}
+		url = s.postgres.URL()
+	}
+	var err error
+	if s.store, err = store.Open(ctx, url, cfg.Logger); err != nil {
+		return err
+	}
+	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits}); err != nil {
+		return err
+	}
+	m := newMetrics(s.store, s.engine)
+	in := ingest.New(ingest.Config{Store: s.store, Logger: cfg.Logger, Stored: func(d ingest.Delta) {
+		m.stored(d)
+		s.engine.Stored(d)
+	}})
+	mux := http.NewServeMux()
+	rpc.Mount(mux, rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered})
+	mux.HandleFunc("GET /healthz", s.health)
+	mux.Handle("GET /metrics", m.handler())
+	mux.HandleFunc("GET /{$}", front(cfg.Version))
+
+	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	s.http = &http.Server{
+		Handler: mux, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
+	}
+	go func() { s.served <- s.http.Serve(s.listener) }()
+	return nil
+}
+
+func (s *Server) listen(ctx context.Context, cfg Config) error {
+	host, port, err := net.SplitHostPort(cfg.Listen)
+	if err != nil {
+		return fmt.Errorf("address %q, expected HOST:PORT such as %s", cfg.Listen, DefaultListen)
+	}
+	if !cfg.Insecure && !loopback(ctx, host) {
+		return fmt.Errorf("%s is reachable from other machines, and the orchestrator speaks without encryption and obeys whoever calls: listen on the loopback (%s), or allow it where the network is closed to others", cfg.Listen, DefaultListen)
+	}
+	var lc net.ListenConfig
+	s.listener, err = lc.Listen(ctx, "tcp", cfg.Listen)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return fmt.Errorf("port %s on %s is in use, perhaps by another orchestrator: stop it ('ss -ltnp sport = :%s' names it), or choose another port with --listen", port, host, port)
+	case errors.Is(err, syscall.EACCES):
+		return fmt.Errorf("port %s may not be opened by this user: choose one above 1023 with --listen", port)
+	case err != nil:
+		return fmt.Errorf("listen on %s: %w", cfg.Listen, err)
+	}
+	return nil
+}
+
+// loopback says whether all addresses of a host stay on this machine.
+func loopback(ctx context.Context, host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	if host == "" {
+		return false // every address
+	}
+	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil || len(addrs) == 0 {
+		return false
+	}
+	for _, a := range addrs {
+		if !a.IP.IsLoopback() {
+			return false
+		}
+	}
+	return true
+}
+
+// lockData keeps a second orchestrator out of the data folder. The kernel
+// drops the lock with the process, however that ends.
+func (s *Server) lockData(dir string) error {
+	if dir == "" {
+		return errors.New("a private database needs a data folder")
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	f, err := os.OpenFile(filepath.Join(dir, "orchestrator.lock"), os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		b, _ := io.ReadAll(io.LimitReader(f, 32))
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return fmt.Errorf("data folder %s is in use by another orchestrator (process %s): stop that one, or choose another folder with --data", dir, strings.TrimSpace(string(b)))
+		}
+		return fmt.Errorf("data folder: %w", err)
+	}
+	s.lock = f
+	if err := f.Truncate(0); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if _, err := fmt.Fprintln(f, os.Getpid()); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	return nil
+}
+
+// Addr is HOST:PORT as it is listened on.
+func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Stop ends polls and streams, waits for calls in progress, and stops what
+// Start started; where ctx ends first, connections are cut.
+func (s *Server) Stop(ctx context.Context) error {
+	var errs []error
+	if s.engine != nil {
+		s.engine.Stop()
+	}
+	if s.http != nil {
+		if err := s.http.Shutdown(ctx); err != nil {
+			errs = append(errs, fmt.Errorf("connections were cut: %w", err), s.http.Close())
+		}
+		if err := <-s.served; !errors.Is(err, http.ErrServerClosed) {
+			errs = append(errs, err)
+		}
+		s.served <- http.ErrServerClosed // for a second Stop
+	} else if s.listener != nil {
+		errs = append(errs, s.listener.Close())
+	}
+	if s.store != nil {
+		s.store.Close()
+	}
+	if s.postgres != nil {
+		errs = append(errs, s.postgres.Stop(ctx))
+	}
+	if s.lock != nil {
+		s.lock.Close()
+		s.lock = nil
+	}
+	return errors.Join(errs...)
+}
+
+func (s *Server) health(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+	defer cancel()
+	if err := s.store.Ping(ctx); err != nil {
+		s.log.Error("health check failed", "error", err)
+		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+func front(version string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		fmt.Fprintf(w, `Linktrial %s: the orchestrator is running.
+
+There is no web interface in this version. From a shell:
+
+  linktrial nodes           the nodes that have connected
+  linktrial run PLAN        run a plan on them, and watch it
+  linktrial runs            what was run
+  linktrial results         the newest results
+  linktrial --help          the rest
+
+For programs: the API of api/proto, as gRPC, gRPC-Web or JSON over HTTP, for example
+  curl -H 'Content-Type: application/json' -d '{}' http://HOST:PORT/linktrial.v1.OperatorService/ListRuns
+
+/healthz says whether the database answers, /metrics is for Prometheus.
+`, version)
+	}
+}

@@ -1,0 +1,244 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
+)
+
+// Dataset reads what results are made from, all of it at one moment.
+func (s *Store) Dataset(ctx context.Context, scope Scope) (*report.Dataset, error) {
+	var ds *report.Dataset
+	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+		c, err := q.Campaign(ctx, scope.Campaign)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("campaign %q: %w", scope.Campaign, ErrNotFound)
+		} else if err != nil {
+			return err
+		}
+		ds = &report.Dataset{Campaign: c.ID, Plan: c.Plan, Created: c.CreatedAt, Complete: true}
+		runs, err := q.CampaignOverview(ctx, c.ID)
+		if err != nil {
+			return err
+		}
+		for i := range runs {
+			if scope.Run != "" && runs[i].ID != scope.Run {
+				continue
+			}
+			r, err := readRun(ctx, q, &runs[i])
+			if err != nil {
+				return fmt.Errorf("run %s: %w", runs[i].ID, err)
+			}
+			ds.Runs = append(ds.Runs, *r)
+			ds.Complete = ds.Complete && runs[i].EndedAt != nil
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read results: %w", err)
+	}
+	return ds, nil
+}
+
+// Run reads one run with every attempt.
+func (s *Store) Run(ctx context.Context, id string) (*report.Run, *dbsqlc.RunOverview, error) {
+	var r *report.Run
+	var o dbsqlc.RunOverview
+	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+		var err error
+		if o, err = q.RunOverview(ctx, id); err != nil {
+			return err
+		}
+		r, err = readRun(ctx, q, &o)
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("read run %s: %w", id, err)
+	}
+	return r, &o, nil
+}
+
+func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*report.Run, error) {
+	encoded, err := q.RunSheet(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	sheet, err := runsheet.Decode(encoded)
+	if err != nil {
+		return nil, err
+	}
+	r := &report.Run{ID: o.ID, State: o.State, Message: o.Message, Place: o.Place, SheetHash: o.SheetHash, Sheet: sheet,
+		Provenance: map[string]journal.Provenance{}, Clocks: map[string][]journal.ClockOffset{}}
+	if o.StartedAt != nil {
+		r.Started = *o.StartedAt
+	}
+	if o.EndedAt != nil {
+		r.Ended = *o.EndedAt
+	}
+	if err := readNodes(ctx, q, r); err != nil {
+		return nil, err
+	}
+	flows, err := readFlows(ctx, q, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := q.Attempts(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	byTrial := map[int32][]dbsqlc.Attempt{}
+	for _, a := range attempts {
+		byTrial[a.Trial] = append(byTrial[a.Trial], a)
+	}
+	trials, err := q.Trials(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trials {
+		x := report.Trial{Index: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment, Attempts: []report.Attempt{}}
+		if t.Verdict != nil {
+			x.Verdict = journal.Verdict(*t.Verdict)
+		}
+		for i := range byTrial[t.Trial] {
+			a := &byTrial[t.Trial][i]
+			y, err := BuildAttempt(a, flows[[2]int32{a.Trial, a.Attempt}], &sheet.Trials[t.Trial])
+			if err != nil {
+				return nil, fmt.Errorf("trial %d, attempt %d: %w", a.Trial, a.Attempt, err)
+			}
+			x.Attempts = append(x.Attempts, *y)
+		}
+		r.Trials = append(r.Trials, x)
+	}
+	return r, nil
+}
+
+func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
+	nodes, err := q.RunNodes(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if n.Provenance == nil {
+			continue
+		}
+		var p journal.Provenance
+		if err := json.Unmarshal(n.Provenance, &p); err != nil {
+			return fmt.Errorf("provenance of %s: %w", n.Node, err)
+		}
+		r.Provenance[n.Node] = p
+	}
+	clocks, err := q.ClockOffsets(ctx, r.ID)
+	if err != nil {
+		return err
+	}
+	for _, c := range clocks {
+		r.Clocks[c.Node] = append(r.Clocks[c.Node], journal.ClockOffset{When: c.Moment, Offset: time.Duration(c.OffsetNs), Error: time.Duration(c.ErrorNs), Unknown: c.Unknown})
+	}
+	return nil
+}
+
+// Flow is one flow of an attempt with the server's word on it.
+type Flow struct {
+	dbsqlc.Flow
+	ReceivedDigest string // empty: the server has not said that all arrived
+}
+
+// readFlows returns the flows of each attempt, in order.
+func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32][]Flow, error) {
+	receptions, err := q.Receptions(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	digests := map[string]string{}
+	for _, x := range receptions {
+		if x.Digest != nil && x.Transfer != nil {
+			digests[*x.Transfer] = *x.Digest
+		}
+	}
+	rows, err := q.Flows(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	out := map[[2]int32][]Flow{}
+	for _, f := range rows {
+		key := [2]int32{f.Trial, f.Attempt}
+		out[key] = append(out[key], Flow{f, digests[f.Transfer]})
+	}
+	return out, nil
+}
+
+// BuildAttempt puts an attempt together from its rows.
+func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial) (*report.Attempt, error) {
+	x := &report.Attempt{Attempt: int(a.Attempt), Reason: a.Reason, Message: a.Message, Started: a.StartedAt, Log: a.Log}
+	if a.Verdict != nil {
+		x.Verdict = journal.Verdict(*a.Verdict)
+	}
+	if a.DurationNs != nil {
+		x.Duration = time.Duration(*a.DurationNs)
+	}
+	for _, f := range trial.Flows {
+		x.SizeBytes += f.SizeBytes
+	}
+	x.Verified = len(flows) > 0
+	for i := range flows {
+		f := &flows[i]
+		if f.ElapsedNs != nil {
+			x.Elapsed = max(x.Elapsed, time.Duration(*f.ElapsedNs))
+		}
+		if f.ConnectNs != nil {
+			x.Connect = max(x.Connect, time.Duration(*f.ConnectNs))
+		}
+		x.Verified = x.Verified && f.Digest != nil && *f.Digest == f.ReceivedDigest
+		if f.LastSample == nil {
+			continue
+		}
+		var s contract.Sample
+		if err := json.Unmarshal(f.LastSample, &s); err != nil {
+			return nil, fmt.Errorf("last sample: %w", err)
+		}
+		x.Retransmits, x.Timeouts = sum(x.Retransmits, s.Retransmits), sum(x.Timeouts, s.Timeouts)
+	}
+	if len(flows) == 1 && flows[0].Digest != nil {
+		x.Digest = *flows[0].Digest
+	}
+	if a.Radio == nil {
+		return x, nil
+	}
+	var rep radiocontrol.Report
+	if err := json.Unmarshal(a.Radio, &rep); err != nil {
+		return nil, fmt.Errorf("radio's report: %w", err)
+	}
+	x.Radio = &report.RadioReport{BusyShare: rep.BusyShare}
+	for _, h := range rep.Hops {
+		x.Radio.SentPackets += h.SentPackets
+		x.Radio.LostPackets += h.LostPackets
+		x.Radio.DroppedPackets += h.DroppedPackets
+	}
+	if len(trial.Flows) == 1 && len(rep.Ideal) == 1 {
+		x.Ideal = rep.Ideal[0]
+	}
+	return x, nil
+}
+
+// sum adds what is known; where nothing is, the sum is not known either.
+func sum(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		if a == nil {
+			return b
+		}
+		return a
+	}
+	n := *a + *b
+	return &n
+}
