@@ -15,6 +15,10 @@ type Network struct {
 	Turnaround         time.Duration `json:"turnaround_ns,omitempty"`
 	FrameOverheadBytes int           `json:"frame_overhead_bytes,omitempty"`
 	Queue              Queue         `json:"queue"`
+	Framing            *Framing      `json:"framing,omitempty"`
+	FEC                *FEC          `json:"fec,omitempty"`
+	ARQ                *ARQ          `json:"arq,omitempty"`
+	Access             *Access       `json:"access,omitempty"` // of a shared medium
 	Nodes              []Node        `json:"nodes"`
 	Links              []Link        `json:"links"`
 }
@@ -33,6 +37,19 @@ type Link struct {
 	RateBitsPerSecond float64       `json:"rate_bits_per_second"`
 	Delay             time.Duration `json:"delay_ns"` // propagation and processing
 	Channel           Channel       `json:"channel"`
+	// Back is the error process of the direction from B to A where its figures
+	// differ; nil: those of Channel. Whether the client's side is A or B is the
+	// topology's choice; Resolve has put the profile's reverse channel on the
+	// directions that lead towards the client.
+	Back *Channel `json:"back_channel,omitempty"`
+}
+
+// Toward is the error process of one direction of the link.
+func (l *Link) Toward(to Role) *Channel {
+	if to == l.A && l.Back != nil {
+		return l.Back
+	}
+	return &l.Channel
 }
 
 // PrefixBits is the length of the radio network's prefix.
@@ -43,7 +60,9 @@ var Addresses = map[Role]string{RoleClient: "10.77.0.1", RoleRelay: "10.77.0.2",
 
 const lightSpeed = 299_792_458.0 // m/s
 
-// Resolve lays a profile over a topology.
+// Resolve lays a profile over a topology: rates, channels and delays of every
+// link, with movements turned into traces and bit error rates into those that
+// the FEC leaves.
 func Resolve(p *Profile, t *Topology) (*Network, error) {
 	e := p.Emulation
 	if e == nil {
@@ -52,25 +71,96 @@ func Resolve(p *Profile, t *Topology) (*Network, error) {
 	n := &Network{
 		MTUBytes: e.MTUBytes, Medium: e.Medium, Turnaround: e.Turnaround,
 		FrameOverheadBytes: e.FrameOverheadBytes, Queue: e.Queue,
+		Framing: e.Framing, FEC: e.FEC, ARQ: e.ARQ, Access: e.Access,
 	}
 	for _, s := range t.Stations {
 		n.Nodes = append(n.Nodes, Node{Role: s.Role, Address: Addresses[s.Role]})
 	}
+	if e.Access != nil && e.Access.TDMA != nil {
+		for _, s := range t.Stations {
+			if !slices.Contains(e.Access.TDMA.Owners, s.Role) {
+				return nil, fmt.Errorf("radio %s gives the %s of topology %s no TDMA slot", p.Name, s.Role, t.Name)
+			}
+		}
+	}
+	hops := t.hopsTo(RoleClient)
 	site := e.Sites[t.Name]
 	for _, path := range t.Links {
-		l := Link{A: path.A, B: path.B, RateBitsPerSecond: e.RateBitsPerSecond, Channel: e.Channel}
+		l := Link{A: path.A, B: path.B, RateBitsPerSecond: e.RateBitsPerSecond}
 		l.Delay = e.ProcessingDelay + time.Duration(path.DistanceMetres/lightSpeed*1e9)
+		forward, reverse := &e.Channel, e.Reverse
 		if path.A == RoleClient || path.B == RoleClient {
 			if site.RateBitsPerSecond > 0 {
 				l.RateBitsPerSecond = site.RateBitsPerSecond
 			}
 			if site.Channel != nil {
-				l.Channel = *site.Channel
+				forward = site.Channel
 			}
+			if site.Reverse != nil {
+				reverse = site.Reverse
+			}
+		}
+		var err error
+		if l.Channel, err = resolveChannel(forward, e.FEC, t, path); err != nil {
+			return nil, fmt.Errorf("radio %s at %s: %w", p.Name, t.Name, err)
+		}
+		if reverse != nil {
+			back, err := resolveChannel(reverse, e.FEC, t, path)
+			if err != nil {
+				return nil, fmt.Errorf("radio %s at %s: %w", p.Name, t.Name, err)
+			}
+			if hops[path.A] > hops[path.B] { // A is on the server's side
+				l.Channel, back = back, l.Channel
+			}
+			l.Back = &back
 		}
 		n.Links = append(n.Links, l)
 	}
 	return n, nil
+}
+
+// hopsTo is how many hops lead from each role to the given one.
+func (t *Topology) hopsTo(to Role) map[Role]int {
+	n := Network{Links: make([]Link, len(t.Links))}
+	for i, l := range t.Links {
+		n.Links[i] = Link{A: l.A, B: l.B}
+	}
+	out := map[Role]int{}
+	for _, s := range t.Stations {
+		out[s.Role] = len(n.Route(s.Role, to))
+	}
+	return out
+}
+
+func resolveChannel(c *Channel, fec *FEC, t *Topology, path Path) (Channel, error) {
+	out := *c
+	out.Parts = slices.Clone(c.Parts)
+	follow := func(c *Channel) error {
+		if c.Model != ChannelMobility {
+			return nil
+		}
+		trace, err := c.Mobility.follow(t.Station(path.A), t.Station(path.B))
+		if err != nil {
+			return err
+		}
+		*c = Channel{Model: ChannelTrace, Trace: trace}
+		return nil
+	}
+	if err := follow(&out); err != nil {
+		return out, err
+	}
+	for i := range out.Parts {
+		if err := follow(&out.Parts[i]); err != nil {
+			return out, err
+		}
+	}
+	if fec != nil && fec.Code == FECConvolutional {
+		err := out.bits(func(h *HiddenMarkov) (*HiddenMarkov, error) { return h.WithBER(fec.ResidualBER) })
+		if err != nil {
+			return out, fmt.Errorf("bit error rate after the code: %w", err)
+		}
+	}
+	return out, nil
 }
 
 // Route is the roles a packet passes from one node to another, both included,

@@ -43,6 +43,14 @@ type Emulation struct {
 	MTUBytes           int           `json:"mtu_bytes"` // of the IP packet
 	Queue              Queue         `json:"queue"`     // of each radio
 	Channel            Channel       `json:"channel"`
+	// Reverse is the error process of the directions that lead from the server
+	// towards the client; nil: as Channel, with a realisation of its own.
+	Reverse *Channel `json:"reverse_channel,omitempty"`
+	Framing *Framing `json:"framing,omitempty"`
+	FEC     *FEC     `json:"fec,omitempty"`
+	ARQ     *ARQ     `json:"arq,omitempty"`
+	// Access refines a shared medium; nil: radios take turns.
+	Access *Access `json:"access,omitempty"`
 	// Sites replaces rate and channel of the relay–client link where a
 	// topology's measurements call for it, by topology name.
 	Sites map[string]Site `json:"sites,omitempty"`
@@ -61,39 +69,9 @@ const (
 	MediumShared Medium = "shared"
 )
 
-// Queue bounds what a radio holds for transmission; drop-tail. Zero is no bound on that count.
-type Queue struct {
-	Bytes   int `json:"bytes,omitempty"`
-	Packets int `json:"packets,omitempty"`
-}
-
 // Site is a link's own conditions; zero fields keep the profile's.
 type Site struct {
 	RateBitsPerSecond float64  `json:"rate_bits_per_second,omitempty"`
 	Channel           *Channel `json:"channel,omitempty"`
-}
-
-// ChannelModel names an error process.
-type ChannelModel string
-
-const (
-	ChannelPerfect        ChannelModel = "perfect"
-	ChannelUniform        ChannelModel = "uniform"         // independent losses
-	ChannelGilbertElliott ChannelModel = "gilbert-elliott" // two states with a loss probability each
-)
-
-// Channel is an error process of one link direction. The process runs on time
-// slots, also while nobody sends: an outage passes with time, not with packets.
-type Channel struct {
-	Model ChannelModel `json:"model"`
-	// Slot is the length of a time slot. 0: the airtime of a full-sized packet.
-	Slot time.Duration `json:"slot_ns,omitempty"`
-
-	Loss float64 `json:"loss,omitempty"` // uniform: probability that a packet is lost
-
-	// Gilbert–Elliott: per-slot transition probabilities and per-packet loss in each state.
-	GoodToBad float64 `json:"good_to_bad,omitempty"`
-	BadToGood float64 `json:"bad_to_good,omitempty"`
-	LossGood  float64 `json:"loss_good,omitempty"`
-	LossBad   float64 `json:"loss_bad,omitempty"`
+	Reverse           *Channel `json:"reverse_channel,omitempty"`
 }

@@ -23,6 +23,12 @@ var figureUnits = []string{"Hz", "kHz", "MHz", "GHz", "mW", "W", "dBm", "dBi", "
 // [Profile.Figures] too, named "emulation.…". The error, if any, is
 // [yamldoc.Problems].
 func ParseProfile(file string, data []byte) (*Profile, error) {
+	return ReadProfile(file, data, nil)
+}
+
+// ReadProfile is ParseProfile for a profile that may refer to other files of
+// its folder (traces), which open gives by name.
+func ReadProfile(file string, data []byte, open func(name string) ([]byte, error)) (*Profile, error) {
 	d := yamldoc.Parse(file, data)
 	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "emulation")
 	p := &Profile{
@@ -45,7 +51,8 @@ func ParseProfile(file string, data []byte) (*Profile, error) {
 		p.Figures = append(p.Figures, f)
 	}
 	if e := r.Field("emulation"); e.Present() {
-		p.Emulation = parseEmulation(e, p)
+		pp := profileParser{p: p, open: open}
+		p.Emulation = pp.emulation(e)
 	}
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -125,8 +132,15 @@ const (
 	maxQueueCount  = 1 << 20
 )
 
-func parseEmulation(v yamldoc.Value, p *Profile) *Emulation {
-	m := v.Mapping("medium", "rate", "processing_delay", "turnaround", "frame_overhead", "mtu", "queue", "channel", "sites")
+type profileParser struct {
+	p    *Profile
+	open func(name string) ([]byte, error) // nil: no other files
+}
+
+func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
+	p := pp.p
+	m := v.Mapping("medium", "rate", "processing_delay", "turnaround", "frame_overhead", "mtu", "queue",
+		"channel", "reverse_channel", "framing", "fec", "arq", "access", "sites")
 	// sourced opens a figure's {value, source} pair and lists it among the figures.
 	sourced := func(key string, required bool, take func(yamldoc.Value) (float64, string)) {
 		f := m.Field(key)
@@ -167,31 +181,31 @@ func parseEmulation(v yamldoc.Value, p *Profile) *Emulation {
 		return float64(e.MTUBytes), "B"
 	})
 	if f := m.Field("queue").Required(); f.Present() {
-		qm := f.Mapping("bytes", "packets", "source")
-		if q := qm.Field("bytes"); q.Present() {
-			e.Queue.Bytes = bounded(q, 1, maxQueueBytes)
-			if e.Queue.Bytes > 0 && e.Queue.Bytes < e.MTUBytes {
-				q.Problem("%d B, no packet of the MTU (%d B) would fit", e.Queue.Bytes, e.MTUBytes)
-			}
-		}
-		e.Queue.Packets = int(qm.Field("packets").Int(0, 1, maxQueueCount))
-		if !qm.Field("bytes").Present() && !qm.Field("packets").Present() && f.IsMapping() {
-			f.Problem("expected a bound in bytes, packets or both")
-		}
-		src := source(qm.Field("source"))
-		if e.Queue.Bytes > 0 {
-			p.Figures = append(p.Figures, Figure{Name: "emulation.queue", Value: float64(e.Queue.Bytes), Unit: "B", Source: src})
-		}
+		e.Queue = pp.queue(f, e.MTUBytes)
 	}
 	e.Channel = Channel{Model: ChannelPerfect}
-	if f := m.Field("channel").Required(); f.Present() {
-		cm := f.Mapping("source", "model", "slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad")
+	sourcedChannel := func(f yamldoc.Value) Channel {
+		cm := f.Mapping(append([]string{"source"}, channelKeys()...)...)
 		source(cm.Field("source"))
-		e.Channel = channel(cm)
+		return pp.channel(cm)
 	}
+	if f := m.Field("channel").Required(); f.Present() {
+		e.Channel = sourcedChannel(f)
+	}
+	if f := m.Field("reverse_channel"); f.Present() {
+		c := sourcedChannel(f)
+		e.Reverse = &c
+	}
+	e.Framing = pp.framing(m.Field("framing"))
+	if f := m.Field("frame_overhead"); f.Present() && e.Framing != nil {
+		f.Problem("a link with framing has its overhead in the frames' headers")
+	}
+	e.FEC = pp.fec(m.Field("fec"))
+	e.ARQ = pp.arq(m.Field("arq"), e.Framing != nil)
+	e.Access = pp.access(m.Field("access"), e)
 	sm := m.Field("sites").Mapping()
 	for _, key := range sm.Keys() {
-		site, src := parseSite(sm.Field(key))
+		site, src := pp.site(sm.Field(key))
 		if e.Sites == nil {
 			e.Sites = map[string]Site{}
 		}
@@ -203,17 +217,21 @@ func parseEmulation(v yamldoc.Value, p *Profile) *Emulation {
 	return e
 }
 
-func parseSite(v yamldoc.Value) (Site, string) {
-	m := v.Mapping("source", "rate", "channel")
+func (pp *profileParser) site(v yamldoc.Value) (Site, string) {
+	m := v.Mapping("source", "rate", "channel", "reverse_channel")
 	var s Site
 	if f := m.Field("rate"); f.Present() {
 		s.RateBitsPerSecond = rate(f)
 	}
 	if f := m.Field("channel"); f.Present() {
-		c := channel(f.Mapping("model", "slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"))
+		c := pp.channel(f.Mapping(channelKeys()...))
 		s.Channel = &c
 	}
-	if v.IsMapping() && !m.Field("rate").Present() && !m.Field("channel").Present() {
+	if f := m.Field("reverse_channel"); f.Present() {
+		c := pp.channel(f.Mapping(channelKeys()...))
+		s.Reverse = &c
+	}
+	if v.IsMapping() && !m.Field("rate").Present() && s.Channel == nil && s.Reverse == nil {
 		v.Problem("expected rate, channel or both")
 	}
 	return s, source(m.Field("source"))
@@ -241,39 +259,4 @@ func bounded(v yamldoc.Value, lo, hi int64) int {
 		v.Problem("expected a size from %d B to %d B, found %q", lo, hi, v.String(""))
 	}
 	return int(n)
-}
-
-// channel reads an error process: only the keys of its model, all of them but
-// the slot and the losses that have a natural default.
-func channel(m yamldoc.Mapping) Channel {
-	c := Channel{Model: ChannelModel(m.Field("model").Required().OneOf("", string(ChannelPerfect), string(ChannelUniform), string(ChannelGilbertElliott)))}
-	var keys []string
-	switch c.Model {
-	case ChannelUniform:
-		keys = []string{"loss"}
-		c.Loss = m.Field("loss").Required().Float(0, 0, 1)
-	case ChannelGilbertElliott:
-		keys = []string{"slot", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"}
-		if f := m.Field("slot"); f.Present() {
-			if c.Slot = delay(f); c.Slot < minSlot {
-				f.Problem("expected at least %s, found %s", minSlot, c.Slot)
-			}
-		}
-		c.GoodToBad = m.Field("good_to_bad").Required().Float(0, 0, 1)
-		c.BadToGood = m.Field("bad_to_good").Required().Float(1, 1e-9, 1)
-		c.LossGood = m.Field("loss_good").Float(0, 0, 1)
-		c.LossBad = m.Field("loss_bad").Float(1, 0, 1)
-	case "":
-		return c // the model's own problem is noted
-	}
-	for _, key := range []string{"slot", "loss", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"} {
-		if f := m.Field(key); f.Present() && !slices.Contains(keys, key) {
-			has := "none"
-			if len(keys) > 0 {
-				has = strings.Join(keys, ", ")
-			}
-			f.Problem("a %s channel has no such figure; its figures: %s", c.Model, has)
-		}
-	}
-	return c
 }

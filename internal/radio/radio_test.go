@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -54,14 +55,14 @@ func TestParseProfile(t *testing.T) {
 	}
 	e := p.Emulation
 	if e.Medium != MediumHalfDuplex || e.RateBitsPerSecond != 2e6 || e.ProcessingDelay != 5*time.Millisecond || e.Turnaround != time.Millisecond ||
-		e.FrameOverheadBytes != 20 || e.MTUBytes != 1500 || e.Queue != (Queue{Bytes: 65536, Packets: 50}) || e.Channel != (Channel{Model: ChannelUniform, Loss: 0.1}) {
+		e.FrameOverheadBytes != 20 || e.MTUBytes != 1500 || e.Queue != (Queue{Bytes: 65536, Packets: 50}) || !reflect.DeepEqual(e.Channel, Channel{Model: ChannelUniform, Loss: 0.1}) {
 		t.Errorf("emulation %+v", e)
 	}
 	if s := e.Sites["here"]; s.RateBitsPerSecond != 1e6 || s.Channel != nil {
 		t.Errorf("site here %+v", s)
 	}
 	want := Channel{Model: ChannelGilbertElliott, Slot: 10 * time.Millisecond, GoodToBad: 0.1, BadToGood: 0.3, LossBad: 0.8}
-	if s := e.Sites["there"]; s.Channel == nil || *s.Channel != want {
+	if s := e.Sites["there"]; s.Channel == nil || !reflect.DeepEqual(*s.Channel, want) {
 		t.Errorf("site there %+v", s)
 	}
 	byName := map[string]Figure{}

@@ -29,6 +29,7 @@ type Station struct {
 	Latitude  float64 `json:"latitude"`  // degrees north
 	Longitude float64 `json:"longitude"` // degrees east
 	Elevation float64 `json:"elevation"` // metres above sea level
+	Moves     *Moves  `json:"moves,omitempty"`
 }
 
 // Path is a pair of stations that hear each other, by role, and their distance.

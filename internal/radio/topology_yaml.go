@@ -2,6 +2,7 @@ package radio
 
 import (
 	"math"
+	"strconv"
 	"strings"
 
 	"linktrial/internal/yamldoc"
@@ -66,7 +67,7 @@ func (t *Topology) Station(role Role) *Station {
 }
 
 func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool) {
-	m := v.Mapping("name", "role", "latitude", "longitude", "elevation")
+	m := v.Mapping("name", "role", "latitude", "longitude", "elevation", "moves")
 	s = Station{
 		Name:      m.Field("name").Required().String(""),
 		Role:      Role(m.Field("role").Required().OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer))),
@@ -81,12 +82,51 @@ func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool)
 			m.Field("role").Problem("station %s is the %s already", o.Name, s.Role)
 		}
 	}
+	s.Moves = moves(m.Field("moves"))
 	e := m.Field("elevation").Required()
 	if !e.Present() || e.String("") == "unknown" {
 		return s, !e.Present()
 	}
 	s.Elevation = e.Metres(0)
 	return s, true
+}
+
+const maxWaypoints = 1000
+
+func moves(v yamldoc.Value) *Moves {
+	if !v.Present() {
+		return nil
+	}
+	m := v.Mapping("speed", "waypoints", "return")
+	o := &Moves{SpeedMetresPerSecond: speed(m.Field("speed").Required()), Return: m.Field("return").Bool(false)}
+	wv := m.Field("waypoints").Required()
+	for _, w := range wv.List() {
+		wm := w.Mapping("latitude", "longitude")
+		o.Waypoints = append(o.Waypoints, Waypoint{
+			Latitude: wm.Field("latitude").Required().Float(0, -90, 90), Longitude: wm.Field("longitude").Required().Float(0, -180, 180),
+		})
+	}
+	if wv.IsList() && (len(o.Waypoints) == 0 || len(o.Waypoints) > maxWaypoints) {
+		wv.Problem("expected 1 to %d waypoints, found %d", maxWaypoints, len(o.Waypoints))
+	}
+	return o
+}
+
+// speed reads a speed such as "1.5 m/s" or "30 km/h".
+func speed(v yamldoc.Value) float64 {
+	s := strings.TrimSpace(v.String(""))
+	if !v.Present() || v.IsList() || v.IsMapping() {
+		return 1
+	}
+	for unit, scale := range map[string]float64{" m/s": 1, " km/h": 1 / 3.6} {
+		if num, ok := strings.CutSuffix(s, unit); ok {
+			if x, err := strconv.ParseFloat(num, 64); err == nil && x*scale >= 0.01 && x*scale <= 1000 {
+				return x * scale
+			}
+		}
+	}
+	v.Problem(`expected a speed such as "1.5 m/s" or "30 km/h", from 0.01 m/s to 1000 m/s, found %q`, s)
+	return 1
 }
 
 // positionTolerance is by how much a stated distance may differ from the one

@@ -101,7 +101,11 @@ func TestGoldenBreedy(t *testing.T) {
 	for _, s := range ready(t, "breedy-2015") {
 		fmt.Fprintf(&out, "%s\n  sha256 %s\n", sheet.Summary(s), runsheet.Hash(encode(t, s)))
 		for _, l := range s.Network.Links {
-			fmt.Fprintf(&out, "  link %s–%s %g bit/s, %s, channel %+v\n", l.A, l.B, l.RateBitsPerSecond, l.Delay, l.Channel)
+			c, err := json.Marshal(l.Channel)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "  link %s–%s %g bit/s, %s, channel %s\n", l.A, l.B, l.RateBitsPerSecond, l.Delay, c)
 		}
 		for _, tr := range s.Treatments {
 			fmt.Fprintf(&out, "  treatment %s protocol %s options %v port %d missing %q\n", tr.Name, tr.Protocol, tr.Options, tr.Port, tr.Missing)
