@@ -24,7 +24,6 @@ type listener struct {
 	treatment *runsheet.Treatment
 	restarts  int
 	failed    string // the last failure that was journaled, to note a repeated one only once
-	samples   map[string]*batch
 }
 
 // keep returns when ctx ends and the process has gone, or when this node

@@ -65,7 +65,7 @@ func writeFile(path string, b []byte) error {
 		return err
 	}
 	defer d.Close()
-	d.Sync() // not every file system can; the file itself is synced
+	_ = d.Sync() // not every file system can; the file itself is synced
 	return nil
 }
 

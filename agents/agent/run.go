@@ -210,7 +210,7 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 		ex.Go = r.lead
 		if cfg.RadioControl != "" {
 			link := radiolink.New(cfg.RadioControl)
-			defer link.Close()
+			defer func() { _ = link.Close() }() // the run is over either way
 			ex.Radio = link
 			ex.CaptureFile = func(trial, attempt int) string {
 				return filepath.Join(r.dir, fmt.Sprintf("trial-%04d-%d.pcapng", trial, attempt))

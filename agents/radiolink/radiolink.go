@@ -75,7 +75,7 @@ func (l *Link) kept(err error) error {
 	if errors.As(err, &refused) {
 		return fmt.Errorf("%w: %s", executor.ErrRadioRefused, refused.Message)
 	}
-	l.c.Close()
+	_ = l.c.Close() // broken already
 	l.c = nil
 	return err
 }

@@ -130,7 +130,7 @@ func (d *driver) signal(s syscall.Signal) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.gone {
-		syscall.Kill(-d.cmd.Process.Pid, s)
+		_ = syscall.Kill(-d.cmd.Process.Pid, s) // fails only where it has ended
 	}
 }
 
@@ -145,17 +145,17 @@ func (d *driver) reap() {
 		}
 	}
 	d.mu.Lock()
-	syscall.Kill(-pid, syscall.SIGKILL)
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // fails where nobody is left
 	d.gone = true
 	d.mu.Unlock()
 	d.cmd.Wait() // the outcome is in ProcessState
 	deadline := time.Now().Add(strayGrace)
-	d.out.SetReadDeadline(deadline)
-	d.err.SetReadDeadline(deadline)
+	_ = d.out.SetReadDeadline(deadline) // the reader may have closed it
+	_ = d.err.SetReadDeadline(deadline)
 	<-d.logged
 	d.err.Close()
 	if d.pidFile != "" {
-		os.Remove(d.pidFile)
+		_ = os.Remove(d.pidFile) // a note that stays names a process that has gone
 	}
 	d.mu.Lock()
 	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.flood}
@@ -245,7 +245,7 @@ func (r *Runner) Sweep(ctx context.Context) error {
 		// A note that a crash cut short names nobody.
 		if json.Unmarshal(b, &l) == nil && l.PID > 1 && l.Alive() {
 			r.cfg.Logger.Warn("driver left by an earlier agent is ended", "pid", l.PID, "command", strings.Join(l.Command, " "))
-			syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the next line sees to the process itself
+			_ = syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the next line sees to the process itself
 			if err := l.End(ctx, 0); err != nil {
 				return err
 			}

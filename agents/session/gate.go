@@ -126,9 +126,9 @@ func (d *dialer) reset() {
 	d.mu.Unlock()
 	for _, c := range all {
 		if t, ok := c.Conn.(*net.TCPConn); ok {
-			t.SetLinger(0)
+			_ = t.SetLinger(0) // fails on a connection that has ended
 		}
-		c.Close()
+		_ = c.Close()
 	}
 }
 

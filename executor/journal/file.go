@@ -335,7 +335,7 @@ func FreeBytes(path string) (int64, error) {
 	if err := unix.Statfs(path, &s); err != nil {
 		return 0, fmt.Errorf("free space of %s: %w", path, err)
 	}
-	return int64(s.Bavail) * int64(s.Bsize), nil
+	return int64(s.Bavail) * s.Bsize, nil
 }
 
 // Durable is the sequence number up to which records outlive any crash.
