@@ -54,7 +54,7 @@ func TestParseManifest(t *testing.T) {
 		{"{type: bool,", "{type: bool, min: 1,", "has no bounds"},
 		{"{type: int,", "{type: int, from_probe: true,", "only a string option"},
 		{"title: Demo\n", "", "title"},
-		{"version: 1.2.3", "versoin: 1.2.3", `did you mean "version"?`},
+		{"version: 1.2.3", "verson: 1.2.3", `did you mean "version"?`},
 	} {
 		if !strings.Contains(goodManifest, c.old) {
 			t.Fatalf("no %q", c.old)

@@ -33,7 +33,7 @@ func (r *run) server(ctx context.Context) int {
 	defer conns.Wait()
 	cctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	context.AfterFunc(cctx, func() { l.Close() })
+	context.AfterFunc(cctx, func() { _ = l.Close() })
 	r.ev.write(&contract.Event{Event: contract.KindReady, Info: r.info})
 
 	for {

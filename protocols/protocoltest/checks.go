@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
@@ -67,9 +68,8 @@ func (s *suite) params(role contract.Role) *contract.Parameters {
 			}
 		}
 	}
-	for k, v := range s.o.Values {
-		p.Options[k] = v
-	}
+	maps.Copy(p.Options, s.instead)
+	maps.Copy(p.Options, s.o.Values)
 	p.Local.Address, p.Device = s.net.address(role)
 	return p
 }

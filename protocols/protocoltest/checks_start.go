@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"linktrial/protocols/contract"
@@ -56,12 +57,22 @@ func checkProbe(ctx context.Context, s *suite) (string, error) {
 		if e == nil {
 			return "", errors.New("exit code 0 without a ready event")
 		}
+		detail := e.Info.Implementation
+		s.instead = map[string]any{}
 		for _, o := range s.target.Manifest.Options {
-			if o.FromProbe && len(e.Info.Choices[o.Name]) == 0 {
+			if !o.FromProbe {
+				continue
+			}
+			there := e.Info.Choices[o.Name]
+			if len(there) == 0 {
 				return "", fmt.Errorf("option %s has its choices from the probe, which lists none", o.Name)
 			}
+			if def, ok := o.Default.(string); ok && !slices.Contains(there, def) {
+				s.instead[o.Name] = there[0]
+				detail += fmt.Sprintf("; %s is not to be had here, the checks use %s %s", def, o.Name, there[0])
+			}
 		}
-		return e.Info.Implementation, nil
+		return detail, nil
 	}
 	return "", fmt.Errorf("the probe ended with %s%s%s", p.ending(), p.lastError(), p.tail())
 }

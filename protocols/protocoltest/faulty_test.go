@@ -54,6 +54,8 @@ options:
   colour: {type: string, choices: [red, green], help: of no effect}
 `
 
+var spun atomic.Int64
+
 // faultyDriver is a driver in good order but for one fault.
 func faultyDriver(fault string) int {
 	doc, err := io.ReadAll(os.Stdin)
@@ -146,7 +148,8 @@ func faultyDriver(fault string) int {
 	case "busy":
 		if server {
 			go func() {
-				for {
+				for x := 0; ; x++ {
+					spun.Store(int64(x))
 				}
 			}()
 		}
@@ -212,10 +215,21 @@ func tcpDriver(fault string) harness.Driver {
 	address := func(e contract.Endpoint) string { return net.JoinHostPort(e.Address, strconv.Itoa(e.Port)) }
 	return harness.Driver{
 		Probe: func(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
-			if f := p.Options["flavour"]; f != "plain" && fault != "any-flavour" {
+			there := "plain"
+			switch fault {
+			case "unsupported":
+				return nil, harness.Unsupported("this kernel is too old")
+			case "other-flavour":
+				there = "other"
+			}
+			f := p.Options["flavour"]
+			if p.Role == contract.RoleProbe {
+				f = there
+			}
+			if f != there && fault != "any-flavour" {
 				return nil, harness.Unsupported("there is no flavour %v", f)
 			}
-			return &contract.Info{Implementation: "faulty", Choices: map[string][]string{"flavour": {"plain"}}}, nil
+			return &contract.Info{Implementation: "faulty", Choices: map[string][]string{"flavour": {there}}}, nil
 		},
 		Listen: func(ctx context.Context, p *contract.Parameters) (harness.Listener, error) {
 			var lc net.ListenConfig

@@ -35,8 +35,12 @@ type Options struct {
 	// Only names the checks to run; empty: all.
 	Only []string
 	// Values are the driver's options in every check, as the driver sees them;
-	// where absent the manifest's defaults hold.
+	// where absent the manifest's defaults hold, or what the probe lists first
+	// where it does not list the default.
 	Values map[string]any
+	// Loopback runs everything on the loopback interface, also as root; what
+	// needs a cut of the link is skipped.
+	Loopback bool
 	// Progress is called after every check, in order; nil: nobody listens.
 	Progress func(Check)
 }
@@ -121,11 +125,12 @@ type suite struct {
 	net     *network
 	command []string
 
-	unsupported string   // the driver's reason, once the probe has run
-	procs       []*proc  // of the check that runs
-	output      []string // breaches of the rules of output, of all processes
-	exits       []string // breaches of the rules of exit codes
-	children    []string // processes left behind
+	unsupported string         // the driver's reason, once the probe has run
+	instead     map[string]any // values for defaults that this node does not have
+	procs       []*proc        // of the check that runs
+	output      []string       // breaches of the rules of output, of all processes
+	exits       []string       // breaches of the rules of exit codes
+	children    []string       // processes left behind
 	ports       int
 	transfers   uint64
 }
@@ -147,7 +152,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	if o.Patience == 0 {
 		o.Patience = 10 * time.Second
 	}
-	net, err := newNetwork()
+	net, err := newNetwork(o.Loopback)
 	if err != nil {
 		return nil, err
 	}

@@ -40,6 +40,7 @@ var testOptions = Options{Quick: true, Cut: time.Second, Patience: 4 * time.Seco
 // TestSoundDriver: a driver without a fault passes every check.
 func TestSoundDriver(t *testing.T) {
 	needRoot(t)
+	t.Parallel()
 	var order []string
 	o := testOptions
 	o.Patience = 20 * time.Second
@@ -64,6 +65,7 @@ func TestSoundDriver(t *testing.T) {
 // TestEveryCheckCanFail runs drivers with one fault each.
 func TestEveryCheckCanFail(t *testing.T) {
 	needRoot(t)
+	t.Parallel()
 	cases := []struct{ fault, check, detail string }{
 		{"silent-probe", "probe", "without a ready event"},
 		{"unexplained-127", "probe", "without an error event that says why"},
@@ -132,6 +134,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 }
 
 func TestManifest(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ yaml, detail string }{
 		"none":        {"", "no such file"},
 		"not one":     {"name: [", "driver.yaml:1"},
@@ -164,6 +167,66 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// TestLoopback: without namespaces all checks pass but those that need a cut.
+func TestLoopback(t *testing.T) {
+	t.Parallel()
+	o := testOptions
+	o.Loopback, o.Patience = true, 20*time.Second
+	r, err := Run(t.Context(), Target{Dir: folder(t, "none")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		want := Passed
+		if c.Name == "connect-limit" || c.Name == "link-cut" {
+			want = Skipped
+		}
+		if c.Outcome != want {
+			t.Errorf("%s %s (%s), expected %s", c.Name, c.Outcome, c.Detail, want)
+		}
+	}
+	if !r.Passed() || r.Network != "loopback" {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// TestUnsupported: a driver that cannot run here is neither passed nor failed.
+func TestUnsupported(t *testing.T) {
+	t.Parallel()
+	o := testOptions
+	o.Loopback = true
+	r, err := Run(t.Context(), Target{Dir: folder(t, "unsupported")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		want := Skipped
+		if alwaysRuns[c.Name] && c.Name != "probe" {
+			want = Passed
+		}
+		if c.Outcome != want {
+			t.Errorf("%s %s (%s), expected %s", c.Name, c.Outcome, c.Detail, want)
+		}
+	}
+	if r.Passed() || r.Unsupported != "this kernel is too old" {
+		t.Errorf("report %+v", r)
+	}
+}
+
+// TestDefaultNotHere: a default that the node does not have is replaced by what it has.
+func TestDefaultNotHere(t *testing.T) {
+	t.Parallel()
+	o := testOptions
+	o.Loopback, o.Only = true, []string{"size-1"}
+	r, err := Run(t.Context(), Target{Dir: folder(t, "other-flavour")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !r.Passed() || !strings.Contains(r.Checks[1].Detail, "the checks use flavour other") {
+		t.Errorf("report %+v", r)
+	}
+}
+
 func TestRunRefusesUnknownCheck(t *testing.T) {
 	_, err := Run(t.Context(), Target{}, Options{Only: []string{"size-3"}})
 	if err == nil || !strings.Contains(err.Error(), "size-1MiB") {
@@ -174,6 +237,7 @@ func TestRunRefusesUnknownCheck(t *testing.T) {
 // TestRunEndsWithContext: an ended context ends the driver's processes too.
 func TestRunEndsWithContext(t *testing.T) {
 	needRoot(t)
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	o := testOptions
 	o.Progress = func(c Check) {

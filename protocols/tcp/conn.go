@@ -23,18 +23,18 @@ type conn struct {
 func newConn(c *net.TCPConn, p *contract.Parameters) (harness.Conn, error) {
 	raw, err := c.SyscallConn()
 	if err != nil {
-		c.Close()
+		_ = c.Close()
 		return nil, err
 	}
 	k := &conn{TCPConn: c, raw: raw}
 	if err := c.SetLinger(0); err != nil {
-		c.Close()
+		_ = c.Close()
 		return nil, err
 	}
 	// Go turns Nagle's algorithm off on every connection by itself.
 	if on, ok := p.Options["nodelay"].(bool); ok {
 		if err := c.SetNoDelay(on); err != nil {
-			c.Close()
+			_ = c.Close()
 			return nil, err
 		}
 	}
@@ -74,7 +74,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-func (c *conn) Abort() { c.TCPConn.Close() }
+func (c *conn) Abort() { _ = c.TCPConn.Close() }
 
 // tcpInfo reads TCP_INFO and how many bytes of it this kernel knows.
 func (c *conn) tcpInfo() (t unix.TCPInfo, n int, err error) {

@@ -40,7 +40,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	if err != nil {
 		return nil, harness.Unsupported("open a TCP socket: %w", err)
 	}
-	defer unix.Close(fd)
+	defer func() { _ = unix.Close(fd) }()
 	if p.Role == contract.RoleProbe {
 		there = slices.DeleteFunc(there, func(c string) bool { return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, c) != nil })
 		delete(s.options, "congestion") // one that is missing is not the whole driver

@@ -25,5 +25,6 @@ func build(t *testing.T) string {
 }
 
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	protocoltest.Exercise(t, build(t))
 }
