@@ -42,6 +42,14 @@ type Catalog struct {
 	manifests  map[string]*contract.Manifest
 	driverDirs map[string]string
 	origin     map[string]string // of each kind/name, for messages
+	sources    map[string]source // of each profile
+}
+
+// source is a profile's file, to read it with other figures.
+type source struct {
+	file string
+	text []byte
+	open func(name string) ([]byte, error)
 }
 
 // Load reads all files. The error, if any, is [yamldoc.Problems] with every
@@ -50,7 +58,7 @@ func Load(c Config) (*Catalog, error) {
 	l := loader{cat: &Catalog{
 		profiles: map[string]*radio.Profile{}, topologies: map[string]*radio.Topology{},
 		manifests: map[string]*contract.Manifest{}, driverDirs: map[string]string{},
-		origin: map[string]string{},
+		origin: map[string]string{}, sources: map[string]source{},
 	}}
 	if err := l.folder(radioprofiles.Files, ".", "radio-profiles", l.profile); err != nil {
 		return nil, err
@@ -65,7 +73,7 @@ func Load(c Config) (*Catalog, error) {
 		root := os.DirFS(dir)
 		for _, sub := range []struct {
 			name string
-			take func(file, base string, data []byte) error
+			take takes
 		}{{"radio-profiles", l.profile}, {"topologies", l.topology}} {
 			err := l.folder(root, sub.name, filepath.Join(dir, sub.name), sub.take)
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -91,8 +99,11 @@ type loader struct {
 	problems yamldoc.Problems
 }
 
+// takes reads one file of a kind; open gives other files of its folder.
+type takes func(file, base string, data []byte, open func(name string) ([]byte, error)) error
+
 // folder gives every *.yaml of a folder to take, in the order of their names.
-func (l *loader) folder(root fs.FS, dir, shown string, take func(file, base string, data []byte) error) error {
+func (l *loader) folder(root fs.FS, dir, shown string, take takes) error {
 	entries, err := fs.ReadDir(root, dir)
 	if err != nil {
 		return err
@@ -106,7 +117,9 @@ func (l *loader) folder(root fs.FS, dir, shown string, take func(file, base stri
 		if err != nil {
 			return err
 		}
-		l.note(filepath.Join(shown, e.Name()), take(filepath.Join(shown, e.Name()), base, data))
+		l.note(filepath.Join(shown, e.Name()), take(filepath.Join(shown, e.Name()), base, data, func(name string) ([]byte, error) {
+			return fs.ReadFile(root, path.Join(dir, name))
+		}))
 	}
 	return nil
 }
@@ -135,8 +148,8 @@ func (l *loader) claim(kind, name, base, file string) error {
 	return nil
 }
 
-func (l *loader) profile(file, base string, data []byte) error {
-	p, err := radio.ParseProfile(file, data)
+func (l *loader) profile(file, base string, data []byte, open func(name string) ([]byte, error)) error {
+	p, err := radio.ReadProfile(file, data, open)
 	if err != nil {
 		return err
 	}
@@ -144,10 +157,11 @@ func (l *loader) profile(file, base string, data []byte) error {
 		return err
 	}
 	l.cat.profiles[p.Name] = p
+	l.cat.sources[p.Name] = source{file, data, open}
 	return nil
 }
 
-func (l *loader) topology(file, base string, data []byte) error {
+func (l *loader) topology(file, base string, data []byte, _ func(name string) ([]byte, error)) error {
 	t, err := radio.ParseTopology(file, data)
 	if err != nil {
 		return err
@@ -212,6 +226,16 @@ func (l *loader) checkSites() {
 
 // Profile is the radio profile of that name, or nil.
 func (c *Catalog) Profile(name string) *radio.Profile { return c.profiles[name] }
+
+// Vary is the radio profile of that name with some figures of its emulation
+// changed, as [radio.Vary].
+func (c *Catalog) Vary(name string, changes []radio.Change) (*radio.Profile, error) {
+	src, ok := c.sources[name]
+	if !ok {
+		return nil, fmt.Errorf("unknown radio %q", name)
+	}
+	return radio.Vary(src.file, src.text, changes, src.open)
+}
 
 // Profiles is the names of all radio profiles, sorted.
 func (c *Catalog) Profiles() []string { return slices.Sorted(maps.Keys(c.profiles)) }

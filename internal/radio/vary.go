@@ -1,0 +1,123 @@
+package radio
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Change is a new value for one figure of a profile's emulation section. The
+// path names it from there on: "rate", "channel.alpha", "arq.persistence",
+// "channel.parts[1].period". The value is written as in the file: "16 kbit/s".
+type Change struct {
+	Path  string
+	Value string
+}
+
+// Vary reads a profile with some figures of its emulation changed. The changed
+// profile passes every check of the file's; its Hash stays that of the text as
+// given. The error names the path or, from reading, is [yamldoc.Problems],
+// whose places mean nothing outside.
+func Vary(file string, text []byte, changes []Change, open func(name string) ([]byte, error)) (*Profile, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(doc.Content) != 1 {
+		return nil, fmt.Errorf("%s: the document is empty", file)
+	}
+	emulation := child(doc.Content[0], "emulation")
+	if emulation == nil {
+		return nil, fmt.Errorf("%s: the profile has no emulation section to change", file)
+	}
+	for _, c := range changes {
+		if err := change(emulation, c); err != nil {
+			return nil, err
+		}
+	}
+	changed, err := yaml.Marshal(&doc)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	p, err := ReadProfile(file, changed, open)
+	if err != nil {
+		return nil, err
+	}
+	p.Hash = hash(text)
+	return p, nil
+}
+
+func child(n *yaml.Node, key string) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		n = n.Alias
+	}
+	if n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func keys(n *yaml.Node) (out []string) {
+	for i := 0; n.Kind == yaml.MappingNode && i < len(n.Content); i += 2 {
+		if k := n.Content[i].Value; k != "source" {
+			out = append(out, k)
+		}
+	}
+	return out
+}
+
+func change(at *yaml.Node, c Change) error {
+	parts := strings.Split(c.Path, ".")
+	for i, part := range parts {
+		name, index, err := indexed(part)
+		if err != nil {
+			return fmt.Errorf("%s: %w", c.Path, err)
+		}
+		next := child(at, name)
+		if next == nil {
+			// A figure that has a default may be absent; the section it belongs to may not.
+			if i == 0 || i < len(parts)-1 || index >= 0 || at.Kind != yaml.MappingNode {
+				return fmt.Errorf("the profile's emulation has no %s; there are %s", strings.Join(parts[:i+1], "."), strings.Join(keys(at), ", "))
+			}
+			next = &yaml.Node{Kind: yaml.ScalarNode}
+			at.Content = append(at.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: name}, next)
+		}
+		if index >= 0 {
+			if next.Kind != yaml.SequenceNode || index >= len(next.Content) {
+				return fmt.Errorf("the profile's emulation has no %s", strings.Join(parts[:i+1], "."))
+			}
+			next = next.Content[index]
+		}
+		at = next
+	}
+	if v := child(at, "value"); v != nil {
+		at = v
+	}
+	if at.Kind != yaml.ScalarNode {
+		return fmt.Errorf("%s is not a single figure; it has %s", c.Path, strings.Join(keys(at), ", "))
+	}
+	*at = yaml.Node{Kind: yaml.ScalarNode, Value: c.Value}
+	return nil
+}
+
+// indexed splits "parts[1]"; the index is -1 where there is none.
+func indexed(s string) (name string, index int, err error) {
+	name, rest, ok := strings.Cut(s, "[")
+	if !ok {
+		return s, -1, nil
+	}
+	num, ok := strings.CutSuffix(rest, "]")
+	index, err = strconv.Atoi(num)
+	if !ok || err != nil || index < 0 || slices.Contains([]string{"", "-"}, name) {
+		return "", -1, fmt.Errorf("%q, expected a name and an index such as parts[0]", s)
+	}
+	return name, index, nil
+}
