@@ -116,6 +116,9 @@ func sampled(d *proc, id string, interval time.Duration) (int, error) {
 	if len(es) == 0 && elapsed > fewSamples*interval {
 		return 0, fmt.Errorf("%s: no sample in %s at an interval of %s", d.name, elapsed, interval)
 	}
+	if n := len(es); n == 0 || es[n-1].Sample.ElapsedNS != res.Final.ElapsedNS || es[n-1].Sample.SentBytes != res.Final.SentBytes {
+		return 0, fmt.Errorf("%s: the result's final sample is not the last sample event", d.name)
+	}
 	// One more for the last sample, one for rounding.
 	if limit := int(elapsed/interval) + 2; len(es) > limit {
 		return 0, fmt.Errorf("%s: %d samples in %s at an interval of %s", d.name, len(es), elapsed, interval)

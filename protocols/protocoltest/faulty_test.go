@@ -114,6 +114,10 @@ func faultyDriver(fault string) int {
 		onResult(func(r *contract.Result) { r.SizeBytes++ })
 	case "no-samples":
 		drop(func(e *contract.Event) bool { return e.Sample != nil })
+	case "final-sample-kept":
+		drop(func(e *contract.Event) bool {
+			return e.Sample != nil && client && e.Sample.SentBytes == p.Transfer.SizeBytes
+		})
 	case "samples-go-back":
 		var n int64
 		out.each = func(e *contract.Event) bool {

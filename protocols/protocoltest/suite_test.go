@@ -80,6 +80,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"no-result-of-server", "size-1MiB", "the server gave no result"},
 		{"wrong-size", "size-64MiB", "result says"},
 		{"no-samples", "samples", "no sample in"},
+		{"final-sample-kept", "samples", "not the last sample event"},
 		{"samples-go-back", "samples", "goes back"},
 		{"too-many-samples", "samples", "at an interval of 2ms"},
 		{"no-verification", "wrong-payload", "expects another payload"},
