@@ -19,6 +19,7 @@ var allowed = map[string][]string{
 	"api/":                  {"api/"},
 	"cmd/":                  {""},
 	"tools/":                {},
+	"e2e/":                  {"orchestrator/report", "executor/journal"},
 	"internal/":             {"internal/"},
 	"migrations":            {},
 	"radio-profiles":        {},

@@ -60,7 +60,7 @@ const device = "radio0"
 // returns when packets can flow. It needs root and /dev/net/tun. On failure
 // nothing is left behind.
 func Up(ctx context.Context, cfg Config) (*Lab, error) {
-	if err := possible(); err != nil {
+	if err := Possible(); err != nil {
 		return nil, err
 	}
 	if !nameForm.MatchString(cfg.Name) {
@@ -107,7 +107,8 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
-func possible() error {
+// Possible says in a sentence what this machine lacks for a lab, or nil.
+func Possible() error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab makes network namespaces, which needs root: run the command with sudo")
 	}
@@ -118,7 +119,7 @@ func possible() error {
 }
 
 func (l *Lab) build(ctx context.Context, cfg Config) error {
-	if err := makeNamespace(l.State.Control); err != nil {
+	if err := MakeNamespace(l.State.Control); err != nil {
 		return err
 	}
 	if err := makeBridge(l.State.Control); err != nil {
@@ -126,7 +127,7 @@ func (l *Lab) build(ctx context.Context, cfg Config) error {
 	}
 	tc := tun.Config{Device: device, Network: cfg.Network, ControlSocket: l.State.ControlSocket}
 	for i, n := range l.State.Nodes {
-		if err := makeNamespace(n.Namespace); err != nil {
+		if err := MakeNamespace(n.Namespace); err != nil {
 			return err
 		}
 		if err := joinControl(l.State.Control, n.Namespace, n.ControlAddress, i); err != nil {

@@ -3,12 +3,14 @@ package netns
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
 
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
@@ -25,8 +27,28 @@ const (
 
 var controlAddresses = map[radio.Role]string{radio.RoleClient: "10.213.0.1", radio.RoleRelay: "10.213.0.2", radio.RoleServer: "10.213.0.3"}
 
-// makeNamespace makes a named namespace with its loopback up.
-func makeNamespace(name string) error {
+// prepareNamespaces makes /run/netns a mount of its own, shared, as ip-netns(8)
+// does at its first use. Made later, that mount would hide the namespaces that
+// exist already, and they could no longer be removed.
+func prepareNamespaces() error {
+	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
+		return err
+	}
+	err := unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if !errors.Is(err, unix.EINVAL) { // it is a mount already
+		return err
+	}
+	if err := unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s on itself: %w", netnsDir, err)
+	}
+	return unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
+}
+
+// MakeNamespace makes a named namespace with its loopback up.
+func MakeNamespace(name string) error {
+	if err := prepareNamespaces(); err != nil {
+		return fmt.Errorf("folder of network namespaces: %w", err)
+	}
 	// netns.NewNamed moves the calling thread into the new namespace, so it
 	// runs where the thread is brought back afterwards.
 	return process.InNamespace("/proc/self/ns/net", func() error {
@@ -52,6 +74,15 @@ func makeNamespace(name string) error {
 		}
 		return nil
 	})
+}
+
+// RemoveNamespace removes a namespace of [MakeNamespace] that nobody uses any
+// more; one that is not there is no error.
+func RemoveNamespace(name string) error {
+	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
 }
 
 // joinControl lays a veth pair from a node's namespace to the control bridge.

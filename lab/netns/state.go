@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/vishvananda/netns"
-
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 )
@@ -161,10 +159,7 @@ func deleteNamespace(ctx context.Context, name string) error {
 	if err := endInside(ctx, name); err != nil {
 		return err
 	}
-	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("delete namespace %s: %w", name, err)
-	}
-	return nil
+	return RemoveNamespace(name)
 }
 
 // endInside ends the processes whose network namespace is the named one. They

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/agents/agent"
+	"linktrial/internal/radio"
+)
+
+func newAgent(s *settings) *cobra.Command {
+	var cfg agent.Config
+	var role string
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run this node's agent; it connects out to the orchestrator",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch cfg.Role = radio.Role(role); cfg.Role {
+			case radio.RoleClient, radio.RoleRelay, radio.RoleServer:
+			default:
+				return fmt.Errorf("--role %q, expected client, relay or server", role)
+			}
+			if cfg.Name == "" {
+				cfg.Name = role
+			}
+			if cfg.StateDir == "" {
+				cfg.StateDir = filepath.Join(s.data, "agents", cfg.Name)
+			}
+			cfg.Orchestrator, cfg.DriversDir = s.orchestrator, s.drivers
+			cfg.Version, cfg.Logger = buildVersion(), s.logger()
+			return agent.Run(cmd.Context(), cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Name, "name", "", "name of the node (default: its role)")
+	f.StringVar(&role, "role", "", "client, relay or server")
+	f.StringVar(&cfg.StateDir, "state", "", "folder for journals (default: in the data folder)")
+	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
+	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
+	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
+	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
+	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
+	cmd.MarkFlagRequired("role")
+	cmd.MarkFlagRequired("radio-address")
+	return cmd
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+)
+
+// newClient speaks gRPC without TLS for http:// addresses, which the
+// orchestrator offers on the loopback only.
+func newClient(base string) linktrialv1connect.OperatorServiceClient {
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	p.SetHTTP2(true)
+	return linktrialv1connect.NewOperatorServiceClient(&http.Client{Transport: &http.Transport{Protocols: &p}}, base, connect.WithGRPC())
+}
+
+// rpcError puts a failed call into a sentence that says what to do.
+func rpcError(base string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if absent(err) {
+		return fmt.Errorf("no orchestrator answers at %s: start one with 'linktrial serve', or name another with --orchestrator", base)
+	}
+	var ce *connect.Error
+	if errors.As(err, &ce) {
+		return errors.New(ce.Message())
+	}
+	return err
+}
+
+// absent says that nobody listens there.
+func absent(err error) bool {
+	var op *net.OpError
+	return connect.CodeOf(err) == connect.CodeUnavailable && errors.As(err, &op) && op.Op == "dial"
+}
+
+// reachable says whether an orchestrator answers at the URL.
+func reachable(ctx context.Context, base string) (bool, error) {
+	if _, err := url.Parse(base); err != nil {
+		return false, fmt.Errorf("--orchestrator: %w", err)
+	}
+	_, err := newClient(base).ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
+	if err != nil && absent(err) {
+		return false, nil
+	}
+	return err == nil, err
+}

@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/server"
+)
+
+func loadCatalog(s *settings) (*catalog.Catalog, error) {
+	return catalog.Load(catalog.Config{DriversDir: s.drivers})
+}
+
+func (s *settings) serverConfig(listen, database string, cat *catalog.Catalog, log *slog.Logger) server.Config {
+	return server.Config{Listen: listen, DatabaseURL: database, DataDir: s.data, Catalog: cat, Version: buildVersion(), Logger: log}
+}
+
+func newServe(s *settings) *cobra.Command {
+	var listen, database string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the orchestrator, with a private PostgreSQL unless --database names one",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			log := s.logger()
+			cat, err := loadCatalog(s)
+			if err != nil {
+				return err
+			}
+			srv, err := server.Start(cmd.Context(), s.serverConfig(listen, database, cat, log))
+			if err != nil {
+				return err
+			}
+			log.Info("orchestrator is ready", "url", "http://"+srv.Addr(), "version", buildVersion())
+			<-cmd.Context().Done()
+			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+			defer cancel()
+			return srv.Stop(ctx)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&listen, "listen", "127.0.0.1:7700", "address and port")
+	f.StringVar(&database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
+	return cmd
+}
+
+// orchestratorView is a connection for reading results: to the orchestrator
+// that runs, or to one started on the data folder just for the question.
+type orchestratorView struct {
+	base   string
+	client linktrialv1connect.OperatorServiceClient
+	close  func()
+}
+
+// openOrchestrator uses the orchestrator at --orchestrator; where none answers
+// and the user named none, it starts one on the data folder for as long as the
+// command lasts, so that results can be read after a rehearsal has ended.
+func openOrchestrator(ctx context.Context, s *settings, named bool) (*orchestratorView, error) {
+	up, err := reachable(ctx, s.orchestrator)
+	if err != nil {
+		return nil, rpcError(s.orchestrator, err)
+	}
+	if up || named || os.Getenv("LINKTRIAL_ORCHESTRATOR") != "" {
+		return &orchestratorView{base: s.orchestrator, client: newClient(s.orchestrator), close: func() {}}, nil
+	}
+	if _, err := os.Stat(s.data); err != nil {
+		return nil, fmt.Errorf("no orchestrator answers at %s, and there is nothing in %s yet: start with 'linktrial rehearse plans/quickstart.yaml' or 'linktrial serve'", s.orchestrator, s.data)
+	}
+	cat, err := loadCatalog(s)
+	if err != nil {
+		return nil, err
+	}
+	quiet := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	srv, err := server.Start(ctx, s.serverConfig("127.0.0.1:0", "", cat, quiet))
+	if err != nil {
+		return nil, err
+	}
+	base := "http://" + srv.Addr()
+	return &orchestratorView{base: base, client: newClient(base), close: func() {
+		stop, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+		defer cancel()
+		if err := srv.Stop(stop); err != nil {
+			quiet.Error("stop the orchestrator", "error", err)
+		}
+	}}, nil
+}
+
+// printResults writes the results of a run or campaign in one format.
+func printResults(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, id, format string, w io.Writer) error {
+	res, err := c.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: id, Format: format}))
+	if err != nil {
+		return rpcError(base, err)
+	}
+	_, err = w.Write(res.Msg.Content)
+	return err
+}

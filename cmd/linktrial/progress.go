@@ -1,0 +1,223 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/unit"
+)
+
+// progress shows a campaign as it happens: a line for every attempt that has
+// ended, and on a terminal a moving last line for the one that runs.
+type progress struct {
+	out   io.Writer
+	width int // of the terminal; 0: not a terminal, no moving line
+
+	runs     map[string]*linktrialv1.Run
+	order    []string
+	total    int // trials of all runs
+	ended    map[string]map[int32]bool
+	moving   bool
+	left     float64 // estimated seconds, of all runs
+	leftAt   time.Time
+	current  *linktrialv1.TrialStarted
+	transfer *linktrialv1.Progress
+}
+
+func newProgress(out *os.File) *progress {
+	p := &progress{out: out, runs: map[string]*linktrialv1.Run{}, ended: map[string]map[int32]bool{}}
+	if term.IsTerminal(int(out.Fd())) {
+		if w, _, err := term.GetSize(int(out.Fd())); err == nil && w > 20 {
+			p.width = w
+		}
+	}
+	return p
+}
+
+// show takes one event of the campaign.
+func (p *progress) show(ev *linktrialv1.WatchResponse) {
+	switch e := ev.Event.(type) {
+	case *linktrialv1.WatchResponse_Run:
+		p.run(e.Run)
+	case *linktrialv1.WatchResponse_TrialStarted:
+		p.current, p.transfer = e.TrialStarted, nil
+	case *linktrialv1.WatchResponse_Progress:
+		p.transfer = e.Progress
+	case *linktrialv1.WatchResponse_TrialEnded:
+		p.trialEnded(e.TrialEnded)
+	case *linktrialv1.WatchResponse_Note:
+		p.line("note: %s", e.Note.Text)
+	}
+	p.redraw()
+}
+
+func (p *progress) run(r *linktrialv1.Run) {
+	old := p.runs[r.Id]
+	if old == nil {
+		p.order = append(p.order, r.Id)
+		p.total += int(r.Trials)
+	}
+	p.runs[r.Id] = r
+	p.left, p.leftAt = 0, time.Now()
+	for _, x := range p.runs {
+		p.left += x.EstimatedSecondsLeft
+	}
+	if old != nil && old.State == r.State {
+		return
+	}
+	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatBytes(r.SizeBytes))
+	switch r.State {
+	case linktrialv1.RunState_RUN_STATE_PREPARING:
+		p.line("run %s: %s: preparing %d trials", r.Id, where, r.Trials)
+	case linktrialv1.RunState_RUN_STATE_RUNNING:
+		p.line("run %s: running, about %s", r.Id, forPeople(r.EstimatedSecondsLeft))
+	case linktrialv1.RunState_RUN_STATE_COLLECTING:
+		p.line("run %s: all trials have ended, collecting journals", r.Id)
+	case linktrialv1.RunState_RUN_STATE_COMPLETED:
+		p.line("run %s: completed", r.Id)
+	case linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:
+		p.line("run %s: %s: %s", r.Id, stateWord(r.State), r.Message)
+	}
+}
+
+func (p *progress) trialEnded(e *linktrialv1.TrialEnded) {
+	p.current, p.transfer = nil, nil
+	if p.ended[e.RunId] == nil {
+		p.ended[e.RunId] = map[int32]bool{}
+	}
+	if e.LastAttempt {
+		p.ended[e.RunId][e.Trial] = true
+	}
+	a := e.Attempt
+	again := ""
+	if a.Attempt > 1 {
+		again = fmt.Sprintf(" (attempt %d)", a.Attempt)
+	}
+	head := fmt.Sprintf("%3d/%d  iteration %-2d  %-16s", p.done(), p.total, e.Iteration, e.Treatment)
+	if a.Verdict != "succeeded" {
+		p.line("%s  %s%s: %s", head, a.Verdict, again, firstOf(a.Message, a.Reason))
+		return
+	}
+	ideal := ""
+	if a.IdealSeconds > 0 {
+		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/a.ElapsedSeconds)
+	}
+	p.line("%s  %8.2f KB/s  %7.2f s%s%s", head, a.ThroughputBytesPerSecond/unit.KB, a.ElapsedSeconds, ideal, again)
+}
+
+func (p *progress) done() int {
+	n := 0
+	for _, m := range p.ended {
+		n += len(m)
+	}
+	return n
+}
+
+// line writes one line that stays.
+func (p *progress) line(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+func (p *progress) clear() {
+	if p.moving {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.moving = false
+	}
+}
+
+// redraw writes the moving line.
+func (p *progress) redraw() {
+	if p.width == 0 || p.total == 0 {
+		return
+	}
+	var b strings.Builder
+	share := float64(p.done()) / float64(p.total)
+	if t := p.transfer; t != nil && t.SizeBytes > 0 {
+		share += math.Min(1, float64(t.Bytes)/float64(t.SizeBytes)) / float64(p.total)
+	}
+	const bar = 24
+	full := min(bar, int(share*bar))
+	fmt.Fprintf(&b, "%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", bar-full), share*100)
+	if left := p.left - time.Since(p.leftAt).Seconds(); left > 0 {
+		fmt.Fprintf(&b, "  about %s left", forPeople(left))
+	}
+	if c := p.current; c != nil {
+		fmt.Fprintf(&b, "  %s", c.Treatment)
+		if t := p.transfer; t != nil && t.ElapsedSeconds > 0 {
+			fmt.Fprintf(&b, " %s of %s", kb(t.Bytes), kb(t.SizeBytes))
+		}
+	}
+	text := b.String()
+	for utf8.RuneCountInString(text) >= p.width {
+		_, n := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-n]
+	}
+	p.clear()
+	fmt.Fprint(p.out, text)
+	p.moving = true
+}
+
+// finish leaves the terminal clean.
+func (p *progress) finish() { p.clear() }
+
+func kb(n int64) string { return fmt.Sprintf("%.0f KB", float64(n)/unit.KB) }
+
+func firstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return "no reason given"
+}
+
+// forPeople writes seconds as a person would say them.
+func forPeople(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.0f s", math.Max(1, seconds))
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", math.Round(seconds/5)*5)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.1f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
+}
+
+var stateWords = map[linktrialv1.RunState]string{
+	linktrialv1.RunState_RUN_STATE_QUEUED:     "queued",
+	linktrialv1.RunState_RUN_STATE_PREPARING:  "preparing",
+	linktrialv1.RunState_RUN_STATE_RUNNING:    "running",
+	linktrialv1.RunState_RUN_STATE_COLLECTING: "collecting",
+	linktrialv1.RunState_RUN_STATE_COMPLETED:  "completed",
+	linktrialv1.RunState_RUN_STATE_ABORTED:    "aborted",
+	linktrialv1.RunState_RUN_STATE_STOPPED:    "stopped",
+}
+
+func stateWord(s linktrialv1.RunState) string {
+	if w, ok := stateWords[s]; ok {
+		return w
+	}
+	return s.String()
+}
+
+// over says that nothing more will happen in the run by itself.
+func over(s linktrialv1.RunState) bool {
+	switch s {
+	case linktrialv1.RunState_RUN_STATE_COMPLETED, linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+)
+
+func newRun(s *settings) *cobra.Command {
+	var name string
+	var detach bool
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run a plan on the connected nodes, against a running orchestrator",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			ctx, c := cmd.Context(), newClient(s.orchestrator)
+			campaign, err := start(ctx, s.orchestrator, c, args[0], text, name)
+			if err != nil {
+				return err
+			}
+			if detach {
+				fmt.Println(campaign)
+				return nil
+			}
+			if err := follow(ctx, s.orchestrator, c, campaign); err != nil {
+				if ctx.Err() != nil {
+					return fmt.Errorf("no longer watching; the campaign goes on without you: linktrial results %s", campaign)
+				}
+				return err
+			}
+			return printResults(ctx, s.orchestrator, c, campaign, "table", os.Stdout)
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
+	cmd.Flags().BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
+	return cmd
+}
+
+// start hands the plan over; what is wrong with it is printed in full.
+func start(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, file string, text []byte, name string) (string, error) {
+	res, err := c.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}))
+	if err != nil {
+		return "", rpcError(base, err)
+	}
+	if err := refused(file, res.Msg.Problems); err != nil {
+		return "", err
+	}
+	return res.Msg.CampaignId, nil
+}
+
+func refused(file string, ps []*linktrialv1.Problem) error {
+	if len(ps) == 0 {
+		return nil
+	}
+	var b strings.Builder
+	for _, p := range ps {
+		if p.Line > 0 {
+			fmt.Fprintf(&b, "\n%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
+		} else {
+			fmt.Fprintf(&b, "\n%s: %s", firstOf(p.File, file), p.Message)
+		}
+	}
+	return fmt.Errorf("the plan is refused:%s", b.String())
+}
+
+// follow shows a campaign until it has ended. A lost connection to the
+// orchestrator is said and tried again, for as long as ctx lasts.
+func follow(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, campaign string) error {
+	p := newProgress(os.Stdout)
+	defer p.finish()
+	shown := newSeen()
+	var lostAt time.Time
+	for {
+		err := followOnce(ctx, c, campaign, func(ev *linktrialv1.WatchResponse) {
+			if !lostAt.IsZero() {
+				p.line("the orchestrator is back after %s", forPeople(time.Since(lostAt).Seconds()))
+				lostAt = time.Time{}
+			}
+			if shown.first(ev) {
+				p.show(ev)
+			}
+		})
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err == nil:
+			return nil
+		case connect.CodeOf(err) == connect.CodeNotFound:
+			return rpcError(base, err)
+		}
+		if lostAt.IsZero() {
+			lostAt = time.Now()
+			p.line("no word from the orchestrator; the agents go on by themselves, and so will this view when it is back")
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+var errStreamEnded = errors.New("the stream ended before the campaign did")
+
+func followOnce(ctx context.Context, c linktrialv1connect.OperatorServiceClient, campaign string, show func(*linktrialv1.WatchResponse)) error {
+	stream, err := c.Watch(ctx, connect.NewRequest(&linktrialv1.WatchRequest{CampaignId: campaign}))
+	if err != nil {
+		return err
+	}
+	defer stream.Close()
+	states := map[string]linktrialv1.RunState{}
+	for stream.Receive() {
+		ev := stream.Msg()
+		if r := ev.GetRun(); r != nil {
+			states[r.Id] = r.State
+		}
+		show(ev)
+	}
+	if err := stream.Err(); err != nil {
+		return err
+	}
+	for _, st := range states {
+		if !over(st) {
+			return errStreamEnded
+		}
+	}
+	if len(states) == 0 {
+		return errStreamEnded
+	}
+	return nil
+}
+
+// seen keeps a view that reconnects from showing an attempt twice.
+type seen struct{ attempts map[[2]any]bool }
+
+func newSeen() *seen { return &seen{attempts: map[[2]any]bool{}} }
+
+func (s *seen) first(ev *linktrialv1.WatchResponse) bool {
+	e := ev.GetTrialEnded()
+	if e == nil {
+		return true
+	}
+	key := [2]any{e.RunId, [2]int32{e.Trial, e.Attempt.Attempt}}
+	if s.attempts[key] {
+		return false
+	}
+	s.attempts[key] = true
+	return true
+}
