@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"linktrial/protocols/contract"
@@ -37,7 +38,13 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "6"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	code := m.Run()
+	// internal/process keeps one thread for as long as the process lives.
+	if err := goleak.Find(goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1")); err != nil && code == 0 {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
 }
 
 const faultyManifest = `

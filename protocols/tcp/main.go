@@ -8,6 +8,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"strconv"
 	"syscall"
@@ -45,11 +46,18 @@ type listener struct {
 }
 
 func (l *listener) Accept() (harness.Conn, error) {
-	c, err := l.AcceptTCP()
-	if err != nil {
-		return nil, err
+	for {
+		c, err := l.AcceptTCP()
+		if err != nil {
+			return nil, err
+		}
+		k, err := newConn(c, l.p)
+		if err == nil {
+			return k, nil
+		}
+		// One connection that is gone already is not the end of the server.
+		slog.Warn("connection dropped", "remote", c.RemoteAddr().String(), "error", err)
 	}
-	return newConn(c, l.p)
 }
 
 // redialPause keeps a kernel that gives up at once (no SYN retries) from being asked in a loop.
