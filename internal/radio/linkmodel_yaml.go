@@ -114,7 +114,7 @@ func (pp *profileParser) fec(v yamldoc.Value) *FEC {
 		f.CodeRate = share(m.Field("rate").Required())
 		f.ResidualBER = m.Field("residual_bit_error_rate").Required().Float(1e-5, 1e-15, 0.5)
 	}
-	pp.figure("fec.rate", f.CodeRate, "", src)
+	pp.figure("fec.rate", f.CodeRate, "bit/bit", src)
 	return f
 }
 
@@ -129,8 +129,8 @@ func (pp *profileParser) arq(v yamldoc.Value, framed bool) *ARQ {
 		InOrder:         m.Field("in_order").Bool(true),
 	}
 	src := source(m.Field("source"))
-	pp.figure("arq.nack_timer", float64(a.NACKTimerFrames), "", src)
-	pp.figure("arq.persistence", float64(a.Persistence), "", src)
+	pp.figure("arq.nack_timer", float64(a.NACKTimerFrames), "frames", src)
+	pp.figure("arq.persistence", float64(a.Persistence), "retransmissions", src)
 	if !framed {
 		v.Problem("repeats frames, so framing must be given too")
 	}
