@@ -106,7 +106,7 @@ func (s *Server) createDatabase(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("private database: %w", err)
 	}
-	defer conn.Close(ctx)
+	defer func() { _ = conn.Close(ctx) }() // what was to be done has been answered
 	var there bool
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", database).Scan(&there); err != nil {
 		return fmt.Errorf("private database: %w", err)

@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
 	"linktrial/internal/process"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
@@ -256,7 +257,6 @@ func TestKilled(t *testing.T) {
 
 	ctx, cancel := context.WithTimeout(t.Context(), 120*time.Second)
 	defer cancel()
-	watched := newLedger(t)
 	for _, want := range []int32{0, 2, 5} { // kills: as it is prepared, and after so many trials
 		require.Eventually(t, func() bool {
 			res, err := c.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: started.RunIds[0]}))
@@ -265,6 +265,7 @@ func TestKilled(t *testing.T) {
 		kill(cmd)
 		cmd = launch()
 	}
+	var watched *ledger
 	for {
 		watched = newLedger(t)
 		if err := c.watch(ctx, started.CampaignId, watched.event); err == nil {
@@ -323,6 +324,36 @@ func TestAbort(t *testing.T) {
 	l := newLedger(t)
 	require.NoError(t, c.watch(ctx, again.CampaignId, l.event))
 	l.complete(1)
+}
+
+// A node whose disk is full ends the run for all, and the run says so.
+func TestFault(t *testing.T) {
+	c := serve(t)
+	hold := make(chan struct{})
+	players := cast(t, c, func(p *player) { p.hold = hold })
+	started := c.start(t, fmt.Sprintf(testPlan, "1 KiB"))
+	require.Empty(t, started.Problems)
+	run := started.RunIds[0]
+	require.Eventually(t, func() bool {
+		res, err := c.operator.GetRun(t.Context(), connect.NewRequest(&linktrialv1.GetRunRequest{RunId: run[:5]}))
+		return err == nil && res.Msg.Run.TrialsEnded == 2
+	}, 30*time.Second, 10*time.Millisecond)
+	for _, p := range players {
+		if p.role == "server" {
+			p.mu.Lock()
+			x := p.parts[run]
+			x.j.Finish(journal.RunStopped, "disk full")
+			x.over = true
+			require.NoError(t, p.deliver(t.Context(), x))
+			p.mu.Unlock()
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	l := newLedger(t)
+	require.NoError(t, c.watch(ctx, started.CampaignId, l.event))
+	require.Equal(t, linktrialv1.RunState_RUN_STATE_STOPPED, l.runs[run].State)
+	require.Equal(t, "node server stopped: disk full", l.runs[run].Message)
 }
 
 // A node that was away when its run was aborted is told when it comes back,

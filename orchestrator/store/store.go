@@ -63,7 +63,7 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 		return fmt.Errorf("the database is PostgreSQL %d, version %d or newer is needed", version/10000, minVersion/10000)
 	}
 	db := stdlib.OpenDBFromPool(s.pool)
-	defer db.Close()
+	defer func() { _ = db.Close() }() // the pool stays open
 	locker, err := lock.NewPostgresSessionLocker()
 	if err != nil {
 		return fmt.Errorf("migrations: %w", err)

@@ -1,0 +1,132 @@
+package store_test
+
+import (
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+	"linktrial/protocols/contract"
+)
+
+func deliver(t *testing.T, s *store.Store, j *storetest.Journal) {
+	t.Helper()
+	var records []ingest.Record
+	for i, r := range j.Records {
+		records = append(records, ingest.Record{Seq: int64(i + 1), JSON: r})
+	}
+	_, err := ingest.New(ingest.Config{Store: s}).Deliver(t.Context(), j.Run, string(j.Role), records)
+	require.NoError(t, err)
+}
+
+// A data set holds what the journals said, nothing else.
+func TestDataset(t *testing.T) {
+	s := storetest.Open(t)
+	sheet := storetest.Sheet(4)
+	run := storetest.AddRun(t, s, "data", sheet)
+	deliver(t, s, storetest.Lead(run, sheet, 3))
+
+	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "data"})
+	require.NoError(t, err)
+	require.False(t, ds.Complete, "the run has not ended")
+	require.False(t, ds.Runs[0].Trials[1].Attempts[0].Verified, "the server has said nothing yet")
+
+	deliver(t, s, storetest.Serve(run, sheet))
+	n, err := s.SetEnded(t.Context(), dbsqlc.SetEndedParams{ID: run, State: "completed"})
+	require.NoError(t, err)
+	require.EqualValues(t, 1, n)
+	ds, err = s.Dataset(t.Context(), store.Scope{Campaign: "data", Run: run})
+	require.NoError(t, err)
+	require.True(t, ds.Complete)
+	require.Equal(t, "test", ds.Plan)
+	require.Len(t, ds.Runs, 1)
+	r := ds.Runs[0]
+	require.Equal(t, "completed", r.State)
+	require.Equal(t, "emulated, real time", r.Place)
+	require.Equal(t, sheet, r.Sheet)
+	require.Equal(t, "kernel", r.Provenance["server"].Kernel)
+	require.Equal(t, []journal.ClockOffset{{When: "before", Offset: 2 * time.Millisecond, Error: time.Millisecond}}, r.Clocks["client"])
+	require.Len(t, r.Trials, 4)
+
+	first := r.Trials[0]
+	require.Equal(t, journal.Succeeded, first.Verdict)
+	require.Len(t, first.Attempts, 2)
+	failed, good := first.Attempts[0], first.Attempts[1]
+	require.Equal(t, journal.Failed, failed.Verdict)
+	require.Equal(t, "reset", failed.Reason)
+	require.Equal(t, "log\uFFFDwith a zero byte", failed.Log)
+	require.False(t, failed.Verified)
+	require.Zero(t, failed.ThroughputBytesPerSecond())
+	require.Equal(t, journal.Succeeded, good.Verdict)
+	require.True(t, good.Verified)
+	require.Equal(t, storetest.Digest, good.Digest)
+	require.InDelta(t, 1000, good.ThroughputBytesPerSecond(), 1e-9)
+	require.Equal(t, time.Second, good.Elapsed)
+	require.Equal(t, 50*time.Millisecond, good.Connect)
+	require.Equal(t, 1200*time.Millisecond, good.Duration)
+	require.EqualValues(t, 3, *good.Retransmits)
+	require.Nil(t, good.Timeouts, "absent is not zero")
+	require.Nil(t, good.Radio)
+
+	_, err = s.Dataset(t.Context(), store.Scope{Campaign: "none"})
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
+
+// Figures of several flows come together as the data set says.
+func TestBuildAttempt(t *testing.T) {
+	final := func(retransmits, timeouts *int64) json.RawMessage {
+		b, err := json.Marshal(contract.Sample{Retransmits: retransmits, Timeouts: timeouts})
+		require.NoError(t, err)
+		return b
+	}
+	num := func(n int64) *int64 { return &n }
+	text := func(s string) *string { return &s }
+	rep, err := json.Marshal(radiocontrol.Report{Ideal: []time.Duration{time.Second}, BusyShare: 0.5,
+		Hops: []radiocontrol.Hop{{From: radio.RoleClient, SentPackets: 5, LostPackets: 1}, {SentPackets: 4, DroppedPackets: 2}}})
+	require.NoError(t, err)
+	flow := func(elapsed, connect int64, digest, received string, last json.RawMessage) store.Flow {
+		return store.Flow{Flow: dbsqlc.Flow{ElapsedNs: num(elapsed), ConnectNs: num(connect), Digest: text(digest), LastSample: last}, ReceivedDigest: received}
+	}
+	one := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}}}
+	two := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}, {SizeBytes: 32}}}
+	row := &dbsqlc.Attempt{Attempt: 3, Verdict: text("succeeded"), Radio: rep}
+
+	a, err := store.BuildAttempt(row, []store.Flow{flow(2, 1, "d", "d", final(num(1), nil))}, one)
+	require.NoError(t, err)
+	require.Equal(t, time.Second, a.Ideal)
+	require.Equal(t, "d", a.Digest)
+	require.True(t, a.Verified)
+	require.EqualValues(t, 9, a.Radio.SentPackets)
+	require.EqualValues(t, 1, a.Radio.LostPackets)
+	require.EqualValues(t, 2, a.Radio.DroppedPackets)
+	require.InDelta(t, 0.5, a.Radio.BusyShare, 0)
+
+	a, err = store.BuildAttempt(row, []store.Flow{flow(2, 9, "d", "d", final(num(1), num(4))), flow(7, 1, "e", "x", final(num(2), nil))}, two)
+	require.NoError(t, err)
+	require.EqualValues(t, 42, a.SizeBytes)
+	require.EqualValues(t, 7, a.Elapsed)
+	require.EqualValues(t, 9, a.Connect)
+	require.False(t, a.Verified, "one of the digests differs")
+	require.Empty(t, a.Digest)
+	require.Zero(t, a.Ideal, "of one flow alone")
+	require.EqualValues(t, 3, *a.Retransmits)
+	require.EqualValues(t, 4, *a.Timeouts)
+
+	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1}, nil, one)
+	require.NoError(t, err)
+	require.Empty(t, a.Verdict)
+	require.False(t, a.Verified)
+	for _, bad := range []*dbsqlc.Attempt{{Radio: json.RawMessage("[")}} {
+		_, err = store.BuildAttempt(bad, nil, one)
+		require.Error(t, err)
+	}
+}
