@@ -28,18 +28,22 @@ CREATE TABLE samples (
 CREATE INDEX samples_attempt ON samples (run_id, trial, attempt, flow, side, elapsed_ns);
 
 -- +goose StatementBegin
--- A hypertable where the server can have one. The library must have been
--- loaded at the server's start: CREATE EXTENSION would end the session otherwise.
+-- A hypertable where the server and this user's rights allow one.
 DO $$
 BEGIN
-    IF EXISTS (SELECT FROM pg_available_extensions WHERE name = 'timescaledb')
-       AND current_setting('shared_preload_libraries') LIKE '%timescaledb%' THEN
-        BEGIN
-            CREATE EXTENSION IF NOT EXISTS timescaledb;
-            PERFORM create_hypertable('samples', 'at', chunk_time_interval => INTERVAL '1 day');
-        EXCEPTION WHEN insufficient_privilege THEN
-            RAISE NOTICE 'samples stay a plain table: this user may not create the extension timescaledb';
-        END;
+    IF NOT EXISTS (SELECT FROM pg_available_extensions WHERE name = 'timescaledb') THEN
+        RETURN;
     END IF;
+    IF NOT EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb') THEN
+        -- The library must have been loaded at the server's start: CREATE
+        -- EXTENSION would end the session otherwise. Not every user may look.
+        IF current_setting('shared_preload_libraries') NOT LIKE '%timescaledb%' THEN
+            RETURN;
+        END IF;
+        CREATE EXTENSION timescaledb;
+    END IF;
+    PERFORM create_hypertable('samples', 'at', chunk_time_interval => INTERVAL '1 day');
+EXCEPTION WHEN insufficient_privilege THEN
+    RAISE NOTICE 'samples stay a plain table: this user may not create the extension timescaledb';
 END $$;
 -- +goose StatementEnd

@@ -305,10 +305,10 @@ func TestCancelled(t *testing.T) {
 	require.Zero(t, committed)
 }
 
-// BenchmarkDeliver stores 10 000 records, a tenth of them batches of ten samples,
-// in deliveries of 200.
+// BenchmarkDeliver stores the 10 000 records of 1764 trials, one in six of them
+// a batch of ten samples, in deliveries of 200.
 func BenchmarkDeliver(b *testing.B) {
-	sheet := storetest.Sheet(1500)
+	sheet := storetest.Sheet(1764)
 	s := storetest.Open(b)
 	in := ingest.New(ingest.Config{Store: s})
 	records, samples := 0, 0

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -44,6 +45,30 @@ func TestNewerSchemaIsRefused(t *testing.T) {
 	require.NoError(t, conn.Close(t.Context()))
 	_, err = store.Open(t.Context(), url, nil)
 	require.ErrorContains(t, err, "newer Linktrial")
+}
+
+// A database of one's own is enough: no right beyond it is needed.
+func TestMigrateAsPlainUser(t *testing.T) {
+	url := storetest.EmptyURL(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	for _, sql := range []string{"CREATE ROLE plain LOGIN", "GRANT ALL ON DATABASE " + conn.Config().Database + " TO plain", "GRANT ALL ON SCHEMA public TO plain"} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.NoError(t, err)
+	}
+	t.Cleanup(func() {
+		for _, sql := range []string{"DROP OWNED BY plain", "DROP ROLE plain"} {
+			_, err := conn.Exec(context.Background(), sql)
+			require.NoError(t, err)
+		}
+	})
+	s, err := store.Open(t.Context(), strings.Replace(url, "user=linktrial", "user=plain", 1), nil)
+	require.NoError(t, err)
+	defer s.Close()
+	var who string
+	require.NoError(t, conn.QueryRow(t.Context(), "SELECT tableowner FROM pg_tables WHERE tablename = 'samples'").Scan(&who))
+	require.Equal(t, "plain", who)
 }
 
 func TestOpenRefusals(t *testing.T) {
