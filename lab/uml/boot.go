@@ -1,0 +1,250 @@
+package uml
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"linktrial/internal/process"
+	"linktrial/internal/radio"
+	"linktrial/lab/uml/guest"
+)
+
+// boot is one guest from its start to its end.
+type boot struct {
+	*runner
+	first, count int
+	name         string
+
+	console  *os.File // what the guest says, as it grows
+	partial  []byte   // of a line
+	lastRows []string // of the kernel's own, the last few
+
+	sheet    int // that runs, counted from first; -1 before the first
+	counter  counter
+	began    time.Time
+	begunAt  time.Duration // virtual
+	begun    time.Time
+	virtual  time.Duration
+	done     bool
+	failed   string
+	progress time.Time // when the guest last showed any
+}
+
+const lookEvery = 200 * time.Millisecond
+
+// run boots the guest and follows it. It returns when the guest and all its
+// processes on the host have gone.
+func (b *boot) run(ctx context.Context) (err error) {
+	dir, err := b.links()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(b.cfg.Dir, b.name+".console")
+	out, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("console of %s: %w", b.name, err)
+	}
+	defer out.Close()
+	if b.console, err = os.Open(path); err != nil {
+		return fmt.Errorf("console of %s: %w", b.name, err)
+	}
+	defer b.console.Close()
+
+	cmd := exec.Command(b.cfg.Kernel.Path, b.arguments(dir)...)
+	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=/usr/bin:/bin"}
+	cmd.Stdout, cmd.Stderr = out, out
+	b.began = time.Now()
+	b.progress = b.began
+	if err := process.Start(cmd); err != nil {
+		return fmt.Errorf("boot %s: %w", b.name, err)
+	}
+	gone := make(chan error, 1)
+	go func() { gone <- cmd.Wait() }()
+	exit, cause := b.follow(ctx, cmd.Process.Pid, gone)
+	// The kernel's own children on the host are in its group.
+	killGroup(cmd.Process.Pid)
+	if err := b.look(); err != nil {
+		return err
+	}
+	switch {
+	case cause != nil:
+		return cause
+	case b.failed != "":
+		return fmt.Errorf("guest: %s", b.failed)
+	case !b.done:
+		return fmt.Errorf("%w (%v); its console ends with: %s", ErrDied, exit, strings.Join(b.lastRows, " | "))
+	}
+	return nil
+}
+
+// links makes the folder that the guest is told of: it is the same length of
+// command line and without blanks whatever the folders are called.
+func (b *boot) links() (string, error) {
+	dir, err := os.MkdirTemp("", "linktrial-guest-")
+	if err != nil {
+		return "", err
+	}
+	for name, target := range map[string]string{guest.LinkShare: b.cfg.Dir, guest.LinkDrivers: b.cfg.Drivers, guest.LinkProgram: b.cfg.Executable} {
+		if err == nil {
+			err = os.Symlink(target, filepath.Join(dir, name))
+		}
+	}
+	if err == nil && strings.ContainsAny(dir, " \t\n\"") {
+		err = fmt.Errorf("the folder for temporary files, %q, has a blank in its name, which a kernel's command line cannot hold", filepath.Dir(dir))
+	}
+	if err != nil {
+		os.RemoveAll(dir)
+		return "", err
+	}
+	return dir, nil
+}
+
+func (b *boot) arguments(dir string) []string {
+	return append(kernelArguments(dir, b.cfg.MemoryBytes, b.cfg.Seed+uint64(b.first)),
+		"init="+filepath.Join(dir, guest.LinkProgram), "--", "lab", "guest", dir, b.name+".json")
+}
+
+// kernelArguments are those of every guest.
+func kernelArguments(dir string, memory int64, seed uint64) []string {
+	return []string{
+		fmt.Sprintf("mem=%dM", memory>>20), "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
+		"console=tty0", "con=null", "con0=null,fd:1", "quiet", "panic=-1",
+		"time-travel=inf-cpu", fmt.Sprintf("time-travel-start=%d", Epoch.UnixNano()),
+		fmt.Sprintf("random-seed=%d", seed), "seccomp=auto",
+		"uml_dir=" + dir + "/", "umid=guest",
+	}
+}
+
+// follow looks at the guest until it has gone, and ends it when it shows no
+// progress or ctx ends; cause then says which.
+func (b *boot) follow(ctx context.Context, pid int, gone <-chan error) (exit, cause error) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case exit = <-gone:
+			return exit, cause
+		case <-ctx.Done():
+			cause = context.Cause(ctx)
+		case <-tick.C:
+			if err := b.look(); err != nil {
+				cause = err
+			} else if time.Since(b.progress) > b.cfg.Watchdog {
+				cause = fmt.Errorf("%w (after %s at %s of its own time)", ErrHung, b.cfg.Watchdog, b.virtual)
+			}
+		}
+		if cause != nil {
+			killGroup(pid)
+			return <-gone, cause
+		}
+	}
+}
+
+// look reads what is new on the console and in the journal.
+func (b *boot) look() error {
+	before := b.virtual
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := b.console.Read(buf)
+		b.partial = append(b.partial, buf[:n]...)
+		for {
+			line, rest, ok := bytes.Cut(b.partial, []byte{'\n'})
+			if !ok {
+				break
+			}
+			b.partial = rest
+			b.take(string(line))
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("console of %s: %w", b.name, err)
+		}
+	}
+	at := b.counter.at
+	if b.counter.path != "" {
+		if err := b.counter.read(); err != nil {
+			return err
+		}
+	}
+	if b.counter.at != at || b.virtual != before {
+		b.progress = time.Now()
+	}
+	b.report(b.virtual - before)
+	return nil
+}
+
+// report tells the caller how far all guests are.
+func (b *boot) report(passed time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.runner.virtual += passed
+	if b.sheet >= 0 && b.sheet < b.count {
+		b.results[b.first+b.sheet].Ended = b.counter.ended
+	}
+	if b.cfg.Progress == nil {
+		return
+	}
+	p := Progress{Sheets: len(b.results), Virtual: b.runner.virtual, Wall: time.Since(b.runner.began)}
+	for i := range b.results {
+		p.Trials += b.results[i].Trials
+		p.TrialsEnded += b.results[i].Ended
+		if b.results[i].ended() {
+			p.SheetsEnded++
+		}
+	}
+	b.cfg.Progress(p)
+}
+
+// take reads one line of the console.
+func (b *boot) take(text string) {
+	l, ok := guest.ParseLine(text)
+	if !ok {
+		// A panic's stack of bare addresses says nothing to anyone.
+		if text = strings.TrimSpace(text); len(b.lastRows) > 0 && strings.Contains(b.lastRows[len(b.lastRows)-1], "panic") {
+			return
+		}
+		if text != "" {
+			b.lastRows = append(b.lastRows, text)
+			b.lastRows = b.lastRows[max(0, len(b.lastRows)-5):]
+		}
+		return
+	}
+	b.virtual = max(b.virtual, l.At)
+	switch l.Kind {
+	case guest.LineBegun:
+		if l.Sheet < b.count {
+			b.sheet, b.begunAt, b.begun = l.Sheet, l.At, time.Now()
+			b.counter = counter{path: b.journal(b.first+l.Sheet, radio.RoleClient)}
+		}
+	case guest.LineEnded:
+		if l.Sheet == b.sheet {
+			b.endSheet(l)
+		}
+	case guest.LineDone:
+		b.done = true
+	case guest.LineFailed:
+		b.failed = l.Text
+	}
+}
+
+func (b *boot) endSheet(l guest.Line) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &b.results[b.first+b.sheet]
+	r.Virtual, r.Wall = l.At-b.begunAt, max(time.Since(b.begun), 1)
+	r.ToBegin = b.begun.Sub(b.began)
+	if l.Text != "" {
+		r.Err = errors.New("guest: " + l.Text)
+	}
+}

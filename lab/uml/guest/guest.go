@@ -1,0 +1,276 @@
+package guest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/emulator/tun"
+	"linktrial/internal/process"
+	"linktrial/internal/radio"
+	"linktrial/lab/netns"
+)
+
+// Config of the first process of a guest.
+type Config struct {
+	// Dir holds the links to the host's folders, see [LinkShare].
+	Dir string
+	// Orders is the name of the orders in the shared folder.
+	Orders string
+	// Agent is the command line of an agent after the program's own name; it
+	// reads an [Agent] from standard input.
+	Agent []string
+}
+
+// timeEvery is how often, in virtual time, the console says how late it is.
+const timeEvery = 20 * time.Second
+
+// Main carries out the orders and powers the guest off; on success it does
+// not return. It must be the guest's first process.
+func Main(ctx context.Context, cfg Config) error {
+	if os.Getpid() != 1 {
+		return errors.New("this is the first process of a guest of the virtual-time lab; it is started by the lab alone")
+	}
+	g := &guest{cfg: cfg, began: time.Now(), console: os.Stdout}
+	if err := g.run(ctx); err != nil {
+		g.say(Line{Kind: LineFailed, Text: err.Error()})
+	}
+	unix.Sync()
+	if err := unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF); err != nil {
+		return fmt.Errorf("power off: %w", err)
+	}
+	return nil
+}
+
+type guest struct {
+	cfg   Config
+	began time.Time
+
+	mu      sync.Mutex
+	console io.Writer
+}
+
+func (g *guest) say(l Line) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	l.At = time.Since(g.began)
+	fmt.Fprintln(g.console, l)
+}
+
+func (g *guest) run(ctx context.Context) error {
+	if err := prepare(g.cfg.Dir); err != nil {
+		return err
+	}
+	var orders Orders
+	b, err := os.ReadFile(filepath.Join(ShareDir, g.cfg.Orders))
+	if err != nil {
+		return fmt.Errorf("orders: %w", err)
+	}
+	if err := json.Unmarshal(b, &orders); err != nil {
+		return fmt.Errorf("orders: %w", err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var clock sync.WaitGroup
+	clock.Go(func() { g.tell(ctx) })
+	defer clock.Wait()
+	defer cancel()
+	for i, s := range orders.Sheets {
+		g.say(Line{Kind: LineBegun, Sheet: i})
+		end := Line{Kind: LineEnded, Sheet: i}
+		if err := g.sheet(ctx, s); err != nil {
+			end.Text = err.Error()
+		}
+		g.say(end)
+	}
+	g.say(Line{Kind: LineDone})
+	return nil
+}
+
+// tell says how late it is until ctx ends.
+func (g *guest) tell(ctx context.Context) {
+	t := time.NewTicker(timeEvery)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+			g.say(Line{Kind: LineTime})
+		}
+	}
+}
+
+// prepare turns the bare kernel into a machine for agents.
+func prepare(dir string) error {
+	if err := mounts(dir); err != nil {
+		return err
+	}
+	if err := unix.Sethostname([]byte(Host)); err != nil {
+		return fmt.Errorf("set host name: %w", err)
+	}
+	for k, v := range map[string]string{"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/tmp", "TMPDIR": "/tmp", "LC_ALL": "C.UTF-8"} {
+		if err := os.Setenv(k, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const (
+	device        = "radio0"
+	controlSocket = "/run/emulator.sock"
+	// listenTime is what the server's agent has, in virtual time, before the
+	// client's starts: more than its listeners may take to stand or fail. Idle
+	// time costs nothing here.
+	listenTime = 20 * time.Second
+	// endGrace is what an agent has to end when it is told to.
+	endGrace = 60 * time.Second
+)
+
+// sheet executes one run from nothing to nothing: namespaces, radios, agents.
+func (g *guest) sheet(ctx context.Context, s Sheet) (err error) {
+	if s.Network == nil {
+		return errors.New("the radio of this run cannot be emulated")
+	}
+	cfg := tun.Config{Device: device, Network: s.Network, ControlSocket: controlSocket, Logger: slog.New(slog.DiscardHandler)}
+	for _, n := range s.Network.Nodes {
+		if err := netns.MakeNamespace(string(n.Role)); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, netns.RemoveNamespace(string(n.Role))) }()
+		cfg.Nodes = append(cfg.Nodes, tun.NodeConfig{Role: n.Role, NetNS: string(n.Role), Address: n.Address})
+	}
+	radios, err := tun.Start(cfg)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, radios.Stop()) }()
+	return g.agents(ctx, s)
+}
+
+// agents starts an agent in each node, and ends them when the client's is through.
+func (g *guest) agents(ctx context.Context, s Sheet) error {
+	var others []*running
+	var client *radio.Node
+	defer func() {
+		for _, a := range others {
+			a.cmd.Process.Signal(syscall.SIGKILL)
+		}
+	}()
+	for i, n := range s.Network.Nodes {
+		if n.Role == radio.RoleClient {
+			client = &s.Network.Nodes[i]
+			continue
+		}
+		a, err := g.start(s, n)
+		if err != nil {
+			return err
+		}
+		others = append(others, a)
+	}
+	if client == nil {
+		return errors.New("the network of this run has no client")
+	}
+	if !sleep(ctx, listenTime) {
+		return ctx.Err()
+	}
+	lead, err := g.start(s, *client)
+	if err != nil {
+		return err
+	}
+	err = lead.wait(ctx, 0)
+	for _, a := range others {
+		a.stdin.Close()
+	}
+	for _, a := range others {
+		err = errors.Join(err, a.wait(ctx, endGrace))
+	}
+	others = nil
+	return err
+}
+
+// running is one agent.
+type running struct {
+	role  radio.Role
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	log   string
+	done  chan error
+}
+
+func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
+	spec, err := json.Marshal(Agent{
+		Name: string(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()),
+		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDir, Device: device,
+		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a := &running{role: n.Role, done: make(chan error, 1), log: filepath.Join(ShareDir, s.Run, string(n.Role)+".log")}
+	log, err := os.Create(a.log)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	a.cmd = exec.Command(program, g.cfg.Agent...)
+	a.cmd.Stdout, a.cmd.Stderr = log, log
+	if a.stdin, err = a.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := process.StartIn(a.cmd, netns.NamespacePath(string(n.Role))); err != nil {
+		return nil, fmt.Errorf("start the agent of the %s: %w", n.Role, err)
+	}
+	go func() { a.done <- a.cmd.Wait() }()
+	if _, err := a.stdin.Write(append(spec, '\n')); err != nil {
+		a.cmd.Process.Kill()
+		return nil, fmt.Errorf("agent of the %s: %w", n.Role, err)
+	}
+	return a, nil
+}
+
+// wait returns when the agent has ended; after limit (0: none) or with ctx it is ended.
+func (a *running) wait(ctx context.Context, limit time.Duration) error {
+	var late <-chan time.Time
+	if limit > 0 {
+		t := time.NewTimer(limit)
+		defer t.Stop()
+		late = t.C
+	}
+	var err error
+	select {
+	case err = <-a.done:
+	case <-late:
+		a.cmd.Process.Kill()
+		err = errors.Join(fmt.Errorf("did not end within %s", limit), <-a.done)
+	case <-ctx.Done():
+		a.cmd.Process.Kill()
+		err = errors.Join(ctx.Err(), <-a.done)
+	}
+	if err != nil {
+		return fmt.Errorf("agent of the %s: %w (its log: %s)", a.role, err, a.log)
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

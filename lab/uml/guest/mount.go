@@ -1,0 +1,56 @@
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// mounts makes the guest's file systems. The root is the host's, read-only;
+// what programs may write lies over it in memory; the shared folder alone is
+// the host's and writable.
+func mounts(dir string) error {
+	for _, m := range []struct{ source, target, kind, data string }{
+		{"proc", "/proc", "proc", ""},
+		{"sysfs", "/sys", "sysfs", ""},
+		{"tmpfs", "/run", "tmpfs", "mode=755"},
+	} {
+		if err := unix.Mount(m.source, m.target, m.kind, 0, m.data); err != nil {
+			return fmt.Errorf("mount %s: %w", m.target, err)
+		}
+	}
+	for _, m := range []struct {
+		link, target string
+		flags        uintptr
+	}{
+		{LinkShare, ShareDir, 0},
+		{LinkDrivers, driversDir, unix.MS_RDONLY},
+		{LinkProgram, program, unix.MS_RDONLY},
+	} {
+		source, err := filepath.EvalSymlinks(filepath.Join(dir, m.link))
+		if err != nil {
+			return fmt.Errorf("folder from the host: %w", err)
+		}
+		target := m.target
+		if m.link == LinkProgram {
+			source, target = filepath.Dir(source), filepath.Dir(target)
+		}
+		if err := os.MkdirAll(target, 0o755); err != nil {
+			return err
+		}
+		if err := unix.Mount("none", target, "hostfs", m.flags, source); err != nil {
+			return fmt.Errorf("mount %s: %w", target, err)
+		}
+	}
+	// Last, for the host's folders may lie below these.
+	for _, target := range []string{"/tmp", "/var/tmp", "/dev/shm", "/mnt"} {
+		err := unix.Mount("tmpfs", target, "tmpfs", 0, "mode=1777")
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return fmt.Errorf("mount %s: %w", target, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+package guest
+
+import (
+	"path/filepath"
+
+	"linktrial/internal/radio"
+)
+
+// Where things are in the guest, always, so that no path of the host gets into
+// a run: two runs in different folders stay the same to the byte.
+const (
+	ShareDir   = "/run/lab"     // the folder shared with the host, the only one that is written
+	driversDir = "/run/drivers" // the folder of drivers
+	program    = "/run/program/linktrial"
+)
+
+// Names in the folder that the guest is told of on its command line. They are
+// links, so that the command line has no blanks whatever folders are called.
+const (
+	LinkShare   = "share"
+	LinkDrivers = "drivers"
+	LinkProgram = "linktrial"
+)
+
+// Orders tell a guest what to do. They lie in the shared folder.
+type Orders struct {
+	Sheets []Sheet `json:"sheets"`
+}
+
+// Sheet is one run that a guest executes. Its run sheet is at [Sheet.File].
+type Sheet struct {
+	Run     string         `json:"run"`
+	Network *radio.Network `json:"network"`
+}
+
+// File is where a run's sheet is, seen from the shared folder.
+func (s Sheet) File() string { return filepath.Join(s.Run, "sheet.json") }
+
+// StateDir is the state folder of a node's agent, seen from the shared folder.
+func (s Sheet) StateDir(role radio.Role) string { return filepath.Join(s.Run, string(role)) }
+
+// Agent is what "lab guest-agent" is told on standard input: one JSON document
+// on one line. It executes one run sheet as agents do without an orchestrator;
+// the end of standard input tells every role but the client's to finish.
+type Agent struct {
+	Name         string     `json:"name"`
+	Role         radio.Role `json:"role"`
+	Run          string     `json:"run"`
+	Sheet        string     `json:"sheet"` // path
+	StateDir     string     `json:"state_dir"`
+	DriversDir   string     `json:"drivers_dir"`
+	Device       string     `json:"device"`
+	RadioAddress string     `json:"radio_address"`
+	RadioControl string     `json:"radio_control"`
+	Place        string     `json:"place"`
+}
+
+// Place is where the provenance says that the trials ran.
+const Place = "emulated, virtual time"
+
+// Host is the guest's name.
+const Host = "virtual-time-lab"

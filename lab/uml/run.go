@@ -1,0 +1,262 @@
+package uml
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sync"
+	"time"
+
+	"linktrial/internal/radio"
+	"linktrial/lab/uml/guest"
+)
+
+// Sheet is one run for the lab: its identity and its run sheet.
+type Sheet struct {
+	Run      string         // as in the store; letters, digits, hyphens, underscores
+	Document []byte         // the encoded run sheet
+	Network  *radio.Network // the sheet's
+	Trials   int            // the sheet's
+}
+
+// RunConfig is what [Run] needs.
+type RunConfig struct {
+	Kernel Kernel
+	// Dir is shared with the guests: sheets and journals of all runs, and the
+	// consoles. It is made where it does not exist. A run whose journal is there
+	// already goes on where it was.
+	Dir        string
+	Sheets     []Sheet
+	Executable string // the linktrial binary, static or with libraries the host has
+	Drivers    string // folder of drivers
+
+	// Seed of the guests' random numbers: the plan's.
+	Seed uint64
+	// Jobs is how many guests run at a time; 0: one for each processor.
+	Jobs int
+	// SheetsPerBoot is how many sheets, next to each other in Sheets, a guest
+	// executes; 0 is 1. Results do not depend on Jobs, but may on this: a later
+	// sheet of a boot starts from another state of the kernel's generator.
+	SheetsPerBoot int
+	MemoryBytes   int64 // of a guest; 0 is 512 MiB, of which it takes what it uses
+	// Watchdog is how long, in wall time, a guest may show no progress; 0 is
+	// three minutes. A guest says every 20 s of its own time how late it is.
+	Watchdog time.Duration
+	// Progress is called from one goroutine at a time, a few times a second.
+	Progress func(Progress)
+	Logger   *slog.Logger // nil: none
+}
+
+const (
+	defaultMemory   = 512 << 20
+	defaultWatchdog = 3 * time.Minute
+)
+
+// Epoch is what every guest's clock shows when it boots.
+var Epoch = time.Date(2000, time.January, 1, 0, 0, 0, 0, time.UTC)
+
+// Result of [Run], in the order of the sheets.
+type Result struct {
+	Sheets []SheetResult
+	Wall   time.Duration
+}
+
+// SheetResult is one run as it came out of its guest.
+type SheetResult struct {
+	Run string
+	// Journals by role, those that exist. They may end in the midst of a trial
+	// when Err is set.
+	Journals map[radio.Role]string
+	Trials   int // in the sheet
+	Ended    int // with a terminal record
+	// Err says why the run did not come to its end: [ErrHung], [ErrDied], or an
+	// error of the guest. Nil also when trials failed.
+	Err     error
+	Virtual time.Duration // of the guest's time, from the sheet's begin to its end
+	Wall    time.Duration
+	// ToBegin is the wall time from the guest's start to the sheet's begin.
+	ToBegin time.Duration
+}
+
+var (
+	// ErrHung says that a guest showed no progress and was ended.
+	ErrHung = errors.New("the guest showed no progress and was ended")
+	// ErrDied says that a guest ended before its work did.
+	ErrDied = errors.New("the guest ended before its time")
+)
+
+var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
+
+// Run executes sheets in guests and returns when all have ended or ctx has.
+// The error is of the lab as a whole; what befell one guest is in the result
+// of its sheets, and the others go on.
+func Run(ctx context.Context, cfg RunConfig) (Result, error) {
+	if err := cfg.complete(); err != nil {
+		return Result{}, err
+	}
+	for _, s := range cfg.Sheets {
+		dir := filepath.Join(cfg.Dir, s.Run)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return Result{}, fmt.Errorf("shared folder: %w", err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "sheet.json"), s.Document, 0o644); err != nil {
+			return Result{}, fmt.Errorf("shared folder: %w", err)
+		}
+	}
+	began := time.Now()
+	r := &runner{cfg: cfg, results: make([]SheetResult, len(cfg.Sheets)), began: began}
+	for i, s := range cfg.Sheets {
+		r.results[i] = SheetResult{Run: s.Run, Trials: s.Trials}
+	}
+	batches := make(chan int)
+	var workers sync.WaitGroup
+	for range cfg.Jobs {
+		workers.Go(func() {
+			for first := range batches {
+				r.batch(ctx, first)
+			}
+		})
+	}
+	for first := 0; first < len(cfg.Sheets) && ctx.Err() == nil; first += cfg.SheetsPerBoot {
+		select {
+		case batches <- first:
+		case <-ctx.Done():
+		}
+	}
+	close(batches)
+	workers.Wait()
+	for i := range r.results {
+		if err := r.collect(i); err != nil {
+			return Result{}, err
+		}
+		if ctx.Err() != nil && r.results[i].Wall == 0 && r.results[i].Err == nil {
+			r.results[i].Err = context.Cause(ctx)
+		}
+	}
+	return Result{Sheets: r.results, Wall: time.Since(began)}, ctx.Err()
+}
+
+func (c *RunConfig) complete() error {
+	if c.Kernel.Path == "" {
+		return errors.New("no guest kernel: build one with 'linktrial lab kernel'")
+	}
+	seen := map[string]bool{}
+	for _, s := range c.Sheets {
+		if !runForm.MatchString(s.Run) || seen[s.Run] {
+			return fmt.Errorf("run %q: expected letters, digits, hyphens and underscores, and no run twice", s.Run)
+		}
+		seen[s.Run] = true
+		if s.Network == nil {
+			return fmt.Errorf("run %s: its radio cannot be emulated", s.Run)
+		}
+	}
+	for _, p := range []*string{&c.Dir, &c.Executable, &c.Drivers, &c.Kernel.Path} {
+		abs, err := filepath.Abs(*p)
+		if err != nil {
+			return err
+		}
+		*p = abs
+	}
+	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
+		return fmt.Errorf("shared folder: %w", err)
+	}
+	for _, p := range []string{c.Executable, c.Drivers, c.Kernel.Path} {
+		if _, err := os.Stat(p); err != nil {
+			return fmt.Errorf("the virtual-time lab needs %s: %w", p, err)
+		}
+	}
+	if c.Jobs <= 0 {
+		c.Jobs = runtime.NumCPU()
+	}
+	c.SheetsPerBoot = max(1, c.SheetsPerBoot)
+	if c.MemoryBytes <= 0 {
+		c.MemoryBytes = defaultMemory
+	}
+	if c.Watchdog <= 0 {
+		c.Watchdog = defaultWatchdog
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	return nil
+}
+
+// runner is one call of [Run].
+type runner struct {
+	cfg   RunConfig
+	began time.Time
+
+	mu      sync.Mutex // guards the rest
+	results []SheetResult
+	virtual time.Duration // of all guests together
+}
+
+// batch runs the sheets from first on that share a boot.
+func (r *runner) batch(ctx context.Context, first int) {
+	end := min(first+r.cfg.SheetsPerBoot, len(r.cfg.Sheets))
+	var orders guest.Orders
+	for _, s := range r.cfg.Sheets[first:end] {
+		orders.Sheets = append(orders.Sheets, guest.Sheet{Run: s.Run, Network: s.Network})
+	}
+	name := fmt.Sprintf("guest-%04d", first)
+	err := r.order(name, orders)
+	if err == nil {
+		b := &boot{runner: r, first: first, count: end - first, name: name, sheet: -1}
+		err = b.run(ctx)
+	}
+	if err == nil {
+		return
+	}
+	r.cfg.Logger.Warn("guest did not finish its sheets", "guest", name, "error", err)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := first; i < end; i++ {
+		if !r.results[i].ended() {
+			r.results[i].Err = err
+		}
+	}
+}
+
+func (s *SheetResult) ended() bool { return s.Wall > 0 || s.Err != nil }
+
+func (r *runner) order(name string, o guest.Orders) error {
+	b, err := json.Marshal(o)
+	if err != nil {
+		return fmt.Errorf("orders of %s: %w", name, err)
+	}
+	if err := os.WriteFile(filepath.Join(r.cfg.Dir, name+".json"), b, 0o644); err != nil {
+		return fmt.Errorf("orders of %s: %w", name, err)
+	}
+	return nil
+}
+
+func (r *runner) journal(i int, role radio.Role) string {
+	s := guest.Sheet{Run: r.cfg.Sheets[i].Run}
+	return filepath.Join(r.cfg.Dir, s.StateDir(role), "runs", s.Run, "journal.jsonl")
+}
+
+// collect notes which journals a sheet left, and how many trials ended.
+func (r *runner) collect(i int) error {
+	res := &r.results[i]
+	res.Journals = map[radio.Role]string{}
+	for _, n := range r.cfg.Sheets[i].Network.Nodes {
+		path := r.journal(i, n.Role)
+		if _, err := os.Stat(path); err == nil {
+			res.Journals[n.Role] = path
+		} else if !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("journal of run %s: %w", res.Run, err)
+		}
+	}
+	c := counter{path: r.journal(i, radio.RoleClient)}
+	if err := c.read(); err != nil {
+		return err
+	}
+	res.Ended = c.ended
+	return nil
+}

@@ -1,0 +1,158 @@
+package uml
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// line is a network of client, relay and server on one shared channel.
+func line(rate float64, delay time.Duration, channel radio.Channel) *radio.Network {
+	n := &radio.Network{MTUBytes: 1500, Medium: radio.MediumShared, Queue: radio.Queue{Packets: 100}}
+	for _, r := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
+		n.Nodes = append(n.Nodes, radio.Node{Role: r, Address: radio.Addresses[r]})
+	}
+	n.Links = []radio.Link{
+		{A: radio.RoleClient, B: radio.RoleRelay, RateBitsPerSecond: rate, Delay: delay, Channel: channel},
+		{A: radio.RoleRelay, B: radio.RoleServer, RateBitsPerSecond: rate, Delay: delay, Channel: channel},
+	}
+	return n
+}
+
+func uniform(loss float64) radio.Channel {
+	return radio.Channel{Model: radio.ChannelUniform, Loss: loss}
+}
+
+// treatments are one of every driver, by name.
+var treatments = map[string]runsheet.Treatment{
+	"tcp-cubic": {Protocol: "tcp", Options: map[string]any{"congestion": "cubic"}},
+	"tcp-bbr":   {Protocol: "tcp", Options: map[string]any{"congestion": "bbr"}},
+	"sctp":      {Protocol: "sctp", Options: map[string]any{"stack": "kernel"}},
+	"udt":       {Protocol: "udt", Options: map[string]any{}},
+}
+
+// plan makes a sheet of every treatment in turn.
+func plan(t testing.TB, run string, n *radio.Network, size int64, iterations int, names ...string) Sheet {
+	t.Helper()
+	s := runsheet.Sheet{
+		Format: runsheet.Format, Network: n, Control: runsheet.ControlOutOfBand, Order: "fixed", Seed: 1,
+		Cell:           runsheet.Cell{SizeBytes: size},
+		Limits:         runsheet.Limits{Connect: 5 * time.Minute, Transfer: 2 * time.Hour, Attempts: 1},
+		SampleInterval: 100 * time.Millisecond,
+	}
+	for i, name := range names {
+		tr, ok := treatments[name]
+		if !ok {
+			t.Fatalf("no treatment %q", name)
+		}
+		tr.Name, tr.Label, tr.Port, tr.DriverVersion = name, name, 7000+i, "1.0.0"
+		s.Treatments = append(s.Treatments, tr)
+	}
+	for it := 1; it <= iterations; it++ {
+		for _, name := range names {
+			s.Trials = append(s.Trials, runsheet.Trial{
+				Index: len(s.Trials), Iteration: it, Treatment: name, ChannelSeed: uint64(1000 + it),
+				Flows: []runsheet.Flow{{Treatment: name, From: radio.RoleClient, To: radio.RoleServer, SizeBytes: size, PayloadSeed: uint64(it)}},
+			})
+		}
+	}
+	b, err := s.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Sheet{Run: run, Document: b, Network: n, Trials: len(s.Trials)}
+}
+
+// attempts reads the terminal records of attempts from a client's journal.
+func attempts(t testing.TB, path string) []journal.AttemptEnded {
+	t.Helper()
+	var out []journal.AttemptEnded
+	for _, r := range records(t, path) {
+		if r.Type == journal.TypeAttemptEnded {
+			var e journal.AttemptEnded
+			if err := json.Unmarshal(r.Body, &e); err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+func records(t testing.TB, path string) []journal.Record {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var out []journal.Record
+	if _, err := journal.Scan(f, func(r journal.Record, _ int64) error {
+		out = append(out, r)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// figure is what a person reads of an attempt.
+func figure(e journal.AttemptEnded) string {
+	s := fmt.Sprintf("%-10s %-9s %s %s", e.Treatment, e.Verdict, e.Reason, e.Message)
+	if len(e.Flows) > 0 && e.Flows[0].Result != nil {
+		s += fmt.Sprintf(" %.3f s", float64(e.Flows[0].Result.ElapsedNS)/1e9)
+	}
+	if e.Log != "" {
+		s += " log: " + e.Log
+	}
+	return s
+}
+
+// bench is what every test of guests needs, made once.
+type bench struct {
+	kernel              Kernel
+	executable, drivers string
+}
+
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: the guest kernel's cache and its host file system belong to root")
+	}
+	k, err := CachedKernel("")
+	if errors.Is(err, ErrNoKernel) {
+		t.Skip("no guest kernel in the cache: build one with 'linktrial lab kernel'")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &bench{kernel: k}
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	b.executable, b.drivers = filepath.Join(dir, "linktrial"), filepath.Join(dir, "drivers")
+	for _, c := range [][]string{
+		{"go", "build", "-trimpath", "-o", b.executable, "./lab/uml/testdata/linktrial"},
+		{"go", "build", "-trimpath", "-o", filepath.Join(b.drivers, "tcp", "tcp"), "./protocols/tcp"},
+		{"cp", "protocols/tcp/driver.yaml", filepath.Join(b.drivers, "tcp")},
+		{"make", "-s", "-C", "protocols/cxx", "OUT=" + b.drivers},
+	} {
+		cmd := exec.Command(c[0], c[1:]...)
+		cmd.Dir, cmd.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v\n%s", c, err, out)
+		}
+	}
+	return b
+}

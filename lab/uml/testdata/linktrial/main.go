@@ -1,0 +1,55 @@
+// Command linktrial is what the tests boot guests with: the two hidden
+// subcommands of the product's binary that run inside a guest.
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+
+	"linktrial/agents/agent"
+	"linktrial/lab/uml/guest"
+)
+
+func main() {
+	if err := run(context.Background(), os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, "linktrial:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 4 && args[0] == "lab" && args[1] == "guest":
+		return guest.Main(ctx, guest.Config{Dir: args[2], Orders: args[3], Agent: []string{"lab", "guest-agent"}})
+	case len(args) == 2 && args[0] == "lab" && args[1] == "guest-agent":
+		return runAgent(ctx)
+	}
+	return fmt.Errorf("unknown arguments %q", args)
+}
+
+func runAgent(ctx context.Context) error {
+	in := bufio.NewReader(os.Stdin)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	var a guest.Agent
+	if err := json.Unmarshal(line, &a); err != nil {
+		return err
+	}
+	finish := make(chan struct{})
+	go func() {
+		io.Copy(io.Discard, in)
+		close(finish)
+	}()
+	return agent.RunSheet(ctx, agent.Config{
+		Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
+		RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, FloorBytes: -1,
+		Version: "test", Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
+	}, a.Run, a.Sheet, finish)
+}
