@@ -176,7 +176,7 @@ func (l *Network) towards(n *radio.Network, at, dst int) int {
 
 // Realisation draws the error process of one direction of a link of n.
 func Realisation(n *radio.Network, k *radio.Link, from, to radio.Role, seed uint64) (channel.Process, error) {
-	p, err := channel.New(k.Channel, Airtime(n, k, n.MTUBytes), channel.Seed(seed, from, to))
+	p, err := channel.New(*k.Toward(to), Airtime(n, k, n.MTUBytes), channel.Seed(seed, from, to))
 	if err != nil {
 		return nil, fmt.Errorf("link %s to %s: %w", from, to, err)
 	}
@@ -301,6 +301,17 @@ func Check(n *radio.Network) error {
 	} else if n.Queue.Bytes > 0 && n.Queue.Bytes < n.MTUBytes {
 		bad("queue is %d bytes, less than one packet of %d", n.Queue.Bytes, n.MTUBytes)
 	}
+	for _, m := range []struct {
+		name  string
+		there bool
+	}{
+		{"framing", n.Framing != nil}, {"forward error correction", n.FEC != nil}, {"ARQ", n.ARQ != nil},
+		{"medium access", n.Access != nil}, {"RED", n.Queue.RED != nil},
+	} {
+		if m.there {
+			bad("%s is given, which the emulator does not have", m.name)
+		}
+	}
 	if len(n.Nodes) < 2 || len(n.Nodes) > 64 {
 		bad("%d nodes, expected 2 to 64", len(n.Nodes))
 	}
@@ -327,8 +338,10 @@ func Check(n *radio.Network) error {
 		if k.Delay < 0 || k.Delay > time.Hour {
 			bad("%s: delay is %s, expected 0 to 1h", name, k.Delay)
 		}
-		if err := channel.Check(k.Channel); err != nil {
-			bad("%s: %w", name, err)
+		for _, to := range []radio.Role{k.B, k.A} {
+			if err := channel.Check(*k.Toward(to)); err != nil {
+				bad("%s towards %s: %w", name, to, err)
+			}
 		}
 	}
 	return errors.Join(errs...)

@@ -388,12 +388,14 @@ func TestNewRefusesWhole(t *testing.T) {
 	n.MTUBytes, n.Turnaround, n.FrameOverheadBytes, n.Queue.Bytes = 20, -1, -1, -1
 	n.Nodes = append(n.Nodes, n.Nodes[0])
 	n.Links[0].RateBitsPerSecond, n.Links[0].Delay, n.Links[0].Channel.Model = math.NaN(), -1, "fog"
+	n.Links[1].Back = &radio.Channel{Model: "sleet"}
+	n.Framing, n.FEC, n.ARQ, n.Access, n.Queue.RED = &radio.Framing{}, &radio.FEC{}, &radio.ARQ{}, &radio.Access{}, &radio.RED{}
 	n.Links = append(n.Links, n.Links[0], radio.Link{A: "moon", B: "moon"})
 	_, err := New(n, 1)
 	if err == nil {
 		t.Fatal("accepted")
 	}
-	for _, w := range []string{"MTU", "simplex", "turnaround", "overhead", "queue", "two nodes", "rate is NaN", "delay", "fog", "twice", "moon"} {
+	for _, w := range []string{"MTU", "simplex", "turnaround", "overhead", "queue", "two nodes", "rate is NaN", "delay", "fog", "sleet", "framing", "correction", "ARQ", "access", "RED", "twice", "moon"} {
 		if !strings.Contains(err.Error(), w) {
 			t.Errorf("%q does not name %q", err, w)
 		}
