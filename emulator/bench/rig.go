@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
 	"linktrial/emulator/tun"
+	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
@@ -49,7 +49,7 @@ func newRig(n *radio.Network) (r *rig, err error) {
 	cfg := tun.Config{Network: n, ControlSocket: filepath.Join(r.folder, "control")}
 	for _, v := range n.Nodes {
 		name := fmt.Sprintf("ltbench-%d-%d", os.Getpid(), made.Add(1))
-		if err := makeNamespace(name); err != nil {
+		if err := namespace.Make(name); err != nil {
 			return r, err
 		}
 		r.namespaces = append(r.namespaces, name)
@@ -68,17 +68,6 @@ func newRig(n *radio.Network) (r *rig, err error) {
 
 const trial = "bench"
 
-func makeNamespace(name string) error {
-	// NewNamed leaves the calling thread in the new namespace; it is brought back here.
-	return process.InNamespace("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(name)
-		if err != nil {
-			return fmt.Errorf("make network namespace %s: %w", name, err)
-		}
-		return h.Close()
-	})
-}
-
 // close removes everything that the rig made.
 func (r *rig) close() error {
 	var errs []error
@@ -92,7 +81,7 @@ func (r *rig) close() error {
 		errs = append(errs, r.emulator.Stop())
 	}
 	for _, n := range r.namespaces {
-		errs = append(errs, netns.DeleteNamed(n))
+		errs = append(errs, namespace.Remove(n))
 	}
 	if r.folder != "" {
 		errs = append(errs, os.RemoveAll(r.folder))
@@ -104,9 +93,9 @@ func (r *rig) close() error {
 // kernel time stamps in the server's.
 func (r *rig) sockets() (from, to int, err error) {
 	addr := unix.SockaddrInet4{Port: port, Addr: [4]byte{10, 77, 0, 3}}
-	open := func(namespace string, prepare func(fd int) error) (int, error) {
+	open := func(node string, prepare func(fd int) error) (int, error) {
 		fd := -1
-		err := process.InNamespace("/run/netns/"+namespace, func() (err error) {
+		err := process.InNamespace(namespace.Path(node), func() (err error) {
 			if fd, err = unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err != nil {
 				return err
 			}

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vishvananda/netns"
 	"golang.org/x/net/icmp"
 	"golang.org/x/net/ipv4"
 
+	network "linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
@@ -35,18 +35,11 @@ func namespace(t *testing.T) string {
 	t.Helper()
 	name := fmt.Sprintf("ltun-%d-%d", os.Getpid(), names.Add(1))
 	t.Cleanup(func() {
-		if err := netns.DeleteNamed(name); err != nil && !os.IsNotExist(err) {
-			t.Errorf("namespace %s was not removed: %v", name, err)
+		if err := network.Remove(name); err != nil {
+			t.Error(err)
 		}
 	})
-	err := process.InNamespace("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(name)
-		if err == nil {
-			h.Close()
-		}
-		return err
-	})
-	if err != nil {
+	if err := network.Make(name); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -54,7 +47,7 @@ func namespace(t *testing.T) string {
 
 func in(t *testing.T, ns string, f func() error) {
 	t.Helper()
-	if err := process.InNamespace("/run/netns/"+ns, f); err != nil {
+	if err := process.InNamespace(network.Path(ns), f); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -3,16 +3,12 @@ package netns
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
-	"linktrial/internal/process"
+	"linktrial/internal/namespace"
 	"linktrial/internal/radio"
 )
 
@@ -27,63 +23,12 @@ const (
 
 var controlAddresses = map[radio.Role]string{radio.RoleClient: "10.213.0.1", radio.RoleRelay: "10.213.0.2", radio.RoleServer: "10.213.0.3"}
 
-// prepareNamespaces makes /run/netns a mount of its own, shared, as ip-netns(8)
-// does at its first use. Made later, that mount would hide the namespaces that
-// exist already, and they could no longer be removed.
-func prepareNamespaces() error {
-	if err := os.MkdirAll(netnsDir, 0o755); err != nil {
-		return err
-	}
-	err := unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
-	if !errors.Is(err, unix.EINVAL) { // it is a mount already
-		return err
-	}
-	if err := unix.Mount(netnsDir, netnsDir, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return fmt.Errorf("mount %s on itself: %w", netnsDir, err)
-	}
-	return unix.Mount("", netnsDir, "none", unix.MS_SHARED|unix.MS_REC, "")
-}
-
 // MakeNamespace makes a named namespace with its loopback up.
-func MakeNamespace(name string) error {
-	if err := prepareNamespaces(); err != nil {
-		return fmt.Errorf("folder of network namespaces: %w", err)
-	}
-	// netns.NewNamed moves the calling thread into the new namespace, so it
-	// runs where the thread is brought back afterwards.
-	return process.InNamespace("/proc/self/ns/net", func() error {
-		h, err := netns.NewNamed(name)
-		if err != nil {
-			return fmt.Errorf("make network namespace %s: %w", name, err)
-		}
-		defer h.Close()
-		lo, err := netlink.LinkByName("lo")
-		if err != nil {
-			return fmt.Errorf("namespace %s: %w", name, err)
-		}
-		if err := netlink.LinkSetUp(lo); err != nil {
-			return fmt.Errorf("namespace %s: loopback: %w", name, err)
-		}
-		// Addresses of our own making; router solicitations and duplicate
-		// address detection would only be noise on the radio.
-		for _, key := range []string{"all", "default"} {
-			err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", key, "disable_ipv6"), []byte("1"), 0)
-			if err != nil && !errors.Is(err, os.ErrNotExist) {
-				return fmt.Errorf("namespace %s: disable IPv6: %w", name, err)
-			}
-		}
-		return nil
-	})
-}
+func MakeNamespace(name string) error { return namespace.Make(name) }
 
 // RemoveNamespace removes a namespace of [MakeNamespace] that nobody uses any
 // more; one that is not there is no error.
-func RemoveNamespace(name string) error {
-	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("delete namespace %s: %w", name, err)
-	}
-	return nil
-}
+func RemoveNamespace(name string) error { return namespace.Remove(name) }
 
 // joinControl lays a veth pair from a node's namespace to the control bridge.
 func joinControl(control, node, address string, index int) error {

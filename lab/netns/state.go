@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 )
@@ -23,8 +24,6 @@ const DefaultStateDir = "/run/linktrial/labs"
 
 // prefix of every namespace a lab makes; nothing without it is ever touched.
 const prefix = "lt-"
-
-const netnsDir = "/run/netns"
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,20}$`)
 
@@ -55,7 +54,7 @@ type NodeState struct {
 func (s *State) Running() bool { return s.Owner.Alive() }
 
 // NamespacePath is the file of a namespace.
-func NamespacePath(name string) string { return filepath.Join(netnsDir, name) }
+func NamespacePath(name string) string { return namespace.Path(name) }
 
 func statePath(dir, name string) string { return filepath.Join(dir, name, "lab.json") }
 

@@ -1,0 +1,86 @@
+// Package namespace makes and removes named network namespaces, as ip-netns(8)
+// does. Comes in: names. Goes out: namespaces with their loopback up, and
+// paths to enter them by. Linux only, needs root; imports internal/process.
+package namespace
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process"
+)
+
+// Folder is where namespaces have their names.
+const Folder = "/run/netns"
+
+// Path is where a named namespace can be opened.
+func Path(name string) string { return filepath.Join(Folder, name) }
+
+// prepare makes the folder a mount of its own, shared, as ip-netns(8) does at
+// its first use. Made later, that mount would hide the namespaces that exist
+// already, and they could no longer be removed.
+func prepare() error {
+	if err := os.MkdirAll(Folder, 0o755); err != nil {
+		return err
+	}
+	err := unix.Mount("", Folder, "none", unix.MS_SHARED|unix.MS_REC, "")
+	if !errors.Is(err, unix.EINVAL) { // it is a mount already
+		return err
+	}
+	if err := unix.Mount(Folder, Folder, "none", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s on itself: %w", Folder, err)
+	}
+	return unix.Mount("", Folder, "none", unix.MS_SHARED|unix.MS_REC, "")
+}
+
+// Make makes a named namespace with its loopback up and IPv6 off.
+func Make(name string) error {
+	if name == "" || strings.Contains(name, "/") || strings.HasPrefix(name, ".") {
+		return fmt.Errorf("%q cannot be the name of a network namespace", name)
+	}
+	if err := prepare(); err != nil {
+		return fmt.Errorf("folder of network namespaces: %w", err)
+	}
+	// netns.NewNamed moves the calling thread into the new namespace, so it
+	// runs where the thread is brought back afterwards.
+	return process.InNamespace("/proc/self/ns/net", func() error {
+		h, err := netns.NewNamed(name)
+		if err != nil {
+			return fmt.Errorf("make network namespace %s: %w", name, err)
+		}
+		defer h.Close()
+		lo, err := netlink.LinkByName("lo")
+		if err != nil {
+			return fmt.Errorf("namespace %s: %w", name, err)
+		}
+		if err := netlink.LinkSetUp(lo); err != nil {
+			return fmt.Errorf("namespace %s: loopback: %w", name, err)
+		}
+		// Addresses of our own making; router solicitations and duplicate
+		// address detection would only be noise on the radio.
+		for _, key := range []string{"all", "default"} {
+			err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", key, "disable_ipv6"), []byte("1"), 0)
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("namespace %s: disable IPv6: %w", name, err)
+			}
+		}
+		return nil
+	})
+}
+
+// Remove removes a namespace of [Make] that nobody uses any more; one that is
+// not there is no error.
+func Remove(name string) error {
+	if err := netns.DeleteNamed(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
+}
