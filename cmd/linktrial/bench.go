@@ -1,26 +1,182 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"linktrial/emulator/bench"
+	"linktrial/executor/journal"
+	"linktrial/internal/unit"
 	"linktrial/lab/netns"
+	"linktrial/orchestrator/report"
 )
 
 func newBench(s *settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "bench",
-		Short: "Measure the emulator's rate and delay error, and the most it carries",
-		Args:  cobra.NoArgs,
+		Short: "Measure the product itself: emulated radio, reported throughput, dead time",
+		Long: `Bench measures, with real packets through real namespaces:
+  the emulated radio's error of rate and delay, and the most that it carries;
+  the reported throughput against that of the packet log;
+  the trials a minute on a perfect fast link, and the dead time between them.
+It takes about two minutes.`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := netns.Possible(); err != nil {
 				return err
 			}
-			fmt.Println("emulated radio")
-			return bench.Run(cmd.Context(), os.Stdout)
+			fmt.Println("The emulated radio")
+			if err := bench.Run(cmd.Context(), os.Stdout); err != nil {
+				return err
+			}
+			if err := benchReported(cmd.Context(), s); err != nil {
+				return err
+			}
+			return benchDeadTime(cmd.Context(), s)
 		},
 	}
 }
+
+const reportedPlan = `name: bench-reported
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 512 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: tcp-reno, label: TCP Reno, protocol: tcp, options: {congestion: reno}}
+iterations: 3
+capture: true
+`
+
+const deadTimePlan = `name: bench-dead-time
+radio: reference-link
+topology: point-to-point
+size: 16 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: sctp, label: SCTP, protocol: sctp}
+iterations: 100
+`
+
+// rehearsed runs a plan with a data folder of its own and returns its results
+// and the leading agent's folder of the run.
+func rehearsed(ctx context.Context, s *settings, plan string) (ds *report.Dataset, runDir string, remove func(), err error) {
+	// The database's own user must be able to reach it.
+	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-")
+	if err != nil {
+		return nil, "", nil, err
+	}
+	remove = func() { os.RemoveAll(dir) }
+	defer func() {
+		if err != nil {
+			remove()
+		}
+	}()
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return nil, "", nil, err
+	}
+	file := filepath.Join(dir, "plan.yaml")
+	if err := os.WriteFile(file, []byte(plan), 0o644); err != nil {
+		return nil, "", nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, "", nil, err
+	}
+	cmd := exec.CommandContext(ctx, self, "rehearse", file, "--out", filepath.Join(dir, "out"), "--data", dir, "--drivers", s.drivers,
+		"--orchestrator", "http://127.0.0.1:9") // nobody listens there, so that it starts its own
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	if b, err := cmd.CombinedOutput(); err != nil {
+		return nil, "", nil, fmt.Errorf("rehearsal for the bench: %w\n%s", err, b)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "out", "results.json"))
+	if err != nil {
+		return nil, "", nil, err
+	}
+	if ds, err = report.ReadJSON(b); err != nil {
+		return nil, "", nil, err
+	}
+	return ds, filepath.Join(dir, "agents", rehearsalLab, "client", "runs", ds.Runs[0].ID), remove, nil
+}
+
+func benchReported(ctx context.Context, s *settings) error {
+	fmt.Println("\nReported throughput against the packet log's (first data packet on the air to the last acknowledgement byte)")
+	ds, dir, remove, err := rehearsed(ctx, s, reportedPlan)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	return columns("TREATMENT\tITERATION\tREPORTED KB/s\tPACKET LOG KB/s\tDIFFERENCE", func(w *tabwriter.Writer) {
+		for _, t := range ds.Runs[0].Trials {
+			a := &t.Attempts[len(t.Attempts)-1]
+			if a.Verdict != journal.Succeeded {
+				fmt.Fprintf(w, "%s\t%d\t%s\t\t\n", t.Treatment, t.Iteration, a.Verdict)
+				continue
+			}
+			seen, err := capturedTransfer(filepath.Join(dir, fmt.Sprintf("trial-%04d-%d.pcapng", t.Index, a.Attempt)))
+			if err != nil {
+				fmt.Fprintf(w, "%s\t%d\t%v\t\t\n", t.Treatment, t.Iteration, err)
+				continue
+			}
+			reported := a.ThroughputBytesPerSecond() / unit.KB
+			logged := float64(a.SizeBytes) / seen.Seconds() / unit.KB
+			fmt.Fprintf(w, "%s\t%d\t%.2f\t%.2f\t%+.2f %%\n", t.Treatment, t.Iteration, reported, logged, 100*(reported/logged-1))
+		}
+	})
+}
+
+func benchDeadTime(ctx context.Context, s *settings) error {
+	fmt.Println("\nTrials of 16 KiB on a perfect link of 100 Mbit/s")
+	ds, dir, remove, err := rehearsed(ctx, s, deadTimePlan)
+	if err != nil {
+		return err
+	}
+	defer remove()
+	f, err := os.Open(filepath.Join(dir, "journal.jsonl"))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	dead := map[string][]time.Duration{}
+	whole := map[string][]time.Duration{}
+	if _, err := journal.Scan(f, func(r journal.Record, _ int64) error {
+		if r.Type != journal.TypeAttemptEnded {
+			return nil
+		}
+		var e journal.AttemptEnded
+		if err := json.Unmarshal(r.Body, &e); err != nil {
+			return err
+		}
+		if e.Dead > 0 {
+			dead[e.Treatment] = append(dead[e.Treatment], e.Dead)
+		}
+		whole[e.Treatment] = append(whole[e.Treatment], e.Duration)
+		return nil
+	}); err != nil {
+		return err
+	}
+	trials := ds.Runs[0].Trials
+	first, last := trials[0].Attempts[0].Started, trials[len(trials)-1].Attempts[0].Started
+	fmt.Printf("%.0f trials a minute\n", float64(len(trials)-1)/last.Sub(first).Minutes())
+	return columns("TREATMENT\tTRIAL, MEDIAN\tDEAD TIME BEFORE IT, MEDIAN\t95TH PERCENTILE\tMAXIMUM", func(w *tabwriter.Writer) {
+		for _, name := range []string{"tcp-cubic", "sctp"} {
+			d := slices.Sorted(slices.Values(dead[name]))
+			t := slices.Sorted(slices.Values(whole[name]))
+			if len(d) == 0 {
+				continue
+			}
+			fmt.Fprintf(w, "%s\t%.1f ms\t%.1f ms\t%.1f ms\t%.1f ms\n", name, ms(t[len(t)/2]), ms(d[len(d)/2]), ms(d[len(d)*95/100]), ms(d[len(d)-1]))
+		}
+	})
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

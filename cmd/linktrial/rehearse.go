@@ -73,7 +73,14 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	// The leading agent configures the emulator for each run; the lab must have the nodes of all of them.
 	first := sheets[0].Cell
+	nodes := 0
+	for _, sh := range sheets {
+		if n := len(sh.Topology.Stations); n > nodes {
+			first, nodes = sh.Cell, n
+		}
+	}
 	cfg, err := labConfig(r.s, cat, labFlags{name: rehearsalLab, radio: first.Radio, topology: first.Topology})
 	if err != nil {
 		return err
