@@ -37,7 +37,10 @@ type Sheet struct {
 	Network  *radio.Network `json:"network,omitempty"` // the radio as emulated, nil when it cannot be
 
 	Treatments []Treatment `json:"treatments"`
-	Trials     []Trial     `json:"trials"` // in the order they run
+	// Mixes are names that trials may bear in Treatment's place: several
+	// treatments at once.
+	Mixes  []Mix   `json:"mixes,omitempty"`
+	Trials []Trial `json:"trials"` // in the order they run
 
 	Limits Limits `json:"limits"`
 
@@ -54,6 +57,27 @@ type Cell struct {
 	Radio     string `json:"radio"`
 	Topology  string `json:"topology"`
 	SizeBytes int64  `json:"size_bytes"`
+
+	// Of a plan with groups of cells or sweeps:
+	Group    string    `json:"group,omitempty"`
+	Label    string    `json:"label,omitempty"` // the settings for people: "bandwidth 16 kbit/s, packet 400 B"
+	Settings []Setting `json:"settings,omitempty"`
+}
+
+// Setting is one parameter that a sweep has set for this run. Radio, treatments
+// and flows of the sheet have it applied already.
+type Setting struct {
+	Axis      string `json:"axis"`      // the sweep's name: "channel"
+	Parameter string `json:"parameter"` // "channel.alpha", "option.mss", "flows.count"
+	Value     string `json:"value"`     // as the plan writes it: "0.001"
+}
+
+// Mix is a trial of flows of several treatments, which tables show under a
+// name of its own.
+type Mix struct {
+	Name    string `json:"name"`
+	Label   string `json:"label"`
+	Missing string `json:"missing,omitempty"` // as of a treatment
 }
 
 // Control says whether control traffic has a network of its own.
@@ -101,6 +125,12 @@ type Flow struct {
 	Start       time.Duration `json:"start_ns,omitempty"` // after the trial's start
 	SizeBytes   int64         `json:"size_bytes"`
 	PayloadSeed uint64        `json:"payload_seed,string"`
+	// Duration, where not 0, ends the flow that long after its start: what
+	// counts is what was acknowledged by then, and SizeBytes is only more than
+	// the radio can carry in that time.
+	Duration time.Duration `json:"duration_ns,omitempty"`
+	// Session numbers sources that go on and off, from 1; each on-time is a flow.
+	Session int `json:"session,omitempty"`
 }
 
 // Limits bound a trial and its repetitions.
@@ -176,8 +206,8 @@ func (s *Sheet) check() error {
 			if tr == nil || tr.Missing != "" {
 				return fmt.Errorf("trial %d names treatment %q, which the sheet cannot run", i, f.Treatment)
 			}
-			if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 {
-				return fmt.Errorf("trial %d has a flow of %d bytes starting at %s", i, f.SizeBytes, f.Start)
+			if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 || f.Duration < 0 {
+				return fmt.Errorf("trial %d has a flow of %d bytes starting at %s for %s", i, f.SizeBytes, f.Start, f.Duration)
 			}
 		}
 	}
@@ -192,6 +222,19 @@ func (s *Sheet) Treatment(name string) *Treatment {
 		}
 	}
 	return nil
+}
+
+// Label is the name of a treatment or mix for tables, or the name itself.
+func (s *Sheet) Label(name string) string {
+	if t := s.Treatment(name); t != nil && t.Label != "" {
+		return t.Label
+	}
+	for _, m := range s.Mixes {
+		if m.Name == name && m.Label != "" {
+			return m.Label
+		}
+	}
+	return name
 }
 
 // Iterations is the highest iteration of the sheet.

@@ -191,17 +191,35 @@ func (n *Network) Route(from, to Role) []Role {
 }
 
 // RoundTrip is the time for a packet of the given size there and an empty one
-// of 40 bytes back without queueing or turnarounds.
+// of 40 bytes back without queueing, turnarounds or retransmissions of the link.
 func (n *Network) RoundTrip(from, to Role, packetBytes int) time.Duration {
 	var sum time.Duration
 	route := n.Route(from, to)
 	for i := 1; i < len(route); i++ {
 		for _, l := range n.Links {
 			if l.A == route[i] && l.B == route[i-1] || l.B == route[i] && l.A == route[i-1] {
-				bits := float64(packetBytes+40+2*n.FrameOverheadBytes) * 8
-				sum += 2*l.Delay + time.Duration(bits/l.RateBitsPerSecond*1e9)
+				bits := float64(n.onAir(packetBytes)+n.onAir(40)) * 8
+				sum += 2*l.Delay + time.Duration(bits/n.UserRate(&l)*1e9)
 			}
 		}
 	}
 	return sum
+}
+
+// onAir is a packet's size with the frames around it, before the FEC.
+func (n *Network) onAir(packetBytes int) int {
+	if n.Framing != nil {
+		_, bytes := n.Framing.Frames(packetBytes)
+		return bytes
+	}
+	return packetBytes + n.FrameOverheadBytes
+}
+
+// UserRate is the rate at which a link carries frames, in bit/s: its rate on
+// the air times the code rate of the FEC.
+func (n *Network) UserRate(l *Link) float64 {
+	if n.FEC != nil {
+		return l.RateBitsPerSecond * n.FEC.CodeRate
+	}
+	return l.RateBitsPerSecond
 }

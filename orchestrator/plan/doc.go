@@ -12,7 +12,8 @@
 //	radio: prc-117g-anw2c       # a profile's name, or a list
 //	topology: [vip-lot, k-lot]  # a topology's name, or a list
 //	size: 256 KiB               # a size, a list, or a mapping from topology to either
-//	exclude:                    # optional: cells to leave out, by any of the three
+//	sweep: …                    # optional: parameters to vary, see below
+//	exclude:                    # optional: cells to leave out, by any of these and of the sweep's axes
 //	  - {radio: mpu4, topology: k-lot}
 //	treatments:                 # what is compared, in the fixed order
 //	  - name: tcp-cubic         # unique in the plan
@@ -20,7 +21,10 @@
 //	    protocol: tcp           # a driver's name
 //	    options: {congestion: cubic}
 //	    complete_knowledge: false # whether the driver is told rate and delay
-//	    missing: why            # holds while no driver of that name exists: its trials are left out
+//	    missing: why            # holds while no driver of that name, no such option or choice exists:
+//	                            # its trials are left out
+//	flows: …                    # optional: what a trial is made of, see below
+//	mixes: …                    # optional: trials of several treatments at once
 //	iterations: 10              # passes over all treatments
 //	order: fixed                # within an iteration: fixed, random or counterbalanced
 //	seed: 1                     # everything random follows from it
@@ -28,11 +32,66 @@
 //	control: out-of-band        # or in-band: agents are silent during a trial
 //	sample_interval: 100ms
 //	capture: false              # a packet log of every trial
-//	published:                  # optional: figures of a paper, to stand beside the results
+//	published: …                # optional: figures of a paper, to stand beside the results
+//
+// Runs are the cells radio × topology × size × axes of the sweep, in this
+// nesting and in the order of the plan.
+//
+// # Sweeps
+//
+// A sweep is a list of axes; every combination of their values is a cell.
+//
+//	sweep:
+//	  - {name: bandwidth, set: rate, values: [16 kbit/s, 1 Mbit/s]}
+//	  - name: channel                          # two parameters that go together
+//	    set: [channel.alpha, channel.beta]
+//	    values: [[0.001, 0.01], [0.1, 1]]
+//	    labels: [long, short]                  # optional, else the values
+//
+// What can be set: a figure of the profile's emulation section by its path
+// (rate, channel.loss, arq.persistence …; see [radio.Vary]), option.NAME for
+// every treatment whose driver has the option, flows.count and flows.duration
+// for the flows of a trial.
+//
+// # Groups
+//
+// A plan of several experiments lists them; a group takes from the plan what
+// it does not state itself.
+//
+//	groups:
+//	  - name: test-1
+//	    notes: [About this group]
+//	    radio: …  topology: …  size: …  sweep: …  exclude: …  flows: …
+//	    treatments: [newreno, radio]           # names of treatments and mixes; else all
+//	    iterations: 3
+//	    limits: {transfer: 1h}
+//	    sample_interval: 1s
+//
+// # Flows
+//
+// A trial is one transfer from client to server unless the plan says what it
+// is made of. Each entry is a number of like flows:
+//
+//	flows:
+//	  - {count: 10, start: 0s, spacing: 100ms, duration: 100s}
+//	  - {count: 25, from: relay, on_off: {on: 50s, idle: 10s}, duration: 300s}
+//
+// size defaults to the cell's; with a duration the flow sends without end and
+// counts what was acknowledged by then. on_off makes each flow a source whose
+// on-times and idle times are drawn, exponentially with these means, until
+// the duration has passed; they are the same for every treatment of an
+// iteration. A mix is a trial with a list of its own, whose entries name treatments:
+//
+//	mixes:
+//	  - name: five-and-five
+//	    flows: [{treatment: sack, count: 5}, {treatment: lt-tcp, count: 5}]
+//
+// # Published figures
+//
+//	published:
 //	  source: breedy-2015, Table 2
 //	  rows:                     # KB/s, 1 KB = 1024 bytes
 //	    - {topology: vip-lot, radio: mpu4, treatment: udt, n: 10, average: 139.37, maximum: 265.04, minimum: 50.51, sd: 67.39}
-//
-// Runs are the cells radio × topology × size, in this nesting and in the
-// order of the plan.
+//	  figures:                  # anything else; see [Figure]
+//	    - {group: test-1, where: {bandwidth: 1 Mbit/s, size: 1 MB}, treatment: radio, metric: normalised-throughput, value: 0.6, source: figure 9}
 package plan

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +16,8 @@ import (
 type Catalog interface {
 	Profile(name string) *radio.Profile
 	Profiles() []string
+	// Vary is a profile with some figures of its emulation changed.
+	Vary(profile string, changes []radio.Change) (*radio.Profile, error)
 	Topology(name string) *radio.Topology
 	Topologies() []string
 	Manifest(protocol string) *contract.Manifest
@@ -30,24 +33,71 @@ type Plan struct {
 
 	Cells      []Cell               // in the order of the plan
 	Treatments []runsheet.Treatment // in the order of the plan, missing ones included, without ports
+	Mixes      []Mix
+	Groups     []string // names, in the order of the plan; none where it has no groups
 
-	Iterations     int
+	Iterations     int // of cells whose group states none
 	Order          Order
 	Seed           uint64
-	Limits         runsheet.Limits
+	Limits         runsheet.Limits // of cells whose group states none
 	Control        runsheet.Control
 	SampleInterval time.Duration
 	Capture        bool
 
-	// Published is figures of a paper for treatments and cells of the plan.
+	// Published is figures of a paper for treatments and cells of the plan, in
+	// the form of breedy-2015's Table 2; Figures is those in any other.
 	Published []Published
+	Figures   []Figure
 }
 
-// Cell is one run to be: one radio, one topology, one transfer size.
+// Cell is one run to be: one radio, one topology, one transfer size, one
+// value for every axis of its sweep.
 type Cell struct {
-	Radio     *radio.Profile
+	Radio     *radio.Profile // with the settings applied
 	Topology  *radio.Topology
 	SizeBytes int64
+
+	Group    string
+	Label    string // of the settings, for people; empty without a sweep
+	Settings []runsheet.Setting
+	Choices  []Condition // the axes and the labels of their values, in the order of the sweep
+
+	Treatments []runsheet.Treatment // with the settings applied; those that have trials of their own
+	Listeners  []runsheet.Treatment // those that only flows of mixes use
+	Mixes      []Mix
+	Flows      []FlowSpec // of one trial of a treatment
+
+	Iterations     int
+	Limits         runsheet.Limits
+	SampleInterval time.Duration
+}
+
+// Condition is an axis and one of its values. Axes are radio, topology, size
+// and those of the sweep.
+type Condition struct {
+	Axis  string `json:"axis"`
+	Value string `json:"value"`
+}
+
+// Mix is a trial whose flows are of several treatments.
+type Mix struct {
+	Name    string
+	Label   string
+	Missing string // the reason, where one of its treatments is missing
+	Flows   []FlowSpec
+}
+
+// FlowSpec is a number of like flows of a trial.
+type FlowSpec struct {
+	Treatment string // of a mix; empty: the trial's
+	Count     int
+	From, To  radio.Role
+	Start     time.Duration // of the first, after the trial's start
+	Spacing   time.Duration // between one and the next
+	SizeBytes int64         // 0 with Duration 0: the cell's
+	Duration  time.Duration // 0: a transfer of SizeBytes
+	// OnMean and IdleMean are the means of exponentially drawn times; 0: no on/off source.
+	OnMean, IdleMean time.Duration
 }
 
 // Order says how the treatments of an iteration follow each other.
@@ -60,19 +110,6 @@ const (
 	// rows every treatment follows every other equally often.
 	OrderCounterbalanced Order = "counterbalanced"
 )
-
-// Published is one row of a paper's figures. Rates are in KB/s, 1 KB = 1024 bytes.
-type Published struct {
-	Radio     string  `json:"radio"`
-	Topology  string  `json:"topology"`
-	Treatment string  `json:"treatment"`
-	N         int     `json:"n"`
-	Average   float64 `json:"average_kb_per_second"`
-	Maximum   float64 `json:"maximum_kb_per_second"`
-	Minimum   float64 `json:"minimum_kb_per_second"`
-	SD        float64 `json:"sd_kb_per_second"` // sample standard deviation
-	Source    string  `json:"source"`
-}
 
 // PublishedFor finds the figures for a treatment of a cell, or nil.
 func (p *Plan) PublishedFor(radio, topology, treatment string) *Published {
@@ -95,7 +132,23 @@ func (p *Plan) Runnable() []string {
 	return out
 }
 
-// Missing is the names of the treatments whose protocol does not exist.
+// Runnable is what has trials in the cell, treatments and then mixes, in plan order.
+func (c *Cell) Runnable() []string {
+	var out []string
+	for _, t := range c.Treatments {
+		if t.Missing == "" {
+			out = append(out, t.Name)
+		}
+	}
+	for _, m := range c.Mixes {
+		if m.Missing == "" {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// Missing is the names of the treatments and mixes that cannot be run, in plan order.
 func (p *Plan) Missing() []string {
 	var out []string
 	for _, t := range p.Treatments {
@@ -103,7 +156,26 @@ func (p *Plan) Missing() []string {
 			out = append(out, t.Name)
 		}
 	}
+	for _, m := range p.Mixes {
+		if m.Missing != "" {
+			out = append(out, m.Name)
+		}
+	}
 	return out
+}
+
+// Trials is how many trials all cells have.
+func (p *Plan) Trials() int {
+	n := 0
+	for i := range p.Cells {
+		n += p.Cells[i].Iterations * len(p.Cells[i].Runnable())
+	}
+	return n
+}
+
+// Meets says whether the cell has all these values; an empty list is met by all.
+func (c *Cell) Meets(conditions []Condition) bool {
+	return !slices.ContainsFunc(conditions, func(k Condition) bool { return c.value(k.Axis) != k.Value })
 }
 
 // Summary is one line for people.
@@ -114,10 +186,9 @@ func (p *Plan) Summary() string {
 		}
 		return fmt.Sprintf("%d %s", n, many)
 	}
-	n := len(p.Runnable())
 	s := fmt.Sprintf("%s: %s, %s, %s, %s", p.Name,
-		count(len(p.Cells), "run", "runs"), count(n, "treatment", "treatments"),
-		count(p.Iterations, "iteration", "iterations"), count(len(p.Cells)*n*p.Iterations, "trial", "trials"))
+		count(len(p.Cells), "run", "runs"), count(len(p.Runnable()), "treatment", "treatments"),
+		count(p.Iterations, "iteration", "iterations"), count(p.Trials(), "trial", "trials"))
 	if m := p.Missing(); len(m) > 0 {
 		s += "; missing: " + strings.Join(m, ", ")
 	}

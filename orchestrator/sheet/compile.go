@@ -19,7 +19,8 @@ const FirstPort = 5001
 // Compile makes one sheet of every cell, in the order of the plan.
 func Compile(p *plan.Plan) ([]*runsheet.Sheet, error) {
 	sheets := make([]*runsheet.Sheet, 0, len(p.Cells))
-	for i, c := range p.Cells {
+	for i := range p.Cells {
+		c := &p.Cells[i]
 		s, err := compileCell(p, i, c)
 		if err != nil {
 			return nil, fmt.Errorf("plan %s, run %d (%s at %s): %w", p.Name, i+1, c.Radio.Name, c.Topology.Name, err)
@@ -29,13 +30,14 @@ func Compile(p *plan.Plan) ([]*runsheet.Sheet, error) {
 	return sheets, nil
 }
 
-func compileCell(p *plan.Plan, index int, c plan.Cell) (*runsheet.Sheet, error) {
+func compileCell(p *plan.Plan, index int, c *plan.Cell) (*runsheet.Sheet, error) {
 	s := &runsheet.Sheet{
 		Format: runsheet.Format, Plan: p.Name, PlanHash: p.Hash,
-		Cell:    runsheet.Cell{Index: index, Radio: c.Radio.Name, Topology: c.Topology.Name, SizeBytes: c.SizeBytes},
+		Cell: runsheet.Cell{Index: index, Radio: c.Radio.Name, Topology: c.Topology.Name, SizeBytes: c.SizeBytes,
+			Group: c.Group, Label: c.Label, Settings: c.Settings},
 		Control: p.Control, Order: string(p.Order),
 		Radio: *c.Radio, Topology: *c.Topology,
-		Limits: p.Limits, SampleInterval: p.SampleInterval, Seed: p.Seed, Capture: p.Capture,
+		Limits: c.Limits, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
 	}
 	if c.Radio.Emulation != nil {
 		n, err := radio.Resolve(c.Radio, c.Topology)
@@ -44,24 +46,18 @@ func compileCell(p *plan.Plan, index int, c plan.Cell) (*runsheet.Sheet, error) 
 		}
 		s.Network = n
 	}
-	for i, t := range p.Treatments {
-		t.Options = maps.Clone(t.Options)
-		if t.Missing == "" {
-			t.Port = FirstPort + i
-		}
-		s.Treatments = append(s.Treatments, t)
+	s.Treatments = treatments(p, c)
+	for _, m := range c.Mixes {
+		s.Mixes = append(s.Mixes, runsheet.Mix{Name: m.Name, Label: m.Label, Missing: m.Missing})
 	}
 	where := cellParts(c)
-	runnable := p.Runnable()
-	for it := 1; it <= p.Iterations; it++ {
+	runnable := c.Runnable()
+	for it := 1; it <= c.Iterations; it++ {
 		for _, name := range order(p, where, it, runnable) {
 			s.Trials = append(s.Trials, runsheet.Trial{
 				Index: len(s.Trials), Iteration: it, Treatment: name,
 				ChannelSeed: derive(p.Seed, "channel", append(where, number(int64(it)))...),
-				Flows: []runsheet.Flow{{
-					Treatment: name, From: radio.RoleClient, To: radio.RoleServer, SizeBytes: c.SizeBytes,
-					PayloadSeed: derive(p.Seed, "payload", append(where, number(int64(it)), name, number(0))...),
-				}},
+				Flows:       flows(p, c, s.Network, where, it, name),
 			})
 		}
 	}
@@ -76,10 +72,32 @@ func compileCell(p *plan.Plan, index int, c plan.Cell) (*runsheet.Sheet, error) 
 	return s, nil
 }
 
+// treatments is what the cell needs listeners for and what it misses, in the
+// order of the plan, each with the port of its place there.
+func treatments(p *plan.Plan, c *plan.Cell) []runsheet.Treatment {
+	var out []runsheet.Treatment
+	for i, t := range p.Treatments {
+		for _, u := range slices.Concat(c.Treatments, c.Listeners) {
+			if u.Name != t.Name {
+				continue
+			}
+			u.Options = maps.Clone(u.Options)
+			if u.Missing == "" {
+				u.Port = FirstPort + i
+			}
+			out = append(out, u)
+		}
+	}
+	return out
+}
+
 // cellParts names a cell by what it is, not by its index: leaving another cell
 // out of a plan changes no seed of this one.
-func cellParts(c plan.Cell) []string {
+func cellParts(c *plan.Cell) []string {
 	parts := []string{c.Radio.Name, c.Topology.Name, number(c.SizeBytes)}
+	for _, k := range c.Settings {
+		parts = append(parts, k.Parameter, k.Value)
+	}
 	return parts[:len(parts):len(parts)] // appending copies
 }
 

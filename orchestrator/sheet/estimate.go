@@ -28,14 +28,24 @@ const (
 // behaviour is in it. A radio without emulation is reckoned by its rated
 // throughput; one whose figures say nothing, by the transfer limit.
 func Estimate(s *runsheet.Sheet) []time.Duration {
+	paces := map[way]*pace{} // of thousands of flows, few differ
 	out := make([]time.Duration, len(s.Trials))
 	for i, t := range s.Trials {
 		for _, f := range t.Flows {
-			d := f.Start + estimateFlow(s, f, len(t.Flows))
-			out[i] = max(out[i], d)
+			k := way{f.Treatment, f.From, f.To}
+			if paces[k] == nil {
+				p := paceOf(s, f)
+				paces[k] = &p
+			}
+			out[i] = max(out[i], f.Start+estimateFlow(s, f, paces[k], len(t.Flows)))
 		}
 	}
 	return out
+}
+
+type way struct {
+	treatment string
+	from, to  radio.Role
 }
 
 // Total is the estimate of the whole sheet, pauses and dead time included.
@@ -54,57 +64,108 @@ func addClamped(a, b time.Duration) time.Duration {
 	return a + b
 }
 
-func estimateFlow(s *runsheet.Sheet, f runsheet.Flow, sharing int) time.Duration {
-	bytesPerSecond, roundTrip, ok := pace(s, f)
-	if !ok {
+func estimateFlow(s *runsheet.Sheet, f runsheet.Flow, p *pace, sharing int) time.Duration {
+	connect := min(s.Limits.Connect, p.roundTrip*3/2)
+	switch seconds := float64(f.SizeBytes)*float64(sharing)/p.bytesPerSecond + p.roundTrip.Seconds(); {
+	case f.Duration > 0:
+		return connect + f.Duration
+	case !p.known:
 		return s.Limits.Transfer
-	}
-	connect := min(s.Limits.Connect, roundTrip*3/2)
-	seconds := float64(f.SizeBytes)*float64(sharing)/bytesPerSecond + roundTrip.Seconds()
-	if seconds >= s.Limits.Transfer.Seconds() {
+	case seconds >= s.Limits.Transfer.Seconds():
 		return connect + s.Limits.Transfer
+	default:
+		return connect + time.Duration(seconds*1e9)
 	}
-	return connect + time.Duration(seconds*1e9)
 }
 
 // pace is the goodput of one bulk transfer alone on the radio and the round
-// trip of a full-sized packet; not ok where nothing is known.
-func pace(s *runsheet.Sheet, f runsheet.Flow) (bytesPerSecond float64, roundTrip time.Duration, ok bool) {
+// trip of a full-sized packet; not known where no figure says it.
+type pace struct {
+	bytesPerSecond float64
+	roundTrip      time.Duration
+	known          bool
+}
+
+func paceOf(s *runsheet.Sheet, f runsheet.Flow) pace {
 	if s.Network != nil {
-		return networkPace(s.Network, f)
+		return networkPace(s.Network, f, packetBytes(s, f.Treatment))
 	}
 	for _, fig := range s.Radio.Figures {
 		scale := map[string]float64{"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6}[fig.Unit]
 		if fig.Name == "rate" && !fig.Unknown && fig.Value > 0 && scale > 0 {
-			return fig.Value * scale / 8, 0, true
+			return pace{bytesPerSecond: fig.Value * scale / 8, known: true}
 		}
 	}
-	return 0, 0, false
+	return pace{}
 }
 
-func networkPace(n *radio.Network, f runsheet.Flow) (bytesPerSecond float64, roundTrip time.Duration, ok bool) {
-	payload := float64(n.MTUBytes - headerBytes)
+// packetBytes is a full-sized packet: the MTU's, or that of a smaller segment
+// that the treatment asks for.
+func packetBytes(s *runsheet.Sheet, treatment string) int {
+	const ipAndTCP = 40 // without options, which a segment's size includes
+	n := s.Network.MTUBytes
+	if t := s.Treatment(treatment); t != nil {
+		switch mss := t.Options["mss"].(type) {
+		case int64:
+			n = min(n, int(mss)+ipAndTCP)
+		case float64:
+			n = min(n, int(mss)+ipAndTCP)
+		}
+	}
+	return n
+}
+
+// hop is what one packet costs on one link: seconds of the medium, all
+// retransmissions of the link's own included, and the chance that it is lost.
+func hop(n *radio.Network, l *radio.Link, to radio.Role, packet int) (seconds, lost float64) {
+	c, rate := l.Toward(to), n.UserRate(l)
+	for _, part := range append([]radio.Channel{*c}, c.Parts...) {
+		if part.Trace != nil && len(part.Trace.RateBitsPerSecond) > 0 {
+			sum := 0.0
+			for _, r := range part.Trace.RateBitsPerSecond {
+				sum += r
+			}
+			rate = min(rate, sum/float64(len(part.Trace.RateBitsPerSecond)))
+		}
+	}
+	if n.Framing == nil {
+		return float64(packet+n.FrameOverheadBytes)*8/rate + n.Turnaround.Seconds(), c.LossOf(packet)
+	}
+	count, bytes := n.Framing.Frames(packet)
+	seconds = float64(bytes)*8/rate + n.Turnaround.Seconds()
+	if n.ARQ == nil {
+		return seconds, c.LossOf(bytes)
+	}
+	frame := c.LossOf(min(n.Framing.FrameBytes, bytes))
+	givenUp := math.Pow(frame, float64(n.ARQ.Persistence+1))
+	if frame < 1 {
+		seconds *= (1 - givenUp) / (1 - frame)
+	}
+	return seconds, 1 - math.Pow(1-givenUp, float64(count))
+}
+
+func networkPace(n *radio.Network, f runsheet.Flow, packet int) pace {
+	payload := float64(packet - headerBytes)
 	if payload <= 0 {
-		return 0, 0, false
+		return pace{}
 	}
 	route := n.Route(f.From, f.To)
 	var sum, slowest, slowestOneWay float64 // seconds of airtime for one full packet and its share of an acknowledgement
 	answered := 1.0
 	for i := 1; i < len(route); i++ {
 		l := linkBetween(n, route[i-1], route[i])
-		got := 1 - l.Channel.MeanLoss()
-		if l.RateBitsPerSecond <= 0 || got <= 0 {
-			return 0, 0, false
+		there, lost := hop(n, &l, route[i], packet)
+		back, lostBack := hop(n, &l, route[i-1], headerBytes)
+		if l.RateBitsPerSecond <= 0 || lost >= 1 || lostBack >= 1 {
+			return pace{}
 		}
-		if l.Channel.Model == radio.ChannelGilbertElliott {
+		switch l.Toward(route[i-1]).Model {
+		case radio.ChannelGilbertElliott, radio.ChannelMarkov, radio.ChannelOutages, radio.ChannelTrace, radio.ChannelCombined:
 			// Acknowledgements cover for each other where single ones are lost,
 			// but an outage of their direction holds up the sender too.
-			answered *= got
+			answered *= 1 - lostBack
 		}
-		air := func(packet float64) float64 {
-			return ((packet+float64(n.FrameOverheadBytes))*8/l.RateBitsPerSecond + n.Turnaround.Seconds()) / got
-		}
-		data, ack := air(float64(n.MTUBytes)), air(headerBytes)/segmentsPerAck
+		data, ack := there/(1-lost), back/(1-lostBack)/segmentsPerAck
 		sum += data + ack
 		slowest = max(slowest, data+ack)
 		slowestOneWay = max(slowestOneWay, data)
@@ -117,10 +178,10 @@ func networkPace(n *radio.Network, f runsheet.Flow) (bytesPerSecond float64, rou
 		perPacket = slowestOneWay
 	}
 	perPacket /= answered
-	if perPacket <= 0 || math.IsInf(perPacket, 0) {
-		return 0, 0, false
+	if !(perPacket > 0) || math.IsInf(perPacket, 0) {
+		return pace{}
 	}
-	return payload / perPacket, n.RoundTrip(f.From, f.To, n.MTUBytes), true
+	return pace{bytesPerSecond: payload / perPacket, roundTrip: n.RoundTrip(f.From, f.To, packet), known: true}
 }
 
 func linkBetween(n *radio.Network, a, b radio.Role) radio.Link {
@@ -134,12 +195,22 @@ func linkBetween(n *radio.Network, a, b radio.Role) radio.Link {
 
 // Summary is one line for people.
 func Summary(s *runsheet.Sheet) string {
+	what := unit.FormatBytes(s.Cell.SizeBytes)
+	if s.Cell.SizeBytes == 0 && len(s.Trials) > 0 && s.Trials[0].Flows[0].Duration > 0 {
+		what = "flows of a fixed duration"
+	}
+	if s.Cell.Label != "" {
+		what += ", " + s.Cell.Label
+	}
+	if s.Cell.Group != "" {
+		what = s.Cell.Group + ": " + what
+	}
 	text := fmt.Sprintf("%s at %s, %s: %d trials (%d treatments × %d iterations, %s order), about %s",
-		s.Radio.Title, s.Topology.Title, unit.FormatBytes(s.Cell.SizeBytes),
+		s.Radio.Title, s.Topology.Title, what,
 		len(s.Trials), runnable(s), s.Iterations(), s.Order, rough(Total(s)))
 	if s.Network == nil {
 		text += ", by the radio's rated throughput"
-		if _, _, ok := pace(s, runsheet.Flow{}); !ok {
+		if !paceOf(s, runsheet.Flow{}).known {
 			text += ", which is unknown: at most that long"
 		}
 	}
@@ -148,17 +219,21 @@ func Summary(s *runsheet.Sheet) string {
 			text += fmt.Sprintf("; %s missing: %s", t.Label, t.Missing)
 		}
 	}
+	for _, m := range s.Mixes {
+		if m.Missing != "" {
+			text += fmt.Sprintf("; %s missing: %s", m.Label, m.Missing)
+		}
+	}
 	return text
 }
 
+// runnable is how many treatments and mixes have trials.
 func runnable(s *runsheet.Sheet) int {
-	n := 0
-	for _, t := range s.Treatments {
-		if t.Missing == "" {
-			n++
-		}
+	names := map[string]bool{}
+	for _, t := range s.Trials {
+		names[t.Treatment] = true
 	}
-	return n
+	return len(names)
 }
 
 // rough rounds an estimate to what it is worth.

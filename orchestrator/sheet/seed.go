@@ -14,9 +14,12 @@ import (
 // each preceded by its length as an unsigned varint, so that no two lists of
 // parts give the same input. The purposes and their parts:
 //
-//	channel  radio, topology, size, iteration             one realisation for every treatment of an iteration
-//	payload  radio, topology, size, iteration, treatment, flow
-//	order    radio, topology, size, iteration, treatment  the place in a random order is the rank of this
+//	channel  cell, iteration             one realisation for every treatment of an iteration
+//	payload  cell, iteration, treatment, flow
+//	order    cell, iteration, treatment  the place in a random order is the rank of this
+//	on-off   cell, iteration, entry, source, draw   times of a source, the same for every treatment
+//
+// A cell is radio, topology, size, and parameter and value of each of its settings.
 //
 // A seed depends on names only, so that adding a treatment, a cell or an
 // iteration to a plan leaves all other seeds as they are.

@@ -1,0 +1,314 @@
+package plan
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
+)
+
+const maxGroups = 200
+
+// groups reads the experiments of a plan; each takes from the plan what it does not state.
+func (ps *parser) groups(v yamldoc.Value, r yamldoc.Mapping) {
+	list := v.List()
+	if v.IsList() && (len(list) == 0 || len(list) > maxGroups) {
+		v.Problem("expected 1 to %d groups, found %d", maxGroups, len(list))
+		return
+	}
+	for _, e := range list {
+		m := e.Mapping("name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "iterations", "limits", "sample_interval")
+		n := name(m.Field("name"))
+		if n != "" && slices.Contains(ps.plan.Groups, n) {
+			m.Field("name").Problem("group %q is given twice", n)
+		}
+		ps.plan.Groups = append(ps.plan.Groups, n)
+		for _, note := range notes(m.Field("notes")) {
+			ps.plan.Notes = append(ps.plan.Notes, n+": "+note)
+		}
+		if e.IsMapping() {
+			ps.cells(n, m, r)
+		}
+	}
+}
+
+// cells reads the cells of a group, or of the whole plan where g is r.
+func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
+	pick := func(key string) yamldoc.Value {
+		if f := g.Field(key); f.Present() {
+			return f
+		}
+		return r.Field(key)
+	}
+	p := ps.plan
+	base := Cell{Group: group, Iterations: p.Iterations, Limits: p.Limits, SampleInterval: p.SampleInterval}
+	if group != "" {
+		if f := g.Field("iterations"); f.Present() {
+			base.Iterations = iterations(f)
+		}
+		if f := g.Field("limits"); f.Present() {
+			base.Limits = limits(f)
+		}
+		if f := g.Field("sample_interval"); f.Present() {
+			base.SampleInterval = interval(f)
+		}
+		ps.choose(&base, g.Field("treatments"))
+	} else {
+		ps.choose(&base, yamldoc.Value{})
+	}
+	base.Flows = ps.flows(pick("flows"))
+	ps.checkFlows(&base, pick("flows"), r.Field("mixes"))
+
+	radios := names(pick("radio").Required(), "radio", ps.cat.Profiles())
+	topologies := names(pick("topology").Required(), "topology", ps.cat.Topologies())
+	sizesOf := ps.sizes(&base, pick("size"), topologies)
+	sweep := ps.sweep(pick("sweep"))
+	ps.axes[group] = append([]axis{{name: "radio", labels: radios}, {name: "topology", labels: topologies}, sizeAxis(sizesOf, topologies)}, sweep...)
+	for _, tn := range topologies {
+		ps.checkRoles(&base, ps.cat.Topology(tn), pick("flows"), r.Field("mixes"))
+	}
+
+	combinations := 1
+	for _, a := range sweep {
+		combinations *= max(1, len(a.labels))
+		if combinations > maxCells {
+			break
+		}
+	}
+	n := 0
+	for _, tn := range topologies {
+		n += len(radios) * len(sizesOf[tn]) * combinations
+	}
+	if len(p.Cells)+n > maxCells {
+		pick("sweep").Problem("more than %d runs", maxCells)
+		return
+	}
+	var cells []Cell
+	for _, rn := range radios {
+		for _, tn := range topologies {
+			for _, size := range sizesOf[tn] {
+				for _, at := range combine(sweep) {
+					c := base
+					c.Topology, c.SizeBytes = ps.cat.Topology(tn), size
+					if ps.apply(&c, rn, sweep, at, pick("sweep")) {
+						cells = append(cells, c)
+					}
+				}
+			}
+		}
+	}
+	had := len(cells)
+	for _, v := range pick("exclude").List() {
+		cells = exclude(cells, v, ps.axes[group])
+	}
+	if had > 0 && len(cells) == 0 {
+		pick("exclude").Problem("nothing is left to run")
+	}
+	p.Cells = append(p.Cells, cells...)
+}
+
+// choose is the treatments and mixes of a group: those it names, or all.
+func (ps *parser) choose(c *Cell, v yamldoc.Value) {
+	p := ps.plan
+	all := trialNames(p)
+	chosen := all
+	if v.Present() {
+		chosen = names(v, "treatment", all)
+	}
+	for _, m := range p.Mixes {
+		if slices.Contains(chosen, m.Name) {
+			c.Mixes = append(c.Mixes, m)
+		}
+	}
+	for _, t := range p.Treatments {
+		inMix := slices.ContainsFunc(c.Mixes, func(m Mix) bool {
+			return slices.ContainsFunc(m.Flows, func(f FlowSpec) bool { return f.Treatment == t.Name })
+		})
+		switch {
+		case slices.Contains(chosen, t.Name):
+			c.Treatments = append(c.Treatments, t)
+		case inMix:
+			c.Listeners = append(c.Listeners, t)
+		}
+	}
+	if v.Present() && len(chosen) > 0 && len(c.Runnable()) == 0 && len(p.Runnable()) > 0 {
+		ps.plan.Notes = append(ps.plan.Notes, "Group "+c.Group+" has only treatments that are missing; it is listed and has no trials.")
+	}
+}
+
+// allFlows is the flows of the cell's treatments and mixes with the value that each was read from.
+func (c *Cell) allFlows(flows, mixes yamldoc.Value, f func(FlowSpec, yamldoc.Value)) {
+	for _, x := range c.Flows {
+		f(x, flows)
+	}
+	for _, m := range c.Mixes {
+		for _, x := range m.Flows {
+			f(x, mixes)
+		}
+	}
+}
+
+func (ps *parser) checkFlows(c *Cell, flows, mixes yamldoc.Value) {
+	c.allFlows(flows, mixes, func(f FlowSpec, v yamldoc.Value) {
+		if f.Duration > c.Limits.Transfer {
+			v.Problem("a flow of %s is longer than the limit of a transfer, %s", f.Duration, c.Limits.Transfer)
+		}
+	})
+}
+
+func (ps *parser) checkRoles(c *Cell, t *radio.Topology, flows, mixes yamldoc.Value) {
+	c.allFlows(flows, mixes, func(f FlowSpec, v yamldoc.Value) {
+		for _, role := range []radio.Role{f.From, f.To} {
+			if t.Station(role) == nil {
+				v.Problem("a flow from %s to %s, but topology %s has no %s", f.From, f.To, t.Name, role)
+			}
+		}
+	})
+}
+
+// sizes is the transfer sizes of each topology. They may be left out where no
+// flow needs one.
+func (ps *parser) sizes(c *Cell, v yamldoc.Value, topologies []string) map[string][]int64 {
+	needed := false
+	c.allFlows(v, v, func(f FlowSpec, _ yamldoc.Value) { needed = needed || f.SizeBytes == 0 && f.Duration == 0 })
+	out := map[string][]int64{}
+	switch {
+	case needed:
+		v.Required()
+	case !v.Present():
+		for _, t := range topologies {
+			out[t] = []int64{0}
+		}
+		return out
+	}
+	if !v.IsMapping() {
+		all := sizes(v)
+		for _, t := range topologies {
+			out[t] = all
+		}
+		return out
+	}
+	m := v.Mapping()
+	for _, key := range m.Keys() {
+		if !slices.Contains(topologies, key) {
+			m.Key(key).Problem("topology %q is not one of the plan's%s; %s", key, yamldoc.Suggest(key, topologies), listed(topologies))
+		}
+		out[key] = sizes(m.Field(key))
+	}
+	for _, t := range topologies {
+		if !m.Field(t).Present() {
+			v.Problem("no size for topology %s", t)
+		}
+	}
+	return out
+}
+
+func sizeAxis(sizesOf map[string][]int64, topologies []string) axis {
+	a := axis{name: "size"}
+	for _, t := range topologies {
+		for _, s := range sizesOf[t] {
+			if l := unit.FormatBytes(s); !slices.Contains(a.labels, l) {
+				a.labels = append(a.labels, l)
+			}
+		}
+	}
+	return a
+}
+
+// value is the cell's value of an axis.
+func (c *Cell) value(axis string) string {
+	switch axis {
+	case "radio":
+		return c.Radio.Name
+	case "topology":
+		return c.Topology.Name
+	case "size":
+		return unit.FormatBytes(c.SizeBytes)
+	}
+	for _, k := range c.Choices {
+		if k.Axis == axis {
+			return k.Value
+		}
+	}
+	return ""
+}
+
+// conditions reads a mapping from axes to values; not ok when something in it is wrong.
+func conditions(m yamldoc.Mapping, axes []axis) (out []Condition, ok bool) {
+	ok = true
+	for _, a := range axes {
+		f := m.Field(a.name)
+		if !f.Present() {
+			continue
+		}
+		value, good := "", false
+		if a.name == "size" {
+			n := f.Bytes(-1)
+			value, good = unit.FormatBytes(n), n >= 0
+		} else {
+			kind := a.name
+			if a.name == "radio" || a.name == "topology" {
+				kind += " of the plan"
+			}
+			value, good = known(f, kind, a.labels)
+		}
+		ok = ok && good
+		out = append(out, Condition{a.name, value})
+	}
+	return out, ok
+}
+
+func axisNames(axes []axis) (out []string) {
+	for _, a := range axes {
+		out = append(out, a.name)
+	}
+	return out
+}
+
+// exclude takes the cells out that one entry of the list describes.
+func exclude(cells []Cell, v yamldoc.Value, axes []axis) []Cell {
+	m := v.Mapping(axisNames(axes)...)
+	where, ok := conditions(m, axes)
+	if len(where) == 0 {
+		if v.IsMapping() && ok {
+			v.Problem("expected radio, topology or size of the cells to leave out, or an axis of the sweep")
+		}
+		return cells
+	}
+	if !ok {
+		return cells
+	}
+	left := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Meets(where) })
+	if len(left) == len(cells) && len(cells) > 0 {
+		v.Problem("no cell of the plan is left that this would exclude")
+	}
+	return left
+}
+
+// withOptions is a treatment with some options changed.
+func withOptions(t runsheet.Treatment, changed map[string]any) runsheet.Treatment {
+	t.Options = maps.Clone(t.Options)
+	if t.Options == nil {
+		t.Options = map[string]any{}
+	}
+	maps.Copy(t.Options, changed)
+	return t
+}
+
+// withFlows is flow specifications with a count or a duration changed, where they are positive.
+func withFlows(flows []FlowSpec, count int, duration time.Duration) []FlowSpec {
+	out := slices.Clone(flows)
+	for i := range out {
+		if count > 0 {
+			out[i].Count = count
+		}
+		if duration > 0 {
+			out[i].Duration = duration
+		}
+	}
+	return out
+}

@@ -1,0 +1,114 @@
+package plan
+
+import (
+	"slices"
+	"time"
+
+	"linktrial/internal/radio"
+	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
+	"linktrial/protocols/contract"
+)
+
+// Bounds of a trial's flows.
+const (
+	maxFlows    = 1000   // that one entry stands for
+	maxOnTimes  = 20_000 // of all on/off sources of a trial, on average
+	maxDuration = 7 * 24 * time.Hour
+)
+
+// flows reads what a trial is made of; nothing is one transfer.
+func (ps *parser) flows(v yamldoc.Value) []FlowSpec {
+	if !v.Present() {
+		return []FlowSpec{{Count: 1, From: radio.RoleClient, To: radio.RoleServer}}
+	}
+	return ps.flowList(v, nil)
+}
+
+// flowList reads flows; of a mix, each names one of the treatments.
+func (ps *parser) flowList(v yamldoc.Value, treatments []string) []FlowSpec {
+	list := v.List()
+	if v.IsList() && len(list) == 0 {
+		v.Problem("expected at least one, found an empty list")
+	}
+	var out []FlowSpec
+	onTimes := 0.0
+	for _, e := range list {
+		f := flowSpec(e, treatments)
+		out = append(out, f)
+		if f.OnMean > 0 {
+			onTimes += float64(f.Count) * (1 + f.Duration.Seconds()/(f.OnMean+f.IdleMean).Seconds())
+		}
+	}
+	if onTimes > maxOnTimes {
+		v.Problem("about %.0f on-times in a trial, at most %d fit", onTimes, maxOnTimes)
+	}
+	return out
+}
+
+func flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
+	keys := []string{"count", "from", "to", "start", "spacing", "size", "duration", "on_off"}
+	if treatments != nil {
+		keys = append(keys, "treatment")
+	}
+	m := v.Mapping(keys...)
+	roles := []string{string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer)}
+	f := FlowSpec{
+		Count:   int(m.Field("count").Int(1, 1, maxFlows)),
+		From:    radio.Role(m.Field("from").OneOf(string(radio.RoleClient), roles...)),
+		To:      radio.Role(m.Field("to").OneOf(string(radio.RoleServer), roles...)),
+		Start:   span(m.Field("start"), 0, 0, maxDuration),
+		Spacing: span(m.Field("spacing"), 0, 0, time.Hour),
+	}
+	if treatments != nil {
+		f.Treatment, _ = known(m.Field("treatment").Required(), "treatment", treatments)
+	}
+	if f.From == f.To {
+		v.Problem("the flow leads from the %s to itself", f.From)
+	}
+	if s := m.Field("size"); s.Present() {
+		if f.SizeBytes = s.Bytes(1); f.SizeBytes < 1 || f.SizeBytes > contract.MaxSize {
+			s.Problem("expected 1 B to %s, found %q", unit.FormatBytes(contract.MaxSize), s.String(""))
+			f.SizeBytes = 1
+		}
+	}
+	if d := m.Field("duration"); d.Present() {
+		f.Duration = span(d, time.Second, time.Millisecond, maxDuration)
+		if m.Field("size").Present() {
+			d.Problem("a flow ends by its size or by its duration, not by both")
+		}
+	}
+	if o := m.Field("on_off"); o.Present() {
+		om := o.Mapping("on", "idle")
+		f.OnMean = span(om.Field("on").Required(), time.Second, time.Millisecond, maxDuration)
+		f.IdleMean = span(om.Field("idle").Required(), time.Second, 0, maxDuration)
+		if f.Duration == 0 {
+			o.Problem("a source that goes on and off needs a duration")
+		}
+	}
+	return f
+}
+
+// mixes reads the trials of several treatments at once.
+func (ps *parser) mixes(v yamldoc.Value) {
+	var treatments []string
+	for _, t := range ps.plan.Treatments {
+		treatments = append(treatments, t.Name)
+	}
+	for _, e := range v.List() {
+		m := e.Mapping("name", "label", "flows")
+		x := Mix{Name: name(m.Field("name"))}
+		x.Label = m.Field("label").String(x.Name)
+		x.Flows = ps.flowList(m.Field("flows").Required(), slices.Clip(append([]string{}, treatments...)))
+		if x.Name != "" && ps.types[x.Name] != "" {
+			m.Field("name").Problem("%s %q is given already", ps.types[x.Name], x.Name)
+		}
+		ps.types[x.Name] = "mix"
+		for _, t := range ps.plan.Treatments {
+			if t.Missing != "" && slices.ContainsFunc(x.Flows, func(f FlowSpec) bool { return f.Treatment == t.Name }) {
+				x.Missing = t.Label + " is missing: " + t.Missing
+			}
+		}
+		ps.plan.Mixes = append(ps.plan.Mixes, x)
+	}
+}

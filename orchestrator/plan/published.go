@@ -1,0 +1,240 @@
+package plan
+
+import (
+	"slices"
+
+	"linktrial/internal/yamldoc"
+)
+
+// Published is one row of a paper's figures. Rates are in KB/s, 1 KB = 1024 bytes.
+type Published struct {
+	Radio     string  `json:"radio"`
+	Topology  string  `json:"topology"`
+	Treatment string  `json:"treatment"`
+	N         int     `json:"n"`
+	Average   float64 `json:"average_kb_per_second"`
+	Maximum   float64 `json:"maximum_kb_per_second"`
+	Minimum   float64 `json:"minimum_kb_per_second"`
+	SD        float64 `json:"sd_kb_per_second"` // sample standard deviation
+	Source    string  `json:"source"`
+}
+
+// Metric is what a published figure measures.
+type Metric string
+
+const (
+	// MetricNormalised is throughput over the radio's bandwidth before any code (decola-2006, equation 7).
+	MetricNormalised Metric = "normalised-throughput"
+	// MetricGain is 100 · (T_ref − T) / T_ref of transfer times (decola-2006, equation 8), in percent.
+	MetricGain Metric = "gain-percent"
+	// MetricKBps, MetricKbitps and MetricMbitps are throughput: in KB of 1024 bytes, and in
+	// thousands and millions of bits, a second. Of several flows, their sum.
+	MetricKBps   Metric = "throughput-kb-per-s"
+	MetricKbitps Metric = "throughput-kbit-per-s"
+	MetricMbitps Metric = "throughput-mbit-per-s"
+	// MetricFlowMbitps is the mean over the flows of the figure's treatment in a mix.
+	MetricFlowMbitps Metric = "flow-throughput-mbit-per-s"
+	// MetricTimeouts is the number of retransmission timeouts.
+	MetricTimeouts Metric = "timeouts"
+	// MetricCompleted is the share of trials that succeeded, 0…1.
+	MetricCompleted Metric = "completed-share"
+)
+
+var metrics = []string{string(MetricNormalised), string(MetricGain), string(MetricKBps), string(MetricKbitps), string(MetricMbitps),
+	string(MetricFlowMbitps), string(MetricTimeouts), string(MetricCompleted)}
+
+// Ideal stands in a figure's treatment for the all-knowing sender.
+const Ideal = "ideal"
+
+// Figure is a published figure of any form: a metric of the cells that meet
+// Where (averaged over what it leaves open), and exactly one statement on it.
+type Figure struct {
+	Group     string      `json:"group,omitempty"`
+	Where     []Condition `json:"where,omitempty"`
+	Treatment string      `json:"treatment,omitempty"` // or mix, or Ideal; empty: every treatment
+	Reference string      `json:"reference,omitempty"` // of MetricGain
+	Metric    Metric      `json:"metric"`
+	// About marks a figure read from a chart or printed as approximate.
+	About  bool   `json:"about,omitempty"`
+	Source string `json:"source"`
+
+	// Value is the figure itself.
+	Value *float64 `json:"value,omitempty"`
+	// AtLeast and AtMost, one or both, bound it.
+	AtLeast *float64 `json:"at_least,omitempty"`
+	AtMost  *float64 `json:"at_most,omitempty"`
+	// ChangePercent is by how much the metric changes from the cells that meet
+	// RelativeTo to those that meet Where.
+	ChangePercent *float64    `json:"change_percent,omitempty"`
+	RelativeTo    []Condition `json:"relative_to,omitempty"`
+	// Best is the axis's value at which the metric is highest.
+	Best *Condition `json:"best,omitempty"`
+	// Falls and Rises name an axis along whose values, in the order of the
+	// plan, the metric does so.
+	Falls string `json:"falls,omitempty"`
+	Rises string `json:"rises,omitempty"`
+	// FlatFrom is the axis's value from which on the metric no longer changes.
+	FlatFrom *Condition `json:"flat_from,omitempty"`
+	// Order is treatments (or radios, by Axis of Where) from the lowest to the highest.
+	Order []string `json:"order,omitempty"`
+	// Text is a statement for people alone.
+	Text string `json:"text,omitempty"`
+}
+
+func (ps *parser) published(v yamldoc.Value) {
+	if !v.Present() {
+		return
+	}
+	m := v.Mapping("source", "rows", "figures")
+	src := m.Field("source").Required().String("")
+	if len(ps.plan.Cells) == 0 || len(ps.plan.Treatments) == 0 {
+		return // the names have problems of their own; do not repeat them for every row
+	}
+	if !m.Field("rows").Present() && !m.Field("figures").Present() {
+		m.Field("rows").Required()
+	}
+	ps.rows(m.Field("rows"), src)
+	for _, e := range m.Field("figures").List() {
+		if f, ok := ps.figure(e, src); ok {
+			ps.plan.Figures = append(ps.plan.Figures, f)
+		}
+	}
+}
+
+func (ps *parser) rows(v yamldoc.Value, src string) {
+	p := ps.plan
+	var radios, topologies, treatments []string
+	for _, c := range p.Cells {
+		if !slices.Contains(radios, c.Radio.Name) {
+			radios = append(radios, c.Radio.Name)
+		}
+		if !slices.Contains(topologies, c.Topology.Name) {
+			topologies = append(topologies, c.Topology.Name)
+		}
+	}
+	for _, t := range p.Treatments {
+		treatments = append(treatments, t.Name)
+	}
+	for _, e := range v.List() {
+		row := e.Mapping("radio", "topology", "treatment", "n", "average", "maximum", "minimum", "sd", "source")
+		figure := func(key string) float64 { return row.Field(key).Required().Float(0, 0, 1e12) }
+		w := Published{
+			N:       int(row.Field("n").Required().Int(1, 1, 1e9)),
+			Average: figure("average"), Maximum: figure("maximum"), Minimum: figure("minimum"), SD: figure("sd"),
+			Source: row.Field("source").String(src),
+		}
+		w.Radio, _ = known(row.Field("radio").Required(), "radio of the plan", radios)
+		w.Topology, _ = known(row.Field("topology").Required(), "topology of the plan", topologies)
+		w.Treatment, _ = known(row.Field("treatment").Required(), "treatment", treatments)
+		if row.Field("average").Present() && (w.Average < w.Minimum || w.Average > w.Maximum) {
+			row.Field("average").Problem("%g does not lie between minimum %g and maximum %g", w.Average, w.Minimum, w.Maximum)
+		}
+		switch {
+		case w.Radio == "" || w.Topology == "" || w.Treatment == "":
+		case p.PublishedFor(w.Radio, w.Topology, w.Treatment) != nil:
+			e.Problem("the figures of %s with %s at %s are given twice", w.Treatment, w.Radio, w.Topology)
+		default:
+			p.Published = append(p.Published, w)
+		}
+	}
+}
+
+// statements are the keys of which a figure has one.
+var statements = []string{"value", "at_least", "at_most", "change_percent", "best", "falls", "rises", "flat_from", "order", "text"}
+
+func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
+	m := v.Mapping(append([]string{"group", "where", "relative_to", "treatment", "reference", "metric", "about", "source"}, statements...)...)
+	if !v.IsMapping() {
+		return Figure{}, false
+	}
+	p := ps.plan
+	f := Figure{About: m.Field("about").Bool(false), Source: m.Field("source").String(src), Text: m.Field("text").String("")}
+	f.Metric = Metric(m.Field("metric").Required().OneOf("", metrics...))
+	if g := m.Field("group"); len(p.Groups) > 0 {
+		f.Group, _ = known(g.Required(), "group", p.Groups)
+		if f.Group == "" {
+			return f, false
+		}
+	} else if g.Present() {
+		g.Problem("the plan has no groups")
+	}
+	axes := ps.axes[f.Group]
+	all := trialNames(p)
+	if t := m.Field("treatment"); t.Present() {
+		f.Treatment, _ = known(t, "treatment", append(slices.Clone(all), Ideal))
+	}
+	if t := m.Field("reference"); t.Present() || f.Metric == MetricGain {
+		f.Reference, _ = known(t.Required(), "treatment", all)
+	}
+	f.Where, _ = conditions(m.Field("where").Mapping(axisNames(axes)...), axes)
+	f.RelativeTo, _ = conditions(m.Field("relative_to").Mapping(axisNames(axes)...), axes)
+	number := func(key string) *float64 {
+		x := m.Field(key)
+		if !x.Present() {
+			return nil
+		}
+		n := x.Float(0, -1e12, 1e12)
+		return &n
+	}
+	one := func(key string) *Condition {
+		x := m.Field(key)
+		if !x.Present() {
+			return nil
+		}
+		got, ok := conditions(x.Mapping(axisNames(axes)...), axes)
+		if x.IsMapping() && ok && len(got) != 1 {
+			x.Problem("expected one axis and its value")
+		}
+		if len(got) != 1 {
+			return nil
+		}
+		return &got[0]
+	}
+	along := func(key string) string {
+		if !m.Field(key).Present() {
+			return ""
+		}
+		a, _ := known(m.Field(key), "axis", axisNames(axes))
+		return a
+	}
+	f.Value, f.AtLeast, f.AtMost, f.ChangePercent = number("value"), number("at_least"), number("at_most"), number("change_percent")
+	f.Best, f.FlatFrom, f.Falls, f.Rises = one("best"), one("flat_from"), along("falls"), along("rises")
+	f.Order = names(m.Field("order"), "treatment or radio", append(slices.Clone(all), axes[0].labels...))
+	ps.oneStatement(v, m, &f)
+	return f, true
+}
+
+func (ps *parser) oneStatement(v yamldoc.Value, m yamldoc.Mapping, f *Figure) {
+	var given []string
+	for _, key := range statements {
+		if m.Field(key).Present() {
+			given = append(given, key)
+		}
+	}
+	bounds := slices.Equal(given, []string{"at_least", "at_most"})
+	switch {
+	case len(given) != 1 && !bounds:
+		v.Problem("expected one statement (value, at_least, at_most, change_percent, best, falls, rises, flat_from, order or text), found %d", len(given))
+	case bounds && *f.AtLeast > *f.AtMost:
+		v.Problem("at_least %g is more than at_most %g", *f.AtLeast, *f.AtMost)
+	case m.Field("change_percent").Present() != m.Field("relative_to").Present():
+		v.Problem("change_percent and relative_to go together")
+	}
+	for _, where := range [][]Condition{f.Where, f.RelativeTo} {
+		if !slices.ContainsFunc(ps.plan.Cells, func(c Cell) bool { return c.Group == f.Group && c.Meets(where) }) {
+			v.Problem("no run of the plan meets these conditions")
+			return
+		}
+	}
+}
+
+// trialNames is the names of all treatments and mixes.
+func trialNames(p *Plan) (out []string) {
+	for _, t := range p.Treatments {
+		out = append(out, t.Name)
+	}
+	for _, m := range p.Mixes {
+		out = append(out, m.Name)
+	}
+	return out
+}
