@@ -65,20 +65,19 @@ func percentileSorted(sorted []float64, p float64) float64 {
 	}
 	h := p / 100 * float64(len(sorted)-1)
 	i := int(h)
-	lo := sorted[i]
 	if i+1 == len(sorted) {
-		return lo
+		return sorted[i]
 	}
-	hi := sorted[i+1]
-	if lo == hi {
+	return between(sorted[i], sorted[i+1], h-float64(i))
+}
+
+// between is the point at a fraction of the way from one rank to the next.
+func between(lo, hi, fraction float64) float64 {
+	if lo == hi || fraction == 0 {
 		return lo // also where both are infinite
 	}
 	// The weighted sum cannot leave the two neighbours, nor overflow between them.
-	f := h - float64(i)
-	if f == 0 {
-		return lo
-	}
-	return min(max((1-f)*lo+f*hi, lo), hi)
+	return min(max((1-fraction)*lo+fraction*hi, lo), hi)
 }
 
 func hasNaN(xs []float64) bool { return slices.ContainsFunc(xs, math.IsNaN) }

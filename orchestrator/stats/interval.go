@@ -73,7 +73,6 @@ func (b Bootstrap) Mean(xs []float64, level float64) Interval {
 		}
 		means[r] = countedMean(xs, count)
 	}
-	slices.Sort(means)
 	for i := range count {
 		count[i] = 1
 	}
@@ -91,21 +90,70 @@ func countedMean(xs []float64, count []int) float64 {
 	return sum / float64(len(xs))
 }
 
-// bca takes the sorted means of the resamples. Half of the ties with the
-// observed mean count as below it.
+// bca takes the means of the resamples and changes their order. Half of the
+// ties with the observed mean count as below it.
 func bca(xs []float64, observed float64, means []float64, level float64) Interval {
-	below, _ := slices.BinarySearch(means, observed)
-	upTo := below
-	for upTo < len(means) && means[upTo] == observed {
-		upTo++
+	twiceBelow := 0
+	for _, m := range means {
+		if m < observed {
+			twiceBelow += 2
+		} else if m == observed {
+			twiceBelow++
+		}
 	}
-	share := float64(below+upTo) / 2 / float64(len(means))
+	share := float64(twiceBelow) / 2 / float64(len(means))
 	lo, hi := (1-level)/2, (1+level)/2
 	if share > 0 && share < 1 {
 		z0, a := distuv.UnitNormal.Quantile(share), acceleration(xs)
 		lo, hi = corrected(lo, z0, a), corrected(hi, z0, a)
 	} // else the observed mean lies outside all resamples: the plain percentiles are left
-	return Interval{percentileSorted(means, 100*lo), percentileSorted(means, 100*hi)}
+	return Interval{percentileSelect(means, 100*lo), percentileSelect(means, 100*hi)}
+}
+
+// percentileSelect is [Percentile] of figures that it may put into another
+// order: two percentiles of ten thousand resamples need no sorting.
+func percentileSelect(xs []float64, p float64) float64 {
+	if len(xs) == 0 || math.IsNaN(p) || p < 0 || p > 100 {
+		return math.NaN()
+	}
+	h := p / 100 * float64(len(xs)-1)
+	i := int(h)
+	selectNth(xs, i)
+	if i+1 == len(xs) {
+		return xs[i]
+	}
+	return between(xs[i], slices.Min(xs[i+1:]), h-float64(i))
+}
+
+// selectNth moves figures about until xs[n] is what sorting would put there,
+// with none larger before it and none smaller after it (Hoare's FIND).
+func selectNth(xs []float64, n int) {
+	lo, hi := 0, len(xs)-1
+	for lo < hi {
+		pivot := xs[lo+(hi-lo)/2]
+		i, j := lo, hi
+		for i <= j {
+			for xs[i] < pivot {
+				i++
+			}
+			for pivot < xs[j] {
+				j--
+			}
+			if i <= j {
+				xs[i], xs[j] = xs[j], xs[i]
+				i++
+				j--
+			}
+		}
+		switch {
+		case n <= j:
+			hi = j
+		case n >= i:
+			lo = i
+		default:
+			return
+		}
+	}
 }
 
 func corrected(p, z0, a float64) float64 {

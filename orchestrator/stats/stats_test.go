@@ -3,6 +3,7 @@ package stats
 import (
 	"encoding/binary"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -81,6 +82,25 @@ func TestArgumentsStayAsTheyAre(t *testing.T) {
 	Jain(xs)
 	if !slices.Equal(xs, before) {
 		t.Errorf("changed to %v", xs)
+	}
+}
+
+// A percentile by selection is that by sorting, ties and order notwithstanding.
+func TestPercentileSelect(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 300 {
+		xs := make([]float64, 1+rng.IntN(40))
+		for i := range xs {
+			xs[i] = float64(rng.IntN(1 + rng.IntN(30)))
+		}
+		p := 100 * rng.Float64()
+		if rng.IntN(4) == 0 {
+			p = float64(100 * rng.IntN(2))
+		}
+		want := Percentile(xs, p)
+		if got := percentileSelect(slices.Clone(xs), p); got != want {
+			t.Fatalf("percentile %v of %v: %v, expected %v", p, xs, got, want)
+		}
 	}
 }
 
