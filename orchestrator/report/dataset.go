@@ -5,6 +5,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/plan"
 )
 
 // Dataset is all that tables, figures and exports are made from: the runs of
@@ -18,6 +19,10 @@ type Dataset struct {
 	Complete bool `json:"complete"`
 	// Published is what the plan says others have measured; shown beside ours.
 	Published []PublishedRow `json:"published,omitempty"`
+	// Figures is the same for figures that are not in the form of Table 2.
+	Figures []plan.Figure `json:"figures,omitempty"`
+	// Notes are sentences for people on what the reports leave out.
+	Notes []string `json:"notes,omitempty"`
 }
 
 // PublishedRow is a published result, matched to ours by the names that the
@@ -31,6 +36,7 @@ type PublishedRow struct {
 	MinKBps   float64 `json:"min_kb_per_s"`
 	SDKBps    float64 `json:"sd_kb_per_s"`
 	Source    string  `json:"source"` // "breedy-2015, Table 2"
+	N         int     `json:"n,omitempty"`
 }
 
 // Run is one run with its sheet and what came of it.
@@ -43,6 +49,10 @@ type Run struct {
 	Sheet     *runsheet.Sheet `json:"sheet"`
 	Started   time.Time       `json:"started,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
+
+	// Conditions are the axes of the plan's sweep and this run's value of each,
+	// as the plan labels it. Empty: those of the sheet's settings.
+	Conditions []plan.Condition `json:"conditions,omitempty"`
 
 	Trials     []Trial                          `json:"trials"`     // every trial of the sheet, in order
 	Provenance map[string]journal.Provenance    `json:"provenance"` // by node
@@ -66,19 +76,40 @@ type Attempt struct {
 	Message string          `json:"message,omitempty"`
 	Started time.Time       `json:"started,omitzero"`
 
-	SizeBytes int64         `json:"size_bytes"`         // of all flows
-	Elapsed   time.Duration `json:"elapsed_ns"`         // the paper's time; of the longest flow
-	Connect   time.Duration `json:"connect_ns"`         // of the longest flow
-	Duration  time.Duration `json:"duration_ns"`        // the whole attempt
-	Ideal     time.Duration `json:"ideal_ns,omitempty"` // on an emulated radio, one flow
-	Digest    string        `json:"digest,omitempty"`   // of the payload, client's
-	Verified  bool          `json:"verified"`           // the server's digest is known and equal
-	Log       string        `json:"log,omitempty"`      // of a failed attempt
+	// SizeBytes is the payload of all flows; of a flow that a time bounds, what
+	// it delivered.
+	SizeBytes int64 `json:"size_bytes"`
+	// Elapsed is the paper's time. Of several flows: from the first start of a
+	// flow's clock to the last one's end.
+	Elapsed  time.Duration `json:"elapsed_ns"`
+	Connect  time.Duration `json:"connect_ns"`         // the longest of the flows'
+	Duration time.Duration `json:"duration_ns"`        // the whole attempt
+	Ideal    time.Duration `json:"ideal_ns,omitempty"` // on an emulated radio, one flow
+	Digest   string        `json:"digest,omitempty"`   // of the payload, client's
+	Verified bool          `json:"verified"`           // the server's digest is known and equal
+	Log      string        `json:"log,omitempty"`      // of a failed attempt
 
 	Retransmits *int64 `json:"retransmits,omitempty"` // as the protocol counts them
 	Timeouts    *int64 `json:"timeouts,omitempty"`
 
+	Flows []Flow `json:"flows,omitempty"` // of a trial of several, or of one that a time bounds
+
 	Radio *RadioReport `json:"radio,omitempty"`
+}
+
+// Flow is one of the flows of an attempt.
+type Flow struct {
+	Treatment string          `json:"treatment"`
+	Session   int             `json:"session,omitempty"` // flows of one on/off source share it
+	Verdict   journal.Verdict `json:"verdict,omitempty"`
+	Start     time.Duration   `json:"start_ns,omitempty"`    // after the trial's start
+	Bound     time.Duration   `json:"duration_ns,omitempty"` // what ends it; 0: its size does
+	Connect   time.Duration   `json:"connect_ns"`
+	Elapsed   time.Duration   `json:"elapsed_ns"`
+	SizeBytes int64           `json:"size_bytes"` // delivered, where it succeeded
+
+	Retransmits *int64 `json:"retransmits,omitempty"`
+	Timeouts    *int64 `json:"timeouts,omitempty"`
 }
 
 // RadioReport is what the emulated radio counted, summed over its hops.

@@ -124,11 +124,11 @@ func eventful() *Dataset {
 	ds.Plan = "breedy-2015"
 	ds.Complete = false
 	ds.Published = []PublishedRow{
-		{"vip-lot", "prc-117g-anw2c", "haul", 260.42, 262.09, 257.51, 2.02, "breedy-2015, Table 2 (Mockets)"},
-		{"vip-lot", "prc-117g-anw2c", "tcp-cubic", 194.15, 199.09, 180.00, 7.56, "breedy-2015, Table 2"},
-		{"vip-lot", "prc-117g-anw2c", "sctp", 157.01, 161.67, 117.65, 13.84, "breedy-2015, Table 2"},
-		{"vip-lot", "prc-117g-anw2c", "udt", 154.43, 196.15, 92.88, 28.11, "breedy-2015, Table 2"},
-		{"k-lot", "prc-117g-anw2c", "udt", 58.48, 94.74, 16.32, 24.91, "breedy-2015, Table 2"},
+		{"vip-lot", "prc-117g-anw2c", "haul", 260.42, 262.09, 257.51, 2.02, "breedy-2015, Table 2 (Mockets)", 10},
+		{"vip-lot", "prc-117g-anw2c", "tcp-cubic", 194.15, 199.09, 180.00, 7.56, "breedy-2015, Table 2", 10},
+		{"vip-lot", "prc-117g-anw2c", "sctp", 157.01, 161.67, 117.65, 13.84, "breedy-2015, Table 2", 10},
+		{"vip-lot", "prc-117g-anw2c", "udt", 154.43, 196.15, 92.88, 28.11, "breedy-2015, Table 2", 10},
+		{"k-lot", "prc-117g-anw2c", "udt", 58.48, 94.74, 16.32, 24.91, "breedy-2015, Table 2", 10},
 	}
 	return ds
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -187,28 +188,36 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial) (*repo
 	if a.DurationNs != nil {
 		x.Duration = time.Duration(*a.DurationNs)
 	}
-	for _, f := range trial.Flows {
-		x.SizeBytes += f.SizeBytes
-	}
 	x.Verified = len(flows) > 0
-	for i := range flows {
-		f := &flows[i]
-		if f.ElapsedNs != nil {
-			x.Elapsed = max(x.Elapsed, time.Duration(*f.ElapsedNs))
+	var first, last time.Duration // of the flows' clocks, after the trial's start
+	for i := range trial.Flows {
+		spec := &trial.Flows[i]
+		y := report.Flow{Treatment: spec.Treatment, Session: spec.Session, Start: spec.Start, Bound: spec.Duration, SizeBytes: spec.SizeBytes}
+		if spec.Duration > 0 {
+			y.SizeBytes = 0 // its size is only more than the radio can carry
 		}
-		if f.ConnectNs != nil {
-			x.Connect = max(x.Connect, time.Duration(*f.ConnectNs))
+		k := slices.IndexFunc(flows, func(f Flow) bool { return int(f.Flow.Flow) == i })
+		if k >= 0 {
+			if err := fillFlow(&y, &flows[k]); err != nil {
+				return nil, err
+			}
 		}
-		x.Verified = x.Verified && f.Digest != nil && *f.Digest == f.ReceivedDigest
-		if f.LastSample == nil {
-			continue
+		x.Verified = x.Verified && k >= 0 && flows[k].Digest != nil && *flows[k].Digest == flows[k].ReceivedDigest
+		x.SizeBytes += y.SizeBytes
+		x.Connect = max(x.Connect, y.Connect)
+		if y.Elapsed > 0 {
+			began := y.Start + y.Connect
+			if last == 0 || began < first {
+				first = began
+			}
+			last = max(last, began+y.Elapsed)
 		}
-		var s contract.Sample
-		if err := json.Unmarshal(f.LastSample, &s); err != nil {
-			return nil, fmt.Errorf("last sample: %w", err)
+		x.Retransmits, x.Timeouts = sum(x.Retransmits, y.Retransmits), sum(x.Timeouts, y.Timeouts)
+		if len(trial.Flows) > 1 || spec.Duration > 0 {
+			x.Flows = append(x.Flows, y)
 		}
-		x.Retransmits, x.Timeouts = sum(x.Retransmits, s.Retransmits), sum(x.Timeouts, s.Timeouts)
 	}
+	x.Elapsed = last - first
 	if len(flows) == 1 && flows[0].Digest != nil {
 		x.Digest = *flows[0].Digest
 	}
@@ -225,10 +234,36 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial) (*repo
 		x.Radio.LostPackets += h.LostPackets
 		x.Radio.DroppedPackets += h.DroppedPackets
 	}
-	if len(trial.Flows) == 1 && len(rep.Ideal) == 1 {
+	// Ideal of a flow that a time bounds would be that of a size nobody meant.
+	if len(trial.Flows) == 1 && len(rep.Ideal) == 1 && trial.Flows[0].Duration == 0 {
 		x.Ideal = rep.Ideal[0]
 	}
 	return x, nil
+}
+
+// fillFlow takes over what the journals say of a flow.
+func fillFlow(x *report.Flow, f *Flow) error {
+	if f.Verdict != nil {
+		x.Verdict = journal.Verdict(*f.Verdict)
+	}
+	if f.ElapsedNs != nil {
+		x.Elapsed = time.Duration(*f.ElapsedNs)
+	}
+	if f.ConnectNs != nil {
+		x.Connect = time.Duration(*f.ConnectNs)
+	}
+	if f.SizeBytes != nil {
+		x.SizeBytes = *f.SizeBytes
+	}
+	if f.LastSample == nil {
+		return nil
+	}
+	var s contract.Sample
+	if err := json.Unmarshal(f.LastSample, &s); err != nil {
+		return fmt.Errorf("last sample: %w", err)
+	}
+	x.Retransmits, x.Timeouts = s.Retransmits, s.Timeouts
+	return nil
 }
 
 // sum adds what is known; where nothing is, the sum is not known either.

@@ -12,6 +12,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
@@ -93,14 +94,14 @@ func TestBuildAttempt(t *testing.T) {
 	rep, err := json.Marshal(radiocontrol.Report{Ideal: []time.Duration{time.Second}, BusyShare: 0.5,
 		Hops: []radiocontrol.Hop{{From: radio.RoleClient, SentPackets: 5, LostPackets: 1}, {SentPackets: 4, DroppedPackets: 2}}})
 	require.NoError(t, err)
-	flow := func(elapsed, connect int64, digest, received string, last json.RawMessage) store.Flow {
-		return store.Flow{Flow: dbsqlc.Flow{ElapsedNs: num(elapsed), ConnectNs: num(connect), Digest: text(digest), LastSample: last}, ReceivedDigest: received}
+	flow := func(i int32, elapsed, connect int64, digest, received string, last json.RawMessage) store.Flow {
+		return store.Flow{Flow: dbsqlc.Flow{Flow: i, ElapsedNs: num(elapsed), ConnectNs: num(connect), Digest: text(digest), LastSample: last}, ReceivedDigest: received}
 	}
 	one := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}}}
 	two := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}, {SizeBytes: 32}}}
 	row := &dbsqlc.Attempt{Attempt: 3, Verdict: text("succeeded"), Radio: rep}
 
-	a, err := store.BuildAttempt(row, []store.Flow{flow(2, 1, "d", "d", final(num(1), nil))}, one)
+	a, err := store.BuildAttempt(row, []store.Flow{flow(0, 2, 1, "d", "d", final(num(1), nil))}, one)
 	require.NoError(t, err)
 	require.Equal(t, time.Second, a.Ideal)
 	require.Equal(t, "d", a.Digest)
@@ -110,16 +111,31 @@ func TestBuildAttempt(t *testing.T) {
 	require.EqualValues(t, 2, a.Radio.DroppedPackets)
 	require.InDelta(t, 0.5, a.Radio.BusyShare, 0)
 
-	a, err = store.BuildAttempt(row, []store.Flow{flow(2, 9, "d", "d", final(num(1), num(4))), flow(7, 1, "e", "x", final(num(2), nil))}, two)
+	a, err = store.BuildAttempt(row, []store.Flow{flow(0, 2, 9, "d", "d", final(num(1), num(4))), flow(1, 7, 1, "e", "x", final(num(2), nil))}, two)
 	require.NoError(t, err)
 	require.EqualValues(t, 42, a.SizeBytes)
-	require.EqualValues(t, 7, a.Elapsed)
+	require.EqualValues(t, 10, a.Elapsed, "from 1, the earlier start of a clock, to 11, the later end")
 	require.EqualValues(t, 9, a.Connect)
+	require.Len(t, a.Flows, 2)
+	require.EqualValues(t, 7, a.Flows[1].Elapsed)
+	require.EqualValues(t, 2, *a.Flows[1].Retransmits)
+	require.Nil(t, a.Flows[1].Timeouts)
 	require.False(t, a.Verified, "one of the digests differs")
 	require.Empty(t, a.Digest)
 	require.Zero(t, a.Ideal, "of one flow alone")
 	require.EqualValues(t, 3, *a.Retransmits)
 	require.EqualValues(t, 4, *a.Timeouts)
+
+	// A time bounds the flow: what counts is what was delivered.
+	bounded := &runsheet.Trial{Flows: []runsheet.Flow{{Treatment: "x", SizeBytes: 1000, Duration: time.Minute, Start: 3, Session: 1}}}
+	done := flow(0, 50, 4, "d", "d", nil)
+	done.SizeBytes = num(400)
+	a, err = store.BuildAttempt(row, []store.Flow{done}, bounded)
+	require.NoError(t, err)
+	require.EqualValues(t, 400, a.SizeBytes)
+	require.EqualValues(t, 50, a.Elapsed)
+	require.Zero(t, a.Ideal, "of a size nobody meant")
+	require.Equal(t, []report.Flow{{Treatment: "x", Session: 1, Start: 3, Bound: time.Minute, Connect: 4, Elapsed: 50, SizeBytes: 400}}, a.Flows)
 
 	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1}, nil, one)
 	require.NoError(t, err)
