@@ -54,6 +54,7 @@ treatments:
   - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
   - {name: tcp-reno, label: TCP Reno, protocol: tcp, options: {congestion: reno}}
 iterations: 3
+seed: 1
 capture: true
 `
 
@@ -65,6 +66,7 @@ treatments:
   - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
   - {name: sctp, label: SCTP, protocol: sctp}
 iterations: 100
+seed: 1
 `
 
 // rehearsed runs a plan with a data folder of its own and returns its results
@@ -75,10 +77,10 @@ func rehearsed(ctx context.Context, s *settings, plan string) (ds *report.Datase
 	if err != nil {
 		return nil, "", nil, err
 	}
-	remove = func() { os.RemoveAll(dir) }
+	clean := func() { os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
-			remove()
+			clean()
 		}
 	}()
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -105,7 +107,7 @@ func rehearsed(ctx context.Context, s *settings, plan string) (ds *report.Datase
 	if ds, err = report.ReadJSON(b); err != nil {
 		return nil, "", nil, err
 	}
-	return ds, filepath.Join(dir, "agents", rehearsalLab, "client", "runs", ds.Runs[0].ID), remove, nil
+	return ds, filepath.Join(dir, "agents", rehearsalLab, "client", "runs", ds.Runs[0].ID), clean, nil
 }
 
 func benchReported(ctx context.Context, s *settings) error {
@@ -122,7 +124,7 @@ func benchReported(ctx context.Context, s *settings) error {
 				fmt.Fprintf(w, "%s\t%d\t%s\t\t\n", t.Treatment, t.Iteration, a.Verdict)
 				continue
 			}
-			seen, err := capturedTransfer(filepath.Join(dir, fmt.Sprintf("trial-%04d-%d.pcapng", t.Index, a.Attempt)))
+			seen, err := capturedTransfer(filepath.Join(dir, fmt.Sprintf("trial-%04d-%d.pcapng", t.Index, a.Attempt)), ds.Runs[0].Sheet.Network)
 			if err != nil {
 				fmt.Fprintf(w, "%s\t%d\t%v\t\t\n", t.Treatment, t.Iteration, err)
 				continue

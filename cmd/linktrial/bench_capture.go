@@ -11,15 +11,15 @@ import (
 	"github.com/gopacket/gopacket/layers"
 	"github.com/gopacket/gopacket/pcapgo"
 
+	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
 
 // capturedTransfer reads from an emulator's packet log how long a TCP transfer
-// took: from the first data packet that the client's radio put on the air to
-// the first packet with the server's acknowledgement byte on the last hop.
-// That leaves out what the log does not show: the time on the air of that
-// last packet, and the kernels' own time.
-func capturedTransfer(path string) (time.Duration, error) {
+// took: from the start on the air of the first data packet at the client's
+// radio to the arrival, after the last hop, of the first packet with the
+// server's acknowledgement byte that the channel let through.
+func capturedTransfer(path string, n *radio.Network) (time.Duration, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return 0, err
@@ -30,9 +30,10 @@ func capturedTransfer(path string) (time.Duration, error) {
 		return 0, fmt.Errorf("packet log %s: %w", path, err)
 	}
 	var begin, end time.Time
+	var port layers.TCPPort         // of the client, whose connection this is: the one before may still be closing
 	var clientSeq, serverSeq uint32 // of the first byte of each direction
 	for {
-		data, ci, err := r.ReadPacketData()
+		data, ci, opts, err := r.ReadPacketDataWithOptions()
 		if errors.Is(err, io.EOF) {
 			break
 		}
@@ -51,19 +52,26 @@ func capturedTransfer(path string) (time.Duration, error) {
 		switch iface.Name {
 		case "client-relay":
 			if tcp.SYN {
-				clientSeq = tcp.Seq + 1
+				port, clientSeq = tcp.SrcPort, tcp.Seq+1
+			}
+			if tcp.SrcPort != port {
+				continue
 			}
 			// The header goes before the clock starts.
-			if n := len(tcp.Payload); n > 0 && begin.IsZero() && tcp.Seq+uint32(n)-clientSeq > contract.HeaderSize {
+			if k := len(tcp.Payload); k > 0 && begin.IsZero() && tcp.Seq+uint32(k)-clientSeq > contract.HeaderSize {
 				begin = ci.Timestamp
 			}
 		case "relay-client":
+			if port == 0 || tcp.DstPort != port {
+				continue
+			}
 			if tcp.SYN {
 				serverSeq = tcp.Seq + 1
 			}
 			// The server's second byte is the acknowledgement.
-			if n := len(tcp.Payload); n > 0 && end.IsZero() && tcp.Seq+uint32(n)-serverSeq > 1 {
-				end = ci.Timestamp
+			lost := len(opts.Comments) > 0
+			if k := len(tcp.Payload); k > 0 && end.IsZero() && !lost && tcp.Seq+uint32(k)-serverSeq > 1 {
+				end = ci.Timestamp.Add(hopTime(n, len(data)))
 			}
 		}
 	}
@@ -71,4 +79,14 @@ func capturedTransfer(path string) (time.Duration, error) {
 		return 0, fmt.Errorf("packet log %s has no whole transfer", path)
 	}
 	return end.Sub(begin), nil
+}
+
+// hopTime is how long a packet takes over the client's link.
+func hopTime(n *radio.Network, bytes int) time.Duration {
+	for _, l := range n.Links {
+		if l.A == radio.RoleClient || l.B == radio.RoleClient {
+			return l.Delay + time.Duration(float64(bytes+n.FrameOverheadBytes)*8/l.RateBitsPerSecond*1e9)
+		}
+	}
+	return 0
 }
