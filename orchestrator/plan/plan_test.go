@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -138,7 +139,7 @@ seed: 1
 	}
 	want := `three.yaml:2:8: radio: unknown radio "prc-117"; there are ` + strings.Join(testCatalog(t).Profiles(), ", ") + `
 three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are sctp, tcp, udt (a treatment whose protocol does not exist yet gives the reason with missing)
-three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, receive_buffer`
+three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, mss, receive_buffer, rto_min`
 	if len(ps) != 3 || err.Error() != want {
 		t.Errorf("got %d problems:\n%v\nwant\n%s", len(ps), err, want)
 	}
@@ -228,6 +229,11 @@ func TestReadyPlans(t *testing.T) {
 		for name, want := range map[string]string{
 			"quickstart":  "quickstart: 1 run, 4 treatments, 3 iterations, 12 trials",
 			"breedy-2015": "breedy-2015: 12 runs, 3 treatments, 10 iterations, 360 trials; missing: haul",
+			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
+			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
+			"dantas-2011":   "dantas-2011: 102 runs, 1 treatment, 10 iterations, 1020 trials",
+			"lttcp-2006":    "lttcp-2006: 31 runs, 1 treatment, 6 iterations, 180 trials; missing: ecn-only, adaptive-mss, rfec, pfec, lt-tcp, five-and-five",
+			"qaddoura-2006": "qaddoura-2006: 5 runs, 1 treatment, 5 iterations, 15 trials; missing: i-tcp",
 		} {
 			text, err := plans.Files.ReadFile(name + ".yaml")
 			if err != nil {
@@ -243,8 +249,8 @@ func TestReadyPlans(t *testing.T) {
 			}
 		}
 	}
-	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 2 {
-		t.Errorf("%d ready plans (%v), this test knows 2", len(files), err)
+	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 6 {
+		t.Errorf("%d ready plans (%v), this test knows 6", len(files), err)
 	}
 }
 
@@ -287,7 +293,12 @@ func TestWilliams(t *testing.T) {
 func FuzzParse(f *testing.F) {
 	cat := testCatalog(f)
 	f.Add([]byte(small))
-	for _, file := range []string{"../../plans/quickstart.yaml", "../../plans/breedy-2015.yaml"} {
+	f.Add([]byte(grouped))
+	files, err := filepath.Glob("../../plans/*.yaml")
+	if err != nil || len(files) == 0 {
+		f.Fatal(err)
+	}
+	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			f.Fatal(err)
@@ -308,7 +319,7 @@ func FuzzParse(f *testing.F) {
 			t.Errorf("taken: %+v", p)
 		}
 		for _, c := range p.Cells {
-			if c.Radio == nil || c.Topology == nil || c.SizeBytes < 0 {
+			if c.Radio == nil || c.Topology == nil || c.SizeBytes < 0 || c.Iterations < 1 || len(c.Flows) == 0 || c.Limits.Transfer <= 0 {
 				t.Errorf("cell %+v", c)
 			}
 		}

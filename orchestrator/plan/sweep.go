@@ -72,7 +72,11 @@ func axisLabels(a *axis, v yamldoc.Value, n int) []string {
 		for i, x := range one {
 			texts[i] = x.String("")
 		}
-		out = append(out, strings.Join(texts, ", "))
+		if label := strings.Join(texts, ", "); len(one) > 1 {
+			out = append(out, "("+label+")")
+		} else {
+			out = append(out, label)
+		}
 	}
 	if v.Present() {
 		given := v.List()
@@ -144,7 +148,8 @@ func (ps *parser) apply(c *Cell, radioName string, axes []axis, at []int, where 
 		found := false
 		c.Treatments = ps.setOption(c.Treatments, option, v, &found)
 		c.Listeners = ps.setOption(c.Listeners, option, v, &found)
-		if !found {
+		runs := func(t runsheet.Treatment) bool { return t.Missing == "" }
+		if !found && (slices.ContainsFunc(c.Treatments, runs) || slices.ContainsFunc(c.Listeners, runs)) {
 			v.Problem("no treatment here has an option %q", option)
 			return false
 		}
@@ -165,7 +170,6 @@ func (ps *parser) setOption(ts []runsheet.Treatment, option string, v yamldoc.Va
 	for i, t := range out {
 		if t.Missing != "" {
 			out[i] = withOptions(t, map[string]any{option: v.Any()})
-			*found = true
 			continue
 		}
 		man := ps.cat.Manifest(t.Protocol)
