@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/csv"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -183,6 +184,32 @@ func summaryColumns() []column[summaryRow] {
 		return r.published.Source
 	})
 	add("sheet_hash", func(r summaryRow) string { return r.run.SheetHash })
+	add("group", func(r summaryRow) string { return r.run.Group })
+	add("settings", func(r summaryRow) string { return r.run.Settings })
+	rate("average_kbit_per_s", func(r summaryRow) *float64 { return r.AverageKbitPS })
+	share("average_mbit_per_s", func(r summaryRow) *float64 { return r.AverageMbitPS })
+	rate("retransmits_mean", func(r summaryRow) *float64 { return r.Retransmits })
+	rate("timeouts_mean", func(r summaryRow) *float64 { return r.Timeouts })
+	rate("gain_ci95_low_percent", func(r summaryRow) *float64 { return low(r.comparison.GainCI) })
+	rate("gain_ci95_high_percent", func(r summaryRow) *float64 { return high(r.comparison.GainCI) })
+	rate("gain_with_connect_percent", func(r summaryRow) *float64 { return r.comparison.GainWholePercent })
+	add("flows", func(r summaryRow) string {
+		if r.Flows == 0 {
+			return ""
+		}
+		return whole(r.Flows)
+	})
+	rate("flow_average_kb_per_s", func(r summaryRow) *float64 { return r.FlowKBps })
+	rate("flow_average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.FlowCI) })
+	rate("flow_average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.FlowCI) })
+	share("jain_index", func(r summaryRow) *float64 { return r.Jain })
+	add("flow_parts", func(r summaryRow) string {
+		parts := make([]string, len(r.Parts))
+		for i, p := range r.Parts {
+			parts[i] = fmt.Sprintf("%s ×%d=%s", p.Treatment, p.Flows, fixed(p.AverageKBps, 4))
+		}
+		return strings.Join(parts, "; ")
+	})
 	return cs
 }
 
@@ -264,7 +291,7 @@ func trialColumns() []column[attemptRow] {
 			if !r.valid() {
 				return ""
 			}
-			return fixed(figure(stats.ShareOfIdeal(r.Ideal.Seconds(), r.Elapsed.Seconds())), 6)
+			return fixed(figure(stats.ShareOfIdeal(r.Ideal.Seconds(), (r.Connect+r.Elapsed).Seconds())), 6)
 		}},
 		{"verified", func(r attemptRow) string { return strconv.FormatBool(r.Verified) }},
 		{"sha256", func(r attemptRow) string { return r.Digest }},

@@ -18,6 +18,7 @@ type File struct {
 type view struct {
 	ds     *Dataset
 	tables []RunTable
+	all    []summarised // with what the tables were made from
 }
 
 type format struct {
@@ -25,17 +26,18 @@ type format struct {
 	file      string
 	mediaType string
 	exported  bool // part of [Export]
+	bootstrap bool // shows bootstrap intervals, which take longer than all else
 	render    func(*view) ([]byte, error)
 }
 
 var formats = []format{
-	{"table", "results.txt", "text/plain; charset=utf-8", false, renderTable},
-	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
-	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", true, renderTrialsCSV},
-	{"json", "results.json", "application/json", true, renderJSON},
-	{"markdown", "results.md", "text/markdown; charset=utf-8", true, renderMarkdown},
-	{"latex", "results.tex", "application/x-tex", true, renderLaTeX},
-	{"svg", "results.svg", "image/svg+xml", true, renderSVG},
+	{"table", "results.txt", "text/plain; charset=utf-8", false, false, renderTable},
+	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, true, renderCSV},
+	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", true, false, renderTrialsCSV},
+	{"json", "results.json", "application/json", true, true, renderJSON},
+	{"markdown", "results.md", "text/markdown; charset=utf-8", true, true, renderMarkdown},
+	{"latex", "results.tex", "application/x-tex", true, false, renderLaTeX},
+	{"svg", "results.svg", "image/svg+xml", true, false, renderSVG},
 }
 
 // Formats lists the names [Render] takes.
@@ -55,12 +57,12 @@ func Render(ds *Dataset, name string) (File, error) {
 	if i < 0 {
 		return File{}, fmt.Errorf("unknown format %q; there are %s", name, strings.Join(Formats(), ", "))
 	}
-	return formats[i].write(newView(ds))
+	return formats[i].write(newView(ds, formats[i].bootstrap))
 }
 
 // Export makes the reports that are kept of a campaign, in a stated order.
 func Export(ds *Dataset) ([]File, error) {
-	v := newView(ds)
+	v := newView(ds, true)
 	var files []File
 	for _, f := range formats {
 		if !f.exported {
@@ -83,9 +85,13 @@ func (f format) write(v *view) (File, error) {
 	return File{Name: f.file, MediaType: f.mediaType, Content: content}, nil
 }
 
-func newView(ds *Dataset) *view {
+func newView(ds *Dataset, bootstrap bool) *view {
 	n := inUTC(ds)
-	return &view{ds: n, tables: Summarize(n)}
+	v := &view{ds: n, all: summarize(n, bootstrap)}
+	for i := range v.all {
+		v.tables = append(v.tables, v.all[i].table)
+	}
+	return v
 }
 
 // inUTC is a copy whose times are UTC: bytes must not depend on the time zone of

@@ -4,8 +4,11 @@ import (
 	"cmp"
 	"hash/fnv"
 	"math"
+	"runtime"
 	"slices"
 	"strconv"
+	"sync"
+	"sync/atomic"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -35,7 +38,9 @@ type RunTable struct {
 	RadioTitle    string `json:"radio_title"`
 	Topology      string `json:"topology"`
 	TopologyTitle string `json:"topology_title"`
-	SizeBytes     int64  `json:"size_bytes"` // of one transfer
+	SizeBytes     int64  `json:"size_bytes"`         // of one transfer
+	Group         string `json:"group,omitempty"`    // of the plan's groups
+	Settings      string `json:"settings,omitempty"` // what the plan's sweep has set, for people
 	Iterations    int    `json:"iterations"`
 	Order         string `json:"order"`
 	SheetHash     string `json:"sheet_hash"`
@@ -76,7 +81,9 @@ type Row struct {
 
 	ElapsedSeconds *float64 `json:"elapsed_mean_s"`
 	ConnectSeconds *float64 `json:"connect_mean_s"`
-	// ShareOfIdeal is the mean over the valid trials of Ideal's time / elapsed.
+	// ShareOfIdeal is the mean over the valid trials of Ideal's time over the
+	// time from the first connect attempt to the acknowledgement: Ideal's clock
+	// starts with the channel's, before the connect.
 	ShareOfIdeal *float64 `json:"share_of_ideal"`
 	// Normalised is the average throughput over the bandwidth (decola-2006).
 	Normalised *float64 `json:"normalised_throughput"`
@@ -84,8 +91,30 @@ type Row struct {
 	// within 5 % to each side, were it to stay as it is.
 	MoreIterations *int `json:"more_iterations_for_5_percent"`
 
+	AverageKbitPS *float64 `json:"average_kbit_per_s"` // thousands of bits
+	AverageMbitPS *float64 `json:"average_mbit_per_s"` // millions of bits
+	// Retransmits and Timeouts are means over the valid trials that count them.
+	Retransmits *float64 `json:"retransmits_mean"`
+	Timeouts    *float64 `json:"timeouts_mean"`
+	// Of trials of several flows: the mean throughput of a flow, Jain's index
+	// among them, and each treatment's flows apart where they mix.
+	Flows    int         `json:"flows,omitempty"` // of one trial; on/off sources count once
+	FlowKBps *float64    `json:"flow_average_kb_per_s,omitempty"`
+	FlowCI   *Range      `json:"flow_average_ci95_kb_per_s,omitempty"`
+	Jain     *float64    `json:"jain_index,omitempty"`
+	Parts    []FlowShare `json:"parts,omitempty"`
+
 	Comparison *Comparison `json:"comparison,omitempty"`
 	Published  *Published  `json:"published,omitempty"`
+}
+
+// FlowShare is one treatment's flows in trials of several treatments.
+type FlowShare struct {
+	Treatment   string   `json:"treatment"`
+	Label       string   `json:"label"`
+	Flows       int      `json:"flows"` // of one trial
+	AverageKBps *float64 `json:"flow_average_kb_per_s"`
+	CI          *Range   `json:"flow_average_ci95_kb_per_s"`
 }
 
 // Failure counts attempts that gave no valid figure, by what ended them.
@@ -111,13 +140,16 @@ type Comparison struct {
 	Ratio          *float64 `json:"ratio"` // geometric mean
 	RatioCI        *Range   `json:"ratio_ci95"`
 	// GainPercent is how much less time than the reference's the transfers took
-	// on average (decola-2006).
-	GainPercent  *float64 `json:"gain_percent"`
-	W            *float64 `json:"wilcoxon_w"`
-	P            *float64 `json:"wilcoxon_p"`      // two-sided
-	PHolm        *float64 `json:"wilcoxon_p_holm"` // corrected for the comparisons of the run
-	Exact        bool     `json:"wilcoxon_exact"`
-	RankBiserial *float64 `json:"rank_biserial"`
+	// on average (decola-2006, equation 8).
+	GainPercent *float64 `json:"gain_percent"`
+	GainCI      *Range   `json:"gain_ci95_percent"`
+	// GainWholePercent is the same of connecting and transferring together.
+	GainWholePercent *float64 `json:"gain_with_connect_percent"`
+	W                *float64 `json:"wilcoxon_w"`
+	P                *float64 `json:"wilcoxon_p"`      // two-sided
+	PHolm            *float64 `json:"wilcoxon_p_holm"` // corrected for the comparisons of the run
+	Exact            bool     `json:"wilcoxon_exact"`
+	RankBiserial     *float64 `json:"rank_biserial"`
 }
 
 // Published is a published result and how far ours lies from it, in percent of it.
@@ -131,14 +163,32 @@ type Published struct {
 
 // Summarize makes a table of every run, in the order of the dataset.
 func Summarize(ds *Dataset) []RunTable {
-	tables := make([]RunTable, 0, len(ds.Runs))
-	for i := range ds.Runs {
-		tables = append(tables, summarizeRun(&ds.Runs[i], ds.Published))
+	all := summarize(ds, true)
+	tables := make([]RunTable, len(all))
+	for i := range all {
+		tables[i] = all[i].table
 	}
 	return tables
 }
 
-func summarizeRun(r *Run, published []PublishedRow) RunTable {
+// summarize works on all processors: a campaign may have thousands of runs, and
+// bootstrap intervals take their time.
+func summarize(ds *Dataset, bootstrap bool) []summarised {
+	out := make([]summarised, len(ds.Runs))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(ds.Runs)) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
+				out[i] = summarizeRun(&ds.Runs[i], ds.Published, bootstrap)
+			}
+		})
+	}
+	workers.Wait()
+	return out
+}
+
+func summarizeRun(r *Run, published []PublishedRow, bootstrap bool) summarised {
 	t := RunTable{Run: r.ID, State: r.State, Message: r.Message, Place: r.Place, SheetHash: r.SheetHash, Partial: r.State != "completed"}
 	var seed uint64
 	if s := r.Sheet; s != nil {
@@ -146,6 +196,7 @@ func summarizeRun(r *Run, published []PublishedRow) RunTable {
 		t.Radio, t.RadioTitle = s.Cell.Radio, cmp.Or(s.Radio.Title, s.Cell.Radio)
 		t.Topology, t.TopologyTitle = s.Cell.Topology, cmp.Or(s.Topology.Title, s.Cell.Topology)
 		t.SizeBytes, t.Iterations, t.Order = s.Cell.SizeBytes, s.Iterations(), s.Order
+		t.Group, t.Settings = s.Cell.Group, s.Cell.Label
 		t.BandwidthBitsPerSecond = bandwidth(s)
 	}
 	byTreatment := map[string][]*Trial{}
@@ -157,7 +208,11 @@ func summarizeRun(r *Run, published []PublishedRow) RunTable {
 	for _, treatment := range treatments(r) {
 		s := takeSample(r, byTreatment[treatment.Name])
 		row := Row{Treatment: treatment.Name, Label: cmp.Or(treatment.Label, treatment.Name), Protocol: treatment.Protocol, Missing: treatment.Missing}
-		s.fill(&row, t.BandwidthBitsPerSecond, stats.Bootstrap{Seed: seed, Stream: stream(treatment.Name)})
+		s.fill(&row, t.BandwidthBitsPerSecond)
+		if bootstrap {
+			row.BootstrapCI = interval(stats.Bootstrap{Seed: seed, Stream: stream(treatment.Name)}.Mean(s.values(rateOf), level))
+		}
+		s.fillFlows(&row, r.Sheet)
 		if p := slices.IndexFunc(published, func(p PublishedRow) bool {
 			return p.Radio == t.Radio && p.Topology == t.Topology && p.Treatment == row.Treatment
 		}); p >= 0 {
@@ -170,19 +225,35 @@ func summarizeRun(r *Run, published []PublishedRow) RunTable {
 		samples, t.Rows = append(samples, s), append(t.Rows, row)
 	}
 	compareRows(&t, samples)
-	return t
+	return summarised{run: r, table: t, samples: samples}
 }
 
-// treatments are those of the sheet; trials of none, or without a sheet, add theirs.
+// treatments are those of the sheet that have trials of their own or are
+// missing, then its mixes; trials of none, or without a sheet, add theirs.
 func treatments(r *Run) []runsheet.Treatment {
 	var out []runsheet.Treatment
-	if r.Sheet != nil {
-		out = slices.Clone(r.Sheet.Treatments)
+	known := map[string]bool{}
+	add := func(t runsheet.Treatment) {
+		known[t.Name] = true
+		out = append(out, t)
+	}
+	if s := r.Sheet; s != nil {
+		own := map[string]bool{}
+		for i := range s.Trials {
+			own[s.Trials[i].Treatment] = true
+		}
+		for _, t := range s.Treatments {
+			if t.Missing != "" || len(s.Mixes) == 0 || own[t.Name] {
+				add(t)
+			}
+		}
+		for _, m := range s.Mixes {
+			add(runsheet.Treatment{Name: m.Name, Label: m.Label, Missing: m.Missing})
+		}
 	}
 	for i := range r.Trials {
-		name := r.Trials[i].Treatment
-		if !slices.ContainsFunc(out, func(t runsheet.Treatment) bool { return t.Name == name }) {
-			out = append(out, runsheet.Treatment{Name: name})
+		if name := r.Trials[i].Treatment; !known[name] {
+			add(runsheet.Treatment{Name: name})
 		}
 	}
 	return out
@@ -215,100 +286,60 @@ func stream(treatment string) uint64 {
 	return h.Sum64()
 }
 
-// sample is what one treatment's trials of a run gave.
-type sample struct {
-	trials, failed, notEnded, extra int
-	failures                        []Failure
-	rates                           []float64 // KB/s, in the order of the sheet
-	elapsed, connect, ideal         []float64 // seconds, seconds, share
-	rateBy, elapsedBy               map[int]float64
-}
-
-func takeSample(r *Run, trials []*Trial) sample {
-	s := sample{trials: len(trials), rateBy: map[int]float64{}, elapsedBy: map[int]float64{}}
-	count := map[Failure]int{}
-	for _, t := range trials {
-		s.extra += max(0, len(t.Attempts)-1)
-		for i := range t.Attempts {
-			if a := &t.Attempts[i]; a.Verdict != "" && !a.valid() && !waits(r, a) {
-				count[Failure{Verdict: a.Verdict, Reason: a.why()}]++
-			}
-		}
-		a := t.counted()
-		switch {
-		case a != nil:
-			rate := a.ThroughputBytesPerSecond() / unit.KB
-			s.rates = append(s.rates, rate)
-			s.elapsed = append(s.elapsed, a.Elapsed.Seconds())
-			s.connect = append(s.connect, a.Connect.Seconds())
-			s.rateBy[t.Iteration], s.elapsedBy[t.Iteration] = rate, a.Elapsed.Seconds()
-			if share := stats.ShareOfIdeal(a.Ideal.Seconds(), a.Elapsed.Seconds()); !math.IsNaN(share) {
-				s.ideal = append(s.ideal, share)
-			}
-		case t.Verdict == "" || len(t.Attempts) > 0 && waits(r, &t.Attempts[len(t.Attempts)-1]):
-			s.notEnded++
-		default:
-			s.failed++
-		}
-	}
-	for f, n := range count {
-		f.Attempts = n
-		s.failures = append(s.failures, f)
-	}
-	slices.SortFunc(s.failures, func(a, b Failure) int {
-		return cmp.Or(b.Attempts-a.Attempts, cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason))
-	})
-	return s
-}
-
-// counted is the attempt whose figure the trial stands with, or nil.
-func (t *Trial) counted() *Attempt {
-	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].valid() {
-		return &t.Attempts[n-1]
-	}
-	return nil
-}
-
-func (a *Attempt) valid() bool {
-	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0
-}
-
-// waits tells whether the server's word on a transfer may still come.
-func waits(r *Run, a *Attempt) bool {
-	ended := r.State == "completed" || r.State == "aborted" || r.State == "stopped"
-	return !ended && a.Verdict == journal.Succeeded && !a.Verified
-}
-
-// why is the attempt's reason, or what is wrong with a success.
-func (a *Attempt) why() string {
-	switch {
-	case a.Verdict != journal.Succeeded || a.Reason != "":
-		return a.Reason
-	case !a.Verified:
-		return "unverified"
-	default:
-		return "no-elapsed-time"
-	}
-}
-
-func (s *sample) fill(row *Row, bandwidth *float64, bootstrap stats.Bootstrap) {
-	row.Trials, row.Valid, row.Failed, row.NotEnded = s.trials, len(s.rates), s.failed, s.notEnded
+func (s *sample) fill(row *Row, bandwidth *float64) {
+	rates := s.values(rateOf)
+	row.Trials, row.Valid, row.Failed, row.NotEnded = s.trials, len(s.valid), s.failed, s.notEnded
 	row.ExtraAttempts, row.Failures = s.extra, s.failures
 	if ended := row.Valid + row.Failed; ended > 0 {
 		row.FailedShare = figure(float64(row.Failed) / float64(ended))
 		row.FailedCI = interval(stats.Wilson(row.Failed, ended, level))
 	}
-	d := stats.Describe(s.rates)
+	d := stats.Describe(rates)
 	row.AverageKBps, row.MaxKBps, row.MinKBps, row.SDKBps, row.MedianKBps = figure(d.Mean), figure(d.Max), figure(d.Min), figure(d.SD), figure(d.Median)
-	row.MeanCI, row.BootstrapCI = interval(stats.MeanT(s.rates, level)), interval(bootstrap.Mean(s.rates, level))
-	row.ElapsedSeconds, row.ConnectSeconds = figure(stats.Mean(s.elapsed)), figure(stats.Mean(s.connect))
-	row.ShareOfIdeal = figure(stats.Mean(s.ideal))
+	row.AverageKbitPS, row.AverageMbitPS = figure(d.Mean*8*unit.KB/1e3), figure(d.Mean*8*unit.KB/1e6)
+	row.MeanCI = interval(stats.MeanT(rates, level))
+	mean := func(of func(*observation) float64) *float64 { return figure(stats.Mean(s.values(of))) }
+	row.ElapsedSeconds, row.ConnectSeconds, row.ShareOfIdeal = mean(elapsedOf), mean(connectOf), mean(shareOf)
+	row.Retransmits, row.Timeouts = mean(retransmitsOf), mean(timeoutsOf)
 	if bandwidth != nil {
 		row.Normalised = figure(stats.NormalisedThroughput(d.Mean*unit.KB, *bandwidth))
 	}
-	if n, ok := stats.Iterations(s.rates, level, precision); ok {
-		more := max(0, n-len(s.rates))
+	if n, ok := stats.Iterations(rates, level, precision); ok {
+		more := max(0, n-len(rates))
 		row.MoreIterations = &more
+	}
+}
+
+// fillFlows is about trials of several flows.
+func (s *sample) fillFlows(row *Row, sheet *runsheet.Sheet) {
+	for i := range s.valid {
+		row.Flows = max(row.Flows, len(s.valid[i].flows))
+	}
+	if row.Flows < 2 {
+		row.Flows = 0
+		return
+	}
+	all := s.values(flowOf(""))
+	row.FlowKBps, row.FlowCI = figure(stats.Mean(all)), interval(stats.MeanT(all, level))
+	row.Jain = figure(stats.Mean(s.values(jainOf)))
+	var names []string
+	count := map[string]int{}
+	for _, f := range s.valid[0].flows {
+		if count[f.treatment]++; count[f.treatment] == 1 {
+			names = append(names, f.treatment)
+		}
+	}
+	if len(names) < 2 {
+		return
+	}
+	for _, name := range names {
+		xs := s.values(flowOf(name))
+		label := name
+		if sheet != nil {
+			label = sheet.Label(name)
+		}
+		row.Parts = append(row.Parts, FlowShare{Treatment: name, Label: label, Flows: count[name],
+			AverageKBps: figure(stats.Mean(xs)), CI: interval(stats.MeanT(xs, level))})
 	}
 }
 
@@ -319,23 +350,24 @@ func compareRows(t *RunTable, samples []sample) {
 	}
 	var rows []*Row
 	var ps []float64
+	rates, times, wholes := samples[ref].by(rateOf), samples[ref].by(elapsedOf), samples[ref].by(wholeOf)
 	for i := range t.Rows {
-		pairs := stats.PairUp(samples[ref].rateBy, samples[i].rateBy)
+		pairs := stats.PairUp(rates, samples[i].by(rateOf))
 		if i == ref || len(pairs) < minPairs {
 			continue
 		}
 		c := stats.Compare(pairs, level)
-		var refTimes, times []float64
-		for _, p := range stats.PairUp(samples[ref].elapsedBy, samples[i].elapsedBy) {
-			refTimes, times = append(refTimes, p.Reference), append(times, p.Value)
-		}
+		gain := stats.RatioOfMeans(stats.PairUp(times, samples[i].by(elapsedOf)))
+		whole := stats.RatioOfMeans(stats.PairUp(wholes, samples[i].by(wholeOf)))
+		percent := func(ratio float64) float64 { return 100 * (1 - ratio) }
 		row := &t.Rows[i]
 		row.Comparison = &Comparison{
 			Reference: t.Reference, Pairs: c.Pairs,
 			DifferenceKBps: figure(c.Difference), DifferenceCI: interval(c.DifferenceInterval),
 			Ratio: figure(c.Ratio), RatioCI: interval(c.RatioInterval),
-			GainPercent: figure(stats.GainPercent(stats.Mean(refTimes), stats.Mean(times))),
-			W:           figure(c.Wilcoxon.Statistic()), P: figure(c.Wilcoxon.P), Exact: c.Wilcoxon.Exact,
+			GainPercent: figure(percent(gain.Ratio)), GainWholePercent: figure(percent(whole.Ratio)),
+			GainCI: interval(stats.OfMean(percent(gain.Ratio), 1e4*gain.Variance, float64(gain.Pairs-1), level)),
+			W:      figure(c.Wilcoxon.Statistic()), P: figure(c.Wilcoxon.P), Exact: c.Wilcoxon.Exact,
 			RankBiserial: figure(c.Wilcoxon.RankBiserial),
 		}
 		rows, ps = append(rows, row), append(ps, c.Wilcoxon.P)

@@ -31,7 +31,7 @@ func trial(iteration int, treatment string, seconds ...float64) Trial {
 		a := Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.TimedOut, Reason: "transfer-timeout"}
 		if s > 0 {
 			e := time.Duration(s * 1e9)
-			a = Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.Succeeded, Verified: true, Elapsed: e, Ideal: e / 2, Connect: time.Second}
+			a = Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.Succeeded, Verified: true, Elapsed: e, Ideal: (e + time.Second) / 2, Connect: time.Second}
 		}
 		t.Attempts, t.Verdict = append(t.Attempts, a), a.Verdict
 	}

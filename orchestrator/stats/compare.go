@@ -185,3 +185,38 @@ func Holm(ps []float64) []float64 {
 	}
 	return out
 }
+
+// MeanRatio is the ratio of two means of paired figures.
+type MeanRatio struct {
+	Pairs int
+	Ratio float64 // NaN without pairs or where the reference's mean is 0
+	// Variance of the ratio by the delta method (Cochran 1977, section 2.11);
+	// NaN below two pairs. Student's t with Pairs − 1 degrees goes with it.
+	Variance float64
+}
+
+// RatioOfMeans is the mean value over the mean reference. Unlike a mean of
+// ratios it weights iterations by how long they took, as a mean time does.
+func RatioOfMeans(pairs []Pair) MeanRatio {
+	var ref, val float64
+	for _, p := range pairs {
+		ref += p.Reference
+		val += p.Value
+	}
+	out := MeanRatio{Pairs: len(pairs), Ratio: math.NaN(), Variance: math.NaN()}
+	if len(pairs) == 0 || ref == 0 {
+		return out
+	}
+	n := float64(len(pairs))
+	out.Ratio = val / ref
+	if len(pairs) < 2 {
+		return out
+	}
+	squares := 0.0
+	for _, p := range pairs {
+		d := p.Value - out.Ratio*p.Reference
+		squares += d * d
+	}
+	out.Variance = squares / (n - 1) / n / (ref / n) / (ref / n)
+	return out
+}

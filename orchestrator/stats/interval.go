@@ -32,6 +32,17 @@ func MeanT(xs []float64, level float64) Interval {
 	return Interval{m - half, m + half}
 }
 
+// OfMean is Student's confidence interval of a mean whose own variance is
+// known with so many degrees of freedom. NaN where they are not positive or
+// anything is NaN.
+func OfMean(mean, variance, degrees, level float64) Interval {
+	if !(degrees > 0) || !(variance >= 0) || math.IsNaN(mean) || !isLevel(level) {
+		return undefined
+	}
+	half := tQuantile(level, degrees) * math.Sqrt(variance)
+	return Interval{mean - half, mean + half}
+}
+
 // tQuantile is the two-sided critical value of Student's t.
 func tQuantile(level, degrees float64) float64 {
 	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile((1 + level) / 2)

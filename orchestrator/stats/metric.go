@@ -32,8 +32,8 @@ func DeviationPercent(published, value float64) float64 {
 }
 
 // ShareOfIdeal is the time the all-knowing sender needed over the time the
-// protocol needed, on the same channel realisation: 1 is all that was possible.
-// NaN where either is not known.
+// protocol needed, on the same channel realisation and from the same moment: 1
+// is all that was possible. NaN where either is not known.
 func ShareOfIdeal(ideal, elapsed float64) float64 {
 	if !(ideal > 0) || !(elapsed > 0) {
 		return math.NaN()

@@ -319,3 +319,39 @@ func FuzzHolm(f *testing.F) {
 		}
 	})
 }
+
+func TestRatioOfMeans(t *testing.T) {
+	r := RatioOfMeans([]Pair{{2, 1}, {4, 2}, {6, 3}})
+	check(t, "ratio", r.Ratio, 0.5)
+	check(t, "variance of a constant ratio", r.Variance, 0)
+	r = RatioOfMeans([]Pair{{1, 2}, {3, 2}})
+	check(t, "ratio", r.Ratio, 1)
+	// Residuals 1 and −1 about the ratio; their variance 2, over 2 pairs, over a mean reference of 2 squared.
+	check(t, "variance", r.Variance, 0.25)
+	for _, pairs := range [][]Pair{nil, {{0, 1}}, {{-1, 1}, {1, 1}}} {
+		if r := RatioOfMeans(pairs); !math.IsNaN(r.Ratio) || !math.IsNaN(r.Variance) {
+			t.Errorf("%v: %+v", pairs, r)
+		}
+	}
+	if r := RatioOfMeans([]Pair{{2, 3}}); r.Ratio != 1.5 || !math.IsNaN(r.Variance) {
+		t.Errorf("one pair: %+v", r)
+	}
+}
+
+// The interval of a mean by its own variance is that of the sample.
+func TestOfMean(t *testing.T) {
+	xs := []float64{3, 1, 4, 1, 5}
+	sd := StdDev(xs)
+	got, want := OfMean(Mean(xs), sd*sd/5, 4, 0.95), MeanT(xs, 0.95)
+	if math.Abs(got.Low-want.Low) > 1e-12 || math.Abs(got.High-want.High) > 1e-12 {
+		t.Errorf("got %v, expected %v", got, want)
+	}
+	for _, i := range []Interval{OfMean(1, nan, 3, 0.95), OfMean(1, 1, 0, 0.95), OfMean(1, 1, nan, 0.95), OfMean(nan, 1, 3, 0.95), OfMean(1, -1, 3, 0.95), OfMean(1, 1, 3, 1)} {
+		if i.Defined() {
+			t.Errorf("defined: %v", i)
+		}
+	}
+	if i := OfMean(2, 0, 3, 0.95); i.Low != 2 || i.High != 2 {
+		t.Errorf("without variance: %v", i)
+	}
+}
