@@ -110,6 +110,43 @@ func write(t *testing.T, file, text string) {
 	}
 }
 
+// A profile of an extra folder may refer to a trace beside it, also when its figures vary.
+func TestTraceAndVary(t *testing.T) {
+	dir := t.TempDir()
+	text, err := os.ReadFile("../../radio-profiles/reference-link.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	traced := strings.Replace(strings.Replace(string(text), "name: reference-link", "name: traced", 1),
+		"{model: perfect, source: \"chosen\"}", "{model: trace, file: drive.csv, source: here}", 1)
+	write(t, filepath.Join(dir, "radio-profiles", "traced.yaml"), traced)
+	if _, err := Load(Config{ExtraDirs: []string{dir}}); err == nil || !strings.Contains(err.Error(), "drive.csv") {
+		t.Errorf("a trace that is not there: %v", err)
+	}
+	write(t, filepath.Join(dir, "radio-profiles", "drive.csv"), "time_s,loss\n0,0\n2,0\n1,0\n")
+	if _, err := Load(Config{ExtraDirs: []string{dir}}); err == nil || !strings.Contains(err.Error(), "drive.csv:4:1: time goes from 2s to 1s") {
+		t.Errorf("a trace whose time goes backward: %v", err)
+	}
+	write(t, filepath.Join(dir, "radio-profiles", "drive.csv"), "time_s,loss\n0,0\n1,0.5\n")
+	c := load(t, Config{ExtraDirs: []string{dir}})
+	p, err := c.Vary("traced", []radio.Change{{Path: "rate", Value: "3 Mbit/s"}, {Path: "channel.repeat", Value: "true"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tr := p.Emulation.Channel.Trace; p.Emulation.RateBitsPerSecond != 3e6 || !tr.Repeat || tr.Loss[1] != 0.5 || p.Hash != c.Profile("traced").Hash {
+		t.Errorf("%+v", p.Emulation)
+	}
+	if c.Profile("traced").Emulation.RateBitsPerSecond != 100e6 {
+		t.Error("varying a profile changed the catalog's")
+	}
+	if _, err := c.Vary("none", nil); err == nil {
+		t.Error("a radio that does not exist was varied")
+	}
+	if _, err := c.Vary("prc-152a", []radio.Change{{Path: "rate", Value: "3 Mbit/s"}}); err == nil || !strings.Contains(err.Error(), "no emulation section") {
+		t.Errorf("a radio without emulation: %v", err)
+	}
+}
+
 func TestExtraFolder(t *testing.T) {
 	dir := t.TempDir()
 	text, err := os.ReadFile("../../topologies/vip-lot.yaml")

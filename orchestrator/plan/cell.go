@@ -11,7 +11,10 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-const maxGroups = 200
+const (
+	maxGroups = 200
+	maxFailed = 20 // combinations of a sweep that are tried and told of
+)
 
 // groups reads the experiments of a plan; each takes from the plan what it does not state.
 func (ps *parser) groups(v yamldoc.Value, r yamldoc.Mapping) {
@@ -88,18 +91,26 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 		return
 	}
 	var cells []Cell
+	failed := 0
 	for _, rn := range radios {
 		for _, tn := range topologies {
 			for _, size := range sizesOf[tn] {
 				for _, at := range combine(sweep) {
 					c := base
 					c.Topology, c.SizeBytes = ps.cat.Topology(tn), size
-					if ps.apply(&c, rn, sweep, at, pick("sweep")) {
+					switch {
+					case failed == maxFailed: // a value that is wrong is so in every combination
+					case ps.apply(&c, rn, sweep, at, pick("sweep")):
 						cells = append(cells, c)
+					default:
+						failed++
 					}
 				}
 			}
 		}
+	}
+	if failed > 0 {
+		return // what is excluded of the rest says nothing
 	}
 	had := len(cells)
 	for _, v := range pick("exclude").List() {
