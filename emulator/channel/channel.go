@@ -13,27 +13,49 @@
 // whose transmission starts in an opportunity draws from (seed, opportunity,
 // j). So the first packet of an opportunity has the same fate for every
 // sender, packets of one opportunity are still independent, and back-to-back
-// full-sized packets are each the first of theirs.
+// full-sized packets are each the first of theirs. On a link with framing read
+// frame for packet. Bit errors need no draws for packets: they lie in time.
 package channel
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"linktrial/internal/radio"
 )
 
 // Process is one realisation of one direction of a link. It is a cursor: start
-// times must not decrease from call to call of either method.
+// times must not decrease from call to call of any method.
 type Process interface {
-	// Lost decides the fate of a packet that is put on the air from start to end.
+	// Lost decides the fate of a transmission that is on the air from start to end.
 	Lost(start, end time.Duration) bool
-	// Foresee tells, without sending, what would become of a packet if it were
+	// Foresee tells, without sending, what would become of a transmission if it were
 	// the nth (from 0) to start in its opportunity, and until when a later
-	// start would meet the same answer. Until is always after start.
+	// start of one as long would meet the same answer. Until is always after start.
 	Foresee(start, end time.Duration, nth uint64) (lost bool, until time.Duration)
+	// State is the channel's condition at a moment and when it may next change,
+	// which is always after the moment.
+	State(at time.Duration) (s State, until time.Duration)
+}
+
+// State is a channel's condition: the probabilities that a transmission that
+// starts then is lost, apart from wrong bits, and that a bit is wrong.
+type State struct {
+	Loss, BitErrorRate float64
+}
+
+// Params is what of its link a process depends on.
+type Params struct {
+	Packet time.Duration // airtime of a full-sized packet with its frames; the slot where the channel gives none
+	// Unit is the airtime of the longest single transmission: a frame, or the
+	// packet where the link has no framing. 0: as Packet.
+	Unit time.Duration
+	// Bit is how long a bit lasts, in nanoseconds: one that the user sends, or
+	// one on the air where Code corrects errors. 0 where no process has bit errors.
+	Bit  float64
+	Code *radio.FEC // a Reed–Solomon code that corrects bit errors, or nil
 }
 
 // Forever is the time that Foresee gives for an answer that never changes.
@@ -51,60 +73,71 @@ func Seed(trial uint64, from, to radio.Role) uint64 {
 	return h
 }
 
-// New draws a realisation. fullPacket is the airtime of a full-sized packet on
-// the link; it is the slot length where the channel gives none.
-func New(c radio.Channel, fullPacket time.Duration, seed uint64) (Process, error) {
+// New draws a realisation.
+func New(c radio.Channel, p Params, seed uint64) (Process, error) {
 	if err := Check(c); err != nil {
 		return nil, err
 	}
-	if fullPacket <= 0 {
-		return nil, fmt.Errorf("airtime of a full-sized packet is %s, expected a positive time", fullPacket)
+	if p.Packet <= 0 || p.Unit < 0 {
+		return nil, fmt.Errorf("airtimes of a packet, %s, and a unit, %s: expected positive times", p.Packet, p.Unit)
 	}
+	if hasBits(c) && !(p.Bit > 0) {
+		return nil, fmt.Errorf("a bit lasts %g ns, expected more than 0", p.Bit)
+	}
+	return newProcess(c, p, Opportunity(c, p), seed), nil
+}
+
+// Opportunity is how long an opportunity of the channel lasts.
+func Opportunity(c radio.Channel, p Params) time.Duration {
+	o := p.Unit
+	if o == 0 {
+		o = p.Packet
+	}
+	if c.Slot > 0 {
+		o = min(o, c.Slot)
+	}
+	for _, part := range c.Parts {
+		o = min(o, Opportunity(part, p))
+	}
+	return o
+}
+
+func hasBits(c radio.Channel) bool {
+	return c.Model == radio.ChannelHiddenMarkov || slices.ContainsFunc(c.Parts, hasBits)
+}
+
+// newProcess makes the process of a checked channel.
+func newProcess(c radio.Channel, p Params, opportunity time.Duration, seed uint64) Process {
 	slot := c.Slot
 	if slot == 0 {
-		slot = fullPacket
+		slot = p.Packet
 	}
-	o := opportunities{length: min(slot, fullPacket), seed: hash(seed, domainLoss, 0, 0), current: -1}
+	o := opportunities{length: opportunity, seed: hash(seed, domainLoss, 0, 0), current: -1}
 	switch c.Model {
-	case radio.ChannelPerfect:
-		return perfect{}, nil
 	case radio.ChannelUniform:
-		return &uniform{opportunities: o, loss: threshold(c.Loss)}, nil
-	default: // Check admits no other than these three
-		return newGilbertElliott(c, slot, o, seed), nil
-	}
-}
-
-// Check says what is wrong with a channel's figures: everything at once.
-func Check(c radio.Channel) error {
-	var errs []error
-	probability := func(name string, p float64) {
-		if !(p >= 0 && p <= 1) {
-			errs = append(errs, fmt.Errorf("%s is %g, expected a probability from 0 to 1", name, p))
-		}
-	}
-	switch c.Model {
-	case radio.ChannelPerfect:
-	case radio.ChannelUniform:
-		probability("loss", c.Loss)
+		return &uniform{opportunities: o, loss: threshold(c.Loss)}
 	case radio.ChannelGilbertElliott:
-		probability("good_to_bad", c.GoodToBad)
-		probability("bad_to_good", c.BadToGood)
-		probability("loss_good", c.LossGood)
-		probability("loss_bad", c.LossBad)
-	default:
-		errs = append(errs, fmt.Errorf("channel model %q, expected %s, %s or %s", c.Model,
-			radio.ChannelPerfect, radio.ChannelUniform, radio.ChannelGilbertElliott))
+		return newGilbertElliott(c, slot, o, seed)
+	case radio.ChannelMarkov:
+		return &markov{chain: newChain(c.Alpha, c.Beta, slot, seed), whole: c.Slot > 0}
+	case radio.ChannelOnOff:
+		return newOnOff(c, o, seed)
+	case radio.ChannelHiddenMarkov:
+		return newHidden(c.Hidden, p, seed)
+	case radio.ChannelOutages:
+		return &outages{opportunities: o, Outages: c.Outages, loss: threshold(c.Outages.Loss)}
+	case radio.ChannelTrace:
+		return newTrace(c.Trace, o)
+	case radio.ChannelCombined:
+		all := &combined{}
+		for i, part := range c.Parts {
+			all.parts = append(all.parts, newProcess(part, p, opportunity, hash(seed, domainPart, uint64(i), 0)))
+		}
+		return all
+	default: // Check admits no other
+		return perfect{}
 	}
-	if c.Slot < 0 || c.Slot > 0 && c.Slot < minSlot {
-		errs = append(errs, fmt.Errorf("slot is %s, expected at least %s, or 0 for the airtime of a full-sized packet", c.Slot, minSlot))
-	}
-	return errors.Join(errs...)
 }
-
-// minSlot keeps the work for a stretch of silence in proportion: no radio's
-// conditions change faster.
-const minSlot = time.Microsecond
 
 // perfect loses nothing.
 type perfect struct{}
@@ -112,6 +145,8 @@ type perfect struct{}
 func (perfect) Lost(_, _ time.Duration) bool { return false }
 
 func (perfect) Foresee(_, _ time.Duration, _ uint64) (bool, time.Duration) { return false, Forever }
+
+func (perfect) State(time.Duration) (State, time.Duration) { return State{}, Forever }
 
 // uniform loses packets independently of each other.
 type uniform struct {
@@ -122,14 +157,11 @@ type uniform struct {
 func (u *uniform) Lost(start, _ time.Duration) bool { return u.next(start) < u.loss }
 
 func (u *uniform) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration) {
-	switch u.loss {
-	case 0:
-		return false, Forever
-	case one:
-		return true, Forever
-	}
-	draw, until := u.peek(start, nth)
-	return draw < u.loss, until
+	return u.decide(u.loss, start, nth, Forever)
+}
+
+func (u *uniform) State(time.Duration) (State, time.Duration) {
+	return State{Loss: probability(u.loss)}, Forever
 }
 
 // opportunities draws the numbers that decide single packets.
@@ -153,4 +185,17 @@ func (o *opportunities) next(start time.Duration) uint64 {
 func (o *opportunities) peek(start time.Duration, nth uint64) (uint64, time.Duration) {
 	k := int64(start / o.length)
 	return draw(hash(o.seed, domainPacket, uint64(k), nth)), time.Duration(k+1) * o.length
+}
+
+// decide foresees the nth packet of an opportunity where the probability of
+// loss, as a threshold, holds until a moment.
+func (o *opportunities) decide(loss uint64, start time.Duration, nth uint64, holds time.Duration) (bool, time.Duration) {
+	switch loss {
+	case 0:
+		return false, holds
+	case one:
+		return true, holds
+	}
+	d, until := o.peek(start, nth)
+	return d < loss, min(until, holds)
 }

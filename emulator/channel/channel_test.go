@@ -9,11 +9,14 @@ import (
 	"linktrial/internal/radio"
 )
 
-const packet = 10 * time.Millisecond // airtime of a full-sized packet
+const (
+	packet = 10 * time.Millisecond // airtime of a full-sized packet
+	bit    = 10 * time.Microsecond // 1000 bits a packet
+)
 
 func process(t testing.TB, c radio.Channel, seed uint64) Process {
 	t.Helper()
-	p, err := New(c, packet, seed)
+	p, err := New(c, Params{Packet: packet, Bit: float64(bit)}, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +261,7 @@ func TestCheckTellsEverything(t *testing.T) {
 		{radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: -1, BadToGood: 2, LossGood: 3, LossBad: 4},
 			[]string{"good_to_bad", "bad_to_good", "loss_good", "loss_bad"}},
 	} {
-		_, err := New(tc.c, packet, 1)
+		_, err := New(tc.c, Params{Packet: packet}, 1)
 		if err == nil {
 			t.Errorf("%+v was accepted", tc.c)
 			continue
@@ -269,7 +272,7 @@ func TestCheckTellsEverything(t *testing.T) {
 			}
 		}
 	}
-	if _, err := New(radio.Channel{Model: radio.ChannelPerfect}, 0, 1); err == nil {
+	if _, err := New(radio.Channel{Model: radio.ChannelPerfect}, Params{}, 1); err == nil {
 		t.Error("a packet without airtime was accepted")
 	}
 }

@@ -12,6 +12,9 @@ const (
 	domainState
 	domainInitial
 	domainSojourn
+	domainBit
+	domainPart
+	domainOther
 )
 
 // mix is the finaliser of SplitMix64 (Steele, Lea, Flood: Fast splittable
@@ -39,3 +42,12 @@ func threshold(p float64) uint64 { return uint64(p * float64(one)) }
 
 // unit is a number in (0, 1], for logarithms.
 func unit(h uint64) float64 { return float64(draw(h)+1) / float64(one) }
+
+// probability is the one that a threshold stands for.
+func probability(threshold uint64) float64 { return float64(threshold) / float64(one) }
+
+// Draw is the nth number in [0, 1) of a purpose that is not the channel's, from
+// the same kind of counter.
+func Draw(seed, purpose, n uint64) float64 {
+	return float64(draw(hash(seed, domainOther, purpose, n))) / float64(one)
+}

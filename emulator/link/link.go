@@ -176,7 +176,7 @@ func (l *Network) towards(n *radio.Network, at, dst int) int {
 
 // Realisation draws the error process of one direction of a link of n.
 func Realisation(n *radio.Network, k *radio.Link, from, to radio.Role, seed uint64) (channel.Process, error) {
-	p, err := channel.New(*k.Toward(to), Airtime(n, k, n.MTUBytes), channel.Seed(seed, from, to))
+	p, err := channel.New(*k.Toward(to), channel.Params{Packet: Airtime(n, k, n.MTUBytes), Bit: nsPerByte(k) / 8}, channel.Seed(seed, from, to))
 	if err != nil {
 		return nil, fmt.Errorf("link %s to %s: %w", from, to, err)
 	}
