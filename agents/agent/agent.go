@@ -17,6 +17,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 )
 
 // agent is one start of an agent.
@@ -173,7 +174,10 @@ func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
 		if a.stored(as.RunId) {
 			continue
 		}
-		n := note{Run: as.RunId, SheetHash: as.SheetHash, Wish: w, Reason: as.Reason, Taken: time.Now().UTC()}
+		n := note{Run: as.RunId, SheetHash: as.SheetHash, Wish: w, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
+		for role, address := range as.RadioAddresses {
+			n.Addresses[radio.Role(role)] = address
+		}
 		if err := a.keep(n, as.Sheet); err != nil {
 			// Nothing was begun: the next answer tries again.
 			a.cfg.Logger.Error("assignment could not be taken", "run", as.RunId, "error", err)

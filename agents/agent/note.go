@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"sort"
 	"time"
+
+	"linktrial/internal/radio"
 )
 
 // Wish is how far a run may go, as the orchestrator last said.
@@ -28,6 +30,9 @@ type note struct {
 	Wish      Wish      `json:"wish"`
 	Reason    string    `json:"reason,omitempty"` // of an abort
 	Taken     time.Time `json:"taken"`
+	// Addresses of the run's nodes on the radio network; an agent that resumes
+	// without a control link must know them.
+	Addresses map[radio.Role]string `json:"addresses,omitempty"`
 	// Stored is set when the run has ended and the orchestrator has all of it.
 	Stored time.Time `json:"stored,omitzero"`
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"sync"
@@ -197,7 +198,7 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 	cfg := r.a.cfg
 	ex := executor.Config{
 		RunID: r.id, Role: cfg.Role, Sheet: sheet, SheetHash: r.hash, Version: cfg.Version,
-		Address: cfg.RadioAddress, Peers: cfg.Peers, Device: cfg.Device,
+		Address: cfg.RadioAddress, Peers: r.peers(), Device: cfg.Device,
 		Journal: j, Runner: r.a.runner, Logger: cfg.Logger,
 		Begun:   func(ctx context.Context, resumed bool) error { return r.begun(ctx, j, resumed) },
 		Closing: func(ctx context.Context) { r.closing(ctx, j) },
@@ -234,6 +235,18 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 		}
 		return executor.Attend(ctx, ex)
 	}
+}
+
+// peers are the addresses the agent was told, over those of the assignment.
+func (r *run) peers() map[radio.Role]string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := maps.Clone(r.note.Addresses)
+	if out == nil {
+		out = map[radio.Role]string{}
+	}
+	maps.Copy(out, r.a.cfg.Peers)
+	return out
 }
 
 // silence holds the session's calls back until speak.

@@ -27,6 +27,7 @@ func (s *settings) serverConfig(listen, database string, cat *catalog.Catalog, l
 
 func newServe(s *settings) *cobra.Command {
 	var listen, database string
+	var insecure bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the orchestrator, with a private PostgreSQL unless --database names one",
@@ -37,7 +38,9 @@ func newServe(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			srv, err := server.Start(cmd.Context(), s.serverConfig(listen, database, cat, log))
+			cfg := s.serverConfig(listen, database, cat, log)
+			cfg.Insecure = insecure
+			srv, err := server.Start(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
@@ -51,6 +54,7 @@ func newServe(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:7700", "address and port")
 	f.StringVar(&database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
+	f.BoolVar(&insecure, "insecure", false, "listen beyond this machine without encryption and without asking who calls")
 	return cmd
 }
 

@@ -32,6 +32,8 @@ type Assignment struct {
 	Sheet     []byte
 	Wish      Wish
 	Reason    string // of an abort
+	// Addresses on the radio network by role, as the nodes registered them.
+	Addresses map[radio.Role]string
 }
 
 // wishes is all that a node is to do. The revision is made from the content,
@@ -46,7 +48,7 @@ var noWishes = newWishes(nil)
 func newWishes(as []Assignment) wishes {
 	h := sha256.New()
 	for _, a := range as {
-		fmt.Fprintf(h, "%q %s %d %q\n", a.Run, a.SheetHash, a.Wish, a.Reason)
+		fmt.Fprintf(h, "%q %s %d %q %q\n", a.Run, a.SheetHash, a.Wish, a.Reason, a.Addresses) // maps print in order of their keys
 	}
 	n := int64(binary.BigEndian.Uint64(h.Sum(nil)) & math.MaxInt64)
 	return wishes{revision: max(n, 1), assignments: as} // 0 is what an agent has seen at first
@@ -250,6 +252,7 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 		}
 		a := Assignment{Run: r.id, SheetHash: f.hash, Sheet: f.sheet}
 		a.Wish, a.Reason = wishFor(r)
+		a.Addresses = e.addresses(r.parts)
 		for _, p := range r.parts {
 			taken[p.node] = r.id
 			all[p.node] = append(all[p.node], a)
@@ -284,6 +287,19 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 	}
 	e.notifyLocked()
 	return nil
+}
+
+// addresses of a run's nodes on the radio network, as far as they are known.
+func (e *Engine) addresses(parts []part) map[radio.Role]string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	out := map[radio.Role]string{}
+	for _, p := range parts {
+		if n := e.nodes[p.node]; n != nil && n.RadioAddress != "" {
+			out[p.role] = n.RadioAddress
+		}
+	}
+	return out
 }
 
 func wishFor(r *run) (Wish, string) {

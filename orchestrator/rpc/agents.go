@@ -43,7 +43,11 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	}
 	out := &linktrialv1.PollResponse{Revision: revision}
 	for _, a := range assignments {
-		out.Assignments = append(out.Assignments, &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, Wish: wishes[a.Wish], Reason: a.Reason})
+		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, Wish: wishes[a.Wish], Reason: a.Reason, RadioAddresses: map[string]string{}}
+		for role, address := range a.Addresses {
+			as.RadioAddresses[string(role)] = address
+		}
+		out.Assignments = append(out.Assignments, as)
 	}
 	return connect.NewResponse(out), nil
 }

@@ -379,14 +379,17 @@ func (x *PollResponse) GetAssignments() []*Assignment {
 
 // Assignment is one run this node takes part in, and how far it may go.
 type Assignment struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	SheetHash     string                 `protobuf:"bytes,2,opt,name=sheet_hash,json=sheetHash,proto3" json:"sheet_hash,omitempty"`
-	Sheet         []byte                 `protobuf:"bytes,3,opt,name=sheet,proto3" json:"sheet,omitempty"` // canonical JSON (executor/runsheet)
-	Wish          Assignment_Wish        `protobuf:"varint,4,opt,name=wish,proto3,enum=linktrial.v1.Assignment_Wish" json:"wish,omitempty"`
-	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // of an abort, for the journal
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	RunId     string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	SheetHash string                 `protobuf:"bytes,2,opt,name=sheet_hash,json=sheetHash,proto3" json:"sheet_hash,omitempty"`
+	Sheet     []byte                 `protobuf:"bytes,3,opt,name=sheet,proto3" json:"sheet,omitempty"` // canonical JSON (executor/runsheet)
+	Wish      Assignment_Wish        `protobuf:"varint,4,opt,name=wish,proto3,enum=linktrial.v1.Assignment_Wish" json:"wish,omitempty"`
+	Reason    string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // of an abort, for the journal
+	// Addresses on the radio network by role, as the nodes registered them: the
+	// sheet does not name nodes.
+	RadioAddresses map[string]string `protobuf:"bytes,6,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
@@ -452,6 +455,13 @@ func (x *Assignment) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Assignment) GetRadioAddresses() map[string]string {
+	if x != nil {
+		return x.RadioAddresses
+	}
+	return nil
 }
 
 type DeliverRequest struct {
@@ -726,7 +736,7 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x0fdisk_free_bytes\x18\x05 \x01(\x03R\rdiskFreeBytes\"f\n" +
 	"\fPollResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12:\n" +
-	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\"\x82\x02\n" +
+	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\"\x9c\x03\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
@@ -734,7 +744,11 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12\x14\n" +
 	"\x05sheet\x18\x03 \x01(\fR\x05sheet\x121\n" +
 	"\x04wish\x18\x04 \x01(\x0e2\x1d.linktrial.v1.Assignment.WishR\x04wish\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason\"]\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12U\n" +
+	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x1aA\n" +
+	"\x13RadioAddressesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
 	"\x04Wish\x12\x14\n" +
 	"\x10WISH_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fWISH_PREPARE\x10\x01\x12\f\n" +
@@ -775,7 +789,7 @@ func file_linktrial_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_linktrial_v1_agent_proto_goTypes = []any{
 	(Assignment_Wish)(0),     // 0: linktrial.v1.Assignment.Wish
 	(*RegisterRequest)(nil),  // 1: linktrial.v1.RegisterRequest
@@ -788,26 +802,28 @@ var file_linktrial_v1_agent_proto_goTypes = []any{
 	(*DeliverResponse)(nil),  // 8: linktrial.v1.DeliverResponse
 	(*ClockRequest)(nil),     // 9: linktrial.v1.ClockRequest
 	(*ClockResponse)(nil),    // 10: linktrial.v1.ClockResponse
-	(*DriverState)(nil),      // 11: linktrial.v1.DriverState
+	nil,                      // 11: linktrial.v1.Assignment.RadioAddressesEntry
+	(*DriverState)(nil),      // 12: linktrial.v1.DriverState
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
-	11, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
+	12, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
 	5,  // 1: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
 	0,  // 2: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
-	7,  // 3: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 4: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 5: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	6,  // 6: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	9,  // 7: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	2,  // 8: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	4,  // 9: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	8,  // 10: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	10, // 11: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	8,  // [8:12] is the sub-list for method output_type
-	4,  // [4:8] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	11, // 3: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	7,  // 4: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	1,  // 5: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	3,  // 6: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	6,  // 7: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	9,  // 8: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	2,  // 9: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	4,  // 10: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	8,  // 11: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	10, // 12: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	9,  // [9:13] is the sub-list for method output_type
+	5,  // [5:9] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -822,7 +838,7 @@ func file_linktrial_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_agent_proto_rawDesc), len(file_linktrial_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
