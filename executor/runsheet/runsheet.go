@@ -1,7 +1,7 @@
 // Package runsheet is the plan compiled for a run: the ordered list of trials
 // with all parameters and seeds. The orchestrator writes it, agents walk
 // through it, and its hash is part of every result. Comes in and goes out:
-// JSON. Imports internal/radio and protocols/contract; pure.
+// JSON. Imports internal/radio, internal/unit and protocols/contract; pure.
 package runsheet
 
 import (
@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"linktrial/internal/radio"
+	"linktrial/internal/unit"
 	"linktrial/protocols/contract"
 )
 
@@ -70,6 +71,30 @@ type Setting struct {
 	Axis      string `json:"axis"`      // the sweep's name: "channel"
 	Parameter string `json:"parameter"` // "channel.alpha", "option.mss", "flows.count"
 	Value     string `json:"value"`     // as the plan writes it: "0.001"
+	// Label is the axis's value by the name that tables and published figures
+	// use: "(0.001, 0.01)". The parameters of one axis share it.
+	Label string `json:"label"`
+}
+
+// At is the run's value of an axis: radio, topology, size (as "3 KiB"), group,
+// or one of its sweep; empty where it has none of that name.
+func (c *Cell) At(axis string) string {
+	switch axis {
+	case "radio":
+		return c.Radio
+	case "topology":
+		return c.Topology
+	case "size":
+		return unit.FormatBytes(c.SizeBytes)
+	case "group":
+		return c.Group
+	}
+	for _, s := range c.Settings {
+		if s.Axis == axis {
+			return s.Label
+		}
+	}
+	return ""
 }
 
 // Mix is a trial of flows of several treatments, which tables show under a

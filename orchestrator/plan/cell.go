@@ -230,24 +230,6 @@ func sizeAxis(sizesOf map[string][]int64, topologies []string) axis {
 	return a
 }
 
-// value is the cell's value of an axis.
-func (c *Cell) value(axis string) string {
-	switch axis {
-	case "radio":
-		return c.Radio.Name
-	case "topology":
-		return c.Topology.Name
-	case "size":
-		return unit.FormatBytes(c.SizeBytes)
-	}
-	for _, k := range c.Choices {
-		if k.Axis == axis {
-			return k.Value
-		}
-	}
-	return ""
-}
-
 // conditions reads a mapping from axes to values; not ok when something in it is wrong.
 func conditions(m yamldoc.Mapping, axes []axis) (out []Condition, ok bool) {
 	ok = true
@@ -293,7 +275,10 @@ func exclude(cells []Cell, v yamldoc.Value, axes []axis) []Cell {
 	if !ok {
 		return cells
 	}
-	left := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool { return c.Meets(where) })
+	left := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
+		sc := c.Sheet(0)
+		return Meets(&sc, where)
+	})
 	if len(left) == len(cells) && len(cells) > 0 {
 		v.Problem("no cell of the plan is left that this would exclude")
 	}

@@ -60,7 +60,6 @@ type Cell struct {
 	Group    string
 	Label    string // of the settings, for people; empty without a sweep
 	Settings []runsheet.Setting
-	Choices  []Condition // the axes and the labels of their values, in the order of the sweep
 
 	Treatments []runsheet.Treatment // with the settings applied; those that have trials of their own
 	Listeners  []runsheet.Treatment // those that only flows of mixes use
@@ -173,9 +172,15 @@ func (p *Plan) Trials() int {
 	return n
 }
 
-// Meets says whether the cell has all these values; an empty list is met by all.
-func (c *Cell) Meets(conditions []Condition) bool {
-	return !slices.ContainsFunc(conditions, func(k Condition) bool { return c.value(k.Axis) != k.Value })
+// Sheet is the cell as its run sheet names it.
+func (c *Cell) Sheet(index int) runsheet.Cell {
+	return runsheet.Cell{Index: index, Radio: c.Radio.Name, Topology: c.Topology.Name, SizeBytes: c.SizeBytes,
+		Group: c.Group, Label: c.Label, Settings: c.Settings}
+}
+
+// Meets says whether a run has all these values; an empty list is met by all.
+func Meets(c *runsheet.Cell, conditions []Condition) bool {
+	return !slices.ContainsFunc(conditions, func(k Condition) bool { return c.At(k.Axis) != k.Value })
 }
 
 // Summary is one line for people.

@@ -221,7 +221,10 @@ func (ps *parser) oneStatement(v yamldoc.Value, m yamldoc.Mapping, f *Figure) {
 		v.Problem("change_percent and relative_to go together")
 	}
 	for _, where := range [][]Condition{f.Where, f.RelativeTo} {
-		if !slices.ContainsFunc(ps.plan.Cells, func(c Cell) bool { return c.Group == f.Group && c.Meets(where) }) {
+		if !slices.ContainsFunc(ps.plan.Cells, func(c Cell) bool {
+			sc := c.Sheet(0)
+			return c.Group == f.Group && Meets(&sc, where)
+		}) {
 			v.Problem("no run of the plan meets these conditions")
 			return
 		}

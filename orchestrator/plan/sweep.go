@@ -120,14 +120,13 @@ func (ps *parser) apply(c *Cell, radioName string, axes []axis, at []int, where 
 	var labels []string
 	options := map[string]yamldoc.Value{}
 	count, duration := 0, time.Duration(0)
-	c.Settings, c.Choices = nil, nil
+	c.Settings = nil
 	for i, a := range axes {
 		label := a.labels[at[i]]
-		c.Choices = append(c.Choices, Condition{a.name, label})
 		labels = append(labels, a.name+" "+label)
 		for j, path := range a.set {
 			v := a.values[at[i]][j]
-			c.Settings = append(c.Settings, runsheet.Setting{Axis: a.name, Parameter: path, Value: v.String("")})
+			c.Settings = append(c.Settings, runsheet.Setting{Axis: a.name, Parameter: path, Value: v.String(""), Label: label})
 			switch option, isOption := strings.CutPrefix(path, "option."); {
 			case isOption:
 				options[option] = v

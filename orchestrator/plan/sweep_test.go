@@ -93,8 +93,8 @@ func TestGroups(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	c := p.Cells[0]
-	settings := []runsheet.Setting{{Axis: "bandwidth", Parameter: "rate", Value: "16 kbit/s"}, {Axis: "channel", Parameter: "channel.alpha", Value: "0.001"},
-		{Axis: "channel", Parameter: "channel.beta", Value: "0.01"}, {Axis: "packet", Parameter: "option.mss", Value: "360 B"}}
+	settings := []runsheet.Setting{{Axis: "bandwidth", Parameter: "rate", Value: "16 kbit/s", Label: "16 kbit/s"}, {Axis: "channel", Parameter: "channel.alpha", Value: "0.001", Label: "(0.001, 0.01)"},
+		{Axis: "channel", Parameter: "channel.beta", Value: "0.01", Label: "(0.001, 0.01)"}, {Axis: "packet", Parameter: "option.mss", Value: "360 B", Label: "400 B"}}
 	if !reflect.DeepEqual(c.Settings, settings) {
 		t.Errorf("settings %+v", c.Settings)
 	}
@@ -136,7 +136,7 @@ func TestFigures(t *testing.T) {
 	}
 	met := 0
 	for i := range p.Cells {
-		if p.Cells[i].Group == f.Group && p.Cells[i].Meets(f.Where) {
+		if c := p.Cells[i].Sheet(i); c.At("group") == f.Group && plan.Meets(&c, f.Where) {
 			met++
 		}
 	}

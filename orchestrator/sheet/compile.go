@@ -33,8 +33,7 @@ func Compile(p *plan.Plan) ([]*runsheet.Sheet, error) {
 func compileCell(p *plan.Plan, index int, c *plan.Cell) (*runsheet.Sheet, error) {
 	s := &runsheet.Sheet{
 		Format: runsheet.Format, Plan: p.Name, PlanHash: p.Hash,
-		Cell: runsheet.Cell{Index: index, Radio: c.Radio.Name, Topology: c.Topology.Name, SizeBytes: c.SizeBytes,
-			Group: c.Group, Label: c.Label, Settings: c.Settings},
+		Cell:    c.Sheet(index),
 		Control: p.Control, Order: string(p.Order),
 		Radio: *c.Radio, Topology: *c.Topology,
 		Limits: c.Limits, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,

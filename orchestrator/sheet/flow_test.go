@@ -115,7 +115,7 @@ seed: 7
 `
 	sheets := compile(t, text)
 	a, b := sheets[0], sheets[1]
-	if a.Network.Framing.FrameBytes != 25 || b.Network.Framing.FrameBytes != 100 || a.Cell.Label != "frame 25 B" || a.Cell.Settings[0] != (runsheet.Setting{Axis: "frame", Parameter: "framing.frame", Value: "25 B"}) {
+	if a.Network.Framing.FrameBytes != 25 || b.Network.Framing.FrameBytes != 100 || a.Cell.Label != "frame 25 B" || a.Cell.Settings[0] != (runsheet.Setting{Axis: "frame", Parameter: "framing.frame", Value: "25 B", Label: "25 B"}) {
 		t.Errorf("%+v, %+v", a.Cell, a.Network.Framing)
 	}
 	if a.Trials[0].ChannelSeed == b.Trials[0].ChannelSeed {
