@@ -25,6 +25,7 @@ type candidate struct {
 	role      radio.Role
 	radio     string // empty: emulated, and can be any
 	emulated  bool
+	virtual   bool
 	connected bool
 	busy      bool
 	drivers   []Driver
@@ -32,8 +33,8 @@ type candidate struct {
 
 // choose finds a node for each role of a sheet's topology. Where it cannot, it
 // says everything that is missing. All nodes of a run are on emulated radios,
-// or all on real ones.
-func choose(s *runsheet.Sheet, all []candidate) (map[radio.Role]string, []string) {
+// or all on real ones; those of the virtual-time lab only where it is asked for.
+func choose(s *runsheet.Sheet, all []candidate, virtual bool) (map[radio.Role]string, []string) {
 	var roles []radio.Role
 	for _, st := range s.Topology.Stations {
 		roles = append(roles, st.Role)
@@ -42,7 +43,7 @@ func choose(s *runsheet.Sheet, all []candidate) (map[radio.Role]string, []string
 	for _, emulated := range []bool{true, false} {
 		var these []candidate
 		for _, c := range all {
-			if c.emulated == emulated && c.connected {
+			if c.emulated == emulated && c.virtual == virtual && c.connected {
 				these = append(these, c)
 			}
 		}

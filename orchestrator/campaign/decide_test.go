@@ -163,7 +163,7 @@ func TestChoose(t *testing.T) {
 		"never mixed":  {sheet, append(nodes()[:2], nodes(realRadio("prc"))[2]), "", []string{noNode("server")}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			chosen, problems := choose(c.sheet, c.nodes)
+			chosen, problems := choose(c.sheet, c.nodes, false)
 			require.Equal(t, c.problems, problems)
 			require.Equal(t, c.client, chosen[radio.RoleClient])
 		})
@@ -188,4 +188,18 @@ func TestNewID(t *testing.T) {
 		require.False(t, seen[id])
 		seen[id] = true
 	}
+}
+
+func TestVirtualNodesAreChosenOnlyWhenAskedFor(t *testing.T) {
+	sheet := &runsheet.Sheet{Network: &radio.Network{}, Topology: radio.Topology{Stations: []radio.Station{{Role: radio.RoleClient}}}}
+	live := candidate{name: "live", role: radio.RoleClient, emulated: true, connected: true}
+	virtual := candidate{name: "virtual", role: radio.RoleClient, emulated: true, virtual: true, connected: true}
+	both := []candidate{live, virtual}
+	for want, asked := range map[string]bool{"live": false, "virtual": true} {
+		chosen, problems := choose(sheet, both, asked)
+		require.Empty(t, problems)
+		require.Equal(t, want, chosen[radio.RoleClient])
+	}
+	_, problems := choose(sheet, []candidate{virtual}, false)
+	require.NotEmpty(t, problems)
 }

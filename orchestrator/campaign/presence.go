@@ -18,6 +18,7 @@ type Registration struct {
 	Name, Role, Version, Host, Kernel string
 	Radio                             string // profile attached; empty where the radio is emulated
 	Emulated                          bool
+	Virtual                           bool // of the virtual-time lab
 	RadioAddress                      string
 	DiskFreeBytes                     int64
 	Drivers                           []Driver

@@ -22,6 +22,7 @@ type Plan struct {
 	Hash      string
 	Sheets    []*runsheet.Sheet
 	Estimates [][]time.Duration // of each trial of each sheet
+	Virtual   bool              // on the nodes of the virtual-time lab
 }
 
 // ErrNothingOpen reports an abort of a campaign whose runs have all ended.
@@ -38,7 +39,7 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	all := e.candidates()
 	for i, s := range p.Sheets {
 		var missing []string
-		if chosen[i], missing = choose(s, all); missing != nil {
+		if chosen[i], missing = choose(s, all, p.Virtual); missing != nil {
 			for _, m := range missing {
 				if !slices.Contains(problems, m) {
 					problems = append(problems, m)
@@ -103,7 +104,7 @@ func (e *Engine) candidates() []candidate {
 	defer e.mu.Unlock()
 	var out []candidate
 	for _, n := range e.nodes {
-		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated,
+		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated, virtual: n.Virtual,
 			connected: n.connected(now), busy: e.taken[n.Name] != "", drivers: n.Drivers})
 	}
 	slices.SortFunc(out, func(a, b candidate) int {

@@ -17,7 +17,7 @@ type agents struct{ cfg Config }
 
 func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
 	m := req.Msg
-	r := campaign.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated,
+	r := campaign.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated, Virtual: m.Virtual,
 		RadioAddress: m.RadioAddress, DiskFreeBytes: m.DiskFreeBytes, Incarnation: m.Incarnation}
 	for _, d := range m.Drivers {
 		r.Drivers = append(r.Drivers, campaign.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Unsupported: d.Unsupported, Choices: d.Choices})

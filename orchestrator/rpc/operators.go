@@ -128,7 +128,7 @@ func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktria
 	if problems != nil {
 		return connect.NewResponse(&linktrialv1.StartPlanResponse{Problems: problems}), nil
 	}
-	c := campaign.Plan{Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets}
+	c := campaign.Plan{Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets, Virtual: m.Virtual}
 	for _, sh := range sheets {
 		c.Estimates = append(c.Estimates, slot(sh))
 	}

@@ -93,7 +93,10 @@ type RegisterRequest struct {
 	DiskFreeBytes int64                  `protobuf:"varint,9,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
 	Drivers       []*DriverState         `protobuf:"bytes,10,rep,name=drivers,proto3" json:"drivers,omitempty"`
 	// Identity of this start of the agent; a second live agent of the same name is refused.
-	Incarnation   string `protobuf:"bytes,11,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	Incarnation string `protobuf:"bytes,11,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
+	// The node is one of the virtual-time lab: it takes part only in campaigns
+	// that ask for virtual time, and its journals come when a run has ended.
+	Virtual       bool `protobuf:"varint,12,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -203,6 +206,13 @@ func (x *RegisterRequest) GetIncarnation() string {
 		return x.Incarnation
 	}
 	return ""
+}
+
+func (x *RegisterRequest) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
 }
 
 type RegisterResponse struct {
@@ -712,7 +722,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\"\xd5\x02\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\"\xef\x02\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -725,7 +735,8 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x0fdisk_free_bytes\x18\t \x01(\x03R\rdiskFreeBytes\x123\n" +
 	"\adrivers\x18\n" +
 	" \x03(\v2\x19.linktrial.v1.DriverStateR\adrivers\x12 \n" +
-	"\vincarnation\x18\v \x01(\tR\vincarnation\"E\n" +
+	"\vincarnation\x18\v \x01(\tR\vincarnation\x12\x18\n" +
+	"\avirtual\x18\f \x01(\bR\avirtual\"E\n" +
 	"\x10RegisterResponse\x121\n" +
 	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\"\xa0\x01\n" +
 	"\vPollRequest\x12\x12\n" +

@@ -442,10 +442,13 @@ func (x *SheetSummary) GetTrialSeconds() []float64 {
 }
 
 type StartPlanRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
-	Text          []byte                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"` // of the campaign; empty: the plan's
+	state protoimpl.MessageState `protogen:"open.v1"`
+	File  string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	Text  []byte                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	Name  string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"` // of the campaign; empty: the plan's
+	// Run it on the nodes of the virtual-time lab, which must have registered
+	// just before; without it, those nodes are never chosen.
+	Virtual       bool `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -499,6 +502,13 @@ func (x *StartPlanRequest) GetName() string {
 		return x.Name
 	}
 	return ""
+}
+
+func (x *StartPlanRequest) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
 }
 
 type StartPlanResponse struct {
@@ -2163,11 +2173,12 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
 	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12+\n" +
 	"\x11estimated_seconds\x18\x03 \x01(\x01R\x10estimatedSeconds\x12#\n" +
-	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"N\n" +
+	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"h\n" +
 	"\x10StartPlanRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\x12\x12\n" +
-	"\x04name\x18\x03 \x01(\tR\x04name\"\x80\x01\n" +
+	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\"\x80\x01\n" +
 	"\x11StartPlanResponse\x121\n" +
 	"\bproblems\x18\x01 \x03(\v2\x15.linktrial.v1.ProblemR\bproblems\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
