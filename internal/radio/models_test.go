@@ -372,3 +372,34 @@ func TestVary(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A figure that the file shares by an alias changes where it is named alone.
+func TestVaryAlias(t *testing.T) {
+	text := strings.Replace(profileText, "  channel: {model: uniform, loss: 0.1, source: s}", "  channel: &c {model: uniform, loss: 0.1, source: s}\n  reverse_channel: *c", 1)
+	p, err := Vary("p", []byte(text), []Change{{"reverse_channel.loss", "0.5"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Emulation.Channel.Loss != 0.1 || p.Emulation.Reverse.Loss != 0.5 {
+		t.Errorf("there %g, back %g", p.Emulation.Channel.Loss, p.Emulation.Reverse.Loss)
+	}
+	if _, err := Vary("p", []byte("emulation: &e {rate: *e}"), []Change{{"rate", "1"}}, nil); err == nil {
+		t.Error("a document that refers to itself was taken")
+	}
+}
+
+// FuzzVary: a change is refused, or what comes out passes as a file of its own would.
+func FuzzVary(f *testing.F) {
+	for _, c := range []Change{{"rate", "16 kbit/s"}, {"channel.loss", "0.25"}, {"queue.packets", "7"}, {"sites.there.channel.slot", "1ms"}, {"channel.parts[0].loss", "x"}, {"[", "]"}, {"..", "&a"}} {
+		f.Add(c.Path, c.Value)
+	}
+	f.Fuzz(func(t *testing.T, path, value string) {
+		p, err := Vary("f", []byte(profileText), []Change{{path, value}}, nil)
+		if err != nil {
+			return
+		}
+		if e := p.Emulation; e == nil || e.RateBitsPerSecond < 1 || e.MTUBytes < minMTU || e.ProcessingDelay < 0 || !(e.Channel.MeanLoss() >= 0 && e.Channel.MeanLoss() <= 1) {
+			t.Errorf("%s: %s gave %+v", path, value, e)
+		}
+	})
+}

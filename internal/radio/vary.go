@@ -1,6 +1,7 @@
 package radio
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -29,7 +30,12 @@ func Vary(file string, text []byte, changes []Change, open func(name string) ([]
 	if len(doc.Content) != 1 {
 		return nil, fmt.Errorf("%s: the document is empty", file)
 	}
-	emulation := child(doc.Content[0], "emulation")
+	nodes := 0
+	root, err := expanded(doc.Content[0], &nodes)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	emulation := child(root, "emulation")
 	if emulation == nil {
 		return nil, fmt.Errorf("%s: the profile has no emulation section to change", file)
 	}
@@ -38,7 +44,7 @@ func Vary(file string, text []byte, changes []Change, open func(name string) ([]
 			return nil, err
 		}
 	}
-	changed, err := yaml.Marshal(&doc)
+	changed, err := yaml.Marshal(root)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -50,10 +56,31 @@ func Vary(file string, text []byte, changes []Change, open func(name string) ([]
 	return p, nil
 }
 
-func child(n *yaml.Node, key string) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		n = n.Alias
+// maxVaryNodes bounds what aliases may make of a small file.
+const maxVaryNodes = 200_000
+
+// expanded is a copy of a tree in which nothing is shared: with a copy of its
+// own in the place of every alias, changing one figure changes no other.
+func expanded(n *yaml.Node, nodes *int) (*yaml.Node, error) {
+	if *nodes++; *nodes > maxVaryNodes {
+		return nil, errors.New("the document is too large, or refers to itself by an alias")
 	}
+	if n.Kind == yaml.AliasNode {
+		return expanded(n.Alias, nodes)
+	}
+	out := *n
+	out.Anchor, out.Content = "", make([]*yaml.Node, len(n.Content))
+	for i, c := range n.Content {
+		own, err := expanded(c, nodes)
+		if err != nil {
+			return nil, err
+		}
+		out.Content[i] = own
+	}
+	return &out, nil
+}
+
+func child(n *yaml.Node, key string) *yaml.Node {
 	if n.Kind != yaml.MappingNode {
 		return nil
 	}
