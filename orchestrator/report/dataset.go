@@ -50,10 +50,6 @@ type Run struct {
 	Started   time.Time       `json:"started,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
 
-	// Conditions are the axes of the plan's sweep and this run's value of each,
-	// as the plan labels it. Empty: those of the sheet's settings.
-	Conditions []plan.Condition `json:"conditions,omitempty"`
-
 	Trials     []Trial                          `json:"trials"`     // every trial of the sheet, in order
 	Provenance map[string]journal.Provenance    `json:"provenance"` // by node
 	Clocks     map[string][]journal.ClockOffset `json:"clocks"`     // by node

@@ -60,6 +60,25 @@ func tex(s string) string {
 	return b.String()
 }
 
+// latexColumns is how many a page holds: Table 2 has as many.
+const latexColumns = 12
+
+// latexPages divides the groups of columns among tables.
+func latexPages(headings []string, groups [][]latexColumn) (pageHeadings [][]string, pages [][][]latexColumn) {
+	room := 0
+	for i, g := range groups {
+		for len(g) > 0 {
+			if room == 0 {
+				pageHeadings, pages, room = append(pageHeadings, nil), append(pages, nil), latexColumns
+			}
+			n, last := min(room, len(g)), len(pages)-1
+			pageHeadings[last], pages[last] = append(pageHeadings[last], headings[i]), append(pages[last], g[:n])
+			room, g = room-n, g[n:]
+		}
+	}
+	return pageHeadings, pages
+}
+
 // latexColumn is one radio under one topology.
 type latexColumn struct {
 	table   *RunTable
@@ -94,6 +113,11 @@ func latexGroups(tables []RunTable) (headings []string, groups [][]latexColumn) 
 			}
 			if !sameSize {
 				lines = append(lines, tex(kilobytes(columns[i].table.SizeBytes)))
+			}
+			for _, setting := range strings.Split(columns[i].table.Settings, ", ") {
+				if setting != "" {
+					lines = append(lines, tex(setting))
+				}
 			}
 			if columns[i].table.Partial {
 				lines = append(lines, `\emph{partial}`)
@@ -145,9 +169,14 @@ func renderLaTeX(v *view) ([]byte, error) {
 	b.WriteString("\\setlength{\\oddsidemargin}{-15.4mm}\\setlength{\\topmargin}{-25.4mm}\\setlength{\\headheight}{0mm}\\setlength{\\headsep}{10mm}\n")
 	b.WriteString("\\pagestyle{empty}\\setlength{\\parindent}{0mm}\n\\begin{document}\n")
 	fmt.Fprintf(&b, "%s, campaign %s: throughput in KB/s (1 KB is 1024 bytes)%s.\\\\[2ex]\n", tex(cmp.Or(v.ds.Plan, "a plan without a name")), tex(v.ds.Campaign), map[bool]string{false: `, \emph{partial}`}[v.ds.Complete])
-	if len(groups) > 0 {
-		latexTable(&b, headings, groups)
-	} else {
+	pageHeadings, pages := latexPages(headings, groups)
+	for i := range pages {
+		if i > 0 {
+			b.WriteString("\\clearpage\n")
+		}
+		latexTable(&b, pageHeadings[i], pages[i])
+	}
+	if len(pages) == 0 {
 		b.WriteString("No runs.\n")
 	}
 	latexNotes(&b, v)
@@ -217,9 +246,10 @@ func treatmentsOf(columns []latexColumn) (names, labels []string) {
 
 func latexNotes(b *strings.Builder, v *view) {
 	var notes []string
+	seen := map[string]bool{}
 	note := func(s string) {
-		if !slices.Contains(notes, s) {
-			notes = append(notes, s)
+		if !seen[s] {
+			seen[s], notes = true, append(notes, s)
 		}
 	}
 	for i := range v.tables {

@@ -269,7 +269,7 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (estim
 	case treatment == plan.Ideal:
 		sm = s.idealSample()
 	case i < 0:
-		return noEstimate, "not part of the run"
+		return noEstimate, notPart
 	case s.table.Rows[i].Missing != "":
 		return noEstimate, "missing: " + s.table.Rows[i].Missing
 	default:

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,6 +38,7 @@ func datasets() map[string]*Dataset {
 	return map[string]*Dataset{
 		"quickstart": campaign(quickstart()),
 		"eventful":   eventful(),
+		"swept":      swept(),
 		"one":        campaign(run("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, cubic)),
 		"twelve":     campaign(run("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),
 		"hostile":    campaign(hostile),
@@ -60,8 +62,12 @@ func render(t *testing.T, ds *Dataset, format string) string {
 
 func TestGolden(t *testing.T) {
 	all := datasets()
-	for _, name := range []string{"quickstart", "eventful"} {
+	for _, name := range []string{"quickstart", "eventful", "swept"} {
 		for _, format := range Formats() {
+			// One large dataset's every format is enough.
+			if name == "swept" && !strings.HasPrefix(format, "against") && !strings.HasPrefix(format, "sweep") {
+				continue
+			}
 			t.Run(name+"/"+format, func(t *testing.T) {
 				got := render(t, all[name], format)
 				path := filepath.Join("testdata", name+"."+format+".golden")
@@ -252,6 +258,9 @@ func TestColumnsAreDocumented(t *testing.T) {
 	for _, c := range trialColumns() {
 		check(c.name)
 	}
+	for _, c := range againstColumns() {
+		check(c.name)
+	}
 }
 
 func TestJSONRoundTrip(t *testing.T) {
@@ -354,7 +363,11 @@ func checkTeX(t *testing.T, s string) {
 			case c == '\\':
 				i++ // the character after it is no markup
 				if rest := line[i:]; strings.HasPrefix(rest, "multicolumn{") {
-					cells += int(rest[len("multicolumn{")]-'0') - 1
+					n := 0
+					if _, err := fmt.Sscanf(rest, "multicolumn{%d}", &n); err != nil {
+						t.Errorf("line %d: %v: %s", n+1, err, line)
+					}
+					cells += n - 1
 				}
 			case c == '{':
 				depth++

@@ -112,10 +112,7 @@ func renderTable(v *view) ([]byte, error) {
 	if len(v.tables) == 0 {
 		b.WriteString("no runs\n")
 	}
-	if !v.ds.Complete {
-		b.WriteString("\n")
-		paragraph(&b, "partial: the campaign has not ended")
-	}
+	writeNotes(&b, v)
 	return []byte(b.String()), nil
 }
 
@@ -154,7 +151,7 @@ func writeRunTable(b *strings.Builder, t *RunTable) {
 		r := &t.Rows[i]
 		if s := r.troubles(); s != "" {
 			notes = append(notes, clean(r.Label)+": "+s)
-		} else if utf8.RuneCountInString(clean(r.Missing)) > tableWidth/2 { // cut above
+		} else if !fits(clean(r.Missing)) { // cut above
 			notes = append(notes, clean(r.Label)+": missing: "+clean(r.Missing))
 		}
 	}

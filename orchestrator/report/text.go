@@ -132,7 +132,13 @@ func plural(n int, one, many string) string {
 
 // heading names a run in one line.
 func (t *RunTable) heading() string {
-	parts := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology")}
+	var parts []string
+	for _, s := range []string{t.Group, t.Settings} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	parts = append(parts, cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology"))
 	parts = append(parts, unit.FormatBytes(t.SizeBytes), plural(t.Iterations, "iteration", "iterations"))
 	if t.Order != "" {
 		parts = append(parts, t.Order+" order")
@@ -217,4 +223,16 @@ func (r *Row) troubles() string {
 		parts = append(parts, plural(n, "attempt gave", "attempts gave")+" no figure: "+strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// short writes a figure of any size with four significant digits.
+func short(x *float64) string {
+	if x == nil {
+		return none
+	}
+	s := strconv.FormatFloat(*x, 'g', 4, 64)
+	if a := max(*x, -*x); a >= 1000 && a < 1e9 {
+		s = strconv.FormatFloat(*x, 'f', 0, 64)
+	}
+	return minus(s)
 }
