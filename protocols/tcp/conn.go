@@ -2,6 +2,7 @@ package main
 
 import (
 	"net"
+	"strconv"
 	"syscall"
 	"unsafe"
 
@@ -16,27 +17,25 @@ import (
 // go on sending what is in its buffer, into the next trial's time.
 type conn struct {
 	*net.TCPConn
-	raw  syscall.RawConn
-	info *contract.Info
+	raw   syscall.RawConn
+	info  *contract.Info
+	route *ownRoute // nil: as every connection's
 }
 
-func newConn(c *net.TCPConn, p *contract.Parameters) (harness.Conn, error) {
-	raw, err := c.SyscallConn()
-	if err != nil {
-		_ = c.Close()
-		return nil, err
-	}
-	k := &conn{TCPConn: c, raw: raw}
-	if err := c.SetLinger(0); err != nil {
-		_ = c.Close()
-		return nil, err
+// newConn takes over a connection and its route, also where it fails.
+func newConn(c *net.TCPConn, p *contract.Parameters, route *ownRoute) (harness.Conn, error) {
+	k := &conn{TCPConn: c, route: route}
+	var err error
+	if k.raw, err = c.SyscallConn(); err == nil {
+		err = c.SetLinger(0)
 	}
 	// Go turns Nagle's algorithm off on every connection by itself.
-	if on, ok := p.Options["nodelay"].(bool); ok {
-		if err := c.SetNoDelay(on); err != nil {
-			_ = c.Close()
-			return nil, err
-		}
+	if on, ok := p.Options["nodelay"].(bool); ok && err == nil {
+		err = c.SetNoDelay(on)
+	}
+	if err != nil {
+		k.Abort()
+		return nil, err
 	}
 	k.info = k.describe()
 	return k, nil
@@ -59,6 +58,8 @@ func (c *conn) describe() *contract.Info {
 				i.Detail[name] = "off"
 			}
 		}
+		// Before any data: what the connection starts with.
+		i.Detail["initial_window_segments"] = strconv.Itoa(int(t.Snd_cwnd))
 	}
 	return i
 }
@@ -71,10 +72,14 @@ func (c *conn) Close() error {
 	if cerr := c.TCPConn.Close(); err == nil {
 		err = cerr
 	}
+	c.route.remove()
 	return err
 }
 
-func (c *conn) Abort() { _ = c.TCPConn.Close() }
+func (c *conn) Abort() {
+	_ = c.TCPConn.Close()
+	c.route.remove()
+}
 
 // tcpInfo reads TCP_INFO and how many bytes of it this kernel knows.
 func (c *conn) tcpInfo() (t unix.TCPInfo, n int, err error) {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strconv"
 	"syscall"
 	"time"
@@ -51,7 +52,7 @@ func (l *listener) Accept() (harness.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		k, err := newConn(c, l.p)
+		k, err := newConn(c, l.p, nil)
 		if err == nil {
 			return k, nil
 		}
@@ -64,21 +65,18 @@ func (l *listener) Accept() (harness.Conn, error) {
 const redialPause = 100 * time.Millisecond
 
 func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
-	// Keepalive probes would end connections in long outages.
-	d := net.Dialer{Control: settings(p).control, KeepAlive: -1}
-	d.SetMultipathTCP(false)
-	if p.Local.Address != "" {
-		ip := net.ParseIP(p.Local.Address)
-		if ip == nil {
-			return nil, harness.Failf(contract.CodeBadParameters, "local.address is %q, expected an IP address", p.Local.Address)
-		}
-		d.LocalAddr = &net.TCPAddr{IP: ip}
+	d, err := newDialing(p)
+	if err != nil {
+		return nil, err
 	}
+	removeLeftRoutes()
 	for {
-		c, err := d.DialContext(ctx, "tcp", address(p.Remote))
+		c, err := d.once(ctx)
 		if err == nil {
-			return newConn(c.(*net.TCPConn), p)
+			return newConn(c, p, d.route)
 		}
+		d.route.remove()
+		d.route = nil
 		// net.ipv4.tcp_syn_retries is not the limit, limits.connect_ms is.
 		if !errors.Is(err, syscall.ETIMEDOUT) || ctx.Err() != nil {
 			return nil, err
@@ -89,4 +87,50 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 		case <-time.After(redialPause):
 		}
 	}
+}
+
+// dialing is one client's way to its connection.
+type dialing struct {
+	settings socketSettings
+	metrics  metrics
+	local    netip.Addr // the zero value: any
+	remote   netip.AddrPort
+	route    *ownRoute // of the current attempt, nil where none is wanted
+}
+
+func newDialing(p *contract.Parameters) (*dialing, error) {
+	m, err := metricsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &dialing{settings: settings(p), metrics: m}
+	to, err := netip.ParseAddr(p.Remote.Address)
+	if err != nil {
+		return nil, harness.Failf(contract.CodeBadParameters, "remote.address is %q, expected an IP address", p.Remote.Address)
+	}
+	d.remote = netip.AddrPortFrom(to.Unmap(), uint16(p.Remote.Port))
+	if p.Local.Address != "" {
+		from, err := netip.ParseAddr(p.Local.Address)
+		if err != nil {
+			return nil, harness.Failf(contract.CodeBadParameters, "local.address is %q, expected an IP address", p.Local.Address)
+		}
+		d.local = from.Unmap()
+	}
+	return d, nil
+}
+
+// once asks the kernel for a connection once.
+func (d *dialing) once(ctx context.Context) (*net.TCPConn, error) {
+	// Keepalive probes would end connections in long outages.
+	nd := net.Dialer{Control: d.routed, KeepAlive: -1}
+	nd.SetMultipathTCP(false)
+	// A socket with a route of its own is bound already, when its port must be known.
+	if d.local.IsValid() && !d.metrics.wanted() {
+		nd.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.local, 0))
+	}
+	c, err := nd.DialContext(ctx, "tcp", d.remote.String())
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.TCPConn), nil
 }

@@ -48,6 +48,14 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	if err := s.apply(fd); err != nil {
 		return nil, err
 	}
+	m, err := metricsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	routes := canRoute()
+	if m.wanted() && p.Role != contract.RoleServer && routes != nil {
+		return nil, routes
+	}
 	i := &contract.Info{Implementation: "linux-kernel", Choices: map[string][]string{"congestion": there}, Detail: map[string]string{}}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
@@ -57,6 +65,9 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		if _, err := unix.GetsockoptInt(fd, unix.IPPROTO_TCP, opt); err != nil {
 			i.Detail["option_"+name] = "not in this kernel"
 		}
+	}
+	if routes != nil {
+		i.Detail["option_initial_window"] = routes.Error()
 	}
 	return i, nil
 }
@@ -130,6 +141,16 @@ func (s socketSettings) apply(fd int) error {
 	}
 	if ms, ok := s.options["rto_max"].(float64); ok {
 		if err := timeout(fd, "rto_max", unix.TCP_RTO_MAX_MS, int(math.Round(ms))); err != nil {
+			return err
+		}
+	}
+	if n, ok := s.options["syn_retries"].(int64); ok {
+		if err := timeout(fd, "syn_retries", unix.TCP_SYNCNT, int(n)); err != nil {
+			return err
+		}
+	}
+	if ms, ok := s.options["user_timeout"].(float64); ok {
+		if err := timeout(fd, "user_timeout", unix.TCP_USER_TIMEOUT, int(math.Round(ms))); err != nil {
 			return err
 		}
 	}
