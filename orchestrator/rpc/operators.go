@@ -219,6 +219,9 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 		return nil, s.cfg.answer(ctx, "results", err)
 	}
 	ds, err := s.cfg.Store.Dataset(ctx, scope)
+	if err == nil {
+		err = s.addPublished(ctx, ds)
+	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "results", err)
 	}

@@ -252,7 +252,7 @@ func fillFlow(x *report.Flow, f *Flow) error {
 	if f.ConnectNs != nil {
 		x.Connect = time.Duration(*f.ConnectNs)
 	}
-	if f.SizeBytes != nil {
+	if f.SizeBytes != nil && x.Bound > 0 {
 		x.SizeBytes = *f.SizeBytes
 	}
 	if f.LastSample == nil {

@@ -1,0 +1,47 @@
+package server_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/report"
+)
+
+// Results hold the published figures of the campaign's own plan.
+func TestPublishedFiguresOfThePlan(t *testing.T) {
+	c := serve(t)
+	cast(t, c)
+	started := c.start(t, fmt.Sprintf(testPlan, "1 KiB")+`published:
+  source: A paper, Table 9
+  rows:
+    - {topology: vip-lot, radio: prc-117g-anw2c, treatment: one, n: 10, average: 2, maximum: 3, minimum: 1, sd: 0.5}
+  figures:
+    - {treatment: two, metric: throughput-kb-per-s, at_least: 0.001, source: "A paper, figure 3"}
+`)
+	require.Empty(t, started.Problems)
+	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
+	defer cancel()
+	require.NoError(t, c.watch(ctx, started.CampaignId, newLedger(t).event))
+	res, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "against-json"}))
+	require.NoError(t, err)
+	var got report.Against
+	require.NoError(t, json.Unmarshal(res.Msg.Content, &got))
+	require.Len(t, got.Lines, 5, "four figures of the table, and one more")
+	require.Equal(t, 4, got.Summary.Values)
+	require.Equal(t, 1, got.Summary.Ranges)
+	require.Equal(t, 1, got.Summary.Inside)
+	require.Equal(t, "A paper, Table 9", got.Lines[0].Source)
+	require.NotNil(t, got.Lines[0].Ours)
+
+	res, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "table"}))
+	require.NoError(t, err)
+	require.True(t, strings.Contains(string(res.Msg.Content), "beside published"), "%s", res.Msg.Content)
+}
