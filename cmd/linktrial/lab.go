@@ -26,7 +26,7 @@ import (
 
 func newLab(s *settings) *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "Nodes and emulated radios on this machine"}
-	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabHold(s), newLabEmulate(s))
+	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s))
 	return cmd
 }
 

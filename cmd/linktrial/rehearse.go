@@ -15,39 +15,59 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/process"
 	"linktrial/lab/netns"
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/sheet"
 )
 
 const rehearsalLab = "rehearsal"
 
 func newRehearse(s *settings) *cobra.Command {
-	var out string
+	r := &rehearsal{s: s}
 	cmd := &cobra.Command{
 		Use:   "rehearse FILE",
 		Short: "Run a plan on emulated radios on this machine: lab up, run, lab down",
 		Long: `Rehearse runs a plan on emulated radios: it starts an orchestrator with a private
 PostgreSQL (unless one answers at --orchestrator), brings up a node and an agent
 for each role, runs the plan, prints the table, exports the results, and removes
-all of it again. What a killed rehearsal left behind is removed by the next.`,
+all of it again. What a killed rehearsal left behind is removed by the next.
+
+With --virtual the nodes live in guests whose time jumps over every wait
+(docs/virtual-time.md): a campaign of days takes minutes.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			r := &rehearsal{s: s, file: args[0], out: out}
+			r.file = args[0]
 			return r.run(cmd.Context())
 		},
 	}
-	cmd.Flags().StringVar(&out, "out", "", "folder for the exported results (default: results/CAMPAIGN)")
+	f := cmd.Flags()
+	f.StringVar(&r.out, "out", "", "folder for the exported results (default: results/CAMPAIGN)")
+	f.BoolVar(&r.virtual, "virtual", false, "in virtual time, in guests (needs 'linktrial lab kernel' once)")
+	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests at a time (default: one for each processor)")
+	f.BoolVar(&r.yes, "yes", false, "do not ask, however long it will take")
 	return cmd
 }
 
 // rehearsal is one run of the command and all that it started.
 type rehearsal struct {
-	s    *settings
-	file string
-	out  string
+	s       *settings
+	file    string
+	out     string
+	virtual bool
+	jobs    int
+	yes     bool
+
+	plan   *plan.Plan
+	sheets []*runsheet.Sheet
+	cat    *catalog.Catalog
+	log    *slog.Logger // to a file: the terminal belongs to the trials
 
 	base     string // of the orchestrator
 	client   linktrialv1connect.OperatorServiceClient
@@ -57,63 +77,51 @@ type rehearsal struct {
 	campaign string
 }
 
+// longRun is what nobody should start by mistake.
+const longRun = 24 * time.Hour
+
 func (r *rehearsal) run(ctx context.Context) (err error) {
-	if err := netns.Possible(); err != nil {
-		return err
-	}
 	text, err := os.ReadFile(r.file)
 	if err != nil {
 		return err
 	}
-	p, sheets, err := compilePlan(r.s, r.file)
-	if err != nil {
+	if r.plan, r.sheets, err = compilePlan(r.s, r.file); err != nil {
 		return fmt.Errorf("the plan is refused:\n%w", err)
 	}
-	cat, err := loadCatalog(r.s)
-	if err != nil {
+	if r.cat, err = loadCatalog(r.s); err != nil {
 		return err
 	}
-	// The leading agent configures the emulator for each run; the lab must have the nodes of all of them.
-	first := sheets[0].Cell
-	nodes := 0
-	for _, sh := range sheets {
-		if n := len(sh.Topology.Stations); n > nodes {
-			first, nodes = sh.Cell, n
+	if !r.virtual {
+		if err := netns.Possible(); err != nil {
+			return err
 		}
-	}
-	cfg, err := labConfig(r.s, cat, labFlags{name: rehearsalLab, radio: first.Radio, topology: first.Topology})
-	if err != nil {
-		return err
-	}
-	swept, err := netns.Sweep(ctx, netns.DefaultStateDir)
-	if err != nil {
-		return err
-	}
-	if len(swept) > 0 {
-		fmt.Printf("removed what an earlier start left behind: %s\n", strings.Join(swept, ", "))
+		if err := r.confirm(); err != nil {
+			return err
+		}
 	}
 	logs := filepath.Join(r.s.data, "logs")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
-	// What the supervised processes and the lab say goes to a file: the
-	// terminal belongs to the trials.
 	logFile, err := os.Create(filepath.Join(logs, "rehearsal.log"))
 	if err != nil {
 		return err
 	}
 	defer logFile.Close()
-	cfg.Log = slog.New(slog.NewTextHandler(logFile, nil))
+	r.log = slog.New(slog.NewTextHandler(logFile, nil))
 
 	defer func() {
-		down := time.Now()
-		r.down(ctx.Err() != nil, cfg.Log)
-		cfg.Log.Info("rehearsal removed", "seconds", time.Since(down).Seconds())
+		began := time.Now()
+		r.down(ctx.Err() != nil)
+		r.log.Info("rehearsal removed", "seconds", time.Since(began).Seconds())
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; everything that was started has been removed, and what was measured is kept: linktrial results")
 		}
 	}()
-	if err := r.up(ctx, cfg, logFile, p.Name); err != nil {
+	if r.virtual {
+		return r.virtually(ctx, text, logFile)
+	}
+	if err := r.up(ctx, logFile); err != nil {
 		return err
 	}
 	// A lab whose emulator has died cannot finish anything.
@@ -135,24 +143,69 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// up starts orchestrator, lab and agents.
-func (r *rehearsal) up(ctx context.Context, cfg netns.Config, log *os.File, plan string) error {
-	began := time.Now()
+// confirm asks before what would take more than a day.
+func (r *rehearsal) confirm() error {
+	var total time.Duration
+	for _, sh := range r.sheets {
+		total += sheet.Total(sh)
+	}
+	if r.yes || total < longRun {
+		return nil
+	}
+	long := fmt.Sprintf("plan %s would take about %s in real time", r.plan.Name, forPeople(total.Seconds()))
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return fmt.Errorf("%s: add --virtual to run it in virtual time, or --yes if it is meant so", long)
+	}
+	fmt.Printf("%s; with --virtual it takes minutes. Start all the same? [y/N] ", long)
+	var answer string
+	fmt.Scanln(&answer)
+	if answer != "y" && answer != "Y" && answer != "yes" {
+		return errors.New("not started")
+	}
+	return nil
+}
+
+// orchestrator uses the one that runs, or starts one.
+func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 	r.base = r.s.orchestrator
 	running, err := reachable(ctx, r.base)
 	if err != nil {
 		return rpcError(r.base, err)
 	}
 	if !running {
-		if r.base, err = r.startServe(ctx, cfg.Log, log); err != nil {
+		if r.base, err = r.startServe(ctx, log); err != nil {
 			return err
 		}
 	}
 	r.client = newClient(r.base)
-	cfg.Forward = strings.TrimPrefix(r.base, "http://")
-	if err := r.forgetEarlier(ctx); err != nil {
+	return r.forgetEarlier(ctx)
+}
+
+// up starts orchestrator, lab and agents.
+func (r *rehearsal) up(ctx context.Context, log *os.File) error {
+	began := time.Now()
+	// The leading agent configures the emulator for each run; the lab must have the nodes of all of them.
+	first, nodes := r.sheets[0].Cell, 0
+	for _, sh := range r.sheets {
+		if n := len(sh.Topology.Stations); n > nodes {
+			first, nodes = sh.Cell, n
+		}
+	}
+	cfg, err := labConfig(r.s, r.cat, labFlags{name: rehearsalLab, radio: first.Radio, topology: first.Topology})
+	if err != nil {
 		return err
 	}
+	swept, err := netns.Sweep(ctx, netns.DefaultStateDir)
+	if err != nil {
+		return err
+	}
+	if len(swept) > 0 {
+		fmt.Printf("removed what an earlier start left behind: %s\n", strings.Join(swept, ", "))
+	}
+	if err := r.orchestrator(ctx, log); err != nil {
+		return err
+	}
+	cfg.Forward, cfg.Log = strings.TrimPrefix(r.base, "http://"), r.log
 	if r.lab, err = netns.Up(ctx, cfg); err != nil {
 		return err
 	}
@@ -161,19 +214,19 @@ func (r *rehearsal) up(ctx context.Context, cfg netns.Config, log *os.File, plan
 	if err := os.RemoveAll(filepath.Join(state, rehearsalLab)); err != nil {
 		return err
 	}
-	if r.agents, err = startAgents(r.s, r.lab, state, cfg.Log); err != nil {
+	if r.agents, err = startAgents(r.s, r.lab, state, r.log); err != nil {
 		return err
 	}
 	if err := r.waitForNodes(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("orchestrator, emulated radio network and %d agents are up after %.1f s (plan %s)\n", len(r.agents), time.Since(began).Seconds(), plan)
+	fmt.Printf("orchestrator, emulated radio network and %d agents are up after %.1f s (plan %s)\n", len(r.agents), time.Since(began).Seconds(), r.plan.Name)
 	return nil
 }
 
 // startServe runs the orchestrator as a process of its own, started again if
 // it dies: the agents do not need it to go on measuring.
-func (r *rehearsal) startServe(ctx context.Context, logger *slog.Logger, log *os.File) (string, error) {
+func (r *rehearsal) startServe(ctx context.Context, log *os.File) (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", err
@@ -184,7 +237,7 @@ func (r *rehearsal) startServe(ctx context.Context, logger *slog.Logger, log *os
 	if err != nil {
 		return "", err
 	}
-	r.serve, err = process.Supervise("orchestrator", logger, func() (*exec.Cmd, error) {
+	r.serve, err = process.Supervise("orchestrator", r.log, func() (*exec.Cmd, error) {
 		cmd := exec.Command(self, "serve", "--listen", listen, "--data", r.s.data, "--drivers", r.s.drivers)
 		cmd.Stderr = log
 		return cmd, process.Start(cmd)
@@ -292,6 +345,11 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	if err := os.Remove(r.marker()); err != nil {
 		return err
 	}
+	return r.present(ctx)
+}
+
+// present prints the table and exports the files.
+func (r *rehearsal) present(ctx context.Context) error {
 	fmt.Println()
 	if err := printResults(ctx, r.base, r.client, r.campaign, "table", os.Stdout); err != nil {
 		return err
@@ -311,7 +369,7 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 
 // ended says by its error that a run did not complete.
 func (r *rehearsal) ended(ctx context.Context) error {
-	res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 1000}))
+	res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
 	if err != nil {
 		return rpcError(r.base, err)
 	}
@@ -325,7 +383,7 @@ func (r *rehearsal) ended(ctx context.Context) error {
 
 // down removes everything that up started. After Ctrl-C the campaign is
 // aborted first, so that the store does not keep it as running.
-func (r *rehearsal) down(interrupted bool, log *slog.Logger) {
+func (r *rehearsal) down(interrupted bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	if interrupted && r.campaign != "" {
@@ -334,16 +392,16 @@ func (r *rehearsal) down(interrupted bool, log *slog.Logger) {
 		case err == nil:
 			r.drain(ctx)
 			if err := os.Remove(r.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				log.Error("marker of the campaign could not be removed", "error", err)
+				r.log.Error("marker of the campaign could not be removed", "error", err)
 			}
 		case connect.CodeOf(err) != connect.CodeFailedPrecondition: // it had ended already
-			log.Error("campaign could not be aborted", "error", err)
+			r.log.Error("campaign could not be aborted", "error", err)
 		}
 	}
 	r.agents.stop()
 	if r.lab != nil {
 		if err := r.lab.Down(ctx); err != nil {
-			log.Error("lab could not be removed", "error", err)
+			r.log.Error("lab could not be removed", "error", err)
 			fmt.Fprintln(os.Stderr, "linktrial: the lab could not be removed:", err)
 		}
 	}
@@ -355,7 +413,7 @@ func (r *rehearsal) down(interrupted bool, log *slog.Logger) {
 // drain gives the agents a moment to hand over how the aborted trial ended.
 func (r *rehearsal) drain(ctx context.Context) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 1000}))
+		res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
 		if err != nil {
 			return
 		}

@@ -211,7 +211,7 @@ type running struct {
 
 func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	spec, err := json.Marshal(Agent{
-		Name: string(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()),
+		Name: NodeName(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()),
 		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDir, Device: device,
 		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place,
 	})
@@ -274,3 +274,6 @@ func sleep(ctx context.Context, d time.Duration) bool {
 		return false
 	}
 }
+
+// NodeName is the name of a guest's node, which no node outside a guest has.
+func NodeName(role radio.Role) string { return "virtual-" + string(role) }
