@@ -38,6 +38,8 @@ var formats = []format{
 	{"markdown", "results.md", "text/markdown; charset=utf-8", true, true, renderMarkdown},
 	{"latex", "results.tex", "application/x-tex", true, false, renderLaTeX},
 	{"svg", "results.svg", "image/svg+xml", true, false, renderSVG},
+	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, false, renderSweep},
+	{"sweep-svg", "sweep.svg", "image/svg+xml", false, false, renderSweepSVG},
 	{"against", "against.txt", "text/plain; charset=utf-8", false, false, renderAgainst},
 	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, false, renderAgainstCSV},
 	{"against-json", "against.json", "application/json", false, false, renderAgainstJSON},

@@ -117,14 +117,11 @@ func renderSVG(v *view) ([]byte, error) {
 	const panelHeight = marginTop + plotHeight + failHeight + marginBottom
 	height := float64(len(rows))*panelHeight + legendHeight + 30
 	c := &canvas{}
-	c.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" font-family="Helvetica, Arial, sans-serif" role="img">`, px(width), px(height), px(width), px(height))
 	title := "Throughput by treatment: " + cmp.Or(v.ds.Plan, "a plan without a name") + ", campaign " + v.ds.Campaign
 	if !v.ds.Complete {
 		title += " (partial)"
 	}
-	c.add(`<title>%s</title>`, escape(title))
-	c.add(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
-	c.text(12, 20, "start", ink, 13, clip(clean(title), int(width/7)))
+	c.begin(width, height, title)
 	colours := treatmentOrder(v.tables)
 	for i, row := range rows {
 		x, y := 0.0, 30+float64(i)*panelHeight

@@ -1,0 +1,226 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"linktrial/orchestrator/plan"
+)
+
+const (
+	chartWidth  = 300.0
+	chartHeight = 220.0
+	chartLeft   = 66.0
+	chartTop    = 52.0
+	chartBottom = 48.0
+	chartRight  = 24.0
+	// mostCharts is how many one drawing holds; the table has all of them.
+	mostCharts = 60
+)
+
+// family is charts of one metric and group, which share the scale.
+func (c *chart) family() string { return c.group + "\x00" + string(c.metric) + "\x00" + c.axis }
+
+// figures are all that the y axis must reach.
+func (c *chart) figures() (ys []float64) {
+	add := func(x *float64) {
+		if x != nil {
+			ys = append(ys, *x)
+		}
+	}
+	for _, l := range c.lines {
+		for i := range l.points {
+			p := &l.points[i]
+			if p.known {
+				add(figure(p.mean))
+				if r := p.interval(); r != nil && (r.Low > 0 || p.mean <= 0) {
+					ys = append(ys, r.Low)
+				}
+				if r := p.interval(); r != nil {
+					ys = append(ys, r.High)
+				}
+			}
+			if f := p.published; f != nil {
+				add(f.Value)
+				add(f.AtLeast)
+				add(f.AtMost)
+				if f.AtLeast != nil && f.AtMost == nil && *f.AtLeast > 0 {
+					ys = append(ys, *f.AtLeast*1.1) // room for its bar upwards
+				}
+			}
+		}
+	}
+	return ys
+}
+
+// renderSweepSVG draws the parameter curves: a line a treatment with its 95 %
+// intervals, published figures as hollow marks and bounds.
+func renderSweepSVG(v *view) ([]byte, error) {
+	charts := v.charts()
+	left := max(0, len(charts)-mostCharts)
+	charts = charts[:len(charts)-left]
+	reach := map[string][]float64{}
+	for _, c := range charts {
+		reach[c.family()] = append(reach[c.family()], c.figures()...)
+	}
+	order := treatmentOrder(v.tables)
+	order[plan.Ideal] = len(order)
+	const cell = chartLeft + chartWidth + chartRight
+	const row = chartTop + chartHeight + chartBottom
+	rows, column := 0, panelsAbreast
+	places := make([][2]int, len(charts))
+	widest := 1
+	for i, c := range charts { // another family begins a new line
+		if column == panelsAbreast || i > 0 && charts[i-1].family() != c.family() {
+			rows, column = rows+1, 0
+		}
+		places[i] = [2]int{rows - 1, column}
+		column++
+		widest = max(widest, column)
+	}
+	width := max(minWidth, cell*float64(widest))
+	entries := curveLegend(charts, order)
+	top := 36 + float64(rows)*row
+	height := top + legendHeightOf(width, entries) + 26
+	title := "Parameter curves: " + cmp.Or(v.ds.Plan, "a plan without a name") + ", campaign " + v.ds.Campaign
+	if !v.ds.Complete {
+		title += " (partial)"
+	}
+	c := &canvas{}
+	c.begin(width, height, title)
+	for i, ch := range charts {
+		ch.draw(c, cell*float64(places[i][1]), 30+row*float64(places[i][0]), scaleFor(reach[ch.family()]), order)
+	}
+	c.legend(top+6, width, entries)
+	note := "Bars: 95 % intervals of the mean (Student's t). Charts of one metric in a group have the same scale."
+	switch {
+	case len(charts) == 0:
+		note = nothingSwept
+	case left > 0:
+		note += fmt.Sprintf(" %d further charts are left out.", left)
+	}
+	c.text(12, height-8, "start", grey, 11, note)
+	c.add("</svg>")
+	return []byte(c.b.String()), nil
+}
+
+func curveLegend(charts []*chart, order map[string]int) (out []legendEntry) {
+	seen := map[string]bool{}
+	published := false
+	for _, ch := range charts {
+		for _, l := range ch.lines {
+			published = published || slices.ContainsFunc(l.points, func(p curvePoint) bool { return p.published != nil })
+			if seen[l.treatment] {
+				continue
+			}
+			seen[l.treatment] = true
+			number, label := order[l.treatment], clip(clean(l.label), 40)
+			if l.missing != "" {
+				label += " (missing)"
+			}
+			out = append(out, legendEntry{label, func(c *canvas, x, y float64) {
+				c.line(x-6, y, x+6, y, palette[number%len(palette)], 1.6)
+				c.marker(number, x, y, palette[number%len(palette)], label)
+			}})
+		}
+	}
+	if published {
+		out = append(out, legendEntry{"published, of the same colour", func(c *canvas, x, y float64) { c.hollow(x, y, grey, "published") }})
+	}
+	return out
+}
+
+// hollow is the mark of a published figure.
+func (c *canvas) hollow(x, y float64, colour, hint string) {
+	c.add(`<circle cx="%s" cy="%s" r="5" fill="none" stroke="%s" stroke-width="1.6"><title>%s</title></circle>`, px(x), px(y), colour, escape(hint))
+}
+
+func (ch *chart) draw(c *canvas, x, y float64, ys axisScale, order map[string]int) {
+	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, y: ys, x: ch.xScale()}
+	first := metricTitle(ch.metric)
+	if ch.metric == plan.MetricGain && ch.reference != "" {
+		first += " against " + ch.reference
+	}
+	if ch.group != "" {
+		first = ch.group + ": " + first
+	}
+	second := conditionText(ch.fixed)
+	if len(ch.averaged) > 0 {
+		second = strings.TrimPrefix(second+"; averaged over "+strings.Join(ch.averaged, ", "), "; ")
+	}
+	c.text(f.left, y+18, "start", ink, 13, clip(clean(first), 46))
+	c.text(f.left, y+36, "start", grey, 11, clip(clean(second), 55))
+	f.draw(c, clip(clean(ch.axis), 40), metricTitle(ch.metric))
+	shift := func(k int) float64 { // lines beside each other, so that bars can be told apart
+		return 2.4 * (float64(k) - float64(len(ch.lines)-1)/2)
+	}
+	for k, l := range ch.lines {
+		colour := palette[order[l.treatment]%len(palette)]
+		var points [][2]float64
+		for i := range l.points {
+			p := &l.points[i]
+			if !p.known {
+				points = append(points, [2]float64{math.NaN(), math.NaN()})
+				continue
+			}
+			cx := f.px(ch.xs[i].at) + shift(k)
+			points = append(points, [2]float64{cx, f.py(p.mean)})
+			if r := p.interval(); r != nil {
+				lo, hi := f.py(r.Low), f.py(r.High)
+				c.add(`<path d="M%s %sV%sm-3 0h6M%s %sh6" stroke="%s" stroke-width="1.2" fill="none"/>`, px(cx), px(lo), px(hi), px(cx-3), px(lo), colour)
+			}
+		}
+		c.path(points, colour, 1.4)
+		for i := range l.points {
+			if p := &l.points[i]; p.known {
+				c.marker(order[l.treatment], points[i][0], points[i][1], colour, fmt.Sprintf("%s, %s %s: %s, n = %d", l.label, ch.axis, ch.xs[i].label, p.text(), p.n))
+			}
+		}
+		for i := range l.points {
+			if p := l.points[i].published; p != nil {
+				ch.drawPublished(c, f, f.px(ch.xs[i].at)+shift(k), p, colour, l.label)
+			}
+		}
+	}
+}
+
+func (ch *chart) drawPublished(c *canvas, f *frame, x float64, p *plan.Figure, colour, label string) {
+	hint := fmt.Sprintf("published: %s: %s (%s)", label, publishedText(p), p.Source)
+	if p.Value != nil {
+		c.hollow(x, f.py(*p.Value), colour, hint)
+		return
+	}
+	lo, hi := f.top+f.height, f.top
+	if p.AtLeast != nil {
+		lo = f.py(*p.AtLeast)
+		c.hollow(x, lo, colour, hint)
+	}
+	if p.AtMost != nil {
+		hi = f.py(*p.AtMost)
+		c.hollow(x, hi, colour, hint)
+	}
+	c.add(`<path d="M%s %sV%s" stroke="%s" stroke-width="5" stroke-opacity="0.2"><title>%s</title></path>`, px(x), px(lo), px(hi), colour, escape(hint))
+}
+
+// xScale shows every value by its label: in proportion, by powers of ten where
+// they span decades, or side by side where they are no numbers.
+func (ch *chart) xScale() axisScale {
+	s := axisScale{low: math.Inf(1), high: math.Inf(-1)}
+	least := math.Inf(1)
+	for _, x := range ch.xs {
+		s.low, s.high, least = min(s.low, x.at), max(s.high, x.at), min(least, x.at)
+		s.marks = append(s.marks, mark{x.at, clip(clean(x.label), 16)})
+	}
+	// Parameters are few and chosen: less than two decades of them look better so, too.
+	if s.log = ch.numeric && least > 0 && s.high >= 20*least; s.log {
+		margin := math.Pow(s.high/s.low, 0.06)
+		s.low, s.high = s.low/margin, s.high*margin
+		return s
+	}
+	margin := cmp.Or((s.high-s.low)*0.06, 1)
+	s.low, s.high = s.low-margin, s.high+margin
+	return s
+}
