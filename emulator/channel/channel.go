@@ -38,6 +38,8 @@ type Process interface {
 	// State is the channel's condition at a moment and when it may next change,
 	// which is always after the moment.
 	State(at time.Duration) (s State, until time.Duration)
+	// Clone is another cursor at the same place of the same realisation.
+	Clone() Process
 }
 
 // State is a channel's condition: the probabilities that a transmission that
@@ -146,6 +148,8 @@ func (perfect) Lost(_, _ time.Duration) bool { return false }
 
 func (perfect) Foresee(_, _ time.Duration, _ uint64) (bool, time.Duration) { return false, Forever }
 
+func (perfect) Clone() Process { return perfect{} }
+
 func (perfect) State(time.Duration) (State, time.Duration) { return State{}, Forever }
 
 // uniform loses packets independently of each other.
@@ -159,6 +163,8 @@ func (u *uniform) Lost(start, _ time.Duration) bool { return u.next(start) < u.l
 func (u *uniform) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration) {
 	return u.decide(u.loss, start, nth, Forever)
 }
+
+func (u *uniform) Clone() Process { c := *u; return &c }
 
 func (u *uniform) State(time.Duration) (State, time.Duration) {
 	return State{Loss: probability(u.loss)}, Forever

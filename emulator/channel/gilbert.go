@@ -107,6 +107,8 @@ func (g *gilbertElliott) Foresee(start, _ time.Duration, nth uint64) (bool, time
 	return g.decide(g.loss[g.bad], start, nth, g.changes())
 }
 
+func (g *gilbertElliott) Clone() Process { c := *g; return &c }
+
 func (g *gilbertElliott) State(at time.Duration) (State, time.Duration) {
 	g.advance(int64(at / g.slot))
 	return State{Loss: probability(g.loss[g.bad])}, g.changes()
@@ -156,6 +158,8 @@ func (m *markov) Foresee(start, end time.Duration, _ uint64) (bool, time.Duratio
 	}
 	return false, Forever
 }
+
+func (m *markov) Clone() Process { c := *m; return &c }
 
 func (m *markov) State(at time.Duration) (State, time.Duration) {
 	m.advance(int64(at / m.slot))

@@ -214,6 +214,12 @@ func (h *hidden) Foresee(start, end time.Duration, _ uint64) (bool, time.Duratio
 	return lost, next
 }
 
+func (h *hidden) Clone() Process {
+	c := *h
+	c.code.counts = make([]int, len(h.code.counts))
+	return &c
+}
+
 func (h *hidden) State(at time.Duration) (State, time.Duration) {
 	first, _ := h.span(at, at)
 	h.advance(&h.at, first)

@@ -63,6 +63,8 @@ func TestEveryModelIsOneRealisation(t *testing.T) {
 			if other.Lost(at, at+packet) != want {
 				differ++
 			}
+			ahead := seer.Clone() // goes on while the other stays
+			ahead.Foresee(at+time.Second, at+time.Second+packet, 0)
 			if got, until := seer.Foresee(at, at+packet, 0); got != want || until <= at {
 				t.Fatalf("%s at %s: foreseen %v until %s, met %v", name, at, got, until, want)
 			}

@@ -76,6 +76,8 @@ func (p *onOff) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration
 	return p.decide(p.loss[p.kind], start, nth, p.changes())
 }
 
+func (p *onOff) Clone() Process { c := *p; return &c }
+
 func (p *onOff) State(at time.Duration) (State, time.Duration) {
 	p.advance(at)
 	return State{Loss: probability(p.loss[p.kind])}, p.changes()
@@ -132,6 +134,8 @@ func (o *outages) Foresee(start, end time.Duration, nth uint64) (bool, time.Dura
 	return o.decide(o.loss, start, nth, until)
 }
 
+func (o *outages) Clone() Process { c := *o; return &c }
+
 func (o *outages) State(at time.Duration) (State, time.Duration) {
 	from, until, ok := o.from(at)
 	switch {
@@ -173,6 +177,8 @@ func (t *trace) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration
 	return t.decide(t.loss[t.At(start)], start, nth, holds(t.Trace, start))
 }
 
+func (t *trace) Clone() Process { c := *t; return &c }
+
 func (t *trace) State(at time.Duration) (State, time.Duration) {
 	return State{Loss: t.Trace.Loss[t.At(at)]}, holds(t.Trace, at)
 }
@@ -203,6 +209,14 @@ func (c *combined) Foresee(start, end time.Duration, nth uint64) (bool, time.Dur
 		return true, while
 	}
 	return false, through
+}
+
+func (c *combined) Clone() Process {
+	out := &combined{}
+	for _, p := range c.parts {
+		out.parts = append(out.parts, p.Clone())
+	}
+	return out
 }
 
 func (c *combined) State(at time.Duration) (State, time.Duration) {

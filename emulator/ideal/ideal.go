@@ -6,23 +6,33 @@
 // The all-knowing sender puts full-sized packets on the air, with 28 bytes of
 // IP and UDP header in each so that it has the overhead of the others, each
 // when it will get through and only then; a packet shorter than the full size
-// may be repeated within one opportunity of the channel. Relays are as wise. Nothing goes back but
-// one acknowledgement of 1 + 28 bytes after the last byte. Airtime, frame
-// overhead, delay, turnaround and the sharing of the medium are the
-// emulator's own; queues never overflow. The flow is alone on the channel and
-// starts with the channel's clock.
+// may be repeated within one opportunity of the channel. Relays are as wise.
+// Nothing goes back but one acknowledgement of 1 + 28 bytes after the last
+// byte. Airtime, frames and their headers, the code's share of the rate, delay,
+// turnaround and the sharing of the medium are the emulator's own; queues never
+// overflow. The flow is alone on the channel and starts with the channel's clock.
+//
+// With ARQ each frame is sent when it gets through, so nothing is ever asked
+// for again. Without, the frames of a packet follow each other and all must get
+// through. With TDMA each radio keeps to its slots; with CSMA it waits for the
+// interframe space and counts down from 0. Where the rate changes over time, a
+// transmission waits for a better rate if it ends earlier so.
 //
 // # Exactness
 //
 // On full-duplex and half-duplex media, and over one hop, sending each packet
-// at the first moment at which it gets through is optimal: a later start never
-// ends earlier. On a shared medium with a relay the hops compete. Serving the
+// so that it ends as early as it can is optimal. On a shared medium with a
+// relay the hops compete. Serving the
 // first hop while both hops would do, and the last hop from some packet on, is
 // optimal where no turnaround and no delay interfere (of two transmissions
 // that could change places, the first hop's belongs first); every such switching
 // point is tried, or a grid of them for long flows, and the best is
 // taken. Turnaround and delay can leave the result a little above the true
-// optimum, by at most about the time of a few packets: never below it.
+// optimum, by at most about the time of a few packets; so can, there, frames,
+// slots and changing rates. Never below it, but in two cases that no
+// transfer can use: where the delay changes over time, a packet is taken
+// to arrive as if no other held it up; and where the rate changes or there is
+// TDMA, frames without ARQ are placed one by one.
 package ideal
 
 import (
@@ -30,7 +40,6 @@ import (
 	"fmt"
 	"time"
 
-	"linktrial/emulator/channel"
 	"linktrial/emulator/link"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
@@ -71,8 +80,12 @@ func Time(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Du
 	}
 	for i := 1; i < len(route); i++ {
 		k := linkBetween(n, route[i-1], route[i])
-		// No schedule beats a hop that never pauses.
-		if float64(full-1)*float64(link.Airtime(n, k, n.MTUBytes)) > float64(horizon) {
+		line, err := link.NewLine(n, k, route[i-1], route[i], seed)
+		if err != nil {
+			return 0, err
+		}
+		// No schedule beats a hop that never pauses and always has its best rate.
+		if _, fastest, _ := line.Extremes(); fastest == 0 || float64(full-1)*float64(line.Airtime(n.MTUBytes, fastest)) > float64(horizon) {
 			return 0, nil
 		}
 		s.links = append(s.links, k)
@@ -115,61 +128,6 @@ func linkBetween(n *radio.Network, a, b radio.Role) *radio.Link {
 	return nil
 }
 
-// hop finds, on one direction of a link, when packets get through.
-type hop struct {
-	s       *search
-	process channel.Process
-	delay   time.Duration
-	full    time.Duration // airtimes
-	last    time.Duration
-	steps   int
-}
-
-func (s *search) hop(i int, back bool) (*hop, error) {
-	from, to := s.route[i], s.route[i+1]
-	if back {
-		from, to = to, from
-	}
-	k := s.links[i]
-	p, err := link.Realisation(s.n, k, from, to, s.seed)
-	if err != nil {
-		return nil, err
-	}
-	return &hop{s: s, process: p, delay: k.Delay,
-		full: link.Airtime(s.n, k, s.n.MTUBytes), last: link.Airtime(s.n, k, s.lastBytes)}, nil
-}
-
-// air is the airtime of the i-th packet.
-func (h *hop) air(i int) time.Duration {
-	if i == h.s.packets-1 {
-		return h.last
-	}
-	return h.full
-}
-
-// start is the first moment from ready on at which a transmission gets
-// through. Ready must not decrease from call to call below an earlier answer.
-func (h *hop) start(ready, air, horizon time.Duration) (time.Duration, error) {
-	for at := ready; at <= horizon; {
-		lost, until := h.process.Foresee(at, at+air, 0)
-		if !lost {
-			return at, nil
-		}
-		// Of short packets several can start in one opportunity, each with a
-		// fate of its own, so repeating can be faster than waiting.
-		for nth, again := uint64(1), at+air; again < min(until, at+h.full); nth, again = nth+1, again+air {
-			if lost, _ := h.process.Foresee(again, again+air, nth); !lost {
-				return again, nil
-			}
-		}
-		at = until
-		if h.steps++; h.steps%4096 == 0 && h.s.cancelled() {
-			return 0, ErrCancelled
-		}
-	}
-	return 0, errTooLong
-}
-
 // pipeline is the schedule where hops do not compete: each hop sends its
 // packets in order, each as soon as it can.
 func (s *search) pipeline() (time.Duration, error) {
@@ -181,12 +139,12 @@ func (s *search) pipeline() (time.Duration, error) {
 			return 0, err
 		}
 		for p := range there {
-			at, err := h.start(max(there[p], free[i]), h.air(p), s.horizon)
+			at, err := h.send(s.bytes(p), max(there[p], free[i]+h.gap), s.horizon)
 			if err != nil {
 				return 0, err
 			}
-			free[i] = at + h.air(p)
-			there[p] = free[i] + h.delay
+			h.commit(at)
+			free[i], there[p] = at.end, at.arrives
 		}
 	}
 	arrived := time.Duration(0)
@@ -194,6 +152,14 @@ func (s *search) pipeline() (time.Duration, error) {
 		arrived = there[s.packets-1]
 	}
 	return s.acknowledge(arrived, free)
+}
+
+// bytes is the size of the i-th packet.
+func (s *search) bytes(i int) int {
+	if i == s.packets-1 {
+		return s.lastBytes
+	}
+	return s.n.MTUBytes
 }
 
 // acknowledge takes the last byte's acknowledgement back from the destination,
@@ -221,15 +187,14 @@ func (s *search) acknowledge(ready time.Duration, free []time.Duration) (time.Du
 		if used {
 			ready = max(ready, mediumFree+s.n.Turnaround)
 		}
-		air := link.Airtime(s.n, s.links[i], ackBytes)
-		at, err := h.start(ready, air, s.horizon)
+		at, err := h.send(ackBytes, max(ready, mediumFree+h.gap), s.horizon)
 		if err != nil {
 			return 0, err
 		}
 		if s.n.Medium == radio.MediumShared {
-			mediumFree, used = at+air, true
+			mediumFree, used = at.end, true
 		}
-		ready = at + air + h.delay
+		ready = at.arrives
 	}
 	if ready > s.horizon {
 		return 0, errTooLong

@@ -102,14 +102,14 @@ func brute(t *testing.T, n *radio.Network, seed uint64, packets int) time.Durati
 	ackAir := link.Airtime(n, &n.Links[0], 29)
 	route := []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}
 	good := func(link_, from, to int, air time.Duration) []bool {
-		p, err := link.Realisation(n, &n.Links[link_], route[from], route[to], seed)
+		line, err := link.NewLine(n, &n.Links[link_], route[from], route[to], seed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		ok := make([]bool, steps)
 		for i := range ok {
 			at := time.Duration(i) * ms
-			lost, _ := p.Foresee(at, at+air, 0)
+			lost, _ := line.Process.Foresee(at, at+air, 0)
 			ok[i] = !lost
 		}
 		return ok
@@ -251,7 +251,7 @@ func eager(t *testing.T, n *radio.Network, seed uint64, packets int) time.Durati
 	inside, delivered, now := 0, 0, time.Duration(0)
 	for {
 		for inside < 3 && len(todo) > 0 {
-			l.Enter(now, 0, 2, n.MTUBytes, todo[0])
+			l.Enter(now, 0, 2, n.MTUBytes, todo[0], false)
 			todo = todo[1:]
 			inside++
 		}
@@ -265,13 +265,13 @@ func eager(t *testing.T, n *radio.Network, seed uint64, packets int) time.Durati
 				if e.Outcome == link.Delivered {
 					return e.At
 				}
-				l.Enter(now, 2, 0, 29, e.Handle)
+				l.Enter(now, 2, 0, 29, e.Handle, false)
 				continue
 			}
 			inside--
 			if e.Outcome == link.Delivered {
 				if delivered++; delivered == packets {
-					l.Enter(now, 2, 0, 29, uint32(packets))
+					l.Enter(now, 2, 0, 29, uint32(packets), false)
 				}
 			} else {
 				todo = append(todo, e.Handle)

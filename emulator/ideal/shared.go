@@ -24,11 +24,12 @@ func (s *search) shared() (time.Duration, error) {
 		}
 		var free time.Duration
 		for p := range s.packets {
-			at, err := h.start(free, h.air(p), s.horizon)
+			at, err := h.send(s.bytes(p), free+h.gap, s.horizon)
 			if err != nil {
 				return 0, err
 			}
-			free = at + h.air(p)
+			h.commit(at)
+			free = at.end
 		}
 	}
 
@@ -85,8 +86,8 @@ func (s *search) shared() (time.Duration, error) {
 // waiting is a hop's next transmission, as far as it can be foreseen.
 type waiting struct {
 	possible bool
-	start    time.Duration
-	foreseen bool // start is the first good moment after some earlier ready time
+	at       placement
+	foreseen bool // at is the best from some earlier ready time on
 	sent     int
 	arrivals []time.Duration // when packet i can leave on this hop; nil: all at 0
 }
@@ -116,7 +117,8 @@ func (s *search) schedule(switchAt int, eager bool, bound time.Duration) (time.D
 		}
 		pick := s.pick(hops, state, state[0].sent < switchAt, eager)
 		w, h := &state[pick], hops[pick]
-		free, transmitter = w.start+h.air(w.sent), pick
+		h.commit(w.at)
+		free, transmitter = w.at.end, pick
 		if free > bound {
 			return 0, errTooLong
 		}
@@ -124,12 +126,12 @@ func (s *search) schedule(switchAt int, eager bool, bound time.Duration) (time.D
 		w.foreseen = false
 		if pick+1 < len(state) {
 			next := &state[pick+1]
-			next.arrivals = append(next.arrivals, free+h.delay)
+			next.arrivals = append(next.arrivals, w.at.arrives)
 		}
 	}
 	ends := make([]time.Duration, len(s.links))
 	ends[len(ends)-1] = free
-	return s.acknowledge(free+hops[len(hops)-1].delay, ends)
+	return s.acknowledge(state[len(state)-1].at.arrives, ends)
 }
 
 // foresee finds when a hop could next send.
@@ -138,21 +140,21 @@ func (s *search) foresee(i int, h *hop, w *waiting, free time.Duration, transmit
 	if !w.possible {
 		return nil
 	}
-	ready := free
+	ready := free + h.gap
 	if transmitter >= 0 && transmitter != i {
-		ready += s.n.Turnaround
+		ready = max(ready, free+s.n.Turnaround)
 	}
 	if i > 0 {
 		ready = max(ready, w.arrivals[w.sent])
 	}
-	if w.foreseen && ready <= w.start {
+	if w.foreseen && ready <= w.at.start {
 		return nil // nothing gets through before, as seen earlier
 	}
-	at, err := h.start(ready, h.air(w.sent), bound)
+	at, err := h.send(s.bytes(w.sent), ready, bound)
 	if err != nil {
 		return err
 	}
-	w.start, w.foreseen = at, true
+	w.at, w.foreseen = at, true
 	return nil
 }
 
@@ -171,10 +173,10 @@ func (s *search) pick(hops []*hop, state []waiting, firstHop, eager bool) int {
 			first = i
 			continue
 		}
-		if eager && state[i].start < state[first].start {
+		if eager && state[i].at.start < state[first].at.start {
 			return i
 		}
-		if end := state[i].start + hops[i].air(state[i].sent); end+s.n.Turnaround <= state[first].start {
+		if state[i].at.end+max(s.n.Turnaround, hops[i].gap) <= state[first].at.start {
 			return i
 		}
 	}

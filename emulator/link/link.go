@@ -10,19 +10,19 @@
 //
 // # Medium access
 //
-// Radios that share a medium take turns: the one free of the medium goes to
+// Where the network says nothing of access, radios that share a medium take
+// turns: the one free of the medium goes to
 // the next radio, in the order of the network's nodes, that has a packet
 // waiting, one packet a turn. That is what carrier sense and TDMA give in the
 // mean to radios that always have something to send, it starves nobody, and it
 // needs no dice. First come, first served over all radios would need radios to
 // know of each other's queues. When the transmitter changes, the medium lies
-// idle for the turnaround; one that has been idle so long already is used at once.
+// idle for the turnaround; one that has been idle so long already is used at
+// once. With framing a turn is all frames of a packet, or with ARQ one NACK or
+// one frame again. With TDMA every frame is by itself.
 package link
 
 import (
-	"errors"
-	"fmt"
-	"math"
 	"time"
 
 	"linktrial/emulator/channel"
@@ -36,7 +36,7 @@ type Outcome uint8
 const (
 	Delivered Outcome = iota // came out at its destination
 	Lost                     // by the channel
-	Dropped                  // by a full queue of a relay
+	Dropped                  // by the queue of a relay
 )
 
 // Exit is a packet that is in the network no more.
@@ -46,63 +46,113 @@ type Exit struct {
 	Handle  uint32
 	Bytes   int
 	Outcome Outcome
+	Marked  bool // by a queue: the packet has met congestion
 }
 
 // Event is what an observer sees of one packet at one hop.
 type Event struct {
-	At      time.Duration // start of the transmission, or the moment of the drop
+	At      time.Duration // start of the transmission; the moment of the drop; with ARQ, of the delivery or loss
 	Hop     int           // index into Hops
 	Handle  uint32
 	Bytes   int
 	Outcome Outcome // Delivered: by this hop
+	Marked  bool    // here or before
 }
 
 type packet struct {
 	enqueued time.Duration
-	order    uint64 // of arrival at the radio
-	due      time.Duration
+	started  time.Duration // on the air
+	order    uint64        // of arrival at the radio
 	bytes    int32
 	dst      int16
 	lost     bool
+	capable  bool // of ECN
+	marked   bool
 	handle   uint32
+}
+
+// flight is something transmitted that has not arrived yet.
+type flight struct {
+	due   time.Duration
+	kind  unitKind
+	lost  bool
+	p     packet // unitPacket
+	frame uint64
+}
+
+type unitKind uint8
+
+const (
+	unitPacket unitKind = iota // a packet, or one of its frames where there is no ARQ
+	unitFrame                  // a frame under ARQ
+	unitNACK                   // for a frame of the other direction
+)
+
+// unit is one transmission: what a radio puts on the air in one go.
+type unit struct {
+	loaded bool // taken from the queues and not on the air to the end
+	kind   unitKind
+	bytes  int // headers included
+	frame  uint64
+	lost   bool
 }
 
 // direction is one direction of one link.
 type direction struct {
 	from, to  int
 	medium    int
-	nsPerByte float64
-	delay     time.Duration
-	channel   channel.Process
+	back      int // the other direction of the link
+	line      *Line
+	arq       *arq
+	frameSize int // bytes on the air
+	nackBytes int
 
-	waiting      ring
+	waiting      ring[packet]
 	waitingBytes int
-	inFlight     ring // transmitted, not yet arrived: one delay for all, so in order
-	hop          radiocontrol.Hop
+	nacks        ring[uint64] // to be sent here, for frames of the other direction
+
+	// The packet whose frames are being sent.
+	sent, frames int // of frames; frames 0: none is under way
+	lastFrame    int // bytes
+	unit         unit
+	onAir        bool
+	start, end   time.Duration // of the transmission
+	delay        time.Duration // of what is on the air
+
+	inFlight ring[flight]
+	lastDue  time.Duration
+	hop      radiocontrol.Hop
 }
 
-// medium is what can carry one transmission at a time.
+// medium is what can carry one transmission at a time, or several that collide.
 type medium struct {
 	directions  []int
 	transmitter int // radio of the last transmission, -1 before the first
-	free        time.Duration
+	start, free time.Duration
 	busy        bool // a transmission is under way or committed; it ends at free
-	on          int  // its direction
-	start       time.Duration
+	on          []int
+	wake        time.Duration // when to look again whether somebody may send
+	carried     time.Duration
 }
 
 type node struct {
 	role    radio.Role
 	packets int // waiting, in all directions
 	bytes   int
+	packet  time.Duration // airtime of a full-sized packet
+	red     redState
+	backoff backoff
 }
 
 // Network is the state of all radios. Not safe for concurrent use.
 type Network struct {
-	overheadBytes int
-	turnaround    time.Duration
-	queue         radio.Queue
-	shared        bool
+	turnaround time.Duration
+	queue      radio.Queue
+	shared     bool
+	seed       uint64
+	tdma       *tdma
+	csma       *radio.CSMA
+	gap        time.Duration // CSMA: idle time before the count
 
 	nodes      []node
 	directions []direction
@@ -111,6 +161,7 @@ type Network struct {
 
 	now      time.Duration
 	order    uint64
+	timers   timers
 	inside   int
 	exits    []Exit
 	given    int // exits handed out by the last Advance
@@ -122,33 +173,48 @@ func New(n *radio.Network, seed uint64) (*Network, error) {
 	if err := Check(n); err != nil {
 		return nil, err
 	}
-	l := &Network{overheadBytes: n.FrameOverheadBytes, turnaround: n.Turnaround, queue: n.Queue, shared: n.Medium == radio.MediumShared}
-	for _, v := range n.Nodes {
-		l.nodes = append(l.nodes, node{role: v.Role})
+	l := &Network{turnaround: n.Turnaround, queue: n.Queue, shared: n.Medium == radio.MediumShared, seed: seed}
+	if a := n.Access; a != nil && a.TDMA != nil {
+		l.tdma = newTDMA(n)
+	} else if a != nil {
+		l.csma, l.gap = a.CSMA, Gap(n)
 	}
+	for _, v := range n.Nodes {
+		l.nodes = append(l.nodes, node{role: v.Role, packet: channel.Forever})
+	}
+	newMedium := func() { l.media = append(l.media, medium{transmitter: -1, wake: channel.Forever}) }
 	if l.shared {
-		l.media = append(l.media, medium{transmitter: -1})
+		newMedium()
 	}
 	for i := range n.Links {
 		k := &n.Links[i]
 		if n.Medium == radio.MediumHalfDuplex {
-			l.media = append(l.media, medium{transmitter: -1})
+			newMedium()
 		}
 		for _, end := range [2][2]radio.Role{{k.A, k.B}, {k.B, k.A}} {
 			if n.Medium == radio.MediumFullDuplex {
-				l.media = append(l.media, medium{transmitter: -1})
+				newMedium()
 			}
-			p, err := Realisation(n, k, end[0], end[1], seed)
+			line, err := NewLine(n, k, end[0], end[1], seed)
 			if err != nil {
 				return nil, err
 			}
 			m := len(l.media) - 1
 			l.media[m].directions = append(l.media[m].directions, len(l.directions))
-			l.directions = append(l.directions, direction{
-				from: l.Node(end[0]), to: l.Node(end[1]), medium: m,
-				nsPerByte: nsPerByte(k), delay: k.Delay, channel: p,
+			d := direction{
+				from: l.Node(end[0]), to: l.Node(end[1]), medium: m, back: len(l.directions) ^ 1, line: line,
 				hop: radiocontrol.Hop{From: end[0], To: end[1]},
-			})
+			}
+			if n.Framing != nil {
+				d.frameSize = n.Framing.FrameBytes
+			}
+			if n.ARQ != nil {
+				d.arq = newARQ(n.ARQ, line.Air(d.frameSize, k.RateBitsPerSecond))
+				d.nackBytes = max(1, n.Framing.HeaderBytes)
+			}
+			v := &l.nodes[d.from]
+			v.packet = min(v.packet, line.Airtime(n.MTUBytes, k.RateBitsPerSecond))
+			l.directions = append(l.directions, d)
 		}
 	}
 	l.next = make([]int, len(l.nodes)*len(l.nodes))
@@ -174,27 +240,6 @@ func (l *Network) towards(n *radio.Network, at, dst int) int {
 	return -1
 }
 
-// Realisation draws the error process of one direction of a link of n.
-func Realisation(n *radio.Network, k *radio.Link, from, to radio.Role, seed uint64) (channel.Process, error) {
-	p, err := channel.New(*k.Toward(to), channel.Params{Packet: Airtime(n, k, n.MTUBytes), Bit: nsPerByte(k) / 8}, channel.Seed(seed, from, to))
-	if err != nil {
-		return nil, fmt.Errorf("link %s to %s: %w", from, to, err)
-	}
-	return p, nil
-}
-
-// Airtime is how long an IP packet of the given size occupies the medium, with
-// the frame around it, rounded to the nanosecond.
-func Airtime(n *radio.Network, k *radio.Link, bytes int) time.Duration {
-	return airtime(nsPerByte(k), bytes+n.FrameOverheadBytes)
-}
-
-func nsPerByte(k *radio.Link) float64 { return 8e9 / k.RateBitsPerSecond }
-
-func airtime(nsPerByte float64, bytes int) time.Duration {
-	return max(1, time.Duration(math.Round(float64(bytes)*nsPerByte)))
-}
-
 // Node is the index of a role's node, -1 when there is none.
 func (l *Network) Node(role radio.Role) int {
 	for i := range l.nodes {
@@ -212,12 +257,13 @@ func (l *Network) Observe(f func(Event)) { l.observer = f }
 // Routable tells whether packets can get from one node to another.
 func (l *Network) Routable(from, to int) bool { return l.next[from*len(l.nodes)+to] >= 0 }
 
-// Enter puts a packet into the queue of the radio at node from. It returns
-// false, and does not keep the handle, when the queue is full; the pair must
-// be routable.
-func (l *Network) Enter(now time.Duration, from, to, bytes int, handle uint32) bool {
+// Enter puts a packet into the queue of the radio at node from; capable says
+// that its transport understands marks (ECT, RFC 3168). It returns false, and
+// does not keep the handle, when the queue does not take it; the pair must be
+// routable.
+func (l *Network) Enter(now time.Duration, from, to, bytes int, handle uint32, capable bool) bool {
 	l.run(now)
-	ok := l.enqueue(from, packet{bytes: int32(bytes), dst: int16(to), handle: handle})
+	ok := l.enqueue(from, packet{bytes: int32(bytes), dst: int16(to), handle: handle, capable: capable})
 	if ok {
 		l.inside++
 	}
@@ -251,8 +297,8 @@ func (l *Network) Hops() []radiocontrol.Hop {
 	for i := range l.directions {
 		d := &l.directions[i]
 		out[i] = d.hop
-		if m := &l.media[d.medium]; m.busy && m.on == i {
-			out[i].Airtime -= m.rest(l.now)
+		if d.onAir {
+			out[i].Airtime += elapsed(d.start, d.end, l.now)
 		}
 	}
 	return out
@@ -264,85 +310,20 @@ func (l *Network) BusyShare() float64 {
 	if l.now <= 0 {
 		return 0
 	}
-	var sum, most time.Duration
-	for _, h := range l.Hops() {
-		sum += h.Airtime
-		most = max(most, h.Airtime)
-	}
+	var most time.Duration
 	if l.shared {
-		most = sum
+		if m := &l.media[0]; m.busy {
+			most = m.carried + elapsed(m.start, m.free, l.now)
+		} else {
+			most = m.carried
+		}
+	} else {
+		for _, h := range l.Hops() {
+			most = max(most, h.Airtime)
+		}
 	}
 	return float64(most) / float64(l.now)
 }
 
-// rest is the part of the current transmission that lies after now.
-func (m *medium) rest(now time.Duration) time.Duration { return max(0, m.free-max(now, m.start)) }
-
-// Check says what is wrong with a network: everything at once.
-func Check(n *radio.Network) error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if n.MTUBytes < 68 || n.MTUBytes > 65535 {
-		bad("MTU is %d bytes, expected 68 (the least that IPv4 allows, RFC 791) to 65535", n.MTUBytes)
-	}
-	switch n.Medium {
-	case radio.MediumFullDuplex, radio.MediumHalfDuplex, radio.MediumShared:
-	default:
-		bad("medium %q, expected %s, %s or %s", n.Medium, radio.MediumFullDuplex, radio.MediumHalfDuplex, radio.MediumShared)
-	}
-	if n.Turnaround < 0 {
-		bad("turnaround is %s, expected no negative time", n.Turnaround)
-	}
-	if n.FrameOverheadBytes < 0 {
-		bad("frame overhead is %d bytes, expected no negative number", n.FrameOverheadBytes)
-	}
-	if n.Queue.Bytes < 0 || n.Queue.Packets < 0 {
-		bad("queue is %d bytes and %d packets, expected no negative numbers", n.Queue.Bytes, n.Queue.Packets)
-	} else if n.Queue.Bytes > 0 && n.Queue.Bytes < n.MTUBytes {
-		bad("queue is %d bytes, less than one packet of %d", n.Queue.Bytes, n.MTUBytes)
-	}
-	for _, m := range []struct {
-		name  string
-		there bool
-	}{
-		{"framing", n.Framing != nil}, {"forward error correction", n.FEC != nil}, {"ARQ", n.ARQ != nil},
-		{"medium access", n.Access != nil}, {"RED", n.Queue.RED != nil},
-	} {
-		if m.there {
-			bad("%s is given, which the emulator does not have", m.name)
-		}
-	}
-	if len(n.Nodes) < 2 || len(n.Nodes) > 64 {
-		bad("%d nodes, expected 2 to 64", len(n.Nodes))
-	}
-	known := map[radio.Role]bool{}
-	for _, v := range n.Nodes {
-		if known[v.Role] {
-			bad("two nodes are %q", v.Role)
-		}
-		known[v.Role] = true
-	}
-	pairs := map[[2]radio.Role]bool{}
-	for _, k := range n.Links {
-		name := fmt.Sprintf("link %s–%s", k.A, k.B)
-		if !known[k.A] || !known[k.B] || k.A == k.B {
-			bad("%s does not join two nodes of the network", name)
-		}
-		if pairs[[2]radio.Role{k.A, k.B}] || pairs[[2]radio.Role{k.B, k.A}] {
-			bad("%s is given twice", name)
-		}
-		pairs[[2]radio.Role{k.A, k.B}] = true
-		if !(k.RateBitsPerSecond >= 1 && k.RateBitsPerSecond <= 1e12) {
-			bad("%s: rate is %g bit/s, expected 1 to 1e12", name, k.RateBitsPerSecond)
-		}
-		if k.Delay < 0 || k.Delay > time.Hour {
-			bad("%s: delay is %s, expected 0 to 1h", name, k.Delay)
-		}
-		for _, to := range []radio.Role{k.B, k.A} {
-			if err := channel.Check(*k.Toward(to)); err != nil {
-				bad("%s towards %s: %w", name, to, err)
-			}
-		}
-	}
-	return errors.Join(errs...)
-}
+// elapsed is the part of a time that lies before now.
+func elapsed(start, end, now time.Duration) time.Duration { return max(0, min(end, now)-start) }

@@ -73,7 +73,7 @@ func play(t testing.TB, l *Network, in []entry) (out []exit, refused []uint32) {
 			}
 			take(at)
 		}
-		if !l.Enter(e.at, e.from, e.to, e.bytes, uint32(i)) {
+		if !l.Enter(e.at, e.from, e.to, e.bytes, uint32(i), false) {
 			refused = append(refused, uint32(i))
 		}
 	}
@@ -176,7 +176,7 @@ func TestLateCallerGetsSameMoments(t *testing.T) {
 	var got []exit
 	var refused []uint32
 	for i, e := range in {
-		if !l.Enter(e.at, e.from, e.to, e.bytes, uint32(i)) {
+		if !l.Enter(e.at, e.from, e.to, e.bytes, uint32(i), false) {
 			refused = append(refused, uint32(i))
 		}
 		if i%37 == 0 || i == len(in)-1 {
@@ -237,7 +237,7 @@ func TestRelayDropsWhenItsQueueIsFull(t *testing.T) {
 
 func TestBusyShareAndAirtimeOfAnUnfinishedTransmission(t *testing.T) {
 	l := build(t, chain(radio.MediumShared), 1)
-	l.Enter(100*ms, 0, 2, 100, 0)
+	l.Enter(100*ms, 0, 2, 100, 0, false)
 	l.Advance(150 * ms)
 	if h := l.Hops()[0]; h.Airtime != 50*ms {
 		t.Errorf("airtime %s in the middle of a packet, expected 50ms", h.Airtime)
@@ -292,7 +292,7 @@ func TestConservation(t *testing.T) {
 			from := r.IntN(3)
 			handle++
 			state[handle] = "refused"
-			if l.Enter(now, from, (from+1+r.IntN(2))%3, 20+r.IntN(980), handle) {
+			if l.Enter(now, from, (from+1+r.IntN(2))%3, 20+r.IntN(980), handle, false) {
 				state[handle] = "inside"
 				entered++
 			} else {
@@ -370,8 +370,8 @@ func TestNoAllocationPerPacket(t *testing.T) {
 	now := time.Duration(0)
 	step := func() {
 		now += 90 * ms
-		l.Enter(now, 0, 2, 100, 0)
-		l.Enter(now, 2, 0, 40, 0)
+		l.Enter(now, 0, 2, 100, 0, false)
+		l.Enter(now, 2, 0, 40, 0, false)
 		l.NextEvent()
 		l.Advance(now)
 	}
@@ -389,7 +389,7 @@ func TestNewRefusesWhole(t *testing.T) {
 	n.Nodes = append(n.Nodes, n.Nodes[0])
 	n.Links[0].RateBitsPerSecond, n.Links[0].Delay, n.Links[0].Channel.Model = math.NaN(), -1, "fog"
 	n.Links[1].Back = &radio.Channel{Model: "sleet"}
-	n.Framing, n.FEC, n.ARQ, n.Access, n.Queue.RED = &radio.Framing{}, &radio.FEC{}, &radio.ARQ{}, &radio.Access{}, &radio.RED{}
+	n.Framing, n.FEC, n.ARQ, n.Access, n.Queue.RED = &radio.Framing{}, &radio.FEC{}, &radio.ARQ{Persistence: -1}, &radio.Access{}, &radio.RED{}
 	n.Links = append(n.Links, n.Links[0], radio.Link{A: "moon", B: "moon"})
 	_, err := New(n, 1)
 	if err == nil {
@@ -418,7 +418,7 @@ func BenchmarkSharedRelay(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		now := time.Duration(i) * 250 * ms
-		l.Enter(now, 0, 2, 100, 0)
+		l.Enter(now, 0, 2, 100, 0, false)
 		l.Advance(now)
 	}
 }

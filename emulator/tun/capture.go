@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"linktrial/emulator/link"
@@ -72,7 +73,10 @@ func (c *capture) add(e link.Event, data []byte) {
 	case link.Lost:
 		flags, comment = flags|pcapng.FlagCRCError, "lost by the channel"
 	case link.Dropped:
-		comment = "dropped: queue full"
+		comment = "dropped by the queue"
+	}
+	if e.Marked {
+		comment = strings.TrimPrefix(comment+", marked: congestion experienced", ", ")
 	}
 	c.chunk = pcapng.AppendPacket(c.chunk, e.Hop, c.unixNano+uint64(e.At), data, flags, comment)
 }

@@ -20,8 +20,9 @@ import (
 	"linktrial/internal/radiocontrol"
 )
 
-// maxRequestBytes bounds a line from a client; a network of three nodes takes about 1 kB.
-const maxRequestBytes = 1 << 20
+// maxRequestBytes bounds a line from a client: a network whose links all follow
+// traces of the most steps takes a few MB.
+const maxRequestBytes = 16 << 20
 
 // control serves the control socket. Requests of all clients are handled one
 // at a time.

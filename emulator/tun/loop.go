@@ -224,7 +224,7 @@ func (l *loop) read(device int) {
 				l.unroutable++
 				break
 			}
-			if l.net.Enter(now, from, to, n, h) {
+			if l.net.Enter(now, from, to, n, h, capable(b)) {
 				continue // the network has the buffer now
 			}
 		}
@@ -247,7 +247,11 @@ func (l *loop) release() {
 	now := l.now()
 	for _, e := range l.net.Advance(now) {
 		if e.Outcome == link.Delivered {
-			if errno := rawWrite(l.fds[l.device[e.Node]], l.pool.at(e.Handle)[:e.Bytes]); errno != 0 {
+			b := l.pool.at(e.Handle)[:e.Bytes]
+			if e.Marked {
+				markCongestion(b)
+			}
+			if errno := rawWrite(l.fds[l.device[e.Node]], b); errno != 0 {
 				l.writeErrors++ // the device is down; the packet is lost behind the radio
 			}
 			l.late.add(now - e.At)

@@ -80,10 +80,21 @@ type Hop struct {
 	LostPackets      int64         `json:"lost_packets"` // by the channel
 	DeliveredPackets int64         `json:"delivered_packets"`
 	DeliveredBytes   int64         `json:"delivered_bytes"`
-	DroppedPackets   int64         `json:"dropped_packets"` // queue full
+	DroppedPackets   int64         `json:"dropped_packets"` // by the queue: full, or early (RED)
 	MaxQueueBytes    int64         `json:"max_queue_bytes"`
 	QueueDelayMax    time.Duration `json:"queue_delay_max_ns"`
 	Airtime          time.Duration `json:"airtime_ns"`
+
+	// Of links with framing; retransmitted frames are among the sent ones, NACKs
+	// are not.
+	FramesSent          int64 `json:"frames_sent,omitempty"`
+	FramesLost          int64 `json:"frames_lost,omitempty"`
+	FramesRetransmitted int64 `json:"frames_retransmitted,omitempty"`
+	NACKs               int64 `json:"nacks,omitempty"` // sent in this direction, for frames of the other
+
+	MarkedPackets       int64 `json:"marked_packets,omitempty"`        // ECN, by the queue of From
+	EarlyDroppedPackets int64 `json:"early_dropped_packets,omitempty"` // of DroppedPackets, by RED
+	Collisions          int64 `json:"collisions,omitempty"`            // CSMA: transmissions that met another
 }
 
 // Status tells what the emulator does now.
