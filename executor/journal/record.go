@@ -79,6 +79,10 @@ type Provenance struct {
 	Place string `json:"place"`
 }
 
+// PlaceVirtual is [Provenance.Place] in the virtual-time lab: the clock of such
+// a node is its guest's own, which starts anew with every guest.
+const PlaceVirtual = "emulated, virtual time"
+
 // Interface is one network interface of a node.
 type Interface struct {
 	Name      string          `json:"name"`

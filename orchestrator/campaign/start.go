@@ -3,6 +3,7 @@ package campaign
 import (
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,7 +51,9 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	if problems != nil {
 		return "", nil, problems, nil
 	}
-	id = newID()
+	if id, err = e.identity(ctx, p); err != nil {
+		return "", nil, nil, err
+	}
 	err = e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash}); err != nil {
 			return err
@@ -116,18 +119,42 @@ func (e *Engine) candidates() []candidate {
 	return out
 }
 
+// identity of a campaign to be. In virtual time it follows from the plan, so
+// that the same plan in a fresh store gives the same exports to the byte; a
+// store that has it already goes on to the next.
+func (e *Engine) identity(ctx context.Context, p Plan) (string, error) {
+	if !p.Virtual {
+		return newID(), nil
+	}
+	for n := 0; ; n++ {
+		id := idOf(sha256.Sum256(fmt.Appendf(nil, "%s %d", p.Hash, n)))
+		c, err := e.cfg.Store.CampaignRuns(ctx, id)
+		if err != nil {
+			return "", fmt.Errorf("queue campaign: %w", err)
+		}
+		if c.Runs == 0 {
+			return id, nil
+		}
+	}
+}
+
 // newID is a campaign's identity: short enough to type, too long to guess twice.
 func newID() string {
-	const first, rest = "abcdefghjkmnpqrstuvwxyz", "abcdefghjkmnpqrstuvwxyz23456789"
-	var b [8]byte
+	var b [32]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		panic(err) // crypto/rand.Read never returns an error
 	}
+	return idOf(b)
+}
+
+func idOf(random [32]byte) string {
+	const first, rest = "abcdefghjkmnpqrstuvwxyz", "abcdefghjkmnpqrstuvwxyz23456789"
+	b := random[:8]
 	b[0] = first[int(b[0])%len(first)]
 	for i := 1; i < len(b); i++ {
 		b[i] = rest[int(b[i])%len(rest)]
 	}
-	return string(b[:])
+	return string(b)
 }
 
 // Abort ends all runs of a campaign that have not ended. It returns once that

@@ -33,6 +33,7 @@ func (s *Store) Dataset(ctx context.Context, scope Scope) (*report.Dataset, erro
 		if err != nil {
 			return err
 		}
+		virtual := len(runs) > 0
 		for i := range runs {
 			if scope.Run != "" && runs[i].ID != scope.Run {
 				continue
@@ -43,6 +44,12 @@ func (s *Store) Dataset(ctx context.Context, scope Scope) (*report.Dataset, erro
 			}
 			ds.Runs = append(ds.Runs, *r)
 			ds.Complete = ds.Complete && runs[i].EndedAt != nil
+			virtual = virtual && r.Place == journal.PlaceVirtual
+		}
+		if virtual && len(ds.Runs) > 0 {
+			// When somebody asked for it is no part of what came out: the same
+			// campaign gives the same exports to the byte.
+			ds.Created = ds.Runs[0].Started
 		}
 		return nil
 	})
@@ -90,13 +97,40 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	if err := readNodes(ctx, q, r); err != nil {
 		return nil, err
 	}
+	if err := readTrials(ctx, q, o, r); err != nil {
+		return nil, err
+	}
+	if r.Place == journal.PlaceVirtual {
+		guestTimes(r)
+	}
+	return r, nil
+}
+
+// guestTimes puts the guest's own clock in the place of the orchestrator's,
+// which only saw the journal arrive.
+func guestTimes(r *report.Run) {
+	r.Started, r.Ended = time.Time{}, time.Time{}
+	for _, t := range r.Trials {
+		for _, a := range t.Attempts {
+			if r.Started.IsZero() || a.Started.Before(r.Started) {
+				r.Started = a.Started
+			}
+			if end := a.Started.Add(a.Duration); end.After(r.Ended) {
+				r.Ended = end
+			}
+		}
+	}
+}
+
+// readTrials reads the trials of a run.
+func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r *report.Run) error {
 	flows, err := readFlows(ctx, q, o.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	attempts, err := q.Attempts(ctx, o.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	byTrial := map[int32][]dbsqlc.Attempt{}
 	for _, a := range attempts {
@@ -104,7 +138,7 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	}
 	trials, err := q.Trials(ctx, o.ID)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, t := range trials {
 		x := report.Trial{Index: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment, Attempts: []report.Attempt{}}
@@ -113,15 +147,15 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 		}
 		for i := range byTrial[t.Trial] {
 			a := &byTrial[t.Trial][i]
-			y, err := BuildAttempt(a, flows[[2]int32{a.Trial, a.Attempt}], &sheet.Trials[t.Trial])
+			y, err := BuildAttempt(a, flows[[2]int32{a.Trial, a.Attempt}], &r.Sheet.Trials[t.Trial])
 			if err != nil {
-				return nil, fmt.Errorf("trial %d, attempt %d: %w", a.Trial, a.Attempt, err)
+				return fmt.Errorf("trial %d, attempt %d: %w", a.Trial, a.Attempt, err)
 			}
 			x.Attempts = append(x.Attempts, *y)
 		}
 		r.Trials = append(r.Trials, x)
 	}
-	return r, nil
+	return nil
 }
 
 func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
