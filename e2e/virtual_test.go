@@ -1,0 +1,89 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"linktrial/executor/journal"
+)
+
+// The same plan and seed give byte-identical exports in two virtual runs, with
+// all drivers, also while both processors are busy with something else.
+func TestVirtualRunsAreTheSameToTheByte(t *testing.T) {
+	export := func(p *program) map[string][]byte {
+		t.Helper()
+		stdout, stderr, code := p.run("rehearse", "--virtual", quickstart(t))
+		if code != 0 {
+			t.Fatalf("exit code %d:\n%s%s", code, stdout, stderr)
+		}
+		files, _ := filepath.Glob(filepath.Join(p.work, "results", "*", "*"))
+		out := map[string][]byte{}
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out[filepath.Base(f)] = b
+		}
+		return out
+	}
+	p := newProgram(t)
+	first := export(p)
+	ds := p.exported()
+	checkRun(t, ds)
+	for _, tr := range ds.Runs[0].Trials {
+		if v := tr.Attempts[len(tr.Attempts)-1].Verdict; v != journal.Succeeded {
+			t.Errorf("%s, iteration %d: %s", tr.Treatment, tr.Iteration, v)
+		}
+	}
+	if place := ds.Runs[0].Place; place != journal.PlaceVirtual {
+		t.Errorf("the run is said to have been %q", place)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 2 {
+		busy := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
+		if err := busy.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer busy.Wait()
+		defer cancel()
+	}
+	second := export(newProgram(t))
+	if len(first) < 7 || len(first) != len(second) {
+		t.Fatalf("%d and %d files", len(first), len(second))
+	}
+	for name, b := range first {
+		if !bytes.Equal(b, second[name]) {
+			t.Errorf("%s differs: %s", name, firstDifference(b, second[name]))
+		}
+	}
+}
+
+func firstDifference(a, b []byte) string {
+	la, lb := strings.Split(string(a), "\n"), strings.Split(string(b), "\n")
+	for i := range min(len(la), len(lb)) {
+		if la[i] != lb[i] {
+			return la[i] + " | " + lb[i]
+		}
+	}
+	return "one is longer"
+}
+
+func TestVirtualWithoutKernel(t *testing.T) {
+	p := newProgram(t)
+	cmd := p.command("rehearse", "--virtual", quickstart(t))
+	// A root file system in which the cache is empty.
+	wrapped := exec.Command("unshare", append([]string{"--mount", "--", "sh", "-c", `mount -t tmpfs none /var/cache && exec "$@"`, "sh"}, cmd.Args...)...)
+	wrapped.Env, wrapped.Dir = cmd.Env, cmd.Dir
+	out, err := wrapped.CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "linktrial lab kernel") {
+		t.Errorf("%v, expected one sentence that says how to build the kernel:\n%s", err, out)
+	}
+}
