@@ -23,7 +23,8 @@ void Sampler::end() {
 
 Sample Sampler::take(Nanoseconds at) {
   Sample s;
-  s.elapsed_ns = std::max<Nanoseconds>(0, at - start_);
+  last_ = std::max(last_, at - start_);
+  s.elapsed_ns = last_;
   s.sent_bytes = bytes_;
   stream_.state(s, sender_);
   if (s.acked_bytes) {
@@ -49,10 +50,9 @@ void Sampler::run(Nanoseconds interval) {
   }
 }
 
-Sample Sampler::stop() {
-  Nanoseconds t = now();
+Sample Sampler::stop(Nanoseconds at) {
   end();
-  Sample s = take(t);
+  Sample s = take(at);
   events_.sample(transfer_, s);
   return s;
 }

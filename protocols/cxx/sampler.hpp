@@ -44,8 +44,9 @@ class Sampler {
   Sampler& operator=(const Sampler&) = delete;
 
   // Ends the thread, waits for it and returns the last state, which is also
-  // written as the last sample event.
-  Sample stop();
+  // written as the last sample event. It stands at the given moment, or at that
+  // of a sample which came in between.
+  Sample stop(Nanoseconds at);
 
  private:
   void run(Nanoseconds interval);
@@ -58,7 +59,9 @@ class Sampler {
   const bool sender_;
   const std::atomic<int64_t>& bytes_;
   const Nanoseconds start_;
+  // Of the thread while there is one.
   int64_t acked_ = 0;
+  Nanoseconds last_ = 0;  // elapsed, of the last sample
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -11,10 +11,11 @@
 namespace linktrial {
 namespace {
 
-// How long the ends take care, after the result, that the last byte and the
-// close arrive. It is outside the measured time; a longer care would only put
-// packets on the radio in the next trial's time. The server's begins when its
-// answer was acknowledged; until then the client may still be waiting for it.
+// How long the ends take care, after the result, that the close arrives. It is
+// outside the measured time; a longer care would only put packets on the radio
+// in the next trial's time. The server's begins when its answer was
+// acknowledged; until then, within limits.transfer_ms, the client may still be
+// waiting for it.
 constexpr Nanoseconds kCloseFirst = 5 * kSecond;
 constexpr Nanoseconds kCloseSecond = 10 * kSecond;
 constexpr size_t kReadBytes = 64 << 10;
@@ -124,7 +125,7 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
   Received r = receive_payload(stream, h, h.seed ^ p.verify_seed_xor, deadline, received);
   const bool right = r.wrong_at < 0;
   write_all(stream, right ? &kByteAccepted : &kByteRejected, 1, deadline);
-  Sample last = sampler.stop();
+  Sample last = sampler.stop(r.end);
   if (!right) {
     events.error(id, code::kCorrupted, "byte " + std::to_string(r.wrong_at) + " is not the payload's");
     return;
@@ -179,8 +180,9 @@ void run_client(Backend& backend, const Parameters& p, Events& events, Interrupt
     Result result;
     result.digest = send_payload(*stream, p, deadline, sent);
     check_acknowledgement(*stream, deadline);
-    result.elapsed_ns = now() - start;
-    result.final = sampler.stop();
+    const Nanoseconds end = now();
+    result.elapsed_ns = end - start;
+    result.final = sampler.stop(end);
     // The server's byte is the acknowledgement of everything.
     if (result.final.acked_bytes) result.final.acked_bytes = p.size_bytes;
     result.size_bytes = p.size_bytes;

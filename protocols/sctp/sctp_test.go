@@ -19,6 +19,8 @@ func userland(t *testing.T) *cxxtest.Driver {
 	return d
 }
 
+func TestMain(m *testing.M) { cxxtest.Main(m) }
+
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	d := userland(t)
@@ -104,6 +106,7 @@ func TestOptionsAct(t *testing.T) {
 		"sack 500": {"sack_delay": 500},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			d := userland(t)
 			maps.Copy(d.Options, options)
 			port := cxxtest.FreePort(t)
@@ -129,6 +132,11 @@ func TestBoundsOfEachOther(t *testing.T) {
 	if e := cxxtest.Only(t, events, contract.KindError); code != contract.ExitFailed || e.Code != contract.CodeBadParameters {
 		t.Errorf("exit code %d, %s (%s)", code, e.Code, e.Message)
 	}
+}
+
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	cxxtest.CheckIdle(t, userland(t), 0)
 }
 
 // TestConformance runs the suite of the driver contract, without the checks

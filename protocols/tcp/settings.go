@@ -74,6 +74,8 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 
 type socketSettings struct {
 	device  string
+	window  int // bytes; 0: the congestion control's own
+	unfit   error
 	options map[string]any
 }
 
@@ -82,6 +84,7 @@ func settings(p *contract.Parameters) socketSettings {
 	for k, v := range p.Options {
 		s.options[k] = v
 	}
+	s.window, s.unfit = window(p)
 	return s
 }
 
@@ -109,6 +112,12 @@ func (s socketSettings) bindDevice(fd int) error {
 }
 
 func (s socketSettings) apply(fd int) error {
+	if s.unfit != nil {
+		return s.unfit
+	}
+	if err := setWindow(fd, s.window); err != nil {
+		return err
+	}
 	if c, ok := s.options["congestion"].(string); ok {
 		if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, c); err != nil {
 			return congestionError(c, err)

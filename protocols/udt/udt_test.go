@@ -9,6 +9,8 @@ import (
 	"linktrial/protocols/cxx/cxxtest"
 )
 
+func TestMain(m *testing.M) { cxxtest.Main(m) }
+
 func TestGarbage(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckGarbage(t, cxxtest.Build(t, "udt"))
@@ -42,7 +44,7 @@ func TestEnds(t *testing.T) {
 
 func TestLoss(t *testing.T) {
 	t.Parallel()
-	final := cxxtest.CheckLoss(t, cxxtest.Build(t, "udt"), 2<<20, 0.02, 2*time.Second)
+	final := cxxtest.CheckLoss(t, cxxtest.Build(t, "udt"), 2<<20, 0.02, time.Second)
 	if final.Retransmits == nil || *final.Retransmits == 0 || final.LossEvents == nil || *final.LossEvents == 0 {
 		t.Errorf("a lossy link without retransmissions: %+v", final)
 	}
@@ -67,6 +69,7 @@ func TestOptionsAct(t *testing.T) {
 		"large window": {map[string]any{"send_buffer": 64 << 20, "receive_buffer": 64 << 20, "flight_window": 100000}, 1500 - 28},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			port := cxxtest.FreePort(t)
 			sp := d.Parameters(contract.RoleServer, port)
 			sp.Options = c.options
@@ -91,6 +94,19 @@ func TestOptionsAct(t *testing.T) {
 			server.Kill()
 		})
 	}
+}
+
+// TestSlow: a handshake takes two round trips, here 3.6 s in all; the
+// library alone gives up after three.
+func TestSlow(t *testing.T) {
+	t.Parallel()
+	cxxtest.CheckSlow(t, cxxtest.Build(t, "udt"), 900*time.Millisecond)
+}
+
+// The library's collector looks around every second.
+func TestIdle(t *testing.T) {
+	t.Parallel()
+	cxxtest.CheckIdle(t, cxxtest.Build(t, "udt"), 4)
 }
 
 // TestConformance runs the suite of the driver contract, without the checks

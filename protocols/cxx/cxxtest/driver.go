@@ -231,7 +231,9 @@ func FreePort(t testing.TB) int {
 		port := 10_000 + int(int64(os.Getpid())*97+ports.Add(1))%20_000
 		c, err := net.ListenPacket("udp4", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 		if err == nil {
-			c.Close()
+			if err := c.Close(); err != nil {
+				t.Fatal(err)
+			}
 			return port
 		}
 	}

@@ -170,27 +170,32 @@ func expectError(t *testing.T, p *Process, codes ...contract.Code) {
 func CheckEnds(t *testing.T, d *Driver) {
 	same := func(*contract.Parameters) {}
 	t.Run("client told to stop", func(t *testing.T) {
+		t.Parallel()
 		client, _, _ := stuck(t, d, same)
 		client.Signal(syscall.SIGTERM)
 		expectError(t, client, contract.CodeAborted)
 	})
 	t.Run("server told to stop", func(t *testing.T) {
+		t.Parallel()
 		_, server, _ := stuck(t, d, same)
 		if e := Only(t, server.stop(t), contract.KindError); e.Code != contract.CodeAborted || e.Transfer != Transfer {
 			t.Errorf("server: %s %s of transfer %q", e.Code, e.Message, e.Transfer)
 		}
 	})
 	t.Run("transfer limit", func(t *testing.T) {
+		t.Parallel()
 		client, _, _ := stuck(t, d, func(p *contract.Parameters) { p.Limits.TransferMS = 1500 })
 		expectError(t, client, contract.CodeTransferTimeout)
 	})
 	t.Run("server killed", func(t *testing.T) {
+		t.Parallel()
 		client, server, relay := stuck(t, d, func(p *contract.Parameters) { p.Limits.TransferMS = 3000 })
 		server.Kill()
 		relay.Restore()
 		expectError(t, client, contract.CodeTransferTimeout, contract.CodeReset)
 	})
 	t.Run("client killed, server goes on", func(t *testing.T) {
+		t.Parallel()
 		port := FreePort(t)
 		server := d.Serve(t, d.Parameters(contract.RoleServer, port))
 		p := d.Parameters(contract.RoleClient, port)
@@ -205,14 +210,32 @@ func CheckEnds(t *testing.T, d *Driver) {
 	})
 }
 
+// CheckSlow connects and transfers over a relay with a long delay.
+func CheckSlow(t *testing.T, d *Driver, delay time.Duration) {
+	port := FreePort(t)
+	server := d.Serve(t, d.Parameters(contract.RoleServer, port))
+	relay := NewRelay(t, port, 0)
+	relay.SetDelay(delay)
+	p := d.Parameters(contract.RoleClient, relay.Port)
+	p.Transfer.SizeBytes = 1000
+	client, served := run(t, d, server, p)
+	c, _ := CheckTransfer(t, p, client, served)
+	if c.ConnectNS < 4*delay.Nanoseconds() {
+		t.Errorf("connected in %s, sooner than a handshake of two round trips can be", time.Duration(c.ConnectNS))
+	}
+	server.stop(t)
+}
+
 // CheckConnect: nobody there, nobody answers, no way, a port in use.
 func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 	t.Run("nobody listens", func(t *testing.T) {
+		t.Parallel()
 		p := d.Parameters(contract.RoleClient, FreePort(t))
 		p.Limits.ConnectMS = 1000
 		expectError(t, d.Start(t, Document(t, p)), nobodyListens)
 	})
 	t.Run("nobody answers", func(t *testing.T) {
+		t.Parallel()
 		relay := NewRelay(t, FreePort(t), 1)
 		p := d.Parameters(contract.RoleClient, relay.Port)
 		p.Limits.ConnectMS = 4500 // longer than one dial of UDT
@@ -223,6 +246,7 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 		}
 	})
 	t.Run("told to stop while connecting", func(t *testing.T) {
+		t.Parallel()
 		relay := NewRelay(t, FreePort(t), 1)
 		client := d.Start(t, Document(t, d.Parameters(contract.RoleClient, relay.Port)))
 		client.Until(contract.KindReady)
@@ -230,6 +254,7 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 		expectError(t, client, contract.CodeAborted)
 	})
 	t.Run("server comes late", func(t *testing.T) {
+		t.Parallel()
 		port := FreePort(t)
 		relay := NewRelay(t, port, 0)
 		p := d.Parameters(contract.RoleClient, relay.Port)
@@ -244,6 +269,7 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 		server.stop(t)
 	})
 	t.Run("address of no interface", func(t *testing.T) {
+		t.Parallel()
 		p := d.Parameters(contract.RoleClient, 7000)
 		p.Local.Address = "192.0.2.77" // RFC 5737: documentation
 		expectError(t, d.Start(t, Document(t, p)), contract.CodeUnreachable)
@@ -252,6 +278,7 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 		expectError(t, d.Start(t, Document(t, p)), contract.CodeListenFailed)
 	})
 	t.Run("port in use", func(t *testing.T) {
+		t.Parallel()
 		port := FreePort(t)
 		p := d.Parameters(contract.RoleServer, port)
 		server := d.Serve(t, p)
@@ -259,6 +286,7 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 		server.stop(t)
 	})
 	t.Run("probe", func(t *testing.T) {
+		t.Parallel()
 		events, code := d.Start(t, Document(t, d.Parameters(contract.RoleProbe, 0))).Wait()
 		if code != contract.ExitOK || Only(t, events, contract.KindReady).Info.Implementation == "" {
 			t.Errorf("exit code %d", code)

@@ -1,6 +1,7 @@
 package cxxtest
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // Relay carries datagrams between clients and one server and loses some.
@@ -15,8 +17,12 @@ type Relay struct {
 	Port int
 
 	cut     atomic.Bool
+	delay   atomic.Int64 // nanoseconds
 	largest atomic.Int64
 	passed  atomic.Int64
+
+	held  sync.WaitGroup // datagrams
+	ended chan struct{}
 
 	mu   sync.Mutex // of what follows
 	loss float64
@@ -31,7 +37,7 @@ func NewRelay(t testing.TB, server int, loss float64) *Relay {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &Relay{Port: front.LocalAddr().(*net.UDPAddr).Port, loss: loss, rnd: rand.New(rand.NewPCG(1, 2))}
+	r := &Relay{Port: front.LocalAddr().(*net.UDPAddr).Port, loss: loss, rnd: rand.New(rand.NewPCG(1, 2)), ended: make(chan struct{})}
 	var all sync.WaitGroup
 	backs := map[string]net.Conn{}
 	all.Go(func() {
@@ -51,16 +57,19 @@ func NewRelay(t testing.TB, server int, loss float64) *Relay {
 				all.Go(func() { r.back(front, back, client) })
 			}
 			if r.passes(n) {
-				_, _ = back.Write(b[:n]) // a refusal is the server's affair
+				datagram := bytes.Clone(b[:n])
+				r.after(func() { _, _ = back.Write(datagram) }) // a refusal is the server's affair
 			}
 		}
 		for _, back := range backs {
-			back.Close()
+			_ = back.Close() // its reader ends with it
 		}
 	})
 	t.Cleanup(func() {
-		front.Close()
+		_ = front.Close()
 		all.Wait()
+		close(r.ended)
+		r.held.Wait()
 	})
 	return r
 }
@@ -76,7 +85,8 @@ func (r *Relay) back(front net.PacketConn, back net.Conn, client net.Addr) {
 			continue // a refusal: the server is not there, or not yet
 		}
 		if r.passes(n) {
-			_, _ = front.WriteTo(b[:n], client)
+			datagram := bytes.Clone(b[:n])
+			r.after(func() { _, _ = front.WriteTo(datagram, client) })
 		}
 	}
 }
@@ -93,6 +103,25 @@ func (r *Relay) passes(n int) bool {
 	}
 	r.passed.Add(1)
 	return true
+}
+
+// SetDelay holds every datagram back from now on, in both directions.
+func (r *Relay) SetDelay(d time.Duration) { r.delay.Store(d.Nanoseconds()) }
+
+// after calls f after the delay, and by the end of the test at the latest.
+func (r *Relay) after(f func()) {
+	d := time.Duration(r.delay.Load())
+	if d == 0 {
+		f()
+		return
+	}
+	r.held.Go(func() {
+		select {
+		case <-time.After(d):
+		case <-r.ended:
+		}
+		f()
+	})
 }
 
 // Cut loses everything; Restore undoes it.

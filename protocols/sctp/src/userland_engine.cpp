@@ -16,10 +16,13 @@ namespace {
 constexpr int kTickMS = 10;
 // A peer that was not heard of for so long is forgotten: while connections
 // are open, longer than heartbeats (every 30 s) and any outage keep silent;
-// otherwise, as long as the end of an association may take. A server between
-// two trials then does nothing at all.
+// otherwise, as long as the end of an association may take of which a
+// packet was lost. A server between two trials then does nothing at all.
 constexpr Nanoseconds kSilence = 3600 * kSecond;
 constexpr Nanoseconds kSilenceUnused = 15 * kSecond;
+// Once an association has ended on both sides, the library takes some ticks to
+// put its own affairs in order.
+constexpr Nanoseconds kSilenceOver = 300 * kMillisecond;
 constexpr size_t kMaxPeers = 4096;
 constexpr int kSocketBuffer = 4 << 20;
 
@@ -152,6 +155,7 @@ int Engine::output(void* peer, void* packet, size_t length, uint8_t, uint8_t) {
     if (at == engine->peers_.end()) return EHOSTUNREACH;
     to = at->second.address;
   }
+  engine->note_chunk(reinterpret_cast<uintptr_t>(peer), packet, length);
   ssize_t n = engine->connected_ ? ::send(engine->udp_, packet, length, 0) : ::sendto(engine->udp_, packet, length, 0, to.get(), to.length);
   if (n >= 0) return 0;
   if (errno == ECONNREFUSED) {
@@ -187,8 +191,28 @@ void Engine::receive() {
     }
     // A common header and one chunk's (RFC 9260, section 3).
     if (n < 16) continue;
-    if (void* name = peer(from)) usrsctp_conninput(name, b, static_cast<size_t>(n), 0);
+    if (void* name = peer(from)) {
+      note_chunk(reinterpret_cast<uintptr_t>(name), b, static_cast<size_t>(n));
+      usrsctp_conninput(name, b, static_cast<size_t>(n), 0);
+    }
   }
+}
+
+void Engine::note_chunk(uintptr_t peer, const void* packet, size_t length) {
+  // Chunk types of RFC 9260, section 3.2, after a common header of 12 bytes.
+  // None of these shares a packet with what comes before it, but ABORT, which
+  // then is only noticed later.
+  constexpr size_t kFirstChunk = 12;
+  constexpr uint8_t kInit = 1, kAbort = 6, kCookieEcho = 10, kShutdownComplete = 14;
+  if (length <= kFirstChunk) return;
+  const uint8_t type = static_cast<const uint8_t*>(packet)[kFirstChunk];
+  const bool ends = type == kAbort || type == kShutdownComplete;
+  if (!ends && type != kInit && type != kCookieEcho) return;
+  std::lock_guard<std::mutex> lock(mutex_);
+  auto at = peers_.find(peer);
+  if (at == peers_.end()) return;
+  at->second.over = ends;
+  at->second.heard = now();
 }
 
 void Engine::forget_silent_peers(Nanoseconds t) {
@@ -197,8 +221,9 @@ void Engine::forget_silent_peers(Nanoseconds t) {
   {
     std::lock_guard<std::mutex> lock(mutex_);
     // The listener is always watched.
-    const Nanoseconds most = waiters_.size() > 1 ? kSilence : kSilenceUnused;
+    const bool used = waiters_.size() > 1;
     for (auto at = peers_.begin(); at != peers_.end();) {
+      const Nanoseconds most = used ? kSilence : at->second.over ? kSilenceOver : kSilenceUnused;
       if (t - at->second.heard < most) {
         ++at;
         continue;

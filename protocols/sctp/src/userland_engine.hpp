@@ -63,12 +63,15 @@ class Engine {
   struct Peer {
     Address address;
     Nanoseconds heard;
+    bool over = false;  // its last association has ended on both sides
   };
 
   static int output(void* peer, void* packet, size_t length, uint8_t tos, uint8_t set_df);
   static void upcall(struct socket* socket, void* key, int flags);
   void run();
   void receive();
+  // Learns from the first chunk of a packet whether the peer's association ended.
+  void note_chunk(uintptr_t peer, const void* packet, size_t length);
   void forget_silent_peers(Nanoseconds t);
   void wake();
 

@@ -8,4 +8,5 @@ namespace linktrial {
 void use_system_clock();
 void use_time_stamp_counter();
 
+
 }  // namespace linktrial

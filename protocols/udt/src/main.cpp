@@ -11,10 +11,6 @@
 namespace linktrial {
 namespace {
 
-// The library gives a handshake up after 3 s, whatever the round trip; see
-// udt4 core.cpp. A dial that is not decided by then is given up.
-constexpr Nanoseconds kDial = 3200 * kMillisecond;
-
 class UdtBackend : public Backend {
  public:
   const std::vector<Option>& options() const override {
@@ -38,9 +34,11 @@ class UdtBackend : public Backend {
   std::unique_ptr<Listener> listen(const Parameters& p) override {
     start(p);
     Address local = parse_address(p.local, "local");
-    UDTSOCKET u = udt_socket(p, local, code::kListenFailed);
-    auto listener = std::make_unique<UdtListener>(u, p);
+    auto udp = std::make_shared<UdpSocket>(local, code::kListenFailed);
+    UDTSOCKET u = udt_socket(p, *udp, local.family(), code::kListenFailed);
+    auto listener = std::make_unique<UdtListener>(u, udp, p);
     if (UDT::listen(u, 128) == UDT::ERROR) throw Failure(code::kListenFailed, udt_error("UDT listen " + local.text()));
+    udp->idle();
     return listener;
   }
 
@@ -66,30 +64,31 @@ class UdtBackend : public Backend {
     if (UDT::startup() == UDT::ERROR) throw Failure(code::kInternal, udt_error("UDT startup"));
   }
 
-  // One dial; null where it is not answered. The library's blocking connect
+  // One dial; null where it is not answered. Asked every 250 ms, it goes on
+  // until the deadline (handshake.cpp). The library's blocking connect
   // cannot be ended at a deadline, so its state is looked at instead. (An
   // answer that comes within some 100 µs, before the library's connect has
   // returned, is lost to it and asked for again after 250 ms: that can happen
   // on a loopback interface, and to the time of the connect alone.)
   static std::unique_ptr<Stream> dial(const Parameters& p, const Address& local, const Address& remote, Nanoseconds deadline,
                                       const std::atomic<bool>& stop) {
-    UDTSOCKET u = udt_socket(p, local, code::kUnreachable);
+    auto udp = std::make_shared<UdpSocket>(local, code::kUnreachable);
+    UDTSOCKET u = udt_socket(p, *udp, local.family(), code::kUnreachable);
     bool blocking = false;
     UDT::setsockopt(u, 0, UDT_RCVSYN, &blocking, sizeof blocking);
     const Nanoseconds begin = now();
-    const Nanoseconds end = std::min(deadline, begin + kDial);
     if (UDT::connect(u, remote.get(), static_cast<int>(remote.length)) == UDT::ERROR) {
       std::string text = udt_error("UDT connect " + remote.text());
       UDT::close(u);
       throw Failure(code::kUnreachable, text);
     }
-    while (!stop && now() < end) {
+    for (Nanoseconds t = begin; !stop && t < deadline; t = now()) {
       UDTSTATUS status = UDT::getsockstate(u);
-      if (status == CONNECTED) return std::make_unique<UdtStream>(u, p);
+      if (status == CONNECTED) return std::make_unique<UdtStream>(u, udp, p);
       if (status != CONNECTING) break;
-      // Finer at first: the wait is part of the connection time.
-      auto step = now() - begin < 100 * kMillisecond ? kMillisecond / 2 : 5 * kMillisecond;
-      std::this_thread::sleep_for(std::chrono::nanoseconds(step));
+      // The wait is part of the connection time: at most a fiftieth of it.
+      const Nanoseconds step = std::clamp((t - begin) / 50, kMillisecond / 2, 20 * kMillisecond);
+      std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(step, deadline - t)));
     }
     UDT::close(u);
     return nullptr;

@@ -1,5 +1,12 @@
 #include "udt_stream.hpp"
 
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cerrno>
+
 #include "transfer.hpp"
 
 namespace linktrial {
@@ -11,6 +18,9 @@ constexpr int kIPAndUDPBytes = 28;
 constexpr int kUDTHeaderBytes = 16;
 constexpr int kDefaultMSS = 1500;
 constexpr int kIPv6Extra = 20;
+// The receiver's timeout while a connection stands and while none does.
+constexpr Nanoseconds kReceiverActive = 10 * kMillisecond;
+constexpr Nanoseconds kReceiverIdle = 5 * kSecond;
 // A blocking call is given up this often to look at the deadline anew; the
 // library takes milliseconds as int.
 constexpr int kLongestWaitMS = 3'600'000;
@@ -47,8 +57,51 @@ std::string udt_error(const std::string& doing) {
   return doing + ": " + text;
 }
 
-UDTSOCKET udt_socket(const Parameters& p, const Address& local, const char* failing) {
-  UDTSOCKET u = UDT::socket(local.family(), SOCK_STREAM, 0);
+UdpSocket::UdpSocket(const Address& local, const char* failing) : local_(local) {
+  fd_ = ::socket(local.family(), SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  auto fail = [&](const std::string& doing) {
+    std::string text = errno_text(doing, errno);
+    if (fd_ >= 0) ::close(fd_);
+    throw Failure(failing, text);
+  };
+  if (fd_ < 0) fail("UDP socket");
+  if (::bind(fd_, local.get(), local.length) < 0) fail("UDP bind " + local.text());
+  local_.length = sizeof local_.storage;
+  if (::getsockname(fd_, local_.get(), &local_.length) < 0) fail("address of the UDP socket");
+}
+
+UdpSocket::~UdpSocket() { ::close(fd_); }
+
+int UdpSocket::lend() const { return ::fcntl(fd_, F_DUPFD_CLOEXEC, 3); }
+
+void UdpSocket::set_timeout(Nanoseconds timeout) {
+  timeval t{timeout / kSecond, timeout % kSecond / 1000};
+  ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
+}
+
+// An empty datagram, which the library passes over: its receiver, which may be
+// in a long wait, begins a new one.
+void UdpSocket::wake_receiver() { ::sendto(fd_, "", 0, MSG_DONTWAIT, local_.get(), local_.length); }
+
+void UdpSocket::opened() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  connections_++;
+  set_timeout(kReceiverActive);
+  wake_receiver();
+}
+
+void UdpSocket::closed() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (--connections_ <= 0) set_timeout(kReceiverIdle);
+}
+
+void UdpSocket::idle() {
+  std::lock_guard<std::mutex> lock(mutex_);
+  if (connections_ <= 0) set_timeout(kReceiverIdle);
+}
+
+UDTSOCKET udt_socket(const Parameters& p, const UdpSocket& udp, int family, const char* failing) {
+  UDTSOCKET u = UDT::socket(family, SOCK_STREAM, 0);
   if (u == UDT::INVALID_SOCK) throw Failure(failing, udt_error("UDT socket"));
   auto fail = [&](const std::string& doing) {
     std::string text = udt_error(doing);
@@ -56,7 +109,7 @@ UDTSOCKET udt_socket(const Parameters& p, const Address& local, const char* fail
     throw Failure(failing, text);
   };
   const Options& o = p.options;
-  bool ok = set<int>(u, UDT_MSS, segment_bytes(p, local.family()));
+  bool ok = set<int>(u, UDT_MSS, segment_bytes(p, family));
   // The flow window before the receive buffer, which the library keeps below it.
   if (o.has("flight_window")) ok = ok && set<int>(u, UDT_FC, static_cast<int>(o.number("flight_window", 0)));
   if (o.has("send_buffer")) ok = ok && set<int>(u, UDT_SNDBUF, static_cast<int>(o.number("send_buffer", 0)));
@@ -68,11 +121,15 @@ UDTSOCKET udt_socket(const Parameters& p, const Address& local, const char* fail
   // which would do so for three minutes.
   ok = ok && set<linger>(u, UDT_LINGER, linger{0, 0});
   if (!ok) fail("UDT options");
-  if (UDT::bind(u, local.get(), static_cast<int>(local.length)) == UDT::ERROR) fail("UDT bind " + local.text());
+  int fd = udp.lend();
+  if (fd < 0) fail("descriptor of the UDP socket");
+  if (UDT::bind2(u, fd) == UDT::ERROR) fail("UDT bind");
   return u;
 }
 
-UdtStream::UdtStream(UDTSOCKET socket, const Parameters& p) : socket_(socket), info_(udt_info(p)), packet_bytes_(kDefaultMSS) {
+UdtStream::UdtStream(UDTSOCKET socket, std::shared_ptr<UdpSocket> udp, const Parameters& p)
+    : socket_(socket), udp_(std::move(udp)), info_(udt_info(p)), packet_bytes_(kDefaultMSS) {
+  udp_->opened();
   set<bool>(socket_, UDT_SNDSYN, true);
   set<bool>(socket_, UDT_RCVSYN, true);
   // What the ends agreed upon.
@@ -81,7 +138,10 @@ UdtStream::UdtStream(UDTSOCKET socket, const Parameters& p) : socket_(socket), i
   payload_bytes_ = packet_bytes_ - kIPAndUDPBytes - kUDTHeaderBytes;
 }
 
-UdtStream::~UdtStream() { UDT::close(socket_); }
+UdtStream::~UdtStream() {
+  UDT::close(socket_);
+  udp_->closed();
+}
 
 void UdtStream::lost(const char* doing) const {
   if (interrupted_) throw Failure(code::kReset, "the connection was given up");
@@ -189,7 +249,7 @@ std::unique_ptr<Stream> UdtListener::accept() {
     Address peer;
     int length = sizeof peer.storage;
     UDTSOCKET u = UDT::accept(socket_, peer.get(), &length);
-    if (u != UDT::INVALID_SOCK) return std::make_unique<UdtStream>(u, parameters_);
+    if (u != UDT::INVALID_SOCK) return std::make_unique<UdtStream>(u, udp_, parameters_);
     if (interrupted_) return nullptr;
     std::string text = udt_error("UDT accept");
     if (UDT::getsockstate(socket_) != LISTENING) throw Failure(code::kInternal, text);

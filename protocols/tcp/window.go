@@ -1,0 +1,42 @@
+package main
+
+import (
+	"math"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/harness"
+)
+
+// fixedWindow is the prefix of the congestion controls whose window is the
+// bandwidth-delay product from the first packet to the last: TCP-radio and
+// TCP-radio-newRTO (decola-2006, tables 3 and 4). They take it, in bytes of
+// packets, from the socket's mark.
+const fixedWindow = "radio"
+
+// window is the bandwidth-delay product in bytes; 0 for other congestion
+// controls and for servers, which send a byte or two.
+func window(p *contract.Parameters) (int, error) {
+	name, _ := p.Options["congestion"].(string)
+	if p.Role != contract.RoleClient || !strings.HasPrefix(name, fixedWindow) {
+		return 0, nil
+	}
+	if p.Link == nil {
+		return 0, harness.Failf(contract.CodeBadParameters, "congestion control %q needs to know the radio's rate and delay: set complete_knowledge for its treatment", name)
+	}
+	bytes := p.Link.RateBitsPerSecond / 8 * p.Link.RoundTripMS / 1e3
+	return int(math.Ceil(min(max(bytes, 1), math.MaxInt32))), nil
+}
+
+// setWindow hands the window to the congestion control.
+func setWindow(fd, bytes int) error {
+	if bytes == 0 {
+		return nil
+	}
+	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, bytes); err != nil {
+		return harness.Unsupported("the window of %d bytes cannot be set on the socket (SO_MARK needs CAP_NET_ADMIN): %w", bytes, err)
+	}
+	return nil
+}

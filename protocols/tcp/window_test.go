@@ -1,0 +1,29 @@
+package main
+
+import (
+	"testing"
+
+	"linktrial/protocols/contract"
+)
+
+func TestWindow(t *testing.T) {
+	known := &contract.Link{RateBitsPerSecond: 16_000, RoundTripMS: 2500}
+	for name, tt := range map[string]struct {
+		p    contract.Parameters
+		want int
+		bad  bool
+	}{
+		"radio":         {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "radio"}}, want: 5000},
+		"newRTO":        {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "radio_newrto"}}, want: 5000},
+		"cubic":         {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "cubic"}}},
+		"server":        {p: contract.Parameters{Role: contract.RoleServer, Options: map[string]any{"congestion": "radio"}}},
+		"no knowledge":  {p: contract.Parameters{Role: contract.RoleClient, Options: map[string]any{"congestion": "radio"}}, bad: true},
+		"tiny":          {p: contract.Parameters{Role: contract.RoleClient, Link: &contract.Link{RateBitsPerSecond: 1}, Options: map[string]any{"congestion": "radio"}}, want: 1},
+		"beyond a mark": {p: contract.Parameters{Role: contract.RoleClient, Link: &contract.Link{RateBitsPerSecond: 1e12, RoundTripMS: 1e6}, Options: map[string]any{"congestion": "radio"}}, want: 1<<31 - 1},
+	} {
+		got, err := window(&tt.p)
+		if got != tt.want || (err != nil) != tt.bad {
+			t.Errorf("%s: %d, %v; expected %d", name, got, err, tt.want)
+		}
+	}
+}
