@@ -11,12 +11,13 @@ GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help build drivers rehearse test test-unit bench lint verify generate deps deps-test clean
+.PHONY: help kernel build drivers rehearse test test-unit bench lint verify generate deps deps-test clean
 
 help:
 	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
 	@echo "make build      bin/linktrial and bin/drivers/*"
 	@echo "make test       every test"
+	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make bench      the figures of the emulator, the drivers and the store"
 	@echo "make lint       golangci-lint (built from its module on first use)"
 	@echo "make generate   protobuf and SQL code anew;  make verify  proves it fresh"
@@ -26,7 +27,12 @@ deps:
 	@scripts/install-deps run build
 
 deps-test:
-	@scripts/install-deps run build test
+	@scripts/install-deps run build test kernel
+
+# The guest kernel of the virtual-time lab: some minutes, once, into a cache outside the checkout.
+kernel: build
+	@scripts/install-deps kernel
+	$(SUDO) $(BIN)/linktrial lab kernel
 
 build: deps drivers
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
@@ -43,7 +49,7 @@ rehearse: build
 	$(SUDO) $(BIN)/linktrial rehearse plans/quickstart.yaml
 
 # Every test, with the list of skipped ones held against the expected one.
-test: deps-test build
+test: deps-test build kernel
 	go vet ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m ./... | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
