@@ -262,6 +262,9 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 	if t.name != e.Trial {
 		return nil, fmt.Errorf("end: trial %q runs, asked to end %q", t.name, e.Trial)
 	}
+	if !c.settle() {
+		return nil, errEnded
+	}
 	r := &radiocontrol.Report{}
 	var overrun, writeErrors int64
 	if !c.e.loop.do(func(l *loop) {
@@ -284,6 +287,38 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 	var ierr error
 	r.Ideal, ierr = t.ideal.wait()
 	return r, errors.Join(err, ierr)
+}
+
+// A trial's connection closes when its driver has gone. Were the next trial to
+// empty the radios' queues in the midst of that, the kernels would send it all
+// again, into the next trial.
+const (
+	settleFor   = 10 * time.Millisecond // with nothing on the air nobody will answer any more
+	settleEvery = 2 * time.Millisecond
+	settleMax   = 2 * time.Second // on a channel that does not let the close through
+)
+
+// settle waits until the air is quiet; false when the emulator is ending.
+func (c *control) settle() bool {
+	began := time.Now()
+	quiet := began
+	for {
+		inside := 0
+		if !c.e.loop.do(func(l *loop) {
+			l.release()
+			inside = l.net.Inside()
+		}) {
+			return false
+		}
+		now := time.Now()
+		if inside > 0 {
+			quiet = now
+		}
+		if now.Sub(quiet) >= settleFor || now.Sub(began) >= settleMax {
+			return true
+		}
+		time.Sleep(settleEvery)
+	}
 }
 
 func (c *control) status() (*radiocontrol.Status, error) {
