@@ -210,7 +210,11 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 
 func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
 	format := cmp.Or(req.Msg.Format, "table")
-	known := append(report.Formats(), samplesCSV)
+	known := append(report.Formats(), samplesCSV, sequenceSVG)
+	format, iteration, err := ofIteration(format)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
 	if !slices.Contains(known, format) {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
 	}
@@ -226,9 +230,12 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 		return nil, s.cfg.answer(ctx, "results", err)
 	}
 	var file report.File
-	if format == samplesCSV {
+	switch format {
+	case samplesCSV:
 		file, err = writeSamples(ctx, s.cfg.Store, ds)
-	} else {
+	case sequenceSVG:
+		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
+	default:
 		file, err = report.Render(ds, format)
 	}
 	if err != nil {

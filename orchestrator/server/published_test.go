@@ -44,4 +44,15 @@ func TestPublishedFiguresOfThePlan(t *testing.T) {
 	res, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "table"}))
 	require.NoError(t, err)
 	require.True(t, strings.Contains(string(res.Msg.Content), "beside published"), "%s", res.Msg.Content)
+
+	for format, want := range map[string]string{"sequence-svg": "iteration 1", "sequence-svg:2": "iteration 2"} {
+		res, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format}))
+		require.NoError(t, err)
+		require.Equal(t, "sequence.svg", res.Msg.FileName)
+		require.Contains(t, string(res.Msg.Content), want)
+	}
+	for format, code := range map[string]connect.Code{"sequence-svg:0": connect.CodeInvalidArgument, "sequence-svg:x": connect.CodeInvalidArgument, "sequence-svg:99": connect.CodeNotFound} {
+		_, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format}))
+		require.Equal(t, code, connect.CodeOf(err), "%s: %v", format, err)
+	}
 }

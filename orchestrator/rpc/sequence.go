@@ -1,0 +1,80 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// sequenceSVG is the time–sequence diagram of one iteration of one run. It
+// needs the samples of that iteration, which no data set holds.
+const sequenceSVG = "sequence-svg"
+
+// ofIteration reads the one format that takes an argument: sequence-svg:3.
+func ofIteration(format string) (name string, iteration int, err error) {
+	text, stated := strings.CutPrefix(format, sequenceSVG+":")
+	if !stated {
+		return format, 0, nil
+	}
+	iteration, err = strconv.Atoi(text)
+	if err != nil || iteration < 1 {
+		return "", 0, fmt.Errorf("%q: expected the number of an iteration after %s:, found %q", format, sequenceSVG, text)
+	}
+	return sequenceSVG, iteration, nil
+}
+
+// drawSequence is of the first run that has anything to show.
+func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iteration int) (report.File, error) {
+	var first error
+	for i := range ds.Runs {
+		r := &ds.Runs[i]
+		chosen, trials, err := report.Sequence(r, iteration)
+		if err != nil {
+			if first == nil {
+				first = err
+			}
+			continue
+		}
+		var series []report.Series
+		for _, t := range trials {
+			rows, err := st.SamplesOfTrial(ctx, dbsqlc.SamplesOfTrialParams{RunID: r.ID, Trial: int32(t.Index)})
+			if err != nil {
+				return report.File{}, fmt.Errorf("samples of run %s, trial %d: %w", r.ID, t.Index, err)
+			}
+			series = append(series, asSeries(rows)...)
+		}
+		return report.RenderSequence(ds, r, chosen, series)
+	}
+	if first == nil {
+		first = fmt.Errorf("campaign %s has no runs", ds.Campaign)
+	}
+	return report.File{}, fmt.Errorf("%w: %w", store.ErrNotFound, first)
+}
+
+// asSeries is the clients' samples of a trial, which come in the order of
+// attempt, flow, side and time.
+func asSeries(rows []dbsqlc.Sample) (out []report.Series) {
+	for i := range rows {
+		s := &rows[i]
+		if s.Side != "client" {
+			continue
+		}
+		last := len(out) - 1
+		if last < 0 || out[last].Attempt != int(s.Attempt) || out[last].Flow != int(s.Flow) {
+			out = append(out, report.Series{Trial: int(s.Trial), Attempt: int(s.Attempt), Flow: int(s.Flow)})
+			last++
+		}
+		p := report.SeriesPoint{Elapsed: time.Duration(s.ElapsedNs), Bytes: s.SentBytes, Sent: s.AckedBytes == nil, Retransmits: s.Retransmits}
+		if s.AckedBytes != nil {
+			p.Bytes = *s.AckedBytes
+		}
+		out[last].Points = append(out[last].Points, p)
+	}
+	return out
+}
