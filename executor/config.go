@@ -296,30 +296,6 @@ func (p *part) parameters(t *runsheet.Treatment, role contract.Role) *contract.P
 
 func ceilMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// link is what a treatment with complete knowledge is told: the narrowest rate
-// of the route, the round trip of a full-sized packet, and the loss of a
-// packet that crosses all hops once.
-func link(n *radio.Network, from, to radio.Role) *contract.Link {
-	route := n.Route(from, to)
-	if len(route) < 2 {
-		return nil
-	}
-	l := &contract.Link{MTUBytes: n.MTUBytes, RoundTripMS: n.RoundTrip(from, to, n.MTUBytes).Seconds() * 1e3}
-	through := 1.0
-	for i := 1; i < len(route); i++ {
-		for _, hop := range n.Links {
-			if hop.A == route[i] && hop.B == route[i-1] || hop.B == route[i] && hop.A == route[i-1] {
-				if l.RateBitsPerSecond == 0 || hop.RateBitsPerSecond < l.RateBitsPerSecond {
-					l.RateBitsPerSecond = hop.RateBitsPerSecond
-				}
-				through *= 1 - hop.Channel.MeanLoss()
-			}
-		}
-	}
-	l.LossShare = 1 - through
-	return l
-}
-
 // wait returns false when ctx ended first.
 func wait(ctx context.Context, c Clock, d time.Duration) bool {
 	if d <= 0 {
