@@ -24,6 +24,8 @@ type Manifest struct {
 	Image    string   `json:"image,omitempty"` // the container image, for runners that use images
 
 	Options []Option `json:"options,omitempty"`
+	// Features of the contract that a driver need not have, and this one has.
+	Features []Feature `json:"features,omitempty"`
 	// Capabilities the program needs, as "CAP_NET_ADMIN".
 	Capabilities []string `json:"capabilities,omitempty"`
 	// Kernel says what it needs of the kernel, for people.
@@ -31,6 +33,16 @@ type Manifest struct {
 	// Network is "tcp", "udp" or "sctp": what a packet capture of it will show.
 	Network string `json:"network"`
 }
+
+// Feature is a part of the contract that a driver may lack. Closed list.
+type Feature string
+
+// FeatureDuration: client and server carry open payloads, so that a time can
+// bound a transfer ([Transfer.DurationMS]).
+const FeatureDuration Feature = "duration"
+
+// Has says whether the driver has a feature.
+func (m *Manifest) Has(f Feature) bool { return slices.Contains(m.Features, f) }
 
 // OptionType is the type of an option's value.
 type OptionType string
@@ -69,7 +81,7 @@ var optionForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "image", "options", "capabilities", "kernel", "network")
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "image", "options", "features", "capabilities", "kernel", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
 		Title:    r.Field("title").Required().String(""),
@@ -98,6 +110,9 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 			v.Problem("expected a Linux capability such as CAP_NET_ADMIN, found %q", c)
 		}
 		m.Capabilities = append(m.Capabilities, c)
+	}
+	for _, v := range r.Field("features").List() {
+		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration))))
 	}
 	om := r.Field("options").Mapping()
 	for _, name := range om.Keys() {

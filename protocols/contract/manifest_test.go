@@ -17,6 +17,7 @@ contract: 1
 command: [./demo, --quiet]
 network: udp
 capabilities: [CAP_NET_ADMIN]
+features: [duration]
 options:
   mode: {type: string, choices: [a, b], default: a, help: h}
   node: {type: string, from_probe: true, help: h}
@@ -38,7 +39,7 @@ func manifest(t *testing.T) *Manifest {
 
 func TestParseManifest(t *testing.T) {
 	m := manifest(t)
-	if m.Name != "demo" || len(m.Options) != 7 || len(m.Command) != 2 || *m.Options[5].Min != 4096 || m.Options[6].Default != 200.0 {
+	if m.Name != "demo" || len(m.Options) != 7 || len(m.Command) != 2 || *m.Options[5].Min != 4096 || m.Options[6].Default != 200.0 || !m.Has(FeatureDuration) || m.Has("") {
 		t.Errorf("read %+v", m)
 	}
 	for _, c := range []struct{ old, with, want string }{
@@ -47,6 +48,8 @@ func TestParseManifest(t *testing.T) {
 		{"[./demo, --quiet]", "[]", "empty list"},
 		{"network: udp", "network: ip", `unknown "ip"`},
 		{"CAP_NET_ADMIN", "net_admin", "capability"},
+		{"[duration]", "[durations]", `did you mean "duration"?`},
+		{"[duration]", "duration", "list"},
 		{"mode:", "Mode:", "option name"},
 		{"choices: [a, b], default: a", "choices: [a, b], default: c", "there are a, b"},
 		{"max: 10,", "max: 10, default: 11,", "1 to 10"},

@@ -75,6 +75,11 @@ type Transfer struct {
 	// travels in the header and comes back in the events of both ends.
 	ID        string `json:"id"`
 	SizeBytes int64  `json:"size_bytes"` // payload; 0 is a transfer of nothing, acknowledged all the same
+	// DurationMS, where not 0, bounds the transfer by time, in milliseconds: the
+	// client sends for so long after its clock has started and then ends an open
+	// payload ([Header.Open]); SizeBytes is the most it sends. Only for drivers
+	// whose manifest has [FeatureDuration].
+	DurationMS int64 `json:"duration_ms,omitempty"`
 	// Seed of the payload (see [Payload]), a decimal string because it uses all 64 bits.
 	Seed uint64 `json:"seed,string"`
 }
@@ -117,6 +122,9 @@ func ParseParameters(b []byte) (*Parameters, error) {
 		if p.Transfer.SizeBytes < 0 || p.Transfer.SizeBytes > MaxSize {
 			return nil, fmt.Errorf("parameters: transfer.size_bytes is %d, expected 0 to %d", p.Transfer.SizeBytes, int64(MaxSize))
 		}
+		if p.Transfer.DurationMS < 0 || p.Transfer.DurationMS > maxDurationMS {
+			return nil, fmt.Errorf("parameters: transfer.duration_ms is %d, expected 0 to %d", p.Transfer.DurationMS, int64(maxDurationMS))
+		}
 		if _, err := ParseTransferID(p.Transfer.ID); err != nil {
 			return nil, fmt.Errorf("parameters: %w", err)
 		}
@@ -128,5 +136,8 @@ func ParseParameters(b []byte) (*Parameters, error) {
 	}
 	return &p, nil
 }
+
+// maxDurationMS bounds a transfer's time, so that it can be counted in nanoseconds.
+const maxDurationMS = 365 * 24 * 3600 * 1000
 
 func port(n int) bool { return n >= 1 && n <= 65535 }

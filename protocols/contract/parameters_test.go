@@ -28,6 +28,10 @@ func TestParseParameters(t *testing.T) {
 	if b, err := json.Marshal(p); err != nil || !strings.Contains(string(b), `"verify_seed_xor":"18446744073709551615"`) {
 		t.Errorf("written as %s, %v", b, err)
 	}
+	bounded := strings.Replace(goodClient, `"seed"`, `"duration_ms":100000,"seed"`, 1)
+	if p, err = ParseParameters([]byte(bounded)); err != nil || p.Transfer.DurationMS != 100_000 {
+		t.Errorf("read %+v, %v", p, err)
+	}
 	if _, err = ParseParameters([]byte(goodProbe)); err != nil {
 		t.Error(err)
 	}
@@ -50,6 +54,8 @@ func TestParseParameters(t *testing.T) {
 		swap(goodClient, `"address":"10.77.0.3"`, `"address":""`):        "remote.address",
 		swap(goodClient, `"size_bytes":1024`, `"size_bytes":-1`):         "size_bytes",
 		swap(goodClient, `1024`, `1099511627777`):                        "size_bytes",
+		swap(bounded, `100000`, `-1`):                                    "duration_ms",
+		swap(bounded, `100000`, `9223372036854775807`):                   "duration_ms",
 		swap(goodClient, `18446744073709551615`, `18446744073709551616`): "parameters:",
 		swap(goodClient, `"18446744073709551615"`, `7`):                  "parameters:",
 		swap(goodClient, vectorID, "12"):                                 "transfer id",
@@ -62,7 +68,7 @@ func TestParseParameters(t *testing.T) {
 
 // FuzzParseParameters: what is taken can be written and is taken again, the same.
 func FuzzParseParameters(f *testing.F) {
-	for _, s := range []string{goodServer, goodClient, goodProbe} {
+	for _, s := range []string{goodServer, goodClient, goodProbe, strings.Replace(goodClient, `"seed"`, `"duration_ms":1,"seed"`, 1)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

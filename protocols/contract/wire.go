@@ -13,6 +13,9 @@ import (
 //	client → server  32 bytes [Header]: identity, size and seed; the clock starts after it
 //	client → server  size bytes of [Payload]
 //	server → client  1 byte   [ByteAccepted] or [ByteRejected]; the clock stops when it arrives
+//
+// An open payload, of a transfer that a time bounds, comes in chunks, each with
+// its length before it ([AppendChunkLength]); a length of 0 ends it.
 const (
 	ByteReady    = 'R'
 	ByteAccepted = '.' // the paper's acknowledgement
@@ -45,14 +48,23 @@ func ParseTransferID(s string) (TransferID, error) {
 // Header is what the paper calls "the size": the client sends it before the clock starts.
 type Header struct {
 	ID        TransferID
-	SizeBytes uint64
+	SizeBytes uint64 // of an open payload: the most it will be
 	Seed      uint64
+	// Open: the payload comes in chunks, and its size shows at its end.
+	Open bool
 }
+
+// openBit of the size field announces an open payload.
+const openBit = 1 << 63
 
 // Append writes the header in network byte order: id, size, seed.
 func (h Header) Append(b []byte) []byte {
 	b = append(b, h.ID[:]...)
-	b = binary.BigEndian.AppendUint64(b, h.SizeBytes)
+	size := h.SizeBytes
+	if h.Open {
+		size |= openBit
+	}
+	b = binary.BigEndian.AppendUint64(b, size)
 	return binary.BigEndian.AppendUint64(b, h.Seed)
 }
 
@@ -67,11 +79,37 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	copy(h.ID[:], b)
 	h.SizeBytes = binary.BigEndian.Uint64(b[16:])
+	h.Open, h.SizeBytes = h.SizeBytes&openBit != 0, h.SizeBytes&^openBit
 	h.Seed = binary.BigEndian.Uint64(b[24:])
 	if h.SizeBytes > MaxSize {
 		return h, fmt.Errorf("header announces %d bytes, at most %d are carried", h.SizeBytes, int64(MaxSize))
 	}
 	return h, nil
+}
+
+// ChunkLengthSize is the length of a chunk's length on the wire, in bytes.
+const ChunkLengthSize = 4
+
+// MaxChunk is the longest chunk of an open payload, in bytes: 1 MiB.
+const MaxChunk = 1 << 20
+
+// AppendChunkLength writes the length that stands before a chunk of an open
+// payload, in network byte order; 0 is the payload's end.
+func AppendChunkLength(b []byte, n int) []byte {
+	return binary.BigEndian.AppendUint32(b, uint32(n))
+}
+
+// ParseChunkLength reads what [AppendChunkLength] writes: exactly
+// [ChunkLengthSize] bytes, 0 to [MaxChunk].
+func ParseChunkLength(b []byte) (int, error) {
+	if len(b) != ChunkLengthSize {
+		return 0, fmt.Errorf("chunk length of %d bytes, expected %d", len(b), ChunkLengthSize)
+	}
+	n := binary.BigEndian.Uint32(b)
+	if n > MaxChunk {
+		return 0, fmt.Errorf("a chunk of %d bytes, at most %d are carried", n, MaxChunk)
+	}
+	return int(n), nil
 }
 
 // Payload fills b with the bytes of the payload stream of a seed, from offset

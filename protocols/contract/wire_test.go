@@ -37,6 +37,8 @@ var digests = []struct {
 const (
 	vectorID     = "000102030405060708090a0b0c0d0e0f"
 	vectorHeader = "000102030405060708090a0b0c0d0e0f00000000000004000000000000000001"
+	// The same, but open: at most 1024 bytes.
+	vectorOpen = "000102030405060708090a0b0c0d0e0f80000000000004000000000000000001"
 )
 
 func TestPayloadVectors(t *testing.T) {
@@ -66,6 +68,10 @@ func TestHeaderVector(t *testing.T) {
 	if got := hex.EncodeToString(b); got != vectorHeader {
 		t.Errorf("header %s, expected %s", got, vectorHeader)
 	}
+	b = Header{ID: id, SizeBytes: 1024, Seed: 1, Open: true}.Append(nil)
+	if got := hex.EncodeToString(b); got != vectorOpen {
+		t.Errorf("open header %s, expected %s", got, vectorOpen)
+	}
 }
 
 func TestVectorsInDocument(t *testing.T) {
@@ -74,7 +80,7 @@ func TestVectorsInDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	doc := string(b)
-	want := []string{vectorHeader}
+	want := []string{vectorHeader, vectorOpen}
 	for _, v := range vectors {
 		want = append(want, fmt.Sprintf("| %d | %d | `%s` |", v.seed, v.offset, v.hex))
 	}
@@ -92,20 +98,57 @@ func TestVectorsInDocument(t *testing.T) {
 }
 
 func TestParseHeader(t *testing.T) {
-	h := Header{ID: TransferID{1, 2}, SizeBytes: MaxSize, Seed: math.MaxUint64}
-	got, err := ParseHeader(h.Append(nil))
-	if err != nil || got != h {
-		t.Errorf("read %+v, %v, expected %+v", got, err, h)
-	}
-	h.SizeBytes++
-	if got, err := ParseHeader(h.Append(nil)); err == nil || got.ID != h.ID {
-		t.Errorf("a header beyond MaxSize: %+v, %v, expected an error and the identity", got, err)
+	for _, open := range []bool{false, true} {
+		h := Header{ID: TransferID{1, 2}, SizeBytes: MaxSize, Seed: math.MaxUint64, Open: open}
+		got, err := ParseHeader(h.Append(nil))
+		if err != nil || got != h {
+			t.Errorf("read %+v, %v, expected %+v", got, err, h)
+		}
+		h.SizeBytes++
+		if got, err := ParseHeader(h.Append(nil)); err == nil || got.ID != h.ID {
+			t.Errorf("a header beyond MaxSize: %+v, %v, expected an error and the identity", got, err)
+		}
 	}
 	for _, n := range []int{0, HeaderSize - 1, HeaderSize + 1} {
 		if _, err := ParseHeader(make([]byte, n)); err == nil {
 			t.Errorf("a header of %d bytes was read", n)
 		}
 	}
+}
+
+func TestParseChunkLength(t *testing.T) {
+	for _, c := range []struct {
+		hex  string
+		want int
+		text string // of the error; empty: none
+	}{
+		{"00000000", 0, ""}, {"00000001", 1, ""}, {"00100000", MaxChunk, ""},
+		{"00100001", 0, "1048577"}, {"ffffffff", 0, "4294967295"}, {"000000", 0, "3 bytes"}, {"0000000000", 0, "5 bytes"}, {"", 0, "0 bytes"},
+	} {
+		b, err := hex.DecodeString(c.hex)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, err := ParseChunkLength(b)
+		if n != c.want || (err == nil) != (c.text == "") || err != nil && !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %d, %v, expected %d and an error with %q", c.hex, n, err, c.want, c.text)
+		}
+		if err == nil && !bytes.Equal(AppendChunkLength(nil, n), b) {
+			t.Errorf("%s was written as %x", c.hex, AppendChunkLength(nil, n))
+		}
+	}
+}
+
+func FuzzParseChunkLength(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0})
+	f.Add([]byte{0, 0x10, 0, 1})
+	f.Add([]byte{1})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		n, err := ParseChunkLength(b)
+		if err == nil && (n > MaxChunk || !bytes.Equal(AppendChunkLength(nil, n), b)) {
+			t.Errorf("%x was read as %d", b, n)
+		}
+	})
 }
 
 func TestParseTransferID(t *testing.T) {
@@ -121,6 +164,7 @@ func TestParseTransferID(t *testing.T) {
 
 func FuzzParseHeader(f *testing.F) {
 	f.Add(Header{SizeBytes: 1024, Seed: 1}.Append(nil))
+	f.Add(Header{SizeBytes: MaxSize, Seed: 1, Open: true}.Append(nil))
 	f.Add([]byte("short"))
 	f.Add(bytes.Repeat([]byte{0xff}, HeaderSize))
 	f.Fuzz(func(t *testing.T, b []byte) {

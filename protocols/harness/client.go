@@ -11,11 +11,6 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// chunk is how much payload is made, hashed and handed over at a time, in
-// bytes: it stays in the cache of the processor, and sent_bytes grows in steps
-// that a chart does not show.
-const chunk = 32 << 10
-
 // client carries one transfer.
 func (r *run) client(ctx context.Context) int {
 	id := r.p.Transfer.ID
@@ -73,12 +68,11 @@ func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) e
 	r.ev.write(&contract.Event{Event: contract.KindConnected, Transfer: p.Transfer.ID, ConnectNS: connect.Nanoseconds()})
 
 	const late = "no acknowledgement within limits.transfer_ms"
-	buf := make([]byte, chunk)
-	h := contract.Header{ID: id, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed}
+	h := contract.Header{ID: id, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed, Open: p.Transfer.DurationMS > 0}
 	if err := setDeadline(ctx, c, after(time.Now(), p.Limits.TransferMS)); err != nil {
 		return err
 	}
-	if _, err := c.Write(h.Append(buf[:0])); err != nil {
+	if _, err := c.Write(h.Append(nil)); err != nil {
 		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
 
@@ -88,17 +82,14 @@ func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) e
 	}
 	s := r.sample(c, p.Transfer.ID, true, start)
 	defer s.end()
-	sum := sha256.New()
-	for at := int64(0); at < p.Transfer.SizeBytes; {
-		b := buf[:min(chunk, p.Transfer.SizeBytes-at)]
-		contract.Payload(b, p.Transfer.Seed, uint64(at))
-		sum.Write(b)
-		n, err := c.Write(b)
-		at += int64(n)
-		s.bytes.Store(at)
-		if err != nil {
-			return settle(ctx, err, contract.CodeTransferTimeout, late)
-		}
+	out := outgoing{c: c, seed: p.Transfer.Seed, sum: sha256.New(), sent: &s.bytes}
+	if h.Open {
+		err = out.open(p.Transfer.SizeBytes, start.Add(time.Duration(p.Transfer.DurationMS)*time.Millisecond))
+	} else {
+		err = out.sized(p.Transfer.SizeBytes)
+	}
+	if err != nil {
+		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
 	if _, err := io.ReadFull(c, one[:]); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -115,8 +106,8 @@ func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) e
 		return Failf(contract.CodeProtocolViolation, "the server's acknowledgement is %#02x, expected %#02x", one[0], contract.ByteAccepted)
 	}
 	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: p.Transfer.ID, Result: &contract.Result{
-		SizeBytes: p.Transfer.SizeBytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(),
-		Digest: hex.EncodeToString(sum.Sum(nil)), Final: s.finish(elapsed), Info: c.Info(),
+		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(),
+		Digest: hex.EncodeToString(out.sum.Sum(nil)), Final: s.finish(elapsed), Info: c.Info(),
 	}})
 	return nil
 }

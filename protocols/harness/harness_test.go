@@ -35,6 +35,7 @@ version: 0.0.1
 contract: 1
 command: [./test]
 network: tcp
+features: [duration]
 options:
   level: {type: int, default: 3, min: 1, max: 9, help: of no effect}
 `
@@ -219,6 +220,46 @@ func TestTransfers(t *testing.T) {
 	}
 }
 
+// TestTimeBounds: what a time bounds ends by it, or by its size where that
+// comes first, and is verified like any other.
+func TestTimeBounds(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	l, port := open(t)
+	so, sc := (&stage{listener: l}).begin(t, ctx, parameters(contract.RoleServer, port, 0, ""))
+	for i, c := range []struct{ atMost, ms int64 }{
+		{contract.MaxSize, 200}, {0, 10_000}, {1, 10_000}, {openChunk, 10_000}, {3*openChunk + 1, 10_000}, {contract.MaxSize, 1},
+	} {
+		p := parameters(contract.RoleClient, port, c.atMost, id(i+1))
+		p.Transfer.DurationMS = c.ms
+		co, cc := (&stage{}).begin(t, t.Context(), p)
+		if x := exit(t, cc); x != contract.ExitOK {
+			t.Fatalf("%+v: exit code %d, events %+v", c, x, co.events)
+		}
+		r, s := co.await(contract.KindResult, p.Transfer.ID).Result, so.await(contract.KindResult, p.Transfer.ID).Result
+		if r.Digest != s.Digest || r.SizeBytes != s.SizeBytes || r.Final.SentBytes != r.SizeBytes || *r.Final.AckedBytes != r.SizeBytes {
+			t.Errorf("%+v: client %+v, server %+v", c, r, s)
+		}
+		if c.atMost < contract.MaxSize && r.SizeBytes != c.atMost {
+			t.Errorf("%+v: %d bytes were sent", c, r.SizeBytes)
+		}
+		if c.atMost == contract.MaxSize && (r.SizeBytes == 0 || r.ElapsedNS < c.ms*1e6) {
+			t.Errorf("%+v: %d bytes in %s", c, r.SizeBytes, time.Duration(r.ElapsedNS))
+		}
+	}
+	stop()
+	exit(t, sc)
+}
+
+func TestOpenPayload(t *testing.T) {
+	for stream, want := range map[int64]int64{
+		0: 0, 4: 0, 5: 1, 4 + openChunk: openChunk, 8 + openChunk: openChunk, 9 + openChunk: openChunk + 1, 3 * (4 + openChunk): 3 * openChunk,
+	} {
+		if got := openPayload(stream); got != want {
+			t.Errorf("%d bytes of the stream are %d of payload, expected %d", stream, got, want)
+		}
+	}
+}
+
 // TestServerAgainstClients plays clients that do not keep the contract.
 func TestServerAgainstClients(t *testing.T) {
 	header := func(n int, size uint64) []byte {
@@ -232,6 +273,17 @@ func TestServerAgainstClients(t *testing.T) {
 	}
 	wrong := payload(100_000)
 	wrong[77_777] ^= 1
+	// An open payload in chunks of the given sizes, of which 0 is its end.
+	chunked := func(n int, atMost uint64, payload []byte, chunks ...int) []byte {
+		b := header(n, 0)
+		tid, _ := contract.ParseTransferID(id(n))
+		b = contract.Header{ID: tid, SizeBytes: atMost, Seed: 7, Open: true}.Append(b[:0])
+		for _, c := range chunks {
+			b = append(contract.AppendChunkLength(b, c), payload[:c]...)
+			payload = payload[c:]
+		}
+		return b
+	}
 	cases := []struct {
 		name   string
 		send   []byte
@@ -248,6 +300,15 @@ func TestServerAgainstClients(t *testing.T) {
 		{name: "a wrong byte", send: append(header(6, 100_000), wrong...), answer: "!", code: contract.CodeCorrupted, text: "byte 77777"},
 		{name: "more than announced", send: append(header(7, 10), payload(20)...), answer: "."},
 		{name: "as it should be", send: append(header(8, 10), payload(10)...), answer: "."},
+		{name: "open", send: chunked(9, 200_000, payload(100_000), 1, 99_990, 9, 0), answer: "."},
+		{name: "open, nothing", send: chunked(10, 0, nil, 0), answer: "."},
+		{name: "open, a wrong byte", send: chunked(11, 100_000, wrong, 70_000, 30_000, 0), answer: "!", code: contract.CodeCorrupted, text: "byte 77777"},
+		{name: "open, no end", send: chunked(12, 1000, payload(500), 500), code: contract.CodeReset, text: "after 500 bytes, before"},
+		{name: "open, half a chunk", send: chunked(13, 1000, payload(500), 500)[:contract.HeaderSize+100], code: contract.CodeReset, text: "after 96 bytes, before"},
+		{name: "open, half a length", send: chunked(14, 1000, payload(500), 500, 0)[:contract.HeaderSize+506], code: contract.CodeReset, text: "after 500 bytes, before"},
+		{name: "open, too large a chunk", send: contract.AppendChunkLength(chunked(15, contract.MaxSize, nil), contract.MaxChunk+1), code: contract.CodeProtocolViolation, text: "1048577"},
+		{name: "open, more than announced", send: chunked(16, 999, payload(1000), 500, 500, 0), code: contract.CodeProtocolViolation, text: "at most 999"},
+		{name: "open, too large", send: chunked(17, contract.MaxSize+1, nil, 0), code: contract.CodeProtocolViolation, text: "announces"},
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	l, port := open(t)
@@ -423,6 +484,17 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	out := newOutput(t)
+	bounded := parameters(contract.RoleClient, 7001, 1, id(1))
+	bounded.Transfer.DurationMS = 1
+	doc, err := json.Marshal(bounded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := strings.Replace(testManifest, "features: [duration]\n", "", 1)
+	if x := Run([]byte(without), (&stage{}).driver(), bytes.NewReader(doc), out, io.Discard); x != contract.ExitUnsupported || out.events[0].Code != contract.CodeUnsupported {
+		t.Errorf("a duration that the manifest does not have: exit code %d, %+v", x, out.events)
+	}
+	out = newOutput(t)
 	if x := Run([]byte("name: ["), Driver{}, strings.NewReader(""), out, io.Discard); x != 1 || out.events[0].Code != contract.CodeInternal {
 		t.Errorf("a broken manifest: exit code %d, %+v", x, out.events)
 	}

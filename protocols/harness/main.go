@@ -78,6 +78,9 @@ func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, err
 	if p.Role != contract.RoleClient {
 		p.Transfer = contract.Transfer{} // of no meaning there, and not to be repeated in errors
 	}
+	if p.Transfer.DurationMS > 0 && !m.Has(contract.FeatureDuration) {
+		return nil, Unsupported("parameters: transfer.duration_ms, and the driver's manifest does not have the feature %s", contract.FeatureDuration)
+	}
 	p.Options, err = m.CheckOptions(p.Options)
 	if err != nil {
 		return nil, fmt.Errorf("parameters: %w", err)

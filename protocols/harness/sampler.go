@@ -43,6 +43,7 @@ type sampler struct {
 	conn     Conn
 	transfer string
 	sender   bool
+	payload  func(stream int64) int64 // of so many bytes after the header; nil: all of them
 	start    time.Time
 	bytes    atomic.Int64  // payload sent, or received
 	acked    int64         // the highest seen
@@ -56,6 +57,9 @@ type sampler struct {
 func (r *run) sample(c Conn, transfer string, sender bool, start time.Time) *sampler {
 	s := &sampler{ev: r.ev, conn: c, transfer: transfer, sender: sender, start: start,
 		quit: make(chan struct{}), done: make(chan struct{})}
+	if r.p.Transfer.DurationMS > 0 {
+		s.payload = openPayload
+	}
 	go s.loop(time.Duration(r.p.SampleIntervalMS) * time.Millisecond)
 	return s
 }
@@ -86,8 +90,12 @@ func (s *sampler) take(elapsed time.Duration) contract.Sample {
 	if x.AckedBytes != nil {
 		// The protocol's count and ours are not read in one instant. What was
 		// acknowledged once stays so, and no more can be than was sent.
-		s.acked = max(s.acked, min(*x.AckedBytes-contract.HeaderSize, x.SentBytes))
-		acked := s.acked
+		acked := *x.AckedBytes - contract.HeaderSize
+		if s.payload != nil {
+			acked = s.payload(acked)
+		}
+		s.acked = max(s.acked, min(acked, x.SentBytes))
+		acked = s.acked
 		x.AckedBytes = &acked
 	}
 	return x

@@ -138,40 +138,27 @@ func (r *run) receive(ctx context.Context, c Conn, h *contract.Header) error {
 
 	bp := buffers.Get().(*[]byte)
 	defer buffers.Put(bp)
-	sum := sha256.New()
-	size, wrong := int64(h.SizeBytes), int64(-1)
-	seed := h.Seed ^ r.p.VerifySeedXOR
-	for at := int64(0); at < size; {
-		n, err := c.Read((*bp)[:min(readBuffer, size-at)])
-		b := (*bp)[:n]
-		sum.Write(b)
-		if wrong < 0 {
-			if i := contract.Verify(b, seed, uint64(at)); i >= 0 {
-				wrong = at + int64(i)
-			}
-		}
-		at += int64(n)
-		s.bytes.Store(at)
-		if err != nil && at < size {
-			if errors.Is(err, io.EOF) {
-				err = Failf(contract.CodeReset, "the client closed the connection after %d of %d bytes", at, size)
-			}
-			return settle(ctx, err, contract.CodeTransferTimeout, late)
-		}
+	in := incoming{c: c, seed: h.Seed ^ r.p.VerifySeedXOR, sum: sha256.New(), got: &s.bytes, buf: *bp, wrong: -1}
+	read := in.sized
+	if h.Open {
+		read = in.open
+	}
+	if err := read(int64(h.SizeBytes)); err != nil {
+		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
 	elapsed := time.Since(start)
 	answer := byte(contract.ByteAccepted)
-	if wrong >= 0 {
+	if in.wrong >= 0 {
 		answer = contract.ByteRejected
 	}
 	if _, err := c.Write([]byte{answer}); err != nil {
 		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
-	if wrong >= 0 {
-		return &answeredError{Failf(contract.CodeCorrupted, "byte %d is not the payload's", wrong)}
+	if in.wrong >= 0 {
+		return &answeredError{Failf(contract.CodeCorrupted, "byte %d is not the payload's", in.wrong)}
 	}
 	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-		SizeBytes: size, ElapsedNS: elapsed.Nanoseconds(), Digest: hex.EncodeToString(sum.Sum(nil)),
+		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), Digest: hex.EncodeToString(in.sum.Sum(nil)),
 		Final: s.finish(elapsed), Info: c.Info(),
 	}})
 	return nil
