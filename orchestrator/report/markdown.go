@@ -30,7 +30,7 @@ func renderMarkdown(v *view) ([]byte, error) {
 		b.WriteString(", **partial**: it has not ended")
 	}
 	b.WriteString(".\n\nThroughput is in KB/s; 1 KB is 1024 bytes. Valid: the last attempt succeeded and every byte was verified. ")
-	b.WriteString("SD: of the sample (n−1). 95 % CI: of the average, by Student's t and by the bootstrap (BCa, 10 000 resamples). ")
+	b.WriteString("SD: of the sample (n−1). 95 % CI: of the average, by Student's t and by the bootstrap (BCa). ")
 	b.WriteString("Of Ideal: the time an all-knowing sender would have needed on the same channel realisation over the time taken, averaged.\n\n")
 	for i := range v.tables {
 		mdRun(&b, &v.tables[i])

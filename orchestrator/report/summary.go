@@ -77,7 +77,7 @@ type Row struct {
 	SDKBps      *float64 `json:"sd_kb_per_s"` // sample, n−1
 	MedianKBps  *float64 `json:"median_kb_per_s"`
 	MeanCI      *Range   `json:"average_ci95_kb_per_s"`           // Student's t
-	BootstrapCI *Range   `json:"average_bootstrap_ci95_kb_per_s"` // BCa, 10 000 resamples, seeded
+	BootstrapCI *Range   `json:"average_bootstrap_ci95_kb_per_s"` // BCa; all resamples, or 10 000 seeded ones
 
 	ElapsedSeconds *float64 `json:"elapsed_mean_s"`
 	ConnectSeconds *float64 `json:"connect_mean_s"`

@@ -97,23 +97,31 @@ func paragraph(b *strings.Builder, text string) {
 
 func renderTable(v *view) ([]byte, error) {
 	var b strings.Builder
-	for i := range v.tables {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		t := &v.tables[i]
-		writeRunTable(&b, t)
-		// What the columns mean is said once for runs that need the same words.
-		if i == len(v.tables)-1 || v.tables[i+1].legend() != t.legend() {
-			b.WriteString("\n")
-			paragraph(&b, t.legend())
-		}
+	if len(v.tables) > mostTables {
+		writeCompact(&b, v)
+	} else {
+		writeTables(&b, v)
 	}
 	if len(v.tables) == 0 {
 		b.WriteString("no runs\n")
 	}
 	writeNotes(&b, v)
 	return []byte(b.String()), nil
+}
+
+func writeTables(b *strings.Builder, v *view) {
+	for i := range v.tables {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		t := &v.tables[i]
+		writeRunTable(b, t)
+		// What the columns mean is said once for runs that need the same words.
+		if i == len(v.tables)-1 || v.tables[i+1].legend() != t.legend() {
+			b.WriteString("\n")
+			paragraph(b, t.legend())
+		}
+	}
 }
 
 func writeRunTable(b *strings.Builder, t *RunTable) {

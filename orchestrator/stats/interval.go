@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -51,10 +52,14 @@ func tQuantile(level, degrees float64) float64 {
 // DefaultResamples is how often a bootstrap draws where nothing else is said.
 const DefaultResamples = 10_000
 
+// maxCounted is the most figures of which all resamples are counted out: seven
+// have 1716 different ones.
+const maxCounted = 7
+
 // Bootstrap says how to resample. The same sample, seed and stream give the
 // same interval.
 type Bootstrap struct {
-	Resamples int // 0: DefaultResamples
+	Resamples int // 0: DefaultResamples, or every one there is of up to seven figures
 	Seed      uint64
 	Stream    uint64 // tells samples that share a seed apart
 }
@@ -70,6 +75,9 @@ func (b Bootstrap) Mean(xs []float64, level float64) Interval {
 	}
 	if slices.Min(xs) == slices.Max(xs) {
 		return Interval{xs[0], xs[0]}
+	}
+	if b.Resamples <= 0 && len(xs) <= maxCounted {
+		return countedBootstrap(xs, level)
 	}
 	if b.Resamples <= 0 {
 		b.Resamples = DefaultResamples
@@ -88,6 +96,66 @@ func (b Bootstrap) Mean(xs []float64, level float64) Interval {
 		count[i] = 1
 	}
 	return bca(xs, countedMean(xs, count), means, level)
+}
+
+// weighted is a mean and the probability of drawing it.
+type weighted struct{ mean, share float64 }
+
+// countedBootstrap is the interval from the distribution of all resamples,
+// each multiset with its multinomial probability: what drawing approaches.
+func countedBootstrap(xs []float64, level float64) Interval {
+	n := len(xs)
+	factorial := func(k int) float64 { return math.Gamma(float64(k + 1)) }
+	all := factorial(n) / math.Pow(float64(n), float64(n))
+	var means []weighted
+	count := make([]int, n)
+	var fill func(i, left int, share float64)
+	fill = func(i, left int, share float64) {
+		if i == n-1 {
+			count[i] = left
+			means = append(means, weighted{countedMean(xs, count), share / factorial(left)})
+			return
+		}
+		for k := range left + 1 {
+			count[i] = k
+			fill(i+1, left-k, share/factorial(k))
+		}
+	}
+	fill(0, n, all)
+	slices.SortFunc(means, func(a, b weighted) int { return cmp.Compare(a.mean, b.mean) })
+	for i := range count {
+		count[i] = 1
+	}
+	observed, below := countedMean(xs, count), 0.0
+	for _, m := range means {
+		if m.mean < observed {
+			below += m.share
+		} else if m.mean == observed {
+			below += m.share / 2
+		}
+	}
+	quantile := func(p float64) float64 {
+		sum := 0.0
+		for _, m := range means {
+			if sum += m.share; sum >= p {
+				return m.mean
+			}
+		}
+		return means[len(means)-1].mean
+	}
+	lo, hi := bcaLevels(xs, below, level)
+	return Interval{quantile(lo), quantile(hi)}
+}
+
+// bcaLevels are the two percentiles, as shares, that the correction for bias
+// and acceleration takes; share is that of the resamples below the observed mean.
+func bcaLevels(xs []float64, share, level float64) (lo, hi float64) {
+	lo, hi = (1-level)/2, (1+level)/2
+	if share > 0 && share < 1 {
+		z0, a := distuv.UnitNormal.Quantile(share), acceleration(xs)
+		lo, hi = corrected(lo, z0, a), corrected(hi, z0, a)
+	} // else the observed mean lies outside all resamples: the plain percentiles are left
+	return lo, hi
 }
 
 // countedMean sums in the order of the sample, so that resamples with the same
@@ -112,12 +180,7 @@ func bca(xs []float64, observed float64, means []float64, level float64) Interva
 			twiceBelow++
 		}
 	}
-	share := float64(twiceBelow) / 2 / float64(len(means))
-	lo, hi := (1-level)/2, (1+level)/2
-	if share > 0 && share < 1 {
-		z0, a := distuv.UnitNormal.Quantile(share), acceleration(xs)
-		lo, hi = corrected(lo, z0, a), corrected(hi, z0, a)
-	} // else the observed mean lies outside all resamples: the plain percentiles are left
+	lo, hi := bcaLevels(xs, float64(twiceBelow)/2/float64(len(means)), level)
 	return Interval{percentileSelect(means, 100*lo), percentileSelect(means, 100*hi)}
 }
 

@@ -105,7 +105,7 @@ func TestPercentileSelect(t *testing.T) {
 }
 
 func TestBootstrapRepeats(t *testing.T) {
-	xs := []float64{1, 5, 2, 9, 3}
+	xs := []float64{1, 5, 2, 9, 3, 4, 7, 6}
 	a, b := Bootstrap{Seed: 4, Stream: 2}.Mean(xs, 0.95), Bootstrap{Seed: 4, Stream: 2}.Mean(xs, 0.95)
 	if a != b {
 		t.Errorf("the same seed gave %v and %v", a, b)
@@ -353,5 +353,23 @@ func TestOfMean(t *testing.T) {
 	}
 	if i := OfMean(2, 0, 3, 0.95); i.Low != 2 || i.High != 2 {
 		t.Errorf("without variance: %v", i)
+	}
+}
+
+// Counting out all resamples gives what very many drawn ones approach.
+func TestCountedBootstrap(t *testing.T) {
+	for _, xs := range [][]float64{{1, 5}, {1, 5, 2}, {1, 1, 4, 9}, {1, 5, 2, 9, 3}, {3, 1, 4, 1, 5, 9, 2.6}} {
+		counted, drawn := Bootstrap{}.Mean(xs, 0.9), Bootstrap{Resamples: 200_000, Seed: 1}.Mean(xs, 0.9)
+		// An end that lies on the edge of a step may fall to either side of it.
+		step := (slices.Max(xs) - slices.Min(xs)) / float64(len(xs)) / 2
+		if len(xs) > 4 {
+			step /= 5
+		}
+		if math.Abs(counted.Low-drawn.Low) > step || math.Abs(counted.High-drawn.High) > step {
+			t.Errorf("%v: counted %v, drawn %v", xs, counted, drawn)
+		}
+		if m := Mean(xs); counted.Low > m || counted.High < m || (Bootstrap{Seed: 9}).Mean(xs, 0.9) != counted {
+			t.Errorf("%v: %v", xs, counted)
+		}
 	}
 }

@@ -1,0 +1,156 @@
+package report
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"linktrial/orchestrator/plan"
+)
+
+// mostTables is how many runs a terminal shows with a table each; beyond, each
+// run and treatment has one line.
+const mostTables = 12
+
+// compactGroup is runs of one group, radio and topology.
+type compactGroup struct {
+	heading string
+	runs    []*RunTable
+	axes    [][]plan.Condition // of each run
+}
+
+// writeCompact is the table of a campaign of many runs.
+func writeCompact(b *strings.Builder, v *view) {
+	var groups []*compactGroup
+	byHeading := map[string]*compactGroup{}
+	for i := range v.tables {
+		t := &v.tables[i]
+		h := t.compactHeading()
+		g := byHeading[h]
+		if g == nil {
+			g = &compactGroup{heading: h}
+			byHeading[h], groups = g, append(groups, g)
+		}
+		g.runs, g.axes = append(g.runs, t), append(g.axes, v.all[i].run.axes())
+	}
+	for i, g := range groups {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		g.write(b)
+	}
+	b.WriteString("\n")
+	published := len(v.ds.Figures) > 0 || slices.ContainsFunc(v.tables, func(t RunTable) bool { return t.has(isPublished) })
+	legend := "KB/s of 1024 bytes: average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration; * is p < 0.05 (Wilcoxon signed-rank, Holm-corrected)."
+	if slices.ContainsFunc(v.tables, func(t RunTable) bool { return t.has(hasIdeal) }) {
+		legend += " Ideal: an all-knowing sender on the same channel realisations."
+	}
+	paragraph(b, legend)
+	if published {
+		paragraph(b, "The formats against and sweep hold these beside the published figures.")
+	}
+}
+
+func (t *RunTable) compactHeading() string {
+	parts := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology"), plural(t.Iterations, "iteration", "iterations")}
+	if t.Group != "" {
+		parts = append([]string{t.Group}, parts...)
+	}
+	if t.Place != "" {
+		parts = append(parts, t.Place)
+	}
+	return clean(strings.Join(parts, " · "))
+}
+
+// varying are the axes in which the group's runs differ; without any, their size.
+func (g *compactGroup) varying() []string {
+	names, values := []string{}, map[string]string{}
+	differ := map[string]bool{}
+	for _, axes := range g.axes {
+		for _, c := range axes {
+			v, known := values[c.Axis]
+			if !known {
+				values[c.Axis], names = c.Value, append(names, c.Axis)
+			}
+			differ[c.Axis] = differ[c.Axis] || known && v != c.Value
+		}
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return !differ[n] })
+	if len(names) == 0 {
+		return []string{"size"}
+	}
+	return names
+}
+
+const compactWidth = 22 // of an axis's value and of a treatment
+
+func (g *compactGroup) write(b *strings.Builder) {
+	paragraph(b, g.heading)
+	axes := g.varying()
+	header := append(slices.Clone(axes), "treatment", "valid", "average", "±", "SD", "of Ideal", "×")
+	left := len(axes) + 1 // columns of words
+	var rows [][]string
+	var missing []string
+	for k, t := range g.runs {
+		place := make([]string, len(axes))
+		for i, a := range axes {
+			place[i] = clipMiddle(clean(valueOf(g.axes[k], a)), compactWidth)
+		}
+		note := ""
+		if t.Partial {
+			note = cmp.Or(clean(t.State), "unknown state")
+		}
+		for i := range t.Rows {
+			r := &t.Rows[i]
+			if r.Missing != "" {
+				if s := "missing: " + clean(r.Label) + ": " + clean(r.Missing); !slices.Contains(missing, s) {
+					missing = append(missing, s)
+				}
+				continue
+			}
+			half := none
+			if r.MeanCI != nil {
+				h := (r.MeanCI.High - r.MeanCI.Low) / 2
+				half = kbps(&h)
+			}
+			ratio := ""
+			if c := r.Comparison; c != nil {
+				ratio = kbps(c.Ratio)
+				if c.PHolm != nil && *c.PHolm < 0.05 {
+					ratio += "*"
+				}
+			}
+			rows = append(rows, append(slices.Clone(place), clipMiddle(clean(r.Label), compactWidth), r.valid(), kbps(r.AverageKBps), half, kbps(r.SDKBps), percent(r.ShareOfIdeal, 1), ratio, note))
+			clear(place)
+			note = ""
+		}
+		if len(t.Rows) == 0 {
+			rows = append(rows, append(place, cmp.Or(note, "no trials")))
+		}
+	}
+	width := make([]int, len(header)+1)
+	all := append([][]string{header}, rows...)
+	for _, cells := range all {
+		for i, c := range cells {
+			width[i] = max(width[i], utf8.RuneCountInString(c))
+		}
+	}
+	for _, cells := range all {
+		s := ""
+		for i, c := range cells {
+			if i > 0 {
+				s += gap
+			}
+			if i < left || i == len(header) {
+				s += padRight(c, width[i])
+			} else {
+				s += padLeft(c, width[i])
+			}
+		}
+		b.WriteString(clip(strings.TrimRight(s, " "), tableWidth) + "\n")
+	}
+	for _, s := range missing {
+		paragraph(b, s)
+	}
+}
