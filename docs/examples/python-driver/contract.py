@@ -1,0 +1,96 @@
+"""What a driver needs beside the transfer itself: parameters, events, payload, sockets, samples."""
+import errno, hashlib, ipaddress, json, os, re, socket, struct, sys, threading, time
+
+U64 = (1 << 64) - 1
+CODES = {errno.ECONNREFUSED: "connect-refused", errno.ENETUNREACH: "unreachable", errno.EHOSTUNREACH: "unreachable"}
+INFO = {"implementation": "linux-kernel", "detail": {"python": sys.version.split()[0]}}
+
+class Failure(Exception): pass  # code, message
+
+def event(kind, **fields):  # one write for each line: those of several threads do not mix
+    os.write(1, (json.dumps({"event": kind, **fields}) + "\n").encode())
+
+def fail(e, late="internal", transfer=None):  # late: what a missed limit is called
+    if isinstance(e, Failure): code, message = e.args
+    elif isinstance(e, socket.timeout) and e.errno is None: code, message = late, "the limit passed"
+    else: code, message = CODES.get(getattr(e, "errno", 0), "reset" if isinstance(e, OSError) else "internal"), repr(e)
+    event("error", code=code, message=message, **({"transfer": transfer} if transfer else {}))
+    return 1
+
+def payload(seed, at, size):  # at is a multiple of 8
+    words = []
+    for k in range(at // 8 + 1, (at + size + 7) // 8 + 1):
+        z = (seed + k * 0x9E3779B97F4A7C15) & U64
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & U64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & U64
+        words.append(z ^ z >> 31)
+    return struct.pack("<%dQ" % len(words), *words)[:size]
+
+def parse(text):
+    def need(holds, what):
+        if not holds: raise Failure("bad-parameters", "parameters: " + what)
+    whole = lambda v, low, high: type(v) is int and low <= v <= high
+    try:
+        p = json.loads(text)
+        need(whole(p["contract"], 1, 1) and p["role"] in ("probe", "server", "client"), "contract or role")
+        for name, value in p.setdefault("options", {}).items():
+            need(name == "nodelay" and type(value) is bool, "option %.40r" % name)
+        if p["role"] != "probe":
+            here = p["local" if p["role"] == "server" else "remote"]
+            need(ipaddress.ip_address(here["address"]) and whole(here["port"], 1, 65535), "address or port")
+        if p["role"] == "client":
+            need(re.fullmatch("[0-9a-f]{32}", p["transfer"]["id"]) and whole(p["transfer"]["size_bytes"], 0, 1 << 40), "transfer")
+            need(re.fullmatch("[0-9]{1,20}", p["transfer"]["seed"]) and int(p["transfer"]["seed"]) <= U64, "transfer.seed")
+        return p
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
+        raise Failure("bad-parameters", "parameters: %.300r" % e)
+
+def limit(s, p, name):  # what is left is set anew before every wait
+    ms = p.get("limits", {}).get(name, 0)
+    s.end = time.monotonic() + (ms / 1000 if ms > 0 else 1e6)
+
+class Stream(socket.socket):
+    def open(self, p):
+        # Whatever ends this process, nothing goes on sending: with a linger of 0 a close resets.
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, p["options"].get("nodelay", True))
+        limit(self, p, "connect_ms")
+        return self
+    def wait(self, action, argument):
+        left = self.end - time.monotonic()
+        if left <= 0: raise socket.timeout()
+        self.settimeout(left)
+        return action(argument)
+    def read(self, most):
+        b = self.wait(self.recv, most)
+        if not b: raise Failure("reset", "the other end closed the connection")
+        return b
+    def finish(self):  # in order: what was written still arrives
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
+        self.close()
+
+class Transfer(threading.Thread):  # its clock, bytes, digest and samples
+    def __init__(self, p, id):
+        super().__init__(daemon=True)
+        self.id, self.moved, self.last, self.sum, self.quit = id, 0, 0, hashlib.sha256(), threading.Event()
+        self.interval, self.began = p.get("sample_interval_ms", 100) / 1000, time.monotonic()
+        self.start()
+    def run(self):
+        count, due = 0, self.began + self.interval
+        while not self.quit.wait(max(0, due - time.monotonic())):
+            self.sample(time.monotonic() - self.began)
+            count += 1
+            if count >= 500 and count % 250 == 0: self.interval *= 2
+            due += self.interval * (1 + max(0, time.monotonic() - due) // self.interval)
+    def sample(self, elapsed):
+        self.last = max(self.last, int(elapsed * 1e9))
+        sample = {"elapsed_ns": self.last, "sent_bytes": self.moved}
+        event("sample", transfer=self.id, sample=sample)
+        return sample
+    def end(self):
+        self.quit.set()
+        self.join()
+    def result(self, elapsed, **more):
+        self.end()
+        event("result", transfer=self.id, result={"size_bytes": self.moved, "elapsed_ns": int(elapsed * 1e9),
+              "digest": self.sum.hexdigest(), "final": self.sample(elapsed), "info": INFO, **more})

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""A driver of the contract (docs/driver-contract.md): TCP, from the standard library alone."""
+import signal, socket, struct, sys, threading, time
+
+sys.dont_write_bytecode = True  # the folder need not be writable
+from contract import INFO, Failure, Stream, Transfer, event, fail, limit, parse, payload
+
+HEADER, CHUNK = struct.Struct(">16sQQ"), 16384
+
+def client(p):
+    def stop(*_): raise Failure("aborted", "told to stop")
+    signal.signal(signal.SIGTERM, stop)
+    id, size, seed = p["transfer"]["id"], p["transfer"]["size_bytes"], int(p["transfer"]["seed"])
+    event("ready", info=INFO)
+    begin, late, t, s = time.monotonic(), "connect-timeout", None, None
+    try:
+        family = socket.AF_INET6 if ":" in p["remote"]["address"] else socket.AF_INET
+        s = Stream(family, socket.SOCK_STREAM).open(p)
+        if p.get("local", {}).get("address"): s.bind((p["local"]["address"], 0))
+        s.wait(s.connect, (p["remote"]["address"], p["remote"]["port"]))
+        if s.read(1) != b"R": raise Failure("protocol-violation", "the server's first byte is not R")
+        connect_ns = int((time.monotonic() - begin) * 1e9)
+        event("connected", transfer=id, connect_ns=connect_ns)
+        late = "transfer-timeout"
+        limit(s, p, "transfer_ms")
+        s.wait(s.sendall, HEADER.pack(bytes.fromhex(id), size, seed))
+        t = Transfer(p, id)
+        for at in range(0, size, CHUNK):
+            b = payload(seed, at, min(CHUNK, size - at))
+            t.sum.update(b)
+            s.wait(s.sendall, b)
+            t.moved += len(b)
+        answer = s.read(1)
+        elapsed = time.monotonic() - t.began
+        if answer != b".": raise Failure("corrupted" if answer == b"!" else "protocol-violation", "the answer is %r" % answer)
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing is left to abort
+        t.result(elapsed, connect_ns=connect_ns)
+        s.finish()
+        return 0
+    except Exception as e:
+        if t: t.end()
+        return fail(e, late, id)
+
+def serve(p, s):
+    id, t = None, None
+    try:
+        s.wait(s.sendall, b"R")
+        header = b""
+        while len(header) < 32: header += s.read(32 - len(header))
+        identity, size, seed = HEADER.unpack(header)
+        id, right, rest = identity.hex(), True, b""
+        if size > 1 << 40: raise Failure("protocol-violation", "the header announces %d bytes" % size)
+        limit(s, p, "transfer_ms")
+        event("connected", transfer=id)
+        t = Transfer(p, id)
+        while t.moved < size:  # also a wrong payload is read to its end
+            b = s.read(min(CHUNK, size - t.moved))
+            t.sum.update(b)
+            rest, at = rest + b, t.moved - len(rest)  # rest begins at a multiple of 8
+            t.moved += len(b)
+            whole = len(rest) if t.moved == size else len(rest) & ~7
+            right = right and rest[:whole] == payload(seed ^ int(p.get("verify_seed_xor", "0")), at, whole)
+            rest = rest[whole:]
+        elapsed = time.monotonic() - t.began
+        s.wait(s.sendall, b"." if right else b"!")
+        if right: t.result(elapsed)
+        else: t.end(); fail(Failure("corrupted", "the payload is not the one announced"), transfer=id)
+        limit(s, p, "transfer_ms")
+        s.wait(s.recv, 1)  # the client closes first
+        s.finish()
+    except Exception as e:
+        if id and not (t and t.quit.is_set()):  # else it was nobody's, or is reported already
+            if t: t.end()
+            fail(Failure("aborted", "told to stop") if p.get("stopping") else e, "transfer-timeout", id)
+        s.close()
+
+def server(p):
+    p["stopping"], running = False, {}
+    def stop(*_):
+        p["stopping"] = True
+        l.shutdown(socket.SHUT_RDWR)  # accept returns
+    try:
+        family = socket.AF_INET6 if ":" in p["local"]["address"] else socket.AF_INET
+        l = socket.create_server((p["local"]["address"], p["local"]["port"]), family=family, backlog=128)
+    except OSError as e:
+        return fail(Failure("listen-failed", str(e)))
+    signal.signal(signal.SIGTERM, stop)
+    event("ready", info=INFO)
+    while not p["stopping"]:
+        try: s = Stream(fileno=l.accept()[0].detach()).open(p)
+        except OSError: continue  # told to stop, or a connection that is gone already
+        running = {t: c for t, c in running.items() if t.is_alive()}
+        thread = threading.Thread(target=serve, args=(p, s))
+        running[thread] = s
+        thread.start()
+    for thread, s in running.items():
+        try: s.shutdown(socket.SHUT_RDWR)
+        except OSError: pass  # closed already
+        thread.join()
+    return 0
+
+def probe(p):
+    event("ready", info=INFO)
+    return 0
+
+try:
+    p = parse(sys.stdin.buffer.read())
+except Failure as e:
+    sys.exit(fail(e))
+sys.exit({"probe": probe, "client": client, "server": server}[p["role"]](p))

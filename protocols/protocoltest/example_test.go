@@ -1,0 +1,32 @@
+package protocoltest
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// TestPythonExample: the documentation's driver keeps the contract that it is
+// an example of.
+func TestPythonExample(t *testing.T) {
+	t.Parallel()
+	// The interpreter itself: a version manager's wrapper takes longer than the driver.
+	out, err := exec.Command("python3", "-c", "import sys; print(sys.executable)").Output()
+	if err != nil {
+		t.Skipf("the example needs python3: %v", err)
+	}
+	dir := t.TempDir()
+	for _, name := range []string{"driver.yaml", "driver.py", "contract.py"} {
+		b, err := os.ReadFile(filepath.Join("../../docs/examples/python-driver", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b = bytes.Replace(b, []byte("#!/usr/bin/env python3\n"), append([]byte("#!"), out...), 1)
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	Exercise(t, dir)
+}
