@@ -19,7 +19,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-func deliver(t *testing.T, s *store.Store, j *storetest.Journal) {
+func deliver(t testing.TB, s *store.Store, j *storetest.Journal) {
 	t.Helper()
 	var records []ingest.Record
 	for i, r := range j.Records {
