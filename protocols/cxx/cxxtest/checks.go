@@ -160,7 +160,7 @@ func CheckConformance(t *testing.T, d *Driver, without ...string) {
 	names := slices.DeleteFunc(protocoltest.Names(), func(n string) bool {
 		return slices.Contains(without, n) || slices.Contains(always, n)
 	})
-	const parts = 3
+	const parts = 4
 	for part := range parts {
 		only := slices.Clone(always)
 		for i := part; i < len(names); i += parts {
