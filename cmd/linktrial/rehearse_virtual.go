@@ -115,7 +115,7 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 		}
 	}
 	if len(wrong) > 0 {
-		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: errors.Join(wrong...).Error()}))
+		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: fmt.Sprintf("%d runs did not end well; the first: %v", len(wrong), wrong[0])}))
 		if err != nil && connect.CodeOf(err) != connect.CodeFailedPrecondition {
 			return rpcError(v.base, err)
 		}
@@ -129,8 +129,14 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 	if err := v.present(ctx); err != nil {
 		return err
 	}
+	if len(wrong) > maxShown {
+		wrong = append(wrong[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(wrong)-maxShown))
+	}
 	return errors.Join(errors.Join(wrong...), os.RemoveAll(dir))
 }
+
+// maxShown is how many runs that did not end well are told of one by one.
+const maxShown = 5
 
 // deliver hands the journals over as agents do.
 func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
