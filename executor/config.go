@@ -28,11 +28,13 @@ type Journal interface {
 type Runner interface {
 	// Start starts the driver of a protocol and hands it the parameters. An
 	// error means that nothing runs; one that wraps [ErrNoDriver] means that
-	// trying again is of no use.
+	// trying again is of no use. A driver that lacks a feature the parameters
+	// need is not started: it would pass over the field it does not know.
 	Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error)
 }
 
-// ErrNoDriver says that a node has no (usable) driver of a name.
+// ErrNoDriver says that a node has no (usable) driver of a name, or none that
+// can do what the parameters ask.
 var ErrNoDriver = errors.New("no such driver")
 
 // Process is one running driver.

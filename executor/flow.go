@@ -64,7 +64,7 @@ func (f *flow) run(ctx context.Context) {
 	q := f.p.parameters(t, contract.RoleClient)
 	q.Local.Address = f.p.ownAddress()
 	q.Remote = contract.Endpoint{Address: f.p.addressOf(f.spec.To), Port: t.Port}
-	q.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed}
+	q.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
 	if t.CompleteKnowledge && f.p.sheet.Network != nil {
 		q.Link = link(f.p.sheet.Network, f.spec.From, f.spec.To)
 	}
@@ -100,6 +100,7 @@ func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
 	end.in(limits.Connect + limitGrace)
 	limit := contract.CodeConnectTimeout
 	done, cancelled := proc.Done(), ctx.Done()
+	stopping := false // by ctx: what the driver still says of a result counts
 	for events != nil || done != nil {
 		select {
 		case h, ok := <-events:
@@ -114,6 +115,9 @@ func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
 				end.kill()
 			default:
 				was := f.decided
+				if stopping && h.event.Event == contract.KindError {
+					f.abort(ctx)
+				}
 				if f.take(h) {
 					limit = contract.CodeTransferTimeout
 					end.in(limits.Transfer + limitGrace)
@@ -123,16 +127,15 @@ func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
 				}
 			}
 		case <-end.fired:
-			if !f.decided {
+			if !f.decided && !stopping {
 				f.decide(journal.TimedOut, string(limit), fmt.Sprintf("the limit of %s passed and the driver did not say so itself",
 					map[contract.Code]time.Duration{contract.CodeConnectTimeout: limits.Connect, contract.CodeTransferTimeout: limits.Transfer}[limit]))
-			} else if !end.asked {
+			} else if f.decided && !end.asked {
 				f.notes = append(f.notes, fmt.Sprintf("did not exit within %s of its last event", exitGrace))
 			}
 			end.step()
 		case <-cancelled:
-			cancelled = nil
-			f.abort(ctx)
+			cancelled, stopping = nil, true
 			if !end.asked {
 				end.step()
 			}
@@ -142,6 +145,9 @@ func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
 		}
 	}
 	f.samples.flush(f.p)
+	if stopping {
+		f.abort(ctx)
+	}
 	exit := proc.Exit()
 	switch {
 	case exit.Flooded:
@@ -176,8 +182,12 @@ func (f *flow) take(h heard) (connected bool) {
 	case contract.KindSample:
 		f.samples.add(f.p, *e.Sample, h.size)
 	case contract.KindResult:
-		if e.Result.SizeBytes != f.spec.SizeBytes {
-			f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected %d", e.Result.SizeBytes, f.spec.SizeBytes))
+		switch size := e.Result.SizeBytes; {
+		case f.spec.Duration > 0 && size > f.spec.SizeBytes:
+			f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected at most %d", size, f.spec.SizeBytes))
+			return false
+		case f.spec.Duration == 0 && size != f.spec.SizeBytes:
+			f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected %d", size, f.spec.SizeBytes))
 			return false
 		}
 		if !f.decided {

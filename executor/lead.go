@@ -280,7 +280,11 @@ func (l *leader) radioBegin(ctx context.Context, name string, trial *runsheet.Tr
 	}
 	b := radiocontrol.Begin{Trial: name, Seed: trial.ChannelSeed}
 	for _, f := range trial.Flows {
-		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: f.SizeBytes})
+		size := f.SizeBytes
+		if f.Duration > 0 {
+			size = 0 // what a time bounds has no Ideal: its size is only a bound
+		}
+		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size})
 	}
 	if l.sheet.Capture && l.CaptureFile != nil {
 		b.Capture = l.CaptureFile(trial.Index, n)

@@ -76,6 +76,7 @@ func (p ranProcess) Kill()                 {}
 type air struct {
 	mu    sync.Mutex
 	calls []string
+	flows []radiocontrol.Flow // of the last trial
 	fail  func(call string) error
 }
 
@@ -91,6 +92,9 @@ func (a *air) note(call string) error {
 
 func (a *air) Configure(context.Context, *radio.Network) error { return a.note("configure") }
 func (a *air) Begin(_ context.Context, b radiocontrol.Begin) error {
+	a.mu.Lock()
+	a.flows = b.Flows
+	a.mu.Unlock()
 	return a.note(fmt.Sprintf("begin %s seed %d flows %d", b.Trial, b.Seed, len(b.Flows)))
 }
 func (a *air) End(_ context.Context, trial string) (*radiocontrol.Report, error) {
@@ -370,6 +374,8 @@ func TestFlowsOfOneTrial(t *testing.T) {
 	f := s.Trials[0].Flows[0]
 	late := f
 	late.Treatment, late.Start = "b", 30*time.Millisecond
+	bounded := f
+	bounded.Duration, bounded.SizeBytes = 1500*time.Microsecond, 1<<40
 	elsewhere := f
 	elsewhere.From = radio.RoleRelay
 	s.Trials[0].Flows = []runsheet.Flow{f, late}
@@ -379,6 +385,7 @@ func TestFlowsOfOneTrial(t *testing.T) {
 		reason string
 	}{
 		{[]runsheet.Flow{f, late}, journal.Succeeded, ""},
+		{[]runsheet.Flow{f, bounded}, journal.Succeeded, ""},
 		{[]runsheet.Flow{f, elsewhere}, journal.Failed, ReasonElsewhere},
 	} {
 		s.Trials[0].Flows = c.flows
@@ -387,9 +394,24 @@ func TestFlowsOfOneTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
-		r := &scripted{}
-		if err := Lead(context.Background(), config(sheet, j, r, nil)); err != nil {
+		r, a := &scripted{}, &air{}
+		if err := Lead(context.Background(), config(sheet, j, r, a)); err != nil {
 			t.Fatal(err)
+		}
+		for i, spec := range c.flows {
+			// What a time bounds has no Ideal, which its bound would make dear to compute.
+			want, ms := spec.SizeBytes, int64(0)
+			if spec.Duration > 0 {
+				want, ms = 0, 2
+			}
+			if a.flows[i].SizeBytes != want {
+				t.Errorf("flow %d was announced to the radio with %d bytes, expected %d", i, a.flows[i].SizeBytes, want)
+			}
+			if ran := slices.IndexFunc(r.started, func(p contract.Parameters) bool {
+				return p.Transfer.SizeBytes == spec.SizeBytes && p.Transfer.DurationMS == ms
+			}); ran < 0 {
+				t.Errorf("no client was told %d bytes and %d ms: %+v", spec.SizeBytes, ms, r.started)
+			}
 		}
 		for _, rec := range read(t, j) {
 			if rec.Type != journal.TypeAttemptEnded {
@@ -399,7 +421,7 @@ func TestFlowsOfOneTrial(t *testing.T) {
 			if e.Verdict != c.want || e.Reason != c.reason || len(e.Flows) != 2 || e.Flows[0].Verdict != journal.Succeeded {
 				t.Errorf("attempt %+v", e)
 			}
-			if c.want == journal.Succeeded && e.Duration < late.Start {
+			if slices.Contains(c.flows, late) && e.Duration < late.Start {
 				t.Errorf("the second flow started before its time: %s", e.Duration)
 			}
 		}

@@ -58,6 +58,9 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if err != nil {
 		return nil, err
 	}
+	if p.Transfer.DurationMS > 0 && !m.Has(contract.FeatureDuration) {
+		return nil, fmt.Errorf("protocol %s: %w that carries transfers bounded by time: its manifest has no feature %s", protocol, executor.ErrNoDriver, contract.FeatureDuration)
+	}
 	path, err := program(r.cfg.Dir, m)
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)

@@ -150,9 +150,10 @@ type Flow struct {
 	Start       time.Duration `json:"start_ns,omitempty"` // after the trial's start
 	SizeBytes   int64         `json:"size_bytes"`
 	PayloadSeed uint64        `json:"payload_seed,string"`
-	// Duration, where not 0, ends the flow that long after its start: what
-	// counts is what was acknowledged by then, and SizeBytes is only more than
-	// the radio can carry in that time.
+	// Duration, where not 0, bounds the flow by time: its client sends for so
+	// long after its clock has started (contract.Transfer.DurationMS), and what
+	// was delivered counts, over the time until it was acknowledged. SizeBytes
+	// is then only more than the radio can carry in that time.
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	// Session numbers sources that go on and off, from 1; each on-time is a flow.
 	Session int `json:"session,omitempty"`
