@@ -351,8 +351,8 @@ func (g *grouped) judgeAlong(l *AgainstLine, f *plan.Figure, treatment string) {
 		for i := 1; i < len(ps); i++ {
 			l.Outcome = worst(l.Outcome, rising(ps[i-1].estimate, ps[i].estimate))
 		}
-		// The ends must differ beyond doubt of the steps between.
-		if l.Outcome != DoesNotHold && rising(first, last) != Holds {
+		// Steps that the intervals forgive must not add up to nothing.
+		if rising(first, last) != Holds || math.Abs(first.mean-last.mean) <= math.Hypot(first.half(), last.half()) {
 			l.Outcome = DoesNotHold
 		}
 		return
@@ -416,7 +416,8 @@ func statement(f *plan.Figure, labels map[string]string) string {
 	case f.AtMost != nil:
 		return "at most " + about + short(f.AtMost)
 	case f.ChangePercent != nil:
-		return fmt.Sprintf("%s%s from %s", about, deviation(f.ChangePercent), conditionText(f.RelativeTo))
+		from := slices.DeleteFunc(slices.Clone(f.RelativeTo), func(c plan.Condition) bool { return slices.Contains(f.Where, c) })
+		return fmt.Sprintf("%s%s from %s", about, deviation(f.ChangePercent), conditionText(from))
 	case f.Best != nil:
 		return "best at " + f.Best.Axis + " " + f.Best.Value
 	case f.Falls != "":

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/stats"
@@ -344,6 +345,12 @@ func (s *summarised) flowEstimate(treatment string, row int) (estimate, string) 
 		})
 	}
 	if row < 0 {
+		// Nobody knows of whose flows a mix is that could not be run.
+		for _, r := range s.table.Rows {
+			if s.isMix(r.Treatment) && r.Missing != "" {
+				return noEstimate, "missing: " + r.Missing
+			}
+		}
 		return noEstimate, "no trial with such flows is valid"
 	}
 	if why := s.table.Rows[row].Missing; why != "" {
@@ -354,6 +361,10 @@ func (s *summarised) flowEstimate(treatment string, row int) (estimate, string) 
 		return noEstimate, s.samples[row].noFigure()
 	}
 	return estimateOf(xs).scaled(8 * unit.KB / 1e6), ""
+}
+
+func (s *summarised) isMix(name string) bool {
+	return s.run.Sheet != nil && slices.ContainsFunc(s.run.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
 }
 
 // idealSample is the all-knowing sender's transfers, one an iteration: all
