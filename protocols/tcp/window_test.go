@@ -3,6 +3,8 @@ package main
 import (
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"linktrial/protocols/contract"
 )
 
@@ -16,6 +18,8 @@ func TestWindow(t *testing.T) {
 		"radio":         {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "radio"}}, want: 5000},
 		"newRTO":        {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "radio_newrto"}}, want: 5000},
 		"cubic":         {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "cubic"}}},
+		"given":         {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "radio", "window": int64(3000)}}, want: 3000},
+		"not fixed":     {p: contract.Parameters{Role: contract.RoleClient, Link: known, Options: map[string]any{"congestion": "cubic", "window": int64(3000)}}, bad: true},
 		"server":        {p: contract.Parameters{Role: contract.RoleServer, Options: map[string]any{"congestion": "radio"}}},
 		"no knowledge":  {p: contract.Parameters{Role: contract.RoleClient, Options: map[string]any{"congestion": "radio"}}, bad: true},
 		"tiny":          {p: contract.Parameters{Role: contract.RoleClient, Link: &contract.Link{RateBitsPerSecond: 1}, Options: map[string]any{"congestion": "radio"}}, want: 1},
@@ -25,5 +29,21 @@ func TestWindow(t *testing.T) {
 		if got != tt.want || (err != nil) != tt.bad {
 			t.Errorf("%s: %d, %v; expected %d", name, got, err, tt.want)
 		}
+	}
+}
+
+// TestWindowReachesSocket: as the mark, where the congestion control looks.
+func TestWindowReachesSocket(t *testing.T) {
+	needRoot(t)
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if err := (socketSettings{window: 250_125}).apply(fd); err != nil {
+		t.Fatal(err)
+	}
+	if n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK); n != 250_125 || err != nil {
+		t.Errorf("mark %d, %v", n, err)
 	}
 }
