@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"linktrial/executor/journal"
+	"linktrial/orchestrator/plan"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden anew")
@@ -39,7 +40,7 @@ func datasets() map[string]*Dataset {
 		"quickstart": campaign(quickstart()),
 		"eventful":   eventful(),
 		"swept":      swept(),
-		"big":        big(60, 3),
+		"big":        big(62, 3),
 		"one":        campaign(run("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, cubic)),
 		"twelve":     campaign(run("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),
 		"hostile":    campaign(hostile),
@@ -297,7 +298,13 @@ func TestReadJSONRefuses(t *testing.T) {
 }
 
 func FuzzReadJSON(f *testing.F) {
-	for _, ds := range []*Dataset{campaign(run("r", "x", "X", "y", "Y", 1000, 1, cubic, haul)), {}} {
+	few := swept()
+	few.Runs = few.Runs[len(few.Runs)-2:]
+	for i := range few.Runs {
+		few.Runs[i].Trials, few.Runs[i].Provenance = few.Runs[i].Trials[:4], nil
+	}
+	few.Figures = append(few.Figures, plan.Figure{Group: "loss", Metric: plan.MetricGain, Reference: "sack", AtLeast: ptr(-1e308), AtMost: ptr(1e308)})
+	for _, ds := range []*Dataset{campaign(run("r", "x", "X", "y", "Y", 1000, 1, cubic, haul)), few, {}} {
 		b, err := Render(ds, "json")
 		if err != nil {
 			f.Fatal(err)

@@ -23,6 +23,7 @@ const (
 	marginTop     = 44.0
 	marginBottom  = 74.0 // treatment in at most three lines, and n
 	panelsAbreast = 3
+	mostPanels    = 60 // of one drawing; the tables have all runs
 	minPlotWidth  = 300.0
 	minWidth      = 580.0 // of the legend
 	legendHeight  = 46.0
@@ -137,9 +138,9 @@ func renderSVG(v *view) ([]byte, error) {
 
 // layout makes a panel of each run, and lines of panels: a topology begins a new one.
 func layout(v *view) ([]panel, [][]int) {
-	panels := make([]panel, len(v.tables))
+	panels := make([]panel, min(len(v.tables), mostPanels))
 	tops := map[string]float64{}
-	for i := range v.tables {
+	for i := range panels {
 		panels[i] = panel{table: &v.tables[i], run: &v.ds.Runs[i]}
 		tops[panels[i].table.Radio] = max(tops[panels[i].table.Radio], panels[i].highest())
 	}
@@ -354,5 +355,9 @@ func drawLegend(c *canvas, y float64, v *view) {
 		c.line(x, y+15, x+10, y+15, ink, 2)
 		c.text(x+16, y+19, "start", ink, 11, "published")
 	}
-	c.text(12, y+38, "start", grey, 11, "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale.")
+	note := "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale."
+	if more := len(v.tables) - mostPanels; more > 0 {
+		note += " " + plural(more, "further run is", "further runs are") + " left out."
+	}
+	c.text(12, y+38, "start", grey, 11, note)
 }

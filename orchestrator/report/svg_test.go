@@ -129,3 +129,14 @@ func TestWrap(t *testing.T) {
 		}
 	}
 }
+
+// A drawing has an end, and says what it leaves out.
+func TestSVGOfManyRuns(t *testing.T) {
+	s := render(t, big(62, 1), "svg")
+	if !strings.Contains(s, "2 further runs are left out.") || strings.Count(s, "Throughput (KB/s)") != mostPanels {
+		t.Errorf("%d panels", strings.Count(s, "Throughput (KB/s)"))
+	}
+	if s := render(t, big(61, 1), "table"); strings.Count(s, "TCP CUBIC") != 61 || !strings.Contains(s, "Radio 3 at") {
+		t.Errorf("the table names a treatment %d times", strings.Count(s, "TCP CUBIC"))
+	}
+}

@@ -19,6 +19,8 @@ const (
 	chartRight  = 24.0
 	// mostCharts is how many one drawing holds; the table has all of them.
 	mostCharts = 60
+	// chartsAbreast is the bandwidths of decola-2006.
+	chartsAbreast = 4
 )
 
 // family is charts of one metric and group, which share the scale.
@@ -70,11 +72,11 @@ func renderSweepSVG(v *view) ([]byte, error) {
 	order[plan.Ideal] = len(order)
 	const cell = chartLeft + chartWidth + chartRight
 	const row = chartTop + chartHeight + chartBottom
-	rows, column := 0, panelsAbreast
+	rows, column := 0, chartsAbreast
 	places := make([][2]int, len(charts))
 	widest := 1
 	for i, c := range charts { // another family begins a new line
-		if column == panelsAbreast || i > 0 && charts[i-1].family() != c.family() {
+		if column == chartsAbreast || i > 0 && charts[i-1].family() != c.family() {
 			rows, column = rows+1, 0
 		}
 		places[i] = [2]int{rows - 1, column}
