@@ -171,10 +171,11 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 	}
 	x.estimates = o.EstimatedSeconds
 	// The run comes before its attempts, and once more after the last of them
-	// with the end: who watches shows things in that order.
+	// when no other follows: who watches shows things in that order.
 	run := asRun(&o)
 	ended := o.EndedAt != nil
-	if !ended || x.run == nil {
+	last := ended || run.State == linktrialv1.RunState_RUN_STATE_COLLECTING
+	if !last || x.run == nil {
 		if err := w.sendRun(x, run); err != nil {
 			return err
 		}
