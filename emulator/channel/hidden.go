@@ -17,10 +17,12 @@ import (
 type hidden struct {
 	bit     float64 // nanoseconds
 	seed    uint64
-	block   int64       // bits after which the state is drawn afresh
-	stay    []float64   // by state
-	next    [][]uint64  // by state: cumulative thresholds of the next one, given that it is another
-	rates   []float64   // bit error rates
+	block   int64      // bits after which the state is drawn afresh
+	stay    []float64  // by state
+	next    [][]uint64 // by state: cumulative thresholds of the next one, given that it is another
+	rates   []float64  // bit error rates
+	leaves  []float64  // by state: fails of leaving it, and of a wrong bit
+	errs    []float64
 	initial []uint64    // cumulative thresholds of the long run
 	code    reedSolomon // BlockSymbols 0: none
 	at      bitCursor
@@ -46,6 +48,7 @@ func newHidden(h *radio.HiddenMarkov, p Params, seed uint64) *hidden {
 	longest := 1.0
 	for i, row := range h.Transition {
 		out.stay = append(out.stay, row[i])
+		out.leaves, out.errs = append(out.leaves, fails(1-row[i])), append(out.errs, fails(h.BitErrorRates[i]))
 		out.next = append(out.next, cumulative(row, i))
 		if row[i] < 1 {
 			longest = max(longest, 1/(1-row[i]))
@@ -96,13 +99,18 @@ func choose(thresholds []uint64, d uint64) int {
 	return len(thresholds) - 1
 }
 
-// geometric draws how many trials pass up to and with the first success of
-// probability p, 0 < p; at most limit.
-func geometric(h uint64, p float64, limit int64) int64 {
+// geometric draws how many trials pass up to and with the first success; fail
+// is 1/log(1 − p) with p its probability, 0 where it is certain. At most limit.
+func geometric(h uint64, fail float64, limit int64) int64 {
+	return 1 + int64(min(math.Log(unit(h))*fail, float64(limit)))
+}
+
+// fails is what geometric wants to know of a probability of more than 0.
+func fails(p float64) float64 {
 	if p >= 1 {
-		return 1
+		return 0
 	}
-	return 1 + int64(min(math.Log(unit(h))/math.Log1p(-p), float64(limit)))
+	return 1 / math.Log1p(-p)
 }
 
 // advance moves a cursor to the sojourn that holds a bit.
@@ -126,7 +134,7 @@ func (h *hidden) advance(c *bitCursor, bit int64) {
 func (h *hidden) enter(c *bitCursor) {
 	c.until = (c.block + 1) * h.block
 	if p := h.stay[c.state]; p < 1 {
-		c.until = min(c.until, c.from+geometric(hash(h.seed, domainSojourn, uint64(c.block), c.sojourn), 1-p, h.block))
+		c.until = min(c.until, c.from+geometric(hash(h.seed, domainSojourn, uint64(c.block), c.sojourn), h.leaves[c.state], h.block))
 	}
 	c.nth, c.wrong = 0, c.from-1
 	h.err(c)
@@ -134,13 +142,12 @@ func (h *hidden) enter(c *bitCursor) {
 
 // err goes on to the next wrong bit of the sojourn.
 func (h *hidden) err(c *bitCursor) {
-	e := h.rates[c.state]
-	if e <= 0 {
+	if h.rates[c.state] <= 0 {
 		c.wrong = never
 		return
 	}
 	sojourn := hash(h.seed, domainBit, uint64(c.block), c.sojourn)
-	c.wrong += geometric(mix(sojourn+c.nth*golden), e, h.block)
+	c.wrong += geometric(mix(sojourn+c.nth*golden), h.errs[c.state], h.block)
 	c.nth++
 }
 

@@ -12,7 +12,9 @@ import (
 //
 // The receiver notices a frame that it cannot read when it has arrived: the
 // link is synchronous, there is always a frame. NACKTimerFrames frame times
-// later it sends a NACK, and so on until it has the frame. The sender sends
+// later it sends a NACK, and as long after each NACK the next until it has the
+// frame. NACKs go before everything else, but by turns with it, so that they
+// cannot keep what they ask for off the air. The sender sends
 // the frame again for each NACK, but not while it waits to be sent already, so
 // a NACK timer shorter than the round trip makes it repeat in vain. A NACK
 // after Persistence retransmissions makes the sender give the frame up; it
@@ -44,7 +46,6 @@ type arqFrame struct {
 	received bool
 	noticed  bool
 	queued   bool // in repeats
-	refused  bool // a NACK of it waits for the air
 	givenUp  bool
 }
 
@@ -137,11 +138,6 @@ func (l *Network) nackDue(di int, frame uint64) {
 	if f == nil || f.received || d.arq.open(f) == nil {
 		return
 	}
-	l.timers.push(timer{at: l.now + d.arq.again, kind: timerNACK, direction: int32(di), frame: frame})
-	if f.refused {
-		return
-	}
-	f.refused = true
 	f.refs++
 	b := &l.directions[d.back]
 	b.nacks.push(frame)

@@ -79,20 +79,20 @@ func TestLayersByHand(t *testing.T) {
 		// A new frame is on the air when the NACK comes; the repeated one goes before the rest.
 		{"ARQ: before any new frame", lossy(withARQ(pair(full), 4, 3, true), outages(60*ms)),
 			[]entry{{0, 0, 1, 80}, {390 * ms, 0, 1, 80}}, []exit{{540 * ms, 0, Delivered}, {590 * ms, 1, Delivered}}, radiocontrol.Hop{FramesSent: 5}},
-		// Missed at 150; NACKs at 250 and 350; again 310–360, wrong; the second
-		// NACK is there at 410, when it may not be repeated; told by the next frame.
+		// Missed at 150; NACKs at 250 and 360; again 310–360, wrong; the second
+		// NACK is there at 420, when it may not be repeated; told by the next frame.
 		{"ARQ: given up, and what follows goes on", lossy(withARQ(pair(full), 2, 1, true), outages(60*ms, 320*ms)),
-			[]entry{{0, 0, 1, 80}, {0, 0, 1, 40}}, []exit{{510 * ms, 0, Lost}, {510 * ms, 1, Delivered}}, radiocontrol.Hop{FramesLost: 2, LostPackets: 1, DeliveredPackets: 1}},
+			[]entry{{0, 0, 1, 80}, {0, 0, 1, 40}}, []exit{{520 * ms, 0, Lost}, {520 * ms, 1, Delivered}}, radiocontrol.Hop{FramesLost: 2, LostPackets: 1, DeliveredPackets: 1}},
 		{"ARQ: the NACK is lost, the next is not", func() *radio.Network {
 			n := lossy(withARQ(pair(full), 4, 3, true), outages(60*ms))
 			back := outages(355 * ms)
 			n.Links[0].Back = &back
 			return n
-		}(), []entry{{0, 0, 1, 80}}, []exit{{710 * ms, 0, Delivered}}, radiocontrol.Hop{FramesRetransmitted: 1}},
-		// NACKs at 150, 200, 250 are there at 210, 260, 310; the copies 210–260,
-		// 260–310, 310–360, of which the first would have done.
+		}(), []entry{{0, 0, 1, 80}}, []exit{{720 * ms, 0, Delivered}}, radiocontrol.Hop{FramesRetransmitted: 1}},
+		// NACKs at 150, 210, 270 are there at 210, 270, 330; the copies 210–260,
+		// 270–320, 330–380, of which the first would have done.
 		{"ARQ: a timer below the round trip repeats in vain", lossy(withARQ(pair(full), 0, 9, true), outages(60*ms)),
-			[]entry{{0, 0, 1, 80}}, []exit{{310 * ms, 0, Delivered}}, radiocontrol.Hop{FramesRetransmitted: 4}},
+			[]entry{{0, 0, 1, 80}}, []exit{{310 * ms, 0, Delivered}}, radiocontrol.Hop{FramesRetransmitted: 3}},
 		// The return direction is busy until 380 when the NACK wants to go at 350.
 		{"ARQ: a NACK waits for the frame on the air, and goes before the next", lossy(withARQ(pair(full), 4, 3, true), outages(60*ms)),
 			[]entry{{0, 0, 1, 80}, {330 * ms, 1, 0, 80}}, []exit{{490 * ms, 1, Delivered}, {540 * ms, 0, Delivered}}, radiocontrol.Hop{FramesRetransmitted: 1}},

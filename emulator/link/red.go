@@ -54,7 +54,7 @@ func (s *redState) arrival(r *radio.RED, seed, node uint64, now time.Duration, w
 		s.count = 0
 		return discard
 	}
-	// Spread evenly: the gap between two is uniform on 1 … 1/p.
+	// Spread evenly: the gap between two is uniform up to about 1/p.
 	s.count++
 	if q := 1 - float64(s.count)*p; q > 0 {
 		s.draws++

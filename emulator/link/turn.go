@@ -20,12 +20,18 @@ func (d *direction) order() uint64 {
 	return d.waiting.front().order + 1
 }
 
+// nackNext tells whether it is a NACK's turn: always, but not twice while
+// something else waits.
+func (d *direction) nackNext() bool {
+	return d.nacks.n > 0 && (d.unit.kind != unitNACK || d.frames == 0 && d.waiting.n == 0 && d.arq.repeats.n == 0)
+}
+
 // peek is the bytes on the air of the direction's next transmission.
 func (d *direction) peek() int {
 	switch {
 	case d.unit.loaded:
 		return d.unit.bytes
-	case d.nacks.n > 0:
+	case d.nackNext():
 		return d.nackBytes
 	case d.arq != nil && d.arq.repeats.n > 0:
 		return int(d.arq.frames.at(*d.arq.repeats.front()).bytes)
@@ -206,10 +212,9 @@ func (l *Network) load(i int, start time.Duration) {
 	d := &l.directions[i]
 	u := unit{loaded: true, bytes: d.peek()}
 	switch {
-	case d.nacks.n > 0:
+	case d.nackNext():
 		u.kind, u.frame = unitNACK, *d.nacks.front()
 		d.nacks.pop()
-		l.directions[d.back].arq.frames.at(u.frame).refused = false
 		d.hop.NACKs++
 	case d.arq != nil && d.arq.repeats.n > 0:
 		u.kind, u.frame = unitFrame, *d.arq.repeats.front()
@@ -290,8 +295,9 @@ func (l *Network) unload(i int) {
 	d.lastDue = max(d.lastDue, d.end+d.delay)
 	switch u.kind {
 	case unitNACK:
-		if u.lost { // the receiver's timer goes on
-			back := &l.directions[d.back]
+		back := &l.directions[d.back]
+		l.timers.push(timer{at: l.now + back.arq.again, kind: timerNACK, direction: int32(d.back), frame: u.frame})
+		if u.lost {
 			back.arq.frames.at(u.frame).refs--
 			back.arq.trim()
 			return
