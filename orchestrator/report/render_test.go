@@ -40,7 +40,7 @@ func datasets() map[string]*Dataset {
 		"quickstart": campaign(quickstart()),
 		"eventful":   eventful(),
 		"swept":      swept(),
-		"big":        big(62, 3),
+		"big":        big(60, 3),
 		"one":        campaign(run("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, cubic)),
 		"twelve":     campaign(run("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),
 		"hostile":    campaign(hostile),
