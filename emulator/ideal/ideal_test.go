@@ -251,7 +251,7 @@ func eager(t *testing.T, n *radio.Network, seed uint64, packets int) time.Durati
 	inside, delivered, now := 0, 0, time.Duration(0)
 	for {
 		for inside < 3 && len(todo) > 0 {
-			l.Enter(now, 0, 2, n.MTUBytes, todo[0], false)
+			l.Enter(now, 0, len(n.Nodes)-1, n.MTUBytes, todo[0], false)
 			todo = todo[1:]
 			inside++
 		}
@@ -265,13 +265,13 @@ func eager(t *testing.T, n *radio.Network, seed uint64, packets int) time.Durati
 				if e.Outcome == link.Delivered {
 					return e.At
 				}
-				l.Enter(now, 2, 0, 29, e.Handle, false)
+				l.Enter(now, len(n.Nodes)-1, 0, 29, e.Handle, false)
 				continue
 			}
 			inside--
 			if e.Outcome == link.Delivered {
 				if delivered++; delivered == packets {
-					l.Enter(now, 2, 0, 29, uint32(packets), false)
+					l.Enter(now, len(n.Nodes)-1, 0, 29, uint32(packets), false)
 				}
 			} else {
 				todo = append(todo, e.Handle)
