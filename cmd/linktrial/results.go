@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ import (
 var exportFormats = []string{"csv", "trials-csv", "samples-csv", "json", "markdown", "latex", "svg"}
 
 func newResults(s *settings) *cobra.Command {
-	var format, out string
+	var format, out, against string
 	cmd := &cobra.Command{
 		Use:   "results [RUN|CAMPAIGN]",
 		Short: "Print or export results (default: of the newest campaign)",
@@ -28,6 +29,16 @@ long as the command lasts.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			if against != "" {
+				if against != "published" {
+					return fmt.Errorf("--against %q, there is: published", against)
+				}
+				// The table beside published figures has formats of its own.
+				format = map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[format]
+				if format == "" {
+					return errors.New("--against has the formats table, csv, json and markdown")
+				}
+			}
 			o, err := openOrchestrator(ctx, s, cmd.Flags().Changed("orchestrator"))
 			if err != nil {
 				return err
@@ -53,7 +64,8 @@ long as the command lasts.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "table", "table, csv, trials-csv, samples-csv, json, markdown, latex or svg")
+	f.StringVar(&format, "format", "table", "table, csv, trials-csv, samples-csv, json, markdown, latex, svg, sweep, sweep-svg or sequence-svg")
+	f.StringVar(&against, "against", "", "published: the paper's figures beside these, and what deviates")
 	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats, or the one of --format")
 	return cmd
 }

@@ -41,7 +41,8 @@ func prepare() error {
 	return unix.Mount("", Folder, "none", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-// Make makes a named namespace with its loopback up and IPv6 off.
+// Make makes a named namespace with its loopback up, IPv6 off, and a TCP that
+// learns nothing from one connection for the next: trials are independent.
 func Make(name string) error {
 	if name == "" || strings.Contains(name, "/") || strings.HasPrefix(name, ".") {
 		return fmt.Errorf("%q cannot be the name of a network namespace", name)
@@ -71,6 +72,9 @@ func Make(name string) error {
 			if err != nil && !errors.Is(err, os.ErrNotExist) {
 				return fmt.Errorf("namespace %s: disable IPv6: %w", name, err)
 			}
+		}
+		if err := os.WriteFile("/proc/sys/net/ipv4/tcp_no_metrics_save", []byte("1"), 0); err != nil {
+			return fmt.Errorf("namespace %s: TCP metrics: %w", name, err)
 		}
 		return nil
 	})
