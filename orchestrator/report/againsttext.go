@@ -100,11 +100,11 @@ func writeAgainst(b *strings.Builder, lines []AgainstLine) {
 			sources = append(sources, s)
 		}
 		label := clean(l.Label)
-		switch {
-		case l.Kind == "text":
+		switch l.Kind {
+		case "text":
 			notes = append(notes, clean(l.Statement))
 			continue
-		case l.Kind == "shape":
+		case "shape":
 			s := label + ", " + l.short + ": " + clean(l.Statement) + ": " + string(l.Outcome)
 			if l.Detail != "" {
 				s += " (" + clean(l.Detail) + ")"

@@ -318,7 +318,7 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (estim
 		if math.IsNaN(ratio.Ratio) {
 			return noEstimate, "no iteration has both the reference's time and this one's"
 		}
-		return estimate{mean: 100 * (1 - ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), n: ratio.Pairs}, ""
+		return estimate{mean: stats.GainPercent(1, ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), n: ratio.Pairs}, ""
 	}
 	return noEstimate, "no such metric: " + string(m)
 }

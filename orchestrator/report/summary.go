@@ -359,7 +359,7 @@ func compareRows(t *RunTable, samples []sample) {
 		c := stats.Compare(pairs, level)
 		gain := stats.RatioOfMeans(stats.PairUp(times, samples[i].by(elapsedOf)))
 		whole := stats.RatioOfMeans(stats.PairUp(wholes, samples[i].by(wholeOf)))
-		percent := func(ratio float64) float64 { return 100 * (1 - ratio) }
+		percent := func(ratio float64) float64 { return stats.GainPercent(1, ratio) }
 		row := &t.Rows[i]
 		row.Comparison = &Comparison{
 			Reference: t.Reference, Pairs: c.Pairs,
