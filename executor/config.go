@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"sync"
 	"time"
 
 	"linktrial/executor/journal"
@@ -111,6 +112,9 @@ type Config struct {
 	Journal Journal
 	Runner  Runner
 	Radio   Radio // nil on a real radio
+	// Sources reaches the nodes that do not lead; nil: flows that start on
+	// others are refused.
+	Sources Sources
 	Clock   Clock // nil: the system's
 	Logger  *slog.Logger
 
@@ -133,6 +137,9 @@ type Config struct {
 	Between func(ctx context.Context)
 	// Closing is called when all is done but the run-ended record.
 	Closing func(ctx context.Context)
+	// Orders runs beside a part that does not lead, until its context ends, and
+	// takes the leading node's orders to the carrier, one at a time.
+	Orders func(ctx context.Context, c *Carrier)
 	// Activity is called on the server with the number of transfers that run
 	// whenever a listener says anything.
 	Activity func(transfers int)
@@ -297,6 +304,15 @@ func (p *part) parameters(t *runsheet.Treatment, role contract.Role) *contract.P
 }
 
 func ceilMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
+
+// takeOrders runs the Orders hook; the returned function waits for its end.
+func (p *part) takeOrders(ctx context.Context) (wait func()) {
+	var running sync.WaitGroup
+	if p.Orders != nil {
+		running.Go(func() { p.Orders(ctx, &Carrier{p}) })
+	}
+	return running.Wait
+}
 
 // wait returns false when ctx ended first.
 func wait(ctx context.Context, c Clock, d time.Duration) bool {

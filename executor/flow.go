@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
 
@@ -32,6 +34,27 @@ type flow struct {
 	notes     []string // breaches of the contract that did not decide anything
 }
 
+// newFlow is a flow of a trial of the sheet, not yet decided.
+func newFlow(p *part, trial, attempt, index int) *flow {
+	spec := p.sheet.Trials[trial].Flows[index]
+	id := runsheet.TransferID(p.RunID, trial, attempt, index).String()
+	return &flow{
+		p: p, trial: trial, attempt: attempt, index: index, spec: spec, id: id,
+		result:  journal.FlowResult{Flow: index, Treatment: spec.Treatment, Transfer: id},
+		samples: batch{head: journal.Samples{Trial: trial, Attempt: attempt, Flow: index, Side: "client"}},
+	}
+}
+
+// runAll runs flows of one node, each at its own time after the trial's
+// beginning, and returns when all have ended.
+func runAll(ctx context.Context, flows []*flow, began time.Time) {
+	var running sync.WaitGroup
+	for _, f := range flows {
+		running.Go(func() { f.run(ctx, began) })
+	}
+	running.Wait()
+}
+
 // decide sets the outcome; the first one counts.
 func (f *flow) decide(v journal.Verdict, reason, message string) {
 	if f.decided {
@@ -43,7 +66,7 @@ func (f *flow) decide(v journal.Verdict, reason, message string) {
 
 // run blocks until the client's process has gone: at most the flow's start
 // offset, the sheet's connect and transfer limits and the grace periods.
-func (f *flow) run(ctx context.Context) {
+func (f *flow) run(ctx context.Context, began time.Time) {
 	defer func() {
 		if f.exited.IsZero() {
 			f.exited = f.p.Clock.Now()
@@ -56,7 +79,7 @@ func (f *flow) run(ctx context.Context) {
 		f.decide(journal.Failed, ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", f.spec.From, f.p.Role))
 		return
 	}
-	if !wait(ctx, f.p.Clock, f.spec.Start) {
+	if !wait(ctx, f.p.Clock, began.Add(f.spec.Start).Sub(f.p.Clock.Now())) {
 		f.abort(ctx)
 		return
 	}
@@ -177,7 +200,9 @@ func (f *flow) take(h heard) (connected bool) {
 		}
 		f.connected = true
 		f.result.ConnectNS = e.ConnectNS
-		f.p.append(journal.TypeConnected, journal.Connected{Trial: f.trial, Attempt: f.attempt, Flow: f.index, ConnectNS: e.ConnectNS})
+		if f.p.Role == radio.RoleClient { // what a run has of attempts comes from the leading node
+			f.p.append(journal.TypeConnected, journal.Connected{Trial: f.trial, Attempt: f.attempt, Flow: f.index, ConnectNS: e.ConnectNS})
+		}
 		return true
 	case contract.KindSample:
 		f.samples.add(f.p, *e.Sample, h.size)

@@ -10,6 +10,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 )
 
@@ -131,14 +132,9 @@ func (l *leader) attempt(ctx context.Context, trial *runsheet.Trial, n int) (jou
 	began := l.Clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
 	flows := make([]*flow, len(trial.Flows))
-	for i, spec := range trial.Flows {
-		id := runsheet.TransferID(l.RunID, trial.Index, n, i).String()
-		start.Transfers = append(start.Transfers, id)
-		flows[i] = &flow{
-			p: l.part, trial: trial.Index, attempt: n, index: i, spec: spec, id: id,
-			result:  journal.FlowResult{Flow: i, Treatment: spec.Treatment, Transfer: id},
-			samples: batch{head: journal.Samples{Trial: trial.Index, Attempt: n, Flow: i, Side: "client"}},
-		}
+	for i := range flows {
+		flows[i] = newFlow(l.part, trial.Index, n, i)
+		start.Transfers = append(start.Transfers, flows[i].id)
 	}
 	l.append(journal.TypeAttemptStarted, start)
 	// The record is synced before the channel's clock starts, so that the time
@@ -148,24 +144,10 @@ func (l *leader) attempt(ctx context.Context, trial *runsheet.Trial, n int) (jou
 	}
 	end := journal.AttemptEnded{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
 	name := fmt.Sprintf("%s/%d/%d", l.RunID, trial.Index, n)
-	if err := l.radioBegin(ctx, name, trial, n); err != nil {
+	if reason, err := l.carry(ctx, name, trial, n, flows, &end); err != nil {
 		for _, f := range flows {
-			if ctx.Err() != nil {
-				f.abort(ctx)
-			}
-			f.decide(journal.Invalid, ReasonRadioDown, err.Error())
-		}
-	} else {
-		var running sync.WaitGroup
-		for _, f := range flows {
-			running.Go(func() { f.run(ctx) })
-		}
-		running.Wait()
-		if end.Radio, err = l.radioEnd(ctx, name); err != nil {
-			for _, f := range flows {
-				if f.result.Verdict != journal.Aborted {
-					f.result.Verdict, f.result.Reason, f.result.Message = journal.Invalid, ReasonRadioDown, clip(err.Error())
-				}
+			if f.result.Verdict != journal.Aborted {
+				f.result.Verdict, f.result.Reason, f.result.Message = journal.Invalid, reason, clip(err.Error())
 			}
 		}
 	}
@@ -175,6 +157,52 @@ func (l *leader) attempt(ctx context.Context, trial *runsheet.Trial, n int) (jou
 	fit(&end)
 	l.append(journal.TypeAttemptEnded, end)
 	return end.Verdict, end.Reason, l.sync()
+}
+
+// carry has the flows of an attempt carried, on every node where some start. An
+// error, with its reason, spoils all of them.
+func (l *leader) carry(ctx context.Context, name string, trial *runsheet.Trial, n int, flows []*flow, end *journal.AttemptEnded) (reason string, err error) {
+	spoiled := func() {
+		for _, f := range flows {
+			if ctx.Err() != nil {
+				f.abort(ctx)
+			}
+		}
+	}
+	sources, err := l.prepare(ctx, trial, n)
+	if err != nil {
+		spoiled()
+		return ReasonSourceDown, err
+	}
+	defer release(sources)
+	if err := l.radioBegin(ctx, name, trial, n); err != nil {
+		spoiled()
+		return ReasonRadioDown, err
+	}
+	began := l.Clock.Now()
+	var running sync.WaitGroup
+	own := flows
+	for role, s := range sources {
+		var theirs []*flow
+		theirs, own = split(own, role)
+		running.Go(func() { l.carried(ctx, s, began, theirs) })
+	}
+	runAll(ctx, own, began)
+	running.Wait()
+	end.Radio, err = l.radioEnd(ctx, name)
+	return ReasonRadioDown, err
+}
+
+// split takes the flows that start on one role out of others.
+func split(flows []*flow, role radio.Role) (theirs, rest []*flow) {
+	for _, f := range flows {
+		if f.spec.From == role {
+			theirs = append(theirs, f)
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	return theirs, rest
 }
 
 // severity orders verdicts: an attempt of several flows has the gravest.
@@ -325,6 +353,8 @@ func Attend(ctx context.Context, cfg Config) error {
 	if p == nil || err != nil {
 		return err
 	}
+	ordersEnd := p.takeOrders(ctx)
 	<-ctx.Done()
+	ordersEnd()
 	return p.stopped(ctx)
 }

@@ -17,7 +17,8 @@ const (
 	ReasonInterrupted = "interrupted"      // the agent died or was stopped; does not count as an attempt
 	ReasonAborted     = "aborted"          // by command
 	ReasonRadioDown   = "radio-down"       // the emulated radio could not be reached
-	ReasonElsewhere   = "source-elsewhere" // a flow that starts on another node
+	ReasonElsewhere   = "source-elsewhere" // a flow that starts on another node, which cannot be reached
+	ReasonSourceDown  = "source-down"      // the node on which a flow starts failed to carry it
 )
 
 // progress is what a journal says has happened already.

@@ -206,6 +206,11 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 	r.speak = func() {}
 	defer func() { r.speak() }()
 	silent := inBand && r.a.session != nil
+	if cfg.RadioControl != "" && cfg.Role != radio.RoleClient && !silent {
+		ex.Orders = func(ctx context.Context, c *executor.Carrier) {
+			takeOrders(ctx, sourcePath(cfg.RadioControl, cfg.Role), r.log, c)
+		}
+	}
 	switch cfg.Role {
 	case radio.RoleClient:
 		ex.Go = r.lead
@@ -215,6 +220,9 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 			ex.Radio = link
 			ex.CaptureFile = func(trial, attempt int) string {
 				return filepath.Join(r.dir, fmt.Sprintf("trial-%04d-%d.pcapng", trial, attempt))
+			}
+			if !silent { // an agent that must not speak delivers no samples of a relay either
+				ex.Sources = sources{cfg.RadioControl}
 			}
 		}
 		if silent {

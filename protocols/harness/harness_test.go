@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -248,6 +250,43 @@ func TestTimeBounds(t *testing.T) {
 	}
 	stop()
 	exit(t, sc)
+}
+
+// FuzzOpenPayload: whatever a client sends, no more is taken than it announced,
+// and what is taken without fault is what its chunks say.
+func FuzzOpenPayload(f *testing.F) {
+	right := make([]byte, 20)
+	contract.Payload(right, 7, 0)
+	one := append(contract.AppendChunkLength(nil, 20), right...)
+	f.Add(append(one, 0, 0, 0, 0), int64(20))
+	f.Add(one, int64(19))
+	f.Add([]byte{0, 0x10, 0, 1, 5}, int64(1<<30))
+	f.Fuzz(func(t *testing.T, b []byte, atMost int64) {
+		var got atomic.Int64
+		in := incoming{c: bytes.NewReader(b), seed: 7, sum: sha256.New(), got: &got, buf: make([]byte, 64), wrong: -1}
+		err := in.open(atMost)
+		if n := got.Load(); n > max(0, atMost) || n > int64(len(b)) {
+			t.Fatalf("%d bytes were taken of %d, announced %d", n, len(b), atMost)
+		}
+		if err != nil {
+			return
+		}
+		var whole []byte
+		for rest := b; ; {
+			n, err := contract.ParseChunkLength(rest[:contract.ChunkLengthSize])
+			if err != nil || n > len(rest)-contract.ChunkLengthSize {
+				t.Fatalf("%x was taken", b)
+			}
+			rest = rest[contract.ChunkLengthSize:]
+			if n == 0 {
+				break
+			}
+			whole, rest = append(whole, rest[:n]...), rest[n:]
+		}
+		if sum := sha256.Sum256(whole); int64(len(whole)) != got.Load() || !bytes.Equal(sum[:], in.sum.Sum(nil)) || int64(contract.Verify(whole, 7, 0)) != in.wrong {
+			t.Fatalf("%x: %d bytes with fault at %d, expected %x", b, got.Load(), in.wrong, whole)
+		}
+	})
 }
 
 func TestOpenPayload(t *testing.T) {

@@ -1,0 +1,202 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"linktrial/executor"
+	"linktrial/internal/radio"
+)
+
+// In a laboratory all nodes are of one machine and know the emulator's control
+// socket. Each node that does not lead has a socket of its own beside it, on
+// which it takes orders to carry flows; the leading one dials it for every
+// attempt. One order a connection, JSON documents in turn:
+//
+//	leading node → {"order": …}
+//	other node   → {"taken": true}, or {"refused": "why"} and the end
+//	leading node → {"began": "2026-07-01T12:00:00.000000001Z"}
+//	other node   → {"flows": […]}
+//
+// The leading node's end of the connection closed early stops the flows; what
+// came of them is still told. On real radios there is no such way yet.
+
+// sourcePath is the socket of a role.
+func sourcePath(radioControl string, role radio.Role) string {
+	return radioControl + "." + string(role)
+}
+
+// sourceMessage is one document; one field is set.
+type sourceMessage struct {
+	Order   *executor.Order    `json:"order,omitempty"`
+	Taken   bool               `json:"taken,omitempty"`
+	Refused string             `json:"refused,omitempty"`
+	Began   *time.Time         `json:"began,omitempty"`
+	Flows   []executor.Carried `json:"flows,omitempty"`
+}
+
+const (
+	orderLimit = 10 * time.Second // for the order of a new connection, and for the outcome of flows that were stopped
+	beginLimit = 2 * time.Minute  // from a taken order to the trial's beginning
+	redialing  = 100 * time.Millisecond
+)
+
+// sources implements [executor.Sources].
+type sources struct{ radioControl string }
+
+// Prepare tries again until ctx ends: the node may just be starting.
+func (s sources) Prepare(ctx context.Context, role radio.Role, o executor.Order) (executor.Source, error) {
+	for {
+		c, err := s.prepare(ctx, role, o)
+		var refused *refusedError
+		if err == nil || errors.As(err, &refused) {
+			return c, err
+		}
+		select {
+		case <-time.After(redialing):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+type refusedError struct{ reason string }
+
+func (e *refusedError) Error() string { return e.reason }
+
+func (s sources) prepare(ctx context.Context, role radio.Role, o executor.Order) (executor.Source, error) {
+	var d net.Dialer
+	c, err := d.DialContext(ctx, "unix", sourcePath(s.radioControl, role))
+	if err != nil {
+		return nil, err
+	}
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return nil, fmt.Errorf("a %T, expected a Unix socket", c)
+	}
+	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
+	x := &source{c: unix, in: json.NewDecoder(c), out: json.NewEncoder(c)}
+	var answer sourceMessage
+	if err := x.out.Encode(sourceMessage{Order: &o}); err == nil {
+		err = x.in.Decode(&answer)
+	} else {
+		_ = c.Close()
+		return nil, fmt.Errorf("order: %w", err)
+	}
+	switch {
+	case answer.Refused != "":
+		_ = c.Close()
+		return nil, &refusedError{answer.Refused}
+	case !answer.Taken:
+		_ = c.Close()
+		return nil, errors.New("the order was not answered")
+	}
+	return x, nil
+}
+
+// source is a node that has taken an order.
+type source struct {
+	c   *net.UnixConn
+	in  *json.Decoder
+	out *json.Encoder
+}
+
+// Carry implements [executor.Source].
+func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.Carried, error) {
+	defer s.Close()
+	if err := s.out.Encode(sourceMessage{Began: &began}); err != nil {
+		return nil, fmt.Errorf("begin: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() {
+		_ = s.c.SetReadDeadline(time.Now().Add(orderLimit))
+		_ = s.c.CloseWrite()
+	})()
+	var m sourceMessage
+	if err := s.in.Decode(&m); err != nil {
+		return nil, fmt.Errorf("outcome of its flows: %w", err)
+	}
+	return m.Flows, nil
+}
+
+// Close implements [executor.Source].
+func (s *source) Close() error { return s.c.Close() }
+
+// takeOrders is the other node's side, until ctx ends. Orders come one at a
+// time: the next connection is looked at when the drivers of the one before have gone.
+func takeOrders(ctx context.Context, path string, log *slog.Logger, carrier *executor.Carrier) {
+	// Left by an agent that was killed; the state folder's lock says that there is no other.
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		log.Warn("old socket for flows could not be removed", "error", err)
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		log.Warn("no flows can start on this node", "error", err)
+		return
+	}
+	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
+	defer l.Close()
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			if ctx.Err() == nil {
+				log.Error("no more flows can start on this node", "error", err)
+			}
+			return
+		}
+		if err := takeOrder(ctx, c, carrier); err != nil {
+			log.Warn("order to carry flows was not carried out", "error", err)
+		}
+		_ = c.Close()
+	}
+}
+
+func takeOrder(ctx context.Context, c net.Conn, carrier *executor.Carrier) error {
+	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
+	in, out := json.NewDecoder(c), json.NewEncoder(c)
+	read := func(limit time.Duration) (m sourceMessage, err error) {
+		if err = c.SetReadDeadline(time.Now().Add(limit)); err == nil && ctx.Err() == nil {
+			err = in.Decode(&m)
+		}
+		return m, errors.Join(err, ctx.Err())
+	}
+	m, err := read(orderLimit)
+	if err != nil || m.Order == nil {
+		return errors.Join(errors.New("a connection without an order"), err)
+	}
+	order := *m.Order
+	if err := carrier.Check(order); err != nil {
+		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
+	}
+	if err := out.Encode(sourceMessage{Taken: true}); err != nil {
+		return err
+	}
+	m, err = read(beginLimit)
+	if err != nil || m.Began == nil {
+		return errors.Join(errors.New("the order was taken back"), err)
+	}
+	// The leading node says nothing more; when it closes its end, its word is
+	// that the flows must stop.
+	cctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if err := c.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	closed := make(chan struct{})
+	go func() {
+		defer close(closed)
+		_, _ = io.Copy(io.Discard, c) // up to its end, or the deadline below
+		cancel(errors.New("the leading node stopped the attempt"))
+	}()
+	flows := carrier.Carry(cctx, order, *m.Began)
+	err = errors.Join(c.SetReadDeadline(time.Unix(1, 0)), c.SetWriteDeadline(time.Now().Add(orderLimit)), out.Encode(sourceMessage{Flows: flows}))
+	<-closed
+	return err
+}
