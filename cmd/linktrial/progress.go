@@ -108,7 +108,7 @@ func (p *progress) trialEnded(e *linktrialv1.TrialEnded) {
 	}
 	ideal := ""
 	if a.IdealSeconds > 0 {
-		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/a.ElapsedSeconds)
+		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/(a.ConnectSeconds+a.ElapsedSeconds))
 	}
 	p.line("%s  %8.2f KB/s  %7.2f s%s%s", head, a.ThroughputBytesPerSecond/unit.KB, a.ElapsedSeconds, ideal, again)
 }
