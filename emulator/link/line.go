@@ -19,13 +19,15 @@ type Line struct {
 	course   *channel.Course // nil: own holds throughout
 	codeRate float64
 	framing  *radio.Framing
-	overhead int // bytes about a packet, where there is no framing
+	overhead int     // bytes about a packet, where there is no framing
+	bits     float64 // of the longest transmission
 }
 
 // NewLine draws one direction of a link of a checked network.
 func NewLine(n *radio.Network, k *radio.Link, from, to radio.Role, seed uint64) (*Line, error) {
 	l := newLine(n, k, to)
 	p := params(n, k, l)
+	l.bits = float64(l.largest(n.MTUBytes) * 8)
 	c := *k.Toward(to)
 	l.Opportunity = channel.Opportunity(c, p)
 	var err error

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"linktrial/emulator/ideal"
+	"linktrial/emulator/link"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 )
@@ -44,6 +45,8 @@ type control struct {
 // trial is what Begin started.
 type trial struct {
 	name    string
+	seed    uint64
+	network *radio.Network
 	capture *capture
 	ideal   *forecast
 }
@@ -234,7 +237,7 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 		c.log.Warn("trial was not ended before the next", "trial", c.trial.name)
 	}
 	c.abandon()
-	t := &trial{name: b.Trial}
+	t := &trial{name: b.Trial, seed: b.Seed, network: n}
 	if b.Capture != "" {
 		if t.capture, err = newCapture(b.Capture, b.Trial, m.net.Hops(), n); err != nil {
 			return fmt.Errorf("begin: %w", err)
@@ -284,9 +287,10 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 	if t.capture != nil {
 		err = t.capture.finish()
 	}
-	var ierr error
+	var ierr, herr error
 	r.Ideal, ierr = t.ideal.wait()
-	return r, errors.Join(err, ierr)
+	r.Channels, herr = link.History(t.network, t.seed, r.Duration)
+	return r, errors.Join(err, ierr, herr)
 }
 
 // A trial's connection closes when its driver has gone. Were the next trial to
@@ -327,7 +331,8 @@ func (c *control) status() (*radiocontrol.Status, error) {
 		s.Trial = c.trial.name
 	}
 	if !c.e.loop.do(func(l *loop) {
-		s.Network = l.network
+		l.release()
+		s.Network, s.Radios = l.network, l.net.Radios()
 		s.Unroutable, s.Oversized = l.unroutable, l.oversized
 		s.LateMedian, s.LateMax = l.late.quantile(0.5), l.late.max
 	}) {

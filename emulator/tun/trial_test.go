@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/net/ipv4"
+	"golang.org/x/sys/unix"
 
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
@@ -120,7 +122,7 @@ func TestTrialBoundaries(t *testing.T) {
 	refused("flow to nowhere", c.Begin(ctx, radiocontrol.Begin{Flows: []radiocontrol.Flow{{From: radio.RoleClient, To: radio.RoleRelay}}}), "no way", "relay")
 	refused("negative size", c.Begin(ctx, radiocontrol.Begin{Flows: []radiocontrol.Flow{{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: -1}}}))
 	refused("relative packet log", c.Begin(ctx, radiocontrol.Begin{Capture: "x.pcapng"}), "absolute")
-	refused("packet log in no folder", c.Begin(ctx, radiocontrol.Begin{Capture: "/nonexistent/x.pcapng"}), "no such file")
+	refused("packet log in no folder", c.Begin(ctx, radiocontrol.Begin{Capture: filepath.Join(t.TempDir(), "none", "x.pcapng")}), "no such file")
 
 	if err := c.Begin(ctx, radiocontrol.Begin{Trial: "one", Seed: 1, Flows: []radiocontrol.Flow{flow}}); err != nil {
 		t.Fatal(err)
@@ -283,7 +285,7 @@ func TestStartRefuses(t *testing.T) {
 		"twice":             {func(c *Config) { c.Nodes = append(c.Nodes, c.Nodes[0]) }, "two nodes"},
 		"same namespace":    {func(c *Config) { c.Nodes[1].NetNS = ns }, "already"},
 		"device name":       {func(c *Config) { c.Device = "a/b" }, `"a/b"`},
-		"socket folder":     {func(c *Config) { c.ControlSocket = "/nonexistent/s" }, "control socket"},
+		"socket folder":     {func(c *Config) { c.ControlSocket = filepath.Join(t.TempDir(), "none", "s") }, "control socket"},
 	} {
 		c := good()
 		tc.change(&c)
@@ -344,5 +346,83 @@ func TestConfigTravelsAsJSON(t *testing.T) {
 	again, err := json.Marshal(out)
 	if err != nil || string(again) != string(b) {
 		t.Errorf("%s\n%s\n%v", b, again, err)
+	}
+}
+
+// marks reads packets until all have come or none comes any more, and counts
+// those with congestion experienced.
+func marks(t *testing.T, from *net.UDPConn, want int) (arrived, marked int) {
+	t.Helper()
+	raw, err := from.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serr error
+	if err := raw.Control(func(fd uintptr) { serr = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_RECVTOS, 1) }); err != nil || serr != nil {
+		t.Fatal(err, serr)
+	}
+	b, oob := make([]byte, 2000), make([]byte, 100)
+	for arrived < want {
+		if err := from.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		_, n, _, _, err := from.ReadMsgUDP(b, oob)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			return arrived, marked
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		arrived++
+		cms, err := unix.ParseSocketControlMessage(oob[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range cms {
+			if m.Header.Type == unix.IP_TOS && m.Data[0]&3 == 3 {
+				marked++
+			}
+		}
+	}
+	return arrived, marked
+}
+
+// A trial over the layers of a radio: marks reach the receiver with a valid
+// header, frames are counted, and the report tells of the channel.
+func TestLayersOnTheDevices(t *testing.T) {
+	const packets = 300
+	n := pair()
+	n.Links[0].RateBitsPerSecond = 4e6
+	n.Framing = &radio.Framing{FrameBytes: 200, HeaderBytes: 10}
+	n.ARQ = &radio.ARQ{NACKTimerFrames: 5, Persistence: 9, InOrder: true}
+	n.Queue = radio.Queue{Bytes: 1 << 20, RED: &radio.RED{MinBytes: 2000, MaxBytes: 500_000, Weight: 0.5, MaxProbability: 0.5, ECN: true}}
+	n.Links[0].Channel = radio.Channel{Model: radio.ChannelMarkov, Alpha: 0.05, Beta: 0.5, Slot: time.Millisecond}
+	n.Links[0].Back = &radio.Channel{Model: radio.ChannelPerfect}
+	r := up(t, n)
+	c, ctx := r.dial(t), timeout(t)
+	if err := c.Begin(ctx, radiocontrol.Begin{Trial: "x", Seed: 5, Flows: []radiocontrol.Flow{{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: packets * 500}}}); err != nil {
+		t.Fatal(err)
+	}
+	from, to := r.udp(t, radio.RoleClient, 0), r.udp(t, radio.RoleServer, 7001)
+	p := ipv4.NewConn(from)
+	if err := p.SetTOS(2); err != nil { // ECT(0)
+		t.Fatal(err)
+	}
+	r.blast(t, from, packets, 500)
+	arrived, marked := marks(t, to, packets)
+	s, err := c.Status(ctx)
+	if err != nil || len(s.Radios) != 2 || s.Radios[0].From != radio.RoleClient || s.Radios[1].SNR != 30 {
+		t.Errorf("status %+v, %v", s, err)
+	}
+	rep, err := c.End(ctx, "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := rep.Hops[0]
+	if arrived != packets-int(h.LostPackets) || h.MarkedPackets < 5 || marked > int(h.MarkedPackets) || marked < int(h.MarkedPackets-h.LostPackets) || h.EarlyDroppedPackets != 0 || h.FramesRetransmitted < 5 || h.FramesSent < packets*3 || rep.Hops[1].NACKs < h.FramesRetransmitted {
+		t.Errorf("received %d, %d of them marked, counted %+v and back %+v", arrived, marked, h, rep.Hops[1])
+	}
+	if len(rep.Channels) != 1 || rep.Channels[0].From != radio.RoleClient || len(rep.Channels[0].Loss) == 0 || rep.Ideal[0] <= 0 || rep.Ideal[0] > rep.Duration {
+		t.Errorf("ideal %v of %s, channels %+v", rep.Ideal, rep.Duration, rep.Channels)
 	}
 }

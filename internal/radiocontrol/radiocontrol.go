@@ -65,7 +65,32 @@ type Report struct {
 	// BusyShare is the part of Duration in which the medium carried a
 	// transmission (shared medium; otherwise the busiest link direction).
 	BusyShare float64 `json:"busy_share"`
+	// Channels is how the conditions of each direction changed over the trial;
+	// directions whose conditions never change are left out.
+	Channels []ChannelHistory `json:"channels,omitempty"`
 }
+
+// ChannelHistory is the conditions of one direction of a link over a trial,
+// for plots beside the transfer: at most MaxHistory moments, each of whose
+// values holds until the next. A list is empty where its figure is 0, or the
+// link's own, throughout.
+type ChannelHistory struct {
+	From radio.Role `json:"from"`
+	To   radio.Role `json:"to"`
+	// Step is 0 where the moments are those of the changes; else there were too
+	// many, and values are means over steps of this length.
+	Step time.Duration `json:"step_ns,omitempty"`
+	AtUS []int64       `json:"at_us"` // microseconds since the trial's start, ascending
+	// Loss is the probability, 0…1, that a transmission which starts then is
+	// lost, apart from wrong bits.
+	Loss              []float64 `json:"loss,omitempty"`
+	BitErrorRate      []float64 `json:"bit_error_rate,omitempty"` // on the air, or after a convolutional code
+	RateBitsPerSecond []float64 `json:"rate_bits_per_second,omitempty"`
+	DelayUS           []int64   `json:"delay_us,omitempty"` // microseconds, one way
+}
+
+// MaxHistory is the most moments of a ChannelHistory.
+const MaxHistory = 500
 
 // IdealHorizon bounds the search for Ideal on a channel that never recovers.
 const IdealHorizon = 24 * time.Hour
@@ -108,4 +133,23 @@ type Status struct {
 	// moment since start: the emulator's own error.
 	LateMedian time.Duration `json:"late_median_ns"`
 	LateMax    time.Duration `json:"late_max_ns"`
+	// Radios is what each radio could tell of itself now, in the order of the
+	// network's links, both directions of each.
+	Radios []RadioStatus `json:"radios,omitempty"`
+}
+
+// RadioStatus is the telemetry of the radio at From about its way to To.
+type RadioStatus struct {
+	From              radio.Role    `json:"from"`
+	To                radio.Role    `json:"to"`
+	QueuePackets      int           `json:"queue_packets"` // waiting for To
+	QueueBytes        int           `json:"queue_bytes"`
+	RateBitsPerSecond float64       `json:"rate_bits_per_second"`
+	Delay             time.Duration `json:"delay_ns"`
+	// Loss is the channel's present probability, 0…1, to lose a full-sized
+	// transmission, wrong bits included.
+	Loss float64 `json:"loss"`
+	// SNR in dB is the one at which uncoded BPSK in white noise would lose as
+	// much, within −10 and 30: the models of the channel have no other.
+	SNR float64 `json:"snr_db"`
 }
