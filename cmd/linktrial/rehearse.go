@@ -158,8 +158,9 @@ func (r *rehearsal) confirm() error {
 	}
 	fmt.Printf("%s; with --virtual it takes minutes. Start all the same? [y/N] ", long)
 	var answer string
-	fmt.Scanln(&answer)
-	if answer != "y" && answer != "Y" && answer != "yes" {
+	// An empty line is an error of Scanln, and a no.
+	_, err := fmt.Scanln(&answer)
+	if err != nil || answer != "y" && answer != "Y" && answer != "yes" {
 		return errors.New("not started")
 	}
 	return nil

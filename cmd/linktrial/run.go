@@ -121,7 +121,7 @@ func followOnce(ctx context.Context, c linktrialv1connect.OperatorServiceClient,
 	if err != nil {
 		return err
 	}
-	defer stream.Close()
+	defer func() { _ = stream.Close() }() // it was only read
 	states := map[string]linktrialv1.RunState{}
 	for stream.Receive() {
 		ev := stream.Msg()
