@@ -151,8 +151,7 @@ func holdInBackground(ctx context.Context, s *settings, l labFlags, agents bool)
 		return err
 	case <-ctx.Done():
 		hold.Process.Signal(syscall.SIGTERM)
-		_ = <-up // that it did not come up is what was asked for
-		return ctx.Err()
+		return errors.Join(ctx.Err(), <-up)
 	}
 }
 
