@@ -6,7 +6,9 @@
 // The all-knowing sender puts full-sized packets on the air, with 28 bytes of
 // IP and UDP header in each so that it has the overhead of the others, each
 // when it will get through and only then; a packet shorter than the full size
-// may be repeated within one opportunity of the channel. Relays are as wise.
+// may be repeated within one opportunity of the channel. Where bits can be wrong
+// and no ARQ repeats frames, smaller sizes are tried as well, in steps of √2, and
+// the best one counts: long packets might hardly ever get through. Relays are as wise.
 // Nothing goes back but one acknowledgement of 1 + 28 bytes after the last
 // byte. Airtime, frames and their headers, the code's share of the rate, delay,
 // turnaround and the sharing of the medium are the emulator's own; queues never
@@ -38,6 +40,8 @@ package ideal
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"time"
 
 	"linktrial/emulator/link"
@@ -70,39 +74,67 @@ func Time(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Du
 	if cancelled == nil {
 		cancelled = func() bool { return false }
 	}
-	s := &search{n: n, seed: seed, route: route, horizon: horizon, cancelled: cancelled}
-	payload := int64(n.MTUBytes - headerBytes)
-	full, rest := flow.SizeBytes/payload, flow.SizeBytes%payload
-	s.lastBytes = n.MTUBytes
+	best := time.Duration(0)
+	for _, size := range sizes(n) {
+		s := &search{n: n, seed: seed, route: route, size: size, horizon: horizon, cancelled: cancelled}
+		switch t, err := s.time(flow.SizeBytes); {
+		case errors.Is(err, errTooLong):
+		case err != nil:
+			return 0, err
+		default:
+			best, horizon = t, t // a longer time is of no interest
+		}
+	}
+	return best, nil
+}
+
+// leastPacket is the smallest size, as an IP packet, that is tried as full size.
+const leastPacket = 96
+
+// sizes is the packet sizes to try. Where bits can be wrong and nobody repeats
+// frames, full-sized packets may be the worst choice.
+func sizes(n *radio.Network) []int {
+	out := []int{n.MTUBytes}
+	bits := slices.ContainsFunc(n.Links, func(k radio.Link) bool { return hasBits(*k.Toward(k.A)) || hasBits(*k.Toward(k.B)) })
+	if !bits || n.ARQ != nil {
+		return out
+	}
+	for f := math.Sqrt2; float64(n.MTUBytes)/f >= leastPacket; f *= math.Sqrt2 {
+		out = append(out, int(float64(n.MTUBytes)/f))
+	}
+	return out
+}
+
+func hasBits(c radio.Channel) bool {
+	return c.Model == radio.ChannelHiddenMarkov || slices.ContainsFunc(c.Parts, hasBits)
+}
+
+// time is the whole time of a flow of so many bytes.
+func (s *search) time(flowBytes int64) (time.Duration, error) {
+	payload := int64(s.size - headerBytes)
+	full, rest := flowBytes/payload, flowBytes%payload
+	s.lastBytes = s.size
 	if rest > 0 {
 		full++
 		s.lastBytes = int(rest) + headerBytes
 	}
-	for i := 1; i < len(route); i++ {
-		k := linkBetween(n, route[i-1], route[i])
-		line, err := link.NewLine(n, k, route[i-1], route[i], seed)
+	for i := 1; i < len(s.route); i++ {
+		k := linkBetween(s.n, s.route[i-1], s.route[i])
+		line, err := link.NewLine(s.n, k, s.route[i-1], s.route[i], s.seed)
 		if err != nil {
 			return 0, err
 		}
 		// No schedule beats a hop that never pauses and always has its best rate.
-		if _, fastest, _ := line.Extremes(); fastest == 0 || float64(full-1)*float64(line.Airtime(n.MTUBytes, fastest)) > float64(horizon) {
-			return 0, nil
+		if _, fastest, _ := line.Extremes(); fastest == 0 || float64(full-1)*float64(line.Airtime(s.size, fastest)) > float64(s.horizon) {
+			return 0, errTooLong
 		}
 		s.links = append(s.links, k)
 	}
 	s.packets = int(full)
-
-	var best time.Duration
-	var err error
-	if n.Medium == radio.MediumShared && len(s.links) > 1 && s.packets > 0 {
-		best, err = s.shared()
-	} else {
-		best, err = s.pipeline()
+	if s.n.Medium == radio.MediumShared && len(s.links) > 1 && s.packets > 0 {
+		return s.shared()
 	}
-	if errors.Is(err, errTooLong) {
-		return 0, nil
-	}
-	return best, err
+	return s.pipeline()
 }
 
 var errTooLong = errors.New("beyond the horizon")
@@ -114,7 +146,8 @@ type search struct {
 	route     []radio.Role
 	links     []*radio.Link // by hop
 	packets   int
-	lastBytes int // size of the last packet, as an IP packet
+	size      int // of a full-sized packet, as an IP packet
+	lastBytes int // of the last one
 	horizon   time.Duration
 	cancelled func() bool
 }
@@ -159,7 +192,7 @@ func (s *search) bytes(i int) int {
 	if i == s.packets-1 {
 		return s.lastBytes
 	}
-	return s.n.MTUBytes
+	return s.size
 }
 
 // acknowledge takes the last byte's acknowledgement back from the destination,

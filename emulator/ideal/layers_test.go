@@ -128,3 +128,22 @@ func TestNoTransferBeatsIdealOnAnyNetwork(t *testing.T) {
 		}
 	}
 }
+
+// On a channel with bit errors smaller packets can be better, and Ideal knows.
+func TestSmallerPacketsWhereBitsAreWrong(t *testing.T) {
+	n := pair(radio.MediumFullDuplex)
+	n.MTUBytes = 1500
+	n.Links[0].Channel = radio.Channel{Model: radio.ChannelHiddenMarkov, Hidden: &radio.HiddenMarkov{Transition: [][]float64{{1}}, BitErrorRates: []float64{1e-3}}}
+	n.Links[0].Back = &radio.Channel{Model: radio.ChannelPerfect}
+	best := compute(t, n, 3, 10_000)
+	// 1 − 1e-3 a bit: some 350 bytes at a time cost least, about twice the bare time.
+	if best < 10*time.Second || best > 30*time.Second {
+		t.Errorf("10 kB at 8 kbit/s take %s", best)
+	}
+	for _, mtu := range []int{1000, 500, 375, 250} {
+		n.MTUBytes = mtu
+		if took := eager(t, n, 3, 10_000/(mtu-headerBytes)); best > took {
+			t.Errorf("ideal %s, a sender of packets of %d bytes took %s", best, mtu, took)
+		}
+	}
+}
