@@ -86,6 +86,8 @@ type OnOff struct {
 // HiddenMarkov is a chain of states that moves once a bit, and a probability
 // for each state that the bit is wrong. A bit lasts 1/(rate · code rate): the
 // chain runs at the rate of user bits after the FEC, also while nobody sends.
+// With a Reed–Solomon code, which corrects the very bits, it runs at the rate of
+// bits on the air.
 // A frame (a packet, where the link has no framing) with a wrong bit is lost.
 // With one state, bit errors are independent.
 type HiddenMarkov struct {

@@ -205,6 +205,10 @@ func TestRouteAndRoundTrip(t *testing.T) {
 	if got := n.RoundTrip(RoleClient, RoleServer, 940); got != 36*time.Millisecond {
 		t.Errorf("round trip %v", got)
 	}
+	n.Framing, n.FEC = &Framing{FrameBytes: 50, HeaderBytes: 10}, &FEC{CodeRate: 0.5} // 100 B are 130 B, 40 B are 50 B
+	if got := n.RoundTrip(RoleClient, RoleServer, 100); got != 24*time.Millisecond+time.Duration(180*8*2*1500) {
+		t.Errorf("round trip with frames and a code %v", got)
+	}
 	if got := n.Route(RoleClient, RoleClient); len(got) != 1 {
 		t.Errorf("route to itself %v", got)
 	}
