@@ -52,7 +52,7 @@ func (b *build) run(ctx context.Context) (Kernel, error) {
 // neededTools are the programs of a build and the packages they come in.
 var neededTools = []struct{ program, pkg string }{
 	{"apt-get", "apt"}, {"dpkg-deb", "dpkg"}, {"tar", "tar"}, {"xz", "xz-utils"}, {"patch", "patch"},
-	{"make", "make"}, {"gcc", "gcc"}, {"ld", "binutils"}, {"flex", "flex"}, {"bison", "bison"}, {"bc", "bc"}, {"perl", "perl-base"},
+	{"make", "make"}, {"gcc", "gcc"}, {"ld", "binutils"}, {"flex", "flex"}, {"bison", "bison"}, {"bc", "bc"}, {"perl", "perl"},
 }
 
 func tools() error {

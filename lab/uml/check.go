@@ -61,7 +61,7 @@ func checkSaid(said string) error {
 		return fmt.Errorf("1000 s of sleep made the clock go from %q", words["time"])
 	}
 	have := strings.Fields(words["congestion"])
-	for _, c := range []string{"reno", "cubic", "bbr", "westwood", "veno", "vegas"} {
+	for _, c := range []string{"reno", "cubic", "bbr", "westwood", "veno", "vegas", "radio", "radio_newrto"} {
 		if !contains(have, c) {
 			return fmt.Errorf("it has no congestion control %s, only %s", c, words["congestion"])
 		}

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"linktrial/internal/radio"
 	"linktrial/lab/uml/guest"
 )
@@ -116,10 +118,11 @@ func Run(ctx context.Context, cfg RunConfig) (Result, error) {
 	}
 	batches := make(chan int)
 	var workers sync.WaitGroup
-	for range cfg.Jobs {
+	cpus := processors()
+	for i := range cfg.Jobs {
 		workers.Go(func() {
 			for first := range batches {
-				r.batch(ctx, first)
+				r.batch(ctx, first, cpus[i%len(cpus)])
 			}
 		})
 	}
@@ -197,8 +200,25 @@ type runner struct {
 	virtual time.Duration // of all guests together
 }
 
+// processors are those that this process may use.
+func processors() []int {
+	var set unix.CPUSet
+	var list []int
+	if err := unix.SchedGetaffinity(0, &set); err == nil {
+		for i := range len(set) * 64 {
+			if set.IsSet(i) {
+				list = append(list, i)
+			}
+		}
+	}
+	if len(list) == 0 {
+		list = []int{0}
+	}
+	return list
+}
+
 // batch runs the sheets from first on that share a boot.
-func (r *runner) batch(ctx context.Context, first int) {
+func (r *runner) batch(ctx context.Context, first, cpu int) {
 	end := min(first+r.cfg.SheetsPerBoot, len(r.cfg.Sheets))
 	var orders guest.Orders
 	for _, s := range r.cfg.Sheets[first:end] {
@@ -207,7 +227,7 @@ func (r *runner) batch(ctx context.Context, first int) {
 	name := fmt.Sprintf("guest-%04d", first)
 	err := r.order(name, orders)
 	if err == nil {
-		b := &boot{runner: r, first: first, count: end - first, name: name, sheet: -1}
+		b := &boot{runner: r, cpu: cpu, first: first, count: end - first, name: name, sheet: -1}
 		err = b.run(ctx)
 	}
 	if err == nil {

@@ -38,6 +38,9 @@ var treatments = map[string]runsheet.Treatment{
 	"tcp-bbr":   {Protocol: "tcp", Options: map[string]any{"congestion": "bbr"}},
 	"sctp":      {Protocol: "sctp", Options: map[string]any{"stack": "kernel"}},
 	"udt":       {Protocol: "udt", Options: map[string]any{}},
+
+	"tcp-radio":        {Protocol: "tcp", Options: map[string]any{"congestion": "radio"}, CompleteKnowledge: true},
+	"tcp-radio-newrto": {Protocol: "tcp", Options: map[string]any{"congestion": "radio_newrto"}, CompleteKnowledge: true},
 }
 
 // plan makes a sheet of every treatment in turn.
@@ -117,16 +120,11 @@ func figure(e journal.AttemptEnded) string {
 	return s
 }
 
-// bench is what every test of guests needs, made once.
-type bench struct {
-	kernel              Kernel
-	executable, drivers string
-}
-
-func newBench(t testing.TB) *bench {
+// cached is the guest kernel, or the end of the test.
+func cached(t testing.TB) Kernel {
 	t.Helper()
 	if os.Geteuid() != 0 {
-		t.Skip("needs root: the guest kernel's cache and its host file system belong to root")
+		t.Skip("needs root: the guest kernel is in root's cache, and guests read the whole file system")
 	}
 	k, err := CachedKernel("")
 	if errors.Is(err, ErrNoKernel) {
@@ -135,7 +133,24 @@ func newBench(t testing.TB) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &bench{kernel: k}
+	return k
+}
+
+// bench is what tests of whole runs need.
+type bench struct {
+	kernel              Kernel
+	executable, drivers string
+}
+
+// newBench takes the product as built, where LINKTRIAL_BIN says it is, or builds
+// what a guest needs of it.
+func newBench(t testing.TB) *bench {
+	t.Helper()
+	b := &bench{kernel: cached(t)}
+	if bin := os.Getenv("LINKTRIAL_BIN"); bin != "" {
+		b.executable, b.drivers = filepath.Join(bin, "linktrial"), filepath.Join(bin, "drivers")
+		return b
+	}
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
