@@ -191,29 +191,35 @@ func (n *Network) Route(from, to Role) []Role {
 }
 
 // RoundTrip is the time for a packet of the given size there and an empty one
-// of 40 bytes back without queueing or turnarounds, with frames and the code's
-// share of the rate.
+// of 40 bytes back without queueing, turnarounds or retransmissions of the link.
 func (n *Network) RoundTrip(from, to Role, packetBytes int) time.Duration {
 	var sum time.Duration
-	share := 1.0
-	if n.FEC != nil {
-		share = n.FEC.CodeRate
-	}
-	onAir := func(bytes int) int {
-		if n.Framing == nil {
-			return bytes + n.FrameOverheadBytes
-		}
-		_, all := n.Framing.Frames(bytes)
-		return all
-	}
-	bits := float64(onAir(packetBytes)+onAir(40)) * 8
 	route := n.Route(from, to)
 	for i := 1; i < len(route); i++ {
 		for _, l := range n.Links {
 			if l.A == route[i] && l.B == route[i-1] || l.B == route[i] && l.A == route[i-1] {
-				sum += 2*l.Delay + time.Duration(bits/(l.RateBitsPerSecond*share)*1e9)
+				bits := float64(n.onAir(packetBytes)+n.onAir(40)) * 8
+				sum += 2*l.Delay + time.Duration(bits/n.UserRate(&l)*1e9)
 			}
 		}
 	}
 	return sum
+}
+
+// onAir is a packet's size with the frames around it, before the FEC.
+func (n *Network) onAir(packetBytes int) int {
+	if n.Framing != nil {
+		_, bytes := n.Framing.Frames(packetBytes)
+		return bytes
+	}
+	return packetBytes + n.FrameOverheadBytes
+}
+
+// UserRate is the rate at which a link carries frames, in bit/s: its rate on
+// the air times the code rate of the FEC.
+func (n *Network) UserRate(l *Link) float64 {
+	if n.FEC != nil {
+		return l.RateBitsPerSecond * n.FEC.CodeRate
+	}
+	return l.RateBitsPerSecond
 }
