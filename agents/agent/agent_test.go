@@ -100,9 +100,13 @@ func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
 	o.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if f := o.running.Load(); f != nil && (*f)() {
-			o.mu.Lock()
-			o.during++
-			o.mu.Unlock()
+			select {
+			case <-r.Context().Done(): // sent before the trial, and taken back for it
+			case <-time.After(time.Second):
+				o.mu.Lock()
+				o.during++
+				o.mu.Unlock()
+			}
 		}
 		mux.ServeHTTP(w, r)
 	}))
@@ -275,7 +279,10 @@ func TestRunOfThreeNodes(t *testing.T) {
 			}
 			eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
 			if control == runsheet.ControlInBand {
-				time.Sleep(300 * time.Millisecond) // the server's agent falls silent once its preparation is stored
+				// The others fall silent once all that they have is stored, which is
+				// noticed every 50 ms.
+				eventually(t, "end of the relay's part", o.has("relay", journal.TypeRunEnded, 1))
+				time.Sleep(300 * time.Millisecond)
 				runs := func() bool { return trialRuns(clientState) }
 				o.running.Store(&runs)
 			}
