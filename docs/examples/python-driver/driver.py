@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """A driver of the contract (docs/driver-contract.md): TCP, from the standard library alone."""
-import signal, socket, struct, sys, threading, time
+import select, signal, socket, struct, sys, threading, time
 
 sys.dont_write_bytecode = True  # the folder need not be writable
 from contract import INFO, Failure, Stream, Transfer, event, fail, limit, parse, payload
@@ -76,17 +76,21 @@ def serve(p, s):
 
 def server(p):
     p["stopping"], running = False, {}
-    def stop(*_):
-        p["stopping"] = True
-        l.shutdown(socket.SHUT_RDWR)  # accept returns
+    def stop(*_): p["stopping"] = True
     try:
         family = socket.AF_INET6 if ":" in p["local"]["address"] else socket.AF_INET
         l = socket.create_server((p["local"]["address"], p["local"]["port"]), family=family, backlog=128)
     except OSError as e:
         return fail(Failure("listen-failed", str(e)))
+    # A signal just before a blocking call would be noticed only after it; a byte in a pipe is not missed.
+    told, tell = socket.socketpair()
+    tell.setblocking(False)
+    l.setblocking(False)  # a connection may be gone between select and accept
+    signal.set_wakeup_fd(tell.fileno())
     signal.signal(signal.SIGTERM, stop)
     event("ready", info=INFO)
     while not p["stopping"]:
+        if told in select.select([l, told], [], [])[0]: continue
         try: s = Stream(fileno=l.accept()[0].detach()).open(p)
         except OSError: continue  # told to stop, or a connection that is gone already
         running = {t: c for t, c in running.items() if t.is_alive()}
