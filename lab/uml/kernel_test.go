@@ -67,9 +67,9 @@ func TestSystemMirror(t *testing.T) {
 		want       mirror
 	}{
 		"one line": {"sources.list", "# deb http://a/debian x main\ndeb [arch=amd64 signed-by=/k.gpg] http://mirror.example/debian/ bookworm main # yes\n", mirror{"http://mirror.example/debian/", "/k.gpg"}},
-		"deb822": {"sources.list.d/debian.sources", "Types: deb deb-src\n# a remark\nURIs: http://deb.debian.org/debian\nSuites: bookworm\n bookworm-updates\nComponents: main\nSigned-By: /usr/share/keyrings/x.gpg\n\nTypes: deb\nURIs: http://other/debian\n",
-			mirror{"http://deb.debian.org/debian", "/usr/share/keyrings/x.gpg"}},
-		"others first":    {"sources.list", "deb http://deb.debian.org/debian-security bookworm-security main\ndeb https://packages.example.org/apt stable main\ndeb http://b/debian bookworm main\n", mirror{uri: "http://b/debian"}},
+		"deb822": {"sources.list.d/debian.sources", "Types: deb deb-src\n# a remark\nURIs: http://mirror.example.org/debian\nSuites: bookworm\n bookworm-updates\nComponents: main\nSigned-By: /usr/share/keyrings/x.gpg\n\nTypes: deb\nURIs: http://other/debian\n",
+			mirror{"http://mirror.example.org/debian", "/usr/share/keyrings/x.gpg"}},
+		"others first":    {"sources.list", "deb http://mirror.example.org/debian-security bookworm-security main\ndeb https://packages.example.org/apt stable main\ndeb http://b/debian bookworm main\n", mirror{uri: "http://b/debian"}},
 		"key in the file": {"sources.list.d/a.sources", "Types: deb\nURIs: http://c/debian\nSigned-By:\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n abc\n", mirror{uri: "http://c/debian"}},
 		"switched off":    {"sources.list.d/a.sources", "Types: deb\nEnabled: no\nURIs: http://c/debian\n", mirror{}},
 		"sources alone":   {"sources.list", "deb-src http://c/debian x main\n", mirror{}},
@@ -112,7 +112,7 @@ func TestChoose(t *testing.T) {
 }
 
 func TestMadison(t *testing.T) {
-	said := "linux-source-7.2 | 7.2.12-1~bpo13+1 | http://deb.debian.org/debian trixie-backports/main amd64 Packages\n" +
+	said := "linux-source-7.2 | 7.2.12-1~bpo13+1 | http://mirror.example.org/debian trixie-backports/main amd64 Packages\n" +
 		"linux-source-7.2 | 7.2.9-1 | http://m/debian sid/main amd64 Packages\nlinux-source | 7 | x Packages\nlinux | 7.2 | x Sources\nnoise\n"
 	want := []candidate{{sourcePackage, sourceVersion}, {sourcePackage, "7.2.9-1"}}
 	if got := madison(said); !slices.Equal(got, want) {
