@@ -14,13 +14,23 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 )
 
-// newClient speaks gRPC without TLS for http:// addresses, which the
-// orchestrator offers on the loopback only.
-func newClient(base string) linktrialv1connect.OperatorServiceClient {
+// newHTTP speaks HTTP/2 also without TLS, which the orchestrator offers on the
+// loopback only.
+func newHTTP() *http.Client {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	p.SetHTTP2(true)
-	return linktrialv1connect.NewOperatorServiceClient(&http.Client{Transport: &http.Transport{Protocols: &p}}, base, connect.WithGRPC())
+	return &http.Client{Transport: &http.Transport{Protocols: &p}}
+}
+
+// newClient speaks for the person at the command line.
+func newClient(base string) linktrialv1connect.OperatorServiceClient {
+	return linktrialv1connect.NewOperatorServiceClient(newHTTP(), base, connect.WithGRPC())
+}
+
+// newAgentClient speaks for the nodes of the virtual-time lab.
+func newAgentClient(base string) linktrialv1connect.AgentServiceClient {
+	return linktrialv1connect.NewAgentServiceClient(newHTTP(), base, connect.WithGRPC())
 }
 
 // rpcError puts a failed call into a sentence that says what to do.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -246,12 +245,4 @@ func (p *virtualProgress) show(u uml.Progress) {
 	p.clear()
 	fmt.Fprint(p.out, text[:min(len(text), p.width-1)])
 	p.moving = true
-}
-
-// newAgentClient speaks for the lab's nodes.
-func newAgentClient(base string) linktrialv1connect.AgentServiceClient {
-	var p http.Protocols
-	p.SetUnencryptedHTTP2(true)
-	p.SetHTTP2(true)
-	return linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: &http.Transport{Protocols: &p}}, base, connect.WithGRPC())
 }
