@@ -235,4 +235,7 @@ func (w *watched) received(r journal.Received) {
 	}
 	r.Treatment = w.treatment.Name
 	w.append(journal.TypeReceived, r)
+	// The leader may already count this transfer: were this agent to die now,
+	// nobody else could confirm what arrived.
+	w.durable()
 }
