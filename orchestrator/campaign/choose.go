@@ -3,7 +3,6 @@ package campaign
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -72,11 +71,14 @@ func noNode(role radio.Role) string {
 	return fmt.Sprintf("no %s node is connected: start one with 'linktrial agent --role %s', or bring up a lab with 'linktrial lab up'", role, role)
 }
 
+// chooseAmong prefers, for each role, the node that lacks the fewest of the
+// sheet's treatments, and of those one that is idle.
 func chooseAmong(s *runsheet.Sheet, roles []radio.Role, these []candidate) (map[radio.Role]string, []string) {
 	chosen := map[radio.Role]string{}
 	var problems []string
 	for _, role := range roles {
 		var best *candidate
+		bestLacks := 0
 		var why []string
 		found := false
 		for i := range these {
@@ -89,8 +91,9 @@ func chooseAmong(s *runsheet.Sheet, roles []radio.Role, these []candidate) (map[
 				why = append(why, p...)
 				continue
 			}
-			if best == nil || best.busy && !c.busy {
-				best = c
+			n := lackCount(s, c)
+			if best == nil || n < bestLacks || n == bestLacks && best.busy && !c.busy {
+				best, bestLacks = c, n
 			}
 		}
 		switch {
@@ -114,11 +117,8 @@ func unfit(s *runsheet.Sheet, c *candidate) []string {
 	case !c.emulated && c.radio != s.Cell.Radio:
 		out = append(out, fmt.Sprintf("node %s has radio %s, the plan asks for %s", c.name, c.radio, s.Cell.Radio))
 	}
-	if c.role == radio.RoleRelay {
-		return out
-	}
 	for i := range s.Treatments {
-		if t := &s.Treatments[i]; t.Missing == "" {
+		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) {
 			if why := cannotRun(t, c); why != "" {
 				out = append(out, why)
 			}
@@ -127,30 +127,23 @@ func unfit(s *runsheet.Sheet, c *candidate) []string {
 	return out
 }
 
+// cannotRun is why a node is not set up for a treatment: what an operator has
+// to mend before the plan can be run. What a node's kernel lacks is [lacks].
 func cannotRun(t *runsheet.Treatment, c *candidate) string {
-	i := slices.IndexFunc(c.drivers, func(d Driver) bool { return d.Name == t.Protocol })
-	if i < 0 {
+	d := c.driver(t.Protocol)
+	if d == nil {
 		return fmt.Sprintf("treatment %s: node %s has no driver %s", t.Name, c.name, t.Protocol)
 	}
-	d := &c.drivers[i]
-	if d.Unsupported != "" {
-		return fmt.Sprintf("treatment %s: node %s cannot run %s: %s", t.Name, c.name, t.Protocol, d.Unsupported)
-	}
-	if d.Version != t.DriverVersion {
+	if d.Unsupported == "" && d.Version != t.DriverVersion {
 		return fmt.Sprintf("treatment %s: node %s has version %s of driver %s, the plan was checked against %s", t.Name, c.name, d.Version, t.Protocol, t.DriverVersion)
 	}
-	for option, list := range d.Choices {
-		want, ok := t.Options[option].(string)
-		if !ok {
-			continue
-		}
-		there := strings.Split(list, ",")
-		for k := range there {
-			there[k] = strings.TrimSpace(there[k])
-		}
-		if !slices.Contains(there, want) {
-			return fmt.Sprintf("treatment %s: node %s has no %s %q, there are %s", t.Name, c.name, option, want, strings.Join(there, ", "))
-		}
-	}
 	return ""
+}
+
+func (c *candidate) driver(protocol string) *Driver {
+	i := slices.IndexFunc(c.drivers, func(d Driver) bool { return d.Name == protocol })
+	if i < 0 {
+		return nil
+	}
+	return &c.drivers[i]
 }

@@ -115,6 +115,7 @@ func TestChoose(t *testing.T) {
 	real := *sheet
 	real.Network = nil
 	tcp := []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno, cubic,bbr"}}}
+	onlyReno := []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}}
 	nodes := func(change ...func([]candidate) []candidate) []candidate {
 		out := []candidate{
 			{name: "c", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp},
@@ -145,17 +146,17 @@ func TestChoose(t *testing.T) {
 		client   string
 		problems []string
 	}{
-		"all there":     {sheet, nodes(), "c", nil},
-		"nobody":        {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
-		"relay is away": {sheet, nodes(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
-		"prefers idle":  {sheet, nodes(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
-		"busy will do":  {sheet, nodes(with(0, func(c *candidate) { c.busy = true })), "c", nil},
-		"not supported": {sheet, nodes(with(2, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "", []string{"treatment tcp-bbr: node s cannot run tcp: no kernel"}},
-		"no driver":     {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
-		"other version": {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
-		"no such choice": {sheet, nodes(with(0, func(c *candidate) {
-			c.drivers = []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}}
-		})), "", []string{`treatment tcp-bbr: node c has no congestion "bbr", there are reno`}},
+		"all there":      {sheet, nodes(), "c", nil},
+		"nobody":         {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
+		"relay is away":  {sheet, nodes(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
+		"prefers idle":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"busy will do":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true })), "c", nil},
+		"not supported":  {sheet, nodes(with(2, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "c", nil},
+		"no driver":      {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
+		"other version":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
+		"no such choice": {sheet, nodes(with(0, func(c *candidate) { c.drivers = onlyReno })), "c", nil},
+		"prefers who lacks less": {sheet, nodes(with(0, func(c *candidate) { c.drivers = onlyReno }),
+			add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, busy: true, drivers: tcp})), "d", nil},
 		"another can":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
 		"real radios":  {&real, nodes(realRadio("prc")), "c", nil},
 		"wrong radio":  {&real, nodes(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,11 +41,17 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	all := e.candidates()
 	for i, s := range p.Sheets {
 		var missing []string
-		if chosen[i], missing = choose(s, all, p.Virtual); missing != nil {
-			for _, m := range missing {
-				if !slices.Contains(problems, m) {
-					problems = append(problems, m)
-				}
+		chosen[i], missing = choose(s, all, p.Virtual)
+		if missing == nil {
+			// The sheets were compiled for the nodes of a moment ago.
+			lacks := lacking(s, chosen[i], all)
+			for _, treatment := range slices.Sorted(maps.Keys(lacks)) {
+				missing = append(missing, fmt.Sprintf("treatment %s: %s", treatment, lacks[treatment]))
+			}
+		}
+		for _, m := range missing {
+			if !slices.Contains(problems, m) {
+				problems = append(problems, m)
 			}
 		}
 	}

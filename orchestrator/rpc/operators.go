@@ -17,7 +17,6 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/campaign"
-	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/sheet"
@@ -28,9 +27,11 @@ import (
 // operators is OperatorService.
 type operators struct{ cfg Config }
 
-// compile reads a plan against the catalog and what the connected nodes offer.
-func (s *operators) compile(file string, text []byte) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
-	p, err := plan.Parse(file, text, s.catalog())
+// compile reads a plan and compiles it for the nodes that are connected now: a
+// treatment that they lack is listed as missing, and the rest is run. Only
+// where that leaves nothing to run is it a problem.
+func (s *operators) compile(file string, text []byte, virtual bool) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
+	p, err := plan.Parse(file, text, s.cfg.Catalog)
 	var problems yamldoc.Problems
 	if errors.As(err, &problems) {
 		return nil, nil, asProblems(problems), nil
@@ -38,44 +39,24 @@ func (s *operators) compile(file string, text []byte) (*plan.Plan, []*runsheet.S
 		return nil, nil, nil, err
 	}
 	sheets, err := sheet.Compile(p)
+	if err == nil {
+		lacking := s.cfg.Engine.Lacking(sheets, virtual)
+		if why := p.Lack(lacking); len(why) > 0 {
+			if p.Trials() == 0 {
+				var out []*linktrialv1.Problem
+				for _, w := range why {
+					out = append(out, &linktrialv1.Problem{File: file, Message: w})
+				}
+				return nil, nil, out, nil
+			}
+			sheets, err = sheet.Compile(p)
+		}
+	}
 	if err != nil {
 		// What a plan asks for and no sheet can hold is the plan's problem too.
 		return nil, nil, []*linktrialv1.Problem{{File: file, Message: err.Error()}}, nil
 	}
 	return p, sheets, nil, nil
-}
-
-// catalog is the catalog with the choices that all connected nodes have in
-// common, for options whose choices depend on the node.
-func (s *operators) catalog() *catalog.Catalog {
-	type option struct{ driver, name string }
-	common := map[option][]string{}
-	for _, n := range s.cfg.Engine.Nodes() {
-		if !n.Connected || n.Role == "relay" {
-			continue
-		}
-		for _, d := range n.Drivers {
-			for name, list := range d.Choices {
-				var there []string
-				for c := range strings.SplitSeq(list, ",") {
-					there = append(there, strings.TrimSpace(c))
-				}
-				o := option{d.Name, name}
-				if have, ok := common[o]; ok {
-					there = slices.DeleteFunc(there, func(c string) bool { return !slices.Contains(have, c) })
-				}
-				common[o] = there
-			}
-		}
-	}
-	cat := s.cfg.Catalog
-	for o, choices := range common {
-		if len(choices) > 0 {
-			slices.Sort(choices)
-			cat = cat.WithChoices(o.driver, o.name, choices)
-		}
-	}
-	return cat
 }
 
 func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
@@ -87,7 +68,7 @@ func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
 }
 
 func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktrialv1.CheckPlanRequest]) (*connect.Response[linktrialv1.CheckPlanResponse], error) {
-	p, _, problems, err := s.compile(req.Msg.File, req.Msg.Text)
+	p, _, problems, err := s.compile(req.Msg.File, req.Msg.Text, false)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "check plan", err)
 	}
@@ -99,7 +80,7 @@ func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktria
 }
 
 func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktrialv1.ExplainPlanRequest]) (*connect.Response[linktrialv1.ExplainPlanResponse], error) {
-	_, sheets, problems, err := s.compile(req.Msg.File, req.Msg.Text)
+	_, sheets, problems, err := s.compile(req.Msg.File, req.Msg.Text, false)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "explain plan", err)
 	}
@@ -121,7 +102,7 @@ func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktr
 
 func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktrialv1.StartPlanRequest]) (*connect.Response[linktrialv1.StartPlanResponse], error) {
 	m := req.Msg
-	p, sheets, problems, err := s.compile(m.File, m.Text)
+	p, sheets, problems, err := s.compile(m.File, m.Text, m.Virtual)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "start plan", err)
 	}

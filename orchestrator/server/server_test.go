@@ -430,12 +430,14 @@ func TestRefusedPlans(t *testing.T) {
 	require.Len(t, explained.Msg.Sheets[0].TrialSeconds, trials)
 	require.Positive(t, explained.Msg.EstimatedSeconds)
 
-	// What the nodes have narrows what a plan may ask for.
+	// A plan of which the nodes can run nothing.
 	cast(t, c)
-	res = c.start(t, strings.Replace(fmt.Sprintf(testPlan, "1 KiB"), "congestion: cubic", "congestion: vegas", 1))
-	require.Len(t, res.Problems, 1)
-	require.Contains(t, res.Problems[0].Message, "vegas")
-	require.Contains(t, res.Problems[0].Message, "cubic")
+	vegas := strings.NewReplacer("congestion: cubic", "congestion: vegas", "protocol: beta", "protocol: beta, options: {congestion: reno}").Replace(fmt.Sprintf(testPlan, "1 KiB"))
+	res = c.start(t, vegas)
+	require.Empty(t, res.CampaignId)
+	require.Len(t, res.Problems, 2)
+	require.Equal(t, "treatment one: the kernel of client and server has no congestion control vegas", res.Problems[0].Message)
+	require.Equal(t, "treatment two: the kernel of client and server has no congestion control reno", res.Problems[1].Message)
 
 	for _, bad := range []*linktrialv1.RegisterRequest{
 		{Name: "../x", Role: "client", Emulated: true, Incarnation: "1"}, {Name: "x", Role: "drone", Emulated: true, Incarnation: "1"},

@@ -1,0 +1,36 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// A congestion control that no kernel has: the treatment is listed as missing
+// with the reason, and the other one is run.
+func TestRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
+	p := newProgram(t)
+	file := p.plan("lacking.yaml", `name: lacking
+radio: reference-link
+topology: point-to-point
+size: 16 KiB
+treatments:
+  - {name: reno, protocol: tcp, options: {congestion: reno}}
+  - {name: nowhere, label: Nowhere, protocol: tcp, options: {congestion: nowhere}}
+iterations: 2
+seed: 1
+`)
+	stdout, stderr, code := p.run("rehearse", file)
+	if code != 0 {
+		t.Fatalf("exit %d:\n%s%s", code, stdout, stderr)
+	}
+	const reason = "the kernel of client and server has no congestion control nowhere"
+	if !strings.Contains(stdout, "missing: "+reason) {
+		t.Errorf("the table does not say why:\n%s", stdout)
+	}
+	for _, tr := range p.exported().Runs[0].Trials {
+		if tr.Treatment != "reno" || tr.Verdict != "succeeded" {
+			t.Errorf("trial %d of %s: %s", tr.Index, tr.Treatment, tr.Verdict)
+		}
+	}
+	nothingLeft(t)
+}

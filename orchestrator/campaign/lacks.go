@@ -1,0 +1,110 @@
+package campaign
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// Lacking is, for each sheet, the treatments that the nodes chosen for it
+// cannot run because their kernels lack something, by name with the reason for
+// people. Sheets for which no nodes can be chosen lack nothing.
+func (e *Engine) Lacking(sheets []*runsheet.Sheet, virtual bool) []map[string]string {
+	all := e.candidates()
+	out := make([]map[string]string, len(sheets))
+	for i, s := range sheets {
+		if chosen, problems := choose(s, all, virtual); problems == nil {
+			out[i] = lacking(s, chosen, all)
+		}
+	}
+	return out
+}
+
+func lacking(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidate) map[string]string {
+	var nodes []*candidate
+	for i := range all {
+		if c := &all[i]; chosen[c.role] == c.name {
+			nodes = append(nodes, c)
+		}
+	}
+	out := map[string]string{}
+	for i := range s.Treatments {
+		t := &s.Treatments[i]
+		if t.Missing != "" {
+			continue
+		}
+		// Nodes that lack the same are named together.
+		where := map[string][]string{}
+		for _, c := range nodes {
+			if what := lacks(t, c); what != "" && takesPart(s, t, c.role) {
+				where[what] = append(where[what], c.name)
+			}
+		}
+		var reasons []string
+		for _, what := range slices.Sorted(maps.Keys(where)) {
+			reasons = append(reasons, fmt.Sprintf(what, strings.Join(where[what], " and ")))
+		}
+		if len(reasons) > 0 {
+			out[t.Name] = strings.Join(reasons, "; ")
+		}
+	}
+	return out
+}
+
+func lackCount(s *runsheet.Sheet, c *candidate) int {
+	n := 0
+	for i := range s.Treatments {
+		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) && lacks(t, c) != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// takesPart says whether a node of the role needs the treatment's driver. A
+// relay does where a flow starts or ends there.
+func takesPart(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
+	if role != radio.RoleRelay {
+		return true
+	}
+	return slices.ContainsFunc(s.Trials, func(trial runsheet.Trial) bool {
+		return slices.ContainsFunc(trial.Flows, func(f runsheet.Flow) bool {
+			return f.Treatment == t.Name && (f.From == role || f.To == role)
+		})
+	})
+}
+
+// lacks is what a node's kernel does not have of what a treatment needs, as a
+// format for the node's name; empty where it has all of it.
+func lacks(t *runsheet.Treatment, c *candidate) string {
+	literal := func(s string) string { return strings.ReplaceAll(s, "%", "%%") }
+	d := c.driver(t.Protocol)
+	if d == nil {
+		return ""
+	}
+	if d.Unsupported != "" {
+		return "%s cannot run " + literal(t.Protocol+": "+d.Unsupported)
+	}
+	for _, option := range slices.Sorted(maps.Keys(d.Choices)) {
+		want, ok := t.Options[option].(string)
+		if !ok {
+			continue
+		}
+		there := strings.Split(d.Choices[option], ",")
+		for k := range there {
+			there[k] = strings.TrimSpace(there[k])
+		}
+		if slices.Contains(there, want) {
+			continue
+		}
+		if option == "congestion" {
+			return "the kernel of %s has no congestion control " + literal(want)
+		}
+		return "%s has no " + literal(option+" "+want)
+	}
+	return ""
+}
