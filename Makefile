@@ -11,11 +11,12 @@ GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help kernel build drivers rehearse test test-unit bench lint verify generate deps deps-test clean
+.PHONY: help kernel web test-web build drivers rehearse test test-unit bench lint verify generate deps deps-test clean
 
 help:
 	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
 	@echo "make build      bin/linktrial and bin/drivers/*"
+	@echo "make web        the pages that linktrial serve shows"
 	@echo "make test       every test"
 	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make bench      the figures of the emulator, the drivers and the store"
@@ -34,7 +35,7 @@ kernel: build
 	@scripts/install-deps kernel
 	$(SUDO) $(BIN)/linktrial lab kernel
 
-build: deps drivers
+build: deps drivers web
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 
 drivers: deps
@@ -45,11 +46,22 @@ drivers: deps
 	done
 	@$(MAKE) --no-print-directory -C protocols/cxx OUT=$(DRIVERS)
 
+# The pages, built again only when something that they are made of has changed.
+web: web/dist/index.html
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	cd web && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+web/dist/index.html: web/node_modules/.installed web/index.html web/vite.config.ts web/tsconfig.json $(shell find web/src web/public -type f)
+	cd web && npm run --silent build -- --logLevel warn
+
 rehearse: build
 	$(SUDO) $(BIN)/linktrial rehearse plans/quickstart.yaml
 
 # Every test, with the list of skipped ones held against the expected one.
 test: deps-test build kernel
+	cd web && npm run --silent test -- --reporter=dot
 	go vet ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m ./... | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
@@ -62,6 +74,7 @@ lint:
 
 generate:
 	cd tools && npm install --no-audit --no-fund --silent
+	cd web && npm ci --no-audit --no-fund --loglevel=error
 	GOBIN=$(CURDIR)/build/tools go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 	GOBIN=$(CURDIR)/build/tools go install connectrpc.com/connect/cmd/protoc-gen-connect-go@v1.21.1
 	GOBIN=$(CURDIR)/build/tools go install github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1
@@ -70,7 +83,7 @@ generate:
 	build/tools/sqlc generate
 
 verify: generate
-	git diff --exit-code -- api/gen orchestrator/store
+	git diff --exit-code -- api/gen orchestrator/store web/src/gen
 
 clean:
-	rm -rf bin build
+	rm -rf bin build web/dist/assets web/dist/index.html web/node_modules

@@ -41,3 +41,9 @@ require (
 	github.com/spf13/pflag v1.0.9 // indirect
 	go.uber.org/multierr v1.11.0 // indirect
 )
+
+// npm packages may bring Go code along.
+ignore (
+	./tools/node_modules
+	./web/node_modules
+)

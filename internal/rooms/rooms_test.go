@@ -22,6 +22,7 @@ var allowed = map[string][]string{
 	"e2e/":                  {"orchestrator/report", "executor/journal"},
 	"internal/":             {"internal/"},
 	"migrations":            {},
+	"web":                   {},
 	"radio-profiles":        {},
 	"topologies":            {},
 	"plans":                 {},
@@ -29,7 +30,7 @@ var allowed = map[string][]string{
 	"emulator/":             {"emulator/", "internal/"},
 	"executor/":             {"executor/", "protocols/contract", "internal/"},
 	"agents/":               {"agents/", "executor/", "protocols/contract", "api/gen/", "internal/"},
-	"orchestrator/":         {"orchestrator/", "executor/runsheet", "executor/journal", "protocols/contract", "api/gen/", "internal/", "migrations"},
+	"orchestrator/":         {"orchestrator/", "executor/runsheet", "executor/journal", "protocols/contract", "api/gen/", "internal/", "migrations", "web"},
 	"orchestrator/catalog/": {"protocols/contract", "internal/", "radio-profiles", "topologies", "orchestrator/plan"},
 	"lab/":                  {"lab/", "emulator/", "internal/"},
 }

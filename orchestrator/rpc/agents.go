@@ -8,12 +8,18 @@ import (
 	"connectrpc.com/connect"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
 )
 
 // agents is AgentService.
-type agents struct{ cfg Config }
+type agents struct {
+	// Calls that this version does not answer yet say so.
+	linktrialv1connect.UnimplementedAgentServiceHandler
+
+	cfg Config
+}
 
 func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
 	m := req.Msg

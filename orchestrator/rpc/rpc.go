@@ -43,7 +43,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 		cfg.Delivered = func(string, time.Duration) {}
 	}
 	opts := []connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}
-	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg}, opts...))
 }
 

@@ -20,6 +20,7 @@ import (
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/store"
+	"linktrial/web"
 )
 
 // DefaultListen is where agents and people look for the orchestrator.
@@ -106,7 +107,13 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	rpc.Mount(mux, rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered})
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
-	mux.HandleFunc("GET /{$}", front(cfg.Version))
+	ui, err := web.Handler()
+	if err != nil {
+		cfg.Logger.Warn("no web interface", "reason", err)
+		mux.HandleFunc("GET /{$}", front(cfg.Version, err))
+	} else {
+		mux.Handle("/", ui)
+	}
 
 	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
 	var protocols http.Protocols
@@ -237,12 +244,13 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-func front(version string) http.HandlerFunc {
+// front is the page of a binary that was built without the UI.
+func front(version string, why error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		fmt.Fprintf(w, `Linktrial %s: the orchestrator is running.
 
-There is no web interface in this version. From a shell:
+No pages: %s. From a shell:
 
   linktrial nodes           the nodes that have connected
   linktrial run PLAN        run a plan on them, and watch it
@@ -254,6 +262,6 @@ For programs: the API of api/proto, as gRPC, gRPC-Web or JSON over HTTP, for exa
   curl -H 'Content-Type: application/json' -d '{}' http://HOST:PORT/linktrial.v1.OperatorService/ListRuns
 
 /healthz says whether the database answers, /metrics is for Prometheus.
-`, version)
+`, version, why)
 	}
 }

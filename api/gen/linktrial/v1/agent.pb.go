@@ -266,6 +266,11 @@ type PollRequest struct {
 	Revision      int64                  `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"` // of the last answer; 0 at first
 	WaitMs        int32                  `protobuf:"varint,4,opt,name=wait_ms,json=waitMs,proto3" json:"wait_ms,omitempty"`
 	DiskFreeBytes int64                  `protobuf:"varint,5,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
+	Battery       *float64               `protobuf:"fixed64,6,opt,name=battery,proto3,oneof" json:"battery,omitempty"` // charge, 0…1
+	Discharging   bool                   `protobuf:"varint,7,opt,name=discharging,proto3" json:"discharging,omitempty"`
+	// The orchestrator's clock minus the node's as last measured, and its error bound; 0 and 0: not measured.
+	ClockOffsetNs int64 `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
+	ClockErrorNs  int64 `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -335,10 +340,39 @@ func (x *PollRequest) GetDiskFreeBytes() int64 {
 	return 0
 }
 
+func (x *PollRequest) GetBattery() float64 {
+	if x != nil && x.Battery != nil {
+		return *x.Battery
+	}
+	return 0
+}
+
+func (x *PollRequest) GetDischarging() bool {
+	if x != nil {
+		return x.Discharging
+	}
+	return false
+}
+
+func (x *PollRequest) GetClockOffsetNs() int64 {
+	if x != nil {
+		return x.ClockOffsetNs
+	}
+	return 0
+}
+
+func (x *PollRequest) GetClockErrorNs() int64 {
+	if x != nil {
+		return x.ClockErrorNs
+	}
+	return 0
+}
+
 type PollResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Revision      int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	Assignments   []*Assignment          `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
+	Preflight     *PreflightWish         `protobuf:"bytes,3,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none, or its report has come
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -387,6 +421,13 @@ func (x *PollResponse) GetAssignments() []*Assignment {
 	return nil
 }
 
+func (x *PollResponse) GetPreflight() *PreflightWish {
+	if x != nil {
+		return x.Preflight
+	}
+	return nil
+}
+
 // Assignment is one run this node takes part in, and how far it may go.
 type Assignment struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -398,8 +439,10 @@ type Assignment struct {
 	// Addresses on the radio network by role, as the nodes registered them: the
 	// sheet does not name nodes.
 	RadioAddresses map[string]string `protobuf:"bytes,6,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// All orders of people to the leading agent, oldest first; state, as the wish is.
+	Orders        []*RunOrder `protobuf:"bytes,7,rep,name=orders,proto3" json:"orders,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
@@ -474,6 +517,308 @@ func (x *Assignment) GetRadioAddresses() map[string]string {
 	return nil
 }
 
+func (x *Assignment) GetOrders() []*RunOrder {
+	if x != nil {
+		return x.Orders
+	}
+	return nil
+}
+
+// RunOrder is one order of a person to the agent that leads a run. Which ones
+// it has obeyed, its journal says.
+type RunOrder struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`    // pause, resume, skip, repeat
+	Trial         int32                  `protobuf:"varint,3,opt,name=trial,proto3" json:"trial,omitempty"` // of skip and repeat
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunOrder) Reset() {
+	*x = RunOrder{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunOrder) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunOrder) ProtoMessage() {}
+
+func (x *RunOrder) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunOrder.ProtoReflect.Descriptor instead.
+func (*RunOrder) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *RunOrder) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RunOrder) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *RunOrder) GetTrial() int32 {
+	if x != nil {
+		return x.Trial
+	}
+	return 0
+}
+
+func (x *RunOrder) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+// PreflightWish asks a node to look at itself and at its peers over the radio.
+type PreflightWish struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Peers         []*PreflightPeer       `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
+	Treatments    []string               `protobuf:"bytes,3,rep,name=treatments,proto3" json:"treatments,omitempty"`              // protocols that a plan needs; empty: all it has
+	MtuBytes      int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"` // of the radio, to be proven; 0: the interface's own
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreflightWish) Reset() {
+	*x = PreflightWish{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreflightWish) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreflightWish) ProtoMessage() {}
+
+func (x *PreflightWish) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreflightWish.ProtoReflect.Descriptor instead.
+func (*PreflightWish) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PreflightWish) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *PreflightWish) GetPeers() []*PreflightPeer {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
+func (x *PreflightWish) GetTreatments() []string {
+	if x != nil {
+		return x.Treatments
+	}
+	return nil
+}
+
+func (x *PreflightWish) GetMtuBytes() int32 {
+	if x != nil {
+		return x.MtuBytes
+	}
+	return 0
+}
+
+type PreflightPeer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RadioAddress  string                 `protobuf:"bytes,2,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreflightPeer) Reset() {
+	*x = PreflightPeer{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreflightPeer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreflightPeer) ProtoMessage() {}
+
+func (x *PreflightPeer) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreflightPeer.ProtoReflect.Descriptor instead.
+func (*PreflightPeer) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *PreflightPeer) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PreflightPeer) GetRadioAddress() string {
+	if x != nil {
+		return x.RadioAddress
+	}
+	return ""
+}
+
+type ReportPreflightRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Id            string                 `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	Checks        []*Check               `protobuf:"bytes,3,rep,name=checks,proto3" json:"checks,omitempty"`
+	Links         []*Link                `protobuf:"bytes,4,rep,name=links,proto3" json:"links,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportPreflightRequest) Reset() {
+	*x = ReportPreflightRequest{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportPreflightRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportPreflightRequest) ProtoMessage() {}
+
+func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportPreflightRequest.ProtoReflect.Descriptor instead.
+func (*ReportPreflightRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ReportPreflightRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ReportPreflightRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ReportPreflightRequest) GetChecks() []*Check {
+	if x != nil {
+		return x.Checks
+	}
+	return nil
+}
+
+func (x *ReportPreflightRequest) GetLinks() []*Link {
+	if x != nil {
+		return x.Links
+	}
+	return nil
+}
+
+type ReportPreflightResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReportPreflightResponse) Reset() {
+	*x = ReportPreflightResponse{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReportPreflightResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReportPreflightResponse) ProtoMessage() {}
+
+func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReportPreflightResponse.ProtoReflect.Descriptor instead.
+func (*ReportPreflightResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{9}
+}
+
 type DeliverRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -485,7 +830,7 @@ type DeliverRequest struct {
 
 func (x *DeliverRequest) Reset() {
 	*x = DeliverRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +842,7 @@ func (x *DeliverRequest) String() string {
 func (*DeliverRequest) ProtoMessage() {}
 
 func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +855,7 @@ func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverRequest.ProtoReflect.Descriptor instead.
 func (*DeliverRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DeliverRequest) GetName() string {
@@ -544,7 +889,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +901,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +914,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *JournalRecord) GetSeq() int64 {
@@ -595,7 +940,7 @@ type DeliverResponse struct {
 
 func (x *DeliverResponse) Reset() {
 	*x = DeliverResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +952,7 @@ func (x *DeliverResponse) String() string {
 func (*DeliverResponse) ProtoMessage() {}
 
 func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +965,7 @@ func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverResponse.ProtoReflect.Descriptor instead.
 func (*DeliverResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeliverResponse) GetCommittedSeq() int64 {
@@ -638,7 +983,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +995,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +1008,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 type ClockResponse struct {
@@ -676,7 +1021,7 @@ type ClockResponse struct {
 
 func (x *ClockResponse) Reset() {
 	*x = ClockResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -688,7 +1033,7 @@ func (x *ClockResponse) String() string {
 func (*ClockResponse) ProtoMessage() {}
 
 func (x *ClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -701,7 +1046,7 @@ func (x *ClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
 func (*ClockResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ClockResponse) GetReceivedUnixNs() int64 {
@@ -722,7 +1067,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\"\xef\x02\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\"\xef\x02\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -738,16 +1083,23 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\vincarnation\x18\v \x01(\tR\vincarnation\x12\x18\n" +
 	"\avirtual\x18\f \x01(\bR\avirtual\"E\n" +
 	"\x10RegisterResponse\x121\n" +
-	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\"\xa0\x01\n" +
+	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\"\xbb\x02\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
 	"\brevision\x18\x03 \x01(\x03R\brevision\x12\x17\n" +
 	"\await_ms\x18\x04 \x01(\x05R\x06waitMs\x12&\n" +
-	"\x0fdisk_free_bytes\x18\x05 \x01(\x03R\rdiskFreeBytes\"f\n" +
+	"\x0fdisk_free_bytes\x18\x05 \x01(\x03R\rdiskFreeBytes\x12\x1d\n" +
+	"\abattery\x18\x06 \x01(\x01H\x00R\abattery\x88\x01\x01\x12 \n" +
+	"\vdischarging\x18\a \x01(\bR\vdischarging\x12&\n" +
+	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNsB\n" +
+	"\n" +
+	"\b_battery\"\xa1\x01\n" +
 	"\fPollResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12:\n" +
-	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\"\x9c\x03\n" +
+	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\x129\n" +
+	"\tpreflight\x18\x03 \x01(\v2\x1b.linktrial.v1.PreflightWishR\tpreflight\"\xcc\x03\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
@@ -756,7 +1108,8 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x05sheet\x18\x03 \x01(\fR\x05sheet\x121\n" +
 	"\x04wish\x18\x04 \x01(\x0e2\x1d.linktrial.v1.Assignment.WishR\x04wish\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12U\n" +
-	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x1aA\n" +
+	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x12.\n" +
+	"\x06orders\x18\a \x03(\v2\x16.linktrial.v1.RunOrderR\x06orders\x1aA\n" +
 	"\x13RadioAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
@@ -766,7 +1119,28 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\bWISH_RUN\x10\x02\x12\x0f\n" +
 	"\vWISH_FINISH\x10\x03\x12\x0e\n" +
 	"\n" +
-	"WISH_ABORT\x10\x04\"r\n" +
+	"WISH_ABORT\x10\x04\"T\n" +
+	"\bRunOrder\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
+	"\x05trial\x18\x03 \x01(\x05R\x05trial\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\x8f\x01\n" +
+	"\rPreflightWish\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
+	"\x05peers\x18\x02 \x03(\v2\x1b.linktrial.v1.PreflightPeerR\x05peers\x12\x1e\n" +
+	"\n" +
+	"treatments\x18\x03 \x03(\tR\n" +
+	"treatments\x12\x1b\n" +
+	"\tmtu_bytes\x18\x04 \x01(\x05R\bmtuBytes\"H\n" +
+	"\rPreflightPeer\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
+	"\rradio_address\x18\x02 \x01(\tR\fradioAddress\"\x93\x01\n" +
+	"\x16ReportPreflightRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12+\n" +
+	"\x06checks\x18\x03 \x03(\v2\x13.linktrial.v1.CheckR\x06checks\x12(\n" +
+	"\x05links\x18\x04 \x03(\v2\x12.linktrial.v1.LinkR\x05links\"\x19\n" +
+	"\x17ReportPreflightResponse\"r\n" +
 	"\x0eDeliverRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x125\n" +
@@ -780,12 +1154,13 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\rClockResponse\x12(\n" +
 	"\x10received_unix_ns\x18\x01 \x01(\x03R\x0ereceivedUnixNs\x12 \n" +
 	"\fsent_unix_ns\x18\x02 \x01(\x03R\n" +
-	"sentUnixNs2\xa2\x02\n" +
+	"sentUnixNs2\x82\x03\n" +
 	"\fAgentService\x12I\n" +
 	"\bRegister\x12\x1d.linktrial.v1.RegisterRequest\x1a\x1e.linktrial.v1.RegisterResponse\x12=\n" +
 	"\x04Poll\x12\x19.linktrial.v1.PollRequest\x1a\x1a.linktrial.v1.PollResponse\x12F\n" +
 	"\aDeliver\x12\x1c.linktrial.v1.DeliverRequest\x1a\x1d.linktrial.v1.DeliverResponse\x12@\n" +
-	"\x05Clock\x12\x1a.linktrial.v1.ClockRequest\x1a\x1b.linktrial.v1.ClockResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\x05Clock\x12\x1a.linktrial.v1.ClockRequest\x1a\x1b.linktrial.v1.ClockResponse\x12^\n" +
+	"\x0fReportPreflight\x12$.linktrial.v1.ReportPreflightRequest\x1a%.linktrial.v1.ReportPreflightResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_agent_proto_rawDescOnce sync.Once
@@ -800,41 +1175,55 @@ func file_linktrial_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_linktrial_v1_agent_proto_goTypes = []any{
-	(Assignment_Wish)(0),     // 0: linktrial.v1.Assignment.Wish
-	(*RegisterRequest)(nil),  // 1: linktrial.v1.RegisterRequest
-	(*RegisterResponse)(nil), // 2: linktrial.v1.RegisterResponse
-	(*PollRequest)(nil),      // 3: linktrial.v1.PollRequest
-	(*PollResponse)(nil),     // 4: linktrial.v1.PollResponse
-	(*Assignment)(nil),       // 5: linktrial.v1.Assignment
-	(*DeliverRequest)(nil),   // 6: linktrial.v1.DeliverRequest
-	(*JournalRecord)(nil),    // 7: linktrial.v1.JournalRecord
-	(*DeliverResponse)(nil),  // 8: linktrial.v1.DeliverResponse
-	(*ClockRequest)(nil),     // 9: linktrial.v1.ClockRequest
-	(*ClockResponse)(nil),    // 10: linktrial.v1.ClockResponse
-	nil,                      // 11: linktrial.v1.Assignment.RadioAddressesEntry
-	(*DriverState)(nil),      // 12: linktrial.v1.DriverState
+	(Assignment_Wish)(0),            // 0: linktrial.v1.Assignment.Wish
+	(*RegisterRequest)(nil),         // 1: linktrial.v1.RegisterRequest
+	(*RegisterResponse)(nil),        // 2: linktrial.v1.RegisterResponse
+	(*PollRequest)(nil),             // 3: linktrial.v1.PollRequest
+	(*PollResponse)(nil),            // 4: linktrial.v1.PollResponse
+	(*Assignment)(nil),              // 5: linktrial.v1.Assignment
+	(*RunOrder)(nil),                // 6: linktrial.v1.RunOrder
+	(*PreflightWish)(nil),           // 7: linktrial.v1.PreflightWish
+	(*PreflightPeer)(nil),           // 8: linktrial.v1.PreflightPeer
+	(*ReportPreflightRequest)(nil),  // 9: linktrial.v1.ReportPreflightRequest
+	(*ReportPreflightResponse)(nil), // 10: linktrial.v1.ReportPreflightResponse
+	(*DeliverRequest)(nil),          // 11: linktrial.v1.DeliverRequest
+	(*JournalRecord)(nil),           // 12: linktrial.v1.JournalRecord
+	(*DeliverResponse)(nil),         // 13: linktrial.v1.DeliverResponse
+	(*ClockRequest)(nil),            // 14: linktrial.v1.ClockRequest
+	(*ClockResponse)(nil),           // 15: linktrial.v1.ClockResponse
+	nil,                             // 16: linktrial.v1.Assignment.RadioAddressesEntry
+	(*DriverState)(nil),             // 17: linktrial.v1.DriverState
+	(*Check)(nil),                   // 18: linktrial.v1.Check
+	(*Link)(nil),                    // 19: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
-	12, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
+	17, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
 	5,  // 1: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
-	0,  // 2: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
-	11, // 3: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	7,  // 4: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 5: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 6: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	6,  // 7: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	9,  // 8: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	2,  // 9: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	4,  // 10: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	8,  // 11: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	10, // 12: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	9,  // [9:13] is the sub-list for method output_type
-	5,  // [5:9] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	7,  // 2: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightWish
+	0,  // 3: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
+	16, // 4: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	6,  // 5: linktrial.v1.Assignment.orders:type_name -> linktrial.v1.RunOrder
+	8,  // 6: linktrial.v1.PreflightWish.peers:type_name -> linktrial.v1.PreflightPeer
+	18, // 7: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	19, // 8: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	12, // 9: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	1,  // 10: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	3,  // 11: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	11, // 12: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	14, // 13: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	9,  // 14: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	2,  // 15: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	4,  // 16: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	13, // 17: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	15, // 18: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	10, // 19: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	15, // [15:20] is the sub-list for method output_type
+	10, // [10:15] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -843,13 +1232,15 @@ func file_linktrial_v1_agent_proto_init() {
 		return
 	}
 	file_linktrial_v1_driver_proto_init()
+	file_linktrial_v1_fleet_proto_init()
+	file_linktrial_v1_agent_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_agent_proto_rawDesc), len(file_linktrial_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -36,6 +36,8 @@ const (
 	RunState_RUN_STATE_COMPLETED   RunState = 5
 	RunState_RUN_STATE_ABORTED     RunState = 6
 	RunState_RUN_STATE_STOPPED     RunState = 7 // by a fault of a node; message says which
+	// Until ControlService.ReleaseRun: the nodes have to be moved first.
+	RunState_RUN_STATE_WAITING RunState = 8
 )
 
 // Enum value maps for RunState.
@@ -49,6 +51,7 @@ var (
 		5: "RUN_STATE_COMPLETED",
 		6: "RUN_STATE_ABORTED",
 		7: "RUN_STATE_STOPPED",
+		8: "RUN_STATE_WAITING",
 	}
 	RunState_value = map[string]int32{
 		"RUN_STATE_UNSPECIFIED": 0,
@@ -59,6 +62,7 @@ var (
 		"RUN_STATE_COMPLETED":   5,
 		"RUN_STATE_ABORTED":     6,
 		"RUN_STATE_STOPPED":     7,
+		"RUN_STATE_WAITING":     8,
 	}
 )
 
@@ -87,6 +91,55 @@ func (x RunState) Number() protoreflect.EnumNumber {
 // Deprecated: Use RunState.Descriptor instead.
 func (RunState) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{0}
+}
+
+type StartPlanRequest_Moves int32
+
+const (
+	StartPlanRequest_MOVES_UNSPECIFIED StartPlanRequest_Moves = 0 // confirm on real radios, not on emulated ones
+	StartPlanRequest_MOVES_CONFIRM     StartPlanRequest_Moves = 1 // a run whose topology differs from the one before waits for ReleaseRun
+	StartPlanRequest_MOVES_NONE        StartPlanRequest_Moves = 2
+)
+
+// Enum value maps for StartPlanRequest_Moves.
+var (
+	StartPlanRequest_Moves_name = map[int32]string{
+		0: "MOVES_UNSPECIFIED",
+		1: "MOVES_CONFIRM",
+		2: "MOVES_NONE",
+	}
+	StartPlanRequest_Moves_value = map[string]int32{
+		"MOVES_UNSPECIFIED": 0,
+		"MOVES_CONFIRM":     1,
+		"MOVES_NONE":        2,
+	}
+)
+
+func (x StartPlanRequest_Moves) Enum() *StartPlanRequest_Moves {
+	p := new(StartPlanRequest_Moves)
+	*p = x
+	return p
+}
+
+func (x StartPlanRequest_Moves) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (StartPlanRequest_Moves) Descriptor() protoreflect.EnumDescriptor {
+	return file_linktrial_v1_operator_proto_enumTypes[1].Descriptor()
+}
+
+func (StartPlanRequest_Moves) Type() protoreflect.EnumType {
+	return &file_linktrial_v1_operator_proto_enumTypes[1]
+}
+
+func (x StartPlanRequest_Moves) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use StartPlanRequest_Moves.Descriptor instead.
+func (StartPlanRequest_Moves) EnumDescriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6, 0}
 }
 
 type Problem struct {
@@ -448,7 +501,8 @@ type StartPlanRequest struct {
 	Name  string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"` // of the campaign; empty: the plan's
 	// Run it on the nodes of the virtual-time lab, which must have registered
 	// just before; without it, those nodes are never chosen.
-	Virtual       bool `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	Virtual       bool                   `protobuf:"varint,4,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	Moves         StartPlanRequest_Moves `protobuf:"varint,5,opt,name=moves,proto3,enum=linktrial.v1.StartPlanRequest_Moves" json:"moves,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -509,6 +563,13 @@ func (x *StartPlanRequest) GetVirtual() bool {
 		return x.Virtual
 	}
 	return false
+}
+
+func (x *StartPlanRequest) GetMoves() StartPlanRequest_Moves {
+	if x != nil {
+		return x.Moves
+	}
+	return StartPlanRequest_MOVES_UNSPECIFIED
 }
 
 type StartPlanResponse struct {
@@ -774,6 +835,9 @@ type Run struct {
 	Started              *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=started,proto3" json:"started,omitempty"`
 	Ended                *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended,proto3" json:"ended,omitempty"`
 	EstimatedSecondsLeft float64                `protobuf:"fixed64,17,opt,name=estimated_seconds_left,json=estimatedSecondsLeft,proto3" json:"estimated_seconds_left,omitempty"`
+	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`   // by order; the trial that runs may still be on its way to its end
+	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"` // ordered, and the leading agent has not said that it has obeyed
+	Nodes                []string               `protobuf:"bytes,20,rep,name=nodes,proto3" json:"nodes,omitempty"`      // that take part
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -925,6 +989,27 @@ func (x *Run) GetEstimatedSecondsLeft() float64 {
 		return x.EstimatedSecondsLeft
 	}
 	return 0
+}
+
+func (x *Run) GetPaused() bool {
+	if x != nil {
+		return x.Paused
+	}
+	return false
+}
+
+func (x *Run) GetPausing() bool {
+	if x != nil {
+		return x.Pausing
+	}
+	return false
+}
+
+func (x *Run) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
 }
 
 type GetRunRequest struct {
@@ -1216,8 +1301,12 @@ func (x *AttemptRow) GetStarted() *timestamppb.Timestamp {
 }
 
 type WatchRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	CampaignId string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
+	// The journal as it comes, from the newest few hundred records on, and the
+	// samples of the attempts that run, as they come.
+	Journal       bool `protobuf:"varint,2,opt,name=journal,proto3" json:"journal,omitempty"`
+	Samples       bool `protobuf:"varint,3,opt,name=samples,proto3" json:"samples,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1259,6 +1348,20 @@ func (x *WatchRequest) GetCampaignId() string {
 	return ""
 }
 
+func (x *WatchRequest) GetJournal() bool {
+	if x != nil {
+		return x.Journal
+	}
+	return false
+}
+
+func (x *WatchRequest) GetSamples() bool {
+	if x != nil {
+		return x.Samples
+	}
+	return false
+}
+
 type WatchResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Event:
@@ -1268,6 +1371,10 @@ type WatchResponse struct {
 	//	*WatchResponse_Progress
 	//	*WatchResponse_TrialEnded
 	//	*WatchResponse_Note
+	//	*WatchResponse_Journal
+	//	*WatchResponse_Samples
+	//	*WatchResponse_Silence
+	//	*WatchResponse_Order
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1355,6 +1462,42 @@ func (x *WatchResponse) GetNote() *Note {
 	return nil
 }
 
+func (x *WatchResponse) GetJournal() *JournalLine {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Journal); ok {
+			return x.Journal
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetSamples() *LiveSamples {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Samples); ok {
+			return x.Samples
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetSilence() *Silence {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Silence); ok {
+			return x.Silence
+		}
+	}
+	return nil
+}
+
+func (x *WatchResponse) GetOrder() *Order {
+	if x != nil {
+		if x, ok := x.Event.(*WatchResponse_Order); ok {
+			return x.Order
+		}
+	}
+	return nil
+}
+
 type isWatchResponse_Event interface {
 	isWatchResponse_Event()
 }
@@ -1379,6 +1522,22 @@ type WatchResponse_Note struct {
 	Note *Note `protobuf:"bytes,5,opt,name=note,proto3,oneof"`
 }
 
+type WatchResponse_Journal struct {
+	Journal *JournalLine `protobuf:"bytes,6,opt,name=journal,proto3,oneof"` // where asked for
+}
+
+type WatchResponse_Samples struct {
+	Samples *LiveSamples `protobuf:"bytes,7,opt,name=samples,proto3,oneof"` // where asked for
+}
+
+type WatchResponse_Silence struct {
+	Silence *Silence `protobuf:"bytes,8,opt,name=silence,proto3,oneof"` // a node's, at its start, its end, and now and then between
+}
+
+type WatchResponse_Order struct {
+	Order *Order `protobuf:"bytes,9,opt,name=order,proto3,oneof"` // given, or obeyed
+}
+
 func (*WatchResponse_Run) isWatchResponse_Event() {}
 
 func (*WatchResponse_TrialStarted) isWatchResponse_Event() {}
@@ -1388,6 +1547,276 @@ func (*WatchResponse_Progress) isWatchResponse_Event() {}
 func (*WatchResponse_TrialEnded) isWatchResponse_Event() {}
 
 func (*WatchResponse_Note) isWatchResponse_Event() {}
+
+func (*WatchResponse_Journal) isWatchResponse_Event() {}
+
+func (*WatchResponse_Samples) isWatchResponse_Event() {}
+
+func (*WatchResponse_Silence) isWatchResponse_Event() {}
+
+func (*WatchResponse_Order) isWatchResponse_Event() {}
+
+type JournalLine struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Seq           int64                  `protobuf:"varint,3,opt,name=seq,proto3" json:"seq,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"` // the node's clock
+	Type          string                 `protobuf:"bytes,5,opt,name=type,proto3" json:"type,omitempty"`
+	Text          string                 `protobuf:"bytes,6,opt,name=text,proto3" json:"text,omitempty"` // one line for people
+	Received      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=received,proto3" json:"received,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *JournalLine) Reset() {
+	*x = JournalLine{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *JournalLine) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*JournalLine) ProtoMessage() {}
+
+func (x *JournalLine) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use JournalLine.ProtoReflect.Descriptor instead.
+func (*JournalLine) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *JournalLine) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *JournalLine) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *JournalLine) GetSeq() int64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *JournalLine) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *JournalLine) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *JournalLine) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *JournalLine) GetReceived() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Received
+	}
+	return nil
+}
+
+// LiveSamples are new samples of one flow, columns of equal length, NaN where
+// the protocol does not know the figure.
+type LiveSamples struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Trial         int32                  `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
+	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Flow          int32                  `protobuf:"varint,4,opt,name=flow,proto3" json:"flow,omitempty"`
+	Treatment     string                 `protobuf:"bytes,5,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	At            []float64              `protobuf:"fixed64,6,rep,packed,name=at,proto3" json:"at,omitempty"`       // seconds since the flow's clock started
+	Bytes         []float64              `protobuf:"fixed64,7,rep,packed,name=bytes,proto3" json:"bytes,omitempty"` // acknowledged where the protocol knows, else sent
+	CwndBytes     []float64              `protobuf:"fixed64,8,rep,packed,name=cwnd_bytes,json=cwndBytes,proto3" json:"cwnd_bytes,omitempty"`
+	SrttMs        []float64              `protobuf:"fixed64,9,rep,packed,name=srtt_ms,json=srttMs,proto3" json:"srtt_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LiveSamples) Reset() {
+	*x = LiveSamples{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LiveSamples) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LiveSamples) ProtoMessage() {}
+
+func (x *LiveSamples) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LiveSamples.ProtoReflect.Descriptor instead.
+func (*LiveSamples) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *LiveSamples) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *LiveSamples) GetTrial() int32 {
+	if x != nil {
+		return x.Trial
+	}
+	return 0
+}
+
+func (x *LiveSamples) GetAttempt() int32 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *LiveSamples) GetFlow() int32 {
+	if x != nil {
+		return x.Flow
+	}
+	return 0
+}
+
+func (x *LiveSamples) GetTreatment() string {
+	if x != nil {
+		return x.Treatment
+	}
+	return ""
+}
+
+func (x *LiveSamples) GetAt() []float64 {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *LiveSamples) GetBytes() []float64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return nil
+}
+
+func (x *LiveSamples) GetCwndBytes() []float64 {
+	if x != nil {
+		return x.CwndBytes
+	}
+	return nil
+}
+
+func (x *LiveSamples) GetSrttMs() []float64 {
+	if x != nil {
+		return x.SrttMs
+	}
+	return nil
+}
+
+type Silence struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"` // unset: it is heard again
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Silence) Reset() {
+	*x = Silence{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Silence) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Silence) ProtoMessage() {}
+
+func (x *Silence) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Silence.ProtoReflect.Descriptor instead.
+func (*Silence) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Silence) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Silence) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Silence) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
 
 type TrialStarted struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -1403,7 +1832,7 @@ type TrialStarted struct {
 
 func (x *TrialStarted) Reset() {
 	*x = TrialStarted{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1415,7 +1844,7 @@ func (x *TrialStarted) String() string {
 func (*TrialStarted) ProtoMessage() {}
 
 func (x *TrialStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1428,7 +1857,7 @@ func (x *TrialStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialStarted.ProtoReflect.Descriptor instead.
 func (*TrialStarted) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TrialStarted) GetRunId() string {
@@ -1487,7 +1916,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1928,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1941,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Progress) GetRunId() string {
@@ -1571,7 +2000,7 @@ type TrialEnded struct {
 
 func (x *TrialEnded) Reset() {
 	*x = TrialEnded{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +2012,7 @@ func (x *TrialEnded) String() string {
 func (*TrialEnded) ProtoMessage() {}
 
 func (x *TrialEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +2025,7 @@ func (x *TrialEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialEnded.ProtoReflect.Descriptor instead.
 func (*TrialEnded) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TrialEnded) GetRunId() string {
@@ -1651,7 +2080,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1663,7 +2092,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1676,7 +2105,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Note) GetRunId() string {
@@ -1703,7 +2132,7 @@ type ResultsRequest struct {
 
 func (x *ResultsRequest) Reset() {
 	*x = ResultsRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +2144,7 @@ func (x *ResultsRequest) String() string {
 func (*ResultsRequest) ProtoMessage() {}
 
 func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +2157,7 @@ func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsRequest.ProtoReflect.Descriptor instead.
 func (*ResultsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ResultsRequest) GetRunId() string {
@@ -1758,7 +2187,7 @@ type ResultsResponse struct {
 
 func (x *ResultsResponse) Reset() {
 	*x = ResultsResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1770,7 +2199,7 @@ func (x *ResultsResponse) String() string {
 func (*ResultsResponse) ProtoMessage() {}
 
 func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1783,7 +2212,7 @@ func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsResponse.ProtoReflect.Descriptor instead.
 func (*ResultsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResultsResponse) GetCampaignId() string {
@@ -1829,7 +2258,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1841,7 +2270,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1854,7 +2283,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
 }
 
 type ListNodesResponse struct {
@@ -1866,7 +2295,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2307,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2320,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -1918,13 +2347,18 @@ type Node struct {
 	ClockOffsetSeconds float64                `protobuf:"fixed64,13,opt,name=clock_offset_seconds,json=clockOffsetSeconds,proto3" json:"clock_offset_seconds,omitempty"`
 	ClockOffsetKnown   bool                   `protobuf:"varint,14,opt,name=clock_offset_known,json=clockOffsetKnown,proto3" json:"clock_offset_known,omitempty"`
 	RunId              string                 `protobuf:"bytes,15,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // taking part in, if any
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// Battery charge, 0…1, and whether it discharges; unset: no battery, or not known.
+	Battery           *float64 `protobuf:"fixed64,16,opt,name=battery,proto3,oneof" json:"battery,omitempty"`
+	Discharging       bool     `protobuf:"varint,17,opt,name=discharging,proto3" json:"discharging,omitempty"`
+	Virtual           bool     `protobuf:"varint,18,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	ClockErrorSeconds float64  `protobuf:"fixed64,19,opt,name=clock_error_seconds,json=clockErrorSeconds,proto3" json:"clock_error_seconds,omitempty"` // bound of the offset's error
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1936,7 +2370,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1949,7 +2383,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Node) GetName() string {
@@ -2057,6 +2491,34 @@ func (x *Node) GetRunId() string {
 	return ""
 }
 
+func (x *Node) GetBattery() float64 {
+	if x != nil && x.Battery != nil {
+		return *x.Battery
+	}
+	return 0
+}
+
+func (x *Node) GetDischarging() bool {
+	if x != nil {
+		return x.Discharging
+	}
+	return false
+}
+
+func (x *Node) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
+}
+
+func (x *Node) GetClockErrorSeconds() float64 {
+	if x != nil {
+		return x.ClockErrorSeconds
+	}
+	return 0
+}
+
 type ListProfilesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2065,7 +2527,7 @@ type ListProfilesRequest struct {
 
 func (x *ListProfilesRequest) Reset() {
 	*x = ListProfilesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2539,7 @@ func (x *ListProfilesRequest) String() string {
 func (*ListProfilesRequest) ProtoMessage() {}
 
 func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,20 +2552,21 @@ func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
 func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
 }
 
 type ListProfilesResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Radios        []string               `protobuf:"bytes,1,rep,name=radios,proto3" json:"radios,omitempty"`         // JSON of internal/radio.Profile each
-	Topologies    []string               `protobuf:"bytes,2,rep,name=topologies,proto3" json:"topologies,omitempty"` // JSON of internal/radio.Topology each
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Radios            []string               `protobuf:"bytes,1,rep,name=radios,proto3" json:"radios,omitempty"`                                                // JSON of internal/radio.Profile each
+	Topologies        []string               `protobuf:"bytes,2,rep,name=topologies,proto3" json:"topologies,omitempty"`                                        // JSON of internal/radio.Topology each
+	ShippedTopologies []string               `protobuf:"bytes,3,rep,name=shipped_topologies,json=shippedTopologies,proto3" json:"shipped_topologies,omitempty"` // names of those that came with Linktrial
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *ListProfilesResponse) Reset() {
 	*x = ListProfilesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2578,7 @@ func (x *ListProfilesResponse) String() string {
 func (*ListProfilesResponse) ProtoMessage() {}
 
 func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2591,7 @@ func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
 func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListProfilesResponse) GetRadios() []string {
@@ -2145,11 +2608,18 @@ func (x *ListProfilesResponse) GetTopologies() []string {
 	return nil
 }
 
+func (x *ListProfilesResponse) GetShippedTopologies() []string {
+	if x != nil {
+		return x.ShippedTopologies
+	}
+	return nil
+}
+
 var File_linktrial_v1_operator_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
-	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19linktrial/v1/driver.proto\"c\n" +
+	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\"c\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
@@ -2173,12 +2643,18 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
 	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12+\n" +
 	"\x11estimated_seconds\x18\x03 \x01(\x01R\x10estimatedSeconds\x12#\n" +
-	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"h\n" +
+	"\rtrial_seconds\x18\x04 \x03(\x01R\ftrialSeconds\"\xe7\x01\n" +
 	"\x10StartPlanRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x18\n" +
-	"\avirtual\x18\x04 \x01(\bR\avirtual\"\x80\x01\n" +
+	"\avirtual\x18\x04 \x01(\bR\avirtual\x12:\n" +
+	"\x05moves\x18\x05 \x01(\x0e2$.linktrial.v1.StartPlanRequest.MovesR\x05moves\"A\n" +
+	"\x05Moves\x12\x15\n" +
+	"\x11MOVES_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rMOVES_CONFIRM\x10\x01\x12\x0e\n" +
+	"\n" +
+	"MOVES_NONE\x10\x02\"\x80\x01\n" +
 	"\x11StartPlanResponse\x121\n" +
 	"\bproblems\x18\x01 \x03(\v2\x15.linktrial.v1.ProblemR\bproblems\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -2194,7 +2670,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
 	"campaignId\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xd0\x04\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\x98\x05\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -2216,7 +2692,10 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\acreated\x18\x0e \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x124\n" +
 	"\astarted\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x120\n" +
 	"\x05ended\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x124\n" +
-	"\x16estimated_seconds_left\x18\x11 \x01(\x01R\x14estimatedSecondsLeft\"&\n" +
+	"\x16estimated_seconds_left\x18\x11 \x01(\x01R\x14estimatedSecondsLeft\x12\x16\n" +
+	"\x06paused\x18\x12 \x01(\bR\x06paused\x12\x18\n" +
+	"\apausing\x18\x13 \x01(\bR\apausing\x12\x14\n" +
+	"\x05nodes\x18\x14 \x03(\tR\x05nodes\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
 	"\x0eGetRunResponse\x12#\n" +
@@ -2239,18 +2718,47 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x0felapsed_seconds\x18\x06 \x01(\x01R\x0eelapsedSeconds\x12'\n" +
 	"\x0fconnect_seconds\x18\a \x01(\x01R\x0econnectSeconds\x12#\n" +
 	"\rideal_seconds\x18\b \x01(\x01R\fidealSeconds\x124\n" +
-	"\astarted\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\astarted\"/\n" +
+	"\astarted\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\astarted\"c\n" +
 	"\fWatchRequest\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
-	"campaignId\"\x9f\x02\n" +
+	"campaignId\x12\x18\n" +
+	"\ajournal\x18\x02 \x01(\bR\ajournal\x12\x18\n" +
+	"\asamples\x18\x03 \x01(\bR\asamples\"\xed\x03\n" +
 	"\rWatchResponse\x12%\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunH\x00R\x03run\x12A\n" +
 	"\rtrial_started\x18\x02 \x01(\v2\x1a.linktrial.v1.TrialStartedH\x00R\ftrialStarted\x124\n" +
 	"\bprogress\x18\x03 \x01(\v2\x16.linktrial.v1.ProgressH\x00R\bprogress\x12;\n" +
 	"\vtrial_ended\x18\x04 \x01(\v2\x18.linktrial.v1.TrialEndedH\x00R\n" +
 	"trialEnded\x12(\n" +
-	"\x04note\x18\x05 \x01(\v2\x12.linktrial.v1.NoteH\x00R\x04noteB\a\n" +
-	"\x05event\"\xbe\x01\n" +
+	"\x04note\x18\x05 \x01(\v2\x12.linktrial.v1.NoteH\x00R\x04note\x125\n" +
+	"\ajournal\x18\x06 \x01(\v2\x19.linktrial.v1.JournalLineH\x00R\ajournal\x125\n" +
+	"\asamples\x18\a \x01(\v2\x19.linktrial.v1.LiveSamplesH\x00R\asamples\x121\n" +
+	"\asilence\x18\b \x01(\v2\x15.linktrial.v1.SilenceH\x00R\asilence\x12+\n" +
+	"\x05order\x18\t \x01(\v2\x13.linktrial.v1.OrderH\x00R\x05orderB\a\n" +
+	"\x05event\"\xd6\x01\n" +
+	"\vJournalLine\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x10\n" +
+	"\x03seq\x18\x03 \x01(\x03R\x03seq\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04type\x18\x05 \x01(\tR\x04type\x12\x12\n" +
+	"\x04text\x18\x06 \x01(\tR\x04text\x126\n" +
+	"\breceived\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\breceived\"\xe4\x01\n" +
+	"\vLiveSamples\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\x12\x12\n" +
+	"\x04flow\x18\x04 \x01(\x05R\x04flow\x12\x1c\n" +
+	"\ttreatment\x18\x05 \x01(\tR\ttreatment\x12\x0e\n" +
+	"\x02at\x18\x06 \x03(\x01R\x02at\x12\x14\n" +
+	"\x05bytes\x18\a \x03(\x01R\x05bytes\x12\x1d\n" +
+	"\n" +
+	"cwnd_bytes\x18\b \x03(\x01R\tcwndBytes\x12\x17\n" +
+	"\asrtt_ms\x18\t \x03(\x01R\x06srttMs\"f\n" +
+	"\aSilence\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x120\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xbe\x01\n" +
 	"\fTrialStarted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
@@ -2290,7 +2798,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\acontent\x18\x05 \x01(\fR\acontent\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xfc\x03\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\x93\x05\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -2307,13 +2815,20 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\tconnected\x18\f \x01(\bR\tconnected\x120\n" +
 	"\x14clock_offset_seconds\x18\r \x01(\x01R\x12clockOffsetSeconds\x12,\n" +
 	"\x12clock_offset_known\x18\x0e \x01(\bR\x10clockOffsetKnown\x12\x15\n" +
-	"\x06run_id\x18\x0f \x01(\tR\x05runId\"\x15\n" +
-	"\x13ListProfilesRequest\"N\n" +
+	"\x06run_id\x18\x0f \x01(\tR\x05runId\x12\x1d\n" +
+	"\abattery\x18\x10 \x01(\x01H\x00R\abattery\x88\x01\x01\x12 \n" +
+	"\vdischarging\x18\x11 \x01(\bR\vdischarging\x12\x18\n" +
+	"\avirtual\x18\x12 \x01(\bR\avirtual\x12.\n" +
+	"\x13clock_error_seconds\x18\x13 \x01(\x01R\x11clockErrorSecondsB\n" +
+	"\n" +
+	"\b_battery\"\x15\n" +
+	"\x13ListProfilesRequest\"}\n" +
 	"\x14ListProfilesResponse\x12\x16\n" +
 	"\x06radios\x18\x01 \x03(\tR\x06radios\x12\x1e\n" +
 	"\n" +
 	"topologies\x18\x02 \x03(\tR\n" +
-	"topologies*\xcc\x01\n" +
+	"topologies\x12-\n" +
+	"\x12shipped_topologies\x18\x03 \x03(\tR\x11shippedTopologies*\xe3\x01\n" +
 	"\bRunState\x12\x19\n" +
 	"\x15RUN_STATE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10RUN_STATE_QUEUED\x10\x01\x12\x17\n" +
@@ -2322,7 +2837,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x14RUN_STATE_COLLECTING\x10\x04\x12\x17\n" +
 	"\x13RUN_STATE_COMPLETED\x10\x05\x12\x15\n" +
 	"\x11RUN_STATE_ABORTED\x10\x06\x12\x15\n" +
-	"\x11RUN_STATE_STOPPED\x10\a2\x9c\x06\n" +
+	"\x11RUN_STATE_STOPPED\x10\a\x12\x15\n" +
+	"\x11RUN_STATE_WAITING\x10\b2\x9c\x06\n" +
 	"\x0fOperatorService\x12L\n" +
 	"\tCheckPlan\x12\x1e.linktrial.v1.CheckPlanRequest\x1a\x1f.linktrial.v1.CheckPlanResponse\x12R\n" +
 	"\vExplainPlan\x12 .linktrial.v1.ExplainPlanRequest\x1a!.linktrial.v1.ExplainPlanResponse\x12L\n" +
@@ -2347,91 +2863,104 @@ func file_linktrial_v1_operator_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_operator_proto_rawDescData
 }
 
-var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_linktrial_v1_operator_proto_goTypes = []any{
 	(RunState)(0),                 // 0: linktrial.v1.RunState
-	(*Problem)(nil),               // 1: linktrial.v1.Problem
-	(*CheckPlanRequest)(nil),      // 2: linktrial.v1.CheckPlanRequest
-	(*CheckPlanResponse)(nil),     // 3: linktrial.v1.CheckPlanResponse
-	(*ExplainPlanRequest)(nil),    // 4: linktrial.v1.ExplainPlanRequest
-	(*ExplainPlanResponse)(nil),   // 5: linktrial.v1.ExplainPlanResponse
-	(*SheetSummary)(nil),          // 6: linktrial.v1.SheetSummary
-	(*StartPlanRequest)(nil),      // 7: linktrial.v1.StartPlanRequest
-	(*StartPlanResponse)(nil),     // 8: linktrial.v1.StartPlanResponse
-	(*AbortCampaignRequest)(nil),  // 9: linktrial.v1.AbortCampaignRequest
-	(*AbortCampaignResponse)(nil), // 10: linktrial.v1.AbortCampaignResponse
-	(*ListRunsRequest)(nil),       // 11: linktrial.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 12: linktrial.v1.ListRunsResponse
-	(*Run)(nil),                   // 13: linktrial.v1.Run
-	(*GetRunRequest)(nil),         // 14: linktrial.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 15: linktrial.v1.GetRunResponse
-	(*TrialRow)(nil),              // 16: linktrial.v1.TrialRow
-	(*AttemptRow)(nil),            // 17: linktrial.v1.AttemptRow
-	(*WatchRequest)(nil),          // 18: linktrial.v1.WatchRequest
-	(*WatchResponse)(nil),         // 19: linktrial.v1.WatchResponse
-	(*TrialStarted)(nil),          // 20: linktrial.v1.TrialStarted
-	(*Progress)(nil),              // 21: linktrial.v1.Progress
-	(*TrialEnded)(nil),            // 22: linktrial.v1.TrialEnded
-	(*Note)(nil),                  // 23: linktrial.v1.Note
-	(*ResultsRequest)(nil),        // 24: linktrial.v1.ResultsRequest
-	(*ResultsResponse)(nil),       // 25: linktrial.v1.ResultsResponse
-	(*ListNodesRequest)(nil),      // 26: linktrial.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 27: linktrial.v1.ListNodesResponse
-	(*Node)(nil),                  // 28: linktrial.v1.Node
-	(*ListProfilesRequest)(nil),   // 29: linktrial.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),  // 30: linktrial.v1.ListProfilesResponse
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*DriverState)(nil),           // 32: linktrial.v1.DriverState
+	(StartPlanRequest_Moves)(0),   // 1: linktrial.v1.StartPlanRequest.Moves
+	(*Problem)(nil),               // 2: linktrial.v1.Problem
+	(*CheckPlanRequest)(nil),      // 3: linktrial.v1.CheckPlanRequest
+	(*CheckPlanResponse)(nil),     // 4: linktrial.v1.CheckPlanResponse
+	(*ExplainPlanRequest)(nil),    // 5: linktrial.v1.ExplainPlanRequest
+	(*ExplainPlanResponse)(nil),   // 6: linktrial.v1.ExplainPlanResponse
+	(*SheetSummary)(nil),          // 7: linktrial.v1.SheetSummary
+	(*StartPlanRequest)(nil),      // 8: linktrial.v1.StartPlanRequest
+	(*StartPlanResponse)(nil),     // 9: linktrial.v1.StartPlanResponse
+	(*AbortCampaignRequest)(nil),  // 10: linktrial.v1.AbortCampaignRequest
+	(*AbortCampaignResponse)(nil), // 11: linktrial.v1.AbortCampaignResponse
+	(*ListRunsRequest)(nil),       // 12: linktrial.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 13: linktrial.v1.ListRunsResponse
+	(*Run)(nil),                   // 14: linktrial.v1.Run
+	(*GetRunRequest)(nil),         // 15: linktrial.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 16: linktrial.v1.GetRunResponse
+	(*TrialRow)(nil),              // 17: linktrial.v1.TrialRow
+	(*AttemptRow)(nil),            // 18: linktrial.v1.AttemptRow
+	(*WatchRequest)(nil),          // 19: linktrial.v1.WatchRequest
+	(*WatchResponse)(nil),         // 20: linktrial.v1.WatchResponse
+	(*JournalLine)(nil),           // 21: linktrial.v1.JournalLine
+	(*LiveSamples)(nil),           // 22: linktrial.v1.LiveSamples
+	(*Silence)(nil),               // 23: linktrial.v1.Silence
+	(*TrialStarted)(nil),          // 24: linktrial.v1.TrialStarted
+	(*Progress)(nil),              // 25: linktrial.v1.Progress
+	(*TrialEnded)(nil),            // 26: linktrial.v1.TrialEnded
+	(*Note)(nil),                  // 27: linktrial.v1.Note
+	(*ResultsRequest)(nil),        // 28: linktrial.v1.ResultsRequest
+	(*ResultsResponse)(nil),       // 29: linktrial.v1.ResultsResponse
+	(*ListNodesRequest)(nil),      // 30: linktrial.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 31: linktrial.v1.ListNodesResponse
+	(*Node)(nil),                  // 32: linktrial.v1.Node
+	(*ListProfilesRequest)(nil),   // 33: linktrial.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),  // 34: linktrial.v1.ListProfilesResponse
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*Order)(nil),                 // 36: linktrial.v1.Order
+	(*DriverState)(nil),           // 37: linktrial.v1.DriverState
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
-	1,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
-	1,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
-	6,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
-	1,  // 3: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
-	13, // 4: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
-	0,  // 5: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
-	31, // 6: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
-	31, // 7: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
-	31, // 8: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
-	13, // 9: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
-	16, // 10: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
-	17, // 11: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	31, // 12: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
-	13, // 13: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
-	20, // 14: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
-	21, // 15: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
-	22, // 16: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
-	23, // 17: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
-	17, // 18: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	28, // 19: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	32, // 20: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	31, // 21: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	2,  // 22: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	4,  // 23: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	7,  // 24: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	9,  // 25: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	11, // 26: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	14, // 27: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	18, // 28: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	24, // 29: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	26, // 30: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	29, // 31: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	3,  // 32: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	5,  // 33: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	8,  // 34: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	10, // 35: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	12, // 36: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	15, // 37: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	19, // 38: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	25, // 39: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	27, // 40: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	30, // 41: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	32, // [32:42] is the sub-list for method output_type
-	22, // [22:32] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	2,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
+	2,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
+	7,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
+	1,  // 3: linktrial.v1.StartPlanRequest.moves:type_name -> linktrial.v1.StartPlanRequest.Moves
+	2,  // 4: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
+	14, // 5: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
+	0,  // 6: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
+	35, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
+	35, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
+	35, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
+	14, // 10: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
+	17, // 11: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
+	18, // 12: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
+	35, // 13: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	14, // 14: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
+	24, // 15: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
+	25, // 16: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
+	26, // 17: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
+	27, // 18: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
+	21, // 19: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
+	22, // 20: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
+	23, // 21: linktrial.v1.WatchResponse.silence:type_name -> linktrial.v1.Silence
+	36, // 22: linktrial.v1.WatchResponse.order:type_name -> linktrial.v1.Order
+	35, // 23: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	35, // 24: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	35, // 25: linktrial.v1.Silence.since:type_name -> google.protobuf.Timestamp
+	18, // 26: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	32, // 27: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	37, // 28: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	35, // 29: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	3,  // 30: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	5,  // 31: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	8,  // 32: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	10, // 33: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	12, // 34: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	15, // 35: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	19, // 36: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	28, // 37: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	30, // 38: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	33, // 39: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	4,  // 40: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	6,  // 41: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	9,  // 42: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	11, // 43: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	13, // 44: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	16, // 45: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	20, // 46: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	29, // 47: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	31, // 48: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	34, // 49: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	40, // [40:50] is the sub-list for method output_type
+	30, // [30:40] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -2439,6 +2968,7 @@ func file_linktrial_v1_operator_proto_init() {
 	if File_linktrial_v1_operator_proto != nil {
 		return
 	}
+	file_linktrial_v1_control_proto_init()
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_operator_proto_msgTypes[18].OneofWrappers = []any{
 		(*WatchResponse_Run)(nil),
@@ -2446,14 +2976,19 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_Progress)(nil),
 		(*WatchResponse_TrialEnded)(nil),
 		(*WatchResponse_Note)(nil),
+		(*WatchResponse_Journal)(nil),
+		(*WatchResponse_Samples)(nil),
+		(*WatchResponse_Silence)(nil),
+		(*WatchResponse_Order)(nil),
 	}
+	file_linktrial_v1_operator_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_operator_proto_rawDesc), len(file_linktrial_v1_operator_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   30,
+			NumEnums:      2,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

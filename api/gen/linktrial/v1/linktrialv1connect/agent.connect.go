@@ -44,6 +44,9 @@ const (
 	AgentServiceDeliverProcedure = "/linktrial.v1.AgentService/Deliver"
 	// AgentServiceClockProcedure is the fully-qualified name of the AgentService's Clock RPC.
 	AgentServiceClockProcedure = "/linktrial.v1.AgentService/Clock"
+	// AgentServiceReportPreflightProcedure is the fully-qualified name of the AgentService's
+	// ReportPreflight RPC.
+	AgentServiceReportPreflightProcedure = "/linktrial.v1.AgentService/ReportPreflight"
 )
 
 // AgentServiceClient is a client for the linktrial.v1.AgentService service.
@@ -60,6 +63,8 @@ type AgentServiceClient interface {
 	Deliver(context.Context, *connect.Request[v1.DeliverRequest]) (*connect.Response[v1.DeliverResponse], error)
 	// Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
 	Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error)
+	// ReportPreflight answers a PreflightWish.
+	ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error)
 }
 
 // NewAgentServiceClient constructs a client for the linktrial.v1.AgentService service. By default,
@@ -97,15 +102,22 @@ func NewAgentServiceClient(httpClient connect.HTTPClient, baseURL string, opts .
 			connect.WithSchema(agentServiceMethods.ByName("Clock")),
 			connect.WithClientOptions(opts...),
 		),
+		reportPreflight: connect.NewClient[v1.ReportPreflightRequest, v1.ReportPreflightResponse](
+			httpClient,
+			baseURL+AgentServiceReportPreflightProcedure,
+			connect.WithSchema(agentServiceMethods.ByName("ReportPreflight")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // agentServiceClient implements AgentServiceClient.
 type agentServiceClient struct {
-	register *connect.Client[v1.RegisterRequest, v1.RegisterResponse]
-	poll     *connect.Client[v1.PollRequest, v1.PollResponse]
-	deliver  *connect.Client[v1.DeliverRequest, v1.DeliverResponse]
-	clock    *connect.Client[v1.ClockRequest, v1.ClockResponse]
+	register        *connect.Client[v1.RegisterRequest, v1.RegisterResponse]
+	poll            *connect.Client[v1.PollRequest, v1.PollResponse]
+	deliver         *connect.Client[v1.DeliverRequest, v1.DeliverResponse]
+	clock           *connect.Client[v1.ClockRequest, v1.ClockResponse]
+	reportPreflight *connect.Client[v1.ReportPreflightRequest, v1.ReportPreflightResponse]
 }
 
 // Register calls linktrial.v1.AgentService.Register.
@@ -128,6 +140,11 @@ func (c *agentServiceClient) Clock(ctx context.Context, req *connect.Request[v1.
 	return c.clock.CallUnary(ctx, req)
 }
 
+// ReportPreflight calls linktrial.v1.AgentService.ReportPreflight.
+func (c *agentServiceClient) ReportPreflight(ctx context.Context, req *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error) {
+	return c.reportPreflight.CallUnary(ctx, req)
+}
+
 // AgentServiceHandler is an implementation of the linktrial.v1.AgentService service.
 type AgentServiceHandler interface {
 	// Register says who the agent is and what it can run. Again after every start
@@ -142,6 +159,8 @@ type AgentServiceHandler interface {
 	Deliver(context.Context, *connect.Request[v1.DeliverRequest]) (*connect.Response[v1.DeliverResponse], error)
 	// Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
 	Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error)
+	// ReportPreflight answers a PreflightWish.
+	ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error)
 }
 
 // NewAgentServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -175,6 +194,12 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 		connect.WithSchema(agentServiceMethods.ByName("Clock")),
 		connect.WithHandlerOptions(opts...),
 	)
+	agentServiceReportPreflightHandler := connect.NewUnaryHandler(
+		AgentServiceReportPreflightProcedure,
+		svc.ReportPreflight,
+		connect.WithSchema(agentServiceMethods.ByName("ReportPreflight")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.AgentService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AgentServiceRegisterProcedure:
@@ -185,6 +210,8 @@ func NewAgentServiceHandler(svc AgentServiceHandler, opts ...connect.HandlerOpti
 			agentServiceDeliverHandler.ServeHTTP(w, r)
 		case AgentServiceClockProcedure:
 			agentServiceClockHandler.ServeHTTP(w, r)
+		case AgentServiceReportPreflightProcedure:
+			agentServiceReportPreflightHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -208,4 +235,8 @@ func (UnimplementedAgentServiceHandler) Deliver(context.Context, *connect.Reques
 
 func (UnimplementedAgentServiceHandler) Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AgentService.Clock is not implemented"))
+}
+
+func (UnimplementedAgentServiceHandler) ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AgentService.ReportPreflight is not implemented"))
 }

@@ -1,0 +1,35 @@
+// Typed clients of the orchestrator's services, and what goes wrong with them in
+// the server's own words.
+import { Code, ConnectError, createClient } from '@connectrpc/connect'
+import { createConnectTransport } from '@connectrpc/connect-web'
+import { CatalogService, LabService } from '@/gen/linktrial/v1/lab_pb'
+import { ControlService } from '@/gen/linktrial/v1/control_pb'
+import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
+import { LibraryService } from '@/gen/linktrial/v1/library_pb'
+import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
+import { ResultService } from '@/gen/linktrial/v1/result_pb'
+
+const transport = createConnectTransport({ baseUrl: window.location.origin, useBinaryFormat: true })
+
+export const operator = createClient(OperatorService, transport)
+export const control = createClient(ControlService, transport)
+export const results = createClient(ResultService, transport)
+export const library = createClient(LibraryService, transport)
+export const fleet = createClient(FleetService, transport)
+export const lab = createClient(LabService, transport)
+export const catalog = createClient(CatalogService, transport)
+
+/** What went wrong, for people: the server's own words where it answered. */
+export function explain(error: unknown): string {
+  const e = ConnectError.from(error)
+  if (e.code === Code.Unavailable || (e.code === Code.Unknown && /fetch|network/i.test(e.rawMessage))) {
+    return 'The orchestrator does not answer. It may have been stopped: linktrial serve starts it.'
+  }
+  if (e.code === Code.Unimplemented) return 'This orchestrator cannot do that: it is of another version than this page. Reload the page.'
+  return e.rawMessage
+}
+
+/** Aborted calls are the page's own doing and no error to show. */
+export function isCancelled(error: unknown): boolean {
+  return ConnectError.from(error).code === Code.Canceled
+}

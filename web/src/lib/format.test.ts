@@ -1,0 +1,36 @@
+import { describe, expect, it } from 'vitest'
+import { ago, bitrate, bytes, kbps, moment, percent, seconds, utc } from './format'
+
+describe('format', () => {
+  it('counts a KB as 1024 bytes', () => {
+    expect(kbps(1024 * 114.67)).toBe('114.67')
+    expect(kbps(undefined)).toBe('–')
+    expect(bytes(262144)).toBe('256 KiB')
+    expect(bytes(1536n)).toBe('1.50 KiB')
+    expect(bytes(5)).toBe('5 B')
+  })
+  it.each([
+    [0.0042, '4.20 ms'],
+    [0.42, '420 ms'],
+    [4.2, '4.20 s'],
+    [59.96, '60.0 s'],
+    [185, '3 min 5 s'],
+    [7800, '2 h 10 min'],
+    [90000, '1 d 1 h'],
+    [-0.3, '−300 ms'],
+    [Number.NaN, '–'],
+  ])('writes %d s as %s', (s, text) => expect(seconds(s)).toBe(text))
+  it('writes rates and shares', () => {
+    expect(bitrate(64000)).toBe('64 kbit/s')
+    expect(bitrate(6.8e6)).toBe('6.8 Mbit/s')
+    expect(percent(0.393, 1)).toBe('39.3 %')
+  })
+  it('shows a moment in the zone of the viewer and in UTC', () => {
+    const at = new Date('2026-03-14T10:00:00.5Z')
+    expect(utc(at)).toBe('2026-03-14 10:00:00 UTC')
+    expect(moment(at, new Date('2026-03-15T10:00:00Z'))).toContain('2026')
+    expect(moment(at, at)).not.toContain('2026')
+    expect(ago(at, at.getTime() + 12_400)).toBe('12 s ago')
+    expect(ago(undefined)).toBe('never')
+  })
+})

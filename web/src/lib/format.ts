@@ -1,0 +1,84 @@
+// Figures and times for people. 1 KB is 1024 bytes, as in the paper.
+import type { Timestamp } from '@bufbuild/protobuf/wkt'
+import { timestampDate } from '@bufbuild/protobuf/wkt'
+
+export const KB = 1024
+/** What a page that shows KB says once. */
+export const KB_NOTE = '1 KB is 1024 bytes.'
+
+const nothing = '–'
+
+/** Bytes per second as KB/s, with three significant figures at least. */
+export function kbps(bytesPerSecond: number | undefined, digits = 2): string {
+  if (bytesPerSecond === undefined || !Number.isFinite(bytesPerSecond)) return nothing
+  return (bytesPerSecond / KB).toFixed(digits)
+}
+
+export function bytes(n: number | bigint | undefined): string {
+  if (n === undefined) return nothing
+  let x = Number(n)
+  for (const unit of ['B', 'KiB', 'MiB', 'GiB', 'TiB']) {
+    if (Math.abs(x) < 1024 || unit === 'TiB') {
+      return `${unit === 'B' || Number.isInteger(x) ? x : x.toFixed(x < 10 ? 2 : 1)} ${unit}`
+    }
+    x /= 1024
+  }
+  return nothing
+}
+
+/** A duration in seconds, as short as it stays clear: "0.42 s", "3 min 5 s", "2 h 10 min". */
+export function seconds(s: number | undefined): string {
+  if (s === undefined || !Number.isFinite(s)) return nothing
+  const sign = s < 0 ? '−' : ''
+  const x = Math.abs(s)
+  if (x < 1) return `${sign}${(x * 1000).toFixed(x < 0.01 ? 2 : 0)} ms`
+  if (x < 60) return `${sign}${x.toFixed(x < 10 ? 2 : 1)} s`
+  const whole = Math.round(x)
+  if (whole < 3600) return `${sign}${Math.floor(whole / 60)} min ${whole % 60} s`
+  if (whole < 86400) return `${sign}${Math.floor(whole / 3600)} h ${Math.floor((whole % 3600) / 60)} min`
+  return `${sign}${Math.floor(whole / 86400)} d ${Math.floor((whole % 86400) / 3600)} h`
+}
+
+export function bitrate(bps: number | undefined): string {
+  if (bps === undefined || !Number.isFinite(bps)) return nothing
+  if (bps >= 1e6) return `${trim(bps / 1e6)} Mbit/s`
+  if (bps >= 1e3) return `${trim(bps / 1e3)} kbit/s`
+  return `${trim(bps)} bit/s`
+}
+
+function trim(x: number): string {
+  return String(Number(x.toPrecision(3)))
+}
+
+export function percent(share: number | undefined, digits = 0): string {
+  return share === undefined || !Number.isFinite(share) ? nothing : `${(share * 100).toFixed(digits)} %`
+}
+
+export function date(t: Timestamp | Date | undefined): Date | undefined {
+  if (!t) return undefined
+  return t instanceof Date ? t : timestampDate(t)
+}
+
+const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
+const day = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric' })
+
+/** A moment in the viewer's zone; today's without its day. */
+export function moment(t: Timestamp | Date | undefined, now = new Date()): string {
+  const d = date(t)
+  if (!d) return nothing
+  return d.toDateString() === now.toDateString() ? clock.format(d) : `${day.format(d)}, ${clock.format(d)}`
+}
+
+/** The same moment in UTC, for the title of what shows it. */
+export function utc(t: Timestamp | Date | undefined): string {
+  const d = date(t)
+  return d ? `${d.toISOString().replace('T', ' ').replace(/\.\d+Z$/, '')} UTC` : ''
+}
+
+/** How long ago: "12 s ago". */
+export function ago(t: Timestamp | Date | undefined, now = Date.now()): string {
+  const d = date(t)
+  if (!d) return 'never'
+  const s = Math.max(0, (now - d.getTime()) / 1000)
+  return s < 1 ? 'now' : `${seconds(Math.floor(s)).replace(/\.0+ s$/, ' s')} ago`
+}

@@ -1,0 +1,21 @@
+import { QueryClient, VueQueryPlugin } from '@tanstack/vue-query'
+import { createApp } from 'vue'
+import App from './App.vue'
+import './style.css'
+import { isCancelled } from './lib/api'
+import { router } from './router'
+
+const queries = new QueryClient({
+  defaultOptions: {
+    queries: {
+      // The orchestrator is near, and its answer is the only truth: one more try, then say what is wrong.
+      retry: (failures, error) => failures < 1 && !isCancelled(error),
+      retryDelay: 500,
+      staleTime: 2_000,
+      networkMode: 'always',
+    },
+    mutations: { networkMode: 'always' },
+  },
+})
+
+createApp(App).use(router).use(VueQueryPlugin, { queryClient: queries }).mount('#app')

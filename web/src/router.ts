@@ -1,0 +1,28 @@
+import type { RouteRecordRaw } from 'vue-router'
+import { createRouter, createWebHistory } from 'vue-router'
+
+declare module 'vue-router' {
+  interface RouteMeta {
+    title: string
+    /** Place in the main menu; routes without one are reached from others. */
+    menu?: number
+    /** The menu's entry that is lit while the page shows; the route's own name where not set. */
+    under?: string
+  }
+}
+
+// The view is in the URL: whatever a page filters, selects or zooms goes into the query.
+export const routes: RouteRecordRaw[] = [
+  { path: '/', name: 'overview', component: () => import('./pages/OverviewPage.vue'), meta: { title: 'Overview', menu: 0 } },
+  { path: '/:rest(.*)*', name: 'nowhere', component: () => import('./pages/NowherePage.vue'), meta: { title: 'Not found' } },
+]
+
+export const router = createRouter({
+  history: createWebHistory(),
+  routes,
+  scrollBehavior: (to, from, saved) => saved ?? (to.path === from.path ? {} : { top: 0 }),
+})
+
+router.afterEach((to) => {
+  document.title = `${to.meta.title} · Linktrial`
+})
