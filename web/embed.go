@@ -69,7 +69,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a, err := s.asset(name)
 	switch {
 	case err == nil && name != "":
-	case hashed || strings.Contains(path.Base(name), "."):
+	case hashed || name != "" && strings.Contains(path.Base(name), "."):
 		// A file that is not there is no route: a page in its place would only
 		// confuse whoever asked for a script.
 		http.NotFound(w, r)

@@ -205,7 +205,7 @@ func TestCampaign(t *testing.T) {
 		require.Contains(t, metrics, want)
 	}
 	require.Equal(t, "ok\n", get(t, c, "/healthz"))
-	require.Contains(t, get(t, c, "/"), "linktrial run PLAN")
+	require.Contains(t, get(t, c, "/"), "Linktrial")
 }
 
 func get(t testing.TB, c *clients, path string) string {
