@@ -116,10 +116,45 @@ type RadioReport struct {
 	BusyShare      float64 `json:"busy_share"`
 }
 
-// ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not succeed.
+// ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not
+// succeed. Where times bound all flows, it is what they had delivered when
+// their times were up, over the time in which any of them was to send
+// ([Flow.inTime]): a flow that waits for its last acknowledgement long after
+// that takes nothing from the others.
 func (a *Attempt) ThroughputBytesPerSecond() float64 {
 	if a.Verdict != journal.Succeeded || a.Elapsed <= 0 {
 		return 0
 	}
-	return float64(a.SizeBytes) / a.Elapsed.Seconds()
+	window := a.window()
+	if window <= 0 {
+		return float64(a.SizeBytes) / a.Elapsed.Seconds()
+	}
+	bytes := 0.0
+	for i := range a.Flows {
+		bytes += a.Flows[i].inTime()
+	}
+	return bytes / window.Seconds()
+}
+
+// window is from the first flow's start to the end of the last one's time; 0
+// where a time does not bound all of several flows.
+func (a *Attempt) window() time.Duration {
+	if len(a.Flows) < 2 {
+		return 0
+	}
+	first, last := a.Flows[0].Start, time.Duration(0)
+	for i := range a.Flows {
+		f := &a.Flows[i]
+		if f.Bound <= 0 || f.Elapsed <= 0 {
+			return 0
+		}
+		first, last = min(first, f.Start), max(last, f.Start+f.Bound)
+	}
+	return last - first
+}
+
+// inTime is the bytes of a flow within the time that bounds it, at its own mean
+// rate: what came after that is not told apart.
+func (f *Flow) inTime() float64 {
+	return float64(f.SizeBytes) * min(1, f.Bound.Seconds()/f.Elapsed.Seconds())
 }

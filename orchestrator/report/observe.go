@@ -39,6 +39,7 @@ func observe(t *Trial, a *Attempt) observation {
 	if a.Ideal > 0 {
 		o.ideal = a.Ideal.Seconds()
 	}
+	window := a.window().Seconds()
 	sources := map[int]int{} // place in o.flows of an on/off source
 	for _, f := range a.Flows {
 		if f.Session > 0 {
@@ -48,7 +49,11 @@ func observe(t *Trial, a *Attempt) observation {
 				sources[f.Session], o.flows = k, append(o.flows, flowRate{treatment: f.Treatment})
 			}
 			// Its idle times count: the source's share of the trial's time.
-			o.flows[k].kbps += float64(f.SizeBytes) / unit.KB / o.elapsed
+			if window > 0 {
+				o.flows[k].kbps += f.inTime() / unit.KB / window
+			} else {
+				o.flows[k].kbps += float64(f.SizeBytes) / unit.KB / o.elapsed
+			}
 			continue
 		}
 		rate := 0.0
