@@ -65,6 +65,11 @@ test: deps-test build kernel
 	go vet ./...
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
 	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m ./... | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
+	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
+
+# The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots.
+test-web: deps-test build
+	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench

@@ -1,0 +1,198 @@
+// What the real-browser tests share: an orchestrator of their own on a free
+// port, an emulated lab with agents, and Chromium, all ended with the test file.
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
+import { chownSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join, resolve } from 'node:path'
+import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+
+const root = resolve(import.meta.dirname, '../..')
+const bin = process.env.LINKTRIAL_BIN ?? join(root, 'bin')
+export const shots = process.env.LINKTRIAL_SHOTS ?? join(root, 'build/screenshots')
+
+/** Laptop and tablet, as in the field. */
+export const sizes = { laptop: { width: 1366, height: 768 }, tablet: { width: 1024, height: 768 } } as const
+
+export interface Station {
+  url: string
+  browser: Browser
+  /** Runs a subcommand against this orchestrator and returns what it printed. */
+  linktrial(...args: string[]): string
+  /** Starts a subcommand and leaves it running until stop. */
+  start(...args: string[]): ChildProcess
+  labUp(...args: string[]): Promise<void>
+  labDown(): void
+  /** Kills the orchestrator as a crash would; serve starts it again on its port. */
+  killServe(): Promise<void>
+  serve(): Promise<void>
+  open(path: string, options?: { size?: keyof typeof sizes; theme?: string }): Promise<Page>
+  stop(): Promise<void>
+}
+
+async function freePort(): Promise<number> {
+  return new Promise((done, fail) => {
+    const s = createServer()
+    s.once('error', fail)
+    s.listen(0, '127.0.0.1', () => {
+      const a = s.address()
+      s.close(() => (a && typeof a === 'object' ? done(a.port) : fail(new Error('no port'))))
+    })
+  })
+}
+
+export async function until<T>(what: string, probe: () => Promise<T | undefined | false> | T | undefined | false, seconds = 60): Promise<T> {
+  const end = Date.now() + seconds * 1000
+  let last: unknown
+  for (;;) {
+    try {
+      const v = await probe()
+      if (v) return v
+    } catch (e) {
+      last = e
+    }
+    if (Date.now() > end) throw new Error(`not within ${seconds} s: ${what}${last ? `: ${String(last)}` : ''}`)
+    await new Promise((r) => setTimeout(r, 100))
+  }
+}
+
+/** Starts everything but the lab. Chromium and the lab need root. */
+export async function station(name: string): Promise<Station> {
+  if (process.getuid?.() !== 0) throw new Error('the browser tests make network namespaces, which needs root')
+  if (!existsSync(join(bin, 'linktrial'))) throw new Error(`no ${join(bin, 'linktrial')}: run make build first`)
+  // The database's own user must reach its folder, unlike one below the caller's home.
+  const data = mkdtempSync(join('/var/tmp', `linktrial-web-${name}-`))
+  chmodSync(data, 0o755)
+  chownSync(data, 0, 0)
+  const port = await freePort()
+  const url = `http://127.0.0.1:${port}`
+  const lab = `web${name}`
+  const env = { ...process.env, LINKTRIAL_DATA: data, LINKTRIAL_ORCHESTRATOR: url }
+  const children: ChildProcess[] = []
+  const contexts: BrowserContext[] = []
+  let server: ChildProcess | undefined
+  let log = ''
+  let labStands = false
+
+  const start = (...args: string[]): ChildProcess => {
+    const c = spawn(join(bin, 'linktrial'), args, { env, cwd: tmpdir(), stdio: ['ignore', 'pipe', 'pipe'] })
+    const keep = (b: Buffer) => (log = (log + b.toString()).slice(-200_000))
+    c.stdout!.on('data', keep)
+    c.stderr!.on('data', keep)
+    children.push(c)
+    return c
+  }
+  const gone = (c: ChildProcess) => new Promise<void>((done) => (c.exitCode !== null || c.signalCode !== null ? done() : c.once('exit', () => done())))
+  const linktrial = (...args: string[]): string => execFileSync(join(bin, 'linktrial'), args, { env, cwd: tmpdir(), encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+
+  const serve = async () => {
+    server = start('serve', '--listen', `127.0.0.1:${port}`)
+    await until('the orchestrator answers', async () => {
+      if (server!.exitCode !== null) throw new Error(`serve ended with ${server!.exitCode}:\n${log}`)
+      return (await fetch(`${url}/healthz`)).ok
+    })
+  }
+
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage'],
+  })
+  const stop = async () => {
+    for (const c of contexts) await c.close().catch(() => {})
+    await browser.close()
+    if (labStands) {
+      try {
+        linktrial('lab', 'down', '--name', lab)
+      } catch (e) {
+        console.error(`lab down: ${String(e)}`)
+      }
+    }
+    for (const c of children.reverse()) {
+      if (c.exitCode !== null || c.signalCode !== null) continue
+      c.kill('SIGTERM')
+      const late = setTimeout(() => c.kill('SIGKILL'), 30_000)
+      await gone(c)
+      clearTimeout(late)
+    }
+    rmSync(data, { recursive: true, force: true })
+  }
+  try {
+    await serve()
+  } catch (e) {
+    await stop()
+    throw e
+  }
+
+  return {
+    url,
+    browser,
+    linktrial,
+    start,
+    serve,
+    stop,
+    async killServe() {
+      server!.kill('SIGKILL')
+      await gone(server!)
+    },
+    async labUp(...args) {
+      labStands = true
+      linktrial('lab', 'up', '--name', lab, '--agents', ...args)
+      await until('three agents are connected', () => (linktrial('nodes').match(/connected/g) ?? []).length >= 3)
+    },
+    labDown() {
+      linktrial('lab', 'down', '--name', lab)
+      labStands = false
+    },
+    async open(path, { size = 'laptop', theme } = {}) {
+      const context = await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true })
+      contexts.push(context)
+      if (theme) await context.addInitScript((t) => localStorage.setItem('linktrial-theme', t), theme)
+      const page = await context.newPage()
+      // A page that throws is broken even where the test looks elsewhere.
+      page.on('pageerror', (e) => troubles.push(`${path}: ${e.message}`))
+      page.on('console', (m) => m.type() === 'error' && !/Failed to load resource|net::ERR/.test(m.text()) && troubles.push(`${path}: ${m.text()}`))
+      await page.goto(url + path)
+      return page
+    },
+  }
+}
+
+/** What pages have thrown or logged as errors so far; tests expect it to be empty. */
+export const troubles: string[] = []
+
+/** Screenshot of the whole page at its size, into build/screenshots. */
+export async function shot(page: Page, name: string): Promise<void> {
+  mkdirSync(shots, { recursive: true })
+  await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true, animations: 'disabled' })
+}
+
+/** The page at both sizes. */
+export async function shotBoth(page: Page, name: string): Promise<void> {
+  for (const [size, viewport] of Object.entries(sizes)) {
+    await page.setViewportSize(viewport)
+    await page.waitForTimeout(250) // figures follow the window's size
+    await shot(page, `${name}-${size}`)
+  }
+  await page.setViewportSize(sizes.laptop)
+}
+
+const axeSource = readFileSync(join(import.meta.dirname, '../node_modules/axe-core/axe.min.js'), 'utf8')
+
+/** Serious and critical findings of axe-core, one line each. */
+export async function axe(page: Page): Promise<string[]> {
+  await page.evaluate(axeSource)
+  const found = await page.evaluate(async () => {
+    const w = window as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }> } }
+    return (await w.axe.run()).violations
+  })
+  return found
+    .filter((v) => v.impact === 'serious' || v.impact === 'critical')
+    .flatMap((v) => v.nodes.slice(0, 3).map((n) => `${v.id} (${v.impact}): ${v.help}: ${n.html.slice(0, 160)} ${n.failureSummary.split('\n')[1] ?? ''}`))
+}
+
+/** The bytes of scripts that a page has loaded, compressed as they came over the wire. */
+export async function scriptBytes(page: Page): Promise<number> {
+  return page.evaluate(() =>
+    (performance.getEntriesByType('resource') as PerformanceResourceTiming[]).filter((e) => e.name.endsWith('.js')).reduce((n, e) => n + e.encodedBodySize, 0),
+  )
+}
