@@ -14,6 +14,8 @@ declare module 'vue-router' {
 // The view is in the URL: whatever a page filters, selects or zooms goes into the query.
 export const routes: RouteRecordRaw[] = [
   { path: '/', name: 'overview', component: () => import('./pages/OverviewPage.vue'), meta: { title: 'Overview', menu: 0 } },
+  { path: '/map', name: 'map', component: () => import('./pages/MapPage.vue'), meta: { title: 'Map', menu: 50 } },
+  { path: '/profiles', name: 'profiles', component: () => import('./pages/ProfilesPage.vue'), meta: { title: 'Radios', menu: 60 } },
   { path: '/:rest(.*)*', name: 'nowhere', component: () => import('./pages/NowherePage.vue'), meta: { title: 'Not found' } },
 ]
 
