@@ -152,6 +152,10 @@ func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
 	return nil
 }
 
+// maxDeliveries is how often a batch is delivered before the journals are left
+// where they are: a busy machine may not store one in time.
+const maxDeliveries = 10
+
 // batchBytes is what one delivery holds at most, as for agents.
 const batchBytes = 1 << 20
 
@@ -167,9 +171,19 @@ func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error
 		if len(batch) == 0 {
 			return nil
 		}
-		_, err := v.agents.Deliver(ctx, connect.NewRequest(&linktrialv1.DeliverRequest{Name: node, RunId: run, Records: batch}))
+		req := &linktrialv1.DeliverRequest{Name: node, RunId: run, Records: batch}
 		batch, size = nil, 0
-		return rpcError(v.base, err)
+		for tries := 1; ; tries++ {
+			_, err := v.agents.Deliver(ctx, connect.NewRequest(req))
+			if err == nil || tries == maxDeliveries || connect.CodeOf(err) == connect.CodeInvalidArgument || connect.CodeOf(err) == connect.CodeFailedPrecondition {
+				return rpcError(v.base, err)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(2 * time.Second):
+			}
+		}
 	}
 	if _, err := journal.Scan(bufio.NewReaderSize(f, 1<<20), func(r journal.Record, _ int64) error {
 		b, err := json.Marshal(r)
