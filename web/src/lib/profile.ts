@@ -111,5 +111,17 @@ function queueText(e: Emulation): string {
   return q.red ? `${size}; RED from ${q.red.min_bytes} to ${q.red.max_bytes} B, at most ${q.red.max_probability}${q.red.ecn ? ', marks (ECN)' : ''}` : `${size}, drop-tail`
 }
 
-/** "channel_bandwidth" → "channel bandwidth". */
-export const figureName = (name: string) => name.replaceAll('_', ' ')
+/** Figures of the emulation stand apart from those of the radio itself. */
+export const ofEmulation = (f: Figure) => f.name.startsWith('emulation.')
+
+/** "channel_bandwidth" → "channel bandwidth", "emulation.sites.k-lot.rate" → "rate at k-lot". */
+export function figureName(name: string): string {
+  const site = /^emulation\.sites\.([^.]+)\.(.*)$/.exec(name)
+  return (site ? `${site[2]} at ${site[1]}` : name.replace(/^emulation\./, '')).replaceAll('_', ' ')
+}
+
+export function figureValue(f: Figure): string {
+  if (f.unknown) return 'not known'
+  if (f.unit === 'bit/s') return bitrate(f.value)
+  return `${Number(f.value.toPrecision(6))} ${f.unit}`.trim()
+}

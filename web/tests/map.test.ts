@@ -1,0 +1,71 @@
+// Map and radio profiles: move a station by keyboard and by pointer, save it as
+// a topology, and run a plan's check against it.
+import { mkdtempSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { axe, shotBoth, station, troubles, type Station } from './harness'
+
+let s: Station
+beforeAll(async () => {
+  s = await station('map')
+})
+afterAll(() => s.stop())
+
+test('a moved station becomes a topology that plans can name', async () => {
+  const page = await s.open('/map?topology=vip-lot')
+  const before = page.getByText('95 m (310 ft)')
+  await before.waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'map')
+
+  const client = page.getByRole('button', { name: /^C vip-lot client/ })
+  await client.focus()
+  for (let i = 0; i < 3; i++) await page.keyboard.press('Shift+ArrowRight')
+  await page.getByText(/^12[45] m/).waitFor() // 94.5 m and 30 m more
+  const box = (await client.locator('circle').first().boundingBox())!
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2 + 60, { steps: 4 })
+  await page.mouse.up()
+  await page.getByText(/^12[45] m/).waitFor({ state: 'detached' })
+
+  await page.getByRole('button', { name: 'Save as …' }).click()
+  await page.getByRole('textbox', { name: 'Name' }).fill('vip-lot-east')
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Topology vip-lot-east is saved').waitFor()
+  await expect.poll(() => new URL(page.url()).searchParams.get('topology')).toBe('vip-lot-east')
+
+  const file = join(mkdtempSync(join(tmpdir(), 'map-')), 'plan.yaml')
+  writeFileSync(
+    file,
+    'name: there\nradio: prc-117g-anw2c\ntopology: vip-lot-east\nsize: 16 KiB\ntreatments:\n  - {name: tcp, protocol: tcp, options: {congestion: cubic}}\niterations: 1\norder: fixed\nseed: 1\nlimits: {connect: 10s, transfer: 60s, attempts: 1}\n',
+  )
+  const url = s.url
+  const res = await fetch(`${url}/linktrial.v1.OperatorService/CheckPlan`, {
+    method: 'POST',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ file, text: Buffer.from((await import('node:fs')).readFileSync(file)).toString('base64') }),
+  })
+  expect(((await res.json()) as { problems?: unknown[] }).problems ?? []).toEqual([])
+
+  await page.getByRole('button', { name: 'Delete' }).click()
+  await page.locator('.n-dialog').getByRole('button', { name: 'Delete' }).click()
+  await expect.poll(() => new URL(page.url()).searchParams.get('topology')).toBeNull()
+  expect(troubles).toEqual([])
+})
+
+test('a radio shows its figures with their sources', async () => {
+  const page = await s.open('/profiles?radio=prc-117g-anw2c')
+  await page.getByRole('heading', { name: 'AN/PRC-117G, ANW2C' }).waitFor()
+  await page.getByText('402.5 MHz').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'profiles')
+  await page.getByRole('textbox', { name: 'Find a radio' }).fill('stanag')
+  await page.getByRole('link', { name: /STANAG/ }).click()
+  await page.getByText(/selective repeat/).waitFor()
+  await page.getByText('The file, with the source of every emulated figure').click()
+  await page.getByText('name: hf-stanag-5066').waitFor()
+  expect(new URL(page.url()).searchParams.get('radio')).toBe('hf-stanag-5066')
+  expect(troubles).toEqual([])
+})
