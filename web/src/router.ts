@@ -14,6 +14,8 @@ declare module 'vue-router' {
 // The view is in the URL: whatever a page filters, selects or zooms goes into the query.
 export const routes: RouteRecordRaw[] = [
   { path: '/', name: 'overview', component: () => import('./pages/OverviewPage.vue'), meta: { title: 'Overview', menu: 0 } },
+  { path: '/plans', name: 'plans', component: () => import('./pages/PlansPage.vue'), meta: { title: 'Plans', menu: 20 } },
+  { path: '/plans/:name', name: 'plan', component: () => import('./pages/PlanPage.vue'), props: true, meta: { title: 'Plan', under: 'plans' } },
   { path: '/map', name: 'map', component: () => import('./pages/MapPage.vue'), meta: { title: 'Map', menu: 50 } },
   { path: '/profiles', name: 'profiles', component: () => import('./pages/ProfilesPage.vue'), meta: { title: 'Radios', menu: 60 } },
   { path: '/:rest(.*)*', name: 'nowhere', component: () => import('./pages/NowherePage.vue'), meta: { title: 'Not found' } },

@@ -1,7 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { describe, expect, it } from 'vitest'
-import { edit, lineOf, locked, readText } from './planText'
+import { describe, expect, it, vi } from 'vitest'
+import { edit, lineOf, locked, move, readText } from './planText'
+
+vi.setConfig({ testTimeout: 60_000 }) // only to detect hangs
 
 const folder = resolve(__dirname, '../../../plans')
 const plans = readdirSync(folder).filter((f) => f.endsWith('.yaml'))
@@ -61,6 +63,17 @@ describe('edit', () => {
   it('swaps a single name for a list and keeps the comment', () => {
     expect(edit(small, ['size'], '3 KB')).toContain('size: 3 KB # two')
     expect(edit(small, ['radio'], ['mpu4', 'prc-152a'])).toContain('radio: [mpu4, prc-152a]\n\n# Sizes')
+  })
+  it('begins lists', () => {
+    expect(edit('name: a\n', ['treatments', 0], { name: 'x', protocol: 'tcp' })).toBe('name: a\ntreatments:\n  - {name: x, protocol: tcp}\n')
+    expect(edit('name: a\ntreatments: []\n', ['treatments', 0], { name: 'x' })).toBe('name: a\ntreatments: [{name: x}]\n')
+  })
+  it('moves entries with their comments', () => {
+    const out = move(small, ['treatments'], 1, 0)
+    expect(readText(out).value).toMatchObject({ treatments: [{ name: 'y' }, { name: 'x' }] })
+    expect(out).toContain('  # first\n  - {name: x')
+    expect(out.startsWith('# On top\nname: a   # the name\n')).toBe(true)
+    expect(move(small, ['treatments'], 1, 2)).toBe(small)
   })
   it('starts from nothing', () => {
     const out = edit('', ['name'], 'a')

@@ -106,33 +106,55 @@ function inFlow(value: unknown): string {
   return scalar(value)
 }
 
+/** The text with an entry of a list in another place. */
+export function move(text: string, path: Path, from: number, to: number): string {
+  const p = readText(text)
+  const list = p.doc.getIn(path, true)
+  if (p.errors.length || !isSeq(list) || !list.items[from] || !list.items[to]) return text
+  return rewrite(p, path[0], () => {
+    // What stands above the first entry is read as the list's own comment.
+    const first = list.items[0]
+    if (list.commentBefore && isNode(first) && !first.commentBefore) {
+      first.commentBefore = list.commentBefore
+      list.commentBefore = null
+    }
+    list.items.splice(to, 0, ...list.items.splice(from, 1))
+  })
+}
+
 function restructure(p: PlanText, path: Path, value: unknown): string {
-  const { doc, text } = p
-  const top = path[0]
-  const old = pairOf(doc, top)
-  const region = old && regionOf(old)
-  const parents = path.slice(0, -1)
-  if (value === undefined) doc.deleteIn(path)
-  else {
+  const { doc } = p
+  if (value === undefined) return rewrite(p, path[0], () => doc.deleteIn(path))
+  return rewrite(p, path[0], () => {
     if (doc.contents === null) doc.contents = doc.createNode({}) as never
     const node = doc.createNode(value)
-    style(node, path.length === 1, siblingFlow(doc, parents))
-    if (path.length === 1) place(doc, String(top), node)
-    else {
-      // What is missing on the way: as short as the rest of it.
-      for (let i = 1; i < path.length; i++) {
-        const way = path.slice(0, i)
-        if (isCollection(doc.getIn(way, true))) continue
-        const made = doc.createNode(typeof path[i] === 'number' ? [] : {})
-        style(made, i === 1, true)
-        if (i === 1) place(doc, String(top), made)
-        else doc.setIn(way, made)
-      }
-      doc.setIn(path, node)
+    style(node, path.length === 1, siblingFlow(doc, path.slice(0, -1)))
+    if (path.length === 1) {
+      place(doc, String(path[0]), node)
+      return
     }
-  }
+    // What is missing on the way: as short as the rest of it.
+    for (let i = 1; i < path.length; i++) {
+      const way = path.slice(0, i)
+      if (isCollection(doc.getIn(way, true))) continue
+      const made = doc.createNode(typeof path[i] === 'number' ? [] : {})
+      // A list of mappings goes line by line.
+      made.flow = !(i === 1 && isSeq(made) && i === path.length - 1 && isMap(node))
+      if (i === 1) place(doc, String(path[0]), made)
+      else doc.setIn(way, made)
+    }
+    doc.setIn(path, node)
+  })
+}
+
+// Of what is written anew after a change, only the top-level entry that the
+// change is in is taken into the text.
+function rewrite(p: PlanText, top: unknown, change: () => void): string {
+  const { doc, text } = p
+  const old = pairOf(doc, top)
+  const region = old && regionOf(old)
+  change()
   const whole = write(p)
-  // Only the top-level entry that changed is taken from what was written anew.
   const after = readText(whole)
   const fresh = pairOf(after.doc, top)
   const part = fresh ? whole.slice(...regionOf(fresh)) : ''
