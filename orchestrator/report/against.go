@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/stats"
 )
 
@@ -67,7 +68,13 @@ type AgainstLine struct {
 	Outcome   Outcome  `json:"outcome"`
 	Detail    string   `json:"detail,omitempty"` // why, or the figures that a shape was judged by
 
-	short string // of Metric, for terminals
+	Short string `json:"-"` // of Metric, for terminals
+}
+
+// Place names where the figure is from: the group and its conditions.
+func (l *AgainstLine) Place() string {
+	parts := slices.DeleteFunc([]string{l.Group, l.Where}, func(s string) bool { return s == "" })
+	return wording.Clean(cmp.Or(strings.Join(parts, " · "), "all runs"))
 }
 
 // AgainstSummary counts outcomes. What has no figure of ours is in no other count.
@@ -89,19 +96,20 @@ type AgainstSummary struct {
 // where intervals do not say more.
 const flat = 0.05
 
-func (v *view) against() *Against {
+// Against holds the published figures of the plan against ours.
+func (v *Analysis) Against() *Against {
 	a := &Against{Lines: []AgainstLine{}, Missing: []Missing{}}
-	for i := range v.tables {
-		a.rows(&v.tables[i])
-		for _, r := range v.tables[i].Rows {
+	for i := range v.Tables {
+		a.rows(&v.Tables[i])
+		for _, r := range v.Tables[i].Rows {
 			if r.Missing != "" && !slices.ContainsFunc(a.Missing, func(m Missing) bool { return m.Treatment == r.Treatment }) {
 				a.Missing = append(a.Missing, Missing{r.Treatment, r.Label, r.Missing})
 			}
 		}
 	}
 	groups := v.groups()
-	for i := range v.ds.Figures {
-		f := &v.ds.Figures[i]
+	for i := range v.Dataset.Figures {
+		f := &v.Dataset.Figures[i]
 		k := slices.IndexFunc(groups, func(g *grouped) bool { return g.name == f.Group })
 		if k < 0 {
 			continue // the results are of one run, of another group
@@ -115,8 +123,8 @@ func (v *view) against() *Against {
 			names = []string{f.Treatment}
 		}
 		for _, name := range names {
-			l := AgainstLine{Group: f.Group, Where: conditionText(f.Where), Treatment: name, Label: cmp.Or(labels[name], name, "all"),
-				Metric: string(f.Metric), short: shortName(f.Metric), About: f.About, Source: f.Source}
+			l := AgainstLine{Group: f.Group, Where: ConditionText(f.Where), Treatment: name, Label: cmp.Or(labels[name], name, "all"),
+				Metric: string(f.Metric), Short: shortName(f.Metric), About: f.About, Source: f.Source}
 			g.judge(&l, f, name, labels)
 			a.Lines = append(a.Lines, l)
 		}
@@ -133,11 +141,11 @@ func (v *view) against() *Against {
 func (a *Against) gather() {
 	order := map[string]int{}
 	for i := range a.Lines {
-		if p := a.Lines[i].place(); order[p] == 0 {
+		if p := a.Lines[i].Place(); order[p] == 0 {
 			order[p] = len(order) + 1
 		}
 	}
-	slices.SortStableFunc(a.Lines, func(x, y AgainstLine) int { return order[x.place()] - order[y.place()] })
+	slices.SortStableFunc(a.Lines, func(x, y AgainstLine) int { return order[x.Place()] - order[y.Place()] })
 }
 
 // rows are figures in the form of Table 2.
@@ -160,15 +168,15 @@ func (a *Against) rows(t *RunTable) {
 			{"min_kb_per_s", "min KB/s", p.MinKBps, r.MinKBps, p.MinDeviation, nil},
 			{"sd_kb_per_s", "SD KB/s", p.SDKBps, r.SDKBps, p.SDDeviation, nil},
 		} {
-			l := AgainstLine{Group: t.Group, Where: where, Treatment: r.Treatment, Label: r.Label, Metric: x.name, short: x.short, Kind: "value",
-				Published: figure(x.published), Source: p.Source, Ours: x.ours, CI: x.ci, N: r.Valid, Runs: 1, Deviation: x.deviation}
-			l.Statement = short(l.Published)
+			l := AgainstLine{Group: t.Group, Where: where, Treatment: r.Treatment, Label: r.Label, Metric: x.name, Short: x.short, Kind: "value",
+				Published: Rounded(x.published), Source: p.Source, Ours: x.ours, CI: x.ci, N: r.Valid, Runs: 1, Deviation: x.deviation}
+			l.Statement = wording.Short(l.Published)
 			switch {
 			case r.Missing != "":
 				l.Outcome, l.Detail, l.Runs = OutcomeGone, r.Missing, 0
 			case x.ours == nil:
 				l.Outcome, l.Runs = OutcomeNone, 0
-				if l.Detail = r.troubles(); l.Detail == "" {
+				if l.Detail = r.Troubles(); l.Detail == "" {
 					l.Detail = "one trial has no such figure"
 				}
 			default:
@@ -200,7 +208,7 @@ func (g *grouped) judge(l *AgainstLine, f *plan.Figure, treatment string, labels
 	case f.Value != nil, f.AtLeast != nil, f.AtMost != nil:
 		e := g.fill(l, f, treatment, f.Where)
 		if f.Value != nil {
-			l.Kind, l.Published = "value", figure(*f.Value)
+			l.Kind, l.Published = "value", Rounded(*f.Value)
 		} else {
 			l.Kind, l.Low, l.High = "range", f.AtLeast, f.AtMost
 		}
@@ -208,12 +216,12 @@ func (g *grouped) judge(l *AgainstLine, f *plan.Figure, treatment string, labels
 			return
 		}
 		if f.Value != nil {
-			l.Deviation = figure(stats.DeviationPercent(*f.Value, e.mean))
-			l.Outcome = distance(l.Deviation, e.mean == *f.Value)
+			l.Deviation = Rounded(stats.DeviationPercent(*f.Value, e.Mean))
+			l.Outcome = distance(l.Deviation, e.Mean == *f.Value)
 			return
 		}
 		l.Outcome = Inside
-		if f.AtLeast != nil && e.mean < *f.AtLeast || f.AtMost != nil && e.mean > *f.AtMost {
+		if f.AtLeast != nil && e.Mean < *f.AtLeast || f.AtMost != nil && e.Mean > *f.AtMost {
 			l.Outcome = Outside
 		}
 	case f.ChangePercent != nil:
@@ -226,7 +234,7 @@ func (g *grouped) judge(l *AgainstLine, f *plan.Figure, treatment string, labels
 }
 
 // fill takes our figure over; the outcome stays empty where there is one.
-func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where []plan.Condition) estimate {
+func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where []plan.Condition) Estimate {
 	e, runs, of, why := g.mean(f.Metric, treatment, f.Reference, where)
 	if why != "" {
 		l.Outcome, l.Detail = OutcomeNone, why
@@ -235,7 +243,7 @@ func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where [
 		}
 		return e
 	}
-	l.Ours, l.CI, l.N, l.Runs = figure(e.mean), e.interval(), e.n, runs
+	l.Ours, l.CI, l.N, l.Runs = Rounded(e.Mean), e.Interval(), e.N, runs
 	if runs < of {
 		l.Detail = fmt.Sprintf("%d of %d runs have a figure", runs, of)
 	}
@@ -243,7 +251,7 @@ func (g *grouped) fill(l *AgainstLine, f *plan.Figure, treatment string, where [
 }
 
 func (g *grouped) judgeChange(l *AgainstLine, f *plan.Figure, treatment string) {
-	l.Kind, l.Published = "change", figure(*f.ChangePercent)
+	l.Kind, l.Published = "change", Rounded(*f.ChangePercent)
 	// What both sides share need be said only once.
 	base := slices.DeleteFunc(slices.Clone(f.Where), func(c plan.Condition) bool {
 		return slices.ContainsFunc(f.RelativeTo, func(r plan.Condition) bool { return r.Axis == c.Axis })
@@ -257,14 +265,14 @@ func (g *grouped) judgeChange(l *AgainstLine, f *plan.Figure, treatment string) 
 		l.Ours, l.CI = nil, nil
 		return
 	}
-	l.Detail = fmt.Sprintf("%s to %s", short(figure(from.mean)), short(figure(to.mean)))
+	l.Detail = fmt.Sprintf("%s to %s", wording.Short(Rounded(from.Mean)), wording.Short(Rounded(to.Mean)))
 	l.CI = nil
-	if l.Ours = figure(stats.DeviationPercent(from.mean, to.mean)); l.Ours == nil {
+	if l.Ours = Rounded(stats.DeviationPercent(from.Mean, to.Mean)); l.Ours == nil {
 		l.Outcome, l.Detail = OutcomeNone, "ours changes from 0"
 		return
 	}
 	// A change is compared by points: a fall of 80 % beside one of 82 % is 2 off.
-	off := figure(*l.Ours - *f.ChangePercent)
+	off := Rounded(*l.Ours - *f.ChangePercent)
 	l.Deviation, l.Outcome = off, distance(off, false)
 	l.Detail += "; off by points of percent"
 }
@@ -272,13 +280,13 @@ func (g *grouped) judgeChange(l *AgainstLine, f *plan.Figure, treatment string) 
 // place is one of the figures that a shape is judged by.
 type place struct {
 	name string
-	estimate
+	Estimate
 }
 
 func describe(ps []place) string {
 	parts := make([]string, len(ps))
 	for i, p := range ps {
-		parts[i] = p.name + ": " + short(figure(p.mean))
+		parts[i] = p.name + ": " + wording.Short(Rounded(p.Mean))
 	}
 	return strings.Join(parts, ", ")
 }
@@ -293,7 +301,7 @@ func (g *grouped) along(l *AgainstLine, f *plan.Figure, treatment, axis string) 
 			why = reason
 			continue
 		}
-		ps, l.N, l.Runs = append(ps, place{v, e}), l.N+e.n, l.Runs+1
+		ps, l.N, l.Runs = append(ps, place{v, e}), l.N+e.N, l.Runs+1
 	}
 	if len(ps) < 2 {
 		l.Outcome, l.Detail = OutcomeNone, cmp.Or(why, "fewer than two values of "+axis)
@@ -307,11 +315,11 @@ func (g *grouped) along(l *AgainstLine, f *plan.Figure, treatment, axis string) 
 }
 
 // below says whether a is below b, and if not, whether the intervals allow that it were.
-func below(a, b estimate) Outcome {
+func below(a, b Estimate) Outcome {
 	switch {
-	case a.mean < b.mean:
+	case a.Mean < b.Mean:
 		return Holds
-	case a.mean-b.mean <= math.Hypot(a.half(), b.half()):
+	case a.Mean-b.Mean <= math.Hypot(a.Half(), b.Half()):
 		return HoldsWithin
 	}
 	return DoesNotHold
@@ -342,17 +350,17 @@ func (g *grouped) judgeAlong(l *AgainstLine, f *plan.Figure, treatment string) {
 		return
 	}
 	if value == "" {
-		first, last := ps[0].estimate, ps[len(ps)-1].estimate
-		rising := func(a, b estimate) Outcome { return below(a, b) }
+		first, last := ps[0].Estimate, ps[len(ps)-1].Estimate
+		rising := func(a, b Estimate) Outcome { return below(a, b) }
 		if f.Falls != "" {
-			rising = func(a, b estimate) Outcome { return below(b, a) }
+			rising = func(a, b Estimate) Outcome { return below(b, a) }
 		}
 		l.Outcome = Holds
 		for i := 1; i < len(ps); i++ {
-			l.Outcome = worst(l.Outcome, rising(ps[i-1].estimate, ps[i].estimate))
+			l.Outcome = worst(l.Outcome, rising(ps[i-1].Estimate, ps[i].Estimate))
 		}
 		// Steps that the intervals forgive must not add up to nothing.
-		if rising(first, last) != Holds || math.Abs(first.mean-last.mean) <= math.Hypot(first.half(), last.half()) {
+		if rising(first, last) != Holds || math.Abs(first.Mean-last.Mean) <= math.Hypot(first.Half(), last.Half()) {
 			l.Outcome = DoesNotHold
 		}
 		return
@@ -361,10 +369,10 @@ func (g *grouped) judgeAlong(l *AgainstLine, f *plan.Figure, treatment string) {
 	for i, p := range ps {
 		switch {
 		case f.Best != nil && i != at:
-			l.Outcome = worst(l.Outcome, below(p.estimate, ps[at].estimate))
-		case f.FlatFrom != nil && i > at && math.Abs(p.mean-ps[at].mean) > flat*math.Abs(ps[at].mean):
+			l.Outcome = worst(l.Outcome, below(p.Estimate, ps[at].Estimate))
+		case f.FlatFrom != nil && i > at && math.Abs(p.Mean-ps[at].Mean) > flat*math.Abs(ps[at].Mean):
 			o := DoesNotHold
-			if math.Abs(p.mean-ps[at].mean) <= math.Hypot(p.half(), ps[at].half()) {
+			if math.Abs(p.Mean-ps[at].Mean) <= math.Hypot(p.Half(), ps[at].Half()) {
 				o = HoldsWithin
 			}
 			l.Outcome = worst(l.Outcome, o)
@@ -386,7 +394,7 @@ func (g *grouped) judgeOrder(l *AgainstLine, f *plan.Figure, labels map[string]s
 			gone = append(gone, cmp.Or(labels[name], name)+" "+why)
 			continue
 		}
-		ps, l.N, l.Runs = append(ps, place{cmp.Or(labels[name], name), e}), l.N+e.n, l.Runs+1
+		ps, l.N, l.Runs = append(ps, place{cmp.Or(labels[name], name), e}), l.N+e.N, l.Runs+1
 	}
 	if len(ps) < 2 {
 		l.Outcome, l.Detail = OutcomeNone, strings.Join(gone, "; ")
@@ -394,7 +402,7 @@ func (g *grouped) judgeOrder(l *AgainstLine, f *plan.Figure, labels map[string]s
 	}
 	l.Outcome = Holds
 	for i := 1; i < len(ps); i++ {
-		l.Outcome = worst(l.Outcome, below(ps[i-1].estimate, ps[i].estimate))
+		l.Outcome = worst(l.Outcome, below(ps[i-1].Estimate, ps[i].Estimate))
 	}
 	if l.Detail = describe(ps); len(gone) > 0 {
 		l.Detail += "; left out: " + strings.Join(gone, "; ")
@@ -408,16 +416,16 @@ func statement(f *plan.Figure, labels map[string]string) string {
 	case f.Text != "":
 		return f.Text
 	case f.Value != nil:
-		return about + short(f.Value)
+		return about + wording.Short(f.Value)
 	case f.AtLeast != nil && f.AtMost != nil:
-		return about + short(f.AtLeast) + " to " + short(f.AtMost)
+		return about + wording.Short(f.AtLeast) + " to " + wording.Short(f.AtMost)
 	case f.AtLeast != nil:
-		return "at least " + about + short(f.AtLeast)
+		return "at least " + about + wording.Short(f.AtLeast)
 	case f.AtMost != nil:
-		return "at most " + about + short(f.AtMost)
+		return "at most " + about + wording.Short(f.AtMost)
 	case f.ChangePercent != nil:
 		from := slices.DeleteFunc(slices.Clone(f.RelativeTo), func(c plan.Condition) bool { return slices.Contains(f.Where, c) })
-		return fmt.Sprintf("%s%s from %s", about, deviation(f.ChangePercent), conditionText(from))
+		return fmt.Sprintf("%s%s from %s", about, wording.Deviation(f.ChangePercent), ConditionText(from))
 	case f.Best != nil:
 		return "best at " + f.Best.Axis + " " + f.Best.Value
 	case f.Falls != "":
@@ -466,8 +474,8 @@ func (s *AgainstSummary) count(l *AgainstLine) {
 	}
 }
 
-// sentences say the summary.
-func (a *Against) sentences() []string {
+// Sentences say the summary.
+func (a *Against) Sentences() []string {
 	s := &a.Summary
 	var out []string
 	say := func(n int, format string, args ...any) {
@@ -475,14 +483,14 @@ func (a *Against) sentences() []string {
 			out = append(out, fmt.Sprintf(format, args...))
 		}
 	}
-	say(s.Values, "Of %s beside ours, %d agree within 10 %% and %d within 25 %%.", plural(s.Values, "published figure", "published figures"), s.Within10, s.Within25)
-	say(s.Ranges, "Of %s, ours lie inside %d.", plural(s.Ranges, "published range", "published ranges"), s.Inside)
+	say(s.Values, "Of %s beside ours, %d agree within 10 %% and %d within 25 %%.", wording.Plural(s.Values, "published figure", "published figures"), s.Within10, s.Within25)
+	say(s.Ranges, "Of %s, ours lie inside %d.", wording.Plural(s.Ranges, "published range", "published ranges"), s.Inside)
 	within := ""
 	if s.HoldOnlyCI > 0 {
 		within = fmt.Sprintf(" (%d only within the intervals)", s.HoldOnlyCI)
 	}
-	say(s.Shapes, "Of %s, %d hold%s.", plural(s.Shapes, "published shape", "published shapes"), s.Hold, within)
-	say(s.MissingOnes, "%s of treatments that could not be run.", plural(s.MissingOnes, "published figure is", "published figures are"))
-	say(s.NoFigure, "For %s we have none.", plural(s.NoFigure, "published figure", "published figures"))
+	say(s.Shapes, "Of %s, %d hold%s.", wording.Plural(s.Shapes, "published shape", "published shapes"), s.Hold, within)
+	say(s.MissingOnes, "%s of treatments that could not be run.", wording.Plural(s.MissingOnes, "published figure is", "published figures are"))
+	say(s.NoFigure, "For %s we have none.", wording.Plural(s.NoFigure, "published figure", "published figures"))
 	return out
 }

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report/wording"
 )
 
-// axes is the run's value of every axis of its plan: radio, topology, size,
+// Axes is the run's value of every axis of its plan: radio, topology, size,
 // then those of the sweep.
-func (r *Run) axes() []plan.Condition {
+func (r *Run) Axes() []plan.Condition {
 	if r.Sheet == nil {
 		return nil
 	}
@@ -28,15 +29,16 @@ func meets(axes, where []plan.Condition) bool {
 	return !slices.ContainsFunc(where, func(c plan.Condition) bool { return !slices.Contains(axes, c) })
 }
 
-func valueOf(axes []plan.Condition, axis string) string {
+// ValueOf is the value of an axis, empty where the run is not on it.
+func ValueOf(axes []plan.Condition, axis string) string {
 	if i := slices.IndexFunc(axes, func(c plan.Condition) bool { return c.Axis == axis }); i >= 0 {
 		return axes[i].Value
 	}
 	return ""
 }
 
-// conditionText names conditions for people: "bandwidth 1 Mbit/s, size 1 MB".
-func conditionText(cs []plan.Condition) string {
+// ConditionText names conditions for people: "bandwidth 1 Mbit/s, size 1 MB".
+func ConditionText(cs []plan.Condition) string {
 	parts := make([]string, len(cs))
 	for i, c := range cs {
 		parts[i] = c.Axis + " " + c.Value
@@ -60,7 +62,7 @@ func shortName(m plan.Metric) string {
 	if n, ok := metricNames[m]; ok {
 		return n.short
 	}
-	return clean(string(m))
+	return wording.Clean(string(m))
 }
 
 // grouped is the runs of one group of the plan, with the axes' values of each.
@@ -72,17 +74,17 @@ type grouped struct {
 
 // groups are the plan's groups in the order of their runs; one without a name
 // where the plan has none.
-func (v *view) groups() []*grouped {
+func (v *Analysis) groups() []*grouped {
 	var out []*grouped
 	byName := map[string]*grouped{}
-	for i := range v.all {
-		s := &v.all[i]
+	for i := range v.runs {
+		s := &v.runs[i]
 		g := byName[s.table.Group]
 		if g == nil {
 			g = &grouped{name: s.table.Group}
 			byName[g.name], out = g, append(out, g)
 		}
-		g.runs, g.axes = append(g.runs, s), append(g.axes, s.run.axes())
+		g.runs, g.axes = append(g.runs, s), append(g.axes, s.run.Axes())
 	}
 	return out
 }
@@ -91,7 +93,7 @@ func (v *view) groups() []*grouped {
 // order of the plan.
 func (g *grouped) values(axis string, where []plan.Condition) (out []string) {
 	for _, axes := range g.axes {
-		if v := valueOf(axes, axis); v != "" && meets(axes, where) && !slices.Contains(out, v) {
+		if v := ValueOf(axes, axis); v != "" && meets(axes, where) && !slices.Contains(out, v) {
 			out = append(out, v)
 		}
 	}
@@ -126,8 +128,8 @@ func (g *grouped) treatments(where []plan.Condition) (names []string, labels map
 // mean is a metric over all runs that meet the conditions, each run counting
 // alike; where there is none, why. runs is how many have a figure, of is of
 // how many.
-func (g *grouped) mean(m plan.Metric, treatment, reference string, where []plan.Condition) (e estimate, runs, of int, why string) {
-	var es []estimate
+func (g *grouped) mean(m plan.Metric, treatment, reference string, where []plan.Condition) (e Estimate, runs, of int, why string) {
+	var es []Estimate
 	for i, s := range g.runs {
 		if !meets(g.axes[i], where) {
 			continue

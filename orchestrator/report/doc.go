@@ -1,6 +1,7 @@
-// Package report makes tables, figures and exports of a [Dataset]: the terminal
-// table, CSV, JSON, Markdown, LaTeX in the layout of Table 2 of breedy-2015, and
-// the paper's chart as SVG. Comes in: a Dataset. Goes out: bytes, the same for
-// the same Dataset. Imports orchestrator/stats, executor/runsheet,
-// executor/journal, orchestrator/plan and internal/unit.
+// Package report is the model of results: what was measured ([Dataset]), the
+// tables and curves that follow from it ([Analysis]), and how far they lie from
+// published figures ([Against]). Comes in: a Dataset. Goes out: figures, the
+// same for the same Dataset. report/render writes them as files, report/figure
+// draws them, report/wording words them. Imports orchestrator/stats,
+// orchestrator/plan, executor/runsheet, executor/journal and internal/unit.
 package report

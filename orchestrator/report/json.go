@@ -19,12 +19,13 @@ type document struct {
 	Tables  []RunTable `json:"tables"`
 }
 
-func renderJSON(v *view) ([]byte, error) {
+// JSON is the export of everything.
+func (v *Analysis) JSON() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", " ")
-	if err := enc.Encode(document{JSONFormat, v.ds, v.tables}); err != nil {
+	if err := enc.Encode(document{JSONFormat, v.Dataset, v.Tables}); err != nil {
 		return nil, err
 	}
 	return b.Bytes(), nil

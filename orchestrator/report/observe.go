@@ -6,9 +6,7 @@ import (
 	"slices"
 
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/stats"
 )
 
@@ -78,15 +76,15 @@ func takeSample(r *Run, trials []*Trial) sample {
 	for _, t := range trials {
 		s.extra += max(0, len(t.Attempts)-1)
 		for i := range t.Attempts {
-			if a := &t.Attempts[i]; a.Verdict != "" && !a.valid() && !waits(r, a) {
-				count[Failure{Verdict: a.Verdict, Reason: a.why()}]++
+			if a := &t.Attempts[i]; a.Verdict != "" && !a.Valid() && !r.Waits(a) {
+				count[Failure{Verdict: a.Verdict, Reason: a.Why()}]++
 			}
 		}
-		a := t.counted()
+		a := t.Counted()
 		switch {
 		case a != nil:
 			s.valid = append(s.valid, observe(t, a))
-		case t.Verdict == "" || len(t.Attempts) > 0 && waits(r, &t.Attempts[len(t.Attempts)-1]):
+		case t.Verdict == "" || len(t.Attempts) > 0 && r.Waits(&t.Attempts[len(t.Attempts)-1]):
 			s.notEnded++
 		default:
 			s.failed++
@@ -166,26 +164,27 @@ func flowOf(treatment string) func(*observation) float64 {
 	}
 }
 
-// counted is the attempt whose figure the trial stands with, or nil.
-func (t *Trial) counted() *Attempt {
-	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].valid() {
+// Counted is the attempt whose figure the trial stands with, or nil.
+func (t *Trial) Counted() *Attempt {
+	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Valid() {
 		return &t.Attempts[n-1]
 	}
 	return nil
 }
 
-func (a *Attempt) valid() bool {
+// Valid says that the attempt succeeded and that the server had every byte as it was sent.
+func (a *Attempt) Valid() bool {
 	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0
 }
 
-// waits tells whether the server's word on a transfer may still come.
-func waits(r *Run, a *Attempt) bool {
+// Waits tells whether the server's word on a transfer may still come.
+func (r *Run) Waits(a *Attempt) bool {
 	ended := r.State == "completed" || r.State == "aborted" || r.State == "stopped"
 	return !ended && a.Verdict == journal.Succeeded && !a.Verified
 }
 
-// why is the attempt's reason, or what is wrong with a success.
-func (a *Attempt) why() string {
+// Why is the attempt's reason, or what is wrong with a success.
+func (a *Attempt) Why() string {
 	switch {
 	case a.Verdict != journal.Succeeded || a.Reason != "":
 		return a.Reason
@@ -194,199 +193,4 @@ func (a *Attempt) why() string {
 	default:
 		return "no-elapsed-time"
 	}
-}
-
-// summarised is a run with its table and, for each row of it, what the row was
-// made from.
-type summarised struct {
-	run     *Run
-	table   RunTable
-	samples []sample
-}
-
-// estimate is a metric's mean with the variance of that mean (NaN where there
-// is none) and its degrees of freedom.
-type estimate struct {
-	mean, variance, degrees float64
-	n                       int // trials
-}
-
-var noEstimate = estimate{mean: math.NaN(), variance: math.NaN()}
-
-func estimateOf(xs []float64) estimate {
-	e := estimate{mean: stats.Mean(xs), variance: math.NaN(), n: len(xs), degrees: float64(len(xs) - 1)}
-	if sd := stats.StdDev(xs); !math.IsNaN(sd) {
-		e.variance = sd * sd / float64(len(xs))
-	}
-	return e
-}
-
-func (e estimate) scaled(by float64) estimate {
-	e.mean, e.variance = e.mean*by, e.variance*by*by
-	return e
-}
-
-func (e estimate) interval() *Range {
-	return interval(stats.OfMean(e.mean, e.variance, e.degrees, level))
-}
-
-// half is half the interval's width, 0 where there is none.
-func (e estimate) half() float64 {
-	if r := e.interval(); r != nil {
-		return (r.High - r.Low) / 2
-	}
-	return 0
-}
-
-// together is the mean of several runs' means, each run counting alike, with
-// the degrees of freedom after Welch and Satterthwaite.
-func together(es []estimate) estimate {
-	if len(es) == 0 {
-		return noEstimate
-	}
-	var sum, variance, denominator float64
-	n := 0
-	for _, e := range es {
-		sum += e.mean
-		variance += e.variance
-		denominator += e.variance * e.variance / e.degrees
-		n += e.n
-	}
-	k := float64(len(es))
-	out := estimate{mean: sum / k, variance: variance / k / k, n: n, degrees: variance * variance / denominator}
-	if variance == 0 {
-		out.degrees = float64(max(1, n-len(es)))
-	}
-	return out
-}
-
-// estimate is a metric of one treatment (or mix, or plan.Ideal); where there
-// is none, why.
-func (s *summarised) estimate(m plan.Metric, treatment, reference string) (estimate, string) {
-	row := func(name string) int {
-		return slices.IndexFunc(s.table.Rows, func(r Row) bool { return r.Treatment == name })
-	}
-	if m == plan.MetricFlowMbitps {
-		return s.flowEstimate(treatment, row(treatment))
-	}
-	i := row(treatment)
-	var sm *sample
-	switch {
-	case treatment == plan.Ideal:
-		sm = s.idealSample()
-	case i < 0:
-		return noEstimate, notPart
-	case s.table.Rows[i].Missing != "":
-		return noEstimate, "missing: " + s.table.Rows[i].Missing
-	default:
-		sm = &s.samples[i]
-	}
-	if m == plan.MetricCompleted {
-		if ended := len(sm.valid) + sm.failed; ended > 0 {
-			return estimate{mean: float64(len(sm.valid)) / float64(ended), variance: math.NaN(), n: ended}, ""
-		}
-		return noEstimate, "no trial has ended"
-	}
-	if len(sm.valid) == 0 {
-		if treatment == plan.Ideal {
-			return noEstimate, "Ideal is not known"
-		}
-		return noEstimate, sm.noFigure()
-	}
-	rate := estimateOf(sm.values(rateOf))
-	switch m {
-	case plan.MetricKBps:
-		return rate, ""
-	case plan.MetricKbitps:
-		return rate.scaled(8 * unit.KB / 1e3), ""
-	case plan.MetricMbitps:
-		return rate.scaled(8 * unit.KB / 1e6), ""
-	case plan.MetricNormalised:
-		if b := s.table.BandwidthBitsPerSecond; b != nil {
-			return rate.scaled(8 * unit.KB / *b), ""
-		}
-		return noEstimate, "the bandwidth is not known"
-	case plan.MetricTimeouts:
-		if xs := sm.values(timeoutsOf); len(xs) > 0 {
-			return estimateOf(xs), ""
-		}
-		return noEstimate, "the protocol does not count timeouts"
-	case plan.MetricGain:
-		j := row(cmp.Or(reference, s.table.Reference))
-		if j < 0 {
-			return noEstimate, "the reference is not part of the run"
-		}
-		if s.table.Rows[j].Missing != "" {
-			return noEstimate, "the reference is missing: " + s.table.Rows[j].Missing
-		}
-		ratio := stats.RatioOfMeans(stats.PairUp(s.samples[j].by(elapsedOf), sm.by(elapsedOf)))
-		if math.IsNaN(ratio.Ratio) {
-			return noEstimate, "no iteration has both the reference's time and this one's"
-		}
-		return estimate{mean: stats.GainPercent(1, ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), n: ratio.Pairs}, ""
-	}
-	return noEstimate, "no such metric: " + string(m)
-}
-
-// noFigure says why a treatment that has trials gave nothing.
-func (s *sample) noFigure() string {
-	switch {
-	case s.failed > 0 && len(s.failures) > 0:
-		return "all of " + plural(s.failed, "trial", "trials") + " failed: " + s.failures[0].name()
-	case s.notEnded > 0:
-		return "no trial has ended"
-	}
-	return "no trials"
-}
-
-// flowEstimate is the mean over a treatment's flows: in mixes, else among
-// flows of its own kind.
-func (s *summarised) flowEstimate(treatment string, row int) (estimate, string) {
-	own := flowOf("")
-	if row < 0 || s.samples[row].trials == 0 && s.table.Rows[row].Missing == "" {
-		own = flowOf(treatment)
-		row = slices.IndexFunc(s.samples, func(m sample) bool {
-			return len(m.valid) > 0 && !math.IsNaN(own(&m.valid[0]))
-		})
-	}
-	if row < 0 {
-		// Nobody knows of whose flows a mix is that could not be run.
-		for _, r := range s.table.Rows {
-			if s.isMix(r.Treatment) && r.Missing != "" {
-				return noEstimate, "missing: " + r.Missing
-			}
-		}
-		return noEstimate, "no trial with such flows is valid"
-	}
-	if why := s.table.Rows[row].Missing; why != "" {
-		return noEstimate, "missing: " + why
-	}
-	xs := s.samples[row].values(own)
-	if len(xs) == 0 {
-		return noEstimate, s.samples[row].noFigure()
-	}
-	return estimateOf(xs).scaled(8 * unit.KB / 1e6), ""
-}
-
-func (s *summarised) isMix(name string) bool {
-	return s.run.Sheet != nil && slices.ContainsFunc(s.run.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
-}
-
-// idealSample is the all-knowing sender's transfers, one an iteration: all
-// treatments of an iteration met the same channel.
-func (s *summarised) idealSample() *sample {
-	var out sample
-	seen := map[int]bool{}
-	for i := range s.samples {
-		for _, o := range s.samples[i].valid {
-			if math.IsNaN(o.ideal) || seen[o.iteration] {
-				continue
-			}
-			seen[o.iteration] = true
-			out.valid = append(out.valid, observation{iteration: o.iteration, elapsed: o.ideal, kbps: float64(o.sizeBytes) / unit.KB / o.ideal, ideal: o.ideal, sizeBytes: o.sizeBytes})
-		}
-	}
-	out.trials = len(out.valid)
-	slices.SortFunc(out.valid, func(a, b observation) int { return a.iteration - b.iteration })
-	return &out
 }

@@ -1,13 +1,9 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"time"
-
-	"linktrial/executor/journal"
-	"linktrial/internal/unit"
 )
 
 // Series is how one flow of an attempt went on, as its client's samples say.
@@ -26,16 +22,9 @@ type SeriesPoint struct {
 	Retransmits *int64        // in all so far
 }
 
-const (
-	sequenceWidth  = 760.0
-	sequenceHeight = 420.0
-	// closest is how near to each other two marks of retransmissions are drawn, in pixels.
-	closest = 4.0
-)
-
 // Sequence is the attempts a time–sequence diagram of an iteration shows: the
 // last of each treatment's trial. The samples of these are what
-// [RenderSequence] wants. Iteration 0 is the first of which anything is known.
+// a drawing of it wants. Iteration 0 is the first of which anything is known.
 func Sequence(r *Run, iteration int) (chosen int, trials []*Trial, err error) {
 	for i := range r.Trials {
 		t := &r.Trials[i]
@@ -53,150 +42,4 @@ func Sequence(r *Run, iteration int) (chosen int, trials []*Trial, err error) {
 		return 0, nil, fmt.Errorf("no trial of iteration %d of run %s has begun", iteration, r.ID)
 	}
 	return iteration, trials, nil
-}
-
-// RenderSequence draws acknowledged bytes over time, a line a flow, for one
-// iteration of a run (decola-2006, figures 4 to 8): all treatments of it met
-// the same channel, so time runs from the first connect attempt, and what lies
-// one above the other happened at the same moment of the channel. Small
-// strokes mark samples by which packets had been sent again.
-func RenderSequence(ds *Dataset, r *Run, iteration int, series []Series) (File, error) {
-	iteration, trials, err := Sequence(r, iteration)
-	if err != nil {
-		return File{}, err
-	}
-	s := summarizeRun(r, nil, false)
-	order := treatmentOrder([]RunTable{s.table})
-	var lines []sequenceLine
-	for _, t := range trials {
-		lines = append(lines, sequenceLines(t, order[t.Treatment], labelOf(&s.table, t.Treatment), series)...)
-	}
-	var entries []legendEntry
-	longest, most, sent := 0.0, 0.0, false
-	for i := range lines {
-		l := &lines[i]
-		for _, p := range l.points {
-			longest, most = max(longest, p.seconds), max(most, p.kb)
-		}
-		sent = sent || l.sent
-		if l.legend != "" {
-			entries = append(entries, legendEntry{l.legend, func(c *canvas, x, y float64) {
-				c.line(x-6, y, x+6, y, l.colour, 1.6)
-				c.marker(l.number, x, y, l.colour, l.legend)
-			}})
-		}
-	}
-	entries = append(entries, legendEntry{"packets sent again", func(c *canvas, x, y float64) { c.line(x, y-5, x, y+5, grey, 1.2) }},
-		legendEntry{"trial failed", func(c *canvas, x, y float64) { c.cross(x, y, grey, "trial failed") }})
-	const width = chartLeft + sequenceWidth + chartRight
-	top := 60.0
-	height := top + sequenceHeight + chartBottom + legendHeightOf(width, entries) + 30
-	c := &canvas{}
-	c.begin(width, height, fmt.Sprintf("Time–sequence: %s, run %s, iteration %d", cmp.Or(ds.Plan, "a plan without a name"), r.ID, iteration))
-	c.text(12, 38, "start", grey, 11, clip(s.table.heading(), 150))
-	f := &frame{left: chartLeft, top: top, width: sequenceWidth, height: sequenceHeight, x: linear(0, longest), y: linear(0, most)}
-	name := "acknowledged (KB)"
-	if sent {
-		name = "acknowledged, or sent where marked so (KB)"
-	}
-	f.draw(c, "seconds since the first connect attempt", name)
-	for i := range lines {
-		lines[i].draw(c, f)
-	}
-	c.legend(top+sequenceHeight+chartBottom+4, width, entries)
-	c.text(12, height-8, "start", grey, 11, "1 KB is 1024 bytes. All treatments of an iteration meet the same channel at the same moments.")
-	c.add("</svg>")
-	return File{Name: "sequence.svg", MediaType: "image/svg+xml", Content: []byte(c.b.String())}, nil
-}
-
-func labelOf(t *RunTable, treatment string) string {
-	if i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Treatment == treatment }); i >= 0 {
-		return clean(cmp.Or(t.Rows[i].Label, treatment))
-	}
-	return clean(treatment)
-}
-
-type sequencePoint struct {
-	seconds, kb float64
-	again       int64 // packets sent again since the point before
-}
-
-type sequenceLine struct {
-	number int
-	colour string
-	legend string // empty: further flows of the same trial
-	hint   string
-	points []sequencePoint
-	failed string // what ended it
-	sent   bool
-}
-
-// sequenceLines are the flows of a trial's last attempt.
-func sequenceLines(t *Trial, number int, label string, series []Series) (out []sequenceLine) {
-	a := &t.Attempts[len(t.Attempts)-1]
-	flows := a.Flows
-	if len(flows) == 0 {
-		flows = []Flow{{Verdict: a.Verdict, Connect: a.Connect, Elapsed: a.Elapsed, SizeBytes: a.SizeBytes}}
-	}
-	for i, f := range flows {
-		l := sequenceLine{number: number, colour: palette[number%len(palette)], hint: label}
-		if len(flows) > 1 {
-			l.hint = fmt.Sprintf("%s, flow %d", label, i+1)
-		}
-		began := (f.Start + f.Connect).Seconds()
-		l.points = append(l.points, sequencePoint{seconds: began})
-		if k := slices.IndexFunc(series, func(s Series) bool { return s.Trial == t.Index && s.Attempt == a.Attempt && s.Flow == i }); k >= 0 {
-			again := int64(0)
-			for _, p := range series[k].Points {
-				q := sequencePoint{seconds: began + p.Elapsed.Seconds(), kb: float64(p.Bytes) / unit.KB}
-				if p.Retransmits != nil {
-					q.again, again = max(0, *p.Retransmits-again), max(again, *p.Retransmits)
-				}
-				l.sent = l.sent || p.Sent
-				l.points = append(l.points, q)
-			}
-		}
-		switch {
-		case f.Verdict == journal.Succeeded && f.Elapsed > 0:
-			l.points = append(l.points, sequencePoint{seconds: began + f.Elapsed.Seconds(), kb: float64(f.SizeBytes) / unit.KB})
-		case f.Verdict != "":
-			l.failed = Failure{Verdict: f.Verdict, Reason: a.Reason}.name()
-		}
-		if i == 0 {
-			l.legend = label
-			switch {
-			case l.failed != "":
-				l.legend += ": " + l.failed
-			case a.Verdict == "":
-				l.legend += ": not ended"
-			}
-		}
-		if l.sent && l.legend != "" {
-			l.legend += " (sent)"
-		}
-		out = append(out, l)
-	}
-	return out
-}
-
-func (l *sequenceLine) draw(c *canvas, f *frame) {
-	points := make([][2]float64, len(l.points))
-	for i, p := range l.points {
-		points[i] = [2]float64{f.px(p.seconds), f.py(p.kb)}
-	}
-	c.path(points, l.colour, 1.4)
-	marked, again := -closest, int64(0)
-	for i, p := range l.points {
-		if again += p.again; again > 0 && points[i][0]-marked >= closest {
-			x, y := points[i][0], points[i][1]
-			c.add(`<path d="M%s %sv10" stroke="%s" stroke-width="1.2"><title>%s</title></path>`, px(x), px(max(y-5, 0)), l.colour, escape(fmt.Sprintf("%s: %s sent again by %.1f s", l.hint, plural(int(again), "packet", "packets"), p.seconds)))
-			marked, again = x, 0
-		}
-	}
-	last, at := l.points[len(l.points)-1], points[len(points)-1]
-	if l.failed != "" {
-		c.cross(at[0], at[1], l.colour, l.hint+": "+l.failed)
-		return
-	}
-	c.marker(l.number, at[0], at[1], l.colour, fmt.Sprintf("%s: %.0f KB after %.2f s", l.hint, last.kb, last.seconds))
 }

@@ -4,11 +4,8 @@ import (
 	"cmp"
 	"hash/fnv"
 	"math"
-	"runtime"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -161,34 +158,7 @@ type Published struct {
 	SDDeviation  *float64 `json:"sd_deviation_percent"`
 }
 
-// Summarize makes a table of every run, in the order of the dataset.
-func Summarize(ds *Dataset) []RunTable {
-	all := summarize(ds, true)
-	tables := make([]RunTable, len(all))
-	for i := range all {
-		tables[i] = all[i].table
-	}
-	return tables
-}
-
-// summarize works on all processors: a campaign may have thousands of runs, and
-// bootstrap intervals take their time.
-func summarize(ds *Dataset, bootstrap bool) []summarised {
-	out := make([]summarised, len(ds.Runs))
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(ds.Runs)) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(out); i = int(next.Add(1)) - 1 {
-				out[i] = summarizeRun(&ds.Runs[i], ds.Published, bootstrap)
-			}
-		})
-	}
-	workers.Wait()
-	return out
-}
-
-func summarizeRun(r *Run, published []PublishedRow, bootstrap bool) summarised {
+func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 	t := RunTable{Run: r.ID, State: r.State, Message: r.Message, Place: r.Place, SheetHash: r.SheetHash, Partial: r.State != "completed"}
 	var seed uint64
 	if s := r.Sheet; s != nil {
@@ -209,7 +179,7 @@ func summarizeRun(r *Run, published []PublishedRow, bootstrap bool) summarised {
 		s := takeSample(r, byTreatment[treatment.Name])
 		row := Row{Treatment: treatment.Name, Label: cmp.Or(treatment.Label, treatment.Name), Protocol: treatment.Protocol, Missing: treatment.Missing}
 		s.fill(&row, t.BandwidthBitsPerSecond)
-		if bootstrap {
+		if o.Bootstrap {
 			row.BootstrapCI = interval(stats.Bootstrap{Seed: seed, Stream: stream(treatment.Name)}.Mean(s.values(rateOf), level))
 		}
 		s.fillFlows(&row, r.Sheet)
@@ -218,7 +188,7 @@ func summarizeRun(r *Run, published []PublishedRow, bootstrap bool) summarised {
 		}); p >= 0 {
 			row.Published = beside(published[p], &row)
 		}
-		if t.Reference == "" && row.Missing == "" {
+		if row.Missing == "" && (t.Reference == "" || o.Reference == row.Treatment) {
 			t.Reference = row.Treatment
 		}
 		t.Partial = t.Partial || row.NotEnded > 0
@@ -276,7 +246,7 @@ func bandwidth(s *runsheet.Sheet) *float64 {
 	if math.IsInf(slowest, 1) {
 		return nil
 	}
-	return figure(slowest)
+	return Rounded(slowest)
 }
 
 // stream tells the resamples of treatments apart that share a run's seed.
@@ -291,18 +261,18 @@ func (s *sample) fill(row *Row, bandwidth *float64) {
 	row.Trials, row.Valid, row.Failed, row.NotEnded = s.trials, len(s.valid), s.failed, s.notEnded
 	row.ExtraAttempts, row.Failures = s.extra, s.failures
 	if ended := row.Valid + row.Failed; ended > 0 {
-		row.FailedShare = figure(float64(row.Failed) / float64(ended))
+		row.FailedShare = Rounded(float64(row.Failed) / float64(ended))
 		row.FailedCI = interval(stats.Wilson(row.Failed, ended, level))
 	}
 	d := stats.Describe(rates)
-	row.AverageKBps, row.MaxKBps, row.MinKBps, row.SDKBps, row.MedianKBps = figure(d.Mean), figure(d.Max), figure(d.Min), figure(d.SD), figure(d.Median)
-	row.AverageKbitPS, row.AverageMbitPS = figure(d.Mean*8*unit.KB/1e3), figure(d.Mean*8*unit.KB/1e6)
+	row.AverageKBps, row.MaxKBps, row.MinKBps, row.SDKBps, row.MedianKBps = Rounded(d.Mean), Rounded(d.Max), Rounded(d.Min), Rounded(d.SD), Rounded(d.Median)
+	row.AverageKbitPS, row.AverageMbitPS = Rounded(d.Mean*8*unit.KB/1e3), Rounded(d.Mean*8*unit.KB/1e6)
 	row.MeanCI = interval(stats.MeanT(rates, level))
-	mean := func(of func(*observation) float64) *float64 { return figure(stats.Mean(s.values(of))) }
+	mean := func(of func(*observation) float64) *float64 { return Rounded(stats.Mean(s.values(of))) }
 	row.ElapsedSeconds, row.ConnectSeconds, row.ShareOfIdeal = mean(elapsedOf), mean(connectOf), mean(shareOf)
 	row.Retransmits, row.Timeouts = mean(retransmitsOf), mean(timeoutsOf)
 	if bandwidth != nil {
-		row.Normalised = figure(stats.NormalisedThroughput(d.Mean*unit.KB, *bandwidth))
+		row.Normalised = Rounded(stats.NormalisedThroughput(d.Mean*unit.KB, *bandwidth))
 	}
 	if n, ok := stats.Iterations(rates, level, precision); ok {
 		more := max(0, n-len(rates))
@@ -320,8 +290,8 @@ func (s *sample) fillFlows(row *Row, sheet *runsheet.Sheet) {
 		return
 	}
 	all := s.values(flowOf(""))
-	row.FlowKBps, row.FlowCI = figure(stats.Mean(all)), interval(stats.MeanT(all, level))
-	row.Jain = figure(stats.Mean(s.values(jainOf)))
+	row.FlowKBps, row.FlowCI = Rounded(stats.Mean(all)), interval(stats.MeanT(all, level))
+	row.Jain = Rounded(stats.Mean(s.values(jainOf)))
 	var names []string
 	count := map[string]int{}
 	for _, f := range s.valid[0].flows {
@@ -339,7 +309,7 @@ func (s *sample) fillFlows(row *Row, sheet *runsheet.Sheet) {
 			label = sheet.Label(name)
 		}
 		row.Parts = append(row.Parts, FlowShare{Treatment: name, Label: label, Flows: count[name],
-			AverageKBps: figure(stats.Mean(xs)), CI: interval(stats.MeanT(xs, level))})
+			AverageKBps: Rounded(stats.Mean(xs)), CI: interval(stats.MeanT(xs, level))})
 	}
 }
 
@@ -363,17 +333,17 @@ func compareRows(t *RunTable, samples []sample) {
 		row := &t.Rows[i]
 		row.Comparison = &Comparison{
 			Reference: t.Reference, Pairs: c.Pairs,
-			DifferenceKBps: figure(c.Difference), DifferenceCI: interval(c.DifferenceInterval),
-			Ratio: figure(c.Ratio), RatioCI: interval(c.RatioInterval),
-			GainPercent: figure(percent(gain.Ratio)), GainWholePercent: figure(percent(whole.Ratio)),
+			DifferenceKBps: Rounded(c.Difference), DifferenceCI: interval(c.DifferenceInterval),
+			Ratio: Rounded(c.Ratio), RatioCI: interval(c.RatioInterval),
+			GainPercent: Rounded(percent(gain.Ratio)), GainWholePercent: Rounded(percent(whole.Ratio)),
 			GainCI: interval(stats.OfMean(percent(gain.Ratio), 1e4*gain.Variance, float64(gain.Pairs-1), level)),
-			W:      figure(c.Wilcoxon.Statistic()), P: figure(c.Wilcoxon.P), Exact: c.Wilcoxon.Exact,
-			RankBiserial: figure(c.Wilcoxon.RankBiserial),
+			W:      Rounded(c.Wilcoxon.Statistic()), P: Rounded(c.Wilcoxon.P), Exact: c.Wilcoxon.Exact,
+			RankBiserial: Rounded(c.Wilcoxon.RankBiserial),
 		}
 		rows, ps = append(rows, row), append(ps, c.Wilcoxon.P)
 	}
 	for i, p := range stats.Holm(ps) {
-		rows[i].Comparison.PHolm = figure(p)
+		rows[i].Comparison.PHolm = Rounded(p)
 	}
 }
 
@@ -382,7 +352,7 @@ func beside(p PublishedRow, row *Row) *Published {
 		if ours == nil {
 			return nil
 		}
-		return figure(stats.DeviationPercent(published, *ours))
+		return Rounded(stats.DeviationPercent(published, *ours))
 	}
 	return &Published{
 		PublishedRow: p,
@@ -391,9 +361,9 @@ func beside(p PublishedRow, row *Row) *Published {
 	}
 }
 
-// figure rounds to nine significant digits, so that processors which fuse
+// Rounded rounds to nine significant digits, so that processors which fuse
 // multiplication and addition write the same report; nil for what has no value.
-func figure(x float64) *float64 {
+func Rounded(x float64) *float64 {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return nil
 	}
@@ -406,7 +376,7 @@ func figure(x float64) *float64 {
 }
 
 func interval(i stats.Interval) *Range {
-	low, high := figure(i.Low), figure(i.High)
+	low, high := Rounded(i.Low), Rounded(i.High)
 	if low == nil || high == nil {
 		return nil
 	}

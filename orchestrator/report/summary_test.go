@@ -2,7 +2,6 @@ package report
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -46,7 +45,7 @@ func TestSummarize(t *testing.T) {
 		trial(3, "a", 4), trial(3, "b", 0, 0),
 		trial(4, "a", 5), trial(4, "b", 8),
 	}}
-	tables := Summarize(campaign(r))
+	tables := Summarize(&Dataset{Runs: []Run{r}})
 	if len(tables) != 1 || len(tables[0].Rows) != 3 {
 		t.Fatalf("tables %+v", tables)
 	}
@@ -109,12 +108,12 @@ func TestWhatIsPartial(t *testing.T) {
 		{"queued", "queued", nil, 0, 0, 0, true, 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			table := Summarize(campaign(Run{State: c.state, Trials: c.trials}))[0]
+			table := Summarize(&Dataset{Runs: []Run{{State: c.state, Trials: c.trials}}})[0]
 			if table.Partial != c.partial {
 				t.Errorf("partial %v", table.Partial)
 			}
-			if (table.partial() != "") != c.partial {
-				t.Errorf("said to be %q", table.partial())
+			if (table.PartialNote() != "") != c.partial {
+				t.Errorf("said to be %q", table.PartialNote())
 			}
 			if c.noRows {
 				if len(table.Rows) != 0 {
@@ -137,58 +136,21 @@ func TestFewPairsAreNotCompared(t *testing.T) {
 	r := Run{State: "completed", Trials: []Trial{
 		trial(1, "a", 1), trial(1, "b", 2), trial(2, "a", 1), trial(2, "b", 2), trial(3, "a", 1), trial(4, "b", 1),
 	}}
-	if b := Summarize(campaign(r))[0].Rows[1]; b.Comparison != nil || b.Valid != 3 {
+	if b := Summarize(&Dataset{Runs: []Run{r}})[0].Rows[1]; b.Comparison != nil || b.Valid != 3 {
 		t.Errorf("two iterations in common were compared: %+v", b)
 	}
 }
 
-func TestPublishedIsMatchedByName(t *testing.T) {
-	table := Summarize(eventful())
-	haul, cubic, bbr := table[0].Rows[0].Published, table[0].Rows[1].Published, table[0].Rows[2].Published
-	if haul == nil || haul.AvgDeviation != nil || cubic == nil || bbr != nil {
-		t.Fatalf("published %+v, %+v, %+v", haul, cubic, bbr)
-	}
-	near(t, "deviation", cubic.AvgDeviation, 100*(*table[0].Rows[1].AverageKBps-194.15)/194.15)
-	if table[1].has(isPublished) {
-		t.Error("figures of one radio stand beside another's")
-	}
-}
-
 func TestFiguresAreRounded(t *testing.T) {
-	if got := *figure(1.0 / 3); got != 0.333333333 {
+	if got := *Rounded(1.0 / 3); got != 0.333333333 {
 		t.Errorf("got %v", got)
 	}
 	for _, x := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
-		if figure(x) != nil {
+		if Rounded(x) != nil {
 			t.Errorf("%v became a figure", x)
 		}
 	}
-	if math.Signbit(*figure(math.Copysign(0, -1))) {
+	if math.Signbit(*Rounded(math.Copysign(0, -1))) {
 		t.Error("negative zero")
-	}
-	for x, want := range map[float64]string{0: "0.00", -0.001: "0.00", 999.994: "999.99", 999.999: "1000.0", 12345: "12345", -20.5: "-20.50"} {
-		if got := kbps(&x); got != want {
-			t.Errorf("%v: got %s, want %s", x, got, want)
-		}
-	}
-	for x, want := range map[float64]string{0: "0.0 %", 0.04: "0.0 %", 12.34: "+12.3 %", -3: "-3.0 %", 10: "+10.0 %"} {
-		if got := deviation(&x); got != want {
-			t.Errorf("%v: got %s, want %s", x, got, want)
-		}
-	}
-}
-
-func TestCleanText(t *testing.T) {
-	if got := clean(" a\x1b[31mb\r\n c\u202ed\xff\t "); got != "a [31mb cd\uFFFD" {
-		t.Errorf("got %q", got)
-	}
-	if got := clipMiddle("abcdefghij", 5); got != "ab…ij" {
-		t.Errorf("got %q", got)
-	}
-	if got := clip("grüße", 4); got != "grü…" {
-		t.Errorf("got %q", got)
-	}
-	if got := clip(strings.Repeat("x", 4), 4); got != "xxxx" {
-		t.Errorf("got %q", got)
 	}
 }

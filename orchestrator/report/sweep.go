@@ -7,55 +7,57 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report/wording"
 )
 
-// chart is a metric over one swept axis, a line a treatment.
-type chart struct {
-	group     string
-	fixed     []plan.Condition // of the other axes; those left out are averaged over
-	averaged  []string
-	axis      string
-	metric    plan.Metric
-	reference string
-	xs        []station
-	numeric   bool // x has a scale; else its values stand side by side
-	lines     []curve
+// Chart is a metric over one swept axis, a curve a treatment.
+type Chart struct {
+	Group     string
+	Fixed     []plan.Condition // of the other axes; those left out are averaged over
+	Averaged  []string
+	Axis      string
+	Metric    plan.Metric
+	Reference string // of gains
+	Stations  []Station
+	Numeric   bool // stations lie on a scale; else they stand side by side
+	Curves    []Curve
 }
 
-// station is one value of the swept axis.
-type station struct {
-	label string
-	at    float64
+// Station is one value of the swept axis.
+type Station struct {
+	Label string
+	At    float64
 }
 
-type curve struct {
-	treatment, label string
-	points           []curvePoint // one for each station
-	missing          string
+// Curve is one treatment of a [Chart], or Ideal.
+type Curve struct {
+	Treatment, Label string
+	Points           []CurvePoint // one for each station
+	Missing          string       // why the treatment was not run
 }
 
-type curvePoint struct {
-	estimate
-	known     bool
-	published *plan.Figure // a value or bounds; nil: none
+// CurvePoint is the metric at one station.
+type CurvePoint struct {
+	Estimate
+	Known     bool
+	Published *plan.Figure // a value or bounds; nil: none
 }
 
-// charts are the parameter curves of the campaign: for each group and each
+// Charts are the parameter curves of the campaign: for each group and each
 // metric that its published figures have (KB/s where there are none), over the
 // axis that the figures' shapes name, else the longest with numbers, one chart
 // for each combination of the other axes. Axes that no published figure of the
 // metric states are averaged over, as the paper did.
-func (v *view) charts() []*chart {
-	var out []*chart
+func (v *Analysis) Charts() []*Chart {
+	var out []*Chart
 	for _, g := range v.groups() {
 		var figures []*plan.Figure
-		for i := range v.ds.Figures {
-			if v.ds.Figures[i].Group == g.name {
-				figures = append(figures, &v.ds.Figures[i])
+		for i := range v.Dataset.Figures {
+			if v.Dataset.Figures[i].Group == g.name {
+				figures = append(figures, &v.Dataset.Figures[i])
 			}
 		}
 		swept := g.swept()
@@ -131,26 +133,26 @@ func conditionOf(c *plan.Condition) plan.Condition {
 }
 
 // stations are an axis's values in the order they are drawn.
-func (g *grouped) stations(axis string) (xs []station, numeric bool) {
+func (g *grouped) stations(axis string) (xs []Station, numeric bool) {
 	numeric = true
 	seen := map[string]bool{}
 	for i, s := range g.runs {
-		label := valueOf(g.axes[i], axis)
+		label := ValueOf(g.axes[i], axis)
 		if label == "" || seen[label] {
 			continue
 		}
 		seen[label] = true
 		at, ok := axisNumber(s.run, axis, label)
 		numeric = numeric && ok
-		xs = append(xs, station{label, at})
+		xs = append(xs, Station{label, at})
 	}
 	if !numeric {
 		for i := range xs {
-			xs[i].at = float64(i)
+			xs[i].At = float64(i)
 		}
 		return xs, false
 	}
-	slices.SortStableFunc(xs, func(a, b station) int { return cmp.Compare(a.at, b.at) })
+	slices.SortStableFunc(xs, func(a, b Station) int { return cmp.Compare(a.At, b.At) })
 	return xs, true
 }
 
@@ -194,10 +196,10 @@ func quantity(s string) (float64, bool) {
 }
 
 // panels are the charts of one metric over one axis.
-func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*plan.Figure) (out []*chart) {
+func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*plan.Figure) (out []*Chart) {
 	var split, averaged []string
 	for _, axis := range swept {
-		stated := slices.ContainsFunc(figures, func(f *plan.Figure) bool { return valueOf(f.Where, axis) != "" })
+		stated := slices.ContainsFunc(figures, func(f *plan.Figure) bool { return ValueOf(f.Where, axis) != "" })
 		switch {
 		case axis == x:
 		case len(figures) > 0 && !stated:
@@ -216,9 +218,9 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 	for i := range g.runs {
 		var cs []plan.Condition
 		for _, axis := range split {
-			cs = append(cs, plan.Condition{Axis: axis, Value: valueOf(g.axes[i], axis)})
+			cs = append(cs, plan.Condition{Axis: axis, Value: ValueOf(g.axes[i], axis)})
 		}
-		key := conditionText(cs)
+		key := ConditionText(cs)
 		sub := byFixed[key]
 		if sub == nil {
 			sub = &grouped{name: g.name}
@@ -227,8 +229,8 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 		sub.runs, sub.axes = append(sub.runs, g.runs[i]), append(sub.axes, g.axes[i])
 	}
 	for i, sub := range order {
-		c := &chart{group: g.name, fixed: fixed[i], averaged: averaged, axis: x, metric: m, reference: reference}
-		c.xs, c.numeric = sub.stations(x)
+		c := &Chart{Group: g.name, Fixed: fixed[i], Averaged: averaged, Axis: x, Metric: m, Reference: reference}
+		c.Stations, c.Numeric = sub.stations(x)
 		sub.draw(c, figures)
 		out = append(out, c)
 	}
@@ -236,152 +238,75 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 }
 
 // draw fills a chart's lines from the runs of its conditions.
-func (g *grouped) draw(c *chart, figures []*plan.Figure) {
+func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 	names, labels := g.treatments(nil)
-	if c.metric != plan.MetricTimeouts && c.metric != plan.MetricCompleted && c.metric != plan.MetricFlowMbitps {
+	if c.Metric != plan.MetricTimeouts && c.Metric != plan.MetricCompleted && c.Metric != plan.MetricFlowMbitps {
 		names = append(names, plan.Ideal)
 	}
 	for _, name := range names {
-		if c.metric == plan.MetricGain && name == c.reference {
+		if c.Metric == plan.MetricGain && name == c.Reference {
 			continue // 0 by definition
 		}
-		line := curve{treatment: name, label: cmp.Or(labels[name], name)}
+		line := Curve{Treatment: name, Label: cmp.Or(labels[name], name)}
 		some := false
-		for _, x := range c.xs {
-			at := []plan.Condition{{Axis: c.axis, Value: x.label}}
-			e, runs, _, why := g.mean(c.metric, name, c.reference, at)
-			p := curvePoint{estimate: e, known: runs > 0}
+		for _, x := range c.Stations {
+			at := []plan.Condition{{Axis: c.Axis, Value: x.Label}}
+			e, runs, _, why := g.mean(c.Metric, name, c.Reference, at)
+			p := CurvePoint{Estimate: e, Known: runs > 0}
 			if reason, gone := strings.CutPrefix(why, "missing: "); gone {
-				line.missing = reason
+				line.Missing = reason
 			}
 			for _, f := range figures {
 				value := f.Value != nil || f.AtLeast != nil || f.AtMost != nil
-				if value && f.Treatment == name && valueOf(f.Where, c.axis) == x.label && meets(append(slices.Clone(c.fixed), at...), f.Where) {
-					p.published = f
+				if value && f.Treatment == name && ValueOf(f.Where, c.Axis) == x.Label && meets(append(slices.Clone(c.Fixed), at...), f.Where) {
+					p.Published = f
 				}
 			}
-			some = some || p.known || p.published != nil
-			line.points = append(line.points, p)
+			some = some || p.Known || p.Published != nil
+			line.Points = append(line.Points, p)
 		}
-		if some || line.missing != "" {
-			c.lines = append(c.lines, line)
+		if some || line.Missing != "" {
+			c.Curves = append(c.Curves, line)
 		}
 	}
 }
 
-func (c *chart) heading() string {
-	parts := []string{metricTitle(c.metric) + " over " + c.axis}
-	if c.group != "" {
-		parts = append([]string{c.group}, parts...)
-	}
-	if len(c.fixed) > 0 {
-		parts = append(parts, conditionText(c.fixed))
-	}
-	if len(c.averaged) > 0 {
-		parts = append(parts, "averaged over "+strings.Join(c.averaged, ", "))
-	}
-	return clean(strings.Join(parts, " · "))
-}
-
-func metricTitle(m plan.Metric) string {
+// MetricTitle is what an axis of the metric is called.
+func MetricTitle(m plan.Metric) string {
 	if n, ok := metricNames[m]; ok {
 		return n.long
 	}
-	return clean(string(m))
+	return wording.Clean(string(m))
 }
 
-// publishedText is a published value or its bounds.
-func publishedText(f *plan.Figure) string {
+// PublishedText is a published value or its bounds.
+func PublishedText(f *plan.Figure) string {
 	switch {
 	case f.Value != nil:
-		return short(f.Value)
+		return wording.Short(f.Value)
 	case f.AtMost == nil:
-		return "≥ " + short(f.AtLeast)
+		return "≥ " + wording.Short(f.AtLeast)
 	case f.AtLeast == nil:
-		return "≤ " + short(f.AtMost)
+		return "≤ " + wording.Short(f.AtMost)
 	}
-	return short(f.AtLeast) + " to " + short(f.AtMost)
+	return wording.Short(f.AtLeast) + " to " + wording.Short(f.AtMost)
 }
 
-const nothingSwept = "Nothing is swept: the runs do not differ in any axis."
+// NothingSwept is what reports say that have no chart.
+const NothingSwept = "Nothing is swept: the runs do not differ in any axis."
 
-func renderSweep(v *view) ([]byte, error) {
-	charts := v.charts()
-	var b strings.Builder
-	for i, c := range charts {
-		if i > 0 {
-			b.WriteString("\n")
-		}
-		writeChart(&b, c)
-	}
-	if len(charts) == 0 {
-		paragraph(&b, nothingSwept)
-	} else {
-		b.WriteString("\n")
-		paragraph(&b, "mean ± half of the 95 % interval (Student's t); published figures in brackets.")
-	}
-	writeNotes(&b, v)
-	return []byte(b.String()), nil
-}
-
-func writeChart(b *strings.Builder, c *chart) {
-	paragraph(b, c.heading())
-	var columns [][]string // header, then a cell for each station
-	for _, l := range c.lines {
-		if l.missing != "" && !slices.ContainsFunc(l.points, func(p curvePoint) bool { return p.published != nil }) {
-			continue // named below
-		}
-		column := []string{clean(l.label)}
-		for _, p := range l.points {
-			column = append(column, p.text())
-		}
-		columns = append(columns, column)
-	}
-	names := []string{clean(c.axis)}
-	for _, x := range c.xs {
-		names = append(names, clean(x.label))
-	}
-	width := func(column []string) (w int) {
-		for _, s := range column {
-			w = max(w, utf8.RuneCountInString(s))
-		}
-		return w
-	}
-	for len(columns) > 0 {
-		g := grid{header: names[:1]}
-		for i := range c.xs {
-			g.rows = append(g.rows, gridRow{cells: names[i+1 : i+2]})
-		}
-		total, n := max(width(names), 12), 0
-		for n < len(columns) && (n == 0 || total+len(gap)+width(columns[n]) <= tableWidth) {
-			total += len(gap) + width(columns[n])
-			g.header = append(g.header[:n+1:n+1], columns[n][0])
-			for i := range g.rows {
-				g.rows[i].cells = append(g.rows[i].cells[:n+1:n+1], columns[n][i+1])
-			}
-			n++
-		}
-		columns = columns[n:]
-		g.write(b)
-	}
-	for _, l := range c.lines {
-		if l.missing != "" {
-			paragraph(b, clean(l.label)+": missing: "+clean(l.missing))
-		}
-	}
-}
-
-func (p *curvePoint) text() string {
-	s := none
-	if p.known {
-		s = short(figure(p.mean))
-		if p.interval() != nil {
-			half := p.half()
+// Text is the figure with half its interval, and in brackets what is published.
+func (p *CurvePoint) Text() string {
+	s := wording.None
+	if p.Known {
+		s = wording.Short(Rounded(p.Mean))
+		if p.Interval() != nil {
+			half := p.Half()
 			s += " ± " + strconv.FormatFloat(half, 'g', 2, 64)
 		}
 	}
-	if p.published != nil {
-		s += " [" + publishedText(p.published) + "]"
+	if p.Published != nil {
+		s += " [" + PublishedText(p.Published) + "]"
 	}
 	return s
 }

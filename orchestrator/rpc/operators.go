@@ -19,6 +19,7 @@ import (
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/sheet"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -191,7 +192,7 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 
 func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
 	format := cmp.Or(req.Msg.Format, "table")
-	known := append(report.Formats(), samplesCSV, sequenceSVG)
+	known := append(render.Formats(), samplesCSV, sequenceSVG)
 	format, iteration, err := ofIteration(format)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
@@ -210,14 +211,14 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "results", err)
 	}
-	var file report.File
+	var file render.File
 	switch format {
 	case samplesCSV:
 		file, err = writeSamples(ctx, s.cfg.Store, ds)
 	case sequenceSVG:
 		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
 	default:
-		file, err = report.Render(ds, format)
+		file, err = render.As(ds, format)
 	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "results", err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -23,27 +24,27 @@ var samplesHeader = []string{"run", "trial", "iteration", "treatment", "attempt"
 
 // writeSamples is every sample of the runs, in the order of trials; what a
 // protocol does not know is left empty, because absent is not zero.
-func writeSamples(ctx context.Context, st *store.Store, ds *report.Dataset) (report.File, error) {
+func writeSamples(ctx context.Context, st *store.Store, ds *report.Dataset) (render.File, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
 	if err := w.Write(samplesHeader); err != nil {
-		return report.File{}, err
+		return render.File{}, err
 	}
 	for _, r := range ds.Runs {
 		for _, t := range r.Trials {
 			rows, err := st.SamplesOfTrial(ctx, dbsqlc.SamplesOfTrialParams{RunID: r.ID, Trial: int32(t.Index)})
 			if err != nil {
-				return report.File{}, fmt.Errorf("samples of run %s, trial %d: %w", r.ID, t.Index, err)
+				return render.File{}, fmt.Errorf("samples of run %s, trial %d: %w", r.ID, t.Index, err)
 			}
 			for i := range rows {
 				if err := w.Write(sampleRow(&t, &rows[i])); err != nil {
-					return report.File{}, err
+					return render.File{}, err
 				}
 			}
 		}
 	}
 	w.Flush()
-	return report.File{Name: "samples.csv", MediaType: "text/csv; charset=utf-8", Content: out.Bytes()}, w.Error()
+	return render.File{Name: "samples.csv", MediaType: "text/csv; charset=utf-8", Content: out.Bytes()}, w.Error()
 }
 
 func sampleRow(t *report.Trial, s *dbsqlc.Sample) []string {

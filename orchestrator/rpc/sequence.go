@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/figure"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -30,7 +32,7 @@ func ofIteration(format string) (name string, iteration int, err error) {
 }
 
 // drawSequence is of the first run that has anything to show.
-func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iteration int) (report.File, error) {
+func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iteration int) (render.File, error) {
 	var first error
 	for i := range ds.Runs {
 		r := &ds.Runs[i]
@@ -45,16 +47,17 @@ func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iter
 		for _, t := range trials {
 			rows, err := st.SamplesOfTrial(ctx, dbsqlc.SamplesOfTrialParams{RunID: r.ID, Trial: int32(t.Index)})
 			if err != nil {
-				return report.File{}, fmt.Errorf("samples of run %s, trial %d: %w", r.ID, t.Index, err)
+				return render.File{}, fmt.Errorf("samples of run %s, trial %d: %w", r.ID, t.Index, err)
 			}
 			series = append(series, asSeries(rows)...)
 		}
-		return report.RenderSequence(ds, r, chosen, series)
+		svg, err := figure.Sequence(ds, r, chosen, series)
+		return render.File{Name: "sequence.svg", MediaType: "image/svg+xml", Content: svg}, err
 	}
 	if first == nil {
 		first = fmt.Errorf("campaign %s has no runs", ds.Campaign)
 	}
-	return report.File{}, fmt.Errorf("%w: %w", store.ErrNotFound, first)
+	return render.File{}, fmt.Errorf("%w: %w", store.ErrNotFound, first)
 }
 
 // asSeries is the clients' samples of a trial, which come in the order of

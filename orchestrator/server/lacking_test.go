@@ -12,7 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
-	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
 )
 
 // What the nodes' kernels lack is listed as missing, and the rest is run.
@@ -41,7 +41,7 @@ func TestTreatmentThatNodesLack(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, reason, sheet.Treatment("one").Missing)
 	require.Empty(t, sheet.Treatment("two").Missing)
-	table, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: report.Formats()[0]}))
+	table, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: render.Formats()[0]}))
 	require.NoError(t, err)
 	require.Contains(t, string(table.Msg.Content), "missing: "+reason[:40])
 }

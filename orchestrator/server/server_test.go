@@ -23,7 +23,7 @@ import (
 	"linktrial/internal/process"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
-	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -160,7 +160,7 @@ func TestCampaign(t *testing.T) {
 	require.NoError(t, c.watch(ctx, started.CampaignId, late.event))
 	late.complete(2)
 
-	for _, format := range append(report.Formats(), "samples-csv", "") {
+	for _, format := range append(render.Formats(), "samples-csv", "") {
 		res, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: format}))
 		require.NoError(t, err, format)
 		require.NotEmpty(t, res.Msg.Content, format)

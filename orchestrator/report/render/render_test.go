@@ -1,4 +1,4 @@
-package report
+package render
 
 import (
 	"bytes"
@@ -16,43 +16,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"linktrial/executor/journal"
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/reporttest"
+	"linktrial/orchestrator/report/wording"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden anew")
 
-// datasets are what the formats are tested with.
-func datasets() map[string]*Dataset {
-	twelve := make([]treatmentSpec, 12)
-	for i := range twelve {
-		n := string(rune('a' + i))
-		twelve[i] = treatmentSpec{name: n, label: strings.Repeat("a longer label than any ", i%3) + n, protocol: "tcp", kbps: 10 * float64(int(1)<<i)}
-	}
-	hostile := run("r-x", "x", `\radio{}`, "y", "a|b & 100 % $x_1^2 ~#<b>"+"\x1b[2J", 1000, 3,
-		treatmentSpec{"one", "=1+1,\"q\"\r\nnext", "p", 10, ""}, treatmentSpec{"two", "Größe 中 ‹é› `x` *y* [z](u) --- \\\\[3cm]", "p", 20, ""},
-		treatmentSpec{"three", "", "p", 0, "no \"driver\", " + strings.Repeat("and no reason that is short ", 9)})
-	none := run("r-0", "mpu4", "WaveRelay MPU4", "k-lot", "K Lot", 1<<20, 4, cubic, udt)
-	for i := range none.Trials {
-		spoil(&none.Trials[i], journal.TimedOut, "transfer-timeout", "", true)
-	}
-	return map[string]*Dataset{
-		"quickstart": campaign(quickstart()),
-		"eventful":   eventful(),
-		"swept":      swept(),
-		"big":        big(60, 3),
-		"one":        campaign(run("r-1", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 1, cubic)),
-		"twelve":     campaign(run("r-12", "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 5, twelve...)),
-		"hostile":    campaign(hostile),
-		"no-valid":   campaign(none),
-		"queued":     {Campaign: "c", Plan: "p", Runs: []Run{{ID: "r", State: "queued"}}},
-		"empty":      {},
-	}
-}
-
-func render(t *testing.T, ds *Dataset, format string) string {
+func render(t *testing.T, ds *report.Dataset, format string) string {
 	t.Helper()
-	f, err := Render(ds, format)
+	f, err := As(ds, format)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +37,7 @@ func render(t *testing.T, ds *Dataset, format string) string {
 }
 
 func TestGolden(t *testing.T) {
-	all := datasets()
+	all := reporttest.Datasets()
 	for _, name := range []string{"quickstart", "eventful", "swept"} {
 		for _, format := range Formats() {
 			// One large dataset's every format is enough.
@@ -83,7 +57,7 @@ func TestGolden(t *testing.T) {
 					t.Fatal(err)
 				}
 				if diff := cmp.Diff(string(want), got); diff != "" {
-					t.Errorf("go test ./orchestrator/report -update writes it anew:\n%s", diff)
+					t.Errorf("go test ./orchestrator/report/render -update writes it anew:\n%s", diff)
 				}
 			})
 		}
@@ -93,8 +67,8 @@ func TestGolden(t *testing.T) {
 // The bytes depend neither on the order of maps nor on the machine's time zone.
 func TestSameBytes(t *testing.T) {
 	for _, format := range Formats() {
-		want := render(t, eventful(), format)
-		elsewhere := eventful()
+		want := render(t, reporttest.Eventful(), format)
+		elsewhere := reporttest.Eventful()
 		zone := time.FixedZone("elsewhere", -7*3600)
 		elsewhere.Created = elsewhere.Created.In(zone)
 		for i := range elsewhere.Runs {
@@ -117,14 +91,14 @@ func TestSameBytes(t *testing.T) {
 }
 
 func TestUnknownFormatListsThoseThatExist(t *testing.T) {
-	_, err := Render(eventful(), "pdf")
+	_, err := As(reporttest.Eventful(), "pdf")
 	if err == nil || !strings.Contains(err.Error(), `"pdf"`) || !strings.Contains(err.Error(), strings.Join(Formats(), ", ")) {
 		t.Errorf("got %v", err)
 	}
 }
 
 func TestExport(t *testing.T) {
-	files, err := Export(eventful())
+	files, err := Export(reporttest.Eventful())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +117,7 @@ func TestExport(t *testing.T) {
 }
 
 func TestTableFitsTheTerminal(t *testing.T) {
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		for i, line := range strings.Split(render(t, ds, "table"), "\n") {
 			if n := utf8.RuneCountInString(line); n > tableWidth {
 				t.Errorf("%s: line %d has %d columns: %s", name, i+1, n, line)
@@ -155,9 +129,16 @@ func TestTableFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// A table has all runs.
+func TestTableOfManyRuns(t *testing.T) {
+	if s := render(t, reporttest.Big(61, 1), "table"); strings.Count(s, "TCP CUBIC") != 61 || !strings.Contains(s, "Radio 3 at") {
+		t.Errorf("the table names a treatment %d times", strings.Count(s, "TCP CUBIC"))
+	}
+}
+
 // Every cell of a column ends at the same place.
 func TestTableColumnsAlign(t *testing.T) {
-	lines := strings.Split(render(t, datasets()["twelve"], "table"), "\n")
+	lines := strings.Split(render(t, reporttest.Datasets()["twelve"], "table"), "\n")
 	at := -1
 	rows := 0
 	for _, line := range lines {
@@ -200,14 +181,14 @@ func parseCSV(t *testing.T, s string) []map[string]string {
 }
 
 func TestCSVReadsBack(t *testing.T) {
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) {
 			rows := parseCSV(t, render(t, ds, "csv"))
 			k := 0
-			for _, table := range Summarize(ds) {
+			for _, table := range report.Summarize(ds) {
 				for i := range table.Rows {
 					r := &table.Rows[i]
-					if got := rows[k]; got["run"] != table.Run || got["treatment"] != r.Treatment || got["average_kb_per_s"] != fixed(r.AverageKBps, 4) || got["label"] != clean(r.Label) {
+					if got := rows[k]; got["run"] != table.Run || got["treatment"] != r.Treatment || got["average_kb_per_s"] != fixed(r.AverageKBps, 4) || got["label"] != wording.Clean(r.Label) {
 						t.Errorf("row %d is %v, want %+v", k, got, r)
 					}
 					k++
@@ -221,7 +202,7 @@ func TestCSVReadsBack(t *testing.T) {
 			for _, run := range ds.Runs {
 				for _, tr := range run.Trials {
 					for _, a := range tr.Attempts {
-						if got := trials[k]; got["run"] != run.ID || got["trial"] != whole(tr.Index) || got["attempt"] != whole(a.Attempt) || got["verdict"] != string(a.Verdict) || got["message"] != clean(a.Message) {
+						if got := trials[k]; got["run"] != run.ID || got["trial"] != whole(tr.Index) || got["attempt"] != whole(a.Attempt) || got["verdict"] != string(a.Verdict) || got["message"] != wording.Clean(a.Message) {
 							t.Errorf("attempt %d is %v, want %+v", k, got, a)
 						}
 						k++
@@ -237,7 +218,7 @@ func TestCSVReadsBack(t *testing.T) {
 
 // Every column is described in the documentation.
 func TestColumnsAreDocumented(t *testing.T) {
-	files, err := filepath.Glob("../../docs/*.md")
+	files, err := filepath.Glob("../../../docs/*.md")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no documentation: %v", err)
 	}
@@ -266,10 +247,10 @@ func TestColumnsAreDocumented(t *testing.T) {
 }
 
 func TestJSONRoundTrip(t *testing.T) {
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) {
 			want := render(t, ds, "json")
-			back, err := ReadJSON([]byte(want))
+			back, err := report.ReadJSON([]byte(want))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -282,30 +263,15 @@ func TestJSONRoundTrip(t *testing.T) {
 	}
 }
 
-func TestReadJSONRefuses(t *testing.T) {
-	for text, want := range map[string]string{
-		``:                              "EOF",
-		`{"format":2,"dataset":{}}`:     "format 2, this Linktrial reads 1",
-		`{"format":1}`:                  "no dataset",
-		`{"format":1,"dataset":{}} {}`:  "more than one document",
-		`{"format":1,"dataset":{}} x`:   "more than one document",
-		`{"format":1,"dataset":"text"}`: "cannot unmarshal",
-	} {
-		if _, err := ReadJSON([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", text, err, want)
-		}
-	}
-}
-
 func FuzzReadJSON(f *testing.F) {
-	few := swept()
+	few := reporttest.Swept()
 	few.Runs = few.Runs[len(few.Runs)-2:]
 	for i := range few.Runs {
 		few.Runs[i].Trials, few.Runs[i].Provenance = few.Runs[i].Trials[:4], nil
 	}
-	few.Figures = append(few.Figures, plan.Figure{Group: "loss", Metric: plan.MetricGain, Reference: "sack", AtLeast: ptr(-1e308), AtMost: ptr(1e308)})
-	for _, ds := range []*Dataset{campaign(run("r", "x", "X", "y", "Y", 1000, 1, cubic, haul)), few, {}} {
-		b, err := Render(ds, "json")
+	few.Figures = append(few.Figures, plan.Figure{Group: "loss", Metric: plan.MetricGain, Reference: "sack", AtLeast: reporttest.Ptr(-1e308), AtMost: reporttest.Ptr(1e308)})
+	for _, ds := range []*report.Dataset{reporttest.Campaign(reporttest.NewRun("r", "x", "X", "y", "Y", 1000, 1, reporttest.Cubic, reporttest.Haul)), few, {}} {
+		b, err := As(ds, "json")
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -313,16 +279,16 @@ func FuzzReadJSON(f *testing.F) {
 	}
 	f.Add([]byte(`{"format":1,"dataset":{"runs":[{"trials":[{"attempts":[{"verdict":"succeeded","verified":true,"elapsed_ns":1,"size_bytes":-5}]}]}]}}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		ds, err := ReadJSON(b)
+		ds, err := report.ReadJSON(b)
 		if err != nil {
 			return
 		}
 		for _, format := range Formats() {
-			one, err := Render(ds, format)
+			one, err := As(ds, format)
 			if err != nil {
 				return // a year that JSON cannot write
 			}
-			if two, _ := Render(ds, format); !bytes.Equal(one.Content, two.Content) {
+			if two, _ := As(ds, format); !bytes.Equal(one.Content, two.Content) {
 				t.Errorf("%s differs", format)
 			}
 			if !utf8.Valid(one.Content) {
@@ -335,7 +301,7 @@ func FuzzReadJSON(f *testing.F) {
 var unescapedPipe = regexp.MustCompile(`(^|[^\\])\|`)
 
 func TestMarkdownTablesHold(t *testing.T) {
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		columns := 0
 		for i, line := range strings.Split(render(t, ds, "markdown"), "\n") {
 			if !strings.HasPrefix(line, "|") {
@@ -414,7 +380,7 @@ func checkTeX(t *testing.T, s string) {
 }
 
 func TestLaTeXHolds(t *testing.T) {
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) { checkTeX(t, render(t, ds, "latex")) })
 	}
 	for in, want := range map[string]string{
@@ -437,7 +403,7 @@ func TestLaTeXCompiles(t *testing.T) {
 	if err != nil {
 		t.Skip("pdflatex is not installed: the documents are checked for structure alone")
 	}
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "results.tex"), []byte(render(t, ds, "latex")), 0o644); err != nil {

@@ -1,9 +1,11 @@
-package report
+package figure
 
 import (
 	"math"
 	"strconv"
 	"unicode/utf8"
+
+	"linktrial/orchestrator/report/wording"
 )
 
 // axisScale maps figures onto an axis.
@@ -28,7 +30,7 @@ func linear(low, high float64) axisScale {
 	s := axisScale{low: math.Floor(low/step+1e-9) * step, high: math.Ceil(high/step-1e-9) * step}
 	for i := 0; s.low+float64(i)*step <= s.high+step/1e6; i++ {
 		at := s.low + float64(i)*step
-		s.marks = append(s.marks, mark{at, minus(tick(at, step))})
+		s.marks = append(s.marks, mark{at, wording.Minus(tick(at, step))})
 	}
 	return s
 }
@@ -132,7 +134,7 @@ func (c *canvas) begin(width, height float64, title string) {
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" viewBox="0 0 %s %s" font-family="Helvetica, Arial, sans-serif" role="img">`, px(width), px(height), px(width), px(height))
 	c.add(`<title>%s</title>`, escape(title))
 	c.add(`<rect width="100%%" height="100%%" fill="#ffffff"/>`)
-	c.text(12, 20, "start", ink, 13, clip(clean(title), int(width/7)))
+	c.text(12, 20, "start", ink, 13, wording.Clip(wording.Clean(title), int(width/7)))
 }
 
 // legend writes a marker and a name for each treatment, and returns the height it took.

@@ -1,4 +1,4 @@
-package report
+package render
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"golang.org/x/text/unicode/norm"
 
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 )
 
 // latexSpecial is what TeX would read as markup, and the signs that our own
@@ -33,7 +35,7 @@ var latexAccents = map[rune]string{
 // compiles.
 func tex(s string) string {
 	var b strings.Builder
-	rs := []rune(norm.NFD.String(clean(s)))
+	rs := []rune(norm.NFD.String(wording.Clean(s)))
 	for i, r := range rs {
 		next := rune(0)
 		if i+1 < len(rs) {
@@ -81,12 +83,12 @@ func latexPages(headings []string, groups [][]latexColumn) (pageHeadings [][]str
 
 // latexColumn is one radio under one topology.
 type latexColumn struct {
-	table   *RunTable
+	table   *report.RunTable
 	heading string
 }
 
 // latexGroups are the topologies in the order of the plan, each with its runs.
-func latexGroups(tables []RunTable) (headings []string, groups [][]latexColumn) {
+func latexGroups(tables []report.RunTable) (headings []string, groups [][]latexColumn) {
 	var names []string
 	for i := range tables {
 		t := &tables[i]
@@ -139,36 +141,36 @@ func kilobytes(n int64) string {
 // latexRow is one line of a treatment's group.
 type latexRow struct {
 	name  string
-	value func(*Row) string
+	value func(*report.Row) string
 }
 
 var latexRows = []latexRow{
-	{"Average", func(r *Row) string { return texNumber(r.AverageKBps) }},
-	{"Max", func(r *Row) string { return texNumber(r.MaxKBps) }},
-	{"Min", func(r *Row) string { return texNumber(r.MinKBps) }},
-	{"St. Dev.", func(r *Row) string { return texNumber(r.SDKBps) }},
-	{"Valid", func(r *Row) string { return r.valid() }},
+	{"Average", func(r *report.Row) string { return texNumber(r.AverageKBps) }},
+	{"Max", func(r *report.Row) string { return texNumber(r.MaxKBps) }},
+	{"Min", func(r *report.Row) string { return texNumber(r.MinKBps) }},
+	{"St. Dev.", func(r *report.Row) string { return texNumber(r.SDKBps) }},
+	{"Valid", func(r *report.Row) string { return r.ValidOf() }},
 }
 
 func texNumber(x *float64) string {
 	if x == nil {
 		return "--"
 	}
-	return decimals(x, 2)
+	return wording.Decimals(x, 2)
 }
 
 // renderLaTeX lays the campaign out as Table 2 of breedy-2015: treatments as
 // groups of rows, a column a radio, under topologies. It needs no packages; the
 // lines between the two rules of comments can be taken into another document.
-func renderLaTeX(v *view) ([]byte, error) {
+func renderLaTeX(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
-	headings, groups := latexGroups(v.tables)
+	headings, groups := latexGroups(v.Tables)
 	b.WriteString("\\documentclass[10pt]{article}\n")
 	// An A4 page on its side: twelve columns are too wide for an upright one.
 	b.WriteString("\\pdfpagewidth=297mm \\pdfpageheight=210mm\n\\setlength{\\textwidth}{277mm}\\setlength{\\textheight}{190mm}\n")
 	b.WriteString("\\setlength{\\oddsidemargin}{-15.4mm}\\setlength{\\topmargin}{-25.4mm}\\setlength{\\headheight}{0mm}\\setlength{\\headsep}{10mm}\n")
 	b.WriteString("\\pagestyle{empty}\\setlength{\\parindent}{0mm}\n\\begin{document}\n")
-	fmt.Fprintf(&b, "%s, campaign %s: throughput in KB/s (1 KB is 1024 bytes)%s.\\\\[2ex]\n", tex(cmp.Or(v.ds.Plan, "a plan without a name")), tex(v.ds.Campaign), map[bool]string{false: `, \emph{partial}`}[v.ds.Complete])
+	fmt.Fprintf(&b, "%s, campaign %s: throughput in KB/s (1 KB is 1024 bytes)%s.\\\\[2ex]\n", tex(cmp.Or(v.Dataset.Plan, "a plan without a name")), tex(v.Dataset.Campaign), map[bool]string{false: `, \emph{partial}`}[v.Dataset.Complete])
 	pageHeadings, pages := latexPages(headings, groups)
 	for i := range pages {
 		if i > 0 {
@@ -219,8 +221,8 @@ func latexTable(b *strings.Builder, headings []string, groups [][]latexColumn) {
 	b.WriteString("\\end{tabular}}\n% ---- end of table ----\n")
 }
 
-func latexCell(t *RunTable, treatment string, line int, row latexRow) string {
-	i := slices.IndexFunc(t.Rows, func(r Row) bool { return r.Treatment == treatment })
+func latexCell(t *report.RunTable, treatment string, line int, row latexRow) string {
+	i := slices.IndexFunc(t.Rows, func(r report.Row) bool { return r.Treatment == treatment })
 	switch {
 	case i < 0:
 		return ""
@@ -244,7 +246,7 @@ func treatmentsOf(columns []latexColumn) (names, labels []string) {
 	return names, labels
 }
 
-func latexNotes(b *strings.Builder, v *view) {
+func latexNotes(b *strings.Builder, v *report.Analysis) {
 	var notes []string
 	seen := map[string]bool{}
 	note := func(s string) {
@@ -252,9 +254,9 @@ func latexNotes(b *strings.Builder, v *view) {
 			seen[s], notes = true, append(notes, s)
 		}
 	}
-	for i := range v.tables {
-		t := &v.tables[i]
-		if s := t.partial(); s != "" {
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		if s := t.PartialNote(); s != "" {
 			note(tex(t.RadioTitle + " at " + t.TopologyTitle + ": " + s + "."))
 		}
 		for j := range t.Rows {

@@ -1,4 +1,4 @@
-package report
+package figure
 
 import (
 	"cmp"
@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 )
 
 // The figure is drawn in pixels of CSS; text is 11 or 13 of them high.
@@ -45,7 +47,7 @@ const (
 type canvas struct{ b strings.Builder }
 
 // px writes a coordinate.
-func px(x float64) string { return minus(strconv.FormatFloat(x, 'f', 1, 64)) }
+func px(x float64) string { return wording.Minus(strconv.FormatFloat(x, 'f', 1, 64)) }
 
 func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.b, format+"\n", args...) }
 
@@ -60,7 +62,7 @@ func (c *canvas) text(x, y float64, anchor, colour string, size int, s string) {
 
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(clean(s))) // a strings.Builder takes all
+	_ = xml.EscapeText(&b, []byte(wording.Clean(s))) // a strings.Builder takes all
 	return b.String()
 }
 
@@ -95,16 +97,16 @@ func (c *canvas) cross(x, y float64, colour, hint string) {
 
 // panel is one run's chart.
 type panel struct {
-	table *RunTable
-	run   *Run
+	table *report.RunTable
+	run   *report.Run
 	top   float64 // of the scale, KB/s
 	step  float64
 }
 
-// renderSVG draws the paper's chart for each run: a thin bar from minimum to
+// Throughput draws the paper's chart for each run: a thin bar from minimum to
 // maximum, a box of the mean ± one standard deviation, and over them every
 // iteration. Panels of one radio have the same scale.
-func renderSVG(v *view) ([]byte, error) {
+func Throughput(v *report.Analysis) ([]byte, error) {
 	panels, rows := layout(v)
 	width := 0.0
 	for _, row := range rows {
@@ -118,12 +120,12 @@ func renderSVG(v *view) ([]byte, error) {
 	const panelHeight = marginTop + plotHeight + failHeight + marginBottom
 	height := float64(len(rows))*panelHeight + legendHeight + 30
 	c := &canvas{}
-	title := "Throughput by treatment: " + cmp.Or(v.ds.Plan, "a plan without a name") + ", campaign " + v.ds.Campaign
-	if !v.ds.Complete {
+	title := "Throughput by treatment: " + cmp.Or(v.Dataset.Plan, "a plan without a name") + ", campaign " + v.Dataset.Campaign
+	if !v.Dataset.Complete {
 		title += " (partial)"
 	}
 	c.begin(width, height, title)
-	colours := treatmentOrder(v.tables)
+	colours := treatmentOrder(v.Tables)
 	for i, row := range rows {
 		x, y := 0.0, 30+float64(i)*panelHeight
 		for _, p := range row {
@@ -137,11 +139,11 @@ func renderSVG(v *view) ([]byte, error) {
 }
 
 // layout makes a panel of each run, and lines of panels: a topology begins a new one.
-func layout(v *view) ([]panel, [][]int) {
-	panels := make([]panel, min(len(v.tables), mostPanels))
+func layout(v *report.Analysis) ([]panel, [][]int) {
+	panels := make([]panel, min(len(v.Tables), mostPanels))
 	tops := map[string]float64{}
 	for i := range panels {
-		panels[i] = panel{table: &v.tables[i], run: &v.ds.Runs[i]}
+		panels[i] = panel{table: &v.Tables[i], run: &v.Dataset.Runs[i]}
 		tops[panels[i].table.Radio] = max(tops[panels[i].table.Radio], panels[i].highest())
 	}
 	var rows [][]int
@@ -195,7 +197,7 @@ func scale(highest float64) (top, step float64) {
 }
 
 // treatmentOrder gives each treatment its number in the plan: its colour and marker.
-func treatmentOrder(tables []RunTable) map[string]int {
+func treatmentOrder(tables []report.RunTable) map[string]int {
 	order := map[string]int{}
 	for i := range tables {
 		for j := range tables[i].Rows {
@@ -223,15 +225,15 @@ func (p *panel) draw(c *canvas, x, y float64, order map[string]int) {
 	zero := top + plotHeight
 	at := func(kbps float64) float64 { return zero - plotHeight*min(max(kbps/p.top, 0), 1) }
 	runes := int((right - left) / 6.6)
-	c.text(left, y+18, "start", ink, 13, clip(clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), runes))
-	under := unit.FormatBytes(t.SizeBytes) + ", " + plural(t.Iterations, "iteration", "iterations")
+	c.text(left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), runes))
+	under := unit.FormatBytes(t.SizeBytes) + ", " + wording.Plural(t.Iterations, "iteration", "iterations")
 	if t.Place != "" {
 		under += ", " + t.Place
 	}
 	if t.Partial {
 		under = "partial (" + cmp.Or(t.State, "unknown state") + "); " + under
 	}
-	c.text(left, y+34, "start", grey, 11, clip(clean(under), int((right-left)/5.6)))
+	c.text(left, y+34, "start", grey, 11, wording.Clip(wording.Clean(under), int((right-left)/5.6)))
 	for i := 0; float64(i)*p.step <= p.top*(1+1e-9); i++ {
 		v := float64(i) * p.step
 		c.line(left, at(v), right, at(v), faint, 1)
@@ -258,7 +260,7 @@ func tick(v, step float64) string {
 	return strconv.FormatFloat(v, 'f', n, 64)
 }
 
-func (p *panel) drawTreatment(c *canvas, r *Row, cx, zero float64, at func(float64) float64, number int) {
+func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, number int) {
 	colour := palette[number%len(palette)]
 	if r.AverageKBps != nil {
 		lo, hi := at(*r.MinKBps), at(*r.MaxKBps)
@@ -276,7 +278,7 @@ func (p *panel) drawTreatment(c *canvas, r *Row, cx, zero float64, at func(float
 	}
 	p.drawTrials(c, r, cx, zero, at, number)
 	y := zero + failHeight + 14
-	label := wrap(clean(r.Label), labelRunes, 3)
+	label := wrap(wording.Clean(r.Label), labelRunes, 3)
 	for _, l := range label {
 		c.text(cx, y, "middle", ink, 11, l)
 		y += 13
@@ -289,25 +291,25 @@ func (p *panel) drawTreatment(c *canvas, r *Row, cx, zero float64, at func(float
 }
 
 // drawTrials marks every ended trial, from left to right in the order of iterations.
-func (p *panel) drawTrials(c *canvas, r *Row, cx, zero float64, at func(float64) float64, number int) {
-	var trials []*Trial
+func (p *panel) drawTrials(c *canvas, r *report.Row, cx, zero float64, at func(float64) float64, number int) {
+	var trials []*report.Trial
 	for i := range p.run.Trials {
 		if t := &p.run.Trials[i]; t.Treatment == r.Treatment {
 			trials = append(trials, t)
 		}
 	}
-	slices.SortStableFunc(trials, func(a, b *Trial) int { return a.Iteration - b.Iteration })
+	slices.SortStableFunc(trials, func(a, b *report.Trial) int { return a.Iteration - b.Iteration })
 	for k, t := range trials {
 		x := cx + (boxWidth-6)*((float64(k)+0.5)/float64(len(trials))-0.5)
 		colour := palette[number%len(palette)]
-		switch a := t.counted(); {
+		switch a := t.Counted(); {
 		case a != nil:
 			rate := a.ThroughputBytesPerSecond() / unit.KB
-			c.marker(number, x, at(rate), colour, fmt.Sprintf("iteration %d: %s KB/s", t.Iteration, kbps(&rate)))
-		case t.Verdict != "" && !(len(t.Attempts) > 0 && waits(p.run, &t.Attempts[len(t.Attempts)-1])):
+			c.marker(number, x, at(rate), colour, fmt.Sprintf("iteration %d: %s KB/s", t.Iteration, wording.KBps(&rate)))
+		case t.Verdict != "" && (len(t.Attempts) == 0 || !p.run.Waits(&t.Attempts[len(t.Attempts)-1])):
 			why := string(t.Verdict)
 			if n := len(t.Attempts); n > 0 {
-				why = Failure{Verdict: t.Verdict, Reason: t.Attempts[n-1].why()}.name()
+				why = report.Failure{Verdict: t.Verdict, Reason: t.Attempts[n-1].Why()}.Name()
 			}
 			c.cross(x, zero+failHeight/2+1, colour, fmt.Sprintf("iteration %d: %s", t.Iteration, why))
 		}
@@ -330,12 +332,12 @@ func wrap(s string, n, most int) []string {
 		lines = append(lines[:most-1], rest)
 	}
 	for i := range lines {
-		lines[i] = clipMiddle(lines[i], n)
+		lines[i] = wording.ClipMiddle(lines[i], n)
 	}
 	return lines
 }
 
-func drawLegend(c *canvas, y float64, v *view) {
+func drawLegend(c *canvas, y float64, v *report.Analysis) {
 	x := 12.0
 	c.line(x+6, y+6, x+6, y+24, grey, 2)
 	c.text(x+16, y+19, "start", ink, 11, "minimum to maximum")
@@ -349,15 +351,15 @@ func drawLegend(c *canvas, y float64, v *view) {
 	x += 98
 	c.cross(x+4, y+15, grey, "one failed trial")
 	c.text(x+14, y+19, "start", ink, 11, "one failed trial")
-	if slices.ContainsFunc(v.tables, func(t RunTable) bool { return t.has(isPublished) }) {
+	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) }) {
 		x += 108
 		c.line(x+5, y+6, x+5, y+24, grey, 1)
 		c.line(x, y+15, x+10, y+15, ink, 2)
 		c.text(x+16, y+19, "start", ink, 11, "published")
 	}
 	note := "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale."
-	if more := len(v.tables) - mostPanels; more > 0 {
-		note += " " + plural(more, "further run is", "further runs are") + " left out."
+	if more := len(v.Tables) - mostPanels; more > 0 {
+		note += " " + wording.Plural(more, "further run is", "further runs are") + " left out."
 	}
 	c.text(12, y+38, "start", grey, 11, note)
 }

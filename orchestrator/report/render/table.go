@@ -1,10 +1,13 @@
-package report
+package render
 
 import (
 	"cmp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 )
 
 // tableWidth is how many columns a terminal table takes at most.
@@ -41,14 +44,14 @@ func (g *grid) write(b *strings.Builder) {
 	width[0] = max(min(width[0], tableWidth-total), 12)
 	names := g.names(width[0])
 	line := func(name string, r gridRow) {
-		s := padRight(name, width[0])
+		s := wording.PadRight(name, width[0])
 		for i, c := range r.cells[1:] {
-			s += gap + padLeft(c, width[i+1])
+			s += gap + wording.PadLeft(c, width[i+1])
 		}
 		if r.text != "" {
 			s += gap + r.text
 		}
-		b.WriteString(clip(strings.TrimRight(s, " "), tableWidth) + "\n")
+		b.WriteString(wording.Clip(strings.TrimRight(s, " "), tableWidth) + "\n")
 	}
 	line(g.header[0], gridRow{cells: g.header})
 	for i, r := range g.rows {
@@ -62,7 +65,7 @@ func (g *grid) names(width int) []string {
 	names, seen, alike := make([]string, len(g.rows)), map[string]string{}, false
 	for i, r := range g.rows {
 		full := r.cells[0]
-		names[i] = clipMiddle(full, width)
+		names[i] = wording.ClipMiddle(full, width)
 		if other, taken := seen[names[i]]; taken && other != full {
 			alike = true
 		}
@@ -70,7 +73,7 @@ func (g *grid) names(width int) []string {
 	}
 	if alike {
 		for i, r := range g.rows {
-			names[i] = clipMiddle(strconv.Itoa(i+1)+" "+r.cells[0], width)
+			names[i] = wording.ClipMiddle(strconv.Itoa(i+1)+" "+r.cells[0], width)
 		}
 	}
 	return names
@@ -80,7 +83,7 @@ func (g *grid) names(width int) []string {
 func paragraph(b *strings.Builder, text string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
-		word = clip(word, tableWidth-2)
+		word = wording.Clip(word, tableWidth-2)
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > tableWidth {
 			b.WriteString(line + "\n")
 			line = " "
@@ -95,42 +98,42 @@ func paragraph(b *strings.Builder, text string) {
 	}
 }
 
-func renderTable(v *view) ([]byte, error) {
+func renderTable(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
-	if len(v.tables) > mostTables {
+	if len(v.Tables) > mostTables {
 		writeCompact(&b, v)
 	} else {
 		writeTables(&b, v)
 	}
-	if len(v.tables) == 0 {
+	if len(v.Tables) == 0 {
 		b.WriteString("no runs\n")
 	}
 	writeNotes(&b, v)
 	return []byte(b.String()), nil
 }
 
-func writeTables(b *strings.Builder, v *view) {
-	for i := range v.tables {
+func writeTables(b *strings.Builder, v *report.Analysis) {
+	for i := range v.Tables {
 		if i > 0 {
 			b.WriteString("\n")
 		}
-		t := &v.tables[i]
+		t := &v.Tables[i]
 		writeRunTable(b, t)
 		// What the columns mean is said once for runs that need the same words.
-		if i == len(v.tables)-1 || v.tables[i+1].legend() != t.legend() {
+		if i == len(v.Tables)-1 || legendOf(&v.Tables[i+1]) != legendOf(t) {
 			b.WriteString("\n")
-			paragraph(b, t.legend())
+			paragraph(b, legendOf(t))
 		}
 	}
 }
 
-func writeRunTable(b *strings.Builder, t *RunTable) {
-	paragraph(b, t.heading())
-	if s := t.partial(); s != "" {
+func writeRunTable(b *strings.Builder, t *report.RunTable) {
+	paragraph(b, t.Heading())
+	if s := t.PartialNote(); s != "" {
 		paragraph(b, s)
 	}
 	b.WriteString("\n")
-	ideal, vs := t.has(hasIdeal), t.has(compared)
+	ideal, vs := t.Has(report.HasIdeal), t.Has(report.HasComparison)
 	g := grid{header: []string{"KB/s", "valid", "average", "max", "min", "SD", "median", "95 % CI"}}
 	if ideal {
 		g.header = append(g.header, "of Ideal")
@@ -141,12 +144,12 @@ func writeRunTable(b *strings.Builder, t *RunTable) {
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if r.Missing != "" {
-			g.rows = append(g.rows, gridRow{cells: []string{clean(r.Label)}, text: "missing: " + clean(r.Missing)})
+			g.rows = append(g.rows, gridRow{cells: []string{wording.Clean(r.Label)}, text: "missing: " + wording.Clean(r.Missing)})
 			continue
 		}
-		cells := []string{clean(r.Label), r.valid(), kbps(r.AverageKBps), kbps(r.MaxKBps), kbps(r.MinKBps), kbps(r.SDKBps), kbps(r.MedianKBps), span(r.MeanCI, kbps)}
+		cells := []string{wording.Clean(r.Label), r.ValidOf(), wording.KBps(r.AverageKBps), wording.KBps(r.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(r.SDKBps), wording.KBps(r.MedianKBps), span(r.MeanCI, wording.KBps)}
 		if ideal {
-			cells = append(cells, percent(r.ShareOfIdeal, 1))
+			cells = append(cells, wording.Percent(r.ShareOfIdeal, 1))
 		}
 		if vs {
 			cells = append(cells, comparisonCells(t, r)...)
@@ -157,10 +160,10 @@ func writeRunTable(b *strings.Builder, t *RunTable) {
 	var notes []string
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		if s := r.troubles(); s != "" {
-			notes = append(notes, clean(r.Label)+": "+s)
-		} else if !fits(clean(r.Missing)) { // cut above
-			notes = append(notes, clean(r.Label)+": missing: "+clean(r.Missing))
+		if s := r.Troubles(); s != "" {
+			notes = append(notes, wording.Clean(r.Label)+": "+s)
+		} else if !fits(wording.Clean(r.Missing)) { // cut above
+			notes = append(notes, wording.Clean(r.Label)+": missing: "+wording.Clean(r.Missing))
 		}
 	}
 	if len(notes) > 0 {
@@ -169,35 +172,35 @@ func writeRunTable(b *strings.Builder, t *RunTable) {
 	for _, n := range notes {
 		paragraph(b, n)
 	}
-	if t.has(isPublished) {
+	if t.Has(report.HasPublished) {
 		b.WriteString("\n")
 		writePublished(b, t)
 	}
 }
 
 // comparisonCells are ratio and p of a row; the reference is 1 by definition.
-func comparisonCells(t *RunTable, r *Row) []string {
+func comparisonCells(t *report.RunTable, r *report.Row) []string {
 	switch {
 	case r.Treatment == t.Reference:
 		return []string{"1", ""}
 	case r.Comparison == nil:
-		return []string{none, none}
+		return []string{wording.None, wording.None}
 	}
-	return []string{kbps(r.Comparison.Ratio), pValue(r.Comparison.PHolm)}
+	return []string{wording.KBps(r.Comparison.Ratio), wording.PValue(r.Comparison.PHolm)}
 }
 
-func (t *RunTable) legend() string {
+func legendOf(t *report.RunTable) string {
 	s := "1 KB is 1024 bytes; CI: of the average, Student's t."
-	if t.has(hasIdeal) {
+	if t.Has(report.HasIdeal) {
 		s += " Ideal: an all-knowing sender on the same channel realisations."
 	}
-	if t.has(compared) {
-		s += " ratio and p: against " + t.referenceLabel() + " by iteration; geometric mean; Wilcoxon signed-rank, Holm-corrected."
+	if t.Has(report.HasComparison) {
+		s += " ratio and p: against " + t.ReferenceLabel() + " by iteration; geometric mean; Wilcoxon signed-rank, Holm-corrected."
 	}
 	return s
 }
 
-func writePublished(b *strings.Builder, t *RunTable) {
+func writePublished(b *strings.Builder, t *report.RunTable) {
 	source := ""
 	g := grid{header: []string{"beside published", "average", "publ.", "off by", "max", "publ.", "min", "publ.", "SD", "publ."}}
 	for i := range t.Rows {
@@ -207,14 +210,22 @@ func writePublished(b *strings.Builder, t *RunTable) {
 			continue
 		}
 		g.rows = append(g.rows, gridRow{cells: []string{
-			clean(r.Label), kbps(r.AverageKBps), kbps(&p.AvgKBps), deviation(p.AvgDeviation),
-			kbps(r.MaxKBps), kbps(&p.MaxKBps), kbps(r.MinKBps), kbps(&p.MinKBps), kbps(r.SDKBps), kbps(&p.SDKBps),
+			wording.Clean(r.Label), wording.KBps(r.AverageKBps), wording.KBps(&p.AvgKBps), wording.Deviation(p.AvgDeviation),
+			wording.KBps(r.MaxKBps), wording.KBps(&p.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(&p.MinKBps), wording.KBps(r.SDKBps), wording.KBps(&p.SDKBps),
 		}})
-		name := clean(cmp.Or(p.Source, "source not stated"))
+		name := wording.Clean(cmp.Or(p.Source, "source not stated"))
 		if !strings.Contains(source+"; ", name+"; ") {
 			source += name + "; "
 		}
 	}
 	g.write(b)
 	paragraph(b, "published: "+strings.TrimSuffix(source, "; "))
+}
+
+// span is an interval for people.
+func span(r *report.Range, number func(*float64) string) string {
+	if r == nil {
+		return wording.None
+	}
+	return number(&r.Low) + " to " + number(&r.High)
 }

@@ -1,4 +1,4 @@
-package report
+package figure
 
 import (
 	"encoding/xml"
@@ -8,6 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/reporttest"
 )
 
 // checkSVG reads the figure as XML and counts its elements; every coordinate
@@ -61,12 +64,12 @@ func checkSVG(t *testing.T, s string) map[string]int {
 }
 
 func TestSVGShowsEveryTrial(t *testing.T) {
-	for name, ds := range datasets() {
+	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) {
-			s := render(t, ds, "svg")
+			s := drawn(t, Throughput, ds)
 			count := checkSVG(t, s)
 			valid, failed := 0, 0
-			for _, table := range Summarize(ds) {
+			for _, table := range report.Summarize(ds) {
 				for i := range table.Rows {
 					valid += table.Rows[i].Valid
 					failed += table.Rows[i].Failed
@@ -109,7 +112,7 @@ func TestScale(t *testing.T) {
 }
 
 func TestColoursStayWithTreatments(t *testing.T) {
-	tables := Summarize(eventful())
+	tables := report.Summarize(reporttest.Eventful())
 	order := treatmentOrder(tables)
 	if len(order) != 5 || order["haul"] != 0 || order["udt"] != 4 {
 		t.Errorf("order %v", order)
@@ -132,11 +135,18 @@ func TestWrap(t *testing.T) {
 
 // A drawing has an end, and says what it leaves out.
 func TestSVGOfManyRuns(t *testing.T) {
-	s := render(t, big(62, 1), "svg")
+	s := drawn(t, Throughput, reporttest.Big(62, 1))
 	if !strings.Contains(s, "2 further runs are left out.") || strings.Count(s, "Throughput (KB/s)") != mostPanels {
 		t.Errorf("%d panels", strings.Count(s, "Throughput (KB/s)"))
 	}
-	if s := render(t, big(61, 1), "table"); strings.Count(s, "TCP CUBIC") != 61 || !strings.Contains(s, "Radio 3 at") {
-		t.Errorf("the table names a treatment %d times", strings.Count(s, "TCP CUBIC"))
+}
+
+// drawn is a figure of a dataset.
+func drawn(t *testing.T, draw func(*report.Analysis) ([]byte, error), ds *report.Dataset) string {
+	t.Helper()
+	svg, err := draw(report.Analyse(ds, report.Options{}))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return string(svg)
 }

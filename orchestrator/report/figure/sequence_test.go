@@ -1,18 +1,21 @@
-package report
+package figure
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/reporttest"
 )
 
 // sampled makes a series for every flow of the last attempts, with a fade
 // from the fourth to the sixth second of the channel in which nothing moves.
-func sampled(r *Run, trials []*Trial) (out []Series) {
+func sampled(r *report.Run, trials []*report.Trial) (out []report.Series) {
 	for _, t := range trials {
 		a := &t.Attempts[len(t.Attempts)-1]
 		for i := range max(1, len(a.Flows)) {
-			s := Series{Trial: t.Index, Attempt: a.Attempt, Flow: i}
+			s := report.Series{Trial: t.Index, Attempt: a.Attempt, Flow: i}
 			elapsed, size := a.Elapsed, a.SizeBytes
 			if len(a.Flows) > 0 {
 				elapsed, size = a.Flows[i].Elapsed, a.Flows[i].SizeBytes
@@ -27,7 +30,7 @@ func sampled(r *Run, trials []*Trial) (out []Series) {
 					moved = max(4*time.Second, at-2*time.Second)
 					again++
 				}
-				s.Points = append(s.Points, SeriesPoint{Elapsed: at, Bytes: int64(float64(size) * float64(moved) / float64(elapsed)), Retransmits: ptr(again / 3), Sent: t.Treatment == "sctp"})
+				s.Points = append(s.Points, report.SeriesPoint{Elapsed: at, Bytes: int64(float64(size) * float64(moved) / float64(elapsed)), Retransmits: reporttest.Ptr(again / 3), Sent: t.Treatment == "sctp"})
 			}
 			out = append(out, s)
 		}
@@ -36,7 +39,7 @@ func sampled(r *Run, trials []*Trial) (out []Series) {
 }
 
 func TestSequence(t *testing.T) {
-	ds := eventful()
+	ds := reporttest.Eventful()
 	for _, c := range []struct {
 		run, iteration, chosen, lines int
 		want                          string
@@ -47,37 +50,37 @@ func TestSequence(t *testing.T) {
 		{2, 2, 2, 2, "not ended"},
 	} {
 		r := &ds.Runs[c.run]
-		iteration, trials, err := Sequence(r, c.iteration)
+		iteration, trials, err := report.Sequence(r, c.iteration)
 		if err != nil || iteration != c.chosen {
 			t.Fatalf("iteration %d: %d, %v", c.iteration, iteration, err)
 		}
 		if len(trials) != c.lines {
 			t.Errorf("%d trials, expected %d", len(trials), c.lines)
 		}
-		f, err := RenderSequence(ds, r, c.iteration, sampled(r, trials))
+		svg, err := Sequence(ds, r, c.iteration, sampled(r, trials))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n := checkSVG(t, string(f.Content))["path"]; n < c.lines {
+		if n := checkSVG(t, string(svg))["path"]; n < c.lines {
 			t.Errorf("%d lines, expected at least %d", n, c.lines)
 		}
-		if !strings.Contains(string(f.Content), c.want) {
+		if !strings.Contains(string(svg), c.want) {
 			t.Errorf("no %q", c.want)
 		}
 	}
 	for _, iteration := range []int{0, 99} {
-		if _, err := RenderSequence(ds, &Run{ID: "r-9"}, iteration, nil); err == nil || !strings.Contains(err.Error(), "r-9") {
+		if _, err := Sequence(ds, &report.Run{ID: "r-9"}, iteration, nil); err == nil || !strings.Contains(err.Error(), "r-9") {
 			t.Errorf("of nothing: %v", err)
 		}
 	}
 	// Several flows, without any samples.
-	ds = swept()
+	ds = reporttest.Swept()
 	r := &ds.Runs[len(ds.Runs)-1]
-	f, err := RenderSequence(ds, r, 1, nil)
+	svg, err := Sequence(ds, r, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := checkSVG(t, string(f.Content)); n["polygon"]+n["circle"] < 4+3 {
+	if n := checkSVG(t, string(svg)); n["polygon"]+n["circle"] < 4+3 {
 		t.Errorf("marks of flows: %v", n)
 	}
 }

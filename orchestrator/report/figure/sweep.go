@@ -1,4 +1,4 @@
-package report
+package figure
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 )
 
 const (
@@ -24,28 +26,28 @@ const (
 )
 
 // family is charts of one metric and group, which share the scale.
-func (c *chart) family() string { return c.group + "\x00" + string(c.metric) + "\x00" + c.axis }
+func family(c *report.Chart) string { return c.Group + "\x00" + string(c.Metric) + "\x00" + c.Axis }
 
 // figures are all that the y axis must reach.
-func (c *chart) figures() (ys []float64) {
+func figures(c *report.Chart) (ys []float64) {
 	add := func(x *float64) {
 		if x != nil {
 			ys = append(ys, *x)
 		}
 	}
-	for _, l := range c.lines {
-		for i := range l.points {
-			p := &l.points[i]
-			if p.known {
-				add(figure(p.mean))
-				if r := p.interval(); r != nil && (r.Low > 0 || p.mean <= 0) {
+	for _, l := range c.Curves {
+		for i := range l.Points {
+			p := &l.Points[i]
+			if p.Known {
+				add(report.Rounded(p.Mean))
+				if r := p.Interval(); r != nil && (r.Low > 0 || p.Mean <= 0) {
 					ys = append(ys, r.Low)
 				}
-				if r := p.interval(); r != nil {
+				if r := p.Interval(); r != nil {
 					ys = append(ys, r.High)
 				}
 			}
-			if f := p.published; f != nil {
+			if f := p.Published; f != nil {
 				add(f.Value)
 				add(f.AtLeast)
 				add(f.AtMost)
@@ -58,17 +60,17 @@ func (c *chart) figures() (ys []float64) {
 	return ys
 }
 
-// renderSweepSVG draws the parameter curves: a line a treatment with its 95 %
+// Curves draws the parameter curves: a line a treatment with its 95 %
 // intervals, published figures as hollow marks and bounds.
-func renderSweepSVG(v *view) ([]byte, error) {
-	charts := v.charts()
+func Curves(v *report.Analysis) ([]byte, error) {
+	charts := v.Charts()
 	left := max(0, len(charts)-mostCharts)
 	charts = charts[:len(charts)-left]
 	reach := map[string][]float64{}
 	for _, c := range charts {
-		reach[c.family()] = append(reach[c.family()], c.figures()...)
+		reach[family(c)] = append(reach[family(c)], figures(c)...)
 	}
-	order := treatmentOrder(v.tables)
+	order := treatmentOrder(v.Tables)
 	order[plan.Ideal] = len(order)
 	const cell = chartLeft + chartWidth + chartRight
 	const row = chartTop + chartHeight + chartBottom
@@ -76,7 +78,7 @@ func renderSweepSVG(v *view) ([]byte, error) {
 	places := make([][2]int, len(charts))
 	widest := 1
 	for i, c := range charts { // another family begins a new line
-		if column == chartsAbreast || i > 0 && charts[i-1].family() != c.family() {
+		if column == chartsAbreast || i > 0 && family(charts[i-1]) != family(c) {
 			rows, column = rows+1, 0
 		}
 		places[i] = [2]int{rows - 1, column}
@@ -87,20 +89,20 @@ func renderSweepSVG(v *view) ([]byte, error) {
 	entries := curveLegend(charts, order)
 	top := 36 + float64(rows)*row
 	height := top + legendHeightOf(width, entries) + 26
-	title := "Parameter curves: " + cmp.Or(v.ds.Plan, "a plan without a name") + ", campaign " + v.ds.Campaign
-	if !v.ds.Complete {
+	title := "Parameter curves: " + cmp.Or(v.Dataset.Plan, "a plan without a name") + ", campaign " + v.Dataset.Campaign
+	if !v.Dataset.Complete {
 		title += " (partial)"
 	}
 	c := &canvas{}
 	c.begin(width, height, title)
 	for i, ch := range charts {
-		ch.draw(c, cell*float64(places[i][1]), 30+row*float64(places[i][0]), scaleFor(reach[ch.family()]), order)
+		drawChart(ch, c, cell*float64(places[i][1]), 30+row*float64(places[i][0]), scaleFor(reach[family(ch)]), order)
 	}
 	c.legend(top+6, width, entries)
 	note := "Bars: 95 % intervals of the mean (Student's t). Charts of one metric in a group have the same scale."
 	switch {
 	case len(charts) == 0:
-		note = nothingSwept
+		note = report.NothingSwept
 	case left > 0:
 		note += fmt.Sprintf(" %d further charts are left out.", left)
 	}
@@ -109,18 +111,18 @@ func renderSweepSVG(v *view) ([]byte, error) {
 	return []byte(c.b.String()), nil
 }
 
-func curveLegend(charts []*chart, order map[string]int) (out []legendEntry) {
+func curveLegend(charts []*report.Chart, order map[string]int) (out []legendEntry) {
 	seen := map[string]bool{}
 	published := false
 	for _, ch := range charts {
-		for _, l := range ch.lines {
-			published = published || slices.ContainsFunc(l.points, func(p curvePoint) bool { return p.published != nil })
-			if seen[l.treatment] {
+		for _, l := range ch.Curves {
+			published = published || slices.ContainsFunc(l.Points, func(p report.CurvePoint) bool { return p.Published != nil })
+			if seen[l.Treatment] {
 				continue
 			}
-			seen[l.treatment] = true
-			number, label := order[l.treatment], clip(clean(l.label), 40)
-			if l.missing != "" {
+			seen[l.Treatment] = true
+			number, label := order[l.Treatment], wording.Clip(wording.Clean(l.Label), 40)
+			if l.Missing != "" {
 				label += " (missing)"
 			}
 			out = append(out, legendEntry{label, func(c *canvas, x, y float64) {
@@ -140,57 +142,57 @@ func (c *canvas) hollow(x, y float64, colour, hint string) {
 	c.add(`<circle cx="%s" cy="%s" r="5" fill="none" stroke="%s" stroke-width="1.6"><title>%s</title></circle>`, px(x), px(y), colour, escape(hint))
 }
 
-func (ch *chart) draw(c *canvas, x, y float64, ys axisScale, order map[string]int) {
-	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, y: ys, x: ch.xScale()}
-	first := metricTitle(ch.metric)
-	if ch.metric == plan.MetricGain && ch.reference != "" {
-		first += " against " + ch.reference
+func drawChart(ch *report.Chart, c *canvas, x, y float64, ys axisScale, order map[string]int) {
+	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, y: ys, x: xScale(ch)}
+	first := report.MetricTitle(ch.Metric)
+	if ch.Metric == plan.MetricGain && ch.Reference != "" {
+		first += " against " + ch.Reference
 	}
-	if ch.group != "" {
-		first = ch.group + ": " + first
+	if ch.Group != "" {
+		first = ch.Group + ": " + first
 	}
-	second := conditionText(ch.fixed)
-	if len(ch.averaged) > 0 {
-		second = strings.TrimPrefix(second+"; averaged over "+strings.Join(ch.averaged, ", "), "; ")
+	second := report.ConditionText(ch.Fixed)
+	if len(ch.Averaged) > 0 {
+		second = strings.TrimPrefix(second+"; averaged over "+strings.Join(ch.Averaged, ", "), "; ")
 	}
-	c.text(f.left, y+18, "start", ink, 13, clip(clean(first), 46))
-	c.text(f.left, y+36, "start", grey, 11, clip(clean(second), 55))
-	f.draw(c, clip(clean(ch.axis), 40), metricTitle(ch.metric))
+	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(first), 46))
+	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(second), 55))
+	f.draw(c, wording.Clip(wording.Clean(ch.Axis), 40), report.MetricTitle(ch.Metric))
 	shift := func(k int) float64 { // lines beside each other, so that bars can be told apart
-		return 2.4 * (float64(k) - float64(len(ch.lines)-1)/2)
+		return 2.4 * (float64(k) - float64(len(ch.Curves)-1)/2)
 	}
-	for k, l := range ch.lines {
-		colour := palette[order[l.treatment]%len(palette)]
+	for k, l := range ch.Curves {
+		colour := palette[order[l.Treatment]%len(palette)]
 		var points [][2]float64
-		for i := range l.points {
-			p := &l.points[i]
-			if !p.known {
+		for i := range l.Points {
+			p := &l.Points[i]
+			if !p.Known {
 				points = append(points, [2]float64{math.NaN(), math.NaN()})
 				continue
 			}
-			cx := f.px(ch.xs[i].at) + shift(k)
-			points = append(points, [2]float64{cx, f.py(p.mean)})
-			if r := p.interval(); r != nil {
+			cx := f.px(ch.Stations[i].At) + shift(k)
+			points = append(points, [2]float64{cx, f.py(p.Mean)})
+			if r := p.Interval(); r != nil {
 				lo, hi := f.py(r.Low), f.py(r.High)
 				c.add(`<path d="M%s %sV%sm-3 0h6M%s %sh6" stroke="%s" stroke-width="1.2" fill="none"/>`, px(cx), px(lo), px(hi), px(cx-3), px(lo), colour)
 			}
 		}
 		c.path(points, colour, 1.4)
-		for i := range l.points {
-			if p := &l.points[i]; p.known {
-				c.marker(order[l.treatment], points[i][0], points[i][1], colour, fmt.Sprintf("%s, %s %s: %s, n = %d", l.label, ch.axis, ch.xs[i].label, p.text(), p.n))
+		for i := range l.Points {
+			if p := &l.Points[i]; p.Known {
+				c.marker(order[l.Treatment], points[i][0], points[i][1], colour, fmt.Sprintf("%s, %s %s: %s, n = %d", l.Label, ch.Axis, ch.Stations[i].Label, p.Text(), p.N))
 			}
 		}
-		for i := range l.points {
-			if p := l.points[i].published; p != nil {
-				ch.drawPublished(c, f, f.px(ch.xs[i].at)+shift(k), p, colour, l.label)
+		for i := range l.Points {
+			if p := l.Points[i].Published; p != nil {
+				drawPublished(c, f, f.px(ch.Stations[i].At)+shift(k), p, colour, l.Label)
 			}
 		}
 	}
 }
 
-func (ch *chart) drawPublished(c *canvas, f *frame, x float64, p *plan.Figure, colour, label string) {
-	hint := fmt.Sprintf("published: %s: %s (%s)", label, publishedText(p), p.Source)
+func drawPublished(c *canvas, f *frame, x float64, p *plan.Figure, colour, label string) {
+	hint := fmt.Sprintf("published: %s: %s (%s)", label, report.PublishedText(p), p.Source)
 	if p.Value != nil {
 		c.hollow(x, f.py(*p.Value), colour, hint)
 		return
@@ -209,15 +211,15 @@ func (ch *chart) drawPublished(c *canvas, f *frame, x float64, p *plan.Figure, c
 
 // xScale shows every value by its label: in proportion, by powers of ten where
 // they span decades, or side by side where they are no numbers.
-func (ch *chart) xScale() axisScale {
+func xScale(ch *report.Chart) axisScale {
 	s := axisScale{low: math.Inf(1), high: math.Inf(-1)}
 	least := math.Inf(1)
-	for _, x := range ch.xs {
-		s.low, s.high, least = min(s.low, x.at), max(s.high, x.at), min(least, x.at)
-		s.marks = append(s.marks, mark{x.at, clip(clean(x.label), 16)})
+	for _, x := range ch.Stations {
+		s.low, s.high, least = min(s.low, x.At), max(s.high, x.At), min(least, x.At)
+		s.marks = append(s.marks, mark{x.At, wording.Clip(wording.Clean(x.Label), 16)})
 	}
 	// Parameters are few and chosen: less than two decades of them look better so, too.
-	if s.log = ch.numeric && least > 0 && s.high >= 20*least; s.log {
+	if s.log = ch.Numeric && least > 0 && s.high >= 20*least; s.log {
 		margin := math.Pow(s.high/s.low, 0.06)
 		s.low, s.high = s.low/margin, s.high*margin
 		return s

@@ -1,4 +1,4 @@
-package report
+package render
 
 import (
 	"bytes"
@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"linktrial/internal/unit"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/stats"
 )
 
@@ -32,7 +34,7 @@ func writeCSV[T any](columns []column[T], rows []T) ([]byte, error) {
 	}
 	for _, r := range rows {
 		for i, c := range columns {
-			record[i] = clean(c.value(r))
+			record[i] = wording.Clean(c.value(r))
 		}
 		if err := w.Write(record); err != nil {
 			return nil, err
@@ -47,7 +49,7 @@ func fixed(x *float64, n int) string {
 	if x == nil {
 		return ""
 	}
-	return decimals(x, n)
+	return wording.Decimals(x, n)
 }
 
 // digits writes a figure that may be very small, with six significant digits.
@@ -67,14 +69,14 @@ func optional(n *int64) string {
 	return strconv.FormatInt(*n, 10)
 }
 
-func low(r *Range) *float64 {
+func low(r *report.Range) *float64 {
 	if r == nil {
 		return nil
 	}
 	return &r.Low
 }
 
-func high(r *Range) *float64 {
+func high(r *report.Range) *float64 {
 	if r == nil {
 		return nil
 	}
@@ -82,11 +84,11 @@ func high(r *Range) *float64 {
 }
 
 type summaryRow struct {
-	ds  *Dataset
-	run *RunTable
-	*Row
-	comparison Comparison
-	published  *Published
+	ds  *report.Dataset
+	run *report.RunTable
+	*report.Row
+	comparison report.Comparison
+	published  *report.Published
 }
 
 func summaryColumns() []column[summaryRow] {
@@ -95,7 +97,7 @@ func summaryColumns() []column[summaryRow] {
 	rate := func(name string, value func(summaryRow) *float64) {
 		add(name, func(r summaryRow) string { return fixed(value(r), 4) })
 	}
-	pub := func(name string, value func(*Published) *float64) {
+	pub := func(name string, value func(*report.Published) *float64) {
 		add(name, func(r summaryRow) string {
 			if r.published == nil {
 				return ""
@@ -125,7 +127,7 @@ func summaryColumns() []column[summaryRow] {
 	add("failures", func(r summaryRow) string {
 		parts := make([]string, len(r.Failures))
 		for i, f := range r.Failures {
-			parts[i] = f.name() + "=" + whole(f.Attempts)
+			parts[i] = f.Name() + "=" + whole(f.Attempts)
 		}
 		return strings.Join(parts, "; ")
 	})
@@ -172,11 +174,11 @@ func summaryColumns() []column[summaryRow] {
 	add("wilcoxon_p", func(r summaryRow) string { return digits(r.comparison.P) })
 	add("wilcoxon_p_holm", func(r summaryRow) string { return digits(r.comparison.PHolm) })
 	share("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
-	pub("published_average_kb_per_s", func(p *Published) *float64 { return &p.AvgKBps })
-	pub("published_max_kb_per_s", func(p *Published) *float64 { return &p.MaxKBps })
-	pub("published_min_kb_per_s", func(p *Published) *float64 { return &p.MinKBps })
-	pub("published_sd_kb_per_s", func(p *Published) *float64 { return &p.SDKBps })
-	pub("average_deviation_percent", func(p *Published) *float64 { return p.AvgDeviation })
+	pub("published_average_kb_per_s", func(p *report.Published) *float64 { return &p.AvgKBps })
+	pub("published_max_kb_per_s", func(p *report.Published) *float64 { return &p.MaxKBps })
+	pub("published_min_kb_per_s", func(p *report.Published) *float64 { return &p.MinKBps })
+	pub("published_sd_kb_per_s", func(p *report.Published) *float64 { return &p.SDKBps })
+	pub("average_deviation_percent", func(p *report.Published) *float64 { return p.AvgDeviation })
 	add("published_source", func(r summaryRow) string {
 		if r.published == nil {
 			return ""
@@ -213,12 +215,12 @@ func summaryColumns() []column[summaryRow] {
 	return cs
 }
 
-func renderCSV(v *view) ([]byte, error) {
+func renderCSV(v *report.Analysis) ([]byte, error) {
 	var rows []summaryRow
-	for i := range v.tables {
-		t := &v.tables[i]
+	for i := range v.Tables {
+		t := &v.Tables[i]
 		for j := range t.Rows {
-			r := summaryRow{ds: v.ds, run: t, Row: &t.Rows[j], published: t.Rows[j].Published}
+			r := summaryRow{ds: v.Dataset, run: t, Row: &t.Rows[j], published: t.Rows[j].Published}
 			if c := r.Comparison; c != nil {
 				r.comparison = *c
 			}
@@ -229,12 +231,12 @@ func renderCSV(v *view) ([]byte, error) {
 }
 
 type attemptRow struct {
-	ds    *Dataset
-	run   *Run
-	table *RunTable
-	trial *Trial
-	*Attempt
-	radio *RadioReport
+	ds    *report.Dataset
+	run   *report.Run
+	table *report.RunTable
+	trial *report.Trial
+	*report.Attempt
+	radio *report.RadioReport
 }
 
 func trialColumns() []column[attemptRow] {
@@ -245,7 +247,7 @@ func trialColumns() []column[attemptRow] {
 		s := d.Seconds()
 		return fixed(&s, 6)
 	}
-	hops := func(value func(*RadioReport) string) func(attemptRow) string {
+	hops := func(value func(*report.RadioReport) string) func(attemptRow) string {
 		return func(r attemptRow) string {
 			if r.radio == nil {
 				return ""
@@ -266,7 +268,7 @@ func trialColumns() []column[attemptRow] {
 		{"treatment", func(r attemptRow) string { return r.trial.Treatment }},
 		{"trial_verdict", func(r attemptRow) string { return string(r.trial.Verdict) }},
 		{"attempt", func(r attemptRow) string { return whole(r.Attempt.Attempt) }},
-		{"counted", func(r attemptRow) string { return strconv.FormatBool(r.trial.counted() == r.Attempt) }},
+		{"counted", func(r attemptRow) string { return strconv.FormatBool(r.trial.Counted() == r.Attempt) }},
 		{"verdict", func(r attemptRow) string { return string(r.Verdict) }},
 		{"reason", func(r attemptRow) string { return r.Reason }},
 		{"message", func(r attemptRow) string { return r.Message }},
@@ -288,31 +290,31 @@ func trialColumns() []column[attemptRow] {
 		}},
 		{"ideal_s", func(r attemptRow) string { return seconds(r.Ideal) }},
 		{"share_of_ideal", func(r attemptRow) string {
-			if !r.valid() {
+			if !r.Valid() {
 				return ""
 			}
-			return fixed(figure(stats.ShareOfIdeal(r.Ideal.Seconds(), (r.Connect+r.Elapsed).Seconds())), 6)
+			return fixed(report.Rounded(stats.ShareOfIdeal(r.Ideal.Seconds(), (r.Connect+r.Elapsed).Seconds())), 6)
 		}},
 		{"verified", func(r attemptRow) string { return strconv.FormatBool(r.Verified) }},
 		{"sha256", func(r attemptRow) string { return r.Digest }},
 		{"retransmits", func(r attemptRow) string { return optional(r.Retransmits) }},
 		{"timeouts", func(r attemptRow) string { return optional(r.Timeouts) }},
-		{"radio_sent_packets", hops(func(r *RadioReport) string { return strconv.FormatInt(r.SentPackets, 10) })},
-		{"radio_lost_packets", hops(func(r *RadioReport) string { return strconv.FormatInt(r.LostPackets, 10) })},
-		{"radio_dropped_packets", hops(func(r *RadioReport) string { return strconv.FormatInt(r.DroppedPackets, 10) })},
-		{"radio_busy_share", hops(func(r *RadioReport) string { return fixed(&r.BusyShare, 6) })},
+		{"radio_sent_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.SentPackets, 10) })},
+		{"radio_lost_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.LostPackets, 10) })},
+		{"radio_dropped_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.DroppedPackets, 10) })},
+		{"radio_busy_share", hops(func(r *report.RadioReport) string { return fixed(&r.BusyShare, 6) })},
 	}
 }
 
-func renderTrialsCSV(v *view) ([]byte, error) {
+func renderTrialsCSV(v *report.Analysis) ([]byte, error) {
 	var rows []attemptRow
-	for i := range v.ds.Runs {
-		run := &v.ds.Runs[i]
+	for i := range v.Dataset.Runs {
+		run := &v.Dataset.Runs[i]
 		for j := range run.Trials {
 			trial := &run.Trials[j]
 			for k := range trial.Attempts {
 				a := &trial.Attempts[k]
-				rows = append(rows, attemptRow{ds: v.ds, run: run, table: &v.tables[i], trial: trial, Attempt: a, radio: a.Radio})
+				rows = append(rows, attemptRow{ds: v.Dataset, run: run, table: &v.Tables[i], trial: trial, Attempt: a, radio: a.Radio})
 			}
 		}
 	}

@@ -1,9 +1,12 @@
-package report
+package render
 
 import (
 	"cmp"
 	"fmt"
 	"strings"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 )
 
 // markdownEscaper keeps text of others from being read as markup.
@@ -11,7 +14,7 @@ var markdownEscaper = strings.NewReplacer(
 	`\`, `\\`, "`", "\\`", "*", `\*`, "_", `\_`, "[", `\[`, "]", `\]`, "<", `\<`, ">", `\>`, "|", `\|`, "#", `\#`, "&", `\&`, "~", `\~`,
 )
 
-func md(s string) string { return markdownEscaper.Replace(clean(s)) }
+func md(s string) string { return markdownEscaper.Replace(wording.Clean(s)) }
 
 // mdTable writes a table whose first column is text and whose others are figures.
 func mdTable(b *strings.Builder, header []string, rows [][]string) {
@@ -22,44 +25,44 @@ func mdTable(b *strings.Builder, header []string, rows [][]string) {
 	b.WriteString("\n")
 }
 
-func renderMarkdown(v *view) ([]byte, error) {
+func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Results of %s\n\n", md(cmp.Or(v.ds.Plan, "a plan without a name")))
-	fmt.Fprintf(&b, "Campaign %s, created %s", md(v.ds.Campaign), v.ds.Created.Format("2006-01-02 15:04:05 UTC"))
-	if !v.ds.Complete {
+	fmt.Fprintf(&b, "# Results of %s\n\n", md(cmp.Or(v.Dataset.Plan, "a plan without a name")))
+	fmt.Fprintf(&b, "Campaign %s, created %s", md(v.Dataset.Campaign), v.Dataset.Created.Format("2006-01-02 15:04:05 UTC"))
+	if !v.Dataset.Complete {
 		b.WriteString(", **partial**: it has not ended")
 	}
 	b.WriteString(".\n\nThroughput is in KB/s; 1 KB is 1024 bytes. Valid: the last attempt succeeded and every byte was verified. ")
 	b.WriteString("SD: of the sample (n−1). 95 % CI: of the average, by Student's t and by the bootstrap (BCa). ")
 	b.WriteString("Of Ideal: the time an all-knowing sender would have needed on the same channel realisation over the time taken, averaged.\n\n")
-	for i := range v.tables {
-		mdRun(&b, &v.tables[i])
+	for i := range v.Tables {
+		mdRun(&b, &v.Tables[i])
 	}
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 
-func mdRun(b *strings.Builder, t *RunTable) {
-	fmt.Fprintf(b, "## %s\n\n", md(t.heading()))
-	if s := t.partial(); s != "" {
+func mdRun(b *strings.Builder, t *report.RunTable) {
+	fmt.Fprintf(b, "## %s\n\n", md(t.Heading()))
+	if s := t.PartialNote(); s != "" {
 		fmt.Fprintf(b, "**%s**\n\n", md(s))
 	}
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if r.Missing != "" {
-			rows = append(rows, []string{md(r.Label), "missing", none, none, none, none, none, none, none, none})
+			rows = append(rows, []string{md(r.Label), "missing", wording.None, wording.None, wording.None, wording.None, wording.None, wording.None, wording.None, wording.None})
 			continue
 		}
 		rows = append(rows, []string{
-			md(r.Label), r.valid(), kbps(r.AverageKBps), kbps(r.MaxKBps), kbps(r.MinKBps), kbps(r.SDKBps), kbps(r.MedianKBps),
-			span(r.MeanCI, kbps), span(r.BootstrapCI, kbps), percent(r.ShareOfIdeal, 1),
+			md(r.Label), r.ValidOf(), wording.KBps(r.AverageKBps), wording.KBps(r.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(r.SDKBps), wording.KBps(r.MedianKBps),
+			span(r.MeanCI, wording.KBps), span(r.BootstrapCI, wording.KBps), wording.Percent(r.ShareOfIdeal, 1),
 		})
 	}
 	mdTable(b, []string{"Treatment", "Valid", "Average", "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal"}, rows)
 	notes := 0
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		note := r.troubles()
+		note := r.Troubles()
 		if r.Missing != "" {
 			note = "missing: " + r.Missing
 		}
@@ -71,40 +74,40 @@ func mdRun(b *strings.Builder, t *RunTable) {
 	if notes > 0 {
 		b.WriteString("\n")
 	}
-	if t.has(compared) {
+	if t.Has(report.HasComparison) {
 		mdComparison(b, t)
 	}
-	if t.has(isPublished) {
+	if t.Has(report.HasPublished) {
 		mdPublished(b, t)
 	}
 	fmt.Fprintf(b, "Run %s, sheet %s.\n\n", md(t.Run), md(t.SheetHash))
 }
 
-func mdComparison(b *strings.Builder, t *RunTable) {
-	fmt.Fprintf(b, "Against %s, paired by iteration (ratio: geometric mean; p: Wilcoxon signed-rank, two-sided; gain: less time, in percent of the reference's):\n\n", md(t.referenceLabel()))
+func mdComparison(b *strings.Builder, t *report.RunTable) {
+	fmt.Fprintf(b, "Against %s, paired by iteration (ratio: geometric mean; p: Wilcoxon signed-rank, two-sided; gain: less time, in percent of the reference's):\n\n", md(t.ReferenceLabel()))
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if c := r.Comparison; c != nil {
-			ratio := func(x *float64) string { return decimals(x, 2) }
+			ratio := func(x *float64) string { return wording.Decimals(x, 2) }
 			rows = append(rows, []string{
-				md(r.Label), fmt.Sprint(c.Pairs), kbps(c.DifferenceKBps), span(c.DifferenceCI, kbps), ratio(c.Ratio), span(c.RatioCI, ratio),
-				decimals(c.GainPercent, 1) + " %", pValue(c.P), pValue(c.PHolm), ratio(c.RankBiserial),
+				md(r.Label), fmt.Sprint(c.Pairs), wording.KBps(c.DifferenceKBps), span(c.DifferenceCI, wording.KBps), ratio(c.Ratio), span(c.RatioCI, ratio),
+				wording.Decimals(c.GainPercent, 1) + " %", wording.PValue(c.P), wording.PValue(c.PHolm), ratio(c.RankBiserial),
 			})
 		}
 	}
 	mdTable(b, []string{"Treatment", "Pairs", "Difference", "95 % CI", "Ratio", "95 % CI", "Gain", "p", "p, Holm", "Rank-biserial r"}, rows)
 }
 
-func mdPublished(b *strings.Builder, t *RunTable) {
+func mdPublished(b *strings.Builder, t *report.RunTable) {
 	b.WriteString("Beside the published figures:\n\n")
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if p := r.Published; p != nil {
 			rows = append(rows, []string{
-				md(r.Label), kbps(r.AverageKBps), kbps(&p.AvgKBps), deviation(p.AvgDeviation), kbps(r.MaxKBps), kbps(&p.MaxKBps), deviation(p.MaxDeviation),
-				kbps(r.MinKBps), kbps(&p.MinKBps), deviation(p.MinDeviation), kbps(r.SDKBps), kbps(&p.SDKBps), md(p.Source),
+				md(r.Label), wording.KBps(r.AverageKBps), wording.KBps(&p.AvgKBps), wording.Deviation(p.AvgDeviation), wording.KBps(r.MaxKBps), wording.KBps(&p.MaxKBps), wording.Deviation(p.MaxDeviation),
+				wording.KBps(r.MinKBps), wording.KBps(&p.MinKBps), wording.Deviation(p.MinDeviation), wording.KBps(r.SDKBps), wording.KBps(&p.SDKBps), md(p.Source),
 			})
 		}
 	}

@@ -1,4 +1,4 @@
-package report
+package render
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"unicode/utf8"
 
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
 )
 
 // mostTables is how many runs a terminal shows with a table each; beyond, each
@@ -16,23 +18,23 @@ const mostTables = 12
 // compactGroup is runs of one group, radio and topology.
 type compactGroup struct {
 	heading string
-	runs    []*RunTable
+	runs    []*report.RunTable
 	axes    [][]plan.Condition // of each run
 }
 
 // writeCompact is the table of a campaign of many runs.
-func writeCompact(b *strings.Builder, v *view) {
+func writeCompact(b *strings.Builder, v *report.Analysis) {
 	var groups []*compactGroup
 	byHeading := map[string]*compactGroup{}
-	for i := range v.tables {
-		t := &v.tables[i]
-		h := t.compactHeading()
+	for i := range v.Tables {
+		t := &v.Tables[i]
+		h := compactHeading(t)
 		g := byHeading[h]
 		if g == nil {
 			g = &compactGroup{heading: h}
 			byHeading[h], groups = g, append(groups, g)
 		}
-		g.runs, g.axes = append(g.runs, t), append(g.axes, v.all[i].run.axes())
+		g.runs, g.axes = append(g.runs, t), append(g.axes, v.Dataset.Runs[i].Axes())
 	}
 	for i, g := range groups {
 		if i > 0 {
@@ -41,9 +43,9 @@ func writeCompact(b *strings.Builder, v *view) {
 		g.write(b)
 	}
 	b.WriteString("\n")
-	published := len(v.ds.Figures) > 0 || slices.ContainsFunc(v.tables, func(t RunTable) bool { return t.has(isPublished) })
+	published := len(v.Dataset.Figures) > 0 || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) })
 	legend := "KB/s of 1024 bytes: average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration; * is p < 0.05 (Wilcoxon signed-rank, Holm-corrected)."
-	if slices.ContainsFunc(v.tables, func(t RunTable) bool { return t.has(hasIdeal) }) {
+	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasIdeal) }) {
 		legend += " Ideal: an all-knowing sender on the same channel realisations."
 	}
 	paragraph(b, legend)
@@ -52,15 +54,15 @@ func writeCompact(b *strings.Builder, v *view) {
 	}
 }
 
-func (t *RunTable) compactHeading() string {
-	parts := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology"), plural(t.Iterations, "iteration", "iterations")}
+func compactHeading(t *report.RunTable) string {
+	parts := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology"), wording.Plural(t.Iterations, "iteration", "iterations")}
 	if t.Group != "" {
 		parts = append([]string{t.Group}, parts...)
 	}
 	if t.Place != "" {
 		parts = append(parts, t.Place)
 	}
-	return clean(strings.Join(parts, " · "))
+	return wording.Clean(strings.Join(parts, " · "))
 }
 
 // varying are the axes in which the group's runs differ; without any, their size.
@@ -95,33 +97,33 @@ func (g *compactGroup) write(b *strings.Builder) {
 	for k, t := range g.runs {
 		place := make([]string, len(axes))
 		for i, a := range axes {
-			place[i] = clipMiddle(clean(valueOf(g.axes[k], a)), compactWidth)
+			place[i] = wording.ClipMiddle(wording.Clean(report.ValueOf(g.axes[k], a)), compactWidth)
 		}
 		note := ""
 		if t.Partial {
-			note = cmp.Or(clean(t.State), "unknown state")
+			note = cmp.Or(wording.Clean(t.State), "unknown state")
 		}
 		for i := range t.Rows {
 			r := &t.Rows[i]
 			if r.Missing != "" {
-				if s := "missing: " + clean(r.Label) + ": " + clean(r.Missing); !slices.Contains(missing, s) {
+				if s := "missing: " + wording.Clean(r.Label) + ": " + wording.Clean(r.Missing); !slices.Contains(missing, s) {
 					missing = append(missing, s)
 				}
 				continue
 			}
-			half := none
+			half := wording.None
 			if r.MeanCI != nil {
 				h := (r.MeanCI.High - r.MeanCI.Low) / 2
-				half = kbps(&h)
+				half = wording.KBps(&h)
 			}
 			ratio := ""
 			if c := r.Comparison; c != nil {
-				ratio = kbps(c.Ratio)
+				ratio = wording.KBps(c.Ratio)
 				if c.PHolm != nil && *c.PHolm < 0.05 {
 					ratio += "*"
 				}
 			}
-			rows = append(rows, append(slices.Clone(place), clipMiddle(clean(r.Label), compactWidth), r.valid(), kbps(r.AverageKBps), half, kbps(r.SDKBps), percent(r.ShareOfIdeal, 1), ratio, note))
+			rows = append(rows, append(slices.Clone(place), wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), wording.KBps(r.AverageKBps), half, wording.KBps(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1), ratio, note))
 			clear(place)
 			note = ""
 		}
@@ -143,12 +145,12 @@ func (g *compactGroup) write(b *strings.Builder) {
 				s += gap
 			}
 			if i < left || i == len(header) {
-				s += padRight(c, width[i])
+				s += wording.PadRight(c, width[i])
 			} else {
-				s += padLeft(c, width[i])
+				s += wording.PadLeft(c, width[i])
 			}
 		}
-		b.WriteString(clip(strings.TrimRight(s, " "), tableWidth) + "\n")
+		b.WriteString(wording.Clip(strings.TrimRight(s, " "), tableWidth) + "\n")
 	}
 	for _, s := range missing {
 		paragraph(b, s)

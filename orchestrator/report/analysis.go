@@ -1,0 +1,81 @@
+package report
+
+import (
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Analysis is a dataset with all that follows from it: what every table,
+// figure and export is made from, here and in the API.
+type Analysis struct {
+	Dataset *Dataset   // times in UTC
+	Tables  []RunTable // of the runs, in their order
+	runs    []summarised
+}
+
+// Options of an [Analysis].
+type Options struct {
+	// Bootstrap asks for bootstrap intervals, which take longer than all else.
+	Bootstrap bool
+	// Reference is the treatment that the others are held against, in runs that
+	// have it; empty: the first of each run.
+	Reference string
+}
+
+// summarised is a run with its table and, for each row of it, what the row was
+// made from.
+type summarised struct {
+	run     *Run
+	table   RunTable
+	samples []sample
+}
+
+// Analyse works on all processors: a campaign may have thousands of runs, and
+// bootstrap intervals take their time. It leaves the dataset as it is.
+func Analyse(ds *Dataset, o Options) *Analysis {
+	a := &Analysis{Dataset: inUTC(ds)}
+	a.runs = make([]summarised, len(a.Dataset.Runs))
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(a.runs)) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < len(a.runs); i = int(next.Add(1)) - 1 {
+				a.runs[i] = summarizeRun(&a.Dataset.Runs[i], a.Dataset.Published, o)
+			}
+		})
+	}
+	workers.Wait()
+	for i := range a.runs {
+		a.Tables = append(a.Tables, a.runs[i].table)
+	}
+	return a
+}
+
+// Summarize makes a table of every run, in the order of the dataset.
+func Summarize(ds *Dataset) []RunTable { return Analyse(ds, Options{Bootstrap: true}).Tables }
+
+// inUTC is a copy whose times are UTC: bytes must not depend on the time zone of
+// the machine that writes them.
+func inUTC(ds *Dataset) *Dataset {
+	utc := func(t *time.Time) { *t = t.UTC().Round(0) }
+	out := *ds
+	utc(&out.Created)
+	out.Runs = slices.Clone(ds.Runs)
+	for i := range out.Runs {
+		r := &out.Runs[i]
+		utc(&r.Started)
+		utc(&r.Ended)
+		r.Trials = slices.Clone(r.Trials)
+		for j := range r.Trials {
+			t := &r.Trials[j]
+			t.Attempts = slices.Clone(t.Attempts)
+			for k := range t.Attempts {
+				utc(&t.Attempts[k].Started)
+			}
+		}
+	}
+	return &out
+}

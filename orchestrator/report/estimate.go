@@ -1,0 +1,203 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report/wording"
+	"linktrial/orchestrator/stats"
+)
+
+// Estimate is a metric's mean with the variance of that mean (NaN where there
+// is none) and its degrees of freedom.
+type Estimate struct {
+	Mean              float64
+	N                 int // trials
+	variance, degrees float64
+}
+
+var noEstimate = Estimate{Mean: math.NaN(), variance: math.NaN()}
+
+func estimateOf(xs []float64) Estimate {
+	e := Estimate{Mean: stats.Mean(xs), variance: math.NaN(), N: len(xs), degrees: float64(len(xs) - 1)}
+	if sd := stats.StdDev(xs); !math.IsNaN(sd) {
+		e.variance = sd * sd / float64(len(xs))
+	}
+	return e
+}
+
+func (e Estimate) scaled(by float64) Estimate {
+	e.Mean, e.variance = e.Mean*by, e.variance*by*by
+	return e
+}
+
+// Interval is the 95 % confidence interval of the mean (Student's t); nil
+// where there is none.
+func (e Estimate) Interval() *Range {
+	return interval(stats.OfMean(e.Mean, e.variance, e.degrees, level))
+}
+
+// Half is half the interval's width, 0 where there is none.
+func (e Estimate) Half() float64 {
+	if r := e.Interval(); r != nil {
+		return (r.High - r.Low) / 2
+	}
+	return 0
+}
+
+// together is the mean of several runs' means, each run counting alike, with
+// the degrees of freedom after Welch and Satterthwaite.
+func together(es []Estimate) Estimate {
+	if len(es) == 0 {
+		return noEstimate
+	}
+	var sum, variance, denominator float64
+	n := 0
+	for _, e := range es {
+		sum += e.Mean
+		variance += e.variance
+		denominator += e.variance * e.variance / e.degrees
+		n += e.N
+	}
+	k := float64(len(es))
+	out := Estimate{Mean: sum / k, variance: variance / k / k, N: n, degrees: variance * variance / denominator}
+	if variance == 0 {
+		out.degrees = float64(max(1, n-len(es)))
+	}
+	return out
+}
+
+// Estimate is a metric of one treatment (or mix, or plan.Ideal); where there
+// is none, why.
+func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estimate, string) {
+	row := func(name string) int {
+		return slices.IndexFunc(s.table.Rows, func(r Row) bool { return r.Treatment == name })
+	}
+	if m == plan.MetricFlowMbitps {
+		return s.flowEstimate(treatment, row(treatment))
+	}
+	i := row(treatment)
+	var sm *sample
+	switch {
+	case treatment == plan.Ideal:
+		sm = s.idealSample()
+	case i < 0:
+		return noEstimate, notPart
+	case s.table.Rows[i].Missing != "":
+		return noEstimate, "missing: " + s.table.Rows[i].Missing
+	default:
+		sm = &s.samples[i]
+	}
+	if m == plan.MetricCompleted {
+		if ended := len(sm.valid) + sm.failed; ended > 0 {
+			return Estimate{Mean: float64(len(sm.valid)) / float64(ended), variance: math.NaN(), N: ended}, ""
+		}
+		return noEstimate, "no trial has ended"
+	}
+	if len(sm.valid) == 0 {
+		if treatment == plan.Ideal {
+			return noEstimate, "Ideal is not known"
+		}
+		return noEstimate, sm.noFigure()
+	}
+	rate := estimateOf(sm.values(rateOf))
+	switch m {
+	case plan.MetricKBps:
+		return rate, ""
+	case plan.MetricKbitps:
+		return rate.scaled(8 * unit.KB / 1e3), ""
+	case plan.MetricMbitps:
+		return rate.scaled(8 * unit.KB / 1e6), ""
+	case plan.MetricNormalised:
+		if b := s.table.BandwidthBitsPerSecond; b != nil {
+			return rate.scaled(8 * unit.KB / *b), ""
+		}
+		return noEstimate, "the bandwidth is not known"
+	case plan.MetricTimeouts:
+		if xs := sm.values(timeoutsOf); len(xs) > 0 {
+			return estimateOf(xs), ""
+		}
+		return noEstimate, "the protocol does not count timeouts"
+	case plan.MetricGain:
+		j := row(cmp.Or(reference, s.table.Reference))
+		if j < 0 {
+			return noEstimate, "the reference is not part of the run"
+		}
+		if s.table.Rows[j].Missing != "" {
+			return noEstimate, "the reference is missing: " + s.table.Rows[j].Missing
+		}
+		ratio := stats.RatioOfMeans(stats.PairUp(s.samples[j].by(elapsedOf), sm.by(elapsedOf)))
+		if math.IsNaN(ratio.Ratio) {
+			return noEstimate, "no iteration has both the reference's time and this one's"
+		}
+		return Estimate{Mean: stats.GainPercent(1, ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), N: ratio.Pairs}, ""
+	}
+	return noEstimate, "no such metric: " + string(m)
+}
+
+// noFigure says why a treatment that has trials gave nothing.
+func (s *sample) noFigure() string {
+	switch {
+	case s.failed > 0 && len(s.failures) > 0:
+		return "all of " + wording.Plural(s.failed, "trial", "trials") + " failed: " + s.failures[0].Name()
+	case s.notEnded > 0:
+		return "no trial has ended"
+	}
+	return "no trials"
+}
+
+// flowEstimate is the mean over a treatment's flows: in mixes, else among
+// flows of its own kind.
+func (s *summarised) flowEstimate(treatment string, row int) (Estimate, string) {
+	own := flowOf("")
+	if row < 0 || s.samples[row].trials == 0 && s.table.Rows[row].Missing == "" {
+		own = flowOf(treatment)
+		row = slices.IndexFunc(s.samples, func(m sample) bool {
+			return len(m.valid) > 0 && !math.IsNaN(own(&m.valid[0]))
+		})
+	}
+	if row < 0 {
+		// Nobody knows of whose flows a mix is that could not be run.
+		for _, r := range s.table.Rows {
+			if s.isMix(r.Treatment) && r.Missing != "" {
+				return noEstimate, "missing: " + r.Missing
+			}
+		}
+		return noEstimate, "no trial with such flows is valid"
+	}
+	if why := s.table.Rows[row].Missing; why != "" {
+		return noEstimate, "missing: " + why
+	}
+	xs := s.samples[row].values(own)
+	if len(xs) == 0 {
+		return noEstimate, s.samples[row].noFigure()
+	}
+	return estimateOf(xs).scaled(8 * unit.KB / 1e6), ""
+}
+
+func (s *summarised) isMix(name string) bool {
+	return s.run.Sheet != nil && slices.ContainsFunc(s.run.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
+}
+
+// idealSample is the all-knowing sender's transfers, one an iteration: all
+// treatments of an iteration met the same channel.
+func (s *summarised) idealSample() *sample {
+	var out sample
+	seen := map[int]bool{}
+	for i := range s.samples {
+		for _, o := range s.samples[i].valid {
+			if math.IsNaN(o.ideal) || seen[o.iteration] {
+				continue
+			}
+			seen[o.iteration] = true
+			out.valid = append(out.valid, observation{iteration: o.iteration, elapsed: o.ideal, kbps: float64(o.sizeBytes) / unit.KB / o.ideal, ideal: o.ideal, sizeBytes: o.sizeBytes})
+		}
+	}
+	out.trials = len(out.valid)
+	slices.SortFunc(out.valid, func(a, b observation) int { return a.iteration - b.iteration })
+	return &out
+}

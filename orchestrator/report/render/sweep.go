@@ -1,0 +1,90 @@
+package render
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
+)
+
+func chartHeading(c *report.Chart) string {
+	parts := []string{report.MetricTitle(c.Metric) + " over " + c.Axis}
+	if c.Group != "" {
+		parts = append([]string{c.Group}, parts...)
+	}
+	if len(c.Fixed) > 0 {
+		parts = append(parts, report.ConditionText(c.Fixed))
+	}
+	if len(c.Averaged) > 0 {
+		parts = append(parts, "averaged over "+strings.Join(c.Averaged, ", "))
+	}
+	return wording.Clean(strings.Join(parts, " · "))
+}
+
+func renderSweep(a *report.Analysis) ([]byte, error) {
+	charts := a.Charts()
+	var b strings.Builder
+	for i, c := range charts {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		writeChart(&b, c)
+	}
+	if len(charts) == 0 {
+		paragraph(&b, report.NothingSwept)
+	} else {
+		b.WriteString("\n")
+		paragraph(&b, "mean ± half of the 95 % interval (Student's t); published figures in brackets.")
+	}
+	writeNotes(&b, a)
+	return []byte(b.String()), nil
+}
+
+func writeChart(b *strings.Builder, c *report.Chart) {
+	paragraph(b, chartHeading(c))
+	var columns [][]string // header, then a cell for each station
+	for _, l := range c.Curves {
+		if l.Missing != "" && !slices.ContainsFunc(l.Points, func(p report.CurvePoint) bool { return p.Published != nil }) {
+			continue // named below
+		}
+		column := []string{wording.Clean(l.Label)}
+		for _, p := range l.Points {
+			column = append(column, p.Text())
+		}
+		columns = append(columns, column)
+	}
+	names := []string{wording.Clean(c.Axis)}
+	for _, x := range c.Stations {
+		names = append(names, wording.Clean(x.Label))
+	}
+	width := func(column []string) (w int) {
+		for _, s := range column {
+			w = max(w, utf8.RuneCountInString(s))
+		}
+		return w
+	}
+	for len(columns) > 0 {
+		g := grid{header: names[:1]}
+		for i := range c.Stations {
+			g.rows = append(g.rows, gridRow{cells: names[i+1 : i+2]})
+		}
+		total, n := max(width(names), 12), 0
+		for n < len(columns) && (n == 0 || total+len(gap)+width(columns[n]) <= tableWidth) {
+			total += len(gap) + width(columns[n])
+			g.header = append(g.header[:n+1:n+1], columns[n][0])
+			for i := range g.rows {
+				g.rows[i].cells = append(g.rows[i].cells[:n+1:n+1], columns[n][i+1])
+			}
+			n++
+		}
+		columns = columns[n:]
+		g.write(b)
+	}
+	for _, l := range c.Curves {
+		if l.Missing != "" {
+			paragraph(b, wording.Clean(l.Label)+": missing: "+wording.Clean(l.Missing))
+		}
+	}
+}

@@ -1,0 +1,111 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/report/wording"
+)
+
+// Heading names a run in one line.
+func (t *RunTable) Heading() string {
+	var parts []string
+	for _, s := range []string{t.Group, t.Settings} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	parts = append(parts, cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology"))
+	parts = append(parts, unit.FormatBytes(t.SizeBytes), wording.Plural(t.Iterations, "iteration", "iterations"))
+	if t.Order != "" {
+		parts = append(parts, t.Order+" order")
+	}
+	if t.Place != "" {
+		parts = append(parts, t.Place)
+	}
+	return wording.Clean(strings.Join(parts, " · "))
+}
+
+// PartialNote says why a table is not the whole of a run, or nothing.
+func (t *RunTable) PartialNote() string {
+	if !t.Partial {
+		return ""
+	}
+	open := 0
+	for i := range t.Rows {
+		open += t.Rows[i].NotEnded
+	}
+	s := "partial: " + cmp.Or(t.State, "unknown state")
+	if open > 0 {
+		s += ", " + wording.Plural(open, "trial has", "trials have") + " not ended"
+	}
+	if t.Message != "" {
+		s += ": " + t.Message
+	}
+	return wording.Clean(s)
+}
+
+// ReferenceLabel is the label of the treatment others are held against.
+func (t *RunTable) ReferenceLabel() string {
+	for i := range t.Rows {
+		if t.Rows[i].Treatment == t.Reference {
+			return wording.Clean(t.Rows[i].Label)
+		}
+	}
+	return ""
+}
+
+// Has says whether any row is so, as of [HasComparison].
+func (t *RunTable) Has(what func(*Row) bool) bool {
+	for i := range t.Rows {
+		if what(&t.Rows[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// HasComparison, HasPublished and HasIdeal say what a row has to show.
+func HasComparison(r *Row) bool { return r.Comparison != nil }
+
+// HasPublished: see [HasComparison].
+func HasPublished(r *Row) bool { return r.Published != nil }
+
+// HasIdeal: see [HasComparison].
+func HasIdeal(r *Row) bool { return r.ShareOfIdeal != nil }
+
+// ValidOf is "9/10".
+func (r *Row) ValidOf() string { return fmt.Sprintf("%d/%d", r.Valid, r.Trials) }
+
+// Name is what the failure is called: "timed-out (transfer-timeout)".
+func (f Failure) Name() string {
+	if f.Reason == "" {
+		return wording.Clean(string(f.Verdict))
+	}
+	return wording.Clean(string(f.Verdict) + " (" + f.Reason + ")")
+}
+
+// Troubles says in one sentence what a row's figures leave out, or nothing.
+func (r *Row) Troubles() string {
+	var parts []string
+	if r.Failed > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s failed", r.Failed, wording.Plural(r.Trials, "trial", "trials")))
+	}
+	if r.NotEnded > 0 {
+		parts = append(parts, wording.Plural(r.NotEnded, "trial", "trials")+" not ended")
+	}
+	if r.ExtraAttempts > 0 {
+		parts = append(parts, wording.Plural(r.ExtraAttempts, "attempt", "attempts")+" beyond the first")
+	}
+	if len(r.Failures) > 0 {
+		n, names := 0, make([]string, len(r.Failures))
+		for i, f := range r.Failures {
+			n += f.Attempts
+			names[i] = fmt.Sprintf("%d× %s", f.Attempts, f.Name())
+		}
+		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no figure: "+strings.Join(names, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
