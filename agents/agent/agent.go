@@ -30,6 +30,8 @@ type agent struct {
 	mu      sync.Mutex
 	runs    map[string]*run
 	drivers []runner.State
+	clock   measured // last of the clock, between runs
+	checked string   // preflight that was begun last
 	running sync.WaitGroup
 }
 
@@ -48,6 +50,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
+		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightWish) { a.preflight(ctx, w) },
 	})
 	if err != nil {
 		return err
@@ -67,6 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 		a.cfg.Logger.Info("run of an earlier start is taken up again", "run", n.Run, "wish", string(n.Wish))
 		a.take(ctx, n)
 	}
+	a.running.Go(func() { a.watchClock(ctx) })
 	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(list []*linktrialv1.Assignment) { a.obey(ctx, list) })
 	a.running.Wait()
 	return nil

@@ -25,6 +25,11 @@ type Config struct {
 	Logger      *slog.Logger
 	// Disk is the free space told with each poll, in bytes; nil: not told.
 	Disk func() int64
+	// Tell adds to each poll what else the node has to say of itself; nil: nothing.
+	Tell func(*linktrialv1.PollRequest)
+	// Preflight hears, at each answer, which preflight is wanted; the wish is nil
+	// where none is. The function is nil where nobody listens.
+	Preflight func(*linktrialv1.PreflightWish)
 }
 
 // Session is the connection to one orchestrator. Its methods may be called
@@ -206,6 +211,9 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	if s.cfg.Disk != nil {
 		r.DiskFreeBytes = s.cfg.Disk()
 	}
+	if s.cfg.Tell != nil {
+		s.cfg.Tell(r)
+	}
 	var answer *linktrialv1.PollResponse
 	err := s.do(ctx, wait+callLimit, func(ctx context.Context) error {
 		resp, err := s.client.Poll(ctx, connect.NewRequest(r))
@@ -218,6 +226,9 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 		return revision, err
 	}
 	handle(answer.Assignments)
+	if s.cfg.Preflight != nil {
+		s.cfg.Preflight(answer.Preflight)
+	}
 	s.polls.Add(1)
 	if brief {
 		// The window has what it wanted; the next call waits for its end.

@@ -595,12 +595,16 @@ func (x *RunOrder) GetBy() string {
 }
 
 // PreflightWish asks a node to look at itself and at its peers over the radio.
+// The orchestrator asks all nodes about themselves at first, while nothing is
+// on the air, and then one after the other about their peers, so that no
+// node's probes lengthen the round trips of another's.
 type PreflightWish struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Peers         []*PreflightPeer       `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
-	Treatments    []string               `protobuf:"bytes,3,rep,name=treatments,proto3" json:"treatments,omitempty"`              // protocols that a plan needs; empty: all it has
-	MtuBytes      int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"` // of the radio, to be proven; 0: the interface's own
+	Treatments    []string               `protobuf:"bytes,3,rep,name=treatments,proto3" json:"treatments,omitempty"`                 // protocols that a plan needs; empty: all it has
+	MtuBytes      int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"`    // of the radio, to be proven; 0: the interface's own
+	PairsOnly     bool                   `protobuf:"varint,5,opt,name=pairs_only,json=pairsOnly,proto3" json:"pairs_only,omitempty"` // look at the peers, and not at the node itself
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -661,6 +665,13 @@ func (x *PreflightWish) GetMtuBytes() int32 {
 		return x.MtuBytes
 	}
 	return 0
+}
+
+func (x *PreflightWish) GetPairsOnly() bool {
+	if x != nil {
+		return x.PairsOnly
+	}
+	return false
 }
 
 type PreflightPeer struct {
@@ -1124,14 +1135,16 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05trial\x18\x03 \x01(\x05R\x05trial\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\x8f\x01\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\xae\x01\n" +
 	"\rPreflightWish\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05peers\x18\x02 \x03(\v2\x1b.linktrial.v1.PreflightPeerR\x05peers\x12\x1e\n" +
 	"\n" +
 	"treatments\x18\x03 \x03(\tR\n" +
 	"treatments\x12\x1b\n" +
-	"\tmtu_bytes\x18\x04 \x01(\x05R\bmtuBytes\"H\n" +
+	"\tmtu_bytes\x18\x04 \x01(\x05R\bmtuBytes\x12\x1d\n" +
+	"\n" +
+	"pairs_only\x18\x05 \x01(\bR\tpairsOnly\"H\n" +
 	"\rPreflightPeer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\rradio_address\x18\x02 \x01(\tR\fradioAddress\"\x93\x01\n" +

@@ -81,9 +81,10 @@ func (CheckState) EnumDescriptor() ([]byte, []int) {
 
 type StartPreflightRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`       // empty: all that are connected
-	Topology      string                 `protobuf:"bytes,2,opt,name=topology,proto3" json:"topology,omitempty"` // empty: any
-	Radio         string                 `protobuf:"bytes,3,opt,name=radio,proto3" json:"radio,omitempty"`
+	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`         // empty: all that are connected, or were within the last hour
+	Topology      string                 `protobuf:"bytes,2,opt,name=topology,proto3" json:"topology,omitempty"`   // empty: any; else each of its roles must have a node
+	Radio         string                 `protobuf:"bytes,3,opt,name=radio,proto3" json:"radio,omitempty"`         // empty: as the nodes have it
+	Protocols     []string               `protobuf:"bytes,4,rep,name=protocols,proto3" json:"protocols,omitempty"` // that a plan needs; empty: those that the nodes have
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,6 +138,13 @@ func (x *StartPreflightRequest) GetRadio() string {
 		return x.Radio
 	}
 	return ""
+}
+
+func (x *StartPreflightRequest) GetProtocols() []string {
+	if x != nil {
+		return x.Protocols
+	}
+	return nil
 }
 
 type StartPreflightResponse struct {
@@ -611,11 +619,12 @@ var File_linktrial_v1_fleet_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_fleet_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/fleet.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"_\n" +
+	"\x18linktrial/v1/fleet.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"}\n" +
 	"\x15StartPreflightRequest\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x1a\n" +
 	"\btopology\x18\x02 \x01(\tR\btopology\x12\x14\n" +
-	"\x05radio\x18\x03 \x01(\tR\x05radio\"(\n" +
+	"\x05radio\x18\x03 \x01(\tR\x05radio\x12\x1c\n" +
+	"\tprotocols\x18\x04 \x03(\tR\tprotocols\"(\n" +
 	"\x16StartPreflightResponse\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"%\n" +
 	"\x13GetPreflightRequest\x12\x0e\n" +

@@ -1,0 +1,63 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"linktrial/agents/provenance"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+)
+
+// clockEvery is how often the orchestrator's clock is measured outside of runs.
+// A quartz that is off by 50 ppm drifts by 3 ms in that time.
+const clockEvery = time.Minute
+
+// clockAgain is how soon after a measurement that failed.
+const clockAgain = 5 * time.Second
+
+// measured is a measurement of the clock, with the moment it was made.
+type measured struct {
+	journal.ClockOffset
+	at time.Time // zero: there is none
+}
+
+// watchClock measures the orchestrator's clock from time to time until ctx
+// ends, but never while the control link must be silent for a run's sake.
+func (a *agent) watchClock(ctx context.Context) {
+	t := time.NewTimer(time.Second) // the node registers first
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		next := clockAgain
+		if a.session.Speaks() {
+			if o := a.session.Offset(ctx, "between runs"); o.Unknown == "" {
+				a.noteClock(o)
+				next = clockEvery
+			}
+		}
+		t.Reset(next)
+	}
+}
+
+func (a *agent) noteClock(o journal.ClockOffset) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.clock = measured{ClockOffset: o, at: time.Now()}
+}
+
+// tell adds battery and clock to a poll.
+func (a *agent) tell(r *linktrialv1.PollRequest) {
+	if b, ok := provenance.ReadBattery(provenance.PowerSupplies); ok {
+		r.Battery, r.Discharging = &b.Charge, b.Discharging
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.clock.at.IsZero() {
+		r.ClockOffsetNs, r.ClockErrorNs = a.clock.Offset.Nanoseconds(), a.clock.Error.Nanoseconds()
+	}
+}

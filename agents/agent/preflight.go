@@ -1,0 +1,56 @@
+package agent
+
+import (
+	"context"
+
+	"linktrial/agents/preflight"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+)
+
+// preflight begins the look that the orchestrator wants, once each. An agent
+// that was started again begins anew: its report has not come yet.
+func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightWish) {
+	if w == nil || w.Id == "" {
+		return
+	}
+	a.mu.Lock()
+	known := a.checked == w.Id
+	a.checked = w.Id
+	a.mu.Unlock()
+	if known {
+		return
+	}
+	a.running.Go(func() { a.look(ctx, w) })
+}
+
+// look carries a preflight out and reports it. It holds the slot of runs: none
+// of this node's can begin before the air is quiet again.
+func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightWish) {
+	var r preflight.Report
+	select {
+	case a.slot <- struct{}{}:
+		r = preflight.Look(ctx, preflight.Config{
+			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
+			Drivers: a.runner, Clock: a.offset,
+		}, w)
+		<-a.slot
+	default:
+		r = preflight.Busy(a.cfg.Name, w)
+	}
+	if ctx.Err() != nil {
+		return
+	}
+	if err := a.session.ReportPreflight(ctx, w.Id, r.Checks, r.Links); err != nil && ctx.Err() == nil {
+		a.cfg.Logger.Error("preflight could not be reported", "preflight", w.Id, "error", err)
+	}
+}
+
+// offset measures the orchestrator's clock now.
+func (a *agent) offset(ctx context.Context) journal.ClockOffset {
+	o := a.session.Offset(ctx, "preflight")
+	if o.Unknown == "" {
+		a.noteClock(o)
+	}
+	return o
+}

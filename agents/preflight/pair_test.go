@@ -1,0 +1,188 @@
+package preflight
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/internal/namespace"
+	"linktrial/internal/process"
+)
+
+// wire makes two namespaces with a veth pair between them, which stands for a
+// radio, and returns how to do something inside the first, and how to change
+// an interface of either.
+func wire(t *testing.T) (inside func(func()), set func(node int, change func(*netlink.Handle, netlink.Link) error)) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: network namespaces")
+	}
+	var handles [2]*netlink.Handle
+	var ns [2]netns.NsHandle
+	var names [2]string
+	for i := range names {
+		names[i] = fmt.Sprintf("ltpf-%d-%d", os.Getpid(), i)
+		if err := namespace.Make(names[i]); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			if err := namespace.Remove(names[i]); err != nil {
+				t.Error(err)
+			}
+		})
+		var err error
+		if ns[i], err = netns.GetFromName(names[i]); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ns[i].Close() })
+		if handles[i], err = netlink.NewHandleAt(ns[i]); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(handles[i].Close)
+	}
+	veth := &netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "radio0", MTU: 1500}, PeerName: "radio0", PeerNamespace: netlink.NsFd(ns[1])}
+	if err := handles[0].LinkAdd(veth); err != nil {
+		t.Fatal(err)
+	}
+	set = func(node int, change func(*netlink.Handle, netlink.Link) error) {
+		t.Helper()
+		l, err := handles[node].LinkByName("radio0")
+		if err == nil {
+			err = change(handles[node], l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, addr := range []string{"10.99.0.1", "10.99.0.2"} {
+		set(i, func(h *netlink.Handle, l netlink.Link) error {
+			if err := h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(addr), Mask: net.CIDRMask(24, 32)}}); err != nil {
+				return err
+			}
+			return h.LinkSetUp(l)
+		})
+	}
+	return func(f func()) {
+		t.Helper()
+		if err := process.InNamespace(namespace.Path(names[0]), func() error { f(); return nil }); err != nil {
+			t.Fatal(err)
+		}
+	}, set
+}
+
+// look looks at the peer from the first node.
+func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightWish) Report {
+	t.Helper()
+	var r Report
+	dir := t.TempDir()
+	inside(func() {
+		r = Look(t.Context(), Config{Node: "client", Device: "radio0", Address: "10.99.0.1", StateDir: dir, FloorBytes: -1, spread: 300 * time.Millisecond, last: 300 * time.Millisecond,
+			Drivers: driverList{}, Clock: func(context.Context) journal.ClockOffset { return journal.ClockOffset{} }}, wish)
+	})
+	for _, c := range r.Checks {
+		if c.Node != "client" {
+			t.Errorf("check of nobody: %v", c)
+		}
+	}
+	return r
+}
+
+func of(t *testing.T, r Report, kind string) *linktrialv1.Check {
+	t.Helper()
+	for _, c := range r.Checks {
+		if c.Kind == kind {
+			return c
+		}
+	}
+	t.Fatalf("no check of %s in %v", kind, r.Checks)
+	return nil
+}
+
+var peer = []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.2"}}
+
+func TestPairs(t *testing.T) {
+	inside, set := wire(t)
+	pairs := &linktrialv1.PreflightWish{Peers: peer, PairsOnly: true, MtuBytes: 1500}
+
+	r := look(t, inside, pairs)
+	expect(t, of(t, r, KindReach), ok, "10 of 10")
+	expect(t, of(t, r, KindMTU), ok, "1500 bytes pass")
+	if len(r.Checks) != 2 || len(r.Links) != 1 {
+		t.Fatalf("%v", r)
+	}
+	if l := r.Links[0]; !l.Reachable || l.RttSeconds <= 0 || l.Loss != 0 || l.Probes != 10 || l.From != "client" || l.To != "server" {
+		t.Errorf("link %v", l)
+	}
+
+	// The wanted size does not fit the node's own interface.
+	pairs.MtuBytes = 1600
+	expect(t, of(t, look(t, inside, pairs), KindMTU), failed, "packets of 1492 bytes pass, of 1600 bytes do not", "own interface")
+
+	// The peer's answers are too large for its interface, and are lost silently on the way.
+	pairs.MtuBytes = 1500
+	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1492) })
+	expect(t, of(t, look(t, inside, pairs), KindMTU), failed, "of 1492 bytes pass, of 1500 bytes do not")
+	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1500) })
+
+	// Nobody at the other end.
+	absent := &linktrialv1.PreflightWish{Peers: []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.7"}}, PairsOnly: true}
+	r = look(t, inside, absent)
+	expect(t, of(t, r, KindReach), failed, "no answer")
+	expect(t, of(t, r, KindMTU), notLooked)
+	if l := r.Links[0]; l.Reachable || l.Loss != 1 || l.RttSeconds != 0 {
+		t.Errorf("link %v", l)
+	}
+}
+
+func TestSelf(t *testing.T) {
+	inside, set := wire(t)
+	self := &linktrialv1.PreflightWish{MtuBytes: 1500}
+	r := look(t, inside, self)
+	expect(t, of(t, r, KindRadio), ok)
+	expect(t, of(t, r, KindTraffic), ok, "nothing")
+
+	// Somebody uses the air.
+	var other net.Conn
+	var err error
+	inside(func() { other, err = net.Dial("udp", "10.99.0.2:9") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for tick := time.NewTicker(10 * time.Millisecond); ; <-tick.C {
+			select {
+			case <-stop:
+				tick.Stop()
+				return
+			default:
+				_, _ = other.Write(make([]byte, 100)) // nobody listens there, and says so
+			}
+		}
+	}()
+	r = look(t, inside, self)
+	close(stop)
+	<-done
+	other.Close()
+	expect(t, of(t, r, KindTraffic), failed, "tcpdump")
+
+	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetDown(l) })
+	expect(t, of(t, look(t, inside, self), KindRadio), failed, "carrier")
+	set(0, func(h *netlink.Handle, l netlink.Link) error { return h.LinkDel(l) })
+	r = look(t, inside, self)
+	expect(t, of(t, r, KindRadio), failed, "there is no interface radio0")
+	expect(t, of(t, r, KindTraffic), unknown)
+	if !strings.Contains(of(t, r, KindRadio).Remedy, "--device") {
+		t.Error("no remedy")
+	}
+}

@@ -1,0 +1,206 @@
+// Package preflight is a node's look at itself and at its peers before a run:
+// clock, disk, battery, drivers, the radio's interface, what else is on the
+// air, and, over the radio, who answers, how fast and up to which packet size.
+//
+// Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightWish]).
+// Goes out: checks in words for a technician, and links. Imports the other
+// agents' packages, executor/journal and api/gen.
+package preflight
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"linktrial/agents/runner"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+)
+
+// Config is what a node looks at.
+type Config struct {
+	Node       string // its name
+	Device     string // the radio's interface
+	Address    string // the node's IP address on the radio network
+	StateDir   string // where journals are written
+	FloorBytes int64  // free disk space below which no trial starts
+
+	// Drivers lists what can run here; Clock measures the orchestrator's clock.
+	Drivers interface {
+		List(ctx context.Context) ([]runner.State, error)
+	}
+	Clock func(ctx context.Context) journal.ClockOffset
+
+	spread, last time.Duration // of the probes, for tests; zero: probeSpread, probeLast
+}
+
+// Report is what was found.
+type Report struct {
+	Checks []*linktrialv1.Check
+	Links  []*linktrialv1.Link
+}
+
+// Kinds of checks, as [linktrialv1.Check] names them.
+const (
+	KindClock   = "clock"
+	KindDisk    = "disk"
+	KindBattery = "battery"
+	KindDrivers = "drivers"
+	KindRadio   = "radio"
+	KindTraffic = "traffic"
+	KindReach   = "reach"
+	KindMTU     = "mtu"
+)
+
+// Short names for what a check can say.
+const (
+	notLooked = linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED
+	ok        = linktrialv1.CheckState_CHECK_STATE_OK
+	warning   = linktrialv1.CheckState_CHECK_STATE_WARNING
+	failed    = linktrialv1.CheckState_CHECK_STATE_FAILED
+	unknown   = linktrialv1.CheckState_CHECK_STATE_UNKNOWN
+)
+
+// Look carries a preflight out. The look at the node itself takes some
+// seconds, that at the peers up to a minute and a half each where nothing
+// comes back. It ends early, with what it has, when ctx does.
+func Look(ctx context.Context, c Config, w *linktrialv1.PreflightWish) Report {
+	var r Report
+	if !w.PairsOnly {
+		// The air first: the others are still silent too.
+		r.add(c.traffic(ctx), c.radio(int(w.MtuBytes)), c.clock(ctx), c.disk(), battery())
+		r.add(c.drivers(ctx, w.Treatments)...)
+	}
+	for _, p := range w.Peers {
+		if ctx.Err() != nil {
+			break
+		}
+		c.pair(ctx, &r, p, int(w.MtuBytes))
+	}
+	for _, check := range r.Checks {
+		check.Node = c.Node
+	}
+	return r
+}
+
+// Busy is the report of a node that is in a run: nothing was looked at.
+func Busy(node string, w *linktrialv1.PreflightWish) Report {
+	var r Report
+	why := func(kind, peer string) {
+		r.add(&linktrialv1.Check{Node: node, Peer: peer, Kind: kind, State: notLooked, Found: "a run uses this node: nothing was looked at",
+			Expected: "no run", Meaning: "a look would disturb the trials", Remedy: "wait for the run's end, or abort it, and start the preflight again"})
+	}
+	if !w.PairsOnly {
+		why(KindRadio, "")
+	}
+	for _, p := range w.Peers {
+		why(KindReach, p.Name)
+	}
+	return r
+}
+
+func (r *Report) add(cs ...*linktrialv1.Check) { r.Checks = append(r.Checks, cs...) }
+
+// Of the probes that tell whether a peer answers.
+const (
+	probes      = 10
+	probeBytes  = 84                    // IP packet, as ping(8) sends it by default
+	probePause  = 50 * time.Millisecond // at least, between two
+	probeSpread = time.Second           // at most, where no answer comes
+	probeLast   = 5 * time.Second       // for answers after the last one
+)
+
+// pair looks at one peer: reachability, round trip and packet size.
+func (c Config) pair(ctx context.Context, r *Report, p *linktrialv1.PreflightPeer, mtu int) {
+	reach := &linktrialv1.Check{Peer: p.Name, Kind: KindReach, Expected: "answers over the radio",
+		Meaning: "no trial between the two nodes can succeed",
+		Remedy: fmt.Sprintf("see that the radio of %s is on, on the same network and key as this one's, in range, and that its interface has the address %s",
+			p.Name, p.RadioAddress)}
+	size := &linktrialv1.Check{Peer: p.Name, Kind: KindMTU, Expected: "packets of the radio's MTU pass whole", Meaning: "larger packets would be fragmented or lost, and connections hang after they are made"}
+	r.add(reach, size)
+	skip := func(state linktrialv1.CheckState, found string) {
+		reach.State, reach.Found = state, found
+		size.State, size.Found = notLooked, "not looked at, because "+p.Name+" was not reached"
+	}
+	ping, err := newPinger(c.Device, c.Address, p.RadioAddress)
+	if err != nil {
+		reach.Remedy = "give the agent the right to send ICMP (root, CAP_NET_RAW, or its group in net.ipv4.ping_group_range), and see the check of the radio's interface"
+		skip(unknown, err.Error())
+		return
+	}
+	defer ping.close()
+	ping.spread, ping.last = cmp.Or(c.spread, probeSpread), cmp.Or(c.last, probeLast)
+	rtts, sent, err := ping.probe(ctx)
+	link := &linktrialv1.Link{From: c.Node, To: p.Name, Probes: int32(sent), At: timestamppb.Now(), Network: "radio"}
+	if sent > 0 {
+		link.Loss = 1 - float64(len(rtts))/float64(sent)
+		r.Links = append(r.Links, link)
+	}
+	switch {
+	case len(rtts) == 0 && err != nil:
+		skip(failed, "probes cannot be sent: "+err.Error())
+		return
+	case len(rtts) == 0:
+		skip(failed, fmt.Sprintf("no answer to %d probes", sent))
+		return
+	}
+	link.Reachable, link.RttSeconds = true, median(rtts).Seconds()
+	reach.State = ok
+	reach.Found = fmt.Sprintf("%d of %d probes answered, round trip %s", len(rtts), sent, people(median(rtts)))
+	if 2*len(rtts) < sent {
+		reach.State, reach.Expected = warning, "answers most probes over the radio"
+		reach.Meaning = "most packets are lost: trials will be slow, and many will fail"
+		reach.Remedy = "see antennas, power and distance, and whether somebody else transmits; where the place is meant to be that bad, go on"
+	}
+	c.size(ctx, ping, size, mtu, median(rtts))
+}
+
+// plateaus are the packet sizes that are tried where the wanted one does not
+// pass: Ethernet's tunnels, IPv6's least, and those of RFC 1191, section 7.1.
+var plateaus = []int{1492, 1400, 1280, 1006, 576, 296}
+
+// sizeLimit bounds the search for the packet size that passes.
+const sizeLimit = time.Minute
+
+// size proves that packets of the radio's MTU pass unfragmented, both ways.
+func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check, want int, rtt time.Duration) {
+	if want == 0 {
+		want = interfaceMTU(c.Device)
+	}
+	if want < minMTU {
+		check.State, check.Found = unknown, "the MTU of the radio is not known"
+		check.Remedy = "name the radio, or see the check of its interface"
+		return
+	}
+	check.Expected = fmt.Sprintf("packets of %d bytes pass whole", want)
+	check.Remedy = fmt.Sprintf("set the MTU of the radio and of both nodes' interfaces to %d bytes ('ip link set dev %s mtu %d'), or correct it in the radio's profile", want, c.Device, want)
+	ctx, cancel := context.WithTimeout(ctx, sizeLimit)
+	defer cancel()
+	// The same link carries a large packet at most so much slower than a small one.
+	patience := min(max(time.Duration(float64(rtt)*float64(want)/probeBytes), 2*time.Second), 20*time.Second)
+	passed, why := ping.passes(ctx, want, 3, patience)
+	if passed {
+		check.State, check.Found = ok, fmt.Sprintf("packets of %d bytes pass whole", want)
+		return
+	}
+	check.State = failed
+	least := want
+	for _, s := range plateaus {
+		if s >= want {
+			continue
+		}
+		passed, _ := ping.passes(ctx, s, 2, patience)
+		if passed {
+			check.Found = fmt.Sprintf("packets of %d bytes pass, of %d bytes do not: %s", s, least, why)
+			return
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		least = s
+	}
+	check.Found = fmt.Sprintf("packets of %d bytes do not pass: %s", least, why)
+}

@@ -1,0 +1,333 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"linktrial/agents/provenance"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+)
+
+// Bounds of what counts as in order.
+const (
+	clockBound   = 100 * time.Millisecond
+	diskPlenty   = int64(1) << 30
+	chargeEnough = 0.5
+	chargeLow    = 0.2
+	listenFor    = time.Second // to the radio's interface, while it should be idle
+	// A few packets in that time are neighbour or name discovery; more would be
+	// a visible share of a narrow-band radio (16 kbit/s is 2000 bytes a second).
+	trafficPackets = 10
+	trafficBytes   = 1000
+)
+
+func (c Config) clock(ctx context.Context) *linktrialv1.Check {
+	return clockCheck(c.Clock(ctx))
+}
+
+func clockCheck(o journal.ClockOffset) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindClock, State: ok, Expected: fmt.Sprintf("within %g s of the orchestrator", clockBound.Seconds()),
+		Meaning: "times of different nodes in one chart do not fit together, and flows of several nodes do not start together; figures of single transfers are not touched",
+		Remedy:  "run a time service on both machines ('timedatectl set-ntp true', or chrony against the orchestrator's laptop or a GPS receiver)"}
+	if o.Unknown != "" {
+		check.State, check.Found = unknown, "could not be measured: "+o.Unknown
+		check.Remedy = "see that the node's control link carries more than single packets, and start the preflight again"
+		return check
+	}
+	// The offset is the orchestrator's clock minus the node's.
+	word, by := "behind", o.Offset
+	if by < 0 {
+		word, by = "ahead of", -by
+	}
+	check.Found = fmt.Sprintf("%s %s the orchestrator, to within %s", people(by), word, people(o.Error))
+	switch {
+	case by > clockBound:
+		check.State = failed
+	case by+o.Error > clockBound:
+		check.State = warning
+		check.Remedy = "the control link is slow, so the clock cannot be read better: compare it by hand, or see the link"
+	}
+	return check
+}
+
+func (c Config) disk() *linktrialv1.Check {
+	free, err := journal.FreeBytes(c.StateDir)
+	return diskCheck(free, err, c.FloorBytes)
+}
+
+func diskCheck(free int64, err error, floor int64) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindDisk, State: ok, Expected: fmt.Sprintf("at least %s free for journals", size(diskPlenty)),
+		Meaning: fmt.Sprintf("no trial starts with less than %s free: the run stops there", size(max(0, floor))),
+		Remedy:  "remove what is not needed from the node's disk, or give the agent another state folder (--state)"}
+	if err != nil {
+		check.State, check.Found = unknown, "could not be found out: "+err.Error()
+		return check
+	}
+	check.Found = size(free) + " free"
+	switch {
+	case free < 2*max(0, floor):
+		check.State = failed
+	case free < diskPlenty:
+		check.State = warning
+	}
+	return check
+}
+
+func size(bytes int64) string {
+	if bytes >= 1<<30 {
+		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
+	}
+	return fmt.Sprintf("%d MiB", bytes>>20)
+}
+
+func battery() *linktrialv1.Check {
+	b, there := provenance.ReadBattery(provenance.PowerSupplies)
+	return batteryCheck(b, there)
+}
+
+func batteryCheck(b provenance.Battery, there bool) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindBattery, State: ok, Expected: fmt.Sprintf("on mains, or at least %.0f %%", 100*chargeEnough),
+		Meaning: "the node may go off in the middle of a run", Remedy: "connect the laptop to a supply, or change its battery"}
+	if !there {
+		check.State, check.Found = notLooked, "the node has no battery that tells its charge"
+		return check
+	}
+	state := "not discharging"
+	if b.Discharging {
+		state = "discharging"
+	}
+	check.Found = fmt.Sprintf("%.0f %%, %s", 100*b.Charge, state)
+	switch {
+	case !b.Discharging:
+	case b.Charge < chargeLow:
+		check.State = failed
+	case b.Charge < chargeEnough:
+		check.State = warning
+	}
+	return check
+}
+
+// drivers looks at those that a plan needs, or at all that are here.
+func (c Config) drivers(ctx context.Context, wanted []string) []*linktrialv1.Check {
+	one := func(state linktrialv1.CheckState, found, remedy string) *linktrialv1.Check {
+		expected := "every driver here can run"
+		if len(wanted) > 0 {
+			expected = "can run " + strings.Join(wanted, ", ")
+		}
+		return &linktrialv1.Check{Kind: KindDrivers, State: state, Found: found, Expected: expected,
+			Meaning: "a plan's trials of that protocol cannot run on this node", Remedy: remedy}
+	}
+	states, err := c.Drivers.List(ctx)
+	if err != nil {
+		return []*linktrialv1.Check{one(unknown, "could not be found out: "+err.Error(), "see that the agent's folder of drivers is there (--drivers)")}
+	}
+	var can, cannot []string
+	there := map[string]bool{}
+	for _, s := range states {
+		there[s.Driver.Name] = true
+		if len(wanted) > 0 && !slices.Contains(wanted, s.Driver.Name) {
+			continue
+		}
+		if s.Runs() {
+			can = append(can, strings.TrimSpace(s.Driver.Name+" "+s.Driver.Version))
+		} else {
+			cannot = append(cannot, s.Driver.Name+": "+s.Driver.Unsupported)
+		}
+	}
+	var missing []string
+	for _, w := range wanted {
+		if !there[w] {
+			missing = append(missing, w)
+		}
+	}
+	var out []*linktrialv1.Check
+	if len(missing) > 0 {
+		out = append(out, one(failed, "not here: "+strings.Join(missing, ", "), "install the driver on the node, in the agent's folder of drivers, and start the agent again"))
+	}
+	if len(cannot) > 0 {
+		state := warning // nobody said that it is needed
+		if len(wanted) > 0 {
+			state = failed
+		}
+		out = append(out, one(state, strings.Join(cannot, "; "), "give the node what the driver asks for, or leave the protocol out of the plan"))
+	}
+	switch {
+	case len(out) > 0:
+	case len(can) == 0:
+		out = append(out, one(failed, "no driver", "install drivers on the node, in the agent's folder of drivers, and start the agent again"))
+	default:
+		out = append(out, one(ok, strings.Join(can, ", "), ""))
+	}
+	return out
+}
+
+// radio looks at the radio's interface. want is the MTU of the radio in bytes,
+// 0 where nobody knows.
+func (c Config) radio(want int) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindRadio, State: ok, Expected: fmt.Sprintf("interface %s is up and has %s", c.Device, c.Address),
+		Meaning: "nothing of a trial leaves this node, or it leaves by another way"}
+	if want > 0 {
+		check.Expected += fmt.Sprintf(" and an MTU of %d bytes", want)
+	}
+	l, err := netlink.LinkByName(c.Device)
+	var none netlink.LinkNotFoundError
+	if errors.As(err, &none) {
+		check.State, check.Found = failed, fmt.Sprintf("there is no interface %s; there are %s", c.Device, strings.Join(names(), ", "))
+		check.Remedy = "connect the radio and switch it on, or name its interface to the agent (--device)"
+		return check
+	}
+	if err != nil {
+		check.State, check.Found, check.Remedy = unknown, err.Error(), "look at 'ip link' on the node"
+		return check
+	}
+	addrs, err := netlink.AddrList(l, netlink.FAMILY_ALL)
+	if err != nil {
+		check.State, check.Found, check.Remedy = unknown, err.Error(), "look at 'ip address' on the node"
+		return check
+	}
+	var ips []net.IP
+	for _, a := range addrs {
+		ips = append(ips, a.IP)
+	}
+	a := l.Attrs()
+	radioCheck(check, facts{device: c.Device, up: a.Flags&net.FlagUp != 0, running: a.Flags&net.FlagRunning != 0, mtu: a.MTU, addresses: ips}, c.Address, want)
+	return check
+}
+
+// facts is what matters of the radio's interface.
+type facts struct {
+	device      string
+	up, running bool // switched on; and something is at its other end
+	mtu         int
+	addresses   []net.IP
+}
+
+func radioCheck(check *linktrialv1.Check, f facts, address string, want int) {
+	var found, remedies []string
+	raise := func(s linktrialv1.CheckState) {
+		if check.State != failed {
+			check.State = s
+		}
+	}
+	switch {
+	case !f.up:
+		raise(failed)
+		found, remedies = append(found, f.device+" is down"), append(remedies, "'ip link set dev "+f.device+" up'")
+	case !f.running:
+		raise(failed)
+		found, remedies = append(found, f.device+" has no carrier"), append(remedies, "see that the radio is on and its cable is in")
+	default:
+		found = append(found, f.device+" is up")
+	}
+	ip := net.ParseIP(address)
+	if slices.ContainsFunc(f.addresses, ip.Equal) {
+		found = append(found, "has "+address)
+	} else {
+		raise(failed)
+		var have []string
+		for _, a := range f.addresses {
+			have = append(have, a.String())
+		}
+		found = append(found, "has not the address "+address+" but "+orNone(have))
+		remedies = append(remedies, "give the interface the address ('ip address add "+address+"/24 dev "+f.device+"'), or tell the agent the right one (--radio-address)")
+	}
+	found = append(found, fmt.Sprintf("MTU %d bytes", f.mtu))
+	switch {
+	case want == 0 || f.mtu == want:
+	case f.mtu < want:
+		raise(failed)
+		check.Meaning = "packets are smaller than the radio could carry, so figures do not compare with those of other trials"
+		remedies = append(remedies, fmt.Sprintf("'ip link set dev %s mtu %d', or correct the MTU in the radio's profile", f.device, want))
+	default:
+		raise(warning)
+		check.Meaning = "packets larger than the radio carries are fragmented or lost on the way"
+		remedies = append(remedies, fmt.Sprintf("'ip link set dev %s mtu %d', or correct the MTU in the radio's profile", f.device, want))
+	}
+	check.Found, check.Remedy = strings.Join(found, ", "), strings.Join(remedies, "; ")
+}
+
+func orNone(s []string) string {
+	if len(s) == 0 {
+		return "none"
+	}
+	return strings.Join(s, ", ")
+}
+
+// names of the node's interfaces, but for the loopback.
+func names() []string {
+	links, err := netlink.LinkList()
+	if err != nil {
+		return []string{"none that can be listed"}
+	}
+	var out []string
+	for _, l := range links {
+		if l.Attrs().Flags&net.FlagLoopback == 0 {
+			out = append(out, l.Attrs().Name)
+		}
+	}
+	if len(out) == 0 {
+		return []string{"none"}
+	}
+	return out
+}
+
+// interfaceMTU in bytes; 0 where it is not known.
+func interfaceMTU(device string) int {
+	l, err := netlink.LinkByName(device)
+	if err != nil {
+		return 0
+	}
+	return l.Attrs().MTU
+}
+
+// traffic listens whether anything else uses the radio.
+func (c Config) traffic(ctx context.Context) *linktrialv1.Check {
+	count := func() (packets, bytes uint64, ok bool) {
+		l, err := netlink.LinkByName(c.Device)
+		if err != nil || l.Attrs().Statistics == nil {
+			return 0, 0, false
+		}
+		s := l.Attrs().Statistics
+		return s.RxPackets + s.TxPackets, s.RxBytes + s.TxBytes, true
+	}
+	began := time.Now()
+	p0, b0, ok0 := count()
+	if ok0 {
+		pause(ctx, listenFor)
+	}
+	p1, b1, ok1 := count()
+	if !ok0 || !ok1 {
+		return trafficCheck(c.Device, 0, 0, 0)
+	}
+	return trafficCheck(c.Device, p1-p0, b1-b0, time.Since(began))
+}
+
+// trafficCheck judges what an interface counted in a time; 0: nothing could be counted.
+func trafficCheck(device string, packets, bytes uint64, in time.Duration) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindTraffic, State: ok, Expected: "nothing on " + device + " while no trial runs",
+		Meaning: "other traffic takes airtime from the trials, and more from one than from another",
+		Remedy:  fmt.Sprintf("find what it is ('tcpdump -n -i %s' on the node) and stop it: name and time services, updates, a control link that shares the radio (then say so in the plan: control: in-band)", device)}
+	if in <= 0 {
+		check.State, check.Found, check.Remedy = unknown, "the interface's counters cannot be read", "see the check of the radio's interface"
+		return check
+	}
+	check.Found = fmt.Sprintf("%d packets, %d bytes in %.1f s", packets, bytes, in.Seconds())
+	perSecond := func(n uint64) float64 { return float64(n) / in.Seconds() }
+	switch {
+	case packets == 0:
+		check.Found = fmt.Sprintf("nothing in %.1f s", in.Seconds())
+	case perSecond(packets) > trafficPackets || perSecond(bytes) > trafficBytes:
+		check.State = failed
+	default:
+		check.State = warning
+	}
+	return check
+}

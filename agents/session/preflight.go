@@ -1,0 +1,39 @@
+package session
+
+import (
+	"context"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+)
+
+// ReportPreflight hands over what a preflight found. It tries until the
+// orchestrator has answered, or ctx ends; a preflight that the orchestrator no
+// longer waits for is no error.
+func (s *Session) ReportPreflight(ctx context.Context, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
+	r := &linktrialv1.ReportPreflightRequest{Name: s.cfg.Name, Id: id, Checks: checks, Links: links}
+	var b backoff
+	for {
+		err := s.do(ctx, callLimit, func(ctx context.Context) error {
+			_, err := s.client.ReportPreflight(ctx, connect.NewRequest(r))
+			return err
+		})
+		switch {
+		case err == nil, connect.CodeOf(err) == connect.CodeNotFound:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case connect.CodeOf(err) == connect.CodeInvalidArgument, connect.CodeOf(err) == connect.CodeUnimplemented:
+			return err // the same report would be refused again
+		}
+		b.wait(ctx)
+	}
+}
+
+// Speaks says whether calls may be made at leisure: no silence is held, and no
+// window of one is open.
+func (s *Session) Speaks() bool {
+	silent, _ := s.gate.silent()
+	return !silent && !s.brief.Load()
+}
