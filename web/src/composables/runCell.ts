@@ -1,0 +1,86 @@
+// What one field of the matrix says: a glyph, words and a tone, never colour alone.
+import type { Order } from '@/gen/linktrial/v1/control_pb'
+import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
+import { kbps, percent, seconds } from '@/lib/format'
+import { over, type RunModel, type TrialModel } from './runState'
+
+export type Kind = 'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
+export interface Cell {
+  kind: Kind
+  glyph: string
+  /** Short, for the field. */
+  text: string
+  /** A second, smaller line. */
+  more: string
+  /** A whole sentence, for screen readers and on hover. */
+  spoken: string
+}
+
+export const legend: { kind: Kind; glyph: string; text: string }[] = [
+  { kind: 'succeeded', glyph: '✓', text: 'succeeded, with KB/s' },
+  { kind: 'failed', glyph: '✕', text: 'failed' },
+  { kind: 'timed-out', glyph: '◷', text: 'timed out' },
+  { kind: 'aborted', glyph: '■', text: 'aborted' },
+  { kind: 'skipped', glyph: '»', text: 'skipped' },
+  { kind: 'invalid', glyph: '⊘', text: 'does not count' },
+  { kind: 'running', glyph: '▶', text: 'running' },
+  { kind: 'waiting', glyph: '·', text: 'waiting' },
+]
+const glyphs = Object.fromEntries(legend.map((l) => [l.kind, l.glyph])) as Record<Kind, string>
+
+/** Marks by people, by trial and attempt: the last word holds. */
+export function marks(orders: Iterable<Order>): Map<string, Order> {
+  const out = new Map<string, Order>()
+  const sorted = [...orders].filter((o) => o.kind === 'mark-invalid' || o.kind === 'unmark').sort((a, b) => Number(a.given?.seconds ?? 0n) - Number(b.given?.seconds ?? 0n) || (a.given?.nanos ?? 0) - (b.given?.nanos ?? 0))
+  for (const o of sorted) {
+    const key = `${o.trial ?? 0}/${o.attempt}`
+    if (o.kind === 'mark-invalid') out.set(key, o)
+    else out.delete(key)
+  }
+  return out
+}
+
+/** Orders about a trial that the leading agent has not obeyed yet. */
+export function pendingFor(run: RunModel, trial: number): Order | undefined {
+  for (const o of run.orders.values()) if (o.trial === trial && !o.obeyed && (o.kind === 'skip' || o.kind === 'repeat')) return o
+  return undefined
+}
+
+export function reasonText(a: { reason: string; message: string }): string {
+  return [a.reason.replaceAll('-', ' '), a.message].filter(Boolean).join(': ')
+}
+
+export function kindOf(a: AttemptRow): Kind {
+  if (a.verdict === 'aborted' && a.reason === 'skipped') return 'skipped'
+  return (['succeeded', 'failed', 'timed-out', 'aborted', 'invalid'] as Kind[]).find((k) => k === a.verdict) ?? 'failed'
+}
+
+export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Order>): Cell {
+  const tries = t.attempts.size
+  const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
+  const order = pendingFor(run, t.trial)
+  const ordered = order ? (order.kind === 'skip' ? 'skip ordered' : 'repeat ordered') : ''
+  const whole = (kind: Kind, text: string, more: string, spoken: string): Cell => ({ kind, glyph: glyphs[kind] ?? '–', text, more: [more, again, ordered].filter(Boolean).join(', '), spoken })
+
+  if (t.running) {
+    const r = t.running
+    const share = r.sizeBytes > 0 && r.bytes > 0 ? Math.min(1, r.bytes / r.sizeBytes) : undefined
+    return { ...whole('running', share === undefined ? 'running' : percent(share), '', `running, ${share === undefined ? 'connecting' : percent(share)}`), more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', ') }
+  }
+  const last = t.attempts.get(Math.max(...t.attempts.keys()))
+  if (!last) {
+    if (over(run.run.state)) return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run' }
+    return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
+  }
+  const mark = marked.get(`${t.trial}/${last.attempt}`)
+  const speed = last.throughputBytesPerSecond > 0 ? `${kbps(last.throughputBytesPerSecond, 1)} KB/s` : ''
+  if (mark || last.verdict === 'invalid') {
+    const why = mark?.reason || reasonText(last)
+    return whole('invalid', speed || 'invalid', 'does not count', `does not count: ${why}${speed ? `, ${speed}` : ''}`)
+  }
+  const kind = kindOf(last)
+  if (kind === 'succeeded') return whole(kind, speed || '0 KB/s', '', `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`)
+  const word = { failed: 'failed', 'timed-out': 'timed out', aborted: 'aborted', skipped: 'skipped' }[kind as string] ?? kind
+  const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')
+  return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`)
+}

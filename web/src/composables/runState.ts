@@ -1,0 +1,191 @@
+// A campaign as it is known here: what GetRun told and what Watch has said
+// since. Plain data outside of Vue; whoever shows it looks once a frame.
+import type { Order } from '@/gen/linktrial/v1/control_pb'
+import type { AttemptRow, GetRunResponse, JournalLine, Run, WatchResponse } from '@/gen/linktrial/v1/operator_pb'
+import { RunState } from '@/gen/linktrial/v1/operator_pb'
+import { date } from '@/lib/format'
+
+export interface Running {
+  attempt: number
+  /** Milliseconds of this machine's clock when it was first heard of. */
+  since: number
+  estimatedSeconds: number
+  bytes: number
+  sizeBytes: number
+  elapsedSeconds: number
+}
+export interface TrialModel {
+  trial: number
+  iteration: number
+  treatment: string
+  attempts: Map<number, AttemptRow>
+  running?: Running
+}
+export interface RunModel {
+  run: Run
+  /** Milliseconds of this machine's clock when the run's state was heard. */
+  at: number
+  trials: Map<number, TrialModel>
+  orders: Map<string, Order>
+  silent: Map<string, Date>
+  /** The trial that runs, or ran last. */
+  current?: number
+}
+export interface NoteLine {
+  at: Date
+  run: string
+  text: string
+}
+
+/** So many journal lines are kept; older ones are on the nodes and in the store. */
+export const journalKept = 2000
+const notesKept = 200
+
+export class CampaignModel {
+  readonly runs = new Map<string, RunModel>()
+  readonly journal: JournalLine[] = []
+  readonly notes: NoteLine[] = []
+  private readonly heard = new Map<string, bigint>() // highest journal seq, by run and node
+  private readonly waiting = new Map<string, WatchResponse['event'][]>() // heard before their run
+
+  apply(event: WatchResponse['event'], now = Date.now()): void {
+    switch (event.case) {
+      case 'run':
+        this.setRun(event.value, now)
+        return
+      case 'note':
+        this.notes.push({ at: new Date(now), run: event.value.runId, text: event.value.text })
+        if (this.notes.length > notesKept) this.notes.splice(0, this.notes.length - notesKept)
+        return
+      case 'journal':
+        this.line(event.value)
+        return
+      case 'trialStarted':
+      case 'progress':
+      case 'trialEnded':
+      case 'silence':
+      case 'order': {
+        const run = this.runs.get(event.value.runId)
+        if (run) step(run, event, now)
+        else this.waiting.set(event.value.runId, [...(this.waiting.get(event.value.runId) ?? []), event])
+      }
+    }
+  }
+
+  private setRun(r: Run, now: number) {
+    const known = this.runs.get(r.id)
+    if (known) {
+      known.run = r
+      known.at = now
+      if (over(r.state)) for (const t of known.trials.values()) t.running = undefined
+      return
+    }
+    const made: RunModel = { run: r, at: now, trials: new Map(), orders: new Map(), silent: new Map() }
+    this.runs.set(r.id, made)
+    for (const e of this.waiting.get(r.id) ?? []) step(made, e, now)
+    this.waiting.delete(r.id)
+  }
+
+  // A stream that begins anew sends its newest lines again.
+  private line(l: JournalLine) {
+    const key = `${l.runId} ${l.node}`
+    if (l.seq <= (this.heard.get(key) ?? 0n)) return
+    this.heard.set(key, l.seq)
+    this.journal.push(l)
+    if (this.journal.length > journalKept) this.journal.splice(0, this.journal.length - journalKept)
+  }
+
+  /** Takes what GetRun answered: all trials, and attempts as the store has them now. */
+  load(r: GetRunResponse, now = Date.now()): void {
+    if (!r.run) return
+    if (!this.runs.has(r.run.id)) this.setRun(r.run, now)
+    const model = this.runs.get(r.run.id)!
+    for (const row of r.trials) {
+      const t = trialOf(model, row.trial, row.iteration, row.treatment)
+      for (const a of row.attempts) {
+        if (a.verdict) ended(t, a)
+        else if (!t.attempts.get(a.attempt)?.verdict && !t.running && !over(r.run.state)) {
+          t.running = { attempt: a.attempt, since: date(a.started)?.getTime() ?? now, estimatedSeconds: 0, bytes: 0, sizeBytes: 0, elapsedSeconds: 0 }
+          model.current = t.trial
+        }
+      }
+    }
+  }
+}
+
+function trialOf(run: RunModel, trial: number, iteration: number, treatment: string): TrialModel {
+  let t = run.trials.get(trial)
+  if (!t) run.trials.set(trial, (t = { trial, iteration, treatment, attempts: new Map() }))
+  if (iteration) t.iteration = iteration
+  if (treatment) t.treatment = treatment
+  return t
+}
+
+function ended(t: TrialModel, a: AttemptRow) {
+  t.attempts.set(a.attempt, a)
+  if (t.running && t.running.attempt <= a.attempt) t.running = undefined
+}
+
+function step(run: RunModel, event: WatchResponse['event'], now: number) {
+  switch (event.case) {
+    case 'trialStarted': {
+      const v = event.value
+      const t = trialOf(run, v.trial, v.iteration, v.treatment)
+      // After a reconnect the same start comes again.
+      if (t.attempts.get(v.attempt)?.verdict) return
+      const since = t.running?.attempt === v.attempt ? t.running.since : now
+      t.running = { bytes: 0, sizeBytes: 0, elapsedSeconds: 0, ...(t.running?.attempt === v.attempt && t.running), attempt: v.attempt, since, estimatedSeconds: v.estimatedSeconds }
+      run.current = v.trial
+      return
+    }
+    case 'progress': {
+      const v = event.value
+      const t = run.trials.get(v.trial)
+      if (!t || t.attempts.get(v.attempt)?.verdict) return
+      t.running ??= { attempt: v.attempt, since: now, estimatedSeconds: 0, bytes: 0, sizeBytes: 0, elapsedSeconds: 0 }
+      if (t.running.attempt !== v.attempt) return
+      Object.assign(t.running, { bytes: Number(v.bytes), sizeBytes: Number(v.sizeBytes), elapsedSeconds: v.elapsedSeconds })
+      run.current = v.trial
+      return
+    }
+    case 'trialEnded': {
+      const v = event.value
+      if (v.attempt) ended(trialOf(run, v.trial, v.iteration, v.treatment), v.attempt)
+      return
+    }
+    case 'silence': {
+      const since = date(event.value.since)
+      if (since) run.silent.set(event.value.node, since)
+      else run.silent.delete(event.value.node)
+      return
+    }
+    case 'order':
+      run.orders.set(event.value.id, event.value)
+  }
+}
+
+/** Nothing more will happen in the run by itself. */
+export function over(s: RunState): boolean {
+  return s === RunState.COMPLETED || s === RunState.ABORTED || s === RunState.STOPPED
+}
+
+export interface Estimate {
+  /** Seconds of trials to come; of all open runs together. */
+  left: number
+  /** When they end if nothing holds them; undefined while a run is paused or waits for people. */
+  finish?: Date
+  held: boolean
+}
+
+/** What is left of a campaign: the orchestrator's estimates, and the clock since they came. */
+export function estimate(m: CampaignModel, now = Date.now()): Estimate {
+  let left = 0
+  let held = false
+  for (const r of m.runs.values()) {
+    if (over(r.run.state)) continue
+    const moves = r.run.state === RunState.RUNNING && !r.run.paused
+    left += Math.max(0, r.run.estimatedSecondsLeft - (moves ? (now - r.at) / 1000 : 0))
+    held ||= r.run.paused || r.run.state === RunState.WAITING
+  }
+  return { left, held, finish: held ? undefined : new Date(now + left * 1000) }
+}

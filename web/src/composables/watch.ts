@@ -1,0 +1,137 @@
+// Follows a campaign's stream, and comes back by itself when it breaks: the
+// runs go on at the nodes whether anybody watches or not.
+import { Code, ConnectError } from '@connectrpc/connect'
+import type { WatchResponse } from '@/gen/linktrial/v1/operator_pb'
+
+export interface Link {
+  /** refused: the orchestrator says that there is nothing to watch; trying again would not help. */
+  state: 'connecting' | 'live' | 'lost' | 'over' | 'refused'
+  /** Milliseconds of this machine's clock since when it is lost. */
+  since?: number
+  retryAt?: number
+  error?: unknown
+}
+
+export interface FollowOptions {
+  open(signal: AbortSignal): AsyncIterable<WatchResponse>
+  /** Asks the orchestrator for anything small: a quiet stream may be a dead one. */
+  probe(signal: AbortSignal): Promise<unknown>
+  event(e: WatchResponse['event']): void
+  link(l: Link): void
+}
+
+const firstRetryMs = 500
+const lastRetryMs = 10_000
+/** After how long without a word the orchestrator is asked whether it is there. */
+export const quietMs = 5_000
+const probeMs = 5_000
+
+const permanent = new Set([Code.NotFound, Code.InvalidArgument, Code.Unimplemented, Code.PermissionDenied, Code.Unauthenticated])
+
+/** One follower of one campaign. Ends with the campaign, or when it is stopped. */
+export class Follower {
+  private readonly end = new AbortController()
+  private rest: (() => void) | undefined
+  readonly done: Promise<void>
+
+  constructor(private readonly o: FollowOptions) {
+    this.done = this.run()
+  }
+
+  stop() {
+    this.end.abort()
+    this.rest?.()
+  }
+
+  /** Tries again at once where it waits for the next try. */
+  now() {
+    this.rest?.()
+  }
+
+  private async run() {
+    let retry = firstRetryMs
+    let lostAt: number | undefined
+    this.o.link({ state: 'connecting' })
+    while (!this.end.signal.aborted) {
+      let failure: unknown
+      try {
+        for await (const m of this.watched()) {
+          if (lostAt !== undefined || retry !== firstRetryMs) {
+            lostAt = undefined
+            retry = firstRetryMs
+          }
+          this.o.link({ state: 'live' })
+          this.o.event(m.event)
+        }
+        if (!this.end.signal.aborted) this.o.link({ state: 'over' })
+        return
+      } catch (e) {
+        failure = e
+      }
+      if (this.end.signal.aborted) return
+      if (permanent.has(ConnectError.from(failure).code)) {
+        this.o.link({ state: 'refused', error: failure })
+        return
+      }
+      lostAt ??= Date.now()
+      this.o.link({ state: 'lost', since: lostAt, retryAt: Date.now() + retry, error: failure })
+      await this.sleep(retry)
+      retry = Math.min(retry * 2, lastRetryMs)
+    }
+  }
+
+  // The stream, broken off when the orchestrator does not answer a probe.
+  private async *watched(): AsyncGenerator<WatchResponse> {
+    const stream = new AbortController()
+    const stop = () => stream.abort()
+    this.end.signal.addEventListener('abort', stop)
+    let heard = Date.now()
+    let asking = false
+    let gone: unknown
+    const watchdog = setInterval(async () => {
+      if (asking || Date.now() - heard < quietMs) return
+      asking = true
+      const limit = new AbortController()
+      const late = setTimeout(() => limit.abort(), probeMs)
+      try {
+        await this.o.probe(limit.signal)
+        heard = Date.now()
+      } catch (e) {
+        gone = e
+        stream.abort()
+      } finally {
+        clearTimeout(late)
+        asking = false
+      }
+    }, 1000)
+    try {
+      for await (const m of this.o.open(stream.signal)) {
+        heard = Date.now()
+        yield m
+      }
+    } catch (e) {
+      throw gone ?? e
+    } finally {
+      clearInterval(watchdog)
+      this.end.signal.removeEventListener('abort', stop)
+      stream.abort()
+    }
+    if (gone) throw gone
+  }
+
+  private sleep(ms: number): Promise<void> {
+    return new Promise((done) => {
+      const t = setTimeout(ready, ms)
+      const rest = () => {
+        clearTimeout(t)
+        ready()
+      }
+      function ready() {
+        done()
+      }
+      this.rest = rest
+    }).then(() => {
+      this.rest = undefined
+    })
+  }
+}
