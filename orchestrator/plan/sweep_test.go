@@ -249,7 +249,7 @@ func TestMissingOptionOrChoice(t *testing.T) {
 	if err != nil || p.Treatments[1].Missing != "" || p.Trials() != 4 {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	p, err = plan.Parse("p", []byte(strings.Replace(text, "congestion: radio", "initial_window: 1", 1)), cat)
+	p, err = plan.Parse("p", []byte(strings.Replace(text, "congestion: radio", "segment_shape: round", 1)), cat)
 	if err != nil || p.Treatments[1].Missing == "" {
 		t.Errorf("got %+v, %v", p, err)
 	}
