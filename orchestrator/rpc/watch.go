@@ -86,6 +86,7 @@ type watched struct {
 	run       *linktrialv1.Run
 	estimates []float64
 	over      bool
+	marks     store.Marks
 
 	endedSeq     int64            // of the last attempt sent as ended
 	running      [2]int32         // trial and attempt sent as started
@@ -163,7 +164,10 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 				flows[key] = append(flows[key], store.Flow{Flow: f})
 			}
 		}
-		notes, err = q.Misbehaviours(ctx, id)
+		if notes, err = q.Misbehaviours(ctx, id); err != nil {
+			return err
+		}
+		x.marks, err = store.ReadMarks(ctx, q, id)
 		return err
 	})
 	if err != nil {
@@ -226,7 +230,7 @@ func (w *watcher) attempt(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flo
 	if !a.Settled {
 		return nil // whether another attempt follows will be known soon
 	}
-	y, err := store.BuildAttempt(&a.Attempt, flows[key], &x.sheet.Trials[key[0]])
+	y, err := store.BuildAttempt(&a.Attempt, flows[key], &x.sheet.Trials[key[0]], x.marks.Of(key[0], key[1]))
 	if err != nil {
 		return fmt.Errorf("watch run %s: %w", id, err)
 	}

@@ -136,6 +136,10 @@ func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r
 	for _, a := range attempts {
 		byTrial[a.Trial] = append(byTrial[a.Trial], a)
 	}
+	marks, err := ReadMarks(ctx, q, o.ID)
+	if err != nil {
+		return err
+	}
 	trials, err := q.Trials(ctx, o.ID)
 	if err != nil {
 		return err
@@ -147,12 +151,13 @@ func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r
 		}
 		for i := range byTrial[t.Trial] {
 			a := &byTrial[t.Trial][i]
-			y, err := BuildAttempt(a, flows[[2]int32{a.Trial, a.Attempt}], &r.Sheet.Trials[t.Trial])
+			y, err := BuildAttempt(a, flows[[2]int32{a.Trial, a.Attempt}], &r.Sheet.Trials[t.Trial], marks.Of(a.Trial, a.Attempt))
 			if err != nil {
 				return fmt.Errorf("trial %d, attempt %d: %w", a.Trial, a.Attempt, err)
 			}
 			x.Attempts = append(x.Attempts, *y)
 		}
+		x.Verdict = marks.OfTrial(t.Trial, x.Verdict, len(x.Attempts))
 		r.Trials = append(r.Trials, x)
 	}
 	return nil
@@ -213,12 +218,14 @@ func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32
 	return out, nil
 }
 
-// BuildAttempt puts an attempt together from its rows.
-func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial) (*report.Attempt, error) {
-	x := &report.Attempt{Attempt: int(a.Attempt), Reason: a.Reason, Message: a.Message, Started: a.StartedAt, Log: a.Log}
+// BuildAttempt puts an attempt together from its rows and what people said of
+// it; mark is nil where its figure counts.
+func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *Mark) (*report.Attempt, error) {
+	x := &report.Attempt{Attempt: int(a.Attempt), Started: a.StartedAt, Log: a.Log}
 	if a.Verdict != nil {
 		x.Verdict = journal.Verdict(*a.Verdict)
 	}
+	x.Verdict, x.Reason, x.Message = mark.Verdict(x.Verdict, a.Reason, a.Message)
 	if a.DurationNs != nil {
 		x.Duration = time.Duration(*a.DurationNs)
 	}

@@ -101,7 +101,7 @@ func TestBuildAttempt(t *testing.T) {
 	two := &runsheet.Trial{Flows: []runsheet.Flow{{SizeBytes: 10}, {SizeBytes: 32}}}
 	row := &dbsqlc.Attempt{Attempt: 3, Verdict: text("succeeded"), Radio: rep}
 
-	a, err := store.BuildAttempt(row, []store.Flow{flow(0, 2, 1, "d", "d", final(num(1), nil))}, one)
+	a, err := store.BuildAttempt(row, []store.Flow{flow(0, 2, 1, "d", "d", final(num(1), nil))}, one, nil)
 	require.NoError(t, err)
 	require.Equal(t, time.Second, a.Ideal)
 	require.Equal(t, "d", a.Digest)
@@ -111,7 +111,7 @@ func TestBuildAttempt(t *testing.T) {
 	require.EqualValues(t, 2, a.Radio.DroppedPackets)
 	require.InDelta(t, 0.5, a.Radio.BusyShare, 0)
 
-	a, err = store.BuildAttempt(row, []store.Flow{flow(0, 2, 9, "d", "d", final(num(1), num(4))), flow(1, 7, 1, "e", "x", final(num(2), nil))}, two)
+	a, err = store.BuildAttempt(row, []store.Flow{flow(0, 2, 9, "d", "d", final(num(1), num(4))), flow(1, 7, 1, "e", "x", final(num(2), nil))}, two, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 42, a.SizeBytes)
 	require.EqualValues(t, 10, a.Elapsed, "from 1, the earlier start of a clock, to 11, the later end")
@@ -130,19 +130,19 @@ func TestBuildAttempt(t *testing.T) {
 	bounded := &runsheet.Trial{Flows: []runsheet.Flow{{Treatment: "x", SizeBytes: 1000, Duration: time.Minute, Start: 3, Session: 1}}}
 	done := flow(0, 50, 4, "d", "d", nil)
 	done.SizeBytes = num(400)
-	a, err = store.BuildAttempt(row, []store.Flow{done}, bounded)
+	a, err = store.BuildAttempt(row, []store.Flow{done}, bounded, nil)
 	require.NoError(t, err)
 	require.EqualValues(t, 400, a.SizeBytes)
 	require.EqualValues(t, 50, a.Elapsed)
 	require.Zero(t, a.Ideal, "of a size nobody meant")
 	require.Equal(t, []report.Flow{{Treatment: "x", Session: 1, Start: 3, Bound: time.Minute, Connect: 4, Elapsed: 50, SizeBytes: 400}}, a.Flows)
 
-	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1}, nil, one)
+	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1}, nil, one, nil)
 	require.NoError(t, err)
 	require.Empty(t, a.Verdict)
 	require.False(t, a.Verified)
 	for _, bad := range []*dbsqlc.Attempt{{Radio: json.RawMessage("[")}} {
-		_, err = store.BuildAttempt(bad, nil, one)
+		_, err = store.BuildAttempt(bad, nil, one, nil)
 		require.Error(t, err)
 	}
 }

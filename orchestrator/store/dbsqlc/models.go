@@ -26,6 +26,18 @@ type Attempt struct {
 	Log        string
 }
 
+type AttemptMark struct {
+	Ordinal int64
+	ID      string
+	RunID   string
+	Trial   int32
+	Attempt int32
+	Invalid bool
+	Reason  string
+	GivenBy string
+	GivenAt time.Time
+}
+
 type Campaign struct {
 	ID        string
 	Ordinal   int64
@@ -48,6 +60,14 @@ type ClockOffset struct {
 	Unknown  string
 }
 
+type Conformance struct {
+	Driver    string
+	Version   string
+	Sha256    string
+	CheckedAt time.Time
+	Checks    json.RawMessage
+}
+
 type Flow struct {
 	RunID      string
 	Trial      int32
@@ -65,14 +85,35 @@ type Flow struct {
 	Info       json.RawMessage
 }
 
+type InvalidAttempt struct {
+	RunID   string
+	Trial   int32
+	Attempt int32
+	Reason  string
+	GivenBy string
+	GivenAt time.Time
+}
+
 type Journal struct {
-	RunID  string
-	Node   string
-	Seq    int64
-	Type   string
-	At     time.Time
-	Body   json.RawMessage
-	Digest []byte
+	RunID      string
+	Node       string
+	Seq        int64
+	Type       string
+	At         time.Time
+	Body       json.RawMessage
+	Digest     []byte
+	ReceivedAt *time.Time
+}
+
+type Link struct {
+	FromNode  string
+	ToNode    string
+	Network   string
+	Reachable bool
+	RttNs     int64
+	Loss      float64
+	Probes    int32
+	ProbedAt  time.Time
 }
 
 type Listener struct {
@@ -102,6 +143,42 @@ type Node struct {
 	Incarnation   string
 	RegisteredAt  time.Time
 	LastContactAt time.Time
+}
+
+type OrderState struct {
+	Ordinal    int64
+	ID         string
+	RunID      string
+	Kind       string
+	Trial      *int32
+	Reason     string
+	GivenBy    string
+	GivenAt    time.Time
+	ObeyedAt   interface{}
+	PassedOver string
+}
+
+type Preflight struct {
+	ID        string
+	Ordinal   int64
+	Topology  string
+	Radio     string
+	Nodes     []string
+	StartedAt time.Time
+	EndedAt   *time.Time
+}
+
+type PreflightCheck struct {
+	PreflightID string
+	Ordinal     int32
+	Node        string
+	Peer        string
+	Kind        string
+	State       int32
+	Found       string
+	Expected    string
+	Meaning     string
+	Remedy      string
 }
 
 type Reception struct {
@@ -140,6 +217,7 @@ type Run struct {
 	AbortAt          *time.Time
 	CollectingAt     *time.Time
 	EndedAt          *time.Time
+	ConfirmMove      bool
 }
 
 type RunNode struct {
@@ -151,6 +229,17 @@ type RunNode struct {
 	Ended        *string
 	EndReason    string
 	Provenance   json.RawMessage
+}
+
+type RunOrder struct {
+	Ordinal int64
+	ID      string
+	RunID   string
+	Kind    string
+	Trial   *int32
+	Reason  string
+	GivenBy string
+	GivenAt time.Time
 }
 
 type RunOverview struct {
@@ -177,6 +266,10 @@ type RunOverview struct {
 	EstimatedSecondsLeft  float64
 	MeasuredSecondsEnded  float64
 	Place                 string
+	PauseOrdered          bool
+	PauseSettled          bool
+	Held                  bool
+	Nodes                 []string
 }
 
 type Sample struct {
@@ -201,6 +294,30 @@ type Sample struct {
 	PacingBps     *float64
 	BandwidthBps  *float64
 	More          json.RawMessage
+}
+
+type SavedPlan struct {
+	Name      string
+	Text      []byte
+	Revision  int32
+	ChangedAt time.Time
+}
+
+type Schedule struct {
+	ID               string
+	Plan             string
+	PlanText         []byte
+	PlanHash         string
+	StartAt          time.Time
+	EstimatedSeconds float64
+	Name             string
+	GivenBy          string
+	GivenAt          time.Time
+	State            string
+	Message          string
+	CampaignID       *string
+	ClaimedAt        *time.Time
+	EndedAt          *time.Time
 }
 
 type Trial struct {

@@ -1,0 +1,68 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+)
+
+// A marked attempt is invalid wherever it is read, what the journal says of it
+// stays visible, and a mark that is taken back leaves no trace in the figures.
+func TestMarks(t *testing.T) {
+	s := storetest.Open(t)
+	sheet := storetest.Sheet(4)
+	run := storetest.AddRun(t, s, "mark", sheet)
+	deliver(t, s, storetest.Lead(run, sheet, 3))
+	deliver(t, s, storetest.Serve(run, sheet))
+	mark := func(id string, trial, attempt int32, invalid bool, reason string) error {
+		return s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: id, RunID: run, Trial: trial, Attempt: attempt, Invalid: invalid, Reason: reason, GivenBy: "ada"})
+	}
+	counted := func() (n int) {
+		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "mark"})
+		require.NoError(t, err)
+		for i := range ds.Runs[0].Trials {
+			if ds.Runs[0].Trials[i].Counted() != nil {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 4, counted())
+
+	require.NoError(t, mark("m1", 0, 1, true, "a lorry stood between"), "an attempt that does not count anyway")
+	require.Equal(t, 4, counted())
+	require.NoError(t, mark("m2", 0, 2, true, "a lorry stood between"))
+	require.Equal(t, 3, counted())
+	r, _, err := s.Run(t.Context(), run)
+	require.NoError(t, err)
+	first := r.Trials[0]
+	require.Equal(t, journal.Invalid, first.Verdict)
+	require.Equal(t, journal.Invalid, first.Attempts[1].Verdict)
+	require.Equal(t, "marked: a lorry stood between", first.Attempts[1].Reason)
+	require.Equal(t, "marked invalid by ada: a lorry stood between; the journal says: succeeded", first.Attempts[1].Message)
+	require.Contains(t, first.Attempts[0].Message, "the journal says: failed (reset)")
+	require.Zero(t, first.Attempts[1].ThroughputBytesPerSecond())
+	require.Equal(t, journal.Succeeded, r.Trials[1].Verdict)
+
+	require.NoError(t, mark("m3", 0, 2, false, ""))
+	require.Equal(t, 4, counted())
+	require.NoError(t, mark("m4", 0, 2, true, "it did"))
+	require.Equal(t, 3, counted())
+
+	require.Error(t, mark("m5", 0, 2, true, ""), "a mark without a reason")
+	require.Error(t, mark("m5", 0, 3, true, "x"), "an attempt that does not exist")
+	require.Error(t, mark("m4", 1, 1, true, "x"), "the same mark twice")
+}
+
+func TestMarkOfWhatHasNoVerdict(t *testing.T) {
+	m := &store.Mark{Reason: "r"}
+	v, reason, message := m.Verdict("", "", "")
+	require.Empty(t, string(v)+reason+message)
+	v, reason, message = (*store.Mark)(nil).Verdict(journal.Failed, "reset", "m")
+	require.Equal(t, "failed reset m", string(v)+" "+reason+" "+message)
+}
