@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"net"
 	"strconv"
 	"syscall"
@@ -20,6 +21,7 @@ type conn struct {
 	raw   syscall.RawConn
 	info  *contract.Info
 	route *ownRoute // nil: as every connection's
+	spare bool      // keep little unsent
 }
 
 // newConn takes over a connection and its route, also where it fails.
@@ -33,12 +35,55 @@ func newConn(c *net.TCPConn, p *contract.Parameters, route *ownRoute) (harness.C
 	if on, ok := p.Options["nodelay"].(bool); ok && err == nil {
 		err = c.SetNoDelay(on)
 	}
+	if p.Transfer.DurationMS > 0 && err == nil {
+		err = k.keepLittleUnsent()
+	}
 	if err != nil {
 		k.Abort()
 		return nil, err
 	}
 	k.info = k.describe()
 	return k, nil
+}
+
+// notSent is how much a sender that a time bounds leaves to the kernel beyond
+// what is under way, in bytes: what the kernel has not sent when the time is up,
+// it would send all the same, with a deep send buffer for minutes. The kernel
+// asks for more when half of it is sent, so that it always has some segments
+// to answer an acknowledgement with, and wakes the sender seldom.
+const notSent = 16 << 10
+
+// keepLittleUnsent lets the kernel say that it wants more only when it has
+// little left to send (TCP_NOTSENT_LOWAT).
+func (c *conn) keepLittleUnsent() error {
+	var err error
+	if cerr := c.raw.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_NOTSENT_LOWAT, notSent)
+	}); cerr != nil {
+		return cerr
+	}
+	if err != nil {
+		return harness.Unsupported("bound what is not sent yet (TCP_NOTSENT_LOWAT): %w", err)
+	}
+	c.spare = true
+	return nil
+}
+
+// Write waits, where little shall be unsent, until the kernel wants more: it
+// takes more all the same, up to the end of the 64 KiB that it makes segments of.
+func (c *conn) Write(b []byte) (int, error) {
+	if c.spare {
+		var perr error
+		err := c.raw.Write(func(fd uintptr) bool {
+			p := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLOUT}}
+			_, perr = unix.Poll(p, 0)
+			return p[0].Revents != 0 || perr != nil && !errors.Is(perr, unix.EINTR)
+		})
+		if err = errors.Join(err, perr); err != nil {
+			return 0, err
+		}
+	}
+	return c.TCPConn.Write(b)
 }
 
 // describe says what the connection really got.
