@@ -32,6 +32,8 @@ var checks = []check{
 	{"size-1KiB", "a transfer of 1 KiB", checkSize(kib)},
 	{"size-1MiB", "a transfer of 1 MiB", checkSize(mib)},
 	{"size-64MiB", "a transfer of 64 MiB (quick: 16 MiB)", checkLarge},
+	{"duration", "a transfer that a time bounds ends near it, or with its size, and both ends agree on what was sent", checkDuration},
+	{"duration-payload", "a wrong payload in chunks is rejected, and a time that is none is refused", checkDurationPayload},
 	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples},
 	{"wrong-payload", "a payload other than the announced one is rejected, and the client says corrupted", checkWrongPayload},
 	{"hundred", "100 transfers (quick: 20) on one listener, one after another", checkHundred},
@@ -164,13 +166,23 @@ func (s *suite) wellDone(ctx context.Context, srv, c *proc, p *contract.Paramete
 	if time.Duration(got.Result.ElapsedNS) > outside {
 		return nil, fmt.Errorf("the server reports %s for the transfer, but the client's whole process took %s", time.Duration(got.Result.ElapsedNS), outside)
 	}
-	want := digest(p.Transfer.SizeBytes, p.Transfer.Seed)
+	// What a time bounds has the size that the client says it has.
+	size := p.Transfer.SizeBytes
+	if p.Transfer.DurationMS > 0 {
+		if size = r.SizeBytes; size > p.Transfer.SizeBytes {
+			return nil, fmt.Errorf("the client's result says %d bytes, the transfer was of %d at most", size, p.Transfer.SizeBytes)
+		}
+	}
+	if got.Result.SizeBytes != r.SizeBytes {
+		return nil, fmt.Errorf("the server's result says %d bytes, the client's %d", got.Result.SizeBytes, r.SizeBytes)
+	}
+	want := digest(size, p.Transfer.Seed)
 	for _, x := range []struct {
 		who string
 		r   *contract.Result
 	}{{"client", r}, {"server", got.Result}} {
-		if x.r.SizeBytes != p.Transfer.SizeBytes {
-			return nil, fmt.Errorf("the %s's result says %d bytes, expected %d", x.who, x.r.SizeBytes, p.Transfer.SizeBytes)
+		if x.r.SizeBytes != size {
+			return nil, fmt.Errorf("the %s's result says %d bytes, expected %d", x.who, x.r.SizeBytes, size)
 		}
 		if x.r.Digest != want {
 			return nil, fmt.Errorf("the %s's digest is %s, the payload's is %s", x.who, x.r.Digest, want)
@@ -178,11 +190,11 @@ func (s *suite) wellDone(ctx context.Context, srv, c *proc, p *contract.Paramete
 		if x.r.Final == nil {
 			return nil, fmt.Errorf("the %s's result has no final sample", x.who)
 		}
-		if x.r.Final.SentBytes != p.Transfer.SizeBytes {
-			return nil, fmt.Errorf("the %s's final sample counts %d bytes of %d", x.who, x.r.Final.SentBytes, p.Transfer.SizeBytes)
+		if x.r.Final.SentBytes != size {
+			return nil, fmt.Errorf("the %s's final sample counts %d bytes of %d", x.who, x.r.Final.SentBytes, size)
 		}
-		if a := x.r.Final.AckedBytes; a != nil && *a > p.Transfer.SizeBytes {
-			return nil, fmt.Errorf("the %s's final sample has %d bytes acknowledged of %d", x.who, *a, p.Transfer.SizeBytes)
+		if a := x.r.Final.AckedBytes; a != nil && *a > size {
+			return nil, fmt.Errorf("the %s's final sample has %d bytes acknowledged of %d", x.who, *a, size)
 		}
 	}
 	return r, nil

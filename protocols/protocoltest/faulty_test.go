@@ -55,6 +55,7 @@ version: 0.0.1
 contract: 1
 command: [./driver]
 network: tcp
+features: [duration]
 options:
   flavour: {type: string, default: plain, from_probe: true, help: its only choice is plain}
   number: {type: int, min: 1, max: 10, help: of no effect}
@@ -124,6 +125,30 @@ func faultyDriver(fault string) int {
 	case "final-sample-kept":
 		drop(func(e *contract.Event) bool {
 			return e.Sample != nil && client && e.Sample.SentBytes == p.Transfer.SizeBytes
+		})
+	case "no-duration":
+		edit(func(m map[string]any) {
+			if t, ok := m["transfer"].(map[string]any); ok {
+				delete(t, "duration_ms")
+			}
+		})
+	case "short-duration":
+		edit(func(m map[string]any) {
+			if t, ok := m["transfer"].(map[string]any); ok && t["duration_ms"] != nil {
+				t["duration_ms"] = 1
+			}
+		})
+	case "any-duration":
+		edit(func(m map[string]any) {
+			if t, ok := m["transfer"].(map[string]any); ok && t["duration_ms"] != nil {
+				t["duration_ms"] = 1000
+			}
+		})
+	case "counts-lengths":
+		onResult(func(r *contract.Result) {
+			if client && p.Transfer.DurationMS > 0 {
+				r.SizeBytes += contract.ChunkLengthSize
+			}
 		})
 	case "samples-go-back":
 		var n int64

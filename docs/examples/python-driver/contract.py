@@ -40,6 +40,7 @@ def parse(text):
             need(ipaddress.ip_address(here["address"]) and whole(here["port"], 1, 65535), "address or port")
         if p["role"] == "client":
             need(re.fullmatch("[0-9a-f]{32}", p["transfer"]["id"]) and whole(p["transfer"]["size_bytes"], 0, 1 << 40), "transfer")
+            need(whole(p["transfer"].setdefault("duration_ms", 0), 0, 365 * 24 * 3600 * 1000), "transfer.duration_ms")
             need(re.fullmatch("[0-9]{1,20}", p["transfer"]["seed"]) and int(p["transfer"]["seed"]) <= U64, "transfer.seed")
         return p
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
@@ -64,6 +65,10 @@ class Stream(socket.socket):
     def read(self, most):
         b = self.wait(self.recv, most)
         if not b: raise Failure("reset", "the other end closed the connection")
+        return b
+    def exactly(self, count):
+        b = b""
+        while len(b) < count: b += self.read(count - len(b))
         return b
     def finish(self):  # in order: what was written still arrives
         self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))

@@ -5,12 +5,14 @@ import select, signal, socket, struct, sys, threading, time
 sys.dont_write_bytecode = True  # the folder need not be writable
 from contract import INFO, Failure, Stream, Transfer, event, fail, limit, parse, payload
 
-HEADER, CHUNK = struct.Struct(">16sQQ"), 16384
+HEADER, LENGTH = struct.Struct(">16sQQ"), struct.Struct(">I")
+PART, MAX_CHUNK, OPEN = 16384, 1 << 20, 1 << 63  # OPEN: a time bounds the payload, which comes in chunks
 
 def client(p):
     def stop(*_): raise Failure("aborted", "told to stop")
     signal.signal(signal.SIGTERM, stop)
     id, size, seed = p["transfer"]["id"], p["transfer"]["size_bytes"], int(p["transfer"]["seed"])
+    duration = p["transfer"]["duration_ms"] / 1000
     event("ready", info=INFO)
     begin, late, t, s = time.monotonic(), "connect-timeout", None, None
     try:
@@ -23,13 +25,18 @@ def client(p):
         event("connected", transfer=id, connect_ns=connect_ns)
         late = "transfer-timeout"
         limit(s, p, "transfer_ms")
-        s.wait(s.sendall, HEADER.pack(bytes.fromhex(id), size, seed))
+        s.wait(s.sendall, HEADER.pack(bytes.fromhex(id), size | OPEN if duration else size, seed))
         t = Transfer(p, id)
-        for at in range(0, size, CHUNK):
-            b = payload(seed, at, min(CHUNK, size - at))
+        part = 4096 if duration else PART  # a chunk is sent whole, also when the time is up
+        if duration:  # what the kernel has not sent by then would be sent all the same
+            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 4 * part)
+        for at in range(0, size, part):
+            if duration and time.monotonic() >= t.began + duration: break
+            b = payload(seed, at, min(part, size - at))
             t.sum.update(b)
-            s.wait(s.sendall, b)
+            s.wait(s.sendall, LENGTH.pack(len(b)) + b if duration else b)
             t.moved += len(b)
+        if duration: s.wait(s.sendall, LENGTH.pack(0))
         answer = s.read(1)
         elapsed = time.monotonic() - t.began
         if answer != b".": raise Failure("corrupted" if answer == b"!" else "protocol-violation", "the answer is %r" % answer)
@@ -41,26 +48,33 @@ def client(p):
         if t: t.end()
         return fail(e, late, id)
 
+def pieces(s, size, t):  # how much payload comes next
+    if not size & OPEN: return (yield size)
+    while count := LENGTH.unpack(s.exactly(LENGTH.size))[0]:
+        if count > min(MAX_CHUNK, (size ^ OPEN) - t.moved): raise Failure("protocol-violation", "a chunk of %d bytes" % count)
+        yield count
+
 def serve(p, s):
     id, t = None, None
     try:
         s.wait(s.sendall, b"R")
-        header = b""
-        while len(header) < 32: header += s.read(32 - len(header))
-        identity, size, seed = HEADER.unpack(header)
-        id, right, rest = identity.hex(), True, b""
-        if size > 1 << 40: raise Failure("protocol-violation", "the header announces %d bytes" % size)
+        identity, size, seed = HEADER.unpack(s.exactly(HEADER.size))
+        id, right, rest, seed = identity.hex(), True, b"", seed ^ int(p.get("verify_seed_xor", "0"))
+        if size & ~OPEN > 1 << 40: raise Failure("protocol-violation", "the header announces %d bytes" % (size & ~OPEN))
         limit(s, p, "transfer_ms")
         event("connected", transfer=id)
         t = Transfer(p, id)
-        while t.moved < size:  # also a wrong payload is read to its end
-            b = s.read(min(CHUNK, size - t.moved))
-            t.sum.update(b)
-            rest, at = rest + b, t.moved - len(rest)  # rest begins at a multiple of 8
-            t.moved += len(b)
-            whole = len(rest) if t.moved == size else len(rest) & ~7
-            right = right and rest[:whole] == payload(seed ^ int(p.get("verify_seed_xor", "0")), at, whole)
-            rest = rest[whole:]
+        for count in pieces(s, size, t):  # also a wrong payload is read to its end
+            end = t.moved + count
+            while t.moved < end:
+                b = s.read(min(PART, end - t.moved))
+                t.sum.update(b)
+                rest, at = rest + b, t.moved - len(rest)  # rest begins at a multiple of 8
+                t.moved += len(b)
+                whole = len(rest) & ~7
+                right = right and rest[:whole] == payload(seed, at, whole)
+                rest = rest[whole:]
+        right = right and rest == payload(seed, t.moved - len(rest), len(rest))
         elapsed = time.monotonic() - t.began
         s.wait(s.sendall, b"." if right else b"!")
         if right: t.result(elapsed)
