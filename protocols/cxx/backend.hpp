@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "clock.hpp"
@@ -13,6 +14,13 @@
 #include "parameters.hpp"
 
 namespace linktrial {
+
+// What a sender has still to do.
+struct Backlog {
+  int64_t unsent_bytes = 0;  // taken, and not sent once
+  int64_t window_bytes = 0;  // sent in one round trip, about
+  Nanoseconds round_trip = 0;
+};
 
 // One reliable connection. One thread reads and writes; state and interrupt
 // may be called from others at the same time.
@@ -29,11 +37,16 @@ class Stream {
   // Throws as write does.
   virtual size_t read(uint8_t* b, size_t n, Nanoseconds deadline) = 0;
 
-  // How many bytes to hand over at once.
-  virtual size_t write_unit() const = 0;
+  // How many bytes to hand over at once, so that no packet but the last is
+  // short: about so many, or as near as the protocol has it.
+  virtual size_t write_unit(size_t about) const = 0;
 
-  // Fills in what the protocol knows. sent_bytes is already there (payload,
-  // after a header of kHeaderBytes); sender says which end this is.
+  // None where the protocol does not tell.
+  virtual std::optional<Backlog> backlog() = 0;
+
+  // Fills in what the protocol knows. sent_bytes is already there, and counts
+  // the stream after a header of kHeaderBytes, as acked_bytes must; sender says
+  // which end this is.
   virtual void state(Sample& s, bool sender) = 0;
 
   // What carries this very connection.

@@ -13,6 +13,8 @@ namespace {
 using nlohmann::json;
 
 constexpr int kContractVersion = 1;
+// A year, so that a transfer's time can be counted in nanoseconds.
+constexpr int64_t kMaxDurationMS = int64_t{365} * 24 * 3600 * 1000;
 // Longest part of somebody else's input that a message repeats, in bytes.
 constexpr size_t kQuoteBytes = 60;
 
@@ -42,6 +44,7 @@ std::string text_field(const json& object, const char* name) {
   return v->get<std::string>();
 }
 
+// Without fraction or exponent, as the contract has it.
 std::optional<int64_t> whole(const json& v) {
   if (v.is_number_unsigned()) {
     uint64_t n = v.get<uint64_t>();
@@ -49,10 +52,6 @@ std::optional<int64_t> whole(const json& v) {
     return static_cast<int64_t>(n);
   }
   if (v.is_number_integer()) return v.get<int64_t>();
-  if (v.is_number_float()) {
-    double f = v.get<double>();
-    if (f == std::trunc(f) && std::fabs(f) < 9e15) return static_cast<int64_t>(f);
-  }
   return std::nullopt;
 }
 
@@ -113,6 +112,7 @@ void parse_client(Parameters& p, const json& document) {
   if (!t) bad("client needs transfer");
   p.transfer_id = parse_transfer_id(text_field(*t, "id"));
   p.size_bytes = whole_field(*t, "size_bytes", 0, kMaxSizeBytes);
+  p.duration_ms = whole_field(*t, "duration_ms", 0, kMaxDurationMS);
   p.seed = seed_field(*t, "seed");
 }
 

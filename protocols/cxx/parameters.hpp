@@ -53,6 +53,7 @@ struct Parameters {
   std::string device;
   TransferID transfer_id{};
   int64_t size_bytes = 0;
+  int64_t duration_ms = 0;  // 0: the size alone bounds the payload
   uint64_t seed = 0;
   Options options;
   int64_t connect_ms = 0;   // 0: no limit

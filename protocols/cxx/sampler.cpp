@@ -5,8 +5,8 @@
 namespace linktrial {
 
 Sampler::Sampler(Events& events, std::string transfer, Stream& stream, bool sender, const std::atomic<int64_t>& bytes,
-                 Nanoseconds start, Nanoseconds interval)
-    : events_(events), transfer_(std::move(transfer)), stream_(stream), sender_(sender), bytes_(bytes), start_(start) {
+                 const Framing& framing, Nanoseconds start, Nanoseconds interval)
+    : events_(events), transfer_(std::move(transfer)), stream_(stream), sender_(sender), bytes_(bytes), framing_(framing), start_(start) {
   thread_ = std::thread([this, interval] { run(interval); });
 }
 
@@ -27,10 +27,11 @@ Sample Sampler::take(Nanoseconds at) {
   s.elapsed_ns = last_;
   s.sent_bytes = bytes_;
   stream_.state(s, sender_);
+  s.sent_bytes = framing_.payload(s.sent_bytes);
   if (s.acked_bytes) {
     // The protocol's figures and our own are not read in one instant; what was
     // acknowledged once stays so, and cannot be more than was sent.
-    acked_ = std::max(acked_, std::clamp<int64_t>(*s.acked_bytes, 0, s.sent_bytes));
+    acked_ = std::max(acked_, std::clamp<int64_t>(framing_.payload(*s.acked_bytes), 0, s.sent_bytes));
     s.acked_bytes = acked_;
   }
   return s;

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "backend.hpp"
+#include "exchange.hpp"
 
 namespace linktrial {
 
@@ -35,10 +36,11 @@ class SampleSchedule {
 
 class Sampler {
  public:
-  // Samples stream every interval from start on, until stop. bytes counts the
-  // payload sent (or received).
+  // Samples stream every interval from start on, until stop. bytes counts what
+  // was sent after the header (or received), and framing says how much of that
+  // is payload.
   Sampler(Events& events, std::string transfer, Stream& stream, bool sender, const std::atomic<int64_t>& bytes,
-          Nanoseconds start, Nanoseconds interval);
+          const Framing& framing, Nanoseconds start, Nanoseconds interval);
   ~Sampler();
   Sampler(const Sampler&) = delete;
   Sampler& operator=(const Sampler&) = delete;
@@ -58,6 +60,7 @@ class Sampler {
   Stream& stream_;
   const bool sender_;
   const std::atomic<int64_t>& bytes_;
+  const Framing framing_;
   const Nanoseconds start_;
   // Of the thread while there is one.
   int64_t acked_ = 0;

@@ -1,11 +1,9 @@
 #include "transfer.hpp"
 
 #include <algorithm>
-#include <vector>
 
-#include "digest.hpp"
+#include "exchange.hpp"
 #include "interrupts.hpp"
-#include "payload.hpp"
 #include "sampler.hpp"
 
 namespace linktrial {
@@ -18,7 +16,8 @@ namespace {
 // waiting for it.
 constexpr Nanoseconds kCloseFirst = 5 * kSecond;
 constexpr Nanoseconds kCloseSecond = 10 * kSecond;
-constexpr size_t kReadBytes = 64 << 10;
+// Of the header's size field: the payload is an open one.
+constexpr uint64_t kOpenBit = uint64_t{1} << 63;
 
 void put_big_endian(uint8_t* b, uint64_t v) {
   for (int i = 7; i >= 0; i--, v >>= 8) b[i] = static_cast<uint8_t>(v);
@@ -49,24 +48,6 @@ std::string byte_text(uint8_t b) {
   return std::string("0x") + digits[b >> 4] + digits[b & 15];
 }
 
-// Sends the payload; returns its digest.
-std::string send_payload(Stream& s, const Parameters& p, Nanoseconds deadline, std::atomic<int64_t>& sent) {
-  Digest digest;
-  std::vector<uint8_t> chunk(std::max<size_t>(1, s.write_unit()));
-  for (int64_t at = 0; at < p.size_bytes;) {
-    size_t n = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(chunk.size()), p.size_bytes - at));
-    payload(chunk.data(), n, p.seed, static_cast<uint64_t>(at));
-    digest.add(chunk.data(), n);
-    for (size_t done = 0; done < n;) {
-      size_t took = s.write(chunk.data() + done, n - done, deadline);
-      done += took;
-      sent += static_cast<int64_t>(took);
-    }
-    at += static_cast<int64_t>(n);
-  }
-  return digest.hex();
-}
-
 void check_ready(Stream& s, Nanoseconds deadline) {
   uint8_t ready = 0;
   try {
@@ -84,44 +65,18 @@ void check_acknowledgement(Stream& s, Nanoseconds deadline) {
   if (ack != kByteAccepted) throw Failure(code::kProtocolViolation, "the server's acknowledgement is " + byte_text(ack));
 }
 
-// Receives and checks the payload. Even when it is wrong it is read to its
-// end, so that the client, which then listens, gets the rejection.
-struct Received {
-  std::string digest;
-  Nanoseconds end = 0;
-  int64_t wrong_at = -1;
-};
-
-Received receive_payload(Stream& s, const Header& h, uint64_t seed, Nanoseconds deadline, std::atomic<int64_t>& received) {
-  Digest digest;
-  Received r;
-  std::vector<uint8_t> b(kReadBytes);
-  int64_t size = static_cast<int64_t>(h.size_bytes);
-  for (int64_t at = 0; at < size;) {
-    size_t want = static_cast<size_t>(std::min<int64_t>(static_cast<int64_t>(b.size()), size - at));
-    size_t n = s.read(b.data(), want, deadline);
-    if (n == 0) throw Failure(code::kReset, "the client closed the connection after " + std::to_string(at) + " bytes");
-    digest.add(b.data(), n);
-    if (r.wrong_at < 0) {
-      size_t same = verify(b.data(), n, seed, static_cast<uint64_t>(at));
-      if (same < n) r.wrong_at = at + static_cast<int64_t>(same);
-    }
-    at += static_cast<int64_t>(n);
-    received = at;
-  }
-  r.end = now();
-  r.digest = digest.hex();
-  return r;
-}
-
 void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events& events) {
   const std::string id = hex(h.id);
   const Nanoseconds start = now();
   // The client's clock started earlier than this one, so its own limit comes first.
   const Nanoseconds deadline = after_ms(start, p.transfer_ms);
+  if (h.size_bytes > static_cast<uint64_t>(kMaxSizeBytes)) {
+    throw Failure(code::kProtocolViolation, "the header announces " + std::to_string(h.size_bytes) + " bytes, at most " +
+                                                std::to_string(kMaxSizeBytes) + " are carried");
+  }
   events.connected(id, std::nullopt);
   std::atomic<int64_t> received{0};
-  Sampler sampler(events, id, stream, false, received, start, p.sample_interval_ms * kMillisecond);
+  Sampler sampler(events, id, stream, false, received, Framing{0, kMaxSizeBytes}, start, p.sample_interval_ms * kMillisecond);
   Received r = receive_payload(stream, h, h.seed ^ p.verify_seed_xor, deadline, received);
   const bool right = r.wrong_at < 0;
   write_all(stream, right ? &kByteAccepted : &kByteRejected, 1, deadline);
@@ -131,7 +86,7 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
     return;
   }
   Result result;
-  result.size_bytes = static_cast<int64_t>(h.size_bytes);
+  result.size_bytes = r.size_bytes;
   result.elapsed_ns = r.end - start;
   result.digest = r.digest;
   result.final = last;
@@ -143,18 +98,17 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
 
 void encode(const Header& h, uint8_t (&b)[kHeaderBytes]) {
   std::copy(h.id.begin(), h.id.end(), b);
-  put_big_endian(b + 16, h.size_bytes);
+  put_big_endian(b + 16, h.size_bytes | (h.open ? kOpenBit : 0));
   put_big_endian(b + 24, h.seed);
 }
 
 Header decode_header(const uint8_t (&b)[kHeaderBytes]) {
   Header h;
   std::copy(b, b + 16, h.id.begin());
-  h.size_bytes = get_big_endian(b + 16);
+  const uint64_t size = get_big_endian(b + 16);
+  h.open = (size & kOpenBit) != 0;
+  h.size_bytes = size & ~kOpenBit;
   h.seed = get_big_endian(b + 24);
-  if (h.size_bytes > static_cast<uint64_t>(kMaxSizeBytes)) {
-    throw Failure(code::kProtocolViolation, "the header announces " + std::to_string(h.size_bytes) + " bytes");
-  }
   return h;
 }
 
@@ -170,22 +124,24 @@ void run_client(Backend& backend, const Parameters& p, Events& events, Interrupt
     events.connected(id, connect_ns);
 
     uint8_t header[kHeaderBytes];
-    encode({p.transfer_id, static_cast<uint64_t>(p.size_bytes), p.seed}, header);
+    encode({p.transfer_id, static_cast<uint64_t>(p.size_bytes), p.seed, p.duration_ms > 0}, header);
     write_all(*stream, header, sizeof header, after_ms(now(), p.transfer_ms));
 
     const Nanoseconds start = now();
     const Nanoseconds deadline = after_ms(start, p.transfer_ms);
-    std::atomic<int64_t> sent{0};
-    Sampler sampler(events, id, *stream, true, sent, start, p.sample_interval_ms * kMillisecond);
+    std::atomic<int64_t> sent{0};  // of the stream
+    const Framing f = framing(*stream, p);
+    Sampler sampler(events, id, *stream, true, sent, f, start, p.sample_interval_ms * kMillisecond);
     Result result;
-    result.digest = send_payload(*stream, p, deadline, sent);
+    result.digest = p.duration_ms > 0 ? send_open(*stream, p, f, after_ms(start, p.duration_ms), deadline, sent)
+                                      : send_sized(*stream, p, deadline, sent);
     check_acknowledgement(*stream, deadline);
     const Nanoseconds end = now();
     result.elapsed_ns = end - start;
     result.final = sampler.stop(end);
     // The server's byte is the acknowledgement of everything.
-    if (result.final.acked_bytes) result.final.acked_bytes = p.size_bytes;
-    result.size_bytes = p.size_bytes;
+    result.size_bytes = f.payload(sent);
+    if (result.final.acked_bytes) result.final.acked_bytes = result.size_bytes;
     result.connect_ns = connect_ns;
     result.info = stream->info();
     events.result(id, result);

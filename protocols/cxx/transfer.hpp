@@ -19,11 +19,13 @@ class Interrupts;
 
 struct Header {
   TransferID id{};
-  uint64_t size_bytes = 0;
+  uint64_t size_bytes = 0;  // of an open payload: the most it will be
   uint64_t seed = 0;
+  bool open = false;  // the payload comes in chunks, and its size shows at its end
 };
 
 void encode(const Header& h, uint8_t (&b)[kHeaderBytes]);
+// Any 32 bytes are a header; whether its size can be carried, the caller has to see.
 Header decode_header(const uint8_t (&b)[kHeaderBytes]);
 
 // Carries one transfer from connect to close and writes its events, the last

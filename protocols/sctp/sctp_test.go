@@ -2,8 +2,11 @@
 package sctp_test
 
 import (
+	"encoding/binary"
+	"fmt"
 	"maps"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -65,6 +68,158 @@ func TestLoss(t *testing.T) {
 	if final.CwndBytes == nil || final.FlightBytes == nil || final.RTOUS == nil || *final.RTOUS > 1e6 {
 		t.Errorf("figures of the protocol are missing or not within the options: %+v", final)
 	}
+}
+
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	cxxtest.CheckBounded(t, userland(t))
+}
+
+// Messages of a byte and of 64 KiB: chunks of many messages, and as long as one.
+func TestBoundedMessages(t *testing.T) {
+	t.Parallel()
+	for _, n := range []int{1, 1 << 16} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			d := userland(t)
+			d.Options["message_size"] = n
+			port := cxxtest.FreePort(t)
+			server := d.Serve(t, d.Parameters(contract.RoleServer, port))
+			p := d.Parameters(contract.RoleClient, port)
+			p.Transfer.SizeBytes, p.Transfer.DurationMS = 20_000, 60_000
+			events, code := d.Start(t, cxxtest.Document(t, p)).Wait()
+			if code != contract.ExitOK {
+				t.Fatalf("exit code %d, %s", code, cxxtest.Only(t, events, contract.KindError).Message)
+			}
+			if r := cxxtest.Only(t, events, contract.KindResult).Result; r.SizeBytes != p.Transfer.SizeBytes {
+				t.Errorf("%d bytes were sent", r.SizeBytes)
+			}
+			server.Kill()
+		})
+	}
+}
+
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	const buffer = 4 << 20
+	d := userland(t)
+	d.Options["send_buffer"] = buffer
+	cxxtest.CheckDrain(t, d, buffer)
+}
+
+// Chunk types (RFC 9260, section 3.2) and where they stand in a packet: after
+// the common header, whose first two fields are the ports.
+const (
+	commonHeader   = 12
+	initAck, abort = 2, 6
+)
+
+// TestRedial: the answers to the first dial's cookie are lost for good, so that
+// its association does not stand, and half of it stays with the server. A
+// second dial comes through within limits.connect_ms, and the server gets rid of
+// the half, with the client's ABORT or without.
+func TestRedial(t *testing.T) {
+	t.Parallel()
+	for name, abortLost := range map[string]bool{"abort arrives": false, "abort lost": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := userland(t)
+			maps.Copy(d.Options, map[string]any{"rto_min": 100, "rto_initial": 200, "rto_max": 1000})
+			port := cxxtest.FreePort(t)
+			server := d.Serve(t, d.Parameters(contract.RoleServer, port))
+			relay := cxxtest.NewRelay(t, port, 0)
+			var first uint16 // the SCTP port of the first dial
+			aborts := 0
+			relay.Lose(func(b []byte, toServer bool) bool {
+				if len(b) <= commonHeader {
+					return false
+				}
+				from, to, chunk := binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:]), b[commonHeader]
+				if first == 0 && toServer {
+					first = from
+				}
+				if toServer && from == first && chunk == abort {
+					aborts++
+					return abortLost
+				}
+				return !toServer && to == first && chunk != initAck
+			})
+			p := d.Parameters(contract.RoleClient, relay.Port)
+			begin := time.Now()
+			events, code := d.Start(t, cxxtest.Document(t, p)).Wait()
+			if code != contract.ExitOK {
+				t.Fatalf("exit code %d, %s", code, cxxtest.Only(t, events, contract.KindError).Message)
+			}
+			if r := cxxtest.Only(t, events, contract.KindResult).Result; r.ConnectNS < int64(2*time.Second) {
+				t.Errorf("connected in %s: the first dial was not lost", time.Duration(r.ConnectNS))
+			}
+			if e := server.Until(contract.KindResult); e.Transfer != p.Transfer.ID {
+				t.Errorf("a result of transfer %s", e.Transfer)
+			}
+			t.Logf("done after %s", time.Since(begin).Round(100*time.Millisecond))
+			// The next one is served as ever, and the server ends in order.
+			p = d.Parameters(contract.RoleClient, relay.Port)
+			p.Transfer.ID = strings.Repeat("f", 32)
+			if events, code = d.Start(t, cxxtest.Document(t, p)).Wait(); code != contract.ExitOK {
+				t.Errorf("the next: exit code %d, %s", code, cxxtest.Only(t, events, contract.KindError).Message)
+			}
+			server.Signal(syscall.SIGTERM)
+			events, code = server.Wait()
+			for _, e := range events {
+				if e.Event == contract.KindError {
+					t.Errorf("the server reports %s (%s)", e.Code, e.Message)
+				}
+			}
+			if code != contract.ExitOK || aborts == 0 {
+				t.Errorf("the server's exit code is %d, and %d ABORTs were sent", code, aborts)
+			}
+		})
+	}
+}
+
+// TestGivesUpEarly: an association that the library gives up, here after two
+// INITs, is asked for again until limits.connect_ms.
+func TestGivesUpEarly(t *testing.T) {
+	t.Parallel()
+	d := userland(t)
+	maps.Copy(d.Options, map[string]any{"rto_min": 100, "rto_initial": 100, "rto_max": 100, "max_retransmissions": 1})
+	relay := cxxtest.NewRelay(t, cxxtest.FreePort(t), 1)
+	p := d.Parameters(contract.RoleClient, relay.Port)
+	p.Limits.ConnectMS = 2000
+	events, code := d.Start(t, cxxtest.Document(t, p)).Wait()
+	if e := cxxtest.Only(t, events, contract.KindError); code != contract.ExitFailed || e.Code != contract.CodeConnectTimeout {
+		t.Errorf("exit code %d, %s (%s)", code, e.Code, e.Message)
+	}
+}
+
+// TestAnswerTakesLong: what only takes long is waited for, and not dialled again.
+func TestAnswerTakesLong(t *testing.T) {
+	t.Parallel()
+	d := userland(t)
+	port := cxxtest.FreePort(t)
+	server := d.Serve(t, d.Parameters(contract.RoleServer, port))
+	relay := cxxtest.NewRelay(t, port, 0)
+	relay.SetDelay(900 * time.Millisecond)
+	dials := map[uint16]bool{}
+	relay.Lose(func(b []byte, toServer bool) bool {
+		if toServer {
+			dials[binary.BigEndian.Uint16(b)] = true
+		}
+		return false
+	})
+	// Shorter than a round trip: the cookie is repeated in vain before its answer can be there.
+	maps.Copy(d.Options, map[string]any{"rto_min": 100, "rto_initial": 400, "rto_max": 1000})
+	p := d.Parameters(contract.RoleClient, relay.Port)
+	p.Transfer.SizeBytes = 1000
+	events, code := d.Start(t, cxxtest.Document(t, p)).Wait()
+	if code != contract.ExitOK {
+		t.Fatalf("exit code %d, %s", code, cxxtest.Only(t, events, contract.KindError).Message)
+	}
+	relay.Lose(nil) // and what was noted is read
+	if len(dials) != 1 {
+		t.Errorf("%d dials, expected one", len(dials))
+	}
+	server.Kill()
 }
 
 // TestKernel runs the kernel's stack where there is one, and elsewhere holds

@@ -53,6 +53,17 @@ func TestLoss(t *testing.T) {
 	}
 }
 
+func TestBounded(t *testing.T) {
+	t.Parallel()
+	cxxtest.CheckBounded(t, cxxtest.Build(t, "udt"))
+}
+
+// The library's send buffer holds 8192 packets.
+func TestDrain(t *testing.T) {
+	t.Parallel()
+	cxxtest.CheckDrain(t, cxxtest.Build(t, "udt"), 8192*1456)
+}
+
 // The options reach the library: mss shows in the datagrams, max_bandwidth in
 // the rate, the clock in what the driver says of itself.
 func TestOptionsAct(t *testing.T) {

@@ -56,6 +56,12 @@ func CheckGarbage(t *testing.T, d *Driver) {
 		"transfer id text":    with(Transfer, strings.Repeat("g", 32)),
 		"size negative":       with(`"size_bytes":100000`, `"size_bytes":-1`),
 		"size too large":      with(`"size_bytes":100000`, fmt.Sprintf(`"size_bytes":%d`, uint64(1<<63))),
+		"size a fraction":     with(`"size_bytes":100000`, `"size_bytes":1e5`),
+		"duration negative":   with(`"size_bytes":100000`, `"size_bytes":100000,"duration_ms":-1`),
+		"duration too long":   with(`"size_bytes":100000`, `"size_bytes":100000,"duration_ms":31536000001`),
+		"duration a fraction": with(`"size_bytes":100000`, `"size_bytes":100000,"duration_ms":1.0`),
+		"duration text":       with(`"size_bytes":100000`, `"size_bytes":100000,"duration_ms":"5"`),
+		"duration wraps":      with(`"size_bytes":100000`, `"size_bytes":100000,"duration_ms":18446744073709551616`),
 		"size text":           with(`"size_bytes":100000`, `"size_bytes":"100000"`),
 		"seed a number":       with(`"seed":"18446744073709551615"`, `"seed":5`),
 		"seed too large":      with(`"seed":"18446744073709551615"`, `"seed":"18446744073709551616"`),
@@ -185,13 +191,20 @@ func CheckConformance(t *testing.T, d *Driver, without ...string) {
 }
 
 // CheckTransfer holds a client's and a server's events of one good transfer
-// against the contract.
+// against the contract. The size of one that a time bounds is what the client
+// says it is.
 func CheckTransfer(t *testing.T, p *contract.Parameters, client, server []*contract.Event) (c, s *contract.Result) {
 	t.Helper()
+	size := p.Transfer.SizeBytes
+	if p.Transfer.DurationMS > 0 {
+		if size = Only(t, client, contract.KindResult).Result.SizeBytes; size > p.Transfer.SizeBytes {
+			t.Errorf("%d bytes of %d at most", size, p.Transfer.SizeBytes)
+		}
+	}
 	sum := sha256.New()
 	b := make([]byte, 1<<16)
-	for at := int64(0); at < p.Transfer.SizeBytes; {
-		n := min(int64(len(b)), p.Transfer.SizeBytes-at)
+	for at := int64(0); at < size; {
+		n := min(int64(len(b)), size-at)
 		contract.Payload(b[:n], p.Transfer.Seed, uint64(at))
 		sum.Write(b[:n])
 		at += n
@@ -199,10 +212,10 @@ func CheckTransfer(t *testing.T, p *contract.Parameters, client, server []*contr
 	digest := hex.EncodeToString(sum.Sum(nil))
 	for side, events := range map[string][]*contract.Event{"client": client, "server": server} {
 		r := Only(t, events, contract.KindResult)
-		if r.Transfer != p.Transfer.ID || r.Result.SizeBytes != p.Transfer.SizeBytes || r.Result.Digest != digest {
+		if r.Transfer != p.Transfer.ID || r.Result.SizeBytes != size || r.Result.Digest != digest {
 			t.Errorf("%s: transfer %s of %d bytes with digest %s", side, r.Transfer, r.Result.SizeBytes, r.Result.Digest)
 		}
-		if f := r.Result.Final; f == nil || f.SentBytes != p.Transfer.SizeBytes {
+		if f := r.Result.Final; f == nil || f.SentBytes != size {
 			t.Errorf("%s: final sample %+v", side, f)
 		}
 		var elapsed, sent, acked int64
@@ -211,7 +224,7 @@ func CheckTransfer(t *testing.T, p *contract.Parameters, client, server []*contr
 			if x == nil {
 				continue
 			}
-			if x.ElapsedNS < elapsed || x.SentBytes < sent || x.SentBytes > p.Transfer.SizeBytes {
+			if x.ElapsedNS < elapsed || x.SentBytes < sent || x.SentBytes > size {
 				j, _ := json.Marshal(x)
 				t.Errorf("%s: sample %s after elapsed_ns %d, sent_bytes %d", side, j, elapsed, sent)
 			}

@@ -18,6 +18,7 @@ type Relay struct {
 
 	cut     atomic.Bool
 	delay   atomic.Int64 // nanoseconds
+	pace    atomic.Int64 // nanoseconds
 	largest atomic.Int64
 	passed  atomic.Int64
 
@@ -27,6 +28,8 @@ type Relay struct {
 	mu   sync.Mutex // of what follows
 	loss float64
 	rnd  *rand.Rand
+	lose func(datagram []byte, toServer bool) bool
+	free [2]time.Time // when either direction has carried what it holds
 }
 
 // NewRelay relays to a port of the loopback interface and loses the given
@@ -56,9 +59,9 @@ func NewRelay(t testing.TB, server int, loss float64) *Relay {
 				backs[client.String()] = back
 				all.Go(func() { r.back(front, back, client) })
 			}
-			if r.passes(n) {
+			if r.passes(b[:n], true) {
 				datagram := bytes.Clone(b[:n])
-				r.after(func() { _, _ = back.Write(datagram) }) // a refusal is the server's affair
+				r.after(true, func() { _, _ = back.Write(datagram) }) // a refusal is the server's affair
 			}
 		}
 		for _, back := range backs {
@@ -84,19 +87,19 @@ func (r *Relay) back(front net.PacketConn, back net.Conn, client net.Addr) {
 			}
 			continue // a refusal: the server is not there, or not yet
 		}
-		if r.passes(n) {
+		if r.passes(b[:n], false) {
 			datagram := bytes.Clone(b[:n])
-			r.after(func() { _, _ = front.WriteTo(datagram, client) })
+			r.after(false, func() { _, _ = front.WriteTo(datagram, client) })
 		}
 	}
 }
 
-func (r *Relay) passes(n int) bool {
-	if int64(n) > r.largest.Load() {
-		r.largest.Store(int64(n))
+func (r *Relay) passes(datagram []byte, toServer bool) bool {
+	if n := int64(len(datagram)); n > r.largest.Load() {
+		r.largest.Store(n)
 	}
 	r.mu.Lock()
-	lost := r.rnd.Float64() < r.loss
+	lost := r.rnd.Float64() < r.loss || r.lose != nil && r.lose(datagram, toServer)
 	r.mu.Unlock()
 	if lost || r.cut.Load() {
 		return false
@@ -108,9 +111,50 @@ func (r *Relay) passes(n int) bool {
 // SetDelay holds every datagram back from now on, in both directions.
 func (r *Relay) SetDelay(d time.Duration) { r.delay.Store(d.Nanoseconds()) }
 
-// after calls f after the delay, and by the end of the test at the latest.
-func (r *Relay) after(f func()) {
-	d := time.Duration(r.delay.Load())
+// SetPace lets a datagram through in so long from now on, one after another in
+// each direction, and drops what would have to wait for more than queue.
+func (r *Relay) SetPace(d time.Duration) { r.pace.Store(d.Nanoseconds()) }
+
+// queue is how many datagrams wait for their turn at most.
+const queue = 20
+
+// Lose loses the datagrams of which f says so. It is called by one goroutine
+// at a time.
+func (r *Relay) Lose(f func(datagram []byte, toServer bool) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lose = f
+}
+
+// wait is how long a datagram is held back; false where it is dropped.
+func (r *Relay) wait(toServer bool) (time.Duration, bool) {
+	d, pace := time.Duration(r.delay.Load()), time.Duration(r.pace.Load())
+	if pace == 0 {
+		return d, true
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	free := &r.free[0]
+	if toServer {
+		free = &r.free[1]
+	}
+	now := time.Now()
+	if free.Before(now) {
+		*free = now
+	}
+	if free.Sub(now) > queue*pace {
+		return 0, false
+	}
+	*free = free.Add(pace)
+	return d + free.Sub(now), true
+}
+
+// after calls f after what it is held back, and by the end of the test at the latest.
+func (r *Relay) after(toServer bool, f func()) {
+	d, passes := r.wait(toServer)
+	if !passes {
+		return
+	}
 	if d == 0 {
 		f()
 		return

@@ -4,10 +4,13 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdint>
+#include <fstream>
+#include <sstream>
 
 // After the headers above, whose types it uses without naming them.
 #include <linux/sctp.h>
@@ -39,9 +42,9 @@ Info kernel_info() {
 void set_options(int fd, const Parameters& p) {
   const Options& o = p.options;
   sctp_rtoinfo rto{};
-  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", 3000));
-  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", 1000));
-  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", 60000));
+  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", kInitialTimeoutMS));
+  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", kLeastTimeoutMS));
+  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", kMostTimeoutMS));
   set(fd, IPPROTO_SCTP, SCTP_RTOINFO, rto, "RTOINFO");
 
   // Enough retransmissions, of the association and of its one path, that an
@@ -89,6 +92,11 @@ class Socket {
   Socket& operator=(const Socket&) = delete;
 
   int fd() const { return fd_; }
+  // The close sends ABORT instead of SHUTDOWN.
+  void abort_on_close() noexcept {
+    linger now_or_never{1, 0};
+    ::setsockopt(fd_, SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
+  }
   bool interrupted() const { return interrupted_; }
   void interrupt() {
     interrupted_ = true;
@@ -120,7 +128,7 @@ class KernelStream : public Stream {
     sctp_status status{};
     socklen_t length = sizeof status;
     if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0) {
-      fragment_ = status.sstat_fragmentation_point;
+      fragment_ = std::max<uint32_t>(1, status.sstat_fragmentation_point);
     }
     message_ = message_bytes(p, fragment_);
   }
@@ -129,7 +137,10 @@ class KernelStream : public Stream {
     for (;;) {
       alive();
       ssize_t took = ::send(socket_->fd(), b, n, MSG_DONTWAIT | MSG_NOSIGNAL);
-      if (took > 0) return static_cast<size_t>(took);
+      if (took > 0) {
+        taken_chunks_ += (static_cast<size_t>(took) + fragment_ - 1) / fragment_;
+        return static_cast<size_t>(took);
+      }
       if (took < 0 && errno != EAGAIN && errno != EINTR) lost("SCTP send", errno);
       wait(POLLOUT, deadline);
     }
@@ -146,7 +157,24 @@ class KernelStream : public Stream {
     }
   }
 
-  size_t write_unit() const override { return message_; }
+  size_t write_unit(size_t) const override { return message_; }
+
+  // The kernel does not tell what it has not sent, but how many chunks it has
+  // sent once.
+  std::optional<Backlog> backlog() override {
+    sctp_status status{};
+    socklen_t length = sizeof status;
+    if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) < 0) return std::nullopt;
+    sctp_assoc_stats stats{};
+    length = sizeof stats;
+    if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_GET_ASSOC_STATS, &stats, &length) < 0) return std::nullopt;
+    Backlog b;
+    const int64_t chunks = static_cast<int64_t>(taken_chunks_) - static_cast<int64_t>(stats.sas_oodchunks);
+    b.unsent_bytes = std::max<int64_t>(0, chunks) * static_cast<int64_t>(std::min<size_t>(message_, fragment_));
+    b.window_bytes = status.sstat_primary.spinfo_cwnd;
+    b.round_trip = int64_t{status.sstat_primary.spinfo_srtt} * kMillisecond;
+    return b;
+  }
 
   void state(Sample& s, bool sender) override {
     sctp_status status{};
@@ -203,11 +231,11 @@ class KernelStream : public Stream {
         if (status.sstat_unackdata == 0 && patience < end - now()) end = now() + patience;
       }
     }
-    abort();
+    socket_->abort_on_close();
   }
 
   void interrupt() override {
-    abort();
+    socket_->abort_on_close();
     socket_->interrupt();
   }
 
@@ -223,15 +251,10 @@ class KernelStream : public Stream {
   }
   [[noreturn]] static void lost(const char* doing, int err) { throw Failure(code::kReset, errno_text(doing, err)); }
 
-  // A close that follows sends ABORT instead of SHUTDOWN.
-  void abort() noexcept {
-    linger now_or_never{1, 0};
-    ::setsockopt(socket_->fd(), SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
-  }
-
   std::unique_ptr<Socket> socket_;
-  uint32_t fragment_ = 0;
+  uint32_t fragment_ = 1;
   size_t message_ = 0;
+  uint64_t taken_chunks_ = 0;  // of the thread that writes
 };
 
 std::unique_ptr<Socket> open_socket(const Parameters& p, const Address& local, const char* failing) {
@@ -269,6 +292,35 @@ class KernelListener : public Listener {
   const Parameters parameters_;
 };
 
+// Whether a connecting socket's association is in the state COOKIE-ECHOED. The
+// socket itself does not tell before the association stands; false too where
+// the list of associations cannot be read.
+bool cookie_echoed(int fd) {
+  constexpr int kCookieEchoed = 2;  // SCTP_STATE_COOKIE_ECHOED of the kernel's <net/sctp/constants.h>
+  struct stat socket{};
+  if (::fstat(fd, &socket) < 0) return false;
+  std::ifstream list("/proc/net/sctp/assocs");
+  std::string line, word;
+  std::getline(list, line);
+  // The columns' places, by their names; no value before these holds a space.
+  std::istringstream names(line);
+  int state_at = -1, inode_at = -1;
+  for (int i = 0; names >> word; i++) {
+    if (word == "ST") state_at = i;
+    if (word == "INODE") inode_at = i;
+  }
+  while (std::getline(list, line)) {
+    std::istringstream values(line);
+    std::string state, inode;
+    for (int i = 0; i <= std::max(state_at, inode_at) && values >> word; i++) {
+      if (i == state_at) state = word;
+      if (i == inode_at) inode = word;
+    }
+    if (inode == std::to_string(socket.st_ino)) return state == std::to_string(kCookieEchoed);
+  }
+  return false;
+}
+
 class KernelStack : public Stack {
  public:
   Info info() const override { return kernel_info(); }
@@ -284,29 +336,37 @@ class KernelStack : public Stack {
     Address remote = parse_address(p.remote, "remote");
     Address local = client_address(p.local, remote);
     check_route(local, remote);
-    for (;;) {
+    for (int n = 0;; n++) {
       int err = 0;
-      if (auto stream = dial(p, local, remote, deadline, stop, &err)) return stream;
+      if (auto stream = dial(p, local, remote, n, deadline, stop, &err)) return stream;
       if (stop) throw Failure(code::kAborted, "told to stop while connecting");
       if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
       if (err == ENETUNREACH || err == EHOSTUNREACH) throw Failure(code::kUnreachable, errno_text(remote.text(), err));
-      if (now() + kRedialPause >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
-      ::poll(nullptr, 0, static_cast<int>(kRedialPause / kMillisecond));
+      // A kernel that gives up at once must not be asked in a loop.
+      if (err != 0) ::poll(nullptr, 0, left_ms(deadline, static_cast<int>(kRedialPause / kMillisecond)));
+      if (now() >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
     }
   }
 
  private:
-  static std::unique_ptr<Stream> dial(const Parameters& p, const Address& local, const Address& remote, Nanoseconds deadline,
+  // The n-th dial, from 0; null where it failed (err says how), is in vain or
+  // not answered by the deadline.
+  static std::unique_ptr<Stream> dial(const Parameters& p, const Address& local, const Address& remote, int n, Nanoseconds deadline,
                                       const std::atomic<bool>& stop, int* err) {
-    constexpr Nanoseconds kLookForStop = 100 * kMillisecond;
+    constexpr Nanoseconds kLook = 100 * kMillisecond;
     auto socket = open_socket(p, local, code::kUnreachable);
     *err = 0;
     if (::connect(socket->fd(), remote.get(), remote.length) < 0 && errno != EINPROGRESS) {
       *err = errno;
       return nullptr;
     }
-    while (!socket->wait(POLLOUT, std::min(deadline, now() + kLookForStop))) {
-      if (stop || now() >= deadline) return nullptr;
+    CookieWatch cookie(p, n);
+    while (!socket->wait(POLLOUT, std::min(deadline, now() + kLook))) {
+      if (stop || now() >= deadline || cookie.in_vain(cookie_echoed(socket->fd()))) {
+        // The server may have the association, and would keep it.
+        socket->abort_on_close();
+        return nullptr;
+      }
     }
     socklen_t length = sizeof *err;
     if (::getsockopt(socket->fd(), SOL_SOCKET, SO_ERROR, err, &length) < 0) *err = errno;

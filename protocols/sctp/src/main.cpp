@@ -1,6 +1,8 @@
 // sctp is the driver of SCTP (RFC 9260), a protocol of breedy-2015.
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "stack.hpp"
 
 namespace linktrial {
@@ -9,6 +11,19 @@ size_t message_bytes(const Parameters& p, uint32_t fragmentation_point) {
   constexpr uint32_t kAnyPath = 512;
   if (p.options.has("message_size")) return static_cast<size_t>(p.options.number("message_size", 0));
   return fragmentation_point > 0 ? fragmentation_point : kAnyPath;
+}
+
+CookieWatch::CookieWatch(const Parameters& p, int dial)
+    : timeout_(p.options.number("rto_initial", kInitialTimeoutMS) * kMillisecond), begin_(now()), dial_(dial) {}
+
+bool CookieWatch::in_vain(bool echoed) {
+  if (!echoed) return false;
+  const Nanoseconds t = now();
+  if (echoed_ == 0) echoed_ = t;
+  // A timeout that a plan makes short makes no radio faster.
+  constexpr Nanoseconds kLeast = kSecond;
+  const Nanoseconds timeout = std::max(timeout_, kLeast);
+  return t - echoed_ > std::max(3 * timeout, echoed_ - begin_ + timeout) + dial_ * timeout;
 }
 
 namespace {
@@ -60,8 +75,9 @@ class SctpBackend : public Backend {
   void choose(const Parameters& p) {
     if (stack_) return;
     const Options& o = p.options;
-    if (o.number("rto_min", 1000) > o.number("rto_max", 60000) || o.number("rto_initial", 3000) > o.number("rto_max", 60000) ||
-        o.number("rto_initial", 3000) < o.number("rto_min", 1000)) {
+    const int64_t initial = o.number("rto_initial", kInitialTimeoutMS);
+    const int64_t least = o.number("rto_min", kLeastTimeoutMS), most = o.number("rto_max", kMostTimeoutMS);
+    if (least > initial || initial > most) {
       throw Failure(code::kBadParameters, "parameters: expected rto_min ≤ rto_initial ≤ rto_max");
     }
     std::string stack = o.text("stack", "auto");

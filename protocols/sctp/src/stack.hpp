@@ -8,11 +8,40 @@
 
 namespace linktrial {
 
+// Retransmission timeouts unless an option says otherwise (RFC 4960, section 15).
+constexpr int64_t kInitialTimeoutMS = 3000;
+constexpr int64_t kLeastTimeoutMS = 1000;
+constexpr int64_t kMostTimeoutMS = 60000;
+
 // How many bytes one user message carries unless an option says otherwise.
 // One DATA chunk each: the stacks count outstanding data in chunks, and only
 // so can acknowledged bytes be told from it. On the wire it differs from
 // larger messages only in the chunks' begin and end bits.
 size_t message_bytes(const Parameters& p, uint32_t fragmentation_point);
+
+// When a dial has come to where its association will not stand any more. Linux
+// sends its COOKIE ACK once: the socket that the server accepts has a key of
+// its own and takes a repeated COOKIE ECHO for a forgery. Lost, it leaves an
+// association that only the server has, and no timer of the client's helps.
+// A new dial does.
+//
+// The protocol's own repetitions come first. A dial is in vain when its COOKIE
+// ECHO was repeated once and the second repetition is due, or later where the
+// INIT took so long that the answer may still be on its way. Every further dial
+// waits an initial timeout longer, so that a slow link has its turn.
+class CookieWatch {
+ public:
+  CookieWatch(const Parameters& p, int dial);
+  // Told now and then whether the dial has come to COOKIE-ECHOED; says whether
+  // it is in vain.
+  bool in_vain(bool echoed);
+
+ private:
+  const Nanoseconds timeout_;
+  const Nanoseconds begin_;
+  const int dial_;           // 0: the first
+  Nanoseconds echoed_ = 0;  // when
+};
 
 class Stack {
  public:

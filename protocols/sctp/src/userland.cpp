@@ -42,9 +42,9 @@ int packet_bytes(const Parameters& p, int family) {
 void set_options(struct socket* s, const Parameters& p, int family) {
   const Options& o = p.options;
   sctp_rtoinfo rto{};
-  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", 3000));
-  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", 1000));
-  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", 60000));
+  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", kInitialTimeoutMS));
+  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", kLeastTimeoutMS));
+  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", kMostTimeoutMS));
   set(s, IPPROTO_SCTP, SCTP_RTOINFO, rto, "RTOINFO");
 
   // Enough retransmissions, of the association and of its one path, that an
@@ -57,7 +57,7 @@ void set_options(struct socket* s, const Parameters& p, int family) {
   init.sinit_num_ostreams = 1;
   init.sinit_max_instreams = 1;
   init.sinit_max_attempts = most;
-  init.sinit_max_init_timeo = static_cast<uint16_t>(std::min<int64_t>(o.number("rto_max", 60000), UINT16_MAX));
+  init.sinit_max_init_timeo = static_cast<uint16_t>(std::min<int64_t>(o.number("rto_max", kMostTimeoutMS), UINT16_MAX));
   set(s, IPPROTO_SCTP, SCTP_INITMSG, init, "INITMSG");
   sctp_paddrparams path{};
   path.spp_pathmaxrxt = most;
@@ -86,6 +86,16 @@ sockaddr_conn conn_address(void* peer, int port) {
   return a;
 }
 
+// What an association holds of user data that was sent and not acknowledged, or
+// not sent: an option that usrsctp has (netinet/sctp.h, netinet/sctp_uio.h) and
+// its public header leaves out.
+constexpr int kGetSndbufUse = 0x1101;
+struct SndbufUse {
+  sctp_assoc_t association;
+  uint32_t send_bytes;
+  uint32_t receive_bytes;
+};
+
 // One of the library's sockets, non-blocking, with the upcalls to wait for it.
 class Socket {
  public:
@@ -112,10 +122,28 @@ class Socket {
     linger now_or_never{1, 0};
     usrsctp_setsockopt(socket_, SOL_SOCKET, SO_LINGER, &now_or_never, sizeof now_or_never);
   }
+  int error() const {
+    int err = 0;
+    socklen_t length = sizeof err;
+    usrsctp_getsockopt(socket_, SOL_SOCKET, SO_ERROR, &err, &length);
+    return err;
+  }
   bool status(sctp_status& s) const {
     s = sctp_status{};
     socklen_t length = sizeof s;
     return usrsctp_getsockopt(socket_, IPPROTO_SCTP, SCTP_STATUS, &s, &length) == 0;
+  }
+  // User data that is not acknowledged, sent or not, in bytes, after a status. The
+  // library counts every chunk that it has made of it with its header; where that
+  // changes meanwhile, it comes out as too much.
+  std::optional<int64_t> queued_bytes(const sctp_status& s) const {
+    constexpr int64_t kChunkHeaderBytes = 16;
+    SndbufUse use{};
+    socklen_t length = sizeof use;
+    sctp_status later;
+    if (usrsctp_getsockopt(socket_, IPPROTO_SCTP, kGetSndbufUse, &use, &length) < 0 || !status(later)) return std::nullopt;
+    const int64_t chunks = std::min(s.sstat_unackdata, later.sstat_unackdata);
+    return std::max<int64_t>(0, int64_t{use.send_bytes} - kChunkHeaderBytes * chunks);
   }
 
  private:
@@ -164,7 +192,19 @@ class UserlandStream : public Stream {
     }
   }
 
-  size_t write_unit() const override { return message_; }
+  size_t write_unit(size_t) const override { return message_; }
+
+  std::optional<Backlog> backlog() override {
+    sctp_status status;
+    if (!socket_->status(status)) return std::nullopt;
+    const std::optional<int64_t> queued = socket_->queued_bytes(status);
+    if (!queued) return std::nullopt;
+    Backlog b;
+    b.unsent_bytes = std::max<int64_t>(0, *queued - flight_bytes(status));
+    b.window_bytes = status.sstat_primary.spinfo_cwnd;
+    b.round_trip = int64_t{status.sstat_primary.spinfo_srtt} * kMillisecond;
+    return b;
+  }
 
   void state(Sample& s, bool sender) override {
     sctp_status status;
@@ -176,14 +216,9 @@ class UserlandStream : public Stream {
     if (!sender) return;
     s.cwnd_bytes = path.spinfo_cwnd;
     s.more["peer_window_bytes"] = status.sstat_rwnd;
-    s.flight_bytes = int64_t{status.sstat_unackdata} * static_cast<int64_t>(std::min<size_t>(message_, fragment_));
-    // What is not acknowledged is outstanding (in chunks) or not yet sent (in
-    // messages); exact while each message is one chunk, full but for the last.
-    if (message_ <= fragment_) {
-      const int64_t unit = static_cast<int64_t>(message_);
-      const int64_t queued = int64_t{status.sstat_unackdata} + status.sstat_penddata;
-      const int64_t messages = (s.sent_bytes + unit - 1) / unit;
-      s.acked_bytes = queued == 0 ? s.sent_bytes : std::max<int64_t>(0, messages - queued) * unit;
+    s.flight_bytes = flight_bytes(status);
+    if (const std::optional<int64_t> queued = socket_->queued_bytes(status)) {
+      s.acked_bytes = s.sent_bytes - *queued;
     }
     // The library counts for the whole process, which at the client is this
     // association.
@@ -216,6 +251,11 @@ class UserlandStream : public Stream {
   }
   [[noreturn]] static void lost(const char* doing, int err) { throw Failure(code::kReset, errno_text(doing, err)); }
 
+  // What the outstanding chunks hold, full ones all of them.
+  int64_t flight_bytes(const sctp_status& s) const {
+    return int64_t{s.sstat_unackdata} * static_cast<int64_t>(std::min<size_t>(message_, fragment_));
+  }
+
   // The end of the stream is the peer's SHUTDOWN, or the end of our own. Once
   // everything is acknowledged, it is waited for for patience.
   void wait_for_end(Nanoseconds patience, Nanoseconds deadline) noexcept {
@@ -229,8 +269,7 @@ class UserlandStream : public Stream {
       } catch (const Timeout&) {
         sctp_status status;
         if (!socket_->status(status)) return;
-        const bool acknowledged = status.sstat_unackdata + status.sstat_penddata == 0;
-        if (acknowledged && patience < end - now()) end = now() + patience;
+        if (socket_->queued_bytes(status) == 0 && patience < end - now()) end = now() + patience;
       }
     }
     socket_->abort_on_close();
@@ -298,37 +337,42 @@ class UserlandStack : public Stack {
     check_route(local, remote);
     engine_ = std::make_unique<Engine>(local, &remote, code::kUnreachable);
     void* peer = engine_->peer(remote);
-    bool refused = false;
-    if (auto stream = dial(p, remote, peer, deadline, stop, &refused)) return stream;
-    if (stop) throw Failure(code::kAborted, "told to stop while connecting");
-    if (refused) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
-    throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
+    for (int n = 0;; n++) {
+      bool refused = false;
+      if (auto stream = dial(p, remote, peer, n, deadline, stop, &refused)) return stream;
+      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
+      if (refused) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
+      if (now() >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
+    }
   }
 
  private:
-  std::unique_ptr<Stream> dial(const Parameters& p, const Address& remote, void* peer, Nanoseconds deadline,
+  // The n-th dial, from 0; null where it is refused, in vain or not answered by
+  // the deadline.
+  std::unique_ptr<Stream> dial(const Parameters& p, const Address& remote, void* peer, int n, Nanoseconds deadline,
                                const std::atomic<bool>& stop, bool* refused) {
-    constexpr Nanoseconds kLookForStop = 100 * kMillisecond;
+    constexpr Nanoseconds kLook = 100 * kMillisecond;
     auto socket = open_socket(*engine_, p, remote.family());
     const uint64_t refusals = engine_->refusals();
     sockaddr_conn to = conn_address(peer, kSCTPPort);
     if (usrsctp_connect(socket->get(), reinterpret_cast<sockaddr*>(&to), sizeof to) < 0 && errno != EINPROGRESS) {
       throw Failure(code::kInternal, errno_text("usrsctp connect", errno));
     }
-    for (;;) {
+    for (CookieWatch cookie(p, n);;) {
       const uint64_t seen = socket->waiter().seen();
       sctp_status status;
       bool known = socket->status(status);
       if (known && status.sstat_state == SCTP_ESTABLISHED) return std::make_unique<UserlandStream>(*engine_, std::move(socket), p, true);
       *refused = engine_->refusals() != refusals;
       bool failed = (usrsctp_get_events(socket->get()) & SCTP_EVENT_ERROR) != 0;
-      if (stop || *refused || failed || now() >= deadline) {
+      const bool in_vain = cookie.in_vain(known && status.sstat_state == SCTP_COOKIE_ECHOED);
+      if (stop || *refused || failed || in_vain || now() >= deadline) {
         socket->abort_on_close();
-        // An answered refusal (ABORT) is a refusal too.
-        *refused = *refused || failed;
+        // An answered refusal (ABORT) is a refusal too; that the library gave up is not.
+        *refused = *refused || (failed && socket->error() != ETIMEDOUT);
         return nullptr;
       }
-      socket->waiter().wait(seen, std::min(deadline, now() + kLookForStop));
+      socket->waiter().wait(seen, std::min(deadline, now() + kLook));
     }
   }
 

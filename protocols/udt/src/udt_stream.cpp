@@ -171,10 +171,28 @@ size_t UdtStream::read(uint8_t* b, size_t n, Nanoseconds deadline) {
 
 // Whole packets, so that the queue's length in packets tells the bytes that
 // are not acknowledged.
-size_t UdtStream::write_unit() const { return static_cast<size_t>(payload_bytes_) * std::max(1, 65536 / payload_bytes_); }
+size_t UdtStream::write_unit(size_t about) const {
+  const size_t packet = static_cast<size_t>(payload_bytes_);
+  return packet * std::max<size_t>(1, about / packet);
+}
+
+// Its send queue holds what is not acknowledged. In slow start (a period of
+// 1 µs) the window bounds what it sends in a round trip, later the period does.
+std::optional<Backlog> UdtStream::backlog() {
+  int queued = 0;
+  int length = sizeof queued;
+  UDT::TRACEINFO t{};
+  if (UDT::getsockopt(socket_, 0, UDT_SNDDATA, &queued, &length) == UDT::ERROR || UDT::perfmon(socket_, &t, false) == UDT::ERROR) return std::nullopt;
+  Backlog b;
+  b.unsent_bytes = int64_t{std::max(0, queued - std::max(0, t.pktFlightSize))} * payload_bytes_;
+  const double paced = t.msRTT * 1000 / std::max(t.usPktSndPeriod, 1.0);
+  b.window_bytes = static_cast<int64_t>(std::min<double>(paced, t.pktCongestionWindow)) * payload_bytes_;
+  b.round_trip = static_cast<Nanoseconds>(t.msRTT * kMillisecond);
+  return b;
+}
 
 // The send queue holds, first in first out, the packet of the header, then
-// full packets of payload, then a last one that may be shorter; a packet
+// full packets of the stream, then a last one that may be shorter; a packet
 // leaves it when it and all before are acknowledged.
 int64_t UdtStream::acknowledged(int64_t sent, int queued_packets) const {
   if (queued_packets == 0) return sent;

@@ -61,7 +61,8 @@ class UdtStream : public Stream {
 
   size_t write(const uint8_t* b, size_t n, Nanoseconds deadline) override;
   size_t read(uint8_t* b, size_t n, Nanoseconds deadline) override;
-  size_t write_unit() const override;
+  size_t write_unit(size_t about) const override;
+  std::optional<Backlog> backlog() override;
   void state(Sample& s, bool sender) override;
   Info info() const override;
   void close_first(Nanoseconds deadline) noexcept override;
