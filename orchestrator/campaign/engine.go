@@ -43,6 +43,7 @@ type Engine struct {
 	lacking  map[string][]string // what runs in preparation wait for
 	active   map[string][]string // nodes of each run that is under way and speaks out of band
 	open     int                 // runs that have not ended
+	errands  map[string]int64    // by node, a hash of what else is wanted of it
 
 	facts map[string]*facts // of open runs' sheets; the loop's own
 }
@@ -66,7 +67,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 		cfg: cfg, log: cfg.Logger, kick: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
 		nodes: map[string]*node{}, taken: map[string]string{}, wishes: map[string]wishes{}, changed: make(chan struct{}),
 		versions: map[string]uint64{}, progress: map[string]map[int]ingest.Progress{}, lacking: map[string][]string{},
-		active: map[string][]string{}, facts: map[string]*facts{},
+		active: map[string][]string{}, facts: map[string]*facts{}, errands: map[string]int64{},
 	}
 	if err := e.loadNodes(ctx); err != nil {
 		return nil, err

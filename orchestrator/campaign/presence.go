@@ -230,6 +230,7 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 	for {
 		e.mu.Lock()
 		w, known := e.wishes[name]
+		errand := e.errands[name]
 		changed := e.changed
 		replaced := e.nodes[name] != n
 		e.mu.Unlock()
@@ -239,6 +240,7 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 		if !known {
 			w = noWishes
 		}
+		w.revision ^= errand
 		if w.revision != revision {
 			return w.revision, w.assignments, nil
 		}

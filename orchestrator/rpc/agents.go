@@ -43,11 +43,12 @@ var wishes = map[campaign.Wish]linktrialv1.Assignment_Wish{
 
 func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
 	m := req.Msg
+	s.heard(m)
 	revision, assignments, err := s.cfg.Engine.Poll(ctx, m.Name, m.Incarnation, m.Revision, m.DiskFreeBytes, time.Duration(m.WaitMs)*time.Millisecond)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "poll", err)
 	}
-	out := &linktrialv1.PollResponse{Revision: revision}
+	out := &linktrialv1.PollResponse{Revision: revision, Preflight: s.cfg.Fleet.Wish(m.Name)}
 	for _, a := range assignments {
 		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, Wish: wishes[a.Wish], Reason: a.Reason, RadioAddresses: map[string]string{}}
 		for role, address := range a.Addresses {

@@ -244,7 +244,8 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 		offset, known := offsets[n.Name]
 		x := &linktrialv1.Node{Name: n.Name, Role: n.Role, Version: n.Version, Host: n.Host, Kernel: n.Kernel, Radio: n.Radio, Emulated: n.Emulated,
 			RadioAddress: n.RadioAddress, DiskFreeBytes: n.DiskFreeBytes, LastContact: timestamppb.New(n.LastContact), Connected: n.Connected,
-			ClockOffsetSeconds: offset.Seconds(), ClockOffsetKnown: known, RunId: n.Run}
+			ClockOffsetSeconds: offset.Seconds(), ClockOffsetKnown: known, RunId: n.Run, Virtual: n.Virtual}
+		s.health(x)
 		for _, d := range n.Drivers {
 			x.Drivers = append(x.Drivers, &linktrialv1.DriverState{Name: d.Name, Version: d.Version, Implementation: d.Implementation, Sha256: d.SHA256, Unsupported: d.Unsupported, Choices: d.Choices})
 		}

@@ -13,7 +13,9 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/store"
 )
 
@@ -23,6 +25,8 @@ type Config struct {
 	Ingest  *ingest.Ingester
 	Store   *store.Store
 	Catalog *catalog.Catalog
+	Library *library.Library
+	Fleet   *fleet.Fleet
 	Version string
 	Logger  *slog.Logger
 	// Delivered hears of every delivery: how it ended ("stored", "refused" or
@@ -34,7 +38,7 @@ type Config struct {
 // single record may have ingest.MaxRecordBytes.
 const maxRequest = ingest.MaxRecordBytes + 1<<20
 
-// Mount adds both services to a mux.
+// Mount adds all services to a mux.
 func Mount(mux *http.ServeMux, cfg Config) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -45,6 +49,8 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	opts := []connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&nodes{cfg}, opts...))
 }
 
 // answer puts an error into the code that callers branch on. What is nobody's

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,7 +17,9 @@ import (
 
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/store"
@@ -32,6 +35,7 @@ type Config struct {
 	DatabaseURL string // empty: a private PostgreSQL in DataDir
 	DataDir     string // for the private PostgreSQL
 	Catalog     *catalog.Catalog
+	Plans       fs.FS // *.yaml that came with Linktrial; nil: none
 	Version     string
 	Logger      *slog.Logger
 	// Insecure allows an address beyond this machine, without encryption and
@@ -39,6 +43,9 @@ type Config struct {
 	Insecure bool
 	// Waits of the campaign engine; zero is its defaults.
 	Waits campaign.Waits
+	// Settle is how long scheduled plans wait after the start, so that nodes can
+	// connect again; zero is the library's default.
+	Settle time.Duration
 }
 
 // Server is a running orchestrator.
@@ -48,6 +55,8 @@ type Server struct {
 	postgres *postgres.Server // nil where a database was given
 	store    *store.Store
 	engine   *campaign.Engine
+	fleet    *fleet.Fleet
+	library  *library.Library
 	http     *http.Server
 	listener net.Listener
 	served   chan error
@@ -103,8 +112,17 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		m.stored(d)
 		s.engine.Stored(d)
 	}})
+	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Engine: s.engine, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
+		return err
+	}
+	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered}
+	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(calls), Ahead: s.engine.UnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
+	if err != nil {
+		return err
+	}
+	calls.Library = s.library
 	mux := http.NewServeMux()
-	rpc.Mount(mux, rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered})
+	rpc.Mount(mux, calls)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()
@@ -206,6 +224,12 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // Start started; where ctx ends first, connections are cut.
 func (s *Server) Stop(ctx context.Context) error {
 	var errs []error
+	if s.library != nil {
+		s.library.Stop()
+	}
+	if s.fleet != nil {
+		s.fleet.Stop()
+	}
 	if s.engine != nil {
 		s.engine.Stop()
 	}

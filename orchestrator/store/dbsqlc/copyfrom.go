@@ -47,6 +47,47 @@ func (q *Queries) InsertJournal(ctx context.Context, arg []InsertJournalParams) 
 	return q.db.CopyFrom(ctx, []string{"journal"}, []string{"run_id", "node", "seq", "type", "at", "body", "digest"}, &iteratorForInsertJournal{rows: arg})
 }
 
+// iteratorForInsertPreflightChecks implements pgx.CopyFromSource.
+type iteratorForInsertPreflightChecks struct {
+	rows                 []InsertPreflightChecksParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForInsertPreflightChecks) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForInsertPreflightChecks) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].PreflightID,
+		r.rows[0].Ordinal,
+		r.rows[0].Node,
+		r.rows[0].Peer,
+		r.rows[0].Kind,
+		r.rows[0].State,
+		r.rows[0].Found,
+		r.rows[0].Expected,
+		r.rows[0].Meaning,
+		r.rows[0].Remedy,
+	}, nil
+}
+
+func (r iteratorForInsertPreflightChecks) Err() error {
+	return nil
+}
+
+func (q *Queries) InsertPreflightChecks(ctx context.Context, arg []InsertPreflightChecksParams) (int64, error) {
+	return q.db.CopyFrom(ctx, []string{"preflight_checks"}, []string{"preflight_id", "ordinal", "node", "peer", "kind", "state", "found", "expected", "meaning", "remedy"}, &iteratorForInsertPreflightChecks{rows: arg})
+}
+
 // iteratorForInsertSamples implements pgx.CopyFromSource.
 type iteratorForInsertSamples struct {
 	rows                 []InsertSamplesParams

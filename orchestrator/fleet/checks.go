@@ -1,0 +1,120 @@
+package fleet
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign"
+)
+
+// Kinds of the orchestrator's own checks. A node's agent makes the others.
+const (
+	kindContact = "contact"
+	kindVersion = "version"
+	kindRadio   = "radio"
+	kindDrivers = "drivers"
+)
+
+// order in which a node's checks are shown; those that depend on others come after them.
+var order = []string{kindContact, kindVersion, "clock", "disk", "battery", kindDrivers, kindRadio, "traffic", "reach", "mtu"}
+
+// arrange sorts a preflight's checks by node, kind and peer.
+func arrange(p *preflight) {
+	place := func(kind string) int {
+		if i := slices.Index(order, kind); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(p.checks, func(a, b *linktrialv1.Check) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(place(a.Kind), place(b.Kind)), cmp.Compare(a.Peer, b.Peer))
+	})
+}
+
+func contact(n *campaign.Node, now time.Time) *linktrialv1.Check {
+	c := &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: "connected", Expected: "connected to the orchestrator",
+		Meaning: "no run can be started on the node, and nothing of it be looked at"}
+	if !n.Connected {
+		c.State = linktrialv1.CheckState_CHECK_STATE_FAILED
+		c.Found = fmt.Sprintf("not heard for %s, since %s", now.Sub(n.LastContact).Round(time.Second), n.LastContact.UTC().Format("2006-01-02 15:04:05 UTC"))
+		c.Remedy = remedy(n.Name, radio.Role(n.Role))
+	}
+	return c
+}
+
+// remedy for a node that does not answer.
+func remedy(name string, role radio.Role) string {
+	return fmt.Sprintf("see that the laptop is on and that its control link carries (from it, the orchestrator's address must answer), and that its agent runs ('linktrial agent --name %s --role %s …'); in a lab: 'linktrial lab control-link %s up'", name, role, role)
+}
+
+// mute is a node that is connected and does not report.
+func mute(n *campaign.Node, limit time.Duration) *linktrialv1.Check {
+	return &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
+		Found: fmt.Sprintf("did not report within %s, although it is connected", limit), Expected: "a report of its preflight",
+		Meaning: "not all of the node could be looked at", Remedy: "see the agent's log on the node; an agent of an older version cannot make a preflight: install the orchestrator's"}
+}
+
+func noNode(role radio.Role, topology string) *linktrialv1.Check {
+	return &linktrialv1.Check{Node: string(role), Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: fmt.Sprintf("no %s has been connected", role),
+		Expected: fmt.Sprintf("a node with the role %s, for topology %s", role, topology), Meaning: "no run can be started there",
+		Remedy: fmt.Sprintf("start one on its laptop with 'linktrial agent --role %s …', or bring a lab up with 'linktrial lab up --agents'", role)}
+}
+
+func version(n *campaign.Node, orchestrator string) *linktrialv1.Check {
+	c := &linktrialv1.Check{Node: n.Name, Kind: kindVersion, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: cmp.Or(n.Version, "none told"), Expected: orchestrator,
+		Meaning: "agent and orchestrator may mean different things by the same word", Remedy: "install the orchestrator's version of linktrial on the node"}
+	if n.Version != orchestrator {
+		c.State = linktrialv1.CheckState_CHECK_STATE_WARNING
+	}
+	return c
+}
+
+// attached says that a node has another radio than is asked for; nil: it has
+// not, or its radio is emulated and can be any.
+func attached(n *campaign.Node, want string) *linktrialv1.Check {
+	if want == "" || n.Emulated || n.Radio == want {
+		return nil
+	}
+	return &linktrialv1.Check{Node: n.Name, Kind: kindRadio, State: linktrialv1.CheckState_CHECK_STATE_FAILED, Found: "radio " + n.Radio, Expected: "radio " + want,
+		Meaning: "runs with the other radio will not be started on this node", Remedy: "attach the other radio and start the agent with --radio " + want + ", or choose radio " + n.Radio}
+}
+
+// drivers compares the versions of the drivers that the nodes have.
+func drivers(nodes []campaign.Node, wanted []string) []*linktrialv1.Check {
+	versions := map[string]map[string][]string{} // driver → version → nodes
+	for _, n := range nodes {
+		for _, d := range n.Drivers {
+			if len(wanted) > 0 && !slices.Contains(wanted, d.Name) || d.Unsupported != "" {
+				continue
+			}
+			if versions[d.Name] == nil {
+				versions[d.Name] = map[string][]string{}
+			}
+			versions[d.Name][d.Version] = append(versions[d.Name][d.Version], n.Name)
+		}
+	}
+	var out []*linktrialv1.Check
+	for name, by := range versions {
+		if len(by) < 2 {
+			continue
+		}
+		var found []string
+		for v, on := range by {
+			found = append(found, fmt.Sprintf("%s on %s", v, strings.Join(on, ", ")))
+		}
+		slices.Sort(found)
+		for _, on := range by {
+			for _, node := range on {
+				out = append(out, &linktrialv1.Check{Node: node, Kind: kindDrivers, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
+					Found: fmt.Sprintf("driver %s is of different versions: %s", name, strings.Join(found, "; ")), Expected: "one version of each driver on all nodes",
+					Meaning: "a run needs the same on both ends, and is not started", Remedy: "install the same version on all nodes and start their agents again"})
+			}
+		}
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+// Package fleet is what is known of the nodes beside their runs: battery and
+// clock as they tell them, preflights, and which node hears which. Comes in:
+// polls and reports of agents, orders of people. Goes out: wishes for agents,
+// checks in words, links. Imports orchestrator/campaign, orchestrator/store,
+// internal/radio and api/gen.
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Engine is what a fleet needs of the engine that moves runs along.
+type Engine interface {
+	Nodes() []campaign.Node
+	SetErrand(node, id string)
+}
+
+// Catalog is what a preflight may name.
+type Catalog interface {
+	Profile(name string) *radio.Profile
+	Topology(name string) *radio.Topology
+}
+
+// Config of a [Fleet].
+type Config struct {
+	Store   *store.Store
+	Engine  Engine
+	Catalog Catalog
+	Version string // of the orchestrator
+	Logger  *slog.Logger
+	// Self is how long a node may take to look at itself, Pair at each of its
+	// peers; 0 is 45 s and 100 s.
+	Self, Pair time.Duration
+}
+
+// Health is what a node tells with its polls.
+type Health struct {
+	Battery     *float64 // charge, 0…1; nil: none, or not known
+	Discharging bool
+	ClockOffset time.Duration // the orchestrator's clock minus the node's
+	ClockError  time.Duration // bound of the offset's error
+	ClockKnown  bool
+}
+
+// Fleet keeps what is known of the nodes. Its methods may be called from
+// several goroutines.
+type Fleet struct {
+	cfg   Config
+	log   *slog.Logger
+	group sync.WaitGroup // of the preflight that goes on
+
+	mu      sync.Mutex
+	health  map[string]Health
+	active  *preflight
+	stopped bool
+}
+
+// What callers branch on.
+var (
+	ErrBusy     = errors.New("nodes are in use")
+	ErrNotFound = errors.New("not found")
+	ErrBad      = errors.New("is not valid")
+)
+
+// Start ends the preflights that an earlier orchestrator left open, and returns.
+func Start(ctx context.Context, cfg Config) (*Fleet, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Self == 0 {
+		cfg.Self = 45 * time.Second
+	}
+	if cfg.Pair == 0 {
+		cfg.Pair = 100 * time.Second
+	}
+	open, err := cfg.Store.OpenPreflights(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("preflights: %w", err)
+	}
+	for _, p := range open {
+		var checks []*linktrialv1.Check
+		for _, n := range p.Nodes {
+			checks = append(checks, &linktrialv1.Check{Node: n, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_UNKNOWN,
+				Found: "the orchestrator was started again before the preflight had ended", Expected: "a preflight that ends",
+				Meaning: "what was found is lost", Remedy: "start the preflight again"})
+		}
+		if err := keep(ctx, cfg.Store, p.ID, checks); err != nil {
+			return nil, err
+		}
+	}
+	return &Fleet{cfg: cfg, log: cfg.Logger, health: map[string]Health{}}, nil
+}
+
+// Stop ends a preflight that goes on, and waits for it.
+func (f *Fleet) Stop() {
+	f.mu.Lock()
+	f.stopped = true
+	if f.active != nil {
+		f.active.cancel()
+	}
+	f.mu.Unlock()
+	f.group.Wait()
+}
+
+// Heard notes what a node told with its poll.
+func (f *Fleet) Heard(node string, h Health) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.health[node] = h
+}
+
+// Health is what the node told last; zero before it has.
+func (f *Fleet) Health(node string) Health {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.health[node]
+}
+
+// Links is the node pairs as last measured, by direction.
+func (f *Fleet) Links(ctx context.Context) ([]*linktrialv1.Link, error) {
+	rows, err := f.cfg.Store.Links(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	var out []*linktrialv1.Link
+	for _, r := range rows {
+		out = append(out, &linktrialv1.Link{From: r.FromNode, To: r.ToNode, Network: r.Network, Reachable: r.Reachable, RttSeconds: time.Duration(r.RttNs).Seconds(),
+			Loss: r.Loss, Probes: r.Probes, At: timestamppb.New(r.ProbedAt)})
+	}
+	return out, nil
+}
+
+// keep stores what a preflight found, and that it has ended.
+func keep(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check) error {
+	rows := make([]dbsqlc.InsertPreflightChecksParams, len(checks))
+	for i, c := range checks {
+		rows[i] = dbsqlc.InsertPreflightChecksParams{PreflightID: id, Ordinal: int32(i), Node: c.Node, Peer: c.Peer, Kind: c.Kind, State: int32(c.State),
+			Found: c.Found, Expected: c.Expected, Meaning: c.Meaning, Remedy: c.Remedy}
+	}
+	now := time.Now()
+	err := s.InTx(ctx, func(q *dbsqlc.Queries) error {
+		if _, err := q.InsertPreflightChecks(ctx, rows); err != nil {
+			return err
+		}
+		return q.EndPreflight(ctx, dbsqlc.EndPreflightParams{ID: id, EndedAt: &now})
+	})
+	if err != nil {
+		return fmt.Errorf("store preflight %s: %w", id, err)
+	}
+	return nil
+}

@@ -1,0 +1,410 @@
+package fleet
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// preflight is one that goes on. Its fields are guarded by the fleet's mutex,
+// but for those that never change.
+type preflight struct {
+	id        string
+	started   time.Time
+	topology  string
+	radio     string
+	protocols []string
+	mtu       int32
+	nodes     []campaign.Node // that take part, by name, as they were at the start
+	changed   chan struct{}   // one pending look is enough
+	cancel    context.CancelFunc
+
+	wishes  map[string]*linktrialv1.PreflightWish
+	waiting map[string]bool
+	checks  []*linktrialv1.Check
+}
+
+// Request is what is to be looked at.
+type Request struct {
+	Nodes     []string // empty: all that are connected, or were within the last hour
+	Topology  string   // empty: any; else each of its roles must have a node
+	Radio     string
+	Protocols []string // that a plan needs; empty: those that the nodes have
+}
+
+// recent is how long a node that is away is expected in a preflight that names none.
+const recent = time.Hour
+
+// StartPreflight begins one. It is refused while another goes on, or while one
+// of the nodes is in a run.
+func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
+	p := &preflight{id: strings.ToLower(rand.Text()[:10]), started: time.Now().UTC(), topology: r.Topology, radio: r.Radio, protocols: r.Protocols,
+		changed: make(chan struct{}, 1), wishes: map[string]*linktrialv1.PreflightWish{}, waiting: map[string]bool{}}
+	if err := f.choose(p, r); err != nil {
+		return "", err
+	}
+	var names []string
+	for _, n := range p.nodes {
+		names = append(names, n.Name)
+	}
+	// It goes on when whoever asked has gone.
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	p.cancel = cancel
+	f.mu.Lock()
+	if f.stopped {
+		f.mu.Unlock()
+		cancel()
+		return "", campaign.ErrStopping
+	}
+	if f.active != nil {
+		id := f.active.id
+		f.mu.Unlock()
+		cancel()
+		return "", fmt.Errorf("preflight %s goes on: %w; wait for its end", id, ErrBusy)
+	}
+	f.active = p
+	f.group.Add(1)
+	f.mu.Unlock()
+	err := f.cfg.Store.InsertPreflight(ctx, dbsqlc.InsertPreflightParams{ID: p.id, Topology: p.topology, Radio: p.radio, Nodes: names, StartedAt: p.started})
+	if err != nil {
+		f.mu.Lock()
+		f.active = nil
+		f.mu.Unlock()
+		cancel()
+		f.group.Done()
+		return "", fmt.Errorf("store preflight: %w", err)
+	}
+	f.log.Info("preflight begins", "preflight", p.id, "nodes", names)
+	go func() {
+		defer f.group.Done()
+		defer cancel()
+		f.conduct(run, p)
+	}()
+	return p.id, nil
+}
+
+// choose finds the nodes that take part, and what there is to say at once.
+func (f *Fleet) choose(p *preflight, r Request) error {
+	var roles []radio.Role
+	if r.Topology != "" {
+		t := f.cfg.Catalog.Topology(r.Topology)
+		if t == nil {
+			return fmt.Errorf("topology %q %w: there is none of that name", r.Topology, ErrBad)
+		}
+		for _, s := range t.Stations {
+			roles = append(roles, s.Role)
+		}
+	}
+	if r.Radio != "" {
+		profile := f.cfg.Catalog.Profile(r.Radio)
+		if profile == nil {
+			return fmt.Errorf("radio %q %w: there is none of that name", r.Radio, ErrBad)
+		}
+		if profile.Emulation != nil {
+			p.mtu = int32(profile.Emulation.MTUBytes)
+		}
+	}
+	all := f.cfg.Engine.Nodes()
+	for _, name := range r.Nodes {
+		if !slices.ContainsFunc(all, func(n campaign.Node) bool { return n.Name == name }) {
+			return fmt.Errorf("node %q has never registered: %w", name, ErrNotFound)
+		}
+	}
+	var busy []string
+	for _, n := range all {
+		switch {
+		case len(r.Nodes) > 0 && !slices.Contains(r.Nodes, n.Name):
+			continue
+		case len(r.Nodes) == 0 && (n.Virtual || !n.Connected && time.Since(n.LastContact) > recent):
+			continue
+		case len(r.Nodes) == 0 && roles != nil && !slices.Contains(roles, radio.Role(n.Role)):
+			continue
+		}
+		if n.Run != "" {
+			busy = append(busy, fmt.Sprintf("%s in run %s", n.Name, n.Run))
+		}
+		p.nodes = append(p.nodes, n)
+	}
+	if len(busy) > 0 {
+		return fmt.Errorf("%w: %s; a look would disturb the trials, so wait for the run's end", ErrBusy, strings.Join(busy, ", "))
+	}
+	for _, role := range roles {
+		if !slices.ContainsFunc(p.nodes, func(n campaign.Node) bool { return n.Role == string(role) }) {
+			p.checks = append(p.checks, noNode(role, r.Topology))
+		}
+	}
+	if len(p.nodes) == 0 && len(p.checks) == 0 {
+		return fmt.Errorf("no node is connected, or was within the last hour: %w", ErrNotFound)
+	}
+	for _, n := range p.nodes {
+		p.checks = append(p.checks, contact(&n, time.Now()))
+		if n.Connected {
+			p.checks = append(p.checks, version(&n, f.cfg.Version))
+		}
+		if c := attached(&n, r.Radio); c != nil {
+			p.checks = append(p.checks, c)
+		}
+	}
+	p.checks = append(p.checks, drivers(p.nodes, r.Protocols)...)
+	return nil
+}
+
+// conduct asks all nodes about themselves at once, and then each about its
+// peers: one at a time, so that probes meet no other probes.
+func (f *Fleet) conduct(ctx context.Context, p *preflight) {
+	defer func() {
+		f.mu.Lock()
+		f.active = nil
+		f.mu.Unlock()
+	}()
+	wish := func(kind string) *linktrialv1.PreflightWish {
+		return &linktrialv1.PreflightWish{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
+	}
+	f.ask(ctx, p, f.cfg.Self, func(n *campaign.Node) *linktrialv1.PreflightWish { return wish("self") }, p.nodes...)
+	for i := range p.nodes {
+		w := wish("pairs")
+		w.PairsOnly, w.Peers = true, peers(p.nodes, &p.nodes[i])
+		if len(w.Peers) > 0 {
+			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*campaign.Node) *linktrialv1.PreflightWish { return w }, p.nodes[i])
+		}
+	}
+	if ctx.Err() != nil {
+		return // the next start of the orchestrator ends it in the store
+	}
+	f.mu.Lock()
+	arrange(p)
+	checks := p.checks
+	f.mu.Unlock()
+	for again := time.Second; ; again = min(2*again, time.Minute) {
+		err := keep(ctx, f.cfg.Store, p.id, checks)
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		f.log.Error("preflight cannot be stored; this is tried again", "preflight", p.id, "error", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(again):
+		}
+	}
+	f.log.Info("preflight has ended", "preflight", p.id, "checks", len(checks), "seconds", time.Since(p.started).Seconds())
+}
+
+// peers of a node are those on the same radio network.
+func peers(all []campaign.Node, n *campaign.Node) []*linktrialv1.PreflightPeer {
+	var out []*linktrialv1.PreflightPeer
+	for _, o := range all {
+		if o.Name != n.Name && o.Emulated == n.Emulated && o.Radio == n.Radio && o.RadioAddress != "" && n.RadioAddress != "" {
+			out = append(out, &linktrialv1.PreflightPeer{Name: o.Name, RadioAddress: o.RadioAddress})
+		}
+	}
+	return out
+}
+
+// ask gives nodes their wishes and waits until all have reported, have gone,
+// or the time is up.
+func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish func(*campaign.Node) *linktrialv1.PreflightWish, nodes ...campaign.Node) {
+	f.mu.Lock()
+	var asked []string
+	for i := range nodes {
+		n := &nodes[i]
+		if !f.lively(p, n.Name) {
+			continue
+		}
+		w := wish(n)
+		p.wishes[n.Name], p.waiting[n.Name] = w, true
+		asked = append(asked, n.Name)
+	}
+	f.mu.Unlock()
+	for _, name := range asked {
+		f.cfg.Engine.SetErrand(name, p.id+fmt.Sprint(time.Now().UnixNano()))
+	}
+	end := time.NewTimer(limit)
+	defer end.Stop()
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		f.mu.Lock()
+		left := len(p.waiting)
+		f.mu.Unlock()
+		if left == 0 {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+			continue
+		case <-tick.C:
+			f.giveUp(p, limit, false)
+		case <-end.C:
+			f.giveUp(p, limit, true)
+		}
+	}
+	for _, name := range asked {
+		f.cfg.Engine.SetErrand(name, "")
+	}
+}
+
+// lively says whether it makes sense to ask the node: it was connected at the
+// start and has not failed to answer since.
+func (f *Fleet) lively(p *preflight, name string) bool {
+	return !slices.ContainsFunc(p.checks, func(c *linktrialv1.Check) bool {
+		return c.Node == name && c.Kind == kindContact && c.State == linktrialv1.CheckState_CHECK_STATE_FAILED
+	})
+}
+
+// giveUp stops waiting for nodes that have gone, or for all.
+func (f *Fleet) giveUp(p *preflight, limit time.Duration, all bool) {
+	nodes := map[string]campaign.Node{}
+	for _, n := range f.cfg.Engine.Nodes() {
+		nodes[n.Name] = n
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name := range p.waiting {
+		n := nodes[name]
+		if n.Connected && !all {
+			continue
+		}
+		delete(p.waiting, name)
+		delete(p.wishes, name)
+		p.checks = slices.DeleteFunc(p.checks, func(c *linktrialv1.Check) bool { return c.Node == name && c.Kind == kindContact })
+		if n.Connected {
+			p.checks = append(p.checks, mute(&n, limit))
+		} else {
+			p.checks = append(p.checks, contact(&n, time.Now()))
+		}
+	}
+}
+
+// Wish is what is wanted of the node now; nil: nothing.
+func (f *Fleet) Wish(node string) *linktrialv1.PreflightWish {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.active == nil {
+		return nil
+	}
+	return f.active.wishes[node]
+}
+
+// Bounds of a report: far beyond what an agent has to say.
+const (
+	maxChecks = 500
+	maxText   = 4000 // bytes
+)
+
+// Report takes what a node found. One that nobody waits for is [ErrNotFound].
+func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
+	if len(checks) > maxChecks || len(links) > maxChecks {
+		return fmt.Errorf("report of %d checks and %d links %w: expected at most %d of each", len(checks), len(links), ErrBad, maxChecks)
+	}
+	for _, c := range checks {
+		if _, known := linktrialv1.CheckState_name[int32(c.State)]; !known || c.Kind == "" || c.Kind == kindContact {
+			return fmt.Errorf("check %q with state %d %w", c.Kind, c.State, ErrBad)
+		}
+		c.Node = node
+		for _, s := range []*string{&c.Peer, &c.Kind, &c.Found, &c.Expected, &c.Meaning, &c.Remedy} {
+			*s = clean(*s)
+		}
+	}
+	f.mu.Lock()
+	p := f.active
+	if p == nil || p.wishes[node] == nil || p.wishes[node].Id != id {
+		f.mu.Unlock()
+		return fmt.Errorf("preflight %q of node %q: %w", id, node, ErrNotFound)
+	}
+	asked := p.wishes[node].Peers
+	f.mu.Unlock()
+	for _, l := range links {
+		known := slices.ContainsFunc(asked, func(p *linktrialv1.PreflightPeer) bool { return p.Name == l.To })
+		if !known || !(l.Loss >= 0 && l.Loss <= 1) || !(l.RttSeconds >= 0 && l.RttSeconds < 1e6) || l.Probes < 0 {
+			return fmt.Errorf("link to %q %w: %v", l.To, ErrBad, l)
+		}
+		at := time.Now()
+		err := f.cfg.Store.KeepLink(ctx, dbsqlc.KeepLinkParams{FromNode: node, ToNode: l.To, Network: clean(l.Network), Reachable: l.Reachable,
+			RttNs: int64(l.RttSeconds * 1e9), Loss: l.Loss, Probes: l.Probes, ProbedAt: at})
+		if err != nil {
+			return fmt.Errorf("store link: %w", err)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !p.waiting[node] || p.wishes[node] == nil || p.wishes[node].Id != id {
+		return nil // the same report, twice
+	}
+	delete(p.waiting, node)
+	delete(p.wishes, node)
+	p.checks = append(p.checks, checks...)
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// clean makes a text of bounded length that the database takes.
+func clean(s string) string {
+	s = strings.ReplaceAll(s, "\x00", "")
+	if len(s) > maxText {
+		s = strings.ToValidUTF8(s[:maxText], "")
+	}
+	return s
+}
+
+// Preflight is how far one is and what was found; empty is the newest.
+func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPreflightResponse, error) {
+	f.mu.Lock()
+	if p := f.active; p != nil && (id == "" || id == p.id) {
+		defer f.mu.Unlock()
+		out := &linktrialv1.GetPreflightResponse{Id: p.id, Started: timestamppb.New(p.started), Topology: p.topology, Radio: p.radio}
+		arrange(p)
+		out.Checks = slices.Clone(p.checks)
+		for _, n := range p.nodes {
+			out.Nodes = append(out.Nodes, n.Name)
+			if p.waiting[n.Name] {
+				out.WaitingFor = append(out.WaitingFor, n.Name)
+			}
+		}
+		return out, nil
+	}
+	f.mu.Unlock()
+	var row dbsqlc.Preflight
+	var err error
+	if id == "" {
+		row, err = f.cfg.Store.NewestPreflight(ctx)
+	} else {
+		row, err = f.cfg.Store.Preflight(ctx, id)
+	}
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("preflight %q: %w", id, ErrNotFound)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("preflight: %w", err)
+	}
+	checks, err := f.cfg.Store.PreflightChecks(ctx, row.ID)
+	if err != nil {
+		return nil, fmt.Errorf("preflight %s: %w", row.ID, err)
+	}
+	out := &linktrialv1.GetPreflightResponse{Id: row.ID, Started: timestamppb.New(row.StartedAt), Topology: row.Topology, Radio: row.Radio, Nodes: row.Nodes}
+	if row.EndedAt != nil {
+		out.Ended = timestamppb.New(*row.EndedAt)
+	}
+	for _, c := range checks {
+		out.Checks = append(out.Checks, &linktrialv1.Check{Node: c.Node, Peer: c.Peer, Kind: c.Kind, State: linktrialv1.CheckState(c.State),
+			Found: c.Found, Expected: c.Expected, Meaning: c.Meaning, Remedy: c.Remedy})
+	}
+	return out, nil
+}

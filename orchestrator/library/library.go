@@ -1,0 +1,281 @@
+// Package library keeps plans, and starts them at their time. Comes in: texts
+// of plans, drafts with faults too, and moments. Goes out: plans with what is
+// to be said of them, and campaigns that the orchestrator starts by itself.
+// Imports orchestrator/plan, orchestrator/sheet and orchestrator/store.
+package library
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/sheet"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Config says what the library works on.
+type Config struct {
+	Store   *store.Store
+	Catalog plan.Catalog
+	// Shipped has the plans that came with Linktrial as *.yaml; nil: none.
+	Shipped fs.FS
+	// Start starts a plan as one campaign. What speaks against it comes as
+	// problems, and nothing was started then.
+	Start func(ctx context.Context, file string, text []byte, name string) (campaign string, problems []string, err error)
+	// Ahead lists the runs that hold nodes now; they end before others begin.
+	Ahead  func() []string
+	Logger *slog.Logger
+	// Settle is how long after its own start the library starts nothing, so that
+	// nodes can connect again; 0 is ten seconds.
+	Settle time.Duration
+	// Now is the clock, for tests; nil is time.Now.
+	Now func() time.Time
+}
+
+// Library is the plans and the times to start them at. Its methods may be
+// called from several goroutines.
+type Library struct {
+	cfg     Config
+	log     *slog.Logger
+	shipped map[string][]byte
+	began   time.Time
+	wake    chan struct{}
+	cancel  context.CancelFunc
+	done    chan struct{}
+	once    sync.Once
+}
+
+// Plan is one kept plan.
+type Plan struct {
+	Name     string
+	Shipped  bool
+	Changed  time.Time // zero for shipped ones
+	Revision int
+	Text     []byte
+
+	Title    string // the plan's own name, as far as it could be read
+	Summary  string // or what is wrong with it
+	Problems int
+}
+
+// What callers branch on.
+var (
+	ErrNotFound = errors.New("there is no such plan")
+	ErrShipped  = errors.New("came with Linktrial and is read-only")
+	ErrRevision = errors.New("was saved in between")
+	ErrExists   = errors.New("exists already")
+	ErrRefused  = errors.New("refused")
+	ErrInUse    = errors.New("is scheduled")
+)
+
+var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
+
+// maxText bounds a plan, as orchestrator/plan does.
+const maxText = 4 << 20
+
+// Start settles what an earlier orchestrator left, marks what was missed, and
+// returns; from then on plans start at their times until Stop.
+func Start(ctx context.Context, cfg Config) (*Library, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Settle == 0 {
+		cfg.Settle = 10 * time.Second
+	}
+	l := &Library{cfg: cfg, log: cfg.Logger, shipped: map[string][]byte{}, began: cfg.Now(), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	if cfg.Shipped != nil {
+		files, err := fs.Glob(cfg.Shipped, "*.yaml")
+		if err != nil {
+			return nil, fmt.Errorf("shipped plans: %w", err)
+		}
+		for _, f := range files {
+			b, err := fs.ReadFile(cfg.Shipped, f)
+			if err != nil {
+				return nil, fmt.Errorf("shipped plans: %w", err)
+			}
+			l.shipped[strings.TrimSuffix(f, ".yaml")] = b
+		}
+	}
+	if err := l.settle(ctx); err != nil {
+		return nil, err
+	}
+	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	l.cancel = cancel
+	go l.loop(loop)
+	return l, nil
+}
+
+// Stop ends the library and waits for it. Times that are still to come are
+// kept for the next start.
+func (l *Library) Stop() {
+	l.once.Do(l.cancel)
+	<-l.done
+}
+
+// List is all plans without their text, saved ones first, each kind by name.
+func (l *Library) List(ctx context.Context) ([]Plan, error) {
+	rows, err := l.cfg.Store.SavedPlans(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list plans: %w", err)
+	}
+	var out []Plan
+	for _, r := range rows {
+		p := l.describe(saved(r))
+		p.Text = nil
+		out = append(out, p)
+	}
+	names := make([]string, 0, len(l.shipped))
+	for name := range l.shipped {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		p := l.describe(Plan{Name: name, Shipped: true, Text: l.shipped[name]})
+		p.Text = nil
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+func saved(r dbsqlc.SavedPlan) Plan {
+	return Plan{Name: r.Name, Changed: r.ChangedAt, Revision: int(r.Revision), Text: r.Text}
+}
+
+// describe reads a plan for what is to be said of it.
+func (l *Library) describe(p Plan) Plan {
+	read, err := plan.Parse(p.Name+".yaml", p.Text, l.cfg.Catalog)
+	var problems yamldoc.Problems
+	switch {
+	case err == nil:
+		p.Title, p.Summary = read.Name, read.Summary()
+	case errors.As(err, &problems):
+		p.Problems = len(problems)
+		p.Summary = problems[0].String()
+		if n := len(problems) - 1; n > 0 {
+			p.Summary += fmt.Sprintf(" (and %d more)", n)
+		}
+	default:
+		p.Problems, p.Summary = 1, err.Error()
+	}
+	if p.Title == "" {
+		// A draft has a name as soon as somebody has written one.
+		d := yamldoc.Parse(p.Name, p.Text)
+		if root := d.Root(); root.IsMapping() {
+			p.Title = root.Mapping().Field("name").String("")
+		}
+	}
+	return p
+}
+
+// Get is one plan with its text.
+func (l *Library) Get(ctx context.Context, name string) (Plan, error) {
+	if text, ok := l.shipped[name]; ok {
+		return l.describe(Plan{Name: name, Shipped: true, Text: text}), nil
+	}
+	r, err := l.cfg.Store.SavedPlan(ctx, name)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Plan{}, fmt.Errorf("plan %q: %w", name, ErrNotFound)
+	}
+	if err != nil {
+		return Plan{}, fmt.Errorf("plan %q: %w", name, err)
+	}
+	return l.describe(saved(r)), nil
+}
+
+// Save keeps a plan, faults and all. revision is the one that was edited; with
+// 0 the plan must be new.
+func (l *Library) Save(ctx context.Context, name string, text []byte, revision int) (Plan, error) {
+	switch {
+	case !nameForm.MatchString(name):
+		return Plan{}, fmt.Errorf("name %q of a plan: expected at most 48 lower-case letters, digits and hyphens: %w", name, ErrRefused)
+	case len(text) > maxText:
+		return Plan{}, fmt.Errorf("plan %s is %s long, expected at most %s: %w", name, unit.FormatBytes(int64(len(text))), unit.FormatBytes(maxText), ErrRefused)
+	case revision < 0:
+		return Plan{}, fmt.Errorf("revision %d of plan %s: expected 0 or more: %w", revision, name, ErrRefused)
+	}
+	if _, ok := l.shipped[name]; ok {
+		return Plan{}, fmt.Errorf("plan %q %w: save it under another name", name, ErrShipped)
+	}
+	if text == nil {
+		text = []byte{}
+	}
+	var n int64
+	var err error
+	if revision == 0 {
+		n, err = l.cfg.Store.InsertSavedPlan(ctx, dbsqlc.InsertSavedPlanParams{Name: name, Text: text, ChangedAt: l.cfg.Now()})
+	} else {
+		n, err = l.cfg.Store.UpdateSavedPlan(ctx, dbsqlc.UpdateSavedPlanParams{Name: name, Text: text, ChangedAt: l.cfg.Now(), Revision: int32(min(revision, 1<<31-1))})
+	}
+	if err != nil {
+		return Plan{}, fmt.Errorf("save plan %s: %w", name, err)
+	}
+	if n == 0 {
+		now, err := l.Get(ctx, name)
+		switch {
+		case err != nil:
+			return Plan{}, err // it was deleted in between
+		case revision == 0:
+			return Plan{}, fmt.Errorf("plan %q %w, in revision %d: open that one, or choose another name", name, ErrExists, now.Revision)
+		}
+		return Plan{}, fmt.Errorf("plan %q %w: it is in revision %d by now, and revision %d was edited", name, ErrRevision, now.Revision, revision)
+	}
+	return l.describe(Plan{Name: name, Changed: l.cfg.Now(), Revision: revision + 1, Text: text}), nil
+}
+
+// Delete removes a saved plan that no time is set for.
+func (l *Library) Delete(ctx context.Context, name string) error {
+	if _, ok := l.shipped[name]; ok {
+		return fmt.Errorf("plan %q %w", name, ErrShipped)
+	}
+	n, err := l.cfg.Store.DeleteSavedPlan(ctx, name)
+	if err != nil {
+		return fmt.Errorf("delete plan %s: %w", name, err)
+	}
+	if n == 0 {
+		if _, err := l.Get(ctx, name); err != nil {
+			return err
+		}
+		return fmt.Errorf("plan %q %w: cancel that first", name, ErrInUse)
+	}
+	return nil
+}
+
+// estimate is how long a plan that has no faults will take.
+func (l *Library) estimate(p Plan) (time.Duration, error) {
+	read, err := plan.Parse(p.Name+".yaml", p.Text, l.cfg.Catalog)
+	if err != nil {
+		return 0, err
+	}
+	sheets, err := sheet.Compile(read)
+	if err != nil {
+		return 0, err
+	}
+	var total time.Duration
+	for _, s := range sheets {
+		total += sheet.Total(s)
+	}
+	return total, nil
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

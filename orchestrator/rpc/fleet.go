@@ -1,0 +1,83 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/fleet"
+)
+
+// nodes is FleetService.
+type nodes struct{ cfg Config }
+
+func (c *Config) fleetFault(ctx context.Context, call string, err error) error {
+	switch {
+	case errors.Is(err, fleet.ErrNotFound):
+		return connect.NewError(connect.CodeNotFound, err)
+	case errors.Is(err, fleet.ErrBusy):
+		return connect.NewError(connect.CodeFailedPrecondition, err)
+	case errors.Is(err, fleet.ErrBad):
+		return connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	return c.answer(ctx, call, err)
+}
+
+func (s *nodes) StartPreflight(ctx context.Context, req *connect.Request[linktrialv1.StartPreflightRequest]) (*connect.Response[linktrialv1.StartPreflightResponse], error) {
+	m := req.Msg
+	id, err := s.cfg.Fleet.StartPreflight(ctx, fleet.Request{Nodes: m.Nodes, Topology: m.Topology, Radio: m.Radio, Protocols: m.Protocols})
+	if err != nil {
+		return nil, s.cfg.fleetFault(ctx, "start preflight", err)
+	}
+	return connect.NewResponse(&linktrialv1.StartPreflightResponse{Id: id}), nil
+}
+
+func (s *nodes) GetPreflight(ctx context.Context, req *connect.Request[linktrialv1.GetPreflightRequest]) (*connect.Response[linktrialv1.GetPreflightResponse], error) {
+	p, err := s.cfg.Fleet.Preflight(ctx, req.Msg.Id)
+	if err != nil {
+		return nil, s.cfg.fleetFault(ctx, "get preflight", err)
+	}
+	return connect.NewResponse(p), nil
+}
+
+func (s *nodes) Links(ctx context.Context, _ *connect.Request[linktrialv1.LinksRequest]) (*connect.Response[linktrialv1.LinksResponse], error) {
+	links, err := s.cfg.Fleet.Links(ctx)
+	if err != nil {
+		return nil, s.cfg.fleetFault(ctx, "links", err)
+	}
+	return connect.NewResponse(&linktrialv1.LinksResponse{Links: links}), nil
+}
+
+// ReportPreflight is the answer of an agent.
+func (s *agents) ReportPreflight(ctx context.Context, req *connect.Request[linktrialv1.ReportPreflightRequest]) (*connect.Response[linktrialv1.ReportPreflightResponse], error) {
+	m := req.Msg
+	if err := s.cfg.Fleet.Report(ctx, m.Name, m.Id, m.Checks, m.Links); err != nil {
+		return nil, s.cfg.fleetFault(ctx, "report preflight", err)
+	}
+	return connect.NewResponse(&linktrialv1.ReportPreflightResponse{}), nil
+}
+
+// heard notes what a registered node tells with a poll.
+func (s *agents) heard(m *linktrialv1.PollRequest) {
+	if !s.cfg.Engine.Knows(m.Name, m.Incarnation) {
+		return
+	}
+	h := fleet.Health{Discharging: m.Discharging, ClockOffset: time.Duration(m.ClockOffsetNs), ClockError: time.Duration(m.ClockErrorNs)}
+	if m.Battery != nil && *m.Battery >= 0 && *m.Battery <= 1 {
+		h.Battery = m.Battery
+	}
+	h.ClockKnown = m.ClockErrorNs > 0 || m.ClockOffsetNs != 0
+	s.cfg.Fleet.Heard(m.Name, h)
+}
+
+// health adds to a node what its agent told last.
+func (s *operators) health(n *linktrialv1.Node) {
+	h := s.cfg.Fleet.Health(n.Name)
+	n.Battery, n.Discharging = h.Battery, h.Discharging
+	if h.ClockKnown {
+		n.ClockOffsetKnown, n.ClockOffsetSeconds, n.ClockErrorSeconds = true, h.ClockOffset.Seconds(), h.ClockError.Seconds()
+	}
+}
