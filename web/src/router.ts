@@ -15,11 +15,16 @@ declare module 'vue-router' {
 export const routes: RouteRecordRaw[] = [
   { path: '/', name: 'overview', component: () => import('./pages/OverviewPage.vue'), meta: { title: 'Overview', menu: 0 } },
   { path: '/plans', name: 'plans', component: () => import('./pages/PlansPage.vue'), meta: { title: 'Plans', menu: 20 } },
+  { path: '/runs', name: 'runs', component: () => import('./pages/RunsPage.vue'), meta: { title: 'Runs', menu: 30 } },
+  { path: '/runs/:campaign', name: 'campaign', component: () => import('./pages/CampaignPage.vue'), props: true, meta: { title: 'Campaign', under: 'runs' } },
   { path: '/plans/:name', name: 'plan', component: () => import('./pages/PlanPage.vue'), props: true, meta: { title: 'Plan', under: 'plans' } },
   { path: '/results', name: 'results', component: () => import('./pages/ResultsPage.vue'), meta: { title: 'Results', menu: 40 } },
   { path: '/results/attempt/:run/:trial(\\d+)', name: 'attempt', component: () => import('./pages/AttemptPage.vue'), meta: { title: 'Trial', under: 'results' } },
   { path: '/map', name: 'map', component: () => import('./pages/MapPage.vue'), meta: { title: 'Map', menu: 50 } },
   { path: '/profiles', name: 'profiles', component: () => import('./pages/ProfilesPage.vue'), meta: { title: 'Radios', menu: 60 } },
+  { path: '/fleet', name: 'fleet', component: () => import('./pages/FleetPage.vue'), meta: { title: 'Fleet', menu: 10 } },
+  { path: '/protocols', name: 'protocols', component: () => import('./pages/ProtocolsPage.vue'), meta: { title: 'Protocols', menu: 70 } },
+  { path: '/lab', name: 'lab', component: () => import('./pages/LabPage.vue'), meta: { title: 'Lab', menu: 80 } },
   { path: '/:rest(.*)*', name: 'nowhere', component: () => import('./pages/NowherePage.vue'), meta: { title: 'Not found' } },
 ]
 
