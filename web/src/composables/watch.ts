@@ -119,19 +119,14 @@ export class Follower {
     if (gone) throw gone
   }
 
-  private sleep(ms: number): Promise<void> {
-    return new Promise((done) => {
-      const t = setTimeout(ready, ms)
-      const rest = () => {
+  private async sleep(ms: number): Promise<void> {
+    await new Promise<void>((done) => {
+      const t = setTimeout(done, ms)
+      this.rest = () => {
         clearTimeout(t)
-        ready()
-      }
-      function ready() {
         done()
       }
-      this.rest = rest
-    }).then(() => {
-      this.rest = undefined
     })
+    this.rest = undefined
   }
 }

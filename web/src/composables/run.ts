@@ -1,0 +1,150 @@
+// A campaign that is being watched, for pages: its model, the state of the
+// link, and a version that rises at most once a frame.
+import { useQuery, useQueryClient } from '@tanstack/vue-query'
+import { useEventListener } from '@vueuse/core'
+import { computed, onScopeDispose, ref, shallowRef, watch, type Ref } from 'vue'
+import { control, operator } from '@/lib/api'
+import { LiveSeries } from './runSeries'
+import { CampaignModel } from './runState'
+import { Follower, type Link } from './watch'
+
+export function useCampaign(id: Ref<string>) {
+  const model = shallowRef(new CampaignModel())
+  const version = ref(0)
+  const link = shallowRef<Link>({ state: 'connecting' })
+  const series = new Map<string, LiveSeries>()
+  const queries = useQueryClient()
+  let follower: Follower | undefined
+  let frame = 0
+
+  /** Something has changed: what shows it looks again at the next frame. */
+  function touch() {
+    if (!frame) {
+      frame = requestAnimationFrame(() => {
+        frame = 0
+        version.value++
+      })
+    }
+  }
+  function seriesOf(run: string): LiveSeries {
+    let s = series.get(run)
+    if (!s) series.set(run, (s = new LiveSeries()))
+    return s
+  }
+
+  function follow(campaign: string) {
+    follower?.stop()
+    const mine = (model.value = new CampaignModel())
+    series.clear()
+    const f = (follower = new Follower({
+      open: (signal) => operator.watch({ campaignId: campaign, journal: true, samples: true }, { signal }),
+      probe: (signal) => operator.listRuns({ campaignId: campaign, limit: 1 }, { signal }),
+      event(e) {
+        if (follower !== f) return
+        if (e.case === 'samples') {
+          seriesOf(e.value.runId).add(e.value, offsets.get(`${e.value.runId} ${e.value.trial} ${e.value.flow}`))
+          return
+        }
+        mine.apply(e)
+        touch()
+      },
+      link(l) {
+        if (follower !== f) return
+        const back = l.state !== link.value.state && (l.state === 'live' || l.state === 'over')
+        link.value = l
+        // What happened in between, marks of others included.
+        if (back) void queries.invalidateQueries({ queryKey: ['run', campaign] })
+        touch()
+      },
+    }))
+  }
+  watch(id, (c) => follow(c), { immediate: true })
+  useEventListener(window, 'online', () => follower?.now())
+  onScopeDispose(() => {
+    follower?.stop()
+    cancelAnimationFrame(frame)
+  })
+
+  /** Seconds from a trial's start to a flow's, where it is not 0. */
+  const offsets = new Map<string, number>()
+  return { model, version, link, seriesOf, offsets, touch, retryNow: () => follower?.now() }
+}
+
+export interface SheetView {
+  columns: { name: string; label: string; missing: string }[]
+  rows: { iteration: number; trials: (number | undefined)[] }[]
+  radioTitle: string
+  topologyTitle: string
+  settings: string
+  flowsOf: Map<number, number>
+}
+
+interface Sheet {
+  cell: { label?: string; group?: string }
+  radio: { title?: string }
+  topology: { title?: string }
+  treatments: { name: string; label: string; missing?: string }[]
+  mixes?: { name: string; label: string; missing?: string }[]
+  trials: { index: number; iteration: number; treatment: string; flows: { start_ns?: number }[] }[] | null
+}
+
+/** The matrix that a run sheet stands for, and when each flow of a trial starts. */
+export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, number>): SheetView {
+  const s = JSON.parse(new TextDecoder().decode(sheet)) as Sheet
+  const trials = s.trials ?? []
+  const used = new Set(trials.map((t) => t.treatment))
+  const columns = [...s.treatments, ...(s.mixes ?? [])].filter((t) => used.has(t.name) || t.missing).map((t) => ({ name: t.name, label: t.label || t.name, missing: t.missing ?? '' }))
+  const at = new Map(columns.map((c, i) => [c.name, i]))
+  const rows = new Map<number, SheetView['rows'][number]>()
+  const flowsOf = new Map<number, number>()
+  for (const t of trials) {
+    let row = rows.get(t.iteration)
+    if (!row) rows.set(t.iteration, (row = { iteration: t.iteration, trials: columns.map(() => undefined) }))
+    const column = at.get(t.treatment)
+    if (column !== undefined) row.trials[column] = t.index
+    flowsOf.set(t.index, t.flows.length)
+    t.flows.forEach((f, i) => f.start_ns && offsets?.set(`${run} ${t.index} ${i}`, f.start_ns / 1e9))
+  }
+  return {
+    columns, flowsOf, rows: [...rows.values()], radioTitle: s.radio.title ?? '', topologyTitle: s.topology.title ?? '',
+    settings: [s.cell.group, s.cell.label].filter(Boolean).join(' · '),
+  }
+}
+
+/** One run in full: its sheet, all its trials, and all orders to it. */
+export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: ReturnType<typeof useCampaign>) {
+  const enabled = computed(() => !!run.value)
+  const query = useQuery({ queryKey: ['run', campaign, run], queryFn: ({ signal }) => operator.getRun({ runId: run.value! }, { signal }), enabled, staleTime: Infinity })
+  const orders = useQuery({ queryKey: ['run', campaign, run, 'orders'], queryFn: ({ signal }) => control.listOrders({ runId: run.value! }, { signal }), enabled, staleTime: Infinity })
+  const sheet = shallowRef<SheetView>()
+  let sheetOf = ''
+  watch(
+    [query.data, c.model],
+    ([d]) => {
+      if (!d?.run || d.run.campaignId !== campaign.value) return
+      if (sheetOf !== d.run.id) {
+        sheet.value = sheetView(d.run.id, d.sheet, c.offsets)
+        sheetOf = d.run.id
+      }
+      c.model.value.load(d)
+      c.touch()
+    },
+    { immediate: true },
+  )
+  watch(
+    [orders.data, c.model],
+    ([d]) => {
+      for (const o of d?.orders ?? []) c.model.value.apply({ case: 'order', value: o })
+      c.touch()
+    },
+    { immediate: true },
+  )
+  watch(run, (r) => {
+    if (sheetOf !== r) sheet.value = undefined
+    if (query.data.value?.run && query.data.value.run.id === r) {
+      sheet.value = sheetView(r, query.data.value.sheet, c.offsets)
+      sheetOf = r
+    }
+  }, { flush: 'post' })
+  return { query, orders, sheet }
+}
