@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -8,41 +9,60 @@ import (
 
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
+	"linktrial/orchestrator/store/synthetic"
 )
 
-// BenchmarkDataset reads a campaign of 500 runs of 20 trials, each with its
-// attempts, flows, receptions and nodes.
-func BenchmarkDataset(b *testing.B) {
+// tenThousand are campaigns of 10 000 trials: one long run, several, and the
+// hundreds of a sweep.
+var tenThousand = []synthetic.Shape{
+	{ID: "longrun", Runs: 1, Iterations: 2500, Treatments: 4, Samples: 2},
+	{ID: "ordinary", Runs: 10, Iterations: 250, Treatments: 4, Samples: 2},
+	{ID: "sweep", Runs: 500, Iterations: 5, Treatments: 4, Samples: 2},
+}
+
+func filled(b *testing.B, shape synthetic.Shape) *store.Store {
+	b.Helper()
 	url := storetest.URL(b)
-	s, err := store.Open(b.Context(), url, nil)
-	require.NoError(b, err)
-	defer s.Close()
-	sheet := storetest.Sheet(20)
-	run := storetest.AddRun(b, s, "data", sheet)
-	deliver(b, s, storetest.Lead(run, sheet, 19))
-	deliver(b, s, storetest.Serve(run, sheet))
 	conn, err := pgx.Connect(b.Context(), url)
 	require.NoError(b, err)
 	defer func() { _ = conn.Close(b.Context()) }()
-	for _, q := range []string{
-		`CREATE TEMP TABLE n AS SELECT 'data-' || i AS id, i - 1 AS cell FROM generate_series(2, 500) i`,
-		`INSERT INTO runs (id, campaign_id, cell, state, message, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, abort_fault)
-		 SELECT n.id, campaign_id, n.cell, state, message, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, abort_fault FROM runs, n WHERE runs.id = 'data-1'`,
-		`INSERT INTO run_nodes SELECT n.id, role, node, committed_seq, delivered_at, ended, end_reason, provenance FROM run_nodes, n WHERE run_id = 'data-1'`,
-		`INSERT INTO journal SELECT n.id, node, seq, type, at, body, digest FROM journal, n WHERE run_id = 'data-1'`,
-		`INSERT INTO trials SELECT n.id, trial, iteration, treatment, verdict FROM trials, n WHERE run_id = 'data-1'`,
-		`INSERT INTO attempts SELECT n.id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log FROM attempts, n WHERE run_id = 'data-1'`,
-		`INSERT INTO flows SELECT n.id, trial, attempt, flow, transfer, verdict, reason, message, connect_ns, size_bytes, elapsed_ns, digest, last_sample, info FROM flows, n WHERE run_id = 'data-1'`,
-		`INSERT INTO receptions SELECT n.id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message FROM receptions, n WHERE run_id = 'data-1'`,
-		`INSERT INTO clock_offsets SELECT n.id, node, seq, at, moment, offset_ns, error_ns, unknown FROM clock_offsets, n WHERE run_id = 'data-1'`,
-		`ANALYZE`,
-	} {
-		_, err := conn.Exec(b.Context(), q)
-		require.NoError(b, err, q)
+	require.NoError(b, synthetic.Fill(b.Context(), conn, shape))
+	s, err := store.Open(b.Context(), url, nil)
+	require.NoError(b, err)
+	b.Cleanup(s.Close)
+	return s
+}
+
+// BenchmarkDataset reads all that exports show.
+func BenchmarkDataset(b *testing.B) {
+	for _, shape := range tenThousand {
+		b.Run(shape.ID, func(b *testing.B) {
+			s := filled(b, shape)
+			for b.Loop() {
+				ds, err := s.Dataset(b.Context(), store.Scope{Campaign: shape.ID})
+				require.NoError(b, err)
+				require.Len(b, ds.Runs, shape.Runs)
+			}
+		})
 	}
-	for b.Loop() {
-		ds, err := s.Dataset(b.Context(), store.Scope{Campaign: "data"})
-		require.NoError(b, err)
-		require.Len(b, ds.Runs, 500)
+}
+
+// BenchmarkFigures reads what figures are made from, with sheets decoded before
+// and not.
+func BenchmarkFigures(b *testing.B) {
+	for _, shape := range tenThousand {
+		s := filled(b, shape)
+		for _, cold := range []bool{true, false} {
+			b.Run(fmt.Sprintf("%s/cold=%v", shape.ID, cold), func(b *testing.B) {
+				for b.Loop() {
+					if cold {
+						s.ForgetSheets()
+					}
+					f, err := s.Figures(b.Context(), []store.Scope{{Campaign: shape.ID}})
+					require.NoError(b, err)
+					require.Len(b, f[0].Dataset.Runs, shape.Runs)
+				}
+			})
+		}
 	}
 }

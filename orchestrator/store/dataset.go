@@ -191,7 +191,8 @@ func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
 // Flow is one flow of an attempt with the server's word on it.
 type Flow struct {
 	dbsqlc.Flow
-	ReceivedDigest string // empty: the server has not said that all arrived
+	ReceivedDigest string           // empty: the server has not said that all arrived
+	last           *contract.Sample // in place of LastSample, where only parts of it were read
 }
 
 // readFlows returns the flows of each attempt, in order.
@@ -213,7 +214,7 @@ func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32
 	out := map[[2]int32][]Flow{}
 	for _, f := range rows {
 		key := [2]int32{f.Trial, f.Attempt}
-		out[key] = append(out[key], Flow{f, digests[f.Transfer]})
+		out[key] = append(out[key], Flow{Flow: f, ReceivedDigest: digests[f.Transfer]})
 	}
 	return out, nil
 }
@@ -275,11 +276,18 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 		x.Radio.LostPackets += h.LostPackets
 		x.Radio.DroppedPackets += h.DroppedPackets
 	}
-	// Ideal of a flow that a time bounds would be that of a size nobody meant.
-	if len(trial.Flows) == 1 && len(rep.Ideal) == 1 && trial.Flows[0].Duration == 0 {
-		x.Ideal = rep.Ideal[0]
-	}
+	x.Ideal = idealTime(rep.Ideal, trial)
 	return x, nil
+}
+
+// idealTime is the all-knowing sender's for the trial, of the emulator's list of
+// all flows; 0 where it is not known.
+func idealTime(flows []time.Duration, trial *runsheet.Trial) time.Duration {
+	// Ideal of a flow that a time bounds would be that of a size nobody meant.
+	if len(trial.Flows) == 1 && len(flows) == 1 && trial.Flows[0].Duration == 0 {
+		return flows[0]
+	}
+	return 0
 }
 
 // fillFlow takes over what the journals say of a flow.
@@ -295,6 +303,10 @@ func fillFlow(x *report.Flow, f *Flow) error {
 	}
 	if f.SizeBytes != nil && x.Bound > 0 {
 		x.SizeBytes = *f.SizeBytes
+	}
+	if f.last != nil {
+		x.Retransmits, x.Timeouts = f.last.Retransmits, f.last.Timeouts
+		return nil
 	}
 	if f.LastSample == nil {
 		return nil

@@ -26,7 +26,8 @@ const maxConns = 12
 // Store is the database. Any number of goroutines may use it.
 type Store struct {
 	*dbsqlc.Queries
-	pool *pgxpool.Pool
+	pool    *pgxpool.Pool
+	decoded *sheetCache
 }
 
 // Open connects, brings the schema up to date and returns the store. It blocks
@@ -46,7 +47,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	s := &Store{Queries: dbsqlc.New(pool), pool: pool}
+	s := &Store{Queries: dbsqlc.New(pool), pool: pool, decoded: newSheetCache()}
 	if err := s.migrate(ctx, log); err != nil {
 		pool.Close()
 		return nil, err

@@ -24,6 +24,7 @@ type Attempt struct {
 	DeadNs     *int64
 	Radio      json.RawMessage
 	Log        string
+	IdealNs    json.RawMessage
 }
 
 type AttemptMark struct {

@@ -8,10 +8,11 @@ package dbsqlc
 import (
 	"context"
 	"encoding/json"
+	"time"
 )
 
 const attempts = `-- name: Attempts :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
 `
 
 func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error) {
@@ -38,6 +39,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error)
 			&i.DeadNs,
 			&i.Radio,
 			&i.Log,
+			&i.IdealNs,
 		); err != nil {
 			return nil, err
 		}
@@ -50,7 +52,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error)
 }
 
 const attemptsAfter = `-- name: AttemptsAfter :many
-SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
+SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
        (t.verdict IS NOT NULL AND NOT later.yes)::boolean AS last
 FROM attempts a
 JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
@@ -99,10 +101,103 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 			&i.Attempt.DeadNs,
 			&i.Attempt.Radio,
 			&i.Attempt.Log,
+			&i.Attempt.IdealNs,
 			&i.Iteration,
 			&i.Treatment,
 			&i.Settled,
 			&i.Last,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const attemptsOfTrials = `-- name: AttemptsOfTrials :many
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
+`
+
+type AttemptsOfTrialsParams struct {
+	RunID  string
+	Trials []int32
+}
+
+func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsParams) ([]Attempt, error) {
+	rows, err := q.db.Query(ctx, attemptsOfTrials, arg.RunID, arg.Trials)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Attempt{}
+	for rows.Next() {
+		var i Attempt
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.StartedSeq,
+			&i.StartedAt,
+			&i.EndedSeq,
+			&i.EndedAt,
+			&i.Verdict,
+			&i.Reason,
+			&i.Message,
+			&i.DurationNs,
+			&i.DeadNs,
+			&i.Radio,
+			&i.Log,
+			&i.IdealNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const campaignPage = `-- name: CampaignPage :many
+SELECT id, name, plan, plan_text, created_at FROM campaigns c
+WHERE $1::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = $1::text)
+ORDER BY c.ordinal DESC LIMIT $2
+`
+
+type CampaignPageParams struct {
+	Before string
+	Count  int32
+}
+
+type CampaignPageRow struct {
+	ID        string
+	Name      string
+	Plan      string
+	PlanText  []byte
+	CreatedAt time.Time
+}
+
+// The newest campaigns, or those older than one of them. A name that is none
+// gives nothing.
+func (q *Queries) CampaignPage(ctx context.Context, arg CampaignPageParams) ([]CampaignPageRow, error) {
+	rows, err := q.db.Query(ctx, campaignPage, arg.Before, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []CampaignPageRow{}
+	for rows.Next() {
+		var i CampaignPageRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.Name,
+			&i.Plan,
+			&i.PlanText,
+			&i.CreatedAt,
 		); err != nil {
 			return nil, err
 		}
@@ -136,6 +231,201 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 			&i.OffsetNs,
 			&i.ErrorNs,
 			&i.Unknown,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const figureAttempts = `-- name: FigureAttempts :many
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns
+FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
+`
+
+type FigureAttemptsRow struct {
+	RunID      string
+	Trial      int32
+	Attempt    int32
+	StartedAt  time.Time
+	Verdict    *string
+	Reason     string
+	Message    string
+	DurationNs *int64
+	IdealNs    json.RawMessage
+}
+
+// What figures are made from: no logs, and of the radio's report only Ideal.
+func (q *Queries) FigureAttempts(ctx context.Context, runs []string) ([]FigureAttemptsRow, error) {
+	rows, err := q.db.Query(ctx, figureAttempts, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FigureAttemptsRow{}
+	for rows.Next() {
+		var i FigureAttemptsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.StartedAt,
+			&i.Verdict,
+			&i.Reason,
+			&i.Message,
+			&i.DurationNs,
+			&i.IdealNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const figureFlows = `-- name: FigureFlows :many
+SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
+       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
+FROM flows WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt, flow
+`
+
+type FigureFlowsRow struct {
+	RunID       string
+	Trial       int32
+	Attempt     int32
+	Flow        int32
+	Transfer    string
+	Verdict     *string
+	ConnectNs   *int64
+	SizeBytes   *int64
+	ElapsedNs   *int64
+	Digest      *string
+	Retransmits int64
+	Timeouts    int64
+}
+
+// Of the last state known of the protocol, only what tables show; -1: not known.
+func (q *Queries) FigureFlows(ctx context.Context, runs []string) ([]FigureFlowsRow, error) {
+	rows, err := q.db.Query(ctx, figureFlows, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FigureFlowsRow{}
+	for rows.Next() {
+		var i FigureFlowsRow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.Flow,
+			&i.Transfer,
+			&i.Verdict,
+			&i.ConnectNs,
+			&i.SizeBytes,
+			&i.ElapsedNs,
+			&i.Digest,
+			&i.Retransmits,
+			&i.Timeouts,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const figureMarks = `-- name: FigureMarks :many
+SELECT run_id, trial, attempt, reason, given_by, given_at FROM invalid_attempts WHERE run_id = ANY ($1::text[])
+`
+
+func (q *Queries) FigureMarks(ctx context.Context, runs []string) ([]InvalidAttempt, error) {
+	rows, err := q.db.Query(ctx, figureMarks, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []InvalidAttempt{}
+	for rows.Next() {
+		var i InvalidAttempt
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.Reason,
+			&i.GivenBy,
+			&i.GivenAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const figureReceptions = `-- name: FigureReceptions :many
+SELECT run_id, transfer, digest FROM receptions
+WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL AND digest IS NOT NULL ORDER BY seq
+`
+
+type FigureReceptionsRow struct {
+	RunID    string
+	Transfer *string
+	Digest   *string
+}
+
+func (q *Queries) FigureReceptions(ctx context.Context, runs []string) ([]FigureReceptionsRow, error) {
+	rows, err := q.db.Query(ctx, figureReceptions, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FigureReceptionsRow{}
+	for rows.Next() {
+		var i FigureReceptionsRow
+		if err := rows.Scan(&i.RunID, &i.Transfer, &i.Digest); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const figureTrials = `-- name: FigureTrials :many
+SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = ANY ($1::text[]) ORDER BY trial
+`
+
+func (q *Queries) FigureTrials(ctx context.Context, runs []string) ([]Trial, error) {
+	rows, err := q.db.Query(ctx, figureTrials, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Trial{}
+	for rows.Next() {
+		var i Trial
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Iteration,
+			&i.Treatment,
+			&i.Verdict,
 		); err != nil {
 			return nil, err
 		}
@@ -198,6 +488,50 @@ type FlowsOfAttemptParams struct {
 
 func (q *Queries) FlowsOfAttempt(ctx context.Context, arg FlowsOfAttemptParams) ([]Flow, error) {
 	rows, err := q.db.Query(ctx, flowsOfAttempt, arg.RunID, arg.Trial, arg.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Flow{}
+	for rows.Next() {
+		var i Flow
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Attempt,
+			&i.Flow,
+			&i.Transfer,
+			&i.Verdict,
+			&i.Reason,
+			&i.Message,
+			&i.ConnectNs,
+			&i.SizeBytes,
+			&i.ElapsedNs,
+			&i.Digest,
+			&i.LastSample,
+			&i.Info,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const flowsOfTrials = `-- name: FlowsOfTrials :many
+SELECT run_id, trial, attempt, flow, transfer, verdict, reason, message, connect_ns, size_bytes, elapsed_ns, digest, last_sample, info FROM flows WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt, flow
+`
+
+type FlowsOfTrialsParams struct {
+	RunID  string
+	Trials []int32
+}
+
+func (q *Queries) FlowsOfTrials(ctx context.Context, arg FlowsOfTrialsParams) ([]Flow, error) {
+	rows, err := q.db.Query(ctx, flowsOfTrials, arg.RunID, arg.Trials)
 	if err != nil {
 		return nil, err
 	}
@@ -297,6 +631,114 @@ func (q *Queries) Receptions(ctx context.Context, runID string) ([]Reception, er
 	return items, nil
 }
 
+const receptionsOfTransfers = `-- name: ReceptionsOfTransfers :many
+SELECT transfer, digest FROM receptions
+WHERE run_id = $1 AND transfer = ANY ($2::text[]) AND digest IS NOT NULL ORDER BY seq
+`
+
+type ReceptionsOfTransfersParams struct {
+	RunID     string
+	Transfers []string
+}
+
+type ReceptionsOfTransfersRow struct {
+	Transfer *string
+	Digest   *string
+}
+
+func (q *Queries) ReceptionsOfTransfers(ctx context.Context, arg ReceptionsOfTransfersParams) ([]ReceptionsOfTransfersRow, error) {
+	rows, err := q.db.Query(ctx, receptionsOfTransfers, arg.RunID, arg.Transfers)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ReceptionsOfTransfersRow{}
+	for rows.Next() {
+		var i ReceptionsOfTransfersRow
+		if err := rows.Scan(&i.Transfer, &i.Digest); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const runHeads = `-- name: RunHeads :many
+SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
+       r.created_at, r.started_at, r.ended_at,
+       coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
+       coalesce((SELECT array_agg(n.node ORDER BY n.role) FROM run_nodes n WHERE n.run_id = r.id), '{}')::text[] AS nodes
+FROM runs r JOIN campaigns c ON c.id = r.campaign_id
+WHERE r.campaign_id = ANY ($1::text[]) OR r.id = ANY ($2::text[])
+ORDER BY c.ordinal, r.cell
+`
+
+type RunHeadsParams struct {
+	Campaigns []string
+	Runs      []string
+}
+
+type RunHeadsRow struct {
+	ID         string
+	CampaignID string
+	Plan       string
+	Cell       int32
+	State      string
+	Message    string
+	SheetHash  string
+	Radio      string
+	Topology   string
+	SizeBytes  int64
+	Trials     int32
+	CreatedAt  time.Time
+	StartedAt  *time.Time
+	EndedAt    *time.Time
+	Place      string
+	Nodes      []string
+}
+
+// Runs with all that does not grow with their trials, in the order of
+// campaigns' creation and of the plan.
+func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsRow, error) {
+	rows, err := q.db.Query(ctx, runHeads, arg.Campaigns, arg.Runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RunHeadsRow{}
+	for rows.Next() {
+		var i RunHeadsRow
+		if err := rows.Scan(
+			&i.ID,
+			&i.CampaignID,
+			&i.Plan,
+			&i.Cell,
+			&i.State,
+			&i.Message,
+			&i.SheetHash,
+			&i.Radio,
+			&i.Topology,
+			&i.SizeBytes,
+			&i.Trials,
+			&i.CreatedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.Place,
+			&i.Nodes,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const samplesOfTrial = `-- name: SamplesOfTrial :many
 SELECT at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes, flight_bytes, srtt_us, rttvar_us, rto_us, retransmits, timeouts, loss_events, pacing_bps, bandwidth_bps, more FROM samples
 WHERE run_id = $1 AND trial = $2
@@ -350,12 +792,214 @@ func (q *Queries) SamplesOfTrial(ctx context.Context, arg SamplesOfTrialParams) 
 	return items, nil
 }
 
+const seriesOfAttempt = `-- name: SeriesOfAttempt :many
+SELECT flow, side, count(*) AS samples, min(elapsed_ns)::bigint AS first_ns, max(elapsed_ns)::bigint AS last_ns
+FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3
+GROUP BY flow, side ORDER BY flow, side
+`
+
+type SeriesOfAttemptParams struct {
+	RunID   string
+	Trial   int32
+	Attempt int32
+}
+
+type SeriesOfAttemptRow struct {
+	Flow    int32
+	Side    string
+	Samples int64
+	FirstNs int64
+	LastNs  int64
+}
+
+// Which series of samples there are of an attempt, and how long they are.
+func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams) ([]SeriesOfAttemptRow, error) {
+	rows, err := q.db.Query(ctx, seriesOfAttempt, arg.RunID, arg.Trial, arg.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SeriesOfAttemptRow{}
+	for rows.Next() {
+		var i SeriesOfAttemptRow
+		if err := rows.Scan(
+			&i.Flow,
+			&i.Side,
+			&i.Samples,
+			&i.FirstNs,
+			&i.LastNs,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sheetBeginnings = `-- name: SheetBeginnings :many
+SELECT id, sheet_hash, substring(sheet FROM 1 FOR $1::integer)::bytea AS beginning FROM runs WHERE id = ANY ($2::text[])
+`
+
+type SheetBeginningsParams struct {
+	Bytes int32
+	Runs  []string
+}
+
+type SheetBeginningsRow struct {
+	ID        string
+	SheetHash string
+	Beginning []byte
+}
+
+// The part of each sheet that does not grow with its trials lies before them.
+func (q *Queries) SheetBeginnings(ctx context.Context, arg SheetBeginningsParams) ([]SheetBeginningsRow, error) {
+	rows, err := q.db.Query(ctx, sheetBeginnings, arg.Bytes, arg.Runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SheetBeginningsRow{}
+	for rows.Next() {
+		var i SheetBeginningsRow
+		if err := rows.Scan(&i.ID, &i.SheetHash, &i.Beginning); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const sheets = `-- name: Sheets :many
+SELECT sheet_hash, sheet FROM runs WHERE id = ANY ($1::text[])
+`
+
+type SheetsRow struct {
+	SheetHash string
+	Sheet     []byte
+}
+
+func (q *Queries) Sheets(ctx context.Context, runs []string) ([]SheetsRow, error) {
+	rows, err := q.db.Query(ctx, sheets, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SheetsRow{}
+	for rows.Next() {
+		var i SheetsRow
+		if err := rows.Scan(&i.SheetHash, &i.Sheet); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const trial = `-- name: Trial :one
+SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = $1 AND trial = $2
+`
+
+type TrialParams struct {
+	RunID string
+	Trial int32
+}
+
+func (q *Queries) Trial(ctx context.Context, arg TrialParams) (Trial, error) {
+	row := q.db.QueryRow(ctx, trial, arg.RunID, arg.Trial)
+	var i Trial
+	err := row.Scan(
+		&i.RunID,
+		&i.Trial,
+		&i.Iteration,
+		&i.Treatment,
+		&i.Verdict,
+	)
+	return i, err
+}
+
+const trialCounts = `-- name: TrialCounts :many
+SELECT t.run_id, count(t.verdict)::integer AS ended,
+       (SELECT count(*) FROM attempts a WHERE a.run_id = t.run_id AND a.verdict <> 'succeeded')::integer AS attempts_failed
+FROM trials t WHERE t.run_id = ANY ($1::text[]) GROUP BY t.run_id
+`
+
+type TrialCountsRow struct {
+	RunID          string
+	Ended          int32
+	AttemptsFailed int32
+}
+
+// How far runs have come.
+func (q *Queries) TrialCounts(ctx context.Context, runs []string) ([]TrialCountsRow, error) {
+	rows, err := q.db.Query(ctx, trialCounts, runs)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []TrialCountsRow{}
+	for rows.Next() {
+		var i TrialCountsRow
+		if err := rows.Scan(&i.RunID, &i.Ended, &i.AttemptsFailed); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const trials = `-- name: Trials :many
 SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = $1 ORDER BY trial
 `
 
 func (q *Queries) Trials(ctx context.Context, runID string) ([]Trial, error) {
 	rows, err := q.db.Query(ctx, trials, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Trial{}
+	for rows.Next() {
+		var i Trial
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Trial,
+			&i.Iteration,
+			&i.Treatment,
+			&i.Verdict,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const trialsOfIteration = `-- name: TrialsOfIteration :many
+SELECT run_id, trial, iteration, treatment, verdict FROM trials WHERE run_id = $1 AND iteration = $2 ORDER BY trial
+`
+
+type TrialsOfIterationParams struct {
+	RunID     string
+	Iteration int32
+}
+
+func (q *Queries) TrialsOfIteration(ctx context.Context, arg TrialsOfIterationParams) ([]Trial, error) {
+	rows, err := q.db.Query(ctx, trialsOfIteration, arg.RunID, arg.Iteration)
 	if err != nil {
 		return nil, err
 	}

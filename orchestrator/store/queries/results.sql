@@ -35,3 +35,77 @@ ORDER BY attempt, flow, side, elapsed_ns;
 
 -- name: Misbehaviours :many
 SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;
+
+-- name: CampaignPage :many
+-- The newest campaigns, or those older than one of them. A name that is none
+-- gives nothing.
+SELECT id, name, plan, plan_text, created_at FROM campaigns c
+WHERE sqlc.arg(before)::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = sqlc.arg(before)::text)
+ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
+
+-- name: RunHeads :many
+-- Runs with all that does not grow with their trials, in the order of
+-- campaigns' creation and of the plan.
+SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
+       r.created_at, r.started_at, r.ended_at,
+       coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
+       coalesce((SELECT array_agg(n.node ORDER BY n.role) FROM run_nodes n WHERE n.run_id = r.id), '{}')::text[] AS nodes
+FROM runs r JOIN campaigns c ON c.id = r.campaign_id
+WHERE r.campaign_id = ANY (sqlc.arg(campaigns)::text[]) OR r.id = ANY (sqlc.arg(runs)::text[])
+ORDER BY c.ordinal, r.cell;
+
+-- name: TrialCounts :many
+-- How far runs have come.
+SELECT t.run_id, count(t.verdict)::integer AS ended,
+       (SELECT count(*) FROM attempts a WHERE a.run_id = t.run_id AND a.verdict <> 'succeeded')::integer AS attempts_failed
+FROM trials t WHERE t.run_id = ANY (sqlc.arg(runs)::text[]) GROUP BY t.run_id;
+
+-- name: Sheets :many
+SELECT sheet_hash, sheet FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
+
+-- name: SheetBeginnings :many
+-- The part of each sheet that does not grow with its trials lies before them.
+SELECT id, sheet_hash, substring(sheet FROM 1 FOR sqlc.arg(bytes)::integer)::bytea AS beginning FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
+
+-- name: FigureTrials :many
+SELECT * FROM trials WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial;
+
+-- name: FigureAttempts :many
+-- What figures are made from: no logs, and of the radio's report only Ideal.
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns
+FROM attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt;
+
+-- name: FigureFlows :many
+-- Of the last state known of the protocol, only what tables show; -1: not known.
+SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, elapsed_ns, digest,
+       coalesce((last_sample ->> 'retransmits')::bigint, -1)::bigint AS retransmits, coalesce((last_sample ->> 'timeouts')::bigint, -1)::bigint AS timeouts
+FROM flows WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt, flow;
+
+-- name: FigureReceptions :many
+SELECT run_id, transfer, digest FROM receptions
+WHERE run_id = ANY (sqlc.arg(runs)::text[]) AND transfer IS NOT NULL AND digest IS NOT NULL ORDER BY seq;
+
+-- name: FigureMarks :many
+SELECT * FROM invalid_attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]);
+
+-- name: Trial :one
+SELECT * FROM trials WHERE run_id = $1 AND trial = $2;
+
+-- name: TrialsOfIteration :many
+SELECT * FROM trials WHERE run_id = $1 AND iteration = $2 ORDER BY trial;
+
+-- name: AttemptsOfTrials :many
+SELECT * FROM attempts WHERE run_id = sqlc.arg(run_id) AND trial = ANY (sqlc.arg(trials)::integer[]) ORDER BY trial, attempt;
+
+-- name: FlowsOfTrials :many
+SELECT * FROM flows WHERE run_id = sqlc.arg(run_id) AND trial = ANY (sqlc.arg(trials)::integer[]) ORDER BY trial, attempt, flow;
+
+-- name: ReceptionsOfTransfers :many
+SELECT transfer, digest FROM receptions
+WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) AND digest IS NOT NULL ORDER BY seq;
+
+-- name: SeriesOfAttempt :many
+-- Which series of samples there are of an attempt, and how long they are.
+SELECT flow, side, count(*) AS samples, min(elapsed_ns)::bigint AS first_ns, max(elapsed_ns)::bigint AS last_ns
+FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3
+GROUP BY flow, side ORDER BY flow, side;

@@ -1,0 +1,4 @@
+package store
+
+// ForgetSheets empties the cache of decoded sheets.
+func (s *Store) ForgetSheets() { s.decoded = newSheetCache() }

@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
+)
+
+// Figures are runs as figures and tables are made from them.
+type Figures struct {
+	// Dataset is what [Store.Dataset] gives, but for what only exports show:
+	// logs, provenance, clocks and the radio's counters. Every figure of a table
+	// that is made of it is the same.
+	Dataset report.Dataset
+	Heads   []dbsqlc.RunHeadsRow // of its runs
+}
+
+// Figures reads the runs of each scope, all of them at one moment.
+func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) {
+	var campaigns, runs []string
+	for _, x := range scopes {
+		if x.Run == "" {
+			campaigns = append(campaigns, x.Campaign)
+		} else {
+			runs = append(runs, x.Run)
+		}
+	}
+	var out []Figures
+	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+		heads, err := q.RunHeads(ctx, dbsqlc.RunHeadsParams{Campaigns: campaigns, Runs: runs})
+		if err != nil {
+			return err
+		}
+		read, err := s.readFigures(ctx, q, heads)
+		if err != nil {
+			return err
+		}
+		for _, x := range scopes {
+			f := Figures{Dataset: report.Dataset{Campaign: x.Campaign, Complete: true}}
+			for i, h := range heads {
+				if h.CampaignID != x.Campaign || x.Run != "" && h.ID != x.Run {
+					continue
+				}
+				f.Dataset.Plan = h.Plan
+				f.Dataset.Complete = f.Dataset.Complete && h.EndedAt != nil
+				f.Dataset.Runs, f.Heads = append(f.Dataset.Runs, *read[i]), append(f.Heads, h)
+			}
+			if x.Run != "" && len(f.Heads) == 0 {
+				return fmt.Errorf("run %q: %w", x.Run, ErrNotFound)
+			}
+			out = append(out, f)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read figures: %w", err)
+	}
+	return out, nil
+}
+
+// readFigures reads whole tables' shares of the runs at once: a campaign may
+// have hundreds of runs.
+func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []dbsqlc.RunHeadsRow) ([]*report.Run, error) {
+	ids := make([]string, len(heads))
+	hashes := make([]string, len(heads))
+	for i, h := range heads {
+		ids[i], hashes[i] = h.ID, h.SheetHash
+	}
+	sheets, err := s.sheets(ctx, q, ids, hashes)
+	if err != nil {
+		return nil, err
+	}
+	flows, err := figureFlows(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]*report.Run, len(heads))
+	byID := map[string]*report.Run{}
+	for i, h := range heads {
+		r := &report.Run{ID: h.ID, State: h.State, Message: h.Message, Place: h.Place, SheetHash: h.SheetHash, Sheet: sheets[h.SheetHash]}
+		if h.StartedAt != nil {
+			r.Started = *h.StartedAt
+		}
+		if h.EndedAt != nil {
+			r.Ended = *h.EndedAt
+		}
+		r.Trials = make([]report.Trial, 0, h.Trials)
+		runs[i], byID[h.ID] = r, r
+	}
+	trials, err := q.FigureTrials(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range trials {
+		r := byID[t.RunID]
+		if int(t.Trial) != len(r.Trials) || int(t.Trial) >= len(r.Sheet.Trials) {
+			return nil, fmt.Errorf("run %s: trial %d is not the sheet's", t.RunID, t.Trial)
+		}
+		x := report.Trial{Index: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment}
+		if t.Verdict != nil {
+			x.Verdict = journal.Verdict(*t.Verdict)
+		}
+		r.Trials = append(r.Trials, x)
+	}
+	marks, err := figureMarks(ctx, q, ids)
+	if err != nil {
+		return nil, err
+	}
+	attempts, err := q.FigureAttempts(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, a := range attempts {
+		r := byID[a.RunID]
+		t := &r.Trials[a.Trial]
+		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs}
+		y, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], &r.Sheet.Trials[a.Trial], marks[a.RunID].Of(a.Trial, a.Attempt))
+		if err == nil && a.IdealNs != nil {
+			y.Ideal, err = idealOf(a.IdealNs, &r.Sheet.Trials[a.Trial])
+		}
+		if err != nil {
+			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", a.RunID, a.Trial, a.Attempt, err)
+		}
+		t.Attempts = append(t.Attempts, *y)
+	}
+	for id, m := range marks {
+		for i := range byID[id].Trials {
+			t := &byID[id].Trials[i]
+			t.Verdict = m.OfTrial(int32(t.Index), t.Verdict, len(t.Attempts))
+		}
+	}
+	return runs, nil
+}
+
+type attemptKey struct {
+	run            string
+	trial, attempt int32
+}
+
+// figureMarks are the marks of runs that have any.
+func figureMarks(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[string]Marks, error) {
+	rows, err := q.FigureMarks(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]Marks{}
+	for _, r := range rows {
+		if out[r.RunID] == nil {
+			out[r.RunID] = Marks{}
+		}
+		out[r.RunID][[2]int32{r.Trial, r.Attempt}] = &Mark{Reason: r.Reason, By: r.GivenBy, At: r.GivenAt}
+	}
+	return out, nil
+}
+
+// figureFlows returns the flows of each attempt, in order.
+func figureFlows(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[attemptKey][]Flow, error) {
+	receptions, err := q.FigureReceptions(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	type key struct{ run, transfer string }
+	digests := make(map[key]string, len(receptions))
+	for _, x := range receptions {
+		digests[key{x.RunID, *x.Transfer}] = *x.Digest
+	}
+	rows, err := q.FigureFlows(ctx, runs)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[attemptKey][]Flow, len(rows))
+	for i := range rows {
+		f := &rows[i]
+		k := attemptKey{f.RunID, f.Trial, f.Attempt}
+		out[k] = append(out[k], Flow{
+			Flow: dbsqlc.Flow{RunID: f.RunID, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Transfer: f.Transfer, Verdict: f.Verdict,
+				ConnectNs: f.ConnectNs, SizeBytes: f.SizeBytes, ElapsedNs: f.ElapsedNs, Digest: f.Digest},
+			ReceivedDigest: digests[key{f.RunID, f.Transfer}],
+			last:           &contract.Sample{Retransmits: known(f.Retransmits), Timeouts: known(f.Timeouts)},
+		})
+	}
+	return out, nil
+}
+
+// sheets are run sheets by their hash. They never change, so those that were
+// read before need not be read again.
+func (s *Store) sheets(ctx context.Context, q *dbsqlc.Queries, runs, hashes []string) (map[string]*runsheet.Sheet, error) {
+	out := map[string]*runsheet.Sheet{}
+	var wanted []string
+	for i, h := range hashes {
+		if out[h] != nil || slices.Contains(wanted, runs[i]) {
+			continue
+		}
+		if sheet, ok := s.decoded.get(h); ok {
+			out[h] = sheet
+		} else {
+			wanted = append(wanted, runs[i])
+		}
+	}
+	if len(wanted) == 0 {
+		return out, nil
+	}
+	rows, err := q.Sheets(ctx, wanted)
+	if err != nil {
+		return nil, err
+	}
+	for _, row := range rows {
+		if out[row.SheetHash] != nil {
+			continue
+		}
+		sheet, err := runsheet.Decode(row.Sheet)
+		if err != nil {
+			return nil, err
+		}
+		out[row.SheetHash] = sheet
+		s.decoded.add(row.SheetHash, sheet)
+	}
+	return out, nil
+}
+
+// Sheet is a run's sheet, which nobody may change.
+func (s *Store) Sheet(ctx context.Context, run, hash string) (*runsheet.Sheet, error) {
+	sheets, err := s.sheets(ctx, s.Queries, []string{run}, []string{hash})
+	if err != nil {
+		return nil, fmt.Errorf("sheet of run %s: %w", run, err)
+	}
+	if sheets[hash] == nil {
+		return nil, fmt.Errorf("run %q: %w", run, ErrNotFound)
+	}
+	return sheets[hash], nil
+}
+
+// idealOf reads the all-knowing sender's time from the report's list.
+func idealOf(list json.RawMessage, trial *runsheet.Trial) (time.Duration, error) {
+	var ideal []time.Duration
+	if err := json.Unmarshal(list, &ideal); err != nil {
+		return 0, fmt.Errorf("ideal: %w", err)
+	}
+	return idealTime(ideal, trial), nil
+}
+
+// known is nil for the -1 that queries give for what is not.
+func known(n int64) *int64 {
+	if n < 0 {
+		return nil
+	}
+	return &n
+}

@@ -1,0 +1,77 @@
+package store_test
+
+import (
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+	"linktrial/orchestrator/store/synthetic"
+)
+
+// What is read for figures gives the same tables and the same trials as what is
+// read for exports, marked attempts and open runs among them.
+func TestFiguresAreThoseOfTheDataset(t *testing.T) {
+	url := storetest.URL(t)
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer func() { _ = conn.Close(t.Context()) }()
+	shape := synthetic.Shape{ID: "small", Runs: 3, Iterations: 20, Treatments: 3, Samples: 1}
+	require.NoError(t, synthetic.Fill(t.Context(), conn, shape))
+	s, err := store.Open(t.Context(), url, nil)
+	require.NoError(t, err)
+	defer s.Close()
+	sheet := storetest.Sheet(8)
+	open := storetest.AddRun(t, s, "open", sheet)
+	deliver(t, s, storetest.Lead(open, sheet, 3))
+	for i, m := range []dbsqlc.InsertMarkParams{{RunID: "small-2", Trial: 4, Attempt: 1}, {RunID: "small-2", Trial: 5, Attempt: 1}, {RunID: open, Trial: 1, Attempt: 1}} {
+		m.ID, m.Invalid, m.Reason, m.GivenBy = string(rune('a'+i)), true, "a truck drove by", "somebody"
+		require.NoError(t, s.InsertMark(t.Context(), m))
+	}
+	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "z", RunID: "small-2", Trial: 5, Attempt: 1}))
+
+	scopes := []store.Scope{{Campaign: "small"}, {Campaign: "open"}, {Campaign: "small", Run: "small-3"}}
+	for range 2 { // with sheets from the store, then with those that are known
+		all, err := s.Figures(t.Context(), scopes)
+		require.NoError(t, err)
+		require.Len(t, all, len(scopes))
+		for i, x := range scopes {
+			want, err := s.Dataset(t.Context(), x)
+			require.NoError(t, err)
+			got := &all[i].Dataset
+			require.Equal(t, report.Summarize(want), report.Summarize(got))
+			require.Equal(t, want.Complete, got.Complete)
+			require.Equal(t, want.Plan, got.Plan)
+			for k := range want.Runs {
+				require.Equal(t, want.Runs[k].ID, all[i].Heads[k].ID)
+				require.Equal(t, want.Runs[k].Sheet, got.Runs[k].Sheet)
+				for _, r := range [][]report.Trial{want.Runs[k].Trials, got.Runs[k].Trials} {
+					for j := range r {
+						for n := range r[j].Attempts { // what figures leave out
+							r[j].Attempts[n].Log, r[j].Attempts[n].Radio = "", nil
+						}
+					}
+				}
+				require.EqualValues(t, want.Runs[k].Trials, got.Runs[k].Trials)
+			}
+			for _, format := range []string{"table", "svg", "against", "sweep"} {
+				a, err := render.As(want, format)
+				require.NoError(t, err)
+				got.Created = want.Created
+				b, err := render.As(got, format)
+				require.NoError(t, err)
+				require.Equal(t, string(a.Content), string(b.Content))
+			}
+		}
+		marked := all[0].Dataset.Runs[1].Trials[4]
+		require.Equal(t, "invalid", string(marked.Verdict))
+		require.Equal(t, "marked: a truck drove by", marked.Attempts[len(marked.Attempts)-1].Reason)
+	}
+	_, err = s.Figures(t.Context(), []store.Scope{{Campaign: "small", Run: "small-9"}})
+	require.ErrorIs(t, err, store.ErrNotFound)
+}
