@@ -1,8 +1,9 @@
 // Package catalog loads what plans may name: the radio profiles and topologies
-// that come with the binary, those in extra folders, and the drivers'
-// manifests. Comes in: folders. Goes out: a [Catalog] (the one of
-// orchestrator/plan), or every problem of every file. Imports radio-profiles,
-// topologies, internal/radio, internal/yamldoc and protocols/contract.
+// that come with the binary, those in extra folders, the topologies that people
+// saved, and the drivers' manifests. Comes in: folders, topologies to save. Goes
+// out: a [Catalog] (the one of orchestrator/plan), or every problem of every
+// file. Imports radio-profiles, topologies, internal/radio, internal/yamldoc and
+// protocols/contract.
 package catalog
 
 import (
@@ -32,13 +33,17 @@ type Config struct {
 	// *.yaml files as in the source tree. A name that exists already is
 	// refused: which file a plan meant must never be in doubt.
 	ExtraDirs []string
+	// SavedDir is where [Catalog.SaveTopology] keeps topologies, and where those
+	// saved earlier are; it need not exist. Empty: none can be saved.
+	SavedDir string
 }
 
-// Catalog is everything that plans may name. It does not change once loaded,
-// so any number of goroutines may read it.
+// Catalog is everything that plans may name. Any number of goroutines may use
+// it. Only topologies come and go once it is loaded; one that was looked up
+// does not change.
 type Catalog struct {
 	profiles   map[string]*radio.Profile
-	topologies map[string]*radio.Topology
+	topologies *book
 	manifests  map[string]*contract.Manifest
 	driverDirs map[string]string
 	origin     map[string]string // of each kind/name, for messages
@@ -47,25 +52,28 @@ type Catalog struct {
 
 // source is a profile's file, to read it with other figures.
 type source struct {
-	file string
-	text []byte
-	open func(name string) ([]byte, error)
+	file    string
+	text    []byte
+	open    func(name string) ([]byte, error)
+	shipped bool
 }
 
 // Load reads all files. The error, if any, is [yamldoc.Problems] with every
 // problem of every file, or the reason why a folder could not be read.
 func Load(c Config) (*Catalog, error) {
 	l := loader{cat: &Catalog{
-		profiles: map[string]*radio.Profile{}, topologies: map[string]*radio.Topology{},
+		profiles: map[string]*radio.Profile{}, topologies: &book{dir: c.SavedDir, all: map[string]page{}},
 		manifests: map[string]*contract.Manifest{}, driverDirs: map[string]string{},
 		origin: map[string]string{}, sources: map[string]source{},
 	}}
+	l.shipped = true
 	if err := l.folder(radioprofiles.Files, ".", "radio-profiles", l.profile); err != nil {
 		return nil, err
 	}
 	if err := l.folder(topologies.Files, ".", "topologies", l.topology); err != nil {
 		return nil, err
 	}
+	l.shipped = false
 	for _, dir := range c.ExtraDirs {
 		if _, err := os.Stat(dir); err != nil {
 			return nil, fmt.Errorf("extra data folder: %w", err)
@@ -79,6 +87,12 @@ func Load(c Config) (*Catalog, error) {
 			if err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, fmt.Errorf("extra data folder: %w", err)
 			}
+		}
+	}
+	if c.SavedDir != "" {
+		l.saved = true
+		if err := l.folder(os.DirFS(c.SavedDir), ".", c.SavedDir, l.topology); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("saved topologies: %w", err)
 		}
 	}
 	if c.DriversDir != "" {
@@ -97,6 +111,8 @@ func Load(c Config) (*Catalog, error) {
 type loader struct {
 	cat      *Catalog
 	problems yamldoc.Problems
+	shipped  bool // what is read now came with the binary
+	saved    bool // what is read now was saved by people
 }
 
 // takes reads one file of a kind; open gives other files of its folder.
@@ -157,7 +173,7 @@ func (l *loader) profile(file, base string, data []byte, open func(name string) 
 		return err
 	}
 	l.cat.profiles[p.Name] = p
-	l.cat.sources[p.Name] = source{file, data, open}
+	l.cat.sources[p.Name] = source{file, data, open, l.shipped}
 	return nil
 }
 
@@ -169,7 +185,7 @@ func (l *loader) topology(file, base string, data []byte, _ func(name string) ([
 	if err := l.claim("topology", t.Name, base, file); err != nil {
 		return err
 	}
-	l.cat.topologies[t.Name] = t
+	l.cat.topologies.all[t.Name] = page{t, file, data, l.shipped, l.saved}
 	return nil
 }
 
@@ -215,7 +231,7 @@ func (l *loader) checkSites() {
 			continue
 		}
 		for _, site := range slices.Sorted(maps.Keys(e.Sites)) {
-			if l.cat.topologies[site] == nil {
+			if l.cat.Topology(site) == nil {
 				all := l.cat.Topologies()
 				l.problems = append(l.problems, yamldoc.Problem{File: l.cat.origin["radio/"+name], Message: fmt.Sprintf(
 					"emulation.sites: unknown topology %q%s; there are %s", site, yamldoc.Suggest(site, all), strings.Join(all, ", "))})
@@ -239,12 +255,6 @@ func (c *Catalog) Vary(name string, changes []radio.Change) (*radio.Profile, err
 
 // Profiles is the names of all radio profiles, sorted.
 func (c *Catalog) Profiles() []string { return slices.Sorted(maps.Keys(c.profiles)) }
-
-// Topology is the topology of that name, or nil.
-func (c *Catalog) Topology(name string) *radio.Topology { return c.topologies[name] }
-
-// Topologies is the names of all topologies, sorted.
-func (c *Catalog) Topologies() []string { return slices.Sorted(maps.Keys(c.topologies)) }
 
 // Manifest is the driver manifest of that protocol, or nil.
 func (c *Catalog) Manifest(protocol string) *contract.Manifest { return c.manifests[protocol] }

@@ -255,7 +255,7 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 }
 
 func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktrialv1.ListProfilesRequest]) (*connect.Response[linktrialv1.ListProfilesResponse], error) {
-	out := &linktrialv1.ListProfilesResponse{}
+	out := &linktrialv1.ListProfilesResponse{ShippedTopologies: s.cfg.Catalog.ShippedTopologies()}
 	for _, name := range s.cfg.Catalog.Profiles() {
 		b, err := json.Marshal(s.cfg.Catalog.Profile(name))
 		if err != nil {

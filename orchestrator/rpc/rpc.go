@@ -27,6 +27,9 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Library *library.Library
 	Fleet   *fleet.Fleet
+	Lab     Lab     // nil: none, and NoLab says why
+	NoLab   string  // for people
+	Drivers Drivers // nil: none can be asked or checked here
 	Version string
 	Logger  *slog.Logger
 	// Delivered hears of every delivery: how it ended ("stored", "refused" or
@@ -51,6 +54,8 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&nodes{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
 }
 
 // answer puts an error into the code that callers branch on. What is nobody's

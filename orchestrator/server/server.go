@@ -36,8 +36,12 @@ type Config struct {
 	DataDir     string // for the private PostgreSQL
 	Catalog     *catalog.Catalog
 	Plans       fs.FS // *.yaml that came with Linktrial; nil: none
-	Version     string
-	Logger      *slog.Logger
+	// Lab gives the lab of this machine, for an orchestrator that listens at the
+	// address, or says why there is none; nil: there is none.
+	Lab     func(addr string) (rpc.Lab, error)
+	Drivers rpc.Drivers // nil: none can be asked or checked here
+	Version string
+	Logger  *slog.Logger
 	// Insecure allows an address beyond this machine, without encryption and
 	// without asking who calls.
 	Insecure bool
@@ -121,6 +125,8 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 	calls.Library = s.library
+	calls.Drivers = cfg.Drivers
+	calls.Lab, calls.NoLab = s.lab(ctx, cfg)
 	mux := http.NewServeMux()
 	rpc.Mount(mux, calls)
 	mux.HandleFunc("GET /healthz", s.health)
@@ -143,6 +149,21 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	go func() { s.served <- s.http.Serve(s.listener) }()
 	return nil
+}
+
+// lab is the lab of this machine, or why there is none.
+func (s *Server) lab(ctx context.Context, cfg Config) (rpc.Lab, string) {
+	if cfg.Lab == nil {
+		return nil, "this orchestrator was started without a lab: start one with 'linktrial serve'"
+	}
+	if host, _, err := net.SplitHostPort(cfg.Listen); err != nil || !loopback(ctx, host) {
+		return nil, fmt.Sprintf("the orchestrator listens on %s, where other machines reach it: a lab is offered only on the loopback, for bringing one up needs root", cfg.Listen)
+	}
+	l, err := cfg.Lab(s.Addr())
+	if err != nil {
+		return nil, err.Error()
+	}
+	return l, ""
 }
 
 func (s *Server) listen(ctx context.Context, cfg Config) error {

@@ -1,0 +1,134 @@
+package catalog
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"linktrial/internal/yamldoc"
+)
+
+const drawn = `name: meadow
+title: A meadow
+source: drawn on the map
+stations:
+  - {name: a, role: server, latitude: 39.03, longitude: -76.96, elevation: 10 m}
+  - {name: b, role: client, latitude: 39.04, longitude: -76.96, elevation: 12 m}
+links:
+  - between: [client, server]
+    source: computed
+`
+
+func TestSavedTopologies(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "topologies")
+	c := load(t, Config{SavedDir: dir})
+	if got := c.ShippedTopologies(); !slices.Equal(got, c.Topologies()) || len(got) < 5 {
+		t.Fatalf("shipped: %v of %v", got, c.Topologies())
+	}
+	if err := c.SaveTopology("meadow", []byte(drawn)); err != nil {
+		t.Fatal(err)
+	}
+	for what, c := range map[string]*Catalog{"at once": c, "after a restart": load(t, Config{SavedDir: dir})} {
+		got := c.Topology("meadow")
+		if got == nil || got.Title != "A meadow" || slices.Contains(c.ShippedTopologies(), "meadow") {
+			t.Fatalf("%s: %+v", what, got)
+		}
+		src, err := c.TopologySource("meadow")
+		if err != nil || string(src.Text) != drawn || src.Shipped || src.File != filepath.Join(dir, "meadow.yaml") {
+			t.Errorf("%s: source %+v, %v", what, src, err)
+		}
+	}
+	before := c.Topology("meadow")
+	if err := c.SaveTopology("meadow", []byte(strings.Replace(drawn, "A meadow", "Another meadow", 1))); err != nil {
+		t.Fatal(err)
+	}
+	if before.Title != "A meadow" || c.Topology("meadow").Title != "Another meadow" {
+		t.Error("a topology that was looked up changed, or the new one is not there")
+	}
+	if err := c.DeleteTopology("meadow"); err != nil {
+		t.Fatal(err)
+	}
+	if c.Topology("meadow") != nil || load(t, Config{SavedDir: dir}).Topology("meadow") != nil {
+		t.Error("the deleted topology is still there")
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestRefusedTopologies(t *testing.T) {
+	dir := t.TempDir()
+	c := load(t, Config{SavedDir: dir})
+	for _, x := range []struct {
+		name, text string
+		line       int // 0: refused for another reason
+		is         error
+		word       string
+	}{
+		{name: "meadow", text: strings.Replace(drawn, "latitude: 39.04", "latitude: 139.04", 1), line: 6, word: "139.04"},
+		{name: "meadow", text: "name: [", line: 1},
+		{name: "meadow", text: strings.Repeat("#", maxTopology+1), word: "at most"},
+		{name: "forest", text: drawn, line: 1, word: `"meadow"`},
+		{name: "../meadow", text: strings.Replace(drawn, "name: meadow", "name: ../meadow", 1), line: 1},
+		{name: "vip-lot", text: strings.Replace(drawn, "name: meadow", "name: vip-lot", 1), is: ErrReadOnly, word: "another name"},
+	} {
+		err := c.SaveTopology(x.name, []byte(x.text))
+		if err == nil || !strings.Contains(err.Error(), x.word) {
+			t.Errorf("%s: %v, expected an error with %q", x.name, err, x.word)
+			continue
+		}
+		var ps yamldoc.Problems
+		if errors.As(err, &ps) != (x.is == nil) || x.line > 0 && (ps[0].Line != x.line || ps[0].Column == 0) {
+			t.Errorf("%s: %v, expected a problem at line %d", x.name, err, x.line)
+		}
+		if x.is != nil && !errors.Is(err, x.is) {
+			t.Errorf("%s: %v, expected %v", x.name, err, x.is)
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) > 0 || c.Topology("meadow") != nil {
+		t.Errorf("something was saved: %v", left)
+	}
+	if err := c.DeleteTopology("vip-lot"); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("delete a shipped one: %v", err)
+	}
+	if err := c.DeleteTopology("none"); !errors.Is(err, ErrUnknown) {
+		t.Errorf("delete nothing: %v", err)
+	}
+	if err := load(t, Config{}).SaveTopology("meadow", []byte(drawn)); !errors.Is(err, ErrReadOnly) {
+		t.Errorf("save without a folder: %v", err)
+	}
+	for _, err := range []error{second(c.TopologySource("none")), second(c.ProfileSource("none"))} {
+		if !errors.Is(err, ErrUnknown) {
+			t.Errorf("source of nothing: %v", err)
+		}
+	}
+	if src, err := c.ProfileSource("mpu4"); err != nil || !src.Shipped || len(src.Text) == 0 {
+		t.Errorf("source of a radio: %+v, %v", src, err)
+	}
+}
+
+func second(_ Source, err error) error { return err }
+
+// A radio that a later start could not read without the topology keeps it.
+func TestTopologyOfARadioStays(t *testing.T) {
+	extra, saved := t.TempDir(), t.TempDir()
+	shipped := load(t, Config{})
+	src, err := shipped.ProfileSource("prc-117g-anw2c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(saved, "meadow.yaml"), drawn)
+	text := strings.Replace(string(src.Text), "name: prc-117g-anw2c", "name: mine", 1)
+	if !strings.Contains(text, "sites:") {
+		t.Fatal("the profile of this test has no sites any more")
+	}
+	text = strings.Replace(text, "sites:", "sites:\n    meadow:\n      source: measured\n      rate: 10 kbit/s", 1)
+	write(t, filepath.Join(extra, "radio-profiles", "mine.yaml"), text)
+	c := load(t, Config{ExtraDirs: []string{extra}, SavedDir: saved})
+	if err := c.DeleteTopology("meadow"); !errors.Is(err, ErrInUse) || !strings.Contains(err.Error(), "mine") {
+		t.Errorf("%v", err)
+	}
+}
