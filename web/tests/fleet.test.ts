@@ -1,0 +1,74 @@
+// A lab from nothing, a preflight, a cut control link, and the protocols' page,
+// all by hand in the browser.
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { axe, shotBoth, station, troubles, until, type Station } from './harness'
+
+let s: Station
+beforeAll(async () => {
+  s = await station('fleet')
+})
+afterAll(() => s.stop())
+
+test('the fleet says how to connect a node, and a lab brings three', async () => {
+  const page = await s.open('/fleet')
+  await page.getByText('No node has connected yet').waitFor()
+  await shotBoth(page, 'fleet-empty')
+  await page.getByRole('link', { name: 'emulated lab' }).click()
+  await page.getByText('No lab stands').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'lab-down')
+  await page.getByRole('button', { name: 'Start the lab' }).click()
+  await page.getByText('Emulated radios, now').waitFor()
+  await until('three agents are connected', () => (s.linktrial('nodes').match(/connected/g) ?? []).length >= 3)
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'lab')
+
+  await page.goto(`${s.url}/fleet`)
+  await page.getByText('3 of 3 nodes are connected.').waitFor()
+  for (const node of ['client', 'relay', 'server']) await page.getByRole('article', { name: node }).waitFor()
+})
+
+test('a preflight is green, and names what is wrong when the control link is cut', async () => {
+  const page = await s.open('/fleet')
+  await page.getByText('No preflight yet').waitFor()
+  await page.getByRole('button', { name: 'Start preflight' }).click()
+  await page.getByText(/\d+ of \d+ checks are good/).waitFor()
+  await until('the preflight has ended', async () => !(await page.getByText('goes on').isVisible()), 60)
+  await page.getByRole('button', { name: 'Show every check' }).click()
+  expect(await page.getByText('failed', { exact: true }).count()).toBe(0)
+  // Reachability and round trips of every pair stand in the matrix.
+  await until('the matrix is filled', async () => (await page.getByText(/✓ [\d.]+ m?s/).count()) >= 6)
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'fleet')
+  for (const theme of ['dark', 'sun']) {
+    const p = await s.open('/fleet', { theme })
+    await p.getByText('3 of 3 nodes are connected.').waitFor()
+    expect(await axe(p)).toEqual([])
+  }
+
+  const lab = await s.open('/lab')
+  await lab.getByRole('button', { name: 'Cut the control link of relay' }).click()
+  await lab.getByText('✂ cut').waitFor()
+  await page.getByText('2 of 3 nodes are connected.').waitFor({ timeout: 60_000 })
+  await lab.getByRole('button', { name: 'Join the control link of relay' }).click()
+  await page.getByText('3 of 3 nodes are connected.').waitFor({ timeout: 60_000 })
+  expect(troubles).toEqual([])
+})
+
+test('a driver is held to the contract', async () => {
+  const page = await s.open('/protocols?protocol=tcp')
+  await page.getByRole('heading', { name: 'Options' }).waitFor()
+  expect(await axe(page)).toEqual([])
+  await page.getByRole('button', { name: 'Run the conformance suite' }).click()
+  await page.getByText(/The suite runs: [1-9]/).waitFor({ timeout: 60_000 })
+  await page.getByText(/\d+ passed, 0 failed/).waitFor({ timeout: 170_000 })
+  await shotBoth(page, 'protocols')
+  expect(troubles).toEqual([])
+})
+
+test('the lab is stopped again', async () => {
+  const page = await s.open('/lab')
+  await page.getByRole('button', { name: 'Stop the lab' }).click()
+  await page.locator('.n-dialog').getByRole('button', { name: 'Stop', exact: true }).click()
+  await page.getByText('No lab stands').waitFor()
+})
