@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"connectrpc.com/connect"
@@ -14,15 +15,17 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/server"
+	"linktrial/plans"
 )
 
 func loadCatalog(s *settings) (*catalog.Catalog, error) {
-	return catalog.Load(catalog.Config{DriversDir: s.drivers})
+	return catalog.Load(catalog.Config{DriversDir: s.drivers, SavedDir: filepath.Join(s.data, "topologies")})
 }
 
 func (s *settings) serverConfig(listen, database string, cat *catalog.Catalog, log *slog.Logger) server.Config {
-	return server.Config{Listen: listen, DatabaseURL: database, DataDir: s.data, Catalog: cat, Version: buildVersion(), Logger: log}
+	return server.Config{Listen: listen, DatabaseURL: database, DataDir: s.data, Catalog: cat, Plans: plans.Files, Version: buildVersion(), Logger: log}
 }
 
 func newServe(s *settings) *cobra.Command {
@@ -40,12 +43,22 @@ func newServe(s *settings) *cobra.Command {
 			}
 			cfg := s.serverConfig(listen, database, cat, log)
 			cfg.Insecure = insecure
+			cfg.Drivers = &servedDrivers{s: s}
+			var lab *servedLab
+			cfg.Lab = func(addr string) (rpc.Lab, error) {
+				var err error
+				lab, err = newServedLab(cmd.Context(), s, cat, addr, log)
+				return lab, err
+			}
 			srv, err := server.Start(cmd.Context(), cfg)
 			if err != nil {
 				return err
 			}
 			log.Info("orchestrator is ready", "url", "http://"+srv.Addr(), "version", buildVersion())
 			<-cmd.Context().Done()
+			if lab != nil {
+				lab.close() // while its agents can still hand over what they have
+			}
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			return srv.Stop(ctx)

@@ -19,8 +19,9 @@ import (
 )
 
 func newPlan(s *settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "plan", Short: "Check and explain plans"}
-	cmd.AddCommand(newPlanCheck(s), newPlanExplain(s))
+	cmd := &cobra.Command{Use: "plan", Short: "Check and explain plans; keep them at the orchestrator, and have it start them at a time"}
+	cmd.AddCommand(newPlanCheck(s), newPlanExplain(s), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
+		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s))
 	return cmd
 }
 
