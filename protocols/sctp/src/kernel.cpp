@@ -15,13 +15,13 @@
 // After the headers above, whose types it uses without naming them.
 #include <linux/sctp.h>
 
+#include "association.hpp"
 #include "stack.hpp"
 #include "transfer.hpp"
 
 namespace linktrial {
 namespace {
 
-constexpr Nanoseconds kRedialPause = 200 * kMillisecond;
 constexpr int kLongestWaitMS = 3'600'000;
 constexpr int kBacklog = 128;
 
@@ -40,38 +40,7 @@ Info kernel_info() {
 }
 
 void set_options(int fd, const Parameters& p) {
-  const Options& o = p.options;
-  sctp_rtoinfo rto{};
-  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", kInitialTimeoutMS));
-  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", kLeastTimeoutMS));
-  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", kMostTimeoutMS));
-  set(fd, IPPROTO_SCTP, SCTP_RTOINFO, rto, "RTOINFO");
-
-  // Enough retransmissions, of the association and of its one path, that an
-  // outage of minutes is ended by the limits of the plan and not from here.
-  const uint16_t most = static_cast<uint16_t>(o.number("max_retransmissions", 200));
-  // The path first: the kernel holds the association to the sum of its paths.
-  sctp_paddrparams path{};
-  path.spp_pathmaxrxt = most;
-  set(fd, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, path, "PEER_ADDR_PARAMS");
-  sctp_assocparams association{};
-  association.sasoc_asocmaxrxt = most;
-  set(fd, IPPROTO_SCTP, SCTP_ASSOCINFO, association, "ASSOCINFO");
-  sctp_initmsg init{};
-  init.sinit_num_ostreams = 1;
-  init.sinit_max_instreams = 1;
-  init.sinit_max_attempts = most;
-  set(fd, IPPROTO_SCTP, SCTP_INITMSG, init, "INITMSG");
-
-  sctp_sack_info sack{};
-  sack.sack_delay = static_cast<uint32_t>(o.number("sack_delay", 200));
-  // A delay of 0 means "unchanged"; a frequency of 1 acknowledges every packet.
-  sack.sack_freq = sack.sack_delay == 0 ? 1 : 2;
-  set(fd, IPPROTO_SCTP, SCTP_DELAYED_SACK, sack, "DELAYED_SACK");
-  set<int>(fd, IPPROTO_SCTP, SCTP_NODELAY, o.flag("nodelay", true) ? 1 : 0, "NODELAY");
-  set<int>(fd, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, 0, "FRAGMENT_INTERLEAVE");
-  if (o.has("send_buffer")) set<int>(fd, SOL_SOCKET, SO_SNDBUF, static_cast<int>(o.number("send_buffer", 0)), "SO_SNDBUF");
-  if (o.has("receive_buffer")) set<int>(fd, SOL_SOCKET, SO_RCVBUF, static_cast<int>(o.number("receive_buffer", 0)), "SO_RCVBUF");
+  set_association(p.options, {}, {}, [fd](int level, int option, const auto& value, const char* name) { set(fd, level, option, value, name); });
 }
 
 // A socket and the event that wakes whoever waits for it.
@@ -216,22 +185,12 @@ class KernelStream : public Stream {
   void close_first(Nanoseconds) noexcept override { ::shutdown(socket_->fd(), SHUT_WR); }
 
   void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept override {
-    constexpr Nanoseconds kLook = kSecond;
-    uint8_t b[256];
-    for (Nanoseconds end = deadline; now() < end;) {
-      try {
-        // The peer's SHUTDOWN acknowledges the last byte and ends the stream.
-        if (read(b, sizeof b, std::min(end, now() + kLook)) == 0) return;
-      } catch (const Failure&) {
-        return;  // the peer is gone already
-      } catch (const Timeout&) {
-        sctp_status status{};
-        socklen_t length = sizeof status;
-        if (::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) < 0) return;
-        if (status.sstat_unackdata == 0 && patience < end - now()) end = now() + patience;
-      }
-    }
-    socket_->abort_on_close();
+    auto acknowledged = [this] {
+      sctp_status status{};
+      socklen_t length = sizeof status;
+      return ::getsockopt(socket_->fd(), IPPROTO_SCTP, SCTP_STATUS, &status, &length) == 0 && status.sstat_unackdata == 0;
+    };
+    if (!wait_for_end(*this, patience, deadline, acknowledged)) socket_->abort_on_close();
   }
 
   void interrupt() override {
@@ -336,16 +295,7 @@ class KernelStack : public Stack {
     Address remote = parse_address(p.remote, "remote");
     Address local = client_address(p.local, remote);
     check_route(local, remote);
-    for (int n = 0;; n++) {
-      int err = 0;
-      if (auto stream = dial(p, local, remote, n, deadline, stop, &err)) return stream;
-      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
-      if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
-      if (err == ENETUNREACH || err == EHOSTUNREACH) throw Failure(code::kUnreachable, errno_text(remote.text(), err));
-      // A kernel that gives up at once must not be asked in a loop.
-      if (err != 0) ::poll(nullptr, 0, left_ms(deadline, static_cast<int>(kRedialPause / kMillisecond)));
-      if (now() >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
-    }
+    return dial_until(remote, deadline, stop, [&](int n, int* err) { return dial(p, local, remote, n, deadline, stop, err); });
   }
 
  private:
@@ -355,7 +305,6 @@ class KernelStack : public Stack {
                                       const std::atomic<bool>& stop, int* err) {
     constexpr Nanoseconds kLook = 100 * kMillisecond;
     auto socket = open_socket(p, local, code::kUnreachable);
-    *err = 0;
     if (::connect(socket->fd(), remote.get(), remote.length) < 0 && errno != EINPROGRESS) {
       *err = errno;
       return nullptr;

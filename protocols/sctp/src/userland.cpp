@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "association.hpp"
 #include "stack.hpp"
 #include "transfer.hpp"
 #include "userland_engine.hpp"
@@ -40,42 +41,15 @@ int packet_bytes(const Parameters& p, int family) {
 }
 
 void set_options(struct socket* s, const Parameters& p, int family) {
-  const Options& o = p.options;
-  sctp_rtoinfo rto{};
-  rto.srto_initial = static_cast<uint32_t>(o.number("rto_initial", kInitialTimeoutMS));
-  rto.srto_min = static_cast<uint32_t>(o.number("rto_min", kLeastTimeoutMS));
-  rto.srto_max = static_cast<uint32_t>(o.number("rto_max", kMostTimeoutMS));
-  set(s, IPPROTO_SCTP, SCTP_RTOINFO, rto, "RTOINFO");
-
-  // Enough retransmissions, of the association and of its one path, that an
-  // outage of minutes is ended by the limits of the plan and not from here.
-  const uint16_t most = static_cast<uint16_t>(o.number("max_retransmissions", 200));
-  sctp_assocparams association{};
-  association.sasoc_asocmaxrxt = most;
-  set(s, IPPROTO_SCTP, SCTP_ASSOCINFO, association, "ASSOCINFO");
-  sctp_initmsg init{};
-  init.sinit_num_ostreams = 1;
-  init.sinit_max_instreams = 1;
-  init.sinit_max_attempts = most;
-  init.sinit_max_init_timeo = static_cast<uint16_t>(std::min<int64_t>(o.number("rto_max", kMostTimeoutMS), UINT16_MAX));
-  set(s, IPPROTO_SCTP, SCTP_INITMSG, init, "INITMSG");
+  sctp_initmsg attempts{};
+  attempts.sinit_max_init_timeo = static_cast<uint16_t>(std::min<int64_t>(p.options.number("rto_max", kMostTimeoutMS), UINT16_MAX));
   sctp_paddrparams path{};
-  path.spp_pathmaxrxt = most;
   // No MTU discovery: nobody would report a packet too big through UDP. The
   // library counts its common header apart.
   path.spp_flags = SPP_PMTUD_DISABLE;
   path.spp_pathmtu = static_cast<uint32_t>(packet_bytes(p, family) - kSCTPHeaderBytes);
-  set(s, IPPROTO_SCTP, SCTP_PEER_ADDR_PARAMS, path, "PEER_ADDR_PARAMS");
-
-  sctp_sack_info sack{};
-  sack.sack_delay = static_cast<uint32_t>(o.number("sack_delay", 200));
-  // A delay of 0 means "unchanged"; a frequency of 1 acknowledges every packet.
-  sack.sack_freq = sack.sack_delay == 0 ? 1 : 2;
-  set(s, IPPROTO_SCTP, SCTP_DELAYED_SACK, sack, "DELAYED_SACK");
-  set<uint32_t>(s, IPPROTO_SCTP, SCTP_NODELAY, o.flag("nodelay", true) ? 1 : 0, "NODELAY");
-  set<uint32_t>(s, IPPROTO_SCTP, SCTP_FRAGMENT_INTERLEAVE, 0, "FRAGMENT_INTERLEAVE");
-  if (o.has("send_buffer")) set<int>(s, SOL_SOCKET, SO_SNDBUF, static_cast<int>(o.number("send_buffer", 0)), "SO_SNDBUF");
-  if (o.has("receive_buffer")) set<int>(s, SOL_SOCKET, SO_RCVBUF, static_cast<int>(o.number("receive_buffer", 0)), "SO_RCVBUF");
+  set_association(p.options, path, attempts,
+                  [s](int level, int option, const auto& value, const char* name) { set(s, level, option, value, name); });
 }
 
 sockaddr_conn conn_address(void* peer, int port) {
@@ -234,10 +208,16 @@ class UserlandStream : public Stream {
   // The library's SHUTDOWN ends with the process, so it is waited for.
   void close_first(Nanoseconds deadline) noexcept override {
     usrsctp_shutdown(socket_->get(), SHUT_WR);
-    wait_for_end(kNever, deadline);
+    close_second(kNever, deadline);
   }
 
-  void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept override { wait_for_end(patience, deadline); }
+  void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept override {
+    auto acknowledged = [this] {
+      sctp_status status;
+      return socket_->status(status) && socket_->queued_bytes(status) == 0;
+    };
+    if (!wait_for_end(*this, patience, deadline, acknowledged)) socket_->abort_on_close();
+  }
 
   void interrupt() override {
     socket_->abort_on_close();
@@ -254,25 +234,6 @@ class UserlandStream : public Stream {
   // What the outstanding chunks hold, full ones all of them.
   int64_t flight_bytes(const sctp_status& s) const {
     return int64_t{s.sstat_unackdata} * static_cast<int64_t>(std::min<size_t>(message_, fragment_));
-  }
-
-  // The end of the stream is the peer's SHUTDOWN, or the end of our own. Once
-  // everything is acknowledged, it is waited for for patience.
-  void wait_for_end(Nanoseconds patience, Nanoseconds deadline) noexcept {
-    constexpr Nanoseconds kLook = kSecond;
-    uint8_t b[256];
-    for (Nanoseconds end = deadline; now() < end;) {
-      try {
-        if (read(b, sizeof b, std::min(end, now() + kLook)) == 0) return;
-      } catch (const Failure&) {
-        return;  // the peer is gone already
-      } catch (const Timeout&) {
-        sctp_status status;
-        if (!socket_->status(status)) return;
-        if (socket_->queued_bytes(status) == 0 && patience < end - now()) end = now() + patience;
-      }
-    }
-    socket_->abort_on_close();
   }
 
   Engine& engine_;
@@ -337,20 +298,14 @@ class UserlandStack : public Stack {
     check_route(local, remote);
     engine_ = std::make_unique<Engine>(local, &remote, code::kUnreachable);
     void* peer = engine_->peer(remote);
-    for (int n = 0;; n++) {
-      bool refused = false;
-      if (auto stream = dial(p, remote, peer, n, deadline, stop, &refused)) return stream;
-      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
-      if (refused) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
-      if (now() >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
-    }
+    return dial_until(remote, deadline, stop, [&](int n, int* err) { return dial(p, remote, peer, n, deadline, stop, err); });
   }
 
  private:
-  // The n-th dial, from 0; null where it is refused, in vain or not answered by
-  // the deadline.
+  // The n-th dial, from 0; null where it failed (err says how), is in vain or
+  // not answered by the deadline.
   std::unique_ptr<Stream> dial(const Parameters& p, const Address& remote, void* peer, int n, Nanoseconds deadline,
-                               const std::atomic<bool>& stop, bool* refused) {
+                               const std::atomic<bool>& stop, int* err) {
     constexpr Nanoseconds kLook = 100 * kMillisecond;
     auto socket = open_socket(*engine_, p, remote.family());
     const uint64_t refusals = engine_->refusals();
@@ -363,13 +318,12 @@ class UserlandStack : public Stack {
       sctp_status status;
       bool known = socket->status(status);
       if (known && status.sstat_state == SCTP_ESTABLISHED) return std::make_unique<UserlandStream>(*engine_, std::move(socket), p, true);
-      *refused = engine_->refusals() != refusals;
-      bool failed = (usrsctp_get_events(socket->get()) & SCTP_EVENT_ERROR) != 0;
+      if (engine_->refusals() != refusals) *err = ECONNREFUSED;
+      // An answered refusal (ABORT) is a refusal too; that the library gave up is not.
+      if (*err == 0 && (usrsctp_get_events(socket->get()) & SCTP_EVENT_ERROR) != 0) *err = socket->error() == ETIMEDOUT ? ETIMEDOUT : ECONNREFUSED;
       const bool in_vain = cookie.in_vain(known && status.sstat_state == SCTP_COOKIE_ECHOED);
-      if (stop || *refused || failed || in_vain || now() >= deadline) {
+      if (stop || *err != 0 || in_vain || now() >= deadline) {
         socket->abort_on_close();
-        // An answered refusal (ABORT) is a refusal too; that the library gave up is not.
-        *refused = *refused || (failed && socket->error() != ETIMEDOUT);
         return nullptr;
       }
       socket->waiter().wait(seen, std::min(deadline, now() + kLook));
