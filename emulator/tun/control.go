@@ -69,6 +69,9 @@ func listen(cfg Config, e *Emulator) (*control, error) {
 	if err != nil {
 		return nil, fmt.Errorf("control socket: %w", err)
 	}
+	if err := e.loop.watch(s.(*net.UnixListener)); err != nil {
+		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.Close())
+	}
 	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
 }
 
@@ -131,11 +134,15 @@ func (c *control) close() {
 
 // talk answers one client's requests until it hangs up.
 func (c *control) talk(conn net.Conn) error {
+	if err := c.e.loop.watch(conn.(*net.UnixConn)); err != nil {
+		return err
+	}
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(make([]byte, 0, 4096), maxRequestBytes)
 	enc := json.NewEncoder(conn)
 	for lines.Scan() {
 		var rep radiocontrol.Reply
+		done := c.e.loop.request()
 		req, err := parseRequest(lines.Bytes())
 		if err == nil {
 			err = c.handle(req, &rep)
@@ -143,7 +150,9 @@ func (c *control) talk(conn net.Conn) error {
 		if err != nil {
 			rep.Error = err.Error()
 		}
-		if err := enc.Encode(&rep); err != nil {
+		err = enc.Encode(&rep)
+		done()
+		if err != nil {
 			return fmt.Errorf("answer: %w", err)
 		}
 	}

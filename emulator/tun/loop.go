@@ -18,16 +18,13 @@ const (
 	// readBatch is how many packets are read from a device before the others
 	// and the packets that are due get their turn.
 	readBatch = 64
-	// shortWait is up to when the loop sleeps without telling Go's scheduler.
-	// Telling costs a few microseconds and, where time is virtual, context
-	// switches; not telling keeps a processor from other goroutines meanwhile.
-	shortWait = 2 * time.Millisecond
 )
 
 // Tokens of epoll events beside the indices of the nodes.
 const (
 	tokenTimer = 1<<31 - 1 - iota
 	tokenWake
+	tokenClient
 )
 
 // loop is the one thread between all devices. Everything but pending is its
@@ -51,6 +48,9 @@ type loop struct {
 	device  []int // and back
 	pool    pool
 	mtu     int
+	waits   uint64   // so far
+	readIn  []uint64 // after which of them a device had packets; 0: it was emptied
+	shared  *sharing // nil: the loop has a thread of its own
 
 	ending      bool
 	unroutable  int64
@@ -66,7 +66,7 @@ type loop struct {
 }
 
 func newLoop(n *radio.Network, nodes []node, devices []*device) (*loop, error) {
-	l := &loop{ep: -1, timer: -1, wake: -1, start: time.Now()}
+	l := &loop{ep: -1, timer: -1, wake: -1, waits: 1, start: time.Now()}
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts); err != nil {
 		return nil, fmt.Errorf("read the clock: %w", err)
@@ -76,6 +76,7 @@ func newLoop(n *radio.Network, nodes []node, devices []*device) (*loop, error) {
 		a := nodes[i].address.As4()
 		l.addresses = append(l.addresses, binary.BigEndian.Uint32(a[:]))
 		l.fds = append(l.fds, d.fd)
+		l.readIn = append(l.readIn, 0)
 	}
 	model, err := l.prepare(n, nodes, 0)
 	if err != nil {
@@ -143,14 +144,17 @@ func (l *loop) now() time.Duration { return time.Since(l.start) - l.origin }
 
 // run carries packets until it is told to end or a device is gone.
 func (l *loop) run() error {
-	runtime.LockOSThread() // for good: the thread ends with its priority
-	// Due packets come before whatever else the machine computes. Where that is
-	// not allowed the loop is only later, and says so in its status.
-	_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+	if l.shared == nil {
+		runtime.LockOSThread() // for good: the thread ends with its priority
+		// Due packets come before whatever else the machine computes. Where that is
+		// not allowed the loop is only later, and says so in its status.
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -15)
+	}
 	defer l.finish()
-	events := make([]unix.EpollEvent, len(l.fds)+2)
+	events := make([]unix.EpollEvent, len(l.fds)+3)
 	for {
 		n, errno := l.wait(events)
+		l.waits++
 		if errno != 0 && errno != unix.EINTR {
 			return fmt.Errorf("emulator: wait for packets: %w", errno)
 		}
@@ -161,6 +165,8 @@ func (l *loop) run() error {
 				l.isArmed = false
 			case tokenWake:
 				commands = true
+			case tokenClient:
+				l.shared.park = true
 			default:
 				if e.Events&(unix.EPOLLERR|unix.EPOLLHUP) != 0 {
 					return fmt.Errorf("emulator: the device with address %s is gone", l.dotted(int(e.Fd)))
@@ -178,38 +184,25 @@ func (l *loop) run() error {
 	}
 }
 
-// wait sleeps until a device has a packet, the next event is due, or a command has come.
-func (l *loop) wait(events []unix.EpollEvent) (int, unix.Errno) {
-	next, ok := l.net.NextEvent()
-	if !ok {
-		return blockingEpollWait(l.ep, events)
-	}
-	left := next - l.now()
-	if left <= 0 {
-		return rawEpollWait(l.ep, events, 0)
-	}
-	if !l.isArmed || l.armed != next {
-		if errno := rawSetTimer(l.timer, l.startMonotonic+int64(l.origin+next)); errno != 0 {
-			return 0, errno
-		}
-		l.armed, l.isArmed = next, true
-	}
-	if left <= shortWait {
-		return rawEpollWait(l.ep, events, -1)
-	}
-	return blockingEpollWait(l.ep, events)
-}
-
-// read takes packets from a device into the network.
+// read takes packets from a device into the network. On a slow radio they come
+// one by one, and asking for another in vain costs as much as reading one, so
+// that is left to the next wait. Where that finds the device at once, it is
+// read until it is empty.
 func (l *loop) read(device int) {
 	now := l.now()
 	from := l.nodeOf[device]
-	for range readBatch {
+	batch := 1
+	if l.readIn[device] == l.waits-1 {
+		batch = readBatch
+	}
+	l.readIn[device] = l.waits
+	for range batch {
 		h, ok := l.pool.get()
 		b := l.pool.at(h)
 		n, errno := rawRead(l.fds[device], b)
 		if errno != 0 || n <= 0 {
 			l.pool.put(h)
+			l.readIn[device] = 0
 			return
 		}
 		switch {
@@ -319,6 +312,9 @@ func (l *loop) finish() {
 
 func (l *loop) close() {
 	l.closed.Do(func() {
+		if l.shared != nil {
+			_ = l.shared.file.Close()
+		}
 		for _, fd := range []int{l.ep, l.timer, l.wake} {
 			if fd >= 0 {
 				_ = unix.Close(fd)

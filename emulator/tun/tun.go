@@ -30,6 +30,12 @@ type Config struct {
 	Network       *radio.Network `json:"network"`
 	ControlSocket string         `json:"control_socket,omitempty"` // path; empty: none
 
+	// Shared has the loop share one thread with the caller's goroutines, which it
+	// lets wait for a second at most. It is for where time is virtual and each
+	// switch between threads costs more than all of the loop's work; where time is
+	// real, packets would be late whenever another goroutine computes.
+	Shared bool `json:"shared,omitempty"`
+
 	Logger *slog.Logger `json:"-"` // nil: silent
 	Ready  func()       `json:"-"` // called once packets can flow
 }
@@ -112,6 +118,11 @@ func (e *Emulator) open(cfg Config, nodes []node) error {
 	var err error
 	if e.loop, err = newLoop(cfg.Network, nodes, e.devices); err != nil {
 		return err
+	}
+	if cfg.Shared {
+		if err := e.loop.share(); err != nil {
+			return err
+		}
 	}
 	if cfg.ControlSocket != "" {
 		if e.control, err = listen(cfg, e); err != nil {

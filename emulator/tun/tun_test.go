@@ -71,9 +71,14 @@ func needRoot(t *testing.T) {
 
 func up(t *testing.T, n *radio.Network) *rig {
 	t.Helper()
+	return start(t, n, false)
+}
+
+func start(t *testing.T, n *radio.Network, shared bool) *rig {
+	t.Helper()
 	needRoot(t)
 	r := &rig{ns: map[radio.Role]string{}, cfg: Config{
-		Device: "radio0", Network: n, ControlSocket: filepath.Join(t.TempDir(), "control"),
+		Device: "radio0", Network: n, Shared: shared, ControlSocket: filepath.Join(t.TempDir(), "control"),
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
 	for _, v := range n.Nodes {
