@@ -71,12 +71,19 @@ func (b *boot) run(ctx context.Context) (err error) {
 		return fmt.Errorf("boot %s: %w", b.name, err)
 	}
 	b.pin(cmd.Process.Pid)
+	counted, err := b.openCounters(cmd.Process.Pid)
 	gone := make(chan error, 1)
 	go func() { gone <- cmd.Wait() }()
+	if err != nil {
+		killGroup(cmd.Process.Pid)
+	}
 	exit, cause := b.follow(ctx, cmd.Process.Pid, gone)
 	// The kernel's own children on the host are in its group.
 	killGroup(cmd.Process.Pid)
-	if err := b.look(); err != nil {
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(b.look(), b.account(counted)); err != nil {
 		return err
 	}
 	switch {
@@ -245,6 +252,12 @@ func (b *boot) take(text string) {
 	case guest.LineEnded:
 		if l.Sheet == b.sheet {
 			b.endSheet(l)
+		}
+	case guest.LineCosts:
+		if costs, err := guest.ParseCosts(l.Text); err == nil && l.Sheet == b.sheet {
+			b.mu.Lock()
+			b.results[b.first+b.sheet].Switches = costs
+			b.mu.Unlock()
 		}
 	case guest.LineDone:
 		b.done = true

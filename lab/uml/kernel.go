@@ -97,7 +97,7 @@ func CachedKernel(cacheDir string) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, err
 	}
-	files, err := filepath.Glob(filepath.Join(cacheDir, "*-"+hash, "kernel.json"))
+	files, err := filepath.Glob(filepath.Join(cacheDir, "*-"+hash, documentName))
 	if err != nil {
 		return Kernel{}, fmt.Errorf("cache of guest kernels: %w", err)
 	}
@@ -130,8 +130,9 @@ const neededBytes = 1200 << 20
 // BuildKernel returns the guest kernel from the cache, or builds it: it
 // downloads the kernel's source package with apt, which checks its signatures,
 // compiles it, boots it twice to see that it does what the lab needs of it, and
-// only then puts it into the cache. It takes minutes, and ends with ctx. Two
-// builds at a time wait for each other.
+// only then puts it into the cache, from which kernels go that nobody has
+// booted for a month. It takes minutes, and ends with ctx. Two builds at a time
+// wait for each other.
 func BuildKernel(ctx context.Context, cfg BuildConfig) (Kernel, error) {
 	if cfg.CacheDir == "" {
 		var err error
@@ -182,7 +183,7 @@ func BuildKernel(ctx context.Context, cfg BuildConfig) (Kernel, error) {
 	if err != nil {
 		return Kernel{}, fmt.Errorf("build the guest kernel: %w", err)
 	}
-	return k, nil
+	return k, prune(cfg.CacheDir, filepath.Dir(k.Path), time.Now().Add(-keepUnused))
 }
 
 const buildPrefix = "build-"
@@ -258,7 +259,7 @@ func commit(cacheDir, program string, k Kernel) (Kernel, error) {
 	if err := errors.Join(
 		os.Chmod(staged, 0o755),
 		os.Rename(program, filepath.Join(staged, programName)),
-		os.WriteFile(filepath.Join(staged, "kernel.json"), append(doc, '\n'), 0o644),
+		os.WriteFile(filepath.Join(staged, documentName), append(doc, '\n'), 0o644),
 	); err != nil {
 		return k, err
 	}

@@ -50,6 +50,10 @@ type RunConfig struct {
 	// Watchdog is how long, in wall time, a guest may show no progress; 0 is
 	// three minutes. A guest says every 20 s of its own time how late it is.
 	Watchdog time.Duration
+	// Count has the guests' costs counted, see [SheetResult.Host]. Trace has their
+	// system calls counted with strace, which takes fifty times as long and no
+	// virtual time.
+	Count, Trace bool
 	// Progress is called from one goroutine at a time, a few times a second.
 	Progress func(Progress)
 	Logger   *slog.Logger // nil: none
@@ -84,6 +88,14 @@ type SheetResult struct {
 	Wall    time.Duration
 	// ToBegin is the wall time from the guest's start to the sheet's begin.
 	ToBegin time.Duration
+	// Switches are how often the guest's scheduler switched away from the threads
+	// of each process, by role, those of the drivers included; the first process
+	// is [guest.Emulator].
+	Switches guest.Costs
+	// Host is what the whole boot has cost the host; zero without Count.
+	Host HostCost
+	// SystemCalls of each process of the guest by name of the call; nil without Trace.
+	SystemCalls map[string]map[string]int64
 }
 
 var (
@@ -102,6 +114,11 @@ func Run(ctx context.Context, cfg RunConfig) (Result, error) {
 	if err := cfg.complete(); err != nil {
 		return Result{}, err
 	}
+	release, err := cfg.Kernel.hold()
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
 	for _, s := range cfg.Sheets {
 		dir := filepath.Join(cfg.Dir, s.Run)
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -220,7 +237,7 @@ func processors() []int {
 // batch runs the sheets from first on that share a boot.
 func (r *runner) batch(ctx context.Context, first, cpu int) {
 	end := min(first+r.cfg.SheetsPerBoot, len(r.cfg.Sheets))
-	var orders guest.Orders
+	orders := guest.Orders{Trace: r.cfg.Trace}
 	for _, s := range r.cfg.Sheets[first:end] {
 		orders.Sheets = append(orders.Sheets, guest.Sheet{Run: s.Run, Network: s.Network})
 	}

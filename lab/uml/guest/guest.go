@@ -57,6 +57,8 @@ type guest struct {
 	cfg   Config
 	began time.Time
 
+	trace bool
+
 	mu      sync.Mutex
 	console io.Writer
 }
@@ -80,6 +82,7 @@ func (g *guest) run(ctx context.Context) error {
 	if err := json.Unmarshal(b, &orders); err != nil {
 		return fmt.Errorf("orders: %w", err)
 	}
+	g.trace = orders.Trace
 	ctx, cancel := context.WithCancel(ctx)
 	var clock sync.WaitGroup
 	clock.Go(func() { g.tell(ctx) })
@@ -88,9 +91,11 @@ func (g *guest) run(ctx context.Context) error {
 	for i, s := range orders.Sheets {
 		g.say(Line{Kind: LineBegun, Sheet: i})
 		end := Line{Kind: LineEnded, Sheet: i}
-		if err := g.sheet(ctx, s); err != nil {
+		costs := Costs{}
+		if err := g.sheet(ctx, s, costs); err != nil {
 			end.Text = err.Error()
 		}
+		g.say(Line{Kind: LineCosts, Sheet: i, Text: costs.String()})
 		g.say(end)
 	}
 	g.say(Line{Kind: LineDone})
@@ -139,11 +144,22 @@ const (
 )
 
 // sheet executes one run from nothing to nothing: namespaces, radios, agents.
-func (g *guest) sheet(ctx context.Context, s Sheet) (err error) {
+func (g *guest) sheet(ctx context.Context, s Sheet, costs Costs) (err error) {
 	if s.Network == nil {
 		return errors.New("the radio of this run cannot be emulated")
 	}
-	cfg := tun.Config{Device: device, Network: s.Network, ControlSocket: controlSocket, Logger: slog.New(slog.DiscardHandler)}
+	before, err := ownSwitches()
+	if err != nil {
+		return err
+	}
+	if g.trace {
+		t, terr := trace(Emulator, os.Getpid())
+		if terr != nil {
+			return terr
+		}
+		defer func() { err = errors.Join(err, t.end()) }()
+	}
+	cfg := tun.Config{Device: device, Network: s.Network, ControlSocket: controlSocket, Shared: true, Logger: slog.New(slog.DiscardHandler)}
 	for _, n := range s.Network.Nodes {
 		if err := netns.MakeNamespace(string(n.Role)); err != nil {
 			return err
@@ -156,11 +172,16 @@ func (g *guest) sheet(ctx context.Context, s Sheet) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, radios.Stop()) }()
-	return g.agents(ctx, s)
+	if err := g.agents(ctx, s, costs); err != nil {
+		return err
+	}
+	after, err := ownSwitches()
+	costs[Emulator] = after - before
+	return err
 }
 
 // agents starts an agent in each node, and ends them when the client's is through.
-func (g *guest) agents(ctx context.Context, s Sheet) error {
+func (g *guest) agents(ctx context.Context, s Sheet, costs Costs) error {
 	var others []*running
 	var client *radio.Node
 	defer func() {
@@ -196,6 +217,9 @@ func (g *guest) agents(ctx context.Context, s Sheet) error {
 	for _, a := range others {
 		err = errors.Join(err, a.wait(ctx, endGrace))
 	}
+	for _, a := range append(others, lead) {
+		costs.add(string(a.role), a.cmd.ProcessState)
+	}
 	others = nil
 	return err
 }
@@ -206,6 +230,7 @@ type running struct {
 	cmd   *exec.Cmd
 	stdin io.WriteCloser
 	log   string
+	trace *tracer // nil: none
 	done  chan error
 }
 
@@ -226,13 +251,26 @@ func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	defer log.Close()
 	a.cmd = exec.Command(program, g.cfg.Agent...)
 	a.cmd.Stdout, a.cmd.Stderr = log, log
+	a.cmd.SysProcAttr = untraced()
 	if a.stdin, err = a.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
 	if err := process.StartIn(a.cmd, netns.NamespacePath(string(n.Role))); err != nil {
 		return nil, fmt.Errorf("start the agent of the %s: %w", n.Role, err)
 	}
-	go func() { a.done <- a.cmd.Wait() }()
+	if g.trace {
+		if a.trace, err = trace(string(n.Role), a.cmd.Process.Pid); err != nil {
+			a.cmd.Process.Kill()
+			return nil, errors.Join(err, a.cmd.Wait())
+		}
+	}
+	go func() {
+		err := a.cmd.Wait()
+		if a.trace != nil {
+			err = errors.Join(err, a.trace.end())
+		}
+		a.done <- err
+	}()
 	if _, err := a.stdin.Write(append(spec, '\n')); err != nil {
 		a.cmd.Process.Kill()
 		return nil, fmt.Errorf("agent of the %s: %w", n.Role, err)

@@ -22,6 +22,7 @@ const (
 	LineTime   LineKind = "time"   // so much virtual time has passed
 	LineBegun  LineKind = "begun"  // a sheet
 	LineEnded  LineKind = "ended"  // a sheet
+	LineCosts  LineKind = "costs"  // of the sheet that ends next, see [Costs]
 	LineDone   LineKind = "done"   // all orders were carried out
 	LineFailed LineKind = "failed" // none of them could be
 )
@@ -42,7 +43,7 @@ func ParseLine(s string) (Line, bool) {
 	}
 	l := Line{Kind: LineKind(f[0])}
 	switch l.Kind {
-	case LineTime, LineBegun, LineEnded, LineDone, LineFailed:
+	case LineTime, LineBegun, LineEnded, LineCosts, LineDone, LineFailed:
 	default:
 		return Line{}, false
 	}

@@ -11,6 +11,7 @@ func TestLine(t *testing.T) {
 		{Kind: LineTime, At: 20 * time.Second},
 		{Kind: LineBegun, Sheet: 3},
 		{Kind: LineEnded, Sheet: 3, At: time.Hour, Text: "the agent\nof the \"client\" ended"},
+		{Kind: LineCosts, Sheet: 1, Text: Costs{Emulator: 7, "client": 1}.String()},
 		{Kind: LineDone},
 		{Kind: LineFailed, Text: "mount /proc: not permitted"},
 	} {

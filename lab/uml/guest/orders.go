@@ -25,6 +25,9 @@ const (
 // Orders tell a guest what to do. They lie in the shared folder.
 type Orders struct {
 	Sheets []Sheet `json:"sheets"`
+	// Trace has the system calls of every process counted, with strace, into
+	// files at [TracePath].
+	Trace bool `json:"trace,omitempty"`
 }
 
 // Sheet is one run that a guest executes. Its run sheet is at [Sheet.File].

@@ -1,0 +1,111 @@
+package uml
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// keepUnused is how long a kernel of another recipe stays in the cache after
+// its last use: two versions of the product may take turns on one machine.
+const keepUnused = 30 * 24 * time.Hour
+
+// documentName is the file beside a kernel's program that describes it. Who
+// boots the kernel holds a shared lock on it, who removes the kernel an
+// exclusive one; its time is that of the last use.
+const documentName = "kernel.json"
+
+// hold keeps the kernel in the cache until release is called. A kernel from
+// elsewhere needs no holding.
+func (k Kernel) hold() (release func(), err error) {
+	path := filepath.Join(filepath.Dir(k.Path), documentName)
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return func() {}, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cache of guest kernels: %w", err)
+	}
+	return k.holdOpened(f)
+}
+
+func (k Kernel) holdOpened(f *os.File) (release func(), err error) {
+	path := f.Name()
+	if err := flock(f, unix.LOCK_SH); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("cache of guest kernels: lock: %w", err)
+	}
+	// A kernel that was removed while this waited is another file's by now.
+	mine, err := f.Stat()
+	if err == nil {
+		var there os.FileInfo
+		if there, err = os.Stat(path); err == nil && !os.SameFile(mine, there) {
+			err = os.ErrNotExist
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("guest kernel %s is gone from the cache (%w): build it again with 'linktrial lab kernel'", k.Version, err)
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // in a cache that others own their uses count
+	return func() { f.Close() }, nil
+}
+
+func flock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// prune removes the kernels that were last used before a time and that nobody
+// holds, but not the one at keep. The cache's lock is held.
+func prune(cacheDir, keep string, before time.Time) error {
+	files, err := filepath.Glob(filepath.Join(cacheDir, "*", documentName))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		if filepath.Dir(file) == keep {
+			continue
+		}
+		if err := pruneOne(cacheDir, file, before); err != nil {
+			return fmt.Errorf("cache of guest kernels: remove an old one: %w", err)
+		}
+	}
+	return nil
+}
+
+func pruneOne(cacheDir, file string, before time.Time) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return nil // somebody boots it
+	}
+	if err != nil {
+		return err
+	}
+	used, err := f.Stat()
+	if err != nil || used.ModTime().After(before) {
+		return err
+	}
+	// At once out of sight, and swept by the next build if this one is killed.
+	gone, err := os.MkdirTemp(cacheDir, buildPrefix)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(filepath.Dir(file), filepath.Join(gone, "kernel")); err != nil {
+		return errors.Join(err, os.RemoveAll(gone))
+	}
+	return os.RemoveAll(gone)
+}
