@@ -20,32 +20,51 @@ import (
 	"linktrial/orchestrator/report"
 )
 
+// benchSections are the parts of the bench, in the order in which they run.
+var benchSections = []struct {
+	name string
+	run  func(context.Context, *settings) error
+}{
+	{"emulator", func(ctx context.Context, _ *settings) error {
+		fmt.Println("The emulated radio")
+		return bench.Run(ctx, os.Stdout)
+	}},
+	{"reported", benchReported},
+	{"dead-time", benchDeadTime},
+	{"virtual", benchVirtual},
+	{"agreement", benchAgreement},
+}
+
 func newBench(s *settings) *cobra.Command {
+	var names []string
+	for _, b := range benchSections {
+		names = append(names, b.name)
+	}
 	return &cobra.Command{
-		Use:   "bench",
-		Short: "Measure the product itself: emulated radio, reported throughput, dead time",
+		Use:   "bench [SECTION...]",
+		Short: "Measure the product itself: emulated radio, reported throughput, dead time, virtual time",
 		Long: `Bench measures, with real packets through real namespaces:
-  the emulated radio's error of rate and delay, and the most that it carries;
-  the reported throughput against that of the packet log;
-  the trials a minute on a perfect fast link, and the dead time between them;
-  how much faster than real the virtual-time lab is, where its kernel is built.
-It takes about three minutes.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  emulator   the emulated radio's error of rate and delay, and the most that it carries;
+  reported   the reported throughput against that of the packet log;
+  dead-time  the trials a minute on a perfect fast link, and the dead time between them;
+  virtual    how much faster than real the virtual-time lab is, and what its time goes into;
+  agreement  the throughput in real and in virtual time, for each transport protocol.
+The last two need the guest kernel. All together take about twelve minutes.`,
+		ValidArgs: names,
+		Args:      cobra.OnlyValidArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := netns.Possible(); err != nil {
 				return err
 			}
-			fmt.Println("The emulated radio")
-			if err := bench.Run(cmd.Context(), os.Stdout); err != nil {
-				return err
+			for _, b := range benchSections {
+				if len(args) > 0 && !slices.Contains(args, b.name) {
+					continue
+				}
+				if err := b.run(cmd.Context(), s); err != nil {
+					return err
+				}
 			}
-			if err := benchReported(cmd.Context(), s); err != nil {
-				return err
-			}
-			if err := benchDeadTime(cmd.Context(), s); err != nil {
-				return err
-			}
-			return benchVirtual(cmd.Context(), s)
+			return nil
 		},
 	}
 }
@@ -75,7 +94,7 @@ seed: 1
 
 // rehearsed runs a plan with a data folder of its own and returns its results
 // and the leading agent's folder of the run.
-func rehearsed(ctx context.Context, s *settings, plan string) (ds *report.Dataset, runDir string, remove func(), err error) {
+func rehearsed(ctx context.Context, s *settings, plan string, flags ...string) (ds *report.Dataset, runDir string, remove func(), err error) {
 	// The database's own user must be able to reach it.
 	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-")
 	if err != nil {
@@ -98,8 +117,8 @@ func rehearsed(ctx context.Context, s *settings, plan string) (ds *report.Datase
 	if err != nil {
 		return nil, "", nil, err
 	}
-	cmd := exec.CommandContext(ctx, self, "rehearse", file, "--out", filepath.Join(dir, "out"), "--data", dir, "--drivers", s.drivers,
-		"--orchestrator", "http://127.0.0.1:9") // nobody listens there, so that it starts its own
+	cmd := exec.CommandContext(ctx, self, append([]string{"rehearse", file, "--out", filepath.Join(dir, "out"), "--data", dir, "--drivers", s.drivers,
+		"--orchestrator", "http://127.0.0.1:9"}, flags...)...) // nobody listens there, so that it starts its own
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	if b, err := cmd.CombinedOutput(); err != nil {
 		return nil, "", nil, fmt.Errorf("rehearsal for the bench: %w\n%s", err, b)

@@ -2,41 +2,136 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"text/tabwriter"
 
-	"linktrial/internal/unit"
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
 	"linktrial/lab/uml"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/sheet"
 )
 
-// virtualPlan is five minutes of transfers over a relay at each rate.
+// virtualPlan is one transfer over a relay, on a perfect link of some rate.
 const virtualPlan = `name: bench-virtual
 radio: reference-link
 topology: vip-lot
-size: 1 MiB
+size: %s
 treatments:
-  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: %s, label: %s, protocol: %s, options: {%s}}
 groups:
-  - {name: "16", sweep: [{name: rate, set: rate, values: [16 kbit/s]}], iterations: 1}
-  - {name: "64", sweep: [{name: rate, set: rate, values: [64 kbit/s]}], iterations: 2}
-  - {name: "256", sweep: [{name: rate, set: rate, values: [256 kbit/s]}], iterations: 8}
-  - {name: "1000", sweep: [{name: rate, set: rate, values: [1 Mbit/s]}], iterations: 30}
-  - {name: "2000", sweep: [{name: rate, set: rate, values: [2 Mbit/s]}], iterations: 60}
+  - {name: bench, sweep: [{name: rate, set: rate, values: [%s]}], iterations: 1}
 iterations: 1
 order: fixed
 seed: 1
 limits: {connect: 1m, transfer: 2h, attempts: 1}
-sample_interval: 1s
 `
 
-// benchVirtual times one guest at a time, so that guests do not compete.
+// virtualCase is one transfer of the bench.
+type virtualCase struct{ protocol, rate, size string }
+
+func (c virtualCase) options() string {
+	if c.protocol == "tcp" {
+		return "congestion: cubic"
+	}
+	return ""
+}
+
+// virtualSpeeds take about two minutes of virtual time each, so that boot and
+// start of the agents weigh little.
+var virtualSpeeds = []virtualCase{
+	{"tcp", "16 kbit/s", "256 KiB"}, {"tcp", "64 kbit/s", "1 MiB"}, {"tcp", "256 kbit/s", "4 MiB"}, {"tcp", "1 Mbit/s", "8 MiB"}, {"tcp", "2 Mbit/s", "16 MiB"},
+	{"udt", "16 kbit/s", "256 KiB"}, {"udt", "64 kbit/s", "1 MiB"}, {"udt", "256 kbit/s", "4 MiB"}, {"udt", "1 Mbit/s", "8 MiB"}, {"udt", "2 Mbit/s", "16 MiB"},
+}
+
+// virtualRun is what came of one case.
+type virtualRun struct {
+	virtualCase
+	uml.SheetResult
+	packetHops int64 // packets on the air, each counted at every hop
+}
+
+// virtualBench runs cases, one guest at a time, so that guests do not compete.
+type virtualBench struct {
+	settings *settings
+	kernel   uml.Kernel
+	dir      string
+}
+
+func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases []virtualCase) ([]virtualRun, error) {
+	cat, err := loadCatalog(b.settings)
+	if err != nil {
+		return nil, err
+	}
+	cfg := uml.RunConfig{Kernel: b.kernel, Drivers: b.settings.drivers, Jobs: 1, Seed: 1, Count: !trace, Trace: trace}
+	if cfg.Executable, err = os.Executable(); err != nil {
+		return nil, err
+	}
+	var out []virtualRun
+	for i, c := range cases {
+		p, err := plan.Parse("bench", fmt.Appendf(nil, virtualPlan, c.size, c.protocol, c.protocol, c.protocol, c.options(), c.rate), cat)
+		if err != nil {
+			return nil, err
+		}
+		sheets, err := sheet.Compile(p)
+		if err != nil {
+			return nil, err
+		}
+		encoded, err := sheets[0].Encode()
+		if err != nil {
+			return nil, err
+		}
+		cfg.Dir = filepath.Join(b.dir, fmt.Sprintf("%s-%d", name, i))
+		cfg.Sheets = []uml.Sheet{{Run: "bench", Document: encoded, Network: sheets[0].Network, Trials: len(sheets[0].Trials)}}
+		result, err := uml.Run(ctx, cfg)
+		if err != nil {
+			return nil, err
+		}
+		r := virtualRun{virtualCase: c, SheetResult: result.Sheets[0]}
+		if r.Err == nil {
+			if r.packetHops, err = packetHops(r.Journals[radio.RoleClient]); err != nil {
+				return nil, err
+			}
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+// packetHops counts the packets of all trials at every hop. A trial that did
+// not succeed has no figures that could be compared.
+func packetHops(path string) (n int64, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	_, err = journal.Scan(f, func(r journal.Record, _ int64) error {
+		if r.Type != journal.TypeAttemptEnded {
+			return nil
+		}
+		var e journal.AttemptEnded
+		if err := json.Unmarshal(r.Body, &e); err != nil {
+			return err
+		}
+		if e.Verdict != journal.Succeeded || e.Radio == nil {
+			return fmt.Errorf("a trial of the bench %s: %s", e.Verdict, e.Message)
+		}
+		for _, h := range e.Radio.Hops {
+			n += h.SentPackets
+		}
+		return nil
+	})
+	return n, err
+}
+
+// benchVirtual times the virtual-time lab and says what its time goes into.
 func benchVirtual(ctx context.Context, s *settings) error {
-	fmt.Println("\nVirtual time: TCP CUBIC over a relay, one guest")
+	fmt.Println("\nVirtual time: a transfer over a relay, on a perfect link, one guest")
 	kernel, err := uml.CachedKernel("")
 	if errors.Is(err, uml.ErrNoKernel) {
 		fmt.Println("not measured:", err)
@@ -45,47 +140,27 @@ func benchVirtual(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	cat, err := loadCatalog(s)
-	if err != nil {
-		return err
-	}
-	p, err := plan.Parse("bench", []byte(virtualPlan), cat)
-	if err != nil {
-		return err
-	}
-	sheets, err := sheet.Compile(p)
-	if err != nil {
-		return err
-	}
 	dir, err := os.MkdirTemp("", "linktrial-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	cfg := uml.RunConfig{Kernel: kernel, Dir: filepath.Join(dir, "lab"), Drivers: s.drivers, Jobs: 1, Seed: p.Seed}
-	if cfg.Executable, err = os.Executable(); err != nil {
-		return err
-	}
-	for i, sh := range sheets {
-		encoded, err := sh.Encode()
-		if err != nil {
-			return err
-		}
-		cfg.Sheets = append(cfg.Sheets, uml.Sheet{Run: fmt.Sprintf("bench-%d", i), Document: encoded, Network: sh.Network, Trials: len(sh.Trials)})
-	}
-	result, err := uml.Run(ctx, cfg)
+	b := &virtualBench{settings: s, kernel: kernel, dir: dir}
+	runs, err := b.run(ctx, "speed", false, virtualSpeeds)
 	if err != nil {
 		return err
 	}
-	return columns("RATE\tTRIALS\tVIRTUAL TIME\tWALL TIME\tTIMES AS FAST AS REAL\tSTART TO FIRST TRIAL", func(w *tabwriter.Writer) {
-		for i, r := range result.Sheets {
+	if err := columns("DRIVER\tRATE\tTRANSFER\tVIRTUAL TIME\tWALL TIME\tTIMES AS FAST AS REAL\tPROCESSOR TIME\tSTART TO FIRST TRIAL", func(w *tabwriter.Writer) {
+		for _, r := range runs {
 			if r.Err != nil {
-				fmt.Fprintf(w, "%s\t%v\n", sheets[i].Cell.Label, r.Err)
+				fmt.Fprintf(w, "%s\t%s\t%s\t%v\n", r.protocol, r.rate, r.size, r.Err)
 				continue
 			}
-			rate := sheets[i].Network.Links[0].RateBitsPerSecond
-			fmt.Fprintf(w, "%s\t%d of %d\t%.0f s\t%.2f s\t%.0f\t%.2f s\n", unit.FormatRate(rate), r.Ended, r.Trials,
-				r.Virtual.Seconds(), r.Wall.Seconds(), r.Virtual.Seconds()/r.Wall.Seconds(), r.ToBegin.Seconds())
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%.2f s\t%.0f\t%.2f s\t%.2f s\n", r.protocol, r.rate, r.size, r.Virtual.Seconds(),
+				r.Wall.Seconds(), r.Virtual.Seconds()/r.Wall.Seconds(), r.Host.Processor.Seconds(), r.ToBegin.Seconds())
 		}
-	})
+	}); err != nil {
+		return err
+	}
+	return b.costs(ctx)
 }
