@@ -37,8 +37,11 @@ it('begins anew with every attempt, and holds flows apart', () => {
 
 it('keeps a window of fixed length', () => {
   const s = new LiveSeries()
-  expect(s.range()).toEqual([0, windowSeconds])
-  for (let i = 0; i < 30; i++) s.add(samples(Array.from({ length: 100 }, (_, k) => i * 10 + (k + 1) / 10)))
+  expect(s.range()).toEqual([0, 5])
+  s.add(samples([11]))
+  expect(s.range()).toEqual([0, 20])
+  s.add(samples([0], { attempt: 2 }))
+  for (let i = 0; i < 30; i++) s.add(samples(Array.from({ length: 100 }, (_, k) => i * 10 + (k + 1) / 10), { attempt: 2 }))
   const f = s.flows.get(0)!
   expect(s.range()).toEqual([240, 300])
   expect(f.at.length).toBeLessThan(windowSeconds * 10 + 100)

@@ -4,6 +4,7 @@ import type { LiveSamples } from '@/gen/linktrial/v1/operator_pb'
 
 /** Seconds that the lines show. */
 export const windowSeconds = 60
+const steps = [5, 10, 20, 30, windowSeconds]
 /** Throughput is taken over this time: from sample to sample it only jumps. */
 export const rateSeconds = 0.5
 
@@ -54,9 +55,10 @@ export class LiveSeries {
     this.version++
   }
 
-  /** The window's ends in seconds: it fills once and moves then. */
+  /** The window's ends in seconds: it fills in a few steps, and moves then. */
   range(): [number, number] {
-    return [Math.max(0, this.end - windowSeconds), Math.max(windowSeconds, this.end)]
+    const width = steps.find((s) => this.end <= s)
+    return width ? [0, width] : [this.end - windowSeconds, this.end]
   }
 }
 

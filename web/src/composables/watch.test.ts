@@ -31,6 +31,15 @@ function follower(streams: Part[][], probe: () => Promise<unknown> = async () =>
   return { f, links, texts, opened: () => opened }
 }
 
+it('says nothing before its owner knows it', async () => {
+  let mine: Follower | undefined
+  const heard: unknown[] = []
+  const f = new Follower({ open: async function* () {}, probe: async () => {}, event: () => {}, link: () => heard.push(mine) })
+  mine = f
+  await f.done
+  expect(heard.every((x) => x === f)).toBe(true)
+})
+
 it('ends with the campaign', async () => {
   const { f, links, texts } = follower([[event('a'), event('b')]])
   await f.done

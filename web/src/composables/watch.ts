@@ -35,7 +35,8 @@ export class Follower {
   readonly done: Promise<void>
 
   constructor(private readonly o: FollowOptions) {
-    this.done = this.run()
+    // Not before its owner knows it.
+    this.done = Promise.resolve().then(() => this.run())
   }
 
   stop() {
