@@ -132,9 +132,15 @@ type Config struct {
 	Go <-chan struct{}
 	// Leading is called after Go, before the first trial.
 	Leading func(ctx context.Context)
-	// Between is called at each trial boundary but the last, when the trial is
-	// durable: with in-band control, the only time to send anything.
+	// Between is called at each trial boundary, when the trial is durable: with
+	// in-band control, the only time to send anything. At the last one it is
+	// called only where there are Commands, of which one may still come.
 	Between func(ctx context.Context)
+	// Commands are people's, to the leading node; nil: there are none.
+	Commands Commands
+	// Holding is called when a pause begins, in which nothing runs on the radio;
+	// the function it returns, before the next trial starts.
+	Holding func(ctx context.Context) (release func())
 	// Closing is called when all is done but the run-ended record.
 	Closing func(ctx context.Context)
 	// Orders runs beside a part that does not lead, until its context ends, and
@@ -258,7 +264,7 @@ func (p *part) stopped(ctx context.Context) error {
 	var abort *AbortError
 	switch {
 	case errors.As(cause, &abort):
-		p.append(journal.TypeCommand, journal.Command{ID: abort.ID, Kind: "abort", By: abort.By})
+		p.append(journal.TypeCommand, journal.Command{ID: abort.ID, Kind: journal.CommandAbort, By: abort.By})
 		return p.end(ctx, journal.RunEnded{End: journal.RunAborted, Reason: abort.Reason})
 	case errors.Is(cause, ErrFinish):
 		return p.end(ctx, journal.RunEnded{End: journal.RunCompleted})

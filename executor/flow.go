@@ -112,6 +112,10 @@ func (f *flow) abort(ctx context.Context) {
 		f.decide(journal.Aborted, ReasonAborted, abort.Reason)
 		return
 	}
+	if errors.Is(context.Cause(ctx), errSkipped) {
+		f.decide(journal.Aborted, ReasonSkipped, errSkipped.Error())
+		return
+	}
 	f.decide(journal.Aborted, ReasonInterrupted, "the agent was stopped")
 }
 

@@ -65,59 +65,105 @@ func (l *leader) closeInterrupted() error {
 		Trial: o.Trial, Attempt: o.Attempt, Iteration: o.Iteration, Treatment: o.Treatment,
 		Verdict: journal.Aborted, Reason: ReasonInterrupted, Message: "the agent ended while the attempt ran",
 	}
+	t := l.past.trial(o.Trial)
+	if t.skip {
+		e.Reason, e.Message = ReasonSkipped, errSkipped.Error()
+	}
 	for i, id := range o.Transfers {
-		f := journal.FlowResult{Flow: i, Treatment: o.Treatment, Transfer: id, Verdict: journal.Aborted, Reason: ReasonInterrupted}
+		f := journal.FlowResult{Flow: i, Treatment: o.Treatment, Transfer: id, Verdict: journal.Aborted, Reason: e.Reason}
 		if o.Trial >= 0 && o.Trial < len(l.sheet.Trials) && i < len(l.sheet.Trials[o.Trial].Flows) {
 			f.Treatment = l.sheet.Trials[o.Trial].Flows[i].Treatment
 		}
 		e.Flows = append(e.Flows, f)
 	}
 	l.append(journal.TypeAttemptEnded, e)
+	t.close(e.Verdict, e.Reason)
 	l.past.open = nil
 	return l.sync()
 }
 
+// walk takes one trial after the other until none is left.
 func (l *leader) walk(ctx context.Context) error {
-	limit := l.sheet.Limits.Attempts
-	for i := range l.sheet.Trials {
-		t := l.past.trial(i)
-		if t.ended {
-			continue
-		}
-		for !t.over(limit) {
-			if ctx.Err() != nil {
-				return l.stopped(ctx)
-			}
-			if err := l.Journal.CheckSpace(); err != nil {
-				return l.outOfSpace(ctx, err)
-			}
-			t.attempts++
-			v, reason, err := l.attempt(ctx, &l.sheet.Trials[i], t.attempts)
-			if err != nil {
-				return err
-			}
-			if v == journal.Aborted {
-				return l.stopped(ctx)
-			}
-			t.close(v, reason)
-		}
-		l.append(journal.TypeTrialEnded, journal.TrialEnded{Trial: i, Attempts: t.attempts, Verdict: t.last})
-		if err := l.sync(); err != nil {
+	first, rested := true, false
+	for {
+		if err := l.boundary(ctx); err != nil {
 			return err
 		}
-		if i == len(l.sheet.Trials)-1 {
-			break
+		if ctx.Err() != nil {
+			return l.stopped(ctx)
 		}
-		if l.Between != nil {
-			l.Between(ctx)
+		i, ok := l.next()
+		if !ok {
+			return l.end(ctx, journal.RunEnded{End: journal.RunCompleted})
 		}
-		if l.sheet.Limits.Pause > 0 {
+		if !first && !rested && l.sheet.Limits.Pause > 0 {
 			began := l.Clock.Now()
 			wait(ctx, l.Clock, l.sheet.Limits.Pause)
 			l.paused += l.Clock.Now().Sub(began)
+			rested = true
+			continue // orders may have come meanwhile
+		}
+		if over, err := l.trial(ctx, i); over || err != nil {
+			return err
+		}
+		first, rested = false, false
+		if _, more := l.next(); l.Between != nil && (more || l.Commands != nil) {
+			l.Between(ctx)
 		}
 	}
-	return l.end(ctx, journal.RunEnded{End: journal.RunCompleted})
+}
+
+// next is the trial to go on with: one that was begun, then those that are to
+// be repeated, then the sheet's.
+func (l *leader) next() (trial int, ok bool) {
+	for _, begun := range []bool{true, false} {
+		if !begun && len(l.past.repeats) > 0 {
+			return l.past.repeats[0], true
+		}
+		for i := range l.sheet.Trials {
+			if t := l.past.trial(i); !t.ended && !t.repeat && (!begun || t.attempts > 0) {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// trial executes one trial to its terminal record. True: the run is over, or
+// was interrupted.
+func (l *leader) trial(ctx context.Context, i int) (over bool, err error) {
+	t := l.past.trial(i)
+	for {
+		if err := l.obeySkip(i); err != nil {
+			return true, err
+		}
+		if t.over(l.sheet.Limits.Attempts) {
+			return false, l.endTrial(i)
+		}
+		if ctx.Err() != nil {
+			return true, l.stopped(ctx)
+		}
+		if err := l.Journal.CheckSpace(); err != nil {
+			return true, l.outOfSpace(ctx, err)
+		}
+		t.attempts++
+		v, reason, err := l.attemptUnlessSkipped(ctx, i, t.attempts)
+		if err != nil {
+			return true, err
+		}
+		if v == journal.Aborted && ctx.Err() != nil {
+			return true, l.stopped(ctx)
+		}
+		t.close(v, reason)
+	}
+}
+
+func (l *leader) endTrial(i int) error {
+	t := l.past.trial(i)
+	v, reason := t.verdict()
+	l.append(journal.TypeTrialEnded, journal.TrialEnded{Trial: i, Attempts: t.attempts, Verdict: v, Reason: reason})
+	l.past.end(i)
+	return l.sync()
 }
 
 func (l *leader) outOfSpace(ctx context.Context, err error) error {

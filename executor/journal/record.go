@@ -208,14 +208,36 @@ type FlowResult struct {
 type TrialEnded struct {
 	Trial    int     `json:"trial"`
 	Attempts int     `json:"attempts"`
-	Verdict  Verdict `json:"verdict"` // of the last attempt
+	Verdict  Verdict `json:"verdict"` // of the last attempt; aborted where there is none
+	// Reason is "skipped" where a person ended the trial.
+	Reason string `json:"reason,omitempty"`
 }
 
-// Command is an order the node received and obeyed.
+// ReasonSkipped is the reason of a trial, and of its running attempt, that a
+// person ended.
+const ReasonSkipped = "skipped"
+
+// CommandKind says what a person ordered. Closed list.
+type CommandKind string
+
+const (
+	CommandAbort  CommandKind = "abort"
+	CommandPause  CommandKind = "pause"  // hold the run at the next trial boundary
+	CommandResume CommandKind = "resume" // let it go on
+	CommandSkip   CommandKind = "skip"   // end a trial without a further attempt
+	CommandRepeat CommandKind = "repeat" // one more attempt of a trial that has ended
+)
+
+// Command is an order that the node received and obeys from here on: a trial
+// that it repeats has not ended any more. It comes before its effect.
 type Command struct {
-	ID   string `json:"id"`
-	Kind string `json:"kind"` // "abort"
-	By   string `json:"by,omitempty"`
+	ID    string      `json:"id"`
+	Kind  CommandKind `json:"kind"`
+	By    string      `json:"by,omitempty"`
+	Trial *int        `json:"trial,omitempty"` // of skip and repeat
+	// PassedOver says why the order could not be obeyed any more; it has no
+	// effect then.
+	PassedOver string `json:"passed_over,omitempty"`
 }
 
 // Misbehaviour is a breach of the driver contract that did not end the attempt by itself.
