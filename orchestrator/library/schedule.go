@@ -120,7 +120,7 @@ func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
 	}
 	out := make([]Scheduled, len(rows))
 	for i, r := range rows {
-		out[i] = Scheduled{ID: r.ID, Plan: r.Plan, At: r.StartAt, Name: r.Name, By: r.GivenBy, State: State(r.State), Message: r.Message}
+		out[i] = Scheduled{ID: r.ID, Plan: r.Plan, At: r.StartAt.UTC(), Name: r.Name, By: r.GivenBy, State: State(r.State), Message: r.Message}
 		if r.State == string(starting) {
 			out[i].State = Waiting // for the blink of an eye
 		}

@@ -1,0 +1,389 @@
+package library
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+	"linktrial/protocols/contract"
+)
+
+func TestMain(m *testing.M) { storetest.Main(m) }
+
+// withDriver is the built-in catalog with one driver.
+type withDriver struct{ *catalog.Catalog }
+
+func (c withDriver) Manifest(name string) *contract.Manifest {
+	if name != "alpha" {
+		return nil
+	}
+	return &contract.Manifest{Name: "alpha", Title: "Alpha", Version: "1", Network: "tcp"}
+}
+func (c withDriver) Protocols() []string { return []string{"alpha"} }
+
+const good = `name: short
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 64 KiB
+treatments:
+  - {name: one, protocol: alpha}
+iterations: 2
+seed: 1
+`
+
+// clock is moved by hand.
+type clock struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *clock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *clock) move(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+// rig is a library whose starts are written down.
+type rig struct {
+	*Library
+	t     *testing.T
+	cfg   Config
+	clock *clock
+
+	mu       sync.Mutex
+	started  []string
+	problems []string
+	ahead    []string
+}
+
+func newRig(t *testing.T, s *store.Store) *rig {
+	t.Helper()
+	cat, err := catalog.Load(catalog.Config{})
+	require.NoError(t, err)
+	r := &rig{t: t, clock: &clock{at: time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)}}
+	r.cfg = Config{Store: s, Catalog: withDriver{cat}, Shipped: fstest.MapFS{"demo.yaml": {Data: []byte(good)}}, Settle: time.Nanosecond,
+		Now: r.clock.now, Ahead: func() []string { r.mu.Lock(); defer r.mu.Unlock(); return r.ahead },
+		Start: func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			if r.problems != nil {
+				return "", r.problems, nil
+			}
+			id := fmt.Sprintf("camp%d", len(r.started))
+			r.started = append(r.started, file+" "+name+" "+string(text))
+			return id, nil, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: "x", Plan: "x", PlanFile: file, PlanText: text, PlanHash: hashOf(text)})
+		}}
+	r.start()
+	return r
+}
+
+func (r *rig) start() {
+	r.t.Helper()
+	var err error
+	r.Library, err = Start(r.t.Context(), r.cfg)
+	require.NoError(r.t, err)
+	r.t.Cleanup(r.Library.Stop)
+}
+
+// move moves the clock, and has the library look at it at once.
+func (r *rig) move(d time.Duration) {
+	r.clock.move(d)
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// restart ends the library and starts it again after d on the clock.
+func (r *rig) restart(d time.Duration) {
+	r.t.Helper()
+	r.Library.Stop()
+	r.clock.move(d)
+	r.start()
+}
+
+func (r *rig) starts() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.started)
+}
+
+func (r *rig) schedule(id string) Scheduled {
+	r.t.Helper()
+	all, err := r.Schedules(r.t.Context())
+	require.NoError(r.t, err)
+	i := slices.IndexFunc(all, func(s Scheduled) bool { return s.ID == id })
+	require.GreaterOrEqual(r.t, i, 0)
+	return all[i]
+}
+
+// becomes waits for a state.
+func (r *rig) becomes(id string, want State) Scheduled {
+	r.t.Helper()
+	require.Eventually(r.t, func() bool { return r.schedule(id).State == want }, 20*time.Second, 10*time.Millisecond, "schedule %s does not become %s", id, want)
+	return r.schedule(id)
+}
+
+func TestPlans(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	p, err := r.Save(ctx, "mine", []byte(good), 0)
+	require.NoError(t, err)
+	require.Equal(t, Plan{Name: "mine", Changed: r.clock.now(), Revision: 1, Text: []byte(good), Title: "short", Summary: "short: 1 run, 1 treatment, 2 iterations, 2 trials"}, p)
+	draft, err := r.Save(ctx, "a-draft", []byte("name: later\nradio: nowhere\n"), 0)
+	require.NoError(t, err)
+	require.Equal(t, "later", draft.Title)
+	require.Greater(t, draft.Problems, 1)
+	require.Contains(t, draft.Summary, "a-draft.yaml:")
+	for _, text := range []string{"", "name: [", "- 1", "\x00"} {
+		p, err := r.Save(ctx, fmt.Sprintf("d%d", len(text)), []byte(text), 0)
+		require.NoError(t, err, "%q", text)
+		require.Positive(t, p.Problems)
+		require.NotEmpty(t, p.Summary)
+		require.NoError(t, r.Delete(ctx, p.Name))
+	}
+
+	all, err := r.List(ctx)
+	require.NoError(t, err)
+	var names []string
+	for _, p := range all {
+		require.Nil(t, p.Text)
+		names = append(names, fmt.Sprint(p.Name, " ", p.Shipped, " ", p.Revision))
+	}
+	require.Equal(t, []string{"a-draft false 1", "mine false 1", "demo true 0"}, names)
+
+	changed := strings.Replace(good, "iterations: 2", "iterations: 3", 1)
+	p, err = r.Save(ctx, "mine", []byte(changed), 1)
+	require.NoError(t, err)
+	require.Equal(t, 2, p.Revision)
+	for _, c := range []struct {
+		name     string
+		revision int
+		is       error
+		word     string
+	}{
+		{"mine", 1, ErrRevision, "revision 2"},
+		{"mine", 0, ErrExists, "revision 2"},
+		{"mine", -1, ErrRefused, ""},
+		{"new", 1, ErrNotFound, "new"},
+		{"demo", 0, ErrShipped, "another name"},
+		{"Mine", 0, ErrRefused, "lower-case"},
+		{"", 0, ErrRefused, ""},
+		{"../x", 0, ErrRefused, ""},
+	} {
+		_, err := r.Save(ctx, c.name, []byte(good), c.revision)
+		require.ErrorIs(t, err, c.is)
+		require.ErrorContains(t, err, c.word)
+	}
+	_, err = r.Save(ctx, "huge", make([]byte, maxText+1), 0)
+	require.ErrorIs(t, err, ErrRefused)
+	got, err := r.Get(ctx, "mine")
+	require.NoError(t, err)
+	require.Equal(t, changed, string(got.Text), "a refused save changed it")
+	demo, err := r.Get(ctx, "demo")
+	require.NoError(t, err)
+	require.True(t, demo.Shipped)
+
+	require.ErrorIs(t, r.Delete(ctx, "demo"), ErrShipped)
+	require.ErrorIs(t, r.Delete(ctx, "none"), ErrNotFound)
+	require.NoError(t, r.Delete(ctx, "mine"))
+	_, err = r.Get(ctx, "mine")
+	require.ErrorIs(t, err, ErrNotFound)
+}
+
+// Of many who edited the same revision, one wins.
+func TestConcurrentSaves(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	_, err := r.Save(ctx, "mine", []byte(good), 0)
+	require.NoError(t, err)
+	errs := make(chan error, 8)
+	for range cap(errs) {
+		go func() {
+			_, err := r.Save(ctx, "mine", []byte(good), 1)
+			errs <- err
+		}()
+	}
+	won := 0
+	for range cap(errs) {
+		if err := <-errs; err == nil {
+			won++
+		} else {
+			require.ErrorIs(t, err, ErrRevision)
+		}
+	}
+	require.Equal(t, 1, won)
+}
+
+func TestScheduleStarts(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	_, err := r.Save(ctx, "mine", []byte(good), 0)
+	require.NoError(t, err)
+	x, err := r.Schedule(ctx, "mine", r.clock.now().Add(time.Hour), "evening", "director")
+	require.NoError(t, err)
+	require.Equal(t, Waiting, x.State)
+	require.Empty(t, x.Message)
+	require.Equal(t, x, r.schedule(x.ID))
+	// What is saved later does not change it, and it cannot be deleted under it.
+	_, err = r.Save(ctx, "mine", []byte("name: broken"), 1)
+	require.NoError(t, err)
+	require.ErrorIs(t, r.Delete(ctx, "mine"), ErrInUse)
+
+	second, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Hour+time.Second), "", "")
+	require.NoError(t, err)
+	require.Contains(t, second.Message, "overlaps with mine")
+	require.NoError(t, r.Cancel(ctx, second.ID))
+	require.ErrorIs(t, r.Cancel(ctx, second.ID), ErrEnded)
+	require.ErrorIs(t, r.Cancel(ctx, "none"), ErrNotFound)
+
+	r.mu.Lock()
+	r.ahead = []string{"abcd-1"}
+	r.mu.Unlock()
+	r.move(time.Hour + time.Second)
+	got := r.becomes(x.ID, Started)
+	require.Equal(t, "camp0", got.Campaign)
+	require.Contains(t, got.Message, "abcd-1")
+	require.Equal(t, []string{"mine.yaml evening " + good}, r.starts())
+	require.Equal(t, Cancelled, r.schedule(second.ID).State)
+	r.restart(0)
+	require.Len(t, r.starts(), 1, "started twice")
+	require.NoError(t, r.Delete(ctx, "mine"))
+}
+
+func TestScheduleRefusals(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	_, err := r.Save(ctx, "draft", []byte("name: later\nradio: nowhere\n"), 0)
+	require.NoError(t, err)
+	now := r.clock.now()
+	for _, c := range []struct {
+		plan string
+		at   time.Time
+		is   error
+		word string
+	}{
+		{"draft", now.Add(time.Hour), ErrRefused, "draft.yaml:2:"},
+		{"none", now.Add(time.Hour), ErrNotFound, "none"},
+		{"demo", now.Add(-time.Second), ErrRefused, "has passed"},
+		{"demo", now.Add(2 * farthest), ErrRefused, "year"},
+	} {
+		_, err := r.Schedule(ctx, c.plan, c.at, "", "")
+		require.ErrorIs(t, err, c.is)
+		require.ErrorContains(t, err, c.word)
+	}
+	_, err = r.Schedule(ctx, "demo", now.Add(time.Hour), strings.Repeat("x", maxWords+1), "")
+	require.ErrorIs(t, err, ErrRefused)
+
+	// A refusal at the time is told, and not tried again.
+	x, err := r.Schedule(ctx, "demo", now.Add(time.Minute), "", "")
+	require.NoError(t, err)
+	r.mu.Lock()
+	r.problems = []string{"no server node is connected"}
+	r.mu.Unlock()
+	r.move(61 * time.Second)
+	require.Contains(t, r.becomes(x.ID, Failed).Message, "no server node")
+	r.mu.Lock()
+	r.problems = nil
+	r.mu.Unlock()
+	r.restart(0)
+	require.Equal(t, Failed, r.schedule(x.ID).State)
+	require.Empty(t, r.starts())
+}
+
+func TestMissed(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	early, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
+	require.NoError(t, err)
+	soon, err := r.Schedule(ctx, "demo", r.clock.now().Add(2*time.Minute), "", "")
+	require.NoError(t, err)
+	// Down from before the first to within a minute of the second.
+	r.restart(2*time.Minute + 30*time.Second)
+	require.Contains(t, r.becomes(early.ID, Missed).Message, "1m30s later")
+	r.move(time.Second)
+	r.becomes(soon.ID, Started)
+	require.Len(t, r.starts(), 1)
+}
+
+// A crash between the claim and the campaign, and one after the campaign.
+func TestCrashAtTheStart(t *testing.T) {
+	for _, begun := range []bool{false, true} {
+		t.Run(fmt.Sprint("campaign is there: ", begun), func(t *testing.T) {
+			s := storetest.Open(t)
+			r, ctx := newRig(t, s), t.Context()
+			x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
+			require.NoError(t, err)
+			r.Library.Stop()
+			n, err := s.ClaimSchedule(ctx, x.ID)
+			require.NoError(t, err)
+			require.EqualValues(t, 1, n)
+			if begun {
+				require.NoError(t, s.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: "there", Name: "x", Plan: "x", PlanFile: "demo.yaml", PlanText: []byte(good), PlanHash: hashOf([]byte(good))}))
+			}
+			r.clock.move(time.Minute)
+			r.start()
+			got := r.schedule(x.ID)
+			if begun {
+				require.Equal(t, Started, got.State)
+				require.Equal(t, "there", got.Campaign)
+			} else {
+				require.Equal(t, Missed, got.State)
+			}
+			require.Empty(t, r.starts(), "started again")
+		})
+	}
+}
+
+// Scheduled plans wait until nodes can have connected again.
+func TestSettle(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
+	require.NoError(t, err)
+	r.cfg.Settle = 20 * time.Second
+	r.restart(61 * time.Second)
+	require.NoError(t, r.due(ctx, r.clock.now().Sub(r.began) >= r.cfg.Settle))
+	require.Equal(t, Waiting, r.schedule(x.ID).State)
+	r.move(21 * time.Second)
+	r.becomes(x.ID, Started)
+}
+
+// A start that is interrupted by the orchestrator's end is settled by the next.
+func TestStopInTheMiddle(t *testing.T) {
+	r, ctx := newRig(t, storetest.Open(t)), t.Context()
+	began := make(chan struct{})
+	r.Library.Stop()
+	r.cfg.Start = func(ctx context.Context, _ string, _ []byte, _ string) (string, []string, error) {
+		close(began)
+		<-ctx.Done()
+		return "", nil, ctx.Err()
+	}
+	r.start()
+	x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Second), "", "")
+	require.NoError(t, err)
+	r.move(2 * time.Second)
+	select {
+	case <-began:
+	case <-time.After(30 * time.Second):
+		t.Fatal("not started")
+	}
+	r.Library.Stop()
+	r.cfg.Start = func(context.Context, string, []byte, string) (string, []string, error) {
+		return "", nil, errors.New("must not be called")
+	}
+	r.start()
+	require.Equal(t, Missed, r.schedule(x.ID).State)
+}
