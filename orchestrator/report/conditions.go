@@ -46,6 +46,10 @@ func ConditionText(cs []plan.Condition) string {
 	return strings.Join(parts, ", ")
 }
 
+// MetricShareOfIdeal is the mean of Ideal's time over the time taken. No paper
+// publishes it; charts have it beside the metrics of plans.
+const MetricShareOfIdeal plan.Metric = "share-of-ideal"
+
 // metricNames are what tables and axes call a metric.
 var metricNames = map[plan.Metric]struct{ short, long string }{
 	plan.MetricNormalised: {"normalised", "normalised throughput"},
@@ -56,6 +60,7 @@ var metricNames = map[plan.Metric]struct{ short, long string }{
 	plan.MetricFlowMbitps: {"Mbit/s a flow", "throughput of a flow (Mbit/s)"},
 	plan.MetricTimeouts:   {"timeouts", "timeouts"},
 	plan.MetricCompleted:  {"completed", "share of trials completed"},
+	MetricShareOfIdeal:    {"of Ideal", "share of Ideal"},
 }
 
 func shortName(m plan.Metric) string {

@@ -117,6 +117,11 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 			return rate.scaled(8 * unit.KB / *b), ""
 		}
 		return noEstimate, "the bandwidth is not known"
+	case MetricShareOfIdeal:
+		if xs := sm.values(shareOf); len(xs) > 0 {
+			return estimateOf(xs), ""
+		}
+		return noEstimate, "Ideal is not known"
 	case plan.MetricTimeouts:
 		if xs := sm.values(timeoutsOf); len(xs) > 0 {
 			return estimateOf(xs), ""

@@ -75,6 +75,11 @@ type Row struct {
 	MedianKBps  *float64 `json:"median_kb_per_s"`
 	MeanCI      *Range   `json:"average_ci95_kb_per_s"`           // Student's t
 	BootstrapCI *Range   `json:"average_bootstrap_ci95_kb_per_s"` // BCa; all resamples, or 10 000 seeded ones
+	// Percentiles, interpolated between the two nearest trials.
+	P05KBps *float64 `json:"p05_kb_per_s"`
+	P25KBps *float64 `json:"p25_kb_per_s"`
+	P75KBps *float64 `json:"p75_kb_per_s"`
+	P95KBps *float64 `json:"p95_kb_per_s"`
 
 	ElapsedSeconds *float64 `json:"elapsed_mean_s"`
 	ConnectSeconds *float64 `json:"connect_mean_s"`
@@ -266,6 +271,12 @@ func (s *sample) fill(row *Row, bandwidth *float64) {
 	}
 	d := stats.Describe(rates)
 	row.AverageKBps, row.MaxKBps, row.MinKBps, row.SDKBps, row.MedianKBps = Rounded(d.Mean), Rounded(d.Max), Rounded(d.Min), Rounded(d.SD), Rounded(d.Median)
+	for _, p := range []struct {
+		figure **float64
+		share  float64
+	}{{&row.P05KBps, 5}, {&row.P25KBps, 25}, {&row.P75KBps, 75}, {&row.P95KBps, 95}} {
+		*p.figure = Rounded(stats.Percentile(rates, p.share))
+	}
 	row.AverageKbitPS, row.AverageMbitPS = Rounded(d.Mean*8*unit.KB/1e3), Rounded(d.Mean*8*unit.KB/1e6)
 	row.MeanCI = interval(stats.MeanT(rates, level))
 	mean := func(of func(*observation) float64) *float64 { return Rounded(stats.Mean(s.values(of))) }

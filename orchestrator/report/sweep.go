@@ -80,6 +80,67 @@ func (v *Analysis) Charts() []*Chart {
 	return out
 }
 
+// ChartsOf are the curves of one metric over one axis, a chart for each group
+// and combination of the other axes, with the published figures of that metric
+// in its unit. None where the axis is not swept.
+func (v *Analysis) ChartsOf(m plan.Metric, axis string) (out []*Chart) {
+	for _, g := range v.groups() {
+		swept := g.swept()
+		if !slices.Contains(swept, axis) {
+			continue
+		}
+		var figures []*plan.Figure
+		for i := range v.Dataset.Figures {
+			f := v.Dataset.Figures[i] // a copy: its unit may change
+			if f.Group == g.name && f.Text == "" && inUnit(&f, m) {
+				figures = append(figures, &f)
+			}
+		}
+		out = append(out, g.panels(m, axis, swept, figures)...)
+	}
+	return out
+}
+
+// inUnit brings a published figure into the metric's unit, and says whether
+// that is possible.
+func inUnit(f *plan.Figure, m plan.Metric) bool {
+	if f.Metric == m {
+		return true
+	}
+	bytesPerSecond := map[plan.Metric]float64{plan.MetricKBps: unit.KB, plan.MetricKbitps: 1e3 / 8, plan.MetricMbitps: 1e6 / 8}
+	from, to := bytesPerSecond[f.Metric], bytesPerSecond[m]
+	if from == 0 || to == 0 {
+		return false
+	}
+	f.Metric = m
+	for _, x := range []**float64{&f.Value, &f.AtLeast, &f.AtMost} {
+		if *x != nil {
+			*x = Rounded(**x * from / to)
+		}
+	}
+	return true
+}
+
+// SweptAxes are the axes in which the runs of any group differ, the one that
+// [Analysis.Charts] would draw first of all before the others.
+func (v *Analysis) SweptAxes() (out []string) {
+	for _, g := range v.groups() {
+		swept := g.swept()
+		var figures []*plan.Figure
+		for i := range v.Dataset.Figures {
+			if v.Dataset.Figures[i].Group == g.name {
+				figures = append(figures, &v.Dataset.Figures[i])
+			}
+		}
+		for _, axis := range append(g.over(swept, figures), swept...) {
+			if !slices.Contains(out, axis) {
+				out = append(out, axis)
+			}
+		}
+	}
+	return out
+}
+
 // swept are the axes with more than one value.
 func (g *grouped) swept() (out []string) {
 	if len(g.axes) == 0 {
@@ -240,7 +301,7 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 // draw fills a chart's lines from the runs of its conditions.
 func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 	names, labels := g.treatments(nil)
-	if c.Metric != plan.MetricTimeouts && c.Metric != plan.MetricCompleted && c.Metric != plan.MetricFlowMbitps {
+	if !slices.Contains([]plan.Metric{plan.MetricTimeouts, plan.MetricCompleted, plan.MetricFlowMbitps, MetricShareOfIdeal}, c.Metric) {
 		names = append(names, plan.Ideal)
 	}
 	for _, name := range names {

@@ -206,7 +206,7 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 	}
 	ds, err := s.cfg.Store.Dataset(ctx, scope)
 	if err == nil {
-		err = s.addPublished(ctx, ds)
+		err = s.cfg.addPublished(ctx, ds)
 	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "results", err)

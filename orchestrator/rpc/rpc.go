@@ -52,6 +52,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	opts := []connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewResultServiceHandler(&results{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&nodes{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))

@@ -20,7 +20,20 @@ type Figures struct {
 	// logs, provenance, clocks and the radio's counters. Every figure of a table
 	// that is made of it is the same.
 	Dataset report.Dataset
-	Heads   []dbsqlc.RunHeadsRow // of its runs
+	Heads   []Head // of its runs
+}
+
+// Head is a run with how far it has come, by the journal: marks change nothing.
+type Head struct {
+	dbsqlc.RunHeadsRow
+	TrialsEnded, AttemptsFailed int32
+}
+
+// Overview is what is known of a run that has ended without its estimates.
+func (h *Head) Overview() *dbsqlc.RunOverview {
+	return &dbsqlc.RunOverview{ID: h.ID, CampaignID: h.CampaignID, Plan: h.Plan, Cell: h.Cell, State: h.State, Message: h.Message, SheetHash: h.SheetHash,
+		Radio: h.Radio, Topology: h.Topology, SizeBytes: h.SizeBytes, Trials: h.Trials, CreatedAt: h.CreatedAt, StartedAt: h.StartedAt, EndedAt: h.EndedAt,
+		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes}
 }
 
 // Figures reads the runs of each scope, all of them at one moment.
@@ -35,9 +48,13 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 	}
 	var out []Figures
 	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
-		heads, err := q.RunHeads(ctx, dbsqlc.RunHeadsParams{Campaigns: campaigns, Runs: runs})
+		rows, err := q.RunHeads(ctx, dbsqlc.RunHeadsParams{Campaigns: campaigns, Runs: runs})
 		if err != nil {
 			return err
+		}
+		heads := make([]Head, len(rows))
+		for i := range rows {
+			heads[i].RunHeadsRow = rows[i]
 		}
 		read, err := s.readFigures(ctx, q, heads)
 		if err != nil {
@@ -68,7 +85,7 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 
 // readFigures reads whole tables' shares of the runs at once: a campaign may
 // have hundreds of runs.
-func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []dbsqlc.RunHeadsRow) ([]*report.Run, error) {
+func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*report.Run, error) {
 	ids := make([]string, len(heads))
 	hashes := make([]string, len(heads))
 	for i, h := range heads {
@@ -84,7 +101,10 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []dbsq
 	}
 	runs := make([]*report.Run, len(heads))
 	byID := map[string]*report.Run{}
-	for i, h := range heads {
+	headOf := map[string]*Head{}
+	for i := range heads {
+		h := &heads[i]
+		headOf[h.ID] = h
 		r := &report.Run{ID: h.ID, State: h.State, Message: h.Message, Place: h.Place, SheetHash: h.SheetHash, Sheet: sheets[h.SheetHash]}
 		if h.StartedAt != nil {
 			r.Started = *h.StartedAt
@@ -107,6 +127,7 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []dbsq
 		x := report.Trial{Index: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment}
 		if t.Verdict != nil {
 			x.Verdict = journal.Verdict(*t.Verdict)
+			headOf[t.RunID].TrialsEnded++
 		}
 		r.Trials = append(r.Trials, x)
 	}
@@ -120,6 +141,9 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []dbsq
 	}
 	for _, a := range attempts {
 		r := byID[a.RunID]
+		if a.Verdict != nil && *a.Verdict != string(journal.Succeeded) {
+			headOf[a.RunID].AttemptsFailed++
+		}
 		t := &r.Trials[a.Trial]
 		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs}
 		y, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], &r.Sheet.Trials[a.Trial], marks[a.RunID].Of(a.Trial, a.Attempt))

@@ -212,6 +212,10 @@ func summaryColumns() []column[summaryRow] {
 		}
 		return strings.Join(parts, "; ")
 	})
+	rate("p05_kb_per_s", func(r summaryRow) *float64 { return r.P05KBps })
+	rate("p25_kb_per_s", func(r summaryRow) *float64 { return r.P25KBps })
+	rate("p75_kb_per_s", func(r summaryRow) *float64 { return r.P75KBps })
+	rate("p95_kb_per_s", func(r summaryRow) *float64 { return r.P95KBps })
 	return cs
 }
 

@@ -163,7 +163,7 @@ func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsPara
 }
 
 const campaignPage = `-- name: CampaignPage :many
-SELECT id, name, plan, plan_text, created_at FROM campaigns c
+SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
 WHERE $1::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = $1::text)
 ORDER BY c.ordinal DESC LIMIT $2
 `
@@ -177,8 +177,8 @@ type CampaignPageRow struct {
 	ID        string
 	Name      string
 	Plan      string
-	PlanText  []byte
 	CreatedAt time.Time
+	Published bool
 }
 
 // The newest campaigns, or those older than one of them. A name that is none
@@ -196,8 +196,8 @@ func (q *Queries) CampaignPage(ctx context.Context, arg CampaignPageParams) ([]C
 			&i.ID,
 			&i.Name,
 			&i.Plan,
-			&i.PlanText,
 			&i.CreatedAt,
+			&i.Published,
 		); err != nil {
 			return nil, err
 		}
@@ -793,9 +793,7 @@ func (q *Queries) SamplesOfTrial(ctx context.Context, arg SamplesOfTrialParams) 
 }
 
 const seriesOfAttempt = `-- name: SeriesOfAttempt :many
-SELECT flow, side, count(*) AS samples, min(elapsed_ns)::bigint AS first_ns, max(elapsed_ns)::bigint AS last_ns
-FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3
-GROUP BY flow, side ORDER BY flow, side
+SELECT DISTINCT flow, side FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3 ORDER BY flow, side
 `
 
 type SeriesOfAttemptParams struct {
@@ -805,14 +803,11 @@ type SeriesOfAttemptParams struct {
 }
 
 type SeriesOfAttemptRow struct {
-	Flow    int32
-	Side    string
-	Samples int64
-	FirstNs int64
-	LastNs  int64
+	Flow int32
+	Side string
 }
 
-// Which series of samples there are of an attempt, and how long they are.
+// Which series of samples there are of an attempt.
 func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams) ([]SeriesOfAttemptRow, error) {
 	rows, err := q.db.Query(ctx, seriesOfAttempt, arg.RunID, arg.Trial, arg.Attempt)
 	if err != nil {
@@ -822,13 +817,7 @@ func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams
 	items := []SeriesOfAttemptRow{}
 	for rows.Next() {
 		var i SeriesOfAttemptRow
-		if err := rows.Scan(
-			&i.Flow,
-			&i.Side,
-			&i.Samples,
-			&i.FirstNs,
-			&i.LastNs,
-		); err != nil {
+		if err := rows.Scan(&i.Flow, &i.Side); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -837,6 +826,51 @@ func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const seriesWindow = `-- name: SeriesWindow :one
+SELECT count(*) AS samples, coalesce(min(s.elapsed_ns), 0)::bigint AS first_ns, coalesce(max(s.elapsed_ns), 0)::bigint AS last_ns
+FROM samples s
+WHERE s.run_id = $1 AND s.trial = $2 AND s.attempt = $3 AND s.flow = $4 AND s.side = $5
+  AND s.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM samples b
+        WHERE b.run_id = $1 AND b.trial = $2 AND b.attempt = $3 AND b.flow = $4 AND b.side = $5
+          AND b.elapsed_ns < $6::bigint), $6::bigint)
+  AND s.elapsed_ns <= coalesce((SELECT min(a.elapsed_ns) FROM samples a
+        WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3 AND a.flow = $4 AND a.side = $5
+          AND a.elapsed_ns > $7::bigint), $7::bigint)
+`
+
+type SeriesWindowParams struct {
+	RunID   string
+	Trial   int32
+	Attempt int32
+	Flow    int32
+	Side    string
+	FromNs  int64
+	ToNs    int64
+}
+
+type SeriesWindowRow struct {
+	Samples int64
+	FirstNs int64
+	LastNs  int64
+}
+
+// The samples of a series between two moments, with the one before and the one
+// after: lines are drawn to the edge.
+func (q *Queries) SeriesWindow(ctx context.Context, arg SeriesWindowParams) (SeriesWindowRow, error) {
+	row := q.db.QueryRow(ctx, seriesWindow,
+		arg.RunID,
+		arg.Trial,
+		arg.Attempt,
+		arg.Flow,
+		arg.Side,
+		arg.FromNs,
+		arg.ToNs,
+	)
+	var i SeriesWindowRow
+	err := row.Scan(&i.Samples, &i.FirstNs, &i.LastNs)
+	return i, err
 }
 
 const sheetBeginnings = `-- name: SheetBeginnings :many
@@ -873,6 +907,17 @@ func (q *Queries) SheetBeginnings(ctx context.Context, arg SheetBeginningsParams
 		return nil, err
 	}
 	return items, nil
+}
+
+const sheetHash = `-- name: SheetHash :one
+SELECT sheet_hash FROM runs WHERE id = $1
+`
+
+func (q *Queries) SheetHash(ctx context.Context, id string) (string, error) {
+	row := q.db.QueryRow(ctx, sheetHash, id)
+	var sheet_hash string
+	err := row.Scan(&sheet_hash)
+	return sheet_hash, err
 }
 
 const sheets = `-- name: Sheets :many

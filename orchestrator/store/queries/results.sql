@@ -39,7 +39,7 @@ SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbeha
 -- name: CampaignPage :many
 -- The newest campaigns, or those older than one of them. A name that is none
 -- gives nothing.
-SELECT id, name, plan, plan_text, created_at FROM campaigns c
+SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
 WHERE sqlc.arg(before)::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = sqlc.arg(before)::text)
 ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 
@@ -105,7 +105,21 @@ SELECT transfer, digest FROM receptions
 WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) AND digest IS NOT NULL ORDER BY seq;
 
 -- name: SeriesOfAttempt :many
--- Which series of samples there are of an attempt, and how long they are.
-SELECT flow, side, count(*) AS samples, min(elapsed_ns)::bigint AS first_ns, max(elapsed_ns)::bigint AS last_ns
-FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3
-GROUP BY flow, side ORDER BY flow, side;
+-- Which series of samples there are of an attempt.
+SELECT DISTINCT flow, side FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3 ORDER BY flow, side;
+
+-- name: SeriesWindow :one
+-- The samples of a series between two moments, with the one before and the one
+-- after: lines are drawn to the edge.
+SELECT count(*) AS samples, coalesce(min(s.elapsed_ns), 0)::bigint AS first_ns, coalesce(max(s.elapsed_ns), 0)::bigint AS last_ns
+FROM samples s
+WHERE s.run_id = sqlc.arg(run_id) AND s.trial = sqlc.arg(trial) AND s.attempt = sqlc.arg(attempt) AND s.flow = sqlc.arg(flow) AND s.side = sqlc.arg(side)
+  AND s.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM samples b
+        WHERE b.run_id = sqlc.arg(run_id) AND b.trial = sqlc.arg(trial) AND b.attempt = sqlc.arg(attempt) AND b.flow = sqlc.arg(flow) AND b.side = sqlc.arg(side)
+          AND b.elapsed_ns < sqlc.arg(from_ns)::bigint), sqlc.arg(from_ns)::bigint)
+  AND s.elapsed_ns <= coalesce((SELECT min(a.elapsed_ns) FROM samples a
+        WHERE a.run_id = sqlc.arg(run_id) AND a.trial = sqlc.arg(trial) AND a.attempt = sqlc.arg(attempt) AND a.flow = sqlc.arg(flow) AND a.side = sqlc.arg(side)
+          AND a.elapsed_ns > sqlc.arg(to_ns)::bigint), sqlc.arg(to_ns)::bigint);
+
+-- name: SheetHash :one
+SELECT sheet_hash FROM runs WHERE id = $1;

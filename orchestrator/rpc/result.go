@@ -1,0 +1,202 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// results is ResultService.
+type results struct{ cfg Config }
+
+// maxCampaigns bounds a page of campaigns.
+const maxCampaigns = 500
+
+func (s *results) ListCampaigns(ctx context.Context, req *connect.Request[linktrialv1.ListCampaignsRequest]) (*connect.Response[linktrialv1.ListCampaignsResponse], error) {
+	limit := min(req.Msg.Limit, maxCampaigns)
+	if limit <= 0 {
+		limit = 50
+	}
+	out, err := s.listCampaigns(ctx, limit, req.Msg.Before)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "list campaigns", err)
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *results) listCampaigns(ctx context.Context, limit int32, before string) (*linktrialv1.ListCampaignsResponse, error) {
+	if before != "" {
+		if _, err := s.cfg.Store.Campaign(ctx, before); err != nil {
+			return nil, fmt.Errorf("campaign %q: %w", before, err)
+		}
+	}
+	out := &linktrialv1.ListCampaignsResponse{}
+	err := s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+		page, err := q.CampaignPage(ctx, dbsqlc.CampaignPageParams{Before: before, Count: limit + 1})
+		if err != nil {
+			return err
+		}
+		if out.More = len(page) > int(limit); out.More {
+			page = page[:limit]
+		}
+		var ids, runs []string
+		for _, c := range page {
+			ids = append(ids, c.ID)
+		}
+		heads, err := q.RunHeads(ctx, dbsqlc.RunHeadsParams{Campaigns: ids})
+		if err != nil {
+			return err
+		}
+		for _, h := range heads {
+			runs = append(runs, h.ID)
+		}
+		rows, err := q.TrialCounts(ctx, runs)
+		if err != nil {
+			return err
+		}
+		counts := map[string]dbsqlc.TrialCountsRow{}
+		for _, c := range rows {
+			counts[c.RunID] = c
+		}
+		outlines, err := s.cfg.Store.Outlines(ctx, q, heads)
+		if err != nil {
+			return err
+		}
+		byCampaign := map[string][]dbsqlc.RunHeadsRow{}
+		for _, h := range heads {
+			byCampaign[h.CampaignID] = append(byCampaign[h.CampaignID], h)
+		}
+		for i := range page {
+			out.Campaigns = append(out.Campaigns, asCampaign(&page[i], byCampaign[page[i].ID], counts, outlines))
+		}
+		return nil
+	})
+	return out, err
+}
+
+func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts map[string]dbsqlc.TrialCountsRow, outlines map[string]*store.Outline) *linktrialv1.Campaign {
+	out := &linktrialv1.Campaign{Id: c.ID, Name: c.Name, Plan: c.Plan, Created: timestamppb.New(c.CreatedAt), Runs: int32(len(heads)),
+		Published: c.Published}
+	open := len(heads) == 0
+	for _, h := range heads {
+		if h.EndedAt != nil {
+			out.RunsEnded++
+			if out.Ended == nil || out.Ended.AsTime().Before(*h.EndedAt) {
+				out.Ended = timestamppb.New(*h.EndedAt)
+			}
+		} else {
+			open = true
+		}
+		out.Trials += h.Trials
+		out.TrialsEnded += counts[h.ID].Ended
+		out.AttemptsFailed += counts[h.ID].AttemptsFailed
+		out.Radios, out.Topologies = addTo(out.Radios, h.Radio), addTo(out.Topologies, h.Topology)
+		out.SizesBytes = addTo(out.SizesBytes, h.SizeBytes)
+		if h.Place != "" {
+			out.Place = h.Place
+		}
+		if o := outlines[h.SheetHash]; o != nil {
+			for _, label := range o.Treatments {
+				out.Treatments = addTo(out.Treatments, label)
+			}
+			out.Sweeps = out.Sweeps || o.Swept
+		}
+	}
+	if open {
+		out.Ended = nil
+	}
+	return out
+}
+
+func addTo[T comparable](list []T, x T) []T {
+	if slices.Contains(list, x) {
+		return list
+	}
+	return append(list, x)
+}
+
+// maxSummarized bounds how many campaigns and runs one figure compares.
+const maxSummarized = 100
+
+// figures reads what ids name, in their order, with the published figures of
+// their plans. What no id names is the newest campaign.
+func (s *results) figures(ctx context.Context, ids []string) ([]store.Figures, error) {
+	if len(ids) == 0 {
+		ids = []string{""}
+	}
+	if len(ids) > maxSummarized {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d campaigns and runs at once, at most %d can be compared", len(ids), maxSummarized))
+	}
+	var scopes []store.Scope
+	for _, id := range ids {
+		scope, err := s.cfg.Store.FindScope(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		scopes = addTo(scopes, scope)
+	}
+	all, err := s.cfg.Store.Figures(ctx, scopes)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		if err := s.cfg.addPublished(ctx, &all[i].Dataset); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+func (s *results) Summarize(ctx context.Context, req *connect.Request[linktrialv1.SummarizeRequest]) (*connect.Response[linktrialv1.SummarizeResponse], error) {
+	all, err := s.figures(ctx, req.Msg.Ids)
+	if err != nil {
+		return nil, s.fail(ctx, "summarize", err)
+	}
+	out := &linktrialv1.SummarizeResponse{}
+	for i := range all {
+		a := report.Analyse(&all[i].Dataset, report.Options{Reference: req.Msg.Reference})
+		for k := range a.Tables {
+			run, err := s.runOf(ctx, &all[i].Heads[k])
+			if err != nil {
+				return nil, s.fail(ctx, "summarize", err)
+			}
+			x := asSummary(&a.Tables[k], &a.Dataset.Runs[k])
+			if x.Run = run; req.Msg.Points {
+				x.Points = asPoints(&a.Tables[k], &a.Dataset.Runs[k])
+			}
+			out.Runs = append(out.Runs, x)
+		}
+		out.Notes = append(out.Notes, a.Dataset.Notes...)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// runOf is a run as lists have it. What has ended needs no estimates.
+func (s *results) runOf(ctx context.Context, h *store.Head) (*linktrialv1.Run, error) {
+	if h.EndedAt != nil {
+		return asRun(h.Overview()), nil
+	}
+	o, err := s.cfg.Store.RunOverview(ctx, h.ID)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", h.ID, err)
+	}
+	return asRun(&o), nil
+}
+
+// fail is [Config.answer], but that an error which has its code keeps it.
+func (s *results) fail(ctx context.Context, call string, err error) error {
+	var coded *connect.Error
+	if errors.As(err, &coded) {
+		return coded
+	}
+	return s.cfg.answer(ctx, call, err)
+}

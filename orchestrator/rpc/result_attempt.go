@@ -1,0 +1,135 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+func (s *results) GetAttempt(ctx context.Context, req *connect.Request[linktrialv1.GetAttemptRequest]) (*connect.Response[linktrialv1.GetAttemptResponse], error) {
+	out, err := s.getAttempt(ctx, req.Msg)
+	if err != nil {
+		return nil, s.fail(ctx, "get attempt", err)
+	}
+	return connect.NewResponse(out), nil
+}
+
+func (s *results) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptRequest) (*linktrialv1.GetAttemptResponse, error) {
+	run, err := s.run(ctx, m.RunId)
+	if err != nil {
+		return nil, err
+	}
+	overview, err := s.cfg.Store.RunOverview(ctx, run.id)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.trial(ctx, run, m.Trial)
+	if err != nil {
+		return nil, err
+	}
+	all, err := s.parts(ctx, run, []dbsqlc.Trial{t})
+	if err != nil {
+		return nil, err
+	}
+	p := all[t.Trial]
+	a, err := p.attempt(m.Attempt)
+	if err != nil {
+		return nil, fmt.Errorf("run %s, trial %d: %w", run.id, t.Trial, err)
+	}
+	marks, err := store.ReadMarks(ctx, s.cfg.Store.Queries, run.id)
+	if err != nil {
+		return nil, err
+	}
+	spec := &run.sheet.Trials[t.Trial]
+	row := &linktrialv1.TrialRow{Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment}
+	if t.Verdict != nil {
+		row.Verdict = string(marks.OfTrial(t.Trial, journal.Verdict(*t.Verdict), len(p.attempts)))
+	}
+	for i := range p.attempts {
+		x := &p.attempts[i]
+		y, err := store.BuildAttempt(x, p.flows[x.Attempt], spec, marks.Of(x.Trial, x.Attempt))
+		if err != nil {
+			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", run.id, x.Trial, x.Attempt, err)
+		}
+		row.Attempts = append(row.Attempts, asAttempt(y))
+	}
+	treatment, err := treatmentJSON(run.sheet, spec)
+	if err != nil {
+		return nil, err
+	}
+	out := &linktrialv1.GetAttemptResponse{Run: asRun(&overview), Trial: row, Attempt: a.Attempt, Log: a.Log, RadioJson: string(a.Radio),
+		TreatmentJson: treatment, ChannelSeed: spec.ChannelSeed, Label: labelOf(run.sheet, t.Treatment)}
+	for _, f := range p.flows[a.Attempt] {
+		out.Flows = append(out.Flows, asFlow(&f, spec))
+	}
+	return out, nil
+}
+
+// labelOf is a treatment's or a mix's.
+func labelOf(sheet *runsheet.Sheet, name string) string {
+	for _, m := range sheet.Mixes {
+		if m.Name == name {
+			return cmp.Or(m.Label, name)
+		}
+	}
+	return sheet.Label(name)
+}
+
+// treatmentJSON is what the sheet says of a trial's treatment; of a mix, of the
+// treatments in it.
+func treatmentJSON(sheet *runsheet.Sheet, trial *runsheet.Trial) (string, error) {
+	seen := map[string]bool{}
+	var list []runsheet.Treatment
+	for _, f := range trial.Flows {
+		for _, t := range sheet.Treatments {
+			if t.Name == f.Treatment && !seen[t.Name] {
+				seen[t.Name] = true
+				list = append(list, t)
+			}
+		}
+	}
+	document := any(list)
+	if len(list) == 1 {
+		document = list[0]
+	}
+	b, err := json.Marshal(document)
+	if err != nil {
+		return "", fmt.Errorf("treatment %s: %w", trial.Treatment, err)
+	}
+	return string(b), nil
+}
+
+func asFlow(f *store.Flow, trial *runsheet.Trial) *linktrialv1.FlowRow {
+	seconds := func(ns *int64) float64 {
+		if ns == nil {
+			return 0
+		}
+		return time.Duration(*ns).Seconds()
+	}
+	out := &linktrialv1.FlowRow{Flow: f.Flow.Flow, Transfer: f.Transfer, Reason: f.Reason, Message: f.Message,
+		ConnectSeconds: seconds(f.ConnectNs), ElapsedSeconds: seconds(f.ElapsedNs), ReceivedDigest: f.ReceivedDigest, LastSampleJson: string(f.LastSample)}
+	if f.Verdict != nil {
+		out.Verdict = *f.Verdict
+	}
+	if f.Digest != nil {
+		out.Digest = *f.Digest
+	}
+	if k := int(f.Flow.Flow); k < len(trial.Flows) {
+		spec := &trial.Flows[k]
+		out.Treatment, out.From, out.To, out.SizeBytes, out.StartSeconds = spec.Treatment, string(spec.From), string(spec.To), spec.SizeBytes, spec.Start.Seconds()
+	}
+	if f.SizeBytes != nil {
+		out.SizeBytes = *f.SizeBytes
+	}
+	return out
+}

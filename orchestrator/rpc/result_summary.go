@@ -1,0 +1,104 @@
+package rpc
+
+import (
+	"fmt"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/report"
+)
+
+// asSummary is a run's table in the units of the API; the figures are the
+// table's own, each times a power of two.
+func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
+	out := &linktrialv1.RunSummary{RadioTitle: t.RadioTitle, TopologyTitle: t.TopologyTitle, Order: t.Order, Iterations: int32(t.Iterations), Group: t.Group}
+	for _, c := range r.Axes() {
+		if c.Axis != "radio" && c.Axis != "topology" && c.Axis != "size" {
+			out.Settings = append(out.Settings, &linktrialv1.AxisValue{Axis: c.Axis, Label: c.Value})
+		}
+	}
+	attempted := map[string]int32{}
+	for i := range r.Trials {
+		if x := &r.Trials[i]; x.Verdict != "" || len(x.Attempts) > 0 {
+			attempted[x.Treatment]++
+		}
+	}
+	for i := range t.Rows {
+		out.Treatments = append(out.Treatments, asTreatment(&t.Rows[i], attempted[t.Rows[i].Treatment]))
+	}
+	return out
+}
+
+func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
+	bytesPerSecond := func(kb *float64) float64 { return value(kb) * unit.KB }
+	out := &linktrialv1.TreatmentSummary{
+		Name: r.Treatment, Label: r.Label, Protocol: r.Protocol, Missing: r.Missing,
+		Valid: int32(r.Valid), Attempted: attempted, Failed: int32(r.Failed), Planned: int32(r.Trials),
+		Average: bytesPerSecond(r.AverageKBps), Sd: bytesPerSecond(r.SDKBps), Min: bytesPerSecond(r.MinKBps), Max: bytesPerSecond(r.MaxKBps),
+		Median: bytesPerSecond(r.MedianKBps), P05: bytesPerSecond(r.P05KBps), P25: bytesPerSecond(r.P25KBps), P75: bytesPerSecond(r.P75KBps), P95: bytesPerSecond(r.P95KBps),
+		IdealShare: r.ShareOfIdeal, ConnectAverage: value(r.ConnectSeconds), RetransmitsAverage: r.Retransmits, TimeoutsAverage: r.Timeouts,
+	}
+	if r.MeanCI != nil {
+		out.CiLow, out.CiHigh = r.MeanCI.Low*unit.KB, r.MeanCI.High*unit.KB
+	}
+	if c := r.Comparison; c != nil {
+		out.Ratio, out.PValue = c.Ratio, c.PHolm
+		if c.RatioCI != nil {
+			out.RatioLow, out.RatioHigh = &c.RatioCI.Low, &c.RatioCI.High
+		}
+	}
+	if p := r.Published; p != nil {
+		out.Published = &linktrialv1.PublishedFigure{Average: p.AvgKBps * unit.KB, Sd: p.SDKBps * unit.KB, Min: p.MinKBps * unit.KB, Max: p.MaxKBps * unit.KB, N: int32(p.N), Source: p.Source}
+	}
+	for _, f := range r.Failures {
+		name := f.Reason
+		if name == "" {
+			name = string(f.Verdict)
+		}
+		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, name))
+	}
+	return out
+}
+
+func value(x *float64) float64 {
+	if x == nil {
+		return 0
+	}
+	return *x
+}
+
+var pointVerdicts = map[journal.Verdict]linktrialv1.PointVerdict{
+	journal.Succeeded: linktrialv1.PointVerdict_POINT_VERDICT_SUCCEEDED,
+	journal.Failed:    linktrialv1.PointVerdict_POINT_VERDICT_FAILED,
+	journal.TimedOut:  linktrialv1.PointVerdict_POINT_VERDICT_TIMED_OUT,
+	journal.Aborted:   linktrialv1.PointVerdict_POINT_VERDICT_ABORTED,
+	journal.Invalid:   linktrialv1.PointVerdict_POINT_VERDICT_INVALID,
+}
+
+// asPoints is every attempt of a run.
+func asPoints(t *report.RunTable, r *report.Run) *linktrialv1.Points {
+	place := map[string]int32{}
+	for i := range t.Rows {
+		place[t.Rows[i].Treatment] = int32(i)
+	}
+	p := &linktrialv1.Points{Reason: map[int32]string{}}
+	for i := range r.Trials {
+		trial := &r.Trials[i]
+		for k := range trial.Attempts {
+			a := &trial.Attempts[k]
+			verdict := pointVerdicts[a.Verdict]
+			if a.Verdict == journal.Succeeded && !a.Verified {
+				verdict = linktrialv1.PointVerdict_POINT_VERDICT_UNVERIFIED
+			}
+			if a.Reason != "" {
+				p.Reason[int32(len(p.Trial))] = a.Reason
+			}
+			p.Trial, p.Attempt, p.Iteration = append(p.Trial, int32(trial.Index)), append(p.Attempt, int32(a.Attempt)), append(p.Iteration, int32(trial.Iteration))
+			p.Treatment, p.Verdict = append(p.Treatment, place[trial.Treatment]), append(p.Verdict, verdict)
+			p.Throughput, p.Elapsed, p.Ideal = append(p.Throughput, a.ThroughputBytesPerSecond()), append(p.Elapsed, a.Elapsed.Seconds()), append(p.Ideal, a.Ideal.Seconds())
+			p.Counts = append(p.Counts, trial.Counted() == a)
+		}
+	}
+	return p
+}
