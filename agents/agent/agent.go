@@ -172,6 +172,7 @@ func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
 		r := a.runs[as.RunId]
 		a.mu.Unlock()
 		if r != nil {
+			r.order(as.Orders) // first: a run that is paused must not begin
 			r.wish(w, as.Reason)
 			continue
 		}
@@ -179,6 +180,9 @@ func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
 			continue
 		}
 		n := note{Run: as.RunId, SheetHash: as.SheetHash, Wish: w, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
+		if a.cfg.Role == radio.RoleClient {
+			n.Orders = asCommands(as.Orders)
+		}
 		for role, address := range as.RadioAddresses {
 			n.Addresses[radio.Role(role)] = address
 		}
@@ -242,7 +246,7 @@ func (a *agent) keep(n note, sheet []byte) error {
 
 // take starts the goroutine that sees a run through.
 func (a *agent) take(ctx context.Context, n note) *run {
-	r := &run{a: a, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), lead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
+	r := &run{a: a, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), desk: newDesk(n.Orders), lead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
 	var ectx context.Context
 	ectx, r.cancel = context.WithCancelCause(ctx)
 	r.apply()

@@ -81,6 +81,7 @@ type orchestrator struct {
 	linktrialv1connect.UnimplementedAgentServiceHandler
 	mu      sync.Mutex
 	wishes  map[string]linktrialv1.Assignment_Wish // by node
+	orders  []*linktrialv1.RunOrder
 	sheet   []byte
 	rev     int64
 	changed chan struct{}
@@ -145,7 +146,7 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 		o.mu.Lock()
 		resp := &linktrialv1.PollResponse{Revision: o.rev}
 		if w, ok := o.wishes[r.Msg.Name]; ok {
-			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, Wish: w}}
+			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, Wish: w, Orders: o.orders}}
 		}
 		changed := o.changed
 		o.mu.Unlock()

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"time"
 
+	"linktrial/executor"
 	"linktrial/internal/radio"
 )
 
@@ -33,6 +34,8 @@ type note struct {
 	// Addresses of the run's nodes on the radio network; an agent that resumes
 	// without a control link must know them.
 	Addresses map[radio.Role]string `json:"addresses,omitempty"`
+	// Orders of people to the leading agent, oldest first.
+	Orders []executor.Command `json:"orders,omitempty"`
 	// Stored is set when the run has ended and the orchestrator has all of it.
 	Stored time.Time `json:"stored,omitzero"`
 }

@@ -149,11 +149,16 @@ func (r *run) attendInBand(ctx context.Context, ex executor.Config, s *runsheet.
 		}
 	}
 	r.silence()
-	select {
-	case <-time.After(longest(s)):
-	case <-ctx.Done():
+	// A run can take longer than its trials, where people pause it or have
+	// trials repeated. From then on the relay asks now and then, and no more.
+	for quiet := longest(s); ; quiet = max(time.Minute, quiet/4) {
+		select {
+		case <-time.After(quiet):
+		case <-ctx.Done():
+			return nil
+		}
+		r.a.session.Window(ctx, windowOfOthers, r.delivery.CaughtUp)
 	}
-	return nil
 }
 
 func treatmentOf(r journal.Record) string {

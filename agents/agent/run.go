@@ -38,6 +38,7 @@ type run struct {
 	missing time.Time // since when the orchestrator no longer lists the run
 	misses  int
 
+	desk     *desk
 	delivery *session.Delivery
 	speak    func() // takes the run's silence back, at most once
 }
@@ -214,6 +215,7 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 	switch cfg.Role {
 	case radio.RoleClient:
 		ex.Go = r.lead
+		ex.Commands = r.desk
 		if cfg.RadioControl != "" {
 			link := radiolink.New(cfg.RadioControl)
 			defer func() { _ = link.Close() }() // the run is over either way
@@ -227,6 +229,7 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 		}
 		if silent {
 			ex.Leading = func(context.Context) { r.silence() }
+			ex.Holding = r.hold
 			ex.Between = func(ctx context.Context) { r.a.session.Window(ctx, cfg.Window, r.delivery.CaughtUp) }
 		}
 		return executor.Lead(ctx, ex)

@@ -1,0 +1,130 @@
+package agent
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+func (o *orchestrator) order(list ...*linktrialv1.RunOrder) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.orders = append(o.orders, list...)
+	o.bump()
+}
+
+// stories is what the client's journal says of commands and trials.
+func (o *orchestrator) stories() []string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var out []string
+	for _, r := range o.stored["client"] {
+		switch r.Type {
+		case journal.TypeCommand:
+			var b journal.Command
+			if json.Unmarshal(r.Body, &b) == nil {
+				out = append(out, string(b.Kind)+" "+b.ID)
+			}
+		case journal.TypeTrialEnded:
+			var b journal.TrialEnded
+			if json.Unmarshal(r.Body, &b) == nil {
+				out = append(out, strings.TrimSpace("trial "+string(rune('0'+b.Trial))+" "+string(b.Verdict)+" "+b.Reason))
+			}
+		case journal.TypeRunEnded:
+			out = append(out, "end")
+		}
+	}
+	return out
+}
+
+func (o *orchestrator) said(what string) func() bool {
+	return func() bool { return slices.Contains(o.stories(), what) }
+}
+
+// Orders reach the executor wherever they are given: before the run, in a
+// pause and while a trial runs; an agent that is started again in the pause
+// stays in it, even where the orchestrator has forgotten the order.
+func TestOrders(t *testing.T) {
+	for _, control := range []runsheet.Control{runsheet.ControlOutOfBand, runsheet.ControlInBand} {
+		t.Run(string(control), func(t *testing.T) {
+			o := newOrchestrator(t, sheetOf(t, 3, control, 20))
+			client := config(t, radio.RoleClient, o.server.URL)
+			stopClient := runAgent(t, client)
+			stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
+			o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+			eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+			eventually(t, "clock", o.has("client", journal.TypeClockOffset, 1))
+			if control == runsheet.ControlInBand {
+				time.Sleep(300 * time.Millisecond) // the server falls silent
+				runs := func() bool { return trialRuns(client.StateDir) }
+				o.running.Store(&runs)
+			}
+			o.order(&linktrialv1.RunOrder{Id: "1", Kind: "pause", By: "ada"}, &linktrialv1.RunOrder{Id: "2", Kind: "skip", Trial: 1})
+			eventually(t, "the orders are noted", func() bool {
+				n, err := readNotes(filepath.Join(client.StateDir, "runs"))
+				return err == nil && len(n) == 1 && len(n[0].Orders) == 2
+			})
+			stopClient()
+			o.mu.Lock()
+			kept := o.orders
+			o.orders = nil
+			o.mu.Unlock()
+			stopClient = runAgent(t, client)
+			eventually(t, "the agent's second start", o.has("client", journal.TypeRunResumed, 1))
+			o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+			eventually(t, "pause and skip", o.said("trial 1 aborted skipped"))
+			stopClient()
+			stopClient = runAgent(t, client)
+			eventually(t, "the agent's third start", o.has("client", journal.TypeRunResumed, 2))
+			time.Sleep(200 * time.Millisecond)
+			if s := o.stories(); slices.Contains(s, "trial 0 succeeded") || len(s) != 3 {
+				t.Errorf("in the pause: %q", s)
+			}
+			o.order(append(kept, &linktrialv1.RunOrder{Id: "3", Kind: "resume"}, &linktrialv1.RunOrder{Id: "4", Kind: "repeat", Trial: 1})...)
+			eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
+			want := []string{"pause 1", "skip 2", "trial 1 aborted skipped", "resume 3", "repeat 4", "trial 1 succeeded", "trial 0 succeeded", "trial 2 succeeded", "end"}
+			if got := o.stories(); !slices.Equal(got, want) {
+				t.Errorf("got %q, expected %q", got, want)
+			}
+			o.mu.Lock()
+			if o.during != 0 {
+				t.Errorf("%d calls arrived while a trial ran", o.during)
+			}
+			o.mu.Unlock()
+			o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+			eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
+			stopClient()
+			stopServer()
+		})
+	}
+}
+
+// In a run with in-band control an order that comes while a trial runs waits
+// for the boundary, where the agent asks for it, after the last trial too.
+func TestOrderInTheLastTrial(t *testing.T) {
+	o := newOrchestrator(t, sheetOf(t, 1, runsheet.ControlInBand, 20))
+	client := config(t, radio.RoleClient, o.server.URL)
+	stopClient := runAgent(t, client)
+	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
+	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+	o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
+	o.order(&linktrialv1.RunOrder{Id: "1", Kind: "repeat", Trial: 0})
+	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
+	if got, want := o.stories(), []string{"trial 0 succeeded", "repeat 1", "trial 0 succeeded", "end"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, expected %q", got, want)
+	}
+	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
+	stopClient()
+	stopServer()
+}
