@@ -10,7 +10,7 @@ const refreshMs = 5_000
 
 export function useCampaigns(enabled: Ref<boolean>) {
   const query = useInfiniteQuery({
-    queryKey: ['campaigns'],
+    queryKey: ['results', 'campaigns'],
     queryFn: ({ pageParam, signal }) => results.listCampaigns({ limit: pageSize, before: pageParam }, { signal }),
     initialPageParam: '',
     getNextPageParam: (last) => (last.more ? last.campaigns.at(-1)?.id : undefined),

@@ -13,7 +13,7 @@ export interface Attempted {
 
 export function summaryOf(o: { id: string; campaign?: string; radio?: string; topology?: string; sizeBytes?: bigint; setting?: string; treatments?: string[]; missing?: string; state?: RunState; attempts?: Attempted[] }): RunSummary {
   const names = o.treatments ?? ['cubic', 'udt']
-  const attempts = o.attempts ?? names.flatMap((_, treatment) => [1, 2, 3].map((iteration) => ({ iteration, treatment, kbps: 100 * (treatment + 1) + iteration })))
+  const attempts: Attempted[] = o.attempts ?? names.flatMap((_, treatment) => [1, 2, 3].map((iteration) => ({ iteration, treatment, kbps: 100 * (treatment + 1) + iteration })))
   const r = create(RunSummarySchema, {
     run: { id: o.id, campaignId: o.campaign ?? 'c1', plan: 'plan', radio: o.radio ?? 'r1', topology: o.topology ?? 't1', sizeBytes: o.sizeBytes ?? 1048576n, state: o.state ?? RunState.COMPLETED, trials: attempts.length, trialsEnded: attempts.length, place: 'emulated, real time' },
     radioTitle: `Radio ${o.radio ?? 'r1'}`, topologyTitle: `Place ${o.topology ?? 't1'}`, iterations: Math.max(1, ...attempts.map((a) => a.iteration)),

@@ -18,6 +18,6 @@ it('gives the same view again, whatever is in it', () => {
 
 it.each([
   [{ tab: 'nonsense', by: 'nothing', iteration: '-3', page: 'x' }, { tab: 'figure', by: 'cell', iteration: 0, page: 0 }],
-  [{ id: ['a', 'a', null, ''] }, { ids: ['a'] }],
+  [{ ids: ['a', 'a', null, ''] }, { ids: ['a'] }],
   [{ tab: ['cdf', 'table'] }, { tab: 'cdf' }],
 ])('makes the best of %j', (query, view) => expect(readView(query)).toMatchObject(view))

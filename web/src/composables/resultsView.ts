@@ -63,7 +63,7 @@ function known<T extends string>(list: readonly { name: T }[], v: string): T {
 
 export function readView(q: LocationQuery): View {
   return {
-    ids: [...new Set(strings(q.id))],
+    ids: [...new Set(strings(q.ids))],
     choose: one(q.choose) === '1',
     find: one(q.find),
     tab: known(tabs, one(q.tab)),
@@ -93,7 +93,7 @@ export function writeView(v: View): LocationQueryRaw {
   const put = (key: string, value: string | string[]) => {
     if (value.length) out[key] = value
   }
-  put('id', v.ids)
+  put('ids', v.ids)
   put('choose', v.choose ? '1' : '')
   put('find', v.find)
   put('tab', v.tab === tabs[0].name ? '' : v.tab)

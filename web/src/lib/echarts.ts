@@ -7,9 +7,7 @@ import {
   DataZoomInsideComponent,
   DataZoomSliderComponent,
   GridComponent,
-  MarkLineComponent,
   TitleComponent,
-  ToolboxComponent,
   TooltipComponent,
 } from 'echarts/components'
 import { use } from 'echarts/core'
@@ -17,7 +15,7 @@ import { CanvasRenderer, SVGRenderer } from 'echarts/renderers'
 
 use([
   CustomChart, LineChart, ScatterChart,
-  AxisPointerComponent, DataZoomInsideComponent, DataZoomSliderComponent, GridComponent, MarkLineComponent, TitleComponent, ToolboxComponent, TooltipComponent,
+  AxisPointerComponent, DataZoomInsideComponent, DataZoomSliderComponent, GridComponent, TitleComponent, TooltipComponent,
   CanvasRenderer, SVGRenderer,
 ])
 

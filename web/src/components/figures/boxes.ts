@@ -9,7 +9,7 @@ import type { Look } from '@/lib/palette'
 import { lookOf, type Ink } from './ink'
 import { base, escape, figures, hint, px, valueAxis, wrap, type Size } from './parts'
 
-export const slotPixels = 74
+const slotPixels = 56
 const marginLeft = 58
 const marginRight = 14
 
@@ -84,7 +84,8 @@ function publishedMark(i: number, s: Slot, ink: Ink, api: CustomSeriesRenderItem
   const p = s.published!
   const slot = (api.size!([1, 0]) as number[])[0]!
   const at = (kbps: number) => api.coord([i, Math.max(floor, kbps / KB)])
-  const x = at(p.average)[0]! + slot * 0.42
+  // Beside the box, and never in the next slot.
+  const x = at(p.average)[0]! + Math.min(slot * 0.42, 40)
   const y = at(p.average)[1]!
   const [top, low, upper, lower] = [p.max, p.min, p.average + p.sd, p.average - p.sd].map((v) => at(v)[1]!) as [number, number, number, number]
   return {
@@ -115,7 +116,8 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
   const most = Math.max(6, Math.floor(slotWidth / 7))
   const names = slots.map((s) => wrap([s.label, s.mark].filter(Boolean).join(' '), most, 3))
   const nameLines = Math.max(1, ...names.map((n) => n.length))
-  const spread = (d: Dot) => (input.iterations > 1 ? ((d.iteration - 1) / (input.iterations - 1) - 0.5) * 0.5 : 0)
+  const share = Math.min(0.5, 52 / slotWidth) // of a slot, that points are spread over
+  const spread = (d: Dot) => (input.iterations > 1 ? ((d.iteration - 1) / (input.iterations - 1) - 0.5) * share : 0)
   const dotSize = Math.max(2.5, Math.min(7, 9 - Math.log2(1 + Math.max(1, ...slots.map((s) => s.dots.length)))))
 
   const series: SeriesOption[] = [
@@ -159,7 +161,7 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
         const s = slots[params.dataIndex]!
         if (!Number.isFinite(s.ideal)) return null
         const [x, y] = api.coord([params.dataIndex, s.ideal / KB]) as [number, number]
-        const half = (api.size!([1, 0]) as number[])[0]! * 0.46
+        const half = Math.min(60, (api.size!([1, 0]) as number[])[0]! * 0.46)
         return {
           type: 'group',
           children: [

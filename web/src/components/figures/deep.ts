@@ -6,11 +6,14 @@ import { looks } from '@/lib/palette'
 import type { Ink } from './ink'
 import { base, escape, figures, hint, type Size } from './parts'
 
-export const panelPixels = 96
+const panelPixels = 96
+/** Left and right of the panels. */
+export const deepMargins = { left: 58, right: 18 }
 const titlePixels = 26
 const gapPixels = 26
 const topPixels = 6
-const sliderPixels = 58
+/** Of the slider below the panels. */
+export const sliderPixels = 58
 
 export function deepHeight(panels: number): number {
   return topPixels + panels * (titlePixels + panelPixels + gapPixels) + sliderPixels
@@ -68,7 +71,7 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
   return {
     ...base(ink),
     title,
-    grid: panels.map((_, i) => ({ left: 58, right: 18, top: tops[i]! + titlePixels, height: panelPixels, outerBoundsMode: 'none' })) as EChartsOption['grid'],
+    grid: panels.map((_, i) => ({ ...deepMargins, top: tops[i]! + titlePixels, height: panelPixels, outerBoundsMode: 'none' })) as EChartsOption['grid'],
     axisPointer: { link: [{ xAxisIndex: 'all' }], lineStyle: { color: ink.muted } },
     tooltip: {
       trigger: 'axis', ...hint(ink), extraCssText: 'max-width: 460px; z-index: 20', axisPointer: { type: 'line', lineStyle: { color: ink.muted } },
@@ -77,7 +80,7 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
     } as EChartsOption['tooltip'],
     xAxis: all.map((i) => ({
       type: 'value', gridIndex: i, min: 0, max: input.end || 1, name: i === all.length - 1 && !input.slider ? 'seconds since the trial’s start' : '', nameLocation: 'middle', nameGap: 26, nameTextStyle: { color: ink.muted },
-      axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true, formatter: (v: number) => `${Number(v.toFixed(4))} s` }, axisLine: { onZero: false, lineStyle: { color: ink.line } }, splitLine: { show: true, lineStyle: { color: ink.faint, opacity: 0.6 } },
+      axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true, showMaxLabel: false, formatter: (v: number) => `${Number(v.toFixed(4))} s` }, axisLine: { onZero: false, lineStyle: { color: ink.line } }, splitLine: { show: true, lineStyle: { color: ink.faint, opacity: 0.6 } },
       axisPointer: { label: { show: i === 0, formatter: ({ value }: { value: unknown }) => `${Number(value).toFixed(3)} s`, backgroundColor: ink.text, color: ink.surface } },
     })) as EChartsOption['xAxis'],
     yAxis: all.map((i) => ({
@@ -86,11 +89,9 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
     dataZoom: [
       { type: 'inside', xAxisIndex: all, zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: 'shift', moveOnMouseMove: false, filterMode: 'none', startValue: input.from, endValue: input.to },
       ...(input.slider
-        ? [{ type: 'slider' as const, xAxisIndex: all, filterMode: 'none' as const, height: 26, bottom: 8, left: 58, right: 18, startValue: input.from, endValue: input.to, showDataShadow: false, labelFormatter: (v: number) => `${v.toFixed(2)} s`, textStyle: { color: ink.text }, borderColor: ink.line, handleSize: '110%' }]
+        ? [{ type: 'slider' as const, xAxisIndex: all, filterMode: 'none' as const, height: 26, bottom: 8, ...deepMargins, startValue: input.from, endValue: input.to, showDataShadow: false, labelFormatter: (v: number) => `${v.toFixed(2)} s`, textStyle: { color: ink.text }, borderColor: ink.line, fillerColor: ink.faint, backgroundColor: 'transparent', handleStyle: { color: ink.surface, borderColor: ink.text }, moveHandleStyle: { color: ink.line }, handleSize: '110%', brushSelect: false }]
         : []),
     ],
-    // The tool itself is out of sight: dragging over a panel zooms.
-    ...(input.slider && { toolbox: { show: true, top: -60, feature: { dataZoom: { xAxisIndex: all, yAxisIndex: 'none', filterMode: 'none', brushStyle: { color: ink.muted, opacity: 0.25 } } } } as EChartsOption['toolbox'] }),
     series,
   }
 }

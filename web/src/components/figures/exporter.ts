@@ -50,21 +50,23 @@ export async function sheetSvg(s: Sheet): Promise<{ svg: string; width: number; 
   y += legend.height + 6
   for (let first = 0; first < s.figures.length; first += columns) {
     const row = s.figures.slice(first, first + columns)
+    const notes = row.map((f) => wrap(f.note ?? '', Math.floor(panelWidth / 6.4), 3))
+    const below = 22 + Math.max(0, ...notes.map((n) => n.length)) * 16
     for (const [i, f] of row.entries()) {
       const x = margin + i * (panelWidth + margin)
       const chart = init(null, null, { renderer: 'svg', ssr: true, width: panelWidth, height: f.height })
       try {
         chart.setOption(f.build(paper, { width: panelWidth, height: f.height }))
-        parts.push(text(x, y + 15, wrap(f.title, Math.floor(panelWidth / 7.4), 1)[0] ?? '', 14, { weight: 'bold' }))
+        parts.push(text(x, y + 15, wrap(f.title, Math.floor(panelWidth / 7.4), 1)[0] ?? '', 14, { weight: 'bold' }), ...notes[i]!.map((l, k) => text(x, y + 33 + k * 16, l, 12, { fill: paper.muted })))
         // The style sheet is for pointers that hover; on paper there are none.
-        parts.push(chart.renderToSVGString().replace(/<style[\s\S]*?<\/style>/g, '').replace(/ class="[^"]*"/g, '').replace(/^<svg /, `<svg x="${x}" y="${y + 22}" `))
+        parts.push(chart.renderToSVGString().replace(/<style[\s\S]*?<\/style>/g, '').replace(/ class="[^"]*"/g, '').replace(/^<svg /, `<svg x="${x}" y="${y + below}" `))
       } finally {
         chart.dispose()
       }
     }
-    y += 22 + Math.max(...row.map((f) => f.height)) + 12
+    y += below + Math.max(...row.map((f) => f.height)) + 12
   }
-  for (const l of wrap(s.caption, Math.floor((width - 2 * margin) / 6.4), 6)) {
+  for (const l of wrap(`${s.caption} Linktrial.`, Math.floor((width - 2 * margin) / 6.4), 6)) {
     parts.push(text(margin, y + 12, l, 12, { fill: paper.muted }))
     y += 17
   }

@@ -22,10 +22,10 @@ const font = 'system-ui, -apple-system, Segoe UI, Noto Sans, DejaVu Sans, sans-s
 /** Reports are printed: white, whatever the screen shows. */
 export const paper: Ink = { text: '#111418', muted: '#4a525a', line: '#8a939c', faint: '#dfe3e7', surface: '#ffffff', bad: '#b3261e', font, tone: (c) => c }
 
-/** A colour mixed with white, 0…1: those of the palette are made for a light ground. */
-export function lighten(color: string, share: number): string {
+/** A colour mixed with white (255) or black (0): those of the palette are made for a light ground indoors. */
+export function mixed(color: string, ground: number, share: number): string {
   const n = Number.parseInt(color.slice(1), 16)
-  const mix = (x: number) => Math.round(x + (255 - x) * share)
+  const mix = (x: number) => Math.round(x + (ground - x) * share)
   return `#${[n >> 16, (n >> 8) & 255, n & 255].map((x) => mix(x).toString(16).padStart(2, '0')).join('')}`
 }
 
@@ -40,7 +40,7 @@ export function useInk(): ComputedRef<Ink> {
     return {
       text: v('--text', paper.text), muted: v('--muted', paper.muted), line: v('--muted', paper.line), faint: theme === 'sun' ? '#b0b0b0' : v('--line', paper.faint),
       surface: v('--surface', paper.surface), bad: v('--bad', paper.bad), font,
-      tone: theme === 'dark' ? (c) => lighten(c, 0.42) : (c) => c,
+      tone: theme === 'dark' ? (c) => mixed(c, 255, 0.42) : theme === 'sun' ? (c) => mixed(c, 0, 0.28) : (c) => c,
     }
   })
 }

@@ -61,7 +61,7 @@ export function linesOption(input: LinesInput, ink: Ink, size: Size): EChartsOpt
     }
     if (l.failed?.length) {
       series.push({
-        type: 'scatter', name: `${l.name} failed`, z: 4, symbol: cross, symbolSize: 8, symbolOffset: [0, 10], clip: false, itemStyle: { color: ink.bad, opacity: 0.85 }, data: l.failed,
+        type: 'scatter', name: `${l.name} failed`, z: 4, symbol: cross, symbolSize: 8, symbolOffset: [0, 10], clip: false, itemStyle: { color }, data: l.failed,
         tooltip: { formatter: (p: unknown) => input.hintOf(l, (p as { value: number[] }).value) },
       } as SeriesOption)
     }

@@ -5,7 +5,7 @@ import { looks } from '@/lib/palette'
 import { boxesOption, boxesWords, dotHint } from './boxes'
 import { short } from './deep'
 import { fileName, sheetSvg } from './exporter'
-import { lighten, paper } from './ink'
+import { mixed, paper } from './ink'
 import { linesOption, pointHint, wantsLog } from './lines'
 import { escape, figures, wrap } from './parts'
 
@@ -21,7 +21,7 @@ it('makes file names of any words', () => {
   expect(fileName('K Lot · "RT-1949" / 1 MiB', 'svg')).toBe('k-lot-rt-1949-1-mib.svg')
   expect(fileName('…', 'png')).toBe('figure.png')
 })
-it('lightens colours for a dark ground', () => expect(lighten('#0072b2', 0.5)).toBe('#80b9d9'))
+it('mixes colours for a dark ground and for the sun', () => expect([mixed('#0072b2', 255, 0.5), mixed('#0072b2', 0, 0.5)]).toEqual(['#80b9d9', '#003959']))
 it('wants a logarithmic axis only where numbers spread', () => expect([wantsLog([1, 10, 100]), wantsLog([1, 2, 3]), wantsLog([0, 10, 1000])]).toEqual([true, false, false]))
 
 const hostile = '<img src=x onerror=alert(1)>'
@@ -39,7 +39,7 @@ const input = { slots, looks: looks(['cubic', 'udt']), iterations: 3, top: 0, id
 
 describe("the paper's figure", () => {
   it('has every iteration as a point and every failure as a mark', () => {
-    const o = boxesOption(input, paper, { width: 500, height: 340 })
+    const o = boxesOption(input, paper, { width: 172, height: 340 })
     const series = o.series as { name: string; data: number[][] }[]
     const of = (name: string) => series.find((s) => s.name === name)!.data
     expect(of('cubic').map((d) => d[1])).toEqual([101, 102, 103])

@@ -74,7 +74,7 @@ export function valueAxis(ink: Ink, name: string): Record<string, unknown> {
     type: 'value', name, nameLocation: 'end', nameGap: 12,
     nameTextStyle: { color: ink.muted, align: 'left', padding: [0, 0, 0, -44], fontFamily: ink.font },
     axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true },
-    axisLine: { show: true, lineStyle: { color: ink.line } },
+    axisLine: { show: true, onZero: false, lineStyle: { color: ink.line } },
     splitLine: { lineStyle: { color: ink.faint } },
   }
 }
