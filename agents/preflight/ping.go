@@ -218,7 +218,11 @@ func (p *pinger) probe(ctx context.Context) (rtts []time.Duration, sent int, err
 		}
 		pause(ctx, time.Until(began.Add(probePause)))
 	}
-	_ = wait(time.Now().Add(p.last), func() bool { return len(at) == 0 })
+	last := p.last
+	if len(rtts) > 0 { // what is four times slower than the slowest will not come
+		last = min(last, max(time.Second, 4*slices.Max(rtts)))
+	}
+	_ = wait(time.Now().Add(last), func() bool { return len(at) == 0 })
 	return rtts, sent, err
 }
 
