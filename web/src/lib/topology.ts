@@ -93,7 +93,7 @@ export function roundLength(most: number): number {
 }
 
 export function metres(m: number): string {
-  return m >= 10_000 ? `${(m / 1000).toFixed(1)} km` : `${m.toFixed(m < 10 ? 1 : 0)} m`
+  return m >= 10_000 ? `${(m / 1000).toFixed(1)} km` : `${m.toFixed(m < 10 && m > 0 ? 1 : 0)} m`
 }
 
 /** Metres and, as the paper has them, feet. */
