@@ -1,0 +1,221 @@
+// Plans in a browser: a new one by form and by text, its problems at their
+// lines, order and time, conflicts, schedules, copies.
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { axe, scriptBytes, shot, shotBoth, sizes, station, troubles, until, type Station } from './harness'
+
+let s: Station
+beforeAll(async () => {
+  s = await station('plan')
+})
+afterAll(() => s?.stop())
+
+/** A call as a script makes it. */
+async function call<T>(method: string, body: object): Promise<T> {
+  const r = await fetch(`${s.url}/linktrial.v1.${method}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  if (!r.ok) throw new Error(`${method}: ${r.status} ${await r.text()}`)
+  return (await r.json()) as T
+}
+const base64 = (text: string) => Buffer.from(text).toString('base64')
+const saved = async (name: string) => Buffer.from((await call<{ text: string }>('LibraryService/GetPlan', { name })).text, 'base64').toString()
+const text = (page: Page) => page.locator('.cm-content')
+const written = (page: Page) => text(page).innerText()
+
+test('the list has the plans that came with Linktrial', async () => {
+  const page = await s.open('/plans')
+  await page.getByRole('link', { name: 'quickstart', exact: true }).waitFor()
+  await page.getByText('Nothing is scheduled').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'plans')
+  await page.getByLabel('Find a plan').fill('decola')
+  await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
+  expect(page.url()).toContain('find=decola')
+})
+
+test('a new plan is written by form and by text', async () => {
+  const page = await s.open('/plans')
+  await page.getByRole('button', { name: 'New plan' }).click()
+  const name = page.getByRole('dialog').getByLabel('Name')
+  await name.fill('Not Good')
+  await page.getByRole('button', { name: 'Make it' }).click()
+  await page.getByText('Lower-case letters, digits and hyphens, at most 48.').waitFor()
+  await name.fill('field-day')
+  await page.getByRole('button', { name: 'Make it' }).click()
+  await page.waitForURL('**/plans/field-day')
+  await page.getByText('field-day: 1 run, 1 treatment, 10 iterations, 10 trials').waitFor()
+  expect(await axe(page)).toEqual([])
+
+  // The form edits the text.
+  await page.getByLabel('Iterations').fill('4')
+  await page.getByLabel('Iterations').press('Enter')
+  await page.getByText('4 iterations, 4 trials').waitFor()
+  expect(await written(page)).toContain('iterations: 4')
+  await page.getByLabel('Add a protocol').selectOption('udt')
+  await page.getByText('2 treatments, 4 iterations, 8 trials').waitFor()
+  expect(await written(page)).toContain('- {name: udt, label: UDT, protocol: udt}')
+  await page.getByLabel('Set another option of TCP CUBIC').selectOption('mss')
+  await page.getByLabel('mss', { exact: true }).fill('500 B')
+  await page.getByLabel('mss', { exact: true }).press('Enter')
+  await expect.poll(() => written(page)).toContain('mss: 500 B')
+  await page.getByText('Places', { exact: true }).click()
+  await page.getByRole('checkbox', { name: /^flag-pole/ }).check()
+  await page.getByText('2 runs, 2 treatments').waitFor()
+  await page.getByLabel('Set or vary another figure').selectOption('rate')
+  await page.getByLabel('Values, with commas').fill('1 Mbit/s, 2 Mbit/s')
+  await page.getByLabel('Values, with commas').press('Enter')
+  await page.getByText('4 runs, 2 treatments').waitFor()
+
+  // The text edits the form, and a problem is marked at its line.
+  await text(page).click()
+  await page.keyboard.press('Control+End')
+  await page.keyboard.type('title: Day in the field\nordr: random\n')
+  await page.getByText('1 problem').waitFor()
+  expect(await page.getByLabel('Title for people').inputValue()).toBe('Day in the field')
+  await expect.poll(() => page.locator('.cm-bad-line').innerText()).toContain('ordr')
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'plan-problem')
+  await page.getByLabel('Iterations').focus()
+  await page.getByRole('button', { name: /^line \d+$/ }).first().click()
+  await expect.poll(() => page.locator('.cm-activeLine').innerText()).toContain('ordr')
+
+  // What cannot be read at all rests the form.
+  await page.keyboard.press('End')
+  await page.keyboard.type(': [')
+  await page.getByText('The form rests until the text can be read').waitFor()
+  expect(await page.getByLabel('Iterations').isDisabled()).toBe(true)
+  await page.keyboard.press('Home')
+  await page.keyboard.press('Shift+End')
+  await page.keyboard.type('notes: [typed]')
+  await page.getByText('4 runs, 2 treatments, 4 iterations').waitFor()
+  await shotBoth(page, 'plan-form')
+
+  await page.getByRole('tab', { name: 'Order and time' }).click()
+  await page.getByText('started now, it would finish at').waitFor()
+  expect(page.url()).toContain('show=order')
+  expect(await page.getByRole('table').locator('tbody tr').count()).toBe(4)
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'plan-order')
+
+  await page.getByRole('button', { name: 'Save', exact: true }).click()
+  await page.getByText('Saved as revision 2.').waitFor()
+  expect(await saved('field-day')).toContain('notes: [typed]')
+  await page.reload()
+  await page.getByText('started now, it would finish at').waitFor()
+  expect(troubles).toEqual([])
+})
+
+test('a plan of the paper keeps what the form does not know', async () => {
+  const page = await s.open('/plans/decola-2006')
+  await page.getByRole('button', { name: 'line 20' }).waitFor()
+  await page.getByText('3 groups: test-1, test-2, test-3').click()
+  await page.getByLabel('Iterations').fill('5')
+  await page.getByLabel('Iterations').press('Enter')
+  await page.getByText('not saved').waitFor()
+  await page.getByRole('button', { name: 'Save as a copy' }).click()
+  await page.getByRole('button', { name: 'Save the copy' }).click()
+  await page.waitForURL('**/plans/decola-2006-copy')
+  const mine = readFileSync(resolve(import.meta.dirname, '../../plans/decola-2006.yaml'), 'utf8')
+  expect(await saved('decola-2006-copy')).toBe(mine.replace('name: decola-2006\n', 'name: decola-2006-copy\n').replace('\niterations: 3\n', '\niterations: 5\n'))
+})
+
+test('a save in between is not overwritten unseen', async () => {
+  const page = await s.open('/plans/field-day')
+  await page.getByText('revision 2').waitFor()
+  const plan = await call<{ plan: { revision: number } }>('LibraryService/GetPlan', { name: 'field-day' })
+  await call('LibraryService/SavePlan', { name: 'field-day', text: base64((await saved('field-day')).replace('iterations: 4', 'iterations: 9')), revision: plan.plan.revision })
+  await page.getByLabel('Title for people').fill('Mine')
+  await page.getByLabel('Title for people').press('Enter')
+  await page.keyboard.press('Control+s')
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('iterations: 9').waitFor()
+  await dialog.getByText('title: Mine').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shot(page, 'plan-conflict')
+  await dialog.getByRole('button', { name: 'Save mine over it' }).click()
+  await page.getByText('Saved as revision 4.').waitFor()
+  expect(await saved('field-day')).toContain('title: Mine')
+  expect(await saved('field-day')).toContain('iterations: 4')
+})
+
+test('a plan is scheduled, and its schedule cancelled', async () => {
+  const page = await s.open('/plans/field-day')
+  await page.getByRole('button', { name: 'Schedule' }).click()
+  await page.getByLabel('Starts at').fill('2020-01-01T10:00')
+  await page.getByRole('dialog').getByRole('button', { name: 'Schedule' }).click()
+  await page.getByText('That time has passed.').waitFor()
+  // In 30 days, as the clock on the viewer's wall will say it.
+  const at = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 30 * 86_400_000)
+  await page.getByLabel('Starts at').fill(at.toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T').slice(0, 16))
+  await page.getByLabel('Your name, for the record').fill('Ada')
+  expect(await axe(page)).toEqual([])
+  await page.getByRole('dialog').getByRole('button', { name: 'Schedule' }).click()
+  await page.getByRole('dialog').waitFor({ state: 'detached' })
+  const { schedules } = await call<{ schedules: { at: string; by: string }[] }>('LibraryService/ListSchedules', {})
+  expect(schedules).toMatchObject([{ by: 'Ada', state: 'waiting' }])
+  expect(new Date(schedules[0]!.at)).toEqual(at)
+  await page.goto(`${s.url}/plans`)
+  await page.getByRole('cell', { name: /waits/ }).waitFor()
+  await shot(page, 'plans-scheduled')
+  await page.getByRole('button', { name: 'Cancel' }).click()
+  await page.getByRole('cell', { name: /cancelled/ }).waitFor()
+})
+
+test('without nodes nothing starts, and the page says why', async () => {
+  const page = await s.open('/plans/field-day')
+  await page.getByRole('button', { name: 'Start now' }).click()
+  const dialog = page.getByRole('dialog')
+  await dialog.getByText('No node is connected').waitFor()
+  await dialog.getByRole('button', { name: 'Start', exact: true }).click()
+  await dialog.getByRole('alert').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shot(page, 'plan-start')
+})
+
+test('a plan is copied and deleted', async () => {
+  const page = await s.open('/plans')
+  await page.getByRole('button', { name: 'Copy field-day' }).click()
+  await page.getByRole('button', { name: 'Copy', exact: true }).click()
+  await page.waitForURL('**/plans/field-day-copy')
+  await page.goto(`${s.url}/plans`)
+  await page.getByRole('button', { name: 'Delete field-day-copy' }).click()
+  await page.getByRole('button', { name: 'Delete', exact: true }).click()
+  await page.getByText('field-day-copy is deleted.').waitFor()
+  await until('the plan is gone', async () => !(await call<{ plans: { name: string }[] }>('LibraryService/ListPlans', {})).plans.some((p) => p.name === 'field-day-copy'))
+})
+
+test('changes that are not saved are not left unasked', async () => {
+  const page = await s.open('/plans/field-day')
+  await page.getByLabel('Title for people').fill('Other')
+  await page.getByLabel('Title for people').press('Enter')
+  await page.getByText('not saved').waitFor()
+  const asked: string[] = []
+  page.on('dialog', (d) => {
+    asked.push(d.message())
+    void d.dismiss()
+  })
+  await page.getByRole('navigation').getByRole('link', { name: 'Runs' }).click()
+  await expect.poll(() => asked.length).toBe(1)
+  expect(page.url()).toContain('/plans/field-day')
+})
+
+test('the other screens', async () => {
+  for (const theme of ['dark', 'sun']) {
+    const page = await s.open('/plans/quickstart', { theme })
+    await page.getByText('12 trials').waitFor()
+    await text(page).waitFor()
+    expect(await axe(page)).toEqual([])
+    await shot(page, `plan-${theme}`)
+  }
+  const page = await s.open('/plans/quickstart')
+  await text(page).waitFor()
+  const bytes = await scriptBytes(page)
+  console.log(`plan editor: ${(bytes / 1024).toFixed(0)} KB of compressed scripts`)
+  expect(bytes).toBeLessThan(500 * 1024)
+  await page.setViewportSize(sizes.tablet)
+  await page.getByRole('tab', { name: 'Text' }).click()
+  await text(page).waitFor()
+  await shot(page, 'plan-text-tablet')
+  expect(troubles).toEqual([])
+})
