@@ -34,6 +34,7 @@ type Assignment struct {
 	Reason    string // of an abort
 	// Addresses on the radio network by role, as the nodes registered them.
 	Addresses map[radio.Role]string
+	Orders    []Order // of people to the leading agent, oldest first
 }
 
 // wishes is all that a node is to do. The revision is made from the content,
@@ -49,6 +50,9 @@ func newWishes(as []Assignment) wishes {
 	h := sha256.New()
 	for _, a := range as {
 		fmt.Fprintf(h, "%q %s %d %q %q\n", a.Run, a.SheetHash, a.Wish, a.Reason, a.Addresses) // maps print in order of their keys
+		for _, o := range a.Orders {
+			fmt.Fprintf(h, "%q %q %d\n", o.ID, o.Kind, o.Trial)
+		}
 	}
 	n := int64(binary.BigEndian.Uint64(h.Sum(nil)) & math.MaxInt64)
 	return wishes{revision: max(n, 1), assignments: as} // 0 is what an agent has seen at first
@@ -72,6 +76,7 @@ type view struct {
 	parts      map[string][]part
 	listening  map[string]map[string]bool
 	unfinished []dbsqlc.UnfinishedPartsRow
+	orders     map[string][]Order // by run
 }
 
 // advance takes every step that is due, until there is none, and then says
@@ -103,7 +108,7 @@ func (e *Engine) advance(ctx context.Context) error {
 }
 
 func (e *Engine) look(ctx context.Context) (*view, error) {
-	v := &view{parts: map[string][]part{}, listening: map[string]map[string]bool{}}
+	v := &view{parts: map[string][]part{}, listening: map[string]map[string]bool{}, orders: map[string][]Order{}}
 	err := e.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
 		if v.runs, err = q.OpenRuns(ctx); err != nil {
@@ -133,6 +138,17 @@ func (e *Engine) look(ctx context.Context) (*view, error) {
 			}
 			v.listening[l.RunID][l.Treatment] = true
 		}
+		orders, err := q.OpenRunOrders(ctx)
+		if err != nil {
+			return err
+		}
+		for _, o := range orders {
+			x := Order{ID: o.ID, Kind: OrderKind(o.Kind), By: o.GivenBy}
+			if o.Trial != nil {
+				x.Trial = int(*o.Trial)
+			}
+			v.orders[o.RunID] = append(v.orders[o.RunID], x)
+		}
 		v.unfinished, err = q.UnfinishedParts(ctx, e.cfg.now().Add(-unfinishedFor))
 		return err
 	})
@@ -149,7 +165,7 @@ func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &run{id: row.ID, state: State(row.State), attempted: row.Attempted, listeners: f.listeners, inBand: f.inBand, longest: f.longest,
+		r := &run{id: row.ID, state: State(row.State), attempted: row.Attempted, listeners: f.listeners, inBand: f.inBand, longest: f.longest, confirm: row.ConfirmMove, released: row.Released,
 			abort: row.AbortReason, abortFault: row.AbortFault, parts: v.parts[row.ID], listening: v.listening[row.ID]}
 		if row.AbortAt != nil {
 			r.abortAt = *row.AbortAt
@@ -207,6 +223,9 @@ func (e *Engine) take(ctx context.Context, r *run, s step) (bool, error) {
 	switch s.verb {
 	case stay:
 		return false, nil
+	case await:
+		n, err = st.SetWaiting(ctx, r.id)
+		to = Waiting
 	case prepare:
 		n, err = st.SetPreparing(ctx, r.id)
 		to = Preparing
@@ -230,6 +249,7 @@ func (e *Engine) take(ctx context.Context, r *run, s step) (bool, error) {
 	e.versions[r.id]++
 	if s.verb == end {
 		delete(e.progress, r.id)
+		delete(e.fresh, r.id)
 	}
 	e.notifyLocked()
 	e.mu.Unlock()
@@ -244,7 +264,7 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 	for _, r := range runs {
 		f := e.facts[r.id]
 		facts[r.id] = f
-		if r.state == Queued {
+		if !r.state.known() {
 			continue
 		}
 		if r.state == Preparing && r.abort == nil {
@@ -255,6 +275,10 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 		a.Addresses = e.addresses(r.parts)
 		for _, p := range r.parts {
 			taken[p.node] = r.id
+			a.Orders = nil
+			if p.role == leader {
+				a.Orders = v.orders[r.id]
+			}
 			all[p.node] = append(all[p.node], a)
 			if p.ended == "" && !r.inBand {
 				active[r.id] = append(active[r.id], p.node)

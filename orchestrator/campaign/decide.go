@@ -15,6 +15,7 @@ type State string
 // The states, in the order of a run's life; the last three are ends.
 const (
 	Queued     State = "queued"
+	Waiting    State = "waiting" // for people to move the nodes
 	Preparing  State = "preparing"
 	Running    State = "running"
 	Collecting State = "collecting" // the leader is done, journals are still on their way
@@ -22,6 +23,9 @@ const (
 	Aborted    State = "aborted"
 	Stopped    State = "stopped" // by a fault of a node
 )
+
+// known says whether the nodes have been told of a run in the state.
+func (s State) known() bool { return s != Queued && s != Waiting }
 
 // leader is the role whose agent leads through the sheet.
 const leader = radio.RoleClient
@@ -35,6 +39,8 @@ type run struct {
 	listeners []string
 	inBand    bool
 	longest   time.Duration // that an agent of an in-band run may keep silent
+	confirm   bool          // somebody has to say that the nodes were moved
+	released  bool          // somebody has
 
 	abort        *string // reason
 	abortFault   bool
@@ -66,7 +72,8 @@ type verb int
 
 const (
 	stay    verb = iota
-	prepare      // queued → preparing
+	await        // queued → waiting
+	prepare      // queued or waiting → preparing
 	start        // preparing → running
 	collect      // → collecting
 	fault        // ask for the run's abort because of a node
@@ -87,7 +94,14 @@ func next(r *run, now time.Time, w Waits) step {
 	}
 	switch r.state {
 	case Queued:
+		if !r.blocked && r.confirm && !r.released {
+			return step{verb: await}
+		}
 		if !r.blocked {
+			return step{verb: prepare}
+		}
+	case Waiting:
+		if r.released {
 			return step{verb: prepare}
 		}
 	case Preparing, Running:
@@ -117,7 +131,7 @@ func nextAborting(r *run, now time.Time, w Waits) step {
 	}
 	for _, p := range r.parts {
 		there := p.connected || r.inBand
-		if r.state != Queued && p.ended == "" && there && now.Sub(r.abortAt) < wait {
+		if r.state.known() && p.ended == "" && there && now.Sub(r.abortAt) < wait {
 			return step{}
 		}
 	}

@@ -65,6 +65,11 @@ func TestNext(t *testing.T) {
 	}{
 		"queued":                         {base(Queued), step{verb: prepare}},
 		"queued behind another":          {base(Queued, func(r *run) { r.blocked = true }), step{}},
+		"queued, to be moved for":        {base(Queued, func(r *run) { r.confirm = true }), step{verb: await}},
+		"not yet its turn to be moved":   {base(Queued, func(r *run) { r.confirm, r.blocked = true, true }), step{}},
+		"waits":                          {base(Waiting, func(r *run) { r.confirm = true }), step{}},
+		"moved":                          {base(Waiting, func(r *run) { r.confirm, r.released = true, true }), step{verb: prepare}},
+		"waits and is aborted":           {base(Waiting, func(r *run) { r.confirm = true }, aborting), step{end, Aborted, "enough"}},
 		"queued and aborted":             {base(Queued, aborting), step{end, Aborted, "enough"}},
 		"nothing there yet":              {base(Preparing), step{}},
 		"no provenance":                  {base(Preparing, listening("tcp", "udt")), step{}},
@@ -203,4 +208,29 @@ func TestVirtualNodesAreChosenOnlyWhenAskedFor(t *testing.T) {
 	}
 	_, problems := choose(sheet, []candidate{virtual}, false)
 	require.NotEmpty(t, problems)
+}
+
+func TestConfirms(t *testing.T) {
+	sheets := []*runsheet.Sheet{{}, {}, {}, {}}
+	for i, name := range []string{"near", "near", "far", "near"} {
+		sheets[i].Cell.Topology = name
+	}
+	chosen := []map[radio.Role]string{{radio.RoleClient: "c"}, {radio.RoleClient: "c"}, {radio.RoleClient: "c"}, {radio.RoleClient: "c"}}
+	for name, c := range map[string]struct {
+		moves    Moves
+		emulated bool
+		want     []bool
+	}{
+		"emulated":           {MovesOnReal, true, []bool{false, false, false, false}},
+		"real":               {MovesOnReal, false, []bool{false, false, true, true}},
+		"asked for":          {MovesConfirm, true, []bool{true, false, true, true}},
+		"asked for, real":    {MovesConfirm, false, []bool{true, false, true, true}},
+		"not wanted":         {MovesNone, true, []bool{false, false, false, false}},
+		"not wanted on real": {MovesNone, false, []bool{false, false, false, false}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := confirms(&Plan{Sheets: sheets, Moves: c.moves}, chosen, []candidate{{name: "b", emulated: !c.emulated}, {name: "c", emulated: c.emulated}})
+			require.Equal(t, c.want, got)
+		})
+	}
 }

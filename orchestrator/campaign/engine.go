@@ -40,6 +40,7 @@ type Engine struct {
 	changed  chan struct{}     // closed and replaced at every change
 	versions map[string]uint64 // of each run, raised when its tables changed
 	progress map[string]map[int]ingest.Progress
+	fresh    map[string]*fresh   // samples of open runs
 	lacking  map[string][]string // what runs in preparation wait for
 	active   map[string][]string // nodes of each run that is under way and speaks out of band
 	open     int                 // runs that have not ended
@@ -161,6 +162,15 @@ func (e *Engine) Stored(d ingest.Delta) {
 		}
 		flows[p.Flow] = p
 	}
+	if len(d.Fresh) > 0 {
+		if e.fresh == nil {
+			e.fresh = map[string]*fresh{}
+		}
+		if e.fresh[d.Run] == nil {
+			e.fresh[d.Run] = &fresh{}
+		}
+		e.fresh[d.Run].add(d.Fresh)
+	}
 	if d.Structure {
 		e.versions[d.Run]++
 		e.wake()
@@ -185,8 +195,9 @@ type Live struct {
 
 // SilentNode is a node of a run under way that has not been heard of for long.
 type SilentNode struct {
-	Name string
-	For  time.Duration
+	Name  string
+	For   time.Duration
+	Since time.Time // the orchestrator's clock
 }
 
 // Live answers for one run.
@@ -205,7 +216,7 @@ func (e *Engine) Live(run string) Live {
 	for _, name := range e.active[run] {
 		if n := e.nodes[name]; n != nil {
 			if d := n.silentFor(now); d >= silence {
-				l.Silent = append(l.Silent, SilentNode{name, d})
+				l.Silent = append(l.Silent, SilentNode{name, d, n.contact})
 			}
 		}
 	}

@@ -25,6 +25,36 @@ type Plan struct {
 	Sheets    []*runsheet.Sheet
 	Estimates [][]time.Duration // of each trial of each sheet
 	Virtual   bool              // on the nodes of the virtual-time lab
+	Moves     Moves
+}
+
+// Moves says which runs wait until somebody says that the nodes stand where
+// the run's topology has them.
+type Moves int
+
+const (
+	// MovesOnReal is those of real radios whose topology differs from that of the run before.
+	MovesOnReal Moves = iota
+	// MovesConfirm is the first run and every one whose topology differs from that of the run before.
+	MovesConfirm
+	// MovesNone is none.
+	MovesNone
+)
+
+// confirms says which of a plan's runs wait.
+func confirms(p *Plan, chosen []map[radio.Role]string, all []candidate) []bool {
+	out := make([]bool, len(p.Sheets))
+	for i, s := range p.Sheets {
+		differs := i > 0 && s.Cell.Topology != p.Sheets[i-1].Cell.Topology
+		switch p.Moves {
+		case MovesConfirm:
+			out[i] = i == 0 || differs
+		case MovesOnReal:
+			lead := slices.IndexFunc(all, func(c candidate) bool { return c.name == chosen[i][leader] })
+			out[i] = differs && lead >= 0 && !all[lead].emulated
+		}
+	}
+	return out
 }
 
 // ErrNothingOpen reports an abort of a campaign whose runs have all ended.
@@ -61,6 +91,7 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	if id, err = e.identity(ctx, p); err != nil {
 		return "", nil, nil, err
 	}
+	confirm := confirms(&p, chosen, all)
 	err = e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash}); err != nil {
 			return err
@@ -70,6 +101,11 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 			runs = append(runs, run)
 			if err := insertRun(ctx, q, run, id, s, p.Estimates[i], chosen[i]); err != nil {
 				return fmt.Errorf("run %s: %w", run, err)
+			}
+			if confirm[i] {
+				if err := q.ConfirmMove(ctx, run); err != nil {
+					return fmt.Errorf("run %s: %w", run, err)
+				}
 			}
 		}
 		return nil

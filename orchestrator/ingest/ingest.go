@@ -14,6 +14,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
 )
 
 // storeWithin bounds one delivery, the wait for another of the same journal included.
@@ -63,6 +64,15 @@ type Delta struct {
 	Structure bool
 	// Progress is the newest sample of each flow, as its client reported it.
 	Progress []Progress
+	// Fresh is the samples as the flows' clients took them, to be shown while
+	// they are new; the slices are shared and must not be changed.
+	Fresh []Samples
+}
+
+// Samples are a few samples of one flow, in order of time.
+type Samples struct {
+	Trial, Attempt, Flow int
+	Samples              []contract.Sample
 }
 
 // Progress is how far a flow is.
@@ -298,10 +308,29 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 			return d.refuse("trial %d has ended already, or the run has no such trial", b.Trial)
 		}
 		return err
-	case *journal.Command, *journal.Misbehaviour:
+	case *journal.Command:
+		return d.command(ctx, b)
+	case *journal.Misbehaviour:
 		return nil // the record itself is all there is to keep
 	}
 	return fmt.Errorf("record type %q has no place", r.Type)
+}
+
+// command opens a trial again that is to be repeated. What other commands do
+// shows in the records that follow.
+func (d *delivery) command(ctx context.Context, b *journal.Command) error {
+	if b.Kind != journal.CommandRepeat || b.PassedOver != "" {
+		return nil
+	}
+	trial, err := d.trial(*b.Trial)
+	if err != nil {
+		return err
+	}
+	n, err := d.q.ReopenTrial(ctx, dbsqlc.ReopenTrialParams{RunID: d.run, Trial: trial})
+	if err == nil && n == 0 {
+		return d.refuse("trial %d is to be repeated and has not ended", *b.Trial)
+	}
+	return err
 }
 
 func (d *delivery) attemptStarted(ctx context.Context, r *parsed, b *journal.AttemptStarted) error {
@@ -404,6 +433,9 @@ func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
 			FlightBytes: s.FlightBytes, SrttUs: s.SRTTUS, RttvarUs: s.RTTVarUS, RtoUs: s.RTOUS, Retransmits: s.Retransmits, Timeouts: s.Timeouts,
 			LossEvents: s.LossEvents, PacingBps: s.PacingBPS, BandwidthBps: s.BandwidthBPS, More: more,
 		})
+	}
+	if b.Side == "client" {
+		d.delta.Fresh = append(d.delta.Fresh, Samples{Trial: b.Trial, Attempt: b.Attempt, Flow: b.Flow, Samples: b.Samples})
 	}
 	if radio.Role(d.part.Role) == radio.RoleClient && b.Side == "client" {
 		p := Progress{Trial: b.Trial, Attempt: b.Attempt, Flow: b.Flow, Bytes: last.SentBytes, Elapsed: time.Duration(last.ElapsedNS)}

@@ -20,6 +20,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
 )
 
@@ -41,7 +42,7 @@ func tables(t *testing.T, url string) map[string]string {
 	defer conn.Close(t.Context())
 	out := map[string]string{}
 	for _, table := range []string{"journal", "trials", "attempts", "flows", "receptions", "listeners", "clock_offsets", "samples", "run_nodes"} {
-		rows, err := conn.Query(t.Context(), "SELECT (to_jsonb(x) - 'delivered_at')::text FROM "+table+" x ORDER BY 1")
+		rows, err := conn.Query(t.Context(), "SELECT (to_jsonb(x) - 'delivered_at' - 'received_at')::text FROM "+table+" x ORDER BY 1")
 		require.NoError(t, err)
 		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 		require.NoError(t, err)
@@ -200,6 +201,12 @@ func TestRefused(t *testing.T) {
 		"attempt twice":       {one(func(j *storetest.Journal) { j.Start(sheet, 0, 1); j.Start(sheet, 0, 1) }), "record 5"},
 		"another sheet": {record(4, run, "client", "run-resumed", `{"sheet_hash":"ffff","version":"x","trials":2}`),
 			"the node runs the sheet ffff"},
+		"repeat of no trial":       {record(4, run, "client", "command", `{"id":"a","kind":"repeat"}`), "repeat of no trial"},
+		"repeat of a trial to be":  {record(4, run, "client", "command", `{"id":"a","kind":"repeat","trial":1}`), "trial 1 is to be repeated and has not ended"},
+		"repeat of unknown trial":  {record(4, run, "client", "command", `{"id":"a","kind":"repeat","trial":4294967296}`), "the run has 2"},
+		"skip of a negative trial": {record(4, run, "client", "command", `{"id":"a","kind":"skip","trial":-1}`), "trial -1"},
+		"pause by another": {[]ingest.Record{{Seq: 4, JSON: fmt.Appendf(nil, `{"seq":4,"run":%q,"node":"client","role":"server","at":"2026-03-01T00:00:00Z","type":"command","body":{"id":"a","kind":"pause"}}`, run)}},
+			"only a client writes it"},
 		"gap within": {[]ingest.Record{{Seq: 4, JSON: []byte("{}")}, {Seq: 6, JSON: []byte("{}")}}, "without gaps"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -242,6 +249,43 @@ func TestUnstorableText(t *testing.T) {
 	require.Contains(t, tables(t, url)["journal"], "zero \uFFFD byte")
 }
 
+// A trial that is repeated has not ended until its terminal record comes again;
+// an order that was passed over changes nothing.
+func TestRepeatedTrial(t *testing.T) {
+	s, _ := open(t)
+	sheet := storetest.Sheet(2)
+	run := storetest.AddRun(t, s, "again", sheet)
+	in := ingest.New(ingest.Config{Store: s})
+	j := storetest.NewJournal(run, radio.RoleClient)
+	j.Begin(sheet)
+	delivered := 0
+	verdict := func() string {
+		t.Helper()
+		_, err := in.Deliver(t.Context(), run, "client", batch(j, delivered+1, len(j.Records)))
+		require.NoError(t, err)
+		delivered = len(j.Records)
+		v, err := s.TrialVerdict(t.Context(), dbsqlc.TrialVerdictParams{RunID: run, Trial: 0})
+		require.NoError(t, err)
+		if v == nil {
+			return ""
+		}
+		return *v
+	}
+	trial := 0
+	j.Start(sheet, 0, 1)
+	j.End(sheet, 0, 1, journal.Failed)
+	j.EndTrial(0, 1, journal.Failed)
+	j.Add(journal.TypeCommand, journal.Command{ID: "a", Kind: journal.CommandRepeat, Trial: &trial, PassedOver: "too late"})
+	require.Equal(t, "failed", verdict())
+	j.Add(journal.TypeCommand, journal.Command{ID: "b", Kind: journal.CommandRepeat, Trial: &trial})
+	require.Empty(t, verdict())
+	j.Start(sheet, 0, 2)
+	j.End(sheet, 0, 2, journal.Succeeded)
+	require.Empty(t, verdict())
+	j.EndTrial(0, 2, journal.Succeeded)
+	require.Equal(t, "succeeded", verdict())
+}
+
 func FuzzParse(f *testing.F) {
 	sheet := storetest.Sheet(3)
 	for _, j := range []*storetest.Journal{storetest.Lead("r-1", sheet, 2), storetest.Serve("r-1", sheet)} {
@@ -250,6 +294,7 @@ func FuzzParse(f *testing.F) {
 		}
 	}
 	f.Add([]byte(`{"seq":1,"run":"r-1","node":"client","role":"client","at":"2026-03-01T00:00:00Z","type":"driver-misbehaved","body":{"log":"\u0000\ud800"}}`), "client", int64(1))
+	f.Add([]byte(`{"seq":1,"run":"r-1","node":"client","role":"client","at":"2026-03-01T00:00:00Z","type":"command","body":{"id":"a","kind":"repeat","trial":0,"passed_over":"x"}}`), "client", int64(1))
 	f.Fuzz(func(t *testing.T, raw []byte, node string, seq int64) {
 		stored, err := ingest.ParseForTest(raw, "r-1", node, seq)
 		if err != nil {

@@ -164,6 +164,25 @@ func (p *parsed) check() error {
 		return errors.Join(attempt(b.Trial, b.Attempt, 0), verdict(b.Verdict), p.only(radio.RoleClient))
 	case *journal.TrialEnded:
 		return errors.Join(attempt(b.Trial, 1, 0), verdict(b.Verdict), p.only(radio.RoleClient))
+	case *journal.Command:
+		return p.checkCommand(b)
+	}
+	return nil
+}
+
+// checkCommand takes kinds that it does not know: they change nothing here.
+func (p *parsed) checkCommand(b *journal.Command) error {
+	switch b.Kind {
+	case journal.CommandPause, journal.CommandResume:
+		return p.only(radio.RoleClient)
+	case journal.CommandSkip, journal.CommandRepeat:
+		if b.Trial == nil {
+			return fmt.Errorf("%s of no trial", b.Kind)
+		}
+		if b.PassedOver == "" {
+			return errors.Join(attempt(*b.Trial, 1, 0), p.only(radio.RoleClient))
+		}
+		return p.only(radio.RoleClient)
 	}
 	return nil
 }

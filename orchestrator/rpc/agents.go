@@ -54,6 +54,9 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 		for role, address := range a.Addresses {
 			as.RadioAddresses[string(role)] = address
 		}
+		for _, o := range a.Orders {
+			as.Orders = append(as.Orders, &linktrialv1.RunOrder{Id: o.ID, Kind: string(o.Kind), Trial: int32(o.Trial), By: o.By})
+		}
 		out.Assignments = append(out.Assignments, as)
 	}
 	return connect.NewResponse(out), nil

@@ -110,7 +110,7 @@ func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktria
 	if problems != nil {
 		return connect.NewResponse(&linktrialv1.StartPlanResponse{Problems: problems}), nil
 	}
-	c := campaign.Plan{Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets, Virtual: m.Virtual}
+	c := campaign.Plan{Name: cmp.Or(m.Name, p.Name), Plan: p.Name, File: m.File, Text: m.Text, Hash: p.Hash, Sheets: sheets, Virtual: m.Virtual, Moves: moves[m.Moves]}
 	for _, sh := range sheets {
 		c.Estimates = append(c.Estimates, slot(sh))
 	}
@@ -123,6 +123,12 @@ func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktria
 		out.Problems = append(out.Problems, &linktrialv1.Problem{File: m.File, Message: text})
 	}
 	return connect.NewResponse(out), nil
+}
+
+var moves = map[linktrialv1.StartPlanRequest_Moves]campaign.Moves{
+	linktrialv1.StartPlanRequest_MOVES_UNSPECIFIED: campaign.MovesOnReal,
+	linktrialv1.StartPlanRequest_MOVES_CONFIRM:     campaign.MovesConfirm,
+	linktrialv1.StartPlanRequest_MOVES_NONE:        campaign.MovesNone,
 }
 
 // slot is how long each trial keeps the run, with what lies between two trials.
@@ -275,6 +281,7 @@ func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktri
 
 var states = map[string]linktrialv1.RunState{
 	string(campaign.Queued):     linktrialv1.RunState_RUN_STATE_QUEUED,
+	string(campaign.Waiting):    linktrialv1.RunState_RUN_STATE_WAITING,
 	string(campaign.Preparing):  linktrialv1.RunState_RUN_STATE_PREPARING,
 	string(campaign.Running):    linktrialv1.RunState_RUN_STATE_RUNNING,
 	string(campaign.Collecting): linktrialv1.RunState_RUN_STATE_COLLECTING,
@@ -286,7 +293,7 @@ var states = map[string]linktrialv1.RunState{
 func asRun(o *dbsqlc.RunOverview) *linktrialv1.Run {
 	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,
 		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, AttemptsFailed: o.AttemptsFailed,
-		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt)}
+		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt), Nodes: o.Nodes}
 	if o.StartedAt != nil {
 		r.Started = timestamppb.New(*o.StartedAt)
 	}
@@ -294,6 +301,9 @@ func asRun(o *dbsqlc.RunOverview) *linktrialv1.Run {
 		r.Ended = timestamppb.New(*o.EndedAt)
 	} else {
 		r.EstimatedSecondsLeft = secondsLeft(o)
+		// Ordered to pause, or ordered to go on and not there yet.
+		r.Paused = o.PauseOrdered || o.Held
+		r.Pausing = o.PauseOrdered && !o.PauseSettled
 	}
 	return r
 }

@@ -52,6 +52,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	opts := []connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(&results{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&nodes{cfg}, opts...))
@@ -81,11 +82,11 @@ func codeOf(ctx context.Context, err error) (connect.Code, bool) {
 			return connect.CodeDeadlineExceeded, true
 		}
 		return connect.CodeCanceled, true
-	case errors.As(err, &refused), errors.Is(err, campaign.ErrBadNode):
+	case errors.As(err, &refused), errors.Is(err, campaign.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, errNoRun):
 		return connect.CodeInvalidArgument, true
-	case errors.As(err, &conflict), errors.Is(err, campaign.ErrNothingOpen):
+	case errors.As(err, &conflict), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
 		return connect.CodeFailedPrecondition, true
-	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, campaign.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign),
+	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, campaign.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign), errors.Is(err, campaign.ErrNoTrial),
 		errors.Is(err, store.ErrNotFound), errors.Is(err, pgx.ErrNoRows):
 		return connect.CodeNotFound, true
 	case errors.Is(err, store.ErrAmbiguous):

@@ -36,7 +36,7 @@ func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.
 	if err := s.campaignOf(ctx, req.Msg.CampaignId); err != nil {
 		return s.cfg.answer(ctx, "watch", err)
 	}
-	w := &watcher{s: s, campaign: req.Msg.CampaignId, send: stream.Send, runs: map[string]*watched{}}
+	w := &watcher{s: s, campaign: req.Msg.CampaignId, journal: req.Msg.Journal, samples: req.Msg.Samples, send: stream.Send, runs: map[string]*watched{}}
 	for {
 		changed := s.cfg.Engine.Changed()
 		over, err := w.look(ctx)
@@ -73,6 +73,8 @@ func rest(ctx context.Context, stopping <-chan struct{}, d time.Duration, wake <
 type watcher struct {
 	s        *operators
 	campaign string
+	journal  bool // asked for
+	samples  bool // asked for
 	send     func(*linktrialv1.WatchResponse) error
 	runs     map[string]*watched
 	order    []string
@@ -93,7 +95,14 @@ type watched struct {
 	misbehaviour map[string]int64 // last record sent, by node
 	progressAt   time.Time
 	progress     *linktrialv1.Progress
-	silent       map[string]bool
+	silent       map[string]time.Time          // when it was said last, by node
+	orders       map[string]*linktrialv1.Order // as sent
+	skipped      map[int32]bool                // trials without an attempt that were sent as ended
+	lines        map[string]int64              // last journal record sent, by node
+	fresh        int64                         // number of the next batch of samples
+	joined       bool                          // samples were sent or looked for
+	unheard      map[int32]bool                // trials that were told of
+	unheardAt    time.Time
 	since        time.Time // in preparation
 	told         bool      // what the preparation waits for
 }
@@ -107,7 +116,13 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 		}
 		for _, r := range rows {
 			w.order = append(w.order, r.ID)
-			w.runs[r.ID] = &watched{silent: map[string]bool{}, misbehaviour: map[string]int64{}}
+			w.runs[r.ID] = &watched{silent: map[string]time.Time{}, misbehaviour: map[string]int64{}, orders: map[string]*linktrialv1.Order{},
+				skipped: map[int32]bool{}, unheard: map[int32]bool{}}
+		}
+		if w.journal {
+			if err := w.newestLines(ctx); err != nil {
+				return false, err
+			}
 		}
 	}
 	over := true
@@ -126,6 +141,11 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 		if err := w.live(id, x, live); err != nil {
 			return false, err
 		}
+		if w.samples {
+			if err := w.freshSamples(id, x); err != nil {
+				return false, err
+			}
+		}
 		over = over && x.over
 	}
 	return over, nil
@@ -136,6 +156,7 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 	var o dbsqlc.RunOverview
 	var attempts []dbsqlc.AttemptsAfterRow
 	var notes []dbsqlc.MisbehavioursRow
+	var also extras
 	flows := map[[2]int32][]store.Flow{}
 	err := w.s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
@@ -167,13 +188,14 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 		if notes, err = q.Misbehaviours(ctx, id); err != nil {
 			return err
 		}
-		x.marks, err = store.ReadMarks(ctx, q, id)
+		also, err = w.readExtras(ctx, q, id, x, &o)
 		return err
 	})
 	if err != nil {
 		return fmt.Errorf("watch run %s: %w", id, err)
 	}
-	x.estimates = o.EstimatedSeconds
+	before := x.marks
+	x.estimates, x.marks = o.EstimatedSeconds, also.marks
 	// The run comes before its attempts, and once more after the last of them
 	// when no other follows: who watches shows things in that order.
 	run := asRun(&o)
@@ -188,6 +210,9 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 		if err := w.attempt(id, x, &attempts[i], flows); err != nil {
 			return err
 		}
+	}
+	if err := w.sendExtras(id, x, before, &also); err != nil {
+		return err
 	}
 	for _, n := range notes {
 		if n.Seq <= x.misbehaviour[n.Node] {
@@ -230,11 +255,16 @@ func (w *watcher) attempt(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flo
 	if !a.Settled {
 		return nil // whether another attempt follows will be known soon
 	}
-	y, err := store.BuildAttempt(&a.Attempt, flows[key], &x.sheet.Trials[key[0]], x.marks.Of(key[0], key[1]))
+	x.endedSeq = *a.Attempt.EndedSeq
+	return w.ended(id, x, a, flows[key])
+}
+
+func (w *watcher) ended(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows []store.Flow) error {
+	key := [2]int32{a.Attempt.Trial, a.Attempt.Attempt}
+	y, err := store.BuildAttempt(&a.Attempt, flows, &x.sheet.Trials[key[0]], x.marks.Of(key[0], key[1]))
 	if err != nil {
 		return fmt.Errorf("watch run %s: %w", id, err)
 	}
-	x.endedSeq = *a.Attempt.EndedSeq
 	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_TrialEnded{TrialEnded: &linktrialv1.TrialEnded{
 		RunId: id, Trial: key[0], Iteration: a.Iteration, Treatment: a.Treatment, Attempt: asAttempt(y), LastAttempt: a.Last}}})
 }
@@ -254,23 +284,9 @@ func (w *watcher) live(id string, x *watched, l campaign.Live) error {
 			}
 		}
 	}
-	silent := map[string]bool{}
-	for _, n := range l.Silent {
-		silent[n.Name] = true
-		if !x.silent[n.Name] {
-			if err := w.note(id, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, n.For.Seconds())); err != nil {
-				return err
-			}
-		}
+	if err := w.silence(id, x, l.Silent, now); err != nil {
+		return err
 	}
-	for name := range x.silent {
-		if !silent[name] && !x.over {
-			if err := w.note(id, fmt.Sprintf("agent %s is heard again", name)); err != nil {
-				return err
-			}
-		}
-	}
-	x.silent = silent
 	if len(l.Lacking) > 0 && !x.told && now.Sub(x.since) >= slowPreparation {
 		x.told = true
 		return w.note(id, "the run still waits for "+strings.Join(l.Lacking, ", "))

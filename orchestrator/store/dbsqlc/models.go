@@ -155,7 +155,7 @@ type OrderState struct {
 	Reason     string
 	GivenBy    string
 	GivenAt    time.Time
-	ObeyedAt   interface{}
+	ObeyedAt   *time.Time
 	PassedOver string
 }
 

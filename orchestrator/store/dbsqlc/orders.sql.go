@@ -7,8 +7,55 @@ package dbsqlc
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
+
+const attemptOfTrial = `-- name: AttemptOfTrial :one
+SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, t.iteration, t.treatment,
+       (t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3
+`
+
+type AttemptOfTrialParams struct {
+	RunID   string
+	Trial   int32
+	Attempt int32
+}
+
+type AttemptOfTrialRow struct {
+	Attempt   Attempt
+	Iteration int32
+	Treatment string
+	Last      bool
+}
+
+func (q *Queries) AttemptOfTrial(ctx context.Context, arg AttemptOfTrialParams) (AttemptOfTrialRow, error) {
+	row := q.db.QueryRow(ctx, attemptOfTrial, arg.RunID, arg.Trial, arg.Attempt)
+	var i AttemptOfTrialRow
+	err := row.Scan(
+		&i.Attempt.RunID,
+		&i.Attempt.Trial,
+		&i.Attempt.Attempt,
+		&i.Attempt.StartedSeq,
+		&i.Attempt.StartedAt,
+		&i.Attempt.EndedSeq,
+		&i.Attempt.EndedAt,
+		&i.Attempt.Verdict,
+		&i.Attempt.Reason,
+		&i.Attempt.Message,
+		&i.Attempt.DurationNs,
+		&i.Attempt.DeadNs,
+		&i.Attempt.Radio,
+		&i.Attempt.Log,
+		&i.Attempt.IdealNs,
+		&i.Iteration,
+		&i.Treatment,
+		&i.Last,
+	)
+	return i, err
+}
 
 const attemptVerdict = `-- name: AttemptVerdict :one
 SELECT verdict FROM attempts WHERE run_id = $1 AND trial = $2 AND attempt = $3
@@ -122,6 +169,59 @@ func (q *Queries) InvalidAttempts(ctx context.Context, runID string) ([]InvalidA
 	return items, nil
 }
 
+const linesAfter = `-- name: LinesAfter :many
+SELECT node, seq, type, at, received_at, (body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal
+WHERE run_id = $1 AND node = $2 AND type <> 'samples' AND seq > $3::bigint ORDER BY seq LIMIT $4::integer
+`
+
+type LinesAfterParams struct {
+	RunID string
+	Node  string
+	After int64
+	Most  int32
+}
+
+type LinesAfterRow struct {
+	Node       string
+	Seq        int64
+	Type       string
+	At         time.Time
+	ReceivedAt *time.Time
+	Body       json.RawMessage
+}
+
+func (q *Queries) LinesAfter(ctx context.Context, arg LinesAfterParams) ([]LinesAfterRow, error) {
+	rows, err := q.db.Query(ctx, linesAfter,
+		arg.RunID,
+		arg.Node,
+		arg.After,
+		arg.Most,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []LinesAfterRow{}
+	for rows.Next() {
+		var i LinesAfterRow
+		if err := rows.Scan(
+			&i.Node,
+			&i.Seq,
+			&i.Type,
+			&i.At,
+			&i.ReceivedAt,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const marks = `-- name: Marks :many
 SELECT ordinal, id, run_id, trial, attempt, invalid, reason, given_by, given_at FROM attempt_marks WHERE run_id = $1 ORDER BY ordinal
 `
@@ -145,6 +245,58 @@ func (q *Queries) Marks(ctx context.Context, runID string) ([]AttemptMark, error
 			&i.Reason,
 			&i.GivenBy,
 			&i.GivenAt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const newestLines = `-- name: NewestLines :many
+SELECT j.node, j.seq, j.type, j.at, j.received_at, j.body
+FROM run_nodes n
+CROSS JOIN LATERAL (
+    SELECT x.node, x.seq, x.type, x.at, x.received_at, (x.body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal x
+    WHERE x.run_id = n.run_id AND x.node = n.node AND x.type <> 'samples' ORDER BY x.seq DESC LIMIT $1::integer) j
+WHERE n.run_id = $2 ORDER BY j.node, j.seq
+`
+
+type NewestLinesParams struct {
+	Most  int32
+	RunID string
+}
+
+type NewestLinesRow struct {
+	Node       string
+	Seq        int64
+	Type       string
+	At         time.Time
+	ReceivedAt *time.Time
+	Body       json.RawMessage
+}
+
+// The newest records of every node's journal of a run, at most so many of each,
+// without samples and what makes records large.
+func (q *Queries) NewestLines(ctx context.Context, arg NewestLinesParams) ([]NewestLinesRow, error) {
+	rows, err := q.db.Query(ctx, newestLines, arg.Most, arg.RunID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []NewestLinesRow{}
+	for rows.Next() {
+		var i NewestLinesRow
+		if err := rows.Scan(
+			&i.Node,
+			&i.Seq,
+			&i.Type,
+			&i.At,
+			&i.ReceivedAt,
+			&i.Body,
 		); err != nil {
 			return nil, err
 		}
@@ -305,4 +457,85 @@ func (q *Queries) TrialVerdict(ctx context.Context, arg TrialVerdictParams) (*st
 	var verdict *string
 	err := row.Scan(&verdict)
 	return verdict, err
+}
+
+const unattemptedTrials = `-- name: UnattemptedTrials :many
+SELECT t.trial, t.iteration, t.treatment FROM trials t
+WHERE t.run_id = $1 AND t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = t.run_id AND a.trial = t.trial) ORDER BY t.trial
+`
+
+type UnattemptedTrialsRow struct {
+	Trial     int32
+	Iteration int32
+	Treatment string
+}
+
+// Trials that have ended without any attempt: they were skipped.
+func (q *Queries) UnattemptedTrials(ctx context.Context, runID string) ([]UnattemptedTrialsRow, error) {
+	rows, err := q.db.Query(ctx, unattemptedTrials, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UnattemptedTrialsRow{}
+	for rows.Next() {
+		var i UnattemptedTrialsRow
+		if err := rows.Scan(&i.Trial, &i.Iteration, &i.Treatment); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const unheardTrials = `-- name: UnheardTrials :many
+SELECT t.trial, t.iteration, t.treatment, a.attempt
+FROM trials t
+JOIN attempts a ON a.run_id = t.run_id AND a.trial = t.trial
+WHERE t.run_id = $1 AND t.verdict = 'succeeded' AND a.verdict = 'succeeded'
+  AND NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt)
+  AND EXISTS (SELECT FROM flows f WHERE f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt
+              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer AND r.digest IS NOT NULL))
+  AND (EXISTS (SELECT FROM run_nodes n WHERE n.run_id = t.run_id AND n.role = 'server' AND n.ended IS NOT NULL)
+       OR a.ended_seq < (SELECT max(l.started_seq) FROM attempts l JOIN flows f ON f.run_id = l.run_id AND f.trial = l.trial AND f.attempt = l.attempt
+                         JOIN receptions r ON r.run_id = f.run_id AND r.transfer = f.transfer WHERE l.run_id = $1))
+ORDER BY t.trial
+`
+
+type UnheardTrialsRow struct {
+	Trial     int32
+	Iteration int32
+	Treatment string
+	Attempt   int32
+}
+
+// Trials whose last attempt succeeded for the client, while the server has not
+// said that all arrived and will not: it has ended its journal, or has spoken
+// of an attempt that began after this one had ended.
+func (q *Queries) UnheardTrials(ctx context.Context, runID string) ([]UnheardTrialsRow, error) {
+	rows, err := q.db.Query(ctx, unheardTrials, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UnheardTrialsRow{}
+	for rows.Next() {
+		var i UnheardTrialsRow
+		if err := rows.Scan(
+			&i.Trial,
+			&i.Iteration,
+			&i.Treatment,
+			&i.Attempt,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }

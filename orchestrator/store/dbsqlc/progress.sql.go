@@ -139,7 +139,8 @@ func (q *Queries) OpenRunNodes(ctx context.Context) ([]OpenRunNodesRow, error) {
 
 const openRuns = `-- name: OpenRuns :many
 
-SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message,
+SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message, confirm_move,
+       EXISTS (SELECT FROM run_orders o WHERE o.run_id = runs.id AND o.kind = 'release') AS released,
        EXISTS (SELECT FROM attempts a WHERE a.run_id = runs.id) AS attempted
 FROM runs WHERE ended_at IS NULL ORDER BY ordinal
 `
@@ -155,6 +156,8 @@ type OpenRunsRow struct {
 	AbortAt      *time.Time
 	CollectingAt *time.Time
 	Message      string
+	ConfirmMove  bool
+	Released     bool
 	Attempted    bool
 }
 
@@ -179,6 +182,8 @@ func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
 			&i.AbortAt,
 			&i.CollectingAt,
 			&i.Message,
+			&i.ConfirmMove,
+			&i.Released,
 			&i.Attempted,
 		); err != nil {
 			return nil, err
@@ -255,7 +260,7 @@ func (q *Queries) SetEnded(ctx context.Context, arg SetEndedParams) (int64, erro
 }
 
 const setPreparing = `-- name: SetPreparing :execrows
-UPDATE runs SET state = 'preparing', prepared_at = now() WHERE id = $1 AND state = 'queued'
+UPDATE runs SET state = 'preparing', prepared_at = now() WHERE id = $1 AND state IN ('queued', 'waiting')
 `
 
 func (q *Queries) SetPreparing(ctx context.Context, id string) (int64, error) {

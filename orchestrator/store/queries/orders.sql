@@ -40,3 +40,44 @@ UPDATE runs SET confirm_move = true WHERE id = $1;
 -- name: ReopenTrial :execrows
 -- One more attempt of the trial follows.
 UPDATE trials SET verdict = NULL WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL;
+
+-- name: NewestLines :many
+-- The newest records of every node's journal of a run, at most so many of each,
+-- without samples and what makes records large.
+SELECT j.node, j.seq, j.type, j.at, j.received_at, j.body
+FROM run_nodes n
+CROSS JOIN LATERAL (
+    SELECT x.node, x.seq, x.type, x.at, x.received_at, (x.body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal x
+    WHERE x.run_id = n.run_id AND x.node = n.node AND x.type <> 'samples' ORDER BY x.seq DESC LIMIT sqlc.arg(most)::integer) j
+WHERE n.run_id = sqlc.arg(run_id) ORDER BY j.node, j.seq;
+
+-- name: LinesAfter :many
+SELECT node, seq, type, at, received_at, (body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal
+WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND type <> 'samples' AND seq > sqlc.arg(after)::bigint ORDER BY seq LIMIT sqlc.arg(most)::integer;
+
+-- name: AttemptOfTrial :one
+SELECT sqlc.embed(a), t.iteration, t.treatment,
+       (t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3;
+
+-- name: UnattemptedTrials :many
+-- Trials that have ended without any attempt: they were skipped.
+SELECT t.trial, t.iteration, t.treatment FROM trials t
+WHERE t.run_id = $1 AND t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = t.run_id AND a.trial = t.trial) ORDER BY t.trial;
+
+-- name: UnheardTrials :many
+-- Trials whose last attempt succeeded for the client, while the server has not
+-- said that all arrived and will not: it has ended its journal, or has spoken
+-- of an attempt that began after this one had ended.
+SELECT t.trial, t.iteration, t.treatment, a.attempt
+FROM trials t
+JOIN attempts a ON a.run_id = t.run_id AND a.trial = t.trial
+WHERE t.run_id = $1 AND t.verdict = 'succeeded' AND a.verdict = 'succeeded'
+  AND NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt)
+  AND EXISTS (SELECT FROM flows f WHERE f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt
+              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer AND r.digest IS NOT NULL))
+  AND (EXISTS (SELECT FROM run_nodes n WHERE n.run_id = t.run_id AND n.role = 'server' AND n.ended IS NOT NULL)
+       OR a.ended_seq < (SELECT max(l.started_seq) FROM attempts l JOIN flows f ON f.run_id = l.run_id AND f.trial = l.trial AND f.attempt = l.attempt
+                         JOIN receptions r ON r.run_id = f.run_id AND r.transfer = f.transfer WHERE l.run_id = $1))
+ORDER BY t.trial;

@@ -1,7 +1,8 @@
 -- What the state of runs is made from, and its changes.
 
 -- name: OpenRuns :many
-SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message,
+SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message, confirm_move,
+       EXISTS (SELECT FROM run_orders o WHERE o.run_id = runs.id AND o.kind = 'release') AS released,
        EXISTS (SELECT FROM attempts a WHERE a.run_id = runs.id) AS attempted
 FROM runs WHERE ended_at IS NULL ORDER BY ordinal;
 
@@ -23,7 +24,7 @@ WHERE r.ended_at > sqlc.arg(since)::timestamptz AND r.prepared_at IS NOT NULL AN
 SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance FROM run_nodes WHERE run_id = $1 ORDER BY role;
 
 -- name: SetPreparing :execrows
-UPDATE runs SET state = 'preparing', prepared_at = now() WHERE id = $1 AND state = 'queued';
+UPDATE runs SET state = 'preparing', prepared_at = now() WHERE id = $1 AND state IN ('queued', 'waiting');
 
 -- name: SetRunning :execrows
 UPDATE runs SET state = 'running', started_at = now() WHERE id = $1 AND state = 'preparing';

@@ -1,0 +1,144 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// control is ControlService.
+type control struct{ cfg Config }
+
+// give finds the run, by a unique prefix too, and gives the order.
+func (s *control) give(ctx context.Context, run string, o campaign.Order) error {
+	id, err := s.find(ctx, run)
+	if err == nil {
+		err = s.cfg.Engine.Give(ctx, id, o)
+	}
+	return s.cfg.answer(ctx, string(o.Kind), err)
+}
+
+var errNoRun = errors.New("which run is not said: expected its identity, or a unique prefix")
+
+func (s *control) find(ctx context.Context, run string) (string, error) {
+	if run == "" {
+		return "", errNoRun
+	}
+	id, _, err := s.cfg.Store.FindRun(ctx, run)
+	return id, err
+}
+
+func (s *control) PauseRun(ctx context.Context, req *connect.Request[linktrialv1.PauseRunRequest]) (*connect.Response[linktrialv1.PauseRunResponse], error) {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Pause, By: req.Msg.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.PauseRunResponse{}), nil
+}
+
+func (s *control) ResumeRun(ctx context.Context, req *connect.Request[linktrialv1.ResumeRunRequest]) (*connect.Response[linktrialv1.ResumeRunResponse], error) {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Resume, By: req.Msg.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.ResumeRunResponse{}), nil
+}
+
+func (s *control) AbortRun(ctx context.Context, req *connect.Request[linktrialv1.AbortRunRequest]) (*connect.Response[linktrialv1.AbortRunResponse], error) {
+	reason := req.Msg.Reason
+	if reason == "" {
+		reason = "aborted"
+	}
+	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Abort, Reason: reason, By: req.Msg.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.AbortRunResponse{}), nil
+}
+
+func (s *control) SkipTrial(ctx context.Context, req *connect.Request[linktrialv1.SkipTrialRequest]) (*connect.Response[linktrialv1.SkipTrialResponse], error) {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Skip, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.SkipTrialResponse{}), nil
+}
+
+func (s *control) RepeatTrial(ctx context.Context, req *connect.Request[linktrialv1.RepeatTrialRequest]) (*connect.Response[linktrialv1.RepeatTrialResponse], error) {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Repeat, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.RepeatTrialResponse{}), nil
+}
+
+func (s *control) ReleaseRun(ctx context.Context, req *connect.Request[linktrialv1.ReleaseRunRequest]) (*connect.Response[linktrialv1.ReleaseRunResponse], error) {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Release, By: req.Msg.By}); err != nil {
+		return nil, err
+	}
+	return connect.NewResponse(&linktrialv1.ReleaseRunResponse{}), nil
+}
+
+func (s *control) MarkAttempt(ctx context.Context, req *connect.Request[linktrialv1.MarkAttemptRequest]) (*connect.Response[linktrialv1.MarkAttemptResponse], error) {
+	m := req.Msg
+	id, err := s.find(ctx, m.RunId)
+	if err == nil {
+		err = s.cfg.Engine.MarkAttempt(ctx, id, campaign.Mark{Trial: int(m.Trial), Attempt: int(m.Attempt), Invalid: m.Invalid, Reason: m.Reason, By: m.By})
+	}
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "mark attempt", err)
+	}
+	return connect.NewResponse(&linktrialv1.MarkAttemptResponse{}), nil
+}
+
+func (s *control) ListOrders(ctx context.Context, req *connect.Request[linktrialv1.ListOrdersRequest]) (*connect.Response[linktrialv1.ListOrdersResponse], error) {
+	id, err := s.find(ctx, req.Msg.RunId)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "list orders", err)
+	}
+	out := &linktrialv1.ListOrdersResponse{}
+	err = s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
+		var err error
+		out.Orders, err = readOrders(ctx, q, id)
+		return err
+	})
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "list orders", err)
+	}
+	return connect.NewResponse(out), nil
+}
+
+// readOrders reads the orders and the marks of a run, oldest first.
+func readOrders(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktrialv1.Order, error) {
+	orders, err := q.OrderStates(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	marks, err := q.Marks(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var out []*linktrialv1.Order
+	for _, o := range orders {
+		x := &linktrialv1.Order{Id: o.ID, RunId: run, Kind: o.Kind, Trial: o.Trial, Reason: o.Reason, By: o.GivenBy, Given: timestamppb.New(o.GivenAt)}
+		if o.ObeyedAt != nil {
+			x.Obeyed = timestamppb.New(*o.ObeyedAt)
+		}
+		if o.PassedOver != "" {
+			x.Reason = "passed over: " + o.PassedOver
+		}
+		out = append(out, x)
+	}
+	for _, m := range marks {
+		x := &linktrialv1.Order{Id: m.ID, RunId: run, Kind: "unmark", Trial: &m.Trial, Attempt: m.Attempt, Reason: m.Reason, By: m.GivenBy,
+			Given: timestamppb.New(m.GivenAt), Obeyed: timestamppb.New(m.GivenAt)}
+		if m.Invalid {
+			x.Kind = "mark-invalid"
+		}
+		out = append(out, x)
+	}
+	slices.SortStableFunc(out, func(a, b *linktrialv1.Order) int { return a.Given.AsTime().Compare(b.Given.AsTime()) })
+	return out, nil
+}

@@ -1,0 +1,251 @@
+package rpc
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
+)
+
+const (
+	// silenceAgain is how often a silence that lasts is said again.
+	silenceAgain = 15 * time.Second
+	// unheardEvery is how often transfers are looked for of which the server will say nothing more.
+	unheardEvery = 2 * time.Second
+)
+
+// extras is what the store says of a run beside its attempts.
+type extras struct {
+	orders  []*linktrialv1.Order
+	marks   store.Marks
+	marked  []dbsqlc.AttemptsAfterRow // attempts that were sent with another mark
+	flows   map[[2]int32][]store.Flow
+	skipped []dbsqlc.UnattemptedTrialsRow
+	unheard []dbsqlc.UnheardTrialsRow
+	lines   []line
+	state   campaign.State
+}
+
+func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, x *watched, o *dbsqlc.RunOverview) (extras, error) {
+	e := extras{flows: map[[2]int32][]store.Flow{}, state: campaign.State(o.State)}
+	var err error
+	if e.orders, err = readOrders(ctx, q, id); err != nil {
+		return e, err
+	}
+	if e.marks, err = store.ReadMarks(ctx, q, id); err != nil {
+		return e, err
+	}
+	for _, key := range changedMarks(x.marks, e.marks) {
+		a, err := q.AttemptOfTrial(ctx, dbsqlc.AttemptOfTrialParams{RunID: id, Trial: key[0], Attempt: key[1]})
+		if err != nil {
+			return e, err
+		}
+		if a.Attempt.EndedSeq == nil || *a.Attempt.EndedSeq > x.endedSeq {
+			continue // it is sent for the first time, with its mark
+		}
+		rows, err := q.FlowsOfAttempt(ctx, dbsqlc.FlowsOfAttemptParams{RunID: id, Trial: key[0], Attempt: key[1]})
+		if err != nil {
+			return e, err
+		}
+		for _, f := range rows {
+			e.flows[key] = append(e.flows[key], store.Flow{Flow: f})
+		}
+		e.marked = append(e.marked, dbsqlc.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
+	}
+	if slices.ContainsFunc(e.orders, func(o *linktrialv1.Order) bool { return o.Kind == string(campaign.Skip) }) {
+		if e.skipped, err = q.UnattemptedTrials(ctx, id); err != nil {
+			return e, err
+		}
+	}
+	under := e.state == campaign.Running || e.state == campaign.Collecting
+	if now := time.Now(); under && now.Sub(x.unheardAt) >= unheardEvery || o.EndedAt != nil {
+		x.unheardAt = now
+		if e.unheard, err = q.UnheardTrials(ctx, id); err != nil {
+			return e, err
+		}
+	}
+	if w.journal {
+		e.lines, err = linesAfter(ctx, q, id, o.Nodes, x.lines)
+	}
+	return e, err
+}
+
+// changedMarks are the attempts whose marks differ.
+func changedMarks(before, after store.Marks) [][2]int32 {
+	var out [][2]int32
+	for key, m := range after {
+		if old := before[key]; old == nil || old.Reason != m.Reason {
+			out = append(out, key)
+		}
+	}
+	for key := range before {
+		if after[key] == nil {
+			out = append(out, key)
+		}
+	}
+	slices.SortFunc(out, func(a, b [2]int32) int { return cmp.Or(cmp.Compare(a[0], b[0]), cmp.Compare(a[1], b[1])) })
+	return out
+}
+
+func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extras) error {
+	for i := range e.marked {
+		a := &e.marked[i].Attempt
+		if err := w.ended(id, x, &e.marked[i], e.flows[[2]int32{a.Trial, a.Attempt}]); err != nil {
+			return err
+		}
+	}
+	for _, t := range e.skipped {
+		if x.skipped[t.Trial] {
+			continue
+		}
+		x.skipped[t.Trial] = true
+		// No attempt has number 0: the trial ended without one.
+		row := &linktrialv1.AttemptRow{Verdict: string(journal.Aborted), Reason: journal.ReasonSkipped, Message: "the trial was skipped"}
+		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_TrialEnded{TrialEnded: &linktrialv1.TrialEnded{
+			RunId: id, Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment, Attempt: row, LastAttempt: true}}}); err != nil {
+			return err
+		}
+	}
+	for _, o := range e.orders {
+		if old := x.orders[o.Id]; old != nil && proto.Equal(old, o) {
+			continue
+		}
+		x.orders[o.Id] = o
+		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Order{Order: o}}); err != nil {
+			return err
+		}
+	}
+	for _, l := range e.lines {
+		if err := w.line(id, x, l); err != nil {
+			return err
+		}
+	}
+	return w.tellUnheard(id, x, e)
+}
+
+// tellUnheard says of which transfers the server's word will not come any more.
+// Nothing is repeated by itself: the director decides.
+func (w *watcher) tellUnheard(id string, x *watched, e *extras) error {
+	for _, t := range e.unheard {
+		if x.unheard[t.Trial] {
+			continue
+		}
+		x.unheard[t.Trial] = true
+		text := fmt.Sprintf("trial %d (%s, iteration %d) succeeded for the client, and the server's word on it never came, so it counts as failed; ", t.Trial, t.Treatment, t.Iteration)
+		if e.state == campaign.Running {
+			text += fmt.Sprintf("run it once more with: linktrial repeat %s --trial %d", id, t.Trial)
+		} else {
+			text += "the run's trials are over, so linktrial repeat comes too late for it: only a new run measures it again"
+		}
+		if err := w.note(id, text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// silence sends which nodes are not heard, when that begins and ends and now
+// and then between.
+func (w *watcher) silence(id string, x *watched, silent []campaign.SilentNode, now time.Time) error {
+	still := map[string]bool{}
+	for _, n := range silent {
+		still[n.Name] = true
+		said, known := x.silent[n.Name]
+		if !known {
+			if err := w.note(id, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, n.For.Seconds())); err != nil {
+				return err
+			}
+		}
+		if known && now.Sub(said) < silenceAgain {
+			continue
+		}
+		x.silent[n.Name] = now
+		if err := w.sendSilence(&linktrialv1.Silence{RunId: id, Node: n.Name, Since: timestamppb.New(n.Since)}); err != nil {
+			return err
+		}
+	}
+	for name := range x.silent {
+		if still[name] {
+			continue
+		}
+		delete(x.silent, name)
+		if err := w.sendSilence(&linktrialv1.Silence{RunId: id, Node: name}); err != nil {
+			return err
+		}
+		if !x.over {
+			if err := w.note(id, fmt.Sprintf("agent %s is heard again", name)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (w *watcher) sendSilence(s *linktrialv1.Silence) error {
+	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Silence{Silence: s}})
+}
+
+// freshSamples sends the samples that have come since the last time. Who joins
+// while an attempt runs gets what is kept of that one.
+func (w *watcher) freshSamples(id string, x *watched) error {
+	batches, next := w.s.cfg.Engine.Fresh(id, x.fresh)
+	x.fresh = next
+	if !x.joined {
+		batches = slices.DeleteFunc(batches, func(b ingest.Samples) bool { return [2]int32{int32(b.Trial), int32(b.Attempt)} != x.running })
+	}
+	x.joined = true
+	var out []*linktrialv1.LiveSamples
+	for _, b := range batches {
+		i := slices.IndexFunc(out, func(m *linktrialv1.LiveSamples) bool {
+			return int(m.Trial) == b.Trial && int(m.Attempt) == b.Attempt && int(m.Flow) == b.Flow
+		})
+		if i < 0 {
+			m := &linktrialv1.LiveSamples{RunId: id, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow)}
+			if flows := x.sheet.Trials[b.Trial].Flows; b.Flow < len(flows) {
+				m.Treatment = flows[b.Flow].Treatment
+			}
+			out = append(out, m)
+			i = len(out) - 1
+		}
+		for k := range b.Samples {
+			addSample(out[i], &b.Samples[k])
+		}
+	}
+	for _, m := range out {
+		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Samples{Samples: m}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addSample(m *linktrialv1.LiveSamples, s *contract.Sample) {
+	bytes := s.SentBytes
+	if s.AckedBytes != nil {
+		bytes = *s.AckedBytes
+	}
+	m.At = append(m.At, time.Duration(s.ElapsedNS).Seconds())
+	m.Bytes = append(m.Bytes, float64(bytes))
+	m.CwndBytes = append(m.CwndBytes, orNaN(s.CwndBytes))
+	m.SrttMs = append(m.SrttMs, orNaN(s.SRTTUS)/1e3)
+}
+
+func orNaN(n *int64) float64 {
+	if n == nil {
+		return math.NaN()
+	}
+	return float64(*n)
+}
