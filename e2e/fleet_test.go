@@ -150,7 +150,7 @@ func TestPreflight(t *testing.T) {
 	}
 	for _, from := range []string{"client", "relay", "server"} {
 		for _, to := range []string{"client", "relay", "server"} {
-			if from != to && !(strings.Contains(line(out, from, to, "reach"), " ok ") && strings.Contains(line(out, from, to, "mtu"), "1500 bytes pass")) {
+			if from != to && (!strings.Contains(line(out, from, to, "reach"), " ok ") || !strings.Contains(line(out, from, to, "mtu"), "1500 bytes pass")) {
 				t.Errorf("%s does not reach %s:\n%s", from, to, out)
 			}
 		}
@@ -218,6 +218,18 @@ func TestPreflight(t *testing.T) {
 	p.nothingOfLab()
 }
 
+const meadow = `name: meadow
+title: A meadow
+source: drawn for this test
+stations:
+  - {name: a, role: server, latitude: 39.030, longitude: -76.96, elevation: 10 m}
+  - {name: r, role: relay, latitude: 39.033, longitude: -76.96, elevation: 11 m}
+  - {name: b, role: client, latitude: 39.036, longitude: -76.96, elevation: 12 m}
+links:
+  - {between: [client, relay], source: computed}
+  - {between: [relay, server], source: computed}
+`
+
 // A plan starts at its time, by an orchestrator that was killed in between,
 // which also removes the lab that the killed one left behind.
 func TestScheduleSurvivesAKill(t *testing.T) {
@@ -233,6 +245,16 @@ func TestScheduleSurvivesAKill(t *testing.T) {
 	if out, code := p.cli("plan", "list"); code != 0 || !strings.Contains(out, "quickstart") || !strings.Contains(out, "short") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
+	// A topology that was drawn is there at once, and after the kill.
+	if err := os.WriteFile(filepath.Join(p.work, "meadow.yaml"), []byte(meadow), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := p.cli("topology", "save", filepath.Join(p.work, "meadow.yaml")); code != 0 {
+		t.Fatalf("exit %d:\n%s", code, out)
+	}
+	if out, code := p.cli("topology", "save", file); code == 0 || !regexp.MustCompile(`short\.yaml:\d+:1: unknown key "iterations"`).MatchString(out) {
+		t.Errorf("exit %d, expected a refusal with lines:\n%s", code, out)
+	}
 	if out, code := p.cli("plan", "schedule", "short", "+20s", "--name", "evening"); code != 0 || !strings.Contains(out, "schedule ") {
 		t.Fatalf("exit %d:\n%s", code, out)
 	}
@@ -246,7 +268,10 @@ func TestScheduleSurvivesAKill(t *testing.T) {
 	}
 	p.up()
 	p.nothingOfLab()
-	p.lab("prc-117g-anw2c", "vip-lot")
+	p.lab("prc-117g-anw2c", "meadow")
+	if out, code := p.cli("topology", "show", "meadow"); code != 0 || out != meadow {
+		t.Errorf("exit %d, expected the topology's text:\n%s", code, out)
+	}
 	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		out, _ := p.cli("runs")
 		if strings.Contains(out, "completed") {

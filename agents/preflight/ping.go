@@ -65,7 +65,7 @@ func newPinger(device, from, to string) (*pinger, error) {
 		return nil, fmt.Errorf("this node may not send probes: %w", err)
 	}
 	if err := p.prepare(fd, device, src); err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd) // nothing was sent by it
 		return nil, err
 	}
 	f := os.NewFile(uintptr(fd), "icmp")
@@ -109,7 +109,7 @@ func (p *pinger) prepare(fd int, device string, src netip.Addr) error {
 	return nil
 }
 
-func (p *pinger) close() { p.conn.Close() }
+func (p *pinger) close() { _ = p.conn.Close() }
 
 // send sends one echo request that is an IP packet of the given size.
 func (p *pinger) send(bytes int) (seq int, err error) {

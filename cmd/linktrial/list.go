@@ -38,7 +38,7 @@ func newNodes(s *settings) *cobra.Command {
 				fmt.Println("No node has connected yet. Start one on each laptop: linktrial agent --name … --role client|relay|server")
 				return nil
 			}
-			return columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tPROTOCOLS\tRUN", func(w *tabwriter.Writer) {
+			return columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tRUN", func(w *tabwriter.Writer) {
 				for _, n := range res.Msg.Nodes {
 					r := n.Radio
 					if n.Emulated {
@@ -52,14 +52,21 @@ func newNodes(s *settings) *cobra.Command {
 					if n.ClockOffsetKnown {
 						offset = fmt.Sprintf("%+.3f ms", n.ClockOffsetSeconds*1e3)
 					}
+					battery := "–"
+					if n.Battery != nil {
+						battery = fmt.Sprintf("%.0f %%", 100**n.Battery)
+						if n.Discharging {
+							battery += ", discharging"
+						}
+					}
 					var can []string
 					for _, d := range n.Drivers {
 						if d.Unsupported == "" {
 							can = append(can, d.Name)
 						}
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
-						fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), strings.Join(can, " "), n.RunId)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
+						fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.RunId)
 				}
 			})
 		},

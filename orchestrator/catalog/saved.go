@@ -141,7 +141,7 @@ func replaceFile(file string, text []byte) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(f.Name())
+			_ = os.Remove(f.Name()) // a start passes it over, too
 		}
 	}()
 	_, err = f.Write(text)

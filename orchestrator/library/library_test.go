@@ -100,7 +100,7 @@ func (r *rig) start() {
 	var err error
 	r.Library, err = Start(r.t.Context(), r.cfg)
 	require.NoError(r.t, err)
-	r.t.Cleanup(r.Library.Stop)
+	r.t.Cleanup(r.Stop)
 }
 
 // move moves the clock, and has the library look at it at once.
@@ -115,7 +115,7 @@ func (r *rig) move(d time.Duration) {
 // restart ends the library and starts it again after d on the clock.
 func (r *rig) restart(d time.Duration) {
 	r.t.Helper()
-	r.Library.Stop()
+	r.Stop()
 	r.clock.move(d)
 	r.start()
 }
@@ -327,7 +327,7 @@ func TestCrashAtTheStart(t *testing.T) {
 			r, ctx := newRig(t, s), t.Context()
 			x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
 			require.NoError(t, err)
-			r.Library.Stop()
+			r.Stop()
 			n, err := s.ClaimSchedule(ctx, x.ID)
 			require.NoError(t, err)
 			require.EqualValues(t, 1, n)
@@ -365,7 +365,7 @@ func TestSettle(t *testing.T) {
 func TestStopInTheMiddle(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	began := make(chan struct{})
-	r.Library.Stop()
+	r.Stop()
 	r.cfg.Start = func(ctx context.Context, _ string, _ []byte, _ string) (string, []string, error) {
 		close(began)
 		<-ctx.Done()
@@ -380,7 +380,7 @@ func TestStopInTheMiddle(t *testing.T) {
 	case <-time.After(30 * time.Second):
 		t.Fatal("not started")
 	}
-	r.Library.Stop()
+	r.Stop()
 	r.cfg.Start = func(context.Context, string, []byte, string) (string, []string, error) {
 		return "", nil, errors.New("must not be called")
 	}
