@@ -139,10 +139,14 @@ func (q *Queries) OpenRunNodes(ctx context.Context) ([]OpenRunNodesRow, error) {
 
 const openRuns = `-- name: OpenRuns :many
 
-SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message, confirm_move,
-       EXISTS (SELECT FROM run_orders o WHERE o.run_id = runs.id AND o.kind = 'release') AS released,
-       EXISTS (SELECT FROM attempts a WHERE a.run_id = runs.id) AS attempted
-FROM runs WHERE ended_at IS NULL ORDER BY ordinal
+SELECT r.id, r.campaign_id, r.state, r.trials, r.sheet_hash, r.abort_reason, r.abort_fault, r.abort_at, r.collecting_at, r.message,
+       (m.first IS NOT NULL)::boolean AS confirm_move,
+       EXISTS (SELECT FROM run_orders o JOIN runs p ON p.id = o.run_id
+               WHERE o.kind = 'release' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS released,
+       EXISTS (SELECT FROM attempts a WHERE a.run_id = r.id) AS attempted
+FROM runs r
+CROSS JOIN LATERAL (SELECT max(p.ordinal) AS first FROM runs p WHERE p.campaign_id = r.campaign_id AND p.confirm_move AND p.ordinal <= r.ordinal) m
+WHERE r.ended_at IS NULL ORDER BY r.ordinal
 `
 
 type OpenRunsRow struct {
@@ -162,6 +166,9 @@ type OpenRunsRow struct {
 }
 
 // What the state of runs is made from, and its changes.
+// A run waits for the move that began its topology in the campaign, whichever
+// run of that topology somebody released: the one that was to wait for it may
+// have been aborted.
 func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
 	rows, err := q.db.Query(ctx, openRuns)
 	if err != nil {

@@ -1,10 +1,17 @@
 -- What the state of runs is made from, and its changes.
 
 -- name: OpenRuns :many
-SELECT id, campaign_id, state, trials, sheet_hash, abort_reason, abort_fault, abort_at, collecting_at, message, confirm_move,
-       EXISTS (SELECT FROM run_orders o WHERE o.run_id = runs.id AND o.kind = 'release') AS released,
-       EXISTS (SELECT FROM attempts a WHERE a.run_id = runs.id) AS attempted
-FROM runs WHERE ended_at IS NULL ORDER BY ordinal;
+-- A run waits for the move that began its topology in the campaign, whichever
+-- run of that topology somebody released: the one that was to wait for it may
+-- have been aborted.
+SELECT r.id, r.campaign_id, r.state, r.trials, r.sheet_hash, r.abort_reason, r.abort_fault, r.abort_at, r.collecting_at, r.message,
+       (m.first IS NOT NULL)::boolean AS confirm_move,
+       EXISTS (SELECT FROM run_orders o JOIN runs p ON p.id = o.run_id
+               WHERE o.kind = 'release' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS released,
+       EXISTS (SELECT FROM attempts a WHERE a.run_id = r.id) AS attempted
+FROM runs r
+CROSS JOIN LATERAL (SELECT max(p.ordinal) AS first FROM runs p WHERE p.campaign_id = r.campaign_id AND p.confirm_move AND p.ordinal <= r.ordinal) m
+WHERE r.ended_at IS NULL ORDER BY r.ordinal;
 
 -- name: OpenRunNodes :many
 SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end_reason, (n.provenance IS NOT NULL)::boolean AS has_provenance
