@@ -122,6 +122,10 @@ type direction struct {
 	inFlight ring[flight]
 	lastDue  time.Duration
 	hop      radiocontrol.Hop
+
+	// The line at its best at any time: bounds of what is still to come.
+	fastest float64 // bit/s
+	nearest time.Duration
 }
 
 // medium is what can carry one transmission at a time, or several that collide.
@@ -133,6 +137,7 @@ type medium struct {
 	on          []int
 	wake        time.Duration // when to look again whether somebody may send
 	carried     time.Duration
+	nearest     time.Duration // the shortest delay of its directions at any time
 }
 
 type node struct {
@@ -182,7 +187,9 @@ func New(n *radio.Network, seed uint64) (*Network, error) {
 	for _, v := range n.Nodes {
 		l.nodes = append(l.nodes, node{role: v.Role, packet: channel.Forever})
 	}
-	newMedium := func() { l.media = append(l.media, medium{transmitter: -1, wake: channel.Forever}) }
+	newMedium := func() {
+		l.media = append(l.media, medium{transmitter: -1, wake: channel.Forever, nearest: channel.Forever})
+	}
 	if l.shared {
 		newMedium()
 	}
@@ -212,6 +219,8 @@ func New(n *radio.Network, seed uint64) (*Network, error) {
 				d.arq = newARQ(n.ARQ, line.Air(d.frameSize, k.RateBitsPerSecond))
 				d.nackBytes = max(1, n.Framing.HeaderBytes)
 			}
+			_, d.fastest, d.nearest = line.Extremes()
+			l.media[m].nearest = min(l.media[m].nearest, d.nearest)
 			v := &l.nodes[d.from]
 			v.packet = min(v.packet, line.Airtime(n.MTUBytes, k.RateBitsPerSecond))
 			l.directions = append(l.directions, d)

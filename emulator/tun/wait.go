@@ -98,7 +98,7 @@ func (l *loop) request() (done func()) {
 
 // wait sleeps until a device has a packet, the next event is due, or a command has come.
 func (l *loop) wait(events []unix.EpollEvent) (int, unix.Errno) {
-	next, ok := l.net.NextEvent()
+	next, ok := l.net.NextExit()
 	if !ok {
 		return l.waitLong(events)
 	}
