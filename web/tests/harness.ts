@@ -160,10 +160,10 @@ export async function station(name: string): Promise<Station> {
 /** What pages have thrown or logged as errors so far; tests expect it to be empty. */
 export const troubles: string[] = []
 
-/** Screenshot of the whole page at its size, into build/screenshots. */
-export async function shot(page: Page, name: string): Promise<void> {
+/** Screenshot of the whole page, or of what the screen shows of it, into build/screenshots. */
+export async function shot(page: Page, name: string, fullPage = true): Promise<void> {
   mkdirSync(shots, { recursive: true })
-  await page.screenshot({ path: join(shots, `${name}.png`), fullPage: true, animations: 'disabled' })
+  await page.screenshot({ path: join(shots, `${name}.png`), fullPage, animations: 'disabled' })
 }
 
 /** The page at both sizes. */

@@ -1,0 +1,54 @@
+// A whole trial day in the browser, as docs/guide.md tells it: a lab, a look at
+// the nodes, a plan, its run as it happens, and the results as files.
+import { readFileSync } from 'node:fs'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { axe, shot, station, troubles, type Station } from './harness'
+
+let s: Station
+beforeAll(async () => {
+  s = await station('day')
+})
+afterAll(() => s.stop())
+
+test('from nothing to the table', async () => {
+  const page = await s.open('/')
+  await page.getByRole('link', { name: 'emulated lab' }).click()
+  await page.getByRole('button', { name: 'Start the lab' }).click()
+  await page.getByText('Emulated radios, now').waitFor()
+  await shot(page, 'day-lab')
+
+  await page.getByRole('link', { name: 'Fleet' }).click()
+  await page.getByText('3 of 3 nodes are connected.').waitFor()
+  await page.getByRole('button', { name: 'Start preflight' }).click()
+  await page.getByText('Nothing stands against a trial.').waitFor({ timeout: 60_000 })
+  await shot(page, 'day-fleet')
+
+  await page.getByRole('link', { name: 'Choose a plan' }).or(page.getByRole('link', { name: 'Plans' })).first().click()
+  await page.getByRole('link', { name: 'quickstart', exact: true }).click()
+  await page.getByText(/12 trials/).first().waitFor()
+  await shot(page, 'day-plan', false)
+  await page.getByRole('button', { name: /^Start/ }).first().click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Start', exact: true }).click()
+
+  await page.waitForURL('**/runs/*')
+  await page.getByRole('button', { name: 'Pause' }).waitFor()
+  await page.getByText(/6\/12|6 of 12/).first().waitFor({ timeout: 90_000 })
+  await shot(page, 'day-run')
+  await page.getByText('completed', { exact: false }).first().waitFor({ timeout: 120_000 })
+  expect(await axe(page)).toEqual([])
+
+  const campaign = new URL(page.url()).pathname.split('/').pop()!
+  await page.goto(`${s.url}/results?ids=${campaign}`)
+  await page.getByText('TCP CUBIC').first().waitFor()
+  await page.waitForTimeout(500) // the figure is drawn after its frame
+  await shot(page, 'day-figure')
+  await page.getByRole('link', { name: 'Table', exact: true }).click()
+  await page.getByRole('cell', { name: /TCP BBR/ }).first().waitFor()
+  await shot(page, 'day-table')
+
+  // The file that the page saves is the one of the command line.
+  await page.getByRole('button', { name: 'Download data' }).click()
+  const [file] = await Promise.all([page.waitForEvent('download'), page.locator('#downloads').getByText(/LaTeX/).click()])
+  expect(readFileSync(await file.path(), 'utf8')).toBe(s.linktrial('results', campaign, '--format', 'latex'))
+  expect(troubles).toEqual([])
+})
