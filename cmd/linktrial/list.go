@@ -100,7 +100,7 @@ func newRuns(s *settings) *cobra.Command {
 						started = r.Started.AsTime().Local().Format("2006-01-02 15:04:05")
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
-						unit.FormatBytes(r.SizeBytes), stateWord(r.State), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
+						unit.FormatBytes(r.SizeBytes), runWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
 				}
 			})
 		},

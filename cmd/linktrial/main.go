@@ -69,7 +69,8 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log more")
 	root.AddCommand(
 		newServe(s), newAgent(s), newLab(s), newPlan(s), newRun(s), newRehearse(s),
-		newResults(s), newProtocol(s), newNodes(s), newRuns(s), newProfiles(s), newBench(s), newPreflight(s), newTopology(s),
+		newResults(s), newProtocol(s), newNodes(s), newRuns(s), newProfiles(s), newBench(s),
+		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTopology(s),
 	)
 	return root
 }

@@ -70,11 +70,14 @@ func (p *progress) run(r *linktrialv1.Run) {
 	for _, x := range p.runs {
 		p.left += x.EstimatedSecondsLeft
 	}
+	p.held(old, r)
 	if old != nil && old.State == r.State {
 		return
 	}
 	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatBytes(r.SizeBytes))
 	switch r.State {
+	case linktrialv1.RunState_RUN_STATE_WAITING:
+		p.line("run %s: %s: waits until the nodes stand as the topology has them; then: linktrial continue %s", r.Id, where, r.Id)
 	case linktrialv1.RunState_RUN_STATE_PREPARING:
 		p.line("run %s: %s: preparing %d trials", r.Id, where, r.Trials)
 	case linktrialv1.RunState_RUN_STATE_RUNNING:
@@ -85,6 +88,19 @@ func (p *progress) run(r *linktrialv1.Run) {
 		p.line("run %s: completed", r.Id)
 	case linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:
 		p.line("run %s: %s: %s", r.Id, stateWord(r.State), r.Message)
+	}
+}
+
+// held says what has changed of a pause.
+func (p *progress) held(old, r *linktrialv1.Run) {
+	was, pausing := old.GetPaused(), old.GetPausing()
+	switch {
+	case r.Pausing && !pausing:
+		p.line("run %s: holds at the next trial boundary, by order", r.Id)
+	case r.Paused && !r.Pausing && (!was || pausing):
+		p.line("run %s: paused; it goes on with: linktrial resume %s", r.Id, r.Id)
+	case was && !r.Paused && !over(r.State):
+		p.line("run %s: goes on", r.Id)
 	}
 }
 
@@ -101,7 +117,7 @@ func (p *progress) trialEnded(e *linktrialv1.TrialEnded) {
 	if a.Attempt > 1 {
 		again = fmt.Sprintf(" (attempt %d)", a.Attempt)
 	}
-	head := fmt.Sprintf("%3d/%d  iteration %-2d  %-16s", p.done(), p.total, e.Iteration, e.Treatment)
+	head := fmt.Sprintf("%3d/%d  trial %-3d iteration %-2d  %-16s", p.done(), p.total, e.Trial, e.Iteration, e.Treatment)
 	if a.Verdict != "succeeded" {
 		p.line("%s  %s%s: %s", head, a.Verdict, again, firstOf(a.Message, a.Reason))
 		return
@@ -198,6 +214,7 @@ func forPeople(seconds float64) string {
 
 var stateWords = map[linktrialv1.RunState]string{
 	linktrialv1.RunState_RUN_STATE_QUEUED:     "queued",
+	linktrialv1.RunState_RUN_STATE_WAITING:    "waiting",
 	linktrialv1.RunState_RUN_STATE_PREPARING:  "preparing",
 	linktrialv1.RunState_RUN_STATE_RUNNING:    "running",
 	linktrialv1.RunState_RUN_STATE_COLLECTING: "collecting",
@@ -211,6 +228,17 @@ func stateWord(s linktrialv1.RunState) string {
 		return w
 	}
 	return s.String()
+}
+
+// runWord is the state of a run, with a pause.
+func runWord(r *linktrialv1.Run) string {
+	switch {
+	case r.Pausing:
+		return stateWord(r.State) + ", to pause"
+	case r.Paused:
+		return stateWord(r.State) + ", paused"
+	}
+	return stateWord(r.State)
 }
 
 // over says that nothing more will happen in the run by itself.

@@ -334,7 +334,7 @@ func (r *rehearsal) waitForNodes(ctx context.Context) error {
 // trials runs the plan and prints and exports what came of it.
 func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	var err error
-	if r.campaign, err = start(ctx, r.base, r.client, r.file, text, ""); err != nil {
+	if r.campaign, err = start(ctx, r.base, r.client, r.file, text, "", false); err != nil {
 		return err
 	}
 	if err := os.WriteFile(r.marker(), []byte(r.campaign), 0o644); err != nil {

@@ -17,7 +17,7 @@ import (
 
 func newRun(s *settings) *cobra.Command {
 	var name string
-	var detach bool
+	var detach, confirm bool
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a plan on the connected nodes, against a running orchestrator",
@@ -28,7 +28,7 @@ func newRun(s *settings) *cobra.Command {
 				return err
 			}
 			ctx, c := cmd.Context(), newClient(s.orchestrator)
-			campaign, err := start(ctx, s.orchestrator, c, args[0], text, name)
+			campaign, err := start(ctx, s.orchestrator, c, args[0], text, name, confirm)
 			if err != nil {
 				return err
 			}
@@ -46,13 +46,18 @@ func newRun(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
+	cmd.Flags().BoolVar(&confirm, "confirm-moves", false, "wait for 'linktrial continue' before the first run and before each with another topology than the one before (default: only the latter, and only on real radios)")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
 	return cmd
 }
 
 // start hands the plan over; what is wrong with it is printed in full.
-func start(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, file string, text []byte, name string) (string, error) {
-	res, err := c.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}))
+func start(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, file string, text []byte, name string, confirmMoves bool) (string, error) {
+	req := &linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}
+	if confirmMoves {
+		req.Moves = linktrialv1.StartPlanRequest_MOVES_CONFIRM
+	}
+	res, err := c.StartPlan(ctx, connect.NewRequest(req))
 	if err != nil {
 		return "", rpcError(base, err)
 	}
