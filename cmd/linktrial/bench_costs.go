@@ -93,7 +93,9 @@ func shares(w *tabwriter.Writer, of func(process string) float64) {
 	}
 	fmt.Fprintf(w, "\t%.1f", total)
 	for _, p := range costProcesses {
-		fmt.Fprintf(w, "\t%.1f (%.0f %%)", of(p), 100*of(p)/total)
+		// What differs by less than a rounding is neither less nor more.
+		share := max(0, of(p))
+		fmt.Fprintf(w, "\t%.1f (%.0f %%)", share, 100*share/total)
 	}
 }
 

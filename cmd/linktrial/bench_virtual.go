@@ -45,6 +45,7 @@ func (c virtualCase) options() string {
 // start of the agents weigh little.
 var virtualSpeeds = []virtualCase{
 	{"tcp", "16 kbit/s", "256 KiB"}, {"tcp", "64 kbit/s", "1 MiB"}, {"tcp", "256 kbit/s", "4 MiB"}, {"tcp", "1 Mbit/s", "8 MiB"}, {"tcp", "2 Mbit/s", "16 MiB"},
+	{"sctp", "16 kbit/s", "256 KiB"}, {"sctp", "64 kbit/s", "1 MiB"}, {"sctp", "2 Mbit/s", "16 MiB"},
 	{"udt", "16 kbit/s", "256 KiB"}, {"udt", "64 kbit/s", "1 MiB"}, {"udt", "256 kbit/s", "4 MiB"}, {"udt", "1 Mbit/s", "8 MiB"}, {"udt", "2 Mbit/s", "16 MiB"},
 }
 
@@ -150,14 +151,15 @@ func benchVirtual(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
-	if err := columns("DRIVER\tRATE\tTRANSFER\tVIRTUAL TIME\tWALL TIME\tTIMES AS FAST AS REAL\tPROCESSOR TIME\tSTART TO FIRST TRIAL", func(w *tabwriter.Writer) {
+	if err := columns("DRIVER\tRATE\tTRANSFER\tVIRTUAL TIME\tWALL TIME\tTIMES AS FAST AS REAL\tPROCESSOR TIME\tBY PROCESSOR TIME\tSTART TO FIRST TRIAL", func(w *tabwriter.Writer) {
 		for _, r := range runs {
 			if r.Err != nil {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%v\n", r.protocol, r.rate, r.size, r.Err)
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%.2f s\t%.0f\t%.2f s\t%.2f s\n", r.protocol, r.rate, r.size, r.Virtual.Seconds(),
-				r.Wall.Seconds(), r.Virtual.Seconds()/r.Wall.Seconds(), r.Host.Processor.Seconds(), r.ToBegin.Seconds())
+			fmt.Fprintf(w, "%s\t%s\t%s\t%.0f s\t%.2f s\t%.0f\t%.2f s\t%.0f\t%.2f s\n", r.protocol, r.rate, r.size, r.Virtual.Seconds(),
+				r.Wall.Seconds(), r.Virtual.Seconds()/r.Wall.Seconds(), r.Host.Processor.Seconds(),
+				r.Virtual.Seconds()/r.Host.Processor.Seconds(), r.ToBegin.Seconds())
 		}
 	}); err != nil {
 		return err

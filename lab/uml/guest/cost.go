@@ -54,7 +54,7 @@ func ParseCosts(s string) (Costs, error) {
 }
 
 // tracer counts the system calls of a process and its children. Tracing takes
-// no virtual time, so what runs is the same as without.
+// no virtual time but for the second in which it takes hold of a process.
 type tracer struct {
 	cmd *exec.Cmd
 }
