@@ -359,7 +359,7 @@ func (r *rehearsal) present(ctx context.Context) error {
 	if dir == "" {
 		dir = filepath.Join("results", r.campaign)
 	}
-	files, err := exportTo(ctx, r.base, r.client, r.campaign, dir, exportFormats)
+	files, err := exportTo(ctx, r.base, r.client, &linktrialv1.ResultsRequest{RunId: r.campaign}, dir, nil)
 	if err != nil {
 		return err
 	}

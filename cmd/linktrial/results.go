@@ -6,27 +6,35 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 )
 
-// exportFormats is what a rehearsal leaves in its folder.
-var exportFormats = []string{"csv", "trials-csv", "samples-csv", "json", "markdown", "latex", "svg"}
+// exportFormats is what every campaign is exported as; sweeps, published
+// figures and what has begun add to it.
+var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
+
+// resultsFormats is for --help; the orchestrator knows them.
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
+	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
 
 func newResults(s *settings) *cobra.Command {
-	var format, out, against string
+	var out, against string
+	q := &linktrialv1.ResultsRequest{}
 	cmd := &cobra.Command{
-		Use:   "results [RUN|CAMPAIGN]",
+		Use:   "results [RUN|CAMPAIGN...]",
 		Short: "Print or export results (default: of the newest campaign)",
-		Long: `Print or export the results of a run or of a campaign; a prefix of its identity
-will do. Where no orchestrator runs, one is started on the data folder for as
-long as the command lasts.`,
-		Args: cobra.MaximumNArgs(1),
+		Long: `Print or export the results of runs or campaigns; prefixes of their identities
+will do. Several are compared: they stand beside each other with the same
+statistics, and the same scales in figures. Where no orchestrator runs, one is
+started on the data folder for as long as the command lasts.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if against != "" {
@@ -34,8 +42,8 @@ long as the command lasts.`,
 					return fmt.Errorf("--against %q, there is: published", against)
 				}
 				// The table beside published figures has formats of its own.
-				format = map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[format]
-				if format == "" {
+				q.Format = map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[q.Format]
+				if q.Format == "" {
 					return errors.New("--against has the formats table, csv, json and markdown")
 				}
 			}
@@ -44,18 +52,22 @@ long as the command lasts.`,
 				return err
 			}
 			defer o.close()
-			id := ""
-			if len(args) == 1 {
-				id = args[0]
+			if len(args) > 0 {
+				q.RunId, q.MoreIds = args[0], args[1:]
 			}
 			if out == "" {
-				return printResults(ctx, o.base, o.client, id, format, os.Stdout)
+				res, err := o.client.Results(ctx, connect.NewRequest(q))
+				if err != nil {
+					return rpcError(o.base, err)
+				}
+				_, err = os.Stdout.Write(res.Msg.Content)
+				return err
 			}
-			formats := exportFormats
-			if cmd.Flags().Changed("format") {
-				formats = []string{format}
+			var formats []string // all
+			if cmd.Flags().Changed("format") || against != "" {
+				formats = []string{q.Format}
 			}
-			files, err := exportTo(ctx, o.base, o.client, id, out, formats)
+			files, err := exportTo(ctx, o.base, o.client, q, out, formats)
 			if err != nil {
 				return err
 			}
@@ -64,31 +76,82 @@ long as the command lasts.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&format, "format", "table", "table, csv, trials-csv, samples-csv, json, markdown, latex, svg, sweep, sweep-svg or sequence-svg")
+	f.StringVar(&q.Format, "format", "table", resultsFormats)
 	f.StringVar(&against, "against", "", "published: the paper's figures beside these, and what deviates")
-	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats, or the one of --format")
+	f.StringVar(&q.Reference, "reference", "", "treatment that the others are held against (default: the first of each run)")
+	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
+	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, gain or timeouts (default: as the published figures have it)")
+	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that say something of the results, or the one of --format")
 	return cmd
 }
 
-// exportTo writes results into a folder and returns the files' names.
-func exportTo(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, id, dir string, formats []string) ([]string, error) {
+// exportTo writes results into a folder and returns the files' names; without
+// formats, all that say something of them.
+func exportTo(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, dir string, formats []string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
+	all := formats == nil
+	if all {
+		formats = exportFormats
+	}
 	var files []string
-	for _, format := range formats {
-		res, err := c.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: id, Format: format}))
+	var campaigns []string
+	export := func(format string) error {
+		one := proto.CloneOf(q)
+		one.Format = format
+		res, err := c.Results(ctx, connect.NewRequest(one))
 		if err != nil {
-			return files, rpcError(base, err)
+			return err
 		}
+		campaigns = strings.Split(res.Msg.CampaignId, ", ")
 		path := filepath.Join(dir, filepath.Base(res.Msg.FileName))
 		if err := os.WriteFile(path+".new", res.Msg.Content, 0o644); err != nil {
-			return files, err
+			return err
 		}
 		if err := os.Rename(path+".new", path); err != nil {
-			return files, err
+			return err
 		}
 		files = append(files, path)
+		return nil
+	}
+	for _, format := range formats {
+		if err := export(format); err != nil {
+			return files, rpcError(base, err)
+		}
+	}
+	if !all {
+		return files, nil
+	}
+	more, err := moreFormats(ctx, base, campaigns)
+	if err != nil {
+		return files, err
+	}
+	for _, format := range more {
+		if err := export(format); err != nil && (format != sequenceFormat || connect.CodeOf(err) != connect.CodeNotFound) {
+			return files, rpcError(base, err)
+		}
 	}
 	return files, nil
+}
+
+// sequenceFormat has nothing to show where no trial has begun.
+const sequenceFormat = "sequence-svg"
+
+// moreFormats are those that say something of these campaigns alone.
+func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
+	c := linktrialv1connect.NewResultServiceClient(newHTTP(), base, connect.WithGRPC())
+	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
+	if err != nil {
+		return nil, rpcError(base, err)
+	}
+	out := []string{sequenceFormat}
+	has := func(what func(*linktrialv1.Campaign) bool) bool { return slices.ContainsFunc(res.Msg.Campaigns, what) }
+	if has((*linktrialv1.Campaign).GetSweeps) {
+		out = append(out, "sweep", "sweep-svg")
+	}
+	if has((*linktrialv1.Campaign).GetPublished) {
+		out = append(out, "against", "against-csv", "against-json", "against-markdown")
+	}
+	return out, nil
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"linktrial/orchestrator/plan"
 )
 
 // Analysis is a dataset with all that follows from it: what every table,
@@ -14,6 +16,7 @@ type Analysis struct {
 	Dataset *Dataset   // times in UTC
 	Tables  []RunTable // of the runs, in their order
 	runs    []summarised
+	options Options
 }
 
 // Options of an [Analysis].
@@ -23,6 +26,10 @@ type Options struct {
 	// Reference is the treatment that the others are held against, in runs that
 	// have it; empty: the first of each run.
 	Reference string
+	// Axis and Metric are what [Analysis.Charts] draws; without either, it chooses
+	// by the published figures.
+	Axis   string
+	Metric plan.Metric
 }
 
 // summarised is a run with its table and, for each row of it, what the row was
@@ -36,7 +43,7 @@ type summarised struct {
 // Analyse works on all processors: a campaign may have thousands of runs, and
 // bootstrap intervals take their time. It leaves the dataset as it is.
 func Analyse(ds *Dataset, o Options) *Analysis {
-	a := &Analysis{Dataset: inUTC(ds)}
+	a := &Analysis{Dataset: inUTC(ds), options: o}
 	a.runs = make([]summarised, len(a.Dataset.Runs))
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -50,8 +50,12 @@ type CurvePoint struct {
 // metric that its published figures have (KB/s where there are none), over the
 // axis that the figures' shapes name, else the longest with numbers, one chart
 // for each combination of the other axes. Axes that no published figure of the
-// metric states are averaged over, as the paper did.
+// metric states are averaged over, as the paper did. [Options] may say otherwise.
 func (v *Analysis) Charts() []*Chart {
+	if o := v.options; o.Axis != "" || o.Metric != "" {
+		axes := append(v.SweptAxes(), "")
+		return v.ChartsOf(cmp.Or(o.Metric, plan.MetricKBps), cmp.Or(o.Axis, axes[0]))
+	}
 	var out []*Chart
 	for _, g := range v.groups() {
 		var figures []*plan.Figure
@@ -263,7 +267,7 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 		stated := slices.ContainsFunc(figures, func(f *plan.Figure) bool { return ValueOf(f.Where, axis) != "" })
 		switch {
 		case axis == x:
-		case len(figures) > 0 && !stated:
+		case len(figures) > 0 && !stated && axis != CampaignAxis:
 			averaged = append(averaged, axis)
 		default:
 			split = append(split, axis)
@@ -304,6 +308,15 @@ func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 	if !slices.Contains([]plan.Metric{plan.MetricTimeouts, plan.MetricCompleted, plan.MetricFlowMbitps, MetricShareOfIdeal}, c.Metric) {
 		names = append(names, plan.Ideal)
 	}
+	byStation := map[string]*grouped{}
+	for i := range g.runs {
+		label := ValueOf(g.axes[i], c.Axis)
+		if byStation[label] == nil {
+			byStation[label] = &grouped{name: g.name}
+		}
+		byStation[label].runs = append(byStation[label].runs, g.runs[i])
+		byStation[label].axes = append(byStation[label].axes, g.axes[i])
+	}
 	for _, name := range names {
 		if c.Metric == plan.MetricGain && name == c.Reference {
 			continue // 0 by definition
@@ -312,7 +325,7 @@ func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 		some := false
 		for _, x := range c.Stations {
 			at := []plan.Condition{{Axis: c.Axis, Value: x.Label}}
-			e, runs, _, why := g.mean(c.Metric, name, c.Reference, at)
+			e, runs, _, why := byStation[x.Label].mean(c.Metric, name, c.Reference, nil)
 			p := CurvePoint{Estimate: e, Known: runs > 0}
 			if reason, gone := strings.CutPrefix(why, "missing: "); gone {
 				line.Missing = reason

@@ -198,7 +198,7 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 
 func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
 	format := cmp.Or(req.Msg.Format, "table")
-	known := append(render.Formats(), samplesCSV, sequenceSVG)
+	known := append(render.Formats(), samplesCSV, channelsCSV, sequenceSVG)
 	format, iteration, err := ofIteration(format)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
@@ -206,14 +206,11 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 	if !slices.Contains(known, format) {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
 	}
-	scope, err := s.cfg.Store.FindScope(ctx, req.Msg.RunId)
+	o, err := reportOptions(req.Msg)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "results", err)
+		return nil, err
 	}
-	ds, err := s.cfg.Store.Dataset(ctx, scope)
-	if err == nil {
-		err = s.cfg.addPublished(ctx, ds)
-	}
+	ds, err := s.cfg.datasets(ctx, append([]string{req.Msg.RunId}, req.Msg.MoreIds...))
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "results", err)
 	}
@@ -221,10 +218,12 @@ func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv
 	switch format {
 	case samplesCSV:
 		file, err = writeSamples(ctx, s.cfg.Store, ds)
+	case channelsCSV:
+		file, err = writeChannels(ctx, s.cfg.Store, ds)
 	case sequenceSVG:
 		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
 	default:
-		file, err = render.As(ds, format)
+		file, err = renderAs(ds, format, o)
 	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "results", err)

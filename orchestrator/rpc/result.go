@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -26,14 +25,18 @@ func (s *results) ListCampaigns(ctx context.Context, req *connect.Request[linktr
 	if limit <= 0 {
 		limit = 50
 	}
-	out, err := s.listCampaigns(ctx, limit, req.Msg.Before)
+	before := req.Msg.Before
+	if len(req.Msg.Ids) > 0 {
+		limit, before = maxCampaigns, ""
+	}
+	out, err := s.listCampaigns(ctx, limit, before, req.Msg.Ids)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "list campaigns", err)
 	}
 	return connect.NewResponse(out), nil
 }
 
-func (s *results) listCampaigns(ctx context.Context, limit int32, before string) (*linktrialv1.ListCampaignsResponse, error) {
+func (s *results) listCampaigns(ctx context.Context, limit int32, before string, only []string) (*linktrialv1.ListCampaignsResponse, error) {
 	if before != "" {
 		if _, err := s.cfg.Store.Campaign(ctx, before); err != nil {
 			return nil, fmt.Errorf("campaign %q: %w", before, err)
@@ -41,7 +44,7 @@ func (s *results) listCampaigns(ctx context.Context, limit int32, before string)
 	}
 	out := &linktrialv1.ListCampaignsResponse{}
 	err := s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
-		page, err := q.CampaignPage(ctx, dbsqlc.CampaignPageParams{Before: before, Count: limit + 1})
+		page, err := q.CampaignPage(ctx, dbsqlc.CampaignPageParams{Before: before, Ids: only, Count: limit + 1})
 		if err != nil {
 			return err
 		}
@@ -159,7 +162,7 @@ func (s *results) figures(ctx context.Context, ids []string) ([]store.Figures, e
 func (s *results) Summarize(ctx context.Context, req *connect.Request[linktrialv1.SummarizeRequest]) (*connect.Response[linktrialv1.SummarizeResponse], error) {
 	all, err := s.figures(ctx, req.Msg.Ids)
 	if err != nil {
-		return nil, s.fail(ctx, "summarize", err)
+		return nil, s.cfg.answer(ctx, "summarize", err)
 	}
 	out := &linktrialv1.SummarizeResponse{}
 	for i := range all {
@@ -167,7 +170,7 @@ func (s *results) Summarize(ctx context.Context, req *connect.Request[linktrialv
 		for k := range a.Tables {
 			run, err := s.runOf(ctx, &all[i].Heads[k])
 			if err != nil {
-				return nil, s.fail(ctx, "summarize", err)
+				return nil, s.cfg.answer(ctx, "summarize", err)
 			}
 			x := asSummary(&a.Tables[k], &a.Dataset.Runs[k])
 			if x.Run = run; req.Msg.Points {
@@ -190,13 +193,4 @@ func (s *results) runOf(ctx context.Context, h *store.Head) (*linktrialv1.Run, e
 		return nil, fmt.Errorf("run %s: %w", h.ID, err)
 	}
 	return asRun(&o), nil
-}
-
-// fail is [Config.answer], but that an error which has its code keeps it.
-func (s *results) fail(ctx context.Context, call string, err error) error {
-	var coded *connect.Error
-	if errors.As(err, &coded) {
-		return coded
-	}
-	return s.cfg.answer(ctx, call, err)
 }

@@ -19,7 +19,7 @@ import (
 func (s *results) GetAttempt(ctx context.Context, req *connect.Request[linktrialv1.GetAttemptRequest]) (*connect.Response[linktrialv1.GetAttemptResponse], error) {
 	out, err := s.getAttempt(ctx, req.Msg)
 	if err != nil {
-		return nil, s.fail(ctx, "get attempt", err)
+		return nil, s.cfg.answer(ctx, "get attempt", err)
 	}
 	return connect.NewResponse(out), nil
 }

@@ -30,7 +30,7 @@ const (
 func (s *results) Series(ctx context.Context, req *connect.Request[linktrialv1.SeriesRequest]) (*connect.Response[linktrialv1.SeriesResponse], error) {
 	out, err := s.series(ctx, req.Msg)
 	if err != nil {
-		return nil, s.fail(ctx, "series", err)
+		return nil, s.cfg.answer(ctx, "series", err)
 	}
 	return connect.NewResponse(out), nil
 }

@@ -31,42 +31,62 @@ var sweepMetrics = []struct {
 func (s *results) Sweep(ctx context.Context, req *connect.Request[linktrialv1.SweepRequest]) (*connect.Response[linktrialv1.SweepResponse], error) {
 	all, err := s.figures(ctx, []string{req.Msg.CampaignId})
 	if err != nil {
-		return nil, s.fail(ctx, "sweep", err)
+		return nil, s.cfg.answer(ctx, "sweep", err)
 	}
 	out, err := sweep(report.Analyse(&all[0].Dataset, report.Options{}), req.Msg.Axis, req.Msg.Metric)
 	if err != nil {
-		return nil, s.fail(ctx, "sweep", err)
+		return nil, s.cfg.answer(ctx, "sweep", err)
 	}
 	return connect.NewResponse(out), nil
 }
 
 func sweep(a *report.Analysis, axis, metric string) (*linktrialv1.SweepResponse, error) {
-	out := &linktrialv1.SweepResponse{Axes: a.SweptAxes(), Axis: axis, Metric: metric}
+	m, err := sweepMetric(metric)
+	if err != nil {
+		return nil, err
+	}
+	out := &linktrialv1.SweepResponse{Axes: a.SweptAxes(), Axis: axis, Metric: sweepMetrics[m].name, Unit: sweepMetrics[m].unit}
 	for _, m := range sweepMetrics {
 		out.Metrics = append(out.Metrics, m.name)
+	}
+	if err := isSwept(a, axis); err != nil {
+		return nil, err
 	}
 	if axis == "" && len(out.Axes) > 0 {
 		out.Axis = out.Axes[0]
 	}
-	if metric == "" {
-		out.Metric = out.Metrics[0]
-	}
-	k := slices.Index(out.Metrics, out.Metric)
-	if k < 0 {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown metric %q%s; there are %s", metric, yamldoc.Suggest(metric, out.Metrics), strings.Join(out.Metrics, ", ")))
-	}
-	if axis != "" && !slices.Contains(out.Axes, axis) {
-		there := "the runs do not differ in any axis"
-		if len(out.Axes) > 0 {
-			there = "the runs differ in " + strings.Join(out.Axes, ", ")
-		}
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("nothing is swept over %q%s; %s", axis, yamldoc.Suggest(axis, out.Axes), there))
-	}
-	out.Unit = sweepMetrics[k].unit
-	for _, c := range a.ChartsOf(sweepMetrics[k].metric, out.Axis) {
+	for _, c := range a.ChartsOf(sweepMetrics[m].metric, out.Axis) {
 		out.Panels = append(out.Panels, asPanel(c))
 	}
 	return out, nil
+}
+
+// sweepMetric is the place of a metric's name, the first's for none.
+func sweepMetric(name string) (int, error) {
+	if name == "" {
+		return 0, nil
+	}
+	var names []string
+	for _, m := range sweepMetrics {
+		names = append(names, m.name)
+	}
+	if k := slices.Index(names, name); k >= 0 {
+		return k, nil
+	}
+	return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown metric %q%s; there are %s", name, yamldoc.Suggest(name, names), strings.Join(names, ", ")))
+}
+
+// isSwept refuses an axis in which the runs do not differ.
+func isSwept(a *report.Analysis, axis string) error {
+	axes := a.SweptAxes()
+	if axis == "" || slices.Contains(axes, axis) {
+		return nil
+	}
+	there := "the runs do not differ in any axis"
+	if len(axes) > 0 {
+		there = "the runs differ in " + strings.Join(axes, ", ")
+	}
+	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("nothing is swept over %q%s; %s", axis, yamldoc.Suggest(axis, axes), there))
 }
 
 func asPanel(c *report.Chart) *linktrialv1.SweepPanel {

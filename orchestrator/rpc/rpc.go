@@ -66,6 +66,9 @@ func (c *Config) answer(ctx context.Context, call string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if coded := (*connect.Error)(nil); errors.As(err, &coded) {
+		return coded
+	}
 	if code, ok := codeOf(ctx, err); ok {
 		return connect.NewError(code, err)
 	}

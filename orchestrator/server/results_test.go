@@ -1,6 +1,8 @@
 package server_test
 
 import (
+	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -74,6 +76,10 @@ func TestListCampaigns(t *testing.T) {
 		require.Equal(t, n != 3, x.Ended != nil, "a campaign with an open run has not ended")
 	}
 	require.EqualValues(t, 3, got[1].RunsEnded)
+	res, err := c.ListCampaigns(t.Context(), req(&linktrialv1.ListCampaignsRequest{Ids: []string{"list1", "nosuch", "list3"}, Limit: 1, Before: "list1"}))
+	require.NoError(t, err)
+	require.Len(t, res.Msg.Campaigns, 2)
+	require.Equal(t, "list3", res.Msg.Campaigns[0].Id)
 	_, err = c.ListCampaigns(t.Context(), req(&linktrialv1.ListCampaignsRequest{Before: "nosuch"}))
 	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }
@@ -294,5 +300,52 @@ func TestSeriesAndAttempt(t *testing.T) {
 		require.Equal(t, m.code, connect.CodeOf(err), "%s: %v", name, err)
 	}
 	_, err = r.GetAttempt(t.Context(), req(&linktrialv1.GetAttemptRequest{RunId: "deep-1", Trial: -1}))
+	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
+}
+
+// Campaigns beside each other, as files.
+func TestComparedResults(t *testing.T) {
+	c, _, _ := figures(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1})
+	get := func(m *linktrialv1.ResultsRequest) (*linktrialv1.ResultsResponse, error) {
+		res, err := c.operator.Results(t.Context(), req(m))
+		if err != nil {
+			return nil, err
+		}
+		return res.Msg, nil
+	}
+	alone, _ := tablesOf(t, c, "beta")
+	res, err := get(&linktrialv1.ResultsRequest{RunId: "alpha-2", MoreIds: []string{"beta", "alpha-2"}, Format: "json"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"alpha-2", "beta-1", "beta-2"}, res.RunIds)
+	var both struct{ Tables []report.RunTable }
+	require.NoError(t, json.Unmarshal(res.Content, &both))
+	require.Equal(t, alone[1].Rows, both.Tables[2].Rows, "statistics are those of the run on its own")
+	require.Contains(t, both.Tables[2].Settings, "campaign beta")
+
+	res, err = get(&linktrialv1.ResultsRequest{RunId: "alpha", Format: "csv", Reference: "treatment-2"})
+	require.NoError(t, err)
+	require.Contains(t, string(res.Content), ",treatment-2,6,", "reference and pairs")
+	res, err = get(&linktrialv1.ResultsRequest{RunId: "alpha", MoreIds: []string{"beta"}, Format: "sweep", Axis: "loss", Metric: "timeouts"})
+	require.NoError(t, err)
+	require.Contains(t, string(res.Content), "timeouts over loss")
+	require.Contains(t, string(res.Content), "campaign beta")
+
+	res, err = get(&linktrialv1.ResultsRequest{RunId: "alpha-1", Format: "channels-csv"})
+	require.NoError(t, err)
+	require.Equal(t, "channels.csv", res.FileName)
+	rows, err := csv.NewReader(bytes.NewReader(res.Content)).ReadAll()
+	require.NoError(t, err)
+	require.Equal(t, []string{"run", "trial", "attempt", "from", "to", "step_s", "at_s", "loss", "bit_error_rate", "rate_bps", "delay_ms"}, rows[0])
+	require.Zero(t, (len(rows)-1)%240, "two directions of 120 moments for each attempt")
+	require.Equal(t, []string{"alpha-1", "0", "1", "client", "server", "0"}, rows[1][:6])
+	require.Equal(t, "0.3", rows[2][7])
+
+	for _, m := range []*linktrialv1.ResultsRequest{
+		{RunId: "alpha", Format: "table", Reference: "treatment-9"}, {RunId: "alpha", Format: "sweep", Axis: "los"}, {RunId: "alpha", Format: "sweep", Metric: "x"},
+		{RunId: "alpha", Format: "cdf"}, {RunId: "alpha", MoreIds: slices.Repeat([]string{"beta"}, 100)}} {
+		_, err := get(m)
+		require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), "%v: %v", m, err)
+	}
+	_, err = get(&linktrialv1.ResultsRequest{RunId: "alpha", MoreIds: []string{"gamma"}})
 	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"sync"
 
 	"gonum.org/v1/gonum/stat/distuv"
 )
@@ -44,10 +45,25 @@ func OfMean(mean, variance, degrees, level float64) Interval {
 	return Interval{mean - half, mean + half}
 }
 
-// tQuantile is the two-sided critical value of Student's t.
+// tQuantile is the two-sided critical value of Student's t. Those of whole
+// degrees are kept: a report of a sweep asks for the same few thousands of times,
+// and they took more than all else of it.
 func tQuantile(level, degrees float64) float64 {
-	return distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile((1 + level) / 2)
+	key := [2]float64{level, degrees}
+	if q, ok := quantiles.Load(key); ok {
+		return q.(float64)
+	}
+	q := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: degrees}.Quantile((1 + level) / 2)
+	if level == 0.95 && degrees == math.Trunc(degrees) && degrees <= keptQuantiles {
+		quantiles.Store(key, q)
+	}
+	return q
 }
+
+// keptQuantiles bounds how many are kept.
+const keptQuantiles = 10_000
+
+var quantiles sync.Map // critical values by level and degrees of freedom
 
 // DefaultResamples is how often a bootstrap draws where nothing else is said.
 const DefaultResamples = 10_000

@@ -266,7 +266,12 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 	if a.Radio == nil {
 		return x, nil
 	}
-	var rep radiocontrol.Report
+	// Of the report, the histories of its channels are most, and not wanted here.
+	var rep struct {
+		Hops      []radiocontrol.Hop `json:"hops"`
+		Ideal     []time.Duration    `json:"ideal_ns"`
+		BusyShare float64            `json:"busy_share"`
+	}
 	if err := json.Unmarshal(a.Radio, &rep); err != nil {
 		return nil, fmt.Errorf("radio's report: %w", err)
 	}

@@ -60,10 +60,10 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 				require.EqualValues(t, want.Runs[k].Trials, got.Runs[k].Trials)
 			}
 			for _, format := range []string{"table", "svg", "against", "sweep"} {
-				a, err := render.As(want, format)
+				a, err := render.As(want, format, report.Options{})
 				require.NoError(t, err)
 				got.Created = want.Created
-				b, err := render.As(got, format)
+				b, err := render.As(got, format, report.Options{})
 				require.NoError(t, err)
 				require.Equal(t, string(a.Content), string(b.Content))
 			}

@@ -3,6 +3,7 @@ package render_test
 import (
 	"testing"
 
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/report/reporttest"
 )
@@ -13,7 +14,7 @@ func BenchmarkRender(b *testing.B) {
 	for _, f := range render.Formats() {
 		b.Run(f, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := render.As(ds, f); err != nil {
+				if _, err := render.As(ds, f, report.Options{}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -20,25 +20,25 @@ type format struct {
 	name      string
 	file      string
 	mediaType string
-	exported  bool // part of [Export]
 	bootstrap bool // shows bootstrap intervals, which take longer than all else
 	render    func(*report.Analysis) ([]byte, error)
 }
 
 var formats = []format{
-	{"table", "results.txt", "text/plain; charset=utf-8", false, false, renderTable},
-	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, true, renderCSV},
-	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", true, false, renderTrialsCSV},
-	{"json", "results.json", "application/json", true, true, (*report.Analysis).JSON},
-	{"markdown", "results.md", "text/markdown; charset=utf-8", true, true, renderMarkdown},
-	{"latex", "results.tex", "application/x-tex", true, false, renderLaTeX},
-	{"svg", "results.svg", "image/svg+xml", true, false, figure.Throughput},
-	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, false, renderSweep},
-	{"sweep-svg", "sweep.svg", "image/svg+xml", false, false, figure.Curves},
-	{"against", "against.txt", "text/plain; charset=utf-8", false, false, renderAgainst},
-	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, false, renderAgainstCSV},
-	{"against-json", "against.json", "application/json", false, false, renderAgainstJSON},
-	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, false, renderAgainstMarkdown},
+	{"table", "results.txt", "text/plain; charset=utf-8", false, renderTable},
+	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
+	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", false, renderTrialsCSV},
+	{"json", "results.json", "application/json", true, (*report.Analysis).JSON},
+	{"markdown", "results.md", "text/markdown; charset=utf-8", true, renderMarkdown},
+	{"latex", "results.tex", "application/x-tex", false, renderLaTeX},
+	{"svg", "results.svg", "image/svg+xml", false, figure.Throughput},
+	{"cdf-svg", "cdf.svg", "image/svg+xml", false, figure.Distribution},
+	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, renderSweep},
+	{"sweep-svg", "sweep.svg", "image/svg+xml", false, figure.Curves},
+	{"against", "against.txt", "text/plain; charset=utf-8", false, renderAgainst},
+	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, renderAgainstCSV},
+	{"against-json", "against.json", "application/json", false, renderAgainstJSON},
+	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, renderAgainstMarkdown},
 }
 
 // Formats lists the names [As] takes.
@@ -50,32 +50,16 @@ func Formats() []string {
 	return names
 }
 
-// As makes one report. The same dataset gives the same bytes. The error is
+// As makes one report; whether it has bootstrap intervals is the format's own. The same dataset gives the same bytes. The error is
 // one sentence for people: an unknown format, or a dataset that holds numbers
 // which are none.
-func As(ds *report.Dataset, name string) (File, error) {
+func As(ds *report.Dataset, name string, o report.Options) (File, error) {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if i < 0 {
 		return File{}, fmt.Errorf("unknown format %q; there are %s", name, strings.Join(Formats(), ", "))
 	}
-	return formats[i].write(report.Analyse(ds, report.Options{Bootstrap: formats[i].bootstrap}))
-}
-
-// Export makes the reports that are kept of a campaign, in a stated order.
-func Export(ds *report.Dataset) ([]File, error) {
-	v := report.Analyse(ds, report.Options{Bootstrap: true})
-	var files []File
-	for _, f := range formats {
-		if !f.exported {
-			continue
-		}
-		file, err := f.write(v)
-		if err != nil {
-			return nil, err
-		}
-		files = append(files, file)
-	}
-	return files, nil
+	o.Bootstrap = formats[i].bootstrap
+	return formats[i].write(report.Analyse(ds, o))
 }
 
 func (f format) write(v *report.Analysis) (File, error) {

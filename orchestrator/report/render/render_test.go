@@ -26,7 +26,7 @@ var update = flag.Bool("update", false, "write testdata/*.golden anew")
 
 func render(t *testing.T, ds *report.Dataset, format string) string {
 	t.Helper()
-	f, err := As(ds, format)
+	f, err := As(ds, format, report.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,27 +91,32 @@ func TestSameBytes(t *testing.T) {
 }
 
 func TestUnknownFormatListsThoseThatExist(t *testing.T) {
-	_, err := As(reporttest.Eventful(), "pdf")
+	_, err := As(reporttest.Eventful(), "pdf", report.Options{})
 	if err == nil || !strings.Contains(err.Error(), `"pdf"`) || !strings.Contains(err.Error(), strings.Join(Formats(), ", ")) {
 		t.Errorf("got %v", err)
 	}
 }
 
-func TestExport(t *testing.T) {
-	files, err := Export(reporttest.Eventful())
-	if err != nil {
-		t.Fatal(err)
-	}
+func TestFilesAreTold(t *testing.T) {
 	names := map[string]bool{}
-	for _, f := range files {
-		if names[f.Name] || len(f.Content) == 0 {
-			t.Errorf("file %s twice or empty", f.Name)
+	for _, format := range Formats() {
+		f, err := As(reporttest.Eventful(), format, report.Options{})
+		if err != nil || names[f.Name] || len(f.Content) == 0 {
+			t.Errorf("%s: file %s twice or empty: %v", format, f.Name, err)
 		}
 		names[f.Name] = true
 	}
-	for _, want := range []string{"results.csv", "trials.csv", "results.json", "results.md", "results.tex"} {
-		if !names[want] {
-			t.Errorf("no %s among %v", want, names)
+}
+
+// What one asks of the curves is what is drawn, in text and in figures.
+func TestChosenCurves(t *testing.T) {
+	for _, format := range []string{"sweep", "sweep-svg"} {
+		f, err := As(reporttest.Swept(), format, report.Options{Axis: "bandwidth", Metric: report.MetricShareOfIdeal})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := string(f.Content); !strings.Contains(s, "share of Ideal") || !strings.Contains(s, "16 kbit/s") || strings.Contains(s, "gain (%)") {
+			t.Errorf("%s:\n%s", format, s)
 		}
 	}
 }
@@ -271,7 +276,7 @@ func FuzzReadJSON(f *testing.F) {
 	}
 	few.Figures = append(few.Figures, plan.Figure{Group: "loss", Metric: plan.MetricGain, Reference: "sack", AtLeast: reporttest.Ptr(-1e308), AtMost: reporttest.Ptr(1e308)})
 	for _, ds := range []*report.Dataset{reporttest.Campaign(reporttest.NewRun("r", "x", "X", "y", "Y", 1000, 1, reporttest.Cubic, reporttest.Haul)), few, {}} {
-		b, err := As(ds, "json")
+		b, err := As(ds, "json", report.Options{})
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -284,11 +289,11 @@ func FuzzReadJSON(f *testing.F) {
 			return
 		}
 		for _, format := range Formats() {
-			one, err := As(ds, format)
+			one, err := As(ds, format, report.Options{})
 			if err != nil {
 				return // a year that JSON cannot write
 			}
-			if two, _ := As(ds, format); !bytes.Equal(one.Content, two.Content) {
+			if two, _ := As(ds, format, report.Options{}); !bytes.Equal(one.Content, two.Content) {
 				t.Errorf("%s differs", format)
 			}
 			if !utf8.Valid(one.Content) {

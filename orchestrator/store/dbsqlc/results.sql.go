@@ -164,11 +164,13 @@ func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsPara
 
 const campaignPage = `-- name: CampaignPage :many
 SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
-WHERE $1::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = $1::text)
-ORDER BY c.ordinal DESC LIMIT $2
+WHERE CASE WHEN cardinality($1::text[]) > 0 THEN c.id = ANY ($1::text[])
+      ELSE $2::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = $2::text) END
+ORDER BY c.ordinal DESC LIMIT $3
 `
 
 type CampaignPageParams struct {
+	Ids    []string
 	Before string
 	Count  int32
 }
@@ -181,10 +183,9 @@ type CampaignPageRow struct {
 	Published bool
 }
 
-// The newest campaigns, or those older than one of them. A name that is none
-// gives nothing.
+// The newest campaigns, those older than one of them, or those of the list.
 func (q *Queries) CampaignPage(ctx context.Context, arg CampaignPageParams) ([]CampaignPageRow, error) {
-	rows, err := q.db.Query(ctx, campaignPage, arg.Before, arg.Count)
+	rows, err := q.db.Query(ctx, campaignPage, arg.Ids, arg.Before, arg.Count)
 	if err != nil {
 		return nil, err
 	}
@@ -199,6 +200,37 @@ func (q *Queries) CampaignPage(ctx context.Context, arg CampaignPageParams) ([]C
 			&i.CreatedAt,
 			&i.Published,
 		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const channelsOfRun = `-- name: ChannelsOfRun :many
+SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts WHERE run_id = $1 AND jsonb_typeof(radio -> 'channels') = 'array' ORDER BY trial, attempt
+`
+
+type ChannelsOfRunRow struct {
+	Trial    int32
+	Attempt  int32
+	Channels json.RawMessage
+}
+
+// How the channels of emulated radios changed during a run's attempts.
+func (q *Queries) ChannelsOfRun(ctx context.Context, runID string) ([]ChannelsOfRunRow, error) {
+	rows, err := q.db.Query(ctx, channelsOfRun, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ChannelsOfRunRow{}
+	for rows.Next() {
+		var i ChannelsOfRunRow
+		if err := rows.Scan(&i.Trial, &i.Attempt, &i.Channels); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -972,9 +1004,10 @@ func (q *Queries) Trial(ctx context.Context, arg TrialParams) (Trial, error) {
 }
 
 const trialCounts = `-- name: TrialCounts :many
-SELECT t.run_id, count(t.verdict)::integer AS ended,
-       (SELECT count(*) FROM attempts a WHERE a.run_id = t.run_id AND a.verdict <> 'succeeded')::integer AS attempts_failed
-FROM trials t WHERE t.run_id = ANY ($1::text[]) GROUP BY t.run_id
+SELECT r.id AS run_id,
+       (CASE WHEN r.state = 'completed' THEN r.trials ELSE (SELECT count(t.verdict) FROM trials t WHERE t.run_id = r.id) END)::integer AS ended,
+       (SELECT count(*) FROM attempts a WHERE a.run_id = r.id AND a.verdict <> 'succeeded')::integer AS attempts_failed
+FROM runs r WHERE r.id = ANY ($1::text[])
 `
 
 type TrialCountsRow struct {
@@ -983,7 +1016,7 @@ type TrialCountsRow struct {
 	AttemptsFailed int32
 }
 
-// How far runs have come.
+// How far runs have come; in a completed one every trial has ended.
 func (q *Queries) TrialCounts(ctx context.Context, runs []string) ([]TrialCountsRow, error) {
 	rows, err := q.db.Query(ctx, trialCounts, runs)
 	if err != nil {

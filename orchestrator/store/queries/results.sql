@@ -37,10 +37,10 @@ ORDER BY attempt, flow, side, elapsed_ns;
 SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;
 
 -- name: CampaignPage :many
--- The newest campaigns, or those older than one of them. A name that is none
--- gives nothing.
+-- The newest campaigns, those older than one of them, or those of the list.
 SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
-WHERE sqlc.arg(before)::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = sqlc.arg(before)::text)
+WHERE CASE WHEN cardinality(sqlc.arg(ids)::text[]) > 0 THEN c.id = ANY (sqlc.arg(ids)::text[])
+      ELSE sqlc.arg(before)::text = '' OR c.ordinal < (SELECT b.ordinal FROM campaigns b WHERE b.id = sqlc.arg(before)::text) END
 ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 
 -- name: RunHeads :many
@@ -55,10 +55,11 @@ WHERE r.campaign_id = ANY (sqlc.arg(campaigns)::text[]) OR r.id = ANY (sqlc.arg(
 ORDER BY c.ordinal, r.cell;
 
 -- name: TrialCounts :many
--- How far runs have come.
-SELECT t.run_id, count(t.verdict)::integer AS ended,
-       (SELECT count(*) FROM attempts a WHERE a.run_id = t.run_id AND a.verdict <> 'succeeded')::integer AS attempts_failed
-FROM trials t WHERE t.run_id = ANY (sqlc.arg(runs)::text[]) GROUP BY t.run_id;
+-- How far runs have come; in a completed one every trial has ended.
+SELECT r.id AS run_id,
+       (CASE WHEN r.state = 'completed' THEN r.trials ELSE (SELECT count(t.verdict) FROM trials t WHERE t.run_id = r.id) END)::integer AS ended,
+       (SELECT count(*) FROM attempts a WHERE a.run_id = r.id AND a.verdict <> 'succeeded')::integer AS attempts_failed
+FROM runs r WHERE r.id = ANY (sqlc.arg(runs)::text[]);
 
 -- name: Sheets :many
 SELECT sheet_hash, sheet FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
@@ -123,3 +124,7 @@ WHERE s.run_id = sqlc.arg(run_id) AND s.trial = sqlc.arg(trial) AND s.attempt = 
 
 -- name: SheetHash :one
 SELECT sheet_hash FROM runs WHERE id = $1;
+
+-- name: ChannelsOfRun :many
+-- How the channels of emulated radios changed during a run's attempts.
+SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts WHERE run_id = $1 AND jsonb_typeof(radio -> 'channels') = 'array' ORDER BY trial, attempt;

@@ -2124,8 +2124,12 @@ func (x *Note) GetText() string {
 
 type ResultsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // or a unique prefix, or a campaign's id; empty: the newest campaign
-	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`            // table, csv, trials-csv, samples-csv, json, markdown, latex
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`       // or a unique prefix, or a campaign's id; empty: the newest campaign
+	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                  // table, csv, trials-csv, samples-csv, json, markdown, latex, svg, cdf-svg …; an unknown one is answered with all
+	MoreIds       []string               `protobuf:"bytes,3,rep,name=more_ids,json=moreIds,proto3" json:"more_ids,omitempty"` // further runs and campaigns, to compare with the first
+	Reference     string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`            // treatment that the others are held against; empty: the first of each run
+	Axis          string                 `protobuf:"bytes,5,opt,name=axis,proto3" json:"axis,omitempty"`                      // of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published figures
+	Metric        string                 `protobuf:"bytes,6,opt,name=metric,proto3" json:"metric,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2170,6 +2174,34 @@ func (x *ResultsRequest) GetRunId() string {
 func (x *ResultsRequest) GetFormat() string {
 	if x != nil {
 		return x.Format
+	}
+	return ""
+}
+
+func (x *ResultsRequest) GetMoreIds() []string {
+	if x != nil {
+		return x.MoreIds
+	}
+	return nil
+}
+
+func (x *ResultsRequest) GetReference() string {
+	if x != nil {
+		return x.Reference
+	}
+	return ""
+}
+
+func (x *ResultsRequest) GetAxis() string {
+	if x != nil {
+		return x.Axis
+	}
+	return ""
+}
+
+func (x *ResultsRequest) GetMetric() string {
+	if x != nil {
+		return x.Metric
 	}
 	return ""
 }
@@ -2784,10 +2816,14 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"1\n" +
 	"\x04Note\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"?\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xa4\x01\n" +
 	"\x0eResultsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
-	"\x06format\x18\x02 \x01(\tR\x06format\"\xa1\x01\n" +
+	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
+	"\bmore_ids\x18\x03 \x03(\tR\amoreIds\x12\x1c\n" +
+	"\treference\x18\x04 \x01(\tR\treference\x12\x12\n" +
+	"\x04axis\x18\x05 \x01(\tR\x04axis\x12\x16\n" +
+	"\x06metric\x18\x06 \x01(\tR\x06metric\"\xa1\x01\n" +
 	"\x0fResultsResponse\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x17\n" +

@@ -90,6 +90,7 @@ type ListCampaignsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`  // 0: 50
 	Before        string                 `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"` // id of the last campaign of the page before; empty: the newest first
+	Ids           []string               `protobuf:"bytes,3,rep,name=ids,proto3" json:"ids,omitempty"`       // only these, newest first, at most 500; the others mean nothing then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -136,6 +137,13 @@ func (x *ListCampaignsRequest) GetBefore() string {
 		return x.Before
 	}
 	return ""
+}
+
+func (x *ListCampaignsRequest) GetIds() []string {
+	if x != nil {
+		return x.Ids
+	}
+	return nil
 }
 
 type ListCampaignsResponse struct {
@@ -1326,7 +1334,8 @@ type SweepCurve struct {
 	Treatment string                 `protobuf:"bytes,1,opt,name=treatment,proto3" json:"treatment,omitempty"`
 	Label     string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
 	Source    string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"` // of a published curve; empty: ours
-	// By place in values; a gap is a NaN.
+	// By place in values; a gap is a NaN. low and high are the 95 % interval of
+	// ours; of a published curve, bounds where it states no value.
 	Value         []float64 `protobuf:"fixed64,4,rep,packed,name=value,proto3" json:"value,omitempty"`
 	Low           []float64 `protobuf:"fixed64,5,rep,packed,name=low,proto3" json:"low,omitempty"`
 	High          []float64 `protobuf:"fixed64,6,rep,packed,name=high,proto3" json:"high,omitempty"`
@@ -1418,11 +1427,13 @@ type SeriesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	RunId string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// One attempt: trial and attempt; or one iteration: all treatments' counting attempts.
-	Trial         int32   `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
-	Attempt       int32   `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`                             // 0: the counting one
-	Iteration     int32   `protobuf:"varint,4,opt,name=iteration,proto3" json:"iteration,omitempty"`                         // not 0: instead of trial
-	MaxPoints     int32   `protobuf:"varint,5,opt,name=max_points,json=maxPoints,proto3" json:"max_points,omitempty"`        // of each series; 0: 600
-	FromSeconds   float64 `protobuf:"fixed64,6,opt,name=from_seconds,json=fromSeconds,proto3" json:"from_seconds,omitempty"` // zoom; 0 and 0: all
+	Trial     int32 `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
+	Attempt   int32 `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`                      // 0: the counting one
+	Iteration int32 `protobuf:"varint,4,opt,name=iteration,proto3" json:"iteration,omitempty"`                  // not 0: instead of trial
+	MaxPoints int32 `protobuf:"varint,5,opt,name=max_points,json=maxPoints,proto3" json:"max_points,omitempty"` // of each series; 0: 600
+	// Zoom, in seconds since the trial's start; 0 and 0: all. The samples before
+	// and after come too, so that lines reach the edge.
+	FromSeconds   float64 `protobuf:"fixed64,6,opt,name=from_seconds,json=fromSeconds,proto3" json:"from_seconds,omitempty"`
 	ToSeconds     float64 `protobuf:"fixed64,7,opt,name=to_seconds,json=toSeconds,proto3" json:"to_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1584,7 +1595,10 @@ func (x *SeriesResponse) GetSamples() int64 {
 }
 
 // Columns of equal length; a column is empty where the protocol does not know
-// the figure. Missing values are NaN, or -1 for counts.
+// the figure. Missing values are NaN, or -1 for counts. Where there are more
+// samples than points wanted, each of equal stretches of time is two points: the
+// lowest and the highest value of each column, in the order in which they
+// occurred, at the times of the first and the last sample.
 type FlowSeries struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Trial         int32                  `protobuf:"varint,1,opt,name=trial,proto3" json:"trial,omitempty"`
@@ -1597,7 +1611,7 @@ type FlowSeries struct {
 	At            []float64              `protobuf:"fixed64,10,rep,packed,name=at,proto3" json:"at,omitempty"`                                    // seconds since the flow's clock started
 	SentBytes     []float64              `protobuf:"fixed64,11,rep,packed,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
 	AckedBytes    []float64              `protobuf:"fixed64,12,rep,packed,name=acked_bytes,json=ackedBytes,proto3" json:"acked_bytes,omitempty"`
-	// Between this point and the one before, of acked where known, else sent; bytes per second.
+	// Between a sample and the one before, of acked where known, else sent; bytes per second.
 	Throughput    []float64          `protobuf:"fixed64,13,rep,packed,name=throughput,proto3" json:"throughput,omitempty"`
 	CwndBytes     []float64          `protobuf:"fixed64,14,rep,packed,name=cwnd_bytes,json=cwndBytes,proto3" json:"cwnd_bytes,omitempty"`
 	SsthreshBytes []float64          `protobuf:"fixed64,15,rep,packed,name=ssthresh_bytes,json=ssthreshBytes,proto3" json:"ssthresh_bytes,omitempty"`
@@ -2094,7 +2108,7 @@ type GetAttemptResponse struct {
 	Log           string                 `protobuf:"bytes,4,opt,name=log,proto3" json:"log,omitempty"`                              // of the drivers, where it failed
 	RadioJson     string                 `protobuf:"bytes,5,opt,name=radio_json,json=radioJson,proto3" json:"radio_json,omitempty"` // the emulated radio's report
 	Flows         []*FlowRow             `protobuf:"bytes,6,rep,name=flows,proto3" json:"flows,omitempty"`
-	TreatmentJson string                 `protobuf:"bytes,7,opt,name=treatment_json,json=treatmentJson,proto3" json:"treatment_json,omitempty"` // of the run sheet: protocol, options
+	TreatmentJson string                 `protobuf:"bytes,7,opt,name=treatment_json,json=treatmentJson,proto3" json:"treatment_json,omitempty"` // of the run sheet: protocol, options; of a mix, a list
 	ChannelSeed   uint64                 `protobuf:"varint,8,opt,name=channel_seed,json=channelSeed,proto3" json:"channel_seed,omitempty"`
 	Label         string                 `protobuf:"bytes,9,opt,name=label,proto3" json:"label,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2354,10 +2368,11 @@ var File_linktrial_v1_result_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
-	"\x19linktrial/v1/result.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blinktrial/v1/operator.proto\"D\n" +
+	"\x19linktrial/v1/result.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1blinktrial/v1/operator.proto\"V\n" +
 	"\x14ListCampaignsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x16\n" +
-	"\x06before\x18\x02 \x01(\tR\x06before\"a\n" +
+	"\x06before\x18\x02 \x01(\tR\x06before\x12\x10\n" +
+	"\x03ids\x18\x03 \x03(\tR\x03ids\"a\n" +
 	"\x15ListCampaignsResponse\x124\n" +
 	"\tcampaigns\x18\x01 \x03(\v2\x16.linktrial.v1.CampaignR\tcampaigns\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"\x86\x04\n" +

@@ -1,0 +1,135 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
+)
+
+// distributed is one run's distributions.
+type distributed struct {
+	table *report.RunTable
+	rates [][]float64 // of each row's valid trials, KB/s, ascending
+}
+
+// Distribution draws the empirical distribution of throughput: for each run and
+// treatment the share of the valid trials that reached no more than so much.
+// Charts of one radio have the same scale.
+func Distribution(a *report.Analysis) ([]byte, error) {
+	runs := make([]distributed, min(len(a.Tables), mostPanels))
+	tops := map[string]float64{}
+	for i := range runs {
+		runs[i] = distributed{table: &a.Tables[i], rates: ratesOf(&a.Tables[i], &a.Dataset.Runs[i])}
+		for _, xs := range runs[i].rates {
+			if n := len(xs); n > 0 {
+				tops[runs[i].table.Radio] = max(tops[runs[i].table.Radio], xs[n-1])
+			}
+		}
+	}
+	const cell = chartLeft + chartWidth + chartRight
+	const row = chartTop + chartHeight + chartBottom
+	order := treatmentOrder(a.Tables)
+	abreast := max(1, min(panelsAbreast, len(runs)))
+	width := max(minWidth, cell*float64(abreast))
+	entries := distributionLegend(a.Tables, order)
+	top := 36 + row*float64((len(runs)+abreast-1)/abreast)
+	height := top + legendHeightOf(width, entries) + 26
+	title := "Distribution of throughput: " + cmp.Or(a.Dataset.Plan, "a plan without a name") + ", campaign " + a.Dataset.Campaign
+	if !a.Dataset.Complete {
+		title += " (partial)"
+	}
+	c := &canvas{}
+	c.begin(width, height, title)
+	for i := range runs {
+		runs[i].draw(c, cell*float64(i%abreast), 30+row*float64(i/abreast), tops[runs[i].table.Radio], order)
+	}
+	c.legend(top+6, width, entries)
+	note := "Of valid trials; 1 KB is 1024 bytes. Charts of one radio have the same scale."
+	if more := len(a.Tables) - len(runs); more > 0 {
+		note += " " + wording.Plural(more, "further run is", "further runs are") + " left out."
+	}
+	c.text(12, height-8, "start", grey, 11, note)
+	c.add("</svg>")
+	return []byte(c.b.String()), nil
+}
+
+func ratesOf(t *report.RunTable, r *report.Run) [][]float64 {
+	out := make([][]float64, len(t.Rows))
+	for i := range r.Trials {
+		trial := &r.Trials[i]
+		k := slices.IndexFunc(t.Rows, func(r report.Row) bool { return r.Treatment == trial.Treatment })
+		if a := trial.Counted(); a != nil && k >= 0 {
+			out[k] = append(out[k], a.ThroughputBytesPerSecond()/unit.KB)
+		}
+	}
+	for _, xs := range out {
+		slices.Sort(xs)
+	}
+	return out
+}
+
+func distributionLegend(tables []report.RunTable, order map[string]int) (out []legendEntry) {
+	seen := map[string]bool{}
+	for i := range tables {
+		for _, r := range tables[i].Rows {
+			if seen[r.Treatment] {
+				continue
+			}
+			seen[r.Treatment] = true
+			number, label := order[r.Treatment], wording.Clip(wording.Clean(r.Label), 40)
+			if r.Missing != "" {
+				label += " (missing)"
+			}
+			out = append(out, legendEntry{label, func(c *canvas, x, y float64) {
+				c.line(x-6, y, x+6, y, palette[number%len(palette)], 1.6)
+				c.marker(number, x, y, palette[number%len(palette)], label)
+			}})
+		}
+	}
+	return out
+}
+
+func (d *distributed) draw(c *canvas, x, y, highest float64, order map[string]int) {
+	t := d.table
+	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, x: linear(0, highest), y: linear(0, 1)}
+	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), 46))
+	under := unit.FormatBytes(t.SizeBytes)
+	for _, s := range []string{t.Group, t.Settings, t.Place} {
+		if s != "" {
+			under += ", " + s
+		}
+	}
+	if t.Partial {
+		under = "partial (" + cmp.Or(t.State, "unknown state") + "); " + under
+	}
+	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(under), 55))
+	f.draw(c, "Throughput (KB/s)", "share of trials")
+	shown := false
+	for k, xs := range d.rates {
+		if len(xs) == 0 {
+			continue
+		}
+		shown = true
+		r := &t.Rows[k]
+		number := order[r.Treatment]
+		colour := palette[number%len(palette)]
+		points := [][2]float64{{f.px(xs[0]), f.py(0)}}
+		for i, rate := range xs {
+			points = append(points, [2]float64{f.px(rate), f.py(float64(i) / float64(len(xs)))}, [2]float64{f.px(rate), f.py(float64(i+1) / float64(len(xs)))})
+		}
+		points = append(points, [2]float64{f.left + f.width, f.py(1)})
+		c.path(points, colour, 1.4)
+		// So many marks that they can still be told apart.
+		every := max(1, len(xs)/40)
+		for i := 0; i < len(xs); i += every {
+			c.marker(number, f.px(xs[i]), f.py(float64(i+1)/float64(len(xs))), colour, fmt.Sprintf("%s: %d of %d trials at most %s KB/s", wording.Clean(r.Label), i+1, len(xs), wording.KBps(&xs[i])))
+		}
+	}
+	if !shown {
+		c.text(f.left+f.width/2, f.top+f.height/2, "middle", grey, 11, "no valid trials")
+	}
+}

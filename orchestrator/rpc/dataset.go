@@ -1,0 +1,76 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
+)
+
+// datasets is what results are made from, of all these runs and campaigns.
+func (cfg *Config) datasets(ctx context.Context, ids []string) (*report.Dataset, error) {
+	if len(ids) > maxSummarized {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d campaigns and runs at once, at most %d can be compared", len(ids), maxSummarized))
+	}
+	var all []*report.Dataset
+	for _, id := range ids {
+		scope, err := cfg.Store.FindScope(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		ds, err := cfg.Store.Dataset(ctx, scope)
+		if err != nil {
+			return nil, err
+		}
+		if err := cfg.addPublished(ctx, ds); err != nil {
+			return nil, err
+		}
+		all = append(all, ds)
+	}
+	return report.Merge(all), nil
+}
+
+// reportOptions are what a request asks of a report beyond its format.
+func reportOptions(m *linktrialv1.ResultsRequest) (report.Options, error) {
+	o := report.Options{Reference: m.Reference, Axis: m.Axis}
+	if m.Metric == "" {
+		return o, nil
+	}
+	k, err := sweepMetric(m.Metric)
+	o.Metric = sweepMetrics[k].metric
+	return o, err
+}
+
+// renderAs refuses what the runs do not have before it renders.
+func renderAs(ds *report.Dataset, format string, o report.Options) (render.File, error) {
+	if o.Axis != "" {
+		if err := isSwept(report.Analyse(ds, report.Options{}), o.Axis); err != nil {
+			return render.File{}, err
+		}
+	}
+	if o.Reference != "" {
+		var names []string
+		for i := range ds.Runs {
+			if ds.Runs[i].Sheet == nil {
+				continue
+			}
+			for _, t := range ds.Runs[i].Sheet.Treatments {
+				names = addTo(names, t.Name)
+			}
+			for _, m := range ds.Runs[i].Sheet.Mixes {
+				names = addTo(names, m.Name)
+			}
+		}
+		if !slices.Contains(names, o.Reference) {
+			return render.File{}, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("no run has a treatment %q%s; there are %s", o.Reference, yamldoc.Suggest(o.Reference, names), strings.Join(names, ", ")))
+		}
+	}
+	return render.As(ds, format, o)
+}
