@@ -430,10 +430,10 @@ func lead(t *testing.T, sheet []byte, m *memory, d *desk, seed uint64, more bool
 func checkObeyed(t *testing.T, records []journal.Record, given []Command, trials, limit int, count map[string]int) {
 	t.Helper()
 	type trial struct {
-		ended, skipped       bool
-		attempts, counted    int
-		wanted               bool // a repetition
-		succeeded, attempted bool
+		ended, skipped    bool
+		attempts, counted int
+		wanted            bool // a repetition
+		succeeded         bool
 	}
 	all := make([]trial, trials)
 	seen := map[string]bool{}

@@ -90,6 +90,7 @@ type orchestrator struct {
 	// during counts calls that arrived while a trial of the client's journal ran.
 	running atomic.Pointer[func() bool]
 	during  int
+	delay   atomic.Int64 // of every answer, ns
 	server  *httptest.Server
 }
 
@@ -108,6 +109,9 @@ func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 				o.during++
 				o.mu.Unlock()
 			}
+		}
+		if d := o.delay.Load(); d > 0 {
+			time.Sleep(time.Duration(d))
 		}
 		mux.ServeHTTP(w, r)
 	}))

@@ -37,7 +37,8 @@ type Config struct {
 	// 0 is [DefaultFloor], negative none.
 	FloorBytes int64
 	// Window is how long the leading agent may speak between two trials with
-	// in-band control; 0 is 200 ms.
+	// in-band control; 0 is 200 ms. Windows in which nothing is heard are
+	// followed by longer ones, of up to 3 s.
 	Window time.Duration
 
 	Version string // of linktrial

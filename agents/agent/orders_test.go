@@ -57,6 +57,7 @@ func TestOrders(t *testing.T) {
 		t.Run(string(control), func(t *testing.T) {
 			o := newOrchestrator(t, sheetOf(t, 3, control, 20))
 			client := config(t, radio.RoleClient, o.server.URL)
+			client.Window = 20 * time.Second // a busy machine may need long to answer
 			stopClient := runAgent(t, client)
 			stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
 			o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
@@ -112,6 +113,7 @@ func TestOrders(t *testing.T) {
 func TestOrderInTheLastTrial(t *testing.T) {
 	o := newOrchestrator(t, sheetOf(t, 1, runsheet.ControlInBand, 20))
 	client := config(t, radio.RoleClient, o.server.URL)
+	client.Window = 20 * time.Second // a busy machine may need long to answer
 	stopClient := runAgent(t, client)
 	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
 	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
@@ -123,6 +125,30 @@ func TestOrderInTheLastTrial(t *testing.T) {
 	if got, want := o.stories(), []string{"trial 0 succeeded", "repeat 1", "trial 0 succeeded", "end"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, expected %q", got, want)
 	}
+	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
+	stopClient()
+	stopServer()
+}
+
+// Where an answer takes longer than a window, windows grow until one brings the order.
+func TestOrderOverASlowRadio(t *testing.T) {
+	o := newOrchestrator(t, sheetOf(t, 6, runsheet.ControlInBand, 5))
+	client := config(t, radio.RoleClient, o.server.URL)
+	client.Window = 20 * time.Millisecond
+	stopClient := runAgent(t, client)
+	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
+	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+	o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
+	o.order(&linktrialv1.RunOrder{Id: "1", Kind: "skip", Trial: 5})
+	o.delay.Store(int64(200 * time.Millisecond)) // heard in the fourth or fifth window
+	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
+	if s := o.stories(); !slices.Contains(s, "trial 5 aborted skipped") {
+		t.Errorf("got %q", s)
+	}
+	o.delay.Store(0)
 	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 	stopClient()

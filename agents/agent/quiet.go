@@ -97,6 +97,11 @@ func (q *quiet) watch(ctx context.Context) (stop func()) {
 	}
 }
 
+// windowMost is how far the leading agent's windows grow while it hears nothing
+// in them: over a slow radio an answer may take several round trips, and a
+// window that is too short would never bring an order.
+const windowMost = 3 * time.Second
+
 // windowOfOthers is how long an agent that does not lead speaks once it may: it
 // has more to deliver than the leading one, and disturbs no trial.
 const windowOfOthers = 5 * time.Second

@@ -230,7 +230,12 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 		if silent {
 			ex.Leading = func(context.Context) { r.silence() }
 			ex.Holding = r.hold
-			ex.Between = func(ctx context.Context) { r.a.session.Window(ctx, cfg.Window, r.delivery.CaughtUp) }
+			window := cfg.Window
+			ex.Between = func(ctx context.Context) {
+				if !r.a.session.Window(ctx, window, r.delivery.CaughtUp) {
+					window = max(window, min(2*window, windowMost))
+				}
+			}
 		}
 		return executor.Lead(ctx, ex)
 	case radio.RoleServer:

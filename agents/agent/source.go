@@ -85,11 +85,13 @@ func (s sources) prepare(ctx context.Context, role radio.Role, o executor.Order)
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	x := &source{c: unix, in: json.NewDecoder(c), out: json.NewEncoder(c)}
 	var answer sourceMessage
-	if err := x.out.Encode(sourceMessage{Order: &o}); err == nil {
-		err = x.in.Decode(&answer)
-	} else {
+	if err := x.out.Encode(sourceMessage{Order: &o}); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("order: %w", err)
+	}
+	if err := x.in.Decode(&answer); err != nil {
+		_ = c.Close()
+		return nil, fmt.Errorf("the order was not answered: %w", err)
 	}
 	switch {
 	case answer.Refused != "":
@@ -111,7 +113,7 @@ type source struct {
 
 // Carry implements [executor.Source].
 func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.Carried, error) {
-	defer s.Close()
+	defer func() { _ = s.Close() }() // what there was to say was said
 	if err := s.out.Encode(sourceMessage{Began: &began}); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}

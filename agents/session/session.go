@@ -94,8 +94,9 @@ func (s *Session) Silence() {
 func (s *Session) Speak() { s.gate.release() }
 
 // Window interrupts a Silence for at most d: until something has been heard
-// from the orchestrator and done says so, whichever is first.
-func (s *Session) Window(ctx context.Context, d time.Duration, done func() bool) {
+// from the orchestrator and done says so, whichever is first. It returns
+// whether anything was heard.
+func (s *Session) Window(ctx context.Context, d time.Duration, done func() bool) bool {
 	heard := s.polls.Load()
 	s.brief.Store(true)
 	s.Speak()
@@ -113,6 +114,7 @@ func (s *Session) Window(ctx context.Context, d time.Duration, done func() bool)
 	}
 	s.Silence()
 	s.brief.Store(false)
+	return s.polls.Load() != heard
 }
 
 // do makes one call when that is allowed, for at most limit. A call that
@@ -202,12 +204,7 @@ func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) 
 }
 
 func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linktrialv1.Assignment)) (int64, error) {
-	wait := pollWait
-	brief := s.brief.Load()
-	if brief {
-		wait = 0
-	}
-	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(wait.Milliseconds())}
+	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(pollWait.Milliseconds())}
 	if s.cfg.Disk != nil {
 		r.DiskFreeBytes = s.cfg.Disk()
 	}
@@ -215,7 +212,12 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 		s.cfg.Tell(r)
 	}
 	var answer *linktrialv1.PollResponse
-	err := s.do(ctx, wait+callLimit, func(ctx context.Context) error {
+	brief := false
+	err := s.do(ctx, pollWait+callLimit, func(ctx context.Context) error {
+		// Only here is it known whether the call waited for a window.
+		if brief = s.brief.Load(); brief {
+			r.WaitMs = 0
+		}
 		resp, err := s.client.Poll(ctx, connect.NewRequest(r))
 		if err == nil {
 			answer = resp.Msg

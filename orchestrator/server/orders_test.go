@@ -25,6 +25,7 @@ type hand struct {
 	*player
 	t       testing.TB
 	control linktrialv1connect.ControlServiceClient
+	server  *player
 	run     string
 	x       *acted
 	stop    func()
@@ -39,7 +40,8 @@ func byHand(t testing.TB, c *clients, req *linktrialv1.StartPlanRequest) (*hand,
 	stop := sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(stop)
 	h := &hand{player: newPlayer(c, radio.RoleClient), t: t, control: controlOf(c), stop: stop}
-	for _, p := range []*player{newPlayer(c, radio.RoleRelay), newPlayer(c, radio.RoleServer)} {
+	h.server = newPlayer(c, radio.RoleServer)
+	for _, p := range []*player{newPlayer(c, radio.RoleRelay), h.server} {
 		require.NoError(t, p.register(ctx))
 		wg.Go(func() { p.play(ctx) })
 	}
@@ -549,4 +551,59 @@ func TestAbortOfAWaitingRun(t *testing.T) {
 	_, err = c.operator.AbortCampaign(t.Context(), connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: first.CampaignId}))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return state(second.RunIds[3]) == linktrialv1.RunState_RUN_STATE_COMPLETED }, 60*time.Second, 10*time.Millisecond)
+}
+
+// A transfer of which the server's word will not come is told of while the
+// trial can still be run once more, and after.
+func TestTransferThatTheServerNeverSpokeOf(t *testing.T) {
+	c := serve(t)
+	h, started := byHand(t, c, &linktrialv1.StartPlanRequest{File: "test.yaml", Text: fmt.Appendf(nil, testPlan, "1 KiB")})
+	h.begin()
+	ctx, cancel := context.WithTimeout(t.Context(), 120*time.Second)
+	defer cancel()
+	var mu sync.Mutex
+	var notes []string
+	watched := make(chan error, 1)
+	go func() {
+		watched <- c.watch(ctx, started.CampaignId, func(ev *linktrialv1.WatchResponse) {
+			if n := ev.GetNote(); n != nil {
+				mu.Lock()
+				notes = append(notes, n.Text)
+				mu.Unlock()
+			}
+		})
+	}()
+	h.attempt(0, 1)
+	h.attempt(1, 1)
+	h.tell()
+	h.server.mu.Lock()
+	x := h.server.parts[h.run]
+	x.j.Received("two", 1, 1)
+	require.NoError(t, h.server.deliver(ctx, x))
+	h.server.mu.Unlock()
+	h.attempt(2, 1) // what comes next makes the watcher look
+	h.tell()
+	said := func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return strings.Join(notes, "\n")
+	}
+	for i := 3; !strings.Contains(said(), "linktrial repeat "+h.run+" --trial 0"); i++ {
+		require.Less(t, i, len(h.x.sheet.Trials), "no note: %s", said())
+		h.attempt(i, 1)
+		h.tell()
+		time.Sleep(time.Second)
+	}
+	require.NotContains(t, said(), "--trial 1", "the server has spoken of it")
+	for i := len(h.state().Trials) - 1; i > 2; i-- {
+		if h.state().Trials[i].Verdict == "" {
+			h.attempt(i, 1)
+		}
+	}
+	h.x.j.Finish(journal.RunCompleted, "")
+	h.tell()
+	require.NoError(t, <-watched)
+	// The players' server speaks of a second attempt of trial 2, which there was not.
+	require.Contains(t, said(), "trial 2 (one, iteration 2) succeeded for the client, and the server's word on it never came, so it counts as failed; the run's trials are over")
+	require.Equal(t, 2, strings.Count(said(), "never came"), said())
 }
