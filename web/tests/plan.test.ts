@@ -157,6 +157,7 @@ test('a plan is scheduled, and its schedule cancelled', async () => {
   expect(new Date(schedules[0]!.at)).toEqual(at)
   await page.goto(`${s.url}/plans`)
   await page.getByRole('cell', { name: /waits/ }).waitFor()
+  await page.getByRole('link', { name: 'quickstart', exact: true }).waitFor()
   await shot(page, 'plans-scheduled')
   await page.getByRole('button', { name: 'Cancel' }).click()
   await page.getByRole('cell', { name: /cancelled/ }).waitFor()

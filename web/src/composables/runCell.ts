@@ -2,7 +2,7 @@
 import type { Order } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
 import { kbps, percent, seconds } from '@/lib/format'
-import { over, type RunModel, type TrialModel } from './runState'
+import { measured, over, type RunModel, type TrialModel } from './runState'
 
 export type Kind = 'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
 export interface Cell {
@@ -12,8 +12,10 @@ export interface Cell {
   text: string
   /** A second, smaller line. */
   more: string
-  /** A whole sentence, for screen readers and on hover. */
+  /** A whole sentence, on hover and when it is announced. */
   spoken: string
+  /** What a screen reader says after the two lines: what glyph and colour mean. */
+  aside: string
 }
 
 export const legend: { kind: Kind; glyph: string; text: string }[] = [
@@ -60,27 +62,28 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Order>)
   const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
   const order = pendingFor(run, t.trial)
   const ordered = order ? (order.kind === 'skip' ? 'skip ordered' : 'repeat ordered') : ''
-  const whole = (kind: Kind, text: string, more: string, spoken: string): Cell => ({ kind, glyph: glyphs[kind] ?? '–', text, more: [more, again, ordered].filter(Boolean).join(', '), spoken })
+  const whole = (kind: Kind, text: string, more: string, spoken: string, aside = ''): Cell => ({ kind, glyph: glyphs[kind] ?? '–', text, more: [more, again, ordered].filter(Boolean).join(', '), spoken, aside })
 
   if (t.running) {
     const r = t.running
-    const share = r.sizeBytes > 0 && r.bytes > 0 ? Math.min(1, r.bytes / r.sizeBytes) : undefined
-    return { ...whole('running', share === undefined ? 'running' : percent(share), '', `running, ${share === undefined ? 'connecting' : percent(share)}`), more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', ') }
+    const done = t.durationSeconds ? r.elapsedSeconds / t.durationSeconds : r.sizeBytes > 0 ? r.bytes / r.sizeBytes : 0
+    const share = done > 0 ? Math.min(1, done) : undefined
+    return { ...whole('running', share === undefined ? 'running' : percent(share), '', `running, ${share === undefined ? 'connecting' : percent(share)}`, share === undefined ? '' : 'running'), more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', ') }
   }
   const last = t.attempts.get(Math.max(...t.attempts.keys()))
   if (!last) {
-    if (over(run.run.state)) return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run' }
+    if (over(run.run.state)) return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run', aside: '' }
     return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
   }
   const mark = marked.get(`${t.trial}/${last.attempt}`)
-  const speed = last.throughputBytesPerSecond > 0 ? `${kbps(last.throughputBytesPerSecond, 1)} KB/s` : ''
+  const speed = measured(t, last) > 0 ? `${kbps(measured(t, last), 1)} KB/s` : ''
   if (mark || last.verdict === 'invalid') {
     const why = mark?.reason || reasonText(last)
-    return whole('invalid', speed || 'invalid', 'does not count', `does not count: ${why}${speed ? `, ${speed}` : ''}`)
+    return whole('invalid', speed || 'invalid', 'does not count', `does not count: ${why}${speed ? `, ${speed}` : ''}`, why)
   }
   const kind = kindOf(last)
-  if (kind === 'succeeded') return whole(kind, speed || '0 KB/s', '', `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`)
+  if (kind === 'succeeded') return whole(kind, speed || '0 KB/s', '', `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`, `succeeded in ${seconds(last.elapsedSeconds)}`)
   const word = { failed: 'failed', 'timed-out': 'timed out', aborted: 'aborted', skipped: 'skipped' }[kind as string] ?? kind
   const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')
-  return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`)
+  return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`, why ? last.message : '')
 }

@@ -99,6 +99,17 @@ describe('cellOf', () => {
     m.apply(order('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
   })
+  it('keeps the figure of what does not count, where the orchestrator gives none', () => {
+    const { r } = model(run(RunState.RUNNING), ended(0, 'invalid', { reason: 'marked: rain', elapsedSeconds: 2 }))
+    expect(cell(r).text).toBe('invalid')
+    r.trials.get(0)!.bytes = 4096
+    expect(cell(r)).toMatchObject({ kind: 'invalid', text: '2.0 KB/s', aside: 'marked: rain' })
+  })
+  it('takes the time as progress where a time bounds the flows', () => {
+    const { r } = model(run(RunState.RUNNING), started(0), progress(0, 1))
+    r.trials.get(0)!.durationSeconds = 4
+    expect(cell(r).text).toBe('25 %')
+  })
   it('shows orders until they are obeyed', () => {
     const { m, r } = model(run(RunState.RUNNING), ended(0, 'failed'), order('1', 'repeat', { trial: 0 }))
     expect(cell(r).more).toBe('repeat ordered')

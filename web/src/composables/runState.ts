@@ -20,6 +20,10 @@ export interface TrialModel {
   treatment: string
   attempts: Map<number, AttemptRow>
   running?: Running
+  /** Of its flows together, by the run sheet; undefined where a time bounds them, or not known yet. */
+  bytes?: number
+  /** Where a time bounds its flows: until the last of them ends. */
+  durationSeconds?: number
 }
 export interface RunModel {
   run: Run
@@ -111,6 +115,12 @@ export class CampaignModel {
       }
     }
   }
+}
+
+/** The figure that an attempt measured, also where it does not count: bytes per second, 0 where there is none. */
+export function measured(t: TrialModel, a: AttemptRow): number {
+  if (a.throughputBytesPerSecond > 0) return a.throughputBytesPerSecond
+  return a.verdict === 'invalid' && t.bytes && a.elapsedSeconds > 0 ? t.bytes / a.elapsedSeconds : 0
 }
 
 function trialOf(run: RunModel, trial: number, iteration: number, treatment: string): TrialModel {

@@ -1,6 +1,13 @@
 // The state of a run in words, with a glyph and a tone.
 import type { Run } from '@/gen/linktrial/v1/operator_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
+import { seconds } from '@/lib/format'
+
+/** Seconds that go by while one looks: whole ones, "13 s". */
+export function counted(s: number): string {
+  const whole = Math.max(0, Math.round(s))
+  return whole < 60 ? `${whole} s` : seconds(whole)
+}
 
 export type Tone = 'ok' | 'warn' | 'bad' | 'run' | 'muted'
 export interface StateWords {

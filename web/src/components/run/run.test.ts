@@ -16,17 +16,17 @@ function matrix(iterations: number, more = {}) {
   const sheet: SheetView = {
     columns: [{ name: 'a', label: 'A', missing: '' }, { name: 'b', label: 'B', missing: '' }, { name: 'c', label: 'C', missing: 'not built' }],
     rows: Array.from({ length: iterations }, (_, i) => ({ iteration: i + 1, trials: [i * 2, i * 2 + 1, undefined] })),
-    radioTitle: '', topologyTitle: '', settings: '', flowsOf: new Map(),
+    radioTitle: '', topologyTitle: '', settings: '', trials: new Map(),
   }
   const cells = new Map<number, Cell>()
-  for (let t = 0; t < iterations * 2; t++) cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: `succeeded ${t}` })
+  for (let t = 0; t < iterations * 2; t++) cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: '', aside: 'succeeded' })
   return mount(RunMatrix, { props: { sheet, cells, title: 'x', ...more }, attachTo: document.body })
 }
 
 describe('RunMatrix', () => {
   it('says each field in words, and what is left out', async () => {
     const w = matrix(2)
-    expect(w.find('[data-trial="3"]').attributes('aria-label')).toBe('Iteration 2, B: succeeded 3')
+    expect(w.find('[data-trial="3"] .words').text().replace(/\s+/g, ' ')).toBe('Iteration 2, B: 3 KB/s, succeeded')
     expect(w.text()).toContain('C is left out: not built')
     await w.find('[data-trial="3"]').trigger('click')
     expect(w.emitted('select')).toEqual([[3]])
