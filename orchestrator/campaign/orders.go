@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode"
 
 	"github.com/jackc/pgx/v5"
 
@@ -41,6 +43,22 @@ var ErrRefused = errors.New("refused")
 // ErrNoTrial reports a trial or an attempt that the run does not have.
 var ErrNoTrial = errors.New("no such trial")
 
+// ErrBadText reports a reason or a name that cannot be kept.
+var ErrBadText = errors.New("is not taken")
+
+// maxText bounds what people say, in bytes.
+const maxText = 1000
+
+func checkText(what, s string) error {
+	if len(s) > maxText {
+		return fmt.Errorf("%s of %d bytes %w, at most %d are", what, len(s), ErrBadText, maxText)
+	}
+	if i := strings.IndexFunc(s, unicode.IsControl); i >= 0 {
+		return fmt.Errorf("%s with a control character at byte %d %w, expected one line of text", what, i, ErrBadText)
+	}
+	return nil
+}
+
 type refusal struct {
 	text string
 	kind error
@@ -60,6 +78,9 @@ func noTrial(format string, args ...any) error {
 // Give stores an order, and what leads to its being obeyed, or refuses it. An
 // order that was given already and not dealt with since is not given again.
 func (e *Engine) Give(ctx context.Context, run string, o Order) error {
+	if err := errors.Join(checkText("a reason", o.Reason), checkText("a name", o.By)); err != nil {
+		return fmt.Errorf("%s run %s: %w", o.Kind, run, err)
+	}
 	given := false
 	err := e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		r, err := q.RunForOrder(ctx, run)
@@ -211,6 +232,9 @@ var ErrNoReason = errors.New("a mark needs a reason")
 
 // MarkAttempt stores a mark, or refuses it. It works on runs that have ended too.
 func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
+	if err := errors.Join(checkText("a reason", m.Reason), checkText("a name", m.By)); err != nil {
+		return fmt.Errorf("mark in run %s: %w", run, err)
+	}
 	err := e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		if m.Invalid && m.Reason == "" {
 			return ErrNoReason

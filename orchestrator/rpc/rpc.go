@@ -85,7 +85,7 @@ func codeOf(ctx context.Context, err error) (connect.Code, bool) {
 			return connect.CodeDeadlineExceeded, true
 		}
 		return connect.CodeCanceled, true
-	case errors.As(err, &refused), errors.Is(err, campaign.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, errNoRun):
+	case errors.As(err, &refused), errors.Is(err, campaign.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, campaign.ErrBadText), errors.Is(err, errNoRun):
 		return connect.CodeInvalidArgument, true
 	case errors.As(err, &conflict), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
 		return connect.CodeFailedPrecondition, true

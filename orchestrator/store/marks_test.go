@@ -3,6 +3,7 @@ package store_test
 import (
 	"testing"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
@@ -14,7 +15,10 @@ import (
 // A marked attempt is invalid wherever it is read, what the journal says of it
 // stays visible, and a mark that is taken back leaves no trace in the figures.
 func TestMarks(t *testing.T) {
-	s := storetest.Open(t)
+	url := storetest.URL(t)
+	s, err := store.Open(t.Context(), url, nil)
+	require.NoError(t, err)
+	t.Cleanup(s.Close)
 	sheet := storetest.Sheet(4)
 	run := storetest.AddRun(t, s, "mark", sheet)
 	deliver(t, s, storetest.Lead(run, sheet, 3))
@@ -57,6 +61,16 @@ func TestMarks(t *testing.T) {
 	require.Error(t, mark("m5", 0, 2, true, ""), "a mark without a reason")
 	require.Error(t, mark("m5", 0, 3, true, "x"), "an attempt that does not exist")
 	require.Error(t, mark("m4", 1, 1, true, "x"), "the same mark twice")
+
+	// What was said stays said.
+	require.NoError(t, s.InsertOrder(t.Context(), dbsqlc.InsertOrderParams{ID: "o", RunID: run, Kind: "pause"}))
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	defer conn.Close(t.Context())
+	for _, sql := range []string{"UPDATE attempt_marks SET reason = 'x'", "DELETE FROM attempt_marks", "UPDATE run_orders SET kind = 'resume'", "DELETE FROM run_orders"} {
+		_, err := conn.Exec(t.Context(), sql)
+		require.ErrorContains(t, err, "never changed or removed", sql)
+	}
 }
 
 func TestMarkOfWhatHasNoVerdict(t *testing.T) {
