@@ -26,11 +26,16 @@ describe('panels', () => {
   it('give each cell one, with the figures of the server and every attempt', () => {
     const r = summaryOf({ id: 'a', attempts: [{ iteration: 1, treatment: 0, kbps: 100 }, { iteration: 1, treatment: 1, kbps: 0, reason: 'transfer-timeout' }, { iteration: 2, treatment: 0, kbps: 120 }] })
     const [p] = panelsOf([r], one())
-    expect(p!.title).toBe('Place t1 · Radio r1 · 1 MiB')
+    expect([p!.title, p!.fullTitle]).toEqual(['Place t1 · Radio r1 · 1 MiB', 'Place t1 · Radio r1 · 1 MiB'])
     expect(p!.slots.map((s) => [s.label, s.valid, s.dots.length, s.failures.length])).toEqual([['CUBIC', 2, 2, 0], ['UDT', 0, 0, 1]])
     expect(p!.slots[1]!.failures[0]).toMatchObject({ reason: 'transfer-timeout', trial: 1, run: 'a' })
     // Ideal took 2 s for what was sent in the trial's own time.
     expect(p!.slots[0]!.ideal).toBeCloseTo((1024 * 1024) / 2)
+  })
+  it('have titles of what tells them apart', () => {
+    const panels = panelsOf([summaryOf({ id: 'a', setting: '10 %' }), summaryOf({ id: 'b', setting: '20 %' })], one())
+    expect(panels.map((p) => p.title)).toEqual(['loss 10 %', 'loss 20 %'])
+    expect(panels[1]!.fullTitle).toBe('Place t1 · Radio r1 · 1 MiB · loss 20 %')
   })
   it('put compared campaigns side by side, treatment by treatment', () => {
     const runs = [summaryOf({ id: 'a' }), summaryOf({ id: 'b', campaign: 'c2' })]

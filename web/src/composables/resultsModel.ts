@@ -51,7 +51,10 @@ export interface Slot {
 
 export interface Panel {
   key: string
+  /** What tells it from the other panels; of a single one, all that its runs have in common. */
   title: string
+  /** All that its runs have in common. */
+  fullTitle: string
   runs: RunSummary[]
   slots: Slot[]
   partial: boolean
@@ -181,12 +184,11 @@ function keyOf(r: RunSummary, by: Grouping): string {
   }
 }
 
+const shared = (runs: RunSummary[]) => attributes.filter((a) => runs.every((r) => a.of(r) === a.of(runs[0]!)) && a.text(runs[0]!))
+
 /** What all runs have in common, for a title. */
 export function commonTitle(runs: RunSummary[]): string {
-  return attributes
-    .filter((a) => runs.every((r) => a.of(r) === a.of(runs[0]!)) && a.text(runs[0]!))
-    .map((a) => a.text(runs[0]!))
-    .join(' · ')
+  return shared(runs).map((a) => a.text(runs[0]!)).join(' · ')
 }
 
 /** What tells each run of a panel from the others. */
@@ -211,6 +213,7 @@ export function panelsOf(runs: RunSummary[], o: PanelOptions): Panel[] {
     if (list) list.push(r)
     else byKey.set(k, [r])
   }
+  const everywhere = byKey.size > 1 ? shared(runs) : []
   return [...byKey].map(([key, members]) => {
     const apart = differences(members)
     let slots = members.flatMap((r, i) => {
@@ -227,7 +230,7 @@ export function panelsOf(runs: RunSummary[], o: PanelOptions): Panel[] {
       const order = treatmentsOf(members).map((t) => t.name)
       slots = slots.map((s, i) => ({ s, i })).sort((a, b) => order.indexOf(a.s.treatment) - order.indexOf(b.s.treatment) || a.i - b.i).map((x) => x.s)
     }
-    return { key, title: commonTitle(members) || 'All runs', runs: members, slots, partial: members.some(isPartial) }
+    return { key, title: shared(members).filter((a) => !everywhere.includes(a)).map((a) => a.text(members[0]!)).join(' · ') || commonTitle(members) || 'All runs', fullTitle: commonTitle(members) || 'All runs', runs: members, slots, partial: members.some(isPartial) }
   })
 }
 

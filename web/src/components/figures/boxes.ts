@@ -118,6 +118,8 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
   const nameLines = Math.max(1, ...names.map((n) => n.length))
   const share = Math.min(0.5, 52 / slotWidth) // of a slot, that points are spread over
   const spread = (d: Dot) => (input.iterations > 1 ? ((d.iteration - 1) / (input.iterations - 1) - 0.5) * share : 0)
+  // Later attempts of a trial stand beside the first.
+  const beside = (d: Dot) => ((d.attempt - 1) * 7) / slotWidth
   const dotSize = Math.max(2.5, Math.min(7, 9 - Math.log2(1 + Math.max(1, ...slots.map((s) => s.dots.length)))))
 
   const series: SeriesOption[] = [
@@ -136,7 +138,7 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
     const label = slots.find((s) => s.treatment === t)!.label
     const style = { color: ink.tone(look.color), opacity: 0.75, borderColor: ink.surface, borderWidth: dotSize > 4 ? 0.5 : 0 }
     // A point carries its place among the slots and in the slot's list: no object each.
-    const points = (of: (s: Slot) => Dot[], y: (d: Dot) => number) => slots.flatMap((s, i) => (s.treatment === t ? of(s).map((d, k) => [i + spread(d), y(d), i, k]) : []))
+    const points = (of: (s: Slot) => Dot[], y: (d: Dot) => number) => slots.flatMap((s, i) => (s.treatment === t ? of(s).map((d, k) => [i + spread(d) + (y(d) ? 0 : beside(d)), y(d), i, k]) : []))
     series.push(
       {
         type: 'scatter', name: t, z: 3, symbol: look.marker, symbolSize: dotSize, itemStyle: style, data: points((s) => s.dots, (d) => d.value / KB), dimensions: ['slot', 'KB/s', 'i', 'k'],
@@ -166,7 +168,7 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
           type: 'group',
           children: [
             line(x - half, y, x + half, y, ink.text, 2, [6, 3]),
-            { type: 'text', style: { text: s.idealShare === undefined ? 'Ideal' : `Ideal (${percent(s.idealShare)})`, x: px(x), y: px(y - 3), textAlign: 'center', textVerticalAlign: 'bottom', fill: ink.text, fontSize: 11, fontFamily: ink.font } },
+            { type: 'text', style: { text: s.idealShare === undefined ? 'Ideal' : `Ideal (${percent(s.idealShare)})`, x: px(x - half), y: px(y - 3), textAlign: 'left', textVerticalAlign: 'bottom', fill: ink.text, fontSize: 11, fontFamily: ink.font } },
           ],
         }
       },

@@ -80,7 +80,7 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
     } as EChartsOption['tooltip'],
     xAxis: all.map((i) => ({
       type: 'value', gridIndex: i, min: 0, max: input.end || 1, name: i === all.length - 1 && !input.slider ? 'seconds since the trial’s start' : '', nameLocation: 'middle', nameGap: 26, nameTextStyle: { color: ink.muted },
-      axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true, showMaxLabel: false, formatter: (v: number) => `${Number(v.toFixed(4))} s` }, axisLine: { onZero: false, lineStyle: { color: ink.line } }, splitLine: { show: true, lineStyle: { color: ink.faint, opacity: 0.6 } },
+      axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true, showMaxLabel: false, showMinLabel: input.from <= 0, formatter: (v: number) => `${Number(v.toFixed(4))} s` }, axisLine: { onZero: false, lineStyle: { color: ink.line } }, splitLine: { show: true, lineStyle: { color: ink.faint, opacity: 0.6 } },
       axisPointer: { label: { show: i === 0, formatter: ({ value }: { value: unknown }) => `${Number(value).toFixed(3)} s`, backgroundColor: ink.text, color: ink.surface } },
     })) as EChartsOption['xAxis'],
     yAxis: all.map((i) => ({

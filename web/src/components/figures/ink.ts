@@ -45,7 +45,7 @@ export function useInk(): ComputedRef<Ink> {
   })
 }
 
-const unknown: Look = { color: '#5a5f66', marker: 'circle', glyph: '●', dash: 'solid' }
+const unknown: Look = { color: '#5a5f66', marker: 'emptyCircle', glyph: '○', dash: 'solid' }
 
 /** Looks by the name of the treatment; a name that no plan has is grey. */
 export function lookOf(all: ReturnType<typeof looks>, name: string): Look {

@@ -1,0 +1,261 @@
+// The results of a campaign that was really run: figures, tables, curves and
+// every attempt, what is downloaded, and how fast it all appears.
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Download, Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { axe, scriptBytes, shotBoth, sizes, shot, station, troubles, until, type Station } from './harness'
+
+// Two treatments and one that does not exist, over three loss rates that come and
+// go: the last is so high that no transfer ends in time, so that there are failures to show.
+const plan = (losses: string) => `name: browser
+title: Results in a browser
+radio: lttcp-on-off
+topology: vip-lot
+size: 128 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: tcp-bbr, label: TCP BBR, protocol: tcp, options: {congestion: bbr}}
+  - {name: haul, label: Haul, protocol: haul, missing: "it is not built yet"}
+sweep:
+  - {name: loss, set: channel.loss, values: [${losses}]}
+iterations: 3
+order: fixed
+seed: 7
+limits: {connect: 10s, transfer: 4s, attempts: 2}
+control: out-of-band
+sample_interval: 20ms
+published:
+  source: "somewhere, Table 1"
+  rows:
+    - {topology: vip-lot, radio: lttcp-on-off, treatment: tcp-cubic, n: 10, average: 900, maximum: 1000, minimum: 800, sd: 40}
+`
+
+let s: Station
+let folder: string
+const ids: string[] = []
+
+beforeAll(async () => {
+  s = await station('results')
+  folder = mkdtempSync(join(tmpdir(), 'linktrial-results-'))
+  const file = join(folder, 'browser.yaml')
+  await s.labUp('--radio', 'lttcp-on-off', '--topology', 'vip-lot')
+  for (const losses of ['0', '0, 0.01, 0.4']) {
+    writeFileSync(file, plan(losses))
+    s.linktrial('run', file)
+  }
+  const { campaigns } = await until('the campaigns are listed', async () => {
+    const r = await fetch(`${s.url}/linktrial.v1.ResultService/ListCampaigns`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+    return (await r.json()) as { campaigns: { id: string }[] }
+  })
+  ids.push(...campaigns.map((c) => c.id))
+}, 300_000)
+afterAll(async () => {
+  await s?.stop()
+  if (folder) rmSync(folder, { recursive: true, force: true })
+})
+
+const drawn = (page: Page) => page.locator('[data-drawn]').first().waitFor()
+async function saved(page: Page, press: () => Promise<void>): Promise<{ name: string; content: Buffer }> {
+  const [d] = (await Promise.all([page.waitForEvent('download'), press()])) as [Download, void]
+  return { name: d.suggestedFilename(), content: readFileSync(await d.path()) }
+}
+
+test('campaigns are found, ticked and compared', async () => {
+  const page = await s.open('/results')
+  await page.getByRole('columnheader', { name: 'Campaign' }).waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'results-choose')
+  await page.getByLabel('Find').fill('no such thing')
+  await page.getByText('None of the 2 newest campaigns').waitFor()
+  expect(page.url()).toContain('find=no')
+  await page.getByLabel('Find').fill('ON-OFF')
+  await page.getByRole('button', { name: '3 runs' }).click()
+  await page.getByText(/lttcp-on-off · vip-lot · 128 KiB/).first().waitFor()
+  for (const box of await page.getByRole('checkbox', { name: /^Compare browser/ }).all()) await box.check()
+  await page.getByRole('button', { name: 'Compare these 2' }).click()
+  await drawn(page)
+  expect(new URL(page.url()).searchParams.getAll('ids')).toHaveLength(2)
+  await shotBoth(page, 'results-compared')
+  await page.getByRole('button', { name: 'Take browser away' }).first().click()
+  await expect.poll(() => new URL(page.url()).searchParams.getAll('ids').length).toBe(1)
+})
+
+test("the paper's figure shows every treatment, and the view is in the URL", async () => {
+  const page = await s.open(`/results?ids=${ids[0]}`)
+  await drawn(page)
+  const figure = page.getByRole('img', { name: /^Throughput, VIP Lot/ }).first()
+  await figure.waitFor()
+  expect(await figure.getAttribute('aria-label')).toMatch(/TCP CUBIC: mean [\d.]+ KB\/s, n 3 of 3; TCP BBR: mean [\d.]+ KB\/s, n 3 of 3; Haul: not run/)
+  expect(await page.getByRole('img', { name: /no valid trial of 3/ }).count()).toBe(1)
+  await page.getByText('Haul was not run: it is not built yet.').first().waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'results-figure')
+
+  await page.getByLabel('Same scale everywhere').check()
+  await page.getByLabel('Ideal').check()
+  await page.getByRole('button', { name: 'TCP BBR' }).click()
+  await page.locator('label.tool', { hasText: /^loss/ }).locator('select').selectOption('0')
+  const url = new URL(page.url())
+  expect(url.searchParams.get('lock')).toBe('1')
+  expect(url.searchParams.get('ideal')).toBe('1')
+  expect(url.searchParams.get('hide')).toBe('tcp-bbr')
+  const again = await s.open(url.pathname + url.search)
+  await drawn(again)
+  expect(await again.getByRole('button', { name: 'TCP BBR' }).getAttribute('aria-pressed')).toBe('false')
+  expect(await again.locator('[data-drawn]').count()).toBe(1)
+  await shot(again, 'results-figure-filtered-laptop')
+  for (const theme of ['dark', 'sun']) {
+    const p = await s.open(`/results?ids=${ids[0]}`, { theme })
+    await drawn(p)
+    expect(await axe(p)).toEqual([])
+    await shot(p, `results-figure-${theme}`)
+  }
+})
+
+test('a point of the figure leads to its attempt', async () => {
+  const page = await s.open(`/results?ids=${ids[0]}&hide=tcp-bbr&hide=haul&published=0`)
+  await drawn(page)
+  const canvas = page.locator('canvas').first()
+  const box = (await canvas.boundingBox())!
+  // The middle iteration of the only slot is in its middle; how high its figure stands, we look for.
+  for (let y = 30; y < box.height - 60 && page.url().includes('/results?'); y += 3) await page.mouse.click(box.x + 58 + (box.width - 72) / 2, box.y + y)
+  await page.waitForURL(/\/results\/attempt\/[^/]+\/2\?attempt=1/)
+})
+
+test('the table is the one of the command line', async () => {
+  const page = await s.open(`/results?ids=${ids[0]}&tab=table`)
+  await page.getByRole('columnheader', { name: 'Average' }).waitFor()
+  const told = JSON.parse(s.linktrial('results', ids[0]!, '--format', 'json')) as { tables: { rows: { average_kb_per_s: number | null }[] }[] }
+  const theirs = told.tables.flatMap((t) => t.rows).flatMap((r) => (r.average_kb_per_s === null ? [] : [r.average_kb_per_s.toFixed(2)]))
+  const ours = (await page.locator('td.strong').allTextContents()).filter((x) => x !== '–')
+  expect(ours.sort()).toEqual(theirs.sort())
+  expect(ours.length).toBe(4)
+  await page.getByText('it is not built yet').first().waitFor()
+  await page.getByText(/\d× transfer-timeout/).first().waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'results-table')
+  await page.getByRole('button', { name: 'Average' }).click()
+  await expect.poll(() => page.getByRole('columnheader', { name: 'Average' }).getAttribute('aria-sort')).toBe('descending')
+  const sorted = (await page.locator('td.strong').allTextContents()).filter((x) => x !== '–').map(Number)
+  expect(sorted).toEqual([...sorted].sort((a, b) => b - a))
+})
+
+test.each([
+  ['cumulative', /^Throughput, /],
+  ['cdf', /^Distribution of throughput/],
+  ['iterations', /^Throughput over 3 iterations/],
+  ['sweep', /over loss/],
+  ['sequence', /^Time–sequence diagram of iteration 1/],
+])('the tab %s is drawn and can be heard', async (tab, words) => {
+  const page = await s.open(`/results?ids=${ids[0]}&tab=${tab}`)
+  await page.getByRole('img', { name: words }).first().waitFor()
+  await drawn(page)
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, `results-${tab}`)
+})
+
+test('trials without a valid figure are listed with the reason', async () => {
+  const page = await s.open(`/results?ids=${ids[0]}&tab=trials`)
+  await page.getByText(/^\d+ attempts/).waitFor()
+  await shotBoth(page, 'results-trials')
+  await page.locator('label.tool', { hasText: /^Show/ }).locator('select').selectOption('other')
+  // Six trials of two attempts; on a busy machine others may have needed a second one.
+  await page.getByText(/^1\d attempts/).waitFor()
+  expect(await page.locator('tbody .tag.ok').count()).toBe(0)
+  expect(await axe(page)).toEqual([])
+  await page.getByRole('row', { name: /transfer-timeout/ }).first().getByRole('link').click()
+  await page.getByText(/transfer-timeout/).first().waitFor()
+  await drawn(page) // what was sent until it was stopped
+  await page.getByText('the transfer did not get that far').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'attempt-failed')
+})
+
+test('an attempt is looked at closely', async () => {
+  const page = await s.open(`/results?ids=${ids[0]}&tab=trials&verdict=valid&setting=${encodeURIComponent('loss=0.01')}`)
+  await page.getByRole('row', { name: /TCP CUBIC/ }).first().getByRole('link').click()
+  await drawn(page)
+  const figure = page.getByRole('img', { name: /^Time series of the attempt/ })
+  const words = (await figure.getAttribute('aria-label'))!
+  for (const panel of ['Throughput in KB/s', 'Data in KB', 'Window in KB', 'Round trip in s', 'Channel: packets lost in %']) expect(words).toContain(panel)
+  await page.getByText('what arrived is what was sent').waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'attempt')
+  const dark = await s.open(new URL(page.url()).pathname, { theme: 'dark' })
+  await drawn(dark)
+  await shot(dark, 'attempt-dark')
+
+  // By keyboard, then by hand; the server is asked for the part that is shown.
+  const asked: string[] = []
+  page.on('request', (r) => r.url().endsWith('/Series') && asked.push(r.url()))
+  await page.getByRole('button', { name: 'Closer' }).focus()
+  await page.keyboard.press('Enter')
+  await expect.poll(() => new URL(page.url()).searchParams.get('to')).toBeTruthy()
+  await expect.poll(() => asked.length).toBe(1)
+  const before = Number(new URL(page.url()).searchParams.get('to'))
+  await figure.scrollIntoViewIfNeeded()
+  const box = (await figure.boundingBox())!
+  await page.mouse.move(box.x + 100, box.y + 70)
+  await page.mouse.down()
+  await page.mouse.move(box.x + box.width / 2, box.y + 80, { steps: 4 })
+  await page.mouse.up()
+  await expect.poll(() => Number(new URL(page.url()).searchParams.get('to'))).toBeLessThan(before)
+  await shot(page, 'attempt-zoomed-laptop')
+  await page.getByRole('button', { name: 'Whole' }).click()
+  await expect.poll(() => new URL(page.url()).searchParams.has('to')).toBe(false)
+
+  await page.getByRole('navigation', { name: 'Trials' }).getByRole('link', { name: 'TCP BBR' }).click()
+  await page.getByRole('heading', { name: /TCP BBR, iteration 1/ }).waitFor()
+  await page.getByRole('link', { name: 'Next trial of the run' }).or(page.getByTitle('Next trial of the run')).first().click()
+  await page.getByRole('heading', { name: /TCP CUBIC, iteration 2/ }).waitFor()
+})
+
+test('figures and data are saved', async () => {
+  const page = await s.open(`/results?ids=${ids[0]}`, { theme: 'dark' })
+  await drawn(page)
+  const svg = await saved(page, () => page.getByRole('button', { name: 'SVG of the whole figure' }).click())
+  expect(svg.name).toBe('browser-throughput.svg')
+  const text = svg.content.toString()
+  for (const words of [`campaign ${ids[0]}`, 'n 12 valid of 18 trials', 'emulated, real time', 'fill="#ffffff"', 'TCP CUBIC']) expect(text).toContain(words)
+  const png = await saved(page, () => page.getByRole('button', { name: 'PNG of the whole figure' }).click())
+  expect(png.content.subarray(1, 4).toString()).toBe('PNG')
+  expect(png.content.length).toBeGreaterThan(20_000)
+  for (const [button, ending, inside] of [['CSV, a row a treatment', '.csv', 'tcp-cubic'], ['CSV, a row an attempt', '.csv', 'connect'], ['CSV, a row a sample', '.csv', 'cwnd_bytes'], ['JSON', '.json', '"campaign"'], ['LaTeX table', '.tex', '\\begin'], ['Markdown', '.md', '|']] as const) {
+    await page.getByRole('button', { name: 'Download data' }).click()
+    const file = await saved(page, () => page.locator('#downloads').getByRole('button', { name: button }).click())
+    expect(file.name.endsWith(ending)).toBe(true)
+    expect(file.content.toString()).toContain(inside)
+  }
+})
+
+test('what cannot be had says so in the words of the server', async () => {
+  const page = await s.open('/results?ids=nosuchcampaign')
+  await page.getByRole('alert').getByText('nosuchcampaign').waitFor()
+  await page.getByRole('button', { name: 'Try again' }).waitFor()
+  await page.goto(`${s.url}/results/attempt/nosuchrun/0`)
+  await page.getByRole('alert').getByText('nosuchrun').waitFor()
+  expect(await axe(page)).toEqual([])
+})
+
+test('the page is drawn soon, of few scripts', async () => {
+  const page = await s.open('/')
+  await page.addInitScript(() => {
+    new MutationObserver((_, o) => {
+      if (!document.querySelector('[data-drawn]')) return
+      o.disconnect()
+      requestAnimationFrame(() => ((window as unknown as { drawnAt: number }).drawnAt = performance.now()))
+    }).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-drawn'] })
+  })
+  await page.setViewportSize(sizes.laptop)
+  await page.goto(`${s.url}/results?ids=${ids[0]}`)
+  await page.waitForFunction(() => (window as unknown as { drawnAt?: number }).drawnAt)
+  const at = await page.evaluate(() => ({ drawn: (window as unknown as { drawnAt: number }).drawnAt, paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1, nodes: document.querySelectorAll('*').length }))
+  const bytes = await scriptBytes(page)
+  console.log(`results: ${(bytes / 1024).toFixed(0)} KB of compressed scripts, first contentful paint after ${at.paint.toFixed(0)} ms, figure drawn after ${at.drawn.toFixed(0)} ms, ${at.nodes} elements`)
+  expect(bytes).toBeLessThan(500 * 1024)
+  expect(at.nodes).toBeLessThan(2000)
+})
+
+test('no page has thrown or logged an error', () => expect(troubles).toEqual([]))
