@@ -117,6 +117,7 @@ func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts ma
 	if open {
 		out.Ended = nil
 	}
+	out.Sweeps = out.Sweeps || len(out.SizesBytes) > 1
 	return out
 }
 

@@ -1,7 +1,6 @@
 package store_test
 
 import (
-	"fmt"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -47,17 +46,15 @@ func BenchmarkDataset(b *testing.B) {
 	}
 }
 
-// BenchmarkFigures reads what figures are made from, with sheets decoded before
-// and not.
+// BenchmarkFigures reads what figures are made from: as after the start, with
+// sheets that are known, and with runs that are.
 func BenchmarkFigures(b *testing.B) {
 	for _, shape := range tenThousand {
 		s := filled(b, shape)
-		for _, cold := range []bool{true, false} {
-			b.Run(fmt.Sprintf("%s/cold=%v", shape.ID, cold), func(b *testing.B) {
+		for name, forget := range map[string]func(){"first": func() { s.ForgetRuns(); s.ForgetSheets() }, "sheets": s.ForgetRuns, "again": func() {}} {
+			b.Run(shape.ID+"/"+name, func(b *testing.B) {
 				for b.Loop() {
-					if cold {
-						s.ForgetSheets()
-					}
+					forget()
 					f, err := s.Figures(b.Context(), []store.Scope{{Campaign: shape.ID}})
 					require.NoError(b, err)
 					require.Len(b, f[0].Dataset.Runs, shape.Runs)

@@ -36,7 +36,8 @@ func (h *Head) Overview() *dbsqlc.RunOverview {
 		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes}
 }
 
-// Figures reads the runs of each scope, all of them at one moment.
+// Figures reads the runs of each scope, all of them at one moment. Nobody may
+// change the runs.
 func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) {
 	var campaigns, runs []string
 	for _, x := range scopes {
@@ -56,7 +57,7 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 		for i := range rows {
 			heads[i].RunHeadsRow = rows[i]
 		}
-		read, err := s.readFigures(ctx, q, heads)
+		read, err := s.runs(ctx, q, heads)
 		if err != nil {
 			return err
 		}
@@ -79,6 +80,49 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read figures: %w", err)
+	}
+	return out, nil
+}
+
+// version names the state that the run's figures follow from. What has not ended
+// has none: orders change it beside its journals.
+func (h *Head) version() string {
+	if h.EndedAt == nil {
+		return ""
+	}
+	return fmt.Sprintf("%s %s %d %d", h.ID, h.State, h.Committed, h.Marked)
+}
+
+// runs are those of the heads, which it completes. Runs that have ended are read
+// once.
+func (s *Store) runs(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*report.Run, error) {
+	out := make([]*report.Run, len(heads))
+	var wanted []Head
+	for i := range heads {
+		h := &heads[i]
+		if k, ok := s.ended.get(h.version()); ok {
+			out[i], h.TrialsEnded, h.AttemptsFailed = k.run, k.trialsEnded, k.attemptsFailed
+		} else {
+			wanted = append(wanted, *h)
+		}
+	}
+	if len(wanted) == 0 {
+		return out, nil
+	}
+	read, err := s.readFigures(ctx, q, wanted)
+	if err != nil {
+		return nil, err
+	}
+	for i, k := 0, 0; i < len(heads); i++ {
+		if out[i] != nil {
+			continue
+		}
+		h := &wanted[k]
+		heads[i], out[i] = *h, read[k]
+		k++
+		if v := h.version(); v != "" {
+			s.ended.add(v, keptRun{out[i], h.TrialsEnded, h.AttemptsFailed})
+		}
 	}
 	return out, nil
 }

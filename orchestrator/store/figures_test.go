@@ -36,7 +36,7 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "z", RunID: "small-2", Trial: 5, Attempt: 1}))
 
 	scopes := []store.Scope{{Campaign: "small"}, {Campaign: "open"}, {Campaign: "small", Run: "small-3"}}
-	for range 2 { // with sheets from the store, then with those that are known
+	for range 2 { // from the store, then with what is known of sheets and runs that have ended
 		all, err := s.Figures(t.Context(), scopes)
 		require.NoError(t, err)
 		require.Len(t, all, len(scopes))
@@ -72,6 +72,25 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 		require.Equal(t, "invalid", string(marked.Verdict))
 		require.Equal(t, "marked: a truck drove by", marked.Attempts[len(marked.Attempts)-1].Reason)
 	}
+	// What came to a run that has ended shows at once: marks, and journals that
+	// come late.
+	third := func() *report.Run {
+		all, err := s.Figures(t.Context(), scopes[2:])
+		require.NoError(t, err)
+		require.EqualValues(t, 60, all[0].Heads[0].TrialsEnded)
+		return &all[0].Dataset.Runs[0]
+	}
+	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "late", RunID: "small-3", Trial: 9, Attempt: int32(len(third().Trials[9].Attempts)), Invalid: true, Reason: "late"}))
+	require.Equal(t, "invalid", string(third().Trials[9].Verdict))
+	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "taken back", RunID: "small-3", Trial: 9, Attempt: int32(len(third().Trials[9].Attempts))}))
+	require.NotEqual(t, "invalid", string(third().Trials[9].Verdict))
+	require.NotNil(t, third().Trials[9].Counted())
+	_, err = conn.Exec(t.Context(), `DELETE FROM receptions WHERE run_id = 'small-3'`)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), `UPDATE run_nodes SET committed_seq = committed_seq + 1 WHERE run_id = 'small-3' AND role = 'server'`)
+	require.NoError(t, err)
+	require.Nil(t, third().Trials[9].Counted(), "the server's word is gone")
+
 	_, err = s.Figures(t.Context(), []store.Scope{{Campaign: "small", Run: "small-9"}})
 	require.ErrorIs(t, err, store.ErrNotFound)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 
+	"linktrial/executor/runsheet"
 	"linktrial/migrations"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -31,7 +32,8 @@ const maxConns = 12
 type Store struct {
 	*dbsqlc.Queries
 	pool    *pgxpool.Pool
-	decoded *sheetCache
+	decoded *costCache[*runsheet.Sheet]
+	ended   *costCache[keptRun] // runs that have ended, by what their figures follow from
 	// outlines are small: the lists of many campaigns fit.
 	outlines *lru.Cache[string, *Outline]
 }
@@ -58,7 +60,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 		pool.Close()
 		return nil, err
 	}
-	s := &Store{Queries: dbsqlc.New(pool), pool: pool, decoded: newSheetCache(), outlines: outlines}
+	s := &Store{Queries: dbsqlc.New(pool), pool: pool, decoded: newSheetCache(), ended: newRunCache(), outlines: outlines}
 	if err := s.migrate(ctx, log); err != nil {
 		pool.Close()
 		return nil, err

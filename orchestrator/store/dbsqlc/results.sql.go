@@ -702,8 +702,14 @@ const runHeads = `-- name: RunHeads :many
 SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
        r.created_at, r.started_at, r.ended_at,
        coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
-       coalesce((SELECT array_agg(n.node ORDER BY n.role) FROM run_nodes n WHERE n.run_id = r.id), '{}')::text[] AS nodes
-FROM runs r JOIN campaigns c ON c.id = r.campaign_id
+       n.nodes,
+       -- Journals only grow, and marks too: what follows from them is the same as
+       -- long as these are.
+       n.committed, coalesce((SELECT max(m.ordinal) FROM attempt_marks m WHERE m.run_id = r.id), 0)::bigint AS marked
+FROM runs r
+CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed
+                    FROM run_nodes x WHERE x.run_id = r.id) n
+JOIN campaigns c ON c.id = r.campaign_id
 WHERE r.campaign_id = ANY ($1::text[]) OR r.id = ANY ($2::text[])
 ORDER BY c.ordinal, r.cell
 `
@@ -730,6 +736,8 @@ type RunHeadsRow struct {
 	EndedAt    *time.Time
 	Place      string
 	Nodes      []string
+	Committed  int64
+	Marked     int64
 }
 
 // Runs with all that does not grow with their trials, in the order of
@@ -760,6 +768,8 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 			&i.EndedAt,
 			&i.Place,
 			&i.Nodes,
+			&i.Committed,
+			&i.Marked,
 		); err != nil {
 			return nil, err
 		}

@@ -49,8 +49,14 @@ ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
        r.created_at, r.started_at, r.ended_at,
        coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
-       coalesce((SELECT array_agg(n.node ORDER BY n.role) FROM run_nodes n WHERE n.run_id = r.id), '{}')::text[] AS nodes
-FROM runs r JOIN campaigns c ON c.id = r.campaign_id
+       n.nodes,
+       -- Journals only grow, and marks too: what follows from them is the same as
+       -- long as these are.
+       n.committed, coalesce((SELECT max(m.ordinal) FROM attempt_marks m WHERE m.run_id = r.id), 0)::bigint AS marked
+FROM runs r
+CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed
+                    FROM run_nodes x WHERE x.run_id = r.id) n
+JOIN campaigns c ON c.id = r.campaign_id
 WHERE r.campaign_id = ANY (sqlc.arg(campaigns)::text[]) OR r.id = ANY (sqlc.arg(runs)::text[])
 ORDER BY c.ordinal, r.cell;
 

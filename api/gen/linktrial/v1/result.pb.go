@@ -216,7 +216,7 @@ type Campaign struct {
 	Treatments     []string               `protobuf:"bytes,14,rep,name=treatments,proto3" json:"treatments,omitempty"` // labels
 	Place          string                 `protobuf:"bytes,15,opt,name=place,proto3" json:"place,omitempty"`
 	Published      bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"` // the plan carries published figures
-	Sweeps         bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`
+	Sweeps         bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`       // sizes or other parameters are swept: curves can be drawn
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }

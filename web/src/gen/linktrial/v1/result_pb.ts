@@ -167,6 +167,8 @@ export type Campaign = Message<"linktrial.v1.Campaign"> & {
   published: boolean;
 
   /**
+   * sizes or other parameters are swept: curves can be drawn
+   *
    * @generated from field: bool sweeps = 17;
    */
   sweeps: boolean;
