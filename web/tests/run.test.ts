@@ -67,7 +67,7 @@ test('before the first run the page says what to do', async () => {
 })
 
 test('a run fills in: matrix, moving lines, journal, time left', async () => {
-  const campaign = await start('live', { iterations: 3, size: '512 KiB' })
+  const campaign = await start('live', { iterations: 3, size: '384 KiB' })
   const page = await s.open(`/runs/${campaign}`)
   await page.getByText(/ends about/).waitFor()
   await page.locator('button[data-trial].running').waitFor()
@@ -140,7 +140,7 @@ test('people give orders: pause, resume, skip, repeat, mark, abort', async () =>
 })
 
 test('the page lives through an orchestrator that goes away, and fills in', async () => {
-  const campaign = await start('away', { iterations: 12, size: '256 KiB' })
+  const campaign = await start('away', { iterations: 8, size: '128 KiB' })
   const page = await s.open(`/runs/${campaign}`)
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 60_000 })
   await s.killServe()
@@ -152,12 +152,12 @@ test('the page lives through an orchestrator that goes away, and fills in', asyn
   await s.serve()
   await page.getByText('The orchestrator has not been heard for').waitFor({ state: 'detached' })
   await page.getByText('completed', { exact: true }).waitFor({ timeout: 150_000 })
-  expect(await kinds(page)).toEqual(Array(24).fill('succeeded'))
+  expect(await kinds(page)).toEqual(Array(16).fill('succeeded'))
   troubles.length = 0 // failed calls are logged by the browser itself
 })
 
 test('a cut control link is named with its time, and the journal arrives later', async () => {
-  const campaign = await start('cut', { iterations: 10, size: '256 KiB' })
+  const campaign = await start('cut', { iterations: 8, size: '192 KiB' })
   const page = await s.open(`/runs/${campaign}`)
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 60_000 })
   s.linktrial('lab', 'control-link', 'client', 'down', '--name', 'webrun')
@@ -170,7 +170,7 @@ test('a cut control link is named with its time, and the journal arrives later',
   }
   await page.locator('.banner').waitFor({ state: 'detached', timeout: 60_000 })
   await page.getByText('completed', { exact: true }).waitFor({ timeout: 150_000 })
-  expect(await kinds(page)).toEqual(Array(20).fill('succeeded'))
+  expect(await kinds(page)).toEqual(Array(16).fill('succeeded'))
 })
 
 test('nodes that have to move are waited for', async () => {
@@ -191,7 +191,7 @@ test('nodes that have to move are waited for', async () => {
 })
 
 test('four flows at ten samples a second', async () => {
-  const campaign = await start('flows', { iterations: 2, treatments: two.split('\n')[0], size: '1 MiB', more: 'flows:\n  - {count: 4, duration: 20s}\n' })
+  const campaign = await start('flows', { iterations: 1, treatments: two.split('\n')[0], size: '1 MiB', more: 'flows:\n  - {count: 4, duration: 24s}\n' })
   const page = await s.open(`/runs/${campaign}`)
   await page.getByRole('img', { name: /flow 4, TCP CUBIC: [\d.]+ KB\/s/ }).waitFor({ timeout: 60_000 })
   const spoken = () => page.getByRole('img', { name: /Throughput/ }).getAttribute('aria-label')

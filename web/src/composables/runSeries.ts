@@ -26,6 +26,8 @@ export class LiveSeries {
   end = 0
   /** Raised with every change. */
   version = 0
+  /** The trial that the samples are of. */
+  trial?: number
   private key = ''
 
   /** offset: seconds from the trial's start to the flow's. */
@@ -33,6 +35,7 @@ export class LiveSeries {
     const key = `${s.runId} ${s.trial} ${s.attempt}`
     if (key !== this.key) {
       this.key = key
+      this.trial = s.trial
       this.flows.clear()
       this.end = 0
     }
