@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { summaryOf } from './resultsFixture'
-import { campaignMarks, cdf, commonTitle, filterRuns, panelsOf, roundUp, topOf, treatmentsOf } from './resultsModel'
+import { blockMeans, campaignMarks, cdf, commonTitle, filterRuns, panelsOf, roundUp, topOf, treatmentsOf, withGaps } from './resultsModel'
 
 const plain = { radios: [], topologies: [], sizes: [], settings: [] }
 const one = (extra: object = {}) => ({ by: 'cell' as const, hidden: [], marks: new Map<string, string>(), ...extra })
@@ -75,3 +75,5 @@ it('makes a scale that holds what is shown on it', () => {
 })
 it.each([[0, 1], [1, 1], [0.034, 0.04], [101, 120], [999, 1000], [1001, 1200], [5.1e6, 6e6]])('rounds %d up to %d', (x, up) => expect(roundUp(x)).toBeCloseTo(up, 9))
 it('makes a distribution', () => expect(cdf([3, 1, 2, 2])).toEqual([[1, 0.25], [2, 0.5], [2, 0.75], [3, 1]]))
+it('leaves a gap where an iteration has no point', () => expect(withGaps([[1, 5], [2, 5], [4, 5], [5, 5]])).toEqual([[1, 5], [2, 5], [3, Number.NaN], [4, 5], [5, 5]]))
+it('takes the means of blocks', () => expect(blockMeans([[1, 10], [2, 20], [3, 60], [4, 80], [5, 7]], 3)).toEqual([[1.5, 15], [3.5, 70], [5, 7]]))

@@ -258,3 +258,20 @@ export function cdf(values: number[]): [number, number][] {
   const sorted = [...values].sort((a, b) => a - b)
   return sorted.map((v, i) => [v, (i + 1) / sorted.length])
 }
+
+/** A gap wherever an iteration has no point; points are in the order of iterations. */
+export function withGaps(points: number[][]): number[][] {
+  return points.flatMap((p, i) => (i > 0 && p[0]! > points[i - 1]![0]! + 1 ? [[points[i - 1]![0]! + 1, Number.NaN], p] : [p]))
+}
+
+/** The means of equal shares of the points, each at the middle of its share. */
+export function blockMeans(points: number[][], blocks: number): number[][] {
+  const size = Math.ceil(points.length / blocks)
+  const out: number[][] = []
+  for (let i = 0; i < points.length; i += size) {
+    const block = points.slice(i, i + size)
+    const mean = (k: number) => block.reduce((sum, p) => sum + p[k]!, 0) / block.length
+    out.push([mean(0), mean(1)])
+  }
+  return out
+}

@@ -9,9 +9,13 @@ import type { Look } from '@/lib/palette'
 import { lookOf, type Ink } from './ink'
 import { base, escape, figures, hint, px, valueAxis, wrap, type Size } from './parts'
 
-const slotPixels = 56
+const leastSlot = 56
+const characterPixels = 7
 const marginLeft = 58
 const marginRight = 14
+
+/** Of one slot. */
+const manyDots = 150
 
 export interface BoxesInput {
   slots: Slot[]
@@ -24,9 +28,15 @@ export interface BoxesInput {
   published: boolean
 }
 
-/** How wide a figure of so many slots must at least be, to be read. */
-export function boxesWidth(slots: number): number {
-  return marginLeft + marginRight + slots * slotPixels
+/** Narrower, the longest word below a slot would touch the next one's. */
+function slotPixels(slots: Slot[]): number {
+  const longest = slots.flatMap((s) => [...s.label.split(/(?<=[\s\-/])/).map((w) => w.trim()), countText(s)]).reduce((n, w) => Math.max(n, w.length), 0)
+  return Math.max(leastSlot, Math.min(16, longest) * characterPixels + 4)
+}
+
+/** How wide a figure of these slots must at least be, to be read. */
+export function boxesWidth(slots: Slot[]): number {
+  return marginLeft + marginRight + slots.length * slotPixels(slots)
 }
 
 export const cross = 'path://M2,0 L5,3 L8,0 L10,2 L7,5 L10,8 L8,10 L5,7 L2,10 L0,8 L3,5 L0,2 Z'
@@ -59,11 +69,12 @@ export function dotHint(d: Dot, label: string): string {
 type Shape = NonNullable<CustomSeriesRenderItemReturn>
 const line = (x1: number, y1: number, x2: number, y2: number, stroke: string, lineWidth: number, lineDash?: number[]): Shape => ({ type: 'line', shape: { x1: px(x1), y1: px(y1), x2: px(x2), y2: px(y2) }, style: { stroke, lineWidth, lineDash } })
 
-function box(i: number, s: Slot, ink: Ink, look: Look, api: CustomSeriesRenderItemAPI, floor: number): Shape {
+function box(i: number, s: Slot, ink: Ink, look: Look, api: CustomSeriesRenderItemAPI, floor: number, crowded: boolean): Shape {
   const at = (kbps: number) => api.coord([i, Math.max(floor, kbps / KB)])
   const slot = (api.size!([1, 0]) as number[])[0]!
   const half = Math.min(26, slot * 0.3)
   const color = ink.tone(look.color)
+  const stroke = crowded ? ink.text : color
   const [x, top] = at(s.max) as [number, number]
   const low = at(s.min)[1]!
   const mean = at(s.average)[1]!
@@ -72,10 +83,10 @@ function box(i: number, s: Slot, ink: Ink, look: Look, api: CustomSeriesRenderIt
   return {
     type: 'group',
     children: [
-      line(x, top, x, low, color, 2), line(x - 6, top, x + 6, top, color, 2), line(x - 6, low, x + 6, low, color, 2),
-      { type: 'rect', shape: { x: px(x - half), y: px(upper), width: px(2 * half), height: px(Math.max(1, lower - upper)) }, style: { fill: ink.surface, stroke: color, lineWidth: 1.5 } },
+      line(x, top, x, low, stroke, 2), line(x - 6, top, x + 6, top, stroke, 2), line(x - 6, low, x + 6, low, stroke, 2),
+      { type: 'rect', shape: { x: px(x - half), y: px(upper), width: px(2 * half), height: px(Math.max(1, lower - upper)) }, style: { fill: crowded ? 'transparent' : ink.surface, stroke, lineWidth: 1.5 } },
       { type: 'rect', shape: { x: px(x - half), y: px(upper), width: px(2 * half), height: px(Math.max(1, lower - upper)) }, style: { fill: color, opacity: 0.16 } },
-      line(x - half, mean, x + half, mean, color, 3),
+      line(x - half, mean, x + half, mean, stroke, 3),
     ],
   }
 }
@@ -110,13 +121,15 @@ function groupsOf(slots: Slot[]): { name: string; start: number; end: number }[]
 
 export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOption {
   const { slots } = input
-  const slotWidth = Math.max(slotPixels, (size.width - marginLeft - marginRight) / Math.max(1, slots.length))
+  const slotWidth = Math.max(leastSlot, (size.width - marginLeft - marginRight) / Math.max(1, slots.length))
   const groups = groupsOf(slots)
   const grouped = groups.some((g) => g.name)
-  const most = Math.max(6, Math.floor(slotWidth / 7))
+  const most = Math.max(6, Math.floor(slotWidth / characterPixels))
   const names = slots.map((s) => wrap([s.label, s.mark].filter(Boolean).join(' '), most, 3))
   const nameLines = Math.max(1, ...names.map((n) => n.length))
-  const share = Math.min(0.5, 52 / slotWidth) // of a slot, that points are spread over
+  // Hundreds of points would hide the box: they get more room, and the box stands over them.
+  const crowded = Math.max(0, ...slots.map((s) => s.dots.length)) > manyDots
+  const share = crowded ? Math.min(0.7, 150 / slotWidth) : Math.min(0.5, 52 / slotWidth) // of a slot, that points are spread over
   const spread = (d: Dot) => (input.iterations > 1 ? ((d.iteration - 1) / (input.iterations - 1) - 0.5) * share : 0)
   // Later attempts of a trial stand beside the first.
   const beside = (d: Dot) => ((d.attempt - 1) * 7) / slotWidth
@@ -124,11 +137,11 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
 
   const series: SeriesOption[] = [
     {
-      type: 'custom', name: 'boxes', z: 2, clip: true, tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input.ideal) },
+      type: 'custom', name: 'boxes', z: crowded ? 5 : 2, clip: true, tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input.ideal) },
       data: slots.map((s, i) => [i, s.average / KB]),
       renderItem: (params: CustomSeriesRenderItemParams, api: CustomSeriesRenderItemAPI) => {
         const s = slots[params.dataIndex]!
-        return s.valid ? box(params.dataIndex, s, ink, lookOf(input.looks, s.treatment), api, 0) : null
+        return s.valid ? box(params.dataIndex, s, ink, lookOf(input.looks, s.treatment), api, 0, crowded) : null
       },
     },
   ]
@@ -136,12 +149,13 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
   for (const t of treatments) {
     const look = lookOf(input.looks, t)
     const label = slots.find((s) => s.treatment === t)!.label
-    const style = { color: ink.tone(look.color), opacity: 0.75, borderColor: ink.surface, borderWidth: dotSize > 4 ? 0.5 : 0 }
+    const style = { color: ink.tone(look.color), opacity: crowded ? 0.4 : 0.75, borderColor: ink.surface, borderWidth: dotSize > 4 ? 0.5 : 0 }
     // A point carries its place among the slots and in the slot's list: no object each.
     const points = (of: (s: Slot) => Dot[], y: (d: Dot) => number) => slots.flatMap((s, i) => (s.treatment === t ? of(s).map((d, k) => [i + spread(d) + (y(d) ? 0 : beside(d)), y(d), i, k]) : []))
     series.push(
       {
-        type: 'scatter', name: t, z: 3, symbol: look.marker, symbolSize: dotSize, itemStyle: style, data: points((s) => s.dots, (d) => d.value / KB), dimensions: ['slot', 'KB/s', 'i', 'k'],
+        // Thousands of points are drawn as one path.
+        type: 'scatter', name: t, z: 3, large: true, largeThreshold: 1500, symbol: look.marker, symbolSize: dotSize, itemStyle: style, data: points((s) => s.dots, (d) => d.value / KB), dimensions: ['slot', 'KB/s', 'i', 'k'],
         tooltip: { formatter: (p) => { const v = (p as { value: number[] }).value; return dotHint(slots[v[2]!]!.dots[v[3]!]!, label) } },
       },
       {

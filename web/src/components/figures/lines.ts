@@ -16,6 +16,8 @@ export interface Line {
   /** Half of the points are enough to tell lines apart; 0 draws none. */
   markEvery?: number
   hollow?: boolean
+  /** Points alone, small and faint. */
+  cloud?: boolean
   width?: number
   /** By place in points: an interval around y. */
   low?: number[]
@@ -42,9 +44,9 @@ export function linesOption(input: LinesInput, ink: Ink, size: Size): EChartsOpt
     const dash = l.dash ?? l.look.dash
     series.push({
       type: 'line', name: l.name, step: l.step ?? false, data: l.points, connectNulls: false, clip: true, z: 3,
-      lineStyle: { color, width: l.width ?? 2, type: dash }, itemStyle: { color: l.hollow ? ink.surface : color, borderColor: color, borderWidth: 1.5 },
+      lineStyle: { color, width: l.cloud ? 0 : (l.width ?? 2), type: dash }, itemStyle: { color: l.hollow ? ink.surface : color, borderColor: color, borderWidth: l.cloud ? 0 : 1.5, opacity: l.cloud ? 0.4 : 1 },
       symbol: l.look.marker, showSymbol: every > 0, showAllSymbol: true,
-      symbolSize: (_: unknown, p: { dataIndex: number }) => (every > 0 && p.dataIndex % every === 0 ? 7 : 0),
+      symbolSize: l.cloud ? 3 : (_: unknown, p: { dataIndex: number }) => (every > 0 && p.dataIndex % every === 0 ? 7 : 0),
       emphasis: { disabled: true },
       tooltip: { formatter: (p: unknown) => input.hintOf(l, (p as { value: number[] }).value) },
     } as SeriesOption)
