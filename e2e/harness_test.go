@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -270,14 +271,23 @@ func (p *program) exported() *report.Dataset {
 	return &doc.Dataset
 }
 
-// nothingLeft checks that no namespace, device, process or folder of a lab exists.
+// stood is what was there before the first test: other people's labs.
+var stood = standing()
+
+func standing() []string {
+	namespaces, _ := filepath.Glob("/run/netns/lt-*")
+	labs, _ := filepath.Glob("/run/linktrial/labs/*")
+	return append(namespaces, labs...)
+}
+
+// nothingLeft checks that no namespace or folder of a lab exists that was not
+// there before the tests.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	if left, _ := filepath.Glob("/run/netns/lt-*"); len(left) > 0 {
-		t.Errorf("namespaces left behind: %v", left)
-	}
-	if left, _ := filepath.Glob("/run/linktrial/labs/*"); len(left) > 0 {
-		t.Errorf("labs left behind: %v", left)
+	for _, path := range standing() {
+		if !slices.Contains(stood, path) {
+			t.Errorf("%s is left behind", path)
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"linktrial/agents/runner"
 	"linktrial/internal/process"
+	"linktrial/internal/process/processtest"
 	"linktrial/protocols/contract"
 )
 
@@ -29,7 +30,7 @@ func script(t *testing.T, dir, name, manifest, text string) {
 	}
 	os.WriteFile(filepath.Join(folder, "driver.yaml"), []byte(manifest), 0o644)
 	if text != "" {
-		os.WriteFile(filepath.Join(folder, "run"), []byte("#!/bin/sh\n"+text), 0o755)
+		processtest.WriteExecutable(t, filepath.Join(folder, "run"), []byte("#!/bin/sh\n"+text))
 	}
 }
 

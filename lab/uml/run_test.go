@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/process/processtest"
 	"linktrial/internal/radio"
 	"linktrial/lab/uml/guest"
 )
@@ -154,9 +155,7 @@ func TestAGuestThatDoesNotEndInOrder(t *testing.T) {
 	t.Setenv("TMPDIR", tmp)
 	script := func(name, text string) string {
 		path := filepath.Join(tmp, name)
-		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		processtest.WriteExecutable(t, path, []byte("#!/bin/sh\n"+text+"\n"))
 		return path
 	}
 	s := plan(t, "run", line(64e3, 0, uniform(0)), 1024, 1, "tcp-cubic")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process/processtest"
 )
 
 // store puts a kernel into a cache as a build does.
@@ -82,9 +84,7 @@ func TestPruneSparesWhatIsUsed(t *testing.T) {
 func TestRunHoldsItsKernel(t *testing.T) {
 	cache := t.TempDir()
 	k := store(t, cache, "1", time.Now())
-	if err := os.WriteFile(k.Path, []byte("#!/bin/sh\necho started\nsleep 0.3\n"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	processtest.WriteExecutable(t, k.Path, []byte("#!/bin/sh\necho started\nsleep 0.3\n"))
 	held := make(chan bool, 100)
 	_, err := Run(t.Context(), RunConfig{
 		Kernel: k, Dir: t.TempDir(), Executable: "/bin/true", Drivers: "/bin", Jobs: 1,

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"linktrial/internal/process/processtest"
 )
 
 // TestPythonExample: the documentation's driver keeps the contract that it is
@@ -24,9 +26,7 @@ func TestPythonExample(t *testing.T) {
 			t.Fatal(err)
 		}
 		b = bytes.Replace(b, []byte("#!/usr/bin/env python3\n"), append([]byte("#!"), out...), 1)
-		if err := os.WriteFile(filepath.Join(dir, name), b, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		processtest.WriteExecutable(t, filepath.Join(dir, name), b)
 	}
 	Exercise(t, dir)
 }

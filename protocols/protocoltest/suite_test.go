@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"linktrial/internal/process/processtest"
 )
 
 // folder makes a driver's folder whose program is this test program with a fault.
@@ -21,9 +23,7 @@ func folder(t *testing.T, fault string) string {
 	}
 	script := fmt.Sprintf("#!/bin/sh\n%s=%s exec %q\n", faultVariable, fault, self)
 	for name, text := range map[string]string{"driver.yaml": faultyManifest, "driver": script} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		processtest.WriteExecutable(t, filepath.Join(dir, name), []byte(text))
 	}
 	return dir
 }
