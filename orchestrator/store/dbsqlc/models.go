@@ -9,6 +9,19 @@ import (
 	"time"
 )
 
+type ApiToken struct {
+	ID        string
+	Hash      []byte
+	UserName  string
+	Name      string
+	Role      string
+	OfLogin   bool
+	CreatedAt time.Time
+	ExpiresAt time.Time
+	UsedAt    *time.Time
+	RevokedAt *time.Time
+}
+
 type Attempt struct {
 	RunID      string
 	Trial      int32
@@ -37,6 +50,18 @@ type AttemptMark struct {
 	Reason  string
 	GivenBy string
 	GivenAt time.Time
+}
+
+type Audit struct {
+	ID       int64
+	At       time.Time
+	UserName string
+	Via      string
+	Address  string
+	Action   string
+	Detail   string
+	Outcome  string
+	Message  string
 }
 
 type Campaign struct {
@@ -321,10 +346,27 @@ type Schedule struct {
 	EndedAt          *time.Time
 }
 
+type Session struct {
+	Hash      []byte
+	UserName  string
+	CreatedAt time.Time
+	UsedAt    time.Time
+	ExpiresAt time.Time
+}
+
 type Trial struct {
 	RunID     string
 	Trial     int32
 	Iteration int32
 	Treatment string
 	Verdict   *string
+}
+
+type User struct {
+	Name        string
+	Role        string
+	Password    string
+	Disabled    bool
+	CreatedAt   time.Time
+	LastLoginAt *time.Time
 }
