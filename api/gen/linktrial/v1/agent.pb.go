@@ -96,7 +96,9 @@ type RegisterRequest struct {
 	Incarnation string `protobuf:"bytes,11,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// The node is one of the virtual-time lab: it takes part only in campaigns
 	// that ask for virtual time, and its journals come when a run has ended.
-	Virtual       bool `protobuf:"varint,12,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	Virtual bool `protobuf:"varint,12,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	// Of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
+	Protocol      int32 `protobuf:"varint,13,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -215,9 +217,18 @@ func (x *RegisterRequest) GetVirtual() bool {
 	return false
 }
 
+func (x *RegisterRequest) GetProtocol() int32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
 type RegisterResponse struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	OrchestratorVersion string                 `protobuf:"bytes,1,opt,name=orchestrator_version,json=orchestratorVersion,proto3" json:"orchestrator_version,omitempty"`
+	Protocol            int32                  `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`                          // that the orchestrator speaks; 0 is 1
+	SigningKeys         []*SigningKey          `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"` // oldest first
 	unknownFields       protoimpl.UnknownFields
 	sizeCache           protoimpl.SizeCache
 }
@@ -259,6 +270,20 @@ func (x *RegisterResponse) GetOrchestratorVersion() string {
 	return ""
 }
 
+func (x *RegisterResponse) GetProtocol() int32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
+func (x *RegisterResponse) GetSigningKeys() []*SigningKey {
+	if x != nil {
+		return x.SigningKeys
+	}
+	return nil
+}
+
 type PollRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -271,6 +296,7 @@ type PollRequest struct {
 	// The orchestrator's clock minus the node's as last measured, and its error bound; 0 and 0: not measured.
 	ClockOffsetNs int64 `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
 	ClockErrorNs  int64 `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
+	Protocol      int32 `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"` // as in RegisterRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -368,11 +394,21 @@ func (x *PollRequest) GetClockErrorNs() int64 {
 	return 0
 }
 
+func (x *PollRequest) GetProtocol() int32 {
+	if x != nil {
+		return x.Protocol
+	}
+	return 0
+}
+
 type PollResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Revision      int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	Assignments   []*Assignment          `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
-	Preflight     *PreflightWish         `protobuf:"bytes,3,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none, or its report has come
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Revision    int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	Assignments []*Assignment          `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
+	Preflight   *PreflightWish         `protobuf:"bytes,3,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none, or its report has come
+	// Set with assignments once there is more than one key: a node that trusts an
+	// older one learns the newer from it.
+	SigningKeys   []*SigningKey `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +464,13 @@ func (x *PollResponse) GetPreflight() *PreflightWish {
 	return nil
 }
 
+func (x *PollResponse) GetSigningKeys() []*SigningKey {
+	if x != nil {
+		return x.SigningKeys
+	}
+	return nil
+}
+
 // Assignment is one run this node takes part in, and how far it may go.
 type Assignment struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
@@ -440,7 +483,8 @@ type Assignment struct {
 	// sheet does not name nodes.
 	RadioAddresses map[string]string `protobuf:"bytes,6,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// All orders of people to the leading agent, oldest first; state, as the wish is.
-	Orders        []*RunOrder `protobuf:"bytes,7,rep,name=orders,proto3" json:"orders,omitempty"`
+	Orders        []*RunOrder     `protobuf:"bytes,7,rep,name=orders,proto3" json:"orders,omitempty"`
+	Signature     *SheetSignature `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"` // of run_id and sheet; an agent runs no sheet without a good one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -520,6 +564,13 @@ func (x *Assignment) GetRadioAddresses() map[string]string {
 func (x *Assignment) GetOrders() []*RunOrder {
 	if x != nil {
 		return x.Orders
+	}
+	return nil
+}
+
+func (x *Assignment) GetSignature() *SheetSignature {
+	if x != nil {
+		return x.Signature
 	}
 	return nil
 }
@@ -1078,7 +1129,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\"\xef\x02\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\"\x8b\x03\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -1092,9 +1143,13 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\adrivers\x18\n" +
 	" \x03(\v2\x19.linktrial.v1.DriverStateR\adrivers\x12 \n" +
 	"\vincarnation\x18\v \x01(\tR\vincarnation\x12\x18\n" +
-	"\avirtual\x18\f \x01(\bR\avirtual\"E\n" +
+	"\avirtual\x18\f \x01(\bR\avirtual\x12\x1a\n" +
+	"\bprotocol\x18\r \x01(\x05R\bprotocol\"\x9e\x01\n" +
 	"\x10RegisterResponse\x121\n" +
-	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\"\xbb\x02\n" +
+	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\x12\x1a\n" +
+	"\bprotocol\x18\x02 \x01(\x05R\bprotocol\x12;\n" +
+	"\fsigning_keys\x18\n" +
+	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\"\xd7\x02\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -1104,13 +1159,17 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\abattery\x18\x06 \x01(\x01H\x00R\abattery\x88\x01\x01\x12 \n" +
 	"\vdischarging\x18\a \x01(\bR\vdischarging\x12&\n" +
 	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
-	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNsB\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12\x1a\n" +
+	"\bprotocol\x18\n" +
+	" \x01(\x05R\bprotocolB\n" +
 	"\n" +
-	"\b_battery\"\xa1\x01\n" +
+	"\b_battery\"\xde\x01\n" +
 	"\fPollResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12:\n" +
 	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\x129\n" +
-	"\tpreflight\x18\x03 \x01(\v2\x1b.linktrial.v1.PreflightWishR\tpreflight\"\xcc\x03\n" +
+	"\tpreflight\x18\x03 \x01(\v2\x1b.linktrial.v1.PreflightWishR\tpreflight\x12;\n" +
+	"\fsigning_keys\x18\n" +
+	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\"\x88\x04\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
@@ -1120,7 +1179,9 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x04wish\x18\x04 \x01(\x0e2\x1d.linktrial.v1.Assignment.WishR\x04wish\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12U\n" +
 	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x12.\n" +
-	"\x06orders\x18\a \x03(\v2\x16.linktrial.v1.RunOrderR\x06orders\x1aA\n" +
+	"\x06orders\x18\a \x03(\v2\x16.linktrial.v1.RunOrderR\x06orders\x12:\n" +
+	"\tsignature\x18\n" +
+	" \x01(\v2\x1c.linktrial.v1.SheetSignatureR\tsignature\x1aA\n" +
 	"\x13RadioAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
@@ -1208,35 +1269,40 @@ var file_linktrial_v1_agent_proto_goTypes = []any{
 	(*ClockResponse)(nil),           // 15: linktrial.v1.ClockResponse
 	nil,                             // 16: linktrial.v1.Assignment.RadioAddressesEntry
 	(*DriverState)(nil),             // 17: linktrial.v1.DriverState
-	(*Check)(nil),                   // 18: linktrial.v1.Check
-	(*Link)(nil),                    // 19: linktrial.v1.Link
+	(*SigningKey)(nil),              // 18: linktrial.v1.SigningKey
+	(*SheetSignature)(nil),          // 19: linktrial.v1.SheetSignature
+	(*Check)(nil),                   // 20: linktrial.v1.Check
+	(*Link)(nil),                    // 21: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
 	17, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
-	5,  // 1: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
-	7,  // 2: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightWish
-	0,  // 3: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
-	16, // 4: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	6,  // 5: linktrial.v1.Assignment.orders:type_name -> linktrial.v1.RunOrder
-	8,  // 6: linktrial.v1.PreflightWish.peers:type_name -> linktrial.v1.PreflightPeer
-	18, // 7: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
-	19, // 8: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
-	12, // 9: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 10: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 11: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	11, // 12: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	14, // 13: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	9,  // 14: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
-	2,  // 15: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	4,  // 16: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	13, // 17: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	15, // 18: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	10, // 19: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
-	15, // [15:20] is the sub-list for method output_type
-	10, // [10:15] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	18, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	5,  // 2: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
+	7,  // 3: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightWish
+	18, // 4: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	0,  // 5: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
+	16, // 6: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	6,  // 7: linktrial.v1.Assignment.orders:type_name -> linktrial.v1.RunOrder
+	19, // 8: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
+	8,  // 9: linktrial.v1.PreflightWish.peers:type_name -> linktrial.v1.PreflightPeer
+	20, // 10: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	21, // 11: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	12, // 12: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	1,  // 13: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	3,  // 14: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	11, // 15: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	14, // 16: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	9,  // 17: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	2,  // 18: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	4,  // 19: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	13, // 20: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	15, // 21: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	10, // 22: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	18, // [18:23] is the sub-list for method output_type
+	13, // [13:18] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -1246,6 +1312,7 @@ func file_linktrial_v1_agent_proto_init() {
 	}
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_fleet_proto_init()
+	file_linktrial_v1_trust_proto_init()
 	file_linktrial_v1_agent_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -27,9 +27,10 @@ type DriverState struct {
 	Name           string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Version        string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Implementation string                 `protobuf:"bytes,3,opt,name=implementation,proto3" json:"implementation,omitempty"`
-	Sha256         string                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`
+	Sha256         string                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`                                                                             // of the program alone
 	Unsupported    string                 `protobuf:"bytes,5,opt,name=unsupported,proto3" json:"unsupported,omitempty"`                                                                   // why not; empty where it runs
 	Choices        map[string]string      `protobuf:"bytes,6,rep,name=choices,proto3" json:"choices,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // option name to comma-separated values
+	Digest         string                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`                                                                             // of all that the driver is made of, as run sheets name it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -106,18 +107,26 @@ func (x *DriverState) GetChoices() map[string]string {
 	return nil
 }
 
+func (x *DriverState) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 var File_linktrial_v1_driver_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_driver_proto_rawDesc = "" +
 	"\n" +
-	"\x19linktrial/v1/driver.proto\x12\flinktrial.v1\"\x9b\x02\n" +
+	"\x19linktrial/v1/driver.proto\x12\flinktrial.v1\"\xb3\x02\n" +
 	"\vDriverState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12&\n" +
 	"\x0eimplementation\x18\x03 \x01(\tR\x0eimplementation\x12\x16\n" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12 \n" +
 	"\vunsupported\x18\x05 \x01(\tR\vunsupported\x12@\n" +
-	"\achoices\x18\x06 \x03(\v2&.linktrial.v1.DriverState.ChoicesEntryR\achoices\x1a:\n" +
+	"\achoices\x18\x06 \x03(\v2&.linktrial.v1.DriverState.ChoicesEntryR\achoices\x12\x16\n" +
+	"\x06digest\x18\a \x01(\tR\x06digest\x1a:\n" +
 	"\fChoicesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"

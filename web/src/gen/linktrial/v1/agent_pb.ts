@@ -12,13 +12,15 @@ import type { DriverState } from "./driver_pb";
 import { file_linktrial_v1_driver } from "./driver_pb";
 import type { Check, Link } from "./fleet_pb";
 import { file_linktrial_v1_fleet } from "./fleet_pb";
+import type { SheetSignature, SigningKey } from "./trust_pb";
+import { file_linktrial_v1_trust } from "./trust_pb";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file linktrial/v1/agent.proto.
  */
 export const file_linktrial_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSL/AQoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCCIwChBSZWdpc3RlclJlc3BvbnNlEhwKFG9yY2hlc3RyYXRvcl92ZXJzaW9uGAEgASgJItQBCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKANCCgoIX2JhdHRlcnkifwoMUG9sbFJlc3BvbnNlEhAKCHJldmlzaW9uGAEgASgDEi0KC2Fzc2lnbm1lbnRzGAIgAygLMhgubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQSLgoJcHJlZmxpZ2h0GAMgASgLMhsubGlua3RyaWFsLnYxLlByZWZsaWdodFdpc2gigQMKCkFzc2lnbm1lbnQSDgoGcnVuX2lkGAEgASgJEhIKCnNoZWV0X2hhc2gYAiABKAkSDQoFc2hlZXQYAyABKAwSKwoEd2lzaBgEIAEoDjIdLmxpbmt0cmlhbC52MS5Bc3NpZ25tZW50Lldpc2gSDgoGcmVhc29uGAUgASgJEkUKD3JhZGlvX2FkZHJlc3NlcxgGIAMoCzIsLmxpbmt0cmlhbC52MS5Bc3NpZ25tZW50LlJhZGlvQWRkcmVzc2VzRW50cnkSJgoGb3JkZXJzGAcgAygLMhYubGlua3RyaWFsLnYxLlJ1bk9yZGVyGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJdCgRXaXNoEhQKEFdJU0hfVU5TUEVDSUZJRUQQABIQCgxXSVNIX1BSRVBBUkUQARIMCghXSVNIX1JVThACEg8KC1dJU0hfRklOSVNIEAMSDgoKV0lTSF9BQk9SVBAEIj8KCFJ1bk9yZGVyEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdHJpYWwYAyABKAUSCgoCYnkYBCABKAkiggEKDVByZWZsaWdodFdpc2gSCgoCaWQYASABKAkSKgoFcGVlcnMYAiADKAsyGy5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UGVlchISCgp0cmVhdG1lbnRzGAMgAygJEhEKCW10dV9ieXRlcxgEIAEoBRISCgpwYWlyc19vbmx5GAUgASgIIjQKDVByZWZsaWdodFBlZXISDAoEbmFtZRgBIAEoCRIVCg1yYWRpb19hZGRyZXNzGAIgASgJInoKFlJlcG9ydFByZWZsaWdodFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIKCgJpZBgCIAEoCRIjCgZjaGVja3MYAyADKAsyEy5saW5rdHJpYWwudjEuQ2hlY2sSIQoFbGlua3MYBCADKAsyEi5saW5rdHJpYWwudjEuTGluayIZChdSZXBvcnRQcmVmbGlnaHRSZXNwb25zZSJcCg5EZWxpdmVyUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIsCgdyZWNvcmRzGAMgAygLMhsubGlua3RyaWFsLnYxLkpvdXJuYWxSZWNvcmQiKgoNSm91cm5hbFJlY29yZBILCgNzZXEYASABKAMSDAoEanNvbhgCIAEoDCIoCg9EZWxpdmVyUmVzcG9uc2USFQoNY29tbWl0dGVkX3NlcRgBIAEoAyIOCgxDbG9ja1JlcXVlc3QiPwoNQ2xvY2tSZXNwb25zZRIYChByZWNlaXZlZF91bml4X25zGAEgASgDEhQKDHNlbnRfdW5peF9ucxgCIAEoAzKCAwoMQWdlbnRTZXJ2aWNlEkkKCFJlZ2lzdGVyEh0ubGlua3RyaWFsLnYxLlJlZ2lzdGVyUmVxdWVzdBoeLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlc3BvbnNlEj0KBFBvbGwSGS5saW5rdHJpYWwudjEuUG9sbFJlcXVlc3QaGi5saW5rdHJpYWwudjEuUG9sbFJlc3BvbnNlEkYKB0RlbGl2ZXISHC5saW5rdHJpYWwudjEuRGVsaXZlclJlcXVlc3QaHS5saW5rdHJpYWwudjEuRGVsaXZlclJlc3BvbnNlEkAKBUNsb2NrEhoubGlua3RyaWFsLnYxLkNsb2NrUmVxdWVzdBobLmxpbmt0cmlhbC52MS5DbG9ja1Jlc3BvbnNlEl4KD1JlcG9ydFByZWZsaWdodBIkLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXF1ZXN0GiUubGlua3RyaWFsLnYxLlJlcG9ydFByZWZsaWdodFJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_linktrial_v1_driver, file_linktrial_v1_fleet]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKRAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBSJyChBSZWdpc3RlclJlc3BvbnNlEhwKFG9yY2hlc3RyYXRvcl92ZXJzaW9uGAEgASgJEhAKCHByb3RvY29sGAIgASgFEi4KDHNpZ25pbmdfa2V5cxgKIAMoCzIYLmxpbmt0cmlhbC52MS5TaWduaW5nS2V5IuYBCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKAMSEAoIcHJvdG9jb2wYCiABKAVCCgoIX2JhdHRlcnkirwEKDFBvbGxSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoAxItCgthc3NpZ25tZW50cxgCIAMoCzIYLmxpbmt0cmlhbC52MS5Bc3NpZ25tZW50Ei4KCXByZWZsaWdodBgDIAEoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRXaXNoEi4KDHNpZ25pbmdfa2V5cxgKIAMoCzIYLmxpbmt0cmlhbC52MS5TaWduaW5nS2V5IrIDCgpBc3NpZ25tZW50Eg4KBnJ1bl9pZBgBIAEoCRISCgpzaGVldF9oYXNoGAIgASgJEg0KBXNoZWV0GAMgASgMEisKBHdpc2gYBCABKA4yHS5saW5rdHJpYWwudjEuQXNzaWdubWVudC5XaXNoEg4KBnJlYXNvbhgFIAEoCRJFCg9yYWRpb19hZGRyZXNzZXMYBiADKAsyLC5saW5rdHJpYWwudjEuQXNzaWdubWVudC5SYWRpb0FkZHJlc3Nlc0VudHJ5EiYKBm9yZGVycxgHIAMoCzIWLmxpbmt0cmlhbC52MS5SdW5PcmRlchIvCglzaWduYXR1cmUYCiABKAsyHC5saW5rdHJpYWwudjEuU2hlZXRTaWduYXR1cmUaNQoTUmFkaW9BZGRyZXNzZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIl0KBFdpc2gSFAoQV0lTSF9VTlNQRUNJRklFRBAAEhAKDFdJU0hfUFJFUEFSRRABEgwKCFdJU0hfUlVOEAISDwoLV0lTSF9GSU5JU0gQAxIOCgpXSVNIX0FCT1JUEAQiPwoIUnVuT3JkZXISCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKCAQoNUHJlZmxpZ2h0V2lzaBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgiNAoNUHJlZmxpZ2h0UGVlchIMCgRuYW1lGAEgASgJEhUKDXJhZGlvX2FkZHJlc3MYAiABKAkiegoWUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBIMCgRuYW1lGAEgASgJEgoKAmlkGAIgASgJEiMKBmNoZWNrcxgDIAMoCzITLmxpbmt0cmlhbC52MS5DaGVjaxIhCgVsaW5rcxgEIAMoCzISLmxpbmt0cmlhbC52MS5MaW5rIhkKF1JlcG9ydFByZWZsaWdodFJlc3BvbnNlIlwKDkRlbGl2ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcnVuX2lkGAIgASgJEiwKB3JlY29yZHMYAyADKAsyGy5saW5rdHJpYWwudjEuSm91cm5hbFJlY29yZCIqCg1Kb3VybmFsUmVjb3JkEgsKA3NlcRgBIAEoAxIMCgRqc29uGAIgASgMIigKD0RlbGl2ZXJSZXNwb25zZRIVCg1jb21taXR0ZWRfc2VxGAEgASgDIg4KDENsb2NrUmVxdWVzdCI/Cg1DbG9ja1Jlc3BvbnNlEhgKEHJlY2VpdmVkX3VuaXhfbnMYASABKAMSFAoMc2VudF91bml4X25zGAIgASgDMoIDCgxBZ2VudFNlcnZpY2USSQoIUmVnaXN0ZXISHS5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLlJlZ2lzdGVyUmVzcG9uc2USPQoEUG9sbBIZLmxpbmt0cmlhbC52MS5Qb2xsUmVxdWVzdBoaLmxpbmt0cmlhbC52MS5Qb2xsUmVzcG9uc2USRgoHRGVsaXZlchIcLmxpbmt0cmlhbC52MS5EZWxpdmVyUmVxdWVzdBodLmxpbmt0cmlhbC52MS5EZWxpdmVyUmVzcG9uc2USQAoFQ2xvY2sSGi5saW5rdHJpYWwudjEuQ2xvY2tSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkNsb2NrUmVzcG9uc2USXgoPUmVwb3J0UHJlZmxpZ2h0EiQubGlua3RyaWFsLnYxLlJlcG9ydFByZWZsaWdodFJlcXVlc3QaJS5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust]);
 
 /**
  * @generated from message linktrial.v1.RegisterRequest
@@ -94,6 +96,13 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
    * @generated from field: bool virtual = 12;
    */
   virtual: boolean;
+
+  /**
+   * Of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
+   *
+   * @generated from field: int32 protocol = 13;
+   */
+  protocol: number;
 };
 
 /**
@@ -111,6 +120,20 @@ export type RegisterResponse = Message<"linktrial.v1.RegisterResponse"> & {
    * @generated from field: string orchestrator_version = 1;
    */
   orchestratorVersion: string;
+
+  /**
+   * that the orchestrator speaks; 0 is 1
+   *
+   * @generated from field: int32 protocol = 2;
+   */
+  protocol: number;
+
+  /**
+   * oldest first
+   *
+   * @generated from field: repeated linktrial.v1.SigningKey signing_keys = 10;
+   */
+  signingKeys: SigningKey[];
 };
 
 /**
@@ -174,6 +197,13 @@ export type PollRequest = Message<"linktrial.v1.PollRequest"> & {
    * @generated from field: int64 clock_error_ns = 9;
    */
   clockErrorNs: bigint;
+
+  /**
+   * as in RegisterRequest
+   *
+   * @generated from field: int32 protocol = 10;
+   */
+  protocol: number;
 };
 
 /**
@@ -203,6 +233,14 @@ export type PollResponse = Message<"linktrial.v1.PollResponse"> & {
    * @generated from field: linktrial.v1.PreflightWish preflight = 3;
    */
   preflight?: PreflightWish | undefined;
+
+  /**
+   * Set with assignments once there is more than one key: a node that trusts an
+   * older one learns the newer from it.
+   *
+   * @generated from field: repeated linktrial.v1.SigningKey signing_keys = 10;
+   */
+  signingKeys: SigningKey[];
 };
 
 /**
@@ -261,6 +299,13 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
    * @generated from field: repeated linktrial.v1.RunOrder orders = 7;
    */
   orders: RunOrder[];
+
+  /**
+   * of run_id and sheet; an agent runs no sheet without a good one
+   *
+   * @generated from field: linktrial.v1.SheetSignature signature = 10;
+   */
+  signature?: SheetSignature | undefined;
 };
 
 /**

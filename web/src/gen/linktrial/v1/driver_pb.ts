@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/driver.proto.
  */
 export const file_linktrial_v1_driver: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvZHJpdmVyLnByb3RvEgxsaW5rdHJpYWwudjEi0gEKC0RyaXZlclN0YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIWCg5pbXBsZW1lbnRhdGlvbhgDIAEoCRIOCgZzaGEyNTYYBCABKAkSEwoLdW5zdXBwb3J0ZWQYBSABKAkSNwoHY2hvaWNlcxgGIAMoCzImLmxpbmt0cmlhbC52MS5Ecml2ZXJTdGF0ZS5DaG9pY2VzRW50cnkaLgoMQ2hvaWNlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM");
+  fileDesc("ChlsaW5rdHJpYWwvdjEvZHJpdmVyLnByb3RvEgxsaW5rdHJpYWwudjEi4gEKC0RyaXZlclN0YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIWCg5pbXBsZW1lbnRhdGlvbhgDIAEoCRIOCgZzaGEyNTYYBCABKAkSEwoLdW5zdXBwb3J0ZWQYBSABKAkSNwoHY2hvaWNlcxgGIAMoCzImLmxpbmt0cmlhbC52MS5Ecml2ZXJTdGF0ZS5DaG9pY2VzRW50cnkSDgoGZGlnZXN0GAcgASgJGi4KDENob2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z");
 
 /**
  * DriverState is a protocol driver as it is on one node.
@@ -34,6 +34,8 @@ export type DriverState = Message<"linktrial.v1.DriverState"> & {
   implementation: string;
 
   /**
+   * of the program alone
+   *
    * @generated from field: string sha256 = 4;
    */
   sha256: string;
@@ -51,6 +53,13 @@ export type DriverState = Message<"linktrial.v1.DriverState"> & {
    * @generated from field: map<string, string> choices = 6;
    */
   choices: { [key: string]: string };
+
+  /**
+   * of all that the driver is made of, as run sheets name it
+   *
+   * @generated from field: string digest = 7;
+   */
+  digest: string;
 };
 
 /**
