@@ -171,6 +171,30 @@ type Node struct {
 	LastContactAt time.Time
 }
 
+type NodeCertificate struct {
+	Serial    string
+	Node      string
+	Der       []byte
+	KeyHash   []byte
+	TokenHash []byte
+	IssuedAt  time.Time
+	ExpiresAt time.Time
+	RevokedAt *time.Time
+	RevokedBy string
+	Reason    string
+}
+
+type NodeToken struct {
+	Hash        []byte
+	Node        string
+	CreatedAt   time.Time
+	CreatedBy   string
+	ExpiresAt   time.Time
+	UsedAt      *time.Time
+	UsedFrom    string
+	WithdrawnAt *time.Time
+}
+
 type OrderState struct {
 	Ordinal    int64
 	ID         string
