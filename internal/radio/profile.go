@@ -15,6 +15,9 @@ type Profile struct {
 	Figures []Figure `json:"figures"`
 	Notes   []string `json:"notes,omitempty"` // what is known that is not a number
 
+	Attach    *Attach     `json:"attach,omitempty"`    // nil: no source says how
+	Telemetry []Telemetry `json:"telemetry,omitempty"` // what is read of the radio, see [Profile.Sources]
+
 	Emulation *Emulation `json:"emulation,omitempty"` // nil: cannot be emulated, and why is in Notes
 
 	Hash string `json:"hash"` // SHA-256 of the file

@@ -30,7 +30,7 @@ func ParseProfile(file string, data []byte) (*Profile, error) {
 // its folder (traces), which open gives by name.
 func ReadProfile(file string, data []byte, open func(name string) ([]byte, error)) (*Profile, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "emulation")
+	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "attach", "telemetry", "emulation")
 	p := &Profile{
 		Name:         name(r.Field("name")),
 		Title:        r.Field("title").Required().String(""),
@@ -50,6 +50,7 @@ func ReadProfile(file string, data []byte, open func(name string) ([]byte, error
 		seen[f.Name] = true
 		p.Figures = append(p.Figures, f)
 	}
+	p.Attach, p.Telemetry = attach(r.Field("attach")), telemetry(r.Field("telemetry"))
 	if e := r.Field("emulation"); e.Present() {
 		pp := profileParser{p: p, open: open}
 		p.Emulation = pp.emulation(e)

@@ -261,6 +261,7 @@ func finite(t *testing.T, xs ...float64) {
 // emulated: rates above zero, probabilities within 0 and 1.
 func FuzzParseProfile(f *testing.F) {
 	seeds(f, "radio-profiles", profileText)
+	f.Add([]byte(strings.Replace(profileText, "emulation:\n", attachText, 1)))
 	f.Fuzz(func(t *testing.T, text []byte) {
 		p, err := ParseProfile("f", text)
 		if err != nil {
@@ -271,6 +272,15 @@ func FuzzParseProfile(f *testing.F) {
 		}
 		for _, fig := range p.Figures {
 			finite(t, fig.Value)
+		}
+		for _, s := range p.Telemetry {
+			remote := s.Kind != TelemetryHost
+			if s.Name == "" || s.IntervalNS < int64(minPoll) || remote != (s.Host != "") || remote != (s.Port > 0 && s.Port < 1<<16) || (s.Kind == TelemetrySNMP) != (s.SNMP != nil) {
+				t.Errorf("source %+v", s)
+			}
+			for _, v := range s.Values {
+				finite(t, v.Scale)
+			}
 		}
 		if e := p.Emulation; e != nil {
 			if !(e.RateBitsPerSecond >= 1) || e.MTUBytes < minMTU || e.ProcessingDelay < 0 || e.Queue.Bytes < 0 || e.Queue.Packets < 0 || e.Medium == "" || e.Channel.Model == "" {

@@ -1,0 +1,71 @@
+package radio
+
+import (
+	"strconv"
+	"time"
+)
+
+// EnterpriseOID is the root of what an emulated radio tells by SNMP beside the
+// standard MIB-II counters: below 32473, the enterprise number that RFC 5612
+// reserves for examples and that no device has.
+const EnterpriseOID = "1.3.6.1.4.1.32473.7"
+
+// Columns below EnterpriseOID, by row of the radio's neighbours from 1, and the
+// ports on which an emulated radio answers. The rows are in the order of the
+// network's links.
+const (
+	ColumnPeer       = 1 // role of the radio at the other end, text
+	ColumnSNR        = 2 // hundredths of a decibel
+	ColumnQueueBytes = 3
+	ColumnRate       = 4 // kbit/s
+	ColumnLoss       = 5 // parts per million
+
+	EmulatedSNMPPort  = 161 // as assigned for SNMP
+	EmulatedHTTPPort  = 8077
+	EmulatedHTTPPath  = "/telemetry.json"
+	EmulatedCommunity = "public"
+)
+
+// MIB-II's columns of the one interface that an emulated radio has towards its
+// node (RFC 2863, ifTable and ifXTable, index 1).
+const (
+	OIDSysDescr   = "1.3.6.1.2.1.1.1.0"
+	OIDSysUpTime  = "1.3.6.1.2.1.1.3.0"
+	OIDSysName    = "1.3.6.1.2.1.1.5.0"
+	OIDIfNumber   = "1.3.6.1.2.1.2.1.0"
+	OIDIfDescr    = "1.3.6.1.2.1.2.2.1.2.1"
+	OIDIfMTU      = "1.3.6.1.2.1.2.2.1.4.1"
+	OIDIfOper     = "1.3.6.1.2.1.2.2.1.8.1"
+	OIDIfInErrors = "1.3.6.1.2.1.2.2.1.14.1"
+	OIDIfOutDrops = "1.3.6.1.2.1.2.2.1.19.1"
+	OIDIfHCIn     = "1.3.6.1.2.1.31.1.1.1.6.1"
+	OIDIfHCInPkts = "1.3.6.1.2.1.31.1.1.1.7.1"
+	OIDIfHCOut    = "1.3.6.1.2.1.31.1.1.1.10.1"
+	OIDIfHCOutPkt = "1.3.6.1.2.1.31.1.1.1.11.1"
+)
+
+// EnterpriseColumn is the OID of one figure about the neighbour of a row.
+func EnterpriseColumn(column, row int) string {
+	return EnterpriseOID + "." + strconv.Itoa(column) + "." + strconv.Itoa(row)
+}
+
+// EmulatedTelemetry is what every emulated radio tells of itself: counters by
+// SNMP, read between trials as on a real radio, and the state of the air by
+// HTTP all the time, because the way there is no part of the radio network.
+func EmulatedTelemetry() []Telemetry {
+	const source = "the emulator, docs/radios.md"
+	return []Telemetry{
+		{Name: "radio-snmp", Kind: TelemetrySNMP, On: OnEmulated, Source: source, Poll: PollBetweenTrials, IntervalNS: (5 * time.Second).Nanoseconds(),
+			Host: TargetRadio, Port: EmulatedSNMPPort, SNMP: &SNMP{Version: "2c", Community: EmulatedCommunity}, Values: []TelemetryValue{
+				{Name: "in_bytes", OID: OIDIfHCIn, Unit: "B", Scale: 1, Counter: true},
+				{Name: "out_bytes", OID: OIDIfHCOut, Unit: "B", Scale: 1, Counter: true},
+				{Name: "dropped_packets", OID: OIDIfOutDrops, Unit: "packets", Scale: 1, Counter: true},
+			}},
+		{Name: "radio-http", Kind: TelemetryHTTP, On: OnEmulated, Source: source, Poll: PollAlways, IntervalNS: time.Second.Nanoseconds(),
+			Host: TargetRadio, Port: EmulatedHTTPPort, Path: EmulatedHTTPPath, Values: []TelemetryValue{
+				{Name: "snr", Pointer: "/snr_db", Unit: "dB", Scale: 1},
+				{Name: "queue", Pointer: "/queue_bytes", Unit: "B", Scale: 1},
+				{Name: "rate", Pointer: "/rate_bits_per_second", Unit: "kbit/s", Scale: 1e-3},
+			}},
+	}
+}
