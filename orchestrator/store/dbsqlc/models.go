@@ -94,6 +94,16 @@ type Conformance struct {
 	Checks    json.RawMessage
 }
 
+type DriverApproval struct {
+	Ordinal  int64
+	Protocol string
+	Digest   string
+	Approved bool
+	Reason   string
+	GivenBy  string
+	GivenAt  time.Time
+}
+
 type Flow struct {
 	RunID      string
 	Trial      int32
@@ -320,6 +330,12 @@ type RunOverview struct {
 	PauseSettled          bool
 	Held                  bool
 	Nodes                 []string
+}
+
+type RunSignature struct {
+	RunID     string
+	KeyID     string
+	Signature []byte
 }
 
 type Sample struct {
