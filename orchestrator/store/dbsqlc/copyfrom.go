@@ -140,6 +140,48 @@ func (q *Queries) InsertSamples(ctx context.Context, arg []InsertSamplesParams) 
 	return q.db.CopyFrom(ctx, []string{"samples"}, []string{"at", "run_id", "trial", "attempt", "flow", "side", "elapsed_ns", "sent_bytes", "acked_bytes", "cwnd_bytes", "ssthresh_bytes", "flight_bytes", "srtt_us", "rttvar_us", "rto_us", "retransmits", "timeouts", "loss_events", "pacing_bps", "bandwidth_bps", "more"}, &iteratorForInsertSamples{rows: arg})
 }
 
+// iteratorForInsertTelemetry implements pgx.CopyFromSource.
+type iteratorForInsertTelemetry struct {
+	rows                 []InsertTelemetryParams
+	skippedFirstNextCall bool
+}
+
+func (r *iteratorForInsertTelemetry) Next() bool {
+	if len(r.rows) == 0 {
+		return false
+	}
+	if !r.skippedFirstNextCall {
+		r.skippedFirstNextCall = true
+		return true
+	}
+	r.rows = r.rows[1:]
+	return len(r.rows) > 0
+}
+
+func (r iteratorForInsertTelemetry) Values() ([]interface{}, error) {
+	return []interface{}{
+		r.rows[0].RunID,
+		r.rows[0].Node,
+		r.rows[0].Seq,
+		r.rows[0].At,
+		r.rows[0].Source,
+		r.rows[0].Kind,
+		r.rows[0].Name,
+		r.rows[0].Unit,
+		r.rows[0].Value,
+		r.rows[0].Counter,
+		r.rows[0].Error,
+	}, nil
+}
+
+func (r iteratorForInsertTelemetry) Err() error {
+	return nil
+}
+
+func (q *Queries) InsertTelemetry(ctx context.Context, arg []InsertTelemetryParams) (int64, error) {
+	return q.db.CopyFrom(ctx, []string{"telemetry"}, []string{"run_id", "node", "seq", "at", "source", "kind", "name", "unit", "value", "counter", "error"}, &iteratorForInsertTelemetry{rows: arg})
+}
+
 // iteratorForInsertTrials implements pgx.CopyFromSource.
 type iteratorForInsertTrials struct {
 	rows                 []InsertTrialsParams

@@ -394,6 +394,20 @@ type Session struct {
 	ExpiresAt time.Time
 }
 
+type Telemetry struct {
+	RunID   string
+	Node    string
+	Seq     int64
+	At      time.Time
+	Source  string
+	Kind    string
+	Name    string
+	Unit    string
+	Value   *float64
+	Counter bool
+	Error   string
+}
+
 type Trial struct {
 	RunID     string
 	Trial     int32

@@ -229,8 +229,11 @@ type RegisterResponse struct {
 	OrchestratorVersion string                 `protobuf:"bytes,1,opt,name=orchestrator_version,json=orchestratorVersion,proto3" json:"orchestrator_version,omitempty"`
 	Protocol            int32                  `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`                          // that the orchestrator speaks; 0 is 1
 	SigningKeys         []*SigningKey          `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"` // oldest first
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Profile of the radio that the node said it has (internal/radio.Profile as
+	// JSON), for what is read of it; empty: none of that name.
+	RadioProfile  []byte `protobuf:"bytes,40,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RegisterResponse) Reset() {
@@ -284,6 +287,13 @@ func (x *RegisterResponse) GetSigningKeys() []*SigningKey {
 	return nil
 }
 
+func (x *RegisterResponse) GetRadioProfile() []byte {
+	if x != nil {
+		return x.RadioProfile
+	}
+	return nil
+}
+
 type PollRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -294,9 +304,10 @@ type PollRequest struct {
 	Battery       *float64               `protobuf:"fixed64,6,opt,name=battery,proto3,oneof" json:"battery,omitempty"` // charge, 0…1
 	Discharging   bool                   `protobuf:"varint,7,opt,name=discharging,proto3" json:"discharging,omitempty"`
 	// The orchestrator's clock minus the node's as last measured, and its error bound; 0 and 0: not measured.
-	ClockOffsetNs int64 `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
-	ClockErrorNs  int64 `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
-	Protocol      int32 `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"` // as in RegisterRequest
+	ClockOffsetNs int64             `protobuf:"varint,8,opt,name=clock_offset_ns,json=clockOffsetNs,proto3" json:"clock_offset_ns,omitempty"`
+	ClockErrorNs  int64             `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
+	Telemetry     []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"` // newest of each source
+	Protocol      int32             `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"`  // as in RegisterRequest
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -392,6 +403,13 @@ func (x *PollRequest) GetClockErrorNs() int64 {
 		return x.ClockErrorNs
 	}
 	return 0
+}
+
+func (x *PollRequest) GetTelemetry() []*TelemetryState {
+	if x != nil {
+		return x.Telemetry
+	}
+	return nil
 }
 
 func (x *PollRequest) GetProtocol() int32 {
@@ -650,12 +668,14 @@ func (x *RunOrder) GetBy() string {
 // on the air, and then one after the other about their peers, so that no
 // node's probes lengthen the round trips of another's.
 type PreflightWish struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
-	Peers         []*PreflightPeer       `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
-	Treatments    []string               `protobuf:"bytes,3,rep,name=treatments,proto3" json:"treatments,omitempty"`                 // protocols that a plan needs; empty: all it has
-	MtuBytes      int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"`    // of the radio, to be proven; 0: the interface's own
-	PairsOnly     bool                   `protobuf:"varint,5,opt,name=pairs_only,json=pairsOnly,proto3" json:"pairs_only,omitempty"` // look at the peers, and not at the node itself
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Peers      []*PreflightPeer       `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
+	Treatments []string               `protobuf:"bytes,3,rep,name=treatments,proto3" json:"treatments,omitempty"`                 // protocols that a plan needs; empty: all it has
+	MtuBytes   int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"`    // of the radio, to be proven; 0: the interface's own
+	PairsOnly  bool                   `protobuf:"varint,5,opt,name=pairs_only,json=pairsOnly,proto3" json:"pairs_only,omitempty"` // look at the peers, and not at the node itself
+	// The radio that is looked at, as internal/radio.Profile; empty: its profile is not known.
+	RadioProfile  []byte `protobuf:"bytes,6,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -723,6 +743,13 @@ func (x *PreflightWish) GetPairsOnly() bool {
 		return x.PairsOnly
 	}
 	return false
+}
+
+func (x *PreflightWish) GetRadioProfile() []byte {
+	if x != nil {
+		return x.RadioProfile
+	}
+	return nil
 }
 
 type PreflightPeer struct {
@@ -1129,7 +1156,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\"\x8b\x03\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\x8b\x03\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -1144,12 +1171,13 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	" \x03(\v2\x19.linktrial.v1.DriverStateR\adrivers\x12 \n" +
 	"\vincarnation\x18\v \x01(\tR\vincarnation\x12\x18\n" +
 	"\avirtual\x18\f \x01(\bR\avirtual\x12\x1a\n" +
-	"\bprotocol\x18\r \x01(\x05R\bprotocol\"\x9e\x01\n" +
+	"\bprotocol\x18\r \x01(\x05R\bprotocol\"\xc3\x01\n" +
 	"\x10RegisterResponse\x121\n" +
 	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\x05R\bprotocol\x12;\n" +
 	"\fsigning_keys\x18\n" +
-	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\"\xd7\x02\n" +
+	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\x12#\n" +
+	"\rradio_profile\x18( \x01(\fR\fradioProfile\"\x93\x03\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -1159,7 +1187,8 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\abattery\x18\x06 \x01(\x01H\x00R\abattery\x88\x01\x01\x12 \n" +
 	"\vdischarging\x18\a \x01(\bR\vdischarging\x12&\n" +
 	"\x0fclock_offset_ns\x18\b \x01(\x03R\rclockOffsetNs\x12$\n" +
-	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12\x1a\n" +
+	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12:\n" +
+	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetry\x12\x1a\n" +
 	"\bprotocol\x18\n" +
 	" \x01(\x05R\bprotocolB\n" +
 	"\n" +
@@ -1196,7 +1225,7 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05trial\x18\x03 \x01(\x05R\x05trial\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\xae\x01\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\xd3\x01\n" +
 	"\rPreflightWish\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05peers\x18\x02 \x03(\v2\x1b.linktrial.v1.PreflightPeerR\x05peers\x12\x1e\n" +
@@ -1205,7 +1234,8 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"treatments\x12\x1b\n" +
 	"\tmtu_bytes\x18\x04 \x01(\x05R\bmtuBytes\x12\x1d\n" +
 	"\n" +
-	"pairs_only\x18\x05 \x01(\bR\tpairsOnly\"H\n" +
+	"pairs_only\x18\x05 \x01(\bR\tpairsOnly\x12#\n" +
+	"\rradio_profile\x18\x06 \x01(\fR\fradioProfile\"H\n" +
 	"\rPreflightPeer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12#\n" +
 	"\rradio_address\x18\x02 \x01(\tR\fradioAddress\"\x93\x01\n" +
@@ -1270,39 +1300,41 @@ var file_linktrial_v1_agent_proto_goTypes = []any{
 	nil,                             // 16: linktrial.v1.Assignment.RadioAddressesEntry
 	(*DriverState)(nil),             // 17: linktrial.v1.DriverState
 	(*SigningKey)(nil),              // 18: linktrial.v1.SigningKey
-	(*SheetSignature)(nil),          // 19: linktrial.v1.SheetSignature
-	(*Check)(nil),                   // 20: linktrial.v1.Check
-	(*Link)(nil),                    // 21: linktrial.v1.Link
+	(*TelemetryState)(nil),          // 19: linktrial.v1.TelemetryState
+	(*SheetSignature)(nil),          // 20: linktrial.v1.SheetSignature
+	(*Check)(nil),                   // 21: linktrial.v1.Check
+	(*Link)(nil),                    // 22: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
 	17, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
 	18, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	5,  // 2: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
-	7,  // 3: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightWish
-	18, // 4: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	0,  // 5: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
-	16, // 6: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	6,  // 7: linktrial.v1.Assignment.orders:type_name -> linktrial.v1.RunOrder
-	19, // 8: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
-	8,  // 9: linktrial.v1.PreflightWish.peers:type_name -> linktrial.v1.PreflightPeer
-	20, // 10: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
-	21, // 11: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
-	12, // 12: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 13: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 14: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	11, // 15: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	14, // 16: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	9,  // 17: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
-	2,  // 18: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	4,  // 19: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	13, // 20: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	15, // 21: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	10, // 22: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
-	18, // [18:23] is the sub-list for method output_type
-	13, // [13:18] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	19, // 2: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
+	5,  // 3: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
+	7,  // 4: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightWish
+	18, // 5: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	0,  // 6: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
+	16, // 7: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	6,  // 8: linktrial.v1.Assignment.orders:type_name -> linktrial.v1.RunOrder
+	20, // 9: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
+	8,  // 10: linktrial.v1.PreflightWish.peers:type_name -> linktrial.v1.PreflightPeer
+	21, // 11: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	22, // 12: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	12, // 13: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	1,  // 14: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	3,  // 15: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	11, // 16: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	14, // 17: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	9,  // 18: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	2,  // 19: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	4,  // 20: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	13, // 21: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	15, // 22: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	10, // 23: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	19, // [19:24] is the sub-list for method output_type
+	14, // [14:19] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -1313,6 +1345,7 @@ func file_linktrial_v1_agent_proto_init() {
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_fleet_proto_init()
 	file_linktrial_v1_trust_proto_init()
+	file_linktrial_v1_telemetry_proto_init()
 	file_linktrial_v1_agent_proto_msgTypes[2].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -2380,10 +2380,11 @@ type Node struct {
 	ClockOffsetKnown   bool                   `protobuf:"varint,14,opt,name=clock_offset_known,json=clockOffsetKnown,proto3" json:"clock_offset_known,omitempty"`
 	RunId              string                 `protobuf:"bytes,15,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // taking part in, if any
 	// Battery charge, 0…1, and whether it discharges; unset: no battery, or not known.
-	Battery           *float64 `protobuf:"fixed64,16,opt,name=battery,proto3,oneof" json:"battery,omitempty"`
-	Discharging       bool     `protobuf:"varint,17,opt,name=discharging,proto3" json:"discharging,omitempty"`
-	Virtual           bool     `protobuf:"varint,18,opt,name=virtual,proto3" json:"virtual,omitempty"`
-	ClockErrorSeconds float64  `protobuf:"fixed64,19,opt,name=clock_error_seconds,json=clockErrorSeconds,proto3" json:"clock_error_seconds,omitempty"` // bound of the offset's error
+	Battery           *float64          `protobuf:"fixed64,16,opt,name=battery,proto3,oneof" json:"battery,omitempty"`
+	Discharging       bool              `protobuf:"varint,17,opt,name=discharging,proto3" json:"discharging,omitempty"`
+	Virtual           bool              `protobuf:"varint,18,opt,name=virtual,proto3" json:"virtual,omitempty"`
+	ClockErrorSeconds float64           `protobuf:"fixed64,19,opt,name=clock_error_seconds,json=clockErrorSeconds,proto3" json:"clock_error_seconds,omitempty"` // bound of the offset's error
+	Telemetry         []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"`                                              // as the node told it last
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2551,6 +2552,13 @@ func (x *Node) GetClockErrorSeconds() float64 {
 	return 0
 }
 
+func (x *Node) GetTelemetry() []*TelemetryState {
+	if x != nil {
+		return x.Telemetry
+	}
+	return nil
+}
+
 type ListProfilesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -2651,7 +2659,7 @@ var File_linktrial_v1_operator_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
-	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\"c\n" +
+	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\x1a\x1clinktrial/v1/telemetry.proto\"c\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
@@ -2834,7 +2842,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\acontent\x18\x05 \x01(\fR\acontent\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\x93\x05\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xcf\x05\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -2855,7 +2863,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\abattery\x18\x10 \x01(\x01H\x00R\abattery\x88\x01\x01\x12 \n" +
 	"\vdischarging\x18\x11 \x01(\bR\vdischarging\x12\x18\n" +
 	"\avirtual\x18\x12 \x01(\bR\avirtual\x12.\n" +
-	"\x13clock_error_seconds\x18\x13 \x01(\x01R\x11clockErrorSecondsB\n" +
+	"\x13clock_error_seconds\x18\x13 \x01(\x01R\x11clockErrorSeconds\x12:\n" +
+	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetryB\n" +
 	"\n" +
 	"\b_battery\"\x15\n" +
 	"\x13ListProfilesRequest\"}\n" +
@@ -2940,6 +2949,7 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
 	(*Order)(nil),                 // 36: linktrial.v1.Order
 	(*DriverState)(nil),           // 37: linktrial.v1.DriverState
+	(*TelemetryState)(nil),        // 38: linktrial.v1.TelemetryState
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	2,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
@@ -2972,31 +2982,32 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	32, // 27: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
 	37, // 28: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
 	35, // 29: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	3,  // 30: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	5,  // 31: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	8,  // 32: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	10, // 33: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	12, // 34: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	15, // 35: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	19, // 36: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	28, // 37: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	30, // 38: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	33, // 39: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	4,  // 40: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	6,  // 41: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	9,  // 42: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	11, // 43: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	13, // 44: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	16, // 45: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	20, // 46: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	29, // 47: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	31, // 48: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	34, // 49: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	40, // [40:50] is the sub-list for method output_type
-	30, // [30:40] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	38, // 30: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	3,  // 31: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	5,  // 32: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	8,  // 33: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	10, // 34: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	12, // 35: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	15, // 36: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	19, // 37: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	28, // 38: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	30, // 39: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	33, // 40: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	4,  // 41: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	6,  // 42: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	9,  // 43: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	11, // 44: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	13, // 45: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	16, // 46: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	20, // 47: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	29, // 48: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	31, // 49: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	34, // 50: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	41, // [41:51] is the sub-list for method output_type
+	31, // [31:41] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3006,6 +3017,7 @@ func file_linktrial_v1_operator_proto_init() {
 	}
 	file_linktrial_v1_control_proto_init()
 	file_linktrial_v1_driver_proto_init()
+	file_linktrial_v1_telemetry_proto_init()
 	file_linktrial_v1_operator_proto_msgTypes[18].OneofWrappers = []any{
 		(*WatchResponse_Run)(nil),
 		(*WatchResponse_TrialStarted)(nil),

@@ -1965,12 +1965,18 @@ func (x *ChannelSeries) GetDelayMs() []float64 {
 }
 
 type TelemetrySeries struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
-	Radio         string                 `protobuf:"bytes,2,opt,name=radio,proto3" json:"radio,omitempty"`
-	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"` // snr_db, queue_bytes, rate_bps …
-	At            []float64              `protobuf:"fixed64,4,rep,packed,name=at,proto3" json:"at,omitempty"`
-	Value         []float64              `protobuf:"fixed64,5,rep,packed,name=value,proto3" json:"value,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Node   string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Radio  string                 `protobuf:"bytes,2,opt,name=radio,proto3" json:"radio,omitempty"`
+	Name   string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`      // snr, queue, rate …
+	At     []float64              `protobuf:"fixed64,4,rep,packed,name=at,proto3" json:"at,omitempty"` // seconds since the trial's start, by one clock for all nodes
+	Value  []float64              `protobuf:"fixed64,5,rep,packed,name=value,proto3" json:"value,omitempty"`
+	Unit   string                 `protobuf:"bytes,6,opt,name=unit,proto3" json:"unit,omitempty"`
+	Source string                 `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"` // of the radio's profile
+	// The values are the growth a second since the reading before, of a number
+	// that only grows.
+	PerSecond     bool   `protobuf:"varint,8,opt,name=per_second,json=perSecond,proto3" json:"per_second,omitempty"`
+	Role          string `protobuf:"bytes,9,opt,name=role,proto3" json:"role,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2038,6 +2044,34 @@ func (x *TelemetrySeries) GetValue() []float64 {
 		return x.Value
 	}
 	return nil
+}
+
+func (x *TelemetrySeries) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *TelemetrySeries) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *TelemetrySeries) GetPerSecond() bool {
+	if x != nil {
+		return x.PerSecond
+	}
+	return false
+}
+
+func (x *TelemetrySeries) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
 }
 
 type GetAttemptRequest struct {
@@ -2582,13 +2616,18 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x04loss\x18\x05 \x03(\x01R\x04loss\x12$\n" +
 	"\x0ebit_error_rate\x18\x06 \x03(\x01R\fbitErrorRate\x12\x19\n" +
 	"\brate_bps\x18\a \x03(\x01R\arateBps\x12\x19\n" +
-	"\bdelay_ms\x18\b \x03(\x01R\adelayMs\"u\n" +
+	"\bdelay_ms\x18\b \x03(\x01R\adelayMs\"\xd4\x01\n" +
 	"\x0fTelemetrySeries\x12\x12\n" +
 	"\x04node\x18\x01 \x01(\tR\x04node\x12\x14\n" +
 	"\x05radio\x18\x02 \x01(\tR\x05radio\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x0e\n" +
 	"\x02at\x18\x04 \x03(\x01R\x02at\x12\x14\n" +
-	"\x05value\x18\x05 \x03(\x01R\x05value\"Z\n" +
+	"\x05value\x18\x05 \x03(\x01R\x05value\x12\x12\n" +
+	"\x04unit\x18\x06 \x01(\tR\x04unit\x12\x16\n" +
+	"\x06source\x18\a \x01(\tR\x06source\x12\x1d\n" +
+	"\n" +
+	"per_second\x18\b \x01(\bR\tperSecond\x12\x12\n" +
+	"\x04role\x18\t \x01(\tR\x04role\"Z\n" +
 	"\x11GetAttemptRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +

@@ -1,0 +1,13 @@
+-- name: InsertTelemetry :copyfrom
+INSERT INTO telemetry (run_id, node, seq, at, source, kind, name, unit, value, counter, error)
+VALUES (@run_id, @node, @seq, @at, @source, @kind, @name, @unit, @value, @counter, @error);
+
+-- name: TelemetryOf :many
+-- Figures of a run by the nodes' clocks, in order of series and time.
+SELECT t.node, n.role, t.source, t.name, t.unit, t.counter, t.at, t.value
+FROM telemetry t JOIN run_nodes n ON n.run_id = t.run_id AND n.node = t.node
+WHERE t.run_id = @run_id AND t.at BETWEEN @since AND @until AND t.value IS NOT NULL
+ORDER BY t.node, t.source, t.name, t.at, t.seq;
+
+-- name: RunLeader :one
+SELECT node FROM run_nodes WHERE run_id = @run_id AND role = 'client';
