@@ -1,0 +1,223 @@
+// Package identity is a node's key and certificate: it enrols with a one-time
+// token, keeps what it gets, and renews it. Comes in: a token, a folder, the
+// orchestrator's URL. Goes out: TLS configurations for the session. Imports
+// api/gen and internal/identity.
+package identity
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"linktrial/internal/identity"
+)
+
+// Files in a node's state folder.
+const (
+	// File holds key, certificate and the authority's certificate, in PEM: one
+	// file, so that a node has all of them or none.
+	File = "identity.pem"
+	// pendingFile is the key of an enrolment that has not ended: the same key
+	// asks again where the answer was lost.
+	pendingFile = "identity-pending.pem"
+)
+
+// ErrNone reports that a node has no identity.
+var ErrNone = errors.New("the node is not enrolled")
+
+// Identity is what a node shows. Its methods may be called from several goroutines.
+type Identity struct {
+	dir string
+	now func() time.Time
+
+	mu        sync.Mutex
+	key       crypto.Signer
+	cert      *x509.Certificate
+	authority *x509.Certificate
+}
+
+// Load reads a node's identity from its state folder; [ErrNone] where there is
+// none. now is the clock; nil: time.Now.
+func Load(dir string, now func() time.Time) (*Identity, error) {
+	if now == nil {
+		now = time.Now
+	}
+	path := filepath.Join(dir, File)
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: there is no %s", ErrNone, path)
+	} else if err != nil {
+		return nil, fmt.Errorf("identity of the node: %w", err)
+	}
+	i, err := parse(b)
+	if err != nil {
+		return nil, fmt.Errorf("identity of the node: %s: %w; enrol the node again with a new token", path, err)
+	}
+	i.dir, i.now = dir, now
+	return i, nil
+}
+
+// parse reads PEM: PRIVATE KEY, the node's CERTIFICATE, the authority's CERTIFICATE.
+func parse(b []byte) (*Identity, error) {
+	form := errors.New("expected a PRIVATE KEY, the node's CERTIFICATE and the authority's CERTIFICATE in PEM")
+	var blocks []*pem.Block
+	for {
+		var block *pem.Block
+		if block, b = pem.Decode(b); block == nil {
+			break
+		}
+		blocks = append(blocks, block)
+	}
+	if len(blocks) != 3 || len(bytes.TrimSpace(b)) > 0 || blocks[0].Type != "PRIVATE KEY" || blocks[1].Type != "CERTIFICATE" || blocks[2].Type != "CERTIFICATE" {
+		return nil, form
+	}
+	key, err := x509.ParsePKCS8PrivateKey(blocks[0].Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the key: %w", err)
+	}
+	signer, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("the key is a %T, which cannot sign", key)
+	}
+	i := &Identity{key: signer}
+	if i.cert, err = x509.ParseCertificate(blocks[1].Bytes); err != nil {
+		return nil, fmt.Errorf("the node's certificate: %w", err)
+	}
+	if i.authority, err = x509.ParseCertificate(blocks[2].Bytes); err != nil {
+		return nil, fmt.Errorf("the authority's certificate: %w", err)
+	}
+	return i, i.check()
+}
+
+// check says whether key and certificates belong together.
+func (i *Identity) check() error {
+	if _, ok := identity.NodeOf(i.cert); !ok {
+		return fmt.Errorf("the certificate of %q is not a node's", i.cert.Subject.CommonName)
+	}
+	public, ok := i.cert.PublicKey.(interface{ Equal(crypto.PublicKey) bool })
+	if !ok || !public.Equal(i.key.Public()) {
+		return errors.New("the certificate is not for the key")
+	}
+	if err := i.cert.CheckSignatureFrom(i.authority); err != nil {
+		return fmt.Errorf("the certificate is not of the authority beside it: %w", err)
+	}
+	return nil
+}
+
+// write puts the identity in place, whole.
+func (i *Identity) write() error {
+	b, err := keyPEM(i.key)
+	if err != nil {
+		return err
+	}
+	for _, c := range []*x509.Certificate{i.cert, i.authority} {
+		b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
+	}
+	if err := writeFile(filepath.Join(i.dir, File), b); err != nil {
+		return fmt.Errorf("identity of the node: %w", err)
+	}
+	return nil
+}
+
+// Name is the node's, as the certificate says.
+func (i *Identity) Name() string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	name, _ := identity.NodeOf(i.cert)
+	return name
+}
+
+// Expires is when the certificate ends.
+func (i *Identity) Expires() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.cert.NotAfter
+}
+
+// Expired says whether the certificate has ended by the node's clock.
+func (i *Identity) Expired() bool { return i.now().After(i.Expires()) }
+
+// Due is when the certificate is to be renewed: after two thirds of its life.
+func (i *Identity) Due() time.Time {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.cert.NotBefore.Add(i.cert.NotAfter.Sub(i.cert.NotBefore) * 2 / 3)
+}
+
+// Now is the node's clock.
+func (i *Identity) Now() time.Time { return i.now() }
+
+// TLS is the configuration to call the orchestrator with. Each new connection
+// shows the newest certificate.
+func (i *Identity) TLS() *tls.Config {
+	i.mu.Lock()
+	authority := i.authority
+	i.mu.Unlock()
+	c := clientTLS(authority, i.now)
+	c.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		return &tls.Certificate{Certificate: [][]byte{i.cert.Raw}, PrivateKey: i.key, Leaf: i.cert}, nil
+	}
+	return c
+}
+
+// clientTLS trusts the orchestrator of one authority, at whatever address.
+func clientTLS(authority *x509.Certificate, now func() time.Time) *tls.Config {
+	return &tls.Config{
+		MinVersion: tls.VersionTLS13, ServerName: identity.OrchestratorName, Time: now, NextProtos: []string{"h2"},
+		// The check is below: it tells a wrong clock from a wrong orchestrator.
+		InsecureSkipVerify: true,
+		VerifyConnection: func(cs tls.ConnectionState) error {
+			return identity.VerifyOrchestrator(cs, authority, now())
+		},
+	}
+}
+
+func newKey() (crypto.Signer, error) {
+	return ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+}
+
+// request asks for a certificate for the key. The name is for people's eyes:
+// the orchestrator takes it from the token.
+func request(key crypto.Signer, node string) ([]byte, error) {
+	return x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: node}}, key)
+}
+
+func keyPEM(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// writeFile puts a file that others may not read in place whole, also where
+// the power fails meanwhile.
+func writeFile(path string, b []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".identity-*") // made with mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // fails once it has its name
+	if _, err = f.Write(b); err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}

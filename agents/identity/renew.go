@@ -1,0 +1,53 @@
+package identity
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+)
+
+// Renew gets a certificate for a new key, over a connection that shows the
+// present one, and keeps both. Where an error is returned, nothing has changed.
+// Connections that are open go on showing the old one.
+func (i *Identity) Renew(ctx context.Context, h connect.HTTPClient, base string) error {
+	key, err := newKey()
+	if err != nil {
+		return fmt.Errorf("key of the node: %w", err)
+	}
+	name := i.Name()
+	csr, err := request(key, name)
+	if err != nil {
+		return fmt.Errorf("certificate request: %w", err)
+	}
+	res, err := linktrialv1connect.NewEnrolmentServiceClient(h, base, connect.WithGRPC()).Renew(ctx, connect.NewRequest(&linktrialv1.RenewRequest{Name: name, Csr: csr}))
+	if err != nil {
+		return err
+	}
+	n := &Identity{dir: i.dir, now: i.now, key: key}
+	if n.cert, err = x509.ParseCertificate(res.Msg.Certificate); err != nil {
+		return fmt.Errorf("the orchestrator's answer: %w", err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	n.authority = i.authority // what is trusted does not change on the way
+	if err := n.check(); err != nil {
+		return fmt.Errorf("the orchestrator's answer: %w", err)
+	}
+	if got := n.Name(); got != name {
+		return fmt.Errorf("the orchestrator's answer: a certificate for %s, expected one for %s", got, name)
+	}
+	if !n.cert.NotAfter.After(i.cert.NotAfter) {
+		return errors.New("the orchestrator's answer: a certificate that ends no later than the present one")
+	}
+	if err := n.write(); err != nil {
+		return err
+	}
+	i.key, i.cert = n.key, n.cert
+	return nil
+}

@@ -1,0 +1,101 @@
+package identity
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Token lets one node enrol once. It carries what the node needs in order to
+// check whom it talks to before it tells the secret.
+type Token struct {
+	Node        string
+	Secret      [32]byte
+	Fingerprint [sha256.Size]byte // of the authority's certificate
+}
+
+// tokenForm begins every token, so that one is known when it turns up in the
+// wrong place, and so that another form can follow.
+const tokenForm = "linktrial-node-1"
+
+// NewToken makes a token with a secret of 256 random bits.
+func NewToken(node string, authority [sha256.Size]byte) Token {
+	t := Token{Node: node, Fingerprint: authority}
+	rand.Read(t.Secret[:]) // never fails (crypto/rand, since Go 1.24)
+	return t
+}
+
+// String is the token as it is handed over: form, node, secret and fingerprint,
+// with colons between.
+func (t Token) String() string {
+	enc := base64.RawURLEncoding
+	return strings.Join([]string{tokenForm, t.Node, enc.EncodeToString(t.Secret[:]), enc.EncodeToString(t.Fingerprint[:])}, ":")
+}
+
+// LogValue keeps the secret out of logs.
+func (t Token) LogValue() string { return tokenForm + ":" + t.Node + ":…" }
+
+// Hash is what the orchestrator keeps of the secret. It has 256 random bits, so
+// a slow hash would add nothing.
+func (t Token) Hash() [sha256.Size]byte { return HashSecret(t.Secret[:]) }
+
+// HashSecret is [Token.Hash] for a secret alone.
+func HashSecret(secret []byte) [sha256.Size]byte {
+	return sha256.Sum256(append([]byte("linktrial node token 1\x00"), secret...))
+}
+
+// errToken never repeats what was given: it may be most of a secret.
+var errToken = errors.New("not a node's token, expected " + tokenForm + ":NAME:…:… on one line, as 'linktrial node token' printed it")
+
+// ParseToken reads a token. Space around it is passed over.
+func ParseToken(s string) (Token, error) {
+	parts := strings.Split(strings.TrimSpace(s), ":")
+	if len(parts) != 4 || parts[0] != tokenForm {
+		return Token{}, errToken
+	}
+	t := Token{Node: parts[1]}
+	if err := CheckName(t.Node); err != nil {
+		return Token{}, errToken
+	}
+	for i, into := range [][]byte{t.Secret[:], t.Fingerprint[:]} {
+		b, err := base64.RawURLEncoding.Strict().DecodeString(parts[2+i])
+		if err != nil || len(b) != len(into) {
+			return Token{}, fmt.Errorf("%w; part %d of this one is damaged", errToken, 3+i)
+		}
+		copy(into, b)
+	}
+	return t, nil
+}
+
+// maxTokenFile is more than a token with the longest name.
+const maxTokenFile = 4096
+
+// ReadToken reads a file with one token in it. Errors of the file wrap those of
+// package os.
+func ReadToken(path string) (Token, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return Token{}, fmt.Errorf("token file: %w", err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
+	switch {
+	case err != nil:
+		return Token{}, fmt.Errorf("token file: %w", err)
+	case len(bytes.TrimSpace(b)) == 0:
+		return Token{}, fmt.Errorf("token file %s is empty, expected a token as 'linktrial node token' prints it", path)
+	case len(b) > maxTokenFile:
+		return Token{}, fmt.Errorf("token file %s has more than %d bytes: %w", path, maxTokenFile, errToken)
+	}
+	t, err := ParseToken(string(b))
+	if err != nil {
+		return Token{}, fmt.Errorf("token file %s: %w", path, err)
+	}
+	return t, nil
+}

@@ -1,0 +1,180 @@
+package authority
+
+import (
+	"bytes"
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/internal/identity"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Limits of a token's life.
+const (
+	DefaultTokenLife = time.Hour
+	maxTokenLife     = 30 * 24 * time.Hour
+)
+
+// CreateToken makes a one-time token for a node and keeps its hash. Errors are
+// [ErrName] and [ErrPlain] besides the store's.
+func (a *Authority) CreateToken(ctx context.Context, node string, valid time.Duration, by string) (identity.Token, time.Time, error) {
+	if err := a.plain(); err != nil {
+		return identity.Token{}, time.Time{}, err
+	}
+	if err := identity.CheckName(node); err != nil {
+		return identity.Token{}, time.Time{}, fmt.Errorf("%w: %w", ErrName, err)
+	}
+	if valid == 0 {
+		valid = DefaultTokenLife
+	}
+	if valid < time.Second || valid > maxTokenLife {
+		return identity.Token{}, time.Time{}, fmt.Errorf("%w: a token that is valid for %s, expected 1s to %s", ErrName, valid, maxTokenLife)
+	}
+	t := identity.NewToken(node, identity.Fingerprint(a.keys.cert))
+	h := t.Hash()
+	now := a.now()
+	if err := a.cfg.Store.AddNodeToken(ctx, dbsqlc.AddNodeTokenParams{Hash: h[:], Node: node, CreatedAt: now, CreatedBy: by, ExpiresAt: now.Add(valid)}); err != nil {
+		return identity.Token{}, time.Time{}, fmt.Errorf("keep the token: %w", err)
+	}
+	a.log.Info("one-time token made for a node", "node", node, "valid_until", now.Add(valid), "by", by)
+	return t, now.Add(valid), nil
+}
+
+// Enrol gives a certificate for a token's secret. Errors are [ErrToken],
+// [ErrRequest] and [ErrPlain] besides the store's. Nothing is changed where one
+// is returned.
+func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) (node string, cert *x509.Certificate, err error) {
+	if err := a.plain(); err != nil {
+		return "", nil, err
+	}
+	a.change.Lock()
+	defer a.change.Unlock()
+	now := a.now()
+	h := identity.HashSecret(secret)
+	again := false
+	var ended []string
+	err = a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		t, err := q.LockNodeToken(ctx, h[:])
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("%w: it is not one that this orchestrator made; make one with 'linktrial node token --name NAME'", ErrToken)
+		} else if err != nil {
+			return fmt.Errorf("find the token: %w", err)
+		}
+		node = t.Node
+		if cert, err = a.keys.nodeCertificate(node, csr, now); err != nil {
+			return err
+		}
+		if t.WithdrawnAt != nil {
+			return fmt.Errorf("%w: it was withdrawn at %s, when the node was revoked; make another with 'linktrial node token --name %s'", ErrToken, identity.Moment(*t.WithdrawnAt), node)
+		}
+		if t.UsedAt != nil {
+			first, err := q.CertificateOfToken(ctx, h[:])
+			if err != nil {
+				return fmt.Errorf("find the token's certificate: %w", err)
+			}
+			if !bytes.Equal(first.KeyHash, keyHash(cert)) || first.RevokedAt != nil {
+				return fmt.Errorf("%w: it was used already, at %s from %s; if that was not %s itself, revoke it with 'linktrial node revoke %s', and make another token with 'linktrial node token --name %s'",
+					ErrToken, identity.Moment(*t.UsedAt), t.UsedFrom, node, node, node)
+			}
+			again = true
+			cert, err = x509.ParseCertificate(first.Der)
+			return err
+		}
+		if !now.Before(t.ExpiresAt) {
+			return fmt.Errorf("%w: it expired at %s, and it is %s now; make another with 'linktrial node token --name %s'", ErrToken, identity.Moment(t.ExpiresAt), identity.Moment(now), node)
+		}
+		if err := q.UseNodeToken(ctx, dbsqlc.UseNodeTokenParams{Hash: h[:], UsedAt: &now, UsedFrom: from}); err != nil {
+			return fmt.Errorf("use the token: %w", err)
+		}
+		// One name is one node: what enrolled before under the name is another
+		// machine, or this one after it has lost its key.
+		if ended, err = q.RevokeNodeCertificates(ctx, dbsqlc.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: "enrolment", Reason: superseded}); err != nil {
+			return fmt.Errorf("end earlier certificates: %w", err)
+		}
+		return a.record(ctx, q, node, cert, h[:], now)
+	})
+	if err != nil {
+		a.log.Warn("enrolment refused", "node", node, "from", from, "reason", err)
+		return "", nil, err
+	}
+	a.records.revoke(ended, now, "enrolment", superseded)
+	a.remember(node, cert)
+	a.log.Info("node enrolled", "node", node, "from", from, "serial", cert.SerialNumber.Text(16), "until", cert.NotAfter, "repeated", again)
+	return node, cert, nil
+}
+
+const superseded = "the node enrolled again"
+
+// Renew gives a node that has shown its certificate another, for the key in
+// the request. The one before stays good until it expires: the node may lose
+// power before it has kept the new one.
+func (a *Authority) Renew(ctx context.Context, node string, csr []byte) (*x509.Certificate, error) {
+	if err := a.plain(); err != nil {
+		return nil, err
+	}
+	now := a.now()
+	cert, err := a.keys.nodeCertificate(node, csr, now)
+	if err != nil {
+		return nil, err
+	}
+	a.change.Lock()
+	defer a.change.Unlock()
+	if err := a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error { return a.record(ctx, q, node, cert, nil, now) }); err != nil {
+		return nil, err
+	}
+	a.remember(node, cert)
+	a.records.prune(now)
+	a.log.Info("certificate of a node renewed", "node", node, "serial", cert.SerialNumber.Text(16), "until", cert.NotAfter)
+	return cert, nil
+}
+
+func (a *Authority) record(ctx context.Context, q *dbsqlc.Queries, node string, cert *x509.Certificate, token []byte, now time.Time) error {
+	err := q.AddNodeCertificate(ctx, dbsqlc.AddNodeCertificateParams{Serial: cert.SerialNumber.Text(16), Node: node, Der: cert.Raw, KeyHash: keyHash(cert),
+		TokenHash: token, IssuedAt: now, ExpiresAt: cert.NotAfter})
+	if err != nil {
+		return fmt.Errorf("keep the certificate: %w", err)
+	}
+	return nil
+}
+
+func (a *Authority) remember(node string, cert *x509.Certificate) {
+	a.records.add(cert.SerialNumber.Text(16), &record{node: node, der: cert.Raw, notAfter: cert.NotAfter})
+}
+
+// Revoke ends a node's certificates and open tokens, and the calls that are
+// made with them. It returns how many there were; [ErrUnknown] where none.
+func (a *Authority) Revoke(ctx context.Context, node, by, reason string) (certificates, tokens int, err error) {
+	if err := a.plain(); err != nil {
+		return 0, 0, err
+	}
+	a.change.Lock()
+	defer a.change.Unlock()
+	now := a.now()
+	var serials []string
+	err = a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		var err error
+		if serials, err = q.RevokeNodeCertificates(ctx, dbsqlc.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: by, Reason: reason}); err != nil {
+			return fmt.Errorf("revoke certificates: %w", err)
+		}
+		n, err := q.WithdrawNodeTokens(ctx, dbsqlc.WithdrawNodeTokensParams{Node: node, At: now})
+		tokens = int(n)
+		if err != nil {
+			return fmt.Errorf("withdraw tokens: %w", err)
+		}
+		return nil
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	if len(serials) == 0 && tokens == 0 {
+		return 0, 0, fmt.Errorf("%w with a valid certificate or an open token: %q; 'linktrial node list' shows them", ErrUnknown, node)
+	}
+	a.records.revoke(serials, now, by, reason)
+	a.log.Warn("node revoked", "node", node, "by", by, "reason", reason, "certificates", len(serials), "tokens", tokens)
+	return len(serials), tokens, nil
+}

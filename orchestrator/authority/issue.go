@@ -1,0 +1,83 @@
+package authority
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"linktrial/internal/identity"
+)
+
+// issuedLife is how long tokens are good for that wait in files for nodes that
+// start by themselves.
+const issuedLife = 24 * time.Hour
+
+// Issue writes a one-time token to DIR/NAME.token (mode 0600) for each node
+// that has neither a valid certificate nor an open token there already.
+func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error {
+	if err := a.plain(); err != nil {
+		return err
+	}
+	for _, n := range nodes {
+		if err := identity.CheckName(n); err != nil {
+			return fmt.Errorf("%w: %w", ErrName, err)
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("tokens for nodes: %w", err)
+	}
+	open, err := a.cfg.Store.OpenNodeTokens(ctx, a.now())
+	if err != nil {
+		return fmt.Errorf("tokens for nodes: %w", err)
+	}
+	hashes := map[string]bool{}
+	for _, t := range open {
+		hashes[string(t.Hash)] = true
+	}
+	for _, n := range nodes {
+		if a.enrolled(n) {
+			continue
+		}
+		path := filepath.Join(dir, n+".token")
+		t, err := identity.ReadToken(path)
+		if err == nil {
+			if h := t.Hash(); t.Node == n && hashes[string(h[:])] && t.Fingerprint == identity.Fingerprint(a.keys.cert) {
+				continue
+			}
+		} else if pe := (*fs.PathError)(nil); errors.As(err, &pe) && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		t, expires, err := a.CreateToken(ctx, n, issuedLife, "serve --issue-tokens")
+		if err != nil {
+			return err
+		}
+		if err := writeFile(path, []byte(t.String()+"\n"), 0o600); err != nil {
+			return fmt.Errorf("token for node %s: %w", n, err)
+		}
+		a.log.Info("one-time token written for a node", "node", n, "file", path, "valid_until", expires)
+	}
+	return nil
+}
+
+// enrolled says whether a node has a certificate that is good now.
+func (a *Authority) enrolled(node string) bool {
+	now := a.now()
+	return slices.ContainsFunc(a.records.all(), func(x record) bool {
+		return x.node == node && x.revoked.IsZero() && now.Before(x.notAfter)
+	})
+}
+
+func (r *records) all() []record {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]record, 0, len(r.bySerial))
+	for _, x := range r.bySerial {
+		out = append(out, *x)
+	}
+	return out
+}
