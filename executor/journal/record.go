@@ -94,12 +94,14 @@ type Interface struct {
 
 // Driver is one protocol driver as it is on a node.
 type Driver struct {
-	Name           string            `json:"name"`
-	Version        string            `json:"version"`
-	Implementation string            `json:"implementation"` // as its probe says
-	SHA256         string            `json:"sha256"`         // of the program
-	Unsupported    string            `json:"unsupported,omitempty"`
-	Detail         map[string]string `json:"detail,omitempty"`
+	Name           string `json:"name"`
+	Version        string `json:"version"`
+	Implementation string `json:"implementation"` // as its probe says
+	SHA256         string `json:"sha256"`         // of the program
+	// Digest is of all that the driver is made of, as run sheets name it.
+	Digest      string            `json:"digest,omitempty"`
+	Unsupported string            `json:"unsupported,omitempty"`
+	Detail      map[string]string `json:"detail,omitempty"`
 }
 
 // ClockOffset is the node's clock against the orchestrator's.

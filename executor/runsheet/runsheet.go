@@ -118,12 +118,16 @@ const (
 // Treatment is what is compared: a protocol with its options, and the port its
 // listener holds on the server node for the whole run.
 type Treatment struct {
-	Name          string         `json:"name"`  // unique in the plan: "tcp-cubic"
-	Label         string         `json:"label"` // for tables: "TCP CUBIC"
-	Protocol      string         `json:"protocol"`
-	DriverVersion string         `json:"driver_version"` // of the manifest the plan was checked against
-	Options       map[string]any `json:"options"`
-	Port          int            `json:"port"`
+	Name          string `json:"name"`  // unique in the plan: "tcp-cubic"
+	Label         string `json:"label"` // for tables: "TCP CUBIC"
+	Protocol      string `json:"protocol"`
+	DriverVersion string `json:"driver_version"` // of the manifest the plan was checked against
+	// Digests are the drivers that an agent may run as Protocol, and no other:
+	// "sha256:…" of a folder, "image:sha256:…" of a container image
+	// (internal/driverdigest).
+	Digests []string       `json:"digests,omitempty"`
+	Options map[string]any `json:"options"`
+	Port    int            `json:"port"`
 	// CompleteKnowledge lets the driver know rate and delay beforehand (contract.Link).
 	CompleteKnowledge bool `json:"complete_knowledge,omitempty"`
 	// Missing is set when no driver of that name exists: its trials are not
@@ -208,6 +212,10 @@ func (s *Sheet) check() error {
 	for _, t := range s.Treatments {
 		if t.Missing != "" {
 			continue
+		}
+		// It becomes part of a path on every node.
+		if !contract.ValidName(t.Protocol) {
+			return fmt.Errorf("treatment %s has protocol %.80q, expected lower-case letters, digits and hyphens, at most 32", t.Name, t.Protocol)
 		}
 		if t.Port < 1 || t.Port > 65535 {
 			return fmt.Errorf("treatment %s has port %d", t.Name, t.Port)

@@ -16,7 +16,7 @@ func sample() *Sheet {
 	return &Sheet{
 		Format: Format, Plan: "p", Control: ControlOutOfBand, Order: "fixed",
 		Cell:       Cell{Radio: "r", Topology: "t", SizeBytes: 1 << 18},
-		Treatments: []Treatment{{Name: "a", Protocol: "tcp", Options: map[string]any{"congestion": "cubic"}, Port: 5001}, {Name: "gone", Missing: "no such driver"}},
+		Treatments: []Treatment{{Name: "a", Protocol: "tcp", Digests: []string{"sha256:" + strings.Repeat("0a", 32)}, Options: map[string]any{"congestion": "cubic"}, Port: 5001}, {Name: "gone", Missing: "no such driver"}},
 		Trials: []Trial{
 			{Index: 0, Iteration: 1, Treatment: "a", ChannelSeed: 1<<64 - 1, Flows: []Flow{{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 1 << 18, PayloadSeed: 9007199254740993}}},
 			{Index: 1, Iteration: 2, Treatment: "a", Flows: []Flow{{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer}}},
@@ -56,7 +56,11 @@ func TestRefused(t *testing.T) {
 	}{
 		{"format", func(s *Sheet) { s.Format = 2 }, "format 2"},
 		{"port", func(s *Sheet) { s.Treatments[0].Port = 70000 }, "port 70000"},
-		{"shared port", func(s *Sheet) { s.Treatments[1] = Treatment{Name: "b", Port: 5001} }, "share port 5001"},
+		{"shared port", func(s *Sheet) { s.Treatments[1] = Treatment{Name: "b", Protocol: "b", Port: 5001} }, "share port 5001"},
+		{"a path", func(s *Sheet) { s.Treatments[0].Protocol = "../tcp" }, `protocol "../tcp"`},
+		{"a program", func(s *Sheet) { s.Treatments[0].Protocol = "/bin/sh" }, `protocol "/bin/sh"`},
+		{"no protocol", func(s *Sheet) { s.Treatments[0].Protocol = "" }, `protocol ""`},
+		{"a command", func(s *Sheet) { s.Treatments[0].Protocol = "tcp; reboot" }, "protocol"},
 		{"limits", func(s *Sheet) { s.Limits.Attempts = 0 }, "limits"},
 		{"index", func(s *Sheet) { s.Trials[1].Index = 5 }, "index 5"},
 		{"iteration", func(s *Sheet) { s.Trials[0].Iteration = 0 }, "iteration 0"},

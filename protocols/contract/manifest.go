@@ -78,6 +78,10 @@ type Option struct {
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 var optionForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
+// ValidName says whether a protocol may be called so: lower-case letters, digits
+// and hyphens, a letter first, at most 32.
+func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
+
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
@@ -92,7 +96,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		Kernel:   r.Field("kernel").String(""),
 		Network:  r.Field("network").Required().OneOf("", "tcp", "udp", "sctp"),
 	}
-	if f := r.Field("name"); f.Present() && !nameForm.MatchString(m.Name) {
+	if f := r.Field("name"); f.Present() && !ValidName(m.Name) {
 		f.Problem("%q, expected lower-case letters, digits and hyphens, at most 32", m.Name)
 	}
 	if f := r.Field("contract"); f.Present() && m.Contract != Version {
