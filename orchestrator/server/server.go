@@ -15,6 +15,9 @@ import (
 	"syscall"
 	"time"
 
+	"connectrpc.com/connect"
+
+	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
@@ -42,9 +45,14 @@ type Config struct {
 	Drivers rpc.Drivers // nil: none can be asked or checked here
 	Version string
 	Logger  *slog.Logger
-	// Insecure allows an address beyond this machine, without encryption and
-	// without asking who calls.
-	Insecure bool
+	// On an address beyond this machine the orchestrator speaks TLS and works with
+	// enrolled nodes only. Open turns that off, for a network that is closed to
+	// others; TLS turns it on for the loopback too.
+	Open, TLS bool
+	TLSNames  []string // more names and addresses that it is called by
+	// TLSCert and TLSKey are files with a certificate of the operator's own, for
+	// people's programs.
+	TLSCert, TLSKey string
 	// Waits of the campaign engine; zero is its defaults.
 	Waits campaign.Waits
 	// Settle is how long scheduled plans wait after the start, so that nodes can
@@ -61,9 +69,11 @@ type Server struct {
 	engine   *campaign.Engine
 	fleet    *fleet.Fleet
 	library  *library.Library
+	identity *authority.Authority
 	http     *http.Server
 	listener net.Listener
 	served   chan error
+	mode     authority.Mode
 }
 
 // Start brings everything up and returns once calls are answered. What was
@@ -126,9 +136,14 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	calls.Library = s.library
 	calls.Drivers = cfg.Drivers
-	calls.Lab, calls.NoLab = s.lab(ctx, cfg)
+	calls.Lab, calls.NoLab = s.lab(cfg)
+	if s.identity, err = s.openAuthority(ctx, cfg); err != nil {
+		return err
+	}
+	calls.AgentOptions = []connect.HandlerOption{connect.WithInterceptors(s.identity.Guard())}
 	mux := http.NewServeMux()
 	rpc.Mount(mux, calls)
+	s.identity.Mount(mux)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()
@@ -139,24 +154,34 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		mux.Handle("/", ui)
 	}
 
-	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(true)
+	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
+	protocols.SetUnencryptedHTTP2(s.identity.Mode() != authority.ModeTLS)
 	s.http = &http.Server{
-		Handler: mux, Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.identity.Handler(mux), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}
-	go func() { s.served <- s.http.Serve(s.listener) }()
+	go func() {
+		if s.http.TLSConfig != nil {
+			s.served <- s.http.ServeTLS(authority.TellPlain(s.listener), "", "")
+			return
+		}
+		s.served <- s.http.Serve(s.listener)
+	}()
 	return nil
 }
 
 // lab is the lab of this machine, or why there is none.
-func (s *Server) lab(ctx context.Context, cfg Config) (rpc.Lab, string) {
-	if cfg.Lab == nil {
+func (s *Server) lab(cfg Config) (rpc.Lab, string) {
+	switch {
+	case cfg.Lab == nil:
 		return nil, "this orchestrator was started without a lab: start one with 'linktrial serve'"
-	}
-	if host, _, err := net.SplitHostPort(cfg.Listen); err != nil || !loopback(ctx, host) {
+	case s.mode == authority.ModeLoopback:
+	case cfg.TLS:
+		return nil, "the orchestrator works with enrolled nodes only: a lab is offered where it speaks plain on the loopback"
+	default:
 		return nil, fmt.Sprintf("the orchestrator listens on %s, where other machines reach it: a lab is offered only on the loopback, for bringing one up needs root", cfg.Listen)
 	}
 	l, err := cfg.Lab(s.Addr())
@@ -171,8 +196,8 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("address %q, expected HOST:PORT such as %s", cfg.Listen, DefaultListen)
 	}
-	if !cfg.Insecure && !loopback(ctx, host) {
-		return fmt.Errorf("%s is reachable from other machines, and the orchestrator speaks without encryption and obeys whoever calls: listen on the loopback (%s), or allow it where the network is closed to others", cfg.Listen, DefaultListen)
+	if s.mode = modeOf(ctx, cfg, host); s.mode == authority.ModeTLS && cfg.DataDir == "" {
+		return fmt.Errorf("%s is reachable from other machines, and the authority that nodes are to be known by needs a data folder", cfg.Listen)
 	}
 	var lc net.ListenConfig
 	s.listener, err = lc.Listen(ctx, "tcp", cfg.Listen)
@@ -185,26 +210,6 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("listen on %s: %w", cfg.Listen, err)
 	}
 	return nil
-}
-
-// loopback says whether all addresses of a host stay on this machine.
-func loopback(ctx context.Context, host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	if host == "" {
-		return false // every address
-	}
-	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	if err != nil || len(addrs) == 0 {
-		return false
-	}
-	for _, a := range addrs {
-		if !a.IP.IsLoopback() {
-			return false
-		}
-	}
-	return true
 }
 
 // lockData keeps a second orchestrator out of the data folder. The kernel

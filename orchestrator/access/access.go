@@ -1,0 +1,234 @@
+package access
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// How long what people hold lasts.
+const (
+	sessionIdle       = 12 * time.Hour     // without a call
+	sessionLife       = 7 * 24 * time.Hour // at most
+	loginTokenLife    = 30 * 24 * time.Hour
+	apiTokenLife      = 90 * 24 * time.Hour
+	maxTokenLife      = 366 * 24 * time.Hour
+	minTokenLife      = time.Minute
+	usedEvery         = time.Minute // how exactly it is kept when one was used
+	auditWriteTimeout = 5 * time.Second
+)
+
+// Config says what access is decided by.
+type Config struct {
+	Store *store.Store
+	// Required has everybody but nodes log in; without it all may do everything.
+	Required bool
+	// OpenToNetwork says that nobody logs in though other machines reach the
+	// orchestrator, for people to see.
+	OpenToNetwork bool
+	// DataDir gets the setup token while there is no admin.
+	DataDir string
+	// Setup makes a setup token also where there is an admin: their password may
+	// be forgotten.
+	Setup  bool
+	Logger *slog.Logger
+	// Cost of passwords' hashes; zero is RFC 9106's.
+	Cost Cost
+	// Now is the clock, for tests; nil is time.Now.
+	Now func() time.Time
+}
+
+// Access is who may do what. Its methods may be called from several goroutines.
+type Access struct {
+	cfg      Config
+	log      *slog.Logger
+	store    *store.Store
+	now      func() time.Time
+	hasher   *hasher
+	limit    *limiter
+	crossing *http.CrossOriginProtection
+	errors   *connect.ErrorWriter
+	setup    setup
+
+	mu      sync.Mutex
+	streams map[*stream]struct{}
+}
+
+// New reads what it must know of the users, and makes a setup token where
+// there is no admin.
+func New(ctx context.Context, cfg Config) (*Access, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	limit, err := newLimiter(cfg.Now)
+	if err != nil {
+		return nil, err
+	}
+	a := &Access{
+		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit,
+		crossing: http.NewCrossOriginProtection(), errors: connect.NewErrorWriter(), streams: map[*stream]struct{}{},
+	}
+	if cfg.Required {
+		if err := a.openSetup(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// Close removes what only a running orchestrator can use.
+func (a *Access) Close() error { return a.closeSetup() }
+
+// Principal is who makes a call.
+type Principal struct {
+	User    string // empty for the holder of the setup token
+	Role    Role
+	Via     string // for the audit log: "session", "token NAME" or "setup token"
+	Expires time.Time
+
+	session []byte // hash of the session's secret
+	token   string // identity of the API token
+	ofLogin bool   // the token came from a login
+	setup   bool
+}
+
+type principalKey struct{}
+
+// From is who makes the call that a context belongs to. There is nobody where
+// the orchestrator asks nobody, and for the calls of nodes.
+func From(ctx context.Context) (Principal, bool) {
+	p, ok := ctx.Value(principalKey{}).(Principal)
+	return p, ok
+}
+
+// errNobody says that a request came without anything that says who makes it.
+var errNobody = errors.New("log in first: this orchestrator answers only people it knows")
+
+// authenticate finds out who makes a request. Every error but those of the
+// database is a refusal, in words for people.
+func (a *Access) authenticate(r *http.Request) (Principal, error) {
+	s, ok, err := bearer(r.Header)
+	if err != nil {
+		return Principal{}, refuse(connect.CodeUnauthenticated, "%w", err)
+	}
+	if ok && s.prefix == setupPrefix {
+		return a.bySetup(s)
+	}
+	if ok {
+		return a.byToken(r.Context(), s)
+	}
+	if s, ok := sessionSecret(r.Header, r.TLS != nil); ok {
+		return a.bySession(r.Context(), s)
+	}
+	return Principal{}, refuse(connect.CodeUnauthenticated, "%w", errNobody)
+}
+
+func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
+	t, err := a.store.TokenByHash(ctx, s.hash())
+	now := a.now()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Principal{}, refuse(connect.CodeUnauthenticated, "the token is not known here: it was made at another orchestrator, or this one's database was replaced")
+	case err != nil:
+		return Principal{}, fmt.Errorf("look up a token: %w", err)
+	case t.RevokedAt != nil:
+		return Principal{}, refuse(connect.CodeUnauthenticated, "token %q of %s was revoked on %s: log in again, or make another", t.Name, t.UserName, day(*t.RevokedAt))
+	case !now.Before(t.ExpiresAt):
+		return Principal{}, refuse(connect.CodeUnauthenticated, "token %q of %s expired on %s: log in again, or make another", t.Name, t.UserName, day(t.ExpiresAt))
+	case t.Disabled:
+		return Principal{}, refuse(connect.CodeUnauthenticated, "the account of %s is disabled: an admin can enable it", t.UserName)
+	}
+	role, err := ParseRole(t.Role)
+	if err != nil {
+		return Principal{}, err
+	}
+	users, err := ParseRole(t.UserRole)
+	if err != nil {
+		return Principal{}, err
+	}
+	if t.UsedAt == nil || now.Sub(*t.UsedAt) >= usedEvery {
+		if err := a.store.TouchToken(ctx, dbsqlc.TouchTokenParams{ID: t.ID, UsedAt: &now}); err != nil {
+			return Principal{}, fmt.Errorf("keep when a token was used: %w", err)
+		}
+	}
+	return Principal{User: t.UserName, Role: min(role, users), Via: "token " + t.Name, Expires: t.ExpiresAt, token: t.ID, ofLogin: t.OfLogin}, nil
+}
+
+func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
+	hash := s.hash()
+	row, err := a.store.Session(ctx, hash)
+	now := a.now()
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return Principal{}, refuse(connect.CodeUnauthenticated, "the session has ended: log in again")
+	case err != nil:
+		return Principal{}, fmt.Errorf("look up a session: %w", err)
+	case !now.Before(row.ExpiresAt) || now.Sub(row.UsedAt) >= sessionIdle:
+		return Principal{}, refuse(connect.CodeUnauthenticated, "the session of %s has expired: log in again", row.UserName)
+	case row.Disabled:
+		return Principal{}, refuse(connect.CodeUnauthenticated, "the account of %s is disabled: an admin can enable it", row.UserName)
+	}
+	role, err := ParseRole(row.Role)
+	if err != nil {
+		return Principal{}, err
+	}
+	if now.Sub(row.UsedAt) >= usedEvery {
+		if err := a.store.TouchSession(ctx, dbsqlc.TouchSessionParams{Hash: hash, UsedAt: now}); err != nil {
+			return Principal{}, fmt.Errorf("keep when a session was used: %w", err)
+		}
+	}
+	return Principal{User: row.UserName, Role: role, Via: "session", Expires: row.ExpiresAt, session: hash}, nil
+}
+
+func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// refuse is an answer that says why not.
+func refuse(code connect.Code, format string, args ...any) error {
+	return connect.NewError(code, fmt.Errorf(format, args...))
+}
+
+// stream is a call that may outlast what it was allowed by.
+type stream struct {
+	who Principal
+	end context.CancelFunc
+}
+
+// follow ends a streaming call with the session, the token or the account that
+// it came with. done must be called at its end.
+func (a *Access) follow(ctx context.Context, p Principal) (limited context.Context, done func()) {
+	ctx, cancel := context.WithTimeout(ctx, p.Expires.Sub(a.now()))
+	s := &stream{who: p, end: cancel}
+	a.mu.Lock()
+	a.streams[s] = struct{}{}
+	a.mu.Unlock()
+	return ctx, func() {
+		cancel()
+		a.mu.Lock()
+		delete(a.streams, s)
+		a.mu.Unlock()
+	}
+}
+
+// endStreams ends the streaming calls of those who may no longer make them.
+func (a *Access) endStreams(of func(Principal) bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for s := range a.streams {
+		if of(s.who) {
+			s.end()
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package access
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+var userForm = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,31}$`)
+
+func checkName(name string) error {
+	if !userForm.MatchString(name) {
+		return refuse(connect.CodeInvalidArgument, "name %q of a user, expected a lower-case letter and at most 31 more letters, digits, dots, hyphens or underscores", shortened(clean(name), 40))
+	}
+	return nil
+}
+
+// prove says whether a password is the user's, as often as the limits allow.
+func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc.User, error) {
+	if wait := a.limit.take(name, from); wait > 0 {
+		err := connect.NewError(connect.CodeResourceExhausted, errors.New(tooMany(wait)))
+		err.Meta().Set("Retry-After", fmt.Sprint(seconds(wait)))
+		if e := callOf(ctx).entry; e != nil {
+			e.skip = true
+			a.limit.told.Do(func() { e.skip = false })
+		}
+		return dbsqlc.User{}, err
+	}
+	u, err := a.store.User(ctx, name)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return dbsqlc.User{}, fmt.Errorf("look up user: %w", err)
+	}
+	// For a user that there is not, it takes as long and ends the same.
+	ok, stale, err := a.hasher.verify(ctx, password, u.Password)
+	if err != nil {
+		return dbsqlc.User{}, fmt.Errorf("check the password of %s: %w", name, err)
+	}
+	if !ok {
+		return dbsqlc.User{}, refuse(connect.CodeUnauthenticated, "the name or the password is wrong")
+	}
+	a.limit.forgive(name)
+	if u.Disabled {
+		return dbsqlc.User{}, refuse(connect.CodePermissionDenied, "the account of %s is disabled: an admin can enable it", name)
+	}
+	if stale {
+		text, err := a.hasher.hash(ctx, password)
+		if err != nil {
+			return dbsqlc.User{}, fmt.Errorf("hash a password: %w", err)
+		}
+		if _, err := a.store.SetUserPassword(ctx, dbsqlc.SetUserPasswordParams{Name: name, Password: text}); err != nil {
+			return dbsqlc.User{}, fmt.Errorf("keep a password: %w", err)
+		}
+	}
+	return u, nil
+}
+
+// openSession makes a session and returns its secret.
+func (a *Access) openSession(ctx context.Context, q *dbsqlc.Queries, user string) (secret, time.Time, error) {
+	s, now := newSecret(sessionPrefix), a.now()
+	expires := now.Add(sessionLife)
+	if err := q.DeleteOldSessions(ctx, dbsqlc.DeleteOldSessionsParams{Now: now, IdleSince: now.Add(-sessionIdle)}); err != nil {
+		return secret{}, time.Time{}, fmt.Errorf("remove old sessions: %w", err)
+	}
+	if err := q.InsertSession(ctx, dbsqlc.InsertSessionParams{Hash: s.hash(), UserName: user, CreatedAt: now, ExpiresAt: expires}); err != nil {
+		return secret{}, time.Time{}, fmt.Errorf("keep a session: %w", err)
+	}
+	return s, expires, nil
+}
+
+// endSession ends the session of a principal, and its streams.
+func (a *Access) endSession(ctx context.Context, hash []byte) error {
+	if err := a.store.DeleteSession(ctx, hash); err != nil {
+		return fmt.Errorf("end a session: %w", err)
+	}
+	a.endStreams(func(p Principal) bool { return p.session != nil && bytes.Equal(p.session, hash) })
+	return nil
+}
+
+func (a *Access) endSessionStreams(user string) {
+	a.endStreams(func(p Principal) bool { return p.User == user && p.session != nil })
+}
+
+// addUser makes a user; with the setup token only an admin, and only the first
+// one unless the token was asked for.
+func (a *Access) addUser(ctx context.Context, by Principal, name string, role Role, password string) (dbsqlc.User, error) {
+	if err := checkName(name); err != nil {
+		return dbsqlc.User{}, err
+	}
+	if role == None {
+		return dbsqlc.User{}, refuse(connect.CodeInvalidArgument, "no role for %s, expected viewer, director or admin", name)
+	}
+	if by.setup && role != Admin {
+		return dbsqlc.User{}, refuse(connect.CodePermissionDenied, "the setup token makes an admin (--role admin), who makes the others")
+	}
+	if err := checkPassword(name, password); err != nil {
+		return dbsqlc.User{}, refuse(connect.CodeInvalidArgument, "%w", err)
+	}
+	text, err := a.hasher.hash(ctx, password)
+	if err != nil {
+		return dbsqlc.User{}, fmt.Errorf("hash a password: %w", err)
+	}
+	u := dbsqlc.User{Name: name, Role: role.String(), CreatedAt: a.now()}
+	if by.setup {
+		// Of two that come at once one is the first.
+		a.setup.mu.Lock()
+		defer a.setup.mu.Unlock()
+		if a.setup.hash == nil {
+			return dbsqlc.User{}, refuse(connect.CodeUnauthenticated, "the setup token is used up: log in as the admin it made")
+		}
+	}
+	err = a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		if by.setup && !a.setup.forced {
+			if err := q.LockUsers(ctx); err != nil {
+				return err
+			}
+			if n, err := q.ActiveAdmins(ctx); err != nil {
+				return err
+			} else if n > 0 {
+				return refuse(connect.CodePermissionDenied, "there is an admin already: log in as that one")
+			}
+		}
+		n, err := q.InsertUser(ctx, dbsqlc.InsertUserParams{Name: name, Role: u.Role, Password: text, CreatedAt: u.CreatedAt})
+		if err == nil && n == 0 {
+			return refuse(connect.CodeAlreadyExists, "there is a user %s already: linktrial user role and linktrial user password change that one", name)
+		}
+		return err
+	})
+	if err != nil {
+		return dbsqlc.User{}, wrap("keep a user", err)
+	}
+	if by.setup {
+		a.setup.hash = nil
+		if err := a.removeSetupFile(); err != nil {
+			a.log.Warn("the used setup token could not be removed", "error", err)
+		}
+	}
+	return u, nil
+}
+
+// wrap says what was being done, but for refusals, which say all themselves.
+func wrap(doing string, err error) error {
+	var coded *connect.Error
+	if err == nil || errors.As(err, &coded) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// change changes one user. It keeps an admin, where the change could take the last.
+func (a *Access) change(ctx context.Context, name string, f func(*dbsqlc.Queries, dbsqlc.User) error) error {
+	if err := checkName(name); err != nil {
+		return err
+	}
+	err := a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		if err := q.LockUsers(ctx); err != nil {
+			return err
+		}
+		before, err := q.ActiveAdmins(ctx)
+		if err != nil {
+			return err
+		}
+		u, err := q.UserForUpdate(ctx, name)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return refuse(connect.CodeNotFound, "there is no user %q: linktrial user list names them", shortened(clean(name), 40))
+		}
+		if err != nil {
+			return err
+		}
+		if err := f(q, u); err != nil {
+			return err
+		}
+		after, err := q.ActiveAdmins(ctx)
+		if err == nil && after == 0 && before > 0 {
+			return refuse(connect.CodeFailedPrecondition, "%s is the only admin: make another before this one is changed", name)
+		}
+		return err
+	})
+	return wrap("change a user", err)
+}
+
+func (a *Access) setRole(ctx context.Context, name string, role Role) error {
+	if role == None {
+		return refuse(connect.CodeInvalidArgument, "no role, expected viewer, director or admin")
+	}
+	return a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
+		_, err := q.SetUserRole(ctx, dbsqlc.SetUserRoleParams{Name: name, Role: role.String()})
+		return err
+	})
+}
+
+func (a *Access) setDisabled(ctx context.Context, name string, disabled bool) error {
+	err := a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
+		if _, err := q.SetUserDisabled(ctx, dbsqlc.SetUserDisabledParams{Name: name, Disabled: disabled}); err != nil {
+			return err
+		}
+		if disabled {
+			return q.DeleteSessionsOf(ctx, name)
+		}
+		return nil
+	})
+	if err == nil && disabled {
+		a.endStreams(func(p Principal) bool { return p.User == name })
+	}
+	return err
+}
+
+// setPassword keeps a new password and ends all sessions of the user.
+func (a *Access) setPassword(ctx context.Context, name, password string) error {
+	if err := checkPassword(name, password); err != nil {
+		return refuse(connect.CodeInvalidArgument, "%w", err)
+	}
+	text, err := a.hasher.hash(ctx, password)
+	if err != nil {
+		return fmt.Errorf("hash a password: %w", err)
+	}
+	err = a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
+		if _, err := q.SetUserPassword(ctx, dbsqlc.SetUserPasswordParams{Name: name, Password: text}); err != nil {
+			return err
+		}
+		return q.DeleteSessionsOf(ctx, name)
+	})
+	if err == nil {
+		a.endSessionStreams(name)
+	}
+	return err
+}

@@ -1,0 +1,127 @@
+package access
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+const maxTokenName = 64 // characters
+
+// uniqueViolation is PostgreSQL's code for a row that there may be only one of.
+const uniqueViolation = "23505"
+
+type newToken struct {
+	user, name string
+	role       Role
+	life       time.Duration
+	ofLogin    bool
+}
+
+// makeToken keeps a token and returns its text, which is nowhere else.
+func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, secret, error) {
+	none := dbsqlc.TokensRow{}
+	switch n := utf8.RuneCountInString(t.name); {
+	case n == 0 || n > maxTokenName || t.name != strings.TrimSpace(clean(t.name)):
+		return none, secret{}, refuse(connect.CodeInvalidArgument, "name %q of a token, expected 1 to %d printable characters", shortened(clean(t.name), 80), maxTokenName)
+	case t.life < minTokenLife || t.life > maxTokenLife:
+		return none, secret{}, refuse(connect.CodeInvalidArgument, "a token that is good for %s, expected between a minute and 366 days", t.life)
+	}
+	s, now := newSecret(tokenPrefix), a.now()
+	row := dbsqlc.TokensRow{ID: hex.EncodeToString(random(4)), UserName: t.user, Name: t.name, Role: t.role.String(), OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: now.Add(t.life)}
+	var replaced []string
+	err := a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
+		if err := q.RevokeExpiredNamed(ctx, dbsqlc.RevokeExpiredNamedParams{Now: &now, UserName: t.user, Name: t.name}); err != nil {
+			return err
+		}
+		if t.ofLogin {
+			// Who logs in again from the same place has no use for the token before.
+			same, err := q.TokensNamed(ctx, dbsqlc.TokensNamedParams{Name: t.name, UserName: t.user})
+			if err != nil {
+				return err
+			}
+			for _, old := range same {
+				if old.OfLogin && old.UserName == t.user && old.Name == t.name && old.RevokedAt == nil {
+					if _, err := q.RevokeToken(ctx, dbsqlc.RevokeTokenParams{ID: old.ID, RevokedAt: &now}); err != nil {
+						return err
+					}
+					replaced = append(replaced, old.ID)
+				}
+			}
+		}
+		err := q.InsertToken(ctx, dbsqlc.InsertTokenParams{ID: row.ID, Hash: s.hash(), UserName: t.user, Name: t.name, Role: row.Role, OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: row.ExpiresAt})
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == "api_tokens_name" {
+			return refuse(connect.CodeAlreadyExists, "%s has a token %q already: revoke that one, or take another name", t.user, t.name)
+		}
+		return err
+	})
+	if err != nil {
+		return none, secret{}, wrap("keep a token", err)
+	}
+	for _, id := range replaced {
+		a.endTokenStreams(id)
+	}
+	return row, s, nil
+}
+
+// createToken makes a token of who calls, with no more than that one may.
+func (a *Access) createToken(ctx context.Context, by Principal, name string, role Role, life time.Duration) (dbsqlc.TokensRow, secret, error) {
+	switch {
+	case by.token != "" && !by.ofLogin:
+		// Else one that leaks could outlive its end.
+		return dbsqlc.TokensRow{}, secret{}, refuse(connect.CodePermissionDenied, "%s makes no further tokens: log in with the password of %s first", by.Via, by.User)
+	case role == None:
+		role = by.Role
+	case role > by.Role:
+		return dbsqlc.TokensRow{}, secret{}, refuse(connect.CodePermissionDenied, "%s is %s, and a token may do no more: expected at most %s", by.User, article(by.Role), by.Role)
+	}
+	if life == 0 {
+		life = apiTokenLife
+	}
+	return a.makeToken(ctx, newToken{user: by.User, name: name, role: role, life: life})
+}
+
+// revokeToken ends a token by its identity, or by the name that the caller gave it.
+func (a *Access) revokeToken(ctx context.Context, by Principal, name string) (dbsqlc.TokensRow, error) {
+	none, now := dbsqlc.TokensRow{}, a.now()
+	found, err := a.store.TokensNamed(ctx, dbsqlc.TokensNamedParams{Name: name, UserName: by.User})
+	if err != nil {
+		return none, fmt.Errorf("look up a token: %w", err)
+	}
+	var mine []dbsqlc.TokensNamedRow
+	for _, t := range found {
+		// Another's token is to be revoked by admins alone, and others need not know of it.
+		if t.UserName == by.User || by.Role == Admin {
+			mine = append(mine, t)
+		}
+	}
+	switch {
+	case len(mine) == 0:
+		return none, refuse(connect.CodeNotFound, "there is no token %q: linktrial token list names them", shortened(clean(name), 80))
+	case len(mine) > 1:
+		return none, refuse(connect.CodeInvalidArgument, "%q is the identity of one token and the name of another: give the identity of the other", name)
+	case mine[0].RevokedAt != nil:
+		return none, refuse(connect.CodeFailedPrecondition, "token %q of %s was revoked on %s already", mine[0].Name, mine[0].UserName, day(*mine[0].RevokedAt))
+	}
+	t := dbsqlc.TokensRow(mine[0])
+	if _, err := a.store.RevokeToken(ctx, dbsqlc.RevokeTokenParams{ID: t.ID, RevokedAt: &now}); err != nil {
+		return none, fmt.Errorf("revoke a token: %w", err)
+	}
+	t.RevokedAt = &now
+	a.endTokenStreams(t.ID)
+	return t, nil
+}
+
+func (a *Access) endTokenStreams(id string) {
+	a.endStreams(func(p Principal) bool { return p.token == id })
+}
