@@ -29,7 +29,7 @@ var errNoRun = errors.New("which run is not said: expected its identity, or a un
 
 func (s *control) find(ctx context.Context, run string) (string, error) {
 	if run == "" {
-		return "", errNoRun
+		return "", connect.NewError(connect.CodeInvalidArgument, errNoRun)
 	}
 	id, _, err := s.cfg.Store.FindRun(ctx, run)
 	return id, err

@@ -18,7 +18,7 @@ type plans struct{ cfg Config }
 // StartPlan is how a library starts plans by itself: as a person would, on the
 // nodes that are connected then.
 func StartPlan(cfg Config) func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
-	o := &operators{cfg}
+	o := &operators{cfg: cfg}
 	return func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
 		res, err := o.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}))
 		if err != nil {

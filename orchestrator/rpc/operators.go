@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -18,15 +16,18 @@ import (
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/plan"
-	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/sheet"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // operators is OperatorService.
-type operators struct{ cfg Config }
+type operators struct {
+	cfg     Config
+	results *results.Service
+}
 
 // compile reads a plan and compiles it for the nodes that are connected now: a
 // treatment that they lack is listed as missing, and the rest is run. Only
@@ -167,7 +168,7 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 	}
 	out := &linktrialv1.ListRunsResponse{}
 	for i := range rows {
-		out.Runs = append(out.Runs, asRun(&rows[i]))
+		out.Runs = append(out.Runs, reply.Run(&rows[i]))
 	}
 	return connect.NewResponse(out), nil
 }
@@ -185,11 +186,11 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "get run", err)
 	}
-	out := &linktrialv1.GetRunResponse{Run: asRun(overview), Sheet: encoded}
+	out := &linktrialv1.GetRunResponse{Run: reply.Run(overview), Sheet: encoded}
 	for _, t := range r.Trials {
 		row := &linktrialv1.TrialRow{Trial: int32(t.Index), Iteration: int32(t.Iteration), Treatment: t.Treatment, Verdict: string(t.Verdict)}
 		for i := range t.Attempts {
-			row.Attempts = append(row.Attempts, asAttempt(&t.Attempts[i]))
+			row.Attempts = append(row.Attempts, reply.Attempt(&t.Attempts[i]))
 		}
 		out.Trials = append(out.Trials, row)
 	}
@@ -197,42 +198,7 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 }
 
 func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
-	format := cmp.Or(req.Msg.Format, "table")
-	known := append(render.Formats(), samplesCSV, channelsCSV, sequenceSVG)
-	format, iteration, err := ofIteration(format)
-	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err)
-	}
-	if !slices.Contains(known, format) {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
-	}
-	o, err := reportOptions(req.Msg)
-	if err != nil {
-		return nil, err
-	}
-	ds, err := s.cfg.datasets(ctx, append([]string{req.Msg.RunId}, req.Msg.MoreIds...))
-	if err != nil {
-		return nil, s.cfg.answer(ctx, "results", err)
-	}
-	var file render.File
-	switch format {
-	case samplesCSV:
-		file, err = writeSamples(ctx, s.cfg.Store, ds)
-	case channelsCSV:
-		file, err = writeChannels(ctx, s.cfg.Store, ds)
-	case sequenceSVG:
-		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
-	default:
-		file, err = renderAs(ds, format, o)
-	}
-	if err != nil {
-		return nil, s.cfg.answer(ctx, "results", err)
-	}
-	out := &linktrialv1.ResultsResponse{CampaignId: ds.Campaign, FileName: file.Name, MediaType: file.MediaType, Content: file.Content}
-	for _, r := range ds.Runs {
-		out.RunIds = append(out.RunIds, r.ID)
-	}
-	return connect.NewResponse(out), nil
+	return s.results.Export(ctx, req)
 }
 
 func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv1.ListNodesRequest]) (*connect.Response[linktrialv1.ListNodesResponse], error) {
@@ -276,51 +242,6 @@ func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktri
 		out.Topologies = append(out.Topologies, string(b))
 	}
 	return connect.NewResponse(out), nil
-}
-
-var states = map[string]linktrialv1.RunState{
-	string(campaign.Queued):     linktrialv1.RunState_RUN_STATE_QUEUED,
-	string(campaign.Waiting):    linktrialv1.RunState_RUN_STATE_WAITING,
-	string(campaign.Preparing):  linktrialv1.RunState_RUN_STATE_PREPARING,
-	string(campaign.Running):    linktrialv1.RunState_RUN_STATE_RUNNING,
-	string(campaign.Collecting): linktrialv1.RunState_RUN_STATE_COLLECTING,
-	string(campaign.Completed):  linktrialv1.RunState_RUN_STATE_COMPLETED,
-	string(campaign.Aborted):    linktrialv1.RunState_RUN_STATE_ABORTED,
-	string(campaign.Stopped):    linktrialv1.RunState_RUN_STATE_STOPPED,
-}
-
-func asRun(o *dbsqlc.RunOverview) *linktrialv1.Run {
-	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,
-		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, AttemptsFailed: o.AttemptsFailed,
-		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt), Nodes: o.Nodes}
-	if o.StartedAt != nil {
-		r.Started = timestamppb.New(*o.StartedAt)
-	}
-	if o.EndedAt != nil {
-		r.Ended = timestamppb.New(*o.EndedAt)
-	} else {
-		r.EstimatedSecondsLeft = secondsLeft(o)
-		// Ordered to pause, or ordered to go on and not there yet.
-		r.Paused = o.PauseOrdered || o.Held
-		r.Pausing = o.PauseOrdered && !o.PauseSettled
-	}
-	return r
-}
-
-// secondsLeft corrects the estimate of the trials to come by how the estimates
-// of those that have ended turned out, within a factor of ten.
-func secondsLeft(o *dbsqlc.RunOverview) float64 {
-	left := o.EstimatedSecondsLeft
-	if o.EstimatedSecondsEnded > 0 && o.MeasuredSecondsEnded > 0 {
-		left *= max(0.1, min(10, o.MeasuredSecondsEnded/o.EstimatedSecondsEnded))
-	}
-	return left
-}
-
-func asAttempt(a *report.Attempt) *linktrialv1.AttemptRow {
-	return &linktrialv1.AttemptRow{Attempt: int32(a.Attempt), Verdict: string(a.Verdict), Reason: a.Reason, Message: a.Message,
-		ThroughputBytesPerSecond: a.ThroughputBytesPerSecond(), ElapsedSeconds: a.Elapsed.Seconds(), ConnectSeconds: a.Connect.Seconds(),
-		IdealSeconds: a.Ideal.Seconds(), Started: timestamppb.New(a.Started)}
 }
 
 // campaignOf checks that a campaign exists.

@@ -14,6 +14,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -198,7 +199,7 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 	x.estimates, x.marks = o.EstimatedSeconds, also.marks
 	// The run comes before its attempts, and once more after the last of them
 	// when no other follows: who watches shows things in that order.
-	run := asRun(&o)
+	run := reply.Run(&o)
 	ended := o.EndedAt != nil
 	last := ended || run.State == linktrialv1.RunState_RUN_STATE_COLLECTING
 	if !last || x.run == nil {
@@ -266,7 +267,7 @@ func (w *watcher) ended(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows
 		return fmt.Errorf("watch run %s: %w", id, err)
 	}
 	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_TrialEnded{TrialEnded: &linktrialv1.TrialEnded{
-		RunId: id, Trial: key[0], Iteration: a.Iteration, Treatment: a.Treatment, Attempt: asAttempt(y), LastAttempt: a.Last}}})
+		RunId: id, Trial: key[0], Iteration: a.Iteration, Treatment: a.Treatment, Attempt: reply.Attempt(y), LastAttempt: a.Last}}})
 }
 
 // live sends what is known beyond the store.

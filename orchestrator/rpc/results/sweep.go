@@ -1,4 +1,4 @@
-package rpc
+package results
 
 import (
 	"context"
@@ -28,14 +28,14 @@ var sweepMetrics = []struct {
 	{"timeouts", plan.MetricTimeouts, ""},
 }
 
-func (s *results) Sweep(ctx context.Context, req *connect.Request[linktrialv1.SweepRequest]) (*connect.Response[linktrialv1.SweepResponse], error) {
+func (s *Service) Sweep(ctx context.Context, req *connect.Request[linktrialv1.SweepRequest]) (*connect.Response[linktrialv1.SweepResponse], error) {
 	all, err := s.figures(ctx, []string{req.Msg.CampaignId})
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "sweep", err)
+		return nil, s.answer(ctx, "sweep", err)
 	}
 	out, err := sweep(report.Analyse(&all[0].Dataset, report.Options{}), req.Msg.Axis, req.Msg.Metric)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "sweep", err)
+		return nil, s.answer(ctx, "sweep", err)
 	}
 	return connect.NewResponse(out), nil
 }

@@ -1,4 +1,4 @@
-package rpc
+package results
 
 import (
 	"cmp"
@@ -12,19 +12,20 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-func (s *results) GetAttempt(ctx context.Context, req *connect.Request[linktrialv1.GetAttemptRequest]) (*connect.Response[linktrialv1.GetAttemptResponse], error) {
+func (s *Service) GetAttempt(ctx context.Context, req *connect.Request[linktrialv1.GetAttemptRequest]) (*connect.Response[linktrialv1.GetAttemptResponse], error) {
 	out, err := s.getAttempt(ctx, req.Msg)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "get attempt", err)
+		return nil, s.answer(ctx, "get attempt", err)
 	}
 	return connect.NewResponse(out), nil
 }
 
-func (s *results) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptRequest) (*linktrialv1.GetAttemptResponse, error) {
+func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptRequest) (*linktrialv1.GetAttemptResponse, error) {
 	run, err := s.run(ctx, m.RunId)
 	if err != nil {
 		return nil, err
@@ -61,13 +62,13 @@ func (s *results) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 		if err != nil {
 			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", run.id, x.Trial, x.Attempt, err)
 		}
-		row.Attempts = append(row.Attempts, asAttempt(y))
+		row.Attempts = append(row.Attempts, reply.Attempt(y))
 	}
 	treatment, err := treatmentJSON(run.sheet, spec)
 	if err != nil {
 		return nil, err
 	}
-	out := &linktrialv1.GetAttemptResponse{Run: asRun(&overview), Trial: row, Attempt: a.Attempt, Log: a.Log, RadioJson: string(a.Radio),
+	out := &linktrialv1.GetAttemptResponse{Run: reply.Run(&overview), Trial: row, Attempt: a.Attempt, Log: a.Log, RadioJson: string(a.Radio),
 		TreatmentJson: treatment, ChannelSeed: spec.ChannelSeed, Label: labelOf(run.sheet, t.Treatment)}
 	for _, f := range p.flows[a.Attempt] {
 		out.Flows = append(out.Flows, asFlow(&f, spec))

@@ -1,4 +1,4 @@
-package rpc
+package results
 
 import (
 	"bytes"
@@ -14,15 +14,15 @@ import (
 // addPublished takes what others have measured from the campaign's plan. A
 // plan that no longer reads, as its radios or drivers have changed since,
 // costs the published figures and a note, never the results.
-func (cfg *Config) addPublished(ctx context.Context, ds *report.Dataset) error {
-	c, err := cfg.Store.Campaign(ctx, ds.Campaign)
+func (s *Service) addPublished(ctx context.Context, ds *report.Dataset) error {
+	c, err := s.cfg.Store.Campaign(ctx, ds.Campaign)
 	if err != nil {
 		return fmt.Errorf("plan of the results: %w", err)
 	}
 	if !bytes.Contains(c.PlanText, []byte("published:")) {
 		return nil
 	}
-	p, err := plan.Parse(c.PlanFile, c.PlanText, cfg.Catalog)
+	p, err := plan.Parse(c.PlanFile, c.PlanText, s.cfg.Catalog)
 	if err != nil {
 		var problems yamldoc.Problems
 		why := err.Error()

@@ -1,4 +1,4 @@
-package rpc
+package results
 
 import (
 	"context"
@@ -27,15 +27,15 @@ const (
 	maxMore = 64
 )
 
-func (s *results) Series(ctx context.Context, req *connect.Request[linktrialv1.SeriesRequest]) (*connect.Response[linktrialv1.SeriesResponse], error) {
+func (s *Service) Series(ctx context.Context, req *connect.Request[linktrialv1.SeriesRequest]) (*connect.Response[linktrialv1.SeriesResponse], error) {
 	out, err := s.series(ctx, req.Msg)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "series", err)
+		return nil, s.answer(ctx, "series", err)
 	}
 	return connect.NewResponse(out), nil
 }
 
-func (s *results) series(ctx context.Context, m *linktrialv1.SeriesRequest) (*linktrialv1.SeriesResponse, error) {
+func (s *Service) series(ctx context.Context, m *linktrialv1.SeriesRequest) (*linktrialv1.SeriesResponse, error) {
 	if m.MaxPoints < 0 || m.MaxPoints > maxPoints {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d points, expected 0 to %d", m.MaxPoints, maxPoints))
 	}
@@ -95,7 +95,7 @@ type runRef struct {
 	sheet *runsheet.Sheet
 }
 
-func (s *results) run(ctx context.Context, name string) (*runRef, error) {
+func (s *Service) run(ctx context.Context, name string) (*runRef, error) {
 	id, _, err := s.cfg.Store.FindRun(ctx, name)
 	if err != nil {
 		return nil, err
@@ -111,7 +111,7 @@ func (s *results) run(ctx context.Context, name string) (*runRef, error) {
 	return &runRef{id, sheet}, nil
 }
 
-func (s *results) trial(ctx context.Context, run *runRef, trial int32) (dbsqlc.Trial, error) {
+func (s *Service) trial(ctx context.Context, run *runRef, trial int32) (dbsqlc.Trial, error) {
 	t, err := s.cfg.Store.Trial(ctx, dbsqlc.TrialParams{RunID: run.id, Trial: trial})
 	if errors.Is(err, pgx.ErrNoRows) {
 		return t, fmt.Errorf("run %s has trials 0 to %d, trial %d: %w", run.id, len(run.sheet.Trials)-1, trial, store.ErrNotFound)
@@ -120,7 +120,7 @@ func (s *results) trial(ctx context.Context, run *runRef, trial int32) (dbsqlc.T
 }
 
 // iteration is the trials of one, one of each treatment.
-func (s *results) iteration(ctx context.Context, run *runRef, iteration int32) ([]dbsqlc.Trial, error) {
+func (s *Service) iteration(ctx context.Context, run *runRef, iteration int32) ([]dbsqlc.Trial, error) {
 	trials, err := s.cfg.Store.TrialsOfIteration(ctx, dbsqlc.TrialsOfIterationParams{RunID: run.id, Iteration: iteration})
 	if err != nil {
 		return nil, err
@@ -142,7 +142,7 @@ type parts struct {
 	flows    map[int32][]store.Flow
 }
 
-func (s *results) parts(ctx context.Context, run *runRef, trials []dbsqlc.Trial) (map[int32]*parts, error) {
+func (s *Service) parts(ctx context.Context, run *runRef, trials []dbsqlc.Trial) (map[int32]*parts, error) {
 	var places []int32
 	out := map[int32]*parts{}
 	for _, t := range trials {

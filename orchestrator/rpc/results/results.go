@@ -1,26 +1,45 @@
-package rpc
+// Package results answers what the pages and the command line ask of results:
+// lists, summaries, curves, time series, and files in every format.
+package results
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// results is ResultService.
-type results struct{ cfg Config }
+// Config is what results are made from.
+type Config struct {
+	Store   *store.Store
+	Catalog *catalog.Catalog // the published figures stand in plans, which are read with it
+	Logger  *slog.Logger
+}
+
+// Service is ResultService.
+type Service struct{ cfg Config }
+
+// New is the service of one store.
+func New(cfg Config) *Service { return &Service{cfg} }
+
+func (s *Service) answer(ctx context.Context, call string, err error) error {
+	return reply.Error(ctx, s.cfg.Logger, call, err)
+}
 
 // maxCampaigns bounds a page of campaigns.
 const maxCampaigns = 500
 
-func (s *results) ListCampaigns(ctx context.Context, req *connect.Request[linktrialv1.ListCampaignsRequest]) (*connect.Response[linktrialv1.ListCampaignsResponse], error) {
+func (s *Service) ListCampaigns(ctx context.Context, req *connect.Request[linktrialv1.ListCampaignsRequest]) (*connect.Response[linktrialv1.ListCampaignsResponse], error) {
 	limit := min(req.Msg.Limit, maxCampaigns)
 	if limit <= 0 {
 		limit = 50
@@ -31,12 +50,12 @@ func (s *results) ListCampaigns(ctx context.Context, req *connect.Request[linktr
 	}
 	out, err := s.listCampaigns(ctx, limit, before, req.Msg.Ids)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "list campaigns", err)
+		return nil, s.answer(ctx, "list campaigns", err)
 	}
 	return connect.NewResponse(out), nil
 }
 
-func (s *results) listCampaigns(ctx context.Context, limit int32, before string, only []string) (*linktrialv1.ListCampaignsResponse, error) {
+func (s *Service) listCampaigns(ctx context.Context, limit int32, before string, only []string) (*linktrialv1.ListCampaignsResponse, error) {
 	if before != "" {
 		if _, err := s.cfg.Store.Campaign(ctx, before); err != nil {
 			return nil, fmt.Errorf("campaign %q: %w", before, err)
@@ -133,7 +152,7 @@ const maxSummarized = 100
 
 // figures reads what ids name, in their order, with the published figures of
 // their plans. What no id names is the newest campaign.
-func (s *results) figures(ctx context.Context, ids []string) ([]store.Figures, error) {
+func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, error) {
 	if len(ids) == 0 {
 		ids = []string{""}
 	}
@@ -153,17 +172,17 @@ func (s *results) figures(ctx context.Context, ids []string) ([]store.Figures, e
 		return nil, err
 	}
 	for i := range all {
-		if err := s.cfg.addPublished(ctx, &all[i].Dataset); err != nil {
+		if err := s.addPublished(ctx, &all[i].Dataset); err != nil {
 			return nil, err
 		}
 	}
 	return all, nil
 }
 
-func (s *results) Summarize(ctx context.Context, req *connect.Request[linktrialv1.SummarizeRequest]) (*connect.Response[linktrialv1.SummarizeResponse], error) {
+func (s *Service) Summarize(ctx context.Context, req *connect.Request[linktrialv1.SummarizeRequest]) (*connect.Response[linktrialv1.SummarizeResponse], error) {
 	all, err := s.figures(ctx, req.Msg.Ids)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "summarize", err)
+		return nil, s.answer(ctx, "summarize", err)
 	}
 	out := &linktrialv1.SummarizeResponse{}
 	for i := range all {
@@ -171,7 +190,7 @@ func (s *results) Summarize(ctx context.Context, req *connect.Request[linktrialv
 		for k := range a.Tables {
 			run, err := s.runOf(ctx, &all[i].Heads[k])
 			if err != nil {
-				return nil, s.cfg.answer(ctx, "summarize", err)
+				return nil, s.answer(ctx, "summarize", err)
 			}
 			x := asSummary(&a.Tables[k], &a.Dataset.Runs[k])
 			if x.Run = run; req.Msg.Points {
@@ -185,13 +204,13 @@ func (s *results) Summarize(ctx context.Context, req *connect.Request[linktrialv
 }
 
 // runOf is a run as lists have it. What has ended needs no estimates.
-func (s *results) runOf(ctx context.Context, h *store.Head) (*linktrialv1.Run, error) {
+func (s *Service) runOf(ctx context.Context, h *store.Head) (*linktrialv1.Run, error) {
 	if h.EndedAt != nil {
-		return asRun(h.Overview()), nil
+		return reply.Run(h.Overview()), nil
 	}
 	o, err := s.cfg.Store.RunOverview(ctx, h.ID)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", h.ID, err)
 	}
-	return asRun(&o), nil
+	return reply.Run(&o), nil
 }

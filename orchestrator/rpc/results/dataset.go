@@ -1,6 +1,7 @@
-package rpc
+package results
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -15,21 +16,21 @@ import (
 )
 
 // datasets is what results are made from, of all these runs and campaigns.
-func (cfg *Config) datasets(ctx context.Context, ids []string) (*report.Dataset, error) {
+func (s *Service) datasets(ctx context.Context, ids []string) (*report.Dataset, error) {
 	if len(ids) > maxSummarized {
 		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d campaigns and runs at once, at most %d can be compared", len(ids), maxSummarized))
 	}
 	var all []*report.Dataset
 	for _, id := range ids {
-		scope, err := cfg.Store.FindScope(ctx, id)
+		scope, err := s.cfg.Store.FindScope(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		ds, err := cfg.Store.Dataset(ctx, scope)
+		ds, err := s.cfg.Store.Dataset(ctx, scope)
 		if err != nil {
 			return nil, err
 		}
-		if err := cfg.addPublished(ctx, ds); err != nil {
+		if err := s.addPublished(ctx, ds); err != nil {
 			return nil, err
 		}
 		all = append(all, ds)
@@ -73,4 +74,44 @@ func renderAs(ds *report.Dataset, format string, o report.Options) (render.File,
 		}
 	}
 	return render.As(ds, format, o)
+}
+
+// Export is a campaign or run as a file.
+func (s *Service) Export(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
+	format := cmp.Or(req.Msg.Format, "table")
+	known := append(render.Formats(), samplesCSV, channelsCSV, sequenceSVG)
+	format, iteration, err := ofIteration(format)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if !slices.Contains(known, format) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
+	}
+	o, err := reportOptions(req.Msg)
+	if err != nil {
+		return nil, err
+	}
+	ds, err := s.datasets(ctx, append([]string{req.Msg.RunId}, req.Msg.MoreIds...))
+	if err != nil {
+		return nil, s.answer(ctx, "results", err)
+	}
+	var file render.File
+	switch format {
+	case samplesCSV:
+		file, err = writeSamples(ctx, s.cfg.Store, ds)
+	case channelsCSV:
+		file, err = writeChannels(ctx, s.cfg.Store, ds)
+	case sequenceSVG:
+		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
+	default:
+		file, err = renderAs(ds, format, o)
+	}
+	if err != nil {
+		return nil, s.answer(ctx, "results", err)
+	}
+	out := &linktrialv1.ResultsResponse{CampaignId: ds.Campaign, FileName: file.Name, MediaType: file.MediaType, Content: file.Content}
+	for _, r := range ds.Runs {
+		out.RunIds = append(out.RunIds, r.ID)
+	}
+	return connect.NewResponse(out), nil
 }
