@@ -58,6 +58,7 @@ type loop struct {
 	overrun     int64 // packets dropped because the pool was at its limit
 	writeErrors int64
 	late        lateness
+	dropped     map[radio.Role]uint64 // by queues of networks that were replaced
 
 	mu       sync.Mutex
 	pending  []func(*loop)
@@ -133,6 +134,7 @@ func (l *loop) prepare(n *radio.Network, nodes []node, seed uint64) (*model, err
 
 // install replaces the network: queues are empty, and its clock starts now.
 func (l *loop) install(m *model) {
+	l.keepDropped()
 	l.net, l.network, l.nodeOf, l.device = m.net, m.network, m.nodeOf, m.device
 	l.mtu = m.network.MTUBytes
 	l.pool.reset(l.mtu)

@@ -2,8 +2,8 @@
 // a TUN device in each node's network namespace, one thread with an event loop
 // between them, and a control socket (internal/radiocontrol). Comes in: a
 // Config, packets, requests. Goes out: packets, reports, packet logs. Linux
-// only, needs root. Imports emulator/link, emulator/ideal, emulator/pcapng and
-// internal.
+// only, needs root. Imports emulator/link, emulator/ideal, emulator/pcapng,
+// emulator/telemetry and internal.
 package tun
 
 import (
@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/emulator/link"
+	"linktrial/emulator/telemetry"
 	"linktrial/internal/radio"
 )
 
@@ -35,6 +36,10 @@ type Config struct {
 	// switch between threads costs more than all of the loop's work; where time is
 	// real, packets would be late whenever another goroutine computes.
 	Shared bool `json:"shared,omitempty"`
+
+	// Telemetry has each radio answer SNMP and HTTP in its node's namespace, on
+	// the ports that internal/radio names.
+	Telemetry bool `json:"telemetry,omitempty"`
 
 	Logger *slog.Logger `json:"-"` // nil: silent
 	Ready  func()       `json:"-"` // called once packets can flow
@@ -73,6 +78,8 @@ type Emulator struct {
 	control *control
 	log     *slog.Logger
 
+	telemetry []*telemetry.Server
+
 	done chan struct{} // closed when the loop has ended
 	err  error         // of the loop, after done
 	stop sync.Once
@@ -102,6 +109,11 @@ func Start(cfg Config) (*Emulator, error) {
 	}()
 	if e.control != nil {
 		e.control.serve()
+	}
+	if cfg.Telemetry {
+		if err := e.serveTelemetry(); err != nil {
+			return nil, fmt.Errorf("emulator: %w", errors.Join(err, e.Stop()))
+		}
 	}
 	e.log.Info("emulated radios are up", "nodes", len(nodes), "medium", string(cfg.Network.Medium), "mtu_bytes", cfg.Network.MTUBytes)
 	return e, nil
@@ -139,6 +151,9 @@ func (e *Emulator) Done() <-chan struct{} { return e.done }
 // and returns why the loop ended; nil when Stop itself ended it.
 func (e *Emulator) Stop() error {
 	e.stop.Do(func() {
+		for _, t := range e.telemetry {
+			t.Close()
+		}
 		if e.control != nil {
 			e.control.close() // it needs the loop to finish what it is doing
 		}

@@ -125,7 +125,7 @@ func (l *Lab) build(ctx context.Context, cfg Config) error {
 	if err := makeBridge(l.State.Control); err != nil {
 		return err
 	}
-	tc := tun.Config{Device: device, Network: cfg.Network, ControlSocket: l.State.ControlSocket}
+	tc := tun.Config{Device: device, Network: cfg.Network, ControlSocket: l.State.ControlSocket, Telemetry: true}
 	for i, n := range l.State.Nodes {
 		if err := MakeNamespace(n.Namespace); err != nil {
 			return err

@@ -1,0 +1,7 @@
+// Package telemetry reads what radios tell of themselves, and the laptops
+// beside them: SNMP, JSON by HTTP, position from gpsd, the host's power supply.
+// A source that does not answer costs a bounded time and one clear sentence.
+//
+// Comes in: the sources of a radio profile. Goes out: readings, as the journal
+// has them. Imports agents/provenance, executor/journal and internal/radio.
+package telemetry

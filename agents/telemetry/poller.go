@@ -1,0 +1,256 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"linktrial/agents/provenance"
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+)
+
+// Config is what is read and how far it is to.
+type Config struct {
+	Sources []radio.Telemetry
+	// Radio is the address at which this node reaches its own radio; empty:
+	// nobody said, and sources at the radio cannot be read.
+	Radio string
+	// PowerSupplies is the kernel's folder; empty: [provenance.PowerSupplies].
+	PowerSupplies string
+	Env           func(string) string // nil: os.Getenv
+	Logger        *slog.Logger
+}
+
+// Bounds of one reading of one source. One that failed is asked again after
+// retryMin, then after longer and longer: a radio that is off must not cost
+// time at every trial boundary.
+const (
+	readLimit = 2 * time.Second
+	retryMin  = 5 * time.Second
+	retryMax  = 2 * time.Minute
+)
+
+// State is the newest word of one source.
+type State struct {
+	journal.Telemetry           // values of the last reading that succeeded; Error of the last one
+	At                time.Time // of the values; zero: none yet
+}
+
+// Poller reads the sources of one radio. Its methods may be called from several
+// goroutines; a source is read by one of them at a time.
+type Poller struct {
+	cfg     Config
+	sources []*source
+}
+
+type source struct {
+	radio.Telemetry
+	busy chan struct{} // holds one token while the source is read
+
+	mu    sync.Mutex
+	state State
+	next  time.Time     // not read before
+	pause time.Duration // after the next failure
+}
+
+// New makes a poller; it reads nothing yet.
+func New(cfg Config) *Poller {
+	if cfg.Env == nil {
+		cfg.Env = os.Getenv
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.PowerSupplies == "" {
+		cfg.PowerSupplies = provenance.PowerSupplies
+	}
+	p := &Poller{cfg: cfg}
+	for _, t := range cfg.Sources {
+		s := &source{Telemetry: t, busy: make(chan struct{}, 1), pause: retryMin}
+		s.state.Source, s.state.Kind = t.Name, t.Kind
+		p.sources = append(p.sources, s)
+	}
+	return p
+}
+
+// Any takes every source, Always those that may be read while a trial runs.
+func Any(*radio.Telemetry) bool      { return true }
+func Always(t *radio.Telemetry) bool { return t.Poll == radio.PollAlways }
+
+// Poll reads those of the sources that are due, all at once, and returns what
+// is new: readings, and errors that were not told before. It takes at most two
+// seconds, or as long as ctx lets it; what is not there by then is an error of
+// its source.
+func (p *Poller) Poll(ctx context.Context, which func(*radio.Telemetry) bool) []journal.Telemetry {
+	return p.poll(ctx, func(s *source, now time.Time) bool { return which(&s.Telemetry) && !now.Before(s.next) })
+}
+
+// Check reads every source now, whether or not it is due, and returns the state
+// of each.
+func (p *Poller) Check(ctx context.Context) []State {
+	p.poll(ctx, func(*source, time.Time) bool { return true })
+	return p.States()
+}
+
+func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []journal.Telemetry {
+	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	news := make([]*journal.Telemetry, len(p.sources))
+	var running sync.WaitGroup
+	for i, s := range p.sources {
+		select {
+		case s.busy <- struct{}{}:
+		default:
+			continue // another goroutine reads it, and tells
+		}
+		s.mu.Lock()
+		read := due(s, time.Now())
+		s.mu.Unlock()
+		if !read {
+			<-s.busy
+			continue
+		}
+		running.Go(func() {
+			defer func() { <-s.busy }()
+			values, err := p.read(ctx, &s.Telemetry)
+			news[i] = s.note(values, err)
+			if news[i] != nil && err != nil {
+				p.cfg.Logger.Warn("telemetry cannot be read; the run goes on without it", "source", s.Name, "error", news[i].Error)
+			}
+		})
+	}
+	running.Wait()
+	var out []journal.Telemetry
+	for _, n := range news {
+		if n != nil {
+			out = append(out, *n)
+		}
+	}
+	return out
+}
+
+// note keeps what came of a reading and returns what is new of it, or nil.
+func (s *source) note(values []journal.Reading, err error) *journal.Telemetry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if err == nil {
+		s.next, s.pause = now.Add(time.Duration(s.IntervalNS)), retryMin
+		s.state.Values, s.state.At, s.state.Error = values, now, ""
+		return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Values: values}
+	}
+	s.next = now.Add(max(s.pause, time.Duration(s.IntervalNS)))
+	s.pause = min(2*s.pause, retryMax)
+	word := err.Error()
+	if word == s.state.Error {
+		return nil
+	}
+	s.state.Error = word
+	return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Error: word}
+}
+
+// States is the newest word of each source, in the order of the profile.
+func (p *Poller) States() []State {
+	out := make([]State, len(p.sources))
+	for i, s := range p.sources {
+		s.mu.Lock()
+		out[i] = s.state
+		out[i].Values = slices.Clone(s.state.Values)
+		s.mu.Unlock()
+	}
+	return out
+}
+
+// Run reads the sources that which takes, each at its interval, and hands what
+// is new to tell, until ctx ends.
+func (p *Poller) Run(ctx context.Context, which func(*radio.Telemetry) bool, tell func([]journal.Telemetry)) {
+	every := time.Hour
+	for _, s := range p.sources {
+		every = min(every, time.Duration(s.IntervalNS))
+	}
+	// A tick in the midst of an interval would read only at the next: a tenth of
+	// it is lost at most.
+	t := time.NewTicker(max(every/10, 100*time.Millisecond))
+	defer t.Stop()
+	for {
+		if news := p.Poll(ctx, which); len(news) > 0 && ctx.Err() == nil {
+			tell(news)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Reading, error) {
+	host := t.Host
+	if host == radio.TargetRadio {
+		if host = p.cfg.Radio; host == "" {
+			return nil, errors.New("nobody said at which address this node reaches its radio: give it in the profile (attach.roles.….radio)")
+		}
+	}
+	var values []journal.Reading
+	var err error
+	switch t.Kind {
+	case radio.TelemetrySNMP:
+		values, err = readSNMP(ctx, t, host, p.cfg.Env)
+	case radio.TelemetryHTTP:
+		values, err = readHTTP(ctx, t, host)
+	case radio.TelemetryGPSD:
+		values, err = readGPSD(ctx, host, t.Port)
+	case radio.TelemetryHost:
+		values, err = readHost(p.cfg.PowerSupplies)
+	default:
+		return nil, fmt.Errorf("a source of kind %q, which this agent does not know", t.Kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, v := range values {
+		if math.IsNaN(v.Value) || math.IsInf(v.Value, 0) {
+			return nil, fmt.Errorf("%s is not a number", v.Name)
+		}
+	}
+	return values, nil
+}
+
+// where names a place for people.
+func where(host string, port int) string { return net.JoinHostPort(host, fmt.Sprint(port)) }
+
+// silence turns the errors of a place that does not answer into one sentence.
+func silence(protocol, place string, err error) error {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing answers %s at %s: the address is there, the service is not", protocol, place)
+	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
+		return fmt.Errorf("no way leads to %s for %s", place, protocol)
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return fmt.Errorf("no answer to %s from %s within %s", protocol, place, readLimit)
+	}
+	return fmt.Errorf("%s at %s: %w", protocol, place, err)
+}
+
+// readHost reads the laptop's power supply.
+func readHost(root string) ([]journal.Reading, error) {
+	b, there := provenance.ReadBattery(root)
+	if !there {
+		return nil, errors.New("this node has no battery that tells its charge")
+	}
+	draining := 0.0
+	if b.Discharging {
+		draining = 1
+	}
+	return []journal.Reading{{Name: "charge", Value: 100 * b.Charge, Unit: "%"}, {Name: "discharging", Value: draining}}, nil
+}

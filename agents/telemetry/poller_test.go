@@ -1,0 +1,255 @@
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+)
+
+// The thread that enters namespaces lives as long as the process.
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1"), goleak.IgnoreAnyFunction("linktrial/internal/process.glob..func1.1"))
+}
+
+func port(t *testing.T, a net.Addr) int {
+	t.Helper()
+	ap, err := netip.ParseAddrPort(a.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int(ap.Port())
+}
+
+// page is a source at an HTTP server that answers with body.
+func page(t *testing.T, h http.HandlerFunc, values ...radio.TelemetryValue) radio.Telemetry {
+	t.Helper()
+	s := httptest.NewServer(h)
+	t.Cleanup(s.Close)
+	return radio.Telemetry{Name: "page", Kind: radio.TelemetryHTTP, Poll: radio.PollBetweenTrials, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, s.Listener.Addr()), Path: "/x", Values: values}
+}
+
+func words(states []State) string {
+	var out []string
+	for _, s := range states {
+		line := s.Source
+		for _, v := range s.Values {
+			line += fmt.Sprintf(" %s=%.6g %s", v.Name, v.Value, v.Unit)
+		}
+		if s.Error != "" {
+			line += " ! " + s.Error
+		}
+		out = append(out, line)
+	}
+	return strings.Join(out, "\n")
+}
+
+func check(t *testing.T, c Config) string {
+	t.Helper()
+	return words(New(c).Check(t.Context()))
+}
+
+func TestHTTP(t *testing.T) {
+	answer := func(body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+	}
+	snr := radio.TelemetryValue{Name: "snr", Pointer: "/radio/0/a~1b", Unit: "dB", Scale: 0.1}
+	for _, c := range []struct {
+		handler http.HandlerFunc
+		want    string
+	}{
+		{answer(`{"radio":[{"a/b":125}]}`), "page snr=12.5 dB"},
+		{answer(`{"radio":[{"a/b":" 30 "}]}`), "page snr=3 dB"},
+		{answer(`{"radio":[{"a/b":true}]}`), "page snr=0.1 dB"},
+		{answer(`{"radio":[]}`), `snr (/radio/0/a~1b): the list there has 0 elements, and none "0"`},
+		{answer(`{}`), `the answer has no "radio" there`},
+		{answer(`{"radio":7}`), `nothing is below a single value, "0" was looked for`},
+		{answer(`{"radio":[{"a/b":"loud"}]}`), `expected a number, found the text "loud"`},
+		{answer(`{"radio":[{"a/b":null}]}`), "expected a number, found null"},
+		{answer(`{"radio":[{"a/b":1e999}]}`), "value out of range"},
+		{answer(`<html>`), "the answer is not JSON"},
+		{answer(strings.Repeat(" ", maxDocument+1)), "more than 1048576 bytes"},
+		{http.NotFound, "answers 404 Not Found for /x"},
+		{func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) }, "answers 302 Found"},
+	} {
+		if got := check(t, Config{Sources: []radio.Telemetry{page(t, c.handler, snr)}}); !strings.Contains(got, c.want) {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
+	}
+}
+
+// Places where nothing answers are told in one sentence each.
+func TestSilence(t *testing.T) {
+	deaf, err := net.ListenPacket("udp", "127.0.0.1:0") // takes datagrams and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { deaf.Close() })
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mute.Close() })
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	none := port(t, closed.Addr())
+	closed.Close()
+	value := []radio.TelemetryValue{{Name: "x", OID: "1.3.6.1", Pointer: "", Scale: 1}}
+	two := &radio.SNMP{Version: "2c", Community: "public"}
+	source := func(name string, k radio.TelemetryKind, host string, port int) radio.Telemetry {
+		return radio.Telemetry{Name: name, Kind: k, IntervalNS: int64(time.Second), Host: host, Port: port, Path: "/", SNMP: two, Values: value}
+	}
+	secret := source("secret", radio.TelemetrySNMP, "127.0.0.1", none)
+	secret.SNMP = &radio.SNMP{Version: "3", User: "u", Auth: "sha", AuthEnv: "RADIO_AUTH"}
+	got := check(t, Config{Env: func(string) string { return "" }, PowerSupplies: t.TempDir(), Sources: []radio.Telemetry{
+		source("deaf", radio.TelemetrySNMP, "127.0.0.1", port(t, deaf.LocalAddr())),
+		source("refused", radio.TelemetrySNMP, "127.0.0.1", none),
+		source("http", radio.TelemetryHTTP, "127.0.0.1", port(t, mute.Addr())),
+		source("http-none", radio.TelemetryHTTP, "127.0.0.1", none),
+		source("gps", radio.TelemetryGPSD, "127.0.0.1", port(t, mute.Addr())),
+		source("gps-none", radio.TelemetryGPSD, "127.0.0.1", none),
+		source("radio", radio.TelemetrySNMP, radio.TargetRadio, 161),
+		secret,
+		source("power", radio.TelemetryHost, "", 0),
+	}})
+	for _, want := range []string{
+		fmt.Sprintf("deaf ! no answer to SNMP from %s within 2s", deaf.LocalAddr()),
+		fmt.Sprintf("refused ! nothing answers SNMP at 127.0.0.1:%d: the address is there, the service is not", none),
+		fmt.Sprintf("http ! no answer to HTTP from %s within 2s", mute.Addr()),
+		fmt.Sprintf("http-none ! nothing answers HTTP at 127.0.0.1:%d", none),
+		fmt.Sprintf("gps ! no answer to gpsd from %s within 2s", mute.Addr()),
+		fmt.Sprintf("gps-none ! nothing answers gpsd at 127.0.0.1:%d", none),
+		"radio ! nobody said at which address this node reaches its radio",
+		"secret ! the agent's environment has no RADIO_AUTH",
+		"power ! this node has no battery that tells its charge",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+	}
+}
+
+func TestHostPower(t *testing.T) {
+	root := t.TempDir()
+	bat := filepath.Join(root, "BAT0")
+	for name, text := range map[string]string{"type": "Battery", "present": "1", "status": "Discharging", "capacity": "42", "energy_now": "42", "energy_full": "100"} {
+		if err := os.MkdirAll(bat, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(bat, name), []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := check(t, Config{PowerSupplies: root, Sources: []radio.Telemetry{{Name: "power", Kind: radio.TelemetryHost, IntervalNS: 1}}})
+	if got != "power charge=42 % discharging=1 " {
+		t.Errorf("got %q", got)
+	}
+}
+
+// A source is read when it is due and no sooner; an error is told once; who
+// keeps silent is asked less and less often.
+func TestPollerPaces(t *testing.T) {
+	var asked, broken atomic.Int64
+	src := page(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if broken.Load() > 0 {
+			http.Error(w, "", http.StatusTeapot)
+			return
+		}
+		_, _ = io.WriteString(w, `{"x":1}`)
+	}, radio.TelemetryValue{Name: "x", Pointer: "/x", Scale: 1})
+	p := New(Config{Sources: []radio.Telemetry{src}})
+	if news := p.Poll(t.Context(), Always); len(news) != 0 || asked.Load() != 0 {
+		t.Errorf("read between trials alone, and was read always: %+v", news)
+	}
+	if news := p.Poll(t.Context(), Any); len(news) != 1 || news[0].Values[0] != (journal.Reading{Name: "x", Value: 1}) {
+		t.Errorf("%+v", news)
+	}
+	if news := p.Poll(t.Context(), Any); len(news) != 0 || asked.Load() != 1 {
+		t.Errorf("read again before its time: %+v", news)
+	}
+	broken.Store(1)
+	s := p.sources[0]
+	var pauses []time.Duration
+	told := 0
+	for range 8 {
+		s.next = time.Time{}
+		s.IntervalNS = 1
+		told += len(p.Poll(t.Context(), Any))
+		pauses = append(pauses, time.Until(s.next).Round(time.Second))
+	}
+	if told != 1 || pauses[0] != retryMin || pauses[1] != 2*retryMin || pauses[7] != retryMax {
+		t.Errorf("told %d times, pauses %v", told, pauses)
+	}
+	if st := p.States()[0]; st.Error == "" || len(st.Values) != 1 || st.At.IsZero() {
+		t.Errorf("the last reading is kept beside the error: %+v", st)
+	}
+	broken.Store(0)
+	s.next = time.Time{}
+	if news := p.Poll(t.Context(), Any); len(news) != 1 || news[0].Error != "" || s.pause != retryMin {
+		t.Errorf("%+v", news)
+	}
+}
+
+func TestRun(t *testing.T) {
+	src := page(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `[7]`) }, radio.TelemetryValue{Name: "x", Pointer: "/0", Scale: 1})
+	src.IntervalNS = int64(200 * time.Millisecond)
+	p := New(Config{Sources: []radio.Telemetry{src}})
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	n := 0
+	p.Run(ctx, Any, func(news []journal.Telemetry) {
+		if n += len(news); n >= 3 {
+			cancel()
+		}
+	})
+	if n < 3 {
+		t.Errorf("%d readings in 30 s", n)
+	}
+}
+
+// FuzzNumbers: any document gives finite readings of all that was asked for, or an error.
+func FuzzNumbers(f *testing.F) {
+	f.Add([]byte(`{"a":[1,{"b/c":"2.5"}]}`), "/a/1/b~1c")
+	f.Add([]byte(`7`), "")
+	f.Fuzz(func(t *testing.T, body []byte, pointer string) {
+		if pointer != "" && pointer[0] != '/' {
+			return // a profile cannot have it
+		}
+		out, err := numbers(body, []radio.TelemetryValue{{Name: "x", Pointer: pointer, Scale: 2}})
+		if err == nil && len(out) != 1 {
+			t.Errorf("%v", out)
+		}
+	})
+}
+
+// FuzzReport: any line of gpsd is an error or a report, and a position lies on Earth.
+func FuzzReport(f *testing.F) {
+	f.Add([]byte(`{"class":"TPV","mode":3,"lat":39,"lon":-77.1,"altMSL":80,"speed":0.1,"eph":4}`))
+	f.Add([]byte(`{"class":"ERROR","message":"no"}`))
+	f.Fuzz(func(t *testing.T, line []byte) {
+		r, err := parseReport(line)
+		if err != nil {
+			return
+		}
+		if p := r.position(); p != nil && (!json.Valid(line) || p[0].Value < -90 || p[0].Value > 90 || p[1].Value < -180 || p[1].Value > 180) {
+			t.Errorf("%+v", p)
+		}
+	})
+}
