@@ -35,6 +35,8 @@ type Config struct {
 	// Delivered hears of every delivery: how it ended ("stored", "refused" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
+	// Options of every service's handler, such as what hears of the calls.
+	Options []connect.HandlerOption
 }
 
 // maxRequest bounds a request. Agents deliver in batches of a mebibyte; a
@@ -50,7 +52,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 		cfg.Delivered = func(string, time.Duration) {}
 	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
-	opts := []connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}
+	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}, cfg.Options...)
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
