@@ -1,0 +1,299 @@
+//go:build converge
+
+package playbooks
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/namespace"
+	"linktrial/internal/process"
+)
+
+// cache holds what is slow to get; it lies outside the checkout and is kept.
+const cache = "/var/cache/linktrial/targets"
+
+// basePackages is a Debian as its installer leaves it with an SSH server.
+const basePackages = "systemd,systemd-sysv,dbus,openssh-server,python3,python3-apt,iproute2"
+
+const suite = "bookworm"
+
+// site is the machines of one test and the networks between them: a control
+// network with an apt proxy as the only way out, and a network in the place of
+// the radios.
+type site struct {
+	t       *testing.T
+	name    string // of its namespaces
+	dir     string
+	key     string // SSH
+	targets map[string]*target
+}
+
+// target is one machine: Debian booted by systemd-nspawn on an overlay.
+type target struct {
+	name    string
+	address string // control network
+	root    string // mounted
+	changed string // what differs from the base
+	netns   string
+	boot    *exec.Cmd
+	log     bytes.Buffer
+	gone    chan struct{}
+}
+
+func run(t *testing.T, name string, args ...string) string {
+	t.Helper()
+	out, err := exec.Command(name, args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+	return string(out)
+}
+
+// base makes the root that all targets start from, once.
+func base(t *testing.T) string {
+	t.Helper()
+	dir := filepath.Join(cache, suite)
+	if _, err := os.Stat(dir); err == nil {
+		return dir
+	}
+	t.Logf("debootstrap of %s into %s, once", suite, dir)
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	part := fmt.Sprintf("%s.%d", dir, os.Getpid())
+	run(t, "debootstrap", "--variant=minbase", "--include="+basePackages, suite, part)
+	if err := os.Rename(part, dir); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func newSite(t *testing.T) *site {
+	t.Helper()
+	s := &site{t: t, name: fmt.Sprintf("ltp%d", os.Getpid()), targets: map[string]*target{}}
+	lower := base(t)
+	// Not below the temporary folder: an overlay's folders are removed by us, after unmounting.
+	s.dir = filepath.Join("/var/tmp", s.name)
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(s.dir); err != nil {
+			t.Error(err)
+		}
+	})
+	s.key = filepath.Join(s.dir, "key")
+	run(t, "ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", s.key)
+	if err := namespace.Make(s.control()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := namespace.Remove(s.control()); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, link := range []string{"control", "radios"} {
+		s.ip(s.control(), "link", "add", link, "type", "bridge")
+		s.ip(s.control(), "link", "set", link, "up")
+	}
+	s.ip(s.control(), "address", "add", "10.231.0.1/24", "dev", "control")
+	_ = lower
+	return s
+}
+
+func (s *site) control() string { return s.name + "c" }
+
+func (s *site) ip(netns string, args ...string) {
+	s.t.Helper()
+	run(s.t, "ip", append([]string{"-n", netns}, args...)...)
+}
+
+// add makes a target; prepare may change its files before it boots.
+func (s *site) add(name string, prepare func(tg *target)) *target {
+	s.t.Helper()
+	n := len(s.targets) + 1
+	tg := &target{name: name, address: fmt.Sprintf("10.231.0.%d", 10+n), netns: fmt.Sprintf("%sn%d", s.name, n), gone: make(chan struct{})}
+	dir := filepath.Join(s.dir, name)
+	tg.root, tg.changed = filepath.Join(dir, "root"), filepath.Join(dir, "changed")
+	for _, d := range []string{tg.root, tg.changed, filepath.Join(dir, "work")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", filepath.Join(cache, suite), tg.changed, filepath.Join(dir, "work"))
+	if err := unix.Mount("overlay", tg.root, "overlay", 0, options); err != nil {
+		s.t.Fatalf("mount %s: %v", options, err)
+	}
+	s.t.Cleanup(func() {
+		if err := unix.Unmount(tg.root, unix.MNT_DETACH); err != nil {
+			s.t.Error(err)
+		}
+	})
+	if err := namespace.Make(tg.netns); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() {
+		if err := namespace.Remove(tg.netns); err != nil {
+			s.t.Error(err)
+		}
+	})
+	for _, l := range []struct{ bridge, device string }{{"control", "control0"}, {"radios", "radio0"}} {
+		peer := fmt.Sprintf("%s%d", l.bridge, n)
+		s.ip(s.control(), "link", "add", peer, "type", "veth", "peer", "name", l.device, "netns", tg.netns)
+		s.ip(s.control(), "link", "set", peer, "master", l.bridge, "up")
+	}
+	s.ip(tg.netns, "address", "add", tg.address+"/24", "dev", "control0")
+	s.ip(tg.netns, "link", "set", "control0", "up")
+
+	public, err := os.ReadFile(s.key + ".pub")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	tg.write(s.t, "root/.ssh/authorized_keys", string(public))
+	tg.write(s.t, "etc/hostname", name+"\n")
+	// A container may not set the machine's clock: chrony runs and sets nothing.
+	tg.write(s.t, "etc/systemd/system/chrony.service.d/container.conf",
+		"[Unit]\nConditionCapability=\n[Service]\nExecStart=\nExecStart=/usr/sbin/chronyd -x\n")
+	if prepare != nil {
+		prepare(tg)
+	}
+	s.targets[name] = tg
+	s.start(tg)
+	return tg
+}
+
+// online lets a target install packages, through the proxy.
+func (s *site) online(tg *target) {
+	tg.write(s.t, "etc/apt/apt.conf.d/proxy", `Acquire::http::Proxy "http://10.231.0.1:3142";`+"\n")
+	tg.write(s.t, "etc/apt/sources.list", "deb http://deb.debian.org/debian "+suite+" main\n")
+}
+
+func (tg *target) write(t *testing.T, path, text string) {
+	t.Helper()
+	full := filepath.Join(tg.root, path)
+	if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(full, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) start(tg *target) {
+	s.t.Helper()
+	tg.boot = exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--directory="+tg.root,
+		"--machine="+tg.netns, "--network-namespace-path="+namespace.Path(tg.netns), "--capability=CAP_NET_ADMIN,CAP_NET_RAW,CAP_BPF,CAP_PERFMON",
+		"--bind=/dev/net/tun", "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe")
+	tg.boot.Stdout, tg.boot.Stderr = &tg.log, &tg.log
+	if err := process.Start(tg.boot); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		defer close(tg.gone)
+		_ = tg.boot.Wait() // how it ended is in its log
+	}()
+	s.t.Cleanup(func() {
+		if s.t.Failed() && testing.Verbose() {
+			s.t.Logf("%s:\n%s", tg.name, s.tail(tg))
+		}
+		tg.boot.Process.Signal(unix.SIGTERM) // systemd-nspawn has the machine shut down
+		select {
+		case <-tg.gone:
+		case <-time.After(30 * time.Second):
+			tg.boot.Process.Kill()
+			<-tg.gone
+		}
+	})
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
+	defer cancel()
+	for {
+		if _, err := s.ssh(ctx, tg, "true"); err == nil {
+			return
+		} else if ctx.Err() != nil {
+			s.t.Fatalf("%s does not answer: %v\n%s", tg.name, err, tg.log.String())
+		}
+		select {
+		case <-tg.gone:
+			s.t.Fatalf("%s has ended:\n%s", tg.name, tg.log.String())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+func (s *site) tail(tg *target) string {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	out, _ := s.ssh(ctx, tg, "systemctl --failed --no-legend; journalctl --no-pager -n 30 -o cat")
+	return out
+}
+
+var sshOptions = []string{"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes"}
+
+// ssh runs a command on a target and returns all that it said.
+func (s *site) ssh(ctx context.Context, tg *target, command string) (string, error) {
+	args := append([]string{"-i", s.key}, sshOptions...)
+	cmd := exec.CommandContext(ctx, "ssh", append(args, "root@"+tg.address, command)...)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	if err := process.StartIn(cmd, namespace.Path(s.control())); err != nil {
+		return "", err
+	}
+	err := cmd.Wait()
+	return out.String(), err
+}
+
+// on runs a command that must go well.
+func (s *site) on(tg *target, command string) string {
+	s.t.Helper()
+	out, err := s.ssh(s.t.Context(), tg, command)
+	if err != nil {
+		s.t.Fatalf("%s: %s: %v\n%s", tg.name, command, err, out)
+	}
+	return out
+}
+
+// files lists what a target has beyond the base, with sizes and times; logs
+// and what Ansible itself leaves behind are no part of it.
+func (tg *target) files(t *testing.T) map[string]string {
+	t.Helper()
+	out := map[string]string{}
+	err := filepath.WalkDir(tg.changed, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimPrefix(path, tg.changed)
+		for _, noise := range []string{"/var/log", "/root/.ansible", "/root/.ssh", "/tmp", "/var/tmp", "/run", "/var/lib/systemd", "/var/lib/private", "/etc/machine-id", "/dev"} {
+			if rel == noise {
+				if d.IsDir() {
+					return fs.SkipDir
+				}
+				return nil
+			}
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if info.IsDir() {
+			out[rel] = "folder"
+		} else {
+			out[rel] = fmt.Sprintf("%d bytes, %s", info.Size(), info.ModTime())
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
