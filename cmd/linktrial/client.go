@@ -20,7 +20,7 @@ func newHTTP() *http.Client {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	p.SetHTTP2(true)
-	return &http.Client{Transport: &http.Transport{Protocols: &p}}
+	return &http.Client{Transport: withCredentials(&http.Transport{Protocols: &p})}
 }
 
 // newClient speaks for the person at the command line.
@@ -43,6 +43,9 @@ func rpcError(base string, err error) error {
 	}
 	var ce *connect.Error
 	if errors.As(err, &ce) {
+		if ce.Code() == connect.CodeUnauthenticated {
+			return fmt.Errorf("%s (linktrial login)", ce.Message())
+		}
 		return errors.New(ce.Message())
 	}
 	return err

@@ -30,7 +30,7 @@ func (s *settings) serverConfig(listen, database string, cat *catalog.Catalog, l
 
 func newServe(s *settings) *cobra.Command {
 	var listen, database string
-	var insecure bool
+	var insecure, login, setup bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the orchestrator, with a private PostgreSQL unless --database names one",
@@ -43,6 +43,7 @@ func newServe(s *settings) *cobra.Command {
 			}
 			cfg := s.serverConfig(listen, database, cat, log)
 			cfg.Insecure = insecure
+			cfg.Login, cfg.Setup = login, setup
 			cfg.Drivers = &servedDrivers{s: s}
 			var lab *servedLab
 			cfg.Lab = func(addr string) (rpc.Lab, error) {
@@ -68,6 +69,8 @@ func newServe(s *settings) *cobra.Command {
 	f.StringVar(&listen, "listen", "127.0.0.1:7700", "address and port")
 	f.StringVar(&database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
 	f.BoolVar(&insecure, "insecure", false, "listen beyond this machine without encryption and without asking who calls")
+	f.BoolVar(&login, "login", false, "have people log in on the loopback too")
+	f.BoolVar(&setup, "setup-token", false, "make a token in the data folder for another admin, where the admin's password is lost")
 	return cmd
 }
 
