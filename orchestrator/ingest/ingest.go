@@ -209,6 +209,7 @@ type delivery struct {
 	part      dbsqlc.LockRunNodeRow
 	delta     Delta
 	samples   []dbsqlc.InsertSamplesParams
+	telemetry []dbsqlc.InsertTelemetryParams
 	at        int64 // record being applied, for errors
 }
 
@@ -235,6 +236,11 @@ func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
 			return err
 		}
 		d.delta.Samples = len(d.samples)
+	}
+	if len(d.telemetry) > 0 {
+		if _, err := d.q.InsertTelemetry(ctx, d.telemetry); err != nil {
+			return err
+		}
 	}
 	return d.q.AdvanceCommitted(ctx, dbsqlc.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq})
 }
@@ -266,7 +272,7 @@ func (d *delivery) trial(n int) (int32, error) {
 }
 
 func (d *delivery) apply(ctx context.Context, r *parsed) error {
-	d.delta.Structure = d.delta.Structure || r.Type != journal.TypeSamples
+	d.delta.Structure = d.delta.Structure || r.Type != journal.TypeSamples && r.Type != journal.TypeTelemetry
 	switch b := r.body.(type) {
 	case *journal.RunStarted:
 		if b.SheetHash != d.part.SheetHash {
@@ -310,6 +316,8 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 		return err
 	case *journal.Command:
 		return d.command(ctx, b)
+	case *journal.Telemetry:
+		return d.addTelemetry(r, b)
 	case *journal.Misbehaviour:
 		return nil // the record itself is all there is to keep
 	}

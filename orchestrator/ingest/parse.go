@@ -99,6 +99,8 @@ func bodyOf(t journal.Type) any {
 		return new(journal.Command)
 	case journal.TypeDriverMisbehaved:
 		return new(journal.Misbehaviour)
+	case journal.TypeTelemetry:
+		return new(journal.Telemetry)
 	}
 	return nil
 }
@@ -166,6 +168,8 @@ func (p *parsed) check() error {
 		return errors.Join(attempt(b.Trial, 1, 0), verdict(b.Verdict), p.only(radio.RoleClient))
 	case *journal.Command:
 		return p.checkCommand(b)
+	case *journal.Telemetry:
+		return checkTelemetry(b)
 	}
 	return nil
 }

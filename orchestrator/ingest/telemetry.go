@@ -1,0 +1,44 @@
+package ingest
+
+import (
+	"errors"
+	"fmt"
+
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// maxReadings is the most figures of one source, far above what a profile may name.
+const maxReadings = 1000
+
+func checkTelemetry(b *journal.Telemetry) error {
+	if b.Source == "" || len(b.Values) > maxReadings || (b.Error != "") == (len(b.Values) > 0) {
+		return fmt.Errorf("source %q with %d figures and error %q", b.Source, len(b.Values), b.Error)
+	}
+	seen := map[string]bool{}
+	for _, v := range b.Values {
+		if v.Name == "" || seen[v.Name] {
+			return fmt.Errorf("figure %q of source %s is given twice, or has no name", v.Name, b.Source)
+		}
+		seen[v.Name] = true
+	}
+	return nil
+}
+
+// addTelemetry keeps readings for the copy at the end, by the node's clock.
+func (d *delivery) addTelemetry(r *parsed, b *journal.Telemetry) error {
+	row := dbsqlc.InsertTelemetryParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: r.At, Source: text(b.Source), Kind: text(string(b.Kind)), Error: text(b.Error)}
+	if b.Error != "" {
+		d.telemetry = append(d.telemetry, row)
+		return nil
+	}
+	for i := range b.Values {
+		v := &b.Values[i]
+		row.Name, row.Unit, row.Value, row.Counter = text(v.Name), text(v.Unit), &v.Value, v.Counter
+		if row.Name == "" {
+			return errors.New("a figure without a name")
+		}
+		d.telemetry = append(d.telemetry, row)
+	}
+	return nil
+}
