@@ -53,6 +53,9 @@ type Health struct {
 	ClockOffset time.Duration // the orchestrator's clock minus the node's
 	ClockError  time.Duration // bound of the offset's error
 	ClockKnown  bool
+	// Telemetry is the newest word of each source at the moment Told.
+	Telemetry []*linktrialv1.TelemetryState
+	Told      time.Time
 }
 
 // Fleet keeps what is known of the nodes. Its methods may be called from
@@ -119,6 +122,10 @@ func (f *Fleet) Stop() {
 func (f *Fleet) Heard(node string, h Health) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(h.Telemetry) == 0 { // a node that must be brief leaves it out
+		old := f.health[node]
+		h.Telemetry, h.Told = old.Telemetry, old.Told
+	}
 	f.health[node] = h
 }
 

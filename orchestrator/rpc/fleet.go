@@ -70,6 +70,7 @@ func (s *agents) heard(m *linktrialv1.PollRequest) {
 		h.Battery = m.Battery
 	}
 	h.ClockKnown = m.ClockErrorNs > 0 || m.ClockOffsetNs != 0
+	h.Telemetry, h.Told = fleet.CleanTelemetry(m.Telemetry), time.Now()
 	s.cfg.Fleet.Heard(m.Name, h)
 }
 
@@ -77,6 +78,7 @@ func (s *agents) heard(m *linktrialv1.PollRequest) {
 func (s *operators) health(n *linktrialv1.Node) {
 	h := s.cfg.Fleet.Health(n.Name)
 	n.Battery, n.Discharging = h.Battery, h.Discharging
+	n.Telemetry = h.Aged(time.Now())
 	if h.ClockKnown {
 		n.ClockOffsetKnown, n.ClockOffsetSeconds, n.ClockErrorSeconds = true, h.ClockOffset.Seconds(), h.ClockError.Seconds()
 	}

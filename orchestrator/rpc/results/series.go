@@ -17,6 +17,7 @@ import (
 	"linktrial/internal/radiocontrol"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/telemetry"
 	"linktrial/orchestrator/thin"
 )
 
@@ -79,6 +80,11 @@ func (s *Service) series(ctx context.Context, m *linktrialv1.SeriesRequest) (*li
 		}
 		if err := x.attempt(ctx, &trials[i], a, p.flows[a.Attempt], m.Iteration != 0); err != nil {
 			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", run.id, a.Trial, a.Attempt, err)
+		}
+		if m.Iteration == 0 {
+			if x.out.Telemetry, err = x.telemetry(ctx, a); err != nil {
+				return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", run.id, a.Trial, a.Attempt, err)
+			}
 		}
 		if m.Iteration == 0 && a.Radio != nil {
 			if x.out.Channels, err = channels(a.Radio); err != nil {
@@ -343,6 +349,15 @@ func (c *sampleColumns) fill(f *linktrialv1.FlowSeries) {
 		}
 		f.More[name] = &linktrialv1.Column{Values: columns[fixedColumns+i]}
 	}
+}
+
+// telemetry is what radios told during an attempt.
+func (x *seriesReader) telemetry(ctx context.Context, a *dbsqlc.Attempt) ([]*linktrialv1.TelemetrySeries, error) {
+	of := telemetry.Attempt{Run: x.run.id, Start: a.StartedAt, MaxPoints: x.points}
+	if a.EndedAt != nil {
+		of.End = *a.EndedAt
+	}
+	return telemetry.Series(ctx, x.st.Queries, of)
 }
 
 // channels are the histories in an emulated radio's report.
