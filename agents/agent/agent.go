@@ -14,6 +14,7 @@ import (
 	"linktrial/agents/provenance"
 	"linktrial/agents/runner"
 	"linktrial/agents/session"
+	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -25,7 +26,8 @@ type agent struct {
 	cfg     Config
 	runner  *runner.Runner
 	session *session.Session // nil: works without an orchestrator
-	slot    chan struct{}    // held by the run that executes: listeners of two runs would share ports
+	trust   *trust.Keys
+	slot    chan struct{} // held by the run that executes: listeners of two runs would share ports
 
 	mu      sync.Mutex
 	runs    map[string]*run
@@ -47,10 +49,13 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer release()
+	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
+		return err
+	}
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
-		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightWish) { a.preflight(ctx, w) },
+		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightWish) { a.preflight(ctx, w) }, Keys: a.learn,
 	})
 	if err != nil {
 		return err
@@ -77,7 +82,8 @@ func Run(ctx context.Context, cfg Config) error {
 }
 
 // RunSheet executes one run from a file, without an orchestrator: the
-// disconnected run. The client's part returns when the run has ended; the
+// disconnected run. Beside the sheet lies its signature, at [SignaturePath]. The
+// client's part returns when the run has ended; the
 // others' when finish is closed. The journal is at [JournalPath]. Called again
 // after a crash with the same run, it goes on where it was.
 func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <-chan struct{}) error {
@@ -86,11 +92,18 @@ func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <
 		return err
 	}
 	defer release()
+	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
+		return err
+	}
 	sheet, err := os.ReadFile(sheetPath)
 	if err != nil {
 		return fmt.Errorf("run sheet: %w", err)
 	}
-	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), Wish: wishRun, Taken: time.Now().UTC()}
+	sig, err := readSignature(sheetPath)
+	if err != nil {
+		return err
+	}
+	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), KeyID: sig.KeyID, Signature: sig.Bytes, Wish: wishRun, Taken: time.Now().UTC()}
 	if err := a.keep(n, sheet); err != nil {
 		return err
 	}
@@ -142,7 +155,7 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	defer a.mu.Unlock()
 	for _, s := range a.drivers {
 		d := &linktrialv1.DriverState{Name: s.Driver.Name, Version: s.Driver.Version, Implementation: s.Driver.Implementation,
-			Sha256: s.Driver.SHA256, Unsupported: s.Driver.Unsupported, Choices: map[string]string{}}
+			Sha256: s.Driver.SHA256, Digest: s.Driver.Digest, Unsupported: s.Driver.Unsupported, Choices: map[string]string{}}
 		for option, values := range s.Choices {
 			d.Choices[option] = strings.Join(values, ",")
 		}
@@ -179,7 +192,7 @@ func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
 		if a.stored(as.RunId) {
 			continue
 		}
-		n := note{Run: as.RunId, SheetHash: as.SheetHash, Wish: w, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
+		n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Wish: w, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
 		if a.cfg.Role == radio.RoleClient {
 			n.Orders = asCommands(as.Orders)
 		}
@@ -218,16 +231,11 @@ func (a *agent) stored(id string) bool {
 	return false
 }
 
-// keep writes a run to the state folder, unless it is there already.
+// keep writes a run to the state folder, unless it is there already. Whether its
+// sheet is to be trusted is asked whenever the run is opened.
 func (a *agent) keep(n note, sheet []byte) error {
 	if !runForm.MatchString(n.Run) {
 		return fmt.Errorf("run %q: expected letters, digits, hyphens and underscores", n.Run)
-	}
-	if h := runsheet.Hash(sheet); h != n.SheetHash {
-		return fmt.Errorf("run %s: the sheet's hash is %s, the assignment says %s", n.Run, h, n.SheetHash)
-	}
-	if _, err := runsheet.Decode(sheet); err != nil {
-		return fmt.Errorf("run %s: %w", n.Run, err)
 	}
 	dir := filepath.Join(a.cfg.runsDir(), n.Run)
 	if old, err := os.ReadFile(filepath.Join(dir, sheetFile)); err == nil && runsheet.Hash(old) != n.SheetHash {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/ed25519"
 	"encoding/json"
 	"fmt"
 	"log/slog"
@@ -20,11 +21,14 @@ import (
 	"connectrpc.com/connect"
 	"go.uber.org/goleak"
 
+	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 )
 
 // drivers is a folder with the test driver, built once.
@@ -83,6 +87,8 @@ type orchestrator struct {
 	wishes  map[string]linktrialv1.Assignment_Wish // by node
 	orders  []*linktrialv1.RunOrder
 	sheet   []byte
+	sign    func(sheet []byte) signature.Signature
+	keys    []*linktrialv1.SigningKey
 	rev     int64
 	changed chan struct{}
 	stored  map[string][]journal.Record
@@ -96,7 +102,7 @@ type orchestrator struct {
 
 func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	t.Helper()
-	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_Wish{}, sheet: sheet, rev: 1, changed: make(chan struct{}),
+	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_Wish{}, sheet: sheet, sign: signed, rev: 1, changed: make(chan struct{}),
 		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{}}
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
@@ -141,16 +147,18 @@ func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.nodes[r.Msg.Name] = r.Msg
-	return connect.NewResponse(&linktrialv1.RegisterResponse{}), nil
+	return connect.NewResponse(&linktrialv1.RegisterResponse{SigningKeys: o.keys}), nil
 }
 
 func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
 	until := time.After(time.Duration(r.Msg.WaitMs) * time.Millisecond)
 	for waited := false; ; {
 		o.mu.Lock()
-		resp := &linktrialv1.PollResponse{Revision: o.rev}
+		resp := &linktrialv1.PollResponse{Revision: o.rev, SigningKeys: o.keys}
 		if w, ok := o.wishes[r.Msg.Name]; ok {
-			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, Wish: w, Orders: o.orders}}
+			sig := o.sign(o.sheet)
+			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, Wish: w, Orders: o.orders,
+				Signature: &linktrialv1.SheetSignature{KeyId: sig.KeyID, Signature: sig.Bytes}}}
 		}
 		changed := o.changed
 		o.mu.Unlock()
@@ -229,7 +237,7 @@ func sheetOf(t *testing.T, trials int, control runsheet.Control, paceMS float64)
 	t.Helper()
 	s := &runsheet.Sheet{Format: runsheet.Format, Plan: "test", Control: control, SampleInterval: 100 * time.Millisecond,
 		Limits: runsheet.Limits{Connect: 300 * time.Millisecond, Transfer: 20 * time.Second, Attempts: 1}}
-	s.Treatments = []runsheet.Treatment{{Name: "a", Protocol: "plain", Options: map[string]any{"pace": paceMS}, Port: freePort(t)}}
+	s.Treatments = []runsheet.Treatment{{Name: "a", Protocol: "plain", Digests: digests(t), Options: map[string]any{"pace": paceMS}, Port: freePort(t)}}
 	for i := range trials {
 		s.Trials = append(s.Trials, runsheet.Trial{Index: i, Iteration: i + 1, Treatment: "a", Flows: []runsheet.Flow{
 			{Treatment: "a", From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 40960, PayloadSeed: uint64(i)}}})
@@ -243,8 +251,23 @@ func sheetOf(t *testing.T, trials int, control runsheet.Control, paceMS float64)
 
 func config(t *testing.T, role radio.Role, url string) Config {
 	return Config{Name: string(role), Role: role, Orchestrator: url, StateDir: t.TempDir(), DriversDir: drivers, Device: "lo",
-		Peers:   map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleServer: "127.0.0.1", radio.RoleRelay: "127.0.0.1"},
-		Version: "test", FloorBytes: -1, Logger: slog.New(slog.DiscardHandler)}
+		Peers: map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleServer: "127.0.0.1", radio.RoleRelay: "127.0.0.1"},
+		Trust: trust.Config{Keys: []signature.PublicKey{signature.PublicOf(signingKey)}}, Version: "test", FloorBytes: -1, Logger: slog.New(slog.DiscardHandler)}
+}
+
+// signingKey is the orchestrator's in these tests.
+var signingKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+
+func signed(sheet []byte) signature.Signature { return signature.SignSheet(signingKey, "run1", sheet) }
+
+// digests are those of the test driver.
+func digests(t *testing.T) []string {
+	t.Helper()
+	f, err := driverdigest.OfFolder(filepath.Join(drivers, "plain"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []string{string(f.Digest)}
 }
 
 // runAgent starts an agent; stop ends it and waits.

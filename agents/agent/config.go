@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/agents/trust"
 	"linktrial/internal/radio"
 )
 
@@ -40,6 +41,9 @@ type Config struct {
 	// in-band control; 0 is 200 ms. Windows in which nothing is heard are
 	// followed by longer ones, of up to 3 s.
 	Window time.Duration
+
+	// Trust says whose run sheets are followed; its Dir is the state folder.
+	Trust trust.Config
 
 	Version string // of linktrial
 	Logger  *slog.Logger
@@ -87,6 +91,7 @@ func (c *Config) complete() error {
 		}
 		*dir = abs
 	}
+	c.Trust.Dir, c.Trust.Logger = c.StateDir, c.Logger
 	for _, dir := range []string{c.StateDir, c.runsDir(), c.pidDir()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("state folder: %w", err)

@@ -28,6 +28,9 @@ func TestKilledLeader(t *testing.T) {
 		if err := os.WriteFile(path, sheet, 0o644); err != nil {
 			t.Fatal(err)
 		}
+		if err := os.WriteFile(SignaturePath(path), []byte(signed(sheet).String()+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
 		return path
 	}
 	finish := make(chan struct{})

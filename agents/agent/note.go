@@ -28,6 +28,8 @@ const (
 type note struct {
 	Run       string    `json:"run"`
 	SheetHash string    `json:"sheet_hash"`
+	KeyID     string    `json:"key_id,omitempty"`    // that signed the sheet
+	Signature []byte    `json:"signature,omitempty"` // of the sheet
 	Wish      Wish      `json:"wish"`
 	Reason    string    `json:"reason,omitempty"` // of an abort
 	Taken     time.Time `json:"taken"`

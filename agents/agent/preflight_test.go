@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"linktrial/agents/session"
+	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/radio"
@@ -95,7 +96,7 @@ func (o *asker) report(t *testing.T, n int) *linktrialv1.ReportPreflightRequest 
 func TestAgentLooksWhenAsked(t *testing.T) {
 	o := &asker{refuse: 1}
 	url := o.serve(t)
-	cfg := Config{Name: "client", Role: radio.RoleClient, Orchestrator: url, StateDir: t.TempDir(), DriversDir: drivers, Device: "none0", RadioAddress: "10.77.0.1"}
+	cfg := Config{Name: "client", Role: radio.RoleClient, Orchestrator: url, StateDir: t.TempDir(), DriversDir: drivers, Device: "none0", RadioAddress: "10.77.0.1", Trust: trust.Config{Pin: true}}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- Run(ctx, cfg) }()

@@ -14,6 +14,7 @@ import (
 	"linktrial/agents/provenance"
 	"linktrial/agents/radiolink"
 	"linktrial/agents/session"
+	"linktrial/agents/trust"
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -132,10 +133,7 @@ func (r *run) through(ctx, ectx context.Context) (err error) {
 	if err != nil {
 		return fmt.Errorf("run sheet: %w", err)
 	}
-	decoded, err := runsheet.Decode(sheet)
-	if err != nil {
-		return err
-	}
+	decoded, refused := r.admit(sheet)
 	j, err := journal.Open(JournalPath(cfg.StateDir, r.id), journal.Identity{Run: r.id, Node: cfg.Name, Role: cfg.Role},
 		journal.Options{FloorBytes: cfg.FloorBytes, Logger: r.log})
 	if err != nil {
@@ -146,7 +144,7 @@ func (r *run) through(ctx, ectx context.Context) (err error) {
 			err = errors.Join(err, cerr)
 		}
 	}()
-	inBand := decoded.Control == runsheet.ControlInBand
+	inBand := refused == nil && decoded.Control == runsheet.ControlInBand
 	delivered := make(chan bool, 1)
 	if r.a.session != nil {
 		r.delivery = r.a.session.NewDelivery(r.id, j, inBand)
@@ -154,7 +152,12 @@ func (r *run) through(ctx, ectx context.Context) (err error) {
 	} else {
 		delivered <- false
 	}
-	err = r.execute(ectx, sheet, decoded, j, inBand)
+	over, err := ended(j)
+	if err == nil && !over { // else only its delivery is left
+		if err = refused; err == nil {
+			err = r.execute(ectx, sheet, decoded, j, inBand)
+		}
+	}
 	if err == nil || ctx.Err() == nil {
 		if err != nil && !interrupted(err) {
 			// The orchestrator must hear of it, or it waits for ever.
@@ -197,10 +200,16 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 		}
 	}
 	cfg := r.a.cfg
+	guard := &trust.Guard{Runner: r.a.runner, Drivers: r.a.runner, Sheet: decoded, Refused: func(err error) { r.cancel(err) }}
+	if ctx.Err() == nil {
+		if err := guard.CheckAll(ctx, func(t *runsheet.Treatment) bool { return needs(decoded, t, cfg.Role) }); err != nil {
+			return err
+		}
+	}
 	ex := executor.Config{
 		RunID: r.id, Role: cfg.Role, Sheet: sheet, SheetHash: r.hash, Version: cfg.Version,
 		Address: cfg.RadioAddress, Peers: r.peers(), Device: cfg.Device,
-		Journal: j, Runner: r.a.runner, Logger: cfg.Logger,
+		Journal: j, Runner: guard, Logger: cfg.Logger,
 		Begun:   func(ctx context.Context, resumed bool) error { return r.begun(ctx, j, resumed) },
 		Closing: func(ctx context.Context) { r.closing(ctx, j) },
 	}

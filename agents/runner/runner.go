@@ -25,6 +25,7 @@ import (
 
 	"linktrial/executor"
 	"linktrial/executor/journal"
+	"linktrial/internal/driverdigest"
 	"linktrial/protocols/contract"
 )
 
@@ -41,8 +42,16 @@ type Config struct {
 type Runner struct {
 	cfg Config
 
+	digests driverdigest.Cache
+
 	mu        sync.Mutex
-	manifests map[string]*contract.Manifest
+	manifests map[string]read
+}
+
+// read is a manifest and the digest of the folder that it was read from.
+type read struct {
+	manifest *contract.Manifest
+	digest   driverdigest.Digest
 }
 
 // New returns a runner. It reads nothing before it is asked.
@@ -50,25 +59,54 @@ func New(cfg Config) *Runner {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{cfg: cfg, manifests: map[string]*contract.Manifest{}}
+	return &Runner{cfg: cfg, manifests: map[string]read{}}
 }
 
-// manifest reads <dir>/<name>/driver.yaml once.
+// folder is a driver's folder as it is now.
+func (r *Runner) folder(name string) (*driverdigest.Folder, error) {
+	if !contract.ValidName(name) {
+		return nil, fmt.Errorf("protocol %q: %w", name, executor.ErrNoDriver)
+	}
+	dir := filepath.Join(r.cfg.Dir, name)
+	if _, err := os.Stat(filepath.Join(dir, "driver.yaml")); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("protocol %s: %w in %s", name, executor.ErrNoDriver, r.cfg.Dir)
+	}
+	return r.digests.Folder(dir)
+}
+
+// Digest names a driver by all that its folder has now. The error wraps
+// [executor.ErrNoDriver] where there is no driver of that name.
+func (r *Runner) Digest(_ context.Context, name string) (driverdigest.Digest, error) {
+	f, err := r.folder(name)
+	if err != nil {
+		return "", err
+	}
+	return f.Digest, nil
+}
+
+// manifest is <dir>/<name>/driver.yaml as it is now.
 func (r *Runner) manifest(name string) (*contract.Manifest, error) {
+	f, err := r.folder(name)
+	if errors.Is(err, executor.ErrNoDriver) {
+		return nil, err
+	}
+	if err != nil { // no digest: it can be asked whether it runs, and no run sheet will name it
+		return readManifest(r.cfg.Dir, name)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if m := r.manifests[name]; m != nil {
-		return m, nil
+	if have, ok := r.manifests[name]; ok && have.digest == f.Digest {
+		return have.manifest, nil
 	}
 	m, err := readManifest(r.cfg.Dir, name)
 	if err == nil {
-		r.manifests[name] = m
+		r.manifests[name] = read{m, f.Digest}
 	}
 	return m, err
 }
 
 func readManifest(dir, name string) (*contract.Manifest, error) {
-	if name == "" || name != filepath.Base(name) || strings.HasPrefix(name, ".") {
+	if !contract.ValidName(name) {
 		return nil, fmt.Errorf("protocol %q: %w", name, executor.ErrNoDriver)
 	}
 	file := filepath.Join(dir, name, "driver.yaml")
@@ -157,10 +195,23 @@ func (r *Runner) Probe(ctx context.Context, name string) State {
 	if err != nil {
 		return no("%v", err)
 	}
-	if s.Driver.SHA256, err = fileHash(path); err != nil {
-		return no("%v", err)
+	s.Driver.SHA256 = r.identify(&s, path)
+	if s.Driver.SHA256 == "" {
+		if s.Driver.SHA256, err = fileHash(path); err != nil {
+			return no("%v", err)
+		}
 	}
-	p, err := r.Start(ctx, name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}})
+	return Ask(ctx, r, s)
+}
+
+// Ask starts a driver that has been found in the role of a probe, and completes
+// its state with what it says. It takes at most [ProbeLimit].
+func Ask(ctx context.Context, r executor.Runner, s State) State {
+	no := func(format string, args ...any) State {
+		s.Driver.Unsupported = fmt.Sprintf(format, args...)
+		return s
+	}
+	p, err := r.Start(ctx, s.Driver.Name, &contract.Parameters{Contract: contract.Version, Role: contract.RoleProbe, Options: map[string]any{}})
 	if err != nil {
 		return no("%v", err)
 	}
@@ -192,6 +243,21 @@ func (r *Runner) Probe(ctx context.Context, name string) State {
 	}
 	s.Driver.Implementation, s.Driver.Detail, s.Choices = e.Info.Implementation, e.Info.Detail, e.Info.Choices
 	return s
+}
+
+// identify notes the driver's digest, and returns the hash of its program where
+// that lies in the driver's folder.
+func (r *Runner) identify(s *State, program string) string {
+	f, err := r.folder(s.Driver.Name)
+	if err != nil {
+		return ""
+	}
+	s.Driver.Digest = string(f.Digest)
+	rel, err := filepath.Rel(filepath.Join(r.cfg.Dir, s.Driver.Name), program)
+	if err != nil {
+		return ""
+	}
+	return f.Files[filepath.ToSlash(rel)]
 }
 
 func lastLine(s string) string {

@@ -30,6 +30,9 @@ type Config struct {
 	// Preflight hears, at each answer, which preflight is wanted; the wish is nil
 	// where none is. The function is nil where nobody listens.
 	Preflight func(*linktrialv1.PreflightWish)
+	// Keys hears, before any assignment, which keys the orchestrator signs with;
+	// nil: nobody listens.
+	Keys func([]*linktrialv1.SigningKey)
 }
 
 // Session is the connection to one orchestrator. Its methods may be called
@@ -198,7 +201,10 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) error {
 	r.Name, r.Incarnation = s.cfg.Name, s.cfg.Incarnation
 	return s.do(ctx, callLimit, func(ctx context.Context) error {
-		_, err := s.client.Register(ctx, connect.NewRequest(r))
+		res, err := s.client.Register(ctx, connect.NewRequest(r))
+		if err == nil && s.cfg.Keys != nil {
+			s.cfg.Keys(res.Msg.SigningKeys)
+		}
 		return err
 	})
 }
@@ -226,6 +232,9 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	})
 	if err != nil {
 		return revision, err
+	}
+	if s.cfg.Keys != nil {
+		s.cfg.Keys(answer.SigningKeys)
 	}
 	handle(answer.Assignments)
 	if s.cfg.Preflight != nil {

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/internal/signature"
+)
+
+// SignaturePath is where the signature of a run sheet lies for [RunSheet].
+func SignaturePath(sheetPath string) string { return sheetPath + ".sig" }
+
+// readSignature reads the signature beside a sheet. Where there is none, the
+// sheet is not signed, and will be refused as such.
+func readSignature(sheetPath string) (signature.Signature, error) {
+	b, err := os.ReadFile(SignaturePath(sheetPath))
+	if errors.Is(err, fs.ErrNotExist) {
+		return signature.Signature{}, nil
+	}
+	if err != nil {
+		return signature.Signature{}, fmt.Errorf("signature of the run sheet: %w", err)
+	}
+	s, err := signature.ParseSignature(string(b))
+	if err != nil {
+		return s, fmt.Errorf("%s: %w", SignaturePath(sheetPath), err)
+	}
+	return s, nil
+}
+
+// learn takes up what the orchestrator shows of its keys.
+func (a *agent) learn(shown []*linktrialv1.SigningKey) {
+	var list []signature.Endorsed
+	for _, s := range shown {
+		k, err := signature.NewPublicKey(s.PublicKey)
+		if err != nil {
+			a.cfg.Logger.Warn("the orchestrator shows a signing key that is none", "error", err)
+			continue
+		}
+		list = append(list, signature.Endorsed{Key: k, By: s.EndorsedBy, Endorsement: s.Endorsement})
+	}
+	if err := a.trust.Learn(list); err != nil {
+		// It is shown again; until then the sheets signed with it are refused.
+		a.cfg.Logger.Error("signing key could not be taken up", "error", err)
+	}
+}
+
+// admit decodes a run's sheet as it lies in the state folder, or says why it
+// must not be followed. Nothing of an untrusted sheet is looked at.
+func (r *run) admit(sheet []byte) (*runsheet.Sheet, error) {
+	r.mu.Lock()
+	sig := signature.Signature{KeyID: r.note.KeyID, Bytes: r.note.Signature}
+	r.mu.Unlock()
+	if err := r.a.trust.CheckSheet(r.id, sheet, sig); err != nil {
+		return nil, err
+	}
+	if h := runsheet.Hash(sheet); h != r.hash {
+		return nil, fmt.Errorf("refused: the run sheet's hash is %s, the assignment says %s", h, r.hash)
+	}
+	decoded, err := runsheet.Decode(sheet)
+	if err != nil {
+		return nil, fmt.Errorf("refused: %w", err)
+	}
+	return decoded, nil
+}
+
+// ended says whether this node's part in the run is over.
+func ended(j *journal.File) (over bool, err error) {
+	err = j.Records(func(r journal.Record) error {
+		over = over || r.Type == journal.TypeRunEnded
+		return nil
+	})
+	return over, err
+}
+
+// needs says whether a node of a role starts a treatment's driver. A relay does
+// where a flow starts or ends there.
+func needs(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
+	return role != radio.RoleRelay || slices.ContainsFunc(s.Trials, func(trial runsheet.Trial) bool {
+		return slices.ContainsFunc(trial.Flows, func(f runsheet.Flow) bool {
+			return f.Treatment == t.Name && (f.From == role || f.To == role)
+		})
+	})
+}

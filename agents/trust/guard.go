@@ -1,0 +1,140 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"linktrial/executor"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/driverdigest"
+	"linktrial/protocols/contract"
+)
+
+// Digester says what a driver is made of now. Its error wraps
+// [executor.ErrNoDriver] where there is no driver of that name.
+type Digester interface {
+	Digest(ctx context.Context, protocol string) (driverdigest.Digest, error)
+}
+
+// DriverError says that a run sheet does not name the driver that is here.
+type DriverError struct {
+	Protocol string
+	Found    driverdigest.Digest
+	Named    []string
+	// Changed is set when an earlier start in the same run found a driver that
+	// the sheet names.
+	Changed bool
+}
+
+func (e *DriverError) Error() string {
+	named := "names no digest for it"
+	if len(e.Named) > 0 {
+		named = "names " + strings.Join(e.Named, " and ")
+	}
+	changed := ""
+	if e.Changed {
+		changed = " now, which it was not when the run began,"
+	}
+	return fmt.Sprintf("refused: driver %s on this node is %s%s and the run sheet %s; put the orchestrator's driver on the node, or have this one accepted with 'linktrial protocol approve %s@%s', and start the plan again",
+		e.Protocol, e.Found, changed, named, e.Protocol, e.Found)
+}
+
+// Is makes the executor give a treatment up at once: trying again is of no use.
+func (e *DriverError) Is(target error) bool { return target == executor.ErrNoDriver }
+
+// Guard is a runner that starts only what a run sheet names.
+type Guard struct {
+	Runner  executor.Runner
+	Drivers Digester
+	Sheet   *runsheet.Sheet
+	// Refused hears of a driver that is not started while the run is under way;
+	// nil: nobody.
+	Refused func(error)
+}
+
+// CheckAll says which of the drivers that the sheet needs on this node must not
+// be run. One that is not here at all is for the executor to report. Which are
+// needed, needs says.
+func (g *Guard) CheckAll(ctx context.Context, needs func(*runsheet.Treatment) bool) error {
+	var wrong []string
+	seen := map[string]bool{}
+	for i := range g.Sheet.Treatments {
+		t := &g.Sheet.Treatments[i]
+		if t.Missing != "" || seen[t.Protocol] || !needs(t) {
+			continue
+		}
+		seen[t.Protocol] = true
+		err := g.check(ctx, t.Protocol)
+		var refused *DriverError
+		if err != nil && (errors.As(err, &refused) || !errors.Is(err, executor.ErrNoDriver)) {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	if len(wrong) > 0 {
+		return errors.New(strings.Join(wrong, "; "))
+	}
+	return nil
+}
+
+func (g *Guard) check(ctx context.Context, protocol string) error {
+	d, err := g.Drivers.Digest(ctx, protocol)
+	if err != nil {
+		return fmt.Errorf("refused: driver %s cannot be compared with the run sheet: %w", protocol, err)
+	}
+	named := g.named(protocol)
+	if slices.Contains(named, string(d)) {
+		return nil
+	}
+	return &DriverError{Protocol: protocol, Found: d, Named: named}
+}
+
+// named are the digests that the sheet accepts of a protocol.
+func (g *Guard) named(protocol string) []string {
+	var out []string
+	for i := range g.Sheet.Treatments {
+		t := &g.Sheet.Treatments[i]
+		if t.Missing != "" || t.Protocol != protocol {
+			continue
+		}
+		for _, d := range t.Digests {
+			if !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
+}
+
+// Start implements [executor.Runner]. It looks again at what it is about to
+// start, for files can change while a run is under way, and once more when that
+// runs: between a look and a start they can, too.
+func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+	if err := g.check(ctx, protocol); err != nil {
+		return nil, g.refuse(err)
+	}
+	proc, err := g.Runner.Start(ctx, protocol, p)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.check(ctx, protocol); err != nil {
+		proc.Kill()
+		<-proc.Done()
+		proc.Output().Close()
+		return nil, g.refuse(err)
+	}
+	return proc, nil
+}
+
+func (g *Guard) refuse(err error) error {
+	var refused *DriverError
+	if errors.As(err, &refused) {
+		refused.Changed = true // CheckAll found it good
+	}
+	if g.Refused != nil && (refused != nil || !errors.Is(err, executor.ErrNoDriver)) {
+		g.Refused(err)
+	}
+	return err
+}
