@@ -23,12 +23,6 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// What a driver may write on its standard error before it counts as a flood.
-const (
-	logBytesPerSecond = 1 << 20
-	logBytesBurst     = 16 << 20
-)
-
 // strayGrace is how long output is still read after a driver has gone: a
 // child that left its process group may hold the pipes open.
 const strayGrace = 500 * time.Millisecond
@@ -41,9 +35,8 @@ type driver struct {
 
 	mu     sync.Mutex
 	gone   bool
-	tail   []byte
-	flood  bool
 	exit   executor.Exit
+	log    *Log
 	done   chan struct{}
 	logged chan struct{}
 }
@@ -70,6 +63,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
 	}
 	d := &driver{done: make(chan struct{}), logged: make(chan struct{})}
+	d.log = NewLog(d.Kill)
 	var outW, errW *os.File
 	if d.out, outW, err = os.Pipe(); err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
@@ -121,11 +115,7 @@ func (d *driver) Exit() executor.Exit {
 	return d.exit
 }
 
-func (d *driver) Log() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return strings.ToValidUTF8(string(d.tail), "\uFFFD")
-}
+func (d *driver) Log() string { return d.log.String() }
 
 // signal reaches the whole process group. It is never sent once the leader
 // has been reaped, because the kernel may then have given its number away.
@@ -161,7 +151,7 @@ func (d *driver) reap() {
 		_ = os.Remove(d.pidFile) // a note that stays names a process that has gone
 	}
 	d.mu.Lock()
-	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.flood}
+	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.log.Flooded()}
 	if ws, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		d.exit.Signal = ws.Signal().String()
 	}
@@ -169,29 +159,13 @@ func (d *driver) reap() {
 	close(d.done)
 }
 
-// readLog keeps the end of standard error, and kills a driver that floods it.
+// readLog reads standard error to its end; what a flood goes on with is not read.
 func (d *driver) readLog() {
 	defer close(d.logged)
 	b := make([]byte, 32<<10)
-	level, at := float64(logBytesBurst), time.Now()
-	for {
+	for !d.log.Flooded() {
 		n, err := d.err.Read(b)
-		now := time.Now()
-		level = min(logBytesBurst, level+logBytesPerSecond*now.Sub(at).Seconds()) - float64(n)
-		at = now
-		d.mu.Lock()
-		d.tail = append(d.tail, b[:n]...)
-		if over := len(d.tail) - executor.MaxLog; over > 0 {
-			d.tail = append(d.tail[:0], d.tail[over:]...)
-		}
-		if level < 0 {
-			d.flood = true
-		}
-		d.mu.Unlock()
-		if level < 0 {
-			d.Kill()
-			return
-		}
+		_, _ = d.log.Write(b[:n])
 		if err != nil {
 			return
 		}

@@ -28,10 +28,19 @@ type Manifest struct {
 	Features []Feature `json:"features,omitempty"`
 	// Capabilities the program needs, as "CAP_NET_ADMIN".
 	Capabilities []string `json:"capabilities,omitempty"`
+	// Resources bound the driver where it runs as a container.
+	Resources Resources `json:"resources,omitzero"`
 	// Kernel says what it needs of the kernel, for people.
 	Kernel string `json:"kernel,omitempty"`
 	// Network is "tcp", "udp" or "sctp": what a packet capture of it will show.
 	Network string `json:"network"`
+}
+
+// Resources are what a container of the driver may use; 0 is the runner's own bound.
+type Resources struct {
+	MemoryBytes int64   `json:"memory_bytes,omitempty"`
+	CPUs        float64 `json:"cpus,omitempty"` // processors' worth of time
+	Processes   int64   `json:"processes,omitempty"`
 }
 
 // Feature is a part of the contract that a driver may lack. Closed list.
@@ -75,6 +84,8 @@ type Option struct {
 	Max       *float64 `json:"max,omitempty"`
 }
 
+const minMemory = 6 << 20
+
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 var optionForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
@@ -85,7 +96,7 @@ func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "image", "options", "features", "capabilities", "kernel", "network")
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "image", "options", "features", "capabilities", "resources", "kernel", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
 		Title:    r.Field("title").Required().String(""),
@@ -118,6 +129,15 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	for _, v := range r.Field("features").List() {
 		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration))))
 	}
+	rm := r.Field("resources").Mapping("memory", "cpus", "processes")
+	if v := rm.Field("memory"); v.Present() {
+		// Below 6 MiB the engine starts no container.
+		if m.Resources.MemoryBytes = v.Bytes(0); m.Resources.MemoryBytes < minMemory {
+			v.Problem("expected %s or more, found %s", unit.FormatBytes(minMemory), unit.FormatBytes(m.Resources.MemoryBytes))
+		}
+	}
+	m.Resources.CPUs = rm.Field("cpus").Float(0, 0.01, 1024)
+	m.Resources.Processes = rm.Field("processes").Int(0, 1, 1<<22)
 	om := r.Field("options").Mapping()
 	for _, name := range om.Keys() {
 		m.Options = append(m.Options, parseOption(om, name))

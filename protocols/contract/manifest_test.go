@@ -18,6 +18,7 @@ command: [./demo, --quiet]
 network: udp
 capabilities: [CAP_NET_ADMIN]
 features: [duration]
+resources: {memory: 64 MiB, cpus: 0.5, processes: 32}
 options:
   mode: {type: string, choices: [a, b], default: a, help: h}
   node: {type: string, from_probe: true, help: h}
@@ -39,7 +40,7 @@ func manifest(t *testing.T) *Manifest {
 
 func TestParseManifest(t *testing.T) {
 	m := manifest(t)
-	if m.Name != "demo" || len(m.Options) != 7 || len(m.Command) != 2 || *m.Options[5].Min != 4096 || m.Options[6].Default != 200.0 || !m.Has(FeatureDuration) || m.Has("") {
+	if m.Name != "demo" || len(m.Options) != 7 || len(m.Command) != 2 || *m.Options[5].Min != 4096 || m.Options[6].Default != 200.0 || !m.Has(FeatureDuration) || m.Has("") || m.Resources != (Resources{64 << 20, 0.5, 32}) {
 		t.Errorf("read %+v", m)
 	}
 	for _, c := range []struct{ old, with, want string }{
@@ -50,6 +51,9 @@ func TestParseManifest(t *testing.T) {
 		{"CAP_NET_ADMIN", "net_admin", "capability"},
 		{"[duration]", "[durations]", `did you mean "duration"?`},
 		{"[duration]", "duration", "list"},
+		{"memory: 64 MiB", "memory: 1 MiB", "6 MiB or more, found 1 MiB"},
+		{"cpus: 0.5", "cpus: 0", "0.01"},
+		{"processes:", "procs:", `unknown`},
 		{"mode:", "Mode:", "option name"},
 		{"choices: [a, b], default: a", "choices: [a, b], default: c", "there are a, b"},
 		{"max: 10,", "max: 10, default: 11,", "1 to 10"},

@@ -1,0 +1,351 @@
+// Package docker starts protocol drivers as containers: it finds their images
+// on this node's engine, asks each whether it can run here, and removes what an
+// earlier, killed agent left behind.
+//
+// A driver's container joins the network namespace in which the agent and the
+// radio's interface are, so that its packets take the way that those of a plain
+// process take: an interface of the container's own in front of the radio would
+// be another path. It has the capabilities that its manifest asks for and no
+// others, a root file system that it cannot write, and bounds on memory,
+// processor time and processes.
+//
+// Comes in: the engine's images with [LabelProtocol], contract parameters. Goes
+// out: running containers ([executor.Process]) and the state of each driver.
+// Imports agents/runner, executor, internal/driverdigest and protocols/contract.
+package docker
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"linktrial/agents/runner"
+	"linktrial/executor"
+	"linktrial/executor/journal"
+	"linktrial/internal/driverdigest"
+	"linktrial/protocols/contract"
+)
+
+// Labels of images and containers.
+const (
+	// LabelProtocol marks an image as a driver's, with the protocol's name.
+	LabelProtocol = "linktrial.protocol"
+	// LabelAgent is on every container of a runner, with [Config.Agent].
+	LabelAgent = "linktrial.agent"
+	// LabelRole is on a driver's container: server, client or probe; on the one
+	// that holds the network, "network".
+	LabelRole = "linktrial.role"
+	// LabelTransfer is on a client's container: the identity of the transfer,
+	// which the journal gives for every flow of an attempt.
+	LabelTransfer = "linktrial.transfer"
+)
+
+// ManifestPath is where an image has its driver's manifest. The manifest's
+// command is relative to its folder.
+const ManifestPath = "/driver.yaml"
+
+// What a driver may use whose manifest does not say. The processors' time is
+// the engine's own where it has fewer.
+const (
+	DefaultMemoryBytes = 512 << 20
+	DefaultCPUs        = 2
+	DefaultProcesses   = 64
+)
+
+// Config of a [Runner].
+type Config struct {
+	// Agent tells this agent's containers from others' on the same engine; it
+	// stays the same over restarts.
+	Agent string
+	// Host of the engine, as "unix:///run/docker.sock"; empty: DOCKER_HOST, else
+	// the engine's usual socket.
+	Host string
+	// Holder is the program, statically linked, that holds the network for
+	// drivers, and the arguments that make it call [Hold]. It is not needed where
+	// this process is a container of the same engine.
+	Holder []string
+	// Images are the images to use by protocol; for the others, the engine's
+	// image with the protocol's label.
+	Images map[string]string
+	Logger *slog.Logger
+}
+
+// Runner starts the drivers whose images an engine has.
+type Runner struct {
+	cfg    Config
+	engine *client.Client
+	cpus   float64 // of the engine
+
+	mu      sync.Mutex
+	drivers map[string]image // by protocol
+	network string           // container whose network the drivers join
+	held    bool             // the network's container is the runner's own
+	warm    map[string]warm  // by transfer
+	closing sync.WaitGroup
+}
+
+// image is a driver's image, pinned by its identity.
+type image struct {
+	id, name string
+	manifest *contract.Manifest
+}
+
+// New connects to the engine. The error says what to do where none answers.
+func New(ctx context.Context, cfg Config) (*Runner, error) {
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	options := []client.Opt{client.FromEnv}
+	if cfg.Host != "" {
+		options = append(options, client.WithHost(cfg.Host))
+	}
+	engine, err := client.New(options...)
+	if err != nil {
+		return nil, fmt.Errorf("container engine: %w", err)
+	}
+	asking, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	info, err := engine.Info(asking, client.InfoOptions{})
+	if err != nil {
+		_ = engine.Close() // nothing was asked of it
+		return nil, fmt.Errorf("container engine at %s does not answer: start it, or let the agent run drivers as processes (--runner exec): %w", engine.DaemonHost(), err)
+	}
+	return &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, warm: map[string]warm{}}, nil
+}
+
+// Close removes this runner's containers and ends the connection.
+func (r *Runner) Close(ctx context.Context) error {
+	r.closing.Wait()
+	return errors.Join(r.Sweep(ctx), r.engine.Close())
+}
+
+// Sweep removes every container of this agent, running or not: after a crash
+// those of the agent's earlier start.
+func (r *Runner) Sweep(ctx context.Context) error {
+	r.mu.Lock()
+	r.network, r.held = "", false
+	r.warm = map[string]warm{}
+	r.mu.Unlock()
+	list, err := r.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", LabelAgent+"="+r.cfg.Agent)})
+	if err != nil {
+		return fmt.Errorf("containers left by an earlier agent: %w", err)
+	}
+	for _, c := range list.Items {
+		r.cfg.Logger.Info("container is removed", "container", short(c.ID), "protocol", c.Labels[LabelProtocol], "role", c.Labels[LabelRole], "state", string(c.State))
+		if err := r.remove(ctx, c.ID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Runner) remove(ctx context.Context, id string) error {
+	_, err := r.engine.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+	if err != nil && !notFound(err) && !strings.Contains(err.Error(), "already in progress") {
+		return fmt.Errorf("remove container %s: %w", short(id), err)
+	}
+	return nil
+}
+
+// List looks for images of drivers, pins each and probes it, in the order of
+// the protocols' names. A driver that cannot run is in the list with the reason.
+func (r *Runner) List(ctx context.Context) ([]runner.State, error) {
+	found, err := r.find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(found))
+	for name := range found {
+		names = append(names, name)
+	}
+	sort.Strings(names)
+	states := make([]runner.State, len(names))
+	for i, name := range names {
+		states[i] = r.probe(ctx, name, found[name])
+	}
+	return states, ctx.Err()
+}
+
+// find returns the references of images by protocol.
+func (r *Runner) find(ctx context.Context) (map[string][]string, error) {
+	list, err := r.engine.ImageList(ctx, client.ImageListOptions{Filters: client.Filters{}.Add("label", LabelProtocol).Add("dangling", "false")})
+	if err != nil {
+		return nil, fmt.Errorf("images of drivers: %w", err)
+	}
+	found := map[string][]string{}
+	for _, i := range list.Items {
+		if len(i.RepoTags) > 0 {
+			name := i.Labels[LabelProtocol]
+			found[name] = append(found[name], i.RepoTags[0])
+		}
+	}
+	for name, refs := range found {
+		found[name] = choose(refs)
+	}
+	for name, ref := range r.cfg.Images {
+		found[name] = []string{ref}
+	}
+	return found, nil
+}
+
+// choose takes the one image that is tagged latest out of several.
+func choose(refs []string) []string {
+	sort.Strings(refs)
+	var latest []string
+	for _, ref := range refs {
+		if strings.HasSuffix(ref, ":latest") {
+			latest = append(latest, ref)
+		}
+	}
+	if len(latest) == 1 {
+		return latest
+	}
+	return refs
+}
+
+func (r *Runner) probe(ctx context.Context, name string, refs []string) runner.State {
+	s := runner.State{Driver: journal.Driver{Name: name}}
+	if len(refs) > 1 {
+		s.Driver.Unsupported = fmt.Sprintf("several images carry it: %s; tag one of them latest, or name one with --image %s=IMAGE", strings.Join(refs, ", "), name)
+		return s
+	}
+	i, err := r.pin(ctx, name, refs[0])
+	if err != nil {
+		s.Driver.Unsupported = err.Error()
+		return s
+	}
+	digest, err := driverdigest.OfImage(i.id)
+	if err != nil {
+		s.Driver.Unsupported = err.Error()
+		return s
+	}
+	s.Manifest, s.Driver.Version, s.Driver.Digest = i.manifest, i.manifest.Version, string(digest)
+	s.Driver.SHA256 = strings.TrimPrefix(i.id, "sha256:")
+	return runner.Ask(ctx, r, s)
+}
+
+// pin reads an image's identity and manifest; from then on the protocol is run
+// from that identity, whatever becomes of the name.
+func (r *Runner) pin(ctx context.Context, name, ref string) (image, error) {
+	found, err := r.engine.ImageInspect(ctx, ref)
+	if err != nil {
+		return image{}, fmt.Errorf("image %s: %w", ref, err)
+	}
+	r.mu.Lock()
+	have, ok := r.drivers[name]
+	r.mu.Unlock()
+	if ok && have.id == found.ID {
+		return have, nil
+	}
+	m, err := r.readManifest(ctx, found.ID, ref)
+	if err != nil {
+		return image{}, err
+	}
+	if name != "" && m.Name != name {
+		return image{}, fmt.Errorf("image %s: its label names the protocol %q and its %s %q", ref, name, ManifestPath, m.Name)
+	}
+	i := image{id: found.ID, name: ref, manifest: m}
+	r.mu.Lock()
+	r.drivers[m.Name] = i
+	r.mu.Unlock()
+	return i, nil
+}
+
+// readManifest takes it out of a container that is made for that and never started.
+func (r *Runner) readManifest(ctx context.Context, id, ref string) (*contract.Manifest, error) {
+	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Config:     &container.Config{Image: id, Cmd: []string{"-"}, Labels: map[string]string{LabelAgent: r.cfg.Agent}},
+		HostConfig: &container.HostConfig{NetworkMode: "none"},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %w", ref, err)
+	}
+	// Also where ctx has ended meanwhile.
+	defer func() { _ = r.remove(context.WithoutCancel(ctx), made.ID) }()
+	copied, err := r.engine.CopyFromContainer(ctx, made.ID, client.CopyFromContainerOptions{SourcePath: ManifestPath})
+	if err != nil {
+		return nil, fmt.Errorf("image %s: expected the driver's manifest at %s: %w", ref, ManifestPath, err)
+	}
+	defer copied.Content.Close()
+	in := tar.NewReader(copied.Content)
+	h, err := in.Next()
+	if err == nil && (h.Typeflag != tar.TypeReg || h.Size > 1<<20) {
+		err = fmt.Errorf("a regular file of at most 1 MiB, found type %q of %d bytes", h.Typeflag, h.Size)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("image %s: expected the driver's manifest at %s: %w", ref, ManifestPath, err)
+	}
+	b, err := io.ReadAll(in)
+	if err != nil {
+		return nil, fmt.Errorf("image %s: %s: %w", ref, ManifestPath, err)
+	}
+	return contract.ParseManifest(ref+":"+ManifestPath, b)
+}
+
+// Use pins an image that is named by its reference, whatever its label.
+func (r *Runner) Use(ctx context.Context, ref string) (*contract.Manifest, error) {
+	i, err := r.pin(ctx, "", ref)
+	return i.manifest, err
+}
+
+// Digest names a driver by its image. The error wraps [executor.ErrNoDriver]
+// where no image carries the protocol.
+func (r *Runner) Digest(ctx context.Context, protocol string) (driverdigest.Digest, error) {
+	i, err := r.image(ctx, protocol)
+	if err != nil {
+		return "", err
+	}
+	return driverdigest.OfImage(i.id)
+}
+
+// image is the pinned one of a protocol.
+func (r *Runner) image(ctx context.Context, protocol string) (image, error) {
+	r.mu.Lock()
+	i, ok := r.drivers[protocol]
+	r.mu.Unlock()
+	if ok {
+		return i, nil
+	}
+	found, err := r.find(ctx)
+	if err != nil {
+		return image{}, err
+	}
+	refs := found[protocol]
+	if len(refs) != 1 {
+		return image{}, fmt.Errorf("protocol %s: %w: %d images of the engine carry it", protocol, executor.ErrNoDriver, len(refs))
+	}
+	if i, err = r.pin(ctx, protocol, refs[0]); err != nil {
+		return image{}, fmt.Errorf("protocol %s: %w: %w", protocol, executor.ErrNoDriver, err)
+	}
+	return i, nil
+}
+
+// Has says whether the engine has an image of a protocol.
+func (r *Runner) Has(ctx context.Context, protocol string) bool {
+	found, err := r.find(ctx)
+	return err == nil && slices.Contains(keys(found), protocol)
+}
+
+func keys(m map[string][]string) []string {
+	var out []string
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+func short(id string) string {
+	id = strings.TrimPrefix(id, "sha256:")
+	return id[:min(12, len(id))]
+}

@@ -1,0 +1,175 @@
+package docker
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"regexp"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/api/types/mount"
+	"github.com/moby/moby/client"
+	"golang.org/x/sys/unix"
+)
+
+// Containers join another's network; the engine has no way to name a network
+// namespace. So where the agent is not a container itself, one container of its
+// own holds the namespace for the drivers: it starts without a network, moves
+// into the agent's namespace and sleeps, without a capability left. Only it has
+// ever more rights than the manifests ask for, and no driver's code runs in it.
+
+// join returns the container whose network the drivers join, and makes it where
+// it must be made. image is one that the engine has; nothing of it is run.
+func (r *Runner) join(ctx context.Context, image string) (string, error) {
+	r.mu.Lock()
+	id := r.network
+	r.mu.Unlock()
+	if id != "" {
+		return id, nil
+	}
+	if self := ownContainer(); self != "" {
+		if _, err := r.engine.ContainerInspect(ctx, self, client.ContainerInspectOptions{}); err == nil {
+			return r.joined(self, false), nil
+		}
+	}
+	id, err := r.hold(ctx, image)
+	if err != nil {
+		return "", fmt.Errorf("network for containers: %w", err)
+	}
+	return r.joined(id, true), nil
+}
+
+func (r *Runner) joined(id string, held bool) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.network, r.held = id, held
+	return id
+}
+
+// Where the holder finds things.
+const (
+	holderProgram   = "/linktrial-hold"
+	holderNamespace = "/linktrial-netns"
+)
+
+func (r *Runner) hold(ctx context.Context, image string) (string, error) {
+	if len(r.cfg.Holder) == 0 {
+		return "", fmt.Errorf("the agent is not a container of this engine, and has no program to hold its network")
+	}
+	args := append([]string{holderProgram}, r.cfg.Holder[1:]...)
+	limit := int64(32)
+	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{
+		Config: &container.Config{
+			Image: image, Entrypoint: args, Cmd: []string{holderNamespace}, User: "0:0",
+			Labels:      map[string]string{LabelAgent: r.cfg.Agent, LabelRole: "network"},
+			Healthcheck: &container.HealthConfig{Test: []string{"NONE"}},
+		},
+		HostConfig: &container.HostConfig{
+			NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: []string{"SYS_ADMIN"}, ReadonlyRootfs: true,
+			SecurityOpt: []string{"no-new-privileges"}, LogConfig: container.LogConfig{Type: "none"},
+			Resources: container.Resources{Memory: 64 << 20, PidsLimit: &limit},
+			Mounts: []mount.Mount{
+				{Type: mount.TypeBind, Source: r.cfg.Holder[0], Target: holderProgram, ReadOnly: true},
+				{Type: mount.TypeBind, Source: "/proc/" + strconv.Itoa(os.Getpid()) + "/ns/net", Target: holderNamespace, ReadOnly: true},
+			},
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	id := made.ID
+	fail := func(err error) (string, error) {
+		_ = r.remove(context.WithoutCancel(ctx), id)
+		return "", err
+	}
+	if _, err := r.engine.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
+		return fail(err)
+	}
+	want, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return fail(err)
+	}
+	for begin := time.Now(); ; {
+		c, err := r.engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+		if err != nil {
+			return fail(err)
+		}
+		state := c.Container.State
+		if !state.Running {
+			return fail(fmt.Errorf("its container ended with exit code %d %s", state.ExitCode, state.Error))
+		}
+		have, err := os.Readlink("/proc/" + strconv.Itoa(state.Pid) + "/ns/net")
+		if err != nil {
+			return fail(fmt.Errorf("the engine does not run on this machine: %w", err))
+		}
+		if have == want {
+			return id, nil
+		}
+		if time.Since(begin) > 10*time.Second {
+			return fail(fmt.Errorf("its container stayed in %s, expected %s", have, want))
+		}
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-ctx.Done():
+			return fail(ctx.Err())
+		}
+	}
+}
+
+// Hold moves this process into the network namespace of a file, gives up every
+// capability and sleeps until it is told to end. It returns only with an error.
+func Hold(namespace string) error {
+	f, err := os.Open(namespace)
+	if err != nil {
+		return fmt.Errorf("hold a network: %w", err)
+	}
+	// The engine looks at the process's first thread: only there the move counts.
+	runtime.LockOSThread()
+	if unix.Gettid() != unix.Getpid() {
+		return fmt.Errorf("hold a network: must be called on the first thread")
+	}
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
+		return fmt.Errorf("hold a network: move into %s: %w", namespace, err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("hold a network: give up capabilities: %w", err)
+	}
+	end := make(chan os.Signal, 1)
+	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	<-end
+	os.Exit(0)
+	return nil
+}
+
+var containerForm = regexp.MustCompile(`/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)$`)
+
+// ownContainer is the identity of the container that this process is in, ""
+// where it is in none: an engine mounts files of its own over three of each
+// container's.
+func ownContainer() string {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		fields := strings.Fields(lines.Text())
+		if len(fields) < 5 || !strings.HasPrefix(fields[4], "/etc/") {
+			continue
+		}
+		if m := containerForm.FindStringSubmatch(fields[3]); m != nil {
+			return m[1]
+		}
+	}
+	return ""
+}
