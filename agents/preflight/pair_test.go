@@ -16,6 +16,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
+	"linktrial/internal/radio"
 )
 
 // wire makes two namespaces with a veth pair between them, which stands for a
@@ -80,13 +81,17 @@ func wire(t *testing.T) (inside func(func()), set func(node int, change func(*ne
 }
 
 // look looks at the peer from the first node.
-func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightWish) Report {
+func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightWish, change ...func(*Config)) Report {
 	t.Helper()
 	var r Report
 	dir := t.TempDir()
 	inside(func() {
-		r = Look(t.Context(), Config{Node: "client", Device: "radio0", Address: "10.99.0.1", StateDir: dir, FloorBytes: -1, spread: 300 * time.Millisecond, last: 300 * time.Millisecond,
-			Drivers: driverList{}, Clock: func(context.Context) journal.ClockOffset { return journal.ClockOffset{} }}, wish)
+		c := Config{Node: "client", Device: "radio0", Address: "10.99.0.1", StateDir: dir, FloorBytes: -1, spread: 300 * time.Millisecond, last: 300 * time.Millisecond,
+			Drivers: driverList{}, Clock: func(context.Context) journal.ClockOffset { return journal.ClockOffset{} }}
+		for _, f := range change {
+			f(&c)
+		}
+		r = Look(t.Context(), c, wish)
 	})
 	for _, c := range r.Checks {
 		if c.Node != "client" {
@@ -116,7 +121,8 @@ func TestPairs(t *testing.T) {
 	r := look(t, inside, pairs)
 	expect(t, of(t, r, KindReach), ok, "10 of 10")
 	expect(t, of(t, r, KindMTU), ok, "1500 bytes pass")
-	if len(r.Checks) != 2 || len(r.Links) != 1 {
+	expect(t, of(t, r, KindRate), ok, "32 packets of 1500 bytes each way")
+	if len(r.Checks) != 3 || len(r.Links) != 1 {
 		t.Fatalf("%v", r)
 	}
 	if l := r.Links[0]; !l.Reachable || l.RttSeconds <= 0 || l.Loss != 0 || l.Probes != 10 || l.From != "client" || l.To != "server" {
@@ -138,9 +144,64 @@ func TestPairs(t *testing.T) {
 	r = look(t, inside, absent)
 	expect(t, of(t, r, KindReach), failed, "no answer")
 	expect(t, of(t, r, KindMTU), notLooked)
+	expect(t, of(t, r, KindRate), notLooked, "not reached")
 	if l := r.Links[0]; l.Reachable || l.Loss != 1 || l.RttSeconds != 0 {
 		t.Errorf("link %v", l)
 	}
+}
+
+// The rate is probed with a short train where the radio is fast enough for one,
+// and compared with the radio's own.
+func TestRate(t *testing.T) {
+	inside, set := wire(t)
+	pairs := &linktrialv1.PreflightWish{Peers: peer, PairsOnly: true, MtuBytes: 1500}
+	limit := func(bytesPerSecond uint64) {
+		set(0, func(h *netlink.Handle, l netlink.Link) error {
+			return h.QdiscReplace(&netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+				Rate: bytesPerSecond, Limit: 1 << 20, Buffer: uint32(1600 / float64(bytesPerSecond) * 1e6 * netlink.TickInUsec())}) // the time that 1600 bytes take
+		})
+	}
+	of400 := func(rate string) func(*Config) {
+		p, err := radio.ParseProfile("p", []byte("name: p\ntitle: T\nmanufacturer: M\nmodel: m\nwaveform: w\nfigures: [{name: rate, value: "+rate+", source: s}]\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(c *Config) { c.Profile = p }
+	}
+	limit(50_000)
+	expect(t, of(t, look(t, inside, pairs, of400("400 kbit/s")), KindRate), ok, "kbit/s there and", "32 packets")
+	expect(t, of(t, look(t, inside, pairs, of400("1000 Mbit/s")), KindRate), warning, "antennas")
+	limit(1000)
+	expect(t, of(t, look(t, inside, pairs), KindRate), notLooked, "skipped: a packet of 1500 bytes takes", "even 4 of them would hold the radio")
+}
+
+func TestAttach(t *testing.T) {
+	inside, set := wire(t)
+	profile := func(role string) func(*Config) {
+		p, err := radio.ParseProfile("p", []byte("name: p\ntitle: T\nmanufacturer: M\nmodel: m\nwaveform: w\nfigures: []\n"+
+			"attach: {reach: by cable, source: s, interface: radio0, mtu: 1500 B, roles: {client: {"+role+"}}}\n"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return func(c *Config) { c.Profile, c.Role = p, radio.RoleClient }
+	}
+	self := &linktrialv1.PreflightWish{}
+	expect(t, of(t, look(t, inside, self), KindAttach), notLooked, "nobody wrote down")
+	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), KindTelemetry), notLooked)
+	whole := profile("address: 10.99.0.1/24, routes: [{to: 10.99.0.0/24}, {to: 10.98.0.0/16, via: 10.99.0.2}], forwarding: false")
+	expect(t, of(t, look(t, inside, self, whole), KindAttach), failed, "no route to 10.98.0.0/16 by 10.99.0.2", "ip route add 10.98.0.0/16 via 10.99.0.2 dev radio0")
+	set(0, func(h *netlink.Handle, l netlink.Link) error {
+		_, dst, err := net.ParseCIDR("10.98.0.0/16")
+		if err != nil {
+			return err
+		}
+		return h.RouteAdd(&netlink.Route{LinkIndex: l.Attrs().Index, Dst: dst, Gw: net.ParseIP("10.99.0.2")})
+	})
+	expect(t, of(t, look(t, inside, self, whole), KindAttach), ok, "interface radio0, 10.99.0.1/24, MTU 1500 bytes, route to 10.99.0.0/24, route to 10.98.0.0/16 by 10.99.0.2, forwarding off")
+	expect(t, of(t, look(t, inside, self, profile("address: 10.99.0.1/16, forwarding: true")), KindAttach), failed,
+		"address 10.99.0.1/16 is missing, there is 10.99.0.1/24", "forwarding is not on", "sysctl net.ipv4.ip_forward=1")
+	expect(t, of(t, look(t, inside, self, profile("interface: eth7")), KindAttach), failed, "there is no interface eth7; the radio is reached so: by cable")
+	expect(t, of(t, look(t, inside, self, profile("interface: lo")), KindAttach), failed, "the agent uses interface radio0, the radio is at lo", "--device lo", "MTU 65536 bytes, not 1500")
 }
 
 func TestSelf(t *testing.T) {

@@ -1,6 +1,7 @@
 // Package preflight is a node's look at itself and at its peers before a run:
-// clock, disk, battery, drivers, the radio's interface, what else is on the
-// air, and, over the radio, who answers, how fast and up to which packet size.
+// clock and who keeps it, disk, battery, drivers, the radio's interface and how
+// it is attached, what the radio tells of itself, what else is on the air, and,
+// over the radio, who answers, how fast, up to which packet size and rate.
 //
 // Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightWish]).
 // Goes out: checks in words for a technician, and links. Imports the other
@@ -16,8 +17,10 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"linktrial/agents/runner"
+	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/radio"
 )
 
 // Config is what a node looks at.
@@ -33,6 +36,12 @@ type Config struct {
 		List(ctx context.Context) ([]runner.State, error)
 	}
 	Clock func(ctx context.Context) journal.ClockOffset
+
+	Role     radio.Role
+	Emulated bool           // the node's radio is
+	Profile  *radio.Profile // of the radio; nil: not known
+	// Telemetry reads every source of the radio now; nil: there is none.
+	Telemetry func(ctx context.Context) []telemetry.State
 
 	spread, last time.Duration // of the probes, for tests; zero: probeSpread, probeLast
 }
@@ -71,8 +80,16 @@ func Look(ctx context.Context, c Config, w *linktrialv1.PreflightWish) Report {
 	var r Report
 	if !w.PairsOnly {
 		// The air first: the others are still silent too.
-		r.add(c.traffic(ctx), c.radio(int(w.MtuBytes)), c.clock(ctx), c.disk(), battery())
+		r.add(c.traffic(ctx), c.radio(int(w.MtuBytes)), c.clock(ctx), c.timeService(ctx), c.disk(), battery())
 		r.add(c.drivers(ctx, w.Treatments)...)
+		if !c.Emulated { // the emulator attaches its own
+			r.add(c.attach())
+		}
+		var states []telemetry.State
+		if c.Telemetry != nil {
+			states = c.Telemetry(ctx)
+		}
+		r.add(telemetryChecks(states)...)
 	}
 	for _, p := range w.Peers {
 		if ctx.Err() != nil {
@@ -120,10 +137,13 @@ func (c Config) pair(ctx context.Context, r *Report, p *linktrialv1.PreflightPee
 		Remedy: fmt.Sprintf("see that the radio of %s is on, on the same network and key as this one's, in range, and that its interface has the address %s",
 			p.Name, p.RadioAddress)}
 	size := &linktrialv1.Check{Peer: p.Name, Kind: KindMTU, Expected: "packets of the radio's MTU pass whole", Meaning: "larger packets would be fragmented or lost, and connections hang after they are made"}
-	r.add(reach, size)
+	speed := rateWords()
+	speed.Peer = p.Name
+	r.add(reach, size, speed)
 	skip := func(state linktrialv1.CheckState, found string) {
 		reach.State, reach.Found = state, found
 		size.State, size.Found = notLooked, "not looked at, because "+p.Name+" was not reached"
+		speed.State, speed.Found = notLooked, size.Found
 	}
 	ping, err := newPinger(c.Device, c.Address, p.RadioAddress)
 	if err != nil {
@@ -155,7 +175,28 @@ func (c Config) pair(ctx context.Context, r *Report, p *linktrialv1.PreflightPee
 		reach.Meaning = "most packets are lost: trials will be slow, and many will fail"
 		reach.Remedy = "see antennas, power and distance, and whether somebody else transmits; where the place is meant to be that bad, go on"
 	}
-	c.size(ctx, ping, size, mtu, median(rtts))
+	passes := c.size(ctx, ping, size, mtu, median(rtts))
+	if passes == 0 {
+		speed.State, speed.Found = notLooked, "not looked at, because no large packet passed"
+		return
+	}
+	var nominal float64
+	if c.Profile != nil {
+		nominal = nominalRate(c.Profile, c.Emulated)
+	}
+	c.rate(ctx, ping, speed, passes, median(rtts), nominal)
+}
+
+// nominalRate is a radio's rate in bit/s; 0 where it is not known.
+func nominalRate(p *radio.Profile, emulated bool) float64 {
+	if emulated && p.Emulation != nil {
+		return p.Emulation.RateBitsPerSecond
+	}
+	f, known := p.FigureOf("rate")
+	if !known {
+		return 0
+	}
+	return f.Value * map[string]float64{"bit/s": 1, "kbit/s": 1e3, "Mbit/s": 1e6}[f.Unit]
 }
 
 // plateaus are the packet sizes that are tried where the wanted one does not
@@ -165,15 +206,16 @@ var plateaus = []int{1492, 1400, 1280, 1006, 576, 296}
 // sizeLimit bounds the search for the packet size that passes.
 const sizeLimit = time.Minute
 
-// size proves that packets of the radio's MTU pass unfragmented, both ways.
-func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check, want int, rtt time.Duration) {
+// size proves that packets of the radio's MTU pass unfragmented, both ways, and
+// returns the largest size that was seen to pass, 0: none.
+func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check, want int, rtt time.Duration) int {
 	if want == 0 {
 		want = interfaceMTU(c.Device)
 	}
 	if want < minMTU {
 		check.State, check.Found = unknown, "the MTU of the radio is not known"
 		check.Remedy = "name the radio, or see the check of its interface"
-		return
+		return 0
 	}
 	check.Expected = fmt.Sprintf("packets of %d bytes pass whole", want)
 	check.Remedy = fmt.Sprintf("set the MTU of the radio and of both nodes' interfaces to %d bytes ('ip link set dev %s mtu %d'), or correct it in the radio's profile", want, c.Device, want)
@@ -184,7 +226,7 @@ func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check
 	passed, why := ping.passes(ctx, want, 3, patience)
 	if passed {
 		check.State, check.Found = ok, fmt.Sprintf("packets of %d bytes pass whole", want)
-		return
+		return want
 	}
 	check.State = failed
 	least := want
@@ -195,7 +237,7 @@ func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check
 		passed, _ := ping.passes(ctx, s, 2, patience)
 		if passed {
 			check.Found = fmt.Sprintf("packets of %d bytes pass, of %d bytes do not: %s", s, least, why)
-			return
+			return s
 		}
 		if ctx.Err() != nil {
 			break
@@ -203,4 +245,5 @@ func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check
 		least = s
 	}
 	check.Found = fmt.Sprintf("packets of %d bytes do not pass: %s", least, why)
+	return 0
 }

@@ -48,6 +48,10 @@ func clockCheck(o journal.ClockOffset) *linktrialv1.Check {
 		word, by = "ahead of", -by
 	}
 	check.Found = fmt.Sprintf("%s %s the orchestrator, to within %s", people(by), word, people(o.Error))
+	if by > 24*time.Hour { // a battery of the machine's clock that ran out
+		check.Found = fmt.Sprintf("%.0f days %s the orchestrator", by.Hours()/24, word)
+		check.Meaning = "its certificates look expired or not yet valid, and nothing that it records can be put beside others"
+	}
 	switch {
 	case by > clockBound:
 		check.State = failed

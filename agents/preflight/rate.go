@@ -1,0 +1,136 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+)
+
+// KindRate is the check of how much passes between two nodes.
+const KindRate = "rate"
+
+// Bounds of the rate probe: a train of packets as large as the path takes, each
+// of which comes back.
+const (
+	trainMost  = 32              // packets: 48 KB each way at 1500 bytes
+	trainLeast = 4               // fewer say nothing of a rate
+	trainTime  = 5 * time.Second // that the train may hold the air
+	// rateFloor is the share of the radio's rate below which something is wrong:
+	// with a relay between and answers on the same air a quarter is what can be had.
+	rateFloor = 1.0 / 20
+)
+
+func rateWords() *linktrialv1.Check {
+	return &linktrialv1.Check{Kind: KindRate, Expected: "packets pass at a rate that fits the radio's",
+		Meaning: "trials take far longer than planned, and some reach their limits",
+		Remedy:  "see antennas, power and distance, whether somebody else transmits, and that the radio's configuration is the one of its profile; where the place is meant to be that bad, go on"}
+}
+
+// rate sends a short train of packets of the size that passes, and times what
+// comes back. small is the round trip of small probes; radio the rate of the
+// radio in bit/s, 0 where it is not known.
+func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check, bytes int, small time.Duration, radio float64) {
+	one, err := ping.timed(ctx, bytes, min(max(time.Duration(float64(small)*float64(bytes)/probeBytes), 2*time.Second), 20*time.Second))
+	if err != nil {
+		check.State, check.Found = unknown, "no large packet came back in time: "+err.Error()
+		return
+	}
+	// What a large packet takes longer than a small one is its airtime, there and back.
+	airtime := max(one-small, time.Microsecond) * time.Duration(bytes) / time.Duration(max(1, bytes-probeBytes))
+	n := min(trainMost, int(trainTime/airtime))
+	if n < trainLeast {
+		check.State = notLooked
+		check.Found = fmt.Sprintf("skipped: a packet of %d bytes takes %s there and back, so that even %d of them would hold the radio for %s",
+			bytes, people(airtime), trainLeast, people(trainLeast*airtime))
+		return
+	}
+	answers, span, err := ping.train(ctx, bytes, n, max(2*time.Second, 4*one+2*time.Duration(n)*airtime))
+	cost := fmt.Sprintf("%d packets of %d bytes each way", n, bytes)
+	if err != nil || answers < 2 || span <= 0 {
+		check.State, check.Found = warning, fmt.Sprintf("%d of a train of %s came back", answers, cost)
+		return
+	}
+	rate := float64(answers-1) * float64(bytes) * 8 / span.Seconds()
+	check.State, check.Found = ok, fmt.Sprintf("at least %s there and, with as much, back (%s, %d answered, %s)", bits(rate), cost, answers, people(span))
+	if radio > 0 {
+		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", bits(radio*rateFloor), bits(radio))
+		if rate < radio*rateFloor {
+			check.State = warning
+		}
+	}
+}
+
+// bits is a rate for people.
+func bits(perSecond float64) string {
+	switch {
+	case perSecond >= 1e6:
+		return fmt.Sprintf("%.3g Mbit/s", perSecond/1e6)
+	case perSecond >= 1e3:
+		return fmt.Sprintf("%.3g kbit/s", perSecond/1e3)
+	}
+	return fmt.Sprintf("%.3g bit/s", perSecond)
+}
+
+var errNoAnswer = errors.New("no answer came")
+
+// timed is the round trip of one of three packets of the size.
+func (p *pinger) timed(ctx context.Context, bytes int, patience time.Duration) (time.Duration, error) {
+	for range 3 {
+		began := time.Now()
+		seq, err := p.send(bytes)
+		if err != nil {
+			return 0, err
+		}
+		for {
+			got, err := p.receive(ctx, began.Add(patience))
+			if ctx.Err() != nil {
+				return 0, ctx.Err()
+			}
+			if err == nil && got == seq {
+				return time.Since(began), nil
+			}
+			if err == nil && got < 0 {
+				break
+			}
+		}
+	}
+	return 0, errNoAnswer
+}
+
+// train sends packets one right after the other and returns how many came back,
+// and the time from the first answer to the last.
+func (p *pinger) train(ctx context.Context, bytes, n int, patience time.Duration) (answers int, span time.Duration, err error) {
+	mine := map[int]bool{}
+	for range n {
+		seq, err := p.send(bytes)
+		if errors.Is(err, unix.ENOBUFS) || errors.Is(err, unix.EAGAIN) {
+			continue // the interface's own queue is full: one packet fewer
+		}
+		if err != nil {
+			return 0, 0, err
+		}
+		mine[seq] = true
+	}
+	var first, last time.Time
+	until := time.Now().Add(patience)
+	for len(mine) > 0 {
+		seq, err := p.receive(ctx, until)
+		if ctx.Err() != nil || err == nil && seq < 0 {
+			break
+		}
+		if err != nil || !mine[seq] {
+			continue // a word on an earlier probe
+		}
+		delete(mine, seq)
+		last = time.Now()
+		if answers++; answers == 1 {
+			first = last
+		}
+	}
+	return answers, last.Sub(first), nil
+}
