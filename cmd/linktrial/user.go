@@ -47,7 +47,8 @@ the first admin with it.`,
 				return fmt.Errorf("--role: %w", err)
 			}
 			setup := ""
-			if role == linktrialv1.Role_ROLE_ADMIN {
+			// Where nobody can have logged in, the refusal is to say what to do.
+			if role == linktrialv1.Role_ROLE_ADMIN || !loggedIn(s.orchestrator) {
 				if setup, err = setupToken(s.data); err != nil {
 					return err
 				}
