@@ -49,11 +49,19 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer release()
+	// First: whom to trust is learnt when a node enrols.
+	id, err := a.identity(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
 	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
 		return err
 	}
 	a.session, err = session.New(session.Config{
-		URL: cfg.Orchestrator, Name: a.cfg.Name, Incarnation: rand.Text(), Logger: a.cfg.Logger,
+		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightWish) { a.preflight(ctx, w) }, Keys: a.learn,
 	})
@@ -76,6 +84,9 @@ func Run(ctx context.Context, cfg Config) error {
 		a.take(ctx, n)
 	}
 	a.running.Go(func() { a.watchClock(ctx) })
+	if id != nil {
+		a.running.Go(func() { a.watchIdentity(ctx, id) })
+	}
 	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(list []*linktrialv1.Assignment) { a.obey(ctx, list) })
 	a.running.Wait()
 	return nil

@@ -20,6 +20,7 @@ type Config struct {
 	Name         string     // of the node
 	Role         radio.Role // in every run
 	Orchestrator string     // URL; not used by [RunSheet]
+	TokenFile    string     // with a one-time token to enrol with, where the node has no certificate; can be empty
 	StateDir     string
 	DriversDir   string
 

@@ -12,15 +12,20 @@ import (
 
 	"connectrpc.com/connect"
 
+	"linktrial/agents/identity"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
+	"linktrial/internal/agentprotocol"
 )
 
 // Config of a [Session].
 type Config struct {
-	URL         string // of the orchestrator: http (lab, loopback) or https
-	Name        string // of the node
+	URL     string // of the orchestrator: http (lab, loopback) or https
+	Name    string // of the node
+	Version string // of linktrial
+	// Identity is what the node shows; nil where the URL is http.
+	Identity    *identity.Identity
 	Incarnation string // of this start of the agent
 	Logger      *slog.Logger
 	// Disk is the free space told with each poll, in bytes; nil: not told.
@@ -64,6 +69,9 @@ func New(cfg Config) (*Session, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, fmt.Errorf("orchestrator %q, expected a URL such as http://127.0.0.1:7700", cfg.URL)
 	}
+	if u.Scheme == "https" && cfg.Identity == nil {
+		return nil, fmt.Errorf("orchestrator %s: %w, and it works with enrolled nodes only", cfg.URL, identity.ErrNone)
+	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -72,6 +80,9 @@ func New(cfg Config) (*Session, error) {
 	protocols.SetHTTP2(u.Scheme == "https")
 	protocols.SetUnencryptedHTTP2(u.Scheme == "http")
 	s.http = &http.Transport{DialContext: s.dial.DialContext, Protocols: protocols, Proxy: nil}
+	if u.Scheme == "https" {
+		s.http.TLSClientConfig = cfg.Identity.TLS()
+	}
 	s.client = linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: s.http}, cfg.URL, connect.WithGRPC())
 	return s, nil
 }
@@ -138,7 +149,7 @@ func (s *Session) do(ctx context.Context, limit time.Duration, f func(context.Co
 			s.dial.reset()
 		}
 	}
-	return err
+	return s.explain(ctx, err)
 }
 
 // backoff waits longer after each failure, with jitter so that nodes that lost
@@ -163,7 +174,7 @@ func pause(ctx context.Context, d time.Duration) {
 // that the orchestrator wants of the node, at each answer.
 func (s *Session) Run(ctx context.Context, register func() *linktrialv1.RegisterRequest, handle func([]*linktrialv1.Assignment)) {
 	var b backoff
-	registered, reachable := false, true
+	registered, told := false, "" // what was last logged of a failure
 	revision := int64(0)
 	for ctx.Err() == nil {
 		var err error
@@ -184,24 +195,25 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 			continue // the call was cut short on purpose
 		}
 		if err != nil {
-			if reachable {
-				s.cfg.Logger.Warn("orchestrator cannot be reached; the node goes on by itself and keeps trying", "url", s.cfg.URL, "error", err)
-			}
-			reachable = false
+			told = s.tell(err, told)
 			b.wait(ctx)
 			continue
 		}
-		if !reachable {
+		if told != "" {
 			s.cfg.Logger.Info("orchestrator is reached again", "url", s.cfg.URL)
 		}
-		reachable, b = true, backoff{}
+		told, b = "", backoff{}
 	}
 }
 
 func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) error {
-	r.Name, r.Incarnation = s.cfg.Name, s.cfg.Incarnation
+	r.Name, r.Incarnation, r.Protocol = s.cfg.Name, s.cfg.Incarnation, agentprotocol.Number
 	return s.do(ctx, callLimit, func(ctx context.Context) error {
 		res, err := s.client.Register(ctx, connect.NewRequest(r))
+		if err == nil && !agentprotocol.Spoken(res.Msg.Protocol) {
+			return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the orchestrator's version %s speaks protocol %d and this agent's version %s %s: install the same version on both",
+				res.Msg.OrchestratorVersion, res.Msg.Protocol, s.cfg.Version, agentprotocol.Words()))
+		}
 		if err == nil && s.cfg.Keys != nil {
 			s.cfg.Keys(res.Msg.SigningKeys)
 		}
@@ -210,7 +222,7 @@ func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) 
 }
 
 func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linktrialv1.Assignment)) (int64, error) {
-	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(pollWait.Milliseconds())}
+	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(pollWait.Milliseconds()), Protocol: agentprotocol.Number}
 	if s.cfg.Disk != nil {
 		r.DiskFreeBytes = s.cfg.Disk()
 	}

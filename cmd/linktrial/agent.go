@@ -38,6 +38,7 @@ func newAgent(s *settings) *cobra.Command {
 	f.StringVar(&cfg.Name, "name", "", "name of the node (default: its role)")
 	f.StringVar(&role, "role", "", "client, relay or server")
 	f.StringVar(&cfg.StateDir, "state", "", "folder for journals (default: in the data folder)")
+	f.StringVar(&cfg.TokenFile, "token-file", "", "file with a one-time token to enrol with at the first start; it may appear later than the agent")
 	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
 	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")

@@ -12,15 +12,16 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/identity"
 )
 
 // newHTTP speaks HTTP/2 also without TLS, which the orchestrator offers on the
-// loopback only.
+// loopback, and trusts the authorities that [peopleTrust] names.
 func newHTTP() *http.Client {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	p.SetHTTP2(true)
-	return &http.Client{Transport: withCredentials(&http.Transport{Protocols: &p})}
+	return &http.Client{Transport: withCredentials(&http.Transport{Protocols: &p, DialTLSContext: peopleTrust.dial})}
 }
 
 // newClient speaks for the person at the command line.
@@ -40,6 +41,13 @@ func rpcError(base string, err error) error {
 	}
 	if absent(err) {
 		return fmt.Errorf("no orchestrator answers at %s: start one with 'linktrial serve', or name another with --orchestrator", base)
+	}
+	var un *untrustedError
+	if errors.As(err, &un) {
+		return un
+	}
+	if x := identity.Explain(base, err); identity.IsTransport(x) {
+		return x
 	}
 	var ce *connect.Error
 	if errors.As(err, &ce) {

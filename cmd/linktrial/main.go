@@ -46,6 +46,7 @@ type settings struct {
 	orchestrator string // URL
 	drivers      string
 	data         string
+	ca           string // file with the authority of the orchestrator, for people's commands
 	verbose      bool
 }
 
@@ -61,16 +62,20 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       buildVersion(),
+		PersistentPreRun: func(*cobra.Command, []string) {
+			peopleTrust = trust{caFile: s.ca, data: s.data}
+		},
 	}
 	f := root.PersistentFlags()
 	f.StringVar(&s.orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", defaultOrchestrator), "URL of the orchestrator")
 	f.StringVar(&s.drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver")
 	f.StringVar(&s.data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals")
+	f.StringVar(&s.ca, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (default: what 'linktrial trust' kept)")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "log more")
 	root.AddCommand(
 		newServe(s), newAgent(s), newLab(s), newPlan(s), newRun(s), newRehearse(s),
 		newResults(s), newProtocol(s), newNodes(s), newRuns(s), newProfiles(s), newBench(s),
-		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTopology(s),
+		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTopology(s), newNode(s), newTrust(s),
 		newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s),
 	)
 	return root

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -30,7 +31,10 @@ func (s *settings) serverConfig(listen, database string, cat *catalog.Catalog, l
 
 func newServe(s *settings) *cobra.Command {
 	var listen, database string
-	var insecure, login, setup bool
+	var login, setup bool
+	var tokensFor []string
+	var tokensTo string
+	var secure server.Config // what the flags say of encryption
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the orchestrator, with a private PostgreSQL unless --database names one",
@@ -42,7 +46,7 @@ func newServe(s *settings) *cobra.Command {
 				return err
 			}
 			cfg := s.serverConfig(listen, database, cat, log)
-			cfg.Insecure = insecure
+			cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = secure.Open, secure.TLS, secure.TLSNames, secure.TLSCert, secure.TLSKey
 			cfg.Login, cfg.Setup = login, setup
 			cfg.Drivers = &servedDrivers{s: s}
 			var lab *servedLab
@@ -55,7 +59,15 @@ func newServe(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			log.Info("orchestrator is ready", "url", "http://"+srv.Addr(), "version", buildVersion())
+			if len(tokensFor) > 0 {
+				err = srv.Authority().Issue(cmd.Context(), tokensFor, tokensTo)
+			}
+			if err != nil {
+				stop, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 20*time.Second)
+				defer cancel()
+				return errors.Join(err, srv.Stop(stop))
+			}
+			log.Info("orchestrator is ready", "url", srv.URL(), "version", buildVersion())
 			<-cmd.Context().Done()
 			if lab != nil {
 				lab.close() // while its agents can still hand over what they have
@@ -68,7 +80,16 @@ func newServe(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:7700", "address and port")
 	f.StringVar(&database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
-	f.BoolVar(&insecure, "insecure", false, "listen beyond this machine without encryption and without asking who calls")
+	f.BoolVar(&secure.Open, "open", false, "listen beyond this machine without encryption and without asking who calls: for a closed bench only")
+	f.BoolVar(&secure.TLS, "tls", false, "speak TLS and work with enrolled nodes on the loopback too")
+	f.StringSliceVar(&secure.TLSNames, "tls-name", nil, "a further name or address that the orchestrator is called by, for its certificate")
+	f.StringVar(&secure.TLSCert, "tls-cert", "", "a certificate of your own for people's programs, in PEM (default: one of the orchestrator's authority)")
+	f.StringVar(&secure.TLSKey, "tls-key", "", "its key")
+	f.StringSliceVar(&tokensFor, "issue-tokens", nil, "names of nodes to write a one-time token for, where they have none and no certificate")
+	f.StringVar(&tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token")
+	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	cmd.MarkFlagsRequiredTogether("issue-tokens", "issue-tokens-to")
+	cmd.MarkFlagsMutuallyExclusive("open", "tls")
 	f.BoolVar(&login, "login", false, "have people log in on the loopback too")
 	f.BoolVar(&setup, "setup-token", false, "make a token in the data folder for another admin, where the admin's password is lost")
 	return cmd

@@ -32,6 +32,8 @@ type Config struct {
 	Drivers Drivers // nil: none can be asked or checked here
 	Version string
 	Logger  *slog.Logger
+	// AgentOptions guard the service that agents call.
+	AgentOptions []connect.HandlerOption
 	// Delivered hears of every delivery: how it ended ("stored", "refused" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
@@ -53,7 +55,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
 	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}, cfg.Options...)
-	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append(cfg.AgentOptions, opts...)...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(figures, opts...))

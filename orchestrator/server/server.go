@@ -19,6 +19,7 @@ import (
 
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
@@ -46,11 +47,15 @@ type Config struct {
 	Drivers rpc.Drivers // nil: none can be asked or checked here
 	Version string
 	Logger  *slog.Logger
-	// Insecure allows an address beyond this machine, without encryption and
-	// without asking who calls.
-	Insecure bool
-	// Login has people log in on the loopback too; beyond it they do unless
-	// Insecure is set.
+	// On an address beyond this machine the orchestrator speaks TLS and works with
+	// enrolled nodes only. Open turns that off, for a network that is closed to
+	// others; TLS turns it on for the loopback too.
+	Open, TLS bool
+	TLSNames  []string // more names and addresses that it is called by
+	// TLSCert and TLSKey are files with a certificate of the operator's own, for
+	// people's programs.
+	TLSCert, TLSKey string
+	// Login has people log in on the loopback too; with TLS they always do.
 	Login bool
 	// Setup makes a token for another admin, where the admin's password is lost.
 	Setup bool
@@ -70,10 +75,12 @@ type Server struct {
 	engine   *campaign.Engine
 	fleet    *fleet.Fleet
 	library  *library.Library
+	identity *authority.Authority
 	access   *access.Access
 	http     *http.Server
 	listener net.Listener
 	served   chan error
+	mode     authority.Mode
 }
 
 // Start brings everything up and returns once calls are answered. What was
@@ -140,9 +147,14 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	calls.Library = s.library
 	calls.Drivers = cfg.Drivers
-	calls.Lab, calls.NoLab = s.lab(ctx, cfg)
+	calls.Lab, calls.NoLab = s.lab(cfg)
+	if s.identity, err = s.openAuthority(ctx, cfg); err != nil {
+		return err
+	}
+	calls.AgentOptions = []connect.HandlerOption{connect.WithInterceptors(s.identity.Guard())}
 	mux := http.NewServeMux()
 	rpc.Mount(mux, calls)
+	s.identity.Mount(mux, heard)
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(s.access.Service(), heard))
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
@@ -154,37 +166,43 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		mux.Handle("/", ui)
 	}
 
-	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
-	protocols.SetUnencryptedHTTP2(true)
+	protocols.SetHTTP2(true)
+	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
+	protocols.SetUnencryptedHTTP2(s.identity.Mode() != authority.ModeTLS)
 	s.http = &http.Server{
-		Handler: s.access.Guard(mux), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		Handler: s.identity.Handler(s.access.Guard(mux)), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
 		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug),
 	}
-	go func() { s.served <- s.http.Serve(s.listener) }()
+	go func() {
+		if s.http.TLSConfig != nil {
+			s.served <- s.http.ServeTLS(authority.TellPlain(s.listener), "", "")
+			return
+		}
+		s.served <- s.http.Serve(s.listener)
+	}()
 	return nil
 }
 
 // openAccess has people log in where other machines reach the orchestrator, or
 // where it was asked for.
 func (s *Server) openAccess(ctx context.Context, cfg Config) error {
-	host, _, err := net.SplitHostPort(cfg.Listen)
-	if err != nil {
-		return err
-	}
-	beyond := !loopback(ctx, host)
-	required := cfg.Login || beyond && !cfg.Insecure
-	s.access, err = access.New(ctx, access.Config{Store: s.store, Required: required, OpenToNetwork: beyond && !required, DataDir: cfg.DataDir, Setup: cfg.Setup, Logger: cfg.Logger})
+	var err error
+	s.access, err = access.New(ctx, access.Config{Store: s.store, Required: cfg.Login || s.mode == authority.ModeTLS, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
+		DataDir: cfg.DataDir, Setup: cfg.Setup, Logger: cfg.Logger})
 	return err
 }
 
 // lab is the lab of this machine, or why there is none.
-func (s *Server) lab(ctx context.Context, cfg Config) (rpc.Lab, string) {
-	if cfg.Lab == nil {
+func (s *Server) lab(cfg Config) (rpc.Lab, string) {
+	switch {
+	case cfg.Lab == nil:
 		return nil, "this orchestrator was started without a lab: start one with 'linktrial serve'"
-	}
-	if host, _, err := net.SplitHostPort(cfg.Listen); err != nil || !loopback(ctx, host) {
+	case s.mode == authority.ModeLoopback:
+	case cfg.TLS:
+		return nil, "the orchestrator works with enrolled nodes only: a lab is offered where it speaks plain on the loopback"
+	default:
 		return nil, fmt.Sprintf("the orchestrator listens on %s, where other machines reach it: a lab is offered only on the loopback, for bringing one up needs root", cfg.Listen)
 	}
 	l, err := cfg.Lab(s.Addr())
@@ -199,8 +217,8 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("address %q, expected HOST:PORT such as %s", cfg.Listen, DefaultListen)
 	}
-	if !cfg.Insecure && !loopback(ctx, host) {
-		return fmt.Errorf("%s is reachable from other machines, and the orchestrator speaks without encryption and obeys whoever calls: listen on the loopback (%s), or allow it where the network is closed to others", cfg.Listen, DefaultListen)
+	if s.mode = modeOf(ctx, cfg, host); s.mode == authority.ModeTLS && cfg.DataDir == "" {
+		return fmt.Errorf("%s is reachable from other machines, and the authority that nodes are to be known by needs a data folder", cfg.Listen)
 	}
 	var lc net.ListenConfig
 	s.listener, err = lc.Listen(ctx, "tcp", cfg.Listen)
@@ -213,26 +231,6 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("listen on %s: %w", cfg.Listen, err)
 	}
 	return nil
-}
-
-// loopback says whether all addresses of a host stay on this machine.
-func loopback(ctx context.Context, host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	if host == "" {
-		return false // every address
-	}
-	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	if err != nil || len(addrs) == 0 {
-		return false
-	}
-	for _, a := range addrs {
-		if !a.IP.IsLoopback() {
-			return false
-		}
-	}
-	return true
 }
 
 // lockData keeps a second orchestrator out of the data folder. The kernel

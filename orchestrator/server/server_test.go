@@ -499,7 +499,7 @@ func TestRefusedStarts(t *testing.T) {
 	}
 	_, err = server.Start(t.Context(), server.Config{Listen: "127.0.0.1:0", DatabaseURL: "postgres:///x?host=/nonexistent&user=x", Catalog: testCatalog(t)})
 	require.ErrorContains(t, err, "the database does not answer")
-	s, err := server.Start(t.Context(), server.Config{Listen: "0.0.0.0:0", DatabaseURL: url, Catalog: testCatalog(t), Insecure: true})
+	s, err := server.Start(t.Context(), server.Config{Listen: "0.0.0.0:0", DatabaseURL: url, Catalog: testCatalog(t), Open: true})
 	require.NoError(t, err)
 	stop(t, s)
 	stop(t, s)

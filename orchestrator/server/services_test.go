@@ -336,7 +336,7 @@ func TestNoLab(t *testing.T) {
 		"none":         {nil, "linktrial serve"},
 		"not possible": {func(c *server.Config) { c.Lab = func(string) (rpc.Lab, error) { return nil, errors.New("needs root") } }, "needs root"},
 		"beyond loopback": {func(c *server.Config) {
-			c.Listen, c.Insecure = "0.0.0.0:0", true
+			c.Listen, c.Open = "0.0.0.0:0", true
 			c.Lab = func(string) (rpc.Lab, error) { return &bench{}, nil }
 		}, "0.0.0.0"},
 	} {

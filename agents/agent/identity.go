@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"time"
+
+	"linktrial/agents/identity"
+	"linktrial/agents/trust"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	tokens "linktrial/internal/identity"
+	"linktrial/internal/signature"
+)
+
+// identity is what the node shows to its orchestrator; nil where that is
+// called without encryption. A node that has none yet and a file with a token
+// enrols, for as long as it takes until the orchestrator answers.
+func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
+	if !strings.HasPrefix(a.cfg.Orchestrator, "https://") {
+		if a.cfg.TokenFile != "" {
+			return nil, fmt.Errorf("a token is for an orchestrator that is called with https://, not for %s", a.cfg.Orchestrator)
+		}
+		return nil, nil
+	}
+	id, err := identity.Load(a.cfg.StateDir, nil)
+	switch {
+	case err == nil && id.Name() != a.cfg.Name:
+		return nil, fmt.Errorf("the certificate in %s is %s's and this node is %s: start the agent with --name %s, or enrol it as %s", a.cfg.StateDir, id.Name(), a.cfg.Name, id.Name(), a.cfg.Name)
+	case err == nil && (!id.Expired() || a.cfg.TokenFile == ""):
+		return id, nil
+	case err != nil && !errors.Is(err, identity.ErrNone):
+		return nil, err
+	case a.cfg.TokenFile == "":
+		return nil, fmt.Errorf("%w, and %s works with enrolled nodes only: make a token there with 'linktrial node token --name %s', then run 'linktrial node enrol --orchestrator %s --token …' here", err, a.cfg.Orchestrator, a.cfg.Name, a.cfg.Orchestrator)
+	}
+	t, err := a.awaitToken(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if t.Node != a.cfg.Name {
+		return nil, fmt.Errorf("the token in %s is for node %s and this node is %s: start the agent with --name %s, or make a token with 'linktrial node token --name %s'", a.cfg.TokenFile, t.Node, a.cfg.Name, t.Node, a.cfg.Name)
+	}
+	wait := time.Second
+	for {
+		id, err := identity.Enrol(ctx, identity.Enrolment{Orchestrator: a.cfg.Orchestrator, Token: t, Dir: a.cfg.StateDir, Trust: func(keys []*linktrialv1.SigningKey) error { return KeepSigningKeys(a.cfg.StateDir, keys) }})
+		if err == nil {
+			a.cfg.Logger.Info("node is enrolled", "node", id.Name(), "until", id.Expires())
+			return id, nil
+		}
+		if errors.Is(err, identity.ErrRefused) || ctx.Err() != nil {
+			return nil, err
+		}
+		a.cfg.Logger.Warn("node could not be enrolled; it tries again", "error", err)
+		if !sleep(ctx, wait) {
+			return nil, ctx.Err()
+		}
+		wait = min(2*wait, 10*time.Second)
+	}
+}
+
+// KeepSigningKeys keeps, in a node's state folder, the keys that sign run
+// sheets as the orchestrator told when the node enrolled.
+func KeepSigningKeys(dir string, keys []*linktrialv1.SigningKey) error {
+	var list []signature.PublicKey
+	for _, k := range keys {
+		p, err := signature.NewPublicKey(k.PublicKey)
+		if err != nil {
+			return err
+		}
+		list = append(list, p)
+	}
+	return trust.Enrolled(dir, list)
+}
+
+// tokenWait is how long the file may take to appear: whoever makes it may
+// start together with the node.
+const tokenWait = 2 * time.Minute
+
+func (a *agent) awaitToken(ctx context.Context) (tokens.Token, error) {
+	for end := time.Now().Add(tokenWait); ; {
+		t, err := tokens.ReadToken(a.cfg.TokenFile)
+		if !errors.Is(err, fs.ErrNotExist) || time.Now().After(end) {
+			return t, err
+		}
+		a.cfg.Logger.Info("the node waits for its token", "file", a.cfg.TokenFile)
+		if !sleep(ctx, time.Second) {
+			return t, ctx.Err()
+		}
+	}
+}
+
+// Renewal is looked at this often, and tried again so long after a failure.
+const (
+	identityEvery = time.Minute
+	identityAgain = 5 * time.Minute
+)
+
+// watchIdentity renews the certificate when two thirds of its life are over,
+// until ctx ends. The wall clock is read each time: a laptop that slept does
+// not count the night.
+func (a *agent) watchIdentity(ctx context.Context, id *identity.Identity) {
+	for wait := time.Duration(0); sleep(ctx, wait); {
+		wait = identityEvery
+		if time.Now().Before(id.Due()) || !a.session.Speaks() {
+			continue
+		}
+		if err := a.session.Renew(ctx); err != nil {
+			if ctx.Err() == nil {
+				a.cfg.Logger.Warn("certificate could not be renewed; it is tried again", "until", id.Expires(), "error", err)
+			}
+			wait = identityAgain
+			continue
+		}
+		a.cfg.Logger.Info("certificate is renewed", "until", id.Expires())
+	}
+}
+
+// sleep returns false where ctx ended meanwhile.
+func sleep(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"context"
+	"net"
+
+	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/authority"
+)
+
+// modeOf is how an orchestrator on an address meets those who call.
+func modeOf(ctx context.Context, cfg Config, host string) authority.Mode {
+	switch {
+	case cfg.TLS, !cfg.Open && !loopback(ctx, host):
+		return authority.ModeTLS
+	case loopback(ctx, host):
+		return authority.ModeLoopback
+	}
+	return authority.ModeOpen
+}
+
+// openAuthority reads the authority, or makes it, where the orchestrator speaks TLS.
+func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Authority, error) {
+	a, err := authority.Open(ctx, authority.Config{
+		Mode: s.mode, DataDir: cfg.DataDir, Store: s.store, Listen: s.Addr(), Names: cfg.TLSNames, CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey,
+		Version: cfg.Version, Logger: cfg.Logger, Contacts: s.contacts, Who: who,
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch s.mode {
+	case authority.ModeTLS:
+		s.log.Info("nodes are known by certificates of this authority", "fingerprint", a.Fingerprint())
+	case authority.ModeOpen:
+		s.log.Warn("OPEN: this orchestrator speaks without encryption and obeys whoever reaches it; only for a network that is closed to others", "address", s.Addr())
+	}
+	return a, nil
+}
+
+func (s *Server) contacts() map[string]authority.Contact {
+	out := map[string]authority.Contact{}
+	for _, n := range s.engine.Nodes() {
+		if !n.Virtual {
+			out[n.Name] = authority.Contact{Last: n.LastContact, Connected: n.Connected}
+		}
+	}
+	return out
+}
+
+// who names the person who calls, for what is kept of identities.
+func who(ctx context.Context) string {
+	p, ok := access.From(ctx)
+	switch {
+	case !ok:
+		return ""
+	case p.User == "":
+		return p.Via
+	}
+	return p.User
+}
+
+// Authority is what knows the nodes.
+func (s *Server) Authority() *authority.Authority { return s.identity }
+
+// URL is where the orchestrator answers.
+func (s *Server) URL() string {
+	if s.mode == authority.ModeTLS {
+		return "https://" + s.Addr()
+	}
+	return "http://" + s.Addr()
+}
+
+// loopback says whether all addresses of a host stay on this machine.
+func loopback(ctx context.Context, host string) bool {
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback()
+	}
+	if host == "" {
+		return false // every address
+	}
+	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host)
+	if err != nil || len(addrs) == 0 {
+		return false
+	}
+	for _, a := range addrs {
+		if !a.IP.IsLoopback() {
+			return false
+		}
+	}
+	return true
+}
