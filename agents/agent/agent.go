@@ -24,7 +24,7 @@ import (
 // agent is one start of an agent.
 type agent struct {
 	cfg     Config
-	runner  *runner.Runner
+	runner  runnable
 	session *session.Session // nil: works without an orchestrator
 	trust   *trust.Keys
 	slot    chan struct{} // held by the run that executes: listeners of two runs would share ports
@@ -141,7 +141,16 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 		return nil, nil, err
 	}
 	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
-	a.runner = runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Logger: cfg.Logger})
+	var closeDrivers func()
+	if a.runner, closeDrivers, err = openDrivers(ctx, cfg); err != nil {
+		release()
+		return nil, nil, err
+	}
+	unlock := release
+	release = func() {
+		closeDrivers()
+		unlock()
+	}
 	err = a.runner.Sweep(ctx)
 	if err == nil {
 		a.drivers, err = a.runner.List(ctx)

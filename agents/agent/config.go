@@ -23,6 +23,7 @@ type Config struct {
 	TokenFile    string     // with a one-time token to enrol with, where the node has no certificate; can be empty
 	StateDir     string
 	DriversDir   string
+	Drivers      DriversConfig
 
 	RadioAddress string // of this node on the radio network; empty: as the run sheet says
 	Device       string // the radio's interface, "radio0"

@@ -139,6 +139,21 @@ func program(dir string, m *contract.Manifest) (string, error) {
 	return exec.LookPath(m.Command[0])
 }
 
+// HasProgram says whether the folder has a driver's manifest and its program.
+// A manifest that cannot be read counts as a driver here: asking tells why.
+func (r *Runner) HasProgram(name string) bool {
+	m, err := r.manifest(name)
+	if err != nil {
+		return !errors.Is(err, executor.ErrNoDriver)
+	}
+	path, err := program(r.cfg.Dir, m)
+	if err != nil {
+		return false
+	}
+	_, err = os.Stat(path)
+	return err == nil
+}
+
 // State is one driver as it is on this node.
 type State struct {
 	Manifest *contract.Manifest // nil where it could not be read

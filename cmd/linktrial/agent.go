@@ -31,6 +31,7 @@ func newAgent(s *settings) *cobra.Command {
 			}
 			cfg.Orchestrator, cfg.DriversDir = s.orchestrator, s.drivers
 			cfg.Version, cfg.Logger = buildVersion(), s.logger()
+			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
 			return agent.Run(cmd.Context(), cfg)
 		},
 	}
@@ -41,6 +42,9 @@ func newAgent(s *settings) *cobra.Command {
 	f.StringVar(&cfg.TokenFile, "token-file", "", "file with a one-time token to enrol with at the first start; it may appear later than the agent")
 	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
 	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
+	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
+	f.StringVar(&cfg.Drivers.Engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
+	f.StringToStringVar(&cfg.Drivers.Images, "image", nil, "PROTOCOL=IMAGE, the image that carries a protocol (default: the engine's image with its label)")
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
 	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
@@ -49,5 +53,6 @@ func newAgent(s *settings) *cobra.Command {
 			panic(err) // there is no such flag
 		}
 	}
+	cmd.AddCommand(newHoldNetwork())
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unsafe"
 
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/api/types/mount"
@@ -125,29 +126,62 @@ func (r *Runner) hold(ctx context.Context, image string) (string, error) {
 
 // Hold moves this process into the network namespace of a file, gives up every
 // capability and sleeps until it is told to end. It returns only with an error.
+//
+// The engine looks at the process's first thread, and a thread can move only
+// itself; so the one that has moved executes the program again, which makes it
+// the first, and the second time the process is where it should be.
 func Hold(namespace string) error {
+	here, err := sameFile("/proc/self/ns/net", namespace)
+	if err != nil {
+		return fmt.Errorf("hold a network: %w", err)
+	}
+	if here {
+		return sleep()
+	}
 	f, err := os.Open(namespace)
 	if err != nil {
 		return fmt.Errorf("hold a network: %w", err)
 	}
-	// The engine looks at the process's first thread: only there the move counts.
+	defer f.Close()
 	runtime.LockOSThread()
-	if unix.Gettid() != unix.Getpid() {
-		return fmt.Errorf("hold a network: must be called on the first thread")
-	}
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("hold a network: move into %s: %w", namespace, err)
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var none [2]unix.CapUserData
-	if err := unix.Capset(&header, &none[0]); err != nil {
-		return fmt.Errorf("hold a network: give up capabilities: %w", err)
+	if os.Getenv(movedMark) != "" {
+		return fmt.Errorf("hold a network: the process was moved and is not in %s", namespace)
 	}
+	if err := unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), movedMark+"=1")); err != nil {
+		return fmt.Errorf("hold a network: execute the program again: %w", err)
+	}
+	return nil // not reached
+}
+
+const movedMark = "LINKTRIAL_HOLD_MOVED"
+
+func sameFile(a, b string) (bool, error) {
+	x, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := os.Stat(b)
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(x, y), nil
+}
+
+func sleep() error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
+	// Of every thread, whichever sleeps.
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0); errno != 0 {
+		return fmt.Errorf("hold a network: give up capabilities: %w", errno)
+	}
 	<-end
 	os.Exit(0)
-	return nil
+	return nil // not reached
 }
 
 var containerForm = regexp.MustCompile(`/containers/([0-9a-f]{64})/(?:hostname|hosts|resolv\.conf)$`)

@@ -4,12 +4,9 @@ package main
 import (
 	"fmt"
 	"os"
-	"runtime"
 
 	"linktrial/agents/runner/docker"
 )
-
-func init() { runtime.LockOSThread() }
 
 func main() {
 	fmt.Fprintln(os.Stderr, docker.Hold(os.Args[1]))

@@ -1,0 +1,83 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"linktrial/agents/runner"
+	"linktrial/agents/runner/docker"
+	"linktrial/executor"
+	"linktrial/internal/driverdigest"
+)
+
+// runnable is what starts the node's drivers, in whatever way.
+type runnable interface {
+	executor.Runner
+	List(ctx context.Context) ([]runner.State, error)
+	Digest(ctx context.Context, protocol string) (driverdigest.Digest, error)
+	Sweep(ctx context.Context) error
+}
+
+// DriversConfig says how drivers run.
+type DriversConfig struct {
+	Runner string // [RunnerExec], the default, or [RunnerDocker]
+	// Engine is the address of the container engine, as "unix:///run/docker.sock";
+	// empty: DOCKER_HOST, else the engine's usual socket.
+	Engine string
+	// Images are the images to use by protocol; for the others, those of the engine
+	// that are labelled as a driver's.
+	Images map[string]string
+	// HoldNetwork are the arguments with which this very program calls [docker.Hold].
+	HoldNetwork []string
+}
+
+// Kinds of runner.
+const (
+	// RunnerExec runs drivers as plain processes; as containers only those of
+	// which the folder has a manifest that names an image, and no program.
+	RunnerExec = "exec"
+	// RunnerDocker runs the images of a container engine.
+	RunnerDocker = "docker"
+)
+
+// closeLimit bounds the removal of containers at an agent's end.
+const closeLimit = 20 * time.Second
+
+// openDrivers returns the runner of a configuration; release ends what it holds.
+func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
+	containers := docker.Config{Agent: cfg.Name, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Logger: cfg.Logger}
+	if self, err := os.Executable(); err == nil {
+		containers.Holder = append([]string{self}, cfg.Drivers.HoldNetwork...)
+	}
+	type closer interface{ Close(context.Context) error }
+	release := func(c closer) func() {
+		return func() {
+			// The agent's own context has ended by now.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+			defer cancel()
+			if err := c.Close(ctx); err != nil {
+				cfg.Logger.Error("containers of drivers could not be removed", "error", err)
+			}
+		}
+	}
+	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Logger: cfg.Logger})
+	switch cfg.Drivers.Runner {
+	case "", RunnerExec:
+		either := docker.NewEither(processes, containers)
+		return either, release(either), nil
+	case RunnerDocker:
+		// An earlier start may have run processes.
+		if err := processes.Sweep(ctx); err != nil {
+			return nil, nil, err
+		}
+		r, err := docker.New(ctx, containers)
+		if err != nil {
+			return nil, nil, err
+		}
+		return r, release(r), nil
+	default:
+		return nil, nil, fmt.Errorf("runner %q, expected %s or %s", cfg.Drivers.Runner, RunnerExec, RunnerDocker)
+	}
+}

@@ -1,0 +1,140 @@
+package docker
+
+import (
+	"context"
+	"sync"
+
+	"linktrial/agents/runner"
+	"linktrial/executor"
+	"linktrial/internal/driverdigest"
+	"linktrial/protocols/contract"
+)
+
+// Either runs drivers as plain processes, and as containers those of which the
+// folder of drivers has a manifest that names an image, and no program.
+type Either struct {
+	processes *runner.Runner
+	connect   func(ctx context.Context, images map[string]string) (*Runner, error)
+
+	mu         sync.Mutex
+	containers *Runner
+	images     map[string]string // by protocol, of the manifests without a program
+}
+
+// NewEither returns a runner over a folder's drivers. The engine is looked for
+// only where a driver needs one.
+func NewEither(processes *runner.Runner, cfg Config) *Either {
+	return &Either{
+		processes: processes, images: map[string]string{},
+		connect: func(ctx context.Context, images map[string]string) (*Runner, error) {
+			c := cfg
+			c.Images = images
+			return New(ctx, c)
+		},
+	}
+}
+
+// List reads and probes every driver, in the order of their names. Where an
+// image is needed and no engine answers, the driver is in the list with that.
+func (e *Either) List(ctx context.Context) ([]runner.State, error) {
+	states, err := e.processes.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	images := map[string]string{}
+	for _, s := range states {
+		if s.Manifest != nil && s.Manifest.Image != "" && !e.processes.HasProgram(s.Manifest.Name) {
+			images[s.Manifest.Name] = s.Manifest.Image
+		}
+	}
+	e.mu.Lock()
+	e.images = images
+	e.mu.Unlock()
+	for i, s := range states {
+		if s.Manifest == nil || images[s.Manifest.Name] == "" {
+			continue
+		}
+		r, err := e.engine(ctx)
+		if err != nil {
+			states[i].Driver.Unsupported = err.Error()
+			continue
+		}
+		states[i] = r.probe(ctx, s.Manifest.Name, []string{s.Manifest.Image})
+	}
+	return states, ctx.Err()
+}
+
+// engine connects once; what failed is tried again the next time.
+func (e *Either) engine(ctx context.Context) (*Runner, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.containers != nil {
+		return e.containers, nil
+	}
+	r, err := e.connect(ctx, e.images)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Sweep(ctx); err != nil {
+		return nil, err
+	}
+	e.containers = r
+	return r, nil
+}
+
+// of is the runner of a protocol: nil where it is a plain process.
+func (e *Either) of(ctx context.Context, protocol string) (*Runner, error) {
+	e.mu.Lock()
+	image := e.images[protocol]
+	e.mu.Unlock()
+	if image == "" || e.processes.HasProgram(protocol) {
+		return nil, nil
+	}
+	return e.engine(ctx)
+}
+
+// Start implements [executor.Runner].
+func (e *Either) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+	r, err := e.of(ctx, protocol)
+	if err != nil {
+		return nil, err
+	}
+	if r == nil {
+		return e.processes.Start(ctx, protocol, p)
+	}
+	return r.Start(ctx, protocol, p)
+}
+
+// Prepare implements [executor.Preparer].
+func (e *Either) Prepare(ctx context.Context, protocol, transfer string) (release func()) {
+	r, err := e.of(ctx, protocol)
+	if err != nil || r == nil {
+		return func() {} // Start says what is wrong
+	}
+	return r.Prepare(ctx, protocol, transfer)
+}
+
+// Digest names a driver by its folder, or by its image.
+func (e *Either) Digest(ctx context.Context, protocol string) (driverdigest.Digest, error) {
+	r, err := e.of(ctx, protocol)
+	if err != nil {
+		return "", err
+	}
+	if r == nil {
+		return e.processes.Digest(ctx, protocol)
+	}
+	return r.Digest(ctx, protocol)
+}
+
+// Sweep ends what an earlier agent left running.
+func (e *Either) Sweep(ctx context.Context) error { return e.processes.Sweep(ctx) }
+
+// Close removes the containers of this runner.
+func (e *Either) Close(ctx context.Context) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.containers == nil {
+		return nil
+	}
+	return e.containers.Close(ctx)
+}
