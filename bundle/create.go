@@ -1,0 +1,264 @@
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"debug/elf"
+	_ "embed"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+//go:embed README.txt
+var readme []byte
+
+// Config says what goes into a bundle.
+type Config struct {
+	Out     string // path of the archive
+	Program string // path
+	Drivers string // folder with a folder for each driver
+	Version string // of linktrial
+	// Folders that are packed as they are, by their name in the bundle.
+	Folders map[string]fs.FS
+	// Debian packages, and all they depend on; empty: none.
+	Packages []string
+	Debian   Repository
+	Images   []string // as docker knows them
+	// Modified is the time that every file in the archive carries, so that the
+	// same files give the same bundle.
+	Modified time.Time
+	Logger   *slog.Logger
+}
+
+// Create writes a bundle. On failure there is none.
+func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	m = Manifest{Format: Format, Version: cfg.Version}
+	if m.Architecture, err = architecture(cfg.Program); err != nil {
+		return m, err
+	}
+	if m.Drivers, err = drivers(cfg.Drivers); err != nil {
+		return m, err
+	}
+	scrap, err := os.MkdirTemp("", "linktrial-bundle-")
+	if err != nil {
+		return m, fmt.Errorf("bundle: %w", err)
+	}
+	defer os.RemoveAll(scrap)
+	if len(cfg.Packages) > 0 {
+		log.Info("packages are fetched", "suite", cfg.Debian.Suite, "mirror", cfg.Debian.Mirror)
+		m.Debian = cfg.Debian.Suite
+		if m.Packages, err = cfg.Debian.fetch(ctx, cfg.Packages, m.Architecture, scrap); err != nil {
+			return m, err
+		}
+	}
+	if m.Images, err = saveImages(ctx, cfg.Images, scrap); err != nil {
+		return m, err
+	}
+	part := cfg.Out + ".part"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
+	if err != nil {
+		return m, fmt.Errorf("bundle: %w", err)
+	}
+	defer func() {
+		if f.Close(); err != nil {
+			os.Remove(part)
+		}
+	}()
+	if err = write(f, cfg, m, scrap); err != nil {
+		return m, err
+	}
+	if err = f.Sync(); err != nil {
+		return m, fmt.Errorf("bundle: %w", err)
+	}
+	if err = os.Rename(part, cfg.Out); err != nil {
+		return m, fmt.Errorf("bundle: %w", err)
+	}
+	return m, nil
+}
+
+// architecture is what a program was built for, as Debian names it.
+func architecture(program string) (string, error) {
+	f, err := elf.Open(program)
+	if err != nil {
+		var missing *fs.PathError
+		if errors.As(err, &missing) {
+			return "", fmt.Errorf("program for the bundle: %w", err)
+		}
+		return "", fmt.Errorf("%s is no Linux program: %w", program, err)
+	}
+	defer f.Close()
+	switch f.Machine {
+	case elf.EM_X86_64:
+		return "amd64", nil
+	case elf.EM_AARCH64:
+		return "arm64", nil
+	}
+	return "", fmt.Errorf("%s was built for %s, expected x86_64 or aarch64", program, f.Machine)
+}
+
+// drivers are the folders that hold a manifest.
+func drivers(dir string) ([]string, error) {
+	manifests, err := filepath.Glob(filepath.Join(dir, "*", "driver.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("folder of drivers: %w", err)
+	}
+	if len(manifests) == 0 {
+		return nil, fmt.Errorf("there is no driver in %s, expected folders with a driver.yaml", dir)
+	}
+	var out []string
+	for _, m := range manifests {
+		out = append(out, filepath.Base(filepath.Dir(m)))
+	}
+	return out, nil
+}
+
+// write streams the archive.
+func write(out io.Writer, cfg Config, m Manifest, scrap string) error {
+	z := gzip.NewWriter(out)
+	a := &archive{t: tar.NewWriter(z), modified: cfg.Modified}
+	if err := a.bytes("README.txt", readme); err != nil {
+		return err
+	}
+	doc, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	if err := a.bytes(manifestFile, append(doc, '\n')); err != nil {
+		return err
+	}
+	if err := a.file(programFile, cfg.Program, 0o755); err != nil {
+		return err
+	}
+	for _, d := range m.Drivers {
+		if err := a.tree(path.Join(driversFolder, d), os.DirFS(filepath.Join(cfg.Drivers, d))); err != nil {
+			return err
+		}
+	}
+	for _, name := range sortedKeys(cfg.Folders) {
+		if err := a.tree(name, cfg.Folders[name]); err != nil {
+			return err
+		}
+	}
+	for _, dir := range []string{debianFolder, imagesFolder} {
+		if _, err := os.Stat(filepath.Join(scrap, dir)); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := a.tree(dir, os.DirFS(filepath.Join(scrap, dir))); err != nil {
+			return err
+		}
+	}
+	if err := a.add(checksumsFile, 0o644, bytes.NewReader(formatSums(a.sums)), -1); err != nil {
+		return err
+	}
+	if err := a.t.Close(); err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	return nil
+}
+
+// archive writes files and notes their checksums.
+type archive struct {
+	t        *tar.Writer
+	modified time.Time
+	sums     []sum
+}
+
+func (a *archive) bytes(name string, b []byte) error {
+	return a.add(name, 0o644, bytes.NewReader(b), int64(len(b)))
+}
+
+func (a *archive) file(name, from string, mode fs.FileMode) error {
+	f, err := os.Open(from)
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return fmt.Errorf("bundle: %w", err)
+	}
+	return a.add(name, mode, f, st.Size())
+}
+
+// tree adds the files of a folder; links in it are refused, because what they
+// lead to may be elsewhere on the machine that unpacks them.
+func (a *archive) tree(name string, files fs.FS) error {
+	return fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return fmt.Errorf("bundle: %s: %w", name, err)
+		}
+		if d.IsDir() {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return fmt.Errorf("bundle: %s: %w", name, err)
+		}
+		if !info.Mode().IsRegular() {
+			return fmt.Errorf("bundle: %s/%s is neither a file nor a folder", name, p)
+		}
+		mode := fs.FileMode(0o644)
+		if info.Mode()&0o111 != 0 {
+			mode = 0o755
+		}
+		f, err := files.Open(p)
+		if err != nil {
+			return fmt.Errorf("bundle: %s: %w", name, err)
+		}
+		defer f.Close()
+		return a.add(path.Join(name, p), mode, f, info.Size())
+	})
+}
+
+// add writes one file; size -1 is for what can be held in memory.
+func (a *archive) add(name string, mode fs.FileMode, from io.Reader, size int64) error {
+	if !clean(name) || strings.Contains(name, "  ") {
+		return fmt.Errorf("bundle: a file cannot be called %q", name)
+	}
+	if size < 0 {
+		b, err := io.ReadAll(from)
+		if err != nil {
+			return fmt.Errorf("bundle: %s: %w", name, err)
+		}
+		from, size = bytes.NewReader(b), int64(len(b))
+	}
+	err := a.t.WriteHeader(&tar.Header{
+		Typeflag: tar.TypeReg, Name: path.Join(folder, name), Size: size, Mode: int64(mode),
+		ModTime: a.modified.Truncate(time.Second), Format: tar.FormatPAX,
+	})
+	if err != nil {
+		return fmt.Errorf("bundle: %s: %w", name, err)
+	}
+	digest := sha256.New()
+	n, err := io.Copy(io.MultiWriter(a.t, digest), from)
+	if err != nil {
+		return fmt.Errorf("bundle: %s: %w", name, err)
+	}
+	if n != size {
+		return fmt.Errorf("bundle: %s changed while it was packed", name)
+	}
+	if name != checksumsFile {
+		a.sums = append(a.sums, sum{hex.EncodeToString(digest.Sum(nil)), name})
+	}
+	return nil
+}

@@ -1,0 +1,18 @@
+// Package bundle packs what machines without internet need in order to become
+// nodes: the program, the drivers, Debian packages with all they depend on,
+// container images, playbooks and radio profiles, in one archive with a
+// manifest and checksums. Comes in: files, names of packages and images. Goes
+// out: the archive, and the judgement of one. Imports nothing of the project.
+//
+// The archive is a tar with gzip, which a bare Debian unpacks:
+//
+//	linktrial-bundle/README.txt
+//	linktrial-bundle/manifest.json   what is in it, and of which version
+//	linktrial-bundle/SHA256SUMS      of every other file; the last entry
+//	linktrial-bundle/bin/linktrial
+//	linktrial-bundle/bin/drivers/    a folder for each driver
+//	linktrial-bundle/debian/         a flat repository: Packages, *.deb
+//	linktrial-bundle/images/         as docker save writes them
+//	linktrial-bundle/playbooks/
+//	linktrial-bundle/radio-profiles/
+package bundle
