@@ -26,6 +26,7 @@ type agent struct {
 	cfg     Config
 	runner  runnable
 	session *session.Session // nil: works without an orchestrator
+	station *station         // reads the radio
 	trust   *trust.Keys
 	slot    chan struct{} // held by the run that executes: listeners of two runs would share ports
 
@@ -64,6 +65,7 @@ func Run(ctx context.Context, cfg Config) error {
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightWish) { a.preflight(ctx, w) }, Keys: a.learn,
+		Registered: func(r *linktrialv1.RegisterResponse) { a.learnRadio(r.RadioProfile) },
 	})
 	if err != nil {
 		return err
@@ -84,6 +86,7 @@ func Run(ctx context.Context, cfg Config) error {
 		a.take(ctx, n)
 	}
 	a.running.Go(func() { a.watchClock(ctx) })
+	a.running.Go(func() { a.watchTelemetry(ctx) })
 	if id != nil {
 		a.running.Go(func() { a.watchIdentity(ctx, id) })
 	}
@@ -141,6 +144,7 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 		return nil, nil, err
 	}
 	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
+	a.station = newStation(a.poller(nil))
 	var closeDrivers func()
 	if a.runner, closeDrivers, err = openDrivers(ctx, cfg); err != nil {
 		release()

@@ -29,6 +29,10 @@ type Config struct {
 	Device       string // the radio's interface, "radio0"
 	Radio        string // profile attached; empty where the radio is emulated
 	RadioControl string // the emulator's control socket; empty with a real radio
+	// RadioHost is the address at which this node reaches its own radio, for its
+	// telemetry; empty: as the radio's profile says, and an emulated radio tells
+	// nothing.
+	RadioHost string
 	// Place overrides where provenance says that the trials run; empty:
 	// "emulated, real time" without Radio or with RadioControl, else "real radio".
 	Place string

@@ -50,11 +50,12 @@ func (a *agent) noteClock(o journal.ClockOffset) {
 	a.clock = measured{ClockOffset: o, at: time.Now()}
 }
 
-// tell adds battery and clock to a poll.
+// tell adds battery, telemetry and clock to a poll.
 func (a *agent) tell(r *linktrialv1.PollRequest) {
 	if b, ok := provenance.ReadBattery(provenance.PowerSupplies); ok {
 		r.Battery, r.Discharging = &b.Charge, b.Discharging
 	}
+	a.tellTelemetry(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.clock.at.IsZero() {

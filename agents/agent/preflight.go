@@ -2,10 +2,12 @@ package agent
 
 import (
 	"context"
+	"encoding/json"
 
 	"linktrial/agents/preflight"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/radio"
 )
 
 // preflight begins the look that the orchestrator wants, once each. An agent
@@ -28,11 +30,13 @@ func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightWish) {
 // of this node's can begin before the air is quiet again.
 func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightWish) {
 	var r preflight.Report
+	profile := a.profileOf(w)
 	select {
 	case a.slot <- struct{}{}:
 		r = preflight.Look(ctx, preflight.Config{
 			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
 			Drivers: a.runner, Clock: a.offset,
+			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile).Check,
 		}, w)
 		<-a.slot
 	default:
@@ -44,6 +48,20 @@ func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightWish) {
 	if err := a.session.ReportPreflight(ctx, w.Id, r.Checks, r.Links); err != nil && ctx.Err() == nil {
 		a.cfg.Logger.Error("preflight could not be reported", "preflight", w.Id, "error", err)
 	}
+}
+
+// profileOf is the radio that the orchestrator wants looked at, nil where it
+// names none or one that this agent cannot read.
+func (a *agent) profileOf(w *linktrialv1.PreflightWish) *radio.Profile {
+	if len(w.RadioProfile) == 0 {
+		return nil
+	}
+	p := new(radio.Profile)
+	if err := json.Unmarshal(w.RadioProfile, p); err != nil {
+		a.cfg.Logger.Warn("the profile of the radio to look at cannot be read", "error", err)
+		return nil
+	}
+	return p
 }
 
 // offset measures the orchestrator's clock now.

@@ -206,12 +206,14 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 			return err
 		}
 	}
+	w := r.newWatcher(&decoded.Radio, j)
+	defer w.stop()
 	ex := executor.Config{
 		RunID: r.id, Role: cfg.Role, Sheet: sheet, SheetHash: r.hash, Version: cfg.Version,
 		Address: cfg.RadioAddress, Peers: r.peers(), Device: cfg.Device,
 		Journal: j, Runner: guard, Logger: cfg.Logger,
-		Begun:   func(ctx context.Context, resumed bool) error { return r.begun(ctx, j, resumed) },
-		Closing: func(ctx context.Context) { r.closing(ctx, j) },
+		Begun:   func(ctx context.Context, resumed bool) error { return r.begun(ctx, j, w, resumed) },
+		Closing: func(ctx context.Context) { r.closing(ctx, j, w) },
 	}
 	r.speak = func() {}
 	defer func() { r.speak() }()
@@ -224,6 +226,7 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 	switch cfg.Role {
 	case radio.RoleClient:
 		ex.Go = r.lead
+		ex.Between = w.between
 		ex.Commands = r.desk
 		if cfg.RadioControl != "" {
 			link := radiolink.New(cfg.RadioControl)
@@ -241,6 +244,7 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 			ex.Holding = r.hold
 			window := cfg.Window
 			ex.Between = func(ctx context.Context) {
+				w.between(ctx)
 				if !r.a.session.Window(ctx, window, r.delivery.CaughtUp) {
 					window = max(window, min(2*window, windowMost))
 				}
@@ -248,9 +252,10 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 		}
 		return executor.Lead(ctx, ex)
 	case radio.RoleServer:
+		ex.Activity = w.activity
 		if silent {
 			q := newQuiet(r, decoded, j)
-			ex.Activity = q.activity
+			ex.Activity = func(transfers int) { q.activity(transfers); w.activity(transfers) }
 			defer q.watch(ctx)()
 		}
 		return executor.Serve(ctx, ex)
@@ -281,7 +286,8 @@ func (r *run) silence() {
 }
 
 // begun records what the run starts from, once a run.
-func (r *run) begun(ctx context.Context, j *journal.File, resumed bool) error {
+func (r *run) begun(ctx context.Context, j *journal.File, w *watcher, resumed bool) error {
+	defer w.begin(ctx)
 	if resumed {
 		return nil
 	}
@@ -307,7 +313,8 @@ func (r *run) begun(ctx context.Context, j *journal.File, resumed bool) error {
 }
 
 // closing comes when no trial will run any more: the control link may be used again.
-func (r *run) closing(ctx context.Context, j *journal.File) {
+func (r *run) closing(ctx context.Context, j *journal.File, w *watcher) {
+	w.end(ctx)
 	r.speak()
 	if err := r.clock(ctx, j, "after"); err != nil {
 		r.log.Warn("clock offset could not be noted", "error", err)

@@ -38,6 +38,8 @@ type Config struct {
 	// Keys hears, before any assignment, which keys the orchestrator signs with;
 	// nil: nobody listens.
 	Keys func([]*linktrialv1.SigningKey)
+	// Registered hears the answer to each registration; nil: nobody listens.
+	Registered func(*linktrialv1.RegisterResponse)
 }
 
 // Session is the connection to one orchestrator. Its methods may be called
@@ -216,6 +218,9 @@ func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) 
 		}
 		if err == nil && s.cfg.Keys != nil {
 			s.cfg.Keys(res.Msg.SigningKeys)
+		}
+		if err == nil && s.cfg.Registered != nil {
+			s.cfg.Registered(res.Msg)
 		}
 		return err
 	})

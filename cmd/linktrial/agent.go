@@ -47,6 +47,7 @@ func newAgent(s *settings) *cobra.Command {
 	f.StringToStringVar(&cfg.Drivers.Images, "image", nil, "PROTOCOL=IMAGE, the image that carries a protocol (default: the engine's image with its label)")
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
 	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
+	f.StringVar(&cfg.RadioHost, "radio-host", "", "address at which this node reaches its own radio, for its telemetry (default: as the radio's profile says)")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
 	for _, name := range []string{"role", "radio-address"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {

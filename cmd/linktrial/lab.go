@@ -242,7 +242,7 @@ func startAgents(s *settings, lab *netns.Lab, state string, logger *slog.Logger)
 		name := string(n.Role)
 		args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.drivers,
 			"--data", s.data, "--state", filepath.Join(state, lab.State.Name, name),
-			"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket}
+			"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
 		sup, err := process.Supervise("agent "+name, logger, func() (*exec.Cmd, error) {
 			log, err := os.OpenFile(filepath.Join(lab.Folder(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 			if err != nil {

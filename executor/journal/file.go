@@ -193,7 +193,7 @@ func (j *File) DropReserve() error {
 
 // Append adds a record to the journal's memory and returns its sequence
 // number; [File.Sync] makes it durable. On a full disk it keeps taking all
-// records but samples, which it refuses with [ErrDiskFull].
+// records but samples and telemetry, which it refuses with [ErrDiskFull].
 func (j *File) Append(t Type, body any) (int64, error) {
 	b, err := json.Marshal(body)
 	if err != nil {
@@ -205,7 +205,7 @@ func (j *File) Append(t Type, body any) (int64, error) {
 	if j.broken != nil {
 		return 0, j.broken
 	}
-	if j.full && t == TypeSamples {
+	if j.full && (t == TypeSamples || t == TypeTelemetry) {
 		return 0, ErrDiskFull
 	}
 	r := Record{Seq: int64(len(j.ends)) + 1, Run: j.id.Run, Node: j.id.Node, Role: j.id.Role, At: j.opts.Now().UTC(), Type: t, Body: b}

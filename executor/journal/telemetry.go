@@ -2,13 +2,15 @@ package journal
 
 import "linktrial/internal/radio"
 
-// TypeTelemetry is one reading of one source of what the radio, or the laptop
-// beside it, tells of itself: [Telemetry].
-const TypeTelemetry Type = "telemetry"
+// What the radio, or the laptop beside it, tells of itself. Both are [Telemetry].
+const (
+	TypeTelemetry Type = "telemetry" // one reading of one source
+	// TypeTelemetryFailed says why a source cannot be read; there is no other
+	// until it answers again or the reason is another.
+	TypeTelemetryFailed Type = "telemetry-failed"
+)
 
-// Telemetry is what one source told at the record's time. A source that cannot
-// be read has one record with the reason, and no other until it answers again
-// or the reason is another.
+// Telemetry is what one source told at the record's time.
 type Telemetry struct {
 	Source string              `json:"source"` // name in the radio's profile
 	Kind   radio.TelemetryKind `json:"kind"`

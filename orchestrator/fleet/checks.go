@@ -21,7 +21,7 @@ const (
 )
 
 // order in which a node's checks are shown; those that depend on others come after them.
-var order = []string{kindContact, kindVersion, "clock", "disk", "battery", kindDrivers, kindRadio, "traffic", "reach", "mtu"}
+var order = []string{kindContact, kindVersion, "clock", "time", "disk", "battery", kindDrivers, kindRadio, "attach", "telemetry", kindChannel, "traffic", "reach", "mtu", "rate"}
 
 // arrange sorts a preflight's checks by node, kind and peer.
 func arrange(p *preflight) {

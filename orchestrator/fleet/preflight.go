@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -112,9 +113,7 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 		if profile == nil {
 			return fmt.Errorf("radio %q %w: there is none of that name", r.Radio, ErrBad)
 		}
-		if profile.Emulation != nil {
-			p.mtu = int32(profile.Emulation.MTUBytes)
-		}
+		p.mtu = mtuOf(profile)
 	}
 	all := f.cfg.Engine.Nodes()
 	for _, name := range r.Nodes {
@@ -158,6 +157,7 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 		}
 	}
 	p.checks = append(p.checks, drivers(p.nodes, r.Protocols)...)
+	p.checks = append(p.checks, f.channels(p.nodes, all)...)
 	return nil
 }
 
@@ -169,12 +169,21 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		f.active = nil
 		f.mu.Unlock()
 	}()
-	wish := func(kind string) *linktrialv1.PreflightWish {
-		return &linktrialv1.PreflightWish{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
+	wish := func(n *campaign.Node, kind string) *linktrialv1.PreflightWish {
+		w := &linktrialv1.PreflightWish{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
+		profile := f.cfg.Catalog.Profile(cmp.Or(p.radio, n.Radio))
+		if w.MtuBytes == 0 && profile != nil {
+			w.MtuBytes = mtuOf(profile)
+		}
+		var err error
+		if w.RadioProfile, err = EncodeProfile(profile); err != nil {
+			f.log.Error("profile cannot be told to its node", "radio", profile.Name, "error", err)
+		}
+		return w
 	}
-	f.ask(ctx, p, f.cfg.Self, func(n *campaign.Node) *linktrialv1.PreflightWish { return wish("self") }, p.nodes...)
+	f.ask(ctx, p, f.cfg.Self, func(n *campaign.Node) *linktrialv1.PreflightWish { return wish(n, "self") }, p.nodes...)
 	for i := range p.nodes {
-		w := wish("pairs")
+		w := wish(&p.nodes[i], "pairs")
 		w.PairsOnly, w.Peers = true, peers(p.nodes, &p.nodes[i])
 		if len(w.Peers) > 0 {
 			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*campaign.Node) *linktrialv1.PreflightWish { return w }, p.nodes[i])

@@ -99,7 +99,7 @@ func bodyOf(t journal.Type) any {
 		return new(journal.Command)
 	case journal.TypeDriverMisbehaved:
 		return new(journal.Misbehaviour)
-	case journal.TypeTelemetry:
+	case journal.TypeTelemetry, journal.TypeTelemetryFailed:
 		return new(journal.Telemetry)
 	}
 	return nil
@@ -169,7 +169,7 @@ func (p *parsed) check() error {
 	case *journal.Command:
 		return p.checkCommand(b)
 	case *journal.Telemetry:
-		return checkTelemetry(b)
+		return checkTelemetry(p.Type, b)
 	}
 	return nil
 }

@@ -11,8 +11,9 @@ import (
 // maxReadings is the most figures of one source, far above what a profile may name.
 const maxReadings = 1000
 
-func checkTelemetry(b *journal.Telemetry) error {
-	if b.Source == "" || len(b.Values) > maxReadings || (b.Error != "") == (len(b.Values) > 0) {
+func checkTelemetry(t journal.Type, b *journal.Telemetry) error {
+	failed := t == journal.TypeTelemetryFailed
+	if b.Source == "" || len(b.Values) > maxReadings || failed != (b.Error != "") || failed == (len(b.Values) > 0) {
 		return fmt.Errorf("source %q with %d figures and error %q", b.Source, len(b.Values), b.Error)
 	}
 	seen := map[string]bool{}

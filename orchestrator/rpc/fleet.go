@@ -74,6 +74,15 @@ func (s *agents) heard(m *linktrialv1.PollRequest) {
 	s.cfg.Fleet.Heard(m.Name, h)
 }
 
+// radioProfile is the profile of a radio for the agent that has it.
+func (s *agents) radioProfile(name string) []byte {
+	b, err := fleet.EncodeProfile(s.cfg.Catalog.Profile(name))
+	if err != nil {
+		s.cfg.Logger.Error("profile cannot be told to its agents", "radio", name, "error", err)
+	}
+	return b
+}
+
 // health adds to a node what its agent told last.
 func (s *operators) health(n *linktrialv1.Node) {
 	h := s.cfg.Fleet.Health(n.Name)

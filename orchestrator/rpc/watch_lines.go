@@ -172,6 +172,10 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 		})
 	case journal.TypeCommand:
 		return with(body, textOfCommand)
+	case journal.TypeTelemetryFailed:
+		return with(body, func(b *journal.Telemetry) string {
+			return "telemetry " + b.Source + " cannot be read; the run goes on without" + because(b.Error)
+		})
 	case journal.TypeDriverMisbehaved:
 		return with(body, func(b *journal.Misbehaviour) string {
 			return "the driver of " + b.Treatment + " misbehaved" + because(b.Message)

@@ -67,7 +67,7 @@ func TestSeries(t *testing.T) {
 	lead.tell(t, -50, "radio", snr(1), in(1000))
 	lead.tell(t, -1, "radio", snr(2), in(2000))
 	lead.tell(t, 3, "radio", snr(3), in(6000))
-	lead.add(t, 4, journal.TypeTelemetry, journal.Telemetry{Source: "gps", Kind: radio.TelemetryGPSD, Error: "nothing answers"})
+	lead.add(t, 4, journal.TypeTelemetryFailed, journal.Telemetry{Source: "gps", Kind: radio.TelemetryGPSD, Error: "nothing answers"})
 	lead.tell(t, 12, "radio", snr(4), in(500)) // the radio was switched off and on
 	lead.tell(t, 30, "radio", snr(5), in(900))
 	far.tell(t, 6, "radio", snr(7))
@@ -142,13 +142,19 @@ func TestRefusedTelemetry(t *testing.T) {
 	for _, body := range []journal.Telemetry{
 		{},
 		{Source: "radio"},
+		{Source: "radio", Error: "x"},
+		{Source: "other", Error: "x", Values: []journal.Reading{{Name: "a"}}},
 		{Source: "radio", Error: "x", Values: []journal.Reading{{Name: "a"}}},
 		{Source: "radio", Values: []journal.Reading{{Name: "a"}, {Name: "a"}}},
 		{Source: "radio", Values: []journal.Reading{{}}},
 	} {
 		b := &book{run: run, role: radio.RoleClient}
 		b.add(t, 0, journal.TypeRunStarted, journal.RunStarted{SheetHash: runsheet.Hash(encoded), Trials: 1})
-		b.add(t, 0, journal.TypeTelemetry, body)
+		typ := journal.TypeTelemetry
+		if body.Error != "" && body.Source == "other" {
+			typ = journal.TypeTelemetryFailed
+		}
+		b.add(t, 0, typ, body)
 		_, err := ingest.New(ingest.Config{Store: st}).Deliver(t.Context(), run, "client", b.records)
 		var refused *ingest.RefusedError
 		require.ErrorAs(t, err, &refused, "%+v", body)

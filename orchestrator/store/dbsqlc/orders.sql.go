@@ -171,7 +171,7 @@ func (q *Queries) InvalidAttempts(ctx context.Context, runID string) ([]InvalidA
 
 const linesAfter = `-- name: LinesAfter :many
 SELECT node, seq, type, at, received_at, (body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal
-WHERE run_id = $1 AND node = $2 AND type <> 'samples' AND seq > $3::bigint ORDER BY seq LIMIT $4::integer
+WHERE run_id = $1 AND node = $2 AND type NOT IN ('samples', 'telemetry') AND seq > $3::bigint ORDER BY seq LIMIT $4::integer
 `
 
 type LinesAfterParams struct {
@@ -261,7 +261,7 @@ SELECT j.node, j.seq, j.type, j.at, j.received_at, j.body
 FROM run_nodes n
 CROSS JOIN LATERAL (
     SELECT x.node, x.seq, x.type, x.at, x.received_at, (x.body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal x
-    WHERE x.run_id = n.run_id AND x.node = n.node AND x.type <> 'samples' ORDER BY x.seq DESC LIMIT $1::integer) j
+    WHERE x.run_id = n.run_id AND x.node = n.node AND x.type NOT IN ('samples', 'telemetry') ORDER BY x.seq DESC LIMIT $1::integer) j
 WHERE n.run_id = $2 ORDER BY j.node, j.seq
 `
 

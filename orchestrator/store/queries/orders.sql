@@ -48,12 +48,12 @@ SELECT j.node, j.seq, j.type, j.at, j.received_at, j.body
 FROM run_nodes n
 CROSS JOIN LATERAL (
     SELECT x.node, x.seq, x.type, x.at, x.received_at, (x.body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal x
-    WHERE x.run_id = n.run_id AND x.node = n.node AND x.type <> 'samples' ORDER BY x.seq DESC LIMIT sqlc.arg(most)::integer) j
+    WHERE x.run_id = n.run_id AND x.node = n.node AND x.type NOT IN ('samples', 'telemetry') ORDER BY x.seq DESC LIMIT sqlc.arg(most)::integer) j
 WHERE n.run_id = sqlc.arg(run_id) ORDER BY j.node, j.seq;
 
 -- name: LinesAfter :many
 SELECT node, seq, type, at, received_at, (body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal
-WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND type <> 'samples' AND seq > sqlc.arg(after)::bigint ORDER BY seq LIMIT sqlc.arg(most)::integer;
+WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND type NOT IN ('samples', 'telemetry') AND seq > sqlc.arg(after)::bigint ORDER BY seq LIMIT sqlc.arg(most)::integer;
 
 -- name: AttemptOfTrial :one
 SELECT sqlc.embed(a), t.iteration, t.treatment,

@@ -1,0 +1,80 @@
+package fleet
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign"
+)
+
+const kindChannel = "channel"
+
+// EncodeProfile is a radio's profile for an agent, nil for none.
+func EncodeProfile(p *radio.Profile) ([]byte, error) {
+	if p == nil {
+		return nil, nil
+	}
+	b, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("profile of radio %s: %w", p.Name, err)
+	}
+	return b, nil
+}
+
+// mtuOf is the MTU of a radio in bytes, 0 where its profile does not say.
+func mtuOf(p *radio.Profile) int32 {
+	switch {
+	case p.Attach != nil && p.Attach.MTUBytes > 0:
+		return int32(p.Attach.MTUBytes)
+	case p.Emulation != nil:
+		return int32(p.Emulation.MTUBytes)
+	}
+	return 0
+}
+
+// channels looks for other radios that would transmit over those of the nodes.
+// Emulated radios have an air of their own.
+func (f *Fleet) channels(nodes, all []campaign.Node) []*linktrialv1.Check {
+	var out []*linktrialv1.Check
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Emulated || n.Virtual {
+			continue
+		}
+		c := &linktrialv1.Check{Node: n.Name, Kind: kindChannel, State: linktrialv1.CheckState_CHECK_STATE_OK, Expected: "no other radio on the frequencies of radio " + n.Radio,
+			Meaning: "transmissions meet and both are lost, also those of the trials"}
+		own := f.cfg.Catalog.Profile(n.Radio)
+		var now, could []string
+		for _, o := range all {
+			if o.Emulated || o.Virtual || !o.Connected || o.Radio == n.Radio {
+				continue // its own network
+			}
+			if collide, why := radio.MayCollide(own, f.cfg.Catalog.Profile(o.Radio)); collide {
+				if o.Run != "" {
+					now = append(now, fmt.Sprintf("%s in run %s (%s)", o.Name, o.Run, why))
+				} else {
+					could = append(could, fmt.Sprintf("%s (%s)", o.Name, why))
+				}
+			}
+		}
+		band := "frequency not known"
+		if b, known := own.Band(); known {
+			band = b.String()
+		}
+		switch {
+		case len(now) > 0:
+			c.State, c.Found = linktrialv1.CheckState_CHECK_STATE_FAILED, "a run that is up may transmit there: "+strings.Join(now, "; ")
+			c.Remedy = "wait for that run's end, or give one of the radios another frequency and say so in its profile"
+		case len(could) > 0:
+			c.State, c.Found = linktrialv1.CheckState_CHECK_STATE_WARNING, "another radio may transmit there: "+strings.Join(could, "; ")
+			c.Remedy = "Linktrial never has both in a run at the same time; switch the other radio off, or give it another frequency"
+		default:
+			c.Found = "no other attached radio is on its frequencies (" + band + ")"
+		}
+		out = append(out, c)
+	}
+	return out
+}
