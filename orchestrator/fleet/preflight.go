@@ -56,7 +56,7 @@ func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	if err := f.choose(p, r); err != nil {
 		return "", err
 	}
-	var names []string
+	names := []string{} // where no node is there yet, that is what it finds
 	for _, n := range p.nodes {
 		names = append(names, n.Name)
 	}
