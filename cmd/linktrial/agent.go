@@ -1,8 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/url"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -13,6 +17,7 @@ import (
 func newAgent(s *settings) *cobra.Command {
 	var cfg agent.Config
 	var role string
+	var pin bool
 	cmd := &cobra.Command{
 		Use:   "agent",
 		Short: "Run this node's agent; it connects out to the orchestrator",
@@ -32,6 +37,7 @@ func newAgent(s *settings) *cobra.Command {
 			cfg.Orchestrator, cfg.DriversDir = s.orchestrator, s.drivers
 			cfg.Version, cfg.Logger = buildVersion(), s.logger()
 			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
+			cfg.Trust.Pin = pin || pins(cmd.Context(), s.orchestrator, cfg.RadioControl)
 			return agent.Run(cmd.Context(), cfg)
 		},
 	}
@@ -40,6 +46,8 @@ func newAgent(s *settings) *cobra.Command {
 	f.StringVar(&role, "role", "", "client, relay or server")
 	f.StringVar(&cfg.StateDir, "state", "", "folder for journals (default: in the data folder)")
 	f.StringVar(&cfg.TokenFile, "token-file", "", "file with a one-time token to enrol with at the first start; it may appear later than the agent")
+	f.StringVar(&cfg.Trust.File, "trust", "", "file with the keys whose run sheets this node follows (default: those of its enrolment)")
+	f.BoolVar(&pin, "pin", false, "without such keys, trust the first that the orchestrator shows, and no other after that (always so on this machine)")
 	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
 	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
 	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
@@ -56,4 +64,19 @@ func newAgent(s *settings) *cobra.Command {
 	}
 	cmd.AddCommand(newHoldNetwork())
 	return cmd
+}
+
+// pins says whether the node may trust the first key it is shown: its
+// orchestrator is on this machine, or it is a node of a lab, whose control
+// network does not leave the machine.
+func pins(ctx context.Context, orchestrator, radioControl string) bool {
+	u, err := url.Parse(orchestrator)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	if radioControl != "" {
+		return true
+	}
+	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, u.Hostname())
+	return err == nil && len(addrs) > 0 && !slices.ContainsFunc(addrs, func(a net.IPAddr) bool { return !a.IP.IsLoopback() })
 }

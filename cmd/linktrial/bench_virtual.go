@@ -10,10 +10,15 @@ import (
 	"text/tabwriter"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/lab/uml"
+	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
 	"linktrial/orchestrator/sheet"
+	"linktrial/orchestrator/signing"
 )
 
 // virtualPlan is one transfer over a relay, on a perfect link of some rate.
@@ -61,6 +66,7 @@ type virtualBench struct {
 	settings *settings
 	kernel   uml.Kernel
 	dir      string
+	folders  driverdigest.Cache
 }
 
 func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases []virtualCase) ([]virtualRun, error) {
@@ -68,7 +74,11 @@ func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases [
 	if err != nil {
 		return nil, err
 	}
-	cfg := uml.RunConfig{Kernel: b.kernel, Drivers: b.settings.drivers, Jobs: 1, Seed: 1, Count: !trace, Trace: trace}
+	keys, err := signing.Ephemeral()
+	if err != nil {
+		return nil, err
+	}
+	cfg := uml.RunConfig{Kernel: b.kernel, Drivers: b.settings.drivers, Trust: []signature.PublicKey{keys.Keys()[0].Key}, Jobs: 1, Seed: 1, Count: !trace, Trace: trace}
 	if cfg.Executable, err = os.Executable(); err != nil {
 		return nil, err
 	}
@@ -82,12 +92,15 @@ func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases [
 		if err != nil {
 			return nil, err
 		}
+		if err := b.name(cat, sheets[0]); err != nil {
+			return nil, err
+		}
 		encoded, err := sheets[0].Encode()
 		if err != nil {
 			return nil, err
 		}
 		cfg.Dir = filepath.Join(b.dir, fmt.Sprintf("%s-%d", name, i))
-		cfg.Sheets = []uml.Sheet{{Run: "bench", Document: encoded, Network: sheets[0].Network, Trials: len(sheets[0].Trials)}}
+		cfg.Sheets = []uml.Sheet{{Run: "bench", Document: encoded, Signature: keys.Sign("bench", encoded), Network: sheets[0].Network, Trials: len(sheets[0].Trials)}}
 		result, err := uml.Run(ctx, cfg)
 		if err != nil {
 			return nil, err
@@ -101,6 +114,22 @@ func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases [
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// name has a sheet name the drivers that are here.
+func (b *virtualBench) name(cat *catalog.Catalog, s *runsheet.Sheet) error {
+	for i := range s.Treatments {
+		t := &s.Treatments[i]
+		if t.Missing != "" {
+			continue
+		}
+		f, err := b.folders.Folder(cat.DriverDir(t.Protocol))
+		if err != nil {
+			return err
+		}
+		t.Digests = []string{string(f.Digest)}
+	}
+	return nil
 }
 
 // packetHops counts the packets of all trials at every hop. A trial that did

@@ -20,6 +20,7 @@ import (
 	"linktrial/emulator/tun"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
 )
@@ -206,7 +207,11 @@ func newLabHold(s *settings) *cobra.Command {
 				}
 			}()
 			if agents {
-				as, err := startAgents(s, lab, filepath.Join(s.data, "agents"), cfg.Log)
+				keys, err := signingKeys(ctx, s.orchestrator)
+				if err != nil {
+					cfg.Log.Info("the agents will trust the first signing key that their orchestrator shows", "reason", err)
+				}
+				as, err := startAgents(s, lab, filepath.Join(s.data, "agents"), keys, cfg.Log)
 				defer as.stop()
 				if err != nil {
 					return err
@@ -230,10 +235,15 @@ func newLabHold(s *settings) *cobra.Command {
 // labAgents is one supervised agent in each node of a lab.
 type labAgents []*process.Supervisor
 
-// startAgents starts an agent in every node. What was started before an error
-// is returned with it.
-func startAgents(s *settings, lab *netns.Lab, state string, logger *slog.Logger) (labAgents, error) {
+// startAgents starts an agent in every node; they trust the keys, in a file that
+// is written for them, or, where there are none, the first that their
+// orchestrator shows. What was started before an error is returned with it.
+func startAgents(s *settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger) (labAgents, error) {
 	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := writeTrusted(filepath.Join(state, lab.State.Name), keys)
 	if err != nil {
 		return nil, err
 	}
@@ -243,6 +253,9 @@ func startAgents(s *settings, lab *netns.Lab, state string, logger *slog.Logger)
 		args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.drivers,
 			"--data", s.data, "--state", filepath.Join(state, lab.State.Name, name),
 			"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
+		if trusted != "" {
+			args = append(args, "--trust", trusted)
+		}
 		sup, err := process.Supervise("agent "+name, logger, func() (*exec.Cmd, error) {
 			log, err := os.OpenFile(filepath.Join(lab.Folder(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 			if err != nil {

@@ -80,7 +80,11 @@ func (l *servedLab) Up(ctx context.Context, radioName, topology string) error {
 	if err != nil {
 		return err
 	}
-	agents, err := startAgents(&l.s, lab, filepath.Join(l.s.data, "agents"), l.log)
+	keys, err := ownKeys(l.s.data)
+	var agents labAgents
+	if err == nil {
+		agents, err = startAgents(&l.s, lab, filepath.Join(l.s.data, "agents"), keys, l.log)
+	}
 	if err != nil {
 		agents.stop()
 		return errors.Join(err, lab.Down(context.WithoutCancel(ctx)))

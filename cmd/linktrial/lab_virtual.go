@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"linktrial/agents/agent"
+	agenttrust "linktrial/agents/trust"
 	"linktrial/lab/uml"
 	"linktrial/lab/uml/guest"
 )
@@ -136,7 +137,7 @@ func newLabGuestAgent(s *settings) *cobra.Command {
 			}()
 			return agent.RunSheet(cmd.Context(), agent.Config{
 				Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
-				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place,
+				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Trust: agenttrust.Config{File: a.Trust},
 				FloorBytes: -1, // the folder is the host's, and its free space is not the guest's to know
 				Version:    buildVersion(), Logger: s.logger(),
 			}, a.Run, a.Sheet, finish)

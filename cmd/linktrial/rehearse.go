@@ -215,7 +215,11 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err := os.RemoveAll(filepath.Join(state, rehearsalLab)); err != nil {
 		return err
 	}
-	if r.agents, err = startAgents(r.s, r.lab, state, r.log); err != nil {
+	keys, err := signingKeys(ctx, r.base)
+	if err != nil {
+		return err
+	}
+	if r.agents, err = startAgents(r.s, r.lab, state, keys, r.log); err != nil {
 		return err
 	}
 	if err := r.waitForNodes(ctx); err != nil {

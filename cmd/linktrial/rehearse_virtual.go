@@ -91,11 +91,12 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 		return err
 	}
 	for i, id := range res.Msg.RunIds {
-		encoded, err := sheets[i].Encode()
+		signed, keys, err := signedSheet(ctx, v.base, id)
 		if err != nil {
 			return err
 		}
-		cfg.Sheets = append(cfg.Sheets, uml.Sheet{Run: id, Document: encoded, Network: sheets[i].Network, Trials: len(sheets[i].Trials)})
+		signed.Network, signed.Trials = sheets[i].Network, len(sheets[i].Trials)
+		cfg.Sheets, cfg.Trust = append(cfg.Sheets, signed), keys
 	}
 	show := newVirtualProgress(os.Stdout)
 	cfg.Progress = show.show

@@ -57,11 +57,11 @@ func TestCosts(t *testing.T) {
 	if _, err := os.Stat(guest.TraceProgram); err != nil {
 		t.Skip("needs the package strace:", err)
 	}
-	s := plan(t, "run", line(256e3, 0, uniform(0)), 16<<10, 1, "tcp-cubic")
+	s := b.named(t, plan(t, "run", line(256e3, 0, uniform(0)), 16<<10, 1, "tcp-cubic"))
 	run := func(count, trace bool) SheetResult {
 		t.Helper()
 		res, err := Run(t.Context(), RunConfig{
-			Kernel: b.kernel, Dir: t.TempDir(), Sheets: []Sheet{s}, Executable: b.executable, Drivers: b.drivers, Seed: 7, Count: count, Trace: trace,
+			Kernel: b.kernel, Dir: t.TempDir(), Sheets: []Sheet{s}, Executable: b.executable, Drivers: b.drivers, Trust: trusted, Seed: 7, Count: count, Trace: trace,
 		})
 		if err != nil {
 			t.Fatal(err)

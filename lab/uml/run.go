@@ -16,15 +16,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/lab/uml/guest"
 )
 
 // Sheet is one run for the lab: its identity and its run sheet.
 type Sheet struct {
-	Run      string         // as in the store; letters, digits, hyphens, underscores
-	Document []byte         // the encoded run sheet
-	Network  *radio.Network // the sheet's
-	Trials   int            // the sheet's
+	Run      string // as in the store; letters, digits, hyphens, underscores
+	Document []byte // the encoded run sheet
+	// Signature of run and sheet; the agents in the guest follow no other.
+	Signature signature.Signature
+	Network   *radio.Network // the sheet's
+	Trials    int            // the sheet's
 }
 
 // RunConfig is what [Run] needs.
@@ -37,6 +40,8 @@ type RunConfig struct {
 	Sheets     []Sheet
 	Executable string // the linktrial binary, static or with libraries the host has
 	Drivers    string // folder of drivers
+	// Trust are the keys that the agents in the guests trust to sign run sheets.
+	Trust []signature.PublicKey
 
 	// Seed of the guests' random numbers: the plan's.
 	Seed uint64
@@ -127,6 +132,12 @@ func Run(ctx context.Context, cfg RunConfig) (Result, error) {
 		if err := os.WriteFile(filepath.Join(dir, "sheet.json"), s.Document, 0o644); err != nil {
 			return Result{}, fmt.Errorf("shared folder: %w", err)
 		}
+		if err := os.WriteFile(filepath.Join(dir, "sheet.json.sig"), []byte(s.Signature.String()+"\n"), 0o644); err != nil {
+			return Result{}, fmt.Errorf("shared folder: %w", err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(cfg.Dir, guest.TrustFile), signature.FormatKeys("", cfg.Trust...), 0o644); err != nil {
+		return Result{}, fmt.Errorf("shared folder: %w", err)
 	}
 	began := time.Now()
 	r := &runner{cfg: cfg, results: make([]SheetResult, len(cfg.Sheets)), began: began}
@@ -165,6 +176,9 @@ func Run(ctx context.Context, cfg RunConfig) (Result, error) {
 func (c *RunConfig) complete() error {
 	if c.Kernel.Path == "" {
 		return errors.New("no guest kernel: build one with 'linktrial lab kernel'")
+	}
+	if len(c.Trust) == 0 {
+		return errors.New("no key is trusted: the agents in the guests would refuse every run sheet")
 	}
 	seen := map[string]bool{}
 	for _, s := range c.Sheets {

@@ -36,8 +36,11 @@ func load(t *testing.T) {
 
 func (b *bench) run(t *testing.T, jobs int, sheets ...Sheet) Result {
 	t.Helper()
+	for i := range sheets {
+		sheets[i] = b.named(t, sheets[i])
+	}
 	res, err := Run(t.Context(), RunConfig{
-		Kernel: b.kernel, Dir: t.TempDir(), Sheets: sheets, Executable: b.executable, Drivers: b.drivers, Seed: 7, Jobs: jobs,
+		Kernel: b.kernel, Dir: t.TempDir(), Sheets: sheets, Executable: b.executable, Drivers: b.drivers, Trust: trusted, Seed: 7, Jobs: jobs,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -161,7 +164,7 @@ func TestAGuestThatDoesNotEndInOrder(t *testing.T) {
 	s := plan(t, "run", line(64e3, 0, uniform(0)), 1024, 1, "tcp-cubic")
 	run := func(ctx context.Context, executable string) (Result, error) {
 		return Run(ctx, RunConfig{
-			Kernel: kernel, Dir: t.TempDir(), Sheets: []Sheet{s}, Executable: executable, Drivers: tmp, Watchdog: 2 * time.Second,
+			Kernel: kernel, Dir: t.TempDir(), Sheets: []Sheet{s}, Executable: executable, Drivers: tmp, Trust: trusted, Watchdog: 2 * time.Second,
 		})
 	}
 	hung := script("hang", "while :; do :; done")
@@ -196,12 +199,13 @@ func TestAGuestThatDoesNotEndInOrder(t *testing.T) {
 
 func TestRunRefuses(t *testing.T) {
 	n := line(64e3, 0, uniform(0))
-	ok := RunConfig{Kernel: Kernel{Path: "/bin/true"}, Dir: t.TempDir(), Executable: "/bin/true", Drivers: "/bin", Sheets: []Sheet{{Run: "a", Network: n}}}
+	ok := RunConfig{Kernel: Kernel{Path: "/bin/true"}, Dir: t.TempDir(), Executable: "/bin/true", Drivers: "/bin", Trust: trusted, Sheets: []Sheet{{Run: "a", Network: n}}}
 	for name, change := range map[string]func(*RunConfig){
 		"no kernel":   func(c *RunConfig) { c.Kernel = Kernel{} },
 		"a path":      func(c *RunConfig) { c.Sheets = []Sheet{{Run: "../a", Network: n}} },
 		"twice":       func(c *RunConfig) { c.Sheets = append(c.Sheets, c.Sheets[0]) },
 		"no network":  func(c *RunConfig) { c.Sheets = []Sheet{{Run: "a"}} },
+		"no key":      func(c *RunConfig) { c.Trust = nil },
 		"no program":  func(c *RunConfig) { c.Executable = "/nowhere" },
 		"no drivers":  func(c *RunConfig) { c.Drivers = "/nowhere" },
 		"lost kernel": func(c *RunConfig) { c.Kernel.Path = "/nowhere" },

@@ -1,6 +1,7 @@
 package uml
 
 import (
+	"crypto/ed25519"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,7 +13,9 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 )
 
 // line is a network of client, relay and server on one shared channel.
@@ -72,7 +75,34 @@ func plan(t testing.TB, run string, n *radio.Network, size int64, iterations int
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Sheet{Run: run, Document: b, Network: n, Trials: len(s.Trials)}
+	return Sheet{Run: run, Document: b, Signature: signature.SignSheet(signingKey, run, b), Network: n, Trials: len(s.Trials)}
+}
+
+// signingKey is trusted in the guests of these tests.
+var (
+	signingKey = ed25519.NewKeyFromSeed(make([]byte, ed25519.SeedSize))
+	trusted    = []signature.PublicKey{signature.PublicOf(signingKey)}
+)
+
+// named has the sheet name the drivers that the bench has, and signs it.
+func (b *bench) named(t testing.TB, s Sheet) Sheet {
+	t.Helper()
+	sheet, err := runsheet.Decode(s.Document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range sheet.Treatments {
+		f, err := driverdigest.OfFolder(filepath.Join(b.drivers, sheet.Treatments[i].Protocol))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sheet.Treatments[i].Digests = []string{string(f.Digest)}
+	}
+	if s.Document, err = sheet.Encode(); err != nil {
+		t.Fatal(err)
+	}
+	s.Signature = signature.SignSheet(signingKey, s.Run, s.Document)
+	return s
 }
 
 // attempts reads the terminal records of attempts from a client's journal.

@@ -87,7 +87,7 @@ func TestRunHoldsItsKernel(t *testing.T) {
 	processtest.WriteExecutable(t, k.Path, []byte("#!/bin/sh\necho started\nsleep 0.3\n"))
 	held := make(chan bool, 100)
 	_, err := Run(t.Context(), RunConfig{
-		Kernel: k, Dir: t.TempDir(), Executable: "/bin/true", Drivers: "/bin", Jobs: 1,
+		Kernel: k, Dir: t.TempDir(), Executable: "/bin/true", Drivers: "/bin", Trust: trusted, Jobs: 1,
 		Sheets: []Sheet{{Run: "a", Network: line(64e3, 0, uniform(0)), Trials: 1}},
 		Progress: func(Progress) {
 			held <- prune(cache, "", time.Now().Add(time.Hour)) == nil && exists(k)

@@ -4,13 +4,17 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -30,6 +34,7 @@ type Assignment struct {
 	Run       string
 	SheetHash string
 	Sheet     []byte
+	Signature signature.Signature // of run and sheet; zero where nobody vouched for it
 	Wish      Wish
 	Reason    string // of an abort
 	// Addresses on the radio network by role, as the nodes registered them.
@@ -61,6 +66,7 @@ func newWishes(as []Assignment) wishes {
 // facts is what the engine needs of a sheet.
 type facts struct {
 	sheet     []byte
+	signature signature.Signature
 	hash      string
 	listeners []string
 	inBand    bool
@@ -204,7 +210,14 @@ func (e *Engine) factsOf(ctx context.Context, run, hash string) (*facts, error) 
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
-	f := &facts{sheet: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer}
+	f := &facts{sheet: b, hash: hash}
+	switch sig, err := e.cfg.Store.RunSignature(ctx, run); {
+	case err == nil:
+		f.signature = signature.Signature{KeyID: sig.KeyID, Bytes: sig.Signature}
+	case !errors.Is(err, pgx.ErrNoRows):
+		return nil, fmt.Errorf("signature of run %s: %w", run, err)
+	}
+	f.inBand, f.longest = s.Control == runsheet.ControlInBand, s.Limits.Connect+s.Limits.Transfer
 	for _, t := range s.Treatments {
 		if t.Missing == "" {
 			f.listeners = append(f.listeners, t.Name)
@@ -270,7 +283,7 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 		if r.state == Preparing && r.abort == nil {
 			lacking[r.id] = waitingFor(r)
 		}
-		a := Assignment{Run: r.id, SheetHash: f.hash, Sheet: f.sheet}
+		a := Assignment{Run: r.id, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature}
 		a.Wish, a.Reason = wishFor(r)
 		a.Addresses = e.addresses(r.parts)
 		for _, p := range r.parts {
@@ -295,7 +308,7 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 			return err
 		}
 		facts[u.RunID] = f
-		a := Assignment{Run: u.RunID, SheetHash: f.hash, Sheet: f.sheet, Wish: WishFinish}
+		a := Assignment{Run: u.RunID, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature, Wish: WishFinish}
 		if State(u.State) != Completed {
 			a.Wish, a.Reason = WishAbort, u.Message
 		}

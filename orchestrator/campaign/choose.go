@@ -3,6 +3,7 @@ package campaign
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
@@ -14,6 +15,7 @@ type Driver struct {
 	Version        string            `json:"version"`
 	Implementation string            `json:"implementation"`
 	SHA256         string            `json:"sha256"`
+	Digest         string            `json:"digest,omitempty"`      // as run sheets name it
 	Unsupported    string            `json:"unsupported,omitempty"` // why not
 	Choices        map[string]string `json:"choices,omitempty"`     // comma-separated, by option
 }
@@ -136,6 +138,11 @@ func cannotRun(t *runsheet.Treatment, c *candidate) string {
 	}
 	if d.Unsupported == "" && d.Version != t.DriverVersion {
 		return fmt.Sprintf("treatment %s: node %s has version %s of driver %s, the plan was checked against %s", t.Name, c.name, d.Version, t.Protocol, t.DriverVersion)
+	}
+	// A node that has not said is found out by its agent, before anything is started.
+	if d.Unsupported == "" && d.Digest != "" && len(t.Digests) > 0 && !slices.Contains(t.Digests, d.Digest) {
+		return fmt.Sprintf("treatment %s: driver %s on node %s is %s, and accepted is %s: put the orchestrator's driver on the node, or accept this one with 'linktrial protocol approve %s@%s'",
+			t.Name, t.Protocol, c.name, d.Digest, strings.Join(t.Digests, " and "), t.Protocol, d.Digest)
 	}
 	return ""
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/internal/signature"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
 )
@@ -17,6 +18,9 @@ type Config struct {
 	Logger *slog.Logger
 	// Waits of zero are the defaults: 10 s for an abort, 60 s for a journal.
 	Waits Waits
+	// Sign vouches for an encoded sheet when its run is queued; nil: sheets stay
+	// unsigned, and agents refuse them.
+	Sign func(run string, sheet []byte) signature.Signature
 	// Now is the clock, for tests; nil is time.Now.
 	Now func() time.Time
 }

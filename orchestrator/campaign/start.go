@@ -99,7 +99,7 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 		for i, s := range p.Sheets {
 			run := fmt.Sprintf("%s-%d", id, i+1)
 			runs = append(runs, run)
-			if err := insertRun(ctx, q, run, id, s, p.Estimates[i], chosen[i]); err != nil {
+			if err := e.insertRun(ctx, q, run, id, s, p.Estimates[i], chosen[i]); err != nil {
 				return fmt.Errorf("run %s: %w", run, err)
 			}
 			if confirm[i] {
@@ -118,7 +118,7 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	return id, runs, nil, nil
 }
 
-func insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign string, s *runsheet.Sheet, estimates []time.Duration, nodes map[radio.Role]string) error {
+func (e *Engine) insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign string, s *runsheet.Sheet, estimates []time.Duration, nodes map[radio.Role]string) error {
 	encoded, err := s.Encode()
 	if err != nil {
 		return err
@@ -134,6 +134,12 @@ func insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign string, s *
 	if err := q.InsertRun(ctx, dbsqlc.InsertRunParams{ID: run, CampaignID: campaign, Cell: int32(s.Cell.Index), Sheet: encoded, SheetHash: runsheet.Hash(encoded),
 		Radio: s.Cell.Radio, Topology: s.Cell.Topology, SizeBytes: s.Cell.SizeBytes, Trials: int32(len(s.Trials)), EstimatedSeconds: seconds}); err != nil {
 		return err
+	}
+	if e.cfg.Sign != nil {
+		sig := e.cfg.Sign(run, encoded)
+		if err := q.InsertRunSignature(ctx, dbsqlc.InsertRunSignatureParams{RunID: run, KeyID: sig.KeyID, Signature: sig.Bytes}); err != nil {
+			return err
+		}
 	}
 	for role, node := range nodes {
 		if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: run, Role: string(role), Node: node}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"linktrial/internal/agentprotocol"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/signing"
 )
 
 // agents is AgentService.
@@ -27,12 +28,13 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 	r := campaign.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated, Virtual: m.Virtual,
 		RadioAddress: m.RadioAddress, DiskFreeBytes: m.DiskFreeBytes, Incarnation: m.Incarnation}
 	for _, d := range m.Drivers {
-		r.Drivers = append(r.Drivers, campaign.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Unsupported: d.Unsupported, Choices: d.Choices})
+		r.Drivers = append(r.Drivers, campaign.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Digest: d.Digest, Unsupported: d.Unsupported, Choices: d.Choices})
 	}
 	if err := s.cfg.Engine.Register(ctx, r); err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
-	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Number}), nil
+	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Number,
+		SigningKeys: signing.Messages(s.cfg.Trust.Keys())}), nil
 }
 
 var wishes = map[campaign.Wish]linktrialv1.Assignment_Wish{
@@ -50,8 +52,14 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 		return nil, s.cfg.answer(ctx, "poll", err)
 	}
 	out := &linktrialv1.PollResponse{Revision: revision, Preflight: s.cfg.Fleet.Wish(m.Name)}
+	if keys := s.cfg.Trust.Keys(); len(assignments) > 0 && len(keys) > 1 {
+		out.SigningKeys = signing.Messages(keys)
+	}
 	for _, a := range assignments {
 		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, Wish: wishes[a.Wish], Reason: a.Reason, RadioAddresses: map[string]string{}}
+		if !a.Signature.IsZero() {
+			as.Signature = &linktrialv1.SheetSignature{KeyId: a.Signature.KeyID, Signature: a.Signature.Bytes}
+		}
 		for role, address := range a.Addresses {
 			as.RadioAddresses[string(role)] = address
 		}

@@ -32,7 +32,7 @@ type operators struct {
 // compile reads a plan and compiles it for the nodes that are connected now: a
 // treatment that they lack is listed as missing, and the rest is run. Only
 // where that leaves nothing to run is it a problem.
-func (s *operators) compile(file string, text []byte, virtual bool) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
+func (s *operators) compile(ctx context.Context, file string, text []byte, virtual bool) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
 	p, err := plan.Parse(file, text, s.cfg.Catalog)
 	var problems yamldoc.Problems
 	if errors.As(err, &problems) {
@@ -58,6 +58,14 @@ func (s *operators) compile(file string, text []byte, virtual bool) (*plan.Plan,
 		// What a plan asks for and no sheet can hold is the plan's problem too.
 		return nil, nil, []*linktrialv1.Problem{{File: file, Message: err.Error()}}, nil
 	}
+	untold, err := s.cfg.Trust.Name(ctx, sheets)
+	if err != nil || untold != nil {
+		var out []*linktrialv1.Problem
+		for _, why := range untold {
+			out = append(out, &linktrialv1.Problem{File: file, Message: why})
+		}
+		return nil, nil, out, err
+	}
 	return p, sheets, nil, nil
 }
 
@@ -70,7 +78,7 @@ func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
 }
 
 func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktrialv1.CheckPlanRequest]) (*connect.Response[linktrialv1.CheckPlanResponse], error) {
-	p, _, problems, err := s.compile(req.Msg.File, req.Msg.Text, false)
+	p, _, problems, err := s.compile(ctx, req.Msg.File, req.Msg.Text, false)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "check plan", err)
 	}
@@ -82,7 +90,7 @@ func (s *operators) CheckPlan(ctx context.Context, req *connect.Request[linktria
 }
 
 func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktrialv1.ExplainPlanRequest]) (*connect.Response[linktrialv1.ExplainPlanResponse], error) {
-	_, sheets, problems, err := s.compile(req.Msg.File, req.Msg.Text, false)
+	_, sheets, problems, err := s.compile(ctx, req.Msg.File, req.Msg.Text, false)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "explain plan", err)
 	}
@@ -104,7 +112,7 @@ func (s *operators) ExplainPlan(ctx context.Context, req *connect.Request[linktr
 
 func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktrialv1.StartPlanRequest]) (*connect.Response[linktrialv1.StartPlanResponse], error) {
 	m := req.Msg
-	p, sheets, problems, err := s.compile(m.File, m.Text, m.Virtual)
+	p, sheets, problems, err := s.compile(ctx, m.File, m.Text, m.Virtual)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "start plan", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
+	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 )
 
@@ -27,6 +28,7 @@ type Config struct {
 	Catalog *catalog.Catalog
 	Library *library.Library
 	Fleet   *fleet.Fleet
+	Trust   *signing.Trust
 	Lab     Lab     // nil: none, and NoLab says why
 	NoLab   string  // for people
 	Drivers Drivers // nil: none can be asked or checked here

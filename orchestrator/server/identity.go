@@ -4,8 +4,10 @@ import (
 	"context"
 	"net"
 
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
+	"linktrial/orchestrator/signing"
 )
 
 // modeOf is how an orchestrator on an address meets those who call.
@@ -24,6 +26,7 @@ func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Auth
 	a, err := authority.Open(ctx, authority.Config{
 		Mode: s.mode, DataDir: cfg.DataDir, Store: s.store, Listen: s.Addr(), Names: cfg.TLSNames, CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey,
 		Version: cfg.Version, Logger: cfg.Logger, Contacts: s.contacts, Who: who,
+		SigningKeys: func(context.Context) ([]*linktrialv1.SigningKey, error) { return signing.Messages(s.trust.Keys()), nil },
 	})
 	if err != nil {
 		return nil, err

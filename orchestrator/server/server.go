@@ -27,6 +27,7 @@ import (
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/rpc"
+	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/web"
 )
@@ -76,6 +77,7 @@ type Server struct {
 	fleet    *fleet.Fleet
 	library  *library.Library
 	identity *authority.Authority
+	trust    *signing.Trust
 	access   *access.Access
 	http     *http.Server
 	listener net.Listener
@@ -125,9 +127,14 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.store, err = store.Open(ctx, url, cfg.Logger); err != nil {
 		return err
 	}
-	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits}); err != nil {
+	keys, err := openKeys(cfg.DataDir)
+	if err != nil {
 		return err
 	}
+	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign}); err != nil {
+		return err
+	}
+	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes, Logger: cfg.Logger})
 	if err := s.openAccess(ctx, cfg); err != nil {
 		return err
 	}
@@ -140,7 +147,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Engine: s.engine, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
 		return err
 	}
-	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered, Options: []connect.HandlerOption{heard}}
+	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered, Options: []connect.HandlerOption{heard}}
 	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(calls), Ahead: s.engine.UnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
 		return err
@@ -156,6 +163,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	rpc.Mount(mux, calls)
 	s.identity.Mount(mux, heard)
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(s.access.Service(), heard))
+	mux.Handle(linktrialv1connect.NewTrustServiceHandler(s.trust.Service(), heard))
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()
@@ -183,6 +191,15 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		s.served <- s.http.Serve(s.listener)
 	}()
 	return nil
+}
+
+// openKeys is the key ring of the data folder. Without one nothing lasts, the
+// key neither.
+func openKeys(dataDir string) (*signing.Keyring, error) {
+	if dataDir == "" {
+		return signing.Ephemeral()
+	}
+	return signing.Open(signing.Dir(dataDir))
 }
 
 // openAccess has people log in where other machines reach the orchestrator, or

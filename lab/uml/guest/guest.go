@@ -236,7 +236,7 @@ type running struct {
 
 func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	spec, err := json.Marshal(Agent{
-		Name: NodeName(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()),
+		Name: NodeName(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()), Trust: filepath.Join(ShareDir, TrustFile),
 		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDir, Device: device,
 		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place,
 	})

@@ -22,6 +22,10 @@ const (
 	LinkProgram = "linktrial"
 )
 
+// TrustFile, in the shared folder, has the keys that the agents trust to sign
+// run sheets.
+const TrustFile = "trusted-keys"
+
 // Orders tell a guest what to do. They lie in the shared folder.
 type Orders struct {
 	Sheets []Sheet `json:"sheets"`
@@ -30,7 +34,8 @@ type Orders struct {
 	Trace bool `json:"trace,omitempty"`
 }
 
-// Sheet is one run that a guest executes. Its run sheet is at [Sheet.File].
+// Sheet is one run that a guest executes. Its run sheet is at [Sheet.File], and the
+// sheet's signature beside it.
 type Sheet struct {
 	Run     string         `json:"run"`
 	Network *radio.Network `json:"network"`
@@ -49,7 +54,8 @@ type Agent struct {
 	Name         string     `json:"name"`
 	Role         radio.Role `json:"role"`
 	Run          string     `json:"run"`
-	Sheet        string     `json:"sheet"` // path
+	Sheet        string     `json:"sheet"` // path; its signature lies beside it
+	Trust        string     `json:"trust"` // file of the keys that the agent trusts
 	StateDir     string     `json:"state_dir"`
 	DriversDir   string     `json:"drivers_dir"`
 	Device       string     `json:"device"`

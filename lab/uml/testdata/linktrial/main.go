@@ -12,6 +12,7 @@ import (
 	"os"
 
 	"linktrial/agents/agent"
+	"linktrial/agents/trust"
 	"linktrial/lab/uml/guest"
 )
 
@@ -49,7 +50,7 @@ func runAgent(ctx context.Context) error {
 	}()
 	return agent.RunSheet(ctx, agent.Config{
 		Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
-		RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, FloorBytes: -1,
+		RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Trust: trust.Config{File: a.Trust}, FloorBytes: -1,
 		Version: "test", Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}, a.Run, a.Sheet, finish)
 }
