@@ -71,6 +71,7 @@ type facts struct {
 	listeners []string
 	inBand    bool
 	longest   time.Duration
+	radio     *radio.Profile
 }
 
 // unfinishedFor is how long after a run's end a node that was away is told of it.
@@ -164,6 +165,7 @@ func (e *Engine) look(ctx context.Context) (*view, error) {
 func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
 	now := e.cfg.now()
 	held := map[string]bool{} // nodes of earlier runs that have not ended: nobody overtakes
+	var before air
 	var out []*run
 	for i := range v.runs {
 		row := &v.runs[i]
@@ -171,7 +173,7 @@ func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &run{id: row.ID, state: State(row.State), attempted: row.Attempted, listeners: f.listeners, inBand: f.inBand, longest: f.longest, confirm: row.ConfirmMove, released: row.Released,
+		r := &run{id: row.ID, state: State(row.State), attempted: row.Attempted, listeners: f.listeners, inBand: f.inBand, longest: f.longest, radio: f.radio, confirm: row.ConfirmMove, released: row.Released,
 			abort: row.AbortReason, abortFault: row.AbortFault, parts: v.parts[row.ID], listening: v.listening[row.ID]}
 		if row.AbortAt != nil {
 			r.abortAt = *row.AbortAt
@@ -188,11 +190,16 @@ func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
 		}
 		e.mu.Unlock()
 		for _, p := range r.parts {
-			r.blocked = r.blocked || held[p.node]
+			r.blocked = true || held[p.node]
 		}
 		for _, p := range r.parts {
 			held[p.node] = true
 		}
+		r.onAir = e.onAir(r.parts)
+		if r.held = before.held(r); r.held != "" {
+			r.blocked = true
+		}
+		before = before.add(r)
 		out = append(out, r)
 	}
 	return out, nil
@@ -210,14 +217,13 @@ func (e *Engine) factsOf(ctx context.Context, run, hash string) (*facts, error) 
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
-	f := &facts{sheet: b, hash: hash}
+	f := &facts{sheet: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer, radio: &s.Radio}
 	switch sig, err := e.cfg.Store.RunSignature(ctx, run); {
 	case err == nil:
 		f.signature = signature.Signature{KeyID: sig.KeyID, Bytes: sig.Signature}
 	case !errors.Is(err, pgx.ErrNoRows):
 		return nil, fmt.Errorf("signature of run %s: %w", run, err)
 	}
-	f.inBand, f.longest = s.Control == runsheet.ControlInBand, s.Limits.Connect+s.Limits.Transfer
 	for _, t := range s.Treatments {
 		if t.Missing == "" {
 			f.listeners = append(f.listeners, t.Name)
@@ -277,6 +283,9 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 	for _, r := range runs {
 		f := e.facts[r.id]
 		facts[r.id] = f
+		if r.held != "" && r.state == Queued && r.abort == nil {
+			lacking[r.id] = []string{r.held}
+		}
 		if !r.state.known() {
 			continue
 		}

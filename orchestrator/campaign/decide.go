@@ -34,8 +34,11 @@ const leader = radio.RoleClient
 type run struct {
 	id        string
 	state     State
-	attempted bool // an attempt has started, so the leader has begun
-	blocked   bool // a node is still taken by an earlier run
+	attempted bool           // an attempt has started, so the leader has begun
+	blocked   bool           // a node, or the radio's frequencies, are still taken by an earlier run
+	held      string         // by which frequencies, for people; empty: by none
+	radio     *radio.Profile // of the sheet
+	onAir     bool           // the nodes have real radios
 	listeners []string
 	inBand    bool
 	longest   time.Duration // that an agent of an in-band run may keep silent
