@@ -5,11 +5,13 @@ package playbooks
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,11 +63,11 @@ func run(t *testing.T, name string, args ...string) string {
 }
 
 // base makes the root that all targets start from, once.
-func base(t *testing.T) string {
+func base(t *testing.T) {
 	t.Helper()
 	dir := filepath.Join(cache, suite)
 	if _, err := os.Stat(dir); err == nil {
-		return dir
+		return
 	}
 	t.Logf("debootstrap of %s into %s, once", suite, dir)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
@@ -76,13 +78,12 @@ func base(t *testing.T) string {
 	if err := os.Rename(part, dir); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("ltp%d", os.Getpid()), targets: map[string]*target{}}
-	lower := base(t)
+	base(t)
 	// Not below the temporary folder: an overlay's folders are removed by us, after unmounting.
 	s.dir = filepath.Join("/var/tmp", s.name)
 	if err := os.MkdirAll(s.dir, 0o700); err != nil {
@@ -108,7 +109,6 @@ func newSite(t *testing.T) *site {
 		s.ip(s.control(), "link", "set", link, "up")
 	}
 	s.ip(s.control(), "address", "add", "10.231.0.1/24", "dev", "control")
-	_ = lower
 	return s
 }
 
@@ -164,7 +164,7 @@ func (s *site) add(name string, prepare func(tg *target)) *target {
 	tg.write(s.t, "etc/hostname", name+"\n")
 	// A container may not set the machine's clock: chrony runs and sets nothing.
 	tg.write(s.t, "etc/systemd/system/chrony.service.d/container.conf",
-		"[Unit]\nConditionCapability=\n[Service]\nExecStart=\nExecStart=/usr/sbin/chronyd -x\n")
+		"[Unit]\nConditionCapability=\n[Service]\nExecStart=\nExecStart=!/usr/sbin/chronyd -x\n")
 	if prepare != nil {
 		prepare(tg)
 	}
@@ -192,9 +192,21 @@ func (tg *target) write(t *testing.T, path, text string) {
 
 func (s *site) start(tg *target) {
 	s.t.Helper()
-	tg.boot = exec.Command("systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot", "--directory="+tg.root,
+	// In control groups of its own: the machines would otherwise share those of
+	// services that have the same name, and end each other's processes.
+	var join strings.Builder
+	for _, dir := range cgroups(tg.netns) {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+		s.t.Cleanup(func() { removeCgroup(s.t, dir) })
+		fmt.Fprintf(&join, "echo $$ > %s/cgroup.procs && ", dir)
+	}
+	tg.boot = exec.Command("sh", "-c", join.String()+`exec systemd-nspawn "$@"`, "sh",
+		"--quiet", "--register=no", "--keep-unit", "--boot", "--directory="+tg.root,
 		"--machine="+tg.netns, "--network-namespace-path="+namespace.Path(tg.netns), "--capability=CAP_NET_ADMIN,CAP_NET_RAW,CAP_BPF,CAP_PERFMON",
 		"--bind=/dev/net/tun", "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe")
+	tg.boot.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
 	tg.boot.Stdout, tg.boot.Stderr = &tg.log, &tg.log
 	if err := process.Start(tg.boot); err != nil {
 		s.t.Fatal(err)
@@ -207,13 +219,7 @@ func (s *site) start(tg *target) {
 		if s.t.Failed() && testing.Verbose() {
 			s.t.Logf("%s:\n%s", tg.name, s.tail(tg))
 		}
-		tg.boot.Process.Signal(unix.SIGTERM) // systemd-nspawn has the machine shut down
-		select {
-		case <-tg.gone:
-		case <-time.After(30 * time.Second):
-			tg.boot.Process.Kill()
-			<-tg.gone
-		}
+		tg.stop()
 	})
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Minute)
 	defer cancel()
@@ -231,10 +237,57 @@ func (s *site) start(tg *target) {
 	}
 }
 
+// cgroups are the folders of a control group, in whichever hierarchies systemd uses here.
+func cgroups(name string) []string {
+	var out []string
+	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"} {
+		if _, err := os.Stat(filepath.Join(root, "cgroup.procs")); err == nil {
+			out = append(out, filepath.Join(root, name))
+		}
+	}
+	return out
+}
+
+// removeCgroup removes a control group with those below it; the last processes
+// in it may still be on their way out.
+func removeCgroup(t *testing.T, dir string) {
+	var folders []string
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // groups go away by themselves meanwhile
+		if err == nil && d.IsDir() {
+			folders = append(folders, path)
+		}
+		return nil
+	})
+	slices.Reverse(folders)
+	for _, f := range folders {
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			err := unix.Rmdir(f)
+			if err == nil || errors.Is(err, unix.ENOENT) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Errorf("control group %s: %v", f, err)
+				return
+			}
+		}
+	}
+}
+
+// stop shuts a machine down, and waits for it.
+func (tg *target) stop() {
+	tg.boot.Process.Signal(unix.SIGTERM) // systemd-nspawn hands it on; it may have gone already
+	select {
+	case <-tg.gone:
+	case <-time.After(30 * time.Second):
+		tg.boot.Process.Kill()
+		<-tg.gone
+	}
+}
+
 func (s *site) tail(tg *target) string {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	out, _ := s.ssh(ctx, tg, "systemctl --failed --no-legend; journalctl --no-pager -n 30 -o cat")
+	out, _ := s.ssh(ctx, tg, "for u in $(systemctl --failed --plain --no-legend | cut -d' ' -f1); do systemctl status --no-pager -l $u; done; journalctl --no-pager -n 30 -o cat | grep -v -e pam_ -e sshd")
 	return out
 }
 
@@ -273,7 +326,7 @@ func (tg *target) files(t *testing.T) map[string]string {
 			return err
 		}
 		rel := strings.TrimPrefix(path, tg.changed)
-		for _, noise := range []string{"/var/log", "/root/.ansible", "/root/.ssh", "/tmp", "/var/tmp", "/run", "/var/lib/systemd", "/var/lib/private", "/etc/machine-id", "/dev"} {
+		for _, noise := range []string{"/var/log", "/root/.ansible", "/root/.ssh", "/tmp", "/var/tmp", "/run", "/var/cache/apt", "/var/lib/systemd", "/var/lib/private", "/etc/machine-id", "/dev"} {
 			if rel == noise {
 				if d.IsDir() {
 					return fs.SkipDir
@@ -281,15 +334,14 @@ func (tg *target) files(t *testing.T) map[string]string {
 				return nil
 			}
 		}
+		if d.IsDir() {
+			return nil // an overlay has folders also for what was left out above
+		}
 		info, err := d.Info()
 		if err != nil {
 			return err
 		}
-		if info.IsDir() {
-			out[rel] = "folder"
-		} else {
-			out[rel] = fmt.Sprintf("%d bytes, %s", info.Size(), info.ModTime())
-		}
+		out[rel] = fmt.Sprintf("%d bytes, %s", info.Size(), info.ModTime())
 		return nil
 	})
 	if err != nil {
