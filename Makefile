@@ -11,7 +11,7 @@ GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help kernel web test-web build drivers rehearse test test-unit bench lint verify generate deps deps-test clean
+.PHONY: help kernel web test-web build drivers rehearse images test test-unit bench lint verify generate deps deps-test clean
 
 help:
 	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
@@ -19,6 +19,7 @@ help:
 	@echo "make web        the pages that linktrial serve shows"
 	@echo "make test       every test"
 	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
+	@echo "make images     the container images, on the engine that docker talks to"
 	@echo "make bench      the figures of the emulator, the drivers and the store"
 	@echo "make lint       golangci-lint (built from its module on first use)"
 	@echo "make generate   protobuf and SQL code anew;  make verify  proves it fresh"
@@ -45,6 +46,12 @@ drivers: deps
 		CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./protocols/$$d; \
 	done
 	@$(MAKE) --no-print-directory -C protocols/cxx OUT=$(DRIVERS)
+
+# The images, on the engine that docker talks to (DOCKER_HOST). Where no base image
+# can be pulled, one is made with debootstrap, which needs root.
+images: build
+	@scripts/install-deps docker
+	VERSION=$(VERSION) images/build
 
 # The pages, built again only when something that they are made of has changed.
 web: web/dist/index.html

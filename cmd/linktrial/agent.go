@@ -16,7 +16,7 @@ import (
 
 func newAgent(s *settings) *cobra.Command {
 	var cfg agent.Config
-	var role string
+	var role, join string
 	var pin bool
 	cmd := &cobra.Command{
 		Use:   "agent",
@@ -38,7 +38,10 @@ func newAgent(s *settings) *cobra.Command {
 			cfg.Version, cfg.Logger = buildVersion(), s.logger()
 			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
 			cfg.Trust.Pin = pin || pins(cmd.Context(), s.orchestrator, cfg.RadioControl)
-			return agent.Run(cmd.Context(), cfg)
+			if join == "" {
+				return agent.Run(cmd.Context(), cfg)
+			}
+			return runJoined(cmd.Context(), join, cfg)
 		},
 	}
 	f := cmd.Flags()
@@ -56,7 +59,9 @@ func newAgent(s *settings) *cobra.Command {
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
 	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
 	f.StringVar(&cfg.RadioHost, "radio-host", "", "address at which this node reaches its own radio, for its telemetry (default: as the radio's profile says)")
+	f.StringVar(&join, "radio-join", "", "socket of 'linktrial lab radios', to which this node brings its network; with --radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
+	cmd.MarkFlagsMutuallyExclusive("radio", "radio-join")
 	for _, name := range []string{"role", "radio-address"} {
 		if err := cmd.MarkFlagRequired(name); err != nil {
 			panic(err) // there is no such flag

@@ -27,7 +27,7 @@ import (
 
 func newLab(s *settings) *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "Nodes and emulated radios on this machine"}
-	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s))
+	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabRadios(s), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s))
 	return cmd
 }
 

@@ -76,7 +76,7 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 		newServe(s), newAgent(s), newLab(s), newPlan(s), newRun(s), newRehearse(s),
 		newResults(s), newProtocol(s), newNodes(s), newRuns(s), newProfiles(s), newBench(s),
 		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTopology(s), newNode(s), newTrust(s), newSigning(s),
-		newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s),
+		newHealth(s), newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s),
 	)
 	return root
 }

@@ -1,0 +1,30 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// Working says whether an agent works in one of the state folders below dir: it
+// holds the folder's lock as long as it does.
+func Working(dir string) error {
+	locks, err := filepath.Glob(filepath.Join(dir, "*", "lock"))
+	if err != nil {
+		return err
+	}
+	for _, path := range locks {
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
+		f.Close()
+		if err == unix.EWOULDBLOCK {
+			return nil
+		}
+	}
+	return fmt.Errorf("no agent works in %s", dir)
+}
