@@ -1,6 +1,7 @@
 // Time series of attempts as figures draw them: on the trial's clock, gaps as
 // NaN, and finer data laid into the overview where one has zoomed in. Pure.
-import type { ChannelSeries, FlowSeries, SeriesResponse, TelemetrySeries } from '@/gen/linktrial/v1/result_pb'
+import type { ChannelSeries, FlowSeries, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
+import { telemetryPanelsOf } from './telemetry'
 import { KB } from '@/lib/format'
 
 export interface SequenceLine {
@@ -135,14 +136,6 @@ function channelPanelsOf(channels: ChannelSeries[], end: number): DeepPanel[] {
   })
 }
 
-function telemetryPanelsOf(telemetry: TelemetrySeries[]): DeepPanel[] {
-  const names = [...new Set(telemetry.map((t) => t.name))]
-  return names.map((name) => {
-    const { title, unit } = unitOf(name)
-    return { key: `radio-${name}`, title: `Radio: ${title}`, unit, lines: telemetry.filter((t) => t.name === name).map((t) => ({ name: t.node, points: t.at.map((at, i): [number, number] => [at, t.value[i]!]), step: true })) }
-  })
-}
-
 /** When the last of it was seen, seconds since the trial's start. */
 export function endOf(s: Pick<SeriesResponse, 'flows' | 'channels' | 'telemetry'>): number {
   const flows = s.flows.map((f) => (f.at.at(-1) ?? 0) + f.offsetSeconds)
@@ -151,7 +144,7 @@ export function endOf(s: Pick<SeriesResponse, 'flows' | 'channels' | 'telemetry'
 }
 
 export function deepPanels(s: Pick<SeriesResponse, 'flows' | 'channels' | 'telemetry'>): DeepPanel[] {
-  return [...flowPanelsOf(s.flows), ...channelPanelsOf(s.channels, endOf(s)), ...telemetryPanelsOf(s.telemetry)]
+  return [...flowPanelsOf(s.flows), ...channelPanelsOf(s.channels, endOf(s)), ...telemetryPanelsOf(s.telemetry, endOf(s))]
 }
 
 /** Finer panels laid into those of the whole, between two moments: the overview stays around them, for zooming out again. */
