@@ -3,6 +3,7 @@ import { createApp } from 'vue'
 import App from './App.vue'
 import './style.css'
 import { isCancelled } from './lib/api'
+import { guard } from './composables/access'
 import { router } from './router'
 
 const queries = new QueryClient({
@@ -18,4 +19,5 @@ const queries = new QueryClient({
   },
 })
 
+guard(router)
 createApp(App).use(router).use(VueQueryPlugin, { queryClient: queries }).mount('#app')

@@ -8,6 +8,10 @@ declare module 'vue-router' {
     menu?: number
     /** The menu's entry that is lit while the page shows; the route's own name where not set. */
     under?: string
+    /** The role that the page takes; without it, a viewer's. */
+    role?: 'admin'
+    /** The page is for those who are not logged in. */
+    outside?: boolean
   }
 }
 
@@ -25,6 +29,10 @@ export const routes: RouteRecordRaw[] = [
   { path: '/fleet', name: 'fleet', component: () => import('./pages/FleetPage.vue'), meta: { title: 'Fleet', menu: 10 } },
   { path: '/protocols', name: 'protocols', component: () => import('./pages/ProtocolsPage.vue'), meta: { title: 'Protocols', menu: 70 } },
   { path: '/lab', name: 'lab', component: () => import('./pages/LabPage.vue'), meta: { title: 'Lab', menu: 80 } },
+  { path: '/users', name: 'users', component: () => import('./pages/UsersPage.vue'), meta: { title: 'Users', menu: 90, role: 'admin' } },
+  { path: '/audit', name: 'audit', component: () => import('./pages/AuditPage.vue'), meta: { title: 'Audit log', menu: 95, role: 'admin' } },
+  { path: '/account', name: 'account', component: () => import('./pages/AccountPage.vue'), meta: { title: 'Account' } },
+  { path: '/login', name: 'login', component: () => import('./pages/LoginPage.vue'), meta: { title: 'Log in', outside: true } },
   { path: '/:rest(.*)*', name: 'nowhere', component: () => import('./pages/NowherePage.vue'), meta: { title: 'Not found' } },
 ]
 

@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/vue-query'
 import { useMessage } from 'naive-ui'
 import { ref, type Ref } from 'vue'
 import { control, explain, operator } from '@/lib/api'
+import { myName } from './access'
 import { who } from './plan'
 
 export function useRunOrders(campaign: Ref<string>) {
@@ -25,7 +26,7 @@ export function useRunOrders(campaign: Ref<string>) {
       busy.value = ''
     }
   }
-  const by = () => who.value.trim()
+  const by = () => myName.value || who.value.trim()
   return {
     busy,
     pause: (runId: string) => give('pause', 'The run pauses after the trial that runs.', () => control.pauseRun({ runId, by: by() })),

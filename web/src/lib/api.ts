@@ -1,7 +1,8 @@
 // Typed clients of the orchestrator's services, and what goes wrong with them in
 // the server's own words.
-import { Code, ConnectError, createClient } from '@connectrpc/connect'
+import { Code, ConnectError, createClient, type Interceptor } from '@connectrpc/connect'
 import { createConnectTransport } from '@connectrpc/connect-web'
+import { AccessService } from '@/gen/linktrial/v1/access_pb'
 import { CatalogService, LabService } from '@/gen/linktrial/v1/lab_pb'
 import { ControlService } from '@/gen/linktrial/v1/control_pb'
 import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
@@ -9,8 +10,38 @@ import { LibraryService } from '@/gen/linktrial/v1/library_pb'
 import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
 import { ResultService } from '@/gen/linktrial/v1/result_pb'
 
-const transport = createConnectTransport({ baseUrl: window.location.origin, useBinaryFormat: true })
+let lost: () => void = () => {}
+/** Who hears that the orchestrator does not know any more who calls. */
+export function onLoginLost(then: () => void): void {
+  lost = then
+}
 
+function hear(error: unknown): never {
+  if (ConnectError.from(error).code === Code.Unauthenticated) lost()
+  throw error
+}
+
+// A session can end under any call, also while a stream is open.
+const watchLogin: Interceptor = (next) => async (req) => {
+  if (req.service.typeName === AccessService.typeName && req.method.name === 'Login') return next(req)
+  const res = await next(req).catch(hear)
+  if (!res.stream) return res
+  const message = res.message
+  return {
+    ...res,
+    message: (async function* () {
+      try {
+        yield* message
+      } catch (e) {
+        hear(e)
+      }
+    })(),
+  }
+}
+
+const transport = createConnectTransport({ baseUrl: window.location.origin, useBinaryFormat: true, interceptors: [watchLogin] })
+
+export const access = createClient(AccessService, transport)
 export const operator = createClient(OperatorService, transport)
 export const control = createClient(ControlService, transport)
 export const results = createClient(ResultService, transport)

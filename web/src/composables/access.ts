@@ -1,0 +1,81 @@
+// Who is logged in here, what that one may do, and the way to the login page
+// and back. Where the orchestrator asks nobody, everybody may do everything.
+import { computed, shallowRef } from 'vue'
+import type { Router } from 'vue-router'
+import { Role, type WhoAmIResponse } from '@/gen/linktrial/v1/access_pb'
+import { access, onLoginLost } from '@/lib/api'
+
+export type RoleName = 'viewer' | 'director' | 'admin'
+export const roles: { value: Role; name: RoleName; text: string }[] = [
+  { value: Role.VIEWER, name: 'viewer', text: 'sees everything but users and the audit log' },
+  { value: Role.DIRECTOR, name: 'director', text: 'also plans, starts and steers runs' },
+  { value: Role.ADMIN, name: 'admin', text: 'also keeps users and nodes' },
+]
+export const roleName = (r: Role): string => roles.find((x) => x.value === r)?.name ?? 'no role'
+const article = (name: string) => (name === 'admin' ? 'an admin' : `a ${name}`)
+
+/** What the orchestrator last said of who is here; undefined before its first answer. */
+export const me = shallowRef<WhoAmIResponse>()
+/** Somebody was logged in, and the orchestrator does not know that session any more. */
+export const expired = shallowRef(false)
+/** The name that the orchestrator writes down for whoever is logged in; empty where it asks nobody. */
+export const myName = computed(() => me.value?.user ?? '')
+
+/** Asks who is here. An orchestrator that does not answer leaves things as they were. */
+export async function askWho(): Promise<void> {
+  try {
+    const now = await access.whoAmI({})
+    if (me.value?.user && now.loginRequired && !now.user) expired.value = true
+    else me.value = now
+  } catch {
+    // The pages say that it does not answer.
+  }
+}
+
+/** Why whoever is here may not do what takes a role; empty: they may. */
+export function mayNot(least: RoleName, who = me.value): string {
+  if (!who?.loginRequired) return ''
+  const need = roles.find((r) => r.name === least)!
+  if (who.role >= need.value) return ''
+  return who.user ? `${who.user} is ${article(roleName(who.role))}: this takes ${article(least)}` : `This takes ${article(least)}`
+}
+
+/** Where one came from, as it stands in the login page's address; nothing outside these pages. */
+export function safeBack(back: unknown): string {
+  return typeof back === 'string' && /^\/(?![/\\])/.test(back) && !back.startsWith('/login') ? back : '/'
+}
+
+/** Sends those who are not logged in to the login page, and those who are away from it. */
+export function guard(router: Router): void {
+  onLoginLost(() => {
+    if (me.value?.user) expired.value = true
+    else void askWho().then(() => toLogin(router))
+  })
+  router.beforeEach(async (to, from) => {
+    // The first page needs the answer; on the way to others it may come later.
+    if (!me.value) await askWho()
+    else if (to.path !== from.path) void askWho()
+    const out = me.value?.loginRequired === true && !me.value.user
+    if (out && !to.meta.outside) return { name: 'login', query: to.fullPath === '/' ? {} : { back: to.fullPath } }
+    if (!out && to.meta.outside) return safeBack(to.query.back)
+    return true
+  })
+}
+
+async function toLogin(router: Router): Promise<void> {
+  const now = router.currentRoute.value
+  if (me.value?.loginRequired && !me.value.user && !now.meta.outside) await router.replace({ name: 'login', query: { back: now.fullPath } })
+}
+
+/** Opens a session. What goes wrong is thrown, in the orchestrator's words. */
+export async function logIn(user: string, password: string): Promise<void> {
+  await access.login({ user, password })
+  me.value = await access.whoAmI({})
+  expired.value = false
+}
+
+/** Ends the session. The page is loaded anew: nothing that it has shown stays. */
+export async function logOut(): Promise<void> {
+  await access.logout({})
+  window.location.assign('/login')
+}
