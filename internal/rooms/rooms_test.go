@@ -26,6 +26,8 @@ var allowed = map[string][]string{
 	"radio-profiles":        {},
 	"topologies":            {},
 	"plans":                 {},
+	"playbooks":             {},
+	"bundle":                {},
 	"protocols/":            {"protocols/", "internal/"},
 	"emulator/":             {"emulator/", "internal/"},
 	"executor/":             {"executor/", "protocols/contract", "internal/"},
