@@ -37,6 +37,12 @@ type Enrolment struct {
 // token does not help.
 var ErrRefused = errors.New("enrolment refused")
 
+// refusal is a final error in the orchestrator's words.
+type refusal string
+
+func (r refusal) Error() string        { return string(r) }
+func (r refusal) Is(target error) bool { return target == ErrRefused }
+
 // enrolLimit bounds an enrolment, in real time.
 const enrolLimit = 30 * time.Second
 
@@ -157,7 +163,7 @@ func (e *Enrolment) failure(ctx context.Context, err error) error {
 	if errors.As(err, &ce) {
 		switch ce.Code() {
 		case connect.CodeUnauthenticated, connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodePermissionDenied:
-			return fmt.Errorf("%w: %s", ErrRefused, ce.Message())
+			return refusal(ce.Message())
 		case connect.CodeUnimplemented:
 			return fmt.Errorf("%w: what answers at %s is no orchestrator that enrols nodes", ErrRefused, e.Orchestrator)
 		}

@@ -26,7 +26,7 @@ func (s *Session) explain(ctx context.Context, err error) error {
 	}
 	var ce *connect.Error
 	if code == connect.CodeUnauthenticated && errors.As(err, &ce) && s.cfg.Identity != nil {
-		if there, perr := http.ParseTime(ce.Meta().Get("Date")); perr == nil {
+		if there, perr := http.ParseTime(ce.Meta().Get(identity.TimeHeader)); perr == nil {
 			if words := identity.ClockWords(s.cfg.Identity.Now(), there); words != "" {
 				return connect.NewError(code, errors.New(ce.Message()+"; "+words))
 			}

@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// TimeHeader carries, with a refusal, the time of the orchestrator's clock
+// (RFC 9110, section 5.6.7).
+const TimeHeader = "Orchestrator-Time"
+
 // Explain puts the failure of a connection into a sentence that says what to
 // do, where the cause is a matter of encryption; other errors are returned as
 // they are. The original error stays wrapped.

@@ -55,8 +55,9 @@ var errToken = errors.New("not a node's token, expected " + tokenForm + ":NAME:â
 
 // ParseToken reads a token. Space around it is passed over.
 func ParseToken(s string) (Token, error) {
-	parts := strings.Split(strings.TrimSpace(s), ":")
-	if len(parts) != 4 || parts[0] != tokenForm {
+	s = strings.TrimSpace(s)
+	parts := strings.Split(s, ":")
+	if len(parts) != 4 || parts[0] != tokenForm || strings.ContainsAny(s, "\r\n") { // which base64 would pass over
 		return Token{}, errToken
 	}
 	t := Token{Node: parts[1]}

@@ -32,14 +32,16 @@ func (a *Authority) Handler(next http.Handler) http.Handler {
 // caller is the node that calls, by its certificate. Errors are in the words
 // that a person at the node reads, with the code Unauthenticated.
 func (a *Authority) caller(ctx context.Context) (node string, cert *x509.Certificate, err error) {
+	now := a.now()
 	refuse := func(format string, args ...any) (string, *x509.Certificate, error) {
-		return "", nil, connect.NewError(connect.CodeUnauthenticated, fmt.Errorf(format, args...))
+		e := connect.NewError(connect.CodeUnauthenticated, fmt.Errorf(format, args...))
+		e.Meta().Set(identity.TimeHeader, now.UTC().Format(http.TimeFormat))
+		return "", nil, e
 	}
 	cert, _ = ctx.Value(certificateKey{}).(*x509.Certificate)
 	if cert == nil {
 		return refuse("this orchestrator works with enrolled nodes only, and the call came without a certificate: make a token with 'linktrial node token --name NAME', then run 'linktrial node enrol --token …' on the node")
 	}
-	now := a.now()
 	x := a.records.find(cert)
 	if x == nil {
 		name, named := identity.NodeOf(cert)

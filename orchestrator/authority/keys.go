@@ -36,7 +36,7 @@ const (
 	nodeLife      = 30 * 24 * time.Hour
 	serverLife    = 90 * 24 * time.Hour
 	// Certificates begin a little before they are made: clocks of laptops differ.
-	backdate = time.Hour
+	backdate = 24 * time.Hour
 )
 
 // pair is a key with its certificate.

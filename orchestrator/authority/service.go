@@ -116,15 +116,15 @@ func (s *nodes) GetAuthority(context.Context, *connect.Request[linktrialv1.GetAu
 }
 
 func (s *nodes) ListNodeIdentities(ctx context.Context, _ *connect.Request[linktrialv1.ListNodeIdentitiesRequest]) (*connect.Response[linktrialv1.ListNodeIdentitiesResponse], error) {
-	list, err := s.a.identities(ctx)
+	list, err := s.a.Identities(ctx)
 	if err != nil {
 		return nil, s.a.answer("list node identities", err)
 	}
 	return connect.NewResponse(&linktrialv1.ListNodeIdentitiesResponse{Nodes: list}), nil
 }
 
-// identities is what is known of every node, by name.
-func (a *Authority) identities(ctx context.Context) ([]*linktrialv1.NodeIdentity, error) {
+// Identities is what is known of every node, by name.
+func (a *Authority) Identities(ctx context.Context) ([]*linktrialv1.NodeIdentity, error) {
 	now := a.now()
 	byName := map[string]*linktrialv1.NodeIdentity{}
 	get := func(name string) *linktrialv1.NodeIdentity {

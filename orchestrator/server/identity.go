@@ -25,7 +25,7 @@ func modeOf(ctx context.Context, cfg Config, host string) authority.Mode {
 func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Authority, error) {
 	a, err := authority.Open(ctx, authority.Config{
 		Mode: s.mode, DataDir: cfg.DataDir, Store: s.store, Listen: s.Addr(), Names: cfg.TLSNames, CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey,
-		Version: cfg.Version, Logger: cfg.Logger, Contacts: s.contacts, Who: who,
+		Version: cfg.Version, Logger: cfg.Logger, Contacts: s.contacts, Who: who, Now: cfg.Now,
 		SigningKeys: func(context.Context) ([]*linktrialv1.SigningKey, error) { return signing.Messages(s.trust.Keys()), nil },
 	})
 	if err != nil {

@@ -56,6 +56,7 @@ type Config struct {
 	// TLSCert and TLSKey are files with a certificate of the operator's own, for
 	// people's programs.
 	TLSCert, TLSKey string
+	Now             func() time.Time // by which certificates and tokens end; nil: time.Now
 	// Login has people log in on the loopback too; with TLS they always do.
 	Login bool
 	// Setup makes a token for another admin, where the admin's password is lost.

@@ -1,0 +1,136 @@
+package identity
+
+import (
+	"crypto/sha256"
+	"crypto/x509"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTokens(t *testing.T) {
+	tok := NewToken("relay-2.a_b", sha256.Sum256([]byte("authority")))
+	back, err := ParseToken(" " + tok.String() + "\n")
+	require.NoError(t, err)
+	require.Equal(t, tok, back)
+	require.NotEqual(t, tok.Secret, NewToken("relay-2.a_b", tok.Fingerprint).Secret)
+	require.NotContains(t, tok.LogValue(), tok.String()[len(tok.String())-80:])
+	parts := strings.Split(tok.String(), ":")
+	for name, bad := range map[string]string{
+		"empty":                 "",
+		"of people":             "lta_0123456789",
+		"another form":          strings.Replace(tok.String(), "node-1", "node-2", 1),
+		"no name":               strings.Replace(tok.String(), ":relay-2.a_b:", "::", 1),
+		"name of a path":        strings.Replace(tok.String(), ":relay-2.a_b:", ":../x:", 1),
+		"short secret":          strings.Join([]string{parts[0], parts[1], parts[2][1:], parts[3]}, ":"),
+		"long fingerprint":      tok.String() + "AA",
+		"no base64":             strings.Join([]string{parts[0], parts[1], "!" + parts[2][1:], parts[3]}, ":"),
+		"bits left over":        strings.Join([]string{parts[0], parts[1], parts[2][:42] + "B", parts[3]}, ":"),
+		"a part more":           tok.String() + ":x",
+		"a line break inside":   strings.Replace(tok.String(), parts[2], parts[2][:20]+"\n"+parts[2][20:], 1),
+		"a part less":           strings.Join(parts[:3], ":"),
+		"only the secret's bit": parts[2],
+	} {
+		_, err := ParseToken(bad)
+		require.ErrorIs(t, err, errToken, name)
+		require.NotContains(t, err.Error(), parts[2], "%s: the secret is not told", name)
+	}
+}
+
+func FuzzParseToken(f *testing.F) {
+	f.Add(NewToken("client", [32]byte{1}).String())
+	f.Add("linktrial-node-1:a:b:c")
+	f.Fuzz(func(t *testing.T, s string) {
+		tok, err := ParseToken(s)
+		if err != nil {
+			return
+		}
+		back, err := ParseToken(tok.String())
+		if err != nil || back != tok || tok.String() != strings.TrimSpace(s) {
+			t.Fatalf("%q reads as %q", s, tok.String())
+		}
+	})
+}
+
+func TestTokenFiles(t *testing.T) {
+	dir := t.TempDir()
+	_, err := ReadToken(filepath.Join(dir, "none"))
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	path := filepath.Join(dir, "token")
+	for text, want := range map[string]string{"": "is empty", "\n": "is empty", "nonsense": "not a node's token", strings.Repeat("x", 5000): "more than 4096 bytes"} {
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		_, err := ReadToken(path)
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, path)
+	}
+}
+
+func TestNodeOf(t *testing.T) {
+	for uri, want := range map[string]string{
+		"linktrial://agent/client":     "client",
+		"linktrial://agent/a.b-c_d":    "a.b-c_d",
+		"linktrial://agent/":           "",
+		"linktrial://agent/a/b":        "",
+		"linktrial://operator/client":  "",
+		"https://agent/client":         "",
+		"linktrial://agent/client?x=y": "",
+		"linktrial://u@agent/client":   "",
+		"linktrial://agent:1/client":   "",
+	} {
+		u, err := url.Parse(uri)
+		require.NoError(t, err)
+		name, ok := NodeOf(&x509.Certificate{URIs: []*url.URL{u}})
+		require.Equal(t, want, name, uri)
+		require.Equal(t, want != "", ok, uri)
+	}
+	_, ok := NodeOf(&x509.Certificate{})
+	require.False(t, ok)
+	_, ok = NodeOf(&x509.Certificate{URIs: []*url.URL{NodeURI("a"), NodeURI("b")}})
+	require.False(t, ok, "two names are none")
+}
+
+func TestFingerprints(t *testing.T) {
+	f := sha256.Sum256([]byte("x"))
+	plain := FormatFingerprint(f)
+	var colons []string
+	for i := 0; i < len(plain); i += 2 {
+		colons = append(colons, strings.ToUpper(plain[i:i+2]))
+	}
+	for _, s := range []string{plain, strings.Join(colons, ":"), " " + plain + "\n"} {
+		got, err := ParseFingerprint(s)
+		require.NoError(t, err)
+		require.Equal(t, f, got)
+	}
+	for _, s := range []string{"", plain[2:], plain + "00", "zz" + plain[2:]} {
+		_, err := ParseFingerprint(s)
+		require.ErrorContains(t, err, "expected 64 hex digits")
+	}
+}
+
+func TestClockWords(t *testing.T) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	require.Empty(t, ClockWords(at, at.Add(9*time.Minute)))
+	require.Contains(t, ClockWords(at.AddDate(1, 0, 0), at), "it is 365 days ahead of it")
+	require.Contains(t, ClockWords(at, at.Add(5*time.Hour)), "it is 5 hours behind it")
+	require.Contains(t, ClockWords(at.Add(30*time.Minute), at), "30 minutes ahead of it")
+}
+
+func TestExplain(t *testing.T) {
+	h2 := errors.New("http2: failed reading the frame payload: http2: frame too large, note that the frame header looked like an HTTP/1.1 header")
+	tls := errors.New("tls: first record does not look like a TLS handshake")
+	require.ErrorContains(t, Explain("http://h:1", h2), "its URL is https://h:1")
+	require.ErrorContains(t, Explain("https://h:1", tls), "its URL is http://h:1")
+	require.ErrorIs(t, Explain("https://h:1", tls), tls)
+	for base, err := range map[string]error{"https://h:1": h2, "http://h:1": tls, "http://h:2": errors.New("EOF")} {
+		require.Equal(t, err, Explain(base, err), "not of this kind")
+		require.False(t, IsTransport(err))
+	}
+	require.NoError(t, Explain("http://h:1", nil))
+}
