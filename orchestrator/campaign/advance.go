@@ -190,7 +190,7 @@ func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
 		}
 		e.mu.Unlock()
 		for _, p := range r.parts {
-			r.blocked = true || held[p.node]
+			r.blocked = r.blocked || held[p.node]
 		}
 		for _, p := range r.parts {
 			held[p.node] = true
