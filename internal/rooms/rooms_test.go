@@ -20,6 +20,7 @@ var allowed = map[string][]string{
 	"cmd/":                  {""},
 	"tools/":                {},
 	"e2e/":                  {"orchestrator/report", "executor/journal"},
+	"e2e/whole/":            {""},
 	"internal/":             {"internal/"},
 	"migrations":            {},
 	"web":                   {},
