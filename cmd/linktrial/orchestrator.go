@@ -87,6 +87,10 @@ func newServe(s *settings) *cobra.Command {
 	f.StringVar(&secure.TLSKey, "tls-key", "", "its key")
 	f.StringSliceVar(&tokensFor, "issue-tokens", nil, "names of nodes to write a one-time token for, where they have none and no certificate")
 	f.StringVar(&tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token")
+	f.BoolVar(&secure.Open, "insecure", false, "")
+	if err := f.MarkDeprecated("insecure", "it is called --open now"); err != nil {
+		panic(err) // there is no such flag
+	}
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsRequiredTogether("issue-tokens", "issue-tokens-to")
 	cmd.MarkFlagsMutuallyExclusive("open", "tls")
