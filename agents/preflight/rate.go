@@ -49,14 +49,17 @@ func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check
 			bytes, people(airtime), trainLeast, people(trainLeast*airtime))
 		return
 	}
-	answers, span, err := ping.train(ctx, bytes, n, max(2*time.Second, 4*one+2*time.Duration(n)*airtime))
+	answers, took, err := ping.train(ctx, bytes, n, max(2*time.Second, 4*one+2*time.Duration(n)*airtime))
 	cost := fmt.Sprintf("%d packets of %d bytes each way", n, bytes)
-	if err != nil || answers < 2 || span <= 0 {
+	// All packets but the first waited for the air alone; the first one's way there
+	// and back is in the time once.
+	busy := took - (one - airtime)
+	if err != nil || answers < 2 || busy <= 0 {
 		check.State, check.Found = warning, fmt.Sprintf("%d of a train of %s came back", answers, cost)
 		return
 	}
-	rate := float64(answers-1) * float64(bytes) * 8 / span.Seconds()
-	check.State, check.Found = ok, fmt.Sprintf("at least %s there and, with as much, back (%s, %d answered, %s)", bits(rate), cost, answers, people(span))
+	rate := float64(answers) * float64(bytes) * 8 / busy.Seconds()
+	check.State, check.Found = ok, fmt.Sprintf("about %s there and, at the same time, as much back (%s, %d answered, %s)", bits(rate), cost, answers, people(took))
 	if radio > 0 {
 		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", bits(radio*rateFloor), bits(radio))
 		if rate < radio*rateFloor {
@@ -103,8 +106,9 @@ func (p *pinger) timed(ctx context.Context, bytes int, patience time.Duration) (
 }
 
 // train sends packets one right after the other and returns how many came back,
-// and the time from the first answer to the last.
-func (p *pinger) train(ctx context.Context, bytes, n int, patience time.Duration) (answers int, span time.Duration, err error) {
+// and the time from the first one's leaving to the last answer.
+func (p *pinger) train(ctx context.Context, bytes, n int, patience time.Duration) (answers int, took time.Duration, err error) {
+	began := time.Now()
 	mine := map[int]bool{}
 	for range n {
 		seq, err := p.send(bytes)
@@ -116,7 +120,6 @@ func (p *pinger) train(ctx context.Context, bytes, n int, patience time.Duration
 		}
 		mine[seq] = true
 	}
-	var first, last time.Time
 	until := time.Now().Add(patience)
 	for len(mine) > 0 {
 		seq, err := p.receive(ctx, until)
@@ -127,10 +130,7 @@ func (p *pinger) train(ctx context.Context, bytes, n int, patience time.Duration
 			continue // a word on an earlier probe
 		}
 		delete(mine, seq)
-		last = time.Now()
-		if answers++; answers == 1 {
-			first = last
-		}
+		answers, took = answers+1, time.Since(began)
 	}
-	return answers, last.Sub(first), nil
+	return answers, took, nil
 }
