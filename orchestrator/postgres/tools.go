@@ -1,0 +1,49 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// ToolsDir is the folder with the programs of the PostgreSQL that made the
+// database in a data folder; of the newest one, where there is none or dir is empty.
+func ToolsDir(dir string) (string, error) {
+	want := 0
+	if dir != "" {
+		var err error
+		if want, err = dataVersion(filepath.Join(dir, "postgres")); err != nil {
+			return "", err
+		}
+	}
+	b, err := find(debianBinaries, os.Getenv("PATH"), want)
+	return b.dir, err
+}
+
+// RunningURL is how to connect to the private server of a data folder that
+// another process runs; false where none does.
+func RunningURL(ctx context.Context, dir string) (string, bool, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", false, fmt.Errorf("data folder: %w", err)
+	}
+	socket := filepath.Join(abs, "postgres-socket")
+	if _, err := os.Stat(filepath.Join(socket, ".s.PGSQL.5432")); errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	} else if err != nil {
+		return "", false, fmt.Errorf("the private database's socket: %w", err)
+	}
+	q := url.Values{"host": {socket}, "user": {superuser}}
+	u := (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: q.Encode()}).String()
+	conn, err := pgx.Connect(ctx, u)
+	if err != nil {
+		return "", false, nil // the socket of a server that was killed
+	}
+	return u, true, conn.Close(ctx)
+}
