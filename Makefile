@@ -11,13 +11,14 @@ GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help kernel web test-web build drivers rehearse images test test-unit bench lint verify generate deps deps-test clean
+.PHONY: help test-ansible kernel web test-web build drivers rehearse images test test-unit bench lint verify generate deps deps-test clean
 
 help:
 	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
 	@echo "make build      bin/linktrial and bin/drivers/*"
 	@echo "make web        the pages that linktrial serve shows"
 	@echo "make test       every test"
+	@echo "make test-ansible   the playbooks on machines of their own (some minutes; not part of make test)"
 	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images     the container images, on the engine that docker talks to"
 	@echo "make bench      the figures of the emulator, the drivers and the store"
@@ -77,6 +78,12 @@ test: deps-test build kernel
 # The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots.
 test-web: deps-test build
 	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
+
+# The playbooks, on machines of their own that systemd-nspawn boots: bare, half-installed, without a network.
+test-ansible: build
+	@$(SUDO) scripts/install-deps ansible
+	go vet -tags converge ./playbooks
+	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags converge -count=1 -timeout 40m ./playbooks
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench

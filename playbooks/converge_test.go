@@ -5,7 +5,6 @@ package playbooks
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"maps"
 	"os"
 	"os/exec"
@@ -45,6 +44,18 @@ func ansible(t *testing.T, program string) string {
 		t.Fatalf("%v: install it with scripts/install-deps ansible", err)
 	}
 	return path
+}
+
+// bin is the folder of the built program.
+func bin() string {
+	if dir := os.Getenv("LINKTRIAL_BIN"); dir != "" {
+		return dir
+	}
+	dir, err := filepath.Abs("../bin")
+	if err != nil {
+		panic(err) // there is no working directory
+	}
+	return dir
 }
 
 // play runs a playbook on some of the targets.
@@ -94,15 +105,20 @@ func (s *site) inventory(hosts []string) map[string]any {
 		}
 		return map[string]any{"hosts": out}
 	}
+	orchestrator := "server"
+	if !slices.Contains(hosts, orchestrator) && s.targets[orchestrator] == nil {
+		orchestrator = hosts[0]
+	}
 	vars := map[string]any{
 		"ansible_user": "root", "ansible_ssh_pipelining": true,
 		"ansible_ssh_private_key_file": s.key, "ansible_ssh_common_args": strings.Join(sshOptions, " "),
 		"ansible_python_interpreter": "/usr/bin/python3",
-		"linktrial_orchestrator_url": "http://" + s.address("server") + ":7700",
-		"orchestrator_options":       []string{"--insecure"},
+		"linktrial_orchestrator_url": "https://" + s.address(orchestrator) + ":7700",
+		"program_binary":             filepath.Join(bin(), "linktrial"),
+		"program_drivers":            filepath.Join(bin(), "drivers") + "/",
 		"radio_interface":            "radio0",
 		"radio_mtu":                  1400,
-		"base_time_servers":          []string{s.address("server")},
+		"base_time_servers":          []string{s.address(orchestrator)},
 	}
 	machines := map[string]any{}
 	for _, n := range hosts {
@@ -114,7 +130,7 @@ func (s *site) inventory(hosts []string) map[string]any {
 	return map[string]any{"all": map[string]any{
 		"vars": vars, "hosts": machines,
 		"children": map[string]any{
-			"orchestrator": group("server"),
+			"orchestrator": group(orchestrator),
 			"nodes":        map[string]any{"hosts": group("client", "relay", "server", "stranger", "bare", "far")["hosts"]},
 		},
 	}}
@@ -232,7 +248,14 @@ func TestConverge(t *testing.T) {
 	if got := strings.Fields(s.on(relay, "grep ^Ip: /proc/net/snmp | tail -1")); len(got) < 7 || got[6] == "0" {
 		t.Errorf("the relay forwarded nothing: %v", got)
 	}
-	s.agentsKnown(server, "client", "relay", "server")
+	// All three have enrolled, and are heard of with their certificates.
+	for _, n := range nodes {
+		tg := s.targets[n]
+		if got := s.on(tg, "stat -c '%a %U' /var/lib/linktrial/agents/"+n+"/identity.pem; ls /etc/linktrial"); !strings.HasPrefix(got, "600 linktrial\n") || strings.Contains(got, "token") {
+			t.Errorf("identity of %s:\n%s", n, got)
+		}
+		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.address)
+	}
 
 	// What an interrupted run, an interrupted apt and a full disk leave behind.
 	s.on(client, "truncate -s 1000 /usr/bin/linktrial && systemctl disable -q --now linktrial-agent && rm /etc/linktrial/agent.env /etc/systemd/system/linktrial-agent.service")
@@ -264,18 +287,17 @@ func TestConverge(t *testing.T) {
 	}
 }
 
-// agentsKnown waits until the orchestrator has heard of the nodes.
-func (s *site) agentsKnown(server *target, names ...string) {
+// eventually waits until a command says something.
+func (s *site) eventually(tg *target, command, want string) {
 	s.t.Helper()
 	deadline := time.Now().Add(time.Minute)
 	for {
-		out := s.on(server, "linktrial nodes --orchestrator http://127.0.0.1:7700")
-		missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return strings.Contains(out, n) })
-		if len(missing) == 0 {
+		out := s.on(tg, command)
+		if strings.Contains(out, want) {
 			return
 		}
 		if time.Now().After(deadline) {
-			s.t.Fatalf("the orchestrator never heard of %v:\n%s", missing, out)
+			s.t.Fatalf("%s: %s never said %q:\n%s", tg.name, command, want, out)
 		}
 		time.Sleep(time.Second)
 	}
@@ -289,5 +311,3 @@ func TestLint(t *testing.T) {
 		t.Errorf("ansible-lint: %v\n%s", err, out)
 	}
 }
-
-var _ = fmt.Sprint
