@@ -49,11 +49,11 @@ func (s *Session) tell(err error, told string) string {
 	if errors.As(err, &ce) && refusals[ce.Code()] {
 		kind, text = ce.Code().String()+" "+ce.Message(), ce.Message()
 	} else if errors.As(err, &ce) && identity.IsTransport(err) {
-		text = ce.Message()
+		kind, text = ce.Message(), ce.Message()
 	}
 	switch {
 	case kind == told:
-	case kind == "unreachable":
+	case kind == "unreachable" || identity.IsTransport(err):
 		s.cfg.Logger.Warn("orchestrator cannot be reached; the node goes on by itself and keeps trying", "url", s.cfg.URL, "error", text)
 	default:
 		s.cfg.Logger.Error("orchestrator refuses this node; it goes on by itself and keeps trying", "url", s.cfg.URL, "reason", text)

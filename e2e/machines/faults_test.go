@@ -217,12 +217,18 @@ func TestSessionOnTheWrongScheme(t *testing.T) {
 	} {
 		log := &logged{}
 		run(t, url, "client", id, log, func() {
-			eventually(t, "the log says "+want+"; it is\n"+log.String(), func() bool { return strings.Contains(log.String(), want) })
+			eventually(t, "the log says "+want, func() bool { return strings.Contains(log.String(), want) })
 		})
 	}
 	_, err := session.New(session.Config{URL: o.URL(), Name: "client"})
 	says(t, err, 0, "the node is not enrolled")
-	res, err := http.Get("http://" + o.Addr() + "/") // a browser
+	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	defer browser.CloseIdleConnections()
+	res, err := browser.Get("http://" + o.Addr() + "/runs?x=1")
+	require.NoError(t, err)
+	res.Body.Close()
+	require.Equal(t, "https://"+o.Addr()+"/runs?x=1", res.Header.Get("Location"))
+	res, err = browser.Post("http://"+o.Addr()+"/", "text/plain", strings.NewReader("x"))
 	require.NoError(t, err)
 	defer res.Body.Close()
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)

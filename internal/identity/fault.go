@@ -17,12 +17,10 @@ func Explain(base string, err error) error {
 	if err == nil {
 		return nil
 	}
-	// These come from crypto/tls and net/http as text alone.
+	// These come from crypto/tls and net/http as text alone. The other way round,
+	// the orchestrator says it itself.
 	text := err.Error()
-	switch {
-	case strings.HasPrefix(base, "http://") && strings.Contains(text, "looked like an HTTP/1.1 header"):
-		return &explained{fmt.Sprintf("the orchestrator at %s speaks TLS and was asked without: its URL is https://%s", base, strings.TrimPrefix(base, "http://")), err}
-	case strings.HasPrefix(base, "https://") && (strings.Contains(text, "server gave HTTP response to HTTPS client") || strings.Contains(text, "first record does not look like a TLS handshake")):
+	if strings.HasPrefix(base, "https://") && (strings.Contains(text, "server gave HTTP response to HTTPS client") || strings.Contains(text, "first record does not look like a TLS handshake")) {
 		return &explained{fmt.Sprintf("the orchestrator at %s speaks plain HTTP and was asked with TLS: its URL is http://%s, or it is to be started on an address beyond its machine, without --open", base, strings.TrimPrefix(base, "https://")), err}
 	}
 	return err

@@ -186,7 +186,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	go func() {
 		if s.http.TLSConfig != nil {
-			s.served <- s.http.ServeTLS(authority.TellPlain(s.listener), "", "")
+			s.served <- s.http.ServeTLS(authority.TellPlain(s.listener, s.log), "", "")
 			return
 		}
 		s.served <- s.http.Serve(s.listener)
