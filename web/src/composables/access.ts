@@ -12,7 +12,7 @@ export const roles: { value: Role; name: RoleName; text: string }[] = [
   { value: Role.ADMIN, name: 'admin', text: 'also keeps users and nodes' },
 ]
 export const roleName = (r: Role): string => roles.find((x) => x.value === r)?.name ?? 'no role'
-const article = (name: string) => (name === 'admin' ? 'an admin' : `a ${name}`)
+export const article = (name: string) => (name === 'admin' ? 'an admin' : `a ${name}`)
 
 /** What the orchestrator last said of who is here; undefined before its first answer. */
 export const me = shallowRef<WhoAmIResponse>()

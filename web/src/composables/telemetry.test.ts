@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { TelemetrySeriesSchema } from '@/gen/linktrial/v1/result_pb'
 import { TelemetryStateSchema } from '@/gen/linktrial/v1/telemetry_pb'
-import { placesOf, placeText, readingText, stateLines, telemetryPanelsOf } from './telemetry'
+import { ageText, placesOf, placeText, readingText, stateLines, telemetryPanelsOf } from './telemetry'
 
 const series = (node: string, name: string, unit: string, at: number[], value: number[], source = 'radio') => create(TelemetrySeriesSchema, { node, name, unit, at, value, source })
 
@@ -16,6 +16,8 @@ it('tells figures with their units', () => {
   expect(readingText({ value: -3.25678, unit: 'dB' })).toBe('-3.257 dB')
   expect(readingText({ value: 2, unit: '' })).toBe('2')
 })
+
+it('tells ages in whole seconds', () => expect([0.4, 29.7, 75].map(ageText)).toEqual(['0 s', '29 s', '1 min 15 s']))
 
 it('makes latitude and longitude one line', () => {
   const s = create(TelemetryStateSchema, { source: 'gps', values: [{ name: 'latitude', value: 39, unit: '°' }, { name: 'longitude', value: -77, unit: '°' }, { name: 'position_error', value: 4, unit: 'm' }] })

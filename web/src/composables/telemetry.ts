@@ -1,6 +1,7 @@
 // What radios and the laptops beside them tell of themselves, for people.
 import type { TelemetrySeries } from '@/gen/linktrial/v1/result_pb'
 import type { TelemetryReading, TelemetryState } from '@/gen/linktrial/v1/telemetry_pb'
+import { seconds } from '@/lib/format'
 import type { DeepLine, DeepPanel } from './seriesModel'
 import { unitOf } from './seriesModel'
 
@@ -23,6 +24,9 @@ export function readingText(r: Pick<TelemetryReading, 'value' | 'unit'>): string
   const n = Number.isInteger(r.value) ? r.value.toLocaleString('en') : String(Number(r.value.toPrecision(4)))
   return r.unit ? `${n}${r.unit === '°' ? '' : ' '}${r.unit}` : n
 }
+
+/** How old a reading is, in whole seconds. */
+export const ageText = (age: number): string => (age < 1 ? '0 s' : seconds(Math.floor(age)).replace(/\.0+ s$/, ' s'))
 
 /** What one source told last: its figures, with a position as one of them. */
 export function stateLines(s: TelemetryState): { name: string; text: string }[] {
