@@ -142,7 +142,7 @@ var perMachine = map[string]map[string]any{
 	"server":   {"agent_role": "server", "radio_address": "10.232.0.3/24", "radio_routes": []any{map[string]any{"to": "10.232.0.1/32", "via": "10.232.0.2"}}, "base_time_clients": []string{"10.231.0.0/24"}, "base_time_servers": []string{}},
 	"stranger": {"agent_role": "client", "radio_address": "10.232.0.4/24"},
 	"bare":     {"agent_role": "client", "radio_address": "10.232.0.5/24"},
-	"far":      {"agent_role": "client", "radio_address": "10.232.0.6/24"},
+	"far":      {"agent_role": "client", "radio_address": "10.232.0.6/24", "radio_profile": "prc-117g-anw2c"},
 }
 
 func (s *site) address(name string) string {

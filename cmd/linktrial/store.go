@@ -31,8 +31,8 @@ func newStoreBackup(s *settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			fmt.Printf("%s: %.1f MiB, linktrial %s, migration %d. It holds the orchestrator's keys: keep it where nobody else reads it.\n",
-				out, float64(st.Size())/(1<<20), m.Version, m.Schema)
+			fmt.Printf("%s: %d KiB, linktrial %s, migration %d. It holds the orchestrator's keys: keep it where nobody else reads it.\n",
+				out, (st.Size()+1023)/1024, m.Version, m.Schema)
 			return nil
 		},
 	}
