@@ -19,7 +19,7 @@ import (
 
 func newProtocol(s *settings) *cobra.Command {
 	cmd := &cobra.Command{Use: "protocol", Short: "Protocol drivers: what runs on this node, and whether one keeps the contract"}
-	cmd.AddCommand(newProtocolList(s), newProtocolCheck(s), newProtocolApprove(s), newProtocolUnapprove(s), newProtocolApprovals(s))
+	cmd.AddCommand(newProtocolList(s), newProtocolCheck(s), newProtocolImages(s), newProtocolApprove(s), newProtocolUnapprove(s), newProtocolApprovals(s))
 	return cmd
 }
 

@@ -85,16 +85,15 @@ func Serve(ctx context.Context, cfg Config) error {
 	}
 	s := &server{cfg: cfg, members: map[radio.Role]*member{}, came: make(chan *member), gone: make(chan *member)}
 	ctx, cancel := context.WithCancel(ctx)
-	defer s.running.Wait()
-	defer func() {
-		for _, m := range s.members {
-			m.close()
-		}
-	}()
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { _ = l.Close() })()
 	s.running.Go(func() { s.accept(ctx, l) })
-	return s.run(ctx)
+	err = s.run(ctx)
+	cancel()
+	_ = l.Close() // accept ends with it
+	for _, m := range s.members {
+		m.close()
+	}
+	s.running.Wait()
+	return err
 }
 
 type server struct {
@@ -119,6 +118,10 @@ func (s *server) accept(ctx context.Context, l *net.UnixListener) {
 func (s *server) welcome(ctx context.Context, c *net.UnixConn) {
 	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
 	m, err := s.hello(c)
+	if err != nil && ctx.Err() != nil {
+		_ = c.Close() // it comes again to the next emulator
+		return
+	}
 	if err != nil {
 		s.cfg.Logger.Warn("a node was refused", "error", err)
 		if b, jerr := json.Marshal(message{Refused: err.Error()}); jerr == nil {

@@ -170,6 +170,46 @@ func TestNodesComeAndGo(t *testing.T) {
 	}
 }
 
+// Radios that cannot be made end the emulator, and nodes come to the next one.
+func TestRadiosFail(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("making network namespaces needs root")
+	}
+	ns := makeNamespace(t, "f")
+	socket := filepath.Join(t.TempDir(), "join.sock")
+	bad := network()
+	bad.Nodes = bad.Nodes[:1]
+	bad.Nodes[0].Address = "nowhere"
+	served := make(chan error, 1)
+	run := func(n *radio.Network) {
+		served <- Serve(t.Context(), Config{Socket: socket, Radios: tun.Config{Network: n}, Logger: slog.New(slog.DiscardHandler)})
+	}
+	go run(bad)
+	first := start(t, socket, ns, "client")
+	select {
+	case err := <-served:
+		if err == nil || !strings.Contains(err.Error(), "nowhere") {
+			t.Fatalf("radios with a bad address: %v", err)
+		}
+	case <-time.After(hang):
+		t.Fatal("radios with a bad address: the emulator does not end")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		served <- Serve(ctx, Config{Socket: socket, Radios: tun.Config{Network: network()}, Logger: slog.New(slog.DiscardHandler)})
+	}()
+	other := start(t, socket, makeNamespace(t, "g"), "server")
+	for _, n := range []*node{first, other} {
+		if said := n.line(); said != "up" {
+			t.Errorf("a node says %q", said)
+		}
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
 // Nodes wait for an emulator that is not there yet.
 func TestNodeWaits(t *testing.T) {
 	if os.Geteuid() != 0 {

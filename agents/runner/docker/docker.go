@@ -21,6 +21,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
@@ -161,18 +162,27 @@ func (r *Runner) remove(ctx context.Context, id string) error {
 // List looks for images of drivers, pins each and probes it, in the order of
 // the protocols' names. A driver that cannot run is in the list with the reason.
 func (r *Runner) List(ctx context.Context) ([]runner.State, error) {
+	states, err := r.Images(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, s := range states {
+		if s.Runs() {
+			states[i] = runner.Ask(ctx, r, s)
+		}
+	}
+	return states, ctx.Err()
+}
+
+// Images is List without the probes: no image is run.
+func (r *Runner) Images(ctx context.Context) ([]runner.State, error) {
 	found, err := r.find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	names := make([]string, 0, len(found))
-	for name := range found {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	states := make([]runner.State, len(names))
-	for i, name := range names {
-		states[i] = r.probe(ctx, name, found[name])
+	var states []runner.State
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		states = append(states, r.identify(ctx, name, found[name]))
 	}
 	return states, ctx.Err()
 }
@@ -187,7 +197,7 @@ func (r *Runner) find(ctx context.Context) (map[string][]string, error) {
 	for _, i := range list.Items {
 		if len(i.RepoTags) > 0 {
 			name := i.Labels[LabelProtocol]
-			found[name] = append(found[name], i.RepoTags[0])
+			found[name] = append(found[name], choose(i.RepoTags)[0])
 		}
 	}
 	for name, refs := range found {
@@ -214,7 +224,8 @@ func choose(refs []string) []string {
 	return refs
 }
 
-func (r *Runner) probe(ctx context.Context, name string, refs []string) runner.State {
+// identify pins the one image of a protocol.
+func (r *Runner) identify(ctx context.Context, name string, refs []string) runner.State {
 	s := runner.State{Driver: journal.Driver{Name: name}}
 	if len(refs) > 1 {
 		s.Driver.Unsupported = fmt.Sprintf("several images carry it: %s; tag one of them latest, or name one with --image %s=IMAGE", strings.Join(refs, ", "), name)
@@ -232,7 +243,7 @@ func (r *Runner) probe(ctx context.Context, name string, refs []string) runner.S
 	}
 	s.Manifest, s.Driver.Version, s.Driver.Digest = i.manifest, i.manifest.Version, string(digest)
 	s.Driver.SHA256 = strings.TrimPrefix(i.id, "sha256:")
-	return runner.Ask(ctx, r, s)
+	return s
 }
 
 // pin reads an image's identity and manifest; from then on the protocol is run
@@ -329,20 +340,6 @@ func (r *Runner) image(ctx context.Context, protocol string) (image, error) {
 		return image{}, fmt.Errorf("protocol %s: %w: %w", protocol, executor.ErrNoDriver, err)
 	}
 	return i, nil
-}
-
-// Has says whether the engine has an image of a protocol.
-func (r *Runner) Has(ctx context.Context, protocol string) bool {
-	found, err := r.find(ctx)
-	return err == nil && slices.Contains(keys(found), protocol)
-}
-
-func keys(m map[string][]string) []string {
-	var out []string
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
 }
 
 func short(id string) string {

@@ -59,7 +59,9 @@ func (e *Either) List(ctx context.Context) ([]runner.State, error) {
 			states[i].Driver.Unsupported = err.Error()
 			continue
 		}
-		states[i] = r.probe(ctx, s.Manifest.Name, []string{s.Manifest.Image})
+		if states[i] = r.identify(ctx, s.Manifest.Name, []string{s.Manifest.Image}); states[i].Runs() {
+			states[i] = runner.Ask(ctx, r, states[i])
+		}
 	}
 	return states, ctx.Err()
 }
