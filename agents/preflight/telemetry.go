@@ -17,7 +17,6 @@ var telemetryRemedies = map[radio.TelemetryKind]string{
 	radio.TelemetrySNMP: "switch SNMP on in the radio, and see that its address, version and community are those of the profile (attach, telemetry); or take the source out of the profile",
 	radio.TelemetryHTTP: "see that the radio's page opens from this node at the address and path of the profile; or take the source out of the profile",
 	radio.TelemetryGPSD: "connect the receiver, see that gpsd runs ('cgps' shows a position) and that the antenna sees the sky; or go on without a position",
-	radio.TelemetryHost: "nothing, where the node has no battery: take the source out of the profile",
 }
 
 // telemetryChecks judges what the sources told just now.
@@ -34,9 +33,12 @@ func telemetryChecks(states []telemetry.State) []*linktrialv1.Check {
 	var out []*linktrialv1.Check
 	for _, s := range states {
 		c := words()
-		if s.Error != "" {
+		switch {
+		case s.Error != "" && s.Kind == radio.TelemetryHost: // nothing is wrong with a node that has none
+			c.State, c.Found = notLooked, s.Source+": "+s.Error
+		case s.Error != "":
 			c.State, c.Found, c.Remedy = warning, s.Source+": "+s.Error, telemetryRemedies[s.Kind]
-		} else {
+		default:
 			var values []string
 			for _, v := range s.Values {
 				values = append(values, strings.TrimSpace(fmt.Sprintf("%s %.6g %s", v.Name, v.Value, v.Unit)))
