@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// told is a source at a server that counts how often it is asked, and how often
+// while a trial of the client runs.
+type told struct {
+	radio.Telemetry
+	asked, during atomic.Int64
+}
+
+func tells(t *testing.T, name string, poll radio.TelemetryPoll, every time.Duration, runs func() bool) *told {
+	t.Helper()
+	s := &told{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		s.asked.Add(1)
+		if runs() {
+			s.during.Add(1)
+		}
+		_, _ = io.WriteString(w, `{"snr":12.5}`)
+	}))
+	t.Cleanup(server.Close)
+	at := netip.MustParseAddrPort(server.Listener.Addr().String())
+	s.Telemetry = radio.Telemetry{Name: name, Kind: radio.TelemetryHTTP, On: radio.OnReal, Poll: poll, IntervalNS: every.Nanoseconds(), Host: radio.TargetRadio, Port: int(at.Port()), Path: "/",
+		Values: []radio.TelemetryValue{{Name: "snr", Pointer: "/snr", Unit: "dB", Scale: 1}}}
+	return s
+}
+
+// A run's journal has what the radio told before it, between its trials and
+// after it; during a trial only who may be asked then is asked, and one that
+// keeps silent is told once.
+func TestTelemetryOfARun(t *testing.T) {
+	var state atomic.Pointer[string]
+	runs := func() bool { s := state.Load(); return s != nil && trialRuns(*s) }
+	between := tells(t, "between", radio.PollBetweenTrials, time.Nanosecond, runs)
+	always := tells(t, "always", radio.PollAlways, 20*time.Millisecond, runs)
+	silent := tells(t, "silent", radio.PollBetweenTrials, time.Nanosecond, runs)
+	silent.Port = freePort(t)
+
+	const trials = 3
+	sheet, err := runsheet.Decode(sheetOf(t, trials, runsheet.ControlOutOfBand, 60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet.Radio = radio.Profile{Name: "r", Telemetry: []radio.Telemetry{between.Telemetry, always.Telemetry, silent.Telemetry},
+		Attach: &radio.Attach{Roles: map[radio.Role]radio.AttachRole{radio.RoleClient: {Radio: "127.0.0.1"}, radio.RoleServer: {Radio: "127.0.0.1"}}}}
+	encoded, err := sheet.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOrchestrator(t, encoded)
+	for _, role := range []radio.Role{radio.RoleClient, radio.RoleServer} {
+		c := config(t, role, o.server.URL)
+		c.Radio = "r"
+		if role == radio.RoleClient {
+			state.Store(&c.StateDir)
+		} else {
+			c.RadioHost = "127.0.0.9" // over the profile's, and nobody is there
+		}
+		runAgent(t, c)
+	}
+	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+	o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+	eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
+	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
+
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	order := ""
+	failures := map[string]int{}
+	for _, r := range o.stored["client"] {
+		switch r.Type {
+		case journal.TypeAttemptStarted:
+			order += "("
+		case journal.TypeAttemptEnded:
+			order += ")"
+		case journal.TypeRunEnded:
+			order += "."
+		case journal.TypeTelemetry, journal.TypeTelemetryFailed:
+			var b journal.Telemetry
+			if err := json.Unmarshal(r.Body, &b); err != nil {
+				t.Fatal(err)
+			}
+			if r.Type == journal.TypeTelemetryFailed {
+				failures[b.Source]++
+				if !strings.Contains(b.Error, "nothing answers HTTP at 127.0.0.1:") {
+					t.Errorf("%s: %s", b.Source, b.Error)
+				}
+			} else if len(b.Values) != 1 || b.Values[0] != (journal.Reading{Name: "snr", Value: 12.5, Unit: "dB"}) {
+				t.Errorf("%+v", b)
+			} else if b.Source == "between" {
+				order += "b"
+			}
+		}
+	}
+	// Before the first trial, at each boundary, and after the last.
+	if compact := strings.ReplaceAll(order, "bb", "b"); !strings.HasPrefix(compact, "b()b()b()") || !strings.HasSuffix(compact, "b.") {
+		t.Errorf("readings between trials came so: %s", order)
+	}
+	if n := failures["silent"]; n != 1 || len(failures) != 1 {
+		t.Errorf("failures were told %v times", failures)
+	}
+	if between.during.Load() > 0 || between.asked.Load() < trials+1 {
+		t.Errorf("asked %d times, %d of them during a trial", between.asked.Load(), between.during.Load())
+	}
+	if always.during.Load() == 0 {
+		t.Error("what may be read at any time was not read during trials")
+	}
+	if n := count(o.stored["server"], journal.TypeTelemetryFailed); n != 3 {
+		t.Errorf("the server told of %d silent sources, all three keep silent there", n)
+	}
+}
+
+// What a node reads follows from its radio, and from whether somebody answers for it.
+func TestSourcesOfANode(t *testing.T) {
+	p := &radio.Profile{Telemetry: []radio.Telemetry{
+		{Name: "mib", On: radio.OnReal, Host: radio.TargetRadio}, {Name: "gps", On: radio.OnBoth, Host: "127.0.0.1"}}}
+	for name, c := range map[string]struct {
+		cfg     Config
+		profile *radio.Profile
+		want    string
+	}{
+		"real":                        {Config{Radio: "r"}, p, "mib gps"},
+		"real, profile not known":     {Config{Radio: "r"}, nil, ""},
+		"emulated":                    {Config{RadioHost: "10.77.0.1"}, p, "gps radio-snmp radio-http"},
+		"emulated, no profile":        {Config{RadioHost: "10.77.0.1"}, nil, "radio-snmp radio-http"},
+		"emulated, nobody answers":    {Config{}, p, "gps"},
+		"emulated in virtual time":    {Config{RadioHost: "10.77.0.1", Place: journal.PlaceVirtual}, p, ""},
+		"nothing known, nobody there": {Config{}, nil, ""},
+	} {
+		a := &agent{cfg: c.cfg}
+		var got []string
+		for _, s := range a.poller(c.profile).States() {
+			got = append(got, s.Source)
+		}
+		if s := strings.Join(got, " "); s != c.want {
+			t.Errorf("%s: %q, want %q", name, s, c.want)
+		}
+	}
+}
