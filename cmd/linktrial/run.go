@@ -18,6 +18,7 @@ import (
 func newRun(s *settings) *cobra.Command {
 	var name string
 	var detach, confirm bool
+	var nodes int
 	cmd := &cobra.Command{
 		Use:   "run FILE",
 		Short: "Run a plan on the connected nodes, against a running orchestrator",
@@ -28,6 +29,9 @@ func newRun(s *settings) *cobra.Command {
 				return err
 			}
 			ctx, c := cmd.Context(), newClient(s.orchestrator)
+			if err := awaitNodes(ctx, s.orchestrator, c, nodes); err != nil {
+				return err
+			}
 			campaign, err := start(ctx, s.orchestrator, c, args[0], text, name, confirm)
 			if err != nil {
 				return err
@@ -47,8 +51,38 @@ func newRun(s *settings) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
 	cmd.Flags().BoolVar(&confirm, "confirm-moves", false, "wait for 'linktrial continue' before the first run and before each with another topology than the one before (default: only the latter, and only on real radios)")
+	cmd.Flags().IntVar(&nodes, "nodes", 0, "wait until so many nodes are connected")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
 	return cmd
+}
+
+// awaitNodes waits until as many nodes are connected.
+func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, want int) error {
+	for told := false; want > 0; {
+		res, err := c.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
+		if err != nil {
+			return rpcError(base, err)
+		}
+		have := 0
+		for _, n := range res.Msg.Nodes {
+			if n.Connected {
+				have++
+			}
+		}
+		if have >= want {
+			return nil
+		}
+		if !told {
+			fmt.Fprintf(os.Stderr, "%d of %d nodes are connected; waiting for the others\n", have, want)
+			told = true
+		}
+		select {
+		case <-time.After(500 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
 }
 
 // start hands the plan over; what is wrong with it is printed in full.
