@@ -191,16 +191,12 @@ func changes(output string) string {
 
 var nodes = []string{"client", "relay", "server"}
 
-func TestConverge(t *testing.T) {
+// A machine of another distribution is refused in one sentence, and with it
+// the whole site; a dry run goes through on a bare machine. Neither changes anything.
+func TestRefusalAndDryRun(t *testing.T) {
 	s := newSite(t)
-	s.startProxy()
-	for _, n := range nodes {
-		s.add(n, s.online)
-	}
-	client, relay, server := s.targets["client"], s.targets["relay"], s.targets["server"]
-
-	// Wrong distribution: one sentence, and nothing changed on any machine.
-	stranger := s.add("stranger", func(tg *target) {
+	s.add("server", s.online)
+	s.add("stranger", func(tg *target) {
 		// /etc/os-release is a link into /usr.
 		tg.write(t, "usr/lib/os-release", "ID=ubuntu\nVERSION_ID=\"24.04\"\nPRETTY_NAME=\"Ubuntu 24.04\"\n")
 	})
@@ -208,11 +204,6 @@ func TestConverge(t *testing.T) {
 	for n, tg := range s.targets {
 		before[n] = tg.files(t)
 	}
-	p := s.play("site.yml", append([]string{"stranger"}, nodes...))
-	if p.err == nil || !strings.Contains(p.output, "stranger runs ubuntu 24.04, expected Debian 12 or 13; nothing was changed on any machine.") {
-		t.Fatalf("a machine of another distribution: %v\n%s", p.err, p.output)
-	}
-	t.Logf("refused in %.0f s", p.took.Seconds())
 	unchanged := func(what string) {
 		for n, tg := range s.targets {
 			after := tg.files(t)
@@ -223,11 +214,24 @@ func TestConverge(t *testing.T) {
 			}
 		}
 	}
+	p := s.play("site.yml", []string{"stranger", "server"})
+	if p.err == nil || !strings.Contains(p.output, "stranger runs ubuntu 24.04, expected Debian 12 or 13; nothing was changed on any machine.") {
+		t.Fatalf("a machine of another distribution: %v\n%s", p.err, p.output)
+	}
 	unchanged("refusal")
-	stranger.stop()
-
 	s.well("dry run", s.play("site.yml", []string{"server"}, "--check"))
 	unchanged("dry run")
+}
+
+// Three bare machines become a client, a relay, and a server that is also the
+// orchestrator; the second run changes nothing.
+func TestConverge(t *testing.T) {
+	s := newSite(t)
+	s.startProxy()
+	for _, n := range nodes {
+		s.add(n, s.online)
+	}
+	client, relay, server := s.targets["client"], s.targets["relay"], s.targets["server"]
 	s.well("first run", s.play("site.yml", nodes))
 	s.still("second run", s.play("site.yml", nodes))
 
@@ -236,54 +240,54 @@ func TestConverge(t *testing.T) {
 		if got := s.on(tg, "systemctl is-active linktrial-agent chrony systemd-networkd | sort -u"); got != "active\n" {
 			t.Errorf("services on %s: %s", n, got)
 		}
-		if got := s.on(tg, "ip -o address show dev radio0; cat /sys/class/net/radio0/mtu 2>/dev/null || true"); !strings.Contains(got, perMachine[n]["radio_address"].(string)) {
+		if got := s.on(tg, "ip -o address show dev radio0; ip -o link show dev radio0"); !strings.Contains(got, perMachine[n]["radio_address"].(string)) || !strings.Contains(got, "mtu 1400") {
 			t.Errorf("radio0 on %s: %s", n, got)
 		}
+		// All three have enrolled, and are connected.
+		if got := s.on(tg, "stat -c '%a %U' /var/lib/linktrial/agents/"+n+"/identity.pem; ls /etc/linktrial"); !strings.HasPrefix(got, "600 linktrial\n") || strings.Contains(got, "token") {
+			t.Errorf("identity of %s:\n%s", n, got)
+		}
+		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.address)
 	}
 	// Packets between the ends go through the relay.
-	s.on(client, "python3 -c 'import socket; s=socket.create_connection((\"10.232.0.3\", 22), 10); print(s.recv(4))'")
+	s.on(client, "python3 -c 'import socket; print(socket.create_connection((\"10.232.0.3\", 22), 10).recv(4))'")
 	if got := s.on(client, "ip route get 10.232.0.3"); !strings.Contains(got, "via 10.232.0.2 dev radio0") {
 		t.Errorf("way to the server: %s", got)
 	}
 	if got := strings.Fields(s.on(relay, "grep ^Ip: /proc/net/snmp | tail -1")); len(got) < 7 || got[6] == "0" {
 		t.Errorf("the relay forwarded nothing: %v", got)
 	}
-	// All three have enrolled, and are heard of with their certificates.
-	for _, n := range nodes {
-		tg := s.targets[n]
-		if got := s.on(tg, "stat -c '%a %U' /var/lib/linktrial/agents/"+n+"/identity.pem; ls /etc/linktrial"); !strings.HasPrefix(got, "600 linktrial\n") || strings.Contains(got, "token") {
-			t.Errorf("identity of %s:\n%s", n, got)
-		}
-		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.address)
-	}
+}
 
-	// What an interrupted run, an interrupted apt and a full disk leave behind.
-	s.on(client, "truncate -s 1000 /usr/bin/linktrial && systemctl disable -q --now linktrial-agent && rm /etc/linktrial/agent.env /etc/systemd/system/linktrial-agent.service")
-	s.on(client, "dpkg --purge --force-depends chrony 2>/dev/null && cd /tmp && apt-get download -qq chrony && dpkg --unpack ./chrony*.deb && rm ./chrony*.deb")
-	if got := s.on(client, "dpkg --audit"); !strings.Contains(got, "chrony") {
+// What an interrupted run and an interrupted apt leave behind is completed by
+// the next run, and taken away by the removal.
+func TestHalfInstalledAndRemoved(t *testing.T) {
+	s := newSite(t)
+	s.startProxy()
+	server := s.add("server", s.online)
+	s.on(server, "apt-get update -qq && cd /tmp && apt-get download -qq chrony && dpkg --unpack ./chrony*.deb >/dev/null && rm ./chrony*.deb")
+	if got := s.on(server, "dpkg --audit"); !strings.Contains(got, "chrony") {
 		t.Fatalf("the package is not half-installed: %q", got)
 	}
-	s.well("half-installed", s.play("site.yml", []string{"client"}))
-	if got := s.on(client, "dpkg --audit; systemctl is-active linktrial-agent chrony; linktrial --version >/dev/null && echo runs"); got != "active\nactive\nruns\n" {
+	s.on(server, "mkdir -p /etc/linktrial /usr/lib/linktrial/drivers/tcp && head -c 1000 /dev/zero > /usr/bin/linktrial && head -c 9 /dev/zero > /usr/lib/linktrial/drivers/tcp/tcp"+
+		" && echo LINKTRIAL_ > /etc/linktrial/agent.env && printf '[Service]\nExecStart=/bin/false\n' > /etc/systemd/system/linktrial-agent.service && groupadd --system linktrial")
+	s.well("half-installed", s.play("site.yml", []string{"server"}))
+	if got := s.on(server, "dpkg --audit; systemctl is-active linktrial-agent linktrial-orchestrator chrony; linktrial --version >/dev/null && echo runs"); got != "active\nactive\nactive\nruns\n" {
 		t.Errorf("after mending: %s", got)
 	}
 
-	// Removal: everything of ours has gone but what was measured.
-	s.well("removal", s.play("remove.yml", nodes))
-	for _, n := range nodes {
-		left := s.on(s.targets[n], "find / -xdev -name '*linktrial*' -not -path '/proc/*' -not -path '/var/log/*' 2>/dev/null | sort")
-		want := "/var/lib/linktrial\n"
-		if n == "server" {
-			want += "/var/lib/linktrial-orchestrator\n"
-		}
-		if left != want {
-			t.Errorf("left on %s:\n%s", n, left)
-		}
+	left := "find / -xdev -name '*linktrial*' -not -path '/proc/*' -not -path '/sys/*' -not -path '/var/log/*' -not -path '/tmp/*' -prune | sort; getent passwd linktrial | cut -d: -f1"
+	s.well("removal", s.play("remove.yml", []string{"server"}, "-e", "removal_packages=true"))
+	if got := s.on(server, left); got != "/var/lib/linktrial\n/var/lib/linktrial-orchestrator\nlinktrial\n" {
+		t.Errorf("left:\n%s", got)
 	}
-	s.still("second removal", s.play("remove.yml", []string{"client"}))
-	s.well("removal of data", s.play("remove.yml", []string{"client"}, "-e", "removal_data=true", "-e", "removal_packages=true"))
-	if left := s.on(client, "find / -xdev -name '*linktrial*' -not -path '/proc/*' -not -path '/var/log/*'; dpkg -l chrony 2>/dev/null | grep ^ii; getent passwd linktrial; true"); left != "" {
-		t.Errorf("left on the client:\n%s", left)
+	if got := s.on(server, "dpkg-query -W -f '${db:Status-Status}\n' chrony kmod 2>/dev/null | grep ^installed; true"); got != "installed\n" {
+		t.Errorf("of chrony, which was half there, and kmod, which the playbook installed, %q", got)
+	}
+	s.still("second removal", s.play("remove.yml", []string{"server"}, "-e", "removal_packages=true"))
+	s.well("removal of data", s.play("remove.yml", []string{"server"}, "-e", "removal_data=true"))
+	if got := s.on(server, left); got != "" {
+		t.Errorf("left after all:\n%s", got)
 	}
 }
 
