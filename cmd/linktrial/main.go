@@ -75,7 +75,7 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 	root.AddCommand(
 		newServe(s), newAgent(s), newLab(s), newPlan(s), newRun(s), newRehearse(s),
 		newResults(s), newProtocol(s), newNodes(s), newRuns(s), newProfiles(s), newBench(s), newBundle(s), newStore(s),
-		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTopology(s), newNode(s), newTrust(s), newSigning(s),
+		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTelemetry(s), newTopology(s), newNode(s), newTrust(s), newSigning(s),
 		newHealth(s), newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s),
 	)
 	return root
