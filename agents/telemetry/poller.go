@@ -95,9 +95,11 @@ func (p *Poller) Poll(ctx context.Context, which func(*radio.Telemetry) bool) []
 }
 
 // Check reads every source now, whether or not it is due, and returns the state
-// of each.
+// of each. Those that failed are read once more: a person asks, and a node that
+// was busy for a moment is no silent radio.
 func (p *Poller) Check(ctx context.Context) []State {
 	p.poll(ctx, func(*source, time.Time) bool { return true })
+	p.poll(ctx, func(s *source, _ time.Time) bool { return s.state.Error != "" })
 	return p.States()
 }
 
