@@ -34,6 +34,7 @@ var benchSections = []struct {
 	{"virtual", benchVirtual},
 	{"agreement", benchAgreement},
 	{"results", benchResults},
+	{"agents", benchAgents},
 }
 
 func newBench(s *settings) *cobra.Command {
@@ -41,7 +42,7 @@ func newBench(s *settings) *cobra.Command {
 	for _, b := range benchSections {
 		names = append(names, b.name)
 	}
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "bench [SECTION...]",
 		Short: "Measure the product itself: emulated radio, reported throughput, dead time, virtual time",
 		Long: `Bench measures, with real packets through real namespaces:
@@ -50,7 +51,8 @@ func newBench(s *settings) *cobra.Command {
   dead-time  the trials a minute on a perfect fast link, and the dead time between them;
   virtual    how much faster than real the virtual-time lab is, and what its time goes into;
   agreement  the throughput in real and in virtual time, for each transport protocol;
-  results    how long the pages of results wait for 10 000 trials and 5 million samples.
+  results    how long the pages of results wait for 10 000 trials and 5 million samples;
+  agents     what many idle agents cost their orchestrator, and how soon a run reaches its nodes.
 Virtual and agreement need the guest kernel. All together take about fifteen minutes.`,
 		ValidArgs: names,
 		Args:      cobra.OnlyValidArgs,
@@ -69,6 +71,8 @@ Virtual and agreement need the guest kernel. All together take about fifteen min
 			return nil
 		},
 	}
+	cmd.Flags().IntVar(&idleAgents, "agents", idleAgents, "how many idle agents the section agents has")
+	return cmd
 }
 
 const reportedPlan = `name: bench-reported

@@ -262,7 +262,7 @@ const maxPoll = 30 * time.Second
 
 // flushContacts stores when nodes were heard of.
 func (e *Engine) flushContacts(ctx context.Context, now time.Time) error {
-	var rows []dbsqlc.TouchNodeParams
+	var rows dbsqlc.TouchNodesParams
 	e.mu.Lock()
 	for _, n := range e.nodes {
 		if n.polls > 0 {
@@ -270,14 +270,17 @@ func (e *Engine) flushContacts(ctx context.Context, now time.Time) error {
 		}
 		if n.contact.Sub(n.flushed) >= flushEvery {
 			n.flushed = n.contact
-			rows = append(rows, dbsqlc.TouchNodeParams{Name: n.Name, At: n.contact, DiskFreeBytes: n.DiskFreeBytes})
+			rows.Names = append(rows.Names, n.Name)
+			rows.Ats = append(rows.Ats, n.contact)
+			rows.DiskFreeBytes = append(rows.DiskFreeBytes, n.DiskFreeBytes)
 		}
 	}
 	e.mu.Unlock()
-	for _, r := range rows {
-		if err := e.cfg.Store.TouchNode(ctx, r); err != nil {
-			return fmt.Errorf("store last contact: %w", err)
-		}
+	if len(rows.Names) == 0 {
+		return nil
+	}
+	if err := e.cfg.Store.TouchNodes(ctx, rows); err != nil {
+		return fmt.Errorf("store last contact: %w", err)
 	}
 	return nil
 }

@@ -47,6 +47,10 @@ type Config struct {
 // single record may have ingest.MaxRecordBytes.
 const maxRequest = ingest.MaxRecordBytes + 1<<20
 
+// compressFrom is the size from which answers are compressed, in bytes. Shorter
+// ones, as agents get them all the time, gain nothing and cost memory and time.
+const compressFrom = 1 << 10
+
 // Mount adds all services to a mux.
 func Mount(mux *http.ServeMux, cfg Config) {
 	if cfg.Logger == nil {
@@ -56,7 +60,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 		cfg.Delivered = func(string, time.Duration) {}
 	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
-	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest)}, cfg.Options...)
+	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append(cfg.AgentOptions, opts...)...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"connectrpc.com/connect"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -21,6 +22,7 @@ type metrics struct {
 	records    prometheus.Counter
 	samples    prometheus.Counter
 	seconds    prometheus.Histogram
+	calls      *prometheus.CounterVec
 }
 
 func newMetrics(st *store.Store, engine *campaign.Engine) *metrics {
@@ -32,11 +34,12 @@ func newMetrics(st *store.Store, engine *campaign.Engine) *metrics {
 		samples: prometheus.NewCounter(prometheus.CounterOpts{Name: "linktrial_samples_total", Help: "Samples newly stored."}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "linktrial_ingest_seconds", Help: "Time to store a delivery, from its arrival to its commit.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_calls_total", Help: "Calls answered, streams apart, by procedure."}, []string{"procedure"}),
 	}
 	for _, outcome := range []string{"stored", "refused", "failed"} {
 		m.deliveries.WithLabelValues(outcome)
 	}
-	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.seconds,
+	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.seconds, m.calls,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_nodes_connected", Help: "Nodes whose agent is connected."},
 			func() float64 { return float64(engine.Connected()) }),
 		&runStates{store: st, desc: prometheus.NewDesc("linktrial_runs", "Runs by state.", []string{"state"}, nil)},
@@ -51,6 +54,18 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) stored(d ingest.Delta) {
 	m.records.Add(float64(d.Records))
 	m.samples.Add(float64(d.Samples))
+}
+
+// counted counts calls that have been answered. Only procedures that exist get
+// so far.
+func (m *metrics) counted() connect.UnaryInterceptorFunc {
+	return func(next connect.UnaryFunc) connect.UnaryFunc {
+		return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+			res, err := next(ctx, r)
+			m.calls.WithLabelValues(r.Spec().Procedure).Inc()
+			return res, err
+		}
+	}
 }
 
 func (m *metrics) delivered(outcome string, took time.Duration) {

@@ -139,8 +139,8 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err := s.openAccess(ctx, cfg); err != nil {
 		return err
 	}
-	heard := connect.WithInterceptors(s.access.Interceptor())
 	m := newMetrics(s.store, s.engine)
+	heard := connect.WithInterceptors(m.counted(), s.access.Interceptor())
 	in := ingest.New(ingest.Config{Store: s.store, Logger: cfg.Logger, Stored: func(d ingest.Delta) {
 		m.stored(d)
 		s.engine.Stored(d)

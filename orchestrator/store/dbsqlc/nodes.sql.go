@@ -78,19 +78,21 @@ func (q *Queries) Nodes(ctx context.Context) ([]Node, error) {
 	return items, nil
 }
 
-const touchNode = `-- name: TouchNode :exec
-UPDATE nodes SET last_contact_at = $1, disk_free_bytes = CASE WHEN $2::bigint > 0 THEN $2::bigint ELSE disk_free_bytes END
-WHERE name = $3
+const touchNodes = `-- name: TouchNodes :exec
+UPDATE nodes n SET last_contact_at = t.at, disk_free_bytes = CASE WHEN t.free > 0 THEN t.free ELSE n.disk_free_bytes END
+FROM (SELECT unnest($1::text[]) AS name, unnest($2::timestamptz[]) AS at, unnest($3::bigint[]) AS free) AS t
+WHERE n.name = t.name
 `
 
-type TouchNodeParams struct {
-	At            time.Time
-	DiskFreeBytes int64
-	Name          string
+type TouchNodesParams struct {
+	Names         []string
+	Ats           []time.Time
+	DiskFreeBytes []int64
 }
 
-func (q *Queries) TouchNode(ctx context.Context, arg TouchNodeParams) error {
-	_, err := q.db.Exec(ctx, touchNode, arg.At, arg.DiskFreeBytes, arg.Name)
+// Notes when nodes were heard of, all at once: some hundreds are heard of all the time.
+func (q *Queries) TouchNodes(ctx context.Context, arg TouchNodesParams) error {
+	_, err := q.db.Exec(ctx, touchNodes, arg.Names, arg.Ats, arg.DiskFreeBytes)
 	return err
 }
 

@@ -11,9 +11,11 @@ ON CONFLICT (name) DO UPDATE SET role = excluded.role, version = excluded.versio
 -- name: Nodes :many
 SELECT * FROM nodes ORDER BY name;
 
--- name: TouchNode :exec
-UPDATE nodes SET last_contact_at = sqlc.arg(at), disk_free_bytes = CASE WHEN sqlc.arg(disk_free_bytes)::bigint > 0 THEN sqlc.arg(disk_free_bytes)::bigint ELSE disk_free_bytes END
-WHERE name = sqlc.arg(name);
+-- name: TouchNodes :exec
+-- Notes when nodes were heard of, all at once: some hundreds are heard of all the time.
+UPDATE nodes n SET last_contact_at = t.at, disk_free_bytes = CASE WHEN t.free > 0 THEN t.free ELSE n.disk_free_bytes END
+FROM (SELECT unnest(sqlc.arg(names)::text[]) AS name, unnest(sqlc.arg(ats)::timestamptz[]) AS at, unnest(sqlc.arg(disk_free_bytes)::bigint[]) AS free) AS t
+WHERE n.name = t.name;
 
 -- name: LatestClockOffsets :many
 SELECT DISTINCT ON (node) node, offset_ns FROM clock_offsets WHERE unknown = '' ORDER BY node, at DESC;
