@@ -1,0 +1,79 @@
+// What radios tell: on the nodes' page, beside a trial, and in a preflight, with
+// a radio that says nothing.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { axe, shotBoth, station, troubles, until, type Station } from './harness'
+
+const plan = `name: told
+title: What the radios tell
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 512 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+iterations: 2
+order: fixed
+seed: 3
+limits: {connect: 10s, transfer: 60s, attempts: 1}
+control: out-of-band
+sample_interval: 100ms
+`
+
+let s: Station
+let folder: string
+let run = ''
+beforeAll(async () => {
+  s = await station('telemetry')
+  folder = mkdtempSync(join(tmpdir(), 'linktrial-telemetry-'))
+  writeFileSync(join(folder, 'told.yaml'), plan)
+  await s.labUp('--radio', 'prc-117g-anw2c', '--topology', 'vip-lot')
+  s.linktrial('run', join(folder, 'told.yaml'))
+  const r = await fetch(`${s.url}/linktrial.v1.OperatorService/ListRuns`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+  run = ((await r.json()) as { runs: { id: string }[] }).runs[0]!.id
+}, 300_000)
+afterAll(async () => {
+  await s?.stop()
+  if (folder) rmSync(folder, { recursive: true, force: true })
+})
+
+test('the nodes show what their radios told last', async () => {
+  const page = await s.open('/fleet')
+  const client = page.getByRole('article', { name: 'client' })
+  await client.getByText('radio-http', { exact: true }).waitFor()
+  await until('figures with their units', async () => /snr\s+[\d.]+ dB/.test(await client.innerText()) && /in bytes\s+[\d,]+ B/.test(await client.innerText()))
+  expect(await client.innerText()).toMatch(/queue\s+\d+ B/)
+  expect(await client.innerText()).toMatch(/\d+ (s|min)( \d+ s)? old/)
+  expect(await axe(page)).toEqual([])
+})
+
+test('a trial shows what the radios told, on its own time axis', async () => {
+  const page = await s.open(`/results/attempt/${run}/1`)
+  for (const panel of ['Radio: snr', 'Radio: queue', 'Radio: rate']) await page.getByRole('checkbox', { name: panel, exact: true }).waitFor()
+  await page.locator('[data-drawn]').first().waitFor()
+  const label = await page.locator('[aria-label^="Time series of the attempt"]').first().getAttribute('aria-label')
+  expect(label).toContain('Radio: snr in dB (client, relay, server)')
+  // Read between trials alone, so its figure covers the whole trial.
+  expect(label).toContain('Radio: in bytes in B/s')
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'attempt-telemetry')
+})
+
+test('a radio that says nothing is told in one sentence, and the preflight says what to do', async () => {
+  const keys = join(folder, 'keys')
+  writeFileSync(keys, s.linktrial('signing', 'keys'))
+  s.start('agent', '--name', 'field', '--role', 'client', '--radio', 'mpu4', '--radio-address', '127.0.0.1', '--device', 'lo', '--radio-host', '127.0.0.1', '--trust', keys)
+  const page = await s.open('/fleet')
+  const field = page.getByRole('article', { name: 'field' })
+  await until('the silence is told', async () => /nothing answers SNMP at 127\.0\.0\.1:161/.test(await field.innerText()), 90)
+  expect(await field.innerText()).toContain('runs go on without')
+  await page.getByRole('button', { name: 'Start preflight' }).click()
+  await page.getByText(/\d+ of \d+ checks are good/).waitFor()
+  await until('the preflight has ended', async () => !(await page.getByText('goes on').isVisible()), 120)
+  await page.getByText('What to do: switch SNMP on in the radio', { exact: false }).first().waitFor()
+  await page.getByText('field: telemetry').first().waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'fleet-telemetry')
+  expect(troubles).toEqual([])
+})
