@@ -35,6 +35,7 @@ var benchSections = []struct {
 	{"agreement", benchAgreement},
 	{"results", benchResults},
 	{"agents", benchAgents},
+	{"tls", benchTLS},
 }
 
 func newBench(s *settings) *cobra.Command {
@@ -52,7 +53,8 @@ func newBench(s *settings) *cobra.Command {
   virtual    how much faster than real the virtual-time lab is, and what its time goes into;
   agreement  the throughput in real and in virtual time, for each transport protocol;
   results    how long the pages of results wait for 10 000 trials and 5 million samples;
-  agents     what many idle agents cost their orchestrator, and how soon a run reaches its nodes.
+  agents     what many idle agents cost their orchestrator, and how soon a run reaches its nodes;
+  tls        what TLS adds to the delivery of a sample batch.
 Virtual and agreement need the guest kernel. All together take about fifteen minutes.`,
 		ValidArgs: names,
 		Args:      cobra.OnlyValidArgs,
