@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5"
 
 	nodeidentity "linktrial/agents/identity"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -29,28 +31,18 @@ import (
 	"linktrial/protocols/contract"
 )
 
-const (
-	tlsRounds  = 3   // of each, in turn: whatever else the machine does hits both
-	tlsBatches = 300 // a round
-	tlsNode    = "client"
-)
+const tlsNode = "client"
 
 // tlsLoads are what a node hands over in one call: nothing, what a second of a
 // trial yields, and what a node that was cut off for minutes catches up with.
 var tlsLoads = []struct {
 	name    string
 	samples int
-}{{"no journal (clock)", 0}, {"10 samples", 10}, {"1000 samples", 1000}}
-
-// tlsCost is what one orchestrator's calls took.
-type tlsCost struct {
-	wall      [][]float64 // µs of each call, by load
-	processor [][]float64 // µs for each call in a round, both ends
-	connect   []float64   // ms of the first call of a connection
-}
+	calls   int
+}{{"no journal (clock)", 0, 1000}, {"10 samples", 10, 300}, {"1000 samples", 1000, 60}}
 
 func benchTLS(ctx context.Context, _ *settings) error {
-	fmt.Println("\nDelivery of sample batches with and without TLS (one node, one call after another over the loopback; node and orchestrator in one process, PostgreSQL beside it)")
+	fmt.Println("\nDelivery of sample batches with and without TLS (one node, one call after another over the loopback, in turn without and with; node and orchestrator in one process, PostgreSQL beside it)")
 	// The database's own user must be able to reach it.
 	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-tls-")
 	if err != nil {
@@ -64,38 +56,49 @@ func benchTLS(ctx context.Context, _ *settings) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	stop := func(what interface{ Stop(context.Context) error }) {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 		defer cancel()
-		if err := db.Stop(stop); err != nil {
+		if err := what.Stop(limited); err != nil {
 			fmt.Fprintln(os.Stderr, "error:", err)
 		}
-	}()
-	b := &tlsBench{dir: dir, url: db.URL()}
-	if err := b.runs(ctx); err != nil {
-		return err
 	}
-	costs := map[bool]*tlsCost{}
-	for _, on := range []bool{false, true} {
-		costs[on] = &tlsCost{wall: make([][]float64, len(tlsLoads)), processor: make([][]float64, len(tlsLoads))}
-	}
-	for range tlsRounds {
-		for _, on := range []bool{false, true} {
-			if err := b.round(ctx, on, costs[on]); err != nil {
-				return fmt.Errorf("bench of TLS: %w", err)
-			}
+	defer stop(db)
+	var sides [2]*tlsSide // plain, TLS
+	for i, name := range []string{"plain", "tls"} {
+		side := &tlsSide{dir: filepath.Join(dir, name), url: db.DatabaseURL("bench_" + name), secure: name == "tls"}
+		if err := side.start(ctx, db.URL(), "bench_"+name); err != nil {
+			return fmt.Errorf("bench of TLS: %w", err)
 		}
+		defer stop(side.server)
+		defer side.transport.CloseIdleConnections()
+		sides[i] = side
 	}
-	if err := columns("CALL WITH\tPLAIN µs (MEDIAN)\tTLS µs (MEDIAN)\tPLAIN PROCESSOR µs\tTLS PROCESSOR µs\tTLS ADDS, PROCESSOR µs", func(w *tabwriter.Writer) {
+	plain, secure := sides[0], sides[1]
+	if err := columns("CALL WITH\tCALLS\tPLAIN µs\tTLS µs\tPLAIN, PROCESSOR µs\tTLS, PROCESSOR µs\tTLS ADDS, PROCESSOR µs (MEDIANS)", func(w *tabwriter.Writer) {
 		for i, l := range tlsLoads {
-			plain, tls := costs[false], costs[true]
-			fmt.Fprintf(w, "%s\t%.0f\t%.0f\t%.0f\t%.0f\t%+.0f\n", l.name, median(plain.wall[i]), median(tls.wall[i]),
-				median(plain.processor[i]), median(tls.processor[i]), median(tls.processor[i])-median(plain.processor[i]))
+			for _, side := range sides {
+				if err = side.begin(ctx, i); err != nil {
+					return
+				}
+			}
+			for range l.calls {
+				for _, side := range sides {
+					if err = side.measure(ctx, l.samples); err != nil {
+						return
+					}
+				}
+			}
+			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%+.0f\n", l.name, l.calls, median(plain.wall), median(secure.wall),
+				median(plain.processor), median(secure.processor), median(secure.processor)-median(plain.processor))
 		}
 	}); err != nil {
 		return err
 	}
-	fmt.Printf("The first call of a connection: plain %.1f ms, TLS with both certificates %.1f ms (medians of %d)\n", median(costs[false].connect), median(costs[true].connect), tlsRounds)
+	if err != nil {
+		return fmt.Errorf("bench of TLS: %w", err)
+	}
+	fmt.Printf("The first call of a connection: plain %.1f ms, TLS with both certificates %.1f ms\n", plain.connect, secure.connect)
 	return nil
 }
 
@@ -104,15 +107,68 @@ func median(v []float64) float64 {
 	return s[len(s)/2]
 }
 
-type tlsBench struct {
+// tlsSide is an orchestrator with a database of its own, and a node of it.
+type tlsSide struct {
 	dir, url string
-	next     int // run that no round has used
-	ids      []string
-	sheets   []string // their hashes
+	secure   bool
+
+	server    *server.Server
+	transport *http.Transport
+	client    linktrialv1connect.AgentServiceClient
+	journals  []*tlsJournal // by load
+	current   *tlsJournal
+	connect   float64 // ms of the first call
+
+	wall, processor []float64 // µs of each call, both ends
 }
 
-// runs stores a campaign with a run for each round and load.
-func (b *tlsBench) runs(ctx context.Context) error {
+func (b *tlsSide) start(ctx context.Context, admin, database string) error {
+	conn, err := pgx.Connect(ctx, admin)
+	if err != nil {
+		return err
+	}
+	_, err = conn.Exec(ctx, "CREATE DATABASE "+database)
+	if err = errors.Join(err, conn.Close(ctx)); err != nil {
+		return err
+	}
+	if err := b.runs(ctx); err != nil {
+		return err
+	}
+	cat, err := catalog.Load(catalog.Config{})
+	if err != nil {
+		return err
+	}
+	b.server, err = server.Start(ctx, server.Config{Listen: "127.0.0.1:0", DatabaseURL: b.url, DataDir: b.dir, Catalog: cat, Version: version, TLS: b.secure})
+	if err != nil {
+		return err
+	}
+	p := new(http.Protocols)
+	p.SetHTTP2(b.secure)
+	p.SetUnencryptedHTTP2(!b.secure)
+	b.transport = &http.Transport{Protocols: p}
+	if b.secure {
+		tok, _, err := b.server.Authority().CreateToken(ctx, tlsNode, 0, "bench")
+		if err != nil {
+			return err
+		}
+		id, err := nodeidentity.Enrol(ctx, nodeidentity.Enrolment{Orchestrator: b.server.URL(), Token: tok, Dir: filepath.Join(b.dir, "node")})
+		if err != nil {
+			return err
+		}
+		b.transport.TLSClientConfig = id.TLS()
+	}
+	b.client = linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: b.transport}, b.server.URL(), connect.WithGRPC())
+	began := time.Now()
+	if _, err := b.client.Clock(ctx, connect.NewRequest(&linktrialv1.ClockRequest{})); err != nil {
+		return err
+	}
+	b.connect = float64(time.Since(began)) / 1e6
+	return nil
+}
+
+// runs stores a campaign with a run for each load. They have ended, so that
+// nothing but deliveries is done for them.
+func (b *tlsSide) runs(ctx context.Context) error {
 	st, err := store.Open(ctx, b.url, nil)
 	if err != nil {
 		return err
@@ -127,22 +183,25 @@ func (b *tlsBench) runs(ctx context.Context) error {
 		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: shape.ID, Name: "bench-tls", Plan: "bench-tls", PlanFile: "bench-tls.yaml", PlanText: plan, PlanHash: runsheet.Hash(plan)}); err != nil {
 			return err
 		}
-		for i := range 2 * tlsRounds * len(tlsLoads) {
+		for i := range tlsLoads {
 			sheet := shape.Sheet(i)
 			encoded, err := sheet.Encode()
 			if err != nil {
 				return err
 			}
-			id := fmt.Sprintf("%s-%d", shape.ID, i+1)
-			b.ids, b.sheets = append(b.ids, id), append(b.sheets, runsheet.Hash(encoded))
-			if err := q.InsertRun(ctx, dbsqlc.InsertRunParams{ID: id, CampaignID: shape.ID, Cell: int32(i), Sheet: encoded, SheetHash: runsheet.Hash(encoded), Radio: sheet.Cell.Radio,
+			j := &tlsJournal{run: fmt.Sprintf("%s-%d", shape.ID, i+1), sheet: runsheet.Hash(encoded), transfer: fmt.Sprintf("%032x", i)}
+			b.journals = append(b.journals, j)
+			if err := q.InsertRun(ctx, dbsqlc.InsertRunParams{ID: j.run, CampaignID: shape.ID, Cell: int32(i), Sheet: encoded, SheetHash: j.sheet, Radio: sheet.Cell.Radio,
 				Topology: sheet.Cell.Topology, SizeBytes: sheet.Cell.SizeBytes, Trials: int32(len(sheet.Trials)), EstimatedSeconds: make([]float64, len(sheet.Trials))}); err != nil {
 				return err
 			}
-			if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: id, Role: string(radio.RoleClient), Node: tlsNode}); err != nil {
+			if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: j.run, Role: string(radio.RoleClient), Node: tlsNode}); err != nil {
 				return err
 			}
-			if _, err := q.InsertTrials(ctx, []dbsqlc.InsertTrialsParams{{RunID: id, Trial: 0, Iteration: 1, Treatment: sheet.Trials[0].Treatment}}); err != nil {
+			if _, err := q.InsertTrials(ctx, []dbsqlc.InsertTrialsParams{{RunID: j.run, Trial: 0, Iteration: 1, Treatment: sheet.Trials[0].Treatment}}); err != nil {
+				return err
+			}
+			if _, err := q.SetEnded(ctx, dbsqlc.SetEndedParams{ID: j.run, State: "aborted", Message: "bench"}); err != nil {
 				return err
 			}
 		}
@@ -150,66 +209,19 @@ func (b *tlsBench) runs(ctx context.Context) error {
 	})
 }
 
-// round starts an orchestrator and hands over a run's journal for each load.
-func (b *tlsBench) round(ctx context.Context, secure bool, cost *tlsCost) error {
-	cat, err := catalog.Load(catalog.Config{})
-	if err != nil {
-		return err
-	}
-	s, err := server.Start(ctx, server.Config{Listen: "127.0.0.1:0", DatabaseURL: b.url, DataDir: b.dir, Catalog: cat, Version: version, TLS: secure})
-	if err != nil {
-		return err
-	}
-	err = b.deliver(ctx, s, secure, cost)
-	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-	defer cancel()
-	return errors.Join(err, s.Stop(stop))
+// begin turns to the run of a load.
+func (b *tlsSide) begin(ctx context.Context, load int) error {
+	b.current, b.wall, b.processor = b.journals[load], nil, nil
+	b.current.c = b.client
+	return b.current.begin(ctx)
 }
 
-func (b *tlsBench) deliver(ctx context.Context, s *server.Server, secure bool, cost *tlsCost) error {
-	p := new(http.Protocols)
-	p.SetHTTP2(secure)
-	p.SetUnencryptedHTTP2(!secure)
-	tr := &http.Transport{Protocols: p}
-	defer tr.CloseIdleConnections()
-	if secure {
-		tok, _, err := s.Authority().CreateToken(ctx, tlsNode, 0, "bench")
-		if err != nil {
-			return err
-		}
-		state, err := os.MkdirTemp(b.dir, "node-")
-		if err != nil {
-			return err
-		}
-		id, err := nodeidentity.Enrol(ctx, nodeidentity.Enrolment{Orchestrator: s.URL(), Token: tok, Dir: state})
-		if err != nil {
-			return err
-		}
-		tr.TLSClientConfig = id.TLS()
-	}
-	c := linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: tr}, s.URL(), connect.WithGRPC())
-	began := time.Now()
-	if _, err := c.Clock(ctx, connect.NewRequest(&linktrialv1.ClockRequest{})); err != nil {
-		return err
-	}
-	cost.connect = append(cost.connect, float64(time.Since(began))/1e6)
-	for i, load := range tlsLoads {
-		j := &tlsJournal{run: b.ids[b.next], sheet: b.sheets[b.next], transfer: fmt.Sprintf("%032x", b.next), c: c}
-		b.next++
-		if err := j.begin(ctx); err != nil {
-			return err
-		}
-		used := processorTime()
-		for range tlsBatches {
-			began := time.Now()
-			if err := j.batch(ctx, load.samples); err != nil {
-				return err
-			}
-			cost.wall[i] = append(cost.wall[i], float64(time.Since(began))/1e3)
-		}
-		cost.processor[i] = append(cost.processor[i], float64(processorTime()-used)/1e3/tlsBatches)
-	}
-	return nil
+func (b *tlsSide) measure(ctx context.Context, samples int) error {
+	used, began := processorTime(), time.Now()
+	err := b.current.batch(ctx, samples)
+	b.wall = append(b.wall, float64(time.Since(began))/1e3)
+	b.processor = append(b.processor, float64(processorTime()-used)/1e3)
+	return err
 }
 
 func processorTime() time.Duration {
