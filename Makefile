@@ -30,7 +30,7 @@ deps:
 	@scripts/install-deps run build
 
 deps-test:
-	@scripts/install-deps run build test kernel
+	@scripts/install-deps run build test kernel docker
 
 # The guest kernel of the virtual-time lab: some minutes, once, into a cache outside the checkout.
 kernel: build

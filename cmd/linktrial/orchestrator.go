@@ -34,6 +34,7 @@ func newServe(s *settings) *cobra.Command {
 	var login, setup bool
 	var tokensFor []string
 	var tokensTo string
+	var keepDays int
 	var secure server.Config // what the flags say of encryption
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -48,6 +49,10 @@ func newServe(s *settings) *cobra.Command {
 			cfg := s.serverConfig(listen, database, cat, log)
 			cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = secure.Open, secure.TLS, secure.TLSNames, secure.TLSCert, secure.TLSKey
 			cfg.Login, cfg.Setup = login, setup
+			if keepDays < 0 {
+				return fmt.Errorf("--keep-samples-days %d, expected 0 (for ever) or more", keepDays)
+			}
+			cfg.KeepSamples = time.Duration(keepDays) * 24 * time.Hour
 			cfg.Drivers = &servedDrivers{s: s}
 			var lab *servedLab
 			cfg.Lab = func(addr string) (rpc.Lab, error) {
@@ -80,6 +85,7 @@ func newServe(s *settings) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&listen, "listen", "127.0.0.1:7700", "address and port")
 	f.StringVar(&database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
+	f.IntVar(&keepDays, "keep-samples-days", 0, "after so many days the samples of runs that have ended are dropped, their figures are kept (0: never)")
 	f.BoolVar(&secure.Open, "open", false, "listen beyond this machine without encryption and without asking who calls: for a closed bench only")
 	f.BoolVar(&secure.TLS, "tls", false, "speak TLS and work with enrolled nodes on the loopback too")
 	f.StringSliceVar(&secure.TLSNames, "tls-name", nil, "a further name or address that the orchestrator is called by, for its certificate")

@@ -61,23 +61,26 @@ func newProtocolList(s *settings) *cobra.Command {
 
 func newProtocolCheck(s *settings) *cobra.Command {
 	var quick bool
+	var engine string
 	var only []string
 	cmd := &cobra.Command{
-		Use:   "check NAME|PATH",
-		Short: "Run the conformance suite against a driver: one of the drivers' folder, or any folder with a driver.yaml",
+		Use:   "check NAME|PATH|IMAGE",
+		Short: "Run the conformance suite against a driver: one of the drivers' folder, any folder with a driver.yaml, or a container image",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, m, err := findDriver(s, args[0])
+			target, done, err := checkTarget(cmd.Context(), s, args[0], engine)
 			if err != nil {
 				return err
 			}
+			defer done()
+			m := target.Manifest
 			fmt.Printf("%s %s: %s\n", m.Name, m.Version, m.Summary)
 			names := protocoltest.Names()
 			if len(only) > 0 {
 				names = only
 			}
 			n, began := 0, time.Now()
-			rep, err := protocoltest.Run(cmd.Context(), protocoltest.Target{Manifest: m, Dir: dir}, protocoltest.Options{
+			rep, err := protocoltest.Run(cmd.Context(), target, protocoltest.Options{
 				Quick: quick, Only: only,
 				Progress: func(c protocoltest.Check) {
 					n++
@@ -102,6 +105,7 @@ func newProtocolCheck(s *settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "smaller transfers and a shorter cut of the link")
+	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine, for an image (default: DOCKER_HOST, else its usual socket)")
 	cmd.Flags().StringSliceVar(&only, "only", nil, "only these checks: "+strings.Join(protocoltest.Names(), ", "))
 	return cmd
 }

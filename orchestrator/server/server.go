@@ -61,6 +61,8 @@ type Config struct {
 	Login bool
 	// Setup makes a token for another admin, where the admin's password is lost.
 	Setup bool
+	// KeepSamples is how long the samples of runs that have ended are kept; 0 is for ever.
+	KeepSamples time.Duration
 	// Waits of the campaign engine; zero is its defaults.
 	Waits campaign.Waits
 	// Settle is how long scheduled plans wait after the start, so that nodes can
@@ -81,9 +83,11 @@ type Server struct {
 	trust    *signing.Trust
 	access   *access.Access
 	http     *http.Server
-	listener net.Listener
-	served   chan error
-	mode     authority.Mode
+	// retaining ends what drops old samples, and waits for it; nil: nothing does.
+	retaining func()
+	listener  net.Listener
+	served    chan error
+	mode      authority.Mode
 }
 
 // Start brings everything up and returns once calls are answered. What was
@@ -128,6 +132,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.store, err = store.Open(ctx, url, cfg.Logger); err != nil {
 		return err
 	}
+	s.retain(cfg)
 	keys, err := openKeys(cfg.DataDir)
 	if err != nil {
 		return err
@@ -311,6 +316,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	if s.access != nil {
 		errs = append(errs, s.access.Close())
+	}
+	if s.retaining != nil {
+		s.retaining()
 	}
 	if s.store != nil {
 		s.store.Close()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -62,6 +63,9 @@ func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
 	p := &proc{name: string(role), role: role, changed: make(chan struct{}), ended: make(chan struct{})}
 	p.cmd = exec.Command(s.command[0], s.command[1:]...)
 	p.cmd.Dir = s.target.Dir
+	if s.target.Root != "" {
+		p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.target.Root, Credential: &syscall.Credential{Uid: s.target.UID, Gid: s.target.GID}}
+	}
 	p.cmd.Stdin = bytes.NewReader(document)
 	// A child that keeps the pipes open must not keep the suite waiting.
 	p.cmd.WaitDelay = s.o.Patience
@@ -352,11 +356,21 @@ func (p *proc) exitFault() string {
 
 // resolve finds the program of a manifest: relative to its folder where it has a slash.
 func resolve(t Target) ([]string, error) {
+	cmd := append([]string(nil), t.Manifest.Command...)
+	if t.Root != "" {
+		// Looked for where the driver will look.
+		if !filepath.IsAbs(cmd[0]) {
+			cmd[0] = filepath.Join(t.Dir, cmd[0])
+		}
+		if _, err := os.Lstat(filepath.Join(t.Root, cmd[0])); err != nil {
+			return nil, fmt.Errorf("the manifest's command: %w", err)
+		}
+		return cmd, nil
+	}
 	dir, err := filepath.Abs(t.Dir)
 	if err != nil {
 		return nil, err
 	}
-	cmd := append([]string(nil), t.Manifest.Command...)
 	if strings.Contains(cmd[0], "/") {
 		if !filepath.IsAbs(cmd[0]) {
 			cmd[0] = filepath.Join(dir, cmd[0])

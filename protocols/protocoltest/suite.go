@@ -20,6 +20,10 @@ type Target struct {
 	Manifest *contract.Manifest
 	// Dir is the folder that the manifest's command is relative to.
 	Dir string
+	// Root is a root file system that the driver runs in, as the given user; Dir
+	// is then a folder in it, as the driver sees it. Empty: this process's own.
+	Root     string
+	UID, GID uint32
 }
 
 // Options say how thorough and how patient the suite is. Zero is the full suite.

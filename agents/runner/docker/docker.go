@@ -127,8 +127,18 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 
 // Close removes this runner's containers and ends the connection.
 func (r *Runner) Close(ctx context.Context) error {
-	r.closing.Wait()
-	return errors.Join(r.Sweep(ctx), r.engine.Close())
+	err := r.Sweep(ctx) // ends what still runs
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		r.closing.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done(): // the engine hangs; closing the connection ends the rest
+		err = errors.Join(err, ctx.Err())
+	}
+	return errors.Join(err, r.engine.Close())
 }
 
 // Sweep removes every container of this agent, running or not: after a crash

@@ -362,6 +362,13 @@ type Sample struct {
 	More          json.RawMessage
 }
 
+type SampleSpan struct {
+	RunID     string
+	FirstAt   time.Time
+	LastAt    time.Time
+	DroppedAt *time.Time
+}
+
 type SavedPlan struct {
 	Name      string
 	Text      []byte

@@ -784,7 +784,8 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 const samplesOfTrial = `-- name: SamplesOfTrial :many
 SELECT at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes, flight_bytes, srtt_us, rttvar_us, rto_us, retransmits, timeouts, loss_events, pacing_bps, bandwidth_bps, more FROM samples
 WHERE run_id = $1 AND trial = $2
-ORDER BY attempt, flow, side, elapsed_ns
+  AND at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
+ORDER BY attempt + 0, flow, side, elapsed_ns
 `
 
 type SamplesOfTrialParams struct {

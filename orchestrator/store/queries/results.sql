@@ -31,7 +31,8 @@ SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 -- name: SamplesOfTrial :many
 SELECT * FROM samples
 WHERE run_id = $1 AND trial = $2
-ORDER BY attempt, flow, side, elapsed_ns;
+  AND at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
+ORDER BY attempt + 0, flow, side, elapsed_ns;
 
 -- name: Misbehaviours :many
 SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;

@@ -1,0 +1,166 @@
+// Package timescaletest runs a PostgreSQL with TimescaleDB for a test, in a root
+// file system of its own that scripts/base-image makes and keeps: the extension
+// is in a newer Debian than the machine's. Comes in: a test. Goes out: a URL.
+// Imports internal/process.
+package timescaletest
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process"
+)
+
+// TB is what of [testing.TB] is needed.
+type TB interface {
+	Helper()
+	Context() context.Context
+	Cleanup(func())
+	TempDir() string
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+	Skipf(format string, args ...any)
+}
+
+const bin = "/usr/lib/postgresql/17/bin/"
+
+// Start starts a server that ends with the test and returns the URL of an empty
+// database. The test is skipped where none can be made.
+func Start(t TB) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skipf("a root file system of another Debian needs root")
+	}
+	if _, err := exec.LookPath("debootstrap"); err != nil {
+		t.Skipf("debootstrap is not installed (scripts/install-deps docker)")
+	}
+	root := t.TempDir()
+	if err := unpack(t.Context(), root); err != nil {
+		t.Fatalf("%v", err)
+	}
+	uid, gid, err := account(root, "postgres")
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	// A socket's path has at most 107 characters, so what is told is the shortest.
+	for _, dir := range []string{"/data", "/s"} {
+		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
+			t.Fatalf("%v", err)
+		}
+		if err := os.Chown(filepath.Join(root, dir), int(uid), int(gid)); err != nil {
+			t.Fatalf("%v", err)
+		}
+	}
+	in := func(name string, args ...string) *exec.Cmd {
+		cmd := exec.Command(name, args...)
+		cmd.Dir = "/"
+		cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}
+		return cmd
+	}
+	if out, err := in(bin+"initdb", "-D", "/data", "-U", "test", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
+		t.Fatalf("initdb: %v: %s", err, out)
+	}
+	var log bytes.Buffer
+	server := in(bin+"postgres", "-D", "/data", "-k", "/s", "-h", "", "-F",
+		"-c", "shared_preload_libraries=timescaledb", "-c", "timescaledb.telemetry_level=off", "-c", "dynamic_shared_memory_type=mmap")
+	server.Stdout, server.Stderr = &log, &log
+	if err := process.Start(server); err != nil {
+		t.Fatalf("postgres: %v", err)
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = server.Wait() // its log tells why
+	}()
+	t.Cleanup(func() {
+		_ = server.Process.Signal(syscall.SIGINT)
+		select {
+		case <-ended:
+		case <-time.After(time.Minute):
+			_ = server.Process.Kill()
+			<-ended
+			t.Errorf("postgres did not end within a minute")
+		}
+	})
+	url := "postgres://test@/postgres?host=" + filepath.Join(root, "s")
+	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		c, err := pgx.Connect(t.Context(), url)
+		if err == nil {
+			_, err = c.Exec(t.Context(), "CREATE DATABASE linktrial")
+			_ = c.Close(t.Context())
+			if err != nil {
+				t.Fatalf("%v", err)
+			}
+			return "postgres://test@/linktrial?host=" + filepath.Join(root, "s")
+		}
+		select {
+		case <-ended:
+			t.Fatalf("postgres ended: %s", log.String())
+		default:
+		}
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("postgres does not answer: %v", err)
+		}
+	}
+}
+
+// unpack lays out the root file system, with the devices that a server reads.
+func unpack(ctx context.Context, root string) error {
+	_, here, _, _ := runtime.Caller(0)
+	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(here), "..", "..", "scripts", "base-image"), "--tar", "postgresql-17", "postgresql-17-timescaledb").Output()
+	if err != nil {
+		text := err.Error()
+		if exit, ok := err.(*exec.ExitError); ok {
+			text = string(exit.Stderr)
+		}
+		return fmt.Errorf("root file system: %s", text)
+	}
+	// What a server does not need is not unpacked.
+	if out, err := exec.CommandContext(ctx, "tar", "-C", root, "-xf", strings.TrimSpace(string(out)), "--exclude=./usr/share/perl*", "--exclude=./usr/lib/x86_64-linux-gnu/perl*", "--exclude=./var/lib").CombinedOutput(); err != nil {
+		return fmt.Errorf("root file system: %w: %s", err, out)
+	}
+	for name, device := range map[string]uint64{"null": unix.Mkdev(1, 3), "zero": unix.Mkdev(1, 5), "urandom": unix.Mkdev(1, 9)} {
+		path := filepath.Join(root, "dev", name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(device)); err != nil {
+			return fmt.Errorf("device %s: %w", name, err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			return err
+		}
+	}
+	return os.Chmod(root, 0o755)
+}
+
+// account reads a user of the root file system.
+func account(root, name string) (uid, gid uint32, err error) {
+	b, err := os.ReadFile(filepath.Join(root, "etc", "passwd"))
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, line := range strings.Split(string(b), "\n") {
+		f := strings.Split(line, ":")
+		if len(f) < 4 || f[0] != name {
+			continue
+		}
+		u, err1 := strconv.ParseUint(f[2], 10, 32)
+		g, err2 := strconv.ParseUint(f[3], 10, 32)
+		if err1 != nil || err2 != nil {
+			return 0, 0, fmt.Errorf("account %s: %q", name, line)
+		}
+		return uint32(u), uint32(g), nil
+	}
+	return 0, 0, fmt.Errorf("the root file system has no account %s", name)
+}

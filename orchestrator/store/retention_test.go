@@ -1,0 +1,182 @@
+package store_test
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/stretchr/testify/require"
+
+	"linktrial/internal/timescaletest"
+	"linktrial/migrations"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+)
+
+// noon of the first of the days that the tests' samples are of.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func connect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { conn.Close(context.Background()) })
+	return conn
+}
+
+// sampled adds a run that took samples on some days, and ended unless told otherwise.
+func sampled(t *testing.T, s *store.Store, conn *pgx.Conn, campaign string, ended bool, days ...int) (run string) {
+	t.Helper()
+	run = storetest.AddRun(t, s, campaign, storetest.Sheet(2))
+	require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+		var rows []dbsqlc.InsertSamplesParams
+		for _, day := range days {
+			for i := range 10 {
+				at := noon.AddDate(0, 0, day).Add(time.Duration(i) * time.Second)
+				rows = append(rows, dbsqlc.InsertSamplesParams{At: at, RunID: run, Attempt: 1, Side: "client", ElapsedNs: int64(at.Sub(noon)), SentBytes: 1})
+			}
+		}
+		_, err := q.InsertSamples(t.Context(), rows)
+		return err
+	}))
+	if ended {
+		_, err := conn.Exec(t.Context(), "UPDATE runs SET state = 'completed', ended_at = $2 WHERE id = $1", run, noon.AddDate(0, 0, days[len(days)-1]))
+		require.NoError(t, err)
+	}
+	return run
+}
+
+func count(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int) {
+	t.Helper()
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&n))
+	return n
+}
+
+// retention holds on a plain table and on a hypertable alike; chunks is how many
+// days are dropped whole.
+func retention(t *testing.T, url string, chunks int) {
+	s, err := store.Open(t.Context(), url, nil)
+	require.NoError(t, err)
+	defer s.Close()
+	conn := connect(t, url)
+	old := sampled(t, s, conn, "oldest", true, 0, 1)
+	across := sampled(t, s, conn, "across", true, 2, 40)
+	going := sampled(t, s, conn, "going", false, 3)
+	late := sampled(t, s, conn, "late", true, 4)
+	fresh := sampled(t, s, conn, "fresh", true, 50)
+
+	d, err := s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
+	require.NoError(t, err)
+	require.Equal(t, 2, d.Runs)
+	require.Equal(t, chunks, d.Chunks)
+	have := func(run string) int { return count(t, conn, "SELECT count(*) FROM samples WHERE run_id = $1", run) }
+	require.Equal(t, []int{0, 20, 10, 0, 10}, []int{have(old), have(across), have(going), have(late), have(fresh)})
+	require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM sample_spans WHERE dropped_at IS NOT NULL"))
+	require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM trials WHERE run_id = $1", old), "what was measured stays")
+
+	d, err = s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
+	require.NoError(t, err)
+	require.Equal(t, store.Dropped{}, d, "the second time there is nothing to do")
+
+	// A node that was away delivers late: the run is looked at again.
+	require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+		_, err := q.InsertSamples(t.Context(), []dbsqlc.InsertSamplesParams{{At: noon, RunID: old, Attempt: 1, Side: "server", SentBytes: 1}})
+		return err
+	}))
+	d, err = s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
+	require.NoError(t, err)
+	require.Equal(t, 1, d.Runs)
+	require.Zero(t, have(old))
+}
+
+func TestRetention(t *testing.T) { retention(t, storetest.URL(t), 0) }
+
+// The same schema on TimescaleDB: one server for all of it, because making one
+// takes a while.
+func TestTimescale(t *testing.T) {
+	url := timescaletest.Start(t)
+	admin := connect(t, url)
+	database := func(name string) string {
+		_, err := admin.Exec(t.Context(), "CREATE DATABASE "+name)
+		require.NoError(t, err)
+		return regexp.MustCompile(`/linktrial\?`).ReplaceAllString(url, "/"+name+"?")
+	}
+
+	t.Run("days without a run's samples are not read", func(t *testing.T) {
+		url := database("pruning")
+		s, err := store.Open(t.Context(), url, nil)
+		require.NoError(t, err)
+		defer s.Close()
+		conn := connect(t, url)
+		run := sampled(t, s, conn, "this", true, 7)
+		sampled(t, s, conn, "others", true, 0, 1, 2, 20, 21)
+		require.Equal(t, 6, count(t, conn, "SELECT count(*) FROM timescaledb_information.chunks WHERE hypertable_name = 'samples'"))
+
+		// The very queries that the store reads with.
+		for _, c := range []struct {
+			name, file, pattern string
+			args                []any
+		}{
+			{"series", "series.go", "(?s)`(SELECT elapsed_ns.*?)`", []any{run, 0, 1, 0, "client", int64(0), int64(1) << 62}},
+			{"trial", "queries/results.sql", `(?s)-- name: SamplesOfTrial :many\n(.*?);`, []any{run, 0}},
+		} {
+			text, err := os.ReadFile(c.file)
+			require.NoError(t, err)
+			query := regexp.MustCompile(c.pattern).FindSubmatch(text)
+			require.NotNil(t, query, "%s has no query like %s", c.file, c.pattern)
+			rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "+string(query[1]), c.args...)
+			require.NoError(t, err)
+			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+			require.NoError(t, err)
+			require.Contains(t, strings.Join(lines, "\n"), "Chunks excluded during runtime: 5\n", c.name)
+		}
+		got, err := s.SamplesOfTrial(t.Context(), dbsqlc.SamplesOfTrialParams{RunID: run})
+		require.NoError(t, err)
+		require.Len(t, got, 10)
+	})
+
+	// Days 0 and 1 are of a run that goes; on day 2 begins one that stays.
+	t.Run("retention", func(t *testing.T) { retention(t, database("retention"), 2) })
+
+	t.Run("samples from before the extension", func(t *testing.T) {
+		url := database("upgrade")
+		config, err := pgx.ParseConfig(url)
+		require.NoError(t, err)
+		db := stdlib.OpenDB(*config)
+		defer db.Close()
+		p, err := goose.NewProvider(goose.DialectPostgres, db, migrations.Files, goose.WithDisableGlobalRegistry(true))
+		require.NoError(t, err)
+		_, err = p.UpTo(t.Context(), 12)
+		require.NoError(t, err)
+		conn := connect(t, url)
+		for _, sql := range []string{
+			"CREATE TABLE plain (LIKE samples INCLUDING ALL)", "DROP TABLE samples", "ALTER TABLE plain RENAME TO samples",
+		} {
+			_, err := conn.Exec(t.Context(), sql)
+			require.NoError(t, err, sql)
+		}
+		require.Zero(t, count(t, conn, "SELECT count(*) FROM timescaledb_information.hypertables"))
+		// The run's own rows are not what this is about.
+		_, err = conn.Exec(t.Context(), "SET session_replication_role = replica")
+		require.NoError(t, err)
+		for _, day := range []int{0, 3} {
+			_, err = conn.Exec(t.Context(), "INSERT INTO samples (at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes) VALUES ($1, 'made-1', 0, 1, 0, 'client', 0, 1)", noon.AddDate(0, 0, day))
+			require.NoError(t, err)
+		}
+		_, err = conn.Exec(t.Context(), `INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds)
+			VALUES ('made-1', 'made', 0, '', encode(sha256(''), 'hex'), '', '', 0, 0, '{}')`)
+		require.NoError(t, err)
+		_, err = p.UpTo(t.Context(), 13)
+		require.NoError(t, err)
+		require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM timescaledb_information.hypertables WHERE hypertable_name = 'samples'"))
+		require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM timescaledb_information.chunks"))
+		require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM sample_spans WHERE first_at = $1 AND last_at = $2", noon, noon.AddDate(0, 0, 3)))
+	})
+}
