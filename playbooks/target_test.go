@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -83,6 +84,7 @@ func base(t *testing.T) {
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("ltp%d", os.Getpid()), targets: map[string]*target{}}
+	sweep(t)
 	base(t)
 	// Not below the temporary folder: an overlay's folders are removed by us, after unmounting.
 	s.dir = filepath.Join("/var/tmp", s.name)
@@ -278,9 +280,63 @@ func (tg *target) stop() {
 	tg.boot.Process.Signal(unix.SIGTERM) // systemd-nspawn hands it on; it may have gone already
 	select {
 	case <-tg.gone:
-	case <-time.After(30 * time.Second):
-		tg.boot.Process.Kill()
+	case <-time.After(time.Minute):
+		endCgroups(tg.netns)
 		<-tg.gone
+	}
+}
+
+// endCgroups kills what runs in a machine's control groups: its processes
+// outlive a systemd-nspawn that is killed.
+func endCgroups(name string) {
+	for _, dir := range cgroups(name) {
+		_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // there is none in the old hierarchy, nor one that has gone
+	}
+}
+
+var siteForm = regexp.MustCompile(`^ltp([0-9]+)$`)
+
+// sweep removes what a killed test left behind.
+func sweep(t *testing.T) {
+	t.Helper()
+	dirs, err := filepath.Glob("/var/tmp/ltp*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		name := filepath.Base(dir)
+		m := siteForm.FindStringSubmatch(name)
+		if m == nil {
+			continue
+		}
+		if _, err := os.Stat("/proc/" + m[1]); err == nil {
+			continue // that test is at work
+		}
+		for n := range 10 {
+			machine := fmt.Sprintf("%sn%d", name, n)
+			endCgroups(machine)
+			for _, group := range cgroups(machine) {
+				if _, err := os.Stat(group); err == nil {
+					removeCgroup(t, group)
+				}
+			}
+			if _, err := os.Stat(namespace.Path(machine)); err == nil {
+				run(t, "ip", "netns", "delete", machine)
+			}
+		}
+		if _, err := os.Stat(namespace.Path(name + "c")); err == nil {
+			run(t, "ip", "netns", "delete", name+"c")
+		}
+		roots, err := filepath.Glob(filepath.Join(dir, "*", "root"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, root := range roots {
+			_ = unix.Unmount(root, unix.MNT_DETACH) // it may not be mounted
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
 	}
 }
 
