@@ -19,6 +19,8 @@ export interface Station {
   browser: Browser
   /** Runs a subcommand against this orchestrator and returns what it printed. */
   linktrial(...args: string[]): string
+  /** The same, with what it reads from standard input. */
+  linktrialWith(input: string, ...args: string[]): string
   /** Starts a subcommand and leaves it running until stop. */
   start(...args: string[]): ChildProcess
   labUp(...args: string[]): Promise<void>
@@ -26,7 +28,8 @@ export interface Station {
   /** Kills the orchestrator as a crash would; serve starts it again on its port. */
   killServe(): Promise<void>
   serve(): Promise<void>
-  open(path: string, options?: { size?: keyof typeof sizes; theme?: string }): Promise<Page>
+  /** A page of a browser of its own, or with in of one that is there, with its session. */
+  open(path: string, options?: { size?: keyof typeof sizes; theme?: string; in?: Page }): Promise<Page>
   stop(): Promise<void>
 }
 
@@ -56,8 +59,8 @@ export async function until<T>(what: string, probe: () => Promise<T | undefined 
   }
 }
 
-/** Starts everything but the lab. Chromium and the lab need root. */
-export async function station(name: string): Promise<Station> {
+/** Starts everything but the lab, serve with these flags besides. Chromium and the lab need root. */
+export async function station(name: string, ...flags: string[]): Promise<Station> {
   if (process.getuid?.() !== 0) throw new Error('the browser tests make network namespaces, which needs root')
   if (!existsSync(join(bin, 'linktrial'))) throw new Error(`no ${join(bin, 'linktrial')}: run make build first`)
   // The database's own user must reach its folder, unlike one below the caller's home.
@@ -67,7 +70,7 @@ export async function station(name: string): Promise<Station> {
   const port = await freePort()
   const url = `http://127.0.0.1:${port}`
   const lab = `web${name}`
-  const env = { ...process.env, LINKTRIAL_DATA: data, LINKTRIAL_ORCHESTRATOR: url }
+  const env = { ...process.env, LINKTRIAL_DATA: data, LINKTRIAL_ORCHESTRATOR: url, XDG_CONFIG_HOME: join(data, 'config') }
   const children: ChildProcess[] = []
   const contexts: BrowserContext[] = []
   let server: ChildProcess | undefined
@@ -83,10 +86,11 @@ export async function station(name: string): Promise<Station> {
     return c
   }
   const gone = (c: ChildProcess) => new Promise<void>((done) => (c.exitCode !== null || c.signalCode !== null ? done() : c.once('exit', () => done())))
-  const linktrial = (...args: string[]): string => execFileSync(join(bin, 'linktrial'), args, { env, cwd: tmpdir(), encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  const linktrialWith = (input: string, ...args: string[]): string => execFileSync(join(bin, 'linktrial'), args, { env, cwd: tmpdir(), encoding: 'utf8', input, stdio: ['pipe', 'pipe', 'pipe'] })
+  const linktrial = (...args: string[]): string => linktrialWith('', ...args)
 
   const serve = async () => {
-    server = start('serve', '--listen', `127.0.0.1:${port}`)
+    server = start('serve', '--listen', `127.0.0.1:${port}`, ...flags)
     await until('the orchestrator answers', async () => {
       if (server!.exitCode !== null) throw new Error(`serve ended with ${server!.exitCode}:\n${log}`)
       return (await fetch(`${url}/healthz`)).ok
@@ -127,6 +131,7 @@ export async function station(name: string): Promise<Station> {
     url,
     browser,
     linktrial,
+    linktrialWith,
     start,
     serve,
     stop,
@@ -143,9 +148,11 @@ export async function station(name: string): Promise<Station> {
       linktrial('lab', 'down', '--name', lab)
       labStands = false
     },
-    async open(path, { size = 'laptop', theme } = {}) {
-      const context = await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true })
-      contexts.push(context)
+    async open(path, { size = 'laptop', theme, in: other } = {}) {
+      const context = other?.context() ?? (await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true }))
+      // Only to notice what hangs: a busy machine may take its time.
+      context.setDefaultTimeout(90_000)
+      if (!other) contexts.push(context)
       if (theme) await context.addInitScript((t) => localStorage.setItem('linktrial-theme', t), theme)
       const page = await context.newPage()
       // A page that throws is broken even where the test looks elsewhere.
