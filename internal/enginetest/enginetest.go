@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,8 +18,10 @@ import (
 
 	"github.com/moby/moby/client"
 	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 )
 
@@ -201,34 +202,30 @@ func (e *Engine) tail() string {
 	return string(bytes.Join(lines[max(0, len(lines)-3):], []byte("; ")))
 }
 
-// newNamespace makes one on a thread of its own, which ends with it.
+// newNamespace makes one whose loopback is up.
 func newNamespace() (*os.File, error) {
-	type made struct {
-		f   *os.File
-		err error
+	f, err := namespace.Unnamed()
+	if err != nil {
+		return nil, err
 	}
-	ch := make(chan made)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is in the new namespace
-		var m made
-		if m.err = unix.Unshare(unix.CLONE_NEWNET); m.err == nil {
-			m.err = loopbackUp()
-		}
-		if m.err == nil {
-			m.f, m.err = os.Open("/proc/thread-self/ns/net")
-		}
-		ch <- m
-	}()
-	m := <-ch
-	return m.f, m.err
+	if err := loopbackUp(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
 }
 
-func loopbackUp() error {
-	lo, err := netlink.LinkByName("lo")
+func loopbackUp(f *os.File) error {
+	inside, err := netlink.NewHandleAt(netns.NsHandle(f.Fd()))
 	if err != nil {
 		return err
 	}
-	return netlink.LinkSetUp(lo)
+	defer inside.Close()
+	lo, err := inside.LinkByName("lo")
+	if err != nil {
+		return err
+	}
+	return inside.LinkSetUp(lo)
 }
 
 // unmountBelow takes away what an engine that was killed left mounted.

@@ -88,3 +88,23 @@ func Remove(name string) error {
 	}
 	return nil
 }
+
+// Unnamed makes a namespace that lasts as long as its file is open or somebody
+// is in it. Its loopback is down.
+func Unnamed() (*os.File, error) {
+	type made struct {
+		f   *os.File
+		err error
+	}
+	ch := make(chan made)
+	// The thread stays in the new namespace, and ends with it.
+	process.OnThread(func() {
+		var m made
+		if m.err = unix.Unshare(unix.CLONE_NEWNET); m.err == nil {
+			m.f, m.err = os.Open("/proc/thread-self/ns/net")
+		}
+		ch <- m
+	})
+	m := <-ch
+	return m.f, m.err
+}

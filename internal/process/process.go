@@ -27,14 +27,36 @@ import (
 // returns, so children must not be started from just any thread.
 var spawner = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
-	go func() {
-		runtime.LockOSThread()
+	OnThread(func() {
 		for f := range work {
 			f()
 		}
-	}()
+	})
 	return work
 })
+
+// OnThread runs f on a thread of its own, which ends with f, and does not wait
+// for it. It is never the process's first thread: that one stays when its
+// goroutine has ended, and what others see of the process in /proc, its network
+// namespace above all, is the first thread's.
+func OnThread(f func()) {
+	go func() {
+		runtime.LockOSThread()
+		if unix.Gettid() != os.Getpid() {
+			f()
+			return
+		}
+		// While this goroutine holds the first thread, another gets another one.
+		held := make(chan struct{})
+		go func() {
+			runtime.LockOSThread()
+			close(held)
+			f()
+		}()
+		<-held
+		runtime.UnlockOSThread()
+	}()
+}
 
 func onSpawner(f func() error) error {
 	done := make(chan error, 1)

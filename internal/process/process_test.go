@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // TestMain doubles as the parent that is killed in TestChildDiesWithParent.
@@ -144,5 +146,17 @@ func TestSupervisorStartsAgainAndStops(t *testing.T) {
 	s.Stop(context.Background(), 5*time.Second)
 	if _, err := Identify(second); err == nil {
 		t.Error("the child still runs after Stop")
+	}
+}
+
+// The first thread is what /proc shows of a process: nothing that changes a
+// thread may run on it.
+func TestOnThreadIsNeverTheFirst(t *testing.T) {
+	for range 200 {
+		tid := make(chan int)
+		OnThread(func() { tid <- unix.Gettid() })
+		if got := <-tid; got == os.Getpid() {
+			t.Fatal("on the first thread")
+		}
 	}
 }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"runtime"
 	"strconv"
 
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
+	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
@@ -49,7 +48,7 @@ func newNetwork(loopback bool) (*network, error) {
 	}
 	n := &network{firstPort: 7000}
 	for _, f := range []**os.File{&n.client, &n.server, &n.router} {
-		ns, err := newNamespace()
+		ns, err := namespace.Unnamed()
 		if err != nil {
 			n.close()
 			return nil, fmt.Errorf("make a network namespace: %w", err)
@@ -61,25 +60,6 @@ func newNetwork(loopback bool) (*network, error) {
 		return nil, fmt.Errorf("connect the network namespaces: %w", err)
 	}
 	return n, nil
-}
-
-// newNamespace makes one on a thread of its own, which ends with it.
-func newNamespace() (*os.File, error) {
-	type made struct {
-		f   *os.File
-		err error
-	}
-	ch := make(chan made)
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread is in the new namespace
-		var m made
-		if m.err = unix.Unshare(unix.CLONE_NEWNET); m.err == nil {
-			m.f, m.err = os.Open("/proc/thread-self/ns/net")
-		}
-		ch <- m
-	}()
-	m := <-ch
-	return m.f, m.err
 }
 
 func (n *network) connect() error {
