@@ -249,6 +249,9 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	if err := x.st.EachSample(ctx, of, window, c.add); err != nil {
 		return err
 	}
+	if c.samples == 0 { // dropped since the window was looked at
+		return nil
+	}
 	c.fill(f)
 	x.out.Samples += c.thin.Samples()
 	x.out.Thinned = x.out.Thinned || c.thin.Thinned()

@@ -95,13 +95,18 @@ func Fill(ctx context.Context, conn *pgx.Conn, s Shape) error {
 				return fmt.Errorf("%s: %w", t.table, err)
 			}
 		}
-		return f.samples(ctx, tx)
+		if err := f.samples(ctx, tx); err != nil {
+			return err
+		}
+		// What a trigger does, which replicas do not have.
+		_, err := tx.Exec(ctx, `INSERT INTO sample_spans (run_id, first_at, last_at) SELECT run_id, min(at), max(at) FROM samples WHERE run_id LIKE $1 || '-%' GROUP BY run_id`, f.ID)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("fill with a campaign of %d trials: %w", s.Trials(), err)
 	}
 	// What autovacuum would have done by the time that anybody looks.
-	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) campaigns, runs, run_nodes, trials, attempts, flows, receptions, samples"); err != nil {
+	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) campaigns, runs, run_nodes, trials, attempts, flows, receptions, samples, sample_spans"); err != nil {
 		return fmt.Errorf("vacuum: %w", err)
 	}
 	return nil
