@@ -161,9 +161,10 @@ test('a session that ends under a plan loses nothing of it', async () => {
   await dirk.getByRole('button', { name: 'New plan' }).click()
   await dirk.getByLabel('Name', { exact: true }).fill('evening')
   await dirk.getByRole('button', { name: 'Make it' }).click()
-  await dirk.getByRole('heading', { name: 'evening' }).waitFor()
-  const title = dirk.getByLabel('Name', { exact: true }).first()
-  await title.fill('an evening at the lake')
+  await dirk.waitForURL('**/plans/evening')
+  const title = dirk.getByLabel('Title for people')
+  await title.fill('An evening at the lake')
+  await title.press('Enter')
   await dirk.getByText('not saved').waitFor()
 
   await anna.goto(`${s.url}/users`)
@@ -182,7 +183,7 @@ test('a session that ends under a plan loses nothing of it', async () => {
   await over.getByLabel('Password').fill('quite another horse')
   await over.getByRole('button', { name: 'Log in' }).click()
   await over.waitFor({ state: 'detached' })
-  expect(await title.inputValue()).toBe('an evening at the lake')
+  expect(await title.inputValue()).toBe('An evening at the lake')
   await dirk.getByRole('button', { name: 'Save', exact: true }).click()
   await dirk.getByText('Saved as revision 2.').waitFor()
 
@@ -190,7 +191,7 @@ test('a session that ends under a plan loses nothing of it', async () => {
   await dirk.getByRole('heading', { name: 'Log in' }).waitFor()
   await dirk.goBack()
   await dirk.getByRole('heading', { name: 'Log in' }).waitFor()
-  expect(await dirk.getByText('an evening at the lake').count()).toBe(0)
+  expect(await dirk.getByText('An evening at the lake').count()).toBe(0)
 })
 
 test('the log says who did what', async () => {
