@@ -119,12 +119,21 @@ func TestEveryCheckCanFail(t *testing.T) {
 			if slices.Contains([]string{"output", "exit-codes", "children"}, c.check) {
 				o.Only = append(o.Only, "size-1")
 			}
-			r, err := Run(t.Context(), Target{Dir: folder(t, c.fault)}, o)
-			if err != nil {
-				t.Fatal(err)
+			dir := folder(t, c.fault)
+			var r *Report
+			var x Check
+			// A driver that a busy machine holds up may fail for that instead.
+			for range 3 {
+				var err error
+				if r, err = Run(t.Context(), Target{Dir: dir}, o); err != nil {
+					t.Fatal(err)
+				}
+				x = r.Checks[slices.IndexFunc(r.Checks, func(x Check) bool { return x.Name == c.check })]
+				if x.Outcome == Failed && strings.Contains(x.Detail, c.detail) {
+					break
+				}
 			}
-			i := slices.IndexFunc(r.Checks, func(x Check) bool { return x.Name == c.check })
-			if x := r.Checks[i]; x.Outcome != Failed || !strings.Contains(x.Detail, c.detail) {
+			if x.Outcome != Failed || !strings.Contains(x.Detail, c.detail) {
 				t.Errorf("%s: %q, expected a failure with %q", x.Outcome, x.Detail, c.detail)
 			}
 			if r.Passed() {
