@@ -61,13 +61,13 @@ CREATE INDEX journal_commands ON journal (run_id) WHERE type = 'command';
 -- For views of the journal, which show no samples.
 CREATE INDEX journal_lines ON journal (run_id, node, seq) WHERE type <> 'samples';
 
--- Orders with what the leading agent's journal says of them: when it dealt with
--- each, and why it passed one over.
+-- Orders with what the leading agent's journal says of them.
 CREATE VIEW order_states AS
 SELECT o.ordinal, o.id, o.run_id, o.kind, o.trial, o.reason, o.given_by, o.given_at,
-       CASE o.kind WHEN 'release' THEN o.given_at
-                   WHEN 'abort' THEN (SELECT r.ended_at FROM runs r WHERE r.id = o.run_id)
-                   ELSE c.at
+       CASE WHEN coalesce(c.passed_over, '') = '' THEN
+           CASE o.kind WHEN 'release' THEN o.given_at
+                       WHEN 'abort' THEN (SELECT r.ended_at FROM runs r WHERE r.id = o.run_id)
+                       ELSE c.at END
        END AS obeyed_at,
        coalesce(c.passed_over, '')::text AS passed_over
 FROM run_orders o

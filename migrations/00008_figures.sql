@@ -1,13 +1,9 @@
 -- +goose Up
 
 -- An emulated radio's report holds the history of its channels and is kept
--- apart from its row, so that a campaign's attempts lie on few pages; who shows
--- many of them needs only the times of the all-knowing sender of it.
-ALTER TABLE attempts SET (toast_tuple_target = 256);
+-- apart from its row; pages that show many attempts need only the times of the
+-- all-knowing sender of it.
 ALTER TABLE attempts ADD COLUMN ideal_ns jsonb GENERATED ALWAYS AS (radio -> 'ideal_ns') STORED;
-
--- Lists of campaigns count what went wrong.
-CREATE INDEX attempts_not_succeeded ON attempts (run_id) WHERE verdict <> 'succeeded';
 
 -- As before, but that the estimates of a run are unfolded once, not once for
 -- each trial: the array of a long run is stored out of line, and takes longer to

@@ -782,10 +782,10 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 }
 
 const samplesOfTrial = `-- name: SamplesOfTrial :many
-SELECT at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes, flight_bytes, srtt_us, rttvar_us, rto_us, retransmits, timeouts, loss_events, pacing_bps, bandwidth_bps, more FROM samples
-WHERE run_id = $1 AND trial = $2
-  AND at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
-ORDER BY attempt + 0, flow, side, elapsed_ns
+SELECT s.at, s.run_id, s.trial, s.attempt, s.flow, s.side, s.elapsed_ns, s.sent_bytes, s.acked_bytes, s.cwnd_bytes, s.ssthresh_bytes, s.flight_bytes, s.srtt_us, s.rttvar_us, s.rto_us, s.retransmits, s.timeouts, s.loss_events, s.pacing_bps, s.bandwidth_bps, s.more FROM samples s
+WHERE s.run_id = $1 AND s.trial = $2
+  AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
+ORDER BY s.attempt + 0, s.flow, s.side, s.elapsed_ns
 `
 
 type SamplesOfTrialParams struct {
