@@ -60,6 +60,7 @@ type source struct {
 	state State
 	next  time.Time     // not read before
 	pause time.Duration // after the next failure
+	told  string        // the last failure, however long was waited for it; empty: none
 }
 
 // New makes a poller; it reads nothing yet.
@@ -88,8 +89,9 @@ func Always(t *radio.Telemetry) bool { return t.Poll == radio.PollAlways }
 
 // Poll reads those of the sources that are due, all at once, and returns what
 // is new: readings, and errors that were not told before. It takes at most two
-// seconds, or as long as ctx lets it; what is not there by then is an error of
-// its source.
+// seconds, or until ctx's deadline; what is not there by then is an error of its
+// source. A ctx that is cancelled ends it, too, and what was being read then is
+// as if it had never been asked.
 func (p *Poller) Poll(ctx context.Context, which func(*radio.Telemetry) bool) []journal.Telemetry {
 	return p.poll(ctx, func(s *source, now time.Time) bool { return which(&s.Telemetry) && !now.Before(s.next) })
 }
@@ -124,6 +126,9 @@ func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []
 		running.Go(func() {
 			defer func() { <-s.busy }()
 			values, err := p.read(ctx, &s.Telemetry)
+			if err != nil && errors.Is(ctx.Err(), context.Canceled) {
+				return // nobody waits any more, which says nothing of the source
+			}
 			news[i] = s.note(values, err)
 			if news[i] != nil && err != nil {
 				p.cfg.Logger.Warn("telemetry cannot be read; the run goes on without it", "source", s.Name, "error", news[i].Error)
@@ -147,16 +152,20 @@ func (s *source) note(values []journal.Reading, err error) *journal.Telemetry {
 	now := time.Now()
 	if err == nil {
 		s.next, s.pause = now.Add(time.Duration(s.IntervalNS)), retryMin
-		s.state.Values, s.state.At, s.state.Error = values, now, ""
+		s.state.Values, s.state.At, s.state.Error, s.told = values, now, "", ""
 		return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Values: values}
 	}
 	s.next = now.Add(max(s.pause, time.Duration(s.IntervalNS)))
 	s.pause = min(2*s.pause, retryMax)
-	word := err.Error()
-	if word == s.state.Error {
-		return nil
+	word, what := err.Error(), err.Error()
+	if late := (*lateError)(nil); errors.As(err, &late) {
+		what = late.what
 	}
 	s.state.Error = word
+	if what == s.told {
+		return nil
+	}
+	s.told = what
 	return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Error: word}
 }
 
@@ -196,6 +205,7 @@ func (p *Poller) Run(ctx context.Context, which func(*radio.Telemetry) bool, tel
 }
 
 func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Reading, error) {
+	began := time.Now()
 	host := t.Host
 	if host == radio.TargetRadio {
 		if host = p.cfg.Radio; host == "" {
@@ -217,6 +227,12 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 		return nil, fmt.Errorf("a source of kind %q, which this agent does not know", t.Kind)
 	}
 	if err != nil {
+		if late := (*lateError)(nil); errors.As(err, &late) {
+			late.within = readLimit
+			if end, bounded := ctx.Deadline(); bounded {
+				late.within = end.Sub(began)
+			}
+		}
 		return nil, err
 	}
 	for _, v := range values {
@@ -230,6 +246,16 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 // where names a place for people.
 func where(host string, port int) string { return net.JoinHostPort(host, fmt.Sprint(port)) }
 
+// lateError says that a place did not answer in time.
+type lateError struct {
+	what   string
+	within time.Duration // how long it was given
+}
+
+func (e *lateError) Error() string {
+	return fmt.Sprintf("%s within %s", e.what, max(e.within.Round(100*time.Millisecond), 100*time.Millisecond))
+}
+
 // silence turns the errors of a place that does not answer into one sentence.
 func silence(protocol, place string, err error) error {
 	var timeout net.Error
@@ -239,7 +265,7 @@ func silence(protocol, place string, err error) error {
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return fmt.Errorf("no way leads to %s for %s", place, protocol)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("no answer to %s from %s within %s", protocol, place, readLimit)
+		return &lateError{what: fmt.Sprintf("no answer to %s from %s", protocol, place)}
 	}
 	return fmt.Errorf("%s at %s: %w", protocol, place, err)
 }

@@ -208,6 +208,52 @@ func TestPollerPaces(t *testing.T) {
 	}
 }
 
+// A reading that the agent itself gives up is no failure of its source; one that
+// had less time than usual says how much, and is not told again with more.
+func TestReadingsThatAreCutShort(t *testing.T) {
+	asked := make(chan struct{}, 10)
+	src := page(t, func(_ http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-r.Context().Done()
+	}, radio.TelemetryValue{Name: "x", Pointer: "/x", Scale: 1})
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and says nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mute.Close() })
+	gps := radio.Telemetry{Name: "gps", Kind: radio.TelemetryGPSD, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, mute.Addr())}
+	p := New(Config{Sources: []radio.Telemetry{src, gps}})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		<-asked
+		cancel()
+	}()
+	if news := p.Poll(ctx, Any); len(news) != 0 {
+		t.Errorf("a reading that was given up is told as %+v", news)
+	}
+	for i, s := range p.States() {
+		if s.Error != "" || !p.sources[i].next.IsZero() {
+			t.Errorf("a reading that was given up leaves %+v, next at %s", s, p.sources[i].next)
+		}
+	}
+
+	short, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	news := p.Poll(short, Any)
+	if len(news) != 2 || !strings.HasSuffix(news[0].Error, "within 300ms") || !strings.HasSuffix(news[1].Error, "within 300ms") {
+		t.Errorf("with 300 ms to answer: %+v", news)
+	}
+	for _, s := range p.sources {
+		s.next = time.Time{}
+	}
+	if news := p.Poll(t.Context(), Any); len(news) != 0 {
+		t.Errorf("the same silence is told again: %+v", news)
+	}
+	if got := words(p.States()); strings.Count(got, "within 2s") != 2 {
+		t.Errorf("the newest word is\n%s", got)
+	}
+}
+
 func TestRun(t *testing.T) {
 	src := page(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `[7]`) }, radio.TelemetryValue{Name: "x", Pointer: "/0", Scale: 1})
 	src.IntervalNS = int64(200 * time.Millisecond)
