@@ -173,6 +173,19 @@ func List(ctx context.Context, dir string) ([]State, error) {
 
 // List is [List] with the runner's folder.
 func (r *Runner) List(ctx context.Context) ([]State, error) {
+	names, err := r.names()
+	if err != nil {
+		return nil, err
+	}
+	states := make([]State, len(names))
+	for i, name := range names {
+		states[i] = r.Probe(ctx, name)
+	}
+	return states, ctx.Err()
+}
+
+// names are the folder's drivers, sorted.
+func (r *Runner) names() ([]string, error) {
 	entries, err := os.ReadDir(r.cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("folder of drivers: %w", err)
@@ -184,11 +197,23 @@ func (r *Runner) List(ctx context.Context) ([]State, error) {
 		}
 	}
 	sort.Strings(names)
-	states := make([]State, len(names))
-	for i, name := range names {
-		states[i] = r.Probe(ctx, name)
+	return names, nil
+}
+
+// Manifests reads the manifests of the folder, in the order of their names,
+// without those that cannot be read: asking their drivers tells why.
+func (r *Runner) Manifests() ([]*contract.Manifest, error) {
+	names, err := r.names()
+	if err != nil {
+		return nil, err
 	}
-	return states, ctx.Err()
+	var out []*contract.Manifest
+	for _, name := range names {
+		if m, err := r.manifest(name); err == nil {
+			out = append(out, m)
+		}
+	}
+	return out, nil
 }
 
 // ProbeLimit is how long a driver may take to say whether it runs here.

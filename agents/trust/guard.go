@@ -19,6 +19,13 @@ type Digester interface {
 	Digest(ctx context.Context, protocol string) (driverdigest.Digest, error)
 }
 
+// Pinner is a [Digester] whose drivers stay what they were when it last looked
+// at them, as an image does whose name has moved on. Pin makes it look again,
+// without starting any.
+type Pinner interface {
+	Pin(ctx context.Context) error
+}
+
 // DriverError says that a run sheet does not name the driver that is here.
 type DriverError struct {
 	Protocol string
@@ -56,9 +63,14 @@ type Guard struct {
 }
 
 // CheckAll says which of the drivers that the sheet needs on this node must not
-// be run. One that is not here at all is for the executor to report. Which are
-// needed, needs says.
+// be run, as they are now: what is found good here is what runs. One that is not
+// here at all is for the executor to report. Which are needed, needs says.
 func (g *Guard) CheckAll(ctx context.Context, needs func(*runsheet.Treatment) bool) error {
+	if p, ok := g.Drivers.(Pinner); ok {
+		if err := p.Pin(ctx); err != nil {
+			return fmt.Errorf("refused: the drivers cannot be compared with the run sheet: %w", err)
+		}
+	}
 	var wrong []string
 	seen := map[string]bool{}
 	for i := range g.Sheet.Treatments {

@@ -41,15 +41,7 @@ func (e *Either) List(ctx context.Context) ([]runner.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	images := map[string]string{}
-	for _, s := range states {
-		if s.Manifest != nil && s.Manifest.Image != "" && !e.processes.HasProgram(s.Manifest.Name) {
-			images[s.Manifest.Name] = s.Manifest.Image
-		}
-	}
-	e.mu.Lock()
-	e.images = images
-	e.mu.Unlock()
+	images := e.choose(manifestsOf(states))
 	for i, s := range states {
 		if s.Manifest == nil || images[s.Manifest.Name] == "" {
 			continue

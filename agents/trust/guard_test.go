@@ -1,0 +1,68 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"linktrial/executor"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/driverdigest"
+	"linktrial/protocols/contract"
+)
+
+// engine has images under names that can move on.
+type engine struct {
+	named, pinned map[string]driverdigest.Digest
+	started       int
+	fails         error
+}
+
+func (e *engine) Pin(context.Context) error {
+	for name, d := range e.named {
+		e.pinned[name] = d
+	}
+	return e.fails
+}
+
+func (e *engine) Digest(_ context.Context, protocol string) (driverdigest.Digest, error) {
+	d, ok := e.pinned[protocol]
+	if !ok {
+		return "", executor.ErrNoDriver
+	}
+	return d, nil
+}
+
+func (e *engine) Start(context.Context, string, *contract.Parameters) (executor.Process, error) {
+	e.started++
+	return nil, errors.New("not started in this test")
+}
+
+// An image whose name has moved on since the agent looked is refused before the
+// run begins, and not by the run's first start.
+func TestDriversAreLookedAtAnew(t *testing.T) {
+	e := &engine{named: map[string]driverdigest.Digest{"moving": "image@sha256:new"}, pinned: map[string]driverdigest.Digest{"moving": "image@sha256:old"}}
+	g := func(accepts string) *Guard {
+		return &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "moving", Digests: []string{accepts}}}}}
+	}
+	all := func(*runsheet.Treatment) bool { return true }
+	err := g("image@sha256:old").CheckAll(t.Context(), all)
+	if err == nil || !strings.Contains(err.Error(), "is image@sha256:new and the run sheet names image@sha256:old") {
+		t.Errorf("the image of before is found good: %v", err)
+	}
+	e.pinned["moving"] = "image@sha256:old"
+	if err := g("image@sha256:new").CheckAll(t.Context(), all); err != nil {
+		t.Errorf("the image of now is refused: %v", err)
+	}
+	if d, _ := e.Digest(t.Context(), "moving"); d != "image@sha256:new" {
+		t.Errorf("%s would run", d)
+	}
+	e.fails = errors.New("engine is gone")
+	if err := g("image@sha256:new").CheckAll(t.Context(), all); err == nil || !strings.HasPrefix(err.Error(), "refused: ") || !strings.Contains(err.Error(), "engine is gone") {
+		t.Errorf("a look that fails: %v", err)
+	}
+	if e.started != 0 {
+		t.Errorf("%d drivers were started", e.started)
+	}
+}
