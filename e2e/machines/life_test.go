@@ -155,6 +155,28 @@ func TestRevocation(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Tokens that were made in error end without ending the node.
+func TestTokensWithdrawn(t *testing.T) {
+	o := serve(t, nil)
+	_, id := enrolled(t, o, "client")
+	open := o.token(t, "client")
+	s := states(t, o)["client"]
+	require.Equal(t, linktrialv1.NodeIdentity_STATE_ENROLLED, s.State)
+	require.Len(t, s.OpenTokens, 1, "the one that was used is not open")
+	require.NotEmpty(t, s.OpenTokens[0].CreatedBy)
+	require.True(t, s.OpenTokens[0].Expires.AsTime().After(s.OpenTokens[0].Created.AsTime()))
+	n, err := o.Authority().WithdrawTokens(t.Context(), "client", "ada")
+	require.NoError(t, err)
+	require.Equal(t, 1, n)
+	_, err = identity.Enrol(t.Context(), newNode(t).enrolment(o.URL(), open))
+	says(t, err, 0, "it was withdrawn at")
+	_, err = caller(t, o, id).Register(t.Context(), registration("client"))
+	require.NoError(t, err)
+	require.Empty(t, states(t, o)["client"].OpenTokens)
+	_, err = o.Authority().WithdrawTokens(t.Context(), "client", "ada")
+	says(t, err, 0, "no such node with an open token")
+}
+
 // A certificate is renewed while the node works, and outlives the first one.
 func TestRenewal(t *testing.T) {
 	o := serve(t, nil)

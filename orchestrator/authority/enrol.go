@@ -178,3 +178,22 @@ func (a *Authority) Revoke(ctx context.Context, node, by, reason string) (certif
 	a.log.Warn("node revoked", "node", node, "by", by, "reason", reason, "certificates", len(serials), "tokens", tokens)
 	return len(serials), tokens, nil
 }
+
+// WithdrawTokens ends a node's open tokens alone. It returns how many there
+// were; [ErrUnknown] where none.
+func (a *Authority) WithdrawTokens(ctx context.Context, node, by string) (int, error) {
+	if err := a.plain(); err != nil {
+		return 0, err
+	}
+	a.change.Lock()
+	defer a.change.Unlock()
+	n, err := a.cfg.Store.WithdrawNodeTokens(ctx, dbsqlc.WithdrawNodeTokensParams{Node: node, At: a.now()})
+	if err != nil {
+		return 0, fmt.Errorf("withdraw tokens: %w", err)
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("%w with an open token: %q; 'linktrial node list' shows them", ErrUnknown, node)
+	}
+	a.log.Warn("tokens of a node withdrawn", "node", node, "by", by, "tokens", n)
+	return int(n), nil
+}

@@ -96,7 +96,13 @@ func (s *nodes) RevokeNode(ctx context.Context, req *connect.Request[linktrialv1
 	if strings.ContainsFunc(req.Msg.Reason, func(r rune) bool { return r < ' ' }) || len(req.Msg.Reason) > 500 {
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("the reason is not one line of at most 500 bytes"))
 	}
-	certs, tokens, err := s.a.Revoke(ctx, req.Msg.Name, s.who(ctx), req.Msg.Reason)
+	var certs, tokens int
+	var err error
+	if req.Msg.TokensOnly {
+		tokens, err = s.a.WithdrawTokens(ctx, req.Msg.Name, s.who(ctx))
+	} else {
+		certs, tokens, err = s.a.Revoke(ctx, req.Msg.Name, s.who(ctx), req.Msg.Reason)
+	}
 	if err != nil {
 		return nil, s.a.answer("revoke node", err)
 	}
@@ -156,6 +162,7 @@ func (a *Authority) Identities(ctx context.Context) ([]*linktrialv1.NodeIdentity
 	for _, t := range tokens {
 		n := get(t.Node)
 		n.OpenToken = true
+		n.OpenTokens = append(n.OpenTokens, &linktrialv1.OpenNodeToken{Created: timestamppb.New(t.CreatedAt), CreatedBy: t.CreatedBy, Expires: timestamppb.New(t.ExpiresAt)})
 		if n.State == linktrialv1.NodeIdentity_STATE_NONE {
 			n.State, n.Expires = linktrialv1.NodeIdentity_STATE_INVITED, timestamppb.New(t.ExpiresAt)
 		}

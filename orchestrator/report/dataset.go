@@ -91,6 +91,22 @@ type Attempt struct {
 	Flows []Flow `json:"flows,omitempty"` // of a trial of several, or of one that a time bounds
 
 	Radio *RadioReport `json:"radio,omitempty"`
+
+	// Mark is why a person keeps the figure from counting; nil: nobody does.
+	// Verdict, Reason and Message above say so already.
+	Mark *Mark `json:"-"`
+}
+
+// Mark is a person's word that the figure of an attempt must not count, and
+// what the journal says of that attempt.
+type Mark struct {
+	Reason string
+	By     string // empty: not said
+	At     time.Time
+
+	Verdict        journal.Verdict
+	JournalReason  string
+	JournalMessage string
 }
 
 // Flow is one of the flows of an attempt.
@@ -122,7 +138,20 @@ type RadioReport struct {
 // ([Flow.inTime]): a flow that waits for its last acknowledgement long after
 // that takes nothing from the others.
 func (a *Attempt) ThroughputBytesPerSecond() float64 {
-	if a.Verdict != journal.Succeeded || a.Elapsed <= 0 {
+	if a.Verdict != journal.Succeeded {
+		return 0
+	}
+	return a.MeasuredBytesPerSecond()
+}
+
+// MeasuredBytesPerSecond is the same figure, also where a mark keeps it from
+// counting; 0 where the journal has no success.
+func (a *Attempt) MeasuredBytesPerSecond() float64 {
+	verdict := a.Verdict
+	if a.Mark != nil {
+		verdict = a.Mark.Verdict
+	}
+	if verdict != journal.Succeeded || a.Elapsed <= 0 {
 		return 0
 	}
 	window := a.window()

@@ -224,7 +224,7 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 		if err := json.Unmarshal(n.Body, &m); err != nil {
 			return fmt.Errorf("watch run %s: record %d: %w", id, n.Seq, err)
 		}
-		if err := w.note(id, fmt.Sprintf("treatment %s on %s: %s", m.Treatment, n.Node, m.Message)); err != nil {
+		if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("treatment %s on %s: %s", m.Treatment, n.Node, m.Message)); err != nil {
 			return err
 		}
 	}
@@ -290,11 +290,11 @@ func (w *watcher) live(id string, x *watched, l campaign.Live) error {
 	}
 	if len(l.Lacking) > 0 && !x.told && now.Sub(x.since) >= slowPreparation {
 		x.told = true
-		return w.note(id, "the run still waits for "+strings.Join(l.Lacking, ", "))
+		return w.note(id, linktrialv1.Note_KIND_WAITS, "the run still waits for "+strings.Join(l.Lacking, ", "))
 	}
 	return nil
 }
 
-func (w *watcher) note(run, text string) error {
-	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Note{Note: &linktrialv1.Note{RunId: run, Text: text}}})
+func (w *watcher) note(run string, kind linktrialv1.Note_Kind, text string) error {
+	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Note{Note: &linktrialv1.Note{RunId: run, Text: text, Kind: kind}}})
 }

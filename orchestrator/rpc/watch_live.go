@@ -150,7 +150,7 @@ func (w *watcher) tellUnheard(id string, x *watched, e *extras) error {
 		} else {
 			text += "the run's trials are over, so linktrial repeat comes too late for it: only a new run measures it again"
 		}
-		if err := w.note(id, text); err != nil {
+		if err := w.note(id, linktrialv1.Note_KIND_UNHEARD, text); err != nil {
 			return err
 		}
 	}
@@ -165,7 +165,7 @@ func (w *watcher) silence(id string, x *watched, silent []campaign.SilentNode, n
 		still[n.Name] = true
 		said, known := x.silent[n.Name]
 		if !known {
-			if err := w.note(id, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, n.For.Seconds())); err != nil {
+			if err := w.note(id, linktrialv1.Note_KIND_SILENCE, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, n.For.Seconds())); err != nil {
 				return err
 			}
 		}
@@ -186,7 +186,7 @@ func (w *watcher) silence(id string, x *watched, silent []campaign.SilentNode, n
 			return err
 		}
 		if !x.over {
-			if err := w.note(id, fmt.Sprintf("agent %s is heard again", name)); err != nil {
+			if err := w.note(id, linktrialv1.Note_KIND_SILENCE, fmt.Sprintf("agent %s is heard again", name)); err != nil {
 				return err
 			}
 		}

@@ -311,11 +311,18 @@ func TestMarkedAttempt(t *testing.T) {
 	require.Equal(t, "invalid", row.Verdict)
 	require.Equal(t, "invalid", row.Attempts[0].Verdict)
 	require.Contains(t, row.Attempts[0].Message, "the journal says: succeeded")
+	require.Equal(t, "a lorry", row.Attempts[0].GetMark().GetReason())
+	require.Equal(t, "succeeded", row.Attempts[0].GetMark().GetJournalVerdict())
+	require.Positive(t, row.Attempts[0].MeasuredBytesPerSecond)
+	require.Zero(t, row.Attempts[0].ThroughputBytesPerSecond)
 	_, err = h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, ""))
 	require.NoError(t, err)
 	require.Equal(t, seen{"succeeded", ""}, next())
 	require.Equal(t, seen{"order", "unmark "}, next())
-	require.Equal(t, "succeeded", h.state().Trials[0].Verdict)
+	row = h.state().Trials[0]
+	require.Equal(t, "succeeded", row.Verdict)
+	require.Nil(t, row.Attempts[0].Mark)
+	require.Equal(t, row.Attempts[0].ThroughputBytesPerSecond, row.Attempts[0].MeasuredBytesPerSecond)
 }
 
 // Who asks for the journal and the samples gets them as they come, once, and
@@ -571,7 +578,7 @@ func TestTransferThatTheServerNeverSpokeOf(t *testing.T) {
 		watched <- c.watch(ctx, started.CampaignId, func(ev *linktrialv1.WatchResponse) {
 			if n := ev.GetNote(); n != nil {
 				mu.Lock()
-				notes = append(notes, n.Text)
+				notes = append(notes, n.Kind.String()+" "+n.Text)
 				mu.Unlock()
 			}
 		})
@@ -607,6 +614,6 @@ func TestTransferThatTheServerNeverSpokeOf(t *testing.T) {
 	h.tell()
 	require.NoError(t, <-watched)
 	// The players' server speaks of a second attempt of trial 2, which there was not.
-	require.Contains(t, said(), "trial 2 (one, iteration 2) succeeded for the client, and the server's word on it never came, so it counts as failed; the run's trials are over")
+	require.Contains(t, said(), "KIND_UNHEARD trial 2 (one, iteration 2) succeeded for the client, and the server's word on it never came, so it counts as failed; the run's trials are over")
 	require.Equal(t, 2, strings.Count(said(), "never came"), said())
 }

@@ -226,6 +226,9 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 	if a.Verdict != nil {
 		x.Verdict = journal.Verdict(*a.Verdict)
 	}
+	if mark != nil && x.Verdict != "" {
+		x.Mark = &report.Mark{Reason: mark.Reason, By: mark.By, At: mark.At, Verdict: x.Verdict, JournalReason: a.Reason, JournalMessage: a.Message}
+	}
 	x.Verdict, x.Reason, x.Message = mark.Verdict(x.Verdict, a.Reason, a.Message)
 	if a.DurationNs != nil {
 		x.Duration = time.Duration(*a.DurationNs)

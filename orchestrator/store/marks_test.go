@@ -51,6 +51,11 @@ func TestMarks(t *testing.T) {
 	require.Equal(t, "marked invalid by ada: a lorry stood between; the journal says: succeeded", first.Attempts[1].Message)
 	require.Contains(t, first.Attempts[0].Message, "the journal says: failed (reset)")
 	require.Zero(t, first.Attempts[1].ThroughputBytesPerSecond())
+	require.Positive(t, first.Attempts[1].MeasuredBytesPerSecond(), "what it measured stays")
+	require.Zero(t, first.Attempts[0].MeasuredBytesPerSecond(), "what failed measured nothing, marked or not")
+	m := first.Attempts[0].Mark
+	require.Equal(t, []any{"a lorry stood between", "ada", journal.Failed, "reset"}, []any{m.Reason, m.By, m.Verdict, m.JournalReason})
+	require.Nil(t, r.Trials[1].Attempts[0].Mark)
 	require.Equal(t, journal.Succeeded, r.Trials[1].Verdict)
 
 	require.NoError(t, mark("m3", 0, 2, false, ""))

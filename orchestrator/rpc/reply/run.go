@@ -53,7 +53,12 @@ func secondsLeft(o *dbsqlc.RunOverview) float64 {
 
 // Attempt is an attempt as calls answer with it.
 func Attempt(a *report.Attempt) *linktrialv1.AttemptRow {
-	return &linktrialv1.AttemptRow{Attempt: int32(a.Attempt), Verdict: string(a.Verdict), Reason: a.Reason, Message: a.Message,
+	row := &linktrialv1.AttemptRow{Attempt: int32(a.Attempt), Verdict: string(a.Verdict), Reason: a.Reason, Message: a.Message,
 		ThroughputBytesPerSecond: a.ThroughputBytesPerSecond(), ElapsedSeconds: a.Elapsed.Seconds(), ConnectSeconds: a.Connect.Seconds(),
-		IdealSeconds: a.Ideal.Seconds(), Started: timestamppb.New(a.Started)}
+		IdealSeconds: a.Ideal.Seconds(), Started: timestamppb.New(a.Started), MeasuredBytesPerSecond: a.MeasuredBytesPerSecond()}
+	if m := a.Mark; m != nil {
+		row.Mark = &linktrialv1.Mark{Reason: m.Reason, By: m.By, Given: timestamppb.New(m.At),
+			JournalVerdict: string(m.Verdict), JournalReason: m.JournalReason, JournalMessage: m.JournalMessage}
+	}
+	return row
 }

@@ -132,7 +132,7 @@ func (x GetAuthorityResponse_Mode) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GetAuthorityResponse_Mode.Descriptor instead.
 func (GetAuthorityResponse_Mode) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{12, 0}
+	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{13, 0}
 }
 
 type EnrolRequest struct {
@@ -564,6 +564,7 @@ type NodeIdentity struct {
 	Connected     bool                   `protobuf:"varint,9,opt,name=connected,proto3" json:"connected,omitempty"`
 	Serial        string                 `protobuf:"bytes,10,opt,name=serial,proto3" json:"serial,omitempty"` // of the newest certificate
 	OpenToken     bool                   `protobuf:"varint,11,opt,name=open_token,json=openToken,proto3" json:"open_token,omitempty"`
+	OpenTokens    []*OpenNodeToken       `protobuf:"bytes,12,rep,name=open_tokens,json=openTokens,proto3" json:"open_tokens,omitempty"` // that were not used yet, the first to expire first
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -675,17 +676,86 @@ func (x *NodeIdentity) GetOpenToken() bool {
 	return false
 }
 
+func (x *NodeIdentity) GetOpenTokens() []*OpenNodeToken {
+	if x != nil {
+		return x.OpenTokens
+	}
+	return nil
+}
+
+// OpenNodeToken is a one-time token without its secret, which nobody keeps.
+type OpenNodeToken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Created       *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=created,proto3" json:"created,omitempty"`
+	CreatedBy     string                 `protobuf:"bytes,2,opt,name=created_by,json=createdBy,proto3" json:"created_by,omitempty"`
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expires,proto3" json:"expires,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *OpenNodeToken) Reset() {
+	*x = OpenNodeToken{}
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *OpenNodeToken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*OpenNodeToken) ProtoMessage() {}
+
+func (x *OpenNodeToken) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use OpenNodeToken.ProtoReflect.Descriptor instead.
+func (*OpenNodeToken) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *OpenNodeToken) GetCreated() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Created
+	}
+	return nil
+}
+
+func (x *OpenNodeToken) GetCreatedBy() string {
+	if x != nil {
+		return x.CreatedBy
+	}
+	return ""
+}
+
+func (x *OpenNodeToken) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
 type RevokeNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	TokensOnly    bool                   `protobuf:"varint,3,opt,name=tokens_only,json=tokensOnly,proto3" json:"tokens_only,omitempty"` // the node's certificates stay good
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RevokeNodeRequest) Reset() {
 	*x = RevokeNodeRequest{}
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[9]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -697,7 +767,7 @@ func (x *RevokeNodeRequest) String() string {
 func (*RevokeNodeRequest) ProtoMessage() {}
 
 func (x *RevokeNodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[9]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -710,7 +780,7 @@ func (x *RevokeNodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeNodeRequest.ProtoReflect.Descriptor instead.
 func (*RevokeNodeRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *RevokeNodeRequest) GetName() string {
@@ -727,6 +797,13 @@ func (x *RevokeNodeRequest) GetReason() string {
 	return ""
 }
 
+func (x *RevokeNodeRequest) GetTokensOnly() bool {
+	if x != nil {
+		return x.TokensOnly
+	}
+	return false
+}
+
 type RevokeNodeResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Certificates  int32                  `protobuf:"varint,1,opt,name=certificates,proto3" json:"certificates,omitempty"` // that were valid until now
@@ -737,7 +814,7 @@ type RevokeNodeResponse struct {
 
 func (x *RevokeNodeResponse) Reset() {
 	*x = RevokeNodeResponse{}
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[10]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +826,7 @@ func (x *RevokeNodeResponse) String() string {
 func (*RevokeNodeResponse) ProtoMessage() {}
 
 func (x *RevokeNodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[10]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +839,7 @@ func (x *RevokeNodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeNodeResponse.ProtoReflect.Descriptor instead.
 func (*RevokeNodeResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RevokeNodeResponse) GetCertificates() int32 {
@@ -787,7 +864,7 @@ type GetAuthorityRequest struct {
 
 func (x *GetAuthorityRequest) Reset() {
 	*x = GetAuthorityRequest{}
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[11]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +876,7 @@ func (x *GetAuthorityRequest) String() string {
 func (*GetAuthorityRequest) ProtoMessage() {}
 
 func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[11]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +889,7 @@ func (x *GetAuthorityRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuthorityRequest.ProtoReflect.Descriptor instead.
 func (*GetAuthorityRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{12}
 }
 
 type GetAuthorityResponse struct {
@@ -826,7 +903,7 @@ type GetAuthorityResponse struct {
 
 func (x *GetAuthorityResponse) Reset() {
 	*x = GetAuthorityResponse{}
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[12]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +915,7 @@ func (x *GetAuthorityResponse) String() string {
 func (*GetAuthorityResponse) ProtoMessage() {}
 
 func (x *GetAuthorityResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_enrol_proto_msgTypes[12]
+	mi := &file_linktrial_v1_enrol_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +928,7 @@ func (x *GetAuthorityResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAuthorityResponse.ProtoReflect.Descriptor instead.
 func (*GetAuthorityResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_enrol_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetAuthorityResponse) GetMode() GetAuthorityResponse_Mode {
@@ -903,7 +980,7 @@ const file_linktrial_v1_enrol_proto_rawDesc = "" +
 	"\aexpires\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x1b\n" +
 	"\x19ListNodeIdentitiesRequest\"N\n" +
 	"\x1aListNodeIdentitiesResponse\x120\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x1a.linktrial.v1.NodeIdentityR\x05nodes\"\xc6\x04\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x1a.linktrial.v1.NodeIdentityR\x05nodes\"\x84\x05\n" +
 	"\fNodeIdentity\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x126\n" +
 	"\x05state\x18\x02 \x01(\x0e2 .linktrial.v1.NodeIdentity.StateR\x05state\x126\n" +
@@ -918,7 +995,9 @@ const file_linktrial_v1_enrol_proto_rawDesc = "" +
 	"\x06serial\x18\n" +
 	" \x01(\tR\x06serial\x12\x1d\n" +
 	"\n" +
-	"open_token\x18\v \x01(\bR\topenToken\"{\n" +
+	"open_token\x18\v \x01(\bR\topenToken\x12<\n" +
+	"\vopen_tokens\x18\f \x03(\v2\x1b.linktrial.v1.OpenNodeTokenR\n" +
+	"openTokens\"{\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -926,10 +1005,17 @@ const file_linktrial_v1_enrol_proto_rawDesc = "" +
 	"\rSTATE_INVITED\x10\x02\x12\x12\n" +
 	"\x0eSTATE_ENROLLED\x10\x03\x12\x11\n" +
 	"\rSTATE_EXPIRED\x10\x04\x12\x11\n" +
-	"\rSTATE_REVOKED\x10\x05\"?\n" +
+	"\rSTATE_REVOKED\x10\x05\"\x9a\x01\n" +
+	"\rOpenNodeToken\x124\n" +
+	"\acreated\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\acreated\x12\x1d\n" +
+	"\n" +
+	"created_by\x18\x02 \x01(\tR\tcreatedBy\x124\n" +
+	"\aexpires\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"`\n" +
 	"\x11RevokeNodeRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"P\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x1f\n" +
+	"\vtokens_only\x18\x03 \x01(\bR\n" +
+	"tokensOnly\"P\n" +
 	"\x12RevokeNodeResponse\x12\"\n" +
 	"\fcertificates\x18\x01 \x01(\x05R\fcertificates\x12\x16\n" +
 	"\x06tokens\x18\x02 \x01(\x05R\x06tokens\"\x15\n" +
@@ -966,7 +1052,7 @@ func file_linktrial_v1_enrol_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_enrol_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_linktrial_v1_enrol_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
+var file_linktrial_v1_enrol_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
 var file_linktrial_v1_enrol_proto_goTypes = []any{
 	(NodeIdentity_State)(0),            // 0: linktrial.v1.NodeIdentity.State
 	(GetAuthorityResponse_Mode)(0),     // 1: linktrial.v1.GetAuthorityResponse.Mode
@@ -979,40 +1065,44 @@ var file_linktrial_v1_enrol_proto_goTypes = []any{
 	(*ListNodeIdentitiesRequest)(nil),  // 8: linktrial.v1.ListNodeIdentitiesRequest
 	(*ListNodeIdentitiesResponse)(nil), // 9: linktrial.v1.ListNodeIdentitiesResponse
 	(*NodeIdentity)(nil),               // 10: linktrial.v1.NodeIdentity
-	(*RevokeNodeRequest)(nil),          // 11: linktrial.v1.RevokeNodeRequest
-	(*RevokeNodeResponse)(nil),         // 12: linktrial.v1.RevokeNodeResponse
-	(*GetAuthorityRequest)(nil),        // 13: linktrial.v1.GetAuthorityRequest
-	(*GetAuthorityResponse)(nil),       // 14: linktrial.v1.GetAuthorityResponse
-	(*SigningKey)(nil),                 // 15: linktrial.v1.SigningKey
-	(*timestamppb.Timestamp)(nil),      // 16: google.protobuf.Timestamp
+	(*OpenNodeToken)(nil),              // 11: linktrial.v1.OpenNodeToken
+	(*RevokeNodeRequest)(nil),          // 12: linktrial.v1.RevokeNodeRequest
+	(*RevokeNodeResponse)(nil),         // 13: linktrial.v1.RevokeNodeResponse
+	(*GetAuthorityRequest)(nil),        // 14: linktrial.v1.GetAuthorityRequest
+	(*GetAuthorityResponse)(nil),       // 15: linktrial.v1.GetAuthorityResponse
+	(*SigningKey)(nil),                 // 16: linktrial.v1.SigningKey
+	(*timestamppb.Timestamp)(nil),      // 17: google.protobuf.Timestamp
 }
 var file_linktrial_v1_enrol_proto_depIdxs = []int32{
-	15, // 0: linktrial.v1.EnrolResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	16, // 1: linktrial.v1.CreateNodeTokenResponse.expires:type_name -> google.protobuf.Timestamp
+	16, // 0: linktrial.v1.EnrolResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	17, // 1: linktrial.v1.CreateNodeTokenResponse.expires:type_name -> google.protobuf.Timestamp
 	10, // 2: linktrial.v1.ListNodeIdentitiesResponse.nodes:type_name -> linktrial.v1.NodeIdentity
 	0,  // 3: linktrial.v1.NodeIdentity.state:type_name -> linktrial.v1.NodeIdentity.State
-	16, // 4: linktrial.v1.NodeIdentity.enrolled:type_name -> google.protobuf.Timestamp
-	16, // 5: linktrial.v1.NodeIdentity.expires:type_name -> google.protobuf.Timestamp
-	16, // 6: linktrial.v1.NodeIdentity.revoked:type_name -> google.protobuf.Timestamp
-	16, // 7: linktrial.v1.NodeIdentity.last_contact:type_name -> google.protobuf.Timestamp
-	1,  // 8: linktrial.v1.GetAuthorityResponse.mode:type_name -> linktrial.v1.GetAuthorityResponse.Mode
-	2,  // 9: linktrial.v1.EnrolmentService.Enrol:input_type -> linktrial.v1.EnrolRequest
-	4,  // 10: linktrial.v1.EnrolmentService.Renew:input_type -> linktrial.v1.RenewRequest
-	6,  // 11: linktrial.v1.NodeService.CreateNodeToken:input_type -> linktrial.v1.CreateNodeTokenRequest
-	8,  // 12: linktrial.v1.NodeService.ListNodeIdentities:input_type -> linktrial.v1.ListNodeIdentitiesRequest
-	11, // 13: linktrial.v1.NodeService.RevokeNode:input_type -> linktrial.v1.RevokeNodeRequest
-	13, // 14: linktrial.v1.NodeService.GetAuthority:input_type -> linktrial.v1.GetAuthorityRequest
-	3,  // 15: linktrial.v1.EnrolmentService.Enrol:output_type -> linktrial.v1.EnrolResponse
-	5,  // 16: linktrial.v1.EnrolmentService.Renew:output_type -> linktrial.v1.RenewResponse
-	7,  // 17: linktrial.v1.NodeService.CreateNodeToken:output_type -> linktrial.v1.CreateNodeTokenResponse
-	9,  // 18: linktrial.v1.NodeService.ListNodeIdentities:output_type -> linktrial.v1.ListNodeIdentitiesResponse
-	12, // 19: linktrial.v1.NodeService.RevokeNode:output_type -> linktrial.v1.RevokeNodeResponse
-	14, // 20: linktrial.v1.NodeService.GetAuthority:output_type -> linktrial.v1.GetAuthorityResponse
-	15, // [15:21] is the sub-list for method output_type
-	9,  // [9:15] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	17, // 4: linktrial.v1.NodeIdentity.enrolled:type_name -> google.protobuf.Timestamp
+	17, // 5: linktrial.v1.NodeIdentity.expires:type_name -> google.protobuf.Timestamp
+	17, // 6: linktrial.v1.NodeIdentity.revoked:type_name -> google.protobuf.Timestamp
+	17, // 7: linktrial.v1.NodeIdentity.last_contact:type_name -> google.protobuf.Timestamp
+	11, // 8: linktrial.v1.NodeIdentity.open_tokens:type_name -> linktrial.v1.OpenNodeToken
+	17, // 9: linktrial.v1.OpenNodeToken.created:type_name -> google.protobuf.Timestamp
+	17, // 10: linktrial.v1.OpenNodeToken.expires:type_name -> google.protobuf.Timestamp
+	1,  // 11: linktrial.v1.GetAuthorityResponse.mode:type_name -> linktrial.v1.GetAuthorityResponse.Mode
+	2,  // 12: linktrial.v1.EnrolmentService.Enrol:input_type -> linktrial.v1.EnrolRequest
+	4,  // 13: linktrial.v1.EnrolmentService.Renew:input_type -> linktrial.v1.RenewRequest
+	6,  // 14: linktrial.v1.NodeService.CreateNodeToken:input_type -> linktrial.v1.CreateNodeTokenRequest
+	8,  // 15: linktrial.v1.NodeService.ListNodeIdentities:input_type -> linktrial.v1.ListNodeIdentitiesRequest
+	12, // 16: linktrial.v1.NodeService.RevokeNode:input_type -> linktrial.v1.RevokeNodeRequest
+	14, // 17: linktrial.v1.NodeService.GetAuthority:input_type -> linktrial.v1.GetAuthorityRequest
+	3,  // 18: linktrial.v1.EnrolmentService.Enrol:output_type -> linktrial.v1.EnrolResponse
+	5,  // 19: linktrial.v1.EnrolmentService.Renew:output_type -> linktrial.v1.RenewResponse
+	7,  // 20: linktrial.v1.NodeService.CreateNodeToken:output_type -> linktrial.v1.CreateNodeTokenResponse
+	9,  // 21: linktrial.v1.NodeService.ListNodeIdentities:output_type -> linktrial.v1.ListNodeIdentitiesResponse
+	13, // 22: linktrial.v1.NodeService.RevokeNode:output_type -> linktrial.v1.RevokeNodeResponse
+	15, // 23: linktrial.v1.NodeService.GetAuthority:output_type -> linktrial.v1.GetAuthorityResponse
+	18, // [18:24] is the sub-list for method output_type
+	12, // [12:18] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_enrol_proto_init() }
@@ -1027,7 +1117,7 @@ func file_linktrial_v1_enrol_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_enrol_proto_rawDesc), len(file_linktrial_v1_enrol_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   13,
+			NumMessages:   14,
 			NumExtensions: 0,
 			NumServices:   2,
 		},

@@ -142,6 +142,61 @@ func (StartPlanRequest_Moves) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{6, 0}
 }
 
+type Note_Kind int32
+
+const (
+	Note_KIND_UNSPECIFIED  Note_Kind = 0
+	Note_KIND_SILENCE      Note_Kind = 1 // a Silence says the same, for programs
+	Note_KIND_MISBEHAVIOUR Note_Kind = 2 // of a driver
+	Note_KIND_WAITS        Note_Kind = 3 // what a run's preparation waits for
+	Note_KIND_UNHEARD      Note_Kind = 4 // a transfer of which the server's word will not come
+)
+
+// Enum value maps for Note_Kind.
+var (
+	Note_Kind_name = map[int32]string{
+		0: "KIND_UNSPECIFIED",
+		1: "KIND_SILENCE",
+		2: "KIND_MISBEHAVIOUR",
+		3: "KIND_WAITS",
+		4: "KIND_UNHEARD",
+	}
+	Note_Kind_value = map[string]int32{
+		"KIND_UNSPECIFIED":  0,
+		"KIND_SILENCE":      1,
+		"KIND_MISBEHAVIOUR": 2,
+		"KIND_WAITS":        3,
+		"KIND_UNHEARD":      4,
+	}
+)
+
+func (x Note_Kind) Enum() *Note_Kind {
+	p := new(Note_Kind)
+	*p = x
+	return p
+}
+
+func (x Note_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Note_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_linktrial_v1_operator_proto_enumTypes[2].Descriptor()
+}
+
+func (Note_Kind) Type() protoreflect.EnumType {
+	return &file_linktrial_v1_operator_proto_enumTypes[2]
+}
+
+func (x Note_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Note_Kind.Descriptor instead.
+func (Note_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26, 0}
+}
+
 type Problem struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
@@ -1203,8 +1258,12 @@ type AttemptRow struct {
 	ConnectSeconds           float64                `protobuf:"fixed64,7,opt,name=connect_seconds,json=connectSeconds,proto3" json:"connect_seconds,omitempty"`
 	IdealSeconds             float64                `protobuf:"fixed64,8,opt,name=ideal_seconds,json=idealSeconds,proto3" json:"ideal_seconds,omitempty"` // 0 where unknown
 	Started                  *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=started,proto3" json:"started,omitempty"`
-	unknownFields            protoimpl.UnknownFields
-	sizeCache                protoimpl.SizeCache
+	// As throughput_bytes_per_second, also of an attempt whose figure a mark
+	// keeps from counting; 0 where it measured none.
+	MeasuredBytesPerSecond float64 `protobuf:"fixed64,10,opt,name=measured_bytes_per_second,json=measuredBytesPerSecond,proto3" json:"measured_bytes_per_second,omitempty"`
+	Mark                   *Mark   `protobuf:"bytes,11,opt,name=mark,proto3" json:"mark,omitempty"` // unset: none
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
 }
 
 func (x *AttemptRow) Reset() {
@@ -1300,6 +1359,106 @@ func (x *AttemptRow) GetStarted() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *AttemptRow) GetMeasuredBytesPerSecond() float64 {
+	if x != nil {
+		return x.MeasuredBytesPerSecond
+	}
+	return 0
+}
+
+func (x *AttemptRow) GetMark() *Mark {
+	if x != nil {
+		return x.Mark
+	}
+	return nil
+}
+
+// Mark is a person's word that an attempt's figure must not count. The row it
+// is on says verdict "invalid"; this says what the journal says.
+type Mark struct {
+	state          protoimpl.MessageState `protogen:"open.v1"`
+	Reason         string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	By             string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // empty: not said
+	Given          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=given,proto3" json:"given,omitempty"`
+	JournalVerdict string                 `protobuf:"bytes,4,opt,name=journal_verdict,json=journalVerdict,proto3" json:"journal_verdict,omitempty"`
+	JournalReason  string                 `protobuf:"bytes,5,opt,name=journal_reason,json=journalReason,proto3" json:"journal_reason,omitempty"`
+	JournalMessage string                 `protobuf:"bytes,6,opt,name=journal_message,json=journalMessage,proto3" json:"journal_message,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *Mark) Reset() {
+	*x = Mark{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mark) ProtoMessage() {}
+
+func (x *Mark) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mark.ProtoReflect.Descriptor instead.
+func (*Mark) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Mark) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *Mark) GetBy() string {
+	if x != nil {
+		return x.By
+	}
+	return ""
+}
+
+func (x *Mark) GetGiven() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Given
+	}
+	return nil
+}
+
+func (x *Mark) GetJournalVerdict() string {
+	if x != nil {
+		return x.JournalVerdict
+	}
+	return ""
+}
+
+func (x *Mark) GetJournalReason() string {
+	if x != nil {
+		return x.JournalReason
+	}
+	return ""
+}
+
+func (x *Mark) GetJournalMessage() string {
+	if x != nil {
+		return x.JournalMessage
+	}
+	return ""
+}
+
 type WatchRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CampaignId string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
@@ -1313,7 +1472,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1484,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1497,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRequest) GetCampaignId() string {
@@ -1382,7 +1541,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1553,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1566,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchResponse) GetEvent() isWatchResponse_Event {
@@ -1571,7 +1730,7 @@ type JournalLine struct {
 
 func (x *JournalLine) Reset() {
 	*x = JournalLine{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1583,7 +1742,7 @@ func (x *JournalLine) String() string {
 func (*JournalLine) ProtoMessage() {}
 
 func (x *JournalLine) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1596,7 +1755,7 @@ func (x *JournalLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalLine.ProtoReflect.Descriptor instead.
 func (*JournalLine) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JournalLine) GetRunId() string {
@@ -1667,7 +1826,7 @@ type LiveSamples struct {
 
 func (x *LiveSamples) Reset() {
 	*x = LiveSamples{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +1838,7 @@ func (x *LiveSamples) String() string {
 func (*LiveSamples) ProtoMessage() {}
 
 func (x *LiveSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +1851,7 @@ func (x *LiveSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiveSamples.ProtoReflect.Descriptor instead.
 func (*LiveSamples) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LiveSamples) GetRunId() string {
@@ -1769,7 +1928,7 @@ type Silence struct {
 
 func (x *Silence) Reset() {
 	*x = Silence{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1781,7 +1940,7 @@ func (x *Silence) String() string {
 func (*Silence) ProtoMessage() {}
 
 func (x *Silence) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1794,7 +1953,7 @@ func (x *Silence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Silence.ProtoReflect.Descriptor instead.
 func (*Silence) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Silence) GetRunId() string {
@@ -1832,7 +1991,7 @@ type TrialStarted struct {
 
 func (x *TrialStarted) Reset() {
 	*x = TrialStarted{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1844,7 +2003,7 @@ func (x *TrialStarted) String() string {
 func (*TrialStarted) ProtoMessage() {}
 
 func (x *TrialStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1857,7 +2016,7 @@ func (x *TrialStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialStarted.ProtoReflect.Descriptor instead.
 func (*TrialStarted) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *TrialStarted) GetRunId() string {
@@ -1916,7 +2075,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1928,7 +2087,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1941,7 +2100,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Progress) GetRunId() string {
@@ -2000,7 +2159,7 @@ type TrialEnded struct {
 
 func (x *TrialEnded) Reset() {
 	*x = TrialEnded{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2171,7 @@ func (x *TrialEnded) String() string {
 func (*TrialEnded) ProtoMessage() {}
 
 func (x *TrialEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2184,7 @@ func (x *TrialEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialEnded.ProtoReflect.Descriptor instead.
 func (*TrialEnded) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *TrialEnded) GetRunId() string {
@@ -2074,13 +2233,14 @@ type Note struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // for people: "agent client has not been heard for 12 s"
+	Kind          Note_Kind              `protobuf:"varint,3,opt,name=kind,proto3,enum=linktrial.v1.Note_Kind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2252,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2265,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Note) GetRunId() string {
@@ -2122,6 +2282,13 @@ func (x *Note) GetText() string {
 	return ""
 }
 
+func (x *Note) GetKind() Note_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return Note_KIND_UNSPECIFIED
+}
+
 type ResultsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`       // or a unique prefix, or a campaign's id; empty: the newest campaign
@@ -2136,7 +2303,7 @@ type ResultsRequest struct {
 
 func (x *ResultsRequest) Reset() {
 	*x = ResultsRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2315,7 @@ func (x *ResultsRequest) String() string {
 func (*ResultsRequest) ProtoMessage() {}
 
 func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2328,7 @@ func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsRequest.ProtoReflect.Descriptor instead.
 func (*ResultsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ResultsRequest) GetRunId() string {
@@ -2219,7 +2386,7 @@ type ResultsResponse struct {
 
 func (x *ResultsResponse) Reset() {
 	*x = ResultsResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2231,7 +2398,7 @@ func (x *ResultsResponse) String() string {
 func (*ResultsResponse) ProtoMessage() {}
 
 func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2244,7 +2411,7 @@ func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsResponse.ProtoReflect.Descriptor instead.
 func (*ResultsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResultsResponse) GetCampaignId() string {
@@ -2290,7 +2457,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2469,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2482,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
 }
 
 type ListNodesResponse struct {
@@ -2327,7 +2494,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2339,7 +2506,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2352,7 +2519,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -2391,7 +2558,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2403,7 +2570,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2416,7 +2583,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Node) GetName() string {
@@ -2567,7 +2734,7 @@ type ListProfilesRequest struct {
 
 func (x *ListProfilesRequest) Reset() {
 	*x = ListProfilesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2579,7 +2746,7 @@ func (x *ListProfilesRequest) String() string {
 func (*ListProfilesRequest) ProtoMessage() {}
 
 func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2592,7 +2759,7 @@ func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
 func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
 }
 
 type ListProfilesResponse struct {
@@ -2606,7 +2773,7 @@ type ListProfilesResponse struct {
 
 func (x *ListProfilesResponse) Reset() {
 	*x = ListProfilesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2618,7 +2785,7 @@ func (x *ListProfilesResponse) String() string {
 func (*ListProfilesResponse) ProtoMessage() {}
 
 func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2631,7 +2798,7 @@ func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
 func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListProfilesResponse) GetRadios() []string {
@@ -2747,7 +2914,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\titeration\x18\x02 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x03 \x01(\tR\ttreatment\x124\n" +
 	"\battempts\x18\x04 \x03(\v2\x18.linktrial.v1.AttemptRowR\battempts\x12\x18\n" +
-	"\averdict\x18\x05 \x01(\tR\averdict\"\xde\x02\n" +
+	"\averdict\x18\x05 \x01(\tR\averdict\"\xc1\x03\n" +
 	"\n" +
 	"AttemptRow\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x18\n" +
@@ -2758,7 +2925,17 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x0felapsed_seconds\x18\x06 \x01(\x01R\x0eelapsedSeconds\x12'\n" +
 	"\x0fconnect_seconds\x18\a \x01(\x01R\x0econnectSeconds\x12#\n" +
 	"\rideal_seconds\x18\b \x01(\x01R\fidealSeconds\x124\n" +
-	"\astarted\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\astarted\"c\n" +
+	"\astarted\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x129\n" +
+	"\x19measured_bytes_per_second\x18\n" +
+	" \x01(\x01R\x16measuredBytesPerSecond\x12&\n" +
+	"\x04mark\x18\v \x01(\v2\x12.linktrial.v1.MarkR\x04mark\"\xd9\x01\n" +
+	"\x04Mark\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x0e\n" +
+	"\x02by\x18\x02 \x01(\tR\x02by\x120\n" +
+	"\x05given\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05given\x12'\n" +
+	"\x0fjournal_verdict\x18\x04 \x01(\tR\x0ejournalVerdict\x12%\n" +
+	"\x0ejournal_reason\x18\x05 \x01(\tR\rjournalReason\x12'\n" +
+	"\x0fjournal_message\x18\x06 \x01(\tR\x0ejournalMessage\"c\n" +
 	"\fWatchRequest\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x18\n" +
@@ -2821,10 +2998,18 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\titeration\x18\x03 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x04 \x01(\tR\ttreatment\x122\n" +
 	"\aattempt\x18\x05 \x01(\v2\x18.linktrial.v1.AttemptRowR\aattempt\x12!\n" +
-	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"1\n" +
+	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"\xc7\x01\n" +
 	"\x04Note\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xa4\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12+\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x17.linktrial.v1.Note.KindR\x04kind\"g\n" +
+	"\x04Kind\x12\x14\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fKIND_SILENCE\x10\x01\x12\x15\n" +
+	"\x11KIND_MISBEHAVIOUR\x10\x02\x12\x0e\n" +
+	"\n" +
+	"KIND_WAITS\x10\x03\x12\x10\n" +
+	"\fKIND_UNHEARD\x10\x04\"\xa4\x01\n" +
 	"\x0eResultsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
@@ -2908,106 +3093,111 @@ func file_linktrial_v1_operator_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_operator_proto_rawDescData
 }
 
-var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_linktrial_v1_operator_proto_goTypes = []any{
 	(RunState)(0),                 // 0: linktrial.v1.RunState
 	(StartPlanRequest_Moves)(0),   // 1: linktrial.v1.StartPlanRequest.Moves
-	(*Problem)(nil),               // 2: linktrial.v1.Problem
-	(*CheckPlanRequest)(nil),      // 3: linktrial.v1.CheckPlanRequest
-	(*CheckPlanResponse)(nil),     // 4: linktrial.v1.CheckPlanResponse
-	(*ExplainPlanRequest)(nil),    // 5: linktrial.v1.ExplainPlanRequest
-	(*ExplainPlanResponse)(nil),   // 6: linktrial.v1.ExplainPlanResponse
-	(*SheetSummary)(nil),          // 7: linktrial.v1.SheetSummary
-	(*StartPlanRequest)(nil),      // 8: linktrial.v1.StartPlanRequest
-	(*StartPlanResponse)(nil),     // 9: linktrial.v1.StartPlanResponse
-	(*AbortCampaignRequest)(nil),  // 10: linktrial.v1.AbortCampaignRequest
-	(*AbortCampaignResponse)(nil), // 11: linktrial.v1.AbortCampaignResponse
-	(*ListRunsRequest)(nil),       // 12: linktrial.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),      // 13: linktrial.v1.ListRunsResponse
-	(*Run)(nil),                   // 14: linktrial.v1.Run
-	(*GetRunRequest)(nil),         // 15: linktrial.v1.GetRunRequest
-	(*GetRunResponse)(nil),        // 16: linktrial.v1.GetRunResponse
-	(*TrialRow)(nil),              // 17: linktrial.v1.TrialRow
-	(*AttemptRow)(nil),            // 18: linktrial.v1.AttemptRow
-	(*WatchRequest)(nil),          // 19: linktrial.v1.WatchRequest
-	(*WatchResponse)(nil),         // 20: linktrial.v1.WatchResponse
-	(*JournalLine)(nil),           // 21: linktrial.v1.JournalLine
-	(*LiveSamples)(nil),           // 22: linktrial.v1.LiveSamples
-	(*Silence)(nil),               // 23: linktrial.v1.Silence
-	(*TrialStarted)(nil),          // 24: linktrial.v1.TrialStarted
-	(*Progress)(nil),              // 25: linktrial.v1.Progress
-	(*TrialEnded)(nil),            // 26: linktrial.v1.TrialEnded
-	(*Note)(nil),                  // 27: linktrial.v1.Note
-	(*ResultsRequest)(nil),        // 28: linktrial.v1.ResultsRequest
-	(*ResultsResponse)(nil),       // 29: linktrial.v1.ResultsResponse
-	(*ListNodesRequest)(nil),      // 30: linktrial.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 31: linktrial.v1.ListNodesResponse
-	(*Node)(nil),                  // 32: linktrial.v1.Node
-	(*ListProfilesRequest)(nil),   // 33: linktrial.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),  // 34: linktrial.v1.ListProfilesResponse
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
-	(*Order)(nil),                 // 36: linktrial.v1.Order
-	(*DriverState)(nil),           // 37: linktrial.v1.DriverState
-	(*TelemetryState)(nil),        // 38: linktrial.v1.TelemetryState
+	(Note_Kind)(0),                // 2: linktrial.v1.Note.Kind
+	(*Problem)(nil),               // 3: linktrial.v1.Problem
+	(*CheckPlanRequest)(nil),      // 4: linktrial.v1.CheckPlanRequest
+	(*CheckPlanResponse)(nil),     // 5: linktrial.v1.CheckPlanResponse
+	(*ExplainPlanRequest)(nil),    // 6: linktrial.v1.ExplainPlanRequest
+	(*ExplainPlanResponse)(nil),   // 7: linktrial.v1.ExplainPlanResponse
+	(*SheetSummary)(nil),          // 8: linktrial.v1.SheetSummary
+	(*StartPlanRequest)(nil),      // 9: linktrial.v1.StartPlanRequest
+	(*StartPlanResponse)(nil),     // 10: linktrial.v1.StartPlanResponse
+	(*AbortCampaignRequest)(nil),  // 11: linktrial.v1.AbortCampaignRequest
+	(*AbortCampaignResponse)(nil), // 12: linktrial.v1.AbortCampaignResponse
+	(*ListRunsRequest)(nil),       // 13: linktrial.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),      // 14: linktrial.v1.ListRunsResponse
+	(*Run)(nil),                   // 15: linktrial.v1.Run
+	(*GetRunRequest)(nil),         // 16: linktrial.v1.GetRunRequest
+	(*GetRunResponse)(nil),        // 17: linktrial.v1.GetRunResponse
+	(*TrialRow)(nil),              // 18: linktrial.v1.TrialRow
+	(*AttemptRow)(nil),            // 19: linktrial.v1.AttemptRow
+	(*Mark)(nil),                  // 20: linktrial.v1.Mark
+	(*WatchRequest)(nil),          // 21: linktrial.v1.WatchRequest
+	(*WatchResponse)(nil),         // 22: linktrial.v1.WatchResponse
+	(*JournalLine)(nil),           // 23: linktrial.v1.JournalLine
+	(*LiveSamples)(nil),           // 24: linktrial.v1.LiveSamples
+	(*Silence)(nil),               // 25: linktrial.v1.Silence
+	(*TrialStarted)(nil),          // 26: linktrial.v1.TrialStarted
+	(*Progress)(nil),              // 27: linktrial.v1.Progress
+	(*TrialEnded)(nil),            // 28: linktrial.v1.TrialEnded
+	(*Note)(nil),                  // 29: linktrial.v1.Note
+	(*ResultsRequest)(nil),        // 30: linktrial.v1.ResultsRequest
+	(*ResultsResponse)(nil),       // 31: linktrial.v1.ResultsResponse
+	(*ListNodesRequest)(nil),      // 32: linktrial.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 33: linktrial.v1.ListNodesResponse
+	(*Node)(nil),                  // 34: linktrial.v1.Node
+	(*ListProfilesRequest)(nil),   // 35: linktrial.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),  // 36: linktrial.v1.ListProfilesResponse
+	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
+	(*Order)(nil),                 // 38: linktrial.v1.Order
+	(*DriverState)(nil),           // 39: linktrial.v1.DriverState
+	(*TelemetryState)(nil),        // 40: linktrial.v1.TelemetryState
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
-	2,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
-	2,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
-	7,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
+	3,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
+	3,  // 1: linktrial.v1.ExplainPlanResponse.problems:type_name -> linktrial.v1.Problem
+	8,  // 2: linktrial.v1.ExplainPlanResponse.sheets:type_name -> linktrial.v1.SheetSummary
 	1,  // 3: linktrial.v1.StartPlanRequest.moves:type_name -> linktrial.v1.StartPlanRequest.Moves
-	2,  // 4: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
-	14, // 5: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
+	3,  // 4: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
+	15, // 5: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
 	0,  // 6: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
-	35, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
-	35, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
-	35, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
-	14, // 10: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
-	17, // 11: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
-	18, // 12: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	35, // 13: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
-	14, // 14: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
-	24, // 15: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
-	25, // 16: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
-	26, // 17: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
-	27, // 18: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
-	21, // 19: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
-	22, // 20: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
-	23, // 21: linktrial.v1.WatchResponse.silence:type_name -> linktrial.v1.Silence
-	36, // 22: linktrial.v1.WatchResponse.order:type_name -> linktrial.v1.Order
-	35, // 23: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
-	35, // 24: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	35, // 25: linktrial.v1.Silence.since:type_name -> google.protobuf.Timestamp
-	18, // 26: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	32, // 27: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	37, // 28: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	35, // 29: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	38, // 30: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	3,  // 31: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	5,  // 32: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	8,  // 33: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	10, // 34: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	12, // 35: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	15, // 36: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	19, // 37: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	28, // 38: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	30, // 39: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	33, // 40: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	4,  // 41: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	6,  // 42: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	9,  // 43: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	11, // 44: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	13, // 45: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	16, // 46: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	20, // 47: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	29, // 48: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	31, // 49: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	34, // 50: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	41, // [41:51] is the sub-list for method output_type
-	31, // [31:41] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	37, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
+	37, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
+	37, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
+	15, // 10: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
+	18, // 11: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
+	19, // 12: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
+	37, // 13: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	20, // 14: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
+	37, // 15: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
+	15, // 16: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
+	26, // 17: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
+	27, // 18: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
+	28, // 19: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
+	29, // 20: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
+	23, // 21: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
+	24, // 22: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
+	25, // 23: linktrial.v1.WatchResponse.silence:type_name -> linktrial.v1.Silence
+	38, // 24: linktrial.v1.WatchResponse.order:type_name -> linktrial.v1.Order
+	37, // 25: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	37, // 26: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	37, // 27: linktrial.v1.Silence.since:type_name -> google.protobuf.Timestamp
+	19, // 28: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	2,  // 29: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
+	34, // 30: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	39, // 31: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	37, // 32: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	40, // 33: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	4,  // 34: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	6,  // 35: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	9,  // 36: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	11, // 37: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	13, // 38: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	16, // 39: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	21, // 40: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	30, // 41: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	32, // 42: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	35, // 43: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	5,  // 44: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	7,  // 45: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	10, // 46: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	12, // 47: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	14, // 48: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	17, // 49: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	22, // 50: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	31, // 51: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	33, // 52: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	36, // 53: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	44, // [44:54] is the sub-list for method output_type
+	34, // [34:44] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3018,7 +3208,7 @@ func file_linktrial_v1_operator_proto_init() {
 	file_linktrial_v1_control_proto_init()
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_telemetry_proto_init()
-	file_linktrial_v1_operator_proto_msgTypes[18].OneofWrappers = []any{
+	file_linktrial_v1_operator_proto_msgTypes[19].OneofWrappers = []any{
 		(*WatchResponse_Run)(nil),
 		(*WatchResponse_TrialStarted)(nil),
 		(*WatchResponse_Progress)(nil),
@@ -3029,14 +3219,14 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_Silence)(nil),
 		(*WatchResponse_Order)(nil),
 	}
-	file_linktrial_v1_operator_proto_msgTypes[30].OneofWrappers = []any{}
+	file_linktrial_v1_operator_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_operator_proto_rawDesc), len(file_linktrial_v1_operator_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   33,
+			NumEnums:      3,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

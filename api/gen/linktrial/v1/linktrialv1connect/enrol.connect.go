@@ -164,7 +164,8 @@ type NodeServiceClient interface {
 	CreateNodeToken(context.Context, *connect.Request[v1.CreateNodeTokenRequest]) (*connect.Response[v1.CreateNodeTokenResponse], error)
 	// ListNodeIdentities says which nodes have which identity.
 	ListNodeIdentities(context.Context, *connect.Request[v1.ListNodeIdentitiesRequest]) (*connect.Response[v1.ListNodeIdentitiesResponse], error)
-	// RevokeNode ends a node's certificates and its open tokens at once.
+	// RevokeNode ends a node's certificates and its open tokens at once, or its
+	// open tokens alone.
 	RevokeNode(context.Context, *connect.Request[v1.RevokeNodeRequest]) (*connect.Response[v1.RevokeNodeResponse], error)
 	// GetAuthority answers the authority's certificate, and whether calls are checked at all.
 	GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.GetAuthorityResponse], error)
@@ -242,7 +243,8 @@ type NodeServiceHandler interface {
 	CreateNodeToken(context.Context, *connect.Request[v1.CreateNodeTokenRequest]) (*connect.Response[v1.CreateNodeTokenResponse], error)
 	// ListNodeIdentities says which nodes have which identity.
 	ListNodeIdentities(context.Context, *connect.Request[v1.ListNodeIdentitiesRequest]) (*connect.Response[v1.ListNodeIdentitiesResponse], error)
-	// RevokeNode ends a node's certificates and its open tokens at once.
+	// RevokeNode ends a node's certificates and its open tokens at once, or its
+	// open tokens alone.
 	RevokeNode(context.Context, *connect.Request[v1.RevokeNodeRequest]) (*connect.Response[v1.RevokeNodeResponse], error)
 	// GetAuthority answers the authority's certificate, and whether calls are checked at all.
 	GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.GetAuthorityResponse], error)

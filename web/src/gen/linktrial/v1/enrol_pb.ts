@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/enrol.proto.
  */
 export const file_linktrial_v1_enrol: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvZW5yb2wucHJvdG8SDGxpbmt0cmlhbC52MSIxCgxFbnJvbFJlcXVlc3QSFAoMdG9rZW5fc2VjcmV0GAEgASgMEgsKA2NzchgCIAEoDCKTAQoNRW5yb2xSZXNwb25zZRIMCgRuYW1lGAEgASgJEhMKC2NlcnRpZmljYXRlGAIgASgMEhEKCWF1dGhvcml0eRgDIAEoDBIuCgxzaWduaW5nX2tleXMYBCADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgFIAEoCSIpCgxSZW5ld1JlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgNjc3IYAiABKAwiNwoNUmVuZXdSZXNwb25zZRITCgtjZXJ0aWZpY2F0ZRgBIAEoDBIRCglhdXRob3JpdHkYAiABKAwiPQoWQ3JlYXRlTm9kZVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDXZhbGlkX3NlY29uZHMYAiABKAMiVQoXQ3JlYXRlTm9kZVRva2VuUmVzcG9uc2USDQoFdG9rZW4YASABKAkSKwoHZXhwaXJlcxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiGwoZTGlzdE5vZGVJZGVudGl0aWVzUmVxdWVzdCJHChpMaXN0Tm9kZUlkZW50aXRpZXNSZXNwb25zZRIpCgVub2RlcxgBIAMoCzIaLmxpbmt0cmlhbC52MS5Ob2RlSWRlbnRpdHki3wMKDE5vZGVJZGVudGl0eRIMCgRuYW1lGAEgASgJEi8KBXN0YXRlGAIgASgOMiAubGlua3RyaWFsLnYxLk5vZGVJZGVudGl0eS5TdGF0ZRIsCghlbnJvbGxlZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZXhwaXJlcxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHcmV2b2tlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmV2b2tlZF9ieRgGIAEoCRIOCgZyZWFzb24YByABKAkSMAoMbGFzdF9jb250YWN0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljb25uZWN0ZWQYCSABKAgSDgoGc2VyaWFsGAogASgJEhIKCm9wZW5fdG9rZW4YCyABKAgiewoFU3RhdGUSFQoRU1RBVEVfVU5TUEVDSUZJRUQQABIOCgpTVEFURV9OT05FEAESEQoNU1RBVEVfSU5WSVRFRBACEhIKDlNUQVRFX0VOUk9MTEVEEAMSEQoNU1RBVEVfRVhQSVJFRBAEEhEKDVNUQVRFX1JFVk9LRUQQBSIxChFSZXZva2VOb2RlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCSI6ChJSZXZva2VOb2RlUmVzcG9uc2USFAoMY2VydGlmaWNhdGVzGAEgASgFEg4KBnRva2VucxgCIAEoBSIVChNHZXRBdXRob3JpdHlSZXF1ZXN0IsUBChRHZXRBdXRob3JpdHlSZXNwb25zZRI1CgRtb2RlGAEgASgOMicubGlua3RyaWFsLnYxLkdldEF1dGhvcml0eVJlc3BvbnNlLk1vZGUSEwoLY2VydGlmaWNhdGUYAiABKAwSEwoLZmluZ2VycHJpbnQYAyABKAkiTAoETW9kZRIUChBNT0RFX1VOU1BFQ0lGSUVEEAASEQoNTU9ERV9MT09QQkFDSxABEg0KCU1PREVfT1BFThACEgwKCE1PREVfVExTEAMylgEKEEVucm9sbWVudFNlcnZpY2USQAoFRW5yb2wSGi5saW5rdHJpYWwudjEuRW5yb2xSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkVucm9sUmVzcG9uc2USQAoFUmVuZXcSGi5saW5rdHJpYWwudjEuUmVuZXdSZXF1ZXN0GhsubGlua3RyaWFsLnYxLlJlbmV3UmVzcG9uc2Uy/gIKC05vZGVTZXJ2aWNlEl4KD0NyZWF0ZU5vZGVUb2tlbhIkLmxpbmt0cmlhbC52MS5DcmVhdGVOb2RlVG9rZW5SZXF1ZXN0GiUubGlua3RyaWFsLnYxLkNyZWF0ZU5vZGVUb2tlblJlc3BvbnNlEmcKEkxpc3ROb2RlSWRlbnRpdGllcxInLmxpbmt0cmlhbC52MS5MaXN0Tm9kZUlkZW50aXRpZXNSZXF1ZXN0GigubGlua3RyaWFsLnYxLkxpc3ROb2RlSWRlbnRpdGllc1Jlc3BvbnNlEk8KClJldm9rZU5vZGUSHy5saW5rdHJpYWwudjEuUmV2b2tlTm9kZVJlcXVlc3QaIC5saW5rdHJpYWwudjEuUmV2b2tlTm9kZVJlc3BvbnNlElUKDEdldEF1dGhvcml0eRIhLmxpbmt0cmlhbC52MS5HZXRBdXRob3JpdHlSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkdldEF1dGhvcml0eVJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_trust]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvZW5yb2wucHJvdG8SDGxpbmt0cmlhbC52MSIxCgxFbnJvbFJlcXVlc3QSFAoMdG9rZW5fc2VjcmV0GAEgASgMEgsKA2NzchgCIAEoDCKTAQoNRW5yb2xSZXNwb25zZRIMCgRuYW1lGAEgASgJEhMKC2NlcnRpZmljYXRlGAIgASgMEhEKCWF1dGhvcml0eRgDIAEoDBIuCgxzaWduaW5nX2tleXMYBCADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgFIAEoCSIpCgxSZW5ld1JlcXVlc3QSDAoEbmFtZRgBIAEoCRILCgNjc3IYAiABKAwiNwoNUmVuZXdSZXNwb25zZRITCgtjZXJ0aWZpY2F0ZRgBIAEoDBIRCglhdXRob3JpdHkYAiABKAwiPQoWQ3JlYXRlTm9kZVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDXZhbGlkX3NlY29uZHMYAiABKAMiVQoXQ3JlYXRlTm9kZVRva2VuUmVzcG9uc2USDQoFdG9rZW4YASABKAkSKwoHZXhwaXJlcxgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiGwoZTGlzdE5vZGVJZGVudGl0aWVzUmVxdWVzdCJHChpMaXN0Tm9kZUlkZW50aXRpZXNSZXNwb25zZRIpCgVub2RlcxgBIAMoCzIaLmxpbmt0cmlhbC52MS5Ob2RlSWRlbnRpdHkikQQKDE5vZGVJZGVudGl0eRIMCgRuYW1lGAEgASgJEi8KBXN0YXRlGAIgASgOMiAubGlua3RyaWFsLnYxLk5vZGVJZGVudGl0eS5TdGF0ZRIsCghlbnJvbGxlZBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZXhwaXJlcxgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHcmV2b2tlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmV2b2tlZF9ieRgGIAEoCRIOCgZyZWFzb24YByABKAkSMAoMbGFzdF9jb250YWN0GAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljb25uZWN0ZWQYCSABKAgSDgoGc2VyaWFsGAogASgJEhIKCm9wZW5fdG9rZW4YCyABKAgSMAoLb3Blbl90b2tlbnMYDCADKAsyGy5saW5rdHJpYWwudjEuT3Blbk5vZGVUb2tlbiJ7CgVTdGF0ZRIVChFTVEFURV9VTlNQRUNJRklFRBAAEg4KClNUQVRFX05PTkUQARIRCg1TVEFURV9JTlZJVEVEEAISEgoOU1RBVEVfRU5ST0xMRUQQAxIRCg1TVEFURV9FWFBJUkVEEAQSEQoNU1RBVEVfUkVWT0tFRBAFIn0KDU9wZW5Ob2RlVG9rZW4SKwoHY3JlYXRlZBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKY3JlYXRlZF9ieRgCIAEoCRIrCgdleHBpcmVzGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJGChFSZXZva2VOb2RlUmVxdWVzdBIMCgRuYW1lGAEgASgJEg4KBnJlYXNvbhgCIAEoCRITCgt0b2tlbnNfb25seRgDIAEoCCI6ChJSZXZva2VOb2RlUmVzcG9uc2USFAoMY2VydGlmaWNhdGVzGAEgASgFEg4KBnRva2VucxgCIAEoBSIVChNHZXRBdXRob3JpdHlSZXF1ZXN0IsUBChRHZXRBdXRob3JpdHlSZXNwb25zZRI1CgRtb2RlGAEgASgOMicubGlua3RyaWFsLnYxLkdldEF1dGhvcml0eVJlc3BvbnNlLk1vZGUSEwoLY2VydGlmaWNhdGUYAiABKAwSEwoLZmluZ2VycHJpbnQYAyABKAkiTAoETW9kZRIUChBNT0RFX1VOU1BFQ0lGSUVEEAASEQoNTU9ERV9MT09QQkFDSxABEg0KCU1PREVfT1BFThACEgwKCE1PREVfVExTEAMylgEKEEVucm9sbWVudFNlcnZpY2USQAoFRW5yb2wSGi5saW5rdHJpYWwudjEuRW5yb2xSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkVucm9sUmVzcG9uc2USQAoFUmVuZXcSGi5saW5rdHJpYWwudjEuUmVuZXdSZXF1ZXN0GhsubGlua3RyaWFsLnYxLlJlbmV3UmVzcG9uc2Uy/gIKC05vZGVTZXJ2aWNlEl4KD0NyZWF0ZU5vZGVUb2tlbhIkLmxpbmt0cmlhbC52MS5DcmVhdGVOb2RlVG9rZW5SZXF1ZXN0GiUubGlua3RyaWFsLnYxLkNyZWF0ZU5vZGVUb2tlblJlc3BvbnNlEmcKEkxpc3ROb2RlSWRlbnRpdGllcxInLmxpbmt0cmlhbC52MS5MaXN0Tm9kZUlkZW50aXRpZXNSZXF1ZXN0GigubGlua3RyaWFsLnYxLkxpc3ROb2RlSWRlbnRpdGllc1Jlc3BvbnNlEk8KClJldm9rZU5vZGUSHy5saW5rdHJpYWwudjEuUmV2b2tlTm9kZVJlcXVlc3QaIC5saW5rdHJpYWwudjEuUmV2b2tlTm9kZVJlc3BvbnNlElUKDEdldEF1dGhvcml0eRIhLmxpbmt0cmlhbC52MS5HZXRBdXRob3JpdHlSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkdldEF1dGhvcml0eVJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_trust]);
 
 /**
  * @generated from message linktrial.v1.EnrolRequest
@@ -280,6 +280,13 @@ export type NodeIdentity = Message<"linktrial.v1.NodeIdentity"> & {
    * @generated from field: bool open_token = 11;
    */
   openToken: boolean;
+
+  /**
+   * that were not used yet, the first to expire first
+   *
+   * @generated from field: repeated linktrial.v1.OpenNodeToken open_tokens = 12;
+   */
+  openTokens: OpenNodeToken[];
 };
 
 /**
@@ -335,6 +342,35 @@ export const NodeIdentity_StateSchema: GenEnum<NodeIdentity_State> = /*@__PURE__
   enumDesc(file_linktrial_v1_enrol, 8, 0);
 
 /**
+ * OpenNodeToken is a one-time token without its secret, which nobody keeps.
+ *
+ * @generated from message linktrial.v1.OpenNodeToken
+ */
+export type OpenNodeToken = Message<"linktrial.v1.OpenNodeToken"> & {
+  /**
+   * @generated from field: google.protobuf.Timestamp created = 1;
+   */
+  created?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string created_by = 2;
+   */
+  createdBy: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp expires = 3;
+   */
+  expires?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message linktrial.v1.OpenNodeToken.
+ * Use `create(OpenNodeTokenSchema)` to create a new message.
+ */
+export const OpenNodeTokenSchema: GenMessage<OpenNodeToken> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_enrol, 9);
+
+/**
  * @generated from message linktrial.v1.RevokeNodeRequest
  */
 export type RevokeNodeRequest = Message<"linktrial.v1.RevokeNodeRequest"> & {
@@ -347,6 +383,13 @@ export type RevokeNodeRequest = Message<"linktrial.v1.RevokeNodeRequest"> & {
    * @generated from field: string reason = 2;
    */
   reason: string;
+
+  /**
+   * the node's certificates stay good
+   *
+   * @generated from field: bool tokens_only = 3;
+   */
+  tokensOnly: boolean;
 };
 
 /**
@@ -354,7 +397,7 @@ export type RevokeNodeRequest = Message<"linktrial.v1.RevokeNodeRequest"> & {
  * Use `create(RevokeNodeRequestSchema)` to create a new message.
  */
 export const RevokeNodeRequestSchema: GenMessage<RevokeNodeRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_enrol, 9);
+  messageDesc(file_linktrial_v1_enrol, 10);
 
 /**
  * @generated from message linktrial.v1.RevokeNodeResponse
@@ -380,7 +423,7 @@ export type RevokeNodeResponse = Message<"linktrial.v1.RevokeNodeResponse"> & {
  * Use `create(RevokeNodeResponseSchema)` to create a new message.
  */
 export const RevokeNodeResponseSchema: GenMessage<RevokeNodeResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_enrol, 10);
+  messageDesc(file_linktrial_v1_enrol, 11);
 
 /**
  * @generated from message linktrial.v1.GetAuthorityRequest
@@ -393,7 +436,7 @@ export type GetAuthorityRequest = Message<"linktrial.v1.GetAuthorityRequest"> & 
  * Use `create(GetAuthorityRequestSchema)` to create a new message.
  */
 export const GetAuthorityRequestSchema: GenMessage<GetAuthorityRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_enrol, 11);
+  messageDesc(file_linktrial_v1_enrol, 12);
 
 /**
  * @generated from message linktrial.v1.GetAuthorityResponse
@@ -424,7 +467,7 @@ export type GetAuthorityResponse = Message<"linktrial.v1.GetAuthorityResponse"> 
  * Use `create(GetAuthorityResponseSchema)` to create a new message.
  */
 export const GetAuthorityResponseSchema: GenMessage<GetAuthorityResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_enrol, 12);
+  messageDesc(file_linktrial_v1_enrol, 13);
 
 /**
  * @generated from enum linktrial.v1.GetAuthorityResponse.Mode
@@ -461,7 +504,7 @@ export enum GetAuthorityResponse_Mode {
  * Describes the enum linktrial.v1.GetAuthorityResponse.Mode.
  */
 export const GetAuthorityResponse_ModeSchema: GenEnum<GetAuthorityResponse_Mode> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_enrol, 12, 0);
+  enumDesc(file_linktrial_v1_enrol, 13, 0);
 
 /**
  * EnrolmentService is called by nodes.
@@ -521,7 +564,8 @@ export const NodeService: GenService<{
     output: typeof ListNodeIdentitiesResponseSchema;
   },
   /**
-   * RevokeNode ends a node's certificates and its open tokens at once.
+   * RevokeNode ends a node's certificates and its open tokens at once, or its
+   * open tokens alone.
    *
    * @generated from rpc linktrial.v1.NodeService.RevokeNode
    */

@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/operator.proto.
  */
 export const file_linktrial_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("ChtsaW5rdHJpYWwvdjEvb3BlcmF0b3IucHJvdG8SDGxpbmt0cmlhbC52MSJGCgdQcm9ibGVtEgwKBGZpbGUYASABKAkSDAoEbGluZRgCIAEoBRIOCgZjb2x1bW4YAyABKAUSDwoHbWVzc2FnZRgEIAEoCSIuChBDaGVja1BsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCJNChFDaGVja1BsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEg8KB3N1bW1hcnkYAiABKAkiMAoSRXhwbGFpblBsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCKFAQoTRXhwbGFpblBsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEioKBnNoZWV0cxgCIAMoCzIaLmxpbmt0cmlhbC52MS5TaGVldFN1bW1hcnkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAEiYwoMU2hlZXRTdW1tYXJ5Eg0KBXNoZWV0GAEgASgMEhIKCnNoZWV0X2hhc2gYAiABKAkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAESFQoNdHJpYWxfc2Vjb25kcxgEIAMoASLFAQoQU3RhcnRQbGFuUmVxdWVzdBIMCgRmaWxlGAEgASgJEgwKBHRleHQYAiABKAwSDAoEbmFtZRgDIAEoCRIPCgd2aXJ0dWFsGAQgASgIEjMKBW1vdmVzGAUgASgOMiQubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QuTW92ZXMiQQoFTW92ZXMSFQoRTU9WRVNfVU5TUEVDSUZJRUQQABIRCg1NT1ZFU19DT05GSVJNEAESDgoKTU9WRVNfTk9ORRACImIKEVN0YXJ0UGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCSI7ChRBYm9ydENhbXBhaWduUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiFwoVQWJvcnRDYW1wYWlnblJlc3BvbnNlIjUKD0xpc3RSdW5zUmVxdWVzdBINCgVsaW1pdBgBIAEoBRITCgtjYW1wYWlnbl9pZBgCIAEoCSIzChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5saW5rdHJpYWwudjEuUnVuItgDCgNSdW4SCgoCaWQYASABKAkSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEcGxhbhgDIAEoCRINCgVyYWRpbxgEIAEoCRIQCgh0b3BvbG9neRgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgDEiUKBXN0YXRlGAcgASgOMhYubGlua3RyaWFsLnYxLlJ1blN0YXRlEg8KB21lc3NhZ2UYCCABKAkSDgoGdHJpYWxzGAkgASgFEhQKDHRyaWFsc19lbmRlZBgKIAEoBRIXCg9hdHRlbXB0c19mYWlsZWQYCyABKAUSEgoKc2hlZXRfaGFzaBgMIAEoCRINCgVwbGFjZRgNIAEoCRIrCgdjcmVhdGVkGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzdGFydGVkGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoWZXN0aW1hdGVkX3NlY29uZHNfbGVmdBgRIAEoARIOCgZwYXVzZWQYEiABKAgSDwoHcGF1c2luZxgTIAEoCBINCgVub2RlcxgUIAMoCSIfCg1HZXRSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSJnCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiYKBnRyaWFscxgCIAMoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxINCgVzaGVldBgDIAEoDCJ8CghUcmlhbFJvdxINCgV0cmlhbBgBIAEoBRIRCglpdGVyYXRpb24YAiABKAUSEQoJdHJlYXRtZW50GAMgASgJEioKCGF0dGVtcHRzGAQgAygLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSDwoHdmVyZGljdBgFIAEoCSLqAQoKQXR0ZW1wdFJvdxIPCgdhdHRlbXB0GAEgASgFEg8KB3ZlcmRpY3QYAiABKAkSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSIwobdGhyb3VnaHB1dF9ieXRlc19wZXJfc2Vjb25kGAUgASgBEhcKD2VsYXBzZWRfc2Vjb25kcxgGIAEoARIXCg9jb25uZWN0X3NlY29uZHMYByABKAESFQoNaWRlYWxfc2Vjb25kcxgIIAEoARIrCgdzdGFydGVkGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJFCgxXYXRjaFJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkSDwoHam91cm5hbBgCIAEoCBIPCgdzYW1wbGVzGAMgASgIIpwDCg1XYXRjaFJlc3BvbnNlEiAKA3J1bhgBIAEoCzIRLmxpbmt0cmlhbC52MS5SdW5IABIzCg10cmlhbF9zdGFydGVkGAIgASgLMhoubGlua3RyaWFsLnYxLlRyaWFsU3RhcnRlZEgAEioKCHByb2dyZXNzGAMgASgLMhYubGlua3RyaWFsLnYxLlByb2dyZXNzSAASLwoLdHJpYWxfZW5kZWQYBCABKAsyGC5saW5rdHJpYWwudjEuVHJpYWxFbmRlZEgAEiIKBG5vdGUYBSABKAsyEi5saW5rdHJpYWwudjEuTm90ZUgAEiwKB2pvdXJuYWwYBiABKAsyGS5saW5rdHJpYWwudjEuSm91cm5hbExpbmVIABIsCgdzYW1wbGVzGAcgASgLMhkubGlua3RyaWFsLnYxLkxpdmVTYW1wbGVzSAASKAoHc2lsZW5jZRgIIAEoCzIVLmxpbmt0cmlhbC52MS5TaWxlbmNlSAASJAoFb3JkZXIYCSABKAsyEy5saW5rdHJpYWwudjEuT3JkZXJIAEIHCgVldmVudCKqAQoLSm91cm5hbExpbmUSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSCwoDc2VxGAMgASgDEiYKAmF0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR0eXBlGAUgASgJEgwKBHRleHQYBiABKAkSLAoIcmVjZWl2ZWQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIp4BCgtMaXZlU2FtcGxlcxIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIMCgRmbG93GAQgASgFEhEKCXRyZWF0bWVudBgFIAEoCRIKCgJhdBgGIAMoARINCgVieXRlcxgHIAMoARISCgpjd25kX2J5dGVzGAggAygBEg8KB3NydHRfbXMYCSADKAEiUgoHU2lsZW5jZRIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAifwoMVHJpYWxTdGFydGVkEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEhEKCWl0ZXJhdGlvbhgEIAEoBRIRCgl0cmVhdG1lbnQYBSABKAkSGQoRZXN0aW1hdGVkX3NlY29uZHMYBiABKAEidgoIUHJvZ3Jlc3MSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSDQoFYnl0ZXMYBCABKAMSEgoKc2l6ZV9ieXRlcxgFIAEoAxIXCg9lbGFwc2VkX3NlY29uZHMYBiABKAEikgEKClRyaWFsRW5kZWQSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEhEKCWl0ZXJhdGlvbhgDIAEoBRIRCgl0cmVhdG1lbnQYBCABKAkSKQoHYXR0ZW1wdBgFIAEoCzIYLmxpbmt0cmlhbC52MS5BdHRlbXB0Um93EhQKDGxhc3RfYXR0ZW1wdBgGIAEoCCIkCgROb3RlEg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJInMKDlJlc3VsdHNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIOCgZmb3JtYXQYAiABKAkSEAoIbW9yZV9pZHMYAyADKAkSEQoJcmVmZXJlbmNlGAQgASgJEgwKBGF4aXMYBSABKAkSDgoGbWV0cmljGAYgASgJIm8KD1Jlc3VsdHNSZXNwb25zZRITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdydW5faWRzGAIgAygJEhEKCWZpbGVfbmFtZRgDIAEoCRISCgptZWRpYV90eXBlGAQgASgJEg8KB2NvbnRlbnQYBSABKAwiEgoQTGlzdE5vZGVzUmVxdWVzdCI2ChFMaXN0Tm9kZXNSZXNwb25zZRIhCgVub2RlcxgBIAMoCzISLmxpbmt0cmlhbC52MS5Ob2RlIvMDCgROb2RlEgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSMAoMbGFzdF9jb250YWN0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljb25uZWN0ZWQYDCABKAgSHAoUY2xvY2tfb2Zmc2V0X3NlY29uZHMYDSABKAESGgoSY2xvY2tfb2Zmc2V0X2tub3duGA4gASgIEg4KBnJ1bl9pZBgPIAEoCRIUCgdiYXR0ZXJ5GBAgASgBSACIAQESEwoLZGlzY2hhcmdpbmcYESABKAgSDwoHdmlydHVhbBgSIAEoCBIbChNjbG9ja19lcnJvcl9zZWNvbmRzGBMgASgBEi8KCXRlbGVtZXRyeRgoIAMoCzIcLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTdGF0ZUIKCghfYmF0dGVyeSIVChNMaXN0UHJvZmlsZXNSZXF1ZXN0IlYKFExpc3RQcm9maWxlc1Jlc3BvbnNlEg4KBnJhZGlvcxgBIAMoCRISCgp0b3BvbG9naWVzGAIgAygJEhoKEnNoaXBwZWRfdG9wb2xvZ2llcxgDIAMoCSrjAQoIUnVuU3RhdGUSGQoVUlVOX1NUQVRFX1VOU1BFQ0lGSUVEEAASFAoQUlVOX1NUQVRFX1FVRVVFRBABEhcKE1JVTl9TVEFURV9QUkVQQVJJTkcQAhIVChFSVU5fU1RBVEVfUlVOTklORxADEhgKFFJVTl9TVEFURV9DT0xMRUNUSU5HEAQSFwoTUlVOX1NUQVRFX0NPTVBMRVRFRBAFEhUKEVJVTl9TVEFURV9BQk9SVEVEEAYSFQoRUlVOX1NUQVRFX1NUT1BQRUQQBxIVChFSVU5fU1RBVEVfV0FJVElORxAIMpwGCg9PcGVyYXRvclNlcnZpY2USTAoJQ2hlY2tQbGFuEh4ubGlua3RyaWFsLnYxLkNoZWNrUGxhblJlcXVlc3QaHy5saW5rdHJpYWwudjEuQ2hlY2tQbGFuUmVzcG9uc2USUgoLRXhwbGFpblBsYW4SIC5saW5rdHJpYWwudjEuRXhwbGFpblBsYW5SZXF1ZXN0GiEubGlua3RyaWFsLnYxLkV4cGxhaW5QbGFuUmVzcG9uc2USTAoJU3RhcnRQbGFuEh4ubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QaHy5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVzcG9uc2USWAoNQWJvcnRDYW1wYWlnbhIiLmxpbmt0cmlhbC52MS5BYm9ydENhbXBhaWduUmVxdWVzdBojLmxpbmt0cmlhbC52MS5BYm9ydENhbXBhaWduUmVzcG9uc2USSQoITGlzdFJ1bnMSHS5saW5rdHJpYWwudjEuTGlzdFJ1bnNSZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLkxpc3RSdW5zUmVzcG9uc2USQwoGR2V0UnVuEhsubGlua3RyaWFsLnYxLkdldFJ1blJlcXVlc3QaHC5saW5rdHJpYWwudjEuR2V0UnVuUmVzcG9uc2USQgoFV2F0Y2gSGi5saW5rdHJpYWwudjEuV2F0Y2hSZXF1ZXN0GhsubGlua3RyaWFsLnYxLldhdGNoUmVzcG9uc2UwARJGCgdSZXN1bHRzEhwubGlua3RyaWFsLnYxLlJlc3VsdHNSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLlJlc3VsdHNSZXNwb25zZRJMCglMaXN0Tm9kZXMSHi5saW5rdHJpYWwudjEuTGlzdE5vZGVzUmVxdWVzdBofLmxpbmt0cmlhbC52MS5MaXN0Tm9kZXNSZXNwb25zZRJVCgxMaXN0UHJvZmlsZXMSIS5saW5rdHJpYWwudjEuTGlzdFByb2ZpbGVzUmVxdWVzdBoiLmxpbmt0cmlhbC52MS5MaXN0UHJvZmlsZXNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_linktrial_v1_control, file_linktrial_v1_driver, file_linktrial_v1_telemetry]);
+  fileDesc("ChtsaW5rdHJpYWwvdjEvb3BlcmF0b3IucHJvdG8SDGxpbmt0cmlhbC52MSJGCgdQcm9ibGVtEgwKBGZpbGUYASABKAkSDAoEbGluZRgCIAEoBRIOCgZjb2x1bW4YAyABKAUSDwoHbWVzc2FnZRgEIAEoCSIuChBDaGVja1BsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCJNChFDaGVja1BsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEg8KB3N1bW1hcnkYAiABKAkiMAoSRXhwbGFpblBsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCKFAQoTRXhwbGFpblBsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEioKBnNoZWV0cxgCIAMoCzIaLmxpbmt0cmlhbC52MS5TaGVldFN1bW1hcnkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAEiYwoMU2hlZXRTdW1tYXJ5Eg0KBXNoZWV0GAEgASgMEhIKCnNoZWV0X2hhc2gYAiABKAkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAESFQoNdHJpYWxfc2Vjb25kcxgEIAMoASLFAQoQU3RhcnRQbGFuUmVxdWVzdBIMCgRmaWxlGAEgASgJEgwKBHRleHQYAiABKAwSDAoEbmFtZRgDIAEoCRIPCgd2aXJ0dWFsGAQgASgIEjMKBW1vdmVzGAUgASgOMiQubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QuTW92ZXMiQQoFTW92ZXMSFQoRTU9WRVNfVU5TUEVDSUZJRUQQABIRCg1NT1ZFU19DT05GSVJNEAESDgoKTU9WRVNfTk9ORRACImIKEVN0YXJ0UGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCSI7ChRBYm9ydENhbXBhaWduUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiFwoVQWJvcnRDYW1wYWlnblJlc3BvbnNlIjUKD0xpc3RSdW5zUmVxdWVzdBINCgVsaW1pdBgBIAEoBRITCgtjYW1wYWlnbl9pZBgCIAEoCSIzChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5saW5rdHJpYWwudjEuUnVuItgDCgNSdW4SCgoCaWQYASABKAkSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEcGxhbhgDIAEoCRINCgVyYWRpbxgEIAEoCRIQCgh0b3BvbG9neRgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgDEiUKBXN0YXRlGAcgASgOMhYubGlua3RyaWFsLnYxLlJ1blN0YXRlEg8KB21lc3NhZ2UYCCABKAkSDgoGdHJpYWxzGAkgASgFEhQKDHRyaWFsc19lbmRlZBgKIAEoBRIXCg9hdHRlbXB0c19mYWlsZWQYCyABKAUSEgoKc2hlZXRfaGFzaBgMIAEoCRINCgVwbGFjZRgNIAEoCRIrCgdjcmVhdGVkGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzdGFydGVkGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoWZXN0aW1hdGVkX3NlY29uZHNfbGVmdBgRIAEoARIOCgZwYXVzZWQYEiABKAgSDwoHcGF1c2luZxgTIAEoCBINCgVub2RlcxgUIAMoCSIfCg1HZXRSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSJnCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiYKBnRyaWFscxgCIAMoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxINCgVzaGVldBgDIAEoDCJ8CghUcmlhbFJvdxINCgV0cmlhbBgBIAEoBRIRCglpdGVyYXRpb24YAiABKAUSEQoJdHJlYXRtZW50GAMgASgJEioKCGF0dGVtcHRzGAQgAygLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSDwoHdmVyZGljdBgFIAEoCSKvAgoKQXR0ZW1wdFJvdxIPCgdhdHRlbXB0GAEgASgFEg8KB3ZlcmRpY3QYAiABKAkSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSIwobdGhyb3VnaHB1dF9ieXRlc19wZXJfc2Vjb25kGAUgASgBEhcKD2VsYXBzZWRfc2Vjb25kcxgGIAEoARIXCg9jb25uZWN0X3NlY29uZHMYByABKAESFQoNaWRlYWxfc2Vjb25kcxgIIAEoARIrCgdzdGFydGVkGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIhChltZWFzdXJlZF9ieXRlc19wZXJfc2Vjb25kGAogASgBEiAKBG1hcmsYCyABKAsyEi5saW5rdHJpYWwudjEuTWFyayKXAQoETWFyaxIOCgZyZWFzb24YASABKAkSCgoCYnkYAiABKAkSKQoFZ2l2ZW4YAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhcKD2pvdXJuYWxfdmVyZGljdBgEIAEoCRIWCg5qb3VybmFsX3JlYXNvbhgFIAEoCRIXCg9qb3VybmFsX21lc3NhZ2UYBiABKAkiRQoMV2F0Y2hSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEg8KB2pvdXJuYWwYAiABKAgSDwoHc2FtcGxlcxgDIAEoCCKcAwoNV2F0Y2hSZXNwb25zZRIgCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuSAASMwoNdHJpYWxfc3RhcnRlZBgCIAEoCzIaLmxpbmt0cmlhbC52MS5UcmlhbFN0YXJ0ZWRIABIqCghwcm9ncmVzcxgDIAEoCzIWLmxpbmt0cmlhbC52MS5Qcm9ncmVzc0gAEi8KC3RyaWFsX2VuZGVkGAQgASgLMhgubGlua3RyaWFsLnYxLlRyaWFsRW5kZWRIABIiCgRub3RlGAUgASgLMhIubGlua3RyaWFsLnYxLk5vdGVIABIsCgdqb3VybmFsGAYgASgLMhkubGlua3RyaWFsLnYxLkpvdXJuYWxMaW5lSAASLAoHc2FtcGxlcxgHIAEoCzIZLmxpbmt0cmlhbC52MS5MaXZlU2FtcGxlc0gAEigKB3NpbGVuY2UYCCABKAsyFS5saW5rdHJpYWwudjEuU2lsZW5jZUgAEiQKBW9yZGVyGAkgASgLMhMubGlua3RyaWFsLnYxLk9yZGVySABCBwoFZXZlbnQiqgEKC0pvdXJuYWxMaW5lEg4KBnJ1bl9pZBgBIAEoCRIMCgRub2RlGAIgASgJEgsKA3NlcRgDIAEoAxImCgJhdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdHlwZRgFIAEoCRIMCgR0ZXh0GAYgASgJEiwKCHJlY2VpdmVkGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKeAQoLTGl2ZVNhbXBsZXMSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSDAoEZmxvdxgEIAEoBRIRCgl0cmVhdG1lbnQYBSABKAkSCgoCYXQYBiADKAESDQoFYnl0ZXMYByADKAESEgoKY3duZF9ieXRlcxgIIAMoARIPCgdzcnR0X21zGAkgAygBIlIKB1NpbGVuY2USDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIn8KDFRyaWFsU3RhcnRlZBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIRCglpdGVyYXRpb24YBCABKAUSEQoJdHJlYXRtZW50GAUgASgJEhkKEWVzdGltYXRlZF9zZWNvbmRzGAYgASgBInYKCFByb2dyZXNzEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEg0KBWJ5dGVzGAQgASgDEhIKCnNpemVfYnl0ZXMYBSABKAMSFwoPZWxhcHNlZF9zZWNvbmRzGAYgASgBIpIBCgpUcmlhbEVuZGVkEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIRCglpdGVyYXRpb24YAyABKAUSEQoJdHJlYXRtZW50GAQgASgJEikKB2F0dGVtcHQYBSABKAsyGC5saW5rdHJpYWwudjEuQXR0ZW1wdFJvdxIUCgxsYXN0X2F0dGVtcHQYBiABKAgitAEKBE5vdGUSDgoGcnVuX2lkGAEgASgJEgwKBHRleHQYAiABKAkSJQoEa2luZBgDIAEoDjIXLmxpbmt0cmlhbC52MS5Ob3RlLktpbmQiZwoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEAoMS0lORF9TSUxFTkNFEAESFQoRS0lORF9NSVNCRUhBVklPVVIQAhIOCgpLSU5EX1dBSVRTEAMSEAoMS0lORF9VTkhFQVJEEAQicwoOUmVzdWx0c1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg4KBmZvcm1hdBgCIAEoCRIQCghtb3JlX2lkcxgDIAMoCRIRCglyZWZlcmVuY2UYBCABKAkSDAoEYXhpcxgFIAEoCRIOCgZtZXRyaWMYBiABKAkibwoPUmVzdWx0c1Jlc3BvbnNlEhMKC2NhbXBhaWduX2lkGAEgASgJEg8KB3J1bl9pZHMYAiADKAkSEQoJZmlsZV9uYW1lGAMgASgJEhIKCm1lZGlhX3R5cGUYBCABKAkSDwoHY29udGVudBgFIAEoDCISChBMaXN0Tm9kZXNSZXF1ZXN0IjYKEUxpc3ROb2Rlc1Jlc3BvbnNlEiEKBW5vZGVzGAEgAygLMhIubGlua3RyaWFsLnYxLk5vZGUi8wMKBE5vZGUSDAoEbmFtZRgBIAEoCRIMCgRyb2xlGAIgASgJEg8KB3ZlcnNpb24YAyABKAkSDAoEaG9zdBgEIAEoCRIOCgZrZXJuZWwYBSABKAkSDQoFcmFkaW8YBiABKAkSEAoIZW11bGF0ZWQYByABKAgSFQoNcmFkaW9fYWRkcmVzcxgIIAEoCRIXCg9kaXNrX2ZyZWVfYnl0ZXMYCSABKAMSKgoHZHJpdmVycxgKIAMoCzIZLmxpbmt0cmlhbC52MS5Ecml2ZXJTdGF0ZRIwCgxsYXN0X2NvbnRhY3QYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWNvbm5lY3RlZBgMIAEoCBIcChRjbG9ja19vZmZzZXRfc2Vjb25kcxgNIAEoARIaChJjbG9ja19vZmZzZXRfa25vd24YDiABKAgSDgoGcnVuX2lkGA8gASgJEhQKB2JhdHRlcnkYECABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgRIAEoCBIPCgd2aXJ0dWFsGBIgASgIEhsKE2Nsb2NrX2Vycm9yX3NlY29uZHMYEyABKAESLwoJdGVsZW1ldHJ5GCggAygLMhwubGlua3RyaWFsLnYxLlRlbGVtZXRyeVN0YXRlQgoKCF9iYXR0ZXJ5IhUKE0xpc3RQcm9maWxlc1JlcXVlc3QiVgoUTGlzdFByb2ZpbGVzUmVzcG9uc2USDgoGcmFkaW9zGAEgAygJEhIKCnRvcG9sb2dpZXMYAiADKAkSGgoSc2hpcHBlZF90b3BvbG9naWVzGAMgAygJKuMBCghSdW5TdGF0ZRIZChVSVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIUChBSVU5fU1RBVEVfUVVFVUVEEAESFwoTUlVOX1NUQVRFX1BSRVBBUklORxACEhUKEVJVTl9TVEFURV9SVU5OSU5HEAMSGAoUUlVOX1NUQVRFX0NPTExFQ1RJTkcQBBIXChNSVU5fU1RBVEVfQ09NUExFVEVEEAUSFQoRUlVOX1NUQVRFX0FCT1JURUQQBhIVChFSVU5fU1RBVEVfU1RPUFBFRBAHEhUKEVJVTl9TVEFURV9XQUlUSU5HEAgynAYKD09wZXJhdG9yU2VydmljZRJMCglDaGVja1BsYW4SHi5saW5rdHJpYWwudjEuQ2hlY2tQbGFuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5DaGVja1BsYW5SZXNwb25zZRJSCgtFeHBsYWluUGxhbhIgLmxpbmt0cmlhbC52MS5FeHBsYWluUGxhblJlcXVlc3QaIS5saW5rdHJpYWwudjEuRXhwbGFpblBsYW5SZXNwb25zZRJMCglTdGFydFBsYW4SHi5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5TdGFydFBsYW5SZXNwb25zZRJYCg1BYm9ydENhbXBhaWduEiIubGlua3RyaWFsLnYxLkFib3J0Q2FtcGFpZ25SZXF1ZXN0GiMubGlua3RyaWFsLnYxLkFib3J0Q2FtcGFpZ25SZXNwb25zZRJJCghMaXN0UnVucxIdLmxpbmt0cmlhbC52MS5MaXN0UnVuc1JlcXVlc3QaHi5saW5rdHJpYWwudjEuTGlzdFJ1bnNSZXNwb25zZRJDCgZHZXRSdW4SGy5saW5rdHJpYWwudjEuR2V0UnVuUmVxdWVzdBocLmxpbmt0cmlhbC52MS5HZXRSdW5SZXNwb25zZRJCCgVXYXRjaBIaLmxpbmt0cmlhbC52MS5XYXRjaFJlcXVlc3QaGy5saW5rdHJpYWwudjEuV2F0Y2hSZXNwb25zZTABEkYKB1Jlc3VsdHMSHC5saW5rdHJpYWwudjEuUmVzdWx0c1JlcXVlc3QaHS5saW5rdHJpYWwudjEuUmVzdWx0c1Jlc3BvbnNlEkwKCUxpc3ROb2RlcxIeLmxpbmt0cmlhbC52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlElUKDExpc3RQcm9maWxlcxIhLmxpbmt0cmlhbC52MS5MaXN0UHJvZmlsZXNSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkxpc3RQcm9maWxlc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_control, file_linktrial_v1_driver, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.Problem
@@ -628,6 +628,21 @@ export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
    * @generated from field: google.protobuf.Timestamp started = 9;
    */
   started?: Timestamp | undefined;
+
+  /**
+   * As throughput_bytes_per_second, also of an attempt whose figure a mark
+   * keeps from counting; 0 where it measured none.
+   *
+   * @generated from field: double measured_bytes_per_second = 10;
+   */
+  measuredBytesPerSecond: number;
+
+  /**
+   * unset: none
+   *
+   * @generated from field: linktrial.v1.Mark mark = 11;
+   */
+  mark?: Mark | undefined;
 };
 
 /**
@@ -636,6 +651,53 @@ export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
  */
 export const AttemptRowSchema: GenMessage<AttemptRow> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_operator, 16);
+
+/**
+ * Mark is a person's word that an attempt's figure must not count. The row it
+ * is on says verdict "invalid"; this says what the journal says.
+ *
+ * @generated from message linktrial.v1.Mark
+ */
+export type Mark = Message<"linktrial.v1.Mark"> & {
+  /**
+   * @generated from field: string reason = 1;
+   */
+  reason: string;
+
+  /**
+   * empty: not said
+   *
+   * @generated from field: string by = 2;
+   */
+  by: string;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp given = 3;
+   */
+  given?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string journal_verdict = 4;
+   */
+  journalVerdict: string;
+
+  /**
+   * @generated from field: string journal_reason = 5;
+   */
+  journalReason: string;
+
+  /**
+   * @generated from field: string journal_message = 6;
+   */
+  journalMessage: string;
+};
+
+/**
+ * Describes the message linktrial.v1.Mark.
+ * Use `create(MarkSchema)` to create a new message.
+ */
+export const MarkSchema: GenMessage<Mark> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_operator, 17);
 
 /**
  * @generated from message linktrial.v1.WatchRequest
@@ -665,7 +727,7 @@ export type WatchRequest = Message<"linktrial.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 17);
+  messageDesc(file_linktrial_v1_operator, 18);
 
 /**
  * @generated from message linktrial.v1.WatchResponse
@@ -750,7 +812,7 @@ export type WatchResponse = Message<"linktrial.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 18);
+  messageDesc(file_linktrial_v1_operator, 19);
 
 /**
  * @generated from message linktrial.v1.JournalLine
@@ -801,7 +863,7 @@ export type JournalLine = Message<"linktrial.v1.JournalLine"> & {
  * Use `create(JournalLineSchema)` to create a new message.
  */
 export const JournalLineSchema: GenMessage<JournalLine> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 19);
+  messageDesc(file_linktrial_v1_operator, 20);
 
 /**
  * LiveSamples are new samples of one flow, columns of equal length, NaN where
@@ -865,7 +927,7 @@ export type LiveSamples = Message<"linktrial.v1.LiveSamples"> & {
  * Use `create(LiveSamplesSchema)` to create a new message.
  */
 export const LiveSamplesSchema: GenMessage<LiveSamples> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 20);
+  messageDesc(file_linktrial_v1_operator, 21);
 
 /**
  * @generated from message linktrial.v1.Silence
@@ -894,7 +956,7 @@ export type Silence = Message<"linktrial.v1.Silence"> & {
  * Use `create(SilenceSchema)` to create a new message.
  */
 export const SilenceSchema: GenMessage<Silence> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 21);
+  messageDesc(file_linktrial_v1_operator, 22);
 
 /**
  * @generated from message linktrial.v1.TrialStarted
@@ -936,7 +998,7 @@ export type TrialStarted = Message<"linktrial.v1.TrialStarted"> & {
  * Use `create(TrialStartedSchema)` to create a new message.
  */
 export const TrialStartedSchema: GenMessage<TrialStarted> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 22);
+  messageDesc(file_linktrial_v1_operator, 23);
 
 /**
  * @generated from message linktrial.v1.Progress
@@ -980,7 +1042,7 @@ export type Progress = Message<"linktrial.v1.Progress"> & {
  * Use `create(ProgressSchema)` to create a new message.
  */
 export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 23);
+  messageDesc(file_linktrial_v1_operator, 24);
 
 /**
  * @generated from message linktrial.v1.TrialEnded
@@ -1024,7 +1086,7 @@ export type TrialEnded = Message<"linktrial.v1.TrialEnded"> & {
  * Use `create(TrialEndedSchema)` to create a new message.
  */
 export const TrialEndedSchema: GenMessage<TrialEnded> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 24);
+  messageDesc(file_linktrial_v1_operator, 25);
 
 /**
  * @generated from message linktrial.v1.Note
@@ -1041,6 +1103,11 @@ export type Note = Message<"linktrial.v1.Note"> & {
    * @generated from field: string text = 2;
    */
   text: string;
+
+  /**
+   * @generated from field: linktrial.v1.Note.Kind kind = 3;
+   */
+  kind: Note_Kind;
 };
 
 /**
@@ -1048,7 +1115,51 @@ export type Note = Message<"linktrial.v1.Note"> & {
  * Use `create(NoteSchema)` to create a new message.
  */
 export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 25);
+  messageDesc(file_linktrial_v1_operator, 26);
+
+/**
+ * @generated from enum linktrial.v1.Note.Kind
+ */
+export enum Note_Kind {
+  /**
+   * @generated from enum value: KIND_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * a Silence says the same, for programs
+   *
+   * @generated from enum value: KIND_SILENCE = 1;
+   */
+  SILENCE = 1,
+
+  /**
+   * of a driver
+   *
+   * @generated from enum value: KIND_MISBEHAVIOUR = 2;
+   */
+  MISBEHAVIOUR = 2,
+
+  /**
+   * what a run's preparation waits for
+   *
+   * @generated from enum value: KIND_WAITS = 3;
+   */
+  WAITS = 3,
+
+  /**
+   * a transfer of which the server's word will not come
+   *
+   * @generated from enum value: KIND_UNHEARD = 4;
+   */
+  UNHEARD = 4,
+}
+
+/**
+ * Describes the enum linktrial.v1.Note.Kind.
+ */
+export const Note_KindSchema: GenEnum<Note_Kind> = /*@__PURE__*/
+  enumDesc(file_linktrial_v1_operator, 26, 0);
 
 /**
  * @generated from message linktrial.v1.ResultsRequest
@@ -1100,7 +1211,7 @@ export type ResultsRequest = Message<"linktrial.v1.ResultsRequest"> & {
  * Use `create(ResultsRequestSchema)` to create a new message.
  */
 export const ResultsRequestSchema: GenMessage<ResultsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 26);
+  messageDesc(file_linktrial_v1_operator, 27);
 
 /**
  * @generated from message linktrial.v1.ResultsResponse
@@ -1139,7 +1250,7 @@ export type ResultsResponse = Message<"linktrial.v1.ResultsResponse"> & {
  * Use `create(ResultsResponseSchema)` to create a new message.
  */
 export const ResultsResponseSchema: GenMessage<ResultsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 27);
+  messageDesc(file_linktrial_v1_operator, 28);
 
 /**
  * @generated from message linktrial.v1.ListNodesRequest
@@ -1152,7 +1263,7 @@ export type ListNodesRequest = Message<"linktrial.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 28);
+  messageDesc(file_linktrial_v1_operator, 29);
 
 /**
  * @generated from message linktrial.v1.ListNodesResponse
@@ -1169,7 +1280,7 @@ export type ListNodesResponse = Message<"linktrial.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 29);
+  messageDesc(file_linktrial_v1_operator, 30);
 
 /**
  * @generated from message linktrial.v1.Node
@@ -1289,7 +1400,7 @@ export type Node = Message<"linktrial.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 30);
+  messageDesc(file_linktrial_v1_operator, 31);
 
 /**
  * @generated from message linktrial.v1.ListProfilesRequest
@@ -1302,7 +1413,7 @@ export type ListProfilesRequest = Message<"linktrial.v1.ListProfilesRequest"> & 
  * Use `create(ListProfilesRequestSchema)` to create a new message.
  */
 export const ListProfilesRequestSchema: GenMessage<ListProfilesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 31);
+  messageDesc(file_linktrial_v1_operator, 32);
 
 /**
  * @generated from message linktrial.v1.ListProfilesResponse
@@ -1335,7 +1446,7 @@ export type ListProfilesResponse = Message<"linktrial.v1.ListProfilesResponse"> 
  * Use `create(ListProfilesResponseSchema)` to create a new message.
  */
 export const ListProfilesResponseSchema: GenMessage<ListProfilesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 32);
+  messageDesc(file_linktrial_v1_operator, 33);
 
 /**
  * @generated from enum linktrial.v1.RunState
