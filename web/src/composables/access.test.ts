@@ -1,5 +1,6 @@
 import { beforeEach, expect, test, vi } from 'vitest'
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { Role, WhoAmIResponseSchema } from '@/gen/linktrial/v1/access_pb'
 
@@ -14,7 +15,7 @@ vi.mock('@/lib/api', () => ({
     login: async () => ({}),
   },
 }))
-const { askWho, expired, guard, logIn, mayNot, me, safeBack } = await import('./access')
+const { askWho, expired, guard, logIn, mayNot, me, safeBack, works } = await import('./access')
 
 const answer = (a: MessageInitShape<typeof WhoAmIResponseSchema>) => create(WhoAmIResponseSchema, a)
 const page = { template: '<div/>' }
@@ -47,6 +48,13 @@ test('each role may what the one before may, and the rest says why not', () => {
   expect(mayNot('admin', answer({ loginRequired: true, user: 'dirk', role: Role.DIRECTOR }))).toBe('dirk is a director: this takes an admin')
   expect(mayNot('admin', answer({ loginRequired: true, user: 'anna', role: Role.ADMIN }))).toBe('')
   expect(mayNot('director', answer({ loginRequired: true }))).toBe('This takes a director')
+})
+
+test('a token works until it is revoked or expires', () => {
+  const at = (ms: number) => timestampFromDate(new Date(ms))
+  expect(works({ expires: at(2000) }, 1999)).toBe(true)
+  expect(works({ expires: at(2000) }, 2000)).toBe(false)
+  expect(works({ expires: at(2000), revoked: at(1) }, 1000)).toBe(false)
 })
 
 test('the way back leads nowhere outside', () => {

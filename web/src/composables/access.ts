@@ -2,8 +2,9 @@
 // and back. Where the orchestrator asks nobody, everybody may do everything.
 import { computed, shallowRef } from 'vue'
 import type { Router } from 'vue-router'
-import { Role, type WhoAmIResponse } from '@/gen/linktrial/v1/access_pb'
+import { Role, type Token, type WhoAmIResponse } from '@/gen/linktrial/v1/access_pb'
 import { access, onLoginLost } from '@/lib/api'
+import { date } from '@/lib/format'
 
 export type RoleName = 'viewer' | 'director' | 'admin'
 export const roles: { value: Role; name: RoleName; text: string }[] = [
@@ -18,6 +19,8 @@ export const article = (name: string) => (name === 'admin' ? 'an admin' : `a ${n
 export const me = shallowRef<WhoAmIResponse>()
 /** Somebody was logged in, and the orchestrator does not know that session any more. */
 export const expired = shallowRef(false)
+/** People log in here; false also until the orchestrator has answered. */
+export const loginRequired = computed(() => me.value?.loginRequired === true)
 /** The name that the orchestrator writes down for whoever is logged in; empty where it asks nobody. */
 export const myName = computed(() => me.value?.user ?? '')
 
@@ -40,6 +43,13 @@ export function mayNot(least: RoleName, who = me.value): string {
   return who.user ? `${who.user} is ${article(roleName(who.role))}: this takes ${article(least)}` : `This takes ${article(least)}`
 }
 
+export type TokenState = 'good' | 'revoked' | 'expired'
+export function tokenState(t: Pick<Token, 'revoked' | 'expires'>, now = Date.now()): TokenState {
+  if (t.revoked) return 'revoked'
+  return (date(t.expires)?.getTime() ?? 0) <= now ? 'expired' : 'good'
+}
+export const works = (t: Pick<Token, 'revoked' | 'expires'>, now?: number) => tokenState(t, now) === 'good'
+
 /** Where one came from, as it stands in the login page's address; nothing outside these pages. */
 export function safeBack(back: unknown): string {
   return typeof back === 'string' && /^\/(?![/\\])/.test(back) && !back.startsWith('/login') ? back : '/'
@@ -55,7 +65,7 @@ export function guard(router: Router): void {
     // The first page needs the answer; on the way to others it may come later.
     if (!me.value) await askWho()
     else if (to.path !== from.path) void askWho()
-    const out = me.value?.loginRequired === true && !me.value.user
+    const out = loginRequired.value && !myName.value
     if (out && !to.meta.outside) return { name: 'login', query: to.fullPath === '/' ? {} : { back: to.fullPath } }
     if (!out && to.meta.outside) return safeBack(to.query.back)
     return true
@@ -64,7 +74,7 @@ export function guard(router: Router): void {
 
 async function toLogin(router: Router): Promise<void> {
   const now = router.currentRoute.value
-  if (me.value?.loginRequired && !me.value.user && !now.meta.outside) await router.replace({ name: 'login', query: { back: now.fullPath } })
+  if (loginRequired.value && !myName.value && !now.meta.outside) await router.replace({ name: 'login', query: { back: now.fullPath } })
 }
 
 /** Opens a session. What goes wrong is thrown, in the orchestrator's words. */

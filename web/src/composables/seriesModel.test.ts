@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { ChannelSeriesSchema, FlowSeriesSchema, TelemetrySeriesSchema } from '@/gen/linktrial/v1/result_pb'
-import { deepPanels, endOf, mergePanels, sequenceLines, unitOf, valueAt } from './seriesModel'
+import { deepPanels, endOf, mergePanels, sequenceLines, valueAt } from './seriesModel'
 
 const flow = create(FlowSeriesSchema, {
   trial: 3, attempt: 1, side: 'client', treatment: 'cubic', label: 'CUBIC', offsetSeconds: 0.5, at: [0.1, 0.2, 0.3], sentBytes: [1024, 2048, 4096], ackedBytes: [0, 1024, 2048], throughput: [Number.NaN, 10240, 10240],
@@ -42,7 +42,6 @@ it('draws a sequence from what is acknowledged, from the start of the first flow
   expect(lines[1]!.points[1]).toEqual([1.1, 1024])
 })
 
-it.each([['queue_bytes', 'queue', 'bytes'], ['snr_db', 'snr', 'dB'], ['pkt_snd_loss', 'pkt snd loss', ''], ['rtt_ms', 'rtt', 'ms']])('reads the unit of %s', (name, title, unit) => expect(unitOf(name)).toEqual({ title, unit }))
 
 it.each([
   [true, 1.4, 10], [true, 0.5, Number.NaN], [true, 9, 30],

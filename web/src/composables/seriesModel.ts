@@ -2,7 +2,7 @@
 // NaN, and finer data laid into the overview where one has zoomed in. Pure.
 import type { ChannelSeries, FlowSeries, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
 import { telemetryPanelsOf } from './telemetry'
-import { KB } from '@/lib/format'
+import { KB, unitOf } from '@/lib/format'
 
 export interface SequenceLine {
   name: string
@@ -68,14 +68,6 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
 ]
 
 const times = (f: FlowSeries) => f.at.map((at) => f.offsetSeconds + at)
-
-/** "queue_bytes" is a queue in bytes. */
-export function unitOf(name: string): { title: string; unit: string } {
-  const units: [string, string][] = [['_bytes', 'bytes'], ['_packets', 'packets'], ['_ms', 'ms'], ['_us', 'µs'], ['_seconds', 's'], ['_s', 's'], ['_bps', 'bit/s'], ['_db', 'dB'], ['_dbm', 'dBm'], ['_share', ''], ['_percent', '%']]
-  const hit = units.find(([end]) => name.toLowerCase().endsWith(end))
-  const stem = hit ? name.slice(0, -hit[0].length) : name
-  return { title: stem.replace(/_/g, ' '), unit: hit?.[1] ?? '' }
-}
 
 function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
   const several = new Set(flows.map((f) => f.flow)).size > 1

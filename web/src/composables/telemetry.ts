@@ -1,9 +1,8 @@
 // What radios and the laptops beside them tell of themselves, for people.
 import type { TelemetrySeries } from '@/gen/linktrial/v1/result_pb'
 import type { TelemetryReading, TelemetryState } from '@/gen/linktrial/v1/telemetry_pb'
-import { seconds } from '@/lib/format'
+import { seconds, unitOf } from '@/lib/format'
 import type { DeepLine, DeepPanel } from './seriesModel'
-import { unitOf } from './seriesModel'
 
 const placeNames = ['latitude', 'longitude']
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ago, bitrate, bytes, kbps, moment, percent, seconds, utc } from './format'
+import { ago, bitrate, bytes, kbps, moment, percent, seconds, unitOf, utc } from './format'
 
 describe('format', () => {
   it('counts a KB as 1024 bytes', () => {
@@ -34,3 +34,5 @@ describe('format', () => {
     expect(ago(undefined)).toBe('never')
   })
 })
+
+it.each([['queue_bytes', 'queue', 'bytes'], ['snr_db', 'snr', 'dB'], ['pkt_snd_loss', 'pkt snd loss', ''], ['rtt_ms', 'rtt', 'ms']])('reads the unit of %s', (name, title, unit) => expect(unitOf(name)).toEqual({ title, unit }))

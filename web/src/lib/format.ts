@@ -82,3 +82,11 @@ export function ago(t: Timestamp | Date | undefined, now = Date.now()): string {
   const s = Math.max(0, (now - d.getTime()) / 1000)
   return s < 1 ? 'now' : `${seconds(Math.floor(s)).replace(/\.0+ s$/, ' s')} ago`
 }
+
+/** "queue_bytes" is a queue in bytes. */
+export function unitOf(name: string): { title: string; unit: string } {
+  const units: [string, string][] = [['_bytes', 'bytes'], ['_packets', 'packets'], ['_ms', 'ms'], ['_us', 'µs'], ['_seconds', 's'], ['_s', 's'], ['_bps', 'bit/s'], ['_db', 'dB'], ['_dbm', 'dBm'], ['_share', ''], ['_percent', '%']]
+  const hit = units.find(([end]) => name.toLowerCase().endsWith(end))
+  const stem = hit ? name.slice(0, -hit[0].length) : name
+  return { title: stem.replace(/_/g, ' '), unit: hit?.[1] ?? '' }
+}

@@ -28,13 +28,6 @@ export interface LegendItem {
   look: Look
 }
 
-/** What a click on a figure leads to. */
-export interface Target {
-  run: string
-  trial: number
-  attempt: number
-}
-
 export function escape(s: string): string {
   return s.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`)
 }
