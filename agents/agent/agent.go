@@ -19,6 +19,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/wholefile"
 )
 
 // agent is one start of an agent.
@@ -270,7 +271,7 @@ func (a *agent) keep(n note, sheet []byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("run %s: %w", n.Run, err)
 	}
-	if err := writeFile(filepath.Join(dir, sheetFile), sheet); err != nil {
+	if err := wholefile.Write(filepath.Join(dir, sheetFile), sheet, 0o644); err != nil {
 		return fmt.Errorf("run %s: %w", n.Run, err)
 	}
 	return n.write(dir)

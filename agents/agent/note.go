@@ -12,6 +12,7 @@ import (
 
 	"linktrial/executor"
 	"linktrial/internal/radio"
+	"linktrial/internal/wholefile"
 )
 
 // Wish is how far a run may go, as the orchestrator last said.
@@ -56,33 +57,10 @@ const (
 // runForm keeps a run's identity a plain file name.
 var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
-// writeFile replaces a file so that a crash leaves the old or the new content.
-func writeFile(path string, b []byte) error {
-	tmp := path + ".new"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	_ = d.Sync() // not every file system can; the file itself is synced
-	return nil
-}
-
 func (n *note) write(dir string) error {
 	b, err := json.Marshal(n)
 	if err == nil {
-		err = writeFile(filepath.Join(dir, noteFile), append(b, '\n'))
+		err = wholefile.Write(filepath.Join(dir, noteFile), append(b, '\n'), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("note of run %s: %w", n.Run, err)

@@ -1,7 +1,7 @@
 // Package identity is a node's key and certificate: it enrols with a one-time
 // token, keeps what it gets, and renews it. Comes in: a token, a folder, the
 // orchestrator's URL. Goes out: TLS configurations for the session. Imports
-// api/gen and internal/identity.
+// api/gen, internal/identity and internal/wholefile.
 package identity
 
 import (
@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"linktrial/internal/identity"
+	"linktrial/internal/wholefile"
 )
 
 // Files in a node's state folder.
@@ -126,7 +127,7 @@ func (i *Identity) write() error {
 	for _, c := range []*x509.Certificate{i.cert, i.authority} {
 		b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
 	}
-	if err := writeFile(filepath.Join(i.dir, File), b); err != nil {
+	if err := wholefile.Write(filepath.Join(i.dir, File), b, 0o600); err != nil {
 		return fmt.Errorf("identity of the node: %w", err)
 	}
 	return nil
@@ -203,21 +204,4 @@ func keyPEM(key crypto.Signer) ([]byte, error) {
 		return nil, err
 	}
 	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
-}
-
-// writeFile puts a file that others may not read in place whole, also where
-// the power fails meanwhile.
-func writeFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".identity-*") // made with mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once it has its name
-	if _, err = f.Write(b); err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

@@ -5,7 +5,7 @@
 // Comes in: files of trusted keys, what an orchestrator shows of its keys, run
 // sheets with signatures, digests of drivers. Goes out: nil, or one sentence
 // that says what is refused and what to do. Imports executor,
-// executor/runsheet, internal/signature and protocols/contract.
+// executor/runsheet, internal/signature, internal/wholefile and protocols/contract.
 package trust
 
 import (
@@ -19,6 +19,7 @@ import (
 	"sync"
 
 	"linktrial/internal/signature"
+	"linktrial/internal/wholefile"
 )
 
 // Names in the state folder.
@@ -114,7 +115,7 @@ func Enrolled(dir string, keys []signature.PublicKey) error {
 	if len(keys) == 0 {
 		return errors.New("the orchestrator named no key that signs its run sheets")
 	}
-	if err := replace(filepath.Join(dir, enrolledFile), signature.FormatKeys("Keys that sign run sheets, as the orchestrator told when this node enrolled.", keys...)); err != nil {
+	if err := wholefile.Write(filepath.Join(dir, enrolledFile), signature.FormatKeys("Keys that sign run sheets, as the orchestrator told when this node enrolled.", keys...), 0o600); err != nil {
 		return fmt.Errorf("keep the orchestrator's signing keys: %w", err)
 	}
 	return nil
@@ -147,7 +148,7 @@ func (k *Keys) Learn(shown []signature.Endorsed) error {
 		path := "memory"
 		if k.cfg.Dir != "" {
 			path = filepath.Join(k.cfg.Dir, pinnedFile)
-			if err := replace(path, signature.FormatKeys("The first key that an orchestrator showed to this node. Remove this file to take another.", key)); err != nil {
+			if err := wholefile.Write(path, signature.FormatKeys("The first key that an orchestrator showed to this node. Remove this file to take another.", key), 0o600); err != nil {
 				return fmt.Errorf("pin the orchestrator's signing key: %w", err)
 			}
 		}
@@ -160,7 +161,7 @@ func (k *Keys) Learn(shown []signature.Endorsed) error {
 	if len(taken) > 0 {
 		endorsed := append(append([]signature.Endorsed(nil), k.endorsed...), taken...)
 		if k.cfg.Dir != "" {
-			if err := replace(filepath.Join(k.cfg.Dir, endorsedFile), signature.FormatEndorsed(endorsed)); err != nil {
+			if err := wholefile.Write(filepath.Join(k.cfg.Dir, endorsedFile), signature.FormatEndorsed(endorsed), 0o600); err != nil {
 				return fmt.Errorf("keep endorsed keys: %w", err)
 			}
 		}
@@ -194,18 +195,4 @@ func (k *Keys) CheckSheet(run string, sheet []byte, s signature.Signature) error
 		return fmt.Errorf("refused: %w; if this orchestrator is the right one, put its public key into %s on the node", err, k.cfg.File)
 	}
 	return fmt.Errorf("refused: %w", err)
-}
-
-// replace writes a file so that a crash leaves the old or the new content.
-func replace(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone once it has its name
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
 }

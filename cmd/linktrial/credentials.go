@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+
+	"linktrial/internal/wholefile"
 )
 
 // tokenEnv has an API token for the orchestrator, before what login kept.
@@ -73,18 +75,12 @@ func writeCredentials(c credentials) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("credentials: %w", err)
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".credentials-*") // of mode 0600
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err == nil {
+		err = wholefile.Write(path, append(b, '\n'), 0o600)
+	}
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)
-	}
-	enc := json.NewEncoder(f)
-	enc.SetIndent("", "  ")
-	err = errors.Join(enc.Encode(c), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("credentials: %w", err), os.Remove(f.Name()))
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/wholefile"
 )
 
 // DefaultStateDir is where labs write what must be removed after a crash. It
@@ -67,10 +68,10 @@ func (s *State) save(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("lab state: %w", err)
 	}
-	if err := os.WriteFile(path+".new", append(b, '\n'), 0o644); err != nil {
+	if err := wholefile.Write(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("lab state: %w", err)
 	}
-	return os.Rename(path+".new", path)
+	return nil
 }
 
 // Load reads the state of a lab; os.ErrNotExist where there is none.

@@ -11,6 +11,8 @@ import (
 	"sync"
 
 	"connectrpc.com/connect"
+
+	"linktrial/internal/wholefile"
 )
 
 // SetupFile is the file of the data folder that holds the setup token while it
@@ -39,31 +41,15 @@ func (a *Access) openSetup(ctx context.Context) error {
 		return errors.New("the first admin is made with a token from the data folder, and there is no data folder")
 	}
 	s := newSecret(setupPrefix)
-	if err := writeSecret(path, s.text()); err != nil {
+	err = os.MkdirAll(a.cfg.DataDir, 0o755)
+	if err == nil {
+		err = wholefile.Write(path, []byte(s.text()+"\n"), 0o600)
+	}
+	if err != nil {
 		return fmt.Errorf("setup token: %w", err)
 	}
 	a.setup.hash, a.setup.forced = s.hash(), admins > 0
 	a.log.Warn("make an admin on this machine: linktrial user add NAME --role admin", "admins", admins, "setup_token", s.text(), "file", path)
-	return nil
-}
-
-// writeSecret writes a file that only its owner reads, all of it or nothing.
-func writeSecret(path, text string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // of mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(f, text)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(f.Name()))
-	}
 	return nil
 }
 

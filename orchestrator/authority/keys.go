@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"linktrial/internal/identity"
+	"linktrial/internal/wholefile"
 )
 
 // Files of the authority in the orchestrator's data folder.
@@ -102,7 +103,7 @@ func publish(dir string, cert *x509.Certificate) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) {
 		return nil
 	}
-	if err := writeFile(path, b, 0o644); err != nil {
+	if err := wholefile.Write(path, b, 0o644); err != nil {
 		return fmt.Errorf("authority: %w", err)
 	}
 	return nil
@@ -169,25 +170,7 @@ func writePair(path string, p pair) error {
 	}
 	b := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.cert.Raw})...)
-	return writeFile(path, b, 0o600)
-}
-
-// writeFile puts a file in place whole, also where the power fails meanwhile.
-func writeFile(path string, b []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // fails once it has its name
-	if _, err = f.Write(b); err == nil {
-		if err = f.Chmod(mode); err == nil {
-			err = f.Sync()
-		}
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return wholefile.Write(path, b, 0o600)
 }
 
 // nodeCertificate signs a node's key. Of the request only the key counts: the

@@ -12,6 +12,7 @@ import (
 
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
+	"linktrial/internal/wholefile"
 	"linktrial/internal/yamldoc"
 )
 
@@ -123,41 +124,15 @@ func (c *Catalog) SaveTopology(name string, text []byte) error {
 		return fmt.Errorf("topology %q is in %s, which %w: save it under another name", name, old.file, ErrReadOnly)
 	}
 	file := filepath.Join(b.dir, name+".yaml")
-	if err := replaceFile(file, text); err != nil {
+	err = os.MkdirAll(b.dir, 0o755)
+	if err == nil {
+		err = wholefile.Write(file, text, 0o644)
+	}
+	if err != nil {
 		return fmt.Errorf("save topology %s: %w", name, err)
 	}
 	b.all[name] = page{topology: t, file: file, text: slices.Clone(text), saved: true}
 	return nil
-}
-
-// replaceFile writes a file whole or not at all, and returns when it is on disk.
-func replaceFile(file string, text []byte) (err error) {
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(f.Name()) // a start passes it over, too
-		}
-	}()
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), file); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(file))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
 }
 
 // DeleteTopology removes a topology that was saved, unless a radio profile has

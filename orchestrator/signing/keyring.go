@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/internal/signature"
+	"linktrial/internal/wholefile"
 )
 
 // Names in the folder of the key ring.
@@ -168,25 +169,14 @@ func (k *Keyring) save() error {
 	if err != nil {
 		return fmt.Errorf("signing key: %w", err)
 	}
-	return replace(filepath.Join(k.dir, ringFile), append(b, '\n'), 0o600)
+	if err := wholefile.Write(filepath.Join(k.dir, ringFile), append(b, '\n'), 0o600); err != nil {
+		return fmt.Errorf("signing key: %w", err)
+	}
+	return nil
 }
 
 func (k *Keyring) publish() error {
-	return replace(filepath.Join(k.dir, PublicFile), k.Public(), 0o644)
-}
-
-// replace writes a file so that a crash leaves the old or the new content.
-func replace(path string, b []byte, mode os.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".new-*")
-	if err != nil {
-		return fmt.Errorf("signing key: %w", err)
-	}
-	defer os.Remove(f.Name()) // gone once it has its name
-	_, err = f.Write(b)
-	if err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
+	if err := wholefile.Write(filepath.Join(k.dir, PublicFile), k.Public(), 0o644); err != nil {
 		return fmt.Errorf("signing key: %w", err)
 	}
 	return nil

@@ -1,0 +1,64 @@
+// Package wholefile replaces a small file so that readers, and whoever comes
+// after a crash, find the old content or the new one and nothing between.
+// Comes in: a path, content, a mode. Goes out: the file. Imports nothing of
+// the project.
+package wholefile
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// prefix begins the name of a file that is not finished. A dot keeps it out of
+// what lists folders; who lists dot files too asks [Unfinished].
+const prefix = ".new-"
+
+// Write puts a file in place with exactly this mode, whatever the umask, and
+// returns when it is on disk. Until it has its name nobody but the owner may
+// read it. The folder must exist. A link at path is replaced, not followed.
+// Errors wrap those of package os; the old file is as it was then, unless only
+// the folder could not be written to disk.
+func Write(path string, content []byte, mode os.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	f, err := os.CreateTemp(dir, prefix+"*") // of mode 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = errors.Join(f.Chmod(mode), f.Sync())
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // the first error is the one to tell
+		return err
+	}
+	return syncFolder(dir)
+}
+
+// syncFolder makes a new name last. What cannot do that, or a folder that may
+// be written and not read, is passed over: the content itself is on disk.
+func syncFolder(dir string) error {
+	d, err := os.Open(dir)
+	if errors.Is(err, os.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) { // fsync(2): not of this kind of file
+		return nil
+	}
+	return err
+}
+
+// Unfinished says whether a file's name is that of one being written, or left
+// over from a crash meanwhile.
+func Unfinished(name string) bool { return strings.HasPrefix(filepath.Base(name), prefix) }

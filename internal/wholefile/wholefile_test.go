@@ -1,0 +1,126 @@
+package wholefile
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+func names(t *testing.T, dir string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, e := range entries {
+		out = append(out, e.Name())
+	}
+	return out
+}
+
+func TestWrite(t *testing.T) {
+	old := syscall.Umask(0o077)
+	defer syscall.Umask(old)
+	for _, mode := range []os.FileMode{0o600, 0o644} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "f")
+		for _, content := range []string{"first, and longer than what follows", "second", ""} {
+			if err := Write(path, []byte(content), mode); err != nil {
+				t.Fatal(err)
+			}
+			b, err := os.ReadFile(path)
+			if err != nil || string(b) != content {
+				t.Fatalf("%q, %v, want %q", b, err, content)
+			}
+			st, err := os.Stat(path)
+			if err != nil || st.Mode() != mode {
+				t.Fatalf("mode %v, %v, want %v", st.Mode(), err, mode)
+			}
+			if n := names(t, dir); len(n) != 1 {
+				t.Fatalf("beside the file: %v", n)
+			}
+		}
+	}
+}
+
+// What fails leaves the old file and nothing beside it.
+func TestFailure(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(dir, "f", "x"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(filepath.Join(dir, "f"), []byte("b"), 0o600); err == nil {
+		t.Fatal("a folder was replaced")
+	}
+	if n := names(t, dir); len(n) != 1 || n[0] != "f" {
+		t.Fatalf("left: %v", n)
+	}
+	if err := Write(filepath.Join(dir, "absent", "f"), nil, 0o600); !os.IsNotExist(err) {
+		t.Fatalf("a folder that is not there: %v", err)
+	}
+}
+
+// A link is replaced, and what it leads to stays.
+func TestLink(t *testing.T) {
+	dir := t.TempDir()
+	to, link := filepath.Join(dir, "to"), filepath.Join(dir, "link")
+	if err := os.WriteFile(to, []byte("stays"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(link, []byte("new"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(to); err != nil || string(b) != "stays" {
+		t.Fatalf("%q, %v", b, err)
+	}
+	if st, err := os.Lstat(link); err != nil || !st.Mode().IsRegular() {
+		t.Fatalf("%v, %v", st, err)
+	}
+}
+
+// A reader never sees a part, and never a file that others may read too early.
+func TestReadersSeeWholeFiles(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	contents := [][]byte{bytes.Repeat([]byte("a"), 1<<16), bytes.Repeat([]byte("b"), 1<<17)}
+	if err := Write(path, contents[0], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	wg.Go(func() {
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			b, err := os.ReadFile(path)
+			if err != nil || !bytes.Equal(b, contents[0]) && !bytes.Equal(b, contents[1]) {
+				t.Errorf("%d bytes, %v", len(b), err)
+				return
+			}
+		}
+	})
+	for i := range 50 {
+		if err := Write(path, contents[i%2], 0o600); err != nil {
+			t.Error(err)
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestUnfinished(t *testing.T) {
+	for name, want := range map[string]bool{".new-123": true, "a/b/.new-x": true, "f": false, ".new-dir/f": false, "x.new-1": false} {
+		if Unfinished(name) != want {
+			t.Errorf("%s: %v", name, !want)
+		}
+	}
+}
