@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 )
@@ -38,8 +39,10 @@ func (t Token) String() string {
 	return strings.Join([]string{tokenForm, t.Node, enc.EncodeToString(t.Secret[:]), enc.EncodeToString(t.Fingerprint[:])}, ":")
 }
 
+var _ slog.LogValuer = Token{}
+
 // LogValue keeps the secret out of logs.
-func (t Token) LogValue() string { return tokenForm + ":" + t.Node + ":…" }
+func (t Token) LogValue() slog.Value { return slog.StringValue(tokenForm + ":" + t.Node + ":…") }
 
 // Hash is what the orchestrator keeps of the secret. It has 256 random bits, so
 // a slow hash would add nothing.
