@@ -6,7 +6,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,6 +17,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
+	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -331,6 +334,10 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 	for name, as := range all {
 		e.wishes[name] = newWishes(as)
 	}
+	// What is delivered late, of runs that have ended, is in the store and nobody waits for it.
+	ended := func(id string) bool { return !slices.ContainsFunc(runs, func(r *run) bool { return r.id == id }) }
+	maps.DeleteFunc(e.progress, func(id string, _ map[int]ingest.Progress) bool { return ended(id) })
+	maps.DeleteFunc(e.fresh, func(id string, _ *fresh) bool { return ended(id) })
 	e.notifyLocked()
 	return nil
 }

@@ -45,3 +45,18 @@ func TestFresh(t *testing.T) {
 	got, _ = e.Fresh("r", next)
 	require.Len(t, got, 1, "one that is larger than what is kept")
 }
+
+// What comes late of a run that has ended is let go with the next look at the runs.
+func TestLateSamplesAreLetGo(t *testing.T) {
+	e := &Engine{changed: make(chan struct{}), versions: map[string]uint64{}, nodes: map[string]*node{},
+		progress: map[string]map[int]ingest.Progress{}, facts: map[string]*facts{"open": {}}}
+	for _, run := range []string{"open", "ended"} {
+		e.Stored(ingest.Delta{Run: run, Progress: []ingest.Progress{{Trial: 1, Bytes: 7}}, Fresh: []ingest.Samples{{Attempt: 1, Samples: make([]contract.Sample, 3)}}})
+	}
+	require.NoError(t, e.publish(t.Context(), &view{}, []*run{{id: "open", state: Running}}))
+	require.Len(t, e.fresh, 1)
+	require.Len(t, e.progress, 1)
+	got, _ := e.Fresh("open", 0)
+	require.Len(t, got, 1)
+	require.EqualValues(t, 7, e.progress["open"][0].Bytes)
+}

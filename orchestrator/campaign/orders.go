@@ -230,11 +230,13 @@ type Mark struct {
 // ErrNoReason reports a mark without a reason.
 var ErrNoReason = errors.New("a mark needs a reason")
 
-// MarkAttempt stores a mark, or refuses it. It works on runs that have ended too.
+// MarkAttempt stores a mark, or refuses it. One that holds already changes
+// nothing. It works on runs that have ended too.
 func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 	if err := errors.Join(checkText("a reason", m.Reason), checkText("a name", m.By)); err != nil {
 		return fmt.Errorf("mark in run %s: %w", run, err)
 	}
+	marked := false
 	err := e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		if m.Invalid && m.Reason == "" {
 			return ErrNoReason
@@ -265,13 +267,16 @@ func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 		case m.Invalid && old != nil && old.Reason == m.Reason:
 			return nil
 		}
+		marked = true
 		return q.InsertMark(ctx, dbsqlc.InsertMarkParams{ID: newID(), RunID: run, Trial: trial, Attempt: attempt, Invalid: m.Invalid, Reason: m.Reason, GivenBy: m.By})
 	})
 	if err != nil {
 		return fmt.Errorf("mark in run %s: %w", run, err)
 	}
-	e.log.Info("attempt is marked", "run", run, "trial", m.Trial, "attempt", m.Attempt, "invalid", m.Invalid, "by", m.By, "reason", m.Reason)
-	e.touch(run)
+	if marked {
+		e.log.Info("attempt is marked", "run", run, "trial", m.Trial, "attempt", m.Attempt, "invalid", m.Invalid, "by", m.By, "reason", m.Reason)
+		e.touch(run)
+	}
 	return nil
 }
 
