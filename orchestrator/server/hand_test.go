@@ -1,0 +1,154 @@
+package server_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+)
+
+// hand is a client's agent that does nothing by itself: the test says what
+// its journal says, record by record.
+type hand struct {
+	*player
+	t       testing.TB
+	control linktrialv1connect.ControlServiceClient
+	server  *player
+	run     string
+	x       *acted
+	stop    func()
+}
+
+// byHand starts a campaign whose relay and server act by themselves, and whose
+// client is the test's.
+func byHand(t testing.TB, c *clients, req *linktrialv1.StartPlanRequest) (*hand, *linktrialv1.StartPlanResponse) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	stop := sync.OnceFunc(func() { cancel(); wg.Wait() })
+	t.Cleanup(stop)
+	h := &hand{player: newPlayer(c, radio.RoleClient), t: t, control: controlOf(c), stop: stop}
+	h.server = newPlayer(c, radio.RoleServer)
+	for _, p := range []*player{newPlayer(c, radio.RoleRelay), h.server} {
+		require.NoError(t, p.register(ctx))
+		wg.Go(func() { p.play(ctx) })
+	}
+	require.NoError(t, h.register(ctx))
+	// Its polls keep it connected.
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			_, _ = c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
+			select {
+			case <-ctx.Done():
+			case <-time.After(500 * time.Millisecond):
+			}
+		}
+	})
+	res, err := c.operator.StartPlan(ctx, connect.NewRequest(req))
+	require.NoError(t, err)
+	require.Empty(t, res.Msg.Problems)
+	h.run = res.Msg.RunIds[0]
+	return h, res.Msg
+}
+
+func controlOf(c *clients) linktrialv1connect.ControlServiceClient {
+	return linktrialv1connect.NewControlServiceClient(c.http, c.base, connect.WithGRPC())
+}
+
+// begin takes the run up and waits until the client may lead.
+func (h *hand) begin() {
+	h.t.Helper()
+	h.eventually("the run is assigned", func() bool { return h.assignment() != nil })
+	require.NoError(h.t, h.act(h.t.Context(), h.assignment()))
+	h.x = h.parts[h.run]
+	h.eventually("the run may run", func() bool { return h.assignment().Wish == linktrialv1.Assignment_WISH_RUN })
+}
+
+func (h *hand) eventually(what string, f func() bool) {
+	h.t.Helper()
+	require.Eventually(h.t, f, 60*time.Second, 10*time.Millisecond, what)
+}
+
+// assignment is what the orchestrator wants of the client now; nil: nothing.
+func (h *hand) assignment() *linktrialv1.Assignment {
+	res, err := h.c.agent.Poll(h.t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
+	if err != nil {
+		return nil
+	}
+	for _, a := range res.Msg.Assignments {
+		if a.RunId == h.run {
+			return a
+		}
+	}
+	return nil
+}
+
+// orders are those the leading agent is told, "kind trial", once so many are there.
+func (h *hand) orders(n int) []*linktrialv1.RunOrder {
+	h.t.Helper()
+	h.eventually("the agent is told of the orders", func() bool { a := h.assignment(); return a != nil && len(a.Orders) == n })
+	return h.assignment().Orders
+}
+
+// obey writes that an order is obeyed, or why not.
+func (h *hand) obey(o *linktrialv1.RunOrder, passedOver string) {
+	h.t.Helper()
+	c := journal.Command{ID: o.Id, Kind: journal.CommandKind(o.Kind), By: o.By, PassedOver: passedOver}
+	if o.Kind == "skip" || o.Kind == "repeat" {
+		trial := int(o.Trial)
+		c.Trial = &trial
+	}
+	h.x.j.Add(journal.TypeCommand, c)
+}
+
+func (h *hand) attempt(trial, n int) {
+	h.x.j.Start(h.x.sheet, trial, n)
+	h.x.j.Samples(trial, n, 5)
+	h.x.j.End(h.x.sheet, trial, n, journal.Succeeded)
+	h.x.j.EndTrial(trial, n, journal.Succeeded)
+}
+
+func (h *hand) tell() {
+	h.t.Helper()
+	require.NoError(h.t, h.deliver(h.t.Context(), h.x))
+}
+
+func (h *hand) state() *linktrialv1.GetRunResponse {
+	h.t.Helper()
+	res, err := h.c.operator.GetRun(h.t.Context(), connect.NewRequest(&linktrialv1.GetRunRequest{RunId: h.run}))
+	require.NoError(h.t, err)
+	return res.Msg
+}
+
+// refused asserts that a call is answered with a code and a text.
+func refused[T any](t testing.TB, code connect.Code, text string) func(*connect.Response[T], error) {
+	return func(_ *connect.Response[T], err error) {
+		t.Helper()
+		require.ErrorContains(t, err, text)
+		require.Equal(t, code, connect.CodeOf(err), err)
+	}
+}
+
+func pauseOf(run string) *connect.Request[linktrialv1.PauseRunRequest] {
+	return connect.NewRequest(&linktrialv1.PauseRunRequest{RunId: run, By: "ada"})
+}
+func resumeOf(run string) *connect.Request[linktrialv1.ResumeRunRequest] {
+	return connect.NewRequest(&linktrialv1.ResumeRunRequest{RunId: run})
+}
+func skipOf(run string, trial int32) *connect.Request[linktrialv1.SkipTrialRequest] {
+	return connect.NewRequest(&linktrialv1.SkipTrialRequest{RunId: run, Trial: trial})
+}
+func repeatOf(run string, trial int32) *connect.Request[linktrialv1.RepeatTrialRequest] {
+	return connect.NewRequest(&linktrialv1.RepeatTrialRequest{RunId: run, Trial: trial, By: "ada"})
+}
+func markOf(run string, trial, attempt int32, invalid bool, reason string) *connect.Request[linktrialv1.MarkAttemptRequest] {
+	return connect.NewRequest(&linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Invalid: invalid, Reason: reason, By: "ada"})
+}

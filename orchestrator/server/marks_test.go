@@ -1,0 +1,83 @@
+package server_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/stretchr/testify/require"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+)
+
+// A mark changes what is shown and counted, at once and in the tables, and
+// nothing that was measured.
+func TestMarkedAttempt(t *testing.T) {
+	c := serve(t)
+	h, started := byHand(t, c, &linktrialv1.StartPlanRequest{File: "test.yaml", Text: fmt.Appendf(nil, testPlan, "1 KiB")})
+	h.begin()
+	ctx, cancel := context.WithTimeout(t.Context(), 120*time.Second)
+	defer cancel()
+	h.attempt(0, 1)
+	h.x.j.Start(h.x.sheet, 1, 1)
+	h.tell()
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a mark needs a reason")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "")))
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeNotFound, "it has no attempt 2 of trial 0")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 2, true, "x")))
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeFailedPrecondition, "has not ended yet")(h.control.MarkAttempt(ctx, markOf(h.run, 1, 1, true, "x")))
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeFailedPrecondition, "is not marked")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, "")))
+
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a reason with a control character at byte 1")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a\x00b")))
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a reason of 1001 bytes")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, strings.Repeat("x", 1001))))
+
+	// A watcher that was there before hears of the mark, and of its end.
+	type seen struct{ verdict, reason string }
+	heard := make(chan seen, 100)
+	wctx, end := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer end()
+	wg.Go(func() {
+		_ = c.watch(wctx, started.CampaignId, func(ev *linktrialv1.WatchResponse) {
+			if e := ev.GetTrialEnded(); e != nil && e.Trial == 0 {
+				heard <- seen{e.Attempt.Verdict, e.Attempt.Reason}
+			}
+			if o := ev.GetOrder(); o != nil {
+				heard <- seen{"order", o.Kind + " " + o.Reason}
+			}
+		})
+	})
+	next := func() seen {
+		select {
+		case s := <-heard:
+			return s
+		case <-ctx.Done():
+			t.Fatal("the watcher was not told")
+			return seen{}
+		}
+	}
+	require.Equal(t, seen{"succeeded", ""}, next())
+	_, err := h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a lorry"))
+	require.NoError(t, err)
+	require.Equal(t, seen{"invalid", "marked: a lorry"}, next())
+	require.Equal(t, seen{"order", "mark-invalid a lorry"}, next())
+	row := h.state().Trials[0]
+	require.Equal(t, "invalid", row.Verdict)
+	require.Equal(t, "invalid", row.Attempts[0].Verdict)
+	require.Contains(t, row.Attempts[0].Message, "the journal says: succeeded")
+	require.Equal(t, "a lorry", row.Attempts[0].GetMark().GetReason())
+	require.Equal(t, "succeeded", row.Attempts[0].GetMark().GetJournalVerdict())
+	require.Positive(t, row.Attempts[0].MeasuredBytesPerSecond)
+	require.Zero(t, row.Attempts[0].ThroughputBytesPerSecond)
+	_, err = h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, ""))
+	require.NoError(t, err)
+	require.Equal(t, seen{"succeeded", ""}, next())
+	require.Equal(t, seen{"order", "unmark "}, next())
+	row = h.state().Trials[0]
+	require.Equal(t, "succeeded", row.Verdict)
+	require.Nil(t, row.Attempts[0].Mark)
+	require.Equal(t, row.Attempts[0].ThroughputBytesPerSecond, row.Attempts[0].MeasuredBytesPerSecond)
+}
