@@ -5,10 +5,12 @@ import { createConnectTransport } from '@connectrpc/connect-web'
 import { AccessService } from '@/gen/linktrial/v1/access_pb'
 import { CatalogService, LabService } from '@/gen/linktrial/v1/lab_pb'
 import { ControlService } from '@/gen/linktrial/v1/control_pb'
+import { NodeService } from '@/gen/linktrial/v1/enrol_pb'
 import { FleetService } from '@/gen/linktrial/v1/fleet_pb'
 import { LibraryService } from '@/gen/linktrial/v1/library_pb'
 import { OperatorService } from '@/gen/linktrial/v1/operator_pb'
 import { ResultService } from '@/gen/linktrial/v1/result_pb'
+import { TrustService } from '@/gen/linktrial/v1/trust_pb'
 
 let lost: () => void = () => {}
 /** Who hears that the orchestrator does not know any more who calls. */
@@ -49,6 +51,8 @@ export const library = createClient(LibraryService, transport)
 export const fleet = createClient(FleetService, transport)
 export const lab = createClient(LabService, transport)
 export const catalog = createClient(CatalogService, transport)
+export const nodes = createClient(NodeService, transport)
+export const trust = createClient(TrustService, transport)
 
 /** What went wrong, for people: the server's own words where it answered. */
 export function explain(error: unknown): string {

@@ -1,0 +1,57 @@
+// Which machines may act as nodes: certificates, open tokens, and whether this
+// orchestrator asks for any.
+import { useQuery } from '@tanstack/vue-query'
+import { computed } from 'vue'
+import { GetAuthorityResponse_Mode as Mode, NodeIdentity_State as State, type NodeIdentity } from '@/gen/linktrial/v1/enrol_pb'
+import { nodes } from '@/lib/api'
+import { date } from '@/lib/format'
+
+export const fleetPages = [
+  { to: '/fleet', title: 'State and preflight' },
+  { to: '/fleet/identities', title: 'Identities' },
+]
+
+export function useIdentities() {
+  const authority = useQuery({ queryKey: ['authority'], queryFn: ({ signal }) => nodes.getAuthority({}, { signal }), staleTime: 60_000 })
+  const asked = computed(() => authority.data.value?.mode === Mode.TLS)
+  const query = useQuery({ queryKey: ['identities'], queryFn: ({ signal }) => nodes.listNodeIdentities({}, { signal }), enabled: asked, refetchInterval: 5_000 })
+  return { authority, asked, query, identities: computed(() => query.data.value?.nodes ?? []) }
+}
+
+/** Why no node needs an identity here; empty: they do. */
+export function noIdentities(mode: Mode | undefined): string {
+  if (mode === Mode.LOOPBACK) return 'This orchestrator listens on its own machine alone, without encryption: nodes need no identity here.'
+  if (mode === Mode.OPEN) return 'This orchestrator was started with --open: it speaks without encryption and asks no node who it is.'
+  return ''
+}
+
+export interface IdentityWords {
+  glyph: string
+  word: string
+  tone: 'ok' | 'warn' | 'bad' | 'none'
+}
+const states: Record<State, IdentityWords> = {
+  [State.UNSPECIFIED]: { glyph: '?', word: 'not known', tone: 'none' },
+  [State.NONE]: { glyph: '–', word: 'not enrolled', tone: 'none' },
+  [State.INVITED]: { glyph: '◷', word: 'token made', tone: 'warn' },
+  [State.ENROLLED]: { glyph: '✓', word: 'enrolled', tone: 'ok' },
+  [State.EXPIRED]: { glyph: '✕', word: 'expired', tone: 'bad' },
+  [State.REVOKED]: { glyph: '⊘', word: 'revoked', tone: 'bad' },
+}
+export const identityWords = (s: State): IdentityWords => states[s] ?? states[State.UNSPECIFIED]
+
+/** Agents renew after two thirds of a certificate's life: one in the last sixth has not reached the orchestrator since. */
+export function renewalIsLate(n: Pick<NodeIdentity, 'state' | 'enrolled' | 'expires'>, now = Date.now()): boolean {
+  const from = date(n.enrolled)?.getTime()
+  const to = date(n.expires)?.getTime()
+  return n.state === State.ENROLLED && from !== undefined && to !== undefined && to - now < (to - from) / 6
+}
+
+/** A certificate or a token of the node works: there is something to revoke. */
+export const revocable = (n: NodeIdentity): boolean => n.state === State.ENROLLED || n.openTokens.length > 0
+
+/** What is typed on the node, with the address of the orchestrator as this page has it. */
+export const enrolCommand = (origin: string): string => `linktrial node enrol --orchestrator ${origin} --token-file -`
+
+/** The page was reached by an address that leads nowhere from a node. */
+export const onOwnMachine = (hostname: string): boolean => /^(localhost|127(\.\d+){3}|\[?::1\]?)$/.test(hostname)
