@@ -47,7 +47,7 @@ const closeLimit = 20 * time.Second
 
 // openDrivers returns the runner of a configuration; release ends what it holds.
 func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
-	containers := docker.Config{Agent: cfg.Name, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Logger: cfg.Logger}
+	containers := docker.Config{Agent: cfg.Name, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Device: cfg.Device, Logger: cfg.Logger}
 	if self, err := os.Executable(); err == nil {
 		containers.Holder = append([]string{self}, cfg.Drivers.HoldNetwork...)
 	}

@@ -170,6 +170,9 @@ func (r *Runner) start(ctx context.Context, protocol string, i image, p *contrac
 }
 
 func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.Parameters, network string) (*driver, error) {
+	if err := r.confine(); err != nil {
+		return nil, err
+	}
 	config, host := r.configure(protocol, i, p, network)
 	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host})
 	if err != nil {
@@ -252,6 +255,10 @@ func (r *Runner) configure(protocol string, i image, p *contract.Parameters, net
 		// The journal keeps a driver's output; the engine's copy would grow without bound.
 		LogConfig: container.LogConfig{Type: "none"},
 		Resources: container.Resources{Memory: memory, MemorySwap: memory, NanoCPUs: int64(cpus * 1e9), PidsLimit: &processes},
+	}
+	if r.cfg.Device != "" {
+		config.User, host.GroupAdd = r.user(i.user)
+		host.SecurityOpt = append(host.SecurityOpt, "seccomp="+r.sockets)
 	}
 	return config, host
 }

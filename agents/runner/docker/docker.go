@@ -5,7 +5,8 @@
 // A driver's container joins the network namespace in which the agent and the
 // radio's interface are, so that its packets take the way that those of a plain
 // process take: an interface of the container's own in front of the radio would
-// be another path. It has the capabilities that its manifest asks for and no
+// be another path. What it sends leaves by the radio's interface alone
+// ([Config.Device]). It has the capabilities that its manifest asks for and no
 // others, a root file system that it cannot write, and bounds on memory,
 // processor time and processes.
 //
@@ -79,6 +80,10 @@ type Config struct {
 	// Images are the images to use by protocol; for the others, the engine's
 	// image with the protocol's label.
 	Images map[string]string
+	// Device is the radio's interface in the network namespace of this process:
+	// what drivers send leaves by it and by no other, loopback included. Empty:
+	// drivers reach all that the namespace reaches.
+	Device string
 	Logger *slog.Logger
 }
 
@@ -87,6 +92,9 @@ type Runner struct {
 	cfg    Config
 	engine *client.Client
 	cpus   float64 // of the engine
+
+	sockets   string     // seccomp profile of drivers, "" where they are not confined
+	confining sync.Mutex // one at a time asks the packet filter
 
 	mu      sync.Mutex
 	drivers map[string]image // by protocol
@@ -99,6 +107,7 @@ type Runner struct {
 // image is a driver's image, pinned by its identity.
 type image struct {
 	id, name string
+	user     string // as the image says
 	manifest *contract.Manifest
 }
 
@@ -122,7 +131,14 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 		_ = engine.Close() // nothing was asked of it
 		return nil, fmt.Errorf("container engine at %s does not answer: start it, or let the agent run drivers as processes (--runner exec): %w", engine.DaemonHost(), err)
 	}
-	return &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, warm: map[string]warm{}}, nil
+	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, warm: map[string]warm{}}
+	if cfg.Device != "" {
+		if r.sockets, err = socketProfile(); err != nil {
+			_ = engine.Close() // nothing was asked of it
+			return nil, err
+		}
+	}
+	return r, nil
 }
 
 // Close removes this runner's containers and ends the connection.
@@ -138,7 +154,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	case <-ctx.Done(): // the engine hangs; closing the connection ends the rest
 		err = errors.Join(err, ctx.Err())
 	}
-	return errors.Join(err, r.engine.Close())
+	return errors.Join(err, r.release(), r.engine.Close())
 }
 
 // Sweep removes every container of this agent, running or not: after a crash
@@ -277,6 +293,9 @@ func (r *Runner) pin(ctx context.Context, name, ref string) (image, error) {
 		return image{}, fmt.Errorf("image %s: its label names the protocol %q and its %s %q", ref, name, ManifestPath, m.Name)
 	}
 	i := image{id: found.ID, name: ref, manifest: m}
+	if found.Config != nil {
+		i.user = found.Config.User
+	}
 	r.mu.Lock()
 	r.drivers[m.Name] = i
 	r.mu.Unlock()
@@ -312,12 +331,6 @@ func (r *Runner) readManifest(ctx context.Context, id, ref string) (*contract.Ma
 		return nil, fmt.Errorf("image %s: %s: %w", ref, ManifestPath, err)
 	}
 	return contract.ParseManifest(ref+":"+ManifestPath, b)
-}
-
-// Use pins an image that is named by its reference, whatever its label.
-func (r *Runner) Use(ctx context.Context, ref string) (*contract.Manifest, error) {
-	i, err := r.pin(ctx, "", ref)
-	return i.manifest, err
 }
 
 // Digest names a driver by its image. The error wraps [executor.ErrNoDriver]

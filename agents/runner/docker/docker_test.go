@@ -34,6 +34,9 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	if order := os.Getenv(nodeEnvironment); order != "" {
+		os.Exit(actAsNode(order))
+	}
 	os.Exit(func() int {
 		if reason = enginetest.Reason(); reason != "" {
 			return m.Run()

@@ -3,12 +3,15 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"runtime/debug"
 	"strings"
+	"sync"
+	"syscall"
 	"time"
 
 	"linktrial/protocols/contract"
@@ -25,7 +28,7 @@ func main() {
 	}
 	status, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(status), "\n") {
-		for _, name := range []string{"CapEff", "CapBnd", "NoNewPrivs", "Uid"} {
+		for _, name := range []string{"CapEff", "CapBnd", "NoNewPrivs", "Uid", "Gid", "Groups", "Seccomp"} {
 			if strings.HasPrefix(line, name+":") {
 				fmt.Fprintln(os.Stderr, strings.Join(strings.Fields(line), " "))
 			}
@@ -36,8 +39,25 @@ func main() {
 	for _, i := range interfaces {
 		fmt.Fprintln(os.Stderr, "interface:", i.Name)
 	}
+	do, _ := p.Options["do"].(string)
+	do, rest, _ := strings.Cut(do, " ")
+	switch do {
+	case "reach":
+		addresses := strings.Fields(rest)
+		answers := make([]string, len(addresses))
+		var all sync.WaitGroup
+		for i, address := range addresses {
+			all.Go(func() { answers[i] = reach(address) })
+		}
+		all.Wait()
+		for i, address := range addresses {
+			fmt.Fprintf(os.Stderr, "%s: %s\n", address, answers[i])
+		}
+	case "sockets":
+		sockets()
+	}
 	json.NewEncoder(os.Stdout).Encode(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "inside"}})
-	switch p.Options["do"] {
+	switch do {
 	case "eat":
 		debug.SetGCPercent(-1)
 		var all [][]byte
@@ -51,5 +71,54 @@ func main() {
 		}
 	case "sleep":
 		time.Sleep(time.Hour) // and no care for signals
+	}
+}
+
+// reach tries NETWORK/ADDRESS; what answers sends "here".
+func reach(address string) string {
+	network, address, _ := strings.Cut(address, "/")
+	c, err := net.DialTimeout(network, address, 3*time.Second)
+	if err != nil {
+		return "not reached"
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte("?")); err != nil {
+		return "not reached"
+	}
+	if err := c.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+		return err.Error()
+	}
+	b := make([]byte, 16)
+	n, err := c.Read(b)
+	if err != nil {
+		return "not reached"
+	}
+	return string(b[:n])
+}
+
+// sockets tries to make one of each kind.
+func sockets() {
+	for _, s := range []struct {
+		name                string
+		domain, kind, proto int
+	}{
+		{"IPv4", syscall.AF_INET, syscall.SOCK_STREAM, 0},
+		{"IPv6", syscall.AF_INET6, syscall.SOCK_DGRAM, 0},
+		{"routes", syscall.AF_NETLINK, syscall.SOCK_RAW, syscall.NETLINK_ROUTE},
+		{"netfilter", syscall.AF_NETLINK, syscall.SOCK_RAW, syscall.NETLINK_NETFILTER},
+		{"packet", syscall.AF_PACKET, syscall.SOCK_RAW, 0},
+		{"unix", syscall.AF_UNIX, syscall.SOCK_STREAM, 0},
+		{"vsock", 40, syscall.SOCK_STREAM, 0},
+	} {
+		fd, err := syscall.Socket(s.domain, s.kind, s.proto)
+		switch {
+		case err == nil:
+			syscall.Close(fd)
+			fmt.Fprintf(os.Stderr, "socket %s: made\n", s.name)
+		case errors.Is(err, syscall.EPERM):
+			fmt.Fprintf(os.Stderr, "socket %s: refused\n", s.name)
+		default:
+			fmt.Fprintf(os.Stderr, "socket %s: %v\n", s.name, err)
+		}
 	}
 }

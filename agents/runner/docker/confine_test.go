@@ -1,0 +1,287 @@
+package docker_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+
+	"linktrial/agents/runner/docker"
+	"linktrial/internal/namespace"
+	"linktrial/internal/process"
+	"linktrial/protocols/contract"
+)
+
+// The confinement's node has a radio and a control network, with a machine at
+// the other end of each.
+const (
+	radioHere, radioPeer     = "10.91.1.1", "10.91.1.2"
+	controlHere, controlPeer = "10.91.2.1", "10.91.2.2"
+)
+
+// nodeOrder has this test's program act as a node's agent: in a process of its
+// own, because the runner's network is that of its process.
+type nodeOrder struct {
+	Engine, Holder   string
+	Device, Protocol string
+	Do               []string // one container each
+	Flush            bool     // of all packet filters between two of them
+}
+
+const nodeEnvironment = "LINKTRIAL_TEST_NODE"
+
+// actAsNode prints what drivers told, and returns an exit code.
+func actAsNode(order string) int {
+	var o nodeOrder
+	err := json.Unmarshal([]byte(order), &o)
+	var r *docker.Runner
+	if err == nil {
+		r, err = docker.New(context.Background(), docker.Config{Agent: "node", Host: o.Engine, Holder: []string{o.Holder}, Device: o.Device})
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	code := 0
+	for i, do := range o.Do {
+		if i > 0 && o.Flush {
+			c, err := nftables.New()
+			if err == nil {
+				c.FlushRuleset()
+				err = c.Flush()
+			}
+			if err != nil {
+				fmt.Println(err)
+				code = 1
+			}
+		}
+		q := parameters(contract.RoleServer, 1)
+		q.Options["do"] = do
+		p, err := r.Start(context.Background(), o.Protocol, q)
+		if err != nil {
+			fmt.Println("start:", err)
+			code = 1
+			continue
+		}
+		_, _ = io.Copy(io.Discard, p.Output())
+		<-p.Done()
+		p.Output().Close()
+		fmt.Print(p.Log())
+	}
+	if err := r.Close(context.Background()); err != nil {
+		fmt.Println(err)
+		code = 1
+	}
+	return code
+}
+
+// at is a path by which a namespace can be entered from any process.
+func at(f *os.File) string {
+	return "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(f.Fd()))
+}
+
+func newNetwork(t *testing.T) *os.File {
+	t.Helper()
+	f, err := namespace.Unnamed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	h, err := netlink.NewHandleAt(netns.NsHandle(f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	lo, err := h.LinkByName("lo")
+	if err == nil {
+		err = h.LinkSetUp(lo)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// join puts a cable between two networks.
+func join(t *testing.T, here *os.File, name, address string, there *os.File, peer string) {
+	t.Helper()
+	h, err := netlink.NewHandleAt(netns.NsHandle(here.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "eth0", PeerNamespace: netlink.NsFd(int(there.Fd()))}
+	veth.Name = name
+	if err := h.LinkAdd(veth); err != nil {
+		t.Fatal(err)
+	}
+	up := func(in *os.File, name, address string) {
+		h, err := netlink.NewHandleAt(netns.NsHandle(in.Fd()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.Close()
+		l, err := h.LinkByName(name)
+		if err == nil {
+			err = h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.ParseIP(address).To4(), Mask: net.CIDRMask(24, 32)}})
+		}
+		if err == nil {
+			err = h.LinkSetUp(l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	up(here, name, address)
+	up(there, "eth0", peer)
+}
+
+// answer has a machine say "here" to whoever comes to NETWORK/ADDRESS.
+func answer(t *testing.T, in *os.File, address string) {
+	t.Helper()
+	network, address, _ := strings.Cut(address, "/")
+	err := process.InNamespace(at(in), func() error {
+		if network == "udp" {
+			c, err := net.ListenPacket(network, address)
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { c.Close() })
+			go func() {
+				b := make([]byte, 16)
+				for {
+					_, from, err := c.ReadFrom(b)
+					if err != nil {
+						return // closed
+					}
+					_, _ = c.WriteTo([]byte("here"), from)
+				}
+			}()
+			return nil
+		}
+		l, err := net.Listen(network, address)
+		if err != nil {
+			return err
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				c, err := l.Accept()
+				if err != nil {
+					return // closed
+				}
+				_, _ = c.Write([]byte("here"))
+				c.Close()
+			}
+		}()
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A driver's container reaches the radio's peer, and neither the control network
+// nor the node's own services, whatever its rights.
+func TestNoNetworkButTheRadio(t *testing.T) {
+	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN, CAP_NET_RAW]\n"), program(inside))
+	node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
+	join(t, node, "radio0", radioHere, peer, radioPeer)
+	join(t, node, "control0", controlHere, control, controlPeer)
+	addresses := []string{
+		"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001", // the radio's peer comes first
+		"tcp/127.0.0.1:7001", "udp/127.0.0.1:7001", "tcp/[::1]:7001",
+		"tcp/" + controlHere + ":7001", "tcp/" + radioHere + ":7001",
+		"tcp/" + controlPeer + ":7001", "udp/" + controlPeer + ":7001",
+	}
+	for _, l := range []string{"tcp/:7001", "udp/:7001"} {
+		answer(t, node, l)
+		answer(t, peer, l)
+		answer(t, control, l)
+	}
+	reach := "reach " + strings.Join(addresses, " ")
+	for _, c := range []struct {
+		name     string
+		order    nodeOrder
+		reached  int // of the addresses
+		contains []string
+	}{
+		// What the others must not reach is there to be reached.
+		{"not confined", nodeOrder{Device: "", Protocol: "inside", Do: []string{reach}}, len(addresses), []string{"Gid: 0 0 0 0"}},
+		{"confined", nodeOrder{Device: "radio0", Protocol: "inside", Do: []string{reach, "sockets"}}, 2,
+			[]string{"Seccomp: 2", "socket IPv4: made", "socket IPv6: made", "socket routes: made", "socket unix: refused", "socket netfilter: refused", "socket packet: refused", "socket vsock: refused"}},
+		{"confined with rights", nodeOrder{Device: "radio0", Protocol: "admin", Do: []string{reach, "sockets"}}, 2,
+			[]string{"CapEff: 0000000000003000", "socket routes: made", "socket netfilter: refused", "socket packet: refused"}},
+		{"a firewall that is loaded anew", nodeOrder{Device: "radio0", Protocol: "inside", Do: []string{"", reach}, Flush: true}, 2, nil},
+		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "inside", Do: []string{reach}}, 0, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			c.order.Engine, c.order.Holder = engine.Host, holder
+			order, err := json.Marshal(c.order)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), nodeEnvironment+"="+string(order))
+			var out bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &out, &out
+			if err := process.StartIn(cmd, at(node)); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("%v", err)
+			}
+			for i, a := range addresses {
+				want := a + ": not reached\n"
+				if i < c.reached {
+					want = a + ": here\n"
+				}
+				c.contains = append(c.contains, want)
+			}
+			for _, want := range c.contains {
+				if !strings.Contains(out.String(), want) {
+					t.Errorf("no %q in\n%s", want, out.String())
+				}
+			}
+			// The filter goes with its drivers.
+			f, err := nftables.New(nftables.WithNetNSFd(int(node.Fd())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tables, err := f.ListTables()
+			if err != nil || len(tables) > 0 {
+				t.Errorf("packet filter after the runner's end: %v, %v", tables, err)
+			}
+		})
+	}
+}
+
+// Where drivers cannot be held to the radio, none is started.
+func TestNotConfinedNotStarted(t *testing.T) {
+	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+	r, err := docker.New(t.Context(), docker.Config{Agent: "long", Host: engine.Host, Holder: []string{holder}, Device: "a-name-too-long-for-linux"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Start(t.Context(), "inside", parameters(contract.RoleServer, 1)); err == nil || !strings.Contains(err.Error(), "at most 15 characters") {
+		t.Errorf("a device that cannot be: %v", err)
+	}
+	if have := containers(t, "long"); strings.Contains(strings.Join(have, ","), "server") {
+		t.Errorf("containers %q", have)
+	}
+	if err := r.Sweep(context.Background()); err != nil {
+		t.Error(err)
+	}
+}
