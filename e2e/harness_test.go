@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,33 +98,27 @@ type running struct {
 	err  error
 }
 
+// Write takes what the program prints; all of it has come when done is closed.
+func (r *running) Write(b []byte) (int, error) {
+	r.mu.Lock()
+	r.text.Write(b)
+	r.mu.Unlock()
+	select {
+	case r.more <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
 func (p *program) start(args ...string) *running {
 	p.t.Helper()
 	r := &running{t: p.t, cmd: p.command(args...), more: make(chan struct{}, 1), done: make(chan struct{})}
-	pr, pw := io.Pipe()
-	r.cmd.Stdout, r.cmd.Stderr = pw, pw
+	r.cmd.Stdout, r.cmd.Stderr = r, r
 	if err := r.cmd.Start(); err != nil {
 		p.t.Fatal(err)
 	}
 	go func() {
-		buf := make([]byte, 4096)
-		for {
-			n, err := pr.Read(buf)
-			r.mu.Lock()
-			r.text.Write(buf[:n])
-			r.mu.Unlock()
-			select {
-			case r.more <- struct{}{}:
-			default:
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	go func() {
 		r.err = r.cmd.Wait()
-		pw.Close()
 		close(r.done)
 	}()
 	p.t.Cleanup(func() {
@@ -274,10 +267,14 @@ func (p *program) exported() *report.Dataset {
 // stood is what was there before the first test: other people's labs.
 var stood = standing()
 
+// neighbour matches the labs of lab/netns's own tests, which may run at the
+// same time and look for what they leave themselves.
+var neighbour = regexp.MustCompile(`^/run/netns/lt-t[0-9]+-`)
+
 func standing() []string {
 	namespaces, _ := filepath.Glob("/run/netns/lt-*")
 	labs, _ := filepath.Glob("/run/linktrial/labs/*")
-	return append(namespaces, labs...)
+	return append(slices.DeleteFunc(namespaces, neighbour.MatchString), labs...)
 }
 
 // nothingLeft checks that no namespace or folder of a lab exists that was not
