@@ -34,9 +34,9 @@ type Runner interface {
 	Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error)
 }
 
-// Preparer is a [Runner] that takes long to start a driver. The leading node has
-// the drivers of its flows prepared before the channel of a trial begins, so
-// that their starting takes none of the channel's time.
+// Preparer is a [Runner] that takes long to start a driver. Every node has the
+// drivers of its flows prepared before the channel of a trial begins, so that
+// their starting takes none of the channel's time.
 type Preparer interface {
 	// Prepare has the driver of a flow ready for Start with the same transfer.
 	// release takes back what Start did not take. What goes wrong, Start says.

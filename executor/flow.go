@@ -55,6 +55,29 @@ func runAll(ctx context.Context, flows []*flow, began time.Time) {
 	running.Wait()
 }
 
+// ready has the drivers of those of the flows prepared that start on this node,
+// where the runner can.
+func (p *part) ready(ctx context.Context, flows []*flow) (release func()) {
+	runner, ok := p.Runner.(Preparer)
+	if !ok {
+		return func() {}
+	}
+	releases := make([]func(), len(flows))
+	var all sync.WaitGroup
+	for i, f := range flows {
+		releases[i] = func() {}
+		if f.spec.From == p.Role && ctx.Err() == nil {
+			all.Go(func() { releases[i] = runner.Prepare(ctx, p.sheet.Treatment(f.spec.Treatment).Protocol, f.id) })
+		}
+	}
+	all.Wait()
+	return func() {
+		for _, r := range releases {
+			r()
+		}
+	}
+}
+
 // decide sets the outcome; the first one counts.
 func (f *flow) decide(v journal.Verdict, reason, message string) {
 	if f.decided {

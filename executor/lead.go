@@ -215,13 +215,17 @@ func (l *leader) carry(ctx context.Context, name string, trial *runsheet.Trial, 
 			}
 		}
 	}
+	var drivers func()
+	var readying sync.WaitGroup
+	readying.Go(func() { drivers = l.ready(ctx, flows) })
 	sources, err := l.prepare(ctx, trial, n)
+	readying.Wait()
+	defer drivers()
 	if err != nil {
 		spoiled()
 		return ReasonSourceDown, err
 	}
 	defer release(sources)
-	defer l.ready(ctx, flows)()
 	if err := l.radioBegin(ctx, name, trial, n); err != nil {
 		spoiled()
 		return ReasonRadioDown, err
@@ -238,28 +242,6 @@ func (l *leader) carry(ctx context.Context, name string, trial *runsheet.Trial, 
 	running.Wait()
 	end.Radio, err = l.radioEnd(ctx, name)
 	return ReasonRadioDown, err
-}
-
-// ready has the drivers of this node's flows prepared, where the runner can.
-func (l *leader) ready(ctx context.Context, flows []*flow) (release func()) {
-	p, ok := l.Runner.(Preparer)
-	if !ok {
-		return func() {}
-	}
-	releases := make([]func(), len(flows))
-	var all sync.WaitGroup
-	for i, f := range flows {
-		releases[i] = func() {}
-		if f.spec.From == l.Role && ctx.Err() == nil {
-			all.Go(func() { releases[i] = p.Prepare(ctx, f.p.sheet.Treatment(f.spec.Treatment).Protocol, f.id) })
-		}
-	}
-	all.Wait()
-	return func() {
-		for _, r := range releases {
-			r()
-		}
-	}
 }
 
 // split takes the flows that start on one role out of others.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"linktrial/executor/journal"
@@ -32,12 +33,17 @@ type Carried struct {
 	Result journal.FlowResult `json:"result"`
 	Notes  []string           `json:"notes,omitempty"` // breaches of the driver contract that decided nothing
 	Log    string             `json:"log,omitempty"`   // of a flow that did not succeed
+	// Ready is when its driver was about to connect and Exited when that had
+	// gone, by the clock that the nodes share; zero: not known.
+	Ready  time.Time `json:"ready,omitzero"`
+	Exited time.Time `json:"exited,omitzero"`
 }
 
 // Sources reaches the nodes that do not lead.
 type Sources interface {
-	// Prepare gives a node its order and returns when the node has taken it.
-	// The context bounds it.
+	// Prepare gives a node its order and returns when the node has taken it and
+	// has its drivers ready. The context bounds it. Several nodes are given
+	// theirs at once.
 	Prepare(ctx context.Context, role radio.Role, o Order) (Source, error)
 }
 
@@ -68,20 +74,30 @@ func (c *Carrier) Check(o Order) error {
 	return nil
 }
 
+// Ready has the drivers of an order that passes Check prepared, where the
+// runner can; what Carry does not take of them, release takes back.
+func (c *Carrier) Ready(ctx context.Context, o Order) (release func()) {
+	return c.p.ready(ctx, c.flows(o))
+}
+
+// flows are this node's of an order.
+func (c *Carrier) flows(o Order) (out []*flow) {
+	for i, spec := range c.p.sheet.Trials[o.Trial].Flows {
+		if spec.From == c.p.Role {
+			out = append(out, newFlow(c.p, o.Trial, o.Attempt, i))
+		}
+	}
+	return out
+}
+
 // Carry carries this node's flows of an order that passes Check, and returns
 // when their drivers have gone. The end of ctx stops them.
 func (c *Carrier) Carry(ctx context.Context, o Order, began time.Time) []Carried {
-	trial := &c.p.sheet.Trials[o.Trial]
-	flows := make([]*flow, 0, len(trial.Flows))
-	for i, spec := range trial.Flows {
-		if spec.From == c.p.Role {
-			flows = append(flows, newFlow(c.p, trial.Index, o.Attempt, i))
-		}
-	}
+	flows := c.flows(o)
 	runAll(ctx, flows, began)
 	out := make([]Carried, len(flows))
 	for i, f := range flows {
-		out[i] = Carried{Result: f.result, Notes: f.notes}
+		out[i] = Carried{Result: f.result, Notes: f.notes, Ready: f.ready, Exited: f.exited}
 		if f.result.Verdict != journal.Succeeded || len(f.notes) > 0 {
 			out[i].Log = tail(f.log, MaxLog/len(flows))
 		}
@@ -103,7 +119,7 @@ func elsewhere(t *runsheet.Trial, but radio.Role) []radio.Role {
 	return out
 }
 
-// prepare gives every node its order, or none.
+// prepare gives every node its order, all at once, or none.
 func (l *leader) prepare(ctx context.Context, trial *runsheet.Trial, attempt int) (map[radio.Role]Source, error) {
 	out := map[radio.Role]Source{}
 	if l.Sources == nil {
@@ -112,13 +128,27 @@ func (l *leader) prepare(ctx context.Context, trial *runsheet.Trial, attempt int
 	o := Order{Run: l.RunID, SheetHash: l.SheetHash, Trial: trial.Index, Attempt: attempt}
 	ctx, cancel := context.WithTimeout(ctx, radioPatience)
 	defer cancel()
+	var mu sync.Mutex
+	var failed error // the first; what follows may only be of its making
+	var asking sync.WaitGroup
 	for _, role := range elsewhere(trial, l.Role) {
-		s, err := l.Sources.Prepare(ctx, role, o)
-		if err != nil {
-			release(out)
-			return nil, fmt.Errorf("flows start on the %s: %w", role, err)
-		}
-		out[role] = s
+		asking.Go(func() {
+			s, err := l.Sources.Prepare(ctx, role, o)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				out[role] = s
+			case failed == nil:
+				failed = fmt.Errorf("flows start on the %s: %w", role, err)
+				cancel()
+			}
+		})
+	}
+	asking.Wait()
+	if failed != nil {
+		release(out)
+		return nil, failed
 	}
 	return out, nil
 }
@@ -149,6 +179,12 @@ func (l *leader) carried(ctx context.Context, s Source, began time.Time, flows [
 		f := flows[i]
 		f.notes, f.log = c.Notes, c.Log
 		f.ready, f.exited = began, l.Clock.Now()
+		if !c.Ready.IsZero() {
+			f.ready = c.Ready
+		}
+		if !c.Exited.IsZero() {
+			f.exited = c.Exited
+		}
 		if c.Result.Verdict == journal.Aborted {
 			// Why is for this node to say: the whole run's end, or that one's alone.
 			f.result.LastSample = c.Result.LastSample

@@ -177,6 +177,7 @@ func takeOrder(ctx context.Context, c net.Conn, carrier *executor.Carrier) error
 	if err := carrier.Check(order); err != nil {
 		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
 	}
+	defer carrier.Ready(ctx, order)()
 	if err := out.Encode(sourceMessage{Taken: true}); err != nil {
 		return err
 	}

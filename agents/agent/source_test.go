@@ -27,6 +27,7 @@ type stagedNodes struct {
 	dir      string
 	sheet    []byte
 	journals map[radio.Role]*journal.File
+	adjust   func(*executor.Config) // nil: nothing
 }
 
 func (n *stagedNodes) control() string { return filepath.Join(n.dir, "emulator.sock") }
@@ -81,6 +82,9 @@ func (n *stagedNodes) start(role radio.Role, part func(context.Context, executor
 		Orders: func(ctx context.Context, c *executor.Carrier) {
 			takeOrders(ctx, sourcePath(n.control(), role), log, c)
 		},
+	}
+	if n.adjust != nil {
+		n.adjust(&cfg)
 	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	ended := make(chan error, 1)
