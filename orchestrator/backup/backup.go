@@ -1,30 +1,19 @@
 package backup
 
 import (
-	"archive/tar"
-	"bytes"
-	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"net/url"
 	"os"
-	"os/exec"
-	"os/user"
-	"path"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"github.com/jackc/pgx/v5"
+	"github.com/pressly/goose/v3"
+	"golang.org/x/sys/unix"
 
 	"linktrial/migrations"
-	"linktrial/orchestrator/postgres"
 )
 
 // Format is the form of backups that this package writes and reads.
@@ -51,136 +40,57 @@ type Manifest struct {
 	PostgreSQL int   `json:"postgresql"` // major version of the server
 }
 
-// Source is what to back up, and the place to restore to.
-type Source struct {
-	DataDir     string
-	DatabaseURL string // empty: the private database of DataDir
-}
-
-// database is an open way to the database of a source.
-type database struct {
-	url   string
-	tools string
-	stop  func() error
-}
-
-// ErrInUse reports a data folder with an orchestrator at work.
-var ErrInUse = errors.New("an orchestrator works with the data folder")
-
-// lock takes the orchestrator's lock of the data folder.
-func lock(dir string) (release func(), err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "orchestrator.lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w %s: stop it first", ErrInUse, dir)
-		}
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	return func() { f.Close() }, nil
-}
-
-// asOwner refuses root where the data folder is another's: the private database
-// would be made, or be started, as a user who may not read it.
-func (s Source) asOwner() error {
-	st, err := os.Stat(s.DataDir)
-	if os.Geteuid() != 0 || s.DatabaseURL != "" || errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	sys, ok := st.Sys().(*syscall.Stat_t)
-	if !ok || sys.Uid == 0 {
-		return nil
-	}
-	name := strconv.Itoa(int(sys.Uid))
-	if u, err := user.LookupId(name); err == nil {
-		name = u.Username
-	}
-	return fmt.Errorf("the data folder %s belongs to user %s: do this as that user (sudo -u %s …)", s.DataDir, name, name)
-}
-
-// open connects to the database that runs, or starts the private one for as
-// long as it is needed.
-func (s Source) open(ctx context.Context, running bool) (*database, error) {
-	if s.DatabaseURL != "" {
-		tools, err := postgres.ToolsDir("")
-		return &database{s.DatabaseURL, tools, func() error { return nil }}, err
-	}
-	tools, err := postgres.ToolsDir(s.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	if running {
-		at, up, err := postgres.RunningURL(ctx, s.DataDir)
-		if err != nil {
-			return nil, err
-		}
-		if up {
-			return &database{at, tools, func() error { return nil }}, nil
-		}
-	}
-	if err := s.asOwner(); err != nil {
-		return nil, err
-	}
-	release, err := lock(s.DataDir)
-	if err != nil {
-		return nil, err
-	}
-	srv, err := postgres.Start(ctx, postgres.Config{DataDir: s.DataDir})
-	if err != nil {
-		release()
-		return nil, err
-	}
-	return &database{srv.URL(), tools, func() error {
-		defer release()
-		return srv.Stop(context.WithoutCancel(ctx))
-	}}, nil
-}
-
 // Create writes a backup, which may be read by its owner alone: the
 // authority's keys are in it. The orchestrator may be at work. On failure
-// there is no file.
-func Create(ctx context.Context, from Source, out, version string, now time.Time) (m Manifest, err error) {
-	if from.DatabaseURL == "" {
-		if _, err := os.Stat(filepath.Join(from.DataDir, "postgres")); err != nil {
-			return m, fmt.Errorf("there is no private database in %s, expected the data folder of an orchestrator (--data), or --database", from.DataDir)
-		}
-	}
-	db, err := from.open(ctx, true)
+// there is no file, and one that was there before is as it was.
+func Create(ctx context.Context, from Source, out, version string, now time.Time) (Manifest, error) {
+	db, err := from.open(ctx)
 	if err != nil {
-		return m, err
+		return Manifest{}, err
 	}
-	defer func() { err = errors.Join(err, db.stop()) }()
+	return create(ctx, db, from.DataDir, out, version, now)
+}
+
+// create is [Create] from a database that is open, and stops it.
+func create(ctx context.Context, db *database, dataDir, out, version string, now time.Time) (m Manifest, err error) {
+	stopped := false
+	defer func() {
+		if !stopped {
+			err = errors.Join(err, db.stop())
+		}
+	}()
 	m = Manifest{Format: Format, Version: version, Taken: now.UTC().Truncate(time.Second)}
-	if err := m.look(ctx, db.url); err != nil {
+	if err := m.look(ctx, db); err != nil {
 		return m, err
 	}
-	part := out + ".part"
-	f, err := os.OpenFile(part, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	scrap, remove, err := scrapFor(out)
 	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	defer func() {
-		if f.Close(); err != nil {
-			os.Remove(part)
-		}
-	}()
+	defer remove()
 	// pg_dump cannot say beforehand how long its output will be, and a tar wants to know.
-	dump := out + ".dump"
-	defer os.Remove(dump)
+	dump, part := filepath.Join(scrap, dumpFile), filepath.Join(scrap, "part")
 	if err := db.run(ctx, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file="+dump); err != nil {
 		return m, err
 	}
-	if err := pack(f, m, from.DataDir, dump); err != nil {
+	// Whatever goes wrong goes wrong before the file has its name.
+	stopped = true
+	if err := db.stop(); err != nil {
 		return m, err
 	}
-	if err := f.Sync(); err != nil {
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
+	}
+	err = pack(f, m, dataDir, dump)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return m, fmt.Errorf("backup: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return m, err
 	}
 	if err := os.Rename(part, out); err != nil {
 		return m, fmt.Errorf("backup: %w", err)
@@ -188,9 +98,57 @@ func Create(ctx context.Context, from Source, out, version string, now time.Time
 	return m, nil
 }
 
+// scrapFor makes a folder beside a file to come, which nobody else may look
+// into, and removes what backups to the same file left there when they were
+// killed. A living one is known by its lock on the folder.
+func scrapFor(out string) (dir string, remove func(), err error) {
+	beside, prefix := filepath.Dir(out), "."+filepath.Base(out)+".writing-"
+	entries, err := os.ReadDir(beside)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, e := range entries {
+		if !e.IsDir() || !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		left := filepath.Join(beside, e.Name())
+		if release, err := lockFolder(left); err == nil {
+			if err := os.RemoveAll(left); err != nil {
+				return "", nil, err
+			}
+			release()
+		}
+	}
+	if dir, err = os.MkdirTemp(beside, prefix+"*"); err != nil { // of mode 0700
+		return "", nil, err
+	}
+	release, err := lockFolder(dir)
+	if err != nil {
+		// A file system without locks: a leftover stays there, and nobody takes
+		// this one for a leftover.
+		release = func() {}
+	}
+	return dir, func() {
+		os.RemoveAll(dir)
+		release()
+	}, nil
+}
+
+func lockFolder(dir string) (release func(), err error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() { f.Close() }, nil
+}
+
 // look reads what the manifest says of the database.
-func (m *Manifest) look(ctx context.Context, at string) error {
-	conn, err := pgx.Connect(ctx, at)
+func (m *Manifest) look(ctx context.Context, db *database) error {
+	conn, err := db.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
@@ -213,101 +171,6 @@ func (m *Manifest) look(ctx context.Context, at string) error {
 	return nil
 }
 
-// run runs one of PostgreSQL's programs on the database. The URL goes by the
-// environment, because it may hold a password and others can read arguments.
-func (d *database) run(ctx context.Context, program string, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(d.tools, program), args...)
-	cfg, err := pgx.ParseConfig(d.url)
-	if err != nil {
-		return fmt.Errorf("%s: %w", program, err)
-	}
-	cmd.Env = append(os.Environ(), "LC_ALL=C", "PGHOST="+cfg.Host, "PGPORT="+strconv.Itoa(int(cfg.Port)), "PGUSER="+cfg.User, "PGPASSWORD="+cfg.Password, "PGDATABASE="+cfg.Database)
-	if u, err := url.Parse(d.url); err == nil {
-		for _, k := range []string{"sslmode", "sslrootcert", "sslcert", "sslkey"} {
-			if v := u.Query().Get(k); v != "" {
-				cmd.Env = append(cmd.Env, "PG"+strings.ToUpper(k)+"="+v)
-			}
-		}
-	}
-	out, err := cmd.CombinedOutput()
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	said := strings.TrimSpace(string(out))
-	if said == "" {
-		said = err.Error()
-	}
-	return fmt.Errorf("%s: %s", program, strings.ReplaceAll(said, "\n", "; "))
-}
-
-func pack(out io.Writer, m Manifest, dataDir, dump string) error {
-	z := gzip.NewWriter(out)
-	t := tar.NewWriter(z)
-	doc, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	add := func(name string, size int64, mode fs.FileMode, from io.Reader) error {
-		err := t.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: path.Join(folder, name), Size: size, Mode: int64(mode.Perm()), ModTime: m.Taken, Format: tar.FormatPAX})
-		if err == nil {
-			_, err = io.Copy(t, from)
-		}
-		if err != nil {
-			return fmt.Errorf("backup: %s: %w", name, err)
-		}
-		return nil
-	}
-	if err := add(manifestFile, int64(len(doc)), 0o600, bytes.NewReader(doc)); err != nil {
-		return err
-	}
-	file := func(name, from string) error {
-		f, err := os.Open(from)
-		if err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
-		defer f.Close()
-		st, err := f.Stat()
-		if err != nil {
-			return fmt.Errorf("backup: %w", err)
-		}
-		return add(name, st.Size(), st.Mode(), f)
-	}
-	for _, sub := range Folders {
-		err := filepath.WalkDir(filepath.Join(dataDir, sub), func(p string, d fs.DirEntry, err error) error {
-			if errors.Is(err, fs.ErrNotExist) {
-				return nil // nothing of it, or gone meanwhile
-			}
-			if err != nil {
-				return fmt.Errorf("backup: %w", err)
-			}
-			if !d.Type().IsRegular() {
-				return nil
-			}
-			rel, err := filepath.Rel(dataDir, p)
-			if err != nil {
-				return fmt.Errorf("backup: %w", err)
-			}
-			return file(path.Join(filesFolder, filepath.ToSlash(rel)), p)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	if err := file(dumpFile, dump); err != nil {
-		return err
-	}
-	if err := t.Close(); err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	if err := z.Close(); err != nil {
-		return fmt.Errorf("backup: %w", err)
-	}
-	return nil
-}
-
 // newestMigration is what this program's store goes up to.
 func newestMigration() (int64, error) {
 	files, err := fs.Glob(migrations.Files, "*.sql")
@@ -316,10 +179,9 @@ func newestMigration() (int64, error) {
 	}
 	newest := int64(0)
 	for _, f := range files {
-		digits, _, _ := strings.Cut(f, "_")
-		n, err := strconv.ParseInt(digits, 10, 64)
+		n, err := goose.NumericComponent(f)
 		if err != nil {
-			return 0, fmt.Errorf("migration %s: expected a number in front", f)
+			return 0, fmt.Errorf("migration %s: %w", f, err)
 		}
 		newest = max(newest, n)
 	}

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -190,16 +191,173 @@ func TestRefusals(t *testing.T) {
 	require.ErrorContains(t, err, "is none of linktrial's")
 	require.NoError(t, srv.Stop(ctx))
 
-	release, err := lock(dir)
+	release, err := postgres.Lock(dir, postgres.UserOrchestrator)
 	require.NoError(t, err)
 	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now())
-	require.ErrorIs(t, err, ErrInUse, "an orchestrator that is starting")
+	require.ErrorIs(t, err, postgres.ErrInUse, "an orchestrator that is starting")
+	_, err = Restore(ctx, "b", Source{DataDir: dir})
+	require.ErrorIs(t, err, postgres.ErrInUse, "before anything is looked at")
 	release()
 
 	require.NoError(t, os.Chown(dir, 65534, 65534))
 	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now())
 	require.ErrorContains(t, err, "belongs to user nobody: do this as that user")
 	require.NoFileExists(t, filepath.Join(dir, "b"))
+	left, err := filepath.Glob(filepath.Join(dir, ".b.*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+
+	for at, want := range map[string]string{
+		"host=/run user=x password=secret":          "found something that does not begin with postgres://",
+		"postgres://x:sec/ret@host/db":              "expected postgres://USER:PASSWORD@HOST:PORT/NAME",
+		"mysql://x:secret@host/db":                  "does not begin with postgres://",
+		"postgres://x:secret@host/db?sslmode=never": "sslmode is invalid",
+	} {
+		for name, f := range map[string]func(Source) error{
+			"backup":  func(s Source) error { _, err := Create(ctx, s, filepath.Join(dir, "b"), "v1", time.Now()); return err },
+			"restore": func(s Source) error { _, err := Restore(ctx, filepath.Join(dir, "b"), s); return err },
+		} {
+			to := filepath.Join(t.TempDir(), "to")
+			err := f(Source{DataDir: to, DatabaseURL: at})
+			require.ErrorContains(t, err, want, name)
+			require.NotContains(t, err.Error(), "sec", name)
+			require.NotContains(t, err.Error(), "\n", name)
+			require.NoDirExists(t, to)
+		}
+	}
+}
+
+// filled is a data folder with a store and keys, and its running database.
+func filled(t *testing.T) (string, *postgres.Server) {
+	t.Helper()
+	dir := dataDir(t)
+	srv := start(t, dir)
+	st, err := store.Open(t.Context(), srv.URL(), slog.New(slog.DiscardHandler))
+	require.NoError(t, err)
+	st.Close()
+	put(t, filepath.Join(dir, authority.Folder, "ca.key"), "key", 0o600)
+	put(t, filepath.Join(dir, authority.Folder, ".new-123"), "unfinished", 0o600)
+	put(t, filepath.Join(dir, "topologies", "site.yaml"), "name: site\n", 0o644)
+	return dir, srv
+}
+
+// What is written on the way holds secrets too: nobody else may read it, a
+// killed backup's goes with the next one, a living one's stays.
+func TestWhatABackupLeaves(t *testing.T) {
+	ctx := t.Context()
+	dir, srv := filled(t)
+	defer srv.Stop(context.Background())
+	beside := dataDir(t)
+	out := filepath.Join(beside, "b.tar.gz")
+	killed := filepath.Join(beside, ".b.tar.gz.writing-1")
+	put(t, filepath.Join(killed, dumpFile), "secret", 0o600)
+	others := []string{filepath.Join(beside, ".b.tar.gz.writing-2"), filepath.Join(beside, ".c.tar.gz.writing-1")}
+	for _, d := range others {
+		put(t, filepath.Join(d, dumpFile), "theirs", 0o600)
+	}
+	release, err := lockFolder(others[0])
+	require.NoError(t, err)
+	defer release()
+
+	watched, stop := make(chan error), make(chan struct{})
+	go func() {
+		for {
+			entries, err := os.ReadDir(beside)
+			for _, e := range entries {
+				if info, err := e.Info(); err == nil && info.Mode().Perm()&0o077 != 0 && !slices.Contains(others, filepath.Join(beside, e.Name())) && e.Name() != filepath.Base(killed) {
+					watched <- fmt.Errorf("%s has mode %v", e.Name(), info.Mode())
+					return
+				}
+			}
+			select {
+			case <-stop:
+				watched <- err
+				return
+			case <-time.After(time.Millisecond):
+			}
+		}
+	}()
+	_, err = Create(ctx, Source{DataDir: dir}, out, "v1", time.Now())
+	close(stop)
+	require.NoError(t, err)
+	require.NoError(t, <-watched, "others can read it")
+	require.NoDirExists(t, killed)
+	for _, d := range others {
+		require.DirExists(t, d)
+	}
+
+	z, err := os.Open(out)
+	require.NoError(t, err)
+	defer z.Close()
+	plain, err := gzip.NewReader(z)
+	require.NoError(t, err)
+	text, err := io.ReadAll(plain)
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "unfinished")
+
+	// A database that does not stop as it should: no file, and an older one stays.
+	for name, old := range map[string]string{"none before": "", "one before": "older"} {
+		at := filepath.Join(dataDir(t), "b.tar.gz")
+		if old != "" {
+			put(t, at, old, 0o600)
+		}
+		db, err := databaseAt(srv.URL(), toolsOf(t, dir), func() error { return errors.New("did not stop") })
+		require.NoError(t, err)
+		_, err = create(ctx, db, dir, at, "v1", time.Now())
+		require.EqualError(t, err, "did not stop", name)
+		b, err := os.ReadFile(at)
+		require.Equal(t, old == "", os.IsNotExist(err), name)
+		require.Equal(t, old, string(b), name)
+		entries, err := os.ReadDir(filepath.Dir(at))
+		require.NoError(t, err)
+		require.LessOrEqual(t, len(entries), 1, name)
+	}
+}
+
+func toolsOf(t *testing.T, dir string) string {
+	t.Helper()
+	tools, err := postgres.ToolsDir(dir)
+	require.NoError(t, err)
+	return tools
+}
+
+// Somebody makes a folder while the restore works: it stays, what the restore
+// put there goes.
+func TestRestoreThatMeetsSomebody(t *testing.T) {
+	ctx := t.Context()
+	dir, srv := filled(t)
+	out := filepath.Join(dataDir(t), "b.tar.gz")
+	_, err := Create(ctx, Source{DataDir: dir}, out, "v1", time.Now())
+	require.NoError(t, err)
+	require.NoError(t, srv.Stop(ctx))
+
+	to := dataDir(t)
+	killed := filepath.Join(to, scrapPrefix+"1")
+	put(t, filepath.Join(killed, dumpFile), "secret", 0o600)
+	theirs := filepath.Join(to, "topologies", "theirs.yaml")
+	done := make(chan error)
+	go func() {
+		for {
+			if left, err := filepath.Glob(filepath.Join(to, scrapPrefix+"*", "postgres")); err != nil || len(left) > 0 {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		done <- errors.Join(os.Mkdir(filepath.Dir(theirs), 0o755), os.WriteFile(theirs, []byte("name: theirs\n"), 0o644))
+	}()
+	_, err = Restore(ctx, out, Source{DataDir: to})
+	require.NoError(t, <-done)
+	require.ErrorContains(t, err, "topologies")
+	b, err := os.ReadFile(theirs)
+	require.NoError(t, err)
+	require.Equal(t, "name: theirs\n", string(b))
+	entries, err := os.ReadDir(to)
+	require.NoError(t, err)
+	var left []string
+	for _, e := range entries {
+		left = append(left, e.Name())
+	}
+	require.Equal(t, []string{"orchestrator.lock", "topologies"}, left)
 }
 
 // rewrite packs a backup again with another manifest.

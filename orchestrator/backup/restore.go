@@ -15,40 +15,35 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jackc/pgx/v5"
+	"linktrial/orchestrator/postgres"
 )
 
 // Restore brings a backup back: into a data folder that has no database yet,
 // or into an empty database. An older store is migrated by the next serve. On
 // failure the data folder and the database are as they were.
 func Restore(ctx context.Context, file string, to Source) (m Manifest, err error) {
-	if to.DatabaseURL == "" {
-		if _, err := os.Stat(filepath.Join(to.DataDir, "postgres")); err == nil {
-			return m, fmt.Errorf("%s has a database already: choose another data folder (--data), or move that one away", to.DataDir)
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return m, fmt.Errorf("data folder: %w", err)
-		}
-	}
-	for _, sub := range Folders {
-		if _, err := os.Stat(filepath.Join(to.DataDir, sub)); err == nil {
-			return m, fmt.Errorf("%s has a folder %s already: choose another data folder (--data), or move that one away", to.DataDir, sub)
-		}
-	}
 	if err := to.asOwner(); err != nil {
 		return m, err
+	}
+	var given *database
+	if to.DatabaseURL != "" {
+		if given, err = to.given(); err != nil {
+			return m, err
+		}
 	}
 	made, err := makeFolder(to.DataDir)
 	if err != nil {
 		return m, err
 	}
-	// Beside their places first: whatever is wrong with the file shows before anything counts.
-	scrap, err := os.MkdirTemp(to.DataDir, ".restore-")
+	// Nobody else may begin to work with the folder from here on: what is looked
+	// at below stays as it is found.
+	release, err := postgres.Lock(to.DataDir, postgres.UserRestore)
 	if err != nil {
-		return m, fmt.Errorf("data folder: %w", err)
+		return m, err
 	}
+	defer release()
 	var undo []string
 	defer func() {
-		os.RemoveAll(scrap)
 		if err == nil {
 			return
 		}
@@ -56,10 +51,20 @@ func Restore(ctx context.Context, file string, to Source) (m Manifest, err error
 			os.RemoveAll(p)
 		}
 		if made {
-			os.Remove(filepath.Join(to.DataDir, "orchestrator.lock"))
-			os.Remove(to.DataDir) // where nothing else is in it
+			_ = postgres.RemoveLock(to.DataDir)
+			_ = os.Remove(to.DataDir) // where nothing else is in it
 		}
 	}()
+	if err = to.vacant(); err != nil {
+		return m, err
+	}
+	// All of it beside its place first: whatever is wrong shows before anything
+	// counts, and a restore that is killed has restored nothing.
+	scrap, err := makeScrap(to.DataDir)
+	if err != nil {
+		return m, fmt.Errorf("data folder: %w", err)
+	}
+	defer os.RemoveAll(scrap)
 	if m, err = unpack(file, scrap); err != nil {
 		return m, fmt.Errorf("backup %s: %w", file, err)
 	}
@@ -70,26 +75,84 @@ func Restore(ctx context.Context, file string, to Source) (m Manifest, err error
 	if m.Schema > newest {
 		return m, fmt.Errorf("backup %s is of linktrial %s, whose store (migration %d) is newer than this program's (%d): restore it with that version or a later one", file, m.Version, m.Schema, newest)
 	}
-	private := []string{"postgres", "postgres.new", "postgres-socket", "postgres.log"}
-	if to.DatabaseURL == "" {
-		for _, p := range private {
-			undo = append(undo, filepath.Join(to.DataDir, p))
+	dump := filepath.Join(scrap, dumpFile)
+	if given == nil {
+		own, err := private(ctx, scrap)
+		if err != nil {
+			return m, err
+		}
+		if err := errors.Join(own.fill(ctx, dump), own.stop()); err != nil {
+			return m, err
 		}
 	}
-	if err = to.fill(ctx, filepath.Join(scrap, dumpFile)); err != nil {
-		return m, err
+	place := func(from, name string) error {
+		to := filepath.Join(to.DataDir, name)
+		if err := os.Rename(from, to); err != nil {
+			return fmt.Errorf("data folder: %w", err)
+		}
+		undo = append(undo, to) // not before it is ours
+		return nil
 	}
 	for _, sub := range Folders {
 		from := filepath.Join(scrap, filesFolder, sub)
-		if _, serr := os.Stat(from); errors.Is(serr, fs.ErrNotExist) {
+		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		undo = append(undo, filepath.Join(to.DataDir, sub))
-		if err = os.Rename(from, filepath.Join(to.DataDir, sub)); err != nil {
-			return m, fmt.Errorf("data folder: %w", err)
+		if err := place(from, sub); err != nil {
+			return m, err
 		}
 	}
-	return m, nil
+	if given != nil {
+		return m, given.fill(ctx, dump)
+	}
+	return m, place(filepath.Join(scrap, privateFolder), privateFolder)
+}
+
+// privateFolder is the private database's in a data folder.
+const privateFolder = "postgres"
+
+// vacant refuses a data folder that has what a backup brings.
+func (s Source) vacant() error {
+	if s.DatabaseURL == "" {
+		if _, err := os.Stat(filepath.Join(s.DataDir, privateFolder)); err == nil {
+			return fmt.Errorf("%s has a database already: choose another data folder (--data), or move that one away", s.DataDir)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("data folder: %w", err)
+		}
+	}
+	for _, sub := range Folders {
+		if _, err := os.Stat(filepath.Join(s.DataDir, sub)); err == nil {
+			return fmt.Errorf("%s has a folder %s already: choose another data folder (--data), or move that one away", s.DataDir, sub)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("data folder: %w", err)
+		}
+	}
+	return nil
+}
+
+const scrapPrefix = ".restore-"
+
+// makeScrap makes a folder in a data folder whose lock the caller holds, and
+// removes those that killed restores left.
+func makeScrap(dataDir string) (string, error) {
+	entries, err := os.ReadDir(dataDir)
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), scrapPrefix) {
+			if err := os.RemoveAll(filepath.Join(dataDir, e.Name())); err != nil {
+				return "", err
+			}
+		}
+	}
+	dir, err := os.MkdirTemp(dataDir, scrapPrefix+"*")
+	if err != nil {
+		return "", err
+	}
+	// The user that the private database runs as must come through to its
+	// folder. What else is in here is closed to others by itself.
+	return dir, os.Chmod(dir, 0o711)
 }
 
 func makeFolder(dir string) (made bool, err error) {
@@ -102,13 +165,8 @@ func makeFolder(dir string) (made bool, err error) {
 }
 
 // fill restores a dump in one transaction into a database without tables.
-func (s Source) fill(ctx context.Context, dump string) (err error) {
-	db, err := s.open(ctx, false)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, db.stop()) }()
-	conn, err := pgx.Connect(ctx, db.url)
+func (d *database) fill(ctx context.Context, dump string) error {
+	conn, err := d.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("restore: %w", err)
 	}
@@ -123,15 +181,7 @@ func (s Source) fill(ctx context.Context, dump string) (err error) {
 	if tables > 0 {
 		return fmt.Errorf("the database has %d tables already, expected an empty one", tables)
 	}
-	return db.run(ctx, "pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", "--dbname="+databaseOf(db.url), dump)
-}
-
-func databaseOf(url string) string {
-	cfg, err := pgx.ParseConfig(url)
-	if err != nil {
-		return "" // run says what is wrong with it
-	}
-	return cfg.Database
+	return d.run(ctx, "pg_restore", "--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", "--dbname="+d.config.Database, dump)
 }
 
 // maxManifest is more than any has.
@@ -225,5 +275,5 @@ func writeFile(to string, from io.Reader, mode fs.FileMode) error {
 		f.Close()
 		return fmt.Errorf("it is cut off or damaged: %w", err)
 	}
-	return f.Close()
+	return errors.Join(f.Sync(), f.Close())
 }

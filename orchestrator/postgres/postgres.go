@@ -21,7 +21,7 @@ import (
 // Config says where the private database lives.
 type Config struct {
 	// DataDir gets the folder "postgres" with the database. One orchestrator
-	// at a time may use it: the caller holds a lock on it.
+	// at a time may use it: the caller holds its lock ([Lock]).
 	DataDir string
 	Logger  *slog.Logger
 }

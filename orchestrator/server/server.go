@@ -4,14 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -73,7 +69,7 @@ type Config struct {
 // Server is a running orchestrator.
 type Server struct {
 	log      *slog.Logger
-	lock     *os.File
+	unlock   func()           // of the data folder; nil: it is not ours
 	postgres *postgres.Server // nil where a database was given
 	store    *store.Store
 	engine   *campaign.Engine
@@ -119,10 +115,13 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	}
 	url := cfg.DatabaseURL
 	if url == "" {
-		if err := s.lockData(cfg.DataDir); err != nil {
-			return err
+		if cfg.DataDir == "" {
+			return errors.New("a private database needs a data folder")
 		}
 		var err error
+		if s.unlock, err = postgres.Lock(cfg.DataDir, postgres.UserOrchestrator); err != nil {
+			return err
+		}
 		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
 			return err
 		}
@@ -256,37 +255,6 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// lockData keeps a second orchestrator out of the data folder. The kernel
-// drops the lock with the process, however that ends.
-func (s *Server) lockData(dir string) error {
-	if dir == "" {
-		return errors.New("a private database needs a data folder")
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	f, err := os.OpenFile(filepath.Join(dir, "orchestrator.lock"), os.O_RDWR|os.O_CREATE, 0o644)
-	if err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		b, _ := io.ReadAll(io.LimitReader(f, 32))
-		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return fmt.Errorf("data folder %s is in use by another orchestrator (process %s): stop that one, or choose another folder with --data", dir, strings.TrimSpace(string(b)))
-		}
-		return fmt.Errorf("data folder: %w", err)
-	}
-	s.lock = f
-	if err := f.Truncate(0); err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	if _, err := fmt.Fprintln(f, os.Getpid()); err != nil {
-		return fmt.Errorf("data folder: %w", err)
-	}
-	return nil
-}
-
 // Addr is HOST:PORT as it is listened on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
@@ -326,9 +294,9 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.postgres != nil {
 		errs = append(errs, s.postgres.Stop(ctx))
 	}
-	if s.lock != nil {
-		s.lock.Close()
-		s.lock = nil
+	if s.unlock != nil {
+		s.unlock()
+		s.unlock = nil
 	}
 	return errors.Join(errs...)
 }
