@@ -1,5 +1,3 @@
-//go:build converge
-
 package playbooks
 
 import (

@@ -1,5 +1,3 @@
-//go:build converge
-
 package playbooks
 
 import (
@@ -40,6 +38,7 @@ type site struct {
 	dir     string
 	key     string // SSH
 	targets map[string]*target
+	serves  bool // an orchestrator of the test itself
 }
 
 // target is one machine: Debian booted by systemd-nspawn on an overlay.
@@ -49,6 +48,7 @@ type target struct {
 	root    string // mounted
 	changed string // what differs from the base
 	netns   string
+	options []string // more of systemd-nspawn's
 	boot    *exec.Cmd
 	log     bytes.Buffer
 	gone    chan struct{}
@@ -63,32 +63,70 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// base makes the root that all targets start from, once.
-func base(t *testing.T) {
+// unavailable ends a test that cannot be had on this machine: as skipped, with
+// the reason, where it is one among all tests, and as failed where the machines
+// are what is asked for.
+func unavailable(t *testing.T, format string, args ...any) {
+	t.Helper()
+	if required {
+		t.Fatalf(format, args...)
+	}
+	t.Skipf(format, args...)
+}
+
+// tools ends the test where what makes the machines is missing.
+func tools(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		unavailable(t, "needs root: boots machines with systemd-nspawn")
+	}
+	for _, program := range []string{"debootstrap", "ip", "ssh", "ssh-keygen", "systemd-nspawn"} {
+		if _, err := exec.LookPath(program); err != nil {
+			unavailable(t, "%s is not installed (scripts/install-deps ansible)", program)
+		}
+	}
+	if _, err := os.Stat(ansible("ansible-playbook")); err != nil {
+		unavailable(t, "Ansible is not installed (scripts/install-deps ansible): %v", err)
+	}
+}
+
+// base makes the root that all targets of a suite start from, once.
+func base(t *testing.T, suite string) {
 	t.Helper()
 	dir := filepath.Join(cache, suite)
 	if _, err := os.Stat(dir); err == nil {
 		return
 	}
-	t.Logf("debootstrap of %s into %s, once", suite, dir)
 	if err := os.MkdirAll(cache, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	part := fmt.Sprintf("%s.%d", dir, os.Getpid())
-	run(t, "debootstrap", "--variant=minbase", "--include="+basePackages, suite, part)
-	if err := os.Rename(part, dir); err != nil {
-		t.Fatal(err)
+	defer os.RemoveAll(part) // only what was cut off is still there
+	out, err := exec.Command("debootstrap", "--variant=minbase", "--include="+basePackages, suite, part).CombinedOutput()
+	if err != nil {
+		unavailable(t, "debootstrap %s: %v: %s", suite, err, lastLine(out))
 	}
+	if err := os.Rename(part, dir); err != nil {
+		if _, there := os.Stat(dir); there != nil { // nor has another test made it meanwhile
+			t.Fatal(err)
+		}
+	}
+}
+
+func lastLine(out []byte) string {
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	return lines[len(lines)-1]
 }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	s := &site{t: t, name: fmt.Sprintf("ltp%d", os.Getpid()), targets: map[string]*target{}}
+	tools(t)
 	sweep(t)
-	base(t)
+	base(t, suite)
 	// Not below the temporary folder: an overlay's folders are removed by us, after unmounting.
 	s.dir = filepath.Join("/var/tmp", s.name)
-	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+	if err := os.MkdirAll(s.dir, 0o711); err != nil { // an orchestrator's database in it belongs to another user
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -124,6 +162,13 @@ func (s *site) ip(netns string, args ...string) {
 // add makes a target; prepare may change its files before it boots.
 func (s *site) add(name string, prepare func(tg *target)) *target {
 	s.t.Helper()
+	return s.addOf(suite, name, prepare)
+}
+
+// addOf is [site.add] for another suite of Debian.
+func (s *site) addOf(suite, name string, prepare func(tg *target)) *target {
+	s.t.Helper()
+	base(s.t, suite)
 	n := len(s.targets) + 1
 	tg := &target{name: name, address: fmt.Sprintf("10.231.0.%d", 10+n), netns: fmt.Sprintf("%sn%d", s.name, n), gone: make(chan struct{})}
 	dir := filepath.Join(s.dir, name)
@@ -135,7 +180,7 @@ func (s *site) add(name string, prepare func(tg *target)) *target {
 	}
 	options := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", filepath.Join(cache, suite), tg.changed, filepath.Join(dir, "work"))
 	if err := unix.Mount("overlay", tg.root, "overlay", 0, options); err != nil {
-		s.t.Fatalf("mount %s: %v", options, err)
+		unavailable(s.t, "mount of an overlay, %s: %v", options, err)
 	}
 	s.t.Cleanup(func() {
 		if err := unix.Unmount(tg.root, unix.MNT_DETACH); err != nil {
@@ -204,11 +249,18 @@ func (s *site) start(tg *target) {
 		s.t.Cleanup(func() { removeCgroup(s.t, dir) })
 		fmt.Fprintf(&join, "echo $$ > %s/cgroup.procs && ", dir)
 	}
-	tg.boot = exec.Command("sh", "-c", join.String()+`exec systemd-nspawn "$@"`, "sh",
-		"--quiet", "--register=no", "--keep-unit", "--boot", "--directory="+tg.root,
-		"--machine="+tg.netns, "--network-namespace-path="+namespace.Path(tg.netns), "--capability=CAP_NET_ADMIN,CAP_NET_RAW,CAP_BPF,CAP_PERFMON",
-		"--bind=/dev/net/tun", "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe")
-	tg.boot.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
+	nspawn := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("sh", append([]string{"-c", join.String() + `exec systemd-nspawn "$@"`, "sh",
+			"--quiet", "--register=no", "--keep-unit", "--directory=" + tg.root,
+			"--machine=" + tg.netns, "--network-namespace-path=" + namespace.Path(tg.netns), "--capability=CAP_NET_ADMIN,CAP_NET_RAW,CAP_BPF,CAP_PERFMON",
+			"--bind=/dev/net/tun", "--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=pipe"}, append(tg.options, args...)...)...)
+		cmd.Env = append(os.Environ(), "SYSTEMD_NSPAWN_UNIFIED_HIERARCHY=1", "SYSTEMD_NSPAWN_API_VFS_WRITABLE=network")
+		return cmd
+	}
+	if out, err := nspawn("true").CombinedOutput(); err != nil {
+		unavailable(s.t, "systemd-nspawn: %v: %s", err, lastLine(out))
+	}
+	tg.boot = nspawn("--boot")
 	tg.boot.Stdout, tg.boot.Stderr = &tg.log, &tg.log
 	if err := process.Start(tg.boot); err != nil {
 		s.t.Fatal(err)
@@ -229,11 +281,12 @@ func (s *site) start(tg *target) {
 		if _, err := s.ssh(ctx, tg, "true"); err == nil {
 			return
 		} else if ctx.Err() != nil {
-			s.t.Fatalf("%s does not answer: %v\n%s", tg.name, err, tg.log.String())
+			tg.stop()
+			unavailable(s.t, "%s, booted by systemd-nspawn, does not answer: %v: %s", tg.name, err, lastLine(tg.log.Bytes()))
 		}
 		select {
 		case <-tg.gone:
-			s.t.Fatalf("%s has ended:\n%s", tg.name, tg.log.String())
+			unavailable(s.t, "%s, booted by systemd-nspawn, has ended: %s", tg.name, lastLine(tg.log.Bytes()))
 		case <-time.After(200 * time.Millisecond):
 		}
 	}
