@@ -65,7 +65,10 @@ func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
 	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Logger: cfg.Logger})
 	switch cfg.Drivers.Runner {
 	case "", RunnerExec:
-		either := docker.NewEither(processes, containers)
+		either, err := docker.NewEither(processes, containers)
+		if err != nil {
+			return nil, nil, err
+		}
 		return either, release(either), nil
 	case RunnerDocker:
 		// An earlier start may have run processes.

@@ -9,9 +9,11 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
@@ -37,6 +39,7 @@ type nodeOrder struct {
 	Device, Protocol string
 	Do               []string // one container each
 	Flush            bool     // of all packet filters between two of them
+	Sweep            bool     // of what an earlier one left, and nothing else
 }
 
 const nodeEnvironment = "LINKTRIAL_TEST_NODE"
@@ -54,6 +57,12 @@ func actAsNode(order string) int {
 		return 1
 	}
 	code := 0
+	if o.Sweep {
+		if err := r.Sweep(context.Background()); err != nil {
+			fmt.Println(err)
+			code = 1
+		}
+	}
 	for i, do := range o.Do {
 		if i > 0 && o.Flush {
 			c, err := nftables.New()
@@ -84,6 +93,37 @@ func actAsNode(order string) int {
 		code = 1
 	}
 	return code
+}
+
+// start has the order carried out in a node's network.
+func (o nodeOrder) start(t *testing.T, node *os.File, out io.Writer) *exec.Cmd {
+	t.Helper()
+	o.Engine, o.Holder = engine.Host, holder
+	order, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), nodeEnvironment+"="+string(order))
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := process.StartIn(cmd, at(node)); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// filters counts the packet filter's tables in a network.
+func filters(t *testing.T, in *os.File) int {
+	t.Helper()
+	c, err := nftables.New(nftables.WithNetNSFd(int(in.Fd())))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, err := c.ListTables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(tables)
 }
 
 // at is a path by which a namespace can be entered from any process.
@@ -228,18 +268,8 @@ func TestNoNetworkButTheRadio(t *testing.T) {
 		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "inside", Do: []string{reach}}, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.order.Engine, c.order.Holder = engine.Host, holder
-			order, err := json.Marshal(c.order)
-			if err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = append(os.Environ(), nodeEnvironment+"="+string(order))
 			var out bytes.Buffer
-			cmd.Stdout, cmd.Stderr = &out, &out
-			if err := process.StartIn(cmd, at(node)); err != nil {
-				t.Fatal(err)
-			}
+			cmd := c.order.start(t, node, &out)
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("%v", err)
 			}
@@ -256,13 +286,8 @@ func TestNoNetworkButTheRadio(t *testing.T) {
 				}
 			}
 			// The filter goes with its drivers.
-			f, err := nftables.New(nftables.WithNetNSFd(int(node.Fd())))
-			if err != nil {
-				t.Fatal(err)
-			}
-			tables, err := f.ListTables()
-			if err != nil || len(tables) > 0 {
-				t.Errorf("packet filter after the runner's end: %v, %v", tables, err)
+			if n := filters(t, node); n > 0 {
+				t.Errorf("%d tables of the packet filter after the runner's end", n)
 			}
 		})
 	}
@@ -283,5 +308,34 @@ func TestNotConfinedNotStarted(t *testing.T) {
 	}
 	if err := r.Sweep(context.Background()); err != nil {
 		t.Error(err)
+	}
+}
+
+// An agent that is killed leaves its containers and its filter; the next start of
+// the same agent takes them away.
+func TestKilledAgent(t *testing.T) {
+	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+	node := newNetwork(t)
+	var out bytes.Buffer
+	cmd := nodeOrder{Device: "lo", Protocol: "inside", Do: []string{"sleep"}}.start(t, node, &out)
+	running := []string{"network running", "server running"}
+	for begin := time.Now(); !slices.Equal(containers(t, "node"), running); time.Sleep(20 * time.Millisecond) {
+		if time.Since(begin) > time.Minute {
+			t.Fatalf("containers %q: %s", containers(t, "node"), out.String())
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // killed
+	if have := containers(t, "node"); !slices.Equal(have, running) || filters(t, node) != 1 {
+		t.Errorf("after the kill: containers %q, %d filters; nothing would be left to remove", have, filters(t, node))
+	}
+	out.Reset()
+	if err := (nodeOrder{Device: "lo", Protocol: "inside", Sweep: true}).start(t, node, &out).Wait(); err != nil {
+		t.Errorf("%v: %s", err, out.String())
+	}
+	if have := containers(t, "node"); len(have) > 0 || filters(t, node) != 0 {
+		t.Errorf("after the next start: containers %q, %d filters", have, filters(t, node))
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -302,15 +303,19 @@ func TestTransferInTheAgentsNetwork(t *testing.T) {
 func TestConfinement(t *testing.T) {
 	r := newRunner(t, "confined")
 	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
-	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN]\n"), program(inside))
-	for name, capabilities := range map[string]string{"inside": "0000000000000000", "admin": "0000000000001000"} {
+	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN]\nresources: {memory: 48 MiB, cpus: 0.5, processes: 17}\n"), program(inside))
+	for name, w := range map[string]struct{ capabilities, memory, cpu, processes string }{
+		"inside": {"0000000000000000", "536870912", fmt.Sprint(min(2, runtime.NumCPU()) * 100000), "64"},
+		"admin":  {"0000000000001000", "50331648", "50000", "17"},
+	} {
 		p, err := r.Start(t.Context(), name, parameters(contract.RoleServer, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
 		events(t, p, func(*contract.Event) {})
 		await(t, p)
-		for _, want := range []string{"CapEff: " + capabilities, "CapBnd: " + capabilities, "NoNewPrivs: 1", "write: open /mark: read-only file system"} {
+		for _, want := range []string{"CapEff: " + w.capabilities, "CapPrm: " + w.capabilities, "CapBnd: " + w.capabilities, "CapAmb: 0000000000000000", "NoNewPrivs: 1", "write: open /mark: read-only file system",
+			"limit memory: " + w.memory + "\n", "limit cpu: " + w.cpu + " 100000\n", "limit processes: " + w.processes + "\n"} {
 			if !strings.Contains(p.Log(), want) {
 				t.Errorf("%s: no %q in\n%s", name, want, p.Log())
 			}

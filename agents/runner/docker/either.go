@@ -2,6 +2,9 @@ package docker
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"linktrial/agents/runner"
@@ -14,7 +17,7 @@ import (
 // folder of drivers has a manifest that names an image, and no program.
 type Either struct {
 	processes *runner.Runner
-	connect   func(ctx context.Context, images map[string]string) (*Runner, error)
+	cfg       Config // of containers; its images are those of the manifests
 
 	mu         sync.Mutex
 	containers *Runner
@@ -22,16 +25,14 @@ type Either struct {
 }
 
 // NewEither returns a runner over a folder's drivers. The engine is looked for
-// only where a driver needs one.
-func NewEither(processes *runner.Runner, cfg Config) *Either {
-	return &Either{
-		processes: processes, images: map[string]string{},
-		connect: func(ctx context.Context, images map[string]string) (*Runner, error) {
-			c := cfg
-			c.Images = images
-			return New(ctx, c)
-		},
+// only where a driver needs one. Which images run, the folder's manifests say:
+// cfg must name none.
+func NewEither(processes *runner.Runner, cfg Config) (*Either, error) {
+	if len(cfg.Images) > 0 {
+		protocol := slices.Min(slices.Collect(maps.Keys(cfg.Images)))
+		return nil, fmt.Errorf("--image %s=%s: expected only with --runner docker; with --runner exec the manifests in the folder of drivers name the images", protocol, cfg.Images[protocol])
 	}
+	return &Either{processes: processes, cfg: cfg, images: map[string]string{}}, nil
 }
 
 // List reads and probes every driver, in the order of their names. Where an
@@ -65,7 +66,9 @@ func (e *Either) engine(ctx context.Context) (*Runner, error) {
 	if e.containers != nil {
 		return e.containers, nil
 	}
-	r, err := e.connect(ctx, e.images)
+	cfg := e.cfg
+	cfg.Images = e.images
+	r, err := New(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}

@@ -32,7 +32,10 @@ func TestPin(t *testing.T) {
 	}
 	importImage(t, "moving:latest", "moving", manifest("moving", ""), enginetest.File{Path: "program", Mode: 0o755, Data: inside})
 	put("")
-	either := docker.NewEither(runner.New(runner.Config{Dir: dir}), docker.Config{Agent: "pin-either", Host: engine.Host, Holder: []string{holder}})
+	either, err := docker.NewEither(runner.New(runner.Config{Dir: dir}), docker.Config{Agent: "pin-either", Host: engine.Host, Holder: []string{holder}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		if err := either.Close(context.Background()); err != nil {
 			t.Error(err)

@@ -28,7 +28,7 @@ func main() {
 	}
 	status, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(status), "\n") {
-		for _, name := range []string{"CapEff", "CapBnd", "NoNewPrivs", "Uid", "Gid", "Groups", "Seccomp"} {
+		for _, name := range []string{"CapEff", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Uid", "Gid", "Groups", "Seccomp"} {
 			if strings.HasPrefix(line, name+":") {
 				fmt.Fprintln(os.Stderr, strings.Join(strings.Fields(line), " "))
 			}
@@ -39,6 +39,9 @@ func main() {
 	for _, i := range interfaces {
 		fmt.Fprintln(os.Stderr, "interface:", i.Name)
 	}
+	fmt.Fprintln(os.Stderr, "limit memory:", setting("memory.max", "memory/memory.limit_in_bytes"))
+	fmt.Fprintln(os.Stderr, "limit cpu:", setting("cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
+	fmt.Fprintln(os.Stderr, "limit processes:", setting("pids.max", "pids/pids.max"))
 	do, _ := p.Options["do"].(string)
 	do, rest, _ := strings.Cut(do, " ")
 	switch do {
@@ -72,6 +75,22 @@ func main() {
 	case "sleep":
 		time.Sleep(time.Hour) // and no care for signals
 	}
+}
+
+// setting is of this container's control group, of the second or the first version.
+func setting(second string, first ...string) string {
+	if b, err := os.ReadFile("/sys/fs/cgroup/" + second); err == nil {
+		return strings.TrimSpace(string(b))
+	}
+	var all []string
+	for _, name := range first {
+		b, err := os.ReadFile("/sys/fs/cgroup/" + name)
+		if err != nil {
+			return err.Error()
+		}
+		all = append(all, strings.TrimSpace(string(b)))
+	}
+	return strings.Join(all, " ")
 }
 
 // reach tries NETWORK/ADDRESS; what answers sends "here".
