@@ -18,7 +18,7 @@ help:
 	@echo "make build      bin/linktrial and bin/drivers/*"
 	@echo "make web        the pages that linktrial serve shows"
 	@echo "make test       every test"
-	@echo "make test-ansible   the playbooks on machines of their own (some minutes; not part of make test)"
+	@echo "make test-ansible   the playbooks on machines of their own (some minutes; make test has the smallest of it)"
 	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images     the container images, on the engine that docker talks to"
 	@echo "make bench      the figures of the emulator, the drivers and the store"
@@ -30,7 +30,8 @@ deps:
 	@scripts/install-deps run build
 
 deps-test:
-	@scripts/install-deps run build test kernel docker
+	@scripts/install-deps run build test kernel docker ansible-packages
+	@$(SUDO) scripts/install-ansible || echo "tests of the playbooks will be skipped"
 
 # The guest kernel of the virtual-time lab: some minutes, once, into a cache outside the checkout.
 kernel: build
