@@ -72,8 +72,9 @@ func outcomeOf(err error) (outcome, message string) {
 }
 
 // Interceptor tells the audit log what calls are about and how they end, and
-// puts who is logged in into the field "by" of messages that have one. Every
-// service that people call is mounted with it.
+// puts who is logged in into the field "by" of messages that have one. A
+// stream ends with what it was allowed by. Every service that people call is
+// mounted with it.
 func (a *Access) Interceptor() connect.Interceptor { return interceptor{a} }
 
 type interceptor struct{ a *Access }
@@ -108,6 +109,11 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 
 func (i interceptor) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		if p, ok := From(ctx); ok && p.User != "" {
+			var done func()
+			ctx, done = i.a.follow(ctx, p)
+			defer done()
+		}
 		e := callOf(ctx).entry
 		if e == nil {
 			return next(ctx, conn)

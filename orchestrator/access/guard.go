@@ -8,8 +8,6 @@ import (
 	"slices"
 
 	"connectrpc.com/connect"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
 )
 
 // open are the patterns of the mux that are served to everybody: the pages,
@@ -66,21 +64,14 @@ func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 		return
 	}
 	p, err := a.authenticate(r)
-	switch {
-	case err == nil && p.Role >= Viewer:
-		mux.ServeHTTP(w, r)
-	case err == nil:
-		http.Error(w, "this takes a user", http.StatusForbidden)
-	default:
-		var coded *connect.Error
-		if !errors.As(err, &coded) {
-			a.log.Error("could not find out who calls", "path", r.URL.Path, "error", err)
-			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		http.Error(w, coded.Message(), http.StatusUnauthorized)
+	if err == nil && p.Role < Viewer {
+		err = refuse(connect.CodePermissionDenied, "this takes a user")
 	}
+	if err != nil {
+		plain(w, a.coded(r, err))
+		return
+	}
+	mux.ServeHTTP(w, r)
 }
 
 func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Request, c *call, service, method string) {
@@ -119,11 +110,6 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 		c.entry = newEntry(p, c, service, method)
 		defer a.keep(ctx, c.entry)
 	}
-	if p.User != "" && streams(service, method) {
-		var done func()
-		ctx, done = a.follow(ctx, p)
-		defer done()
-	}
 	mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
@@ -155,37 +141,44 @@ func article(r Role) string {
 
 // answer refuses a call in whichever protocol it was made.
 func (a *Access) answer(w http.ResponseWriter, r *http.Request, err error) {
-	var coded *connect.Error
-	if !errors.As(err, &coded) {
-		a.log.Error("could not find out who calls", "path", r.URL.Path, "error", err)
-		coded = connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
-	}
+	coded := a.coded(r, err)
 	if !a.errors.IsSupported(r) {
-		status := http.StatusForbidden
-		if coded.Code() == connect.CodeUnauthenticated {
-			status = http.StatusUnauthorized
-		}
-		http.Error(w, coded.Message(), status)
+		plain(w, coded)
 		return
 	}
-	if coded.Code() == connect.CodeUnauthenticated {
-		w.Header().Set("WWW-Authenticate", "Bearer")
-	}
+	challenge(w, coded)
 	if err := a.errors.Write(w, r, coded); err != nil {
 		a.log.Debug("a refusal was not heard", "error", err)
 	}
 }
 
-// streams says whether a procedure answers with a stream.
-func streams(service, method string) bool {
-	d, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName("linktrial.v1." + service))
-	if err != nil {
-		return false
+// coded is a refusal as it is, and what is nobody's fault but ours without its
+// innards.
+func (a *Access) coded(r *http.Request, err error) *connect.Error {
+	var coded *connect.Error
+	if errors.As(err, &coded) {
+		return coded
 	}
-	s, ok := d.(protoreflect.ServiceDescriptor)
-	if !ok {
-		return false
+	a.log.Error("could not find out who calls", "path", r.URL.Path, "error", err)
+	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
+}
+
+// plain refuses what is not one of the API's protocols.
+func plain(w http.ResponseWriter, err *connect.Error) {
+	status := http.StatusForbidden
+	switch err.Code() {
+	case connect.CodeUnauthenticated:
+		status = http.StatusUnauthorized
+	case connect.CodeUnavailable:
+		status = http.StatusServiceUnavailable
 	}
-	m := s.Methods().ByName(protoreflect.Name(method))
-	return m != nil && m.IsStreamingServer()
+	challenge(w, err)
+	http.Error(w, err.Message(), status)
+}
+
+// challenge says how to log in (RFC 9110, section 11.6.1).
+func challenge(w http.ResponseWriter, err *connect.Error) {
+	if err.Code() == connect.CodeUnauthenticated {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+	}
 }

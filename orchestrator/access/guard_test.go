@@ -73,6 +73,39 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// Where the database is away nobody is told that they may not: they may try
+// again. Page and call say it alike, in whatever form they come.
+func TestWithoutDatabase(t *testing.T) {
+	h := build(t, nil)
+	h.store.Close()
+	for name, c := range map[string]struct {
+		method, path, kind string
+		want               int
+	}{
+		"page":            {"GET", "/metrics", "", http.StatusServiceUnavailable},
+		"call":            {"POST", "/linktrial.v1.OperatorService/ListRuns", "application/json", http.StatusServiceUnavailable},
+		"a form as call":  {"POST", "/linktrial.v1.OperatorService/ListRuns", "text/plain", http.StatusServiceUnavailable},
+		"a call by a GET": {"GET", "/linktrial.v1.OperatorService/ListRuns", "", http.StatusServiceUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), c.method, h.url+c.path, strings.NewReader("{}"))
+			require.NoError(t, err)
+			req.Header.Set("Authorization", "Bearer "+newSecret(tokenPrefix).text())
+			if c.kind != "" {
+				req.Header.Set("Content-Type", c.kind)
+			}
+			res, err := http.DefaultTransport.RoundTrip(req)
+			require.NoError(t, err)
+			defer res.Body.Close()
+			b, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.Equal(t, c.want, res.StatusCode, "%s", b)
+			require.Contains(t, string(b), "the database does not answer")
+			require.Empty(t, res.Header.Get("WWW-Authenticate"))
+		})
+	}
+}
+
 // A page of another site cannot have a logged-in browser do anything.
 func TestOtherOrigins(t *testing.T) {
 	h := build(t, nil)

@@ -2,6 +2,6 @@
 // one-time tokens, gives nodes certificates for keys that they made themselves,
 // renews and ends them, and guards the agents' calls. Comes in: a folder for
 // its key, the store, certificate requests. Goes out: certificates, the TLS
-// configuration of the server, and who is calling. Imports orchestrator/store
-// and internal/identity.
+// configuration of the server, and who is calling. Imports orchestrator/store,
+// orchestrator/rpc/reply, internal/identity and internal/wholefile.
 package authority

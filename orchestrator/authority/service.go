@@ -14,6 +14,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/orchestrator/rpc/reply"
 )
 
 // maxRequest is more than any certificate request.
@@ -43,12 +44,12 @@ func (s *enrolment) Enrol(ctx context.Context, req *connect.Request[linktrialv1.
 	if s.a.cfg.SigningKeys != nil {
 		var err error
 		if keys, err = s.a.cfg.SigningKeys(ctx); err != nil {
-			return nil, s.a.answer("enrol", err)
+			return nil, s.a.answer(ctx, "enrol", err)
 		}
 	}
 	node, cert, err := s.a.Enrol(ctx, req.Msg.TokenSecret, req.Msg.Csr, from)
 	if err != nil {
-		return nil, s.a.answer("enrol", err)
+		return nil, s.a.answer(ctx, "enrol", err)
 	}
 	return connect.NewResponse(&linktrialv1.EnrolResponse{Name: node, Certificate: cert.Raw, Authority: s.a.keys.cert.Raw, SigningKeys: keys, OrchestratorVersion: s.a.cfg.Version}), nil
 }
@@ -56,12 +57,12 @@ func (s *enrolment) Enrol(ctx context.Context, req *connect.Request[linktrialv1.
 // Renew is guarded by hand: Enrol, of the same service, must not be.
 func (s *enrolment) Renew(ctx context.Context, req *connect.Request[linktrialv1.RenewRequest]) (*connect.Response[linktrialv1.RenewResponse], error) {
 	if err := s.a.plain(); err != nil {
-		return nil, s.a.answer("renew", err)
+		return nil, s.a.answer(ctx, "renew", err)
 	}
 	res, err := s.guard(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
 		cert, err := s.a.Renew(ctx, req.Msg.Name, req.Msg.Csr)
 		if err != nil {
-			return nil, s.a.answer("renew", err)
+			return nil, s.a.answer(ctx, "renew", err)
 		}
 		return connect.NewResponse(&linktrialv1.RenewResponse{Certificate: cert.Raw, Authority: s.a.keys.cert.Raw}), nil
 	})(ctx, req)
@@ -87,7 +88,7 @@ func (s *nodes) CreateNodeToken(ctx context.Context, req *connect.Request[linktr
 	valid := time.Duration(min(max(req.Msg.ValidSeconds, -1), int64(maxTokenLife/time.Second)+1)) * time.Second
 	t, expires, err := s.a.CreateToken(ctx, req.Msg.Name, valid, s.who(ctx))
 	if err != nil {
-		return nil, s.a.answer("create node token", err)
+		return nil, s.a.answer(ctx, "create node token", err)
 	}
 	return connect.NewResponse(&linktrialv1.CreateNodeTokenResponse{Token: t.String(), Expires: timestamppb.New(expires)}), nil
 }
@@ -104,7 +105,7 @@ func (s *nodes) RevokeNode(ctx context.Context, req *connect.Request[linktrialv1
 		certs, tokens, err = s.a.Revoke(ctx, req.Msg.Name, s.who(ctx), req.Msg.Reason)
 	}
 	if err != nil {
-		return nil, s.a.answer("revoke node", err)
+		return nil, s.a.answer(ctx, "revoke node", err)
 	}
 	return connect.NewResponse(&linktrialv1.RevokeNodeResponse{Certificates: int32(certs), Tokens: int32(tokens)}), nil
 }
@@ -124,7 +125,7 @@ func (s *nodes) GetAuthority(context.Context, *connect.Request[linktrialv1.GetAu
 func (s *nodes) ListNodeIdentities(ctx context.Context, _ *connect.Request[linktrialv1.ListNodeIdentitiesRequest]) (*connect.Response[linktrialv1.ListNodeIdentitiesResponse], error) {
 	list, err := s.a.Identities(ctx)
 	if err != nil {
-		return nil, s.a.answer("list node identities", err)
+		return nil, s.a.answer(ctx, "list node identities", err)
 	}
 	return connect.NewResponse(&linktrialv1.ListNodeIdentitiesResponse{Nodes: list}), nil
 }
@@ -181,26 +182,16 @@ func (a *Authority) Identities(ctx context.Context) ([]*linktrialv1.NodeIdentity
 	return out, nil
 }
 
-func (a *Authority) answer(callName string, err error) error {
-	if coded := (*connect.Error)(nil); errors.As(err, &coded) {
-		return coded
-	}
-	code := connect.CodeInternal
+func (a *Authority) answer(ctx context.Context, call string, err error) error {
 	switch {
 	case errors.Is(err, ErrToken):
-		code = connect.CodeUnauthenticated
+		return connect.NewError(connect.CodeUnauthenticated, err)
 	case errors.Is(err, ErrRequest), errors.Is(err, ErrName):
-		code = connect.CodeInvalidArgument
+		return connect.NewError(connect.CodeInvalidArgument, err)
 	case errors.Is(err, ErrUnknown):
-		code = connect.CodeNotFound
+		return connect.NewError(connect.CodeNotFound, err)
 	case errors.Is(err, ErrPlain):
-		code = connect.CodeFailedPrecondition
-	case errors.Is(err, context.Canceled):
-		code = connect.CodeCanceled
-	case errors.Is(err, context.DeadlineExceeded):
-		code = connect.CodeDeadlineExceeded
-	default:
-		a.log.Error("call failed", "call", callName, "error", err)
+		return connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	return connect.NewError(code, err)
+	return reply.Error(ctx, a.log, call, err)
 }

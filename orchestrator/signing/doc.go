@@ -5,5 +5,5 @@
 // Comes in: a data folder, the catalog's drivers, people's approvals. Goes out:
 // signatures, public keys, digests. Imports orchestrator/store,
 // orchestrator/catalog, orchestrator/campaign, internal/signature,
-// internal/driverdigest and api/gen.
+// orchestrator/rpc/reply, internal/driverdigest, internal/wholefile and api/gen.
 package signing

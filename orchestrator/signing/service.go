@@ -10,7 +10,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/signature"
-	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/rpc/reply"
 )
 
 // Service is TrustService.
@@ -21,16 +21,10 @@ type Service struct{ t *Trust }
 func (t *Trust) Service() *Service { return &Service{t} }
 
 func (s *Service) answer(ctx context.Context, call string, err error) error {
-	switch {
-	case errors.Is(err, ErrRefused), errors.Is(err, store.ErrAmbiguous):
+	if errors.Is(err, ErrRefused) {
 		return connect.NewError(connect.CodeInvalidArgument, err)
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, pgx.ErrNoRows):
-		return connect.NewError(connect.CodeNotFound, err)
-	case ctx.Err() != nil:
-		return connect.NewError(connect.CodeCanceled, err)
 	}
-	s.t.cfg.Logger.Error("call failed", "call", call, "error", err)
-	return connect.NewError(connect.CodeInternal, err)
+	return reply.Error(ctx, s.t.cfg.Logger, call, err)
 }
 
 // Messages are keys as agents and people get them.
