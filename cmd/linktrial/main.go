@@ -6,14 +6,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"linktrial/cmd/linktrial/bench"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/driver"
+	"linktrial/cmd/linktrial/lab"
+	"linktrial/cmd/linktrial/node"
+	"linktrial/cmd/linktrial/orchestrator"
+	"linktrial/cmd/linktrial/people"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/trial"
 )
 
 // version is set by the build (-ldflags -X main.version=…).
@@ -28,7 +36,7 @@ func main() {
 	if err == nil {
 		return
 	}
-	var code exitCode
+	var code setting.ExitCode
 	if errors.As(err, &code) {
 		os.Exit(int(code))
 	}
@@ -36,22 +44,8 @@ func main() {
 	os.Exit(1)
 }
 
-// exitCode ends the program without a further message.
-type exitCode int
-
-func (c exitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
-
-// settings are the flags that several subcommands share.
-type settings struct {
-	orchestrator string // URL
-	drivers      string
-	data         string
-	ca           string // file with the authority of the orchestrator, for people's commands
-	verbose      bool
-}
-
 func newRoot() *cobra.Command {
-	s := &settings{}
+	s := &setting.Settings{Version: buildVersion()}
 	root := &cobra.Command{
 		Use:   "linktrial",
 		Short: "Field trials of transport protocols over tactical radios",
@@ -61,54 +55,18 @@ over tactical radios, and rehearses the same trials on emulated radios.
 Start here:  linktrial rehearse plans/quickstart.yaml`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		Version:       buildVersion(),
+		Version:       s.Version,
 		PersistentPreRun: func(*cobra.Command, []string) {
-			peopleTrust = trust{caFile: s.ca, data: s.data}
+			client.Trusted = client.Trust{CAFile: s.CA, Data: s.Data}
 		},
 	}
-	f := root.PersistentFlags()
-	f.StringVar(&s.orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", defaultOrchestrator), "URL of the orchestrator")
-	f.StringVar(&s.drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver")
-	f.StringVar(&s.data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals")
-	f.StringVar(&s.ca, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (default: what 'linktrial trust' kept)")
-	f.BoolVarP(&s.verbose, "verbose", "v", false, "log more")
-	root.AddCommand(
-		newServe(s), newAgent(s), newLab(s), newPlan(s), newRun(s), newRehearse(s),
-		newResults(s), newProtocol(s), newNodes(s), newRuns(s), newProfiles(s), newBench(s), newBundle(s), newStore(s),
-		newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTelemetry(s), newTopology(s), newNode(s), newTrust(s), newSigning(s),
-		newHealth(s), newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s),
-	)
+	s.Register(root.PersistentFlags())
+	for _, commands := range []func(*setting.Settings) []*cobra.Command{
+		orchestrator.Commands, node.Commands, driver.Commands, lab.Commands, trial.Commands, people.Commands, bench.Commands,
+	} {
+		root.AddCommand(commands(s)...)
+	}
 	return root
-}
-
-const defaultOrchestrator = "http://127.0.0.1:7700"
-
-func envOr(name, def string) string {
-	if v := os.Getenv(name); v != "" {
-		return v
-	}
-	return def
-}
-
-// defaultDrivers is the folder beside the program, or the one of an installed package.
-func defaultDrivers() string {
-	if exe, err := os.Executable(); err == nil {
-		beside := filepath.Join(filepath.Dir(exe), "drivers")
-		if st, err := os.Stat(beside); err == nil && st.IsDir() {
-			return beside
-		}
-	}
-	return "/usr/lib/linktrial/drivers"
-}
-
-func defaultData() string {
-	if os.Geteuid() == 0 {
-		return "/var/lib/linktrial"
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		return filepath.Join(home, ".local", "share", "linktrial")
-	}
-	return "linktrial-data"
 }
 
 func buildVersion() string {
@@ -123,12 +81,4 @@ func buildVersion() string {
 		}
 	}
 	return version
-}
-
-func (s *settings) logger() *slog.Logger {
-	level := slog.LevelInfo
-	if s.verbose {
-		level = slog.LevelDebug
-	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }

@@ -1,0 +1,452 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"linktrial/agents/agent"
+	"linktrial/agents/session"
+	agenttrust "linktrial/agents/trust"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/lab"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/cmd/linktrial/trial"
+	"linktrial/internal/driverdigest"
+	"linktrial/internal/process"
+	"linktrial/internal/radio"
+)
+
+// idleAgents is how many agents the bench connects.
+var idleAgents = 300
+
+const (
+	agentsWindow = 60 * time.Second // over which costs are measured
+	agentsStarts = 5                // of runs
+)
+
+const agentsPlan = `name: bench-agents
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 16 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP, protocol: tcp, options: {congestion: cubic}}
+iterations: 1
+seed: 1
+`
+
+// benchAgents measures what idle agents cost their orchestrator, which is a
+// process of its own, and how long a started run takes to reach its nodes.
+func benchAgents(ctx context.Context, s *setting.Settings) error {
+	fmt.Printf("\n%d idle agents, each with a connection of its own over the loopback\n", idleAgents)
+	// The database's own user must be able to reach it.
+	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-agents-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	b := &agentsBench{s: s, dir: dir}
+	if err := b.serve(ctx); err != nil {
+		return err
+	}
+	defer b.stop()
+	return b.measure(ctx)
+}
+
+type agentsBench struct {
+	s      *setting.Settings
+	dir    string
+	base   string
+	server *process.Supervisor
+}
+
+func (b *agentsBench) serve(ctx context.Context) error {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	listen := l.Addr().String()
+	l.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	log, err := os.Create(filepath.Join(b.dir, "serve.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	b.base = "http://" + listen
+	b.server, err = process.Supervise("orchestrator", slog.New(slog.DiscardHandler), func() (*exec.Cmd, error) {
+		cmd := exec.Command(self, "serve", "--listen", listen, "--data", filepath.Join(b.dir, "data"), "--drivers", b.s.Drivers)
+		cmd.Stderr = log
+		return cmd, process.Start(cmd)
+	})
+	if err != nil {
+		return err
+	}
+	for end := time.Now().Add(90 * time.Second); ; {
+		if up, _ := client.Reachable(ctx, b.base); up {
+			return nil
+		}
+		if time.Now().After(end) || b.server.Restarts() > 0 || !wait(ctx, 50*time.Millisecond) {
+			err := fmt.Errorf("the orchestrator does not start: %s", lab.LastLine(log.Name()))
+			b.stop()
+			return errors.Join(err, ctx.Err())
+		}
+	}
+}
+
+func (b *agentsBench) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	b.server.Stop(ctx, 15*time.Second)
+}
+
+func wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (b *agentsBench) measure(ctx context.Context) error {
+	alone, err := b.cost()
+	if err != nil {
+		return err
+	}
+	actx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer cancel()
+	failed := make(chan error, idleAgents)
+	began := time.Now()
+	// Three nodes could run the plan; they are told what to do and do nothing.
+	told := newTold()
+	nodes := []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}
+	for _, role := range nodes {
+		f, err := b.watcher(role, told)
+		if err != nil {
+			return err
+		}
+		running.Go(func() { f(actx) })
+	}
+	empty := filepath.Join(b.dir, "no-drivers")
+	if err := os.MkdirAll(empty, 0o755); err != nil {
+		return err
+	}
+	for i := range idleAgents - len(nodes) {
+		// No relay: it could run the plan, too, for relays need no driver.
+		cfg := agent.Config{Name: fmt.Sprintf("idle-%04d", i), Role: []radio.Role{radio.RoleClient, radio.RoleServer}[i%2], Orchestrator: b.base, StateDir: filepath.Join(b.dir, "agents", strconv.Itoa(i)), DriversDir: empty,
+			Device: "lo", RadioAddress: "127.0.0.1", Trust: agenttrust.Config{Pin: true}, Version: b.s.Version}
+		running.Go(func() {
+			if err := agent.Run(actx, cfg); err != nil {
+				failed <- err
+			}
+		})
+	}
+	for end := time.Now().Add(3 * time.Minute); ; {
+		m, err := b.metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if int(m["linktrial_nodes_connected"]) >= idleAgents {
+			break
+		}
+		select {
+		case err := <-failed:
+			return err
+		default:
+		}
+		if time.Now().After(end) || !wait(ctx, 100*time.Millisecond) {
+			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], idleAgents), ctx.Err())
+		}
+	}
+	connected := time.Since(began)
+	if !wait(ctx, 5*time.Second) { // what comes of registering is over
+		return ctx.Err()
+	}
+	before, err := b.cost()
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	if !wait(ctx, agentsWindow) {
+		return ctx.Err()
+	}
+	after, err := b.cost()
+	if err != nil {
+		return err
+	}
+	seconds := time.Since(start).Seconds()
+	answered, reach, err := b.starts(ctx, told)
+	if err != nil {
+		return err
+	}
+	slices.Sort(answered)
+	slices.Sort(reach)
+	return terminal.Columns("FIGURE\tVALUE", func(w *tabwriter.Writer) {
+		fmt.Fprintf(w, "all connected after\t%.1f s\n", connected.Seconds())
+		fmt.Fprintf(w, "orchestrator's memory without agents\t%.1f MiB\n", alone.memory)
+		fmt.Fprintf(w, "orchestrator's memory with them\t%.1f MiB\n", after.memory)
+		fmt.Fprintf(w, "orchestrator's processor time, share of one processor over %.0f s\t%.2f %%\n", seconds, 100*(after.processor-before.processor)/seconds)
+		fmt.Fprintf(w, "database's memory, shared pages counted once\t%.1f MiB\n", after.databaseMemory)
+		fmt.Fprintf(w, "database's processor time, share of one processor\t%.2f %%\n", 100*(after.database-before.database)/seconds)
+		fmt.Fprintf(w, "calls\t%.1f a second\n", (after.calls-before.calls)/seconds)
+		fmt.Fprintf(w, "start of a run to its answer, median\t%.0f ms\n", ms(answered[len(answered)/2]))
+		fmt.Fprintf(w, "start of a run to its three nodes, median of %d\t%.0f ms\n", len(reach), ms(reach[len(reach)/2]))
+		fmt.Fprintf(w, "start of a run to its three nodes, worst\t%.0f ms\n", ms(reach[len(reach)-1]))
+	})
+}
+
+// told is which node was told last of which run, and when.
+type told struct {
+	mu      sync.Mutex
+	at      map[string]map[radio.Role]time.Time // by run
+	changed chan struct{}
+}
+
+func newTold() *told {
+	return &told{at: map[string]map[radio.Role]time.Time{}, changed: make(chan struct{}, 1)}
+}
+
+func (t *told) note(role radio.Role, list []*linktrialv1.Assignment) {
+	t.mu.Lock()
+	for _, a := range list {
+		if t.at[a.RunId] == nil {
+			t.at[a.RunId] = map[radio.Role]time.Time{}
+		}
+		if t.at[a.RunId][role].IsZero() {
+			t.at[a.RunId][role] = time.Now()
+		}
+	}
+	t.mu.Unlock()
+	select {
+	case t.changed <- struct{}{}:
+	default:
+	}
+}
+
+// reached waits until the last of n nodes has heard of a run.
+func (t *told) reached(ctx context.Context, run string, n int) (last time.Time, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	for {
+		t.mu.Lock()
+		count := len(t.at[run])
+		for _, at := range t.at[run] {
+			if at.After(last) {
+				last = at
+			}
+		}
+		t.mu.Unlock()
+		if count >= n {
+			return last, nil
+		}
+		select {
+		case <-t.changed:
+		case <-ctx.Done():
+			return last, fmt.Errorf("run %s has reached %d of %d nodes: %w", run, count, n, ctx.Err())
+		}
+	}
+}
+
+// watcher is a node that could run the plan, and only hears of it.
+func (b *agentsBench) watcher(role radio.Role, t *told) (func(context.Context), error) {
+	cat, err := b.s.LoadCatalog()
+	if err != nil {
+		return nil, err
+	}
+	m := cat.Manifest("tcp")
+	if m == nil {
+		return nil, fmt.Errorf("no driver tcp in %s", b.s.Drivers)
+	}
+	f, err := driverdigest.OfFolder(cat.DriverDir("tcp"))
+	if err != nil {
+		return nil, err
+	}
+	s, err := session.New(session.Config{URL: b.base, Name: "node-" + string(role), Incarnation: "bench", Version: b.s.Version})
+	if err != nil {
+		return nil, err
+	}
+	register := func() *linktrialv1.RegisterRequest {
+		return &linktrialv1.RegisterRequest{Role: string(role), Version: b.s.Version, Emulated: true, RadioAddress: radio.Addresses[role], DiskFreeBytes: 1 << 30,
+			Drivers: []*linktrialv1.DriverState{{Name: "tcp", Version: m.Version, Digest: string(f.Digest)}}}
+	}
+	return func(ctx context.Context) {
+		defer s.Close()
+		s.Run(ctx, register, func(list []*linktrialv1.Assignment) { t.note(role, list) })
+	}, nil
+}
+
+// starts starts runs and takes the times until each is answered, and until the
+// last of the three nodes has heard of it.
+func (b *agentsBench) starts(ctx context.Context, t *told) (answered, reached []time.Duration, err error) {
+	c := client.New(b.base)
+	for range agentsStarts {
+		began := time.Now()
+		res, err := c.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: "bench", Text: []byte(agentsPlan)}))
+		if err != nil {
+			return nil, nil, client.Error(b.base, err)
+		}
+		answered = append(answered, time.Since(began))
+		if err := trial.Refused("bench", res.Msg.Problems); err != nil {
+			return nil, nil, err
+		}
+		last, err := t.reached(ctx, res.Msg.RunIds[0], 3)
+		if err != nil {
+			return nil, nil, err
+		}
+		reached = append(reached, last.Sub(began))
+		if _, err := c.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: res.Msg.CampaignId, Reason: "measured"})); err != nil {
+			return nil, nil, client.Error(b.base, err)
+		}
+		for open := true; open; { // these nodes do not obey; the orchestrator waits for them for a while
+			list, err := c.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: res.Msg.CampaignId}))
+			if err != nil {
+				return nil, nil, client.Error(b.base, err)
+			}
+			open = slices.ContainsFunc(list.Msg.Runs, func(r *linktrialv1.Run) bool { return !terminal.Over(r.State) })
+			if open && !wait(ctx, 100*time.Millisecond) {
+				return nil, nil, ctx.Err()
+			}
+		}
+	}
+	return answered, reached, nil
+}
+
+// serverCost is what orchestrator and database have cost so far. Memory is in
+// MiB, processor time in seconds.
+type serverCost struct {
+	memory, processor, databaseMemory, database, calls float64
+}
+
+func (b *agentsBench) cost() (serverCost, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	m, err := b.metrics(ctx)
+	if err != nil {
+		return serverCost{}, err
+	}
+	c := serverCost{memory: m["process_resident_memory_bytes"] / (1 << 20), processor: m["process_cpu_seconds_total"], calls: m["linktrial_calls_total"]}
+	for _, pid := range below(b.server.PID()) {
+		c.databaseMemory += proportional(pid) / 1024
+		c.database += processorSeconds(pid)
+	}
+	return c, nil
+}
+
+// metrics sums the samples of each of the orchestrator's metrics.
+func (b *agentsBench) metrics(ctx context.Context) (map[string]float64, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/metrics", http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	res, err := client.HTTP().Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer res.Body.Close()
+	out := map[string]float64{}
+	lines := bufio.NewScanner(res.Body)
+	for lines.Scan() {
+		name, value, ok := strings.Cut(lines.Text(), " ")
+		if !ok || strings.HasPrefix(name, "#") {
+			continue
+		}
+		name, _, _ = strings.Cut(name, "{")
+		if v, err := strconv.ParseFloat(value[strings.LastIndexByte(value, ' ')+1:], 64); err == nil {
+			out[name] += v
+		}
+	}
+	return out, lines.Err()
+}
+
+// below are the processes that descend from one: the database's.
+func below(pid int) []int {
+	parents := map[int]int{}
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if p, err := strconv.Atoi(e.Name()); err == nil {
+			if f := statFields(p); len(f) > 1 {
+				parents[p], _ = strconv.Atoi(f[1])
+			}
+		}
+	}
+	var out []int
+	for p := range parents {
+		for q := parents[p]; q > 1; q = parents[q] {
+			if q == pid {
+				out = append(out, p)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// statFields are those of proc(5) stat from the third on: state, parent, …
+func statFields(pid int) []string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return nil // it has gone
+	}
+	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+}
+
+// processorSeconds of a process and its children that have ended, in the
+// kernel's ticks of 10 ms (proc(5) stat, fields 14 to 17).
+func processorSeconds(pid int) float64 {
+	f := statFields(pid)
+	if len(f) < 15 {
+		return 0
+	}
+	ticks := 0.0
+	for _, text := range f[11:15] {
+		n, _ := strconv.ParseFloat(text, 64)
+		ticks += n
+	}
+	return ticks / 100
+}
+
+// proportional is a process's memory in KiB, with its share of shared pages.
+func proportional(pid int) float64 {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
+			n, _ := strconv.ParseFloat(f[1], 64)
+			return n
+		}
+	}
+	return 0
+}

@@ -1,0 +1,44 @@
+package bench
+
+import (
+	"math"
+	"testing"
+)
+
+func TestHeld(t *testing.T) {
+	nan := math.NaN()
+	for _, tt := range []struct {
+		difference, low, high float64
+		said, missed          bool
+	}{
+		{1, 0.5, 1.5, false, false},
+		{-2.9, -8, 2, false, false},
+		{5, 4, 6, true, true},
+		{-5, -6, -4, true, true},
+		{5, -1, 11, true, false},
+		{-5, -11, 1, true, false},
+		{5, nan, nan, true, true}, // of one trial each: no reason to doubt it
+		{nan, nan, nan, true, true},
+	} {
+		verdict, missed := held(tt.difference, tt.low, tt.high)
+		if missed != tt.missed || (verdict != "") != tt.said {
+			t.Errorf("%+v: %q, %t", tt, verdict, missed)
+		}
+	}
+}
+
+// TestWelch compares with figures by hand.
+func TestWelch(t *testing.T) {
+	x, y := []float64{1, 2, 3, 4}, []float64{2, 4, 6, 8}
+	got := welch(x, y)
+	// Difference 2.5, variance 5/12 + 20/12, degrees (25/12)²/((5/12)²/3+(20/12)²/3) = 4.41.
+	if math.Abs(got.Low+1.365) > 0.01 || math.Abs(got.High-6.365) > 0.01 {
+		t.Errorf("%+v", got)
+	}
+	if got := welch([]float64{5, 5}, []float64{6, 6}); got.Low != 1 || got.High != 1 {
+		t.Errorf("without spread: %+v", got)
+	}
+	if got := welch([]float64{5}, []float64{6, 6}); got.Defined() {
+		t.Errorf("of one figure: %+v", got)
+	}
+}

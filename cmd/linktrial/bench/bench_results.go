@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/postgres"
+	"linktrial/orchestrator/server"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/synthetic"
+)
+
+// resultsShapes are what the results service is measured with: 10 000 trials in
+// ten runs, with 5 million samples, and as many in the 500 runs of a sweep.
+var resultsShapes = []synthetic.Shape{
+	{ID: "tenruns", Runs: 10, Iterations: 250, Treatments: 4, Samples: 500},
+	{ID: "sweep", Runs: 500, Iterations: 5, Treatments: 4, Samples: 5},
+}
+
+const (
+	resultsStarts = 5  // of the orchestrator: first calls
+	resultsCalls  = 10 // after each first one
+)
+
+func benchResults(ctx context.Context, s *setting.Settings) error {
+	// The database's own user must be able to reach it.
+	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-results-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	db, err := postgres.Start(ctx, postgres.Config{DataDir: dir})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		defer cancel()
+		if err := db.Stop(stop); err != nil {
+			fmt.Fprintln(os.Stderr, "error:", err)
+		}
+	}()
+	if err := fillResults(ctx, db.URL()); err != nil {
+		return err
+	}
+	return terminal.Columns("CALL\tCAMPAIGN\tFIRST ms (MEDIAN)\tTHEN ms (MEDIAN)\tWORST ms\tANSWER KB", func(w *tabwriter.Writer) {
+		for _, c := range resultsBenchCalls() {
+			if err = c.measure(ctx, w, db.URL(), s.Version); err != nil {
+				return
+			}
+		}
+	})
+}
+
+func fillResults(ctx context.Context, url string) error {
+	st, err := store.Open(ctx, url, nil)
+	if err != nil {
+		return err
+	}
+	st.Close()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = conn.Close(ctx) }()
+	trials, samples := 0, 0
+	began := time.Now()
+	for _, s := range resultsShapes {
+		if err := synthetic.Fill(ctx, conn, s); err != nil {
+			return err
+		}
+		trials += s.Trials()
+		samples += s.Trials() * s.Samples
+	}
+	fmt.Printf("\nThe results service, over HTTP (%d trials and more than %d samples stored in %.0f s)\n", trials, samples, time.Since(began).Seconds())
+	return nil
+}
+
+type resultsCall struct {
+	name, campaign string
+	call           func(context.Context, linktrialv1connect.ResultServiceClient, int) (proto.Message, error)
+}
+
+func resultsBenchCalls() []resultsCall {
+	var calls []resultsCall
+	add := func(name, campaign string, call func(context.Context, linktrialv1connect.ResultServiceClient, int) (proto.Message, error)) {
+		calls = append(calls, resultsCall{name, campaign, call})
+	}
+	add("campaigns", "all", func(ctx context.Context, c linktrialv1connect.ResultServiceClient, _ int) (proto.Message, error) {
+		return answered(c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{})))
+	})
+	for _, s := range resultsShapes {
+		add("summary with every attempt", s.ID, func(ctx context.Context, c linktrialv1connect.ResultServiceClient, _ int) (proto.Message, error) {
+			return answered(c.Summarize(ctx, connect.NewRequest(&linktrialv1.SummarizeRequest{Ids: []string{s.ID}, Points: true})))
+		})
+		add("curves over an axis", s.ID, func(ctx context.Context, c linktrialv1connect.ResultServiceClient, _ int) (proto.Message, error) {
+			return answered(c.Sweep(ctx, connect.NewRequest(&linktrialv1.SweepRequest{CampaignId: s.ID})))
+		})
+		run := s.ID + "-7"
+		add("series of an attempt", s.ID, func(ctx context.Context, c linktrialv1connect.ResultServiceClient, n int) (proto.Message, error) {
+			return answered(c.Series(ctx, connect.NewRequest(&linktrialv1.SeriesRequest{RunId: run, Trial: int32(n), MaxPoints: 1500})))
+		})
+		add("series of an iteration", s.ID, func(ctx context.Context, c linktrialv1connect.ResultServiceClient, n int) (proto.Message, error) {
+			return answered(c.Series(ctx, connect.NewRequest(&linktrialv1.SeriesRequest{RunId: run, Iteration: int32(1 + n%5)})))
+		})
+		add("all of an attempt", s.ID, func(ctx context.Context, c linktrialv1connect.ResultServiceClient, n int) (proto.Message, error) {
+			return answered(c.GetAttempt(ctx, connect.NewRequest(&linktrialv1.GetAttemptRequest{RunId: run, Trial: int32(n)})))
+		})
+	}
+	return calls
+}
+
+func answered[T any, M interface {
+	*T
+	proto.Message
+}](res *connect.Response[T], err error) (proto.Message, error) {
+	if err != nil {
+		return nil, err
+	}
+	return M(res.Msg), nil
+}
+
+// measure calls orchestrators that have just started, and each of them again.
+func (c *resultsCall) measure(ctx context.Context, w *tabwriter.Writer, url, version string) error {
+	var first, then []float64
+	size := 0
+	for range resultsStarts {
+		cat, err := catalog.Load(catalog.Config{})
+		if err != nil {
+			return err
+		}
+		s, err := server.Start(ctx, server.Config{Listen: "127.0.0.1:0", DatabaseURL: url, Catalog: cat, Version: version})
+		if err != nil {
+			return err
+		}
+		h := &http.Client{Transport: &http.Transport{}}
+		client := linktrialv1connect.NewResultServiceClient(h, "http://"+s.Addr())
+		for n := range 1 + resultsCalls {
+			began := time.Now()
+			m, err := c.call(ctx, client, n)
+			if err != nil {
+				return err
+			}
+			took := float64(time.Since(began)) / 1e6
+			if size = proto.Size(m); n == 0 {
+				first = append(first, took)
+			} else {
+				then = append(then, took)
+			}
+		}
+		h.CloseIdleConnections()
+		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+		err = s.Stop(stop)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	slices.Sort(first)
+	slices.Sort(then)
+	fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.0f\n", c.name, c.campaign, first[len(first)/2], then[len(then)/2], max(first[len(first)-1], then[len(then)-1]), float64(size)/1024)
+	return nil
+}

@@ -1,0 +1,89 @@
+package client
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"os/user"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/identity"
+)
+
+// HTTP speaks HTTP/2 also without TLS, which the orchestrator offers on the
+// loopback, and trusts the authorities that [Trusted] names.
+func HTTP() *http.Client {
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	p.SetHTTP2(true)
+	return &http.Client{Transport: withCredentials(&http.Transport{Protocols: &p, DialTLSContext: Trusted.dial})}
+}
+
+// New speaks for the person at the command line.
+func New(base string) linktrialv1connect.OperatorServiceClient {
+	return linktrialv1connect.NewOperatorServiceClient(HTTP(), base, connect.WithGRPC())
+}
+
+// NewAgent speaks for the nodes of the virtual-time lab.
+func NewAgent(base string) linktrialv1connect.AgentServiceClient {
+	return linktrialv1connect.NewAgentServiceClient(HTTP(), base, connect.WithGRPC())
+}
+
+// Error puts a failed call into a sentence that says what to do.
+func Error(base string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if absent(err) {
+		return fmt.Errorf("no orchestrator answers at %s: start one with 'linktrial serve', or name another with --orchestrator", base)
+	}
+	var un *untrustedError
+	if errors.As(err, &un) {
+		return un
+	}
+	if x := identity.Explain(base, err); identity.IsTransport(x) {
+		return x
+	}
+	var ce *connect.Error
+	if errors.As(err, &ce) {
+		if ce.Code() == connect.CodeUnauthenticated {
+			return fmt.Errorf("%s (linktrial login)", ce.Message())
+		}
+		return errors.New(ce.Message())
+	}
+	return err
+}
+
+// absent says that nobody listens there.
+func absent(err error) bool {
+	var op *net.OpError
+	return connect.CodeOf(err) == connect.CodeUnavailable && errors.As(err, &op) && op.Op == "dial"
+}
+
+// Reachable says whether an orchestrator answers at the URL.
+func Reachable(ctx context.Context, base string) (bool, error) {
+	if _, err := url.Parse(base); err != nil {
+		return false, fmt.Errorf("--orchestrator: %w", err)
+	}
+	_, err := New(base).ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
+	if err != nil && absent(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// UserName is who says so, for the record where nobody logs in.
+func UserName() string {
+	u, err := user.Current()
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(u.Name, u.Username)
+}

@@ -1,0 +1,173 @@
+package client
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"linktrial/internal/wholefile"
+)
+
+// TokenEnv has an API token for the orchestrator, before what login kept.
+const TokenEnv = "LINKTRIAL_TOKEN"
+
+// Credential is what a login at one orchestrator left.
+type Credential struct {
+	User  string `json:"user"`
+	Token string `json:"token"`
+}
+
+// credentials are those of the user's config folder, by the orchestrator's URL.
+type credentials struct {
+	Orchestrators map[string]Credential `json:"orchestrators"`
+}
+
+func credentialsPath() (string, error) {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return "", fmt.Errorf("no folder for credentials: %w", err)
+	}
+	return filepath.Join(dir, "linktrial", "credentials.json"), nil
+}
+
+// ReadCredentials is empty where there are none.
+func ReadCredentials() (credentials, error) {
+	var c credentials
+	path, err := credentialsPath()
+	if err != nil {
+		return c, nil // a daemon without a home has none
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return c, nil
+	}
+	if err != nil {
+		return c, fmt.Errorf("credentials: %w", err)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return c, fmt.Errorf("credentials: %w", err)
+	}
+	if st.Mode().Perm()&0o077 != 0 {
+		return c, fmt.Errorf("%s can be read by others (mode %04o): end those tokens with 'linktrial token revoke' if somebody did, then chmod 600 it", path, st.Mode().Perm())
+	}
+	if err := json.NewDecoder(f).Decode(&c); err != nil {
+		return credentials{}, fmt.Errorf("%s: %w: remove it and log in again", path, err)
+	}
+	return c, nil
+}
+
+// writeCredentials replaces the file whole, for its owner alone.
+func writeCredentials(c credentials) error {
+	path, err := credentialsPath()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	b, err := json.MarshalIndent(c, "", "  ")
+	if err == nil {
+		err = wholefile.Write(path, append(b, '\n'), 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("credentials: %w", err)
+	}
+	return nil
+}
+
+// place is an orchestrator's URL as credentials are kept by it.
+func place(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
+
+// PlaceOf is an orchestrator as credentials are kept by it.
+func PlaceOf(base string) (string, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return "", fmt.Errorf("--orchestrator: %w", err)
+	}
+	return place(u), nil
+}
+
+// KeepCredential puts one orchestrator's credential into the file, or with an
+// empty token takes it out.
+func KeepCredential(base string, one Credential) error {
+	at, err := PlaceOf(base)
+	if err != nil {
+		return err
+	}
+	c, err := ReadCredentials()
+	if err != nil {
+		return err
+	}
+	if c.Orchestrators == nil {
+		c.Orchestrators = map[string]Credential{}
+	}
+	if one.Token == "" {
+		if _, ok := c.Orchestrators[at]; !ok {
+			return nil
+		}
+		delete(c.Orchestrators, at)
+	} else {
+		c.Orchestrators[at] = one
+	}
+	return writeCredentials(c)
+}
+
+// Private says that what is sent to a URL cannot be read on the way.
+func Private(u *url.URL) bool {
+	if u.Scheme == "https" {
+		return true
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// withCredentials sends a person's token along with every call that comes
+// without one. What is said for nodes needs none.
+func withCredentials(next http.RoundTripper) http.RoundTripper {
+	return &bearer{next: next, read: sync.OnceValues(ReadCredentials)}
+}
+
+type bearer struct {
+	next http.RoundTripper
+	read func() (credentials, error)
+}
+
+func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Header.Get("Authorization") != "" || strings.HasPrefix(r.URL.Path, "/linktrial.v1.AgentService/") {
+		return b.next.RoundTrip(r)
+	}
+	token := os.Getenv(TokenEnv)
+	if token != "" && !Private(r.URL) {
+		return nil, fmt.Errorf("%s is not sent to %s: others could read it on the way; use its https:// address", TokenEnv, place(r.URL))
+	}
+	if token == "" && Private(r.URL) {
+		c, err := b.read()
+		if err != nil {
+			return nil, err
+		}
+		token = c.Orchestrators[place(r.URL)].Token
+	}
+	if token == "" {
+		return b.next.RoundTrip(r)
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token)
+	return b.next.RoundTrip(r)
+}
+
+// CloseIdleConnections is what http.Client looks for.
+func (b *bearer) CloseIdleConnections() {
+	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}

@@ -1,0 +1,111 @@
+package client
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"linktrial/internal/identity"
+	"linktrial/orchestrator/authority"
+)
+
+// Trust is which orchestrators a person's programs believe: those of the
+// machine's authorities, of --ca, of the data folder on this machine, and of
+// what 'linktrial trust' kept.
+type Trust struct {
+	CAFile string // of --ca; can be empty
+	Data   string // folder of an orchestrator on this machine
+}
+
+// Trusted is set when flags have been read.
+var Trusted Trust
+
+// untrustedError reports an orchestrator whose authority nobody has said to trust.
+type untrustedError struct {
+	url, fingerprint string
+	cause            error
+}
+
+func (e *untrustedError) Error() string {
+	if e.fingerprint == "" {
+		return fmt.Sprintf("the certificate that %s shows is not trusted: %v", e.url, e.cause)
+	}
+	return fmt.Sprintf("%s is of an authority that is not trusted here, with fingerprint %s: compare it with what 'linktrial serve' logged at its start, then say 'linktrial trust %s', or name its certificate with --ca FILE",
+		e.url, e.fingerprint, e.url)
+}
+
+func (e *untrustedError) Unwrap() error { return e.cause }
+
+// DialLimit bounds a handshake.
+const DialLimit = 15 * time.Second
+
+func (t Trust) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	pool, err := t.pool(address)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	cfg := &tls.Config{ServerName: host, RootCAs: pool, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: DialLimit}, Config: cfg}
+	c, err := d.DialContext(ctx, network, address)
+	if err == nil {
+		return c, nil
+	}
+	var bad *tls.CertificateVerificationError
+	if !errors.As(err, &bad) {
+		return nil, err
+	}
+	u := &untrustedError{url: "https://" + address, cause: bad.Err}
+	var unknown x509.UnknownAuthorityError
+	if last := bad.UnverifiedCertificates[len(bad.UnverifiedCertificates)-1]; errors.As(bad.Err, &unknown) && last.IsCA {
+		u.fingerprint = identity.FormatFingerprint(identity.Fingerprint(last))
+	}
+	return nil, u
+}
+
+func (t Trust) pool(address string) (*x509.CertPool, error) {
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool() // a machine without authorities of its own
+	}
+	if t.CAFile != "" {
+		b, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("--ca: %w", err)
+		}
+		if !pool.AppendCertsFromPEM(b) {
+			return nil, fmt.Errorf("--ca: %s: expected a CERTIFICATE in PEM, found none", t.CAFile)
+		}
+	}
+	for _, path := range []string{filepath.Join(t.Data, authority.Folder, "ca.crt"), KeptPath(address)} {
+		b, err := os.ReadFile(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
+		case err != nil:
+			return nil, fmt.Errorf("trusted authorities: %w", err)
+		case !pool.AppendCertsFromPEM(b):
+			return nil, fmt.Errorf("trusted authorities: %s: expected a CERTIFICATE in PEM, found none", path)
+		}
+	}
+	return pool, nil
+}
+
+// KeptPath is where the authority of an orchestrator is kept for this user.
+func KeptPath(address string) string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return os.DevNull + "/none" // a daemon without a home keeps nothing
+	}
+	return filepath.Join(dir, "linktrial", "authorities", strings.NewReplacer(":", "_", "/", "_").Replace(address)+".crt")
+}

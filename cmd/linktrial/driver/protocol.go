@@ -1,0 +1,136 @@
+package driver
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/agents/runner"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest"
+)
+
+func newProtocol(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "protocol", Short: "Protocol drivers: what runs on this node, and whether one keeps the contract"}
+	cmd.AddCommand(newProtocolList(s), newProtocolCheck(s), newProtocolImages(s), newProtocolApprove(s), newProtocolUnapprove(s), newProtocolApprovals(s))
+	return cmd
+}
+
+func newProtocolList(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the drivers: what this node can run, and why not the rest",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			states, err := runner.List(cmd.Context(), s.Drivers)
+			if err != nil {
+				return err
+			}
+			if len(states) == 0 {
+				return fmt.Errorf("no drivers in %s: build them with 'make drivers', or name another folder with --drivers", s.Drivers)
+			}
+			return terminal.Columns("PROTOCOL\tVERSION\tRUNS HERE\tIMPLEMENTATION\tOPTIONS", func(w *tabwriter.Writer) {
+				for _, st := range states {
+					runs := "yes"
+					if !st.Runs() {
+						runs = "no: " + st.Driver.Unsupported
+					}
+					var opts []string
+					if st.Manifest != nil {
+						for _, o := range st.Manifest.Options {
+							text := o.Name
+							if c := st.Choices[o.Name]; len(c) > 0 {
+								text += "=" + strings.Join(c, "|")
+							}
+							opts = append(opts, text)
+						}
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, runs, st.Driver.Implementation, strings.Join(opts, " "))
+				}
+			})
+		},
+	}
+}
+
+func newProtocolCheck(s *setting.Settings) *cobra.Command {
+	var quick bool
+	var engine string
+	var only []string
+	cmd := &cobra.Command{
+		Use:   "check NAME|PATH|IMAGE",
+		Short: "Run the conformance suite against a driver: one of the drivers' folder, any folder with a driver.yaml, or a container image",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, done, err := checkTarget(cmd.Context(), s, args[0], engine)
+			if err != nil {
+				return err
+			}
+			defer done()
+			m := target.Manifest
+			fmt.Printf("%s %s: %s\n", m.Name, m.Version, m.Summary)
+			names := protocoltest.Names()
+			if len(only) > 0 {
+				names = only
+			}
+			n, began := 0, time.Now()
+			rep, err := protocoltest.Run(cmd.Context(), target, protocoltest.Options{
+				Quick: quick, Only: only,
+				Progress: func(c protocoltest.Check) {
+					n++
+					mark := map[protocoltest.Outcome]string{protocoltest.Passed: "ok  ", protocoltest.Failed: "FAIL", protocoltest.Skipped: "skip"}[c.Outcome]
+					fmt.Printf("%2d/%d %s %-28s %6.1f s  %s\n", n, len(names), mark, c.Name, c.Elapsed.Seconds(), c.Detail)
+					if c.Outcome == protocoltest.Failed {
+						fmt.Printf("          the contract: %s\n", c.About)
+					}
+				},
+			})
+			if err != nil {
+				return err
+			}
+			if rep.Unsupported != "" {
+				return fmt.Errorf("%s does not run on this node: %s", m.Name, rep.Unsupported)
+			}
+			if !rep.Passed() {
+				return fmt.Errorf("%s does not keep the driver contract (docs/driver-contract.md); the failed checks are above", m.Name)
+			}
+			fmt.Printf("%s keeps the driver contract (%s, %s)\n", m.Name, rep.Network, terminal.ForPeople(time.Since(began).Seconds()))
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&quick, "quick", false, "smaller transfers and a shorter cut of the link")
+	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine, for an image (default: DOCKER_HOST, else its usual socket)")
+	cmd.Flags().StringSliceVar(&only, "only", nil, "only these checks: "+strings.Join(protocoltest.Names(), ", "))
+	return cmd
+}
+
+// Find takes a folder with a driver.yaml, or a name in the drivers' folder.
+func Find(s *setting.Settings, arg string) (string, *contract.Manifest, error) {
+	dir := filepath.Join(s.Drivers, arg)
+	if strings.ContainsRune(arg, os.PathSeparator) || arg == "." {
+		dir = arg
+	}
+	file := filepath.Join(dir, "driver.yaml")
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		there, _ := filepath.Glob(filepath.Join(s.Drivers, "*", "driver.yaml"))
+		var names []string
+		for _, t := range there {
+			names = append(names, filepath.Base(filepath.Dir(t)))
+		}
+		return "", nil, fmt.Errorf("no driver %q; in %s there are: %s; or give the path of a folder with a driver.yaml", arg, s.Drivers, strings.Join(names, ", "))
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	m, err := contract.ParseManifest(file, b)
+	return dir, m, err
+}

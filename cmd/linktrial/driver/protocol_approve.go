@@ -1,0 +1,110 @@
+package driver
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/driverdigest"
+)
+
+// driverName reads NAME@DIGEST.
+func driverName(text string) (protocol, digest string, err error) {
+	protocol, rest, ok := strings.Cut(text, "@")
+	if !ok || protocol == "" {
+		return "", "", fmt.Errorf("%q, expected NAME@DIGEST such as tcp@sha256:…: 'linktrial protocol approvals' lists what the nodes have", text)
+	}
+	d, err := driverdigest.Parse(rest)
+	return protocol, string(d), err
+}
+
+func newProtocolApprove(s *setting.Settings) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "approve NAME@DIGEST",
+		Short: "Have new run sheets accept a driver that the orchestrator does not have itself",
+		Long: `Approve has run sheets that are made from now on name one more digest of a
+protocol's driver. Agents run no driver whose digest the sheet does not name;
+the orchestrator's own drivers are always named.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			protocol, digest, err := driverName(args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := newTrustClient(s.Orchestrator).ApproveDriver(cmd.Context(), connect.NewRequest(&linktrialv1.ApproveDriverRequest{
+				Protocol: protocol, Digest: digest, Reason: reason, By: client.UserName()})); err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			fmt.Printf("Driver %s@%s is accepted by run sheets that are made from now on.\n", protocol, digest)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read it later")
+	return cmd
+}
+
+func newProtocolUnapprove(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unapprove NAME@DIGEST",
+		Short: "Take an approval back, for new run sheets",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			protocol, digest, err := driverName(args[0])
+			if err != nil {
+				return err
+			}
+			if _, err := newTrustClient(s.Orchestrator).UnapproveDriver(cmd.Context(), connect.NewRequest(&linktrialv1.UnapproveDriverRequest{
+				Protocol: protocol, Digest: digest, By: client.UserName()})); err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			fmt.Printf("Driver %s@%s is no longer accepted by new run sheets; those that are made already stay as they are.\n", protocol, digest)
+			return nil
+		},
+	}
+}
+
+func newProtocolApprovals(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "approvals",
+		Short: "List the drivers that new run sheets accept, and those on the nodes",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := newTrustClient(s.Orchestrator).ListApprovals(cmd.Context(), connect.NewRequest(&linktrialv1.ListApprovalsRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			if err := terminal.Columns("ACCEPTED DRIVER\tWHY\tBY\tSINCE", func(w *tabwriter.Writer) {
+				for _, a := range res.Msg.Accepted {
+					if a.Own {
+						fmt.Fprintf(w, "%s@%s\tthe orchestrator's own\t\t\n", a.Protocol, a.Digest)
+						continue
+					}
+					fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\n", a.Protocol, a.Digest, terminal.FirstOf(a.Reason, "approved"), a.By, a.ApprovedAt.AsTime().Local().Format("2006-01-02 15:04"))
+				}
+			}); err != nil {
+				return err
+			}
+			if len(res.Msg.OnNodes) == 0 {
+				return nil
+			}
+			fmt.Println()
+			return terminal.Columns("NODE\tDRIVER\tVERSION\tACCEPTED", func(w *tabwriter.Writer) {
+				for _, d := range res.Msg.OnNodes {
+					accepted := "yes"
+					if !d.Accepted {
+						accepted = "no"
+					}
+					fmt.Fprintf(w, "%s\t%s@%s\t%s\t%s\n", d.Node, d.Protocol, d.Digest, d.Version, accepted)
+				}
+			})
+		},
+	}
+}

@@ -1,0 +1,70 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"text/tabwriter"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"linktrial/agents/runner"
+	"linktrial/agents/runner/docker"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+)
+
+func newProtocolImages(s *setting.Settings) *cobra.Command {
+	var engine, reason string
+	var approve bool
+	cmd := &cobra.Command{
+		Use:   "images",
+		Short: "List the drivers' images of this machine's container engine, with their digests",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			r, err := docker.New(ctx, docker.Config{Agent: "images", Host: engine, Logger: s.Logger()})
+			if err != nil {
+				return err
+			}
+			defer func() { _ = r.Close(context.WithoutCancel(ctx)) }() // it started nothing
+			found, err := r.Images(ctx)
+			if err != nil {
+				return err
+			}
+			if len(found) == 0 {
+				return fmt.Errorf("the engine has no image with the label %s: build them with 'make images'", docker.LabelProtocol)
+			}
+			if approve {
+				for _, i := range found {
+					if i.Driver.Digest == "" {
+						continue
+					}
+					if err := approveDriver(ctx, s, i, reason); err != nil {
+						return err
+					}
+				}
+			}
+			return terminal.Columns("PROTOCOL\tVERSION\tDIGEST\tNOTE", func(w *tabwriter.Writer) {
+				for _, i := range found {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.Driver.Name, i.Driver.Version, i.Driver.Digest, i.Driver.Unsupported)
+				}
+			})
+		},
+	}
+	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
+	cmd.Flags().BoolVar(&approve, "approve", false, "have run sheets that are made from now on accept these images")
+	cmd.Flags().StringVar(&reason, "reason", "image of the orchestrator's own machine", "why, for those who read it later; with --approve")
+	return cmd
+}
+
+func approveDriver(ctx context.Context, s *setting.Settings, i runner.State, reason string) error {
+	_, err := newTrustClient(s.Orchestrator).ApproveDriver(ctx, connect.NewRequest(&linktrialv1.ApproveDriverRequest{
+		Protocol: i.Driver.Name, Digest: i.Driver.Digest, Reason: reason, By: client.UserName()}))
+	if err != nil {
+		return client.Error(s.Orchestrator, err)
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+package driver
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/signature"
+	"linktrial/lab/uml"
+	"linktrial/orchestrator/signing"
+)
+
+func newTrustClient(base string) linktrialv1connect.TrustServiceClient {
+	return linktrialv1connect.NewTrustServiceClient(client.HTTP(), base, connect.WithGRPC())
+}
+
+func newSigning(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "signing",
+		Short: "The keys that sign run sheets",
+		Long: `The orchestrator signs every run sheet, and agents follow only sheets that a key
+they trust has signed (docs/security.md).`,
+	}
+	cmd.AddCommand(newSigningKeys(s), newSigningRotate(s))
+	return cmd
+}
+
+func newSigningKeys(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "keys",
+		Short: "Print the public keys, as 'linktrial agent --trust FILE' takes them",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			keys, err := SigningKeys(cmd.Context(), s.Orchestrator)
+			if err != nil {
+				return err
+			}
+			_, err = os.Stdout.Write(signature.FormatKeys("Keys that sign the run sheets of "+s.Orchestrator+", the last one now.", keys...))
+			return err
+		},
+	}
+}
+
+func newSigningRotate(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "rotate",
+		Short: "Sign with a new key from now on",
+		Long: `Rotate makes a new key, which the one before endorses, and signs with it from now
+on. Sheets that are signed already stay good. Nodes that trust an earlier key
+learn the new one by themselves; the old private key is gone.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := newTrustClient(s.Orchestrator).RotateSigningKey(cmd.Context(), connect.NewRequest(&linktrialv1.RotateSigningKeyRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			keys, err := publicKeys(res.Msg.Keys)
+			if err != nil || len(keys) < 2 {
+				return fmt.Errorf("the orchestrator answers with %d keys: %w", len(keys), err)
+			}
+			fmt.Printf("Key %s signs from now on; key %s before it has endorsed it.\n", keys[len(keys)-1].ID(), keys[len(keys)-2].ID())
+			return nil
+		},
+	}
+}
+
+func publicKeys(list []*linktrialv1.SigningKey) ([]signature.PublicKey, error) {
+	out := make([]signature.PublicKey, len(list))
+	for i, k := range list {
+		var err error
+		if out[i], err = signature.NewPublicKey(k.PublicKey); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// SigningKeys asks an orchestrator for the keys that it signs with.
+func SigningKeys(ctx context.Context, base string) ([]signature.PublicKey, error) {
+	res, err := newTrustClient(base).ListSigningKeys(ctx, connect.NewRequest(&linktrialv1.ListSigningKeysRequest{}))
+	if err != nil {
+		return nil, client.Error(base, err)
+	}
+	return publicKeys(res.Msg.Keys)
+}
+
+// OwnKeys are those of the orchestrator with this data folder.
+func OwnKeys(data string) ([]signature.PublicKey, error) {
+	path := filepath.Join(signing.Dir(data), signing.PublicFile)
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("signing keys: %w", err)
+	}
+	return signature.ParseKeys(path, b)
+}
+
+// WriteTrusted writes a file of trusted keys into a folder, which it makes, and
+// returns its path; no keys, no file.
+func WriteTrusted(dir string, keys []signature.PublicKey) (string, error) {
+	if len(keys) == 0 {
+		return "", nil
+	}
+	path := filepath.Join(dir, signing.PublicFile)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", fmt.Errorf("trusted keys: %w", err)
+	}
+	if err := os.WriteFile(path, signature.FormatKeys("Keys of the orchestrator that this lab was brought up for.", keys...), 0o644); err != nil {
+		return "", fmt.Errorf("trusted keys: %w", err)
+	}
+	return path, nil
+}
+
+// SignedSheet gets a run's sheet as agents get it, for a lab without a control
+// link, and the keys to verify it with.
+func SignedSheet(ctx context.Context, base, run string) (uml.Sheet, []signature.PublicKey, error) {
+	res, err := newTrustClient(base).GetSignedSheet(ctx, connect.NewRequest(&linktrialv1.GetSignedSheetRequest{RunId: run}))
+	if err != nil {
+		return uml.Sheet{}, nil, client.Error(base, err)
+	}
+	keys, err := publicKeys(res.Msg.Keys)
+	if err != nil {
+		return uml.Sheet{}, nil, err
+	}
+	sig := signature.Signature{KeyID: res.Msg.Signature.GetKeyId(), Bytes: res.Msg.Signature.GetSignature()}
+	return uml.Sheet{Run: run, Document: res.Msg.Sheet, Signature: sig}, keys, nil
+}

@@ -1,0 +1,387 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/cmd/linktrial/driver"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/emulator/tun"
+	"linktrial/internal/process"
+	"linktrial/internal/radio"
+	"linktrial/internal/signature"
+	"linktrial/lab/netns"
+	"linktrial/orchestrator/catalog"
+)
+
+func newLab(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "lab", Short: "Nodes and emulated radios on this machine"}
+	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabRadios(s), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s))
+	return cmd
+}
+
+// labFlags is what names a lab and its radios.
+type labFlags struct{ name, radio, topology string }
+
+func (l *labFlags) register(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&l.name, "name", "lab", "name of the lab")
+	f.StringVar(&l.radio, "radio", "prc-117g-anw2c", "radio profile to emulate (see 'linktrial profiles')")
+	f.StringVar(&l.topology, "topology", "vip-lot", "topology (see 'linktrial profiles')")
+}
+
+// labConfig resolves radio and topology into what the lab needs.
+func labConfig(s *setting.Settings, cat *catalog.Catalog, l labFlags) (netns.Config, error) {
+	p, t := cat.Profile(l.radio), cat.Topology(l.topology)
+	if p == nil {
+		return netns.Config{}, fmt.Errorf("no radio %q; there are %v", l.radio, cat.Profiles())
+	}
+	if t == nil {
+		return netns.Config{}, fmt.Errorf("no topology %q; there are %v", l.topology, cat.Topologies())
+	}
+	n, err := radio.Resolve(p, t)
+	if err != nil {
+		return netns.Config{}, err
+	}
+	u, err := url.Parse(s.Orchestrator)
+	if err != nil || u.Host == "" {
+		return netns.Config{}, fmt.Errorf("--orchestrator %q, expected a URL such as %s", s.Orchestrator, setting.DefaultOrchestrator)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return netns.Config{}, err
+	}
+	return netns.Config{
+		Name: l.name, Radio: l.radio, Topology: l.topology, Network: n,
+		Forward: u.Host, Emulator: []string{self, "lab", "emulate"}, Log: s.Logger(),
+	}, nil
+}
+
+func newLabUp(s *setting.Settings) *cobra.Command {
+	var l labFlags
+	var agents bool
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring up nodes and emulated radios, and leave them up",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			if err := netns.Possible(); err != nil {
+				return err
+			}
+			cat, err := s.LoadCatalog()
+			if err != nil {
+				return err
+			}
+			if _, err := labConfig(s, cat, l); err != nil { // refuse bad names here, where the user sees it
+				return err
+			}
+			if _, err := netns.Sweep(ctx, netns.DefaultStateDir); err != nil {
+				return err
+			}
+			if err := holdInBackground(ctx, s, l, agents); err != nil {
+				return err
+			}
+			st, err := netns.Load(netns.DefaultStateDir, l.name)
+			if err != nil {
+				return err
+			}
+			return describeLab(st, agents)
+		},
+	}
+	l.register(cmd)
+	cmd.Flags().BoolVar(&agents, "agents", false, "also start an agent in each node, and keep it running")
+	return cmd
+}
+
+// holdInBackground starts the process that holds the lab, and waits until it
+// is up or has failed.
+func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agents bool) error {
+	if err := os.MkdirAll(filepath.Dir(netns.DefaultStateDir), 0o755); err != nil {
+		return fmt.Errorf("%w (the lab needs root)", err)
+	}
+	logPath := filepath.Join(filepath.Dir(netns.DefaultStateDir), "lab-"+filepath.Base(l.name)+".log")
+	log, err := os.Create(logPath)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	args := []string{"lab", "hold", "--name", l.name, "--radio", l.radio, "--topology", l.topology,
+		"--orchestrator", s.Orchestrator, "--drivers", s.Drivers, "--data", s.Data}
+	if agents {
+		args = append(args, "--agents")
+	}
+	hold := exec.Command(self, args...)
+	hold.Stderr = log
+	hold.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := hold.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := hold.Start(); err != nil {
+		return err
+	}
+	up := make(chan error, 1)
+	go func() {
+		var word string
+		if _, err := fmt.Fscanln(out, &word); err != nil || word != "up" {
+			hold.Wait()
+			b, _ := os.ReadFile(logPath)
+			up <- fmt.Errorf("the lab did not come up: %s", terminal.FirstOf(string(b), "no log"))
+			return
+		}
+		up <- nil
+	}()
+	select {
+	case err := <-up:
+		return err
+	case <-ctx.Done():
+		hold.Process.Signal(syscall.SIGTERM)
+		return errors.Join(ctx.Err(), <-up)
+	}
+}
+
+func describeLab(st *netns.State, agents bool) error {
+	fmt.Printf("Lab %s is up: radio %s, topology %s, emulator process %d.\n\n", st.Name, st.Radio, st.Topology, st.Emulator)
+	if err := terminal.Columns("NODE\tNAMESPACE\tRADIO ADDRESS\tCONTROL ADDRESS", func(w *tabwriter.Writer) {
+		for _, n := range st.Nodes {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Role, n.Namespace, n.RadioAddress, n.ControlAddress)
+		}
+	}); err != nil {
+		return err
+	}
+	if agents {
+		fmt.Printf("\nAn agent runs in each node. Next: linktrial run plans/quickstart.yaml\n")
+	} else {
+		n := st.Nodes[0]
+		fmt.Printf("\nNext, an agent in each node, for example:\n  ip netns exec %s linktrial agent --name %s --role %s --orchestrator %s \\\n    --radio-address %s --radio-control %s\nor all at once: linktrial lab up --agents\n",
+			n.Namespace, n.Role, n.Role, st.Orchestrator, n.RadioAddress, st.ControlSocket)
+	}
+	fmt.Printf("Look inside: ip netns exec %s ping %s\nRemove it:   linktrial lab down --name %s\n",
+		st.Nodes[0].Namespace, st.Nodes[len(st.Nodes)-1].RadioAddress, st.Name)
+	return nil
+}
+
+func newLabHold(s *setting.Settings) *cobra.Command {
+	var l labFlags
+	var agents bool
+	cmd := &cobra.Command{
+		Use:    "hold",
+		Short:  "Hold a lab until told to stop (started by 'lab up')",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			cat, err := s.LoadCatalog()
+			if err != nil {
+				return err
+			}
+			cfg, err := labConfig(s, cat, l)
+			if err != nil {
+				return err
+			}
+			lab, err := netns.Up(ctx, cfg)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				down, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+				defer cancel()
+				if err := lab.Down(down); err != nil {
+					cfg.Log.Error("lab could not be removed", "error", err)
+				}
+			}()
+			if agents {
+				keys, err := driver.SigningKeys(ctx, s.Orchestrator)
+				if err != nil {
+					cfg.Log.Info("the agents will trust the first signing key that their orchestrator shows", "reason", err)
+				}
+				as, err := startAgents(s, lab, filepath.Join(s.Data, "agents"), keys, cfg.Log)
+				defer as.stop()
+				if err != nil {
+					return err
+				}
+			}
+			fmt.Println("up")
+			os.Stdout.Close() // the one who started us reads no further
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-lab.Gone():
+				return lab.Failure()
+			}
+		},
+	}
+	l.register(cmd)
+	cmd.Flags().BoolVar(&agents, "agents", false, "also run agents")
+	return cmd
+}
+
+// labAgents is one supervised agent in each node of a lab.
+type labAgents []*process.Supervisor
+
+// startAgents starts an agent in every node; they trust the keys, in a file that
+// is written for them, or, where there are none, the first that their
+// orchestrator shows. What was started before an error is returned with it.
+func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger) (labAgents, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	trusted, err := driver.WriteTrusted(filepath.Join(state, lab.State.Name), keys)
+	if err != nil {
+		return nil, err
+	}
+	var out labAgents
+	for _, n := range lab.State.Nodes {
+		name := string(n.Role)
+		args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.Drivers,
+			"--data", s.Data, "--state", filepath.Join(state, lab.State.Name, name),
+			"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
+		if trusted != "" {
+			args = append(args, "--trust", trusted)
+		}
+		sup, err := process.Supervise("agent "+name, logger, func() (*exec.Cmd, error) {
+			log, err := os.OpenFile(filepath.Join(lab.Folder(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+			if err != nil {
+				return nil, err
+			}
+			defer log.Close()
+			cmd := exec.Command(self, args...)
+			cmd.Stderr = log
+			return cmd, lab.Start(n.Role, cmd)
+		})
+		if err != nil {
+			return out, err
+		}
+		out = append(out, sup)
+	}
+	return out, nil
+}
+
+func (as labAgents) stop() {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, a := range as {
+		a.Stop(ctx, 5*time.Second)
+	}
+}
+
+func newLabDown() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "down",
+		Short: "Remove a lab, also one that a killed process left behind",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			st, err := netns.Load(netns.DefaultStateDir, name)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("no lab %q is up", name)
+			}
+			if err != nil {
+				return err
+			}
+			if err := st.Owner.End(cmd.Context(), 20*time.Second); err != nil {
+				return err
+			}
+			// Whatever its holder did not get to remove.
+			if _, err := netns.Sweep(cmd.Context(), netns.DefaultStateDir); err != nil {
+				return err
+			}
+			fmt.Printf("Lab %s has been removed.\n", name)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "lab", "name of the lab")
+	return cmd
+}
+
+func newLabStatus() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "List labs, running or left behind",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all, err := netns.List(netns.DefaultStateDir)
+			if err != nil {
+				return err
+			}
+			if len(all) == 0 {
+				fmt.Println("No lab is up. Start one: linktrial lab up")
+				return nil
+			}
+			return terminal.Columns("LAB\tSTATE\tRADIO\tTOPOLOGY\tHELD BY\tEMULATOR", func(w *tabwriter.Writer) {
+				for _, st := range all {
+					state := "up"
+					if !st.Running() {
+						state = "left behind (the next start removes it)"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", st.Name, state, st.Radio, st.Topology, st.Owner.PID, st.Emulator)
+				}
+			})
+		},
+	}
+}
+
+func newLabLink() *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:       "control-link ROLE up|down",
+		Short:     "Cut or restore a node's control link, as when a vehicle drives out of reach",
+		Args:      cobra.ExactArgs(2),
+		ValidArgs: []string{"client", "relay", "server"},
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[1] != "up" && args[1] != "down" {
+				return fmt.Errorf("%q, expected up or down", args[1])
+			}
+			st, err := netns.Load(netns.DefaultStateDir, name)
+			if errors.Is(err, fs.ErrNotExist) {
+				return fmt.Errorf("no lab %q is up", name)
+			}
+			if err != nil {
+				return err
+			}
+			return netns.SetControlLink(st, radio.Role(args[0]), args[1] == "up")
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "lab", "name of the lab")
+	return cmd
+}
+
+func newLabEmulate(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:    "emulate",
+		Short:  "Run the emulated radios; configuration as JSON on standard input (started by the lab)",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var cfg tun.Config
+			dec := json.NewDecoder(os.Stdin)
+			dec.DisallowUnknownFields()
+			if err := dec.Decode(&cfg); err != nil {
+				return fmt.Errorf("configuration of the emulator: %w", err)
+			}
+			cfg.Logger = s.Logger()
+			cfg.Ready = func() { fmt.Println("ready") }
+			return tun.Run(cmd.Context(), cfg)
+		},
+	}
+}

@@ -1,0 +1,97 @@
+package lab
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/agents/agent"
+	agenttrust "linktrial/agents/trust"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/lab/uml"
+	"linktrial/lab/uml/guest"
+)
+
+func newLabKernel() *cobra.Command {
+	var cfg uml.BuildConfig
+	cmd := &cobra.Command{
+		Use:   "kernel",
+		Short: "Build the guest kernel of the virtual-time lab, once",
+		Long: `Build the guest kernel of the virtual-time lab from Debian's kernel source
+package and keep it in a cache outside the checkout (docs/virtual-time.md). It
+takes about five minutes on two cores; where it is built already, it is said
+at once.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if k, err := uml.CachedKernel(cfg.CacheDir); err == nil {
+				fmt.Printf("The guest kernel is there already: %s, built %s\n%s\n", k.Version, k.Built.Local().Format("2006-01-02 15:04"), k.Path)
+				return nil
+			}
+			show := terminal.NewStages(os.Stdout)
+			cfg.Progress = show.Stage
+			k, err := uml.BuildKernel(cmd.Context(), cfg)
+			show.Finish()
+			if err != nil {
+				return err
+			}
+			if k.Note != "" {
+				fmt.Println("note:", k.Note)
+			}
+			fmt.Printf("The guest kernel is ready: %s\n%s\n", k.Version, k.Path)
+			return nil
+		},
+	}
+	cmd.Flags().IntVar(&cfg.Jobs, "jobs", 0, "compilers at a time (default: one for each processor)")
+	return cmd
+}
+
+// newLabGuest is the first process of a guest.
+func newLabGuest() *cobra.Command {
+	return &cobra.Command{
+		Use:    "guest DIR ORDERS",
+		Short:  "Be the first process of a guest of the virtual-time lab",
+		Args:   cobra.ExactArgs(2),
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Orders: args[1], Agent: []string{"lab", "guest-agent"}})
+		},
+	}
+}
+
+// newLabGuestAgent is an agent inside a guest. It is the ordinary agent: only
+// its orders come from standard input instead of an orchestrator.
+func newLabGuestAgent(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:    "guest-agent",
+		Short:  "Execute one run sheet inside a guest of the virtual-time lab",
+		Args:   cobra.NoArgs,
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in := bufio.NewReader(os.Stdin)
+			line, err := in.ReadBytes('\n')
+			if err != nil {
+				return fmt.Errorf("orders of the agent: %w", err)
+			}
+			var a guest.Agent
+			if err := json.Unmarshal(line, &a); err != nil {
+				return fmt.Errorf("orders of the agent: %w", err)
+			}
+			finish := make(chan struct{})
+			go func() {
+				io.Copy(io.Discard, in) // its end is the word to finish
+				close(finish)
+			}()
+			return agent.RunSheet(cmd.Context(), agent.Config{
+				Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
+				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Trust: agenttrust.Config{File: a.Trust},
+				FloorBytes: -1, // the folder is the host's, and its free space is not the guest's to know
+				Version:    s.Version, Logger: s.Logger(),
+			}, a.Run, a.Sheet, finish)
+		},
+	}
+}

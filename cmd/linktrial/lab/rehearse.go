@@ -1,0 +1,441 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/driver"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/cmd/linktrial/trial"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/process"
+	"linktrial/lab/netns"
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/sheet"
+)
+
+// RehearsalLab is the name of a rehearsal's lab.
+const RehearsalLab = "rehearsal"
+
+func newRehearse(s *setting.Settings) *cobra.Command {
+	r := &rehearsal{s: s}
+	cmd := &cobra.Command{
+		Use:   "rehearse FILE",
+		Short: "Run a plan on emulated radios on this machine: lab up, run, lab down",
+		Long: `Rehearse runs a plan on emulated radios: it starts an orchestrator with a private
+PostgreSQL (unless one answers at --orchestrator), brings up a node and an agent
+for each role, runs the plan, prints the table, exports the results, and removes
+all of it again. What a killed rehearsal left behind is removed by the next.
+
+With --virtual the nodes live in guests whose time jumps over every wait
+(docs/virtual-time.md): a campaign of days takes minutes.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.file = args[0]
+			return r.run(cmd.Context())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.out, "out", "", "folder for the exported results (default: results/CAMPAIGN)")
+	f.BoolVar(&r.virtual, "virtual", false, "in virtual time, in guests (needs 'linktrial lab kernel' once)")
+	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests at a time (default: one for each processor)")
+	f.BoolVar(&r.yes, "yes", false, "do not ask, however long it will take")
+	return cmd
+}
+
+// rehearsal is one run of the command and all that it started.
+type rehearsal struct {
+	s       *setting.Settings
+	file    string
+	out     string
+	virtual bool
+	jobs    int
+	yes     bool
+
+	plan   *plan.Plan
+	sheets []*runsheet.Sheet
+	cat    *catalog.Catalog
+	log    *slog.Logger // to a file: the terminal belongs to the trials
+
+	base     string // of the orchestrator
+	client   linktrialv1connect.OperatorServiceClient
+	serve    *process.Supervisor // nil where one was running
+	lab      *netns.Lab
+	agents   labAgents
+	campaign string
+}
+
+// longRun is what nobody should start by mistake.
+const longRun = 24 * time.Hour
+
+func (r *rehearsal) run(ctx context.Context) (err error) {
+	text, err := os.ReadFile(r.file)
+	if err != nil {
+		return err
+	}
+	if r.plan, r.sheets, err = trial.Compile(r.s, r.file); err != nil {
+		return fmt.Errorf("the plan is refused:\n%w", err)
+	}
+	if r.cat, err = r.s.LoadCatalog(); err != nil {
+		return err
+	}
+	if !r.virtual {
+		if err := netns.Possible(); err != nil {
+			return err
+		}
+		if err := r.confirm(); err != nil {
+			return err
+		}
+	}
+	logs := filepath.Join(r.s.Data, "logs")
+	if err := os.MkdirAll(logs, 0o755); err != nil {
+		return err
+	}
+	logFile, err := os.Create(filepath.Join(logs, "rehearsal.log"))
+	if err != nil {
+		return err
+	}
+	defer logFile.Close()
+	r.log = slog.New(slog.NewTextHandler(logFile, nil))
+
+	defer func() {
+		began := time.Now()
+		r.down(ctx.Err() != nil)
+		r.log.Info("rehearsal removed", "seconds", time.Since(began).Seconds())
+		if ctx.Err() != nil {
+			err = errors.New("interrupted; everything that was started has been removed, and what was measured is kept: linktrial results")
+		}
+	}()
+	if r.virtual {
+		return r.virtually(ctx, text, logFile)
+	}
+	if err := r.up(ctx, logFile); err != nil {
+		return err
+	}
+	// A lab whose emulator has died cannot finish anything.
+	tctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-r.lab.Gone():
+			cancel(r.lab.Failure())
+		case <-tctx.Done():
+		}
+	}()
+	if err := r.trials(tctx, text); err != nil {
+		if cause := context.Cause(tctx); cause != nil && !errors.Is(cause, context.Canceled) {
+			return cause
+		}
+		return err
+	}
+	return nil
+}
+
+// confirm asks before what would take more than a day.
+func (r *rehearsal) confirm() error {
+	var total time.Duration
+	for _, sh := range r.sheets {
+		total += sheet.Total(sh)
+	}
+	if r.yes || total < longRun {
+		return nil
+	}
+	long := fmt.Sprintf("plan %s would take about %s in real time", r.plan.Name, terminal.ForPeople(total.Seconds()))
+	if !term.IsTerminal(int(os.Stdin.Fd())) {
+		return fmt.Errorf("%s: add --virtual to run it in virtual time, or --yes if it is meant so", long)
+	}
+	fmt.Printf("%s; with --virtual it takes minutes. Start all the same? [y/N] ", long)
+	var answer string
+	// An empty line is an error of Scanln, and a no.
+	_, err := fmt.Scanln(&answer)
+	if err != nil || answer != "y" && answer != "Y" && answer != "yes" {
+		return errors.New("not started")
+	}
+	return nil
+}
+
+// orchestrator uses the one that runs, or starts one.
+func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
+	r.base = r.s.Orchestrator
+	running, err := client.Reachable(ctx, r.base)
+	if err != nil {
+		return client.Error(r.base, err)
+	}
+	if !running {
+		if r.base, err = r.startServe(ctx, log); err != nil {
+			return err
+		}
+	}
+	r.client = client.New(r.base)
+	return r.forgetEarlier(ctx)
+}
+
+// up starts orchestrator, lab and agents.
+func (r *rehearsal) up(ctx context.Context, log *os.File) error {
+	began := time.Now()
+	// The leading agent configures the emulator for each run; the lab must have the nodes of all of them.
+	first, nodes := r.sheets[0].Cell, 0
+	for _, sh := range r.sheets {
+		if n := len(sh.Topology.Stations); n > nodes {
+			first, nodes = sh.Cell, n
+		}
+	}
+	cfg, err := labConfig(r.s, r.cat, labFlags{name: RehearsalLab, radio: first.Radio, topology: first.Topology})
+	if err != nil {
+		return err
+	}
+	swept, err := netns.Sweep(ctx, netns.DefaultStateDir)
+	if err != nil {
+		return err
+	}
+	if len(swept) > 0 {
+		fmt.Printf("removed what an earlier start left behind: %s\n", strings.Join(swept, ", "))
+	}
+	if err := r.orchestrator(ctx, log); err != nil {
+		return err
+	}
+	cfg.Forward, cfg.Log = strings.TrimPrefix(r.base, "http://"), r.log
+	if r.lab, err = netns.Up(ctx, cfg); err != nil {
+		return err
+	}
+	state := filepath.Join(r.s.Data, "agents")
+	// The journals of an earlier rehearsal are in the store or belong to a campaign that was just given up.
+	if err := os.RemoveAll(filepath.Join(state, RehearsalLab)); err != nil {
+		return err
+	}
+	keys, err := driver.SigningKeys(ctx, r.base)
+	if err != nil {
+		return err
+	}
+	if r.agents, err = startAgents(r.s, r.lab, state, keys, r.log); err != nil {
+		return err
+	}
+	if err := r.waitForNodes(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("orchestrator, emulated radio network and %d agents are up after %.1f s (plan %s)\n", len(r.agents), time.Since(began).Seconds(), r.plan.Name)
+	return nil
+}
+
+// startServe runs the orchestrator as a process of its own, started again if
+// it dies: the agents do not need it to go on measuring.
+func (r *rehearsal) startServe(ctx context.Context, log *os.File) (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	listen := l.Addr().String()
+	l.Close()
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	r.serve, err = process.Supervise("orchestrator", r.log, func() (*exec.Cmd, error) {
+		cmd := exec.Command(self, "serve", "--listen", listen, "--data", r.s.Data, "--drivers", r.s.Drivers)
+		cmd.Stderr = log
+		return cmd, process.Start(cmd)
+	})
+	if err != nil {
+		return "", err
+	}
+	base := "http://" + listen
+	deadline := time.Now().Add(90 * time.Second) // a first start makes the database
+	for {
+		up, err := client.Reachable(ctx, base)
+		if up {
+			return base, nil
+		}
+		if time.Now().After(deadline) || r.serve.Restarts() > 2 {
+			return "", fmt.Errorf("the orchestrator does not start: %s", terminal.FirstOf(LastLine(log.Name()), fmt.Sprint(err)))
+		}
+		select {
+		case <-ctx.Done():
+			return "", ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// LastLine is what a log ends with, or the error that ended a program of ours;
+// empty where there is no log.
+func LastLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if rest, ok := strings.CutPrefix(lines[i], "linktrial: "); ok {
+			return rest
+		}
+	}
+	return lines[len(lines)-1]
+}
+
+func (r *rehearsal) marker() string { return filepath.Join(r.s.Data, "rehearsal.campaign") }
+
+// forgetEarlier aborts the campaign of a rehearsal that was killed: its nodes
+// are gone and will not come back.
+func (r *rehearsal) forgetEarlier(ctx context.Context) error {
+	id, err := os.ReadFile(r.marker())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	_, err = r.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{
+		CampaignId: string(id), Reason: "the rehearsal was killed"}))
+	if err != nil && connect.CodeOf(err) != connect.CodeNotFound && connect.CodeOf(err) != connect.CodeFailedPrecondition {
+		return client.Error(r.base, err)
+	}
+	return os.Remove(r.marker())
+}
+
+func (r *rehearsal) waitForNodes(ctx context.Context) error {
+	deadline := time.Now().Add(60 * time.Second)
+	for {
+		res, err := r.client.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		connected := map[string]bool{}
+		if err == nil {
+			for _, n := range res.Msg.Nodes {
+				connected[n.Name] = n.Connected
+			}
+		}
+		var silent []string
+		for _, n := range r.lab.State.Nodes {
+			if !connected[string(n.Role)] {
+				silent = append(silent, string(n.Role))
+			}
+		}
+		if len(silent) == 0 {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("agent %s does not connect: %s", silent[0], LastLine(filepath.Join(r.lab.Folder(), silent[0]+".log")))
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// trials runs the plan and prints and exports what came of it.
+func (r *rehearsal) trials(ctx context.Context, text []byte) error {
+	var err error
+	if r.campaign, err = trial.Start(ctx, r.base, r.client, r.file, text, "", false); err != nil {
+		return err
+	}
+	if err := os.WriteFile(r.marker(), []byte(r.campaign), 0o644); err != nil {
+		return err
+	}
+	if err := trial.Follow(ctx, r.base, r.client, r.campaign); err != nil {
+		return err
+	}
+	if err := os.Remove(r.marker()); err != nil {
+		return err
+	}
+	return r.present(ctx)
+}
+
+// present prints the table and exports the files.
+func (r *rehearsal) present(ctx context.Context) error {
+	fmt.Println()
+	if err := trial.PrintResults(ctx, r.base, r.client, r.campaign, "table", os.Stdout); err != nil {
+		return err
+	}
+	dir := r.out
+	if dir == "" {
+		dir = filepath.Join("results", r.campaign)
+	}
+	files, err := trial.Export(ctx, r.base, r.client, &linktrialv1.ResultsRequest{RunId: r.campaign}, dir, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nExported:\n  %s\n", strings.Join(files, "\n  "))
+	fmt.Printf("\nLook further:\n  linktrial results %s --format json     all attempts with their provenance\n  linktrial runs                        what was run before\n  linktrial plan explain %s\n", r.campaign, r.file)
+	return r.ended(ctx)
+}
+
+// ended says by its error that a run did not complete.
+func (r *rehearsal) ended(ctx context.Context) error {
+	res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
+	if err != nil {
+		return client.Error(r.base, err)
+	}
+	for _, run := range res.Msg.Runs {
+		if run.State != linktrialv1.RunState_RUN_STATE_COMPLETED {
+			return fmt.Errorf("run %s: %s: %s", run.Id, terminal.StateWord(run.State), run.Message)
+		}
+	}
+	return nil
+}
+
+// down removes everything that up started. After Ctrl-C the campaign is
+// aborted first, so that the store does not keep it as running.
+func (r *rehearsal) down(interrupted bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	if interrupted && r.campaign != "" {
+		_, err := r.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: r.campaign, Reason: "interrupted"}))
+		switch {
+		case err == nil:
+			r.drain(ctx)
+			if err := os.Remove(r.marker()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				r.log.Error("marker of the campaign could not be removed", "error", err)
+			}
+		case connect.CodeOf(err) != connect.CodeFailedPrecondition: // it had ended already
+			r.log.Error("campaign could not be aborted", "error", err)
+		}
+	}
+	r.agents.stop()
+	if r.lab != nil {
+		if err := r.lab.Down(ctx); err != nil {
+			r.log.Error("lab could not be removed", "error", err)
+			fmt.Fprintln(os.Stderr, "linktrial: the lab could not be removed:", err)
+		}
+	}
+	if r.serve != nil {
+		r.serve.Stop(ctx, 15*time.Second)
+	}
+}
+
+// drain gives the agents a moment to hand over how the aborted trial ended.
+func (r *rehearsal) drain(ctx context.Context) {
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+		res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
+		if err != nil {
+			return
+		}
+		open := false
+		for _, run := range res.Msg.Runs {
+			open = open || !terminal.Over(run.State)
+		}
+		if !open {
+			return
+		}
+	}
+}

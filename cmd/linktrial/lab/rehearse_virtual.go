@@ -1,0 +1,260 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/driver"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/cmd/linktrial/trial"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/lab/uml"
+	"linktrial/lab/uml/guest"
+)
+
+// virtual runs a plan in the virtual-time lab. For the orchestrator it is nodes
+// that are away while they work and deliver their journals afterwards: the
+// disconnected run, and nothing else.
+type virtual struct {
+	*rehearsal
+	agents linktrialv1connect.AgentServiceClient
+	kernel uml.Kernel
+}
+
+func (r *rehearsal) virtually(ctx context.Context, text []byte, log *os.File) error {
+	kernel, err := uml.CachedKernel("")
+	if err != nil {
+		return err
+	}
+	if err := r.orchestrator(ctx, log); err != nil {
+		return err
+	}
+	v := &virtual{rehearsal: r, agents: client.NewAgent(r.base), kernel: kernel}
+	return v.trials(ctx, text, r.sheets)
+}
+
+func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error {
+	var drivers []*linktrialv1.DriverState
+	for _, name := range v.cat.Protocols() {
+		// Which options the guest's kernel has shows in its own journal.
+		drivers = append(drivers, &linktrialv1.DriverState{Name: name, Version: v.cat.Manifest(name).Version})
+	}
+	for role := range roles {
+		_, err := v.agents.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{
+			Name: guest.NodeName(role), Role: string(role), Version: v.s.Version, Host: guest.Host, Kernel: v.kernel.Version,
+			Emulated: true, Virtual: true, RadioAddress: radio.Addresses[role], Drivers: drivers,
+			Incarnation: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()),
+		}))
+		if err != nil {
+			return client.Error(v.base, err)
+		}
+	}
+	return nil
+}
+
+// trials runs all sheets of the plan in guests, delivers their journals and
+// shows what came of it.
+func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sheet) error {
+	roles := map[radio.Role]bool{}
+	for _, sh := range sheets {
+		for _, st := range sh.Topology.Stations {
+			roles[st.Role] = true
+		}
+	}
+	if err := v.register(ctx, roles); err != nil {
+		return err
+	}
+	res, err := v.client.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: v.file, Text: text, Virtual: true}))
+	if err != nil {
+		return client.Error(v.base, err)
+	}
+	if err := trial.Refused(v.file, res.Msg.Problems); err != nil {
+		return err
+	}
+	v.campaign = res.Msg.CampaignId
+	if err := os.WriteFile(v.marker(), []byte(v.campaign), 0o644); err != nil {
+		return err
+	}
+	dir := filepath.Join(v.s.Data, "virtual", v.campaign)
+	cfg := uml.RunConfig{Kernel: v.kernel, Dir: dir, Drivers: v.s.Drivers, Jobs: v.jobs, Seed: v.plan.Seed}
+	if cfg.Executable, err = os.Executable(); err != nil {
+		return err
+	}
+	for i, id := range res.Msg.RunIds {
+		signed, keys, err := driver.SignedSheet(ctx, v.base, id)
+		if err != nil {
+			return err
+		}
+		signed.Network, signed.Trials = sheets[i].Network, len(sheets[i].Trials)
+		cfg.Sheets, cfg.Trust = append(cfg.Sheets, signed), keys
+	}
+	show := newVirtualProgress(os.Stdout)
+	cfg.Progress = show.show
+	result, err := uml.Run(ctx, cfg)
+	show.out.Finish()
+	if err != nil {
+		return err
+	}
+	if err := v.deliver(ctx, result); err != nil {
+		return err
+	}
+	var wrong []error
+	for _, r := range result.Sheets {
+		if r.Err != nil {
+			wrong = append(wrong, fmt.Errorf("run %s: %w; %d of its %d trials have ended", r.Run, r.Err, r.Ended, r.Trials))
+		}
+	}
+	if len(wrong) > 0 {
+		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: fmt.Sprintf("%d runs did not end well; the first: %v", len(wrong), wrong[0])}))
+		if err != nil && connect.CodeOf(err) != connect.CodeFailedPrecondition {
+			return client.Error(v.base, err)
+		}
+	}
+	if err := v.settled(ctx); err != nil {
+		return err
+	}
+	if err := os.Remove(v.marker()); err != nil {
+		return err
+	}
+	if err := v.present(ctx); err != nil {
+		return err
+	}
+	if len(wrong) > maxShown {
+		wrong = append(wrong[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(wrong)-maxShown))
+	}
+	return errors.Join(errors.Join(wrong...), os.RemoveAll(dir))
+}
+
+// maxShown is how many runs that did not end well are told of one by one.
+const maxShown = 5
+
+// deliver hands the journals over as agents do.
+func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
+	show := terminal.NewStages(os.Stdout)
+	defer show.Finish()
+	for i, r := range result.Sheets {
+		for role, path := range r.Journals {
+			if err := v.deliverFile(ctx, r.Run, guest.NodeName(role), path); err != nil {
+				return fmt.Errorf("journal of %s in run %s: %w", role, r.Run, err)
+			}
+		}
+		show.Stage("storing journals", float64(i+1)/float64(len(result.Sheets)))
+	}
+	return nil
+}
+
+// maxDeliveries is how often a batch is delivered before the journals are left
+// where they are: a busy machine may not store one in time.
+const maxDeliveries = 10
+
+// batchBytes is what one delivery holds at most, as for agents.
+const batchBytes = 1 << 20
+
+func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	var batch []*linktrialv1.JournalRecord
+	size := 0
+	send := func() error {
+		if len(batch) == 0 {
+			return nil
+		}
+		req := &linktrialv1.DeliverRequest{Name: node, RunId: run, Records: batch}
+		batch, size = nil, 0
+		for tries := 1; ; tries++ {
+			_, err := v.agents.Deliver(ctx, connect.NewRequest(req))
+			if err == nil || tries == maxDeliveries || connect.CodeOf(err) == connect.CodeInvalidArgument || connect.CodeOf(err) == connect.CodeFailedPrecondition {
+				return client.Error(v.base, err)
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(2 * time.Second):
+			}
+		}
+	}
+	if _, err := journal.Scan(bufio.NewReaderSize(f, 1<<20), func(r journal.Record, _ int64) error {
+		b, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		if size += len(b); size > batchBytes {
+			if err := send(); err != nil {
+				return err
+			}
+			size = len(b)
+		}
+		batch = append(batch, &linktrialv1.JournalRecord{Seq: r.Seq, Json: b})
+		return nil
+	}); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	}
+	return send()
+}
+
+// settled waits until the orchestrator has drawn its conclusions.
+func (v *virtual) settled(ctx context.Context) error {
+	for {
+		res, err := v.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: v.campaign, Limit: 10_000}))
+		if err != nil {
+			return client.Error(v.base, err)
+		}
+		open := false
+		for _, run := range res.Msg.Runs {
+			open = open || !terminal.Over(run.State)
+		}
+		if !open {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// virtualProgress is a line for the lab as a whole.
+type virtualProgress struct {
+	out   *terminal.Progress
+	shown time.Time
+}
+
+func newVirtualProgress(out *os.File) *virtualProgress {
+	return &virtualProgress{out: terminal.NewProgress(out)}
+}
+
+func (p *virtualProgress) show(u uml.Progress) {
+	every := 10 * time.Second
+	if p.out.Moves() {
+		every = 200 * time.Millisecond
+	}
+	if time.Since(p.shown) < every && u.SheetsEnded < u.Sheets || u.Trials == 0 {
+		return
+	}
+	p.shown = time.Now()
+	share := float64(u.TrialsEnded) / float64(u.Trials)
+	left := ""
+	if share > 0.01 && share < 1 {
+		left = fmt.Sprintf(", about %s left", terminal.ForPeople(u.Wall.Seconds()*(1-share)/share))
+	}
+	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, trial %d of %d, %s of virtual time, %.0f times as fast as real%s",
+		100*share, min(u.SheetsEnded+1, u.Sheets), u.Sheets, u.TrialsEnded, u.Trials, terminal.ForPeople(u.Virtual.Seconds()), u.PerSecond(), left))
+}

@@ -1,0 +1,88 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/agents/agent"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/radio"
+)
+
+func newAgent(s *setting.Settings) *cobra.Command {
+	var cfg agent.Config
+	var role, join string
+	var pin bool
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Run this node's agent; it connects out to the orchestrator",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			switch cfg.Role = radio.Role(role); cfg.Role {
+			case radio.RoleClient, radio.RoleRelay, radio.RoleServer:
+			default:
+				return fmt.Errorf("--role %q, expected client, relay or server", role)
+			}
+			if cfg.Name == "" {
+				cfg.Name = role
+			}
+			if cfg.StateDir == "" {
+				cfg.StateDir = filepath.Join(s.Data, "agents", cfg.Name)
+			}
+			cfg.Orchestrator, cfg.DriversDir = s.Orchestrator, s.Drivers
+			cfg.Version, cfg.Logger = s.Version, s.Logger()
+			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
+			cfg.Trust.Pin = pin || pins(cmd.Context(), s.Orchestrator, cfg.RadioControl)
+			if join == "" {
+				return agent.Run(cmd.Context(), cfg)
+			}
+			return runJoined(cmd.Context(), join, cfg)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Name, "name", "", "name of the node (default: its role)")
+	f.StringVar(&role, "role", "", "client, relay or server")
+	f.StringVar(&cfg.StateDir, "state", "", "folder for journals (default: in the data folder)")
+	f.StringVar(&cfg.TokenFile, "token-file", "", "file with a one-time token to enrol with at the first start; it may appear later than the agent")
+	f.StringVar(&cfg.Trust.File, "trust", "", "file with the keys whose run sheets this node follows (default: those of its enrolment)")
+	f.BoolVar(&pin, "pin", false, "without such keys, trust the first that the orchestrator shows, and no other after that (always so on this machine)")
+	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
+	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
+	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
+	f.StringVar(&cfg.Drivers.Engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
+	f.StringToStringVar(&cfg.Drivers.Images, "image", nil, "PROTOCOL=IMAGE, the image that carries a protocol (default: the engine's image with its label)")
+	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
+	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
+	f.StringVar(&cfg.RadioHost, "radio-host", "", "address at which this node reaches its own radio, for its telemetry (default: as the radio's profile says)")
+	f.StringVar(&join, "radio-join", "", "socket of 'linktrial lab radios', to which this node brings its network; with --radio-control")
+	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
+	cmd.MarkFlagsMutuallyExclusive("radio", "radio-join")
+	for _, name := range []string{"role", "radio-address"} {
+		if err := cmd.MarkFlagRequired(name); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
+	cmd.AddCommand(newHoldNetwork())
+	return cmd
+}
+
+// pins says whether the node may trust the first key it is shown: its
+// orchestrator is on this machine, or it is a node of a lab, whose control
+// network does not leave the machine.
+func pins(ctx context.Context, orchestrator, radioControl string) bool {
+	u, err := url.Parse(orchestrator)
+	if err != nil || u.Scheme != "http" {
+		return false
+	}
+	if radioControl != "" {
+		return true
+	}
+	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, u.Hostname())
+	return err == nil && len(addrs) > 0 && !slices.ContainsFunc(addrs, func(a net.IPAddr) bool { return !a.IP.IsLoopback() })
+}

@@ -1,0 +1,128 @@
+package node
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/bundle"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/playbooks"
+	profiles "linktrial/radio-profiles"
+)
+
+func newBundle(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "bundle", Short: "One file with all that machines without internet need to become nodes"}
+	cmd.AddCommand(newBundleCreate(s), newBundleCheck())
+	return cmd
+}
+
+func newBundleCreate(s *setting.Settings) *cobra.Command {
+	cfg := bundle.Config{Folders: map[string]fs.FS{"playbooks": playbooks.Files, "radio-profiles": profiles.Files}}
+	var sets []string
+	cmd := &cobra.Command{
+		Use:   "create --out FILE.tar.gz",
+		Short: "Pack program, drivers, Debian packages, images and playbooks (on a Debian with internet)",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !strings.HasSuffix(cfg.Out, ".tar.gz") {
+				return fmt.Errorf("--out %q, expected a name that ends in .tar.gz", cfg.Out)
+			}
+			known, err := bundle.ReadPackages(playbooks.Files)
+			if err != nil {
+				return err
+			}
+			for _, set := range sets {
+				names, ok := known[set]
+				if !ok && set != "none" {
+					return fmt.Errorf("--packages %q, expected none or some of %s", set, strings.Join(bundle.SetNames(known), ", "))
+				}
+				cfg.Packages = append(cfg.Packages, names...)
+			}
+			if cfg.Program == "" {
+				if cfg.Program, err = os.Executable(); err != nil {
+					return err
+				}
+			}
+			if cfg.Modified, err = sourceDate(cfg.Program); err != nil {
+				return err
+			}
+			cfg.Drivers, cfg.Version, cfg.Logger = s.Drivers, s.Version, s.Logger()
+			m, err := bundle.Create(cmd.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			st, err := os.Stat(cfg.Out)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s: %.1f MiB, linktrial %s for %s, drivers %s, %d packages, %d images\n", cfg.Out, float64(st.Size())/(1<<20),
+				m.Version, m.Architecture, strings.Join(m.Drivers, " "), len(m.Packages), len(m.Images))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&cfg.Out, "out", "", "the archive to write, FILE.tar.gz")
+	f.StringVar(&cfg.Program, "program", "", "the program to pack (default: this one)")
+	f.StringSliceVar(&sets, "packages", []string{"base", "drivers", "orchestrator"}, "sets of Debian packages: base, docker, drivers, orchestrator; or none")
+	f.StringVar(&cfg.Debian.Suite, "debian", "bookworm", "Debian of the nodes: "+strings.Join(bundle.Suites, " or "))
+	f.StringVar(&cfg.Debian.Mirror, "mirror", "http://deb.debian.org/debian", "where Debian's packages are fetched")
+	f.StringVar(&cfg.Debian.Security, "security-mirror", "http://deb.debian.org/debian-security", "where Debian's security updates are fetched; empty for none")
+	f.StringArrayVar(&cfg.Images, "image", nil, "a container image of this machine to pack; again for more")
+	if err := cmd.MarkFlagRequired("out"); err != nil {
+		panic(err) // there is no such flag
+	}
+	return cmd
+}
+
+// sourceDate is the time that the bundle's files carry: SOURCE_DATE_EPOCH, or
+// else the program's own.
+func sourceDate(program string) (time.Time, error) {
+	if v := os.Getenv("SOURCE_DATE_EPOCH"); v != "" {
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return time.Time{}, fmt.Errorf("SOURCE_DATE_EPOCH %q, expected seconds since 1970", v)
+		}
+		return time.Unix(n, 0).UTC(), nil
+	}
+	st, err := os.Stat(program)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return st.ModTime().UTC(), nil
+}
+
+func newBundleCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Read a bundle from end to end and compare every checksum",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			r, err := bundle.Check(args[0])
+			if err != nil {
+				return err
+			}
+			m := r.Manifest
+			fmt.Printf("%s is in order: %d files, %.1f MiB, linktrial %s for %s\n", args[0], r.Files, float64(r.Bytes)/(1<<20), m.Version, m.Architecture)
+			fmt.Println("drivers:", strings.Join(m.Drivers, " "))
+			if len(m.Packages) > 0 {
+				var names []string
+				for _, p := range m.Packages {
+					names = append(names, p.Name)
+				}
+				slices.Sort(names)
+				fmt.Printf("packages of Debian %s: %s\n", m.Debian, strings.Join(names, " "))
+			}
+			for _, i := range m.Images {
+				fmt.Println("image:", i.Name, i.ID)
+			}
+			return nil
+		},
+	}
+}

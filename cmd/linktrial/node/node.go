@@ -1,0 +1,185 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	"linktrial/agents/agent"
+	nodeidentity "linktrial/agents/identity"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/identity"
+)
+
+func newNode(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "node", Short: "Enrol nodes, list them, and end their access"}
+	cmd.AddCommand(newNodeEnrol(s), newNodeToken(s), newNodeList(s), newNodeRevoke(s))
+	return cmd
+}
+
+func nodeClient(s *setting.Settings) linktrialv1connect.NodeServiceClient {
+	return linktrialv1connect.NewNodeServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
+}
+
+func newNodeToken(s *setting.Settings) *cobra.Command {
+	var name string
+	var valid time.Duration
+	cmd := &cobra.Command{
+		Use:   "token",
+		Short: "Make a one-time token with which a node enrols; it is shown once",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if valid < time.Second {
+				return fmt.Errorf("--valid %s, expected a second or more, such as 1h", valid)
+			}
+			res, err := nodeClient(s).CreateNodeToken(cmd.Context(), connect.NewRequest(&linktrialv1.CreateNodeTokenRequest{Name: name, ValidSeconds: int64(valid / time.Second)}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			fmt.Println(res.Msg.Token) // alone on standard output, for scripts
+			fmt.Fprintf(os.Stderr, "It is good for one use, until %s. On the node:\n  linktrial node enrol --orchestrator %s --token-file FILE\n", identity.Moment(res.Msg.Expires.AsTime()), s.Orchestrator)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the node")
+	cmd.Flags().DurationVar(&valid, "valid", time.Hour, "how long it can be used")
+	mustRequire(cmd, "name")
+	return cmd
+}
+
+func mustRequire(cmd *cobra.Command, flag string) {
+	if err := cmd.MarkFlagRequired(flag); err != nil {
+		panic(err) // there is no such flag
+	}
+}
+
+func newNodeEnrol(s *setting.Settings) *cobra.Command {
+	var token, file, state string
+	cmd := &cobra.Command{
+		Use:   "enrol",
+		Short: "Make this machine a node of an orchestrator, with a one-time token",
+		Long: `Enrol makes a key on this machine, has the orchestrator's authority sign it, and
+keeps both in the node's state folder. The token says which orchestrator is the
+right one; no other is told anything.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			t, err := readTokenFlags(token, file)
+			if err != nil {
+				return err
+			}
+			if state == "" {
+				state = filepath.Join(s.Data, "agents", t.Node)
+			}
+			id, err := nodeidentity.Enrol(cmd.Context(), nodeidentity.Enrolment{Orchestrator: s.Orchestrator, Token: t, Dir: state,
+				Trust: func(keys []*linktrialv1.SigningKey) error { return agent.KeepSigningKeys(state, keys) }})
+			if err != nil {
+				return err
+			}
+			fmt.Printf("This machine is enrolled as %s until %s; its agent renews that by itself.\n  linktrial agent --name %s --orchestrator %s --role … --radio-address …\n", id.Name(), identity.Moment(id.Expires()), id.Name(), s.Orchestrator)
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&token, "token", "", "the token (others on this machine can see it in the list of processes; --token-file hides it)")
+	f.StringVar(&file, "token-file", "", "file with the token; - reads standard input")
+	f.StringVar(&state, "state", "", "the node's state folder (default: in the data folder, by the node's name)")
+	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
+	cmd.MarkFlagsOneRequired("token", "token-file")
+	return cmd
+}
+
+func readTokenFlags(token, file string) (identity.Token, error) {
+	switch file {
+	case "":
+		return identity.ParseToken(token)
+	case "-":
+		return identity.ReadToken("/dev/stdin")
+	}
+	return identity.ReadToken(file)
+}
+
+func newNodeRevoke(s *setting.Settings) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "revoke NAME",
+		Short: "End a node's certificates and open tokens at once",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := nodeClient(s).RevokeNode(cmd.Context(), connect.NewRequest(&linktrialv1.RevokeNodeRequest{Name: args[0], Reason: reason}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			fmt.Printf("%s is refused from now on (certificates: %d, open tokens: %d)\n", args[0], res.Msg.Certificates, res.Msg.Tokens)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	return cmd
+}
+
+func newNodeList(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List nodes with their identity: enrolled, expires, revoked, last contact",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return listNodes(cmd.Context(), s)
+		},
+	}
+}
+
+func listNodes(ctx context.Context, s *setting.Settings) error {
+	res, err := nodeClient(s).ListNodeIdentities(ctx, connect.NewRequest(&linktrialv1.ListNodeIdentitiesRequest{}))
+	if err != nil {
+		return client.Error(s.Orchestrator, err)
+	}
+	if len(res.Msg.Nodes) == 0 {
+		fmt.Println("No node yet. Make a token for one: linktrial node token --name NAME")
+		return nil
+	}
+	return terminal.Columns("NAME\tSTATE\tENROLLED\tEXPIRES\tLAST CONTACT\tREMARK", func(w *tabwriter.Writer) {
+		for _, n := range res.Msg.Nodes {
+			contact := terminal.TimeOr(n.LastContact, "–")
+			if n.Connected {
+				contact = "connected"
+			}
+			var remarks []string
+			if n.State == linktrialv1.NodeIdentity_STATE_REVOKED {
+				r := "revoked " + terminal.TimeOr(n.Revoked, "–") + " by " + n.RevokedBy
+				if n.Reason != "" {
+					r += ": " + n.Reason
+				}
+				remarks = append(remarks, r)
+			}
+			if n.OpenToken && n.State != linktrialv1.NodeIdentity_STATE_INVITED {
+				remarks = append(remarks, "a token is open")
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, identityWord(n.State), terminal.TimeOr(n.Enrolled, "–"), terminal.TimeOr(n.Expires, "–"), contact, strings.Join(remarks, "; "))
+		}
+	})
+}
+
+func identityWord(st linktrialv1.NodeIdentity_State) string {
+	switch st {
+	case linktrialv1.NodeIdentity_STATE_INVITED:
+		return "token made"
+	case linktrialv1.NodeIdentity_STATE_ENROLLED:
+		return "enrolled"
+	case linktrialv1.NodeIdentity_STATE_EXPIRED:
+		return "expired"
+	case linktrialv1.NodeIdentity_STATE_REVOKED:
+		return "revoked"
+	}
+	return "not enrolled"
+}

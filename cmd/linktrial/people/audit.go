@@ -1,0 +1,107 @@
+package people
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+)
+
+func newAudit(s *setting.Settings) *cobra.Command {
+	var since string
+	var asJSON bool
+	var most int32
+	ask := &linktrialv1.ListAuditRequest{}
+	cmd := &cobra.Command{
+		Use:   "audit",
+		Short: "Who did what, when and from where, oldest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if since != "" {
+				at, err := parseSince(since, time.Now())
+				if err != nil {
+					return fmt.Errorf("--since: %w", err)
+				}
+				ask.Since = timestamppb.New(at)
+			}
+			if most < 1 {
+				return fmt.Errorf("--limit: %d, expected at least 1", most)
+			}
+			c := newAccessClient(s.Orchestrator)
+			var all []*linktrialv1.AuditEntry
+			more := true
+			for more && len(all) < int(most) {
+				ask.Limit = min(most-int32(len(all)), 1000)
+				res, err := c.ListAudit(cmd.Context(), connect.NewRequest(ask))
+				if err != nil {
+					return client.Error(s.Orchestrator, err)
+				}
+				all = append(all, res.Msg.Entries...)
+				if more = res.Msg.More; more {
+					ask.Before = all[len(all)-1].Id
+				}
+			}
+			slices.Reverse(all)
+			if more {
+				fmt.Fprintf(os.Stderr, "The newest %d; --limit gives more.\n", len(all))
+			}
+			if asJSON {
+				for _, e := range all {
+					b, err := protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(e)
+					if err != nil {
+						return err
+					}
+					fmt.Println(string(b))
+				}
+				return nil
+			}
+			return terminal.Columns("TIME\tUSER\tVIA\tADDRESS\tACTION\tOUTCOME\tOF WHAT", func(w *tabwriter.Writer) {
+				for _, e := range all {
+					what := e.Detail
+					if e.Message != "" {
+						if what != "" {
+							what += ": "
+						}
+						what += e.Message
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(e.At), terminal.FirstOf(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
+				}
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&since, "since", "", `from then on: 24h or 7d ago, 2026-05-01, "2026-05-01 08:30" or RFC 3339`)
+	f.StringVar(&ask.User, "user", "", "of this user alone")
+	f.StringVar(&ask.Action, "action", "", "with this in the action, such as StartPlan")
+	f.StringVar(&ask.Outcome, "outcome", "", "done, refused or failed")
+	f.Int32Var(&most, "limit", 200, "at most so many, the newest")
+	f.BoolVar(&asJSON, "json", false, "one JSON object a line")
+	return cmd
+}
+
+// parseSince reads a moment that has been: how long ago, or when.
+func parseSince(text string, now time.Time) (time.Time, error) {
+	if d, err := parseLife(text); err == nil {
+		return now.Add(-d), nil
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, form := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("%q, expected how long ago (24h, 7d) or when (2026-05-01, \"2026-05-01 08:30\", RFC 3339)", text)
+}

@@ -1,0 +1,95 @@
+// Package setting holds what all commands share: the flags that say which
+// orchestrator, which folders and how much is logged, and what is found by
+// them. Comes in: flags and the environment. Goes out: a logger, the catalog,
+// the configuration of an orchestrator on the data folder.
+package setting
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/pflag"
+
+	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/server"
+	"linktrial/plans"
+)
+
+// ExitCode ends the program without a further message.
+type ExitCode int
+
+// Error implements error.
+func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
+
+// Settings are the flags that several subcommands share.
+type Settings struct {
+	Orchestrator string // URL
+	Drivers      string // folder with a folder for each protocol driver
+	Data         string // folder
+	CA           string // file with the authority of the orchestrator, for people's commands
+	Verbose      bool
+
+	Version string // of this program
+}
+
+// Register has the flags fill the settings; where one is not given, the
+// environment does.
+func (s *Settings) Register(f *pflag.FlagSet) {
+	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator")
+	f.StringVar(&s.Drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver")
+	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals")
+	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (default: what 'linktrial trust' kept)")
+	f.BoolVarP(&s.Verbose, "verbose", "v", false, "log more")
+}
+
+// DefaultOrchestrator is where 'linktrial serve' listens.
+const DefaultOrchestrator = "http://127.0.0.1:7700"
+
+func envOr(name, def string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return def
+}
+
+// defaultDrivers is the folder beside the program, or the one of an installed package.
+func defaultDrivers() string {
+	if exe, err := os.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(exe), "drivers")
+		if st, err := os.Stat(beside); err == nil && st.IsDir() {
+			return beside
+		}
+	}
+	return "/usr/lib/linktrial/drivers"
+}
+
+func defaultData() string {
+	if os.Geteuid() == 0 {
+		return "/var/lib/linktrial"
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "share", "linktrial")
+	}
+	return "linktrial-data"
+}
+
+// Logger writes to standard error.
+func (s *Settings) Logger() *slog.Logger {
+	level := slog.LevelInfo
+	if s.Verbose {
+		level = slog.LevelDebug
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+}
+
+// LoadCatalog reads the drivers and topologies of the folders.
+func (s *Settings) LoadCatalog() (*catalog.Catalog, error) {
+	return catalog.Load(catalog.Config{DriversDir: s.Drivers, SavedDir: filepath.Join(s.Data, "topologies")})
+}
+
+// ServerConfig is an orchestrator on the data folder.
+func (s *Settings) ServerConfig(listen, database string, cat *catalog.Catalog, log *slog.Logger) server.Config {
+	return server.Config{Listen: listen, DatabaseURL: database, DataDir: s.Data, Catalog: cat, Plans: plans.Files, Version: s.Version, Logger: log}
+}

@@ -1,0 +1,200 @@
+package terminal
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/term"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/unit"
+)
+
+// Progress shows a campaign as it happens: a line for every attempt that has
+// ended, and on a terminal a moving last line for the one that runs.
+type Progress struct {
+	out   io.Writer
+	width int // of the terminal; 0: not a terminal, no moving line
+
+	runs     map[string]*linktrialv1.Run
+	order    []string
+	total    int // trials of all runs
+	ended    map[string]map[int32]bool
+	moving   bool
+	left     float64 // estimated seconds, of all runs
+	leftAt   time.Time
+	current  *linktrialv1.TrialStarted
+	transfer *linktrialv1.Progress
+}
+
+// NewProgress writes to a terminal or to anything else.
+func NewProgress(out *os.File) *Progress {
+	p := &Progress{out: out, runs: map[string]*linktrialv1.Run{}, ended: map[string]map[int32]bool{}}
+	if term.IsTerminal(int(out.Fd())) {
+		if w, _, err := term.GetSize(int(out.Fd())); err == nil && w > 20 {
+			p.width = w
+		}
+	}
+	return p
+}
+
+// Show takes one event of the campaign.
+func (p *Progress) Show(ev *linktrialv1.WatchResponse) {
+	switch e := ev.Event.(type) {
+	case *linktrialv1.WatchResponse_Run:
+		p.run(e.Run)
+	case *linktrialv1.WatchResponse_TrialStarted:
+		p.current, p.transfer = e.TrialStarted, nil
+	case *linktrialv1.WatchResponse_Progress:
+		p.transfer = e.Progress
+	case *linktrialv1.WatchResponse_TrialEnded:
+		p.trialEnded(e.TrialEnded)
+	case *linktrialv1.WatchResponse_Note:
+		p.Line("note: %s", e.Note.Text)
+	}
+	p.redraw()
+}
+
+func (p *Progress) run(r *linktrialv1.Run) {
+	old := p.runs[r.Id]
+	if old == nil {
+		p.order = append(p.order, r.Id)
+		p.total += int(r.Trials)
+	}
+	p.runs[r.Id] = r
+	p.left, p.leftAt = 0, time.Now()
+	for _, x := range p.runs {
+		p.left += x.EstimatedSecondsLeft
+	}
+	p.held(old, r)
+	if old != nil && old.State == r.State {
+		return
+	}
+	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatBytes(r.SizeBytes))
+	switch r.State {
+	case linktrialv1.RunState_RUN_STATE_WAITING:
+		p.Line("run %s: %s: waits until the nodes stand as the topology has them; then: linktrial continue %s", r.Id, where, r.Id)
+	case linktrialv1.RunState_RUN_STATE_PREPARING:
+		p.Line("run %s: %s: preparing %d trials", r.Id, where, r.Trials)
+	case linktrialv1.RunState_RUN_STATE_RUNNING:
+		p.Line("run %s: running, about %s", r.Id, ForPeople(r.EstimatedSecondsLeft))
+	case linktrialv1.RunState_RUN_STATE_COLLECTING:
+		p.Line("run %s: all trials have ended, collecting journals", r.Id)
+	case linktrialv1.RunState_RUN_STATE_COMPLETED:
+		p.Line("run %s: completed", r.Id)
+	case linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:
+		p.Line("run %s: %s: %s", r.Id, StateWord(r.State), r.Message)
+	}
+}
+
+// held says what has changed of a pause.
+func (p *Progress) held(old, r *linktrialv1.Run) {
+	was, pausing := old.GetPaused(), old.GetPausing()
+	switch {
+	case r.Pausing && !pausing:
+		p.Line("run %s: holds at the next trial boundary, by order", r.Id)
+	case r.Paused && !r.Pausing && (!was || pausing):
+		p.Line("run %s: paused; it goes on with: linktrial resume %s", r.Id, r.Id)
+	case was && !r.Paused && !Over(r.State):
+		p.Line("run %s: goes on", r.Id)
+	}
+}
+
+func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
+	p.current, p.transfer = nil, nil
+	if p.ended[e.RunId] == nil {
+		p.ended[e.RunId] = map[int32]bool{}
+	}
+	if e.LastAttempt {
+		p.ended[e.RunId][e.Trial] = true
+	}
+	a := e.Attempt
+	again := ""
+	if a.Attempt > 1 {
+		again = fmt.Sprintf(" (attempt %d)", a.Attempt)
+	}
+	head := fmt.Sprintf("%3d/%d  trial %-3d iteration %-2d  %-16s", p.done(), p.total, e.Trial, e.Iteration, e.Treatment)
+	if a.Verdict != "succeeded" {
+		p.Line("%s  %s%s: %s", head, a.Verdict, again, FirstOf(a.Message, a.Reason))
+		return
+	}
+	ideal := ""
+	if a.IdealSeconds > 0 {
+		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/(a.ConnectSeconds+a.ElapsedSeconds))
+	}
+	p.Line("%s  %8.2f KB/s  %7.2f s%s%s", head, a.ThroughputBytesPerSecond/unit.KB, a.ElapsedSeconds, ideal, again)
+}
+
+func (p *Progress) done() int {
+	n := 0
+	for _, m := range p.ended {
+		n += len(m)
+	}
+	return n
+}
+
+// Line writes one line that stays.
+func (p *Progress) Line(format string, args ...any) {
+	p.clear()
+	fmt.Fprintf(p.out, format+"\n", args...)
+}
+
+func (p *Progress) clear() {
+	if p.moving {
+		fmt.Fprint(p.out, "\r\x1b[K")
+		p.moving = false
+	}
+}
+
+// redraw writes the moving line.
+func (p *Progress) redraw() {
+	if p.width == 0 || p.total == 0 {
+		return
+	}
+	var b strings.Builder
+	share := float64(p.done()) / float64(p.total)
+	if t := p.transfer; t != nil && t.SizeBytes > 0 {
+		share += math.Min(1, float64(t.Bytes)/float64(t.SizeBytes)) / float64(p.total)
+	}
+	const bar = 24
+	full := min(bar, int(share*bar))
+	fmt.Fprintf(&b, "%s%s %3.0f %%", strings.Repeat("█", full), strings.Repeat("░", bar-full), share*100)
+	if left := p.left - time.Since(p.leftAt).Seconds(); left > 0 {
+		fmt.Fprintf(&b, "  about %s left", ForPeople(left))
+	}
+	if c := p.current; c != nil {
+		fmt.Fprintf(&b, "  %s", c.Treatment)
+		if t := p.transfer; t != nil && t.ElapsedSeconds > 0 {
+			fmt.Fprintf(&b, " %s of %s", kb(t.Bytes), kb(t.SizeBytes))
+		}
+	}
+	p.Moving(b.String())
+}
+
+// Moves says that there is a moving line.
+func (p *Progress) Moves() bool { return p.width > 0 }
+
+// Moving replaces the moving line; where there is none, the text is a line that stays.
+func (p *Progress) Moving(text string) {
+	if !p.Moves() {
+		p.Line("%s", text)
+		return
+	}
+	for utf8.RuneCountInString(text) >= p.width {
+		_, n := utf8.DecodeLastRuneInString(text)
+		text = text[:len(text)-n]
+	}
+	p.clear()
+	fmt.Fprint(p.out, text)
+	p.moving = true
+}
+
+// Finish leaves the terminal clean.
+func (p *Progress) Finish() { p.clear() }
+
+func kb(n int64) string { return fmt.Sprintf("%.0f KB", float64(n)/unit.KB) }

@@ -1,0 +1,40 @@
+package terminal
+
+import (
+	"strings"
+	"testing"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+)
+
+// A run that is held says what goes on with it, once, and when it goes on.
+func TestProgressOfAHeldRun(t *testing.T) {
+	var out strings.Builder
+	p := &Progress{out: &out, runs: map[string]*linktrialv1.Run{}, ended: map[string]map[int32]bool{}}
+	state := func(s linktrialv1.RunState, paused, pausing bool, left float64) {
+		p.run(&linktrialv1.Run{Id: "x-1", Radio: "r", Topology: "near", SizeBytes: 1024, Trials: 2, State: s, Paused: paused, Pausing: pausing, EstimatedSecondsLeft: left})
+	}
+	const running = linktrialv1.RunState_RUN_STATE_RUNNING
+	state(linktrialv1.RunState_RUN_STATE_QUEUED, false, false, 60)
+	state(linktrialv1.RunState_RUN_STATE_WAITING, false, false, 60)
+	state(linktrialv1.RunState_RUN_STATE_WAITING, true, true, 60)
+	state(linktrialv1.RunState_RUN_STATE_PREPARING, true, true, 60)
+	state(running, true, true, 60)
+	state(running, true, false, 60)
+	state(running, true, false, 30)
+	state(running, false, false, 30)
+	state(running, true, false, 20) // its order and its effect in one
+	state(linktrialv1.RunState_RUN_STATE_ABORTED, false, false, 0)
+	want := `run x-1: r, near, 1 KiB: waits until the nodes stand as the topology has them; then: linktrial continue x-1
+run x-1: holds at the next trial boundary, by order
+run x-1: r, near, 1 KiB: preparing 2 trials
+run x-1: running, about 60 s
+run x-1: paused; it goes on with: linktrial resume x-1
+run x-1: goes on
+run x-1: paused; it goes on with: linktrial resume x-1
+run x-1: aborted: 
+`
+	if out.String() != want {
+		t.Errorf("got\n%s\nexpected\n%s", out.String(), want)
+	}
+}

@@ -1,0 +1,61 @@
+package terminal
+
+import (
+	"fmt"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Stages shows what a long command does now, and for how long it still will.
+type Stages struct {
+	out      *os.File
+	terminal bool
+	name     string
+	began    time.Time // of the stage
+	said     time.Time
+}
+
+// NewStages writes to a terminal or to a log.
+func NewStages(out *os.File) *Stages {
+	return &Stages{out: out, terminal: term.IsTerminal(int(out.Fd()))}
+}
+
+// Stage says what is done now, and which share of it has been.
+func (s *Stages) Stage(name string, share float64) {
+	now := time.Now()
+	if name != s.name {
+		s.Finish()
+		s.name, s.began = name, now
+		if !s.terminal {
+			fmt.Fprintln(s.out, name)
+		}
+	}
+	// A terminal follows closely; a log gets a line every half minute.
+	every := 30 * time.Second
+	if s.terminal {
+		every = 200 * time.Millisecond
+	}
+	if now.Sub(s.said) < every {
+		return
+	}
+	s.said = now
+	left := ""
+	if spent := now.Sub(s.began); share > 0.02 && share < 1 && spent > 2*time.Second {
+		left = fmt.Sprintf("  about %s left", ForPeople(spent.Seconds()*(1-share)/share))
+	}
+	if s.terminal {
+		fmt.Fprintf(s.out, "\r\x1b[K%s  %3.0f %%%s", name, 100*share, left)
+	} else if left != "" {
+		fmt.Fprintf(s.out, "%s  %3.0f %%%s\n", name, 100*share, left)
+	}
+}
+
+// Finish says how long the last stage took.
+func (s *Stages) Finish() {
+	if s.terminal && s.name != "" {
+		fmt.Fprintf(s.out, "\r\x1b[K%s: %s\n", s.name, time.Since(s.began).Round(time.Second))
+	}
+	s.name = ""
+}

@@ -1,0 +1,107 @@
+package terminal
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+)
+
+// Columns prints an aligned table.
+func Columns(head string, rows func(w *tabwriter.Writer)) error {
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, head)
+	rows(w)
+	return w.Flush()
+}
+
+// Count is a number of things, such as "1 problem" or "2 problems".
+func Count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// LocalTime is a moment to the second, by this machine's clock.
+func LocalTime(t *timestamppb.Timestamp) string {
+	return t.AsTime().Local().Format("2006-01-02 15:04:05")
+}
+
+// TimeOr is a moment, or a word where there is none.
+func TimeOr(t *timestamppb.Timestamp, none string) string {
+	if t == nil {
+		return none
+	}
+	return LocalTime(t)
+}
+
+// FirstOf is the first of some words that is not empty.
+func FirstOf(words ...string) string {
+	for _, w := range words {
+		if w != "" {
+			return w
+		}
+	}
+	return "no reason given"
+}
+
+// ForPeople writes seconds as a person would say them.
+func ForPeople(seconds float64) string {
+	d := time.Duration(seconds * float64(time.Second))
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.0f s", math.Max(1, seconds))
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", math.Round(seconds/5)*5)
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.1f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
+}
+
+var stateWords = map[linktrialv1.RunState]string{
+	linktrialv1.RunState_RUN_STATE_QUEUED:     "queued",
+	linktrialv1.RunState_RUN_STATE_WAITING:    "waiting",
+	linktrialv1.RunState_RUN_STATE_PREPARING:  "preparing",
+	linktrialv1.RunState_RUN_STATE_RUNNING:    "running",
+	linktrialv1.RunState_RUN_STATE_COLLECTING: "collecting",
+	linktrialv1.RunState_RUN_STATE_COMPLETED:  "completed",
+	linktrialv1.RunState_RUN_STATE_ABORTED:    "aborted",
+	linktrialv1.RunState_RUN_STATE_STOPPED:    "stopped",
+}
+
+// StateWord is the state of a run.
+func StateWord(s linktrialv1.RunState) string {
+	if w, ok := stateWords[s]; ok {
+		return w
+	}
+	return s.String()
+}
+
+// RunWord is the state of a run, with a pause.
+func RunWord(r *linktrialv1.Run) string {
+	switch {
+	case r.Pausing:
+		return StateWord(r.State) + ", to pause"
+	case r.Paused:
+		return StateWord(r.State) + ", paused"
+	}
+	return StateWord(r.State)
+}
+
+// Over says that nothing more will happen in the run by itself.
+func Over(s linktrialv1.RunState) bool {
+	switch s {
+	case linktrialv1.RunState_RUN_STATE_COMPLETED, linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,189 @@
+package trial
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/radio"
+	"linktrial/internal/unit"
+)
+
+func newNodes(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "nodes",
+		Short: "List the nodes the orchestrator has heard of",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := client.New(s.Orchestrator).ListNodes(cmd.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			if len(res.Msg.Nodes) == 0 {
+				fmt.Println("No node has connected yet. Start one on each laptop: linktrial agent --name … --role client|relay|server")
+				return nil
+			}
+			return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tRUN", func(w *tabwriter.Writer) {
+				for _, n := range res.Msg.Nodes {
+					r := n.Radio
+					if n.Emulated {
+						r = "emulated"
+					}
+					contact := time.Since(n.LastContact.AsTime()).Round(time.Second).String() + " ago"
+					if n.Connected {
+						contact = "connected"
+					}
+					offset := "unknown"
+					if n.ClockOffsetKnown {
+						offset = fmt.Sprintf("%+.3f ms", n.ClockOffsetSeconds*1e3)
+					}
+					battery := "–"
+					if n.Battery != nil {
+						battery = fmt.Sprintf("%.0f %%", 100**n.Battery)
+						if n.Discharging {
+							battery += ", discharging"
+						}
+					}
+					var can []string
+					for _, d := range n.Drivers {
+						if d.Unsupported == "" {
+							can = append(can, d.Name)
+						}
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
+						fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.RunId)
+				}
+			})
+		},
+	}
+}
+
+func newRuns(s *setting.Settings) *cobra.Command {
+	var limit int32
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List runs, newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := openOrchestrator(cmd.Context(), s, cmd.Flags().Changed("orchestrator"))
+			if err != nil {
+				return err
+			}
+			defer o.close()
+			res, err := o.client.ListRuns(cmd.Context(), connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: limit}))
+			if err != nil {
+				return client.Error(o.base, err)
+			}
+			if len(res.Msg.Runs) == 0 {
+				fmt.Println("No runs yet. Start with: linktrial rehearse plans/quickstart.yaml")
+				return nil
+			}
+			return terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tWHERE", func(w *tabwriter.Writer) {
+				for _, r := range res.Msg.Runs {
+					started := "–"
+					if r.Started != nil {
+						started = r.Started.AsTime().Local().Format("2006-01-02 15:04:05")
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
+						unit.FormatBytes(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
+				}
+			})
+		},
+	}
+	cmd.Flags().Int32Var(&limit, "limit", 50, "at most so many")
+	return cmd
+}
+
+func newProfiles(s *setting.Settings) *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "profiles [NAME]",
+		Short: "List radio profiles and topologies, or show one with the source of every figure",
+		Args:  cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			cat, err := s.LoadCatalog()
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return showProfile(cat, args[0], asJSON)
+			}
+			if err := terminal.Columns("RADIO\tTITLE\tWAVEFORM\tEMULATED AS", func(w *tabwriter.Writer) {
+				for _, name := range cat.Profiles() {
+					p := cat.Profile(name)
+					as := "cannot be emulated"
+					if e := p.Emulation; e != nil {
+						as = fmt.Sprintf("%s, %s on the air", e.Medium, unit.FormatRate(e.RateBitsPerSecond))
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", p.Name, p.Title, p.Waveform, as)
+				}
+			}); err != nil {
+				return err
+			}
+			fmt.Println()
+			return terminal.Columns("TOPOLOGY\tTITLE\tLINKS", func(w *tabwriter.Writer) {
+				for _, name := range cat.Topologies() {
+					t := cat.Topology(name)
+					var links []string
+					for _, l := range t.Links {
+						links = append(links, fmt.Sprintf("%s–%s %.0f m", l.A, l.B, l.DistanceMetres))
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\n", t.Name, t.Title, strings.Join(links, ", "))
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the whole profile as JSON")
+	return cmd
+}
+
+func showProfile(cat catalogView, name string, asJSON bool) error {
+	if t := cat.Topology(name); t != nil {
+		return json.NewEncoder(os.Stdout).Encode(t)
+	}
+	p := cat.Profile(name)
+	if p == nil {
+		return fmt.Errorf("no radio or topology %q; there are %s", name, strings.Join(append(cat.Profiles(), cat.Topologies()...), ", "))
+	}
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(p)
+	}
+	return printRadio(p)
+}
+
+func printRadio(p *radio.Profile) error {
+	fmt.Printf("%s: %s %s, waveform %s, firmware %s\n\n", p.Title, p.Manufacturer, p.Model, p.Waveform, terminal.FirstOf(p.Firmware, "unknown"))
+	if err := terminal.Columns("FIGURE\tVALUE\tSOURCE", func(w *tabwriter.Writer) {
+		for _, f := range p.Figures {
+			doubt := ""
+			if f.Uncertain {
+				doubt = " (uncertain)"
+			}
+			fmt.Fprintf(w, "%s\t%g %s%s\t%s\n", f.Name, f.Value, f.Unit, doubt, f.Source)
+		}
+	}); err != nil {
+		return err
+	}
+	for _, n := range p.Notes {
+		fmt.Printf("\n%s\n", n)
+	}
+	return nil
+}
+
+// catalogView is what listing needs of the catalog.
+type catalogView interface {
+	Profile(name string) *radio.Profile
+	Profiles() []string
+	Topology(name string) *radio.Topology
+	Topologies() []string
+}

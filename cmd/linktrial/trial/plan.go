@@ -1,0 +1,133 @@
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/sheet"
+)
+
+func newPlan(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "plan", Short: "Check and explain plans; keep them at the orchestrator, and have it start them at a time"}
+	cmd.AddCommand(newPlanCheck(s), newPlanExplain(s), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
+		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s))
+	return cmd
+}
+
+// Compile reads a plan and compiles it, without an orchestrator.
+func Compile(s *setting.Settings, file string) (*plan.Plan, []*runsheet.Sheet, error) {
+	cat, err := s.LoadCatalog()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := plan.Parse(file, text, cat)
+	if err != nil {
+		return nil, nil, err
+	}
+	sheets, err := sheet.Compile(p)
+	return p, sheets, err
+}
+
+func newPlanCheck(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "check FILE",
+		Short: "Check a plan: all errors at once, with line and column",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, sheets, err := Compile(s, args[0])
+			var ps yamldoc.Problems
+			if errors.As(err, &ps) {
+				fmt.Fprintln(os.Stderr, ps.Error())
+				return fmt.Errorf("%s is refused: %s", args[0], terminal.Count(len(ps), "problem"))
+			}
+			if err != nil {
+				return err
+			}
+			trials, total := 0, time.Duration(0)
+			for _, sh := range sheets {
+				trials += len(sh.Trials)
+				for _, d := range sheet.Estimate(sh) {
+					total += d
+				}
+			}
+			fmt.Printf("%s is in order: %s, %s, about %s\n", args[0], terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), terminal.ForPeople(total.Seconds()))
+			return nil
+		},
+	}
+}
+
+func newPlanExplain(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "explain FILE",
+		Short: "Show the run sheets: every trial in order, and how long it will take",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			_, sheets, err := Compile(s, args[0])
+			if err != nil {
+				return err
+			}
+			var all time.Duration
+			for _, sh := range sheets {
+				d, err := explain(sh)
+				if err != nil {
+					return err
+				}
+				all += d
+			}
+			fmt.Printf("In all %s, about %s.\n", terminal.Count(len(sheets), "run"), terminal.ForPeople(all.Seconds()))
+			return nil
+		},
+	}
+}
+
+func explain(sh *runsheet.Sheet) (time.Duration, error) {
+	encoded, err := sh.Encode()
+	if err != nil {
+		return 0, err
+	}
+	fmt.Printf("Run %d of plan %s: radio %s, topology %s, %s, %s order, seed %d\n", sh.Cell.Index+1, sh.Plan,
+		sh.Cell.Radio, sh.Cell.Topology, unit.FormatBytes(sh.Cell.SizeBytes), sh.Order, sh.Seed)
+	fmt.Printf("run sheet %s\n", runsheet.Hash(encoded))
+	for _, t := range sh.Treatments {
+		if t.Missing != "" {
+			fmt.Printf("missing: %s: %s\n", t.Label, t.Missing)
+			continue
+		}
+		var opts []string
+		for k, v := range t.Options {
+			opts = append(opts, fmt.Sprintf("%s=%v", k, v))
+		}
+		fmt.Printf("treatment %s (%s): protocol %s %s on port %d %s\n", t.Name, t.Label, t.Protocol, t.DriverVersion, t.Port, strings.Join(slices.Sorted(slices.Values(opts)), " "))
+	}
+	fmt.Println()
+	estimates := sheet.Estimate(sh)
+	var total time.Duration
+	err = terminal.Columns("TRIAL\tITERATION\tTREATMENT\tFLOW\tSIZE\tABOUT\tSTARTS AFTER", func(w *tabwriter.Writer) {
+		for i, t := range sh.Trials {
+			for _, f := range t.Flows {
+				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index+1, t.Iteration, t.Treatment, f.From, f.To,
+					unit.FormatBytes(f.SizeBytes), terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
+			}
+			total += estimates[i]
+		}
+	})
+	fmt.Printf("\nAbout %s.\n\n", terminal.ForPeople(total.Seconds()))
+	return total, err
+}

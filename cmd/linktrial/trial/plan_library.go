@@ -1,0 +1,228 @@
+package trial
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+)
+
+func newLibraryClient(base string) linktrialv1connect.LibraryServiceClient {
+	return linktrialv1connect.NewLibraryServiceClient(client.HTTP(), base, connect.WithGRPC())
+}
+
+func newPlanList(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the plans at the orchestrator: saved ones, and those that came with Linktrial",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := newLibraryClient(s.Orchestrator).ListPlans(cmd.Context(), connect.NewRequest(&linktrialv1.ListPlansRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			return terminal.Columns("PLAN\tREVISION\tCHANGED\tPROBLEMS\tWHAT IT IS", func(w *tabwriter.Writer) {
+				for _, p := range res.Msg.Plans {
+					revision, changed := strconv.Itoa(int(p.Revision)), "–"
+					if p.Changed != nil {
+						changed = terminal.LocalTime(p.Changed)
+					}
+					if p.Shipped {
+						revision = "shipped"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%s\n", p.Name, revision, changed, p.Problems, p.Summary)
+				}
+			})
+		},
+	}
+}
+
+func newPlanShow(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Print the text of a plan at the orchestrator",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := newLibraryClient(s.Orchestrator).GetPlan(cmd.Context(), connect.NewRequest(&linktrialv1.GetPlanRequest{Name: args[0]}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			_, err = os.Stdout.Write(res.Msg.Text)
+			return err
+		},
+	}
+}
+
+func newPlanSave(s *setting.Settings) *cobra.Command {
+	var name string
+	var revision int32
+	cmd := &cobra.Command{
+		Use:   "save FILE",
+		Short: "Keep a plan at the orchestrator, also one with faults",
+		Long: `Save keeps a plan at the orchestrator under the name of its file, or under --name.
+A plan that is there already is replaced only with --revision, the one that was
+edited (see 'linktrial plan list'): what somebody else saved in between stays.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			if name == "" {
+				name = strings.TrimSuffix(filepath.Base(args[0]), ".yaml")
+			}
+			res, err := newLibraryClient(s.Orchestrator).SavePlan(cmd.Context(), connect.NewRequest(&linktrialv1.SavePlanRequest{Name: name, Text: text, Revision: revision}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			p := res.Msg.Plan
+			fmt.Printf("%s is saved, revision %d: %s\n", p.Name, p.Revision, p.Summary)
+			if p.Problems > 0 {
+				fmt.Printf("It cannot be run before its %s gone: linktrial plan check %s\n", terminal.Count(int(p.Problems), "problem")+plural(int(p.Problems)), args[0])
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the plan (default: the file's, without .yaml)")
+	cmd.Flags().Int32Var(&revision, "revision", 0, "the revision that was edited; 0: the plan must be new")
+	return cmd
+}
+
+func plural(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+func newPlanDelete(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a plan that was saved",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := newLibraryClient(s.Orchestrator).DeletePlan(cmd.Context(), connect.NewRequest(&linktrialv1.DeletePlanRequest{Name: args[0]}))
+			return client.Error(s.Orchestrator, err)
+		},
+	}
+}
+
+func newPlanSchedule(s *setting.Settings) *cobra.Command {
+	var name, by string
+	cmd := &cobra.Command{
+		Use:   "schedule NAME TIME",
+		Short: "Have the orchestrator start a plan by itself at a time",
+		Long: `Schedule has the orchestrator start a plan, as it is now, at a time. TIME is one of
+
+  2026-05-01T08:30:00Z    as RFC 3339 has it
+  "2026-05-01 08:30"      local time
+  08:30                   local time, the next time it is that late
+  +90m                    from now
+
+What cannot start then says why in 'linktrial plan schedules'. An orchestrator
+that was down at the time starts the plan at most a minute late.`,
+		Args: cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			at, err := parseWhen(args[1], time.Now())
+			if err != nil {
+				return err
+			}
+			if by == "" {
+				if u, err := user.Current(); err == nil {
+					by = u.Username
+				}
+			}
+			res, err := newLibraryClient(s.Orchestrator).Schedule(cmd.Context(), connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: args[0], At: timestamppb.New(at), Name: name, By: by}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			x := res.Msg.Schedule
+			fmt.Printf("%s starts at %s (%s): schedule %s\n", x.Plan, terminal.LocalTime(x.At), terminal.ForPeople(time.Until(x.At.AsTime()).Seconds()), x.Id)
+			if x.Message != "" {
+				fmt.Println(x.Message)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
+	cmd.Flags().StringVar(&by, "by", "", "who says so, for the record (default: the user)")
+	return cmd
+}
+
+// parseWhen reads a moment as people write it.
+func parseWhen(text string, now time.Time) (time.Time, error) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, nil
+	}
+	for _, form := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
+			return t, nil
+		}
+	}
+	if t, err := time.Parse("15:04", text); err == nil {
+		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, now.Location())
+		if at.Before(now) {
+			at = time.Date(now.Year(), now.Month(), now.Day()+1, t.Hour(), t.Minute(), 0, 0, now.Location())
+		}
+		return at, nil
+	}
+	if rest, ok := strings.CutPrefix(text, "+"); ok && !strings.HasPrefix(rest, "-") && !strings.HasPrefix(rest, "+") {
+		if d, err := time.ParseDuration(rest); err == nil {
+			return now.Add(d), nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("time %q, expected one like 2026-05-01T08:30:00Z, \"2026-05-01 08:30\", 08:30 or +90m", text)
+}
+
+func newPlanSchedules(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "schedules",
+		Short: "List the plans that start by themselves, and what became of earlier ones",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := newLibraryClient(s.Orchestrator).ListSchedules(cmd.Context(), connect.NewRequest(&linktrialv1.ListSchedulesRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			if len(res.Msg.Schedules) == 0 {
+				fmt.Println("Nothing is scheduled. Set a time: linktrial plan schedule NAME TIME")
+				return nil
+			}
+			return terminal.Columns("SCHEDULE\tPLAN\tAT\tSTATE\tCAMPAIGN\tBY\tMESSAGE", func(w *tabwriter.Writer) {
+				for _, x := range res.Msg.Schedules {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Id, x.Plan, terminal.LocalTime(x.At), x.State, terminal.FirstOf(x.CampaignId, "–"), terminal.FirstOf(x.By, "–"), strings.ReplaceAll(x.Message, "\n", "; "))
+				}
+			})
+		},
+	}
+}
+
+func newPlanUnschedule(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "unschedule SCHEDULE",
+		Short: "Take back a time that has not come",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := newLibraryClient(s.Orchestrator).CancelSchedule(cmd.Context(), connect.NewRequest(&linktrialv1.CancelScheduleRequest{Id: args[0]}))
+			if connect.CodeOf(err) == connect.CodeNotFound && err != nil {
+				return errors.Join(client.Error(s.Orchestrator, err), errors.New("see 'linktrial plan schedules'"))
+			}
+			return client.Error(s.Orchestrator, err)
+		},
+	}
+}

@@ -1,0 +1,178 @@
+package trial
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+)
+
+func newPreflight(s *setting.Settings) *cobra.Command {
+	var req linktrialv1.StartPreflightRequest
+	var file string
+	cmd := &cobra.Command{
+		Use:   "preflight [NODE…]",
+		Short: "Have the nodes look at themselves and at each other over the radio, before a run",
+		Long: `Preflight has the nodes look at what would spoil a run: control link, clocks, disk,
+battery, drivers, the radio's interface, other traffic on it, and, over the radio,
+who answers whom, how fast and up to which packet size.
+
+It ends with 0 where nothing failed, and with 1 where something did; what to do is
+printed with each finding.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req.Nodes = args
+			if file != "" {
+				if err := ofPlan(s, file, &req); err != nil {
+					return err
+				}
+			}
+			c := linktrialv1connect.NewFleetServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
+			p, err := preflight(cmd.Context(), c, &req)
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			links, err := c.Links(cmd.Context(), connect.NewRequest(&linktrialv1.LinksRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			red, err := printPreflight(p, links.Msg.Links)
+			if err != nil {
+				return err
+			}
+			if red {
+				return setting.ExitCode(1)
+			}
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&req.Topology, "topology", "", "each of its roles must have a node")
+	f.StringVar(&req.Radio, "radio", "", "the radio whose MTU must pass")
+	f.StringVar(&file, "plan", "", "a plan: its radio, its topology with the most nodes, and its protocols are looked at")
+	return cmd
+}
+
+// ofPlan asks for what a plan needs, where the flags say nothing else.
+func ofPlan(s *setting.Settings, file string, req *linktrialv1.StartPreflightRequest) error {
+	p, sheets, err := Compile(s, file)
+	if err != nil {
+		return err
+	}
+	radio, topology, stations := sheets[0].Cell.Radio, "", 0
+	for _, sh := range sheets {
+		if sh.Cell.Radio != radio {
+			radio = "" // several: nobody knows which is attached first
+		}
+		if n := len(sh.Topology.Stations); n > stations {
+			topology, stations = sh.Cell.Topology, n
+		}
+	}
+	req.Radio, req.Topology = terminal.FirstOf(req.Radio, radio), terminal.FirstOf(req.Topology, topology)
+	for _, t := range p.Treatments {
+		if t.Missing == "" && !slices.Contains(req.Protocols, t.Protocol) {
+			req.Protocols = append(req.Protocols, t.Protocol)
+		}
+	}
+	return nil
+}
+
+// preflight starts one and waits for its end.
+func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req *linktrialv1.StartPreflightRequest) (*linktrialv1.GetPreflightResponse, error) {
+	started, err := c.StartPreflight(ctx, connect.NewRequest(req))
+	if err != nil {
+		return nil, err
+	}
+	shown := ""
+	say := func(text string) {
+		if text != shown && term.IsTerminal(int(os.Stderr.Fd())) {
+			fmt.Fprintf(os.Stderr, "\r\033[K%s", text)
+		}
+		shown = text
+	}
+	defer say("")
+	for {
+		res, err := c.GetPreflight(ctx, connect.NewRequest(&linktrialv1.GetPreflightRequest{Id: started.Msg.Id}))
+		if err != nil {
+			return nil, err
+		}
+		if res.Msg.Ended != nil {
+			return res.Msg, nil
+		}
+		say("waiting for " + strings.Join(res.Msg.WaitingFor, ", "))
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+var checkWords = map[linktrialv1.CheckState]string{
+	linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED: "not looked at",
+	linktrialv1.CheckState_CHECK_STATE_OK:          "ok",
+	linktrialv1.CheckState_CHECK_STATE_WARNING:     "warning",
+	linktrialv1.CheckState_CHECK_STATE_FAILED:      "FAILED",
+	linktrialv1.CheckState_CHECK_STATE_UNKNOWN:     "unknown",
+}
+
+// printPreflight prints the table, what to do about what is not in order, and
+// the links. It says whether a check failed.
+func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Link) (red bool, err error) {
+	err = terminal.Columns("NODE\tPEER\tCHECK\tSTATE\tFOUND", func(w *tabwriter.Writer) {
+		for _, c := range p.Checks {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Node, c.Peer, c.Kind, checkWords[c.State], c.Found)
+		}
+	})
+	if err != nil {
+		return false, err
+	}
+	n := map[linktrialv1.CheckState]int{}
+	for _, c := range p.Checks {
+		n[c.State]++
+		switch c.State {
+		case linktrialv1.CheckState_CHECK_STATE_WARNING, linktrialv1.CheckState_CHECK_STATE_FAILED, linktrialv1.CheckState_CHECK_STATE_UNKNOWN:
+			fmt.Printf("\n%s: %s", strings.TrimSpace(c.Node+" "+c.Peer), c.Found)
+			for _, line := range [][2]string{{"expected", c.Expected}, {"means   ", c.Meaning}, {"do      ", c.Remedy}} {
+				if line[1] != "" {
+					fmt.Printf("\n  %s %s", line[0], line[1])
+				}
+			}
+			fmt.Println()
+		}
+	}
+	var rows [][]string
+	for _, l := range links {
+		if slices.Contains(p.Nodes, l.From) && slices.Contains(p.Nodes, l.To) {
+			rtt := "–"
+			if l.Reachable {
+				rtt = fmt.Sprintf("%.1f ms", l.RttSeconds*1e3)
+			}
+			rows = append(rows, []string{l.From, l.To, rtt, fmt.Sprintf("%.0f %%", 100*l.Loss), terminal.LocalTime(l.At)})
+		}
+	}
+	if len(rows) > 0 {
+		fmt.Println()
+		err = terminal.Columns("FROM\tTO\tROUND TRIP\tLOST\tPROBED", func(w *tabwriter.Writer) {
+			for _, r := range rows {
+				fmt.Fprintln(w, strings.Join(r, "\t"))
+			}
+		})
+	}
+	failed := n[linktrialv1.CheckState_CHECK_STATE_FAILED]
+	fmt.Printf("\n%s: %d ok, %d warnings, %d failed, %d unknown\n", terminal.Count(len(p.Checks), "check"), n[linktrialv1.CheckState_CHECK_STATE_OK],
+		n[linktrialv1.CheckState_CHECK_STATE_WARNING], failed, n[linktrialv1.CheckState_CHECK_STATE_UNKNOWN])
+	return failed > 0, err
+}

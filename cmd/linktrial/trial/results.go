@@ -1,0 +1,159 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+)
+
+// exportFormats is what every campaign is exported as; sweeps, published
+// figures and what has begun add to it.
+var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
+
+// resultsFormats is for --help; the orchestrator knows them.
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
+	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
+
+func newResults(s *setting.Settings) *cobra.Command {
+	var out, against string
+	q := &linktrialv1.ResultsRequest{}
+	cmd := &cobra.Command{
+		Use:   "results [RUN|CAMPAIGN...]",
+		Short: "Print or export results (default: of the newest campaign)",
+		Long: `Print or export the results of runs or campaigns; prefixes of their identities
+will do. Several are compared: they stand beside each other with the same
+statistics, and the same scales in figures. Where no orchestrator runs, one is
+started on the data folder for as long as the command lasts.`,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ctx := cmd.Context()
+			if against != "" {
+				if against != "published" {
+					return fmt.Errorf("--against %q, there is: published", against)
+				}
+				// The table beside published figures has formats of its own.
+				q.Format = map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[q.Format]
+				if q.Format == "" {
+					return errors.New("--against has the formats table, csv, json and markdown")
+				}
+			}
+			o, err := openOrchestrator(ctx, s, cmd.Flags().Changed("orchestrator"))
+			if err != nil {
+				return err
+			}
+			defer o.close()
+			if len(args) > 0 {
+				q.RunId, q.MoreIds = args[0], args[1:]
+			}
+			if out == "" {
+				res, err := o.client.Results(ctx, connect.NewRequest(q))
+				if err != nil {
+					return client.Error(o.base, err)
+				}
+				_, err = os.Stdout.Write(res.Msg.Content)
+				return err
+			}
+			var formats []string // all
+			if cmd.Flags().Changed("format") || against != "" {
+				formats = []string{q.Format}
+			}
+			files, err := Export(ctx, o.base, o.client, q, out, formats)
+			if err != nil {
+				return err
+			}
+			fmt.Println(strings.Join(files, "\n"))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&q.Format, "format", "table", resultsFormats)
+	f.StringVar(&against, "against", "", "published: the paper's figures beside these, and what deviates")
+	f.StringVar(&q.Reference, "reference", "", "treatment that the others are held against (default: the first of each run)")
+	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
+	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, gain or timeouts (default: as the published figures have it)")
+	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that say something of the results, or the one of --format")
+	return cmd
+}
+
+// Export writes results into a folder and returns the files' names; without
+// formats, all that say something of them.
+func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, dir string, formats []string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	all := formats == nil
+	if all {
+		formats = exportFormats
+	}
+	var files []string
+	var campaigns []string
+	export := func(format string) error {
+		one := proto.CloneOf(q)
+		one.Format = format
+		res, err := c.Results(ctx, connect.NewRequest(one))
+		if err != nil {
+			return err
+		}
+		campaigns = strings.Split(res.Msg.CampaignId, ", ")
+		path := filepath.Join(dir, filepath.Base(res.Msg.FileName))
+		if err := os.WriteFile(path+".new", res.Msg.Content, 0o644); err != nil {
+			return err
+		}
+		if err := os.Rename(path+".new", path); err != nil {
+			return err
+		}
+		files = append(files, path)
+		return nil
+	}
+	for _, format := range formats {
+		if err := export(format); err != nil {
+			return files, client.Error(base, err)
+		}
+	}
+	if !all {
+		return files, nil
+	}
+	more, err := moreFormats(ctx, base, campaigns)
+	if err != nil {
+		return files, err
+	}
+	for _, format := range more {
+		if err := export(format); err != nil && (format != sequenceFormat || connect.CodeOf(err) != connect.CodeNotFound) {
+			return files, client.Error(base, err)
+		}
+	}
+	return files, nil
+}
+
+// sequenceFormat has nothing to show where no trial has begun.
+const sequenceFormat = "sequence-svg"
+
+// moreFormats are those that say something of these campaigns alone.
+func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
+	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, connect.WithGRPC())
+	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
+	if err != nil {
+		return nil, client.Error(base, err)
+	}
+	out := []string{sequenceFormat}
+	has := func(what func(*linktrialv1.Campaign) bool) bool { return slices.ContainsFunc(res.Msg.Campaigns, what) }
+	if has((*linktrialv1.Campaign).GetSweeps) {
+		out = append(out, "sweep", "sweep-svg")
+	}
+	if has((*linktrialv1.Campaign).GetPublished) {
+		out = append(out, "against", "against-csv", "against-json", "against-markdown")
+	}
+	return out, nil
+}

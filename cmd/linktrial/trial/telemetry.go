@@ -1,0 +1,49 @@
+package trial
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+)
+
+func newTelemetry(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "telemetry [NODE…]",
+		Short: "What the nodes' radios told last: signal, counters, position, power",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := client.New(s.Orchestrator).ListNodes(cmd.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			return terminal.Columns("NODE\tSOURCE\tFIGURE\tVALUE\tAGE", func(w *tabwriter.Writer) {
+				for _, n := range res.Msg.Nodes {
+					if len(args) == 0 || slices.Contains(args, n.Name) {
+						printTelemetry(w, n)
+					}
+				}
+			})
+		},
+	}
+}
+
+func printTelemetry(w *tabwriter.Writer, n *linktrialv1.Node) {
+	for _, t := range n.Telemetry {
+		age := time.Duration(t.AgeSeconds * float64(time.Second)).Round(time.Second)
+		for _, v := range t.Values {
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", n.Name, t.Source, v.Name, strings.TrimSpace(fmt.Sprintf("%.10g %s", v.Value, v.Unit)), age)
+		}
+		if t.Error != "" {
+			fmt.Fprintf(w, "%s\t%s\t–\t%s\t\n", n.Name, t.Source, t.Error)
+		}
+	}
+}

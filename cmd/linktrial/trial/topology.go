@@ -1,0 +1,129 @@
+package trial
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/radio"
+	"linktrial/internal/yamldoc"
+)
+
+func newCatalogClient(base string) linktrialv1connect.CatalogServiceClient {
+	return linktrialv1connect.NewCatalogServiceClient(client.HTTP(), base, connect.WithGRPC())
+}
+
+func newTopology(s *setting.Settings) *cobra.Command {
+	cmd := &cobra.Command{Use: "topology", Short: "Topologies at the orchestrator: those that came with Linktrial, and saved ones"}
+	cmd.AddCommand(newTopologyList(s), newTopologyShow(s), newTopologySave(s), newTopologyDelete(s))
+	return cmd
+}
+
+func newTopologyList(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the topologies",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			res, err := client.New(s.Orchestrator).ListProfiles(cmd.Context(), connect.NewRequest(&linktrialv1.ListProfilesRequest{}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			var all []radio.Topology
+			for _, text := range res.Msg.Topologies {
+				var t radio.Topology
+				if err := json.Unmarshal([]byte(text), &t); err != nil {
+					return fmt.Errorf("topology as the orchestrator has it: %w", err)
+				}
+				all = append(all, t)
+			}
+			return terminal.Columns("TOPOLOGY\tFROM\tNODES\tTITLE", func(w *tabwriter.Writer) {
+				for _, t := range all {
+					from, nodes := "saved", []string{}
+					if slices.Contains(res.Msg.ShippedTopologies, t.Name) {
+						from = "shipped"
+					}
+					for _, st := range t.Stations {
+						nodes = append(nodes, string(st.Role))
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", t.Name, from, strings.Join(nodes, ", "), t.Title)
+				}
+			})
+		},
+	}
+}
+
+func newTopologyShow(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show NAME",
+		Short: "Print the text of a topology",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			res, err := newCatalogClient(s.Orchestrator).GetSource(cmd.Context(), connect.NewRequest(&linktrialv1.GetSourceRequest{Kind: "topology", Name: args[0]}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			_, err = os.Stdout.Write(res.Msg.Text)
+			return err
+		},
+	}
+}
+
+func newTopologySave(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "save FILE",
+		Short: "Keep a topology at the orchestrator, where plans find it at once",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			text, err := os.ReadFile(args[0])
+			if err != nil {
+				return err
+			}
+			name := strings.TrimSuffix(filepath.Base(args[0]), ".yaml")
+			// What is wrong is said with the file's own path.
+			t, err := radio.ParseTopology(args[0], text)
+			var problems yamldoc.Problems
+			if errors.As(err, &problems) {
+				fmt.Fprintln(os.Stderr, problems.Error())
+				return fmt.Errorf("%s is refused: %s", args[0], terminal.Count(len(problems), "problem"))
+			}
+			if err != nil {
+				return err
+			}
+			if t.Name != name {
+				return fmt.Errorf("%s holds the topology %q: call the file %s.yaml, so that a name leads to its file", args[0], t.Name, t.Name)
+			}
+			_, err = newCatalogClient(s.Orchestrator).SaveTopology(cmd.Context(), connect.NewRequest(&linktrialv1.SaveTopologyRequest{Name: name, Text: text}))
+			if err != nil {
+				return client.Error(s.Orchestrator, err)
+			}
+			fmt.Printf("%s is saved: %s\n", name, t.Title)
+			return nil
+		},
+	}
+}
+
+func newTopologyDelete(s *setting.Settings) *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Delete a topology that was saved",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, err := newCatalogClient(s.Orchestrator).DeleteTopology(cmd.Context(), connect.NewRequest(&linktrialv1.DeleteTopologyRequest{Name: args[0]}))
+			return client.Error(s.Orchestrator, err)
+		},
+	}
+}
