@@ -2,7 +2,7 @@ import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
 import { GetAuthorityResponse_Mode as Mode, NodeIdentity_State as State, NodeIdentitySchema } from '@/gen/linktrial/v1/enrol_pb'
-import { enrolCommand, identityWords, noIdentities, onOwnMachine, renewalIsLate, revocable } from './identities'
+import { enrolCommand, identityWords, noIdentities, onOwnMachine, renewalIsLate } from './identities'
 
 const day = 86_400_000
 const at = (days: number) => timestampFromDate(new Date(days * day))
@@ -22,13 +22,6 @@ test('a certificate that should have been renewed is told before it ends', () =>
   expect(renewalIsLate(n, 25 * day + 1)).toBe(true)
   expect(renewalIsLate({ ...n, state: State.REVOKED }, 29 * day)).toBe(false)
   expect(renewalIsLate(node({ state: State.INVITED, expires: at(1) }), 29 * day)).toBe(false)
-})
-
-test('what works can be revoked', () => {
-  expect(revocable(node({ state: State.ENROLLED }))).toBe(true)
-  expect(revocable(node({ state: State.INVITED, openTokens: [{}] }))).toBe(true)
-  expect(revocable(node({ state: State.REVOKED, openTokens: [{}] }))).toBe(true)
-  for (const state of [State.NONE, State.EXPIRED, State.REVOKED]) expect(revocable(node({ state }))).toBe(false)
 })
 
 test('every state has a word, also one of a later version', () => {

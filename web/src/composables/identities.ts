@@ -47,9 +47,6 @@ export function renewalIsLate(n: Pick<NodeIdentity, 'state' | 'enrolled' | 'expi
   return n.state === State.ENROLLED && from !== undefined && to !== undefined && to - now < (to - from) / 6
 }
 
-/** A certificate or a token of the node works: there is something to revoke. */
-export const revocable = (n: NodeIdentity): boolean => n.state === State.ENROLLED || n.openTokens.length > 0
-
 /** What is typed on the node, with the address of the orchestrator as this page has it. */
 export const enrolCommand = (origin: string): string => `linktrial node enrol --orchestrator ${origin} --token-file -`
 

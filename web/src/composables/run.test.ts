@@ -19,6 +19,6 @@ it('reads matrix and flow starts from a run sheet', () => {
   expect(v.columns.map((c) => [c.label, c.missing])).toEqual([['A', ''], ['b', 'not built'], ['Mix', '']])
   expect(v.rows).toEqual([{ iteration: 1, trials: [1, undefined, 0] }, { iteration: 2, trials: [2, undefined, undefined] }])
   expect(v.settings).toBe('g · loss 0.1')
-  expect([...v.trials.values()].slice(0, 2)).toEqual([{ bytes: 15 }, { durationSeconds: 3 }])
+  expect([...v.durations]).toEqual([[1, 3]])
   expect([...offsets]).toEqual([['r 0 1', 1.5], ['r 1 0', 1]])
 })

@@ -76,8 +76,8 @@ export interface SheetView {
   radioTitle: string
   topologyTitle: string
   settings: string
-  /** Of each trial's flows together: their bytes, or until when they last where a time bounds them. */
-  trials: Map<number, { bytes?: number; durationSeconds?: number }>
+  /** Of the trials whose flows a time bounds: seconds until the last of them ends. */
+  durations: Map<number, number>
 }
 
 interface Sheet {
@@ -86,7 +86,7 @@ interface Sheet {
   topology: { title?: string }
   treatments: { name: string; label: string; missing?: string }[]
   mixes?: { name: string; label: string; missing?: string }[]
-  trials: { index: number; iteration: number; treatment: string; flows: { start_ns?: number; size_bytes?: number; duration_ns?: number }[] }[] | null
+  trials: { index: number; iteration: number; treatment: string; flows: { start_ns?: number; duration_ns?: number }[] }[] | null
 }
 
 /** The matrix that a run sheet stands for, and when each flow of a trial starts. */
@@ -97,18 +97,18 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
   const columns = [...s.treatments, ...(s.mixes ?? [])].filter((t) => used.has(t.name) || t.missing).map((t) => ({ name: t.name, label: t.label || t.name, missing: t.missing ?? '' }))
   const at = new Map(columns.map((c, i) => [c.name, i]))
   const rows = new Map<number, SheetView['rows'][number]>()
-  const of: SheetView['trials'] = new Map()
+  const durations: SheetView['durations'] = new Map()
   for (const t of trials) {
     let row = rows.get(t.iteration)
     if (!row) rows.set(t.iteration, (row = { iteration: t.iteration, trials: columns.map(() => undefined) }))
     const column = at.get(t.treatment)
     if (column !== undefined) row.trials[column] = t.index
     const ends = t.flows.map((f) => (f.duration_ns ? (f.start_ns ?? 0) + f.duration_ns : 0) / 1e9)
-    of.set(t.index, ends.every((e) => e > 0) ? { durationSeconds: Math.max(...ends) } : ends.some((e) => e > 0) ? {} : { bytes: t.flows.reduce((n, f) => n + (f.size_bytes ?? 0), 0) })
+    if (ends.every((e) => e > 0)) durations.set(t.index, Math.max(...ends))
     t.flows.forEach((f, i) => f.start_ns && offsets?.set(`${run} ${t.index} ${i}`, f.start_ns / 1e9))
   }
   return {
-    columns, trials: of, rows: [...rows.values()], radioTitle: s.radio.title ?? '', topologyTitle: s.topology.title ?? '',
+    columns, durations, rows: [...rows.values()], radioTitle: s.radio.title ?? '', topologyTitle: s.topology.title ?? '',
     settings: [s.cell.group, s.cell.label].filter(Boolean).join(' · '),
   }
 }
@@ -129,7 +129,8 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
         sheetOf = d.run.id
       }
       c.model.value.load(d)
-      for (const [trial, about] of sheet.value?.trials ?? []) Object.assign(c.model.value.runs.get(d.run.id)?.trials.get(trial) ?? {}, about)
+      const trials = c.model.value.runs.get(d.run.id)?.trials
+      for (const [trial, durationSeconds] of sheet.value?.durations ?? []) Object.assign(trials?.get(trial) ?? {}, { durationSeconds })
       c.touch()
     },
     { immediate: true },

@@ -2,7 +2,7 @@
 import type { Order } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
 import { kbps, percent, seconds } from '@/lib/format'
-import { measured, over, type RunModel, type TrialModel } from './runState'
+import { over, type RunModel, type TrialModel } from './runState'
 
 export type Kind = 'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
 export interface Cell {
@@ -42,6 +42,11 @@ export function marks(orders: Iterable<Order>): Map<string, Order> {
   return out
 }
 
+/** What keeps an attempt from counting, by a person's word: the row has it once it was read anew, the order before. */
+export function markOf(trial: number, a: AttemptRow, marked: Map<string, Order>): { reason: string; by: string } | undefined {
+  return marked.get(`${trial}/${a.attempt}`) ?? a.mark
+}
+
 /** Orders about a trial that the leading agent has not obeyed yet. */
 export function pendingFor(run: RunModel, trial: number): Order | undefined {
   for (const o of run.orders.values()) if (o.trial === trial && !o.obeyed && (o.kind === 'skip' || o.kind === 'repeat')) return o
@@ -75,8 +80,8 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Order>)
     if (over(run.run.state)) return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run', aside: '' }
     return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
   }
-  const mark = marked.get(`${t.trial}/${last.attempt}`)
-  const speed = measured(t, last) > 0 ? `${kbps(measured(t, last), 1)} KB/s` : ''
+  const mark = markOf(t.trial, last, marked)
+  const speed = last.measuredBytesPerSecond > 0 ? `${kbps(last.measuredBytesPerSecond, 1)} KB/s` : ''
   if (mark || last.verdict === 'invalid') {
     const why = mark?.reason || reasonText(last)
     return whole('invalid', speed || 'invalid', 'does not count', `does not count: ${why}${speed ? `, ${speed}` : ''}`, why)

@@ -32,7 +32,7 @@ describe('CampaignModel', () => {
     const { m, r } = model(run(RunState.RUNNING), started(0), progress(0, 250))
     expect(cell(r)).toMatchObject({ kind: 'running', text: '25 %' })
     expect(r.current).toBe(0)
-    m.apply(ended(0, 'succeeded', { throughputBytesPerSecond: 1024 * 100, elapsedSeconds: 2 }))
+    m.apply(ended(0, 'succeeded', { throughputBytesPerSecond: 1024 * 100, measuredBytesPerSecond: 1024 * 100, elapsedSeconds: 2 }))
     expect(cell(r)).toMatchObject({ kind: 'succeeded', text: '100.0 KB/s', glyph: '✓' })
     // Progress that comes late, or a stream that begins anew, changes nothing.
     m.apply(progress(0, 990))
@@ -94,16 +94,15 @@ describe('cellOf', () => {
   })
   it('keeps a marked figure in sight, and gives it back', () => {
     const at = (s: number) => timestampFromDate(new Date(s * 1000))
-    const { m, r } = model(run(RunState.RUNNING), ended(0, 'succeeded', { throughputBytesPerSecond: 1024 }), order('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }))
+    const { m, r } = model(run(RunState.RUNNING), ended(0, 'succeeded', { throughputBytesPerSecond: 1024, measuredBytesPerSecond: 1024 }), order('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }))
     expect(cell(r)).toMatchObject({ kind: 'invalid', text: '1.0 KB/s', spoken: 'does not count: truck in the way, 1.0 KB/s' })
     m.apply(order('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
   })
-  it('keeps the figure of what does not count, where the orchestrator gives none', () => {
-    const { r } = model(run(RunState.RUNNING), ended(0, 'invalid', { reason: 'marked: rain', elapsedSeconds: 2 }))
-    expect(cell(r).text).toBe('invalid')
-    r.trials.get(0)!.bytes = 4096
-    expect(cell(r)).toMatchObject({ kind: 'invalid', text: '2.0 KB/s', aside: 'marked: rain' })
+  it('keeps the figure of what does not count', () => {
+    const mark = { reason: 'rain', by: 'ada', journalVerdict: 'succeeded' }
+    const { r } = model(run(RunState.RUNNING), ended(0, 'invalid', { reason: 'marked: rain', measuredBytesPerSecond: 2048, mark }))
+    expect(cell(r)).toMatchObject({ kind: 'invalid', text: '2.0 KB/s', aside: 'rain' })
   })
   it('takes the time as progress where a time bounds the flows', () => {
     const { r } = model(run(RunState.RUNNING), started(0), progress(0, 1))

@@ -1,7 +1,7 @@
 // A campaign as it is known here: what GetRun told and what Watch has said
 // since. Plain data outside of Vue; whoever shows it looks once a frame.
 import type { Order } from '@/gen/linktrial/v1/control_pb'
-import type { AttemptRow, GetRunResponse, JournalLine, Run, WatchResponse } from '@/gen/linktrial/v1/operator_pb'
+import type { AttemptRow, GetRunResponse, JournalLine, Note_Kind, Run, WatchResponse } from '@/gen/linktrial/v1/operator_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { date } from '@/lib/format'
 
@@ -20,8 +20,6 @@ export interface TrialModel {
   treatment: string
   attempts: Map<number, AttemptRow>
   running?: Running
-  /** Of its flows together, by the run sheet; undefined where a time bounds them, or not known yet. */
-  bytes?: number
   /** Where a time bounds its flows: until the last of them ends. */
   durationSeconds?: number
 }
@@ -38,6 +36,7 @@ export interface RunModel {
 export interface NoteLine {
   at: Date
   run: string
+  kind: Note_Kind
   text: string
 }
 
@@ -58,7 +57,7 @@ export class CampaignModel {
         this.setRun(event.value, now)
         return
       case 'note':
-        this.notes.push({ at: new Date(now), run: event.value.runId, text: event.value.text })
+        this.notes.push({ at: new Date(now), run: event.value.runId, kind: event.value.kind, text: event.value.text })
         if (this.notes.length > notesKept) this.notes.splice(0, this.notes.length - notesKept)
         return
       case 'journal':
@@ -115,12 +114,6 @@ export class CampaignModel {
       }
     }
   }
-}
-
-/** The figure that an attempt measured, also where it does not count: bytes per second, 0 where there is none. */
-export function measured(t: TrialModel, a: AttemptRow): number {
-  if (a.throughputBytesPerSecond > 0) return a.throughputBytesPerSecond
-  return a.verdict === 'invalid' && t.bytes && a.elapsedSeconds > 0 ? t.bytes / a.elapsedSeconds : 0
 }
 
 function trialOf(run: RunModel, trial: number, iteration: number, treatment: string): TrialModel {

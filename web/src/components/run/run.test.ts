@@ -16,7 +16,7 @@ function matrix(iterations: number, more = {}) {
   const sheet: SheetView = {
     columns: [{ name: 'a', label: 'A', missing: '' }, { name: 'b', label: 'B', missing: '' }, { name: 'c', label: 'C', missing: 'not built' }],
     rows: Array.from({ length: iterations }, (_, i) => ({ iteration: i + 1, trials: [i * 2, i * 2 + 1, undefined] })),
-    radioTitle: '', topologyTitle: '', settings: '', trials: new Map(),
+    radioTitle: '', topologyTitle: '', settings: '', durations: new Map(),
   }
   const cells = new Map<number, Cell>()
   for (let t = 0; t < iterations * 2; t++) cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: '', aside: 'succeeded' })
