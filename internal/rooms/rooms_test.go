@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"plans":                 {},
 	"playbooks":             {},
 	"bundle":                {},
+	"images":                {"internal/"},
 	"protocols/":            {"protocols/", "internal/"},
 	"emulator/":             {"emulator/", "internal/"},
 	"executor/":             {"executor/", "protocols/contract", "internal/"},
