@@ -135,6 +135,13 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 	// to pass: nobody would hear of what it brought.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
+	if d, err := in.append(ctx, run, node, all); err != nil {
+		in.cfg.Stored(Delta{Run: run, Node: node, Structure: true}) // it may have been stored all the same
+		return 0, err
+	} else if d != nil {
+		in.cfg.Stored(d.delta)
+		return all[len(all)-1].Seq, nil
+	}
 	var d *delivery
 	err = in.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
@@ -214,13 +221,12 @@ type delivery struct {
 }
 
 func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
-	rows := make([]dbsqlc.InsertJournalParams, len(fresh))
-	for i, r := range fresh {
+	for _, r := range fresh {
 		if string(r.Role) != d.part.Role {
 			return &RefusedError{d.run, d.node, r.Seq, fmt.Sprintf("it is of a %s, and the node is the run's %s", r.Role, d.part.Role)}
 		}
-		rows[i] = dbsqlc.InsertJournalParams{RunID: d.run, Node: d.node, Seq: r.Seq, Type: string(r.Type), At: r.At, Body: r.stored, Digest: r.digest[:]}
 	}
+	rows := d.rows(fresh)
 	if _, err := d.q.InsertJournal(ctx, rows); err != nil {
 		return err
 	}
@@ -243,6 +249,15 @@ func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
 		}
 	}
 	return d.q.AdvanceCommitted(ctx, dbsqlc.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq})
+}
+
+// rows are records as the journal's table has them.
+func (d *delivery) rows(records []*parsed) []dbsqlc.InsertJournalParams {
+	out := make([]dbsqlc.InsertJournalParams, len(records))
+	for i, r := range records {
+		out[i] = dbsqlc.InsertJournalParams{RunID: d.run, Node: d.node, Seq: r.Seq, Type: string(r.Type), At: r.At, Body: r.stored, Digest: r.digest[:]}
+	}
+	return out
 }
 
 // explain turns what the schema's constraints refuse (SQLSTATE classes 22 and

@@ -1,0 +1,44 @@
+package ingest
+
+import (
+	"context"
+	"errors"
+	"math"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// append stores records that are all samples, which most deliveries are while a
+// trial runs, in one round trip. Nil without an error: they are not, or do not
+// follow on what is stored, or are refused; the way of all other deliveries
+// finds out. An error leaves it open whether they were stored.
+func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed) (*delivery, error) {
+	if len(all) == 0 {
+		return nil, nil
+	}
+	d := &delivery{run: run, node: node, delta: Delta{Run: run, Node: node, Records: len(all)}}
+	d.part = dbsqlc.LockRunNodeRow{Role: string(all[0].Role), Trials: math.MaxInt32} // compared by the statement
+	for _, r := range all {
+		b, ok := r.body.(*journal.Samples)
+		if !ok || r.Role != all[0].Role {
+			return nil, nil
+		}
+		if err := d.addSamples(r, b); err != nil {
+			return nil, nil
+		}
+	}
+	d.delta.Samples = len(d.samples)
+	stored, err := in.cfg.Store.AppendSamples(ctx, &store.Batch{Run: run, Node: node, Role: d.part.Role, First: all[0].Seq, Journal: d.rows(all), Samples: d.samples})
+	var refused *pgconn.PgError
+	if err != nil && !errors.As(err, &refused) {
+		return nil, err
+	}
+	if err != nil || !stored {
+		return nil, nil
+	}
+	return d, nil
+}
