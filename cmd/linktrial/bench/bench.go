@@ -21,6 +21,7 @@ import (
 	"linktrial/internal/unit"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/stats"
 )
 
 // benchSections are the parts of the bench, in the order in which they run.
@@ -106,20 +107,15 @@ seed: 1
 // rehearsed runs a plan with a data folder of its own and returns its results
 // and the leading agent's folder of the run.
 func rehearsed(ctx context.Context, s *setting.Settings, plan string, flags ...string) (ds *report.Dataset, runDir string, remove func(), err error) {
-	// The database's own user must be able to reach it.
-	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-")
+	dir, clean, err := folder("rehearsal")
 	if err != nil {
 		return nil, "", nil, err
 	}
-	clean := func() { os.RemoveAll(dir) }
 	defer func() {
 		if err != nil {
 			clean()
 		}
 	}()
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return nil, "", nil, err
-	}
 	file := filepath.Join(dir, "plan.yaml")
 	if err := os.WriteFile(file, []byte(plan), 0o644); err != nil {
 		return nil, "", nil, err
@@ -205,14 +201,21 @@ func benchDeadTime(ctx context.Context, s *setting.Settings) error {
 	fmt.Printf("%.0f trials a minute\n", float64(len(trials)-1)/last.Sub(first).Minutes())
 	return terminal.Columns("TREATMENT\tTRIAL, MEDIAN\tDEAD TIME BEFORE IT, MEDIAN\t95TH PERCENTILE\tMAXIMUM", func(w *tabwriter.Writer) {
 		for _, name := range []string{"tcp-cubic", "sctp"} {
-			d := slices.Sorted(slices.Values(dead[name]))
-			t := slices.Sorted(slices.Values(whole[name]))
+			d := milliseconds(dead[name])
 			if len(d) == 0 {
 				continue
 			}
-			fmt.Fprintf(w, "%s\t%.1f ms\t%.1f ms\t%.1f ms\t%.1f ms\n", name, ms(t[len(t)/2]), ms(d[len(d)/2]), ms(d[len(d)*95/100]), ms(d[len(d)-1]))
+			fmt.Fprintf(w, "%s\t%.1f ms\t%.1f ms\t%.1f ms\t%.1f ms\n", name, stats.Median(milliseconds(whole[name])), stats.Median(d), stats.Percentile(d, 95), slices.Max(d))
 		}
 	})
 }
 
 func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func milliseconds(ds []time.Duration) []float64 {
+	out := make([]float64, len(ds))
+	for i, d := range ds {
+		out[i] = ms(d)
+	}
+	return out
+}

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,8 +28,8 @@ import (
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/internal/driverdigest"
-	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/stats"
 )
 
 // idleAgents is how many agents the bench connects.
@@ -56,82 +54,34 @@ seed: 1
 // process of its own, and how long a started run takes to reach its nodes.
 func benchAgents(ctx context.Context, s *setting.Settings) error {
 	fmt.Printf("\n%d idle agents, each with a connection of its own over the loopback\n", idleAgents)
-	// The database's own user must be able to reach it.
-	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-agents-")
+	dir, remove, err := folder("agents")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
+	defer remove()
+	b := &agentsBench{s: s, dir: dir, http: client.HTTP()}
+	defer b.http.CloseIdleConnections()
+	log, err := os.Create(filepath.Join(dir, "serve.log"))
+	if err != nil {
 		return err
 	}
-	b := &agentsBench{s: s, dir: dir}
-	if err := b.serve(ctx); err != nil {
+	defer log.Close()
+	if b.server, err = lab.StartOrchestrator(ctx, filepath.Join(dir, "data"), s.Drivers, log, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
-	defer b.stop()
+	defer func() {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+		defer cancel()
+		b.server.Stop(limited)
+	}()
 	return b.measure(ctx)
 }
 
 type agentsBench struct {
 	s      *setting.Settings
 	dir    string
-	base   string
-	server *process.Supervisor
-}
-
-func (b *agentsBench) serve(ctx context.Context) error {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	listen := l.Addr().String()
-	l.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	log, err := os.Create(filepath.Join(b.dir, "serve.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
-	b.base = "http://" + listen
-	b.server, err = process.Supervise("orchestrator", slog.New(slog.DiscardHandler), func() (*exec.Cmd, error) {
-		cmd := exec.Command(self, "serve", "--listen", listen, "--data", filepath.Join(b.dir, "data"), "--drivers", b.s.Drivers)
-		cmd.Stderr = log
-		return cmd, process.Start(cmd)
-	})
-	if err != nil {
-		return err
-	}
-	for end := time.Now().Add(90 * time.Second); ; {
-		if up, _ := client.Reachable(ctx, b.base); up {
-			return nil
-		}
-		if time.Now().After(end) || b.server.Restarts() > 0 || !wait(ctx, 50*time.Millisecond) {
-			err := fmt.Errorf("the orchestrator does not start: %s", lab.LastLine(log.Name()))
-			b.stop()
-			return errors.Join(err, ctx.Err())
-		}
-	}
-}
-
-func (b *agentsBench) stop() {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	b.server.Stop(ctx, 15*time.Second)
-}
-
-func wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	server *lab.Orchestrator
+	http   *http.Client // one for all questions: each would leave a connection behind
 }
 
 func (b *agentsBench) measure(ctx context.Context) error {
@@ -161,7 +111,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 	}
 	for i := range idleAgents - len(nodes) {
 		// No relay: it could run the plan, too, for relays need no driver.
-		cfg := agent.Config{Name: fmt.Sprintf("idle-%04d", i), Role: []radio.Role{radio.RoleClient, radio.RoleServer}[i%2], Orchestrator: b.base, StateDir: filepath.Join(b.dir, "agents", strconv.Itoa(i)), DriversDir: empty,
+		cfg := agent.Config{Name: fmt.Sprintf("idle-%04d", i), Role: []radio.Role{radio.RoleClient, radio.RoleServer}[i%2], Orchestrator: b.server.URL, StateDir: filepath.Join(b.dir, "agents", strconv.Itoa(i)), DriversDir: empty,
 			Device: "lo", RadioAddress: "127.0.0.1", Trust: agenttrust.Config{Pin: true}, Version: b.s.Version}
 		running.Go(func() {
 			if err := agent.Run(actx, cfg); err != nil {
@@ -182,12 +132,12 @@ func (b *agentsBench) measure(ctx context.Context) error {
 			return err
 		default:
 		}
-		if time.Now().After(end) || !wait(ctx, 100*time.Millisecond) {
+		if time.Now().After(end) || !client.Wait(ctx, 100*time.Millisecond) {
 			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], idleAgents), ctx.Err())
 		}
 	}
 	connected := time.Since(began)
-	if !wait(ctx, 5*time.Second) { // what comes of registering is over
+	if !client.Wait(ctx, 5*time.Second) { // what comes of registering is over
 		return ctx.Err()
 	}
 	before, err := b.cost()
@@ -195,7 +145,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
-	if !wait(ctx, agentsWindow) {
+	if !client.Wait(ctx, agentsWindow) {
 		return ctx.Err()
 	}
 	after, err := b.cost()
@@ -207,8 +157,6 @@ func (b *agentsBench) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	slices.Sort(answered)
-	slices.Sort(reach)
 	return terminal.Columns("FIGURE\tVALUE", func(w *tabwriter.Writer) {
 		fmt.Fprintf(w, "all connected after\t%.1f s\n", connected.Seconds())
 		fmt.Fprintf(w, "orchestrator's memory without agents\t%.1f MiB\n", alone.memory)
@@ -217,9 +165,9 @@ func (b *agentsBench) measure(ctx context.Context) error {
 		fmt.Fprintf(w, "database's memory, shared pages counted once\t%.1f MiB\n", after.databaseMemory)
 		fmt.Fprintf(w, "database's processor time, share of one processor\t%.2f %%\n", 100*(after.database-before.database)/seconds)
 		fmt.Fprintf(w, "calls\t%.1f a second\n", (after.calls-before.calls)/seconds)
-		fmt.Fprintf(w, "start of a run to its answer, median\t%.0f ms\n", ms(answered[len(answered)/2]))
-		fmt.Fprintf(w, "start of a run to its three nodes, median of %d\t%.0f ms\n", len(reach), ms(reach[len(reach)/2]))
-		fmt.Fprintf(w, "start of a run to its three nodes, worst\t%.0f ms\n", ms(reach[len(reach)-1]))
+		fmt.Fprintf(w, "start of a run to its answer, median\t%.0f ms\n", stats.Median(milliseconds(answered)))
+		fmt.Fprintf(w, "start of a run to its three nodes, median of %d\t%.0f ms\n", len(reach), stats.Median(milliseconds(reach)))
+		fmt.Fprintf(w, "start of a run to its three nodes, worst\t%.0f ms\n", ms(slices.Max(reach)))
 	})
 }
 
@@ -289,7 +237,7 @@ func (b *agentsBench) watcher(role radio.Role, t *told) (func(context.Context), 
 	if err != nil {
 		return nil, err
 	}
-	s, err := session.New(session.Config{URL: b.base, Name: "node-" + string(role), Incarnation: "bench", Version: b.s.Version})
+	s, err := session.New(session.Config{URL: b.server.URL, Name: "node-" + string(role), Incarnation: "bench", Version: b.s.Version})
 	if err != nil {
 		return nil, err
 	}
@@ -306,12 +254,12 @@ func (b *agentsBench) watcher(role radio.Role, t *told) (func(context.Context), 
 // starts starts runs and takes the times until each is answered, and until the
 // last of the three nodes has heard of it.
 func (b *agentsBench) starts(ctx context.Context, t *told) (answered, reached []time.Duration, err error) {
-	c := client.New(b.base)
+	c := client.New(b.server.URL)
 	for range agentsStarts {
 		began := time.Now()
 		res, err := c.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: "bench", Text: []byte(agentsPlan)}))
 		if err != nil {
-			return nil, nil, client.Error(b.base, err)
+			return nil, nil, client.Error(b.server.URL, err)
 		}
 		answered = append(answered, time.Since(began))
 		if err := trial.Refused("bench", res.Msg.Problems); err != nil {
@@ -323,15 +271,15 @@ func (b *agentsBench) starts(ctx context.Context, t *told) (answered, reached []
 		}
 		reached = append(reached, last.Sub(began))
 		if _, err := c.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: res.Msg.CampaignId, Reason: "measured"})); err != nil {
-			return nil, nil, client.Error(b.base, err)
+			return nil, nil, client.Error(b.server.URL, err)
 		}
 		for open := true; open; { // these nodes do not obey; the orchestrator waits for them for a while
 			list, err := c.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: res.Msg.CampaignId}))
 			if err != nil {
-				return nil, nil, client.Error(b.base, err)
+				return nil, nil, client.Error(b.server.URL, err)
 			}
 			open = slices.ContainsFunc(list.Msg.Runs, func(r *linktrialv1.Run) bool { return !terminal.Over(r.State) })
-			if open && !wait(ctx, 100*time.Millisecond) {
+			if open && !client.Wait(ctx, 100*time.Millisecond) {
 				return nil, nil, ctx.Err()
 			}
 		}
@@ -362,11 +310,11 @@ func (b *agentsBench) cost() (serverCost, error) {
 
 // metrics sums the samples of each of the orchestrator's metrics.
 func (b *agentsBench) metrics(ctx context.Context) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.base+"/metrics", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+"/metrics", http.NoBody)
 	if err != nil {
 		return nil, err
 	}
-	res, err := client.HTTP().Do(req)
+	res, err := b.http.Do(req)
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"text/tabwriter"
 	"time"
@@ -20,6 +19,7 @@ import (
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/server"
+	"linktrial/orchestrator/stats"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/synthetic"
 )
@@ -37,26 +37,16 @@ const (
 )
 
 func benchResults(ctx context.Context, s *setting.Settings) error {
-	// The database's own user must be able to reach it.
-	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-results-")
+	dir, remove, err := folder("results")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
+	defer remove()
 	db, err := postgres.Start(ctx, postgres.Config{DataDir: dir})
 	if err != nil {
 		return err
 	}
-	defer func() {
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		if err := db.Stop(stop); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-		}
-	}()
+	defer stop(ctx, db)
 	if err := fillResults(ctx, db.URL()); err != nil {
 		return err
 	}
@@ -142,39 +132,39 @@ func (c *resultsCall) measure(ctx context.Context, w *tabwriter.Writer, url, ver
 	var first, then []float64
 	size := 0
 	for range resultsStarts {
-		cat, err := catalog.Load(catalog.Config{})
+		times, bytes, err := c.once(ctx, url, version)
 		if err != nil {
 			return err
 		}
-		s, err := server.Start(ctx, server.Config{Listen: "127.0.0.1:0", DatabaseURL: url, Catalog: cat, Version: version})
-		if err != nil {
-			return err
-		}
-		h := &http.Client{Transport: &http.Transport{}}
-		client := linktrialv1connect.NewResultServiceClient(h, "http://"+s.Addr())
-		for n := range 1 + resultsCalls {
-			began := time.Now()
-			m, err := c.call(ctx, client, n)
-			if err != nil {
-				return err
-			}
-			took := float64(time.Since(began)) / 1e6
-			if size = proto.Size(m); n == 0 {
-				first = append(first, took)
-			} else {
-				then = append(then, took)
-			}
-		}
-		h.CloseIdleConnections()
-		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		err = s.Stop(stop)
-		cancel()
-		if err != nil {
-			return err
-		}
+		size = bytes
+		first, then = append(first, times[0]), append(then, times[1:]...)
 	}
-	slices.Sort(first)
-	slices.Sort(then)
-	fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.0f\n", c.name, c.campaign, first[len(first)/2], then[len(then)/2], max(first[len(first)-1], then[len(then)-1]), float64(size)/1024)
+	fmt.Fprintf(w, "%s\t%s\t%.1f\t%.1f\t%.1f\t%.0f\n", c.name, c.campaign, stats.Median(first), stats.Median(then), max(slices.Max(first), slices.Max(then)), float64(size)/1024)
 	return nil
+}
+
+// once starts an orchestrator, calls it again and again, and ends it. It returns
+// the calls' times in milliseconds and the bytes of the last answer.
+func (c *resultsCall) once(ctx context.Context, url, version string) (times []float64, size int, err error) {
+	cat, err := catalog.Load(catalog.Config{})
+	if err != nil {
+		return nil, 0, err
+	}
+	s, err := server.Start(ctx, server.Config{Listen: "127.0.0.1:0", DatabaseURL: url, Catalog: cat, Version: version})
+	if err != nil {
+		return nil, 0, err
+	}
+	defer stop(ctx, s)
+	h := &http.Client{Transport: &http.Transport{}}
+	defer h.CloseIdleConnections()
+	service := linktrialv1connect.NewResultServiceClient(h, "http://"+s.Addr())
+	for n := range 1 + resultsCalls {
+		began := time.Now()
+		m, err := c.call(ctx, service, n)
+		if err != nil {
+			return nil, 0, err
+		}
+		times, size = append(times, float64(time.Since(began))/1e6), proto.Size(m)
+	}
+	return times, size, nil
 }

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
-	"slices"
 	"syscall"
 	"text/tabwriter"
 	"time"
@@ -27,6 +25,7 @@ import (
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/server"
+	"linktrial/orchestrator/stats"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/synthetic"
@@ -45,34 +44,23 @@ var tlsLoads = []struct {
 
 func benchTLS(ctx context.Context, s *setting.Settings) error {
 	fmt.Println("\nDelivery of sample batches with and without TLS (one node, one call after another over the loopback, in turn without and with; node and orchestrator in one process, PostgreSQL beside it)")
-	// The database's own user must be able to reach it.
-	dir, err := os.MkdirTemp("/var/tmp", "linktrial-bench-tls-")
+	dir, remove, err := folder("tls")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
+	defer remove()
 	db, err := postgres.Start(ctx, postgres.Config{DataDir: dir})
 	if err != nil {
 		return err
 	}
-	stop := func(what interface{ Stop(context.Context) error }) {
-		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
-		defer cancel()
-		if err := what.Stop(limited); err != nil {
-			fmt.Fprintln(os.Stderr, "error:", err)
-		}
-	}
-	defer stop(db)
+	defer stop(ctx, db)
 	var sides [2]*tlsSide // plain, TLS
 	for i, name := range []string{"plain", "tls"} {
 		side := &tlsSide{dir: filepath.Join(dir, name), url: db.DatabaseURL("bench_" + name), secure: name == "tls", version: s.Version}
 		if err := side.start(ctx, db.URL(), "bench_"+name); err != nil {
 			return fmt.Errorf("bench of TLS: %w", err)
 		}
-		defer stop(side.server)
+		defer stop(ctx, side.server)
 		defer side.transport.CloseIdleConnections()
 		sides[i] = side
 	}
@@ -91,8 +79,8 @@ func benchTLS(ctx context.Context, s *setting.Settings) error {
 					}
 				}
 			}
-			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%+.0f\n", l.name, l.calls, median(plain.wall), median(secure.wall),
-				median(plain.processor), median(secure.processor), median(secure.processor)-median(plain.processor))
+			fmt.Fprintf(w, "%s\t%d\t%.0f\t%.0f\t%.0f\t%.0f\t%+.0f\n", l.name, l.calls, stats.Median(plain.wall), stats.Median(secure.wall),
+				stats.Median(plain.processor), stats.Median(secure.processor), stats.Median(secure.processor)-stats.Median(plain.processor))
 		}
 	}); err != nil {
 		return err
@@ -102,11 +90,6 @@ func benchTLS(ctx context.Context, s *setting.Settings) error {
 	}
 	fmt.Printf("The first call of a connection: plain %.1f ms, TLS with both certificates %.1f ms\n", plain.connect, secure.connect)
 	return nil
-}
-
-func median(v []float64) float64 {
-	s := slices.Sorted(slices.Values(v))
-	return s[len(s)/2]
 }
 
 // tlsSide is an orchestrator with a database of its own, and a node of it.

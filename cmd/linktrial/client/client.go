@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/user"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -67,12 +68,29 @@ func absent(err error) bool {
 	return connect.CodeOf(err) == connect.CodeUnavailable && errors.As(err, &op) && op.Op == "dial"
 }
 
+// Wait lets time pass between two calls. False: ctx has ended, and with it the wait.
+func Wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
 // Reachable says whether an orchestrator answers at the URL.
 func Reachable(ctx context.Context, base string) (bool, error) {
 	if _, err := url.Parse(base); err != nil {
 		return false, fmt.Errorf("--orchestrator: %w", err)
 	}
-	_, err := New(base).ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
+	return Answers(ctx, New(base))
+}
+
+// Answers says whether an orchestrator answers a client that is there already.
+func Answers(ctx context.Context, c linktrialv1connect.OperatorServiceClient) (bool, error) {
+	_, err := c.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
 	if err != nil && absent(err) {
 		return false, nil
 	}

@@ -1,6 +1,8 @@
 package driver
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"strings"
 	"text/tabwriter"
@@ -39,9 +41,8 @@ the orchestrator's own drivers are always named.`,
 			if err != nil {
 				return err
 			}
-			if _, err := newTrustClient(s.Orchestrator).ApproveDriver(cmd.Context(), connect.NewRequest(&linktrialv1.ApproveDriverRequest{
-				Protocol: protocol, Digest: digest, Reason: reason, By: client.UserName()})); err != nil {
-				return client.Error(s.Orchestrator, err)
+			if err := approveDriver(cmd.Context(), s.Orchestrator, protocol, digest, reason); err != nil {
+				return err
 			}
 			fmt.Printf("Driver %s@%s is accepted by run sheets that are made from now on.\n", protocol, digest)
 			return nil
@@ -49,6 +50,13 @@ the orchestrator's own drivers are always named.`,
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read it later")
 	return cmd
+}
+
+// approveDriver has new sheets accept one digest, in the name of the user here.
+func approveDriver(ctx context.Context, base, protocol, digest, reason string) error {
+	_, err := newTrustClient(base).ApproveDriver(ctx, connect.NewRequest(&linktrialv1.ApproveDriverRequest{
+		Protocol: protocol, Digest: digest, Reason: reason, By: client.UserName()}))
+	return client.Error(base, err)
 }
 
 func newProtocolUnapprove(s *setting.Settings) *cobra.Command {
@@ -87,7 +95,7 @@ func newProtocolApprovals(s *setting.Settings) *cobra.Command {
 						fmt.Fprintf(w, "%s@%s\tthe orchestrator's own\t\t\n", a.Protocol, a.Digest)
 						continue
 					}
-					fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\n", a.Protocol, a.Digest, terminal.FirstOf(a.Reason, "approved"), a.By, a.ApprovedAt.AsTime().Local().Format("2006-01-02 15:04"))
+					fmt.Fprintf(w, "%s@%s\t%s\t%s\t%s\n", a.Protocol, a.Digest, cmp.Or(a.Reason, "approved"), a.By, terminal.LocalTime(a.ApprovedAt))
 				}
 			}); err != nil {
 				return err

@@ -5,13 +5,9 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"linktrial/agents/runner"
 	"linktrial/agents/runner/docker"
-	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 )
@@ -42,7 +38,7 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 					if i.Driver.Digest == "" {
 						continue
 					}
-					if err := approveDriver(ctx, s, i, reason); err != nil {
+					if err := approveDriver(ctx, s.Orchestrator, i.Driver.Name, i.Driver.Digest, reason); err != nil {
 						return err
 					}
 				}
@@ -58,13 +54,4 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 	cmd.Flags().BoolVar(&approve, "approve", false, "have run sheets that are made from now on accept these images")
 	cmd.Flags().StringVar(&reason, "reason", "image of the orchestrator's own machine", "why, for those who read it later; with --approve")
 	return cmd
-}
-
-func approveDriver(ctx context.Context, s *setting.Settings, i runner.State, reason string) error {
-	_, err := newTrustClient(s.Orchestrator).ApproveDriver(ctx, connect.NewRequest(&linktrialv1.ApproveDriverRequest{
-		Protocol: i.Driver.Name, Digest: i.Driver.Digest, Reason: reason, By: client.UserName()}))
-	if err != nil {
-		return client.Error(s.Orchestrator, err)
-	}
-	return nil
 }

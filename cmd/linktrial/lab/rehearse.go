@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -25,7 +23,6 @@ import (
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
-	"linktrial/internal/process"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
@@ -77,7 +74,7 @@ type rehearsal struct {
 
 	base     string // of the orchestrator
 	client   linktrialv1connect.OperatorServiceClient
-	serve    *process.Supervisor // nil where one was running
+	serve    *Orchestrator // nil where one was running
 	lab      *netns.Lab
 	agents   labAgents
 	campaign string
@@ -180,9 +177,10 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 		return client.Error(r.base, err)
 	}
 	if !running {
-		if r.base, err = r.startServe(ctx, log); err != nil {
+		if r.serve, err = StartOrchestrator(ctx, r.s.Data, r.s.Drivers, log, r.log); err != nil {
 			return err
 		}
+		r.base = r.serve.URL
 	}
 	r.client = client.New(r.base)
 	return r.forgetEarlier(ctx)
@@ -235,61 +233,6 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	return nil
 }
 
-// startServe runs the orchestrator as a process of its own, started again if
-// it dies: the agents do not need it to go on measuring.
-func (r *rehearsal) startServe(ctx context.Context, log *os.File) (string, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", err
-	}
-	listen := l.Addr().String()
-	l.Close()
-	self, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	r.serve, err = process.Supervise("orchestrator", r.log, func() (*exec.Cmd, error) {
-		cmd := exec.Command(self, "serve", "--listen", listen, "--data", r.s.Data, "--drivers", r.s.Drivers)
-		cmd.Stderr = log
-		return cmd, process.Start(cmd)
-	})
-	if err != nil {
-		return "", err
-	}
-	base := "http://" + listen
-	deadline := time.Now().Add(90 * time.Second) // a first start makes the database
-	for {
-		up, err := client.Reachable(ctx, base)
-		if up {
-			return base, nil
-		}
-		if time.Now().After(deadline) || r.serve.Restarts() > 2 {
-			return "", fmt.Errorf("the orchestrator does not start: %s", terminal.FirstOf(LastLine(log.Name()), fmt.Sprint(err)))
-		}
-		select {
-		case <-ctx.Done():
-			return "", ctx.Err()
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
-}
-
-// LastLine is what a log ends with, or the error that ended a program of ours;
-// empty where there is no log.
-func LastLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	for i := len(lines) - 1; i >= 0; i-- {
-		if rest, ok := strings.CutPrefix(lines[i], "linktrial: "); ok {
-			return rest
-		}
-	}
-	return lines[len(lines)-1]
-}
-
 func (r *rehearsal) marker() string { return filepath.Join(r.s.Data, "rehearsal.campaign") }
 
 // forgetEarlier aborts the campaign of a rehearsal that was killed: its nodes
@@ -333,12 +276,10 @@ func (r *rehearsal) waitForNodes(ctx context.Context) error {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("agent %s does not connect: %s", silent[0], LastLine(filepath.Join(r.lab.Folder(), silent[0]+".log")))
+			return fmt.Errorf("agent %s does not connect: %s", silent[0], lastLine(filepath.Join(r.lab.Folder(), silent[0]+".log")))
 		}
-		select {
-		case <-ctx.Done():
+		if !client.Wait(ctx, 20*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
@@ -419,7 +360,7 @@ func (r *rehearsal) down(interrupted bool) {
 		}
 	}
 	if r.serve != nil {
-		r.serve.Stop(ctx, 15*time.Second)
+		r.serve.Stop(ctx)
 	}
 }
 

@@ -183,10 +183,8 @@ func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error
 			if err == nil || tries == maxDeliveries || connect.CodeOf(err) == connect.CodeInvalidArgument || connect.CodeOf(err) == connect.CodeFailedPrecondition {
 				return client.Error(v.base, err)
 			}
-			select {
-			case <-ctx.Done():
+			if !client.Wait(ctx, 2*time.Second) {
 				return ctx.Err()
-			case <-time.After(2 * time.Second):
 			}
 		}
 	}
@@ -223,10 +221,8 @@ func (v *virtual) settled(ctx context.Context) error {
 		if !open {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
+		if !client.Wait(ctx, 50*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(50 * time.Millisecond):
 		}
 	}
 }

@@ -75,9 +75,7 @@ func newBundleCreate(s *setting.Settings) *cobra.Command {
 	f.StringVar(&cfg.Debian.Mirror, "mirror", "http://deb.debian.org/debian", "where Debian's packages are fetched")
 	f.StringVar(&cfg.Debian.Security, "security-mirror", "http://deb.debian.org/debian-security", "where Debian's security updates are fetched; empty for none")
 	f.StringArrayVar(&cfg.Images, "image", nil, "a container image of this machine to pack; again for more")
-	if err := cmd.MarkFlagRequired("out"); err != nil {
-		panic(err) // there is no such flag
-	}
+	setting.Require(cmd, "out")
 	return cmd
 }
 

@@ -54,14 +54,8 @@ func newNodeToken(s *setting.Settings) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the node")
 	cmd.Flags().DurationVar(&valid, "valid", time.Hour, "how long it can be used")
-	mustRequire(cmd, "name")
+	setting.Require(cmd, "name")
 	return cmd
-}
-
-func mustRequire(cmd *cobra.Command, flag string) {
-	if err := cmd.MarkFlagRequired(flag); err != nil {
-		panic(err) // there is no such flag
-	}
 }
 
 func newNodeEnrol(s *setting.Settings) *cobra.Command {

@@ -40,9 +40,7 @@ func newStoreBackup(s *setting.Settings) *cobra.Command {
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "the file to write")
 	f.StringVar(&database, "database", "", "PostgreSQL URL, where serve was given one")
-	if err := cmd.MarkFlagRequired("out"); err != nil {
-		panic(err) // there is no such flag
-	}
+	setting.Require(cmd, "out")
 	return cmd
 }
 

@@ -1,6 +1,7 @@
 package people
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"slices"
@@ -75,7 +76,7 @@ func newAudit(s *setting.Settings) *cobra.Command {
 						}
 						what += e.Message
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(e.At), terminal.FirstOf(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(e.At), cmp.Or(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
 				}
 			})
 		},
@@ -95,13 +96,11 @@ func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := parseLife(text); err == nil {
 		return now.Add(-d), nil
 	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
+	if t, ok := terminal.ParseTime(text, now.Location()); ok {
 		return t, nil
 	}
-	for _, form := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02"} {
-		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
-			return t, nil
-		}
+	if t, err := time.ParseInLocation(time.DateOnly, text, now.Location()); err == nil {
+		return t, nil
 	}
 	return time.Time{}, fmt.Errorf("%q, expected how long ago (24h, 7d) or when (2026-05-01, \"2026-05-01 08:30\", RFC 3339)", text)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"linktrial/orchestrator/catalog"
@@ -73,6 +74,15 @@ func defaultData() string {
 		return filepath.Join(home, ".local", "share", "linktrial")
 	}
 	return "linktrial-data"
+}
+
+// Require has a command refuse to run without some of its flags.
+func Require(cmd *cobra.Command, flags ...string) {
+	for _, f := range flags {
+		if err := cmd.MarkFlagRequired(f); err != nil {
+			panic(err) // there is no such flag
+		}
+	}
 }
 
 // Logger writes to standard error.

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -120,7 +121,7 @@ func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
 	}
 	head := fmt.Sprintf("%3d/%d  trial %-3d iteration %-2d  %-16s", p.done(), p.total, e.Trial, e.Iteration, e.Treatment)
 	if a.Verdict != "succeeded" {
-		p.Line("%s  %s%s: %s", head, a.Verdict, again, FirstOf(a.Message, a.Reason))
+		p.Line("%s  %s%s: %s", head, a.Verdict, again, cmp.Or(a.Message, a.Reason, "no reason given"))
 		return
 	}
 	ideal := ""

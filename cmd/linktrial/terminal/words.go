@@ -30,7 +30,21 @@ func Count(n int, what string) string {
 
 // LocalTime is a moment to the second, by this machine's clock.
 func LocalTime(t *timestamppb.Timestamp) string {
-	return t.AsTime().Local().Format("2006-01-02 15:04:05")
+	return t.AsTime().Local().Format(time.DateTime)
+}
+
+// ParseTime reads a moment as people write it, with the day: as RFC 3339 has it,
+// or by the clock of a zone.
+func ParseTime(text string, zone *time.Location) (time.Time, bool) {
+	if t, err := time.Parse(time.RFC3339, text); err == nil {
+		return t, true
+	}
+	for _, form := range []string{time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
+		if t, err := time.ParseInLocation(form, text, zone); err == nil {
+			return t, true
+		}
+	}
+	return time.Time{}, false
 }
 
 // TimeOr is a moment, or a word where there is none.
@@ -39,16 +53,6 @@ func TimeOr(t *timestamppb.Timestamp, none string) string {
 		return none
 	}
 	return LocalTime(t)
-}
-
-// FirstOf is the first of some words that is not empty.
-func FirstOf(words ...string) string {
-	for _, w := range words {
-		if w != "" {
-			return w
-		}
-	}
-	return "no reason given"
 }
 
 // ForPeople writes seconds as a person would say them.

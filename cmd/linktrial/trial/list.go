@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -162,7 +163,7 @@ func showProfile(cat catalogView, name string, asJSON bool) error {
 }
 
 func printRadio(p *radio.Profile) error {
-	fmt.Printf("%s: %s %s, waveform %s, firmware %s\n\n", p.Title, p.Manufacturer, p.Model, p.Waveform, terminal.FirstOf(p.Firmware, "unknown"))
+	fmt.Printf("%s: %s %s, waveform %s, firmware %s\n\n", p.Title, p.Manufacturer, p.Model, p.Waveform, cmp.Or(p.Firmware, "unknown"))
 	if err := terminal.Columns("FIGURE\tVALUE\tSOURCE", func(w *tabwriter.Writer) {
 		for _, f := range p.Figures {
 			doubt := ""

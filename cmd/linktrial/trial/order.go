@@ -21,7 +21,6 @@ import (
 
 // orderer is what one order on the command line needs.
 type orderer struct {
-	base     string
 	control  linktrialv1connect.ControlServiceClient
 	operator linktrialv1connect.OperatorServiceClient
 	by       string
@@ -36,7 +35,7 @@ func newOrder(s *setting.Settings, use, short, long string, give func(ctx contex
 		Long:  long + "\n\nA prefix of the run's identity will do, where no other begins so.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.base, o.operator = s.Orchestrator, client.New(s.Orchestrator)
+			o.operator = client.New(s.Orchestrator)
 			o.control = linktrialv1connect.NewControlServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
 			said, err := give(cmd.Context(), o, args[0])
 			if err != nil {
@@ -175,7 +174,7 @@ func newMark(s *setting.Settings) *cobra.Command {
 	trialFlag(cmd, &trial)
 	cmd.Flags().Int32Var(&attempt, "attempt", 0, "which attempt, from 1 (default: the last)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
-	_ = cmd.MarkFlagRequired("reason") // the flag is there
+	setting.Require(cmd, "reason")
 	return cmd
 }
 
@@ -193,7 +192,7 @@ func newUnmark(s *setting.Settings) *cobra.Command {
 
 func trialFlag(cmd *cobra.Command, trial *int32) {
 	cmd.Flags().Int32Var(trial, "trial", 0, "number of the trial in the sheet, from 0 (required)")
-	_ = cmd.MarkFlagRequired("trial") // the flag is there
+	setting.Require(cmd, "trial")
 }
 
 // mark gives a mark, of the last attempt where none is named, and returns its number.

@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -166,13 +167,8 @@ that was down at the time starts the plan at most a minute late.`,
 
 // parseWhen reads a moment as people write it.
 func parseWhen(text string, now time.Time) (time.Time, error) {
-	if t, err := time.Parse(time.RFC3339, text); err == nil {
+	if t, ok := terminal.ParseTime(text, now.Location()); ok {
 		return t, nil
-	}
-	for _, form := range []string{"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04"} {
-		if t, err := time.ParseInLocation(form, text, now.Location()); err == nil {
-			return t, nil
-		}
 	}
 	if t, err := time.Parse("15:04", text); err == nil {
 		at := time.Date(now.Year(), now.Month(), now.Day(), t.Hour(), t.Minute(), 0, 0, now.Location())
@@ -205,7 +201,7 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 			}
 			return terminal.Columns("SCHEDULE\tPLAN\tAT\tSTATE\tCAMPAIGN\tBY\tMESSAGE", func(w *tabwriter.Writer) {
 				for _, x := range res.Msg.Schedules {
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Id, x.Plan, terminal.LocalTime(x.At), x.State, terminal.FirstOf(x.CampaignId, "–"), terminal.FirstOf(x.By, "–"), strings.ReplaceAll(x.Message, "\n", "; "))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Id, x.Plan, terminal.LocalTime(x.At), x.State, cmp.Or(x.CampaignId, "–"), cmp.Or(x.By, "–"), strings.ReplaceAll(x.Message, "\n", "; "))
 				}
 			})
 		},

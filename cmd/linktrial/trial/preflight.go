@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -80,7 +81,7 @@ func ofPlan(s *setting.Settings, file string, req *linktrialv1.StartPreflightReq
 			topology, stations = sh.Cell.Topology, n
 		}
 	}
-	req.Radio, req.Topology = terminal.FirstOf(req.Radio, radio), terminal.FirstOf(req.Topology, topology)
+	req.Radio, req.Topology = cmp.Or(req.Radio, radio), cmp.Or(req.Topology, topology)
 	for _, t := range p.Treatments {
 		if t.Missing == "" && !slices.Contains(req.Protocols, t.Protocol) {
 			req.Protocols = append(req.Protocols, t.Protocol)
@@ -112,10 +113,8 @@ func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req
 			return res.Msg, nil
 		}
 		say("waiting for " + strings.Join(res.Msg.WaitingFor, ", "))
-		select {
-		case <-ctx.Done():
+		if !client.Wait(ctx, 200*time.Millisecond) {
 			return nil, ctx.Err()
-		case <-time.After(200 * time.Millisecond):
 		}
 	}
 }

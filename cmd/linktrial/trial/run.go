@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -79,9 +80,7 @@ func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorS
 			fmt.Fprintf(os.Stderr, "%d of %d nodes are connected; waiting for the others\n", have, want)
 			told = true
 		}
-		select {
-		case <-time.After(500 * time.Millisecond):
-		case <-ctx.Done():
+		if !client.Wait(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -114,7 +113,7 @@ func Refused(file string, ps []*linktrialv1.Problem) error {
 		if p.Line > 0 {
 			fmt.Fprintf(&b, "\n%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
 		} else {
-			fmt.Fprintf(&b, "\n%s: %s", terminal.FirstOf(p.File, file), p.Message)
+			fmt.Fprintf(&b, "\n%s: %s", cmp.Or(p.File, file), p.Message)
 		}
 	}
 	return fmt.Errorf("the plan is refused:%s", b.String())
@@ -149,10 +148,8 @@ func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 			lostAt = time.Now()
 			p.Line("no word from the orchestrator; the agents go on by themselves, and so will this view when it is back")
 		}
-		select {
-		case <-ctx.Done():
+		if !client.Wait(ctx, 500*time.Millisecond) {
 			return ctx.Err()
-		case <-time.After(500 * time.Millisecond):
 		}
 	}
 }
