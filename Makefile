@@ -53,7 +53,7 @@ drivers: deps
 # can be pulled, one is made with debootstrap, which needs root.
 images: build
 	@scripts/install-deps docker
-	VERSION=$(VERSION) images/build
+	TAG=$(VERSION) images/build
 
 # The pages, built again only when something that they are made of has changed.
 web: web/dist/index.html
