@@ -164,7 +164,7 @@ func write(out io.Writer, cfg Config, m Manifest, scrap string) error {
 			return err
 		}
 	}
-	if err := a.add(checksumsFile, 0o644, bytes.NewReader(formatSums(a.sums)), -1); err != nil {
+	if err := a.bytes(checksumsFile, formatSums(a.sums)); err != nil {
 		return err
 	}
 	if err := a.t.Close(); err != nil {
@@ -230,17 +230,10 @@ func (a *archive) tree(name string, files fs.FS) error {
 	})
 }
 
-// add writes one file; size -1 is for what can be held in memory.
+// add writes one file.
 func (a *archive) add(name string, mode fs.FileMode, from io.Reader, size int64) error {
 	if !clean(name) || strings.Contains(name, "  ") {
 		return fmt.Errorf("bundle: a file cannot be called %q", name)
-	}
-	if size < 0 {
-		b, err := io.ReadAll(from)
-		if err != nil {
-			return fmt.Errorf("bundle: %s: %w", name, err)
-		}
-		from, size = bytes.NewReader(b), int64(len(b))
 	}
 	err := a.t.WriteHeader(&tar.Header{
 		Typeflag: tar.TypeReg, Name: path.Join(folder, name), Size: size, Mode: int64(mode),

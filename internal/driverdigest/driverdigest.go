@@ -42,14 +42,6 @@ func Parse(s string) (Digest, error) {
 // OfImage is the digest of a container image by its identity, "sha256:…".
 func OfImage(id string) (Digest, error) { return Parse("image:" + id) }
 
-// Short is the digest for a line of a table.
-func (d Digest) Short() string {
-	if i := strings.LastIndexByte(string(d), ':'); i >= 0 && len(d) > i+13 {
-		return string(d[:i+13])
-	}
-	return string(d)
-}
-
 // Bounds of a driver's folder. A folder beyond them is not a driver.
 const (
 	MaxFiles = 10_000

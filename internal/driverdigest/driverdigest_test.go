@@ -199,8 +199,8 @@ func TestParse(t *testing.T) {
 			t.Errorf("%q: %q, %v", text, d, err)
 		}
 	}
-	if d, err := OfImage("sha256:" + hex); err != nil || d.Short() != "image:sha256:0a0a0a0a0a0a" {
-		t.Errorf("of an image: %s, %v", d.Short(), err)
+	if d, err := OfImage("sha256:" + hex); err != nil || string(d) != "image:sha256:"+hex {
+		t.Errorf("of an image: %s, %v", d, err)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -122,14 +121,6 @@ func (a *Authority) Mode() Mode { return a.cfg.Mode }
 
 // Certificate is the authority's; nil in the plain modes.
 func (a *Authority) Certificate() *x509.Certificate { return a.keys.cert }
-
-// CertificatePEM is the authority's certificate as files have it.
-func (a *Authority) CertificatePEM() []byte {
-	if a.keys.cert == nil {
-		return nil
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.keys.cert.Raw})
-}
 
 // Fingerprint is the SHA-256 of the authority's certificate, in hex; empty in
 // the plain modes.

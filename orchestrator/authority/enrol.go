@@ -16,8 +16,8 @@ import (
 
 // Limits of a token's life.
 const (
-	DefaultTokenLife = time.Hour
-	maxTokenLife     = 30 * 24 * time.Hour
+	usualTokenLife = time.Hour
+	maxTokenLife   = 30 * 24 * time.Hour
 )
 
 // CreateToken makes a one-time token for a node and keeps its hash. Errors are
@@ -30,7 +30,7 @@ func (a *Authority) CreateToken(ctx context.Context, node string, valid time.Dur
 		return identity.Token{}, time.Time{}, fmt.Errorf("%w: %w", ErrName, err)
 	}
 	if valid == 0 {
-		valid = DefaultTokenLife
+		valid = usualTokenLife
 	}
 	if valid < time.Second || valid > maxTokenLife {
 		return identity.Token{}, time.Time{}, fmt.Errorf("%w: a token that is valid for %s, expected 1s to %s", ErrName, valid, maxTokenLife)

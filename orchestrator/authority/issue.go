@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"linktrial/internal/identity"
@@ -41,7 +40,7 @@ func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error
 		hashes[string(t.Hash)] = true
 	}
 	for _, n := range nodes {
-		if a.enrolled(n) {
+		if a.records.valid(n, a.now()) {
 			continue
 		}
 		path := filepath.Join(dir, n+".token")
@@ -63,22 +62,4 @@ func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error
 		a.log.Info("one-time token written for a node", "node", n, "file", path, "valid_until", expires)
 	}
 	return nil
-}
-
-// enrolled says whether a node has a certificate that is good now.
-func (a *Authority) enrolled(node string) bool {
-	now := a.now()
-	return slices.ContainsFunc(a.records.all(), func(x record) bool {
-		return x.node == node && x.revoked.IsZero() && now.Before(x.notAfter)
-	})
-}
-
-func (r *records) all() []record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := make([]record, 0, len(r.bySerial))
-	for _, x := range r.bySerial {
-		out = append(out, *x)
-	}
-	return out
 }

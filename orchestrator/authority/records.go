@@ -74,6 +74,18 @@ func (r *records) find(cert *x509.Certificate) *record {
 	return &c
 }
 
+// valid says whether a node has a certificate that is good now.
+func (r *records) valid(node string, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.bySerial {
+		if x.node == node && x.revoked.IsZero() && now.Before(x.notAfter) {
+			return true
+		}
+	}
+	return false
+}
+
 // revoke ends certificates and the calls that are made with them.
 func (r *records) revoke(serials []string, at time.Time, by, reason string) {
 	r.mu.Lock()

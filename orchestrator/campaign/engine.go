@@ -200,7 +200,6 @@ type Live struct {
 // SilentNode is a node of a run under way that has not been heard of for long.
 type SilentNode struct {
 	Name  string
-	For   time.Duration
 	Since time.Time // the orchestrator's clock
 }
 
@@ -219,8 +218,8 @@ func (e *Engine) Live(run string) Live {
 	}
 	for _, name := range e.active[run] {
 		if n := e.nodes[name]; n != nil {
-			if d := n.silentFor(now); d >= silence {
-				l.Silent = append(l.Silent, SilentNode{name, d, n.contact})
+			if n.silentFor(now) >= silence {
+				l.Silent = append(l.Silent, SilentNode{name, n.contact})
 			}
 		}
 	}

@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"sort"
 	"time"
 
+	"linktrial/internal/identity"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -80,12 +80,11 @@ func (n *node) silentFor(now time.Time) time.Duration {
 	return now.Sub(n.contact)
 }
 
-var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
-
 func (r *Registration) check() error {
+	if err := identity.CheckName(r.Name); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrBadNode)
+	}
 	switch {
-	case !nodeName.MatchString(r.Name):
-		return fmt.Errorf("name %q, expected letters, digits, dots, hyphens and underscores, at most 63: %w", r.Name, ErrBadNode)
 	case r.Role != string(radio.RoleClient) && r.Role != string(radio.RoleRelay) && r.Role != string(radio.RoleServer):
 		return fmt.Errorf("role %q, expected client, relay or server: %w", r.Role, ErrBadNode)
 	case r.Incarnation == "":

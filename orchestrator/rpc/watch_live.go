@@ -165,7 +165,7 @@ func (w *watcher) silence(id string, x *watched, silent []campaign.SilentNode, n
 		still[n.Name] = true
 		said, known := x.silent[n.Name]
 		if !known {
-			if err := w.note(id, linktrialv1.Note_KIND_SILENCE, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, n.For.Seconds())); err != nil {
+			if err := w.note(id, linktrialv1.Note_KIND_SILENCE, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, now.Sub(n.Since).Seconds())); err != nil {
 				return err
 			}
 		}

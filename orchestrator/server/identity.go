@@ -2,9 +2,9 @@ package server
 
 import (
 	"context"
-	"net"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/loopback"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/signing"
@@ -13,9 +13,9 @@ import (
 // modeOf is how an orchestrator on an address meets those who call.
 func modeOf(ctx context.Context, cfg Config, host string) authority.Mode {
 	switch {
-	case cfg.TLS, !cfg.Open && !loopback(ctx, host):
+	case cfg.TLS, !cfg.Open && !loopback.Only(ctx, host):
 		return authority.ModeTLS
-	case loopback(ctx, host):
+	case loopback.Only(ctx, host):
 		return authority.ModeLoopback
 	}
 	return authority.ModeOpen
@@ -71,24 +71,4 @@ func (s *Server) URL() string {
 		return "https://" + s.Addr()
 	}
 	return "http://" + s.Addr()
-}
-
-// loopback says whether all addresses of a host stay on this machine.
-func loopback(ctx context.Context, host string) bool {
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback()
-	}
-	if host == "" {
-		return false // every address
-	}
-	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host)
-	if err != nil || len(addrs) == 0 {
-		return false
-	}
-	for _, a := range addrs {
-		if !a.IP.IsLoopback() {
-			return false
-		}
-	}
-	return true
 }

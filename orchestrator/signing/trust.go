@@ -43,11 +43,6 @@ func New(cfg Config) *Trust {
 // Keys are the public keys that agents are to trust, oldest first.
 func (t *Trust) Keys() []signature.Endorsed { return t.cfg.Keys.Keys() }
 
-// Sign vouches for an encoded sheet of a run.
-func (t *Trust) Sign(run string, sheet []byte) signature.Signature {
-	return t.cfg.Keys.Sign(run, sheet)
-}
-
 // own is the digest of the orchestrator's driver of a protocol, or nothing
 // where it has none.
 func (t *Trust) own(protocol string) (driverdigest.Digest, error) {

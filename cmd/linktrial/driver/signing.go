@@ -63,8 +63,11 @@ learn the new one by themselves; the old private key is gone.`,
 				return client.Error(s.Orchestrator, err)
 			}
 			keys, err := publicKeys(res.Msg.Keys)
-			if err != nil || len(keys) < 2 {
-				return fmt.Errorf("the orchestrator answers with %d keys: %w", len(keys), err)
+			if err != nil {
+				return fmt.Errorf("the orchestrator's answer: %w", err)
+			}
+			if len(keys) < 2 {
+				return fmt.Errorf("the orchestrator answers with %d signing keys, expected the new one and the one before it", len(keys))
 			}
 			fmt.Printf("Key %s signs from now on; key %s before it has endorsed it.\n", keys[len(keys)-1].ID(), keys[len(keys)-2].ID())
 			return nil

@@ -79,15 +79,16 @@ func (l *Served) Up(ctx context.Context, radioName, topology string) error {
 		return err
 	}
 	cfg.Log = l.log
+	// Nothing is brought up for agents that would follow nobody.
+	keys, err := driver.OwnKeys(l.s.Data)
+	if err != nil {
+		return err
+	}
 	lab, err := netns.Up(ctx, cfg)
 	if err != nil {
 		return err
 	}
-	keys, err := driver.OwnKeys(l.s.Data)
-	var agents labAgents
-	if err == nil {
-		agents, err = startAgents(&l.s, lab, filepath.Join(l.s.Data, "agents"), keys, l.log)
-	}
+	agents, err := startAgents(&l.s, lab, filepath.Join(l.s.Data, "agents"), keys, l.log)
 	if err != nil {
 		agents.stop()
 		return errors.Join(err, lab.Down(context.WithoutCancel(ctx)))

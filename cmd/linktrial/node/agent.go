@@ -3,15 +3,14 @@ package node
 import (
 	"context"
 	"fmt"
-	"net"
 	"net/url"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
 	"linktrial/agents/agent"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/loopback"
 	"linktrial/internal/radio"
 )
 
@@ -83,6 +82,5 @@ func pins(ctx context.Context, orchestrator, radioControl string) bool {
 	if radioControl != "" {
 		return true
 	}
-	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, u.Hostname())
-	return err == nil && len(addrs) > 0 && !slices.ContainsFunc(addrs, func(a net.IPAddr) bool { return !a.IP.IsLoopback() })
+	return loopback.Only(ctx, u.Hostname())
 }
