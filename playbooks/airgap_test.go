@@ -8,18 +8,24 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"linktrial/internal/enginetest"
 )
 
 // A machine that no way leads out of becomes node and orchestrator from a bundle.
 func TestAirGapped(t *testing.T) {
 	s := newSite(t)
 	bundle := filepath.Join(s.dir, "bundle.tar.gz")
-	out, err := exec.Command(filepath.Join(bin(), "linktrial"), "bundle", "create", "--out", bundle, "--debian", suite).CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	t.Logf("%s", out)
+	image := s.bundle(bundle)
 	far := s.add("far", func(tg *target) {
+		// The engine lays file systems over one another, which the machine's own is already,
+		// and uses calls that systemd-nspawn keeps from machines.
+		engine := filepath.Join(s.dir, "engine")
+		if err := os.Mkdir(engine, 0o711); err != nil {
+			t.Fatal(err)
+		}
+		tg.options = []string{"--bind=" + engine + ":/var/lib/docker", "--system-call-filter=add_key keyctl bpf"}
 		// Neither addresses nor lists of packages from the time when there was a network.
 		tg.write(t, "etc/apt/sources.list", "deb http://deb.debian.org/debian "+suite+" main\n")
 		if err := os.RemoveAll(filepath.Join(tg.root, "var/lib/apt/lists")); err != nil {
@@ -56,8 +62,52 @@ func TestAirGapped(t *testing.T) {
 	if got := s.on(far, "systemctl is-active linktrial-agent linktrial-orchestrator chrony; stat -c %U /var/lib/linktrial/agents/far/identity.pem"); got != "active\nactive\nactive\nlinktrial\n" {
 		t.Errorf("services: %s", got)
 	}
+	// The engine has the bundle's image, leaves the machine's network alone, and the agent,
+	// which is root here, finds the driver in it.
+	if got := s.on(far, "docker image inspect --format '{{.Id}}' linktrial/tcp:latest; ls /sys/class/net; sysctl -n net.ipv4.ip_forward; iptables -S FORWARD; systemctl show --property=User --value linktrial-agent"); got != image+"\ncontrol0\nlo\nradio0\n0\n-P FORWARD ACCEPT\nroot\n" {
+		t.Errorf("engine: %s", got)
+	}
+	if found := s.director(far).preflight("far"); !strings.Contains(found, "far drivers ok tcp ") {
+		t.Errorf("preflight: %s", found)
+	}
 	// The machine's own package settings are as they were.
 	if got := s.on(far, "cat /etc/apt/sources.list; ls /etc/apt/sources.list.d"); got != "deb http://deb.debian.org/debian "+suite+" main\n" {
 		t.Errorf("sources of packages: %s", got)
 	}
+}
+
+// bundle makes a bundle with everything that one can have, and returns the
+// identity of its image.
+func (s *site) bundle(path string) string {
+	s.t.Helper()
+	engine := enginetest.Start(s.t)
+	context := filepath.Join(s.dir, "image")
+	for _, name := range []string{"driver.yaml", "tcp"} {
+		b, err := os.ReadFile(filepath.Join(bin(), "drivers/tcp", name))
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.MkdirAll(filepath.Join(context, "rootfs"), 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(context, "rootfs", name), b, 0o755); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+	command := func(name string, args ...string) string {
+		s.t.Helper()
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), "DOCKER_HOST="+engine.Host)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			s.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+		}
+		return string(out)
+	}
+	command("docker", "build", "--quiet", "--tag", "linktrial/tcp:latest", "--file", "../images/tcp/Dockerfile", context)
+	start := time.Now()
+	out := command(filepath.Join(bin(), "linktrial"), "bundle", "create", "--out", path, "--debian", suite,
+		"--packages", "base,drivers,docker,orchestrator", "--image", "linktrial/tcp:latest")
+	s.t.Logf("bundle in %.0f s: %s", time.Since(start).Seconds(), out)
+	return strings.TrimSpace(command("docker", "image", "inspect", "--format", "{{.Id}}", "linktrial/tcp:latest"))
 }

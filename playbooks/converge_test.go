@@ -3,6 +3,7 @@
 package playbooks
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -14,10 +15,7 @@ var nodes = []string{"client", "relay", "server"}
 func TestRefusalAndDryRun(t *testing.T) {
 	s := newSite(t)
 	s.add("server", s.online)
-	s.add("stranger", func(tg *target) {
-		// /etc/os-release is a link into /usr.
-		tg.write(t, "usr/lib/os-release", "ID=ubuntu\nVERSION_ID=\"24.04\"\nPRETTY_NAME=\"Ubuntu 24.04\"\n")
-	})
+	s.add("stranger", nil)
 	before := map[string]map[string]string{}
 	for n, tg := range s.targets {
 		before[n] = tg.files(t)
@@ -32,11 +30,19 @@ func TestRefusalAndDryRun(t *testing.T) {
 			}
 		}
 	}
-	p := s.play("site.yml", []string{"stranger", "server"})
-	if p.err == nil || !strings.Contains(p.output, "stranger runs ubuntu 24.04, expected Debian 12 or 13; nothing was changed on any machine.") {
-		t.Fatalf("a machine of another distribution: %v\n%s", p.err, p.output)
+	for _, other := range []struct{ release, refused string }{
+		{"ID=ubuntu\nVERSION_ID=\"24.04\"\n", "ubuntu 24.04"},
+		{"ID=debian\nVERSION_ID=\"11\"\n", "debian 11"},
+		{"ID=debian\n", "debian none"}, // testing and unstable have no number
+	} {
+		s.targets["stranger"].write(t, "usr/lib/os-release", other.release) // /etc/os-release is a link to it
+		before["stranger"] = s.targets["stranger"].files(t)
+		p := s.play("site.yml", []string{"stranger", "server"})
+		if want := "stranger runs " + other.refused + ", expected Debian 12 or 13; nothing was changed on any machine."; p.err == nil || !strings.Contains(p.output, want) {
+			t.Errorf("expected %q: %v\n%s", want, p.err, p.output)
+		}
+		unchanged(other.refused)
 	}
-	unchanged("refusal")
 	s.well("dry run", s.play("site.yml", []string{"server"}, "--check"))
 	unchanged("dry run")
 }
@@ -50,6 +56,9 @@ func TestConverge(t *testing.T) {
 		s.add(n, s.online)
 	}
 	client, relay, server := s.targets["client"], s.targets["relay"], s.targets["server"]
+	// Otherwise than the kernel's defaults and the playbook's.
+	s.on(relay, "sysctl -q net.ipv4.tcp_no_metrics_save=0 net.ipv4.tcp_ecn=1 net.ipv4.tcp_rmem='4096 131072 6291456'")
+	before := s.on(relay, settings)
 	s.well("first run", s.play("site.yml", nodes))
 	s.still("second run", s.play("site.yml", nodes))
 
@@ -74,6 +83,61 @@ func TestConverge(t *testing.T) {
 	}
 	if got := strings.Fields(s.on(relay, "grep ^Ip: /proc/net/snmp | tail -1")); len(got) < 7 || got[6] == "0" {
 		t.Errorf("the relay forwarded nothing: %v", got)
+	}
+	if got := s.on(relay, settings); got != relaySettings {
+		t.Errorf("settings of the relay:\n%swant:\n%s", got, relaySettings)
+	}
+	if got := s.on(client, "sysctl -n net.ipv4.ip_forward"); got != "0\n" {
+		t.Errorf("the client forwards: %s", got)
+	}
+	s.boundedJournal(relay)
+	// The nodes' clocks follow the orchestrator's.
+	for _, tg := range []*target{client, relay} {
+		s.eventually(tg, "chronyc -c tracking", ","+server.address+",")
+	}
+	d := s.director(server)
+	found := d.preflight("--topology", "vip-lot")
+	for _, want := range []string{"client time ok chrony follows " + server.address, "relay time ok chrony follows " + server.address, "client drivers ok sctp", "client attach ok interface radio0"} {
+		if !strings.Contains(found, want) {
+			t.Errorf("preflight: expected %q:\n%s", want, found)
+		}
+	}
+	d.trial()
+
+	s.well("removal", s.play("remove.yml", []string{"relay"}))
+	if got := s.on(relay, settings); got != before {
+		t.Errorf("settings after the removal:\n%sbefore everything:\n%s", got, before)
+	}
+	s.still("second removal", s.play("remove.yml", []string{"relay"}))
+}
+
+// settings prints what the playbook sets on a node, as the kernel has it. The
+// default congestion control is not among it: in a network namespace the kernel
+// takes no other than those that the machine allows to everybody.
+const settings = `for k in ip_forward tcp_ecn tcp_no_metrics_save tcp_rmem tcp_wmem conf.all.send_redirects conf.radio0.send_redirects; do echo $k $(sysctl -n net.ipv4.$k); done
+echo mtu $(cat /sys/class/net/radio0/mtu); echo address $(ip -4 -o address show dev radio0 | awk '{print $4}'); echo networkd $(systemctl is-enabled systemd-networkd)
+`
+
+const relaySettings = `ip_forward 1
+tcp_ecn 2
+tcp_no_metrics_save 1
+tcp_rmem 4096 131072 33554432
+tcp_wmem 4096 16384 33554432
+conf.all.send_redirects 0
+conf.radio0.send_redirects 0
+mtu 1400
+address 10.232.0.2/24
+networkd enabled
+`
+
+// boundedJournal writes five times as much to the system's journal as it may
+// hold, and looks at what it holds.
+func (s *site) boundedJournal(tg *target) {
+	s.t.Helper()
+	s.on(tg, "head -c 60000000 /dev/urandom | base64 -w 40000 | systemd-cat -t flood; journalctl --sync")
+	got := strings.Fields(s.on(tg, "du -sm /var/log/journal"))
+	if held, err := strconv.Atoi(got[0]); err != nil || held < 8 || held > 24 {
+		s.t.Errorf("the journal, which may hold 16 MB, holds %v MB of the 80 MB that were written", got[0])
 	}
 }
 

@@ -18,10 +18,12 @@ import (
 // A bare machine becomes a node that has enrolled and is connected, and the
 // second run of the playbook changes nothing. The smallest of these tests: it
 // is one of all tests, the others are those of make test-ansible.
-func TestNode(t *testing.T) {
+func TestNode(t *testing.T) { becomesNode(t, suite) }
+
+func becomesNode(t *testing.T, suite string) {
 	s := newSite(t)
 	s.startProxy()
-	bare := s.add("bare", s.online)
+	bare := s.addOf(suite, "bare", s.online)
 	token := s.serve("bare")
 	first := s.well("first run", s.play("site.yml", []string{"bare"}, "-e", "identity_token="+token))
 	s.still("second run", s.play("site.yml", []string{"bare"}))

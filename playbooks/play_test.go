@@ -134,12 +134,13 @@ func (s *site) inventory(hosts []string) map[string]any {
 }
 
 var perMachine = map[string]map[string]any{
-	"client":   {"agent_role": "client", "radio_address": "10.232.0.1/24", "radio_routes": []any{map[string]any{"to": "10.232.0.3/32", "via": "10.232.0.2"}}},
-	"relay":    {"agent_role": "relay", "radio_address": "10.232.0.2/24"},
-	"server":   {"agent_role": "server", "radio_address": "10.232.0.3/24", "radio_routes": []any{map[string]any{"to": "10.232.0.1/32", "via": "10.232.0.2"}}, "base_time_clients": []string{"10.231.0.0/24"}, "base_time_servers": []string{}},
+	"client": {"agent_role": "client", "radio_address": "10.232.0.1/24", "radio_profile": "prc-117g-anw2c", "radio_routes": []any{map[string]any{"to": "10.232.0.3/32", "via": "10.232.0.2"}}},
+	"relay":  {"agent_role": "relay", "radio_address": "10.232.0.2/24", "radio_profile": "prc-117g-anw2c", "base_journal_max": "16M"},
+	"server": {"agent_role": "server", "radio_address": "10.232.0.3/24", "radio_profile": "prc-117g-anw2c", "radio_routes": []any{map[string]any{"to": "10.232.0.1/32", "via": "10.232.0.2"}},
+		"base_time_clients": []any{"10.231.0.0/24"}, "base_time_servers": []any{}},
 	"stranger": {"agent_role": "client", "radio_address": "10.232.0.4/24"},
 	"bare":     {"agent_role": "client", "radio_address": "10.232.0.5/24"},
-	"far":      {"agent_role": "client", "radio_address": "10.232.0.6/24", "radio_profile": "prc-117g-anw2c"},
+	"far":      {"agent_role": "client", "radio_address": "10.232.0.6/24", "radio_profile": "prc-117g-anw2c", "engine_kind": "docker", "agent_runner": "docker"},
 }
 
 func (s *site) address(name string) string {

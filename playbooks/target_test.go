@@ -44,6 +44,7 @@ type site struct {
 // target is one machine: Debian booted by systemd-nspawn on an overlay.
 type target struct {
 	name    string
+	suite   string // of Debian
 	address string // control network
 	root    string // mounted
 	changed string // what differs from the base
@@ -170,7 +171,7 @@ func (s *site) addOf(suite, name string, prepare func(tg *target)) *target {
 	s.t.Helper()
 	base(s.t, suite)
 	n := len(s.targets) + 1
-	tg := &target{name: name, address: fmt.Sprintf("10.231.0.%d", 10+n), netns: fmt.Sprintf("%sn%d", s.name, n), gone: make(chan struct{})}
+	tg := &target{name: name, suite: suite, address: fmt.Sprintf("10.231.0.%d", 10+n), netns: fmt.Sprintf("%sn%d", s.name, n), gone: make(chan struct{})}
 	dir := filepath.Join(s.dir, name)
 	tg.root, tg.changed = filepath.Join(dir, "root"), filepath.Join(dir, "changed")
 	for _, d := range []string{tg.root, tg.changed, filepath.Join(dir, "work")} {
@@ -223,7 +224,7 @@ func (s *site) addOf(suite, name string, prepare func(tg *target)) *target {
 // online lets a target install packages, through the proxy.
 func (s *site) online(tg *target) {
 	tg.write(s.t, "etc/apt/apt.conf.d/proxy", `Acquire::http::Proxy "http://10.231.0.1:3142";`+"\n")
-	tg.write(s.t, "etc/apt/sources.list", "deb http://deb.debian.org/debian "+suite+" main\n")
+	tg.write(s.t, "etc/apt/sources.list", "deb http://deb.debian.org/debian "+tg.suite+" main\n")
 }
 
 func (tg *target) write(t *testing.T, path, text string) {
