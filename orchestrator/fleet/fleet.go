@@ -150,7 +150,11 @@ func (f *Fleet) Links(ctx context.Context) ([]*linktrialv1.Link, error) {
 	return out, nil
 }
 
-// keep stores what a preflight found, and that it has ended.
+// Kept is how many preflights are kept of each node and topology, the newest.
+const Kept = 20
+
+// keep stores what a preflight found, and that it has ended, and drops those
+// that are too old now.
 func keep(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check) error {
 	rows := make([]dbsqlc.InsertPreflightChecksParams, len(checks))
 	for i, c := range checks {
@@ -162,7 +166,11 @@ func keep(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.
 		if _, err := q.InsertPreflightChecks(ctx, rows); err != nil {
 			return err
 		}
-		return q.EndPreflight(ctx, dbsqlc.EndPreflightParams{ID: id, EndedAt: &now})
+		if err := q.EndPreflight(ctx, dbsqlc.EndPreflightParams{ID: id, EndedAt: &now}); err != nil {
+			return err
+		}
+		_, err := q.DropOldPreflights(ctx, Kept)
+		return err
 	})
 	if err != nil {
 		return fmt.Errorf("store preflight %s: %w", id, err)

@@ -10,6 +10,23 @@ import (
 	"time"
 )
 
+const dropOldPreflights = `-- name: DropOldPreflights :execrows
+DELETE FROM preflights WHERE ended_at IS NOT NULL AND id IN (
+    SELECT numbered.id FROM (
+        SELECT p.id, row_number() OVER (PARTITION BY p.topology, n.node ORDER BY p.ordinal DESC) AS place
+        FROM preflights p LEFT JOIN LATERAL unnest(p.nodes) AS n (node) ON true) AS numbered
+    GROUP BY numbered.id HAVING min(numbered.place) > $1::bigint)
+`
+
+// Drops those that have ended and are, for each of their nodes, not among the newest of the same topology.
+func (q *Queries) DropOldPreflights(ctx context.Context, newest int64) (int64, error) {
+	result, err := q.db.Exec(ctx, dropOldPreflights, newest)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected(), nil
+}
+
 const endPreflight = `-- name: EndPreflight :exec
 UPDATE preflights SET ended_at = $2 WHERE id = $1 AND ended_at IS NULL
 `
