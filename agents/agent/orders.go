@@ -4,7 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-	"time"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor"
@@ -79,17 +78,9 @@ func (r *run) hold(ctx context.Context) (release func()) {
 	r.a.session.Speak()
 	return func() {
 		// What was obeyed should be known before the next trial's silence.
-		end := time.NewTimer(r.a.cfg.Window)
-		defer end.Stop()
-		for open := !r.delivery.CaughtUp(); open; open = open && !r.delivery.CaughtUp() {
-			select {
-			case <-end.C:
-				open = false
-			case <-ctx.Done():
-				open = false
-			case <-time.After(2 * time.Millisecond):
-			}
-		}
+		ctx, cancel := context.WithTimeout(ctx, r.a.cfg.Window)
+		defer cancel()
+		r.delivery.Await(ctx)
 		r.a.session.Silence()
 	}
 }

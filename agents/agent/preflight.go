@@ -2,12 +2,10 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 
 	"linktrial/agents/preflight"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
-	"linktrial/internal/radio"
 )
 
 // preflight begins the look that the orchestrator wants, once each. An agent
@@ -30,7 +28,7 @@ func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightWish) {
 // of this node's can begin before the air is quiet again.
 func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightWish) {
 	var r preflight.Report
-	profile := a.profileOf(w)
+	profile := a.readProfile(w.RadioProfile, "a preflight")
 	select {
 	case a.slot <- struct{}{}:
 		r = preflight.Look(ctx, preflight.Config{
@@ -48,20 +46,6 @@ func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightWish) {
 	if err := a.session.ReportPreflight(ctx, w.Id, r.Checks, r.Links); err != nil && ctx.Err() == nil {
 		a.cfg.Logger.Error("preflight could not be reported", "preflight", w.Id, "error", err)
 	}
-}
-
-// profileOf is the radio that the orchestrator wants looked at, nil where it
-// names none or one that this agent cannot read.
-func (a *agent) profileOf(w *linktrialv1.PreflightWish) *radio.Profile {
-	if len(w.RadioProfile) == 0 {
-		return nil
-	}
-	p := new(radio.Profile)
-	if err := json.Unmarshal(w.RadioProfile, p); err != nil {
-		a.cfg.Logger.Warn("the profile of the radio to look at cannot be read", "error", err)
-		return nil
-	}
-	return p
 }
 
 // offset measures the orchestrator's clock now.

@@ -116,8 +116,8 @@ func (q *quiet) prepared(ctx context.Context) bool {
 			}
 			return nil
 		})
-		if err == nil && len(heard) >= q.want && q.r.delivery.CaughtUp() {
-			return true
+		if err == nil && len(heard) >= q.want {
+			return q.r.delivery.Await(ctx)
 		}
 		t := time.NewTimer(50 * time.Millisecond)
 		select {
@@ -146,12 +146,8 @@ func (r *run) attendInBand(ctx context.Context, ex executor.Config, s *runsheet.
 	if ctx.Err() != nil {
 		return nil
 	}
-	for !r.delivery.CaughtUp() {
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return nil
-		}
+	if !r.delivery.Await(ctx) {
+		return nil
 	}
 	r.silence()
 	// A run can take longer than its trials, where people pause it or have

@@ -74,15 +74,26 @@ func (a *agent) poller(p *radio.Profile) *telemetry.Poller {
 
 // learnRadio takes up the profile of the radio that this node has.
 func (a *agent) learnRadio(profile []byte) {
-	if len(profile) == 0 || a.cfg.Radio == "" {
+	if a.cfg.Radio == "" {
 		return
+	}
+	if p := a.readProfile(profile, "what the radio tells between runs"); p != nil {
+		a.station.setIdle(a.poller(p))
+	}
+}
+
+// readProfile reads a profile as the orchestrator tells it, nil where it tells
+// none, or one that this agent cannot read; wanted is what it was to be for.
+func (a *agent) readProfile(told []byte, wanted string) *radio.Profile {
+	if len(told) == 0 {
+		return nil
 	}
 	p := new(radio.Profile)
-	if err := json.Unmarshal(profile, p); err != nil {
-		a.cfg.Logger.Warn("the radio's profile cannot be read; nothing is read of the radio between runs", "error", err)
-		return
+	if err := json.Unmarshal(told, p); err != nil {
+		a.cfg.Logger.Warn("the radio's profile cannot be read; the agent goes on without it", "wanted_for", wanted, "error", err)
+		return nil
 	}
-	a.station.setIdle(a.poller(p))
+	return p
 }
 
 // watchTelemetry reads the radio while nothing else uses the node, until ctx ends.

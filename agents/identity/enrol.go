@@ -72,8 +72,7 @@ func Enrol(ctx context.Context, e Enrolment) (*Identity, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, enrolLimit)
 	defer cancel()
-	cfg := e.tls()
-	t := &http.Transport{TLSClientConfig: cfg, Protocols: http2(), Proxy: nil}
+	t := transport(e.tls())
 	defer t.CloseIdleConnections()
 	c := linktrialv1connect.NewEnrolmentServiceClient(&http.Client{Transport: t}, e.Orchestrator, connect.WithGRPC())
 	res, err := c.Enrol(ctx, connect.NewRequest(&linktrialv1.EnrolRequest{TokenSecret: e.Token.Secret[:], Csr: csr}))
@@ -81,19 +80,14 @@ func Enrol(ctx context.Context, e Enrolment) (*Identity, error) {
 		return nil, e.failure(ctx, err)
 	}
 	i := &Identity{dir: e.Dir, now: e.Now, key: key}
-	if i.cert, err = x509.ParseCertificate(res.Msg.Certificate); err == nil {
-		i.authority, err = x509.ParseCertificate(res.Msg.Authority)
-	}
-	if err == nil {
-		err = i.check()
-	}
-	switch {
-	case err != nil:
+	if i.authority, err = x509.ParseCertificate(res.Msg.Authority); err != nil {
 		return nil, fmt.Errorf("the orchestrator's answer: %w", err)
-	case identity.Fingerprint(i.authority) != e.Token.Fingerprint:
+	}
+	if identity.Fingerprint(i.authority) != e.Token.Fingerprint {
 		return nil, fmt.Errorf("the orchestrator's answer: %w", identity.ErrOtherAuthority)
-	case i.Name() != e.Token.Node:
-		return nil, fmt.Errorf("the orchestrator's answer: a certificate for %s, expected one for %s", i.Name(), e.Token.Node)
+	}
+	if err := i.accept(res.Msg.Certificate, e.Token.Node); err != nil {
+		return nil, err
 	}
 	if e.Trust != nil {
 		if err := e.Trust(res.Msg.SigningKeys); err != nil {
@@ -115,12 +109,9 @@ func Enrol(ctx context.Context, e Enrolment) (*Identity, error) {
 func (e *Enrolment) pendingKey() (crypto.Signer, error) {
 	path := filepath.Join(e.Dir, pendingFile)
 	if b, err := os.ReadFile(path); err == nil {
-		if block, _ := pem.Decode(b); block != nil && block.Type == "PRIVATE KEY" {
-			if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
-				if s, ok := key.(crypto.Signer); ok {
-					return s, nil
-				}
-			}
+		block, _ := pem.Decode(b)
+		if key, err := parseKey(block); err == nil {
+			return key, nil
 		}
 	}
 	key, err := newKey()
@@ -192,7 +183,7 @@ func explainTime(ctx context.Context, base string, cfg *tls.Config, te *identity
 		}
 		return nil
 	}
-	t := &http.Transport{TLSClientConfig: cfg, Protocols: http2(), Proxy: nil}
+	t := transport(cfg)
 	defer t.CloseIdleConnections()
 	req, err := http.NewRequestWithContext(ctx, http.MethodHead, base+"/healthz", nil)
 	if err != nil {
@@ -211,10 +202,4 @@ func explainTime(ctx context.Context, base string, cfg *tls.Config, te *identity
 		return fmt.Errorf("%s (%w)", words, te)
 	}
 	return te
-}
-
-func http2() *http.Protocols {
-	p := new(http.Protocols)
-	p.SetHTTP2(true)
-	return p
 }

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -85,15 +86,11 @@ func parse(b []byte) (*Identity, error) {
 	if len(blocks) != 3 || len(bytes.TrimSpace(b)) > 0 || blocks[0].Type != "PRIVATE KEY" || blocks[1].Type != "CERTIFICATE" || blocks[2].Type != "CERTIFICATE" {
 		return nil, form
 	}
-	key, err := x509.ParsePKCS8PrivateKey(blocks[0].Bytes)
+	key, err := parseKey(blocks[0])
 	if err != nil {
-		return nil, fmt.Errorf("the key: %w", err)
+		return nil, err
 	}
-	signer, ok := key.(crypto.Signer)
-	if !ok {
-		return nil, fmt.Errorf("the key is a %T, which cannot sign", key)
-	}
-	i := &Identity{key: signer}
+	i := &Identity{key: key}
 	if i.cert, err = x509.ParseCertificate(blocks[1].Bytes); err != nil {
 		return nil, fmt.Errorf("the node's certificate: %w", err)
 	}
@@ -101,6 +98,38 @@ func parse(b []byte) (*Identity, error) {
 		return nil, fmt.Errorf("the authority's certificate: %w", err)
 	}
 	return i, i.check()
+}
+
+// parseKey reads a key as keyPEM writes it.
+func parseKey(block *pem.Block) (crypto.Signer, error) {
+	if block == nil || block.Type != "PRIVATE KEY" {
+		return nil, errors.New("the key: expected a PRIVATE KEY in PEM")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("the key: %w", err)
+	}
+	s, ok := key.(crypto.Signer)
+	if !ok {
+		return nil, fmt.Errorf("the key is a %T, which cannot sign", key)
+	}
+	return s, nil
+}
+
+// accept takes a certificate that the orchestrator made for the key, of the
+// authority that is trusted.
+func (i *Identity) accept(certificate []byte, node string) error {
+	var err error
+	if i.cert, err = x509.ParseCertificate(certificate); err == nil {
+		err = i.check()
+	}
+	if err != nil {
+		return fmt.Errorf("the orchestrator's answer: %w", err)
+	}
+	if got := i.Name(); got != node {
+		return fmt.Errorf("the orchestrator's answer: a certificate for %s, expected one for %s", got, node)
+	}
+	return nil
 }
 
 // check says whether key and certificates belong together.
@@ -186,6 +215,13 @@ func clientTLS(authority *x509.Certificate, now func() time.Time) *tls.Config {
 			return identity.VerifyOrchestrator(cs, authority, now())
 		},
 	}
+}
+
+// transport calls with a TLS configuration, directly.
+func transport(c *tls.Config) *http.Transport {
+	p := new(http.Protocols)
+	p.SetHTTP2(true)
+	return &http.Transport{TLSClientConfig: c, Protocols: p, Proxy: nil}
 }
 
 func newKey() (crypto.Signer, error) {

@@ -2,7 +2,6 @@ package identity
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 
@@ -30,17 +29,11 @@ func (i *Identity) Renew(ctx context.Context, h connect.HTTPClient, base string)
 		return err
 	}
 	n := &Identity{dir: i.dir, now: i.now, key: key}
-	if n.cert, err = x509.ParseCertificate(res.Msg.Certificate); err != nil {
-		return fmt.Errorf("the orchestrator's answer: %w", err)
-	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	n.authority = i.authority // what is trusted does not change on the way
-	if err := n.check(); err != nil {
-		return fmt.Errorf("the orchestrator's answer: %w", err)
-	}
-	if got := n.Name(); got != name {
-		return fmt.Errorf("the orchestrator's answer: a certificate for %s, expected one for %s", got, name)
+	if err := n.accept(res.Msg.Certificate, name); err != nil {
+		return err
 	}
 	if !n.cert.NotAfter.After(i.cert.NotAfter) {
 		return errors.New("the orchestrator's answer: a certificate that ends no later than the present one")

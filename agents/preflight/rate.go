@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/unit"
 )
 
 // KindRate is the check of how much passes between two nodes.
@@ -73,24 +74,13 @@ func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check
 		check.State, check.Found = warning, fmt.Sprintf("%d of a train of %s came back", answers, cost)
 		return
 	}
-	check.State, check.Found = ok, fmt.Sprintf("about %s there and, at the same time, as much back (%s, %d answered, %s)", bits(rate), cost, answers, people(took))
+	check.State, check.Found = ok, fmt.Sprintf("about %s there and, at the same time, as much back (%s, %d answered, %s)", unit.FormatRate(rate), cost, answers, people(took))
 	if radio > 0 {
-		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", bits(radio*rateFloor), bits(radio))
+		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", unit.FormatRate(radio*rateFloor), unit.FormatRate(radio))
 		if rate < radio*rateFloor {
 			check.State = warning
 		}
 	}
-}
-
-// bits is a rate for people.
-func bits(perSecond float64) string {
-	switch {
-	case perSecond >= 1e6:
-		return fmt.Sprintf("%.3g Mbit/s", perSecond/1e6)
-	case perSecond >= 1e3:
-		return fmt.Sprintf("%.3g kbit/s", perSecond/1e3)
-	}
-	return fmt.Sprintf("%.3g bit/s", perSecond)
 }
 
 var errNoAnswer = errors.New("no answer came")

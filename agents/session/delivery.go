@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,13 +20,16 @@ type Delivery struct {
 	inBand    bool
 	committed atomic.Int64
 	known     atomic.Bool
+
+	mu   sync.Mutex
+	told chan struct{} // closed when the orchestrator has said how far it is
 }
 
 // NewDelivery prepares to deliver a journal. With in-band control it delivers
 // only what is durable anyway; otherwise it makes records durable about once
 // a second, so that a run can be watched.
 func (s *Session) NewDelivery(run string, j *journal.File, inBand bool) *Delivery {
-	return &Delivery{s: s, run: run, j: j, inBand: inBand}
+	return &Delivery{s: s, run: run, j: j, inBand: inBand, told: make(chan struct{})}
 }
 
 // Committed is the sequence number up to which the orchestrator has stored the journal.
@@ -33,6 +37,31 @@ func (d *Delivery) Committed() int64 { return d.committed.Load() }
 
 // CaughtUp says whether all durable records are stored.
 func (d *Delivery) CaughtUp() bool { return d.known.Load() && d.committed.Load() >= d.j.Durable() }
+
+// Await waits until all durable records are stored; false: ctx ended first.
+func (d *Delivery) Await(ctx context.Context) bool {
+	for {
+		d.mu.Lock()
+		told := d.told
+		d.mu.Unlock()
+		if d.CaughtUp() {
+			return true
+		}
+		select {
+		case <-told:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// tell wakes who waits.
+func (d *Delivery) tell() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	close(d.told)
+	d.told = make(chan struct{})
+}
 
 // Run delivers until everything is stored after ended was closed, and returns
 // true then, or until ctx ends.
@@ -134,6 +163,7 @@ func (d *Delivery) deliver(ctx context.Context, entries []journal.Entry) error {
 		}
 		d.committed.Store(c)
 		d.known.Store(true)
+		d.tell()
 		return nil
 	})
 }

@@ -361,6 +361,11 @@ func TestSilence(t *testing.T) {
 	if o.open.Load() != 0 || len(o.records("r1")) != 1 || polls.Load() != heard {
 		t.Fatal("something was sent in silence")
 	}
+	soon, cut := context.WithTimeout(ctx, 50*time.Millisecond)
+	if d.Await(soon) {
+		t.Error("all is delivered in silence")
+	}
+	cut()
 	s.Window(ctx, 20*time.Second, d.CaughtUp)
 	if len(o.records("r1")) != 2 || polls.Load() == heard {
 		t.Error("the window did not deliver and poll")
@@ -371,7 +376,11 @@ func TestSilence(t *testing.T) {
 	s.Speak()
 	j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: 2})
 	j.Sync()
-	eventually(t, "third record", func() bool { return len(o.records("r1")) == 3 })
+	long, cut := context.WithTimeout(ctx, 30*time.Second)
+	defer cut()
+	if !d.Await(long) || len(o.records("r1")) != 3 {
+		t.Errorf("%d records are stored where three are awaited", len(o.records("r1")))
+	}
 	cancel()
 	running.Wait()
 }
