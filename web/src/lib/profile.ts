@@ -1,4 +1,5 @@
 // A radio profile as the orchestrator writes it, and its emulation for people.
+import type { Attach, TelemetrySource } from './attach'
 import { bitrate, percent, seconds } from './format'
 
 export interface Figure {
@@ -49,6 +50,8 @@ export interface Profile {
   waveform: string
   figures: Figure[]
   notes?: string[]
+  attach?: Attach
+  telemetry?: TelemetrySource[]
   emulation?: Emulation
   hash: string
 }
