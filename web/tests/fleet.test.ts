@@ -69,6 +69,6 @@ test('a driver is held to the contract', async () => {
 test('the lab is stopped again', async () => {
   const page = await s.open('/lab')
   await page.getByRole('button', { name: 'Stop the lab' }).click()
-  await page.locator('.n-dialog').getByRole('button', { name: 'Stop', exact: true }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Stop', exact: true }).click()
   await page.getByText('No lab stands').waitFor()
 })

@@ -2,13 +2,14 @@
 // port, an emulated lab with agents, and Chromium, all ended with the test file.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
 import { chownSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
 
 const root = resolve(import.meta.dirname, '../..')
-const bin = process.env.LINKTRIAL_BIN ?? join(root, 'bin')
+export const bin = process.env.LINKTRIAL_BIN ?? join(root, 'bin')
 export const shots = process.env.LINKTRIAL_SHOTS ?? join(root, 'build/screenshots')
 
 /** Laptop and tablet, as in the field. */
@@ -59,6 +60,19 @@ export async function until<T>(what: string, probe: () => Promise<T | undefined 
   }
 }
 
+/** Over TLS too, by whatever authority: it is made with the orchestrator. */
+function healthy(url: string): Promise<boolean> {
+  if (url.startsWith('http:')) return fetch(`${url}/healthz`).then((r) => r.ok)
+  return new Promise((done, fail) => {
+    request(`${url}/healthz`, { rejectUnauthorized: false }, (r) => {
+      r.resume()
+      done(r.statusCode === 200)
+    })
+      .once('error', fail)
+      .end()
+  })
+}
+
 /** Starts everything but the lab, serve with these flags besides. Chromium and the lab need root. */
 export async function station(name: string, ...flags: string[]): Promise<Station> {
   if (process.getuid?.() !== 0) throw new Error('the browser tests make network namespaces, which needs root')
@@ -68,7 +82,8 @@ export async function station(name: string, ...flags: string[]): Promise<Station
   chmodSync(data, 0o755)
   chownSync(data, 0, 0)
   const port = await freePort()
-  const url = `http://127.0.0.1:${port}`
+  const tls = flags.includes('--tls')
+  const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const lab = `web${name}`
   const env = { ...process.env, LINKTRIAL_DATA: data, LINKTRIAL_ORCHESTRATOR: url, XDG_CONFIG_HOME: join(data, 'config') }
   const children: ChildProcess[] = []
@@ -93,7 +108,7 @@ export async function station(name: string, ...flags: string[]): Promise<Station
     server = start('serve', '--listen', `127.0.0.1:${port}`, ...flags)
     await until('the orchestrator answers', async () => {
       if (server!.exitCode !== null) throw new Error(`serve ended with ${server!.exitCode}:\n${log}`)
-      return (await fetch(`${url}/healthz`)).ok
+      return healthy(url)
     })
   }
 
@@ -149,7 +164,7 @@ export async function station(name: string, ...flags: string[]): Promise<Station
       labStands = false
     },
     async open(path, { size = 'laptop', theme, in: other } = {}) {
-      const context = other?.context() ?? (await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true }))
+      const context = other?.context() ?? (await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true, ignoreHTTPSErrors: tls }))
       // Only to notice what hangs: a busy machine may take its time.
       context.setDefaultTimeout(90_000)
       if (!other) contexts.push(context)

@@ -50,7 +50,7 @@ test('a moved station becomes a topology that plans can name', async () => {
   expect(((await res.json()) as { problems?: unknown[] }).problems ?? []).toEqual([])
 
   await page.getByRole('button', { name: 'Delete' }).click()
-  await page.locator('.n-dialog').getByRole('button', { name: 'Delete' }).click()
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click()
   await expect.poll(() => new URL(page.url()).searchParams.get('topology')).toBeNull()
   expect(troubles).toEqual([])
 })

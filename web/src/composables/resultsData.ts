@@ -79,6 +79,8 @@ export interface ExportFormat {
 export const exportFormats: ExportFormat[] = [
   { format: 'csv', title: 'CSV, a row a treatment' },
   { format: 'trials-csv', title: 'CSV, a row an attempt' },
+  { format: 'telemetry-csv', title: 'CSV, what radios told during each attempt' },
+  { format: 'readings-csv', title: 'CSV, a row a reading of a radio', note: 'can be large' },
   { format: 'samples-csv', title: 'CSV, a row a sample', note: 'can be large' },
   { format: 'json', title: 'JSON' },
   { format: 'latex', title: 'LaTeX table' },
