@@ -142,6 +142,12 @@ func TestBackupAndRestore(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, conn.Close(ctx))
 	to := Source{DataDir: filepath.Join(dataDir(t), "keys"), DatabaseURL: srv.DatabaseURL("given")}
+	claim, err := postgres.TakeClaim(ctx, to.DatabaseURL, postgres.UserOrchestrator, nil)
+	require.NoError(t, err)
+	_, err = Restore(ctx, out, to)
+	require.ErrorIs(t, err, postgres.ErrInUse)
+	require.NoDirExists(t, to.DataDir, "nothing half-done")
+	claim.Release()
 	_, err = Restore(ctx, out, to)
 	require.NoError(t, err)
 	require.Equal(t, want, content(t, to.DatabaseURL))

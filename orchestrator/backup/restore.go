@@ -103,6 +103,11 @@ func Restore(ctx context.Context, file string, to Source) (m Manifest, err error
 		}
 	}
 	if given != nil {
+		claim, err := postgres.TakeClaim(ctx, to.DatabaseURL, postgres.UserRestore, nil)
+		if err != nil {
+			return m, err
+		}
+		defer claim.Release()
 		return m, given.fill(ctx, dump)
 	}
 	return m, place(filepath.Join(scrap, privateFolder), privateFolder)

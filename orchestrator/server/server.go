@@ -69,7 +69,8 @@ type Config struct {
 // Server is a running orchestrator.
 type Server struct {
 	log      *slog.Logger
-	unlock   func()           // of the data folder; nil: it is not ours
+	unlock   func() // of the data folder; nil: it is not ours
+	claim    *postgres.Claim
 	postgres *postgres.Server // nil where a database was given
 	store    *store.Store
 	engine   *campaign.Engine
@@ -127,7 +128,11 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		}
 		url = s.postgres.URL()
 	}
+	// Before the schema is brought up to date: it may be another's that works now.
 	var err error
+	if s.claim, err = postgres.TakeClaim(ctx, url, postgres.UserOrchestrator, cfg.Logger); err != nil {
+		return err
+	}
 	if s.store, err = store.Open(ctx, url, cfg.Logger); err != nil {
 		return err
 	}
@@ -290,6 +295,10 @@ func (s *Server) Stop(ctx context.Context) error {
 	}
 	if s.store != nil {
 		s.store.Close()
+	}
+	if s.claim != nil {
+		s.claim.Release()
+		s.claim = nil
 	}
 	if s.postgres != nil {
 		errs = append(errs, s.postgres.Stop(ctx))

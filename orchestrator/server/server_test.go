@@ -23,6 +23,7 @@ import (
 	"linktrial/internal/process"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
@@ -503,6 +504,22 @@ func TestRefusedStarts(t *testing.T) {
 	require.NoError(t, err)
 	stop(t, s)
 	stop(t, s)
+}
+
+// A database has one orchestrator; the next one begins when that has stopped.
+func TestOneOrchestratorADatabase(t *testing.T) {
+	cfg := server.Config{Listen: "127.0.0.1:0", DatabaseURL: storetest.URL(t), Catalog: testCatalog(t)}
+	first, err := server.Start(t.Context(), cfg)
+	require.NoError(t, err)
+	_, err = server.Start(t.Context(), cfg)
+	require.ErrorIs(t, err, postgres.ErrInUse)
+	require.ErrorContains(t, err, fmt.Sprintf("the database is in use by another program (linktrial orchestrator, process %d on ", os.Getpid()))
+	require.ErrorContains(t, err, "stop that one, or name another database with --database")
+	require.NotContains(t, err.Error(), "\n", "one sentence")
+	stop(t, first)
+	next, err := server.Start(t.Context(), cfg)
+	require.NoError(t, err)
+	stop(t, next)
 }
 
 // A stopping orchestrator ends polls and streams instead of waiting for them.

@@ -30,6 +30,7 @@ type services struct {
 	lab     linktrialv1connect.LabServiceClient
 	catalog linktrialv1connect.CatalogServiceClient
 	data    string
+	server  *server.Server
 }
 
 func serveAll(t *testing.T, url, data string, change func(*server.Config)) *services {
@@ -49,7 +50,7 @@ func serveAll(t *testing.T, url, data string, change func(*server.Config)) *serv
 	require.NoError(t, err)
 	t.Cleanup(func() { stop(t, s) })
 	c := connectTo(t, s.Addr())
-	return &services{clients: c, data: data,
+	return &services{clients: c, data: data, server: s,
 		library: linktrialv1connect.NewLibraryServiceClient(c.http, c.base, connect.WithGRPC()),
 		lab:     linktrialv1connect.NewLabServiceClient(c.http, c.base, connect.WithGRPC()),
 		catalog: linktrialv1connect.NewCatalogServiceClient(c.http, c.base, connect.WithGRPC())}
@@ -146,7 +147,11 @@ func TestTopologies(t *testing.T) {
 	s, ctx := serveAll(t, url, data, nil), t.Context()
 	_, err := s.catalog.SaveTopology(ctx, connect.NewRequest(&linktrialv1.SaveTopologyRequest{Name: "meadow", Text: []byte(meadow)}))
 	require.NoError(t, err)
-	for _, s := range []*services{s, serveAll(t, url, data, nil)} { // after a restart too
+	for _, restarted := range []bool{false, true} {
+		if restarted {
+			stop(t, s.server)
+			s = serveAll(t, url, data, nil)
+		}
 		src, err := s.catalog.GetSource(ctx, connect.NewRequest(&linktrialv1.GetSourceRequest{Kind: "topology", Name: "meadow"}))
 		require.NoError(t, err)
 		require.Equal(t, meadow, string(src.Msg.Text))

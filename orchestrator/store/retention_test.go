@@ -15,6 +15,7 @@ import (
 
 	"linktrial/internal/timescaletest"
 	"linktrial/migrations"
+	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
@@ -108,6 +109,21 @@ func TestTimescale(t *testing.T) {
 		require.NoError(t, err)
 		return regexp.MustCompile(`/linktrial\?`).ReplaceAllString(url, "/"+name+"?")
 	}
+
+	t.Run("a database has one orchestrator", func(t *testing.T) {
+		url := database("claimed")
+		c, err := postgres.TakeClaim(t.Context(), url, postgres.UserOrchestrator, nil)
+		require.NoError(t, err)
+		s, err := store.Open(t.Context(), url, nil)
+		require.NoError(t, err)
+		defer s.Close()
+		_, err = postgres.TakeClaim(t.Context(), url, postgres.UserOrchestrator, nil)
+		require.ErrorIs(t, err, postgres.ErrInUse)
+		c.Release()
+		c, err = postgres.TakeClaim(t.Context(), url, postgres.UserOrchestrator, nil)
+		require.NoError(t, err)
+		c.Release()
+	})
 
 	t.Run("days without a run's samples are not read", func(t *testing.T) {
 		url := database("pruning")

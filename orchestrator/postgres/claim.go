@@ -1,0 +1,214 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// Claim is one user's sole right to a database, for as long as its connection
+// lives. It is an advisory lock of PostgreSQL (its documentation, section
+// 13.3.5), so it costs nothing but that connection and bars nobody who only reads.
+type Claim struct {
+	url    string
+	name   string
+	log    *slog.Logger
+	cancel context.CancelFunc
+	done   chan struct{} // closed when keep has ended
+}
+
+const (
+	// claimClass is the first half of the lock's key, "ltrl"; the second is the
+	// schema, because two orchestrators may share a database by schemas.
+	claimClass = 0x6c74726c
+	// claimPatience outlasts the connection of an orchestrator on this machine
+	// that was killed a moment ago.
+	claimPatience = 3 * time.Second
+	claimAgain    = 200 * time.Millisecond
+	claimAgainMax = 10 * time.Second
+	claimSilence  = 15 * time.Second // after which the connection is asked whether it lives
+	claimLimit    = 10 * time.Second // for one question to the database
+)
+
+// A server lets go of a client whose machine has failed after 10 s + 3 × 5 s.
+// Sockets of this machine need none of it, and pass it over.
+const claimSession = `SELECT set_config('tcp_keepalives_idle', '10', false), set_config('tcp_keepalives_interval', '5', false),
+	set_config('tcp_keepalives_count', '3', false), set_config('idle_session_timeout', '0', false)`
+
+const claimKey = `hashtext(coalesce(current_schema(), ''))`
+
+// TakeClaim claims a database for an orchestrator or a restore; [ErrInUse]
+// where another has it, in one sentence that says who and what to do. It blocks
+// for a few seconds at most, besides what connecting takes. A claim whose
+// connection is lost is taken again, until Release.
+func TakeClaim(ctx context.Context, url string, as User, log *slog.Logger) (*Claim, error) {
+	return takeClaim(ctx, url, as, log, claimPatience)
+}
+
+func takeClaim(ctx context.Context, url string, as User, log *slog.Logger, patience time.Duration) (*Claim, error) {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a machine without a name"
+	}
+	c := &Claim{url: url, name: fmt.Sprintf("linktrial %s, process %d on %s", as, os.Getpid(), host), log: log, done: make(chan struct{})}
+	if len(c.name) > 63 { // where PostgreSQL cuts it (NAMEDATALEN)
+		c.name = c.name[:63]
+	}
+	conn, err := c.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for end := time.Now().Add(patience); ; {
+		if err = c.try(ctx, conn); err == nil {
+			break
+		}
+		if !errors.Is(err, ErrInUse) || time.Now().After(end) || !pause(ctx, claimAgain) {
+			closeConn(conn)
+			return nil, err
+		}
+	}
+	// The claim lasts beyond the call that took it.
+	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	go c.keep(ctx, conn)
+	return c, nil
+}
+
+// Release gives the database up and waits until that is done.
+func (c *Claim) Release() {
+	c.cancel()
+	<-c.done
+}
+
+func (c *Claim) connect(ctx context.Context) (*pgx.Conn, error) {
+	// As the store reads it: settings of a pool may be in it.
+	cfg, err := pgxpool.ParseConfig(c.url)
+	if err != nil {
+		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	cfg.ConnConfig.RuntimeParams["application_name"] = c.name
+	conn, err := pgx.ConnectConfig(ctx, cfg.ConnConfig)
+	if err == nil {
+		if _, err = conn.Exec(ctx, claimSession); err == nil {
+			return conn, nil
+		}
+		closeConn(conn)
+	}
+	return nil, fmt.Errorf("the database does not answer: %w", err)
+}
+
+func closeConn(conn *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), claimLimit)
+	defer cancel()
+	_ = conn.Close(ctx) // the server lets go of what is closed, however it went
+}
+
+// try asks once.
+func (c *Claim) try(ctx context.Context, conn *pgx.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, claimLimit)
+	defer cancel()
+	var got bool
+	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1, "+claimKey+")", claimClass).Scan(&got); err != nil {
+		return fmt.Errorf("claim the database: %w", err)
+	}
+	if got {
+		return nil
+	}
+	name, at, since := "one that this user may not see", "", time.Time{}
+	// Advisory locks with two keys have objsubid 2 (pg_locks).
+	err := conn.QueryRow(ctx, `SELECT coalesce(a.application_name, ''), coalesce(host(a.client_addr), ''), coalesce(a.backend_start, now())
+		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid::bigint = $1
+		  AND l.objid::bigint = (`+claimKey+`::bigint & 4294967295) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
+		int64(claimClass)).Scan(&name, &at, &since)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // gone meanwhile
+		return fmt.Errorf("claim the database: %w", err)
+	}
+	if at != "" {
+		at = " from " + at
+	}
+	when := ""
+	if !since.IsZero() {
+		when = " since " + since.UTC().Format(time.DateTime+" UTC")
+	}
+	return &takenError{name, fmt.Sprintf("the database is in use by another program (%s%s%s): stop that one, or name another database with --database; a machine that has just failed lets go of it within half a minute", name, at, when)}
+}
+
+// takenError says who has a database.
+type takenError struct{ name, text string }
+
+func (e *takenError) Error() string        { return e.text }
+func (e *takenError) Is(target error) bool { return target == ErrInUse }
+
+// keep watches the connection and takes the claim again where it was lost.
+func (c *Claim) keep(ctx context.Context, conn *pgx.Conn) {
+	defer close(c.done)
+	for {
+		err := watchConn(ctx, conn)
+		closeConn(conn)
+		if ctx.Err() != nil {
+			return
+		}
+		c.log.Warn("the claim on the database was lost with its connection and is taken again", "error", err)
+		if conn = c.again(ctx); conn == nil {
+			return
+		}
+		c.log.Info("the claim on the database is held again")
+	}
+}
+
+// again takes the claim until it has it; nil when ctx ended first.
+func (c *Claim) again(ctx context.Context) *pgx.Conn {
+	told := ""
+	for wait := claimAgain; pause(ctx, wait); wait = min(2*wait, claimAgainMax) {
+		limited, cancel := context.WithTimeout(ctx, claimLimit)
+		conn, err := c.connect(limited)
+		if err == nil {
+			if err = c.try(limited, conn); err == nil {
+				cancel()
+				return conn
+			}
+			closeConn(conn)
+		}
+		cancel()
+		var taken *takenError
+		switch {
+		case !errors.As(err, &taken):
+			c.log.Debug("the claim on the database could not be taken yet", "error", err)
+		case taken.name != c.name && taken.name != told: // our own: a connection that the server does not know to be lost
+			told = taken.name
+			c.log.Error("ANOTHER ORCHESTRATOR HAS CLAIMED THE DATABASE while this one was cut off from it, and both work with it now: stop one of them", "error", err)
+		}
+	}
+	return nil
+}
+
+// watchConn returns when the connection is lost or ctx ends.
+func watchConn(ctx context.Context, conn *pgx.Conn) error {
+	for {
+		quiet, cancel := context.WithTimeout(ctx, claimSilence)
+		_, err := conn.WaitForNotification(quiet) // none comes: what comes is the end
+		ended := quiet.Err() == nil
+		cancel()
+		if err == nil {
+			continue
+		}
+		if ended || ctx.Err() != nil || conn.IsClosed() {
+			return err
+		}
+		asked, cancel := context.WithTimeout(ctx, claimLimit)
+		err = conn.Ping(asked)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+}
