@@ -35,6 +35,7 @@ var benchSections = []struct {
 	}},
 	{"reported", benchReported},
 	{"dead-time", benchDeadTime},
+	{"runner", benchRunner},
 	{"virtual", benchVirtual},
 	{"agreement", benchAgreement},
 	{"results", benchResults},
@@ -54,6 +55,7 @@ func newBench(s *setting.Settings) *cobra.Command {
   emulator   the emulated radio's error of rate and delay, and the most that it carries;
   reported   the reported throughput against that of the packet log;
   dead-time  the trials a minute on a perfect fast link, and the dead time between them;
+  runner     drivers as processes and as containers: throughput, dead time, connect time;
   virtual    how much faster than real the virtual-time lab is, and what its time goes into;
   agreement  the throughput in real and in virtual time, for each transport protocol;
   results    how long the pages of results wait for 10 000 trials and 5 million samples;

@@ -1,13 +1,12 @@
 package driver
 
 import (
-	"context"
 	"fmt"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
-	"linktrial/agents/runner/docker"
+	"linktrial/agents/runner"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 )
@@ -20,28 +19,15 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 		Short: "List the drivers' images of this machine's container engine, with their digests",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			r, err := docker.New(ctx, docker.Config{Agent: "images", Host: engine, Logger: s.Logger()})
-			if err != nil {
-				return err
-			}
-			defer func() { _ = r.Close(context.WithoutCancel(ctx)) }() // it started nothing
-			found, err := r.Images(ctx)
-			if err != nil {
-				return err
-			}
-			if len(found) == 0 {
-				return fmt.Errorf("the engine has no image with the label %s: build them with 'make images'", docker.LabelProtocol)
-			}
+			var found []runner.State
+			var err error
 			if approve {
-				for _, i := range found {
-					if i.Driver.Digest == "" {
-						continue
-					}
-					if err := approveDriver(ctx, s.Orchestrator, i.Driver.Name, i.Driver.Digest, reason); err != nil {
-						return err
-					}
-				}
+				found, err = ApproveImages(cmd.Context(), s.Orchestrator, engine, reason, s.Logger())
+			} else {
+				found, err = images(cmd.Context(), engine, s.Logger())
+			}
+			if err != nil {
+				return err
 			}
 			return terminal.Columns("PROTOCOL\tVERSION\tDIGEST\tNOTE", func(w *tabwriter.Writer) {
 				for _, i := range found {

@@ -241,8 +241,9 @@ type labAgents []*process.Supervisor
 
 // startAgents starts an agent in every node; they trust the keys, in a file that
 // is written for them, or, where there are none, the first that their
-// orchestrator shows. What was started before an error is returned with it.
-func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger) (labAgents, error) {
+// orchestrator shows. More are further arguments of each. What was started before
+// an error is returned with it.
+func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger, more ...string) (labAgents, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
@@ -260,6 +261,7 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 		if trusted != "" {
 			args = append(args, "--trust", trusted)
 		}
+		args = append(args, more...)
 		sup, err := process.Supervise("agent "+name, logger, func() (*exec.Cmd, error) {
 			log, err := os.OpenFile(filepath.Join(lab.Folder(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 			if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"linktrial/agents/agent"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/cmd/linktrial/client"
@@ -43,7 +44,10 @@ for each role, runs the plan, prints the table, exports the results, and removes
 all of it again. What a killed rehearsal left behind is removed by the next.
 
 With --virtual the nodes live in guests whose time jumps over every wait
-(docs/virtual-time.md): a campaign of days takes minutes.`,
+(docs/virtual-time.md): a campaign of days takes minutes.
+
+With --runner docker the drivers are containers of this machine's engine, as
+they are on nodes that run images (docs/containers.md).`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.file = args[0]
@@ -52,9 +56,11 @@ With --virtual the nodes live in guests whose time jumps over every wait
 	}
 	f := cmd.Flags()
 	f.StringVar(&r.out, "out", "", "folder for the exported results (default: results/CAMPAIGN)")
+	f.StringVar(&r.runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes, or docker, as containers of this machine's engine")
 	f.BoolVar(&r.virtual, "virtual", false, "in virtual time, in guests (needs 'linktrial lab kernel' once)")
 	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests at a time (default: one for each processor)")
 	f.BoolVar(&r.yes, "yes", false, "do not ask, however long it will take")
+	cmd.MarkFlagsMutuallyExclusive("virtual", "runner")
 	return cmd
 }
 
@@ -64,6 +70,7 @@ type rehearsal struct {
 	file    string
 	out     string
 	virtual bool
+	runner  string // of the agents
 	jobs    int
 	yes     bool
 
@@ -84,6 +91,9 @@ type rehearsal struct {
 const longRun = 24 * time.Hour
 
 func (r *rehearsal) run(ctx context.Context) (err error) {
+	if r.runner != agent.RunnerExec && r.runner != agent.RunnerDocker {
+		return fmt.Errorf("--runner %q, expected %s or %s", r.runner, agent.RunnerExec, agent.RunnerDocker)
+	}
 	text, err := os.ReadFile(r.file)
 	if err != nil {
 		return err
@@ -223,7 +233,13 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err != nil {
 		return err
 	}
-	if r.agents, err = startAgents(r.s, r.lab, state, keys, r.log); err != nil {
+	if r.runner == agent.RunnerDocker {
+		// The sheets of a rehearsal name what this machine would run.
+		if _, err := driver.ApproveImages(ctx, r.base, "", "rehearsed on this machine", r.log); err != nil {
+			return err
+		}
+	}
+	if r.agents, err = startAgents(r.s, r.lab, state, keys, r.log, "--runner", r.runner); err != nil {
 		return err
 	}
 	if err := r.waitForNodes(ctx); err != nil {
