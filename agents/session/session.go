@@ -214,7 +214,7 @@ func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) 
 		res, err := s.client.Register(ctx, connect.NewRequest(r))
 		if err == nil && !agentprotocol.Spoken(res.Msg.Protocol) {
 			return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the orchestrator's version %s speaks protocol %d and this agent's version %s %s: install the same version on both",
-				res.Msg.OrchestratorVersion, res.Msg.Protocol, s.cfg.Version, agentprotocol.Words()))
+				res.Msg.OrchestratorVersion, max(1, res.Msg.Protocol), s.cfg.Version, agentprotocol.Words()))
 		}
 		if err == nil && s.cfg.Keys != nil {
 			s.cfg.Keys(res.Msg.SigningKeys)

@@ -247,7 +247,7 @@ func TestVersions(t *testing.T) {
 			r := registration("client")
 			r.Msg.Protocol = 99
 			_, err := c.Register(t.Context(), r)
-			says(t, err, connect.CodeFailedPrecondition, "the agent's version v-agent speaks protocol 99", "this orchestrator's version v-orchestrator protocol 1")
+			says(t, err, connect.CodeFailedPrecondition, "the agent's version v-agent speaks protocol 99 and this orchestrator's version v-orchestrator protocol 1: install the same version on both")
 			r.Msg.Protocol = 0 // before the number was told
 			res, err := c.Register(t.Context(), r)
 			require.NoError(t, err)

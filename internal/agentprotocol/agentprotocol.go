@@ -14,17 +14,33 @@ const Number = 1
 // Oldest is the oldest protocol that this version still understands.
 const Oldest = 1
 
+// span is the protocols of one version.
+type span struct{ oldest, newest int32 }
+
+var here = span{Oldest, Number}
+
 // Spoken says whether the other side's protocol is understood here. A side from
 // before the number was told says 0 and speaks 1.
-func Spoken(theirs int32) bool {
-	n := max(theirs, 1)
-	return n >= Oldest && n <= Number
-}
+func Spoken(theirs int32) bool { return here.spoken(theirs) }
+
+// Agreed is the protocol that the orchestrator answers a registration with: an
+// agent of an older protocol that is still understood here knows no newer one,
+// and would refuse it.
+func Agreed(theirs int32) int32 { return here.agreed(theirs) }
 
 // Words is the protocols of this version, for people: "protocol 1".
-func Words() string {
-	if Oldest == Number {
-		return fmt.Sprintf("protocol %d", Number)
+func Words() string { return here.words() }
+
+func (s span) spoken(theirs int32) bool {
+	n := max(theirs, 1)
+	return n >= s.oldest && n <= s.newest
+}
+
+func (s span) agreed(theirs int32) int32 { return min(max(theirs, 1), s.newest) }
+
+func (s span) words() string {
+	if s.oldest == s.newest {
+		return fmt.Sprintf("protocol %d", s.newest)
 	}
-	return fmt.Sprintf("protocols %d to %d", Oldest, Number)
+	return fmt.Sprintf("protocols %d to %d", s.oldest, s.newest)
 }

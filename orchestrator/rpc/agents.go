@@ -33,7 +33,7 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 	if err := s.cfg.Engine.Register(ctx, r); err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
-	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Number,
+	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Agreed(m.Protocol),
 		SigningKeys: signing.Messages(s.cfg.Trust.Keys())}), nil
 }
 
