@@ -3,7 +3,6 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -26,13 +25,7 @@ type served struct {
 
 func newServed(t *testing.T) *served {
 	t.Helper()
-	p := &served{program: newProgram(t)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.addr = l.Addr().String()
-	l.Close()
+	p := &served{program: newProgram(t), addr: freeAddr(t)}
 	t.Cleanup(p.nothingOfLab)
 	p.up()
 	return p
@@ -119,15 +112,10 @@ func (p *served) lab(radio, topology string) {
 	if refusal := p.call("LabService/LabUp", map[string]string{"radio": radio, "topology": topology}, nil); refusal != "" {
 		p.t.Fatal(refusal)
 	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		out, _ := p.cli("nodes")
-		if len(regexp.MustCompile(`(?m)^(client|relay|server) .* connected `).FindAllString(out, -1)) == 3 {
-			return
-		}
-		if time.Now().After(deadline) {
-			p.t.Fatalf("the agents do not connect:\n%s", out)
-		}
-	}
+	nodes := func() string { out, _ := p.cli("nodes"); return out }
+	waitUntil(p.t, "the agents connect", 30*time.Second, func() bool {
+		return len(regexp.MustCompile(`(?m)^(client|relay|server) .* connected `).FindAllString(nodes(), -1)) == 3
+	}, nodes)
 }
 
 // line is the row of a preflight's table.
@@ -272,16 +260,11 @@ func TestScheduleSurvivesAKill(t *testing.T) {
 	if out, code := p.cli("topology", "show", "meadow"); code != 0 || out != meadow {
 		t.Errorf("exit %d, expected the topology's text:\n%s", code, out)
 	}
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
-		out, _ := p.cli("runs")
-		if strings.Contains(out, "completed") {
-			break
-		}
-		if time.Now().After(deadline) {
-			schedules, _ := p.cli("plan", "schedules")
-			t.Fatalf("the scheduled plan did not complete:\n%s%s", out, schedules)
-		}
-	}
+	runs := func() string { out, _ := p.cli("runs"); return out }
+	waitUntil(t, "the scheduled plan completes", 3*time.Minute, func() bool { return strings.Contains(runs(), "completed") }, func() string {
+		schedules, _ := p.cli("plan", "schedules")
+		return runs() + schedules
+	})
 	if out, _ := p.cli("plan", "schedules"); strings.Count(out, "started") != 1 {
 		t.Errorf("schedules:\n%s", out)
 	}
@@ -304,12 +287,7 @@ func TestNoLabWithoutRoot(t *testing.T) {
 	if out, err := exec.Command("sh", "-c", `cp -r "$0"/* "$1" && chmod -R a+rX "$1" && chmod a+rwx "$1"`, p.bin, dir).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddr(t)
 	cmd := exec.Command(filepath.Join(dir, "linktrial"), "serve", "--listen", addr, "--data", filepath.Join(dir, "data"))
 	cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "HOME=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -323,18 +301,13 @@ func TestNoLabWithoutRoot(t *testing.T) {
 		cmd.Wait()
 	}()
 	s := &served{program: p, addr: addr}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		if c, err := net.Dial("tcp", addr); err == nil {
-			c.Close()
-			if res, err := http.Get(fmt.Sprintf("http://%s/healthz", addr)); err == nil {
-				res.Body.Close()
-				break
-			}
+	waitUntil(t, "serve comes up", time.Minute, func() bool {
+		res, err := http.Get("http://" + addr + "/healthz")
+		if err == nil {
+			res.Body.Close()
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("serve does not come up:\n%s", log.String())
-		}
-	}
+		return err == nil
+	}, log.String)
 	var st labStatus
 	s.call("LabService/LabStatus", struct{}{}, &st)
 	if st.Up || !strings.Contains(st.Unavailable, "root") {

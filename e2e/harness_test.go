@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,6 +19,27 @@ import (
 
 	"linktrial/orchestrator/report"
 )
+
+// freeAddr is an address on the loopback at which nothing listens.
+func freeAddr(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// waitUntil waits for what must come; state is told where it does not.
+func waitUntil(t *testing.T, what string, limit time.Duration, done func() bool, state func() string) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !done(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s\n%s", limit, what, state())
+		}
+	}
+}
 
 // binDir is where make build put the program and the drivers.
 func binDir(t *testing.T) string {

@@ -51,11 +51,7 @@ func (p *directed) refuse(words string, args ...string) {
 
 func (p *directed) waitUntil(what string, limit time.Duration, done func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(limit); !done(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("not within %s: %s\n%s", limit, what, p.must("runs"))
-		}
-	}
+	waitUntil(p.t, what, limit, done, func() string { return p.must("runs") })
 }
 
 func (p *directed) dataset() *report.Dataset {

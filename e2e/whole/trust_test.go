@@ -23,6 +23,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/process/processtest"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/campaign"
@@ -58,7 +59,7 @@ func drivers(t *testing.T) string {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "plain", "driver.yaml"), manifest, 0o644))
 	b, err := os.ReadFile(program)
 	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "plain", "plain"), b, 0o755))
+	processtest.WriteExecutable(t, filepath.Join(dir, "plain", "plain"), b)
 	return dir
 }
 
