@@ -4,8 +4,9 @@
 // over the radio, who answers, how fast, up to which packet size and rate.
 //
 // Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightWish]).
-// Goes out: checks in words for a technician, and links. Imports the other
-// agents' packages, executor/journal and api/gen.
+// Goes out: checks in words for a technician, and links. Imports
+// agents/provenance, agents/runner, agents/telemetry, executor/journal, api/gen
+// and internal leaves.
 package preflight
 
 import (

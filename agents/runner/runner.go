@@ -3,8 +3,9 @@
 // what an earlier, killed agent left running.
 //
 // Comes in: a folder of drivers, contract parameters. Goes out: running
-// processes ([executor.Process]) and the state of each driver. Imports
-// executor, protocols/contract and internal/process.
+// processes ([executor.Process]), the state of each driver and the digest of
+// what it is made of. Imports executor, executor/journal, protocols/contract,
+// internal/driverdigest and internal/process.
 package runner
 
 import (

@@ -3,6 +3,8 @@
 // silenced at any moment, because with in-band control every packet would be
 // on the air beside the measured transfer.
 //
-// Comes in: a URL, journals to deliver. Goes out: what the orchestrator wants
-// of this node, clock offsets. Imports api/gen and executor/journal.
+// Comes in: a URL, the node's identity, journals and reports of preflights to
+// deliver. Goes out: what the orchestrator wants of this node, clock offsets.
+// Imports agents/identity, api/gen, executor/journal, internal/agentprotocol and
+// internal/identity.
 package session

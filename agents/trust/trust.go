@@ -5,7 +5,7 @@
 // Comes in: files of trusted keys, what an orchestrator shows of its keys, run
 // sheets with signatures, digests of drivers. Goes out: nil, or one sentence
 // that says what is refused and what to do. Imports executor,
-// executor/runsheet, internal/signature, internal/wholefile and protocols/contract.
+// executor/runsheet, protocols/contract and internal leaves.
 package trust
 
 import (

@@ -7,5 +7,5 @@
 //
 // Comes in: a radio network and where the orchestrator listens. Goes out: a
 // running lab, and its removal, also of one that a killed process left behind.
-// Imports emulator/tun (its configuration), internal/process, internal/radio.
+// Imports emulator/tun (its configuration) and internal leaves.
 package netns
