@@ -145,13 +145,16 @@ func (e *Enrolment) tls() *tls.Config {
 
 // failure puts what went wrong into a sentence.
 func (e *Enrolment) failure(ctx context.Context, err error) error {
+	var ce *connect.Error
 	if errors.Is(err, identity.ErrOtherAuthority) {
+		if errors.As(err, &ce) {
+			err = ce.Unwrap() // its code, "unavailable", has no place in the sentence
+		}
 		return fmt.Errorf("%w: what answers at %s is %w; check the URL, and make the token at that orchestrator", ErrRefused, e.Orchestrator, err)
 	}
 	if te := (*identity.TimeError)(nil); errors.As(err, &te) {
 		return fmt.Errorf("%w: %w", ErrRefused, explainTime(ctx, e.Orchestrator, e.tls(), te))
 	}
-	var ce *connect.Error
 	if errors.As(err, &ce) {
 		switch ce.Code() {
 		case connect.CodeUnauthenticated, connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodePermissionDenied:

@@ -56,7 +56,7 @@ func TestRefusedEnrolments(t *testing.T) {
 			return tok
 		}, words: []string{"it was withdrawn at", "when the node was revoked"}},
 		"token of another orchestrator": {token: func(t *testing.T) wire.Token { return other.token(t, "client") },
-			words: []string{"not the orchestrator of the authority that is trusted here", other.Authority().Fingerprint(), "make the token at that orchestrator"}},
+			words: []string{"is not the orchestrator of the authority that is trusted here", other.Authority().Fingerprint(), "make the token at that orchestrator"}},
 		"http to TLS": {url: strings.Replace(o.URL(), "https", "http", 1), token: func(t *testing.T) wire.Token { return o.token(t, "client") },
 			words: []string{"expected a URL that begins with https://"}},
 		"https to plain": {url: "https://" + plain.Addr(), token: func(t *testing.T) wire.Token { return o.token(t, "client") },

@@ -89,7 +89,14 @@ func TestTokenFiles(t *testing.T) {
 		_, err := ReadToken(path)
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err, path)
+		_, err = ReadTokenFrom(strings.NewReader(text), "standard input")
+		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, "standard input")
 	}
+	tok := NewToken("client", [32]byte{1})
+	back, err := ReadTokenFrom(strings.NewReader(tok.String()+"\n"), "standard input")
+	require.NoError(t, err)
+	require.Equal(t, tok, back)
 }
 
 func TestNodeOf(t *testing.T) {

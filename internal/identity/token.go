@@ -88,18 +88,25 @@ func ReadToken(path string) (Token, error) {
 		return Token{}, fmt.Errorf("token file: %w", err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxTokenFile+1))
+	return ReadTokenFrom(f, "token file "+path)
+}
+
+// ReadTokenFrom reads one token to the end of a file that is open; its name is
+// for errors. Standard input has to be read so: who may not open it a second
+// time by its path, such as a user that sudo made, can still read it.
+func ReadTokenFrom(r io.Reader, name string) (Token, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxTokenFile+1))
 	switch {
 	case err != nil:
-		return Token{}, fmt.Errorf("token file: %w", err)
+		return Token{}, fmt.Errorf("%s: %w", name, err)
 	case len(bytes.TrimSpace(b)) == 0:
-		return Token{}, fmt.Errorf("token file %s is empty, expected a token as 'linktrial node token' prints it", path)
+		return Token{}, fmt.Errorf("%s is empty, expected a token as 'linktrial node token' prints it", name)
 	case len(b) > maxTokenFile:
-		return Token{}, fmt.Errorf("token file %s has more than %d bytes: %w", path, maxTokenFile, errToken)
+		return Token{}, fmt.Errorf("%s has more than %d bytes: %w", name, maxTokenFile, errToken)
 	}
 	t, err := ParseToken(string(b))
 	if err != nil {
-		return Token{}, fmt.Errorf("token file %s: %w", path, err)
+		return Token{}, fmt.Errorf("%s: %w", name, err)
 	}
 	return t, nil
 }

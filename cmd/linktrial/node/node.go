@@ -98,7 +98,7 @@ func readTokenFlags(token, file string) (identity.Token, error) {
 	case "":
 		return identity.ParseToken(token)
 	case "-":
-		return identity.ReadToken("/dev/stdin")
+		return identity.ReadTokenFrom(os.Stdin, "standard input")
 	}
 	return identity.ReadToken(file)
 }
