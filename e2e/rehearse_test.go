@@ -2,8 +2,10 @@ package e2e
 
 import (
 	"encoding/csv"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -96,6 +98,16 @@ func TestQuickStart(t *testing.T) {
 		// No protocol is faster than the sender that knows the channel.
 		if a.Ideal <= 0 || a.Elapsed < a.Ideal {
 			t.Errorf("%s, iteration %d took %s, Ideal %s", tr.Treatment, tr.Iteration, a.Elapsed, a.Ideal)
+		}
+		// Every emulated radio is asked by HTTP, and what it tells stands beside the attempt.
+		told := map[string]bool{}
+		for _, x := range a.Telemetry {
+			if x.Source == "radio-http" && x.Figure == "snr" && x.Unit == "dB" && x.Minimum >= -10 && x.Maximum <= 30 && x.Minimum <= x.Mean && x.Mean <= x.Maximum {
+				told[x.Node] = true
+			}
+		}
+		if len(told) != 3 {
+			t.Errorf("%s, iteration %d: the SNR of %v was told, expected client, relay and server: %+v", tr.Treatment, tr.Iteration, slices.Collect(maps.Keys(told)), a.Telemetry)
 		}
 	}
 	for _, node := range []string{"client", "relay", "server"} {

@@ -92,6 +92,9 @@ type Attempt struct {
 
 	Radio *RadioReport `json:"radio,omitempty"`
 
+	// Telemetry is filled for the exports that show it.
+	Telemetry []Telemetry `json:"telemetry,omitempty"`
+
 	// Mark is why a person keeps the figure from counting; nil: nobody does.
 	// Verdict, Reason and Message above say so already.
 	Mark *Mark `json:"-"`

@@ -88,8 +88,12 @@ func TestSeries(t *testing.T) {
 	// Of an attempt that goes on, all that has come.
 	got, err = telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start, MaxPoints: 3})
 	require.NoError(t, err)
-	require.Equal(t, "client radio snr dB [-1 12 30] [2 4 5]", words(got)[1])
-	require.Equal(t, "client radio in_bytes B/s per second [-1 12 30] [1000 22.22 22.22]", words(got)[0])
+	// Of what is shortened, the extremes stay.
+	require.Equal(t, "client radio snr dB [-1 30] [2 5]", words(got)[1])
+	require.Equal(t, "client radio in_bytes B/s per second [-1 30] [1000 22.22]", words(got)[0])
+	got, err = telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start, MaxPoints: 4})
+	require.NoError(t, err)
+	require.Equal(t, "client radio snr dB [-1 3 12 30] [2 3 4 5]", words(got)[1])
 
 	// Readings of long ago say nothing.
 	got, err = telemetry.Series(t.Context(), st.Queries, telemetry.Attempt{Run: run, Start: start.Add(time.Hour), End: start.Add(2 * time.Hour)})

@@ -21,10 +21,10 @@ import (
 
 // exportFormats is what every campaign is exported as; sweeps, published
 // figures and what has begun add to it.
-var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
+var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
 
 // resultsFormats is for --help; the orchestrator knows them.
-const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
 	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
 
 func newResults(s *setting.Settings) *cobra.Command {

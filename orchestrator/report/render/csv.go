@@ -311,7 +311,11 @@ func trialColumns() []column[attemptRow] {
 }
 
 func renderTrialsCSV(v *report.Analysis) ([]byte, error) {
-	var rows []attemptRow
+	return writeCSV(trialColumns(), attemptRows(v))
+}
+
+// attemptRows are all attempts, in the order of the plan, the sheet and the attempts.
+func attemptRows(v *report.Analysis) (rows []attemptRow) {
 	for i := range v.Dataset.Runs {
 		run := &v.Dataset.Runs[i]
 		for j := range run.Trials {
@@ -322,5 +326,5 @@ func renderTrialsCSV(v *report.Analysis) ([]byte, error) {
 			}
 		}
 	}
-	return writeCSV(trialColumns(), rows)
+	return rows
 }

@@ -28,6 +28,7 @@ var formats = []format{
 	{"table", "results.txt", "text/plain; charset=utf-8", false, renderTable},
 	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
 	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", false, renderTrialsCSV},
+	{"telemetry-csv", "telemetry.csv", "text/csv; charset=utf-8; header=present", false, renderTelemetryCSV},
 	{"json", "results.json", "application/json", true, (*report.Analysis).JSON},
 	{"markdown", "results.md", "text/markdown; charset=utf-8", true, renderMarkdown},
 	{"latex", "results.tex", "application/x-tex", false, renderLaTeX},
@@ -50,9 +51,9 @@ func Formats() []string {
 	return names
 }
 
-// As makes one report; whether it has bootstrap intervals is the format's own. The same dataset gives the same bytes. The error is
-// one sentence for people: an unknown format, or a dataset that holds numbers
-// which are none.
+// As makes one report; whether it has bootstrap intervals is the format's own.
+// The same dataset gives the same bytes. The error is one sentence for people:
+// an unknown format, or a dataset that holds numbers which are none.
 func As(ds *report.Dataset, name string, o report.Options) (File, error) {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if i < 0 {

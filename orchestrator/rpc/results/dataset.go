@@ -79,7 +79,7 @@ func renderAs(ds *report.Dataset, format string, o report.Options) (render.File,
 // Export is a campaign or run as a file.
 func (s *Service) Export(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
 	format := cmp.Or(req.Msg.Format, "table")
-	known := append(render.Formats(), samplesCSV, channelsCSV, sequenceSVG)
+	known := append(render.Formats(), samplesCSV, channelsCSV, readingsCSV, sequenceSVG)
 	format, iteration, err := ofIteration(format)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
@@ -95,12 +95,19 @@ func (s *Service) Export(ctx context.Context, req *connect.Request[linktrialv1.R
 	if err != nil {
 		return nil, s.answer(ctx, "results", err)
 	}
+	if showsTelemetry[format] {
+		if err := fillTelemetry(ctx, s.cfg.Store, ds); err != nil {
+			return nil, s.answer(ctx, "results", err)
+		}
+	}
 	var file render.File
 	switch format {
 	case samplesCSV:
 		file, err = writeSamples(ctx, s.cfg.Store, ds)
 	case channelsCSV:
 		file, err = writeChannels(ctx, s.cfg.Store, ds)
+	case readingsCSV:
+		file, err = writeReadings(ctx, s.cfg.Store, ds)
 	case sequenceSVG:
 		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
 	default:

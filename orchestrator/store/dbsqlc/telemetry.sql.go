@@ -88,3 +88,45 @@ func (q *Queries) TelemetryOf(ctx context.Context, arg TelemetryOfParams) ([]Tel
 	}
 	return items, nil
 }
+
+const telemetryOfNode = `-- name: TelemetryOfNode :many
+SELECT run_id, node, seq, at, source, kind, name, unit, value, counter, error FROM telemetry WHERE run_id = $1 AND node = $2 ORDER BY at, seq, name
+`
+
+type TelemetryOfNodeParams struct {
+	RunID string
+	Node  string
+}
+
+// All that the sources of one node said, and why they said nothing.
+func (q *Queries) TelemetryOfNode(ctx context.Context, arg TelemetryOfNodeParams) ([]Telemetry, error) {
+	rows, err := q.db.Query(ctx, telemetryOfNode, arg.RunID, arg.Node)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []Telemetry{}
+	for rows.Next() {
+		var i Telemetry
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.Seq,
+			&i.At,
+			&i.Source,
+			&i.Kind,
+			&i.Name,
+			&i.Unit,
+			&i.Value,
+			&i.Counter,
+			&i.Error,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}

@@ -11,3 +11,7 @@ ORDER BY t.node, t.source, t.name, t.at, t.seq;
 
 -- name: RunLeader :one
 SELECT node FROM run_nodes WHERE run_id = @run_id AND role = 'client';
+
+-- name: TelemetryOfNode :many
+-- All that the sources of one node said, and why they said nothing.
+SELECT * FROM telemetry WHERE run_id = @run_id AND node = @node ORDER BY at, seq, name;

@@ -1,0 +1,122 @@
+package telemetry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// clocks are those of a run's nodes, held against the orchestrator's.
+type clocks struct {
+	run    string
+	leader string
+	of     map[string]clock
+}
+
+// readClocks is nil for a run that nobody leads.
+func readClocks(ctx context.Context, q *dbsqlc.Queries, run string) (*clocks, error) {
+	leader, err := q.RunLeader(ctx, run)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("leader of run %s: %w", run, err)
+	}
+	rows, err := q.ClockOffsets(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("clock offsets of run %s: %w", run, err)
+	}
+	cs := &clocks{run: run, leader: leader, of: map[string]clock{}}
+	for _, r := range rows {
+		if r.Unknown == "" {
+			cs.of[r.Node] = append(cs.of[r.Node], offset{r.At, time.Duration(r.OffsetNs)})
+		}
+	}
+	return cs, nil
+}
+
+// ofLeader is a moment of the leading node's clock by the orchestrator's, which
+// is that of nobody's readings.
+func (cs *clocks) ofLeader(t time.Time) time.Time { return cs.of[cs.leader].central(t) }
+
+// figure is one that a source of a node told, in the order of time.
+type figure struct {
+	node, role, source, name, unit string
+	counter                        bool
+	at                             []time.Time // by the orchestrator's clock
+	value                          []float64
+}
+
+// figures are those told between two moments, and as long before and after that
+// as readings may lie to say something of them.
+func (cs *clocks) figures(ctx context.Context, q *dbsqlc.Queries, from, to time.Time) ([]figure, error) {
+	since, until := from, to
+	for _, c := range cs.of {
+		for _, o := range c {
+			since, until = earlier(since, from.Add(-o.by)), later(until, to.Add(-o.by))
+		}
+	}
+	readings, err := q.TelemetryOf(ctx, dbsqlc.TelemetryOfParams{RunID: cs.run, Since: since.Add(-around), Until: until.Add(around)})
+	if err != nil {
+		return nil, fmt.Errorf("telemetry of run %s: %w", cs.run, err)
+	}
+	var out []figure
+	for i := range readings {
+		r := &readings[i]
+		last := len(out) - 1
+		if last < 0 || out[last].node != r.Node || out[last].source != r.Source || out[last].name != r.Name {
+			out = append(out, figure{node: r.Node, role: r.Role, source: r.Source, name: r.Name, unit: r.Unit, counter: r.Counter})
+			last++
+		}
+		out[last].at, out[last].value = append(out[last].at, cs.of[r.Node].central(r.At)), append(out[last].value, *r.Value)
+	}
+	return out, nil
+}
+
+// clock is what is known of a node's clock in a run, by ascending time.
+type clock []offset
+
+// offset is by how much the orchestrator's clock was ahead of the node's.
+type offset struct {
+	at time.Time
+	by time.Duration
+}
+
+// central is a moment of the node's clock by the orchestrator's. Between two
+// measurements the offset is taken to have changed evenly; a node whose offset
+// nobody measured is taken to be right.
+func (c clock) central(t time.Time) time.Time {
+	if len(c) == 0 {
+		return t
+	}
+	i := sort.Search(len(c), func(i int) bool { return c[i].at.After(t) })
+	switch {
+	case i == 0:
+		return t.Add(c[0].by)
+	case i == len(c):
+		return t.Add(c[i-1].by)
+	}
+	a, b := c[i-1], c[i]
+	share := float64(t.Sub(a.at)) / float64(b.at.Sub(a.at))
+	return t.Add(a.by + time.Duration(share*float64(b.by-a.by)))
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,192 @@
+package telemetry
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sort"
+	"time"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Fill puts into each attempt of a run that has ended what radios told during it.
+func Fill(ctx context.Context, q *dbsqlc.Queries, run *report.Run) error {
+	cs, err := readClocks(ctx, q, run.ID)
+	if err != nil || cs == nil {
+		return err
+	}
+	first, last := time.Time{}, time.Time{}
+	attempts(run, func(_ *report.Trial, a *report.Attempt) {
+		from, to := cs.span(a)
+		if first.IsZero() || from.Before(first) {
+			first = from
+		}
+		last = later(last, to)
+	})
+	if first.IsZero() {
+		return nil
+	}
+	all, err := cs.figures(ctx, q, first, last)
+	if err != nil {
+		return err
+	}
+	attempts(run, func(_ *report.Trial, a *report.Attempt) {
+		a.Telemetry = nil
+		from, to := cs.span(a)
+		for i := range all {
+			if t := all[i].during(from, to); t != nil {
+				a.Telemetry = append(a.Telemetry, *t)
+			}
+		}
+	})
+	return nil
+}
+
+// attempts are those that have ended, in the order of trials.
+func attempts(run *report.Run, each func(*report.Trial, *report.Attempt)) {
+	for i := range run.Trials {
+		t := &run.Trials[i]
+		for k := range t.Attempts {
+			if a := &t.Attempts[k]; !a.Started.IsZero() && a.Duration > 0 {
+				each(t, a)
+			}
+		}
+	}
+}
+
+// span is an attempt's time by the orchestrator's clock.
+func (cs *clocks) span(a *report.Attempt) (from, to time.Time) {
+	return cs.ofLeader(a.Started), cs.ofLeader(a.Started.Add(a.Duration))
+}
+
+// during is what the figure was between two moments; nil where nothing is known.
+func (f *figure) during(from, to time.Time) *report.Telemetry {
+	// The readings within are those from first on, before next.
+	first := sort.Search(len(f.at), func(i int) bool { return !f.at[i].Before(from) })
+	next := first + sort.Search(len(f.at)-first, func(i int) bool { return f.at[first+i].After(to) })
+	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Figure: f.name, Unit: f.unit, Readings: next - first}
+	// Beside them: those next to the attempt, where they are not far away.
+	lo, hi := first, next
+	if lo > 0 && from.Sub(f.at[lo-1]) <= around {
+		lo--
+	}
+	if hi < len(f.at) && f.at[hi].Sub(to) <= around {
+		hi++
+	}
+	var known bool
+	if f.counter {
+		if out.Unit != "" {
+			out.Unit += "/s"
+		}
+		known = f.grown(out, lo, hi, from, to)
+	} else {
+		if out.Readings > 0 {
+			lo, hi = first, next
+		}
+		known = f.told(out, lo, hi)
+	}
+	if !known {
+		return nil
+	}
+	for _, x := range []*float64{&out.Minimum, &out.Mean, &out.Maximum} {
+		r := report.Rounded(*x)
+		if r == nil {
+			return nil // what a source told is beyond the range of numbers
+		}
+		*x = *r
+	}
+	return out
+}
+
+// told is of readings that stand for themselves, from lo on and before hi.
+func (f *figure) told(out *report.Telemetry, lo, hi int) bool {
+	if lo == hi {
+		return false
+	}
+	sum := 0.0
+	out.Minimum, out.Maximum = math.Inf(1), math.Inf(-1)
+	for _, v := range f.value[lo:hi] {
+		out.Minimum, out.Maximum = min(out.Minimum, v), max(out.Maximum, v)
+		sum += v
+	}
+	out.Mean = sum / float64(hi-lo)
+	return true
+}
+
+// grown is of a number that only grows: its growth a second from one reading to
+// the next, each for as long as it lies between from and to. Between readings of
+// which the later is smaller it was begun anew, and nothing is known.
+func (f *figure) grown(out *report.Telemetry, lo, hi int, from, to time.Time) bool {
+	sum, covered := 0.0, 0.0
+	out.Minimum, out.Maximum = math.Inf(1), math.Inf(-1)
+	for i := lo; i+1 < hi; i++ {
+		whole := f.at[i+1].Sub(f.at[i]).Seconds()
+		share := earlier(f.at[i+1], to).Sub(later(f.at[i], from)).Seconds()
+		if whole <= 0 || share <= 0 || f.value[i+1] < f.value[i] {
+			continue
+		}
+		rate := (f.value[i+1] - f.value[i]) / whole
+		out.Minimum, out.Maximum = min(out.Minimum, rate), max(out.Maximum, rate)
+		sum, covered = sum+rate*share, covered+share
+	}
+	out.Mean = sum / covered
+	return covered > 0
+}
+
+// Reading is one of a source, or why there is none, by the orchestrator's clock.
+type Reading struct {
+	Node, Role, Source, Kind string
+	Figure, Unit             string
+	Value                    *float64 // nil: Error says why
+	Counter                  bool
+	Error                    string
+	At                       time.Time
+	// The attempt within which it lies; nil: none.
+	Trial   *report.Trial
+	Attempt *report.Attempt
+	Since   time.Duration // after the attempt's start
+}
+
+// Readings calls each with all of a run, node by node in the order of time.
+func Readings(ctx context.Context, q *dbsqlc.Queries, run *report.Run, each func(*Reading) error) error {
+	cs, err := readClocks(ctx, q, run.ID)
+	if err != nil || cs == nil {
+		return err
+	}
+	type span struct {
+		from, to time.Time
+		trial    *report.Trial
+		attempt  *report.Attempt
+	}
+	var spans []span
+	attempts(run, func(t *report.Trial, a *report.Attempt) {
+		from, to := cs.span(a)
+		spans = append(spans, span{from, to, t, a})
+	})
+	sort.SliceStable(spans, func(i, j int) bool { return spans[i].from.Before(spans[j].from) })
+	nodes, err := q.RunNodes(ctx, run.ID)
+	if err != nil {
+		return fmt.Errorf("nodes of run %s: %w", run.ID, err)
+	}
+	for _, n := range nodes {
+		rows, err := q.TelemetryOfNode(ctx, dbsqlc.TelemetryOfNodeParams{RunID: run.ID, Node: n.Node})
+		if err != nil {
+			return fmt.Errorf("telemetry of %s in run %s: %w", n.Node, run.ID, err)
+		}
+		for i := range rows {
+			r := &rows[i]
+			x := &Reading{Node: r.Node, Role: n.Role, Source: r.Source, Kind: r.Kind, Figure: r.Name, Unit: r.Unit, Value: r.Value, Counter: r.Counter,
+				Error: r.Error, At: cs.of[r.Node].central(r.At)}
+			k := sort.Search(len(spans), func(i int) bool { return spans[i].from.After(x.At) }) - 1
+			if k >= 0 && !x.At.After(spans[k].to) {
+				x.Trial, x.Attempt, x.Since = spans[k].trial, spans[k].attempt, x.At.Sub(spans[k].from)
+			}
+			if err := each(x); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
