@@ -330,10 +330,14 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.taken, e.lacking, e.active, e.open = taken, lacking, active, len(runs)
-	e.wishes = map[string]wishes{}
+	wanted := map[string]wishes{}
 	for name, as := range all {
-		e.wishes[name] = newWishes(as)
+		wanted[name] = newWishes(as)
 	}
+	if !maps.EqualFunc(e.wishes, wanted, func(a, b wishes) bool { return a.revision == b.revision }) {
+		e.tellLocked()
+	}
+	e.wishes = wanted
 	// What is delivered late, of runs that have ended, is in the store and nobody waits for it.
 	ended := func(id string) bool { return !slices.ContainsFunc(runs, func(r *run) bool { return r.id == id }) }
 	maps.DeleteFunc(e.progress, func(id string, _ map[int]ingest.Progress) bool { return ended(id) })

@@ -20,7 +20,7 @@ func (e *Engine) SetErrand(node, id string) {
 		sum := sha256.Sum256([]byte(id))
 		e.errands[node] = int64(binary.BigEndian.Uint64(sum[:]) & math.MaxInt64)
 	}
-	e.notifyLocked()
+	e.tellLocked()
 }
 
 // Knows says whether this start of the node's agent is registered.

@@ -135,7 +135,8 @@ func (e *Engine) Register(ctx context.Context, r Registration) error {
 		e.nodes[r.Name] = n
 	}
 	n.Registration, n.contact, n.flushed, n.left = r, now, now, false
-	e.notifyLocked() // a poll of the one before must learn that it was replaced
+	e.notifyLocked()
+	e.tellLocked() // a poll of the one before must learn that it was replaced
 	e.mu.Unlock()
 	e.log.Info("node registered", "node", r.Name, "role", r.Role, "version", r.Version)
 	e.wake()
@@ -230,7 +231,7 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 		e.mu.Lock()
 		w, known := e.wishes[name]
 		errand := e.errands[name]
-		changed := e.changed
+		told := e.told
 		replaced := e.nodes[name] != n
 		e.mu.Unlock()
 		if replaced {
@@ -244,7 +245,7 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 			return w.revision, w.assignments, nil
 		}
 		select {
-		case <-changed:
+		case <-told:
 		case <-timeout.C:
 			return w.revision, w.assignments, nil
 		case <-ctx.Done():
