@@ -36,7 +36,8 @@ type Runner interface {
 
 // Preparer is a [Runner] that takes long to start a driver. Every node has the
 // drivers of its flows prepared before the channel of a trial begins, so that
-// their starting takes none of the channel's time.
+// their starting takes none of the channel's time; the leading node's as soon as
+// the trial before has its outcome.
 type Preparer interface {
 	// Prepare has the driver of a flow ready for Start with the same transfer.
 	// release takes back what Start did not take. What goes wrong, Start says.

@@ -32,6 +32,7 @@ type flow struct {
 	exited    time.Time
 	log       string
 	notes     []string // breaches of the contract that did not decide anything
+	settled   func()   // told of the outcome while the driver still runs; can be nil
 }
 
 // newFlow is a flow of a trial of the sheet, not yet decided.
@@ -171,6 +172,9 @@ func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
 				if f.take(h) {
 					limit = contract.CodeTransferTimeout
 					end.in(limits.Transfer + limitGrace)
+				}
+				if f.decided && !was && f.settled != nil {
+					f.settled()
 				}
 				if f.decided && !was && !end.asked {
 					end.in(exitGrace)

@@ -52,6 +52,7 @@ func Lead(ctx context.Context, cfg Config) error {
 type leader struct {
 	*part
 	lastExit time.Time     // of the last driver process
+	early    *early        // drivers of the next trial; nil where none are readied
 	paused   time.Duration // since then, because the plan wants a pause
 }
 
@@ -84,6 +85,11 @@ func (l *leader) closeInterrupted() error {
 
 // walk takes one trial after the other until none is left.
 func (l *leader) walk(ctx context.Context) error {
+	defer func() {
+		if l.early != nil {
+			l.early.drop()
+		}
+	}()
 	first, rested := true, false
 	for {
 		if err := l.boundary(ctx); err != nil {
@@ -177,11 +183,11 @@ func (l *leader) outOfSpace(ctx context.Context, err error) error {
 func (l *leader) attempt(ctx context.Context, trial *runsheet.Trial, n int) (journal.Verdict, string, error) {
 	began := l.Clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
-	flows := make([]*flow, len(trial.Flows))
-	for i := range flows {
-		flows[i] = newFlow(l.part, trial.Index, n, i)
-		start.Transfers = append(start.Transfers, flows[i].id)
+	flows := l.flows(trial.Index, n)
+	for _, f := range flows {
+		start.Transfers = append(start.Transfers, f.id)
 	}
+	l.expect(ctx, trial.Index, flows)
 	l.append(journal.TypeAttemptStarted, start)
 	// The record is synced before the channel's clock starts, so that the time
 	// a disk takes does not shift a treatment against its channel realisation.
@@ -217,7 +223,7 @@ func (l *leader) carry(ctx context.Context, name string, trial *runsheet.Trial, 
 	}
 	var drivers func()
 	var readying sync.WaitGroup
-	readying.Go(func() { drivers = l.ready(ctx, flows) })
+	readying.Go(func() { drivers = l.ready(ctx, trial.Index, n, flows) })
 	sources, err := l.prepare(ctx, trial, n)
 	readying.Wait()
 	defer drivers()
