@@ -48,6 +48,24 @@ test('the nodes show what their radios told last', async () => {
   expect(await axe(page)).toEqual([])
 })
 
+test('a radio shows how it is attached, what is read of it, and what it told last', async () => {
+  const page = await s.open('/profiles?radio=prc-117g-anw2c')
+  const nodes = page.getByRole('rowheader', { name: /^(client|relay|server) .*emulated$/ })
+  await expect.poll(() => nodes.count(), { timeout: 60_000 }).toBe(3)
+  await page.getByRole('row', { name: /radio-http\s+snr\s+[\d.]+ dB.*queue\s+\d+ B.* old$/ }).first().waitFor()
+  await page.getByText("by the radio's Ethernet interface").waitFor()
+  await page.getByRole('row', { name: 'Forwarding off off' }).waitFor()
+  await page.getByText(/^Source: breedy-2015, sections III.A and IV/).waitFor()
+  const http = page.getByRole('region', { name: 'Telemetry radio-http' })
+  await http.getByText('HTTP at the radio, port 8077, /telemetry.json; every 1 s at most, during trials too.').waitFor()
+  await http.getByRole('row', { name: 'rate /rate_bits_per_second kbit/s, read × 0.001' }).waitFor()
+  await page.getByRole('row', { name: /^in bytes 1\.3\.6\.1\.2\.1\.31\.1\.1\.1\.6\.1 B, only grows$/ }).first().waitFor()
+  expect(await axe(page)).toEqual([])
+  await shotBoth(page, 'profiles-attached')
+  await page.getByRole('link', { name: /TW-400/ }).click()
+  await page.getByText('No connected node has this radio.').waitFor()
+})
+
 test('a trial shows what the radios told, on its own time axis', async () => {
   const page = await s.open(`/results/attempt/${run}/1`)
   for (const panel of ['Radio: snr', 'Radio: queue', 'Radio: rate']) await page.getByRole('checkbox', { name: panel, exact: true }).waitFor()
@@ -75,5 +93,7 @@ test('a radio that says nothing is told in one sentence, and the preflight says 
   await page.getByText('field: telemetry').first().waitFor()
   expect(await axe(page)).toEqual([])
   await shotBoth(page, 'fleet-telemetry')
+  const radio = await s.open('/profiles?radio=mpu4')
+  await radio.getByRole('row', { name: /^field client.*nothing answers SNMP at 127\.0\.0\.1:161.*runs go on without/ }).waitFor()
   expect(troubles).toEqual([])
 })

@@ -75,7 +75,7 @@ test('a machine becomes a node by a token of the page', async () => {
   await row(anna, /^client.*token made.*made.*by anna/).waitFor()
 
   agent('client', 'client', file)
-  await row(anna, /^client.*enrolled.*good until.*none.*connected/).waitFor()
+  await row(anna, /^client.*enrolled.*connected.*good until.*none/).waitFor()
   // It was good for one use.
   expect(() => s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', file, '--state', join(folder, 'again'))).toThrow(/it was used already/)
 })
@@ -99,7 +99,7 @@ test('an open token is withdrawn, and a certificate stays good', async () => {
   await anna.getByText('The node’s certificate stays good.').waitFor()
   await anna.getByLabel('Reason').fill('made by mistake')
   await anna.getByRole('button', { name: 'Withdraw', exact: true }).click()
-  await row(anna, /^client.*enrolled.*good until.*none.*connected/).waitFor()
+  await row(anna, /^client.*enrolled.*connected.*good until.*none/).waitFor()
   expect(() => s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', second, '--state', join(folder, 'second'))).toThrow(/it was withdrawn at/)
 })
 
@@ -128,7 +128,7 @@ test('a driver of another digest waits until somebody approves it', async () => 
   await shot(anna, 'approvals-approve', false)
   await anna.getByRole('button', { name: 'Approve', exact: true }).click()
   await anna.getByText('New run sheets accept this driver of tcp.').waitFor()
-  await accepted.getByRole('row', { name: /^tcp.*build of the vendor’s laptop anna.*other/ }).waitFor()
+  await accepted.getByRole('row', { name: /^tcp.*build of the vendor’s laptop by anna, .*other/ }).waitFor()
   await waiting.getByText('No node has a driver that is not accepted.').waitFor()
   expect(s.linktrial('protocol', 'approvals')).toContain('build of the vendor’s laptop')
 
@@ -144,7 +144,7 @@ test('a driver of another digest waits until somebody approves it', async () => 
   await box.getByText('no protocol "nosuch"').waitFor()
   await box.getByLabel('Driver').fill(`udt@image:sha256:${'4e'.repeat(32)}`)
   await box.getByRole('button', { name: 'Approve', exact: true }).click()
-  await accepted.getByRole('row', { name: /^udt image:sha256:4e4e4e4e4e4e… image from the registry of the site anna.*no node/ }).waitFor()
+  await accepted.getByRole('row', { name: /^udt image:sha256:4e4e4e4e4e4e… image from the registry of the site by anna, .*no node/ }).waitFor()
   await clean(anna)
   await shotBoth(anna, 'approvals')
 

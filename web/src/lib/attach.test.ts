@@ -13,7 +13,7 @@ it('has a column for each role that is stated, with what holds for all', () => {
     MTU: ['1400 B', '1400 B', '1400 B'],
     Routes: ['10.78.0.0/24 via 10.77.0.101, 10.79.0.0/24 on the interface', 'not stated', 'not stated'],
     Forwarding: ['not stated', 'on', 'off'],
-    'The radio itself': ['10.77.0.101', 'as its agent was told (--radio-host)', 'as its agent was told (--radio-host)'],
+    'The radio itself': ['10.77.0.101', 'as its agent is told', 'as its agent is told'],
   })
 })
 

@@ -32,6 +32,7 @@ export interface TelemetrySource {
 }
 
 const open = 'not stated'
+const told = 'as its agent is told'
 
 /** What is set up on the nodes: a column for what all have in common, or one for each role that differs. */
 export function attachTable(a: Attach): { columns: string[]; rows: [string, string[]][] } {
@@ -41,12 +42,12 @@ export function attachTable(a: Attach): { columns: string[]; rows: [string, stri
   return {
     columns: roles.length ? roles : ['every node'],
     rows: [
-      row('Interface', (r) => r.interface ?? 'as its agent was told (--device)'),
+      row('Interface', (r) => r.interface ?? told),
       row('Address', (r) => r.address),
       row('MTU', () => (a.mtu_bytes ? `${a.mtu_bytes} B` : undefined)),
       row('Routes', (r) => r.routes?.map((x) => (x.via ? `${x.to} via ${x.via}` : `${x.to} on the interface`)).join(', ')),
       row('Forwarding', (r) => (r.forwarding === undefined ? undefined : r.forwarding ? 'on' : 'off')),
-      row('The radio itself', (r) => r.radio ?? 'as its agent was told (--radio-host)'),
+      row('The radio itself', (r) => r.radio ?? told),
     ],
   }
 }
