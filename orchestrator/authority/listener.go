@@ -93,6 +93,9 @@ type sniffed struct {
 	given bool // to the others; what is closed here then stays open there
 }
 
+// NetConn is the connection below, as of [crypto/tls.Conn].
+func (c *sniffed) NetConn() net.Conn { return c.Conn }
+
 // handshake is the type of the first record of TLS (RFC 8446, section 5.1).
 const handshake = 0x16
 

@@ -1,0 +1,109 @@
+package pulse
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
+
+	"linktrial/orchestrator/pulse/pulsetest"
+)
+
+func TestMain(m *testing.M) {
+	// The thread that starts children lives as long as the process, by design.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1"))
+}
+
+// joined is this side's end of a connection over a cable.
+func joined(t *testing.T) (net.Conn, *pulsetest.Cable) {
+	t.Helper()
+	cable := pulsetest.New(t)
+	var l net.Listener
+	require.NoError(t, cable.Here(func() (err error) {
+		l, err = (&net.ListenConfig{KeepAliveConfig: Probes}).Listen(t.Context(), "tcp", pulsetest.Address+":7700")
+		return err
+	}))
+	defer l.Close()
+	accepted := make(chan net.Conn)
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			c = nil
+		}
+		accepted <- c
+	}()
+	var there net.Conn
+	require.NoError(t, cable.There(func() (err error) {
+		there, err = net.DialTimeout("tcp", l.Addr().String(), 10*time.Second)
+		return err
+	}))
+	t.Cleanup(func() { there.Close() })
+	here := <-accepted
+	require.NotNil(t, here)
+	t.Cleanup(func() { here.Close() })
+	return here, cable
+}
+
+// A connection that is idle is not silent. One whose cable is pulled is, and
+// when the cable is back it is the same connection.
+func TestPulledCable(t *testing.T) {
+	conn, cable := joined(t)
+	ctx := WithConn(t.Context(), tls.Server(conn, nil))
+	idle, stop := Watch(ctx, Limit)
+	defer stop()
+	require.Eventually(t, func() bool {
+		d, ok := Silence(ctx)
+		require.True(t, ok)
+		return d > time.Second
+	}, 30*time.Second, 10*time.Millisecond, "the kernel notes no silence")
+	require.Eventually(t, func() bool {
+		d, _ := Silence(ctx)
+		return d < time.Second
+	}, 30*time.Second, 10*time.Millisecond, "no probe was answered")
+	require.NoError(t, idle.Err())
+
+	cable.Pull(true)
+	began := time.Now()
+	select {
+	case <-idle.Done():
+	case <-time.After(60 * time.Second):
+		t.Fatal("a pulled cable is not noticed")
+	}
+	require.ErrorIs(t, context.Cause(idle), ErrSilent)
+	t.Logf("noticed after %s", time.Since(began).Round(time.Millisecond))
+	cable.Pull(false)
+	require.Eventually(t, func() bool {
+		d, ok := Silence(ctx)
+		return ok && d < Limit/2
+	}, 60*time.Second, 10*time.Millisecond, "the connection did not outlive it")
+}
+
+func TestNothingKnown(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	_, ok := Silence(WithConn(t.Context(), a))
+	require.False(t, ok)
+	ctx, stop := Watch(t.Context(), time.Nanosecond)
+	stop()
+	require.NoError(t, ctx.Err(), "what is not watched is not ended")
+
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	c, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	known := WithConn(t.Context(), c)
+	_, ok = Silence(known)
+	require.True(t, ok)
+	watched, stop := Watch(known, time.Hour)
+	stop()
+	require.ErrorIs(t, context.Cause(watched), context.Canceled)
+	require.NoError(t, c.Close())
+	_, ok = Silence(known)
+	require.False(t, ok, "of a closed connection nothing is known")
+}
