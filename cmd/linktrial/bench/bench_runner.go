@@ -45,13 +45,13 @@ type ran struct {
 func benchRunner(ctx context.Context, s *setting.Settings) error {
 	fmt.Println("\nDrivers as processes (exec) and as containers (docker): 256 KiB at 2 Mbit/s, 20 ms, the same plan by each")
 	byRunner := map[string]map[string]*ran{}
-	var order []string
+	order := []string{"tcp-cubic", "sctp", "udt"}
 	for _, runner := range []string{agent.RunnerExec, agent.RunnerDocker} {
 		ds, dir, remove, err := rehearsed(ctx, s, runnerPlan, "--runner", runner)
 		if err != nil {
 			return err
 		}
-		byRunner[runner], order, err = ranOf(ds, dir)
+		byRunner[runner], err = ranOf(ds, dir, order)
 		remove()
 		if err != nil {
 			return err
@@ -91,18 +91,14 @@ func benchRunner(ctx context.Context, s *setting.Settings) error {
 }
 
 // ranOf reads a rehearsal's results, and the dead times out of its journal.
-func ranOf(ds *report.Dataset, dir string) (of map[string]*ran, order []string, err error) {
-	of = map[string]*ran{}
-	get := func(name string) *ran {
-		if of[name] == nil {
-			of[name] = &ran{}
-			order = append(order, name)
-		}
-		return of[name]
+func ranOf(ds *report.Dataset, dir string, treatments []string) (map[string]*ran, error) {
+	of := map[string]*ran{}
+	for _, name := range treatments {
+		of[name] = &ran{}
 	}
 	for _, run := range ds.Runs {
 		for _, t := range run.Trials {
-			r := get(t.Treatment)
+			r := of[t.Treatment]
 			if len(t.Attempts) == 0 {
 				continue
 			}
@@ -114,7 +110,7 @@ func ranOf(ds *report.Dataset, dir string) (of map[string]*ran, order []string, 
 	}
 	f, err := os.Open(filepath.Join(dir, "journal.jsonl"))
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer f.Close()
 	_, err = journal.Scan(f, func(r journal.Record, _ int64) error {
@@ -126,9 +122,9 @@ func ranOf(ds *report.Dataset, dir string) (of map[string]*ran, order []string, 
 			return err
 		}
 		if e.Dead > 0 { // none before the first
-			get(e.Treatment).dead = append(get(e.Treatment).dead, float64(e.Dead)/float64(time.Millisecond))
+			of[e.Treatment].dead = append(of[e.Treatment].dead, float64(e.Dead)/float64(time.Millisecond))
 		}
 		return nil
 	})
-	return of, order, err
+	return of, err
 }
