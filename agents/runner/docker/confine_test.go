@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -290,6 +291,58 @@ func TestNoNetworkButTheRadio(t *testing.T) {
 				t.Errorf("%d tables of the packet filter after the runner's end", n)
 			}
 		})
+	}
+}
+
+// Who comes to a driver from elsewhere than the radio gets no connection.
+func TestNobodyComesInButByTheRadio(t *testing.T) {
+	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+	node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
+	join(t, node, "radio0", radioHere, peer, radioPeer)
+	join(t, node, "control0", controlHere, control, controlPeer)
+	for _, c := range []struct {
+		device string
+		from   []string
+	}{
+		{"", []string{controlPeer, radioPeer}},
+		{"radio0", []string{radioPeer}},
+	} {
+		var out bytes.Buffer
+		cmd := nodeOrder{Device: c.device, Protocol: "inside", Do: []string{"accept :7002"}}.start(t, node, &out)
+		ended := make(chan struct{})
+		var coming sync.WaitGroup
+		for _, v := range []struct {
+			in *os.File
+			to string
+		}{{peer, radioHere}, {control, controlHere}} {
+			coming.Go(func() {
+				for {
+					_ = process.InNamespace(at(v.in), func() error { // the driver tells who came
+						c, err := net.DialTimeout("tcp", v.to+":7002", 200*time.Millisecond)
+						if err == nil {
+							c.Close()
+						}
+						return err
+					})
+					select {
+					case <-ended:
+						return
+					case <-time.After(50 * time.Millisecond):
+					}
+				}
+			})
+		}
+		err := cmd.Wait()
+		close(ended)
+		coming.Wait()
+		if err != nil {
+			t.Errorf("%v: %s", err, out.String())
+		}
+		for _, address := range []string{radioPeer, controlPeer} {
+			if came := strings.Contains(out.String(), "accepted: "+address+"\n"); came != slices.Contains(c.from, address) {
+				t.Errorf("device %q: %s came: %t", c.device, address, came)
+			}
+		}
 	}
 }
 

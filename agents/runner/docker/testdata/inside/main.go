@@ -58,6 +58,8 @@ func main() {
 		}
 	case "sockets":
 		sockets()
+	case "accept":
+		accept(rest)
 	}
 	json.NewEncoder(os.Stdout).Encode(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "inside"}})
 	switch do {
@@ -113,6 +115,30 @@ func reach(address string) string {
 		return "not reached"
 	}
 	return string(b[:n])
+}
+
+// accept tells who comes, for some seconds.
+func accept(address string) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "listen:", err)
+		return
+	}
+	defer l.Close()
+	time.AfterFunc(5*time.Second, func() { l.Close() })
+	came := map[string]bool{}
+	for {
+		c, err := l.Accept()
+		if err != nil {
+			return // closed
+		}
+		from, _, _ := net.SplitHostPort(c.RemoteAddr().String())
+		c.Close()
+		if !came[from] {
+			came[from] = true
+			fmt.Fprintf(os.Stderr, "accepted: %s\n", from)
+		}
+	}
 }
 
 // sockets tries to make one of each kind.
