@@ -180,7 +180,7 @@ func (t *trace) Foresee(start, _ time.Duration, nth uint64) (bool, time.Duration
 func (t *trace) Clone() Process { c := *t; return &c }
 
 func (t *trace) State(at time.Duration) (State, time.Duration) {
-	return State{Loss: t.Trace.Loss[t.At(at)]}, holds(t.Trace, at)
+	return State{Loss: t.Loss[t.At(at)]}, holds(t.Trace, at)
 }
 
 // combined is several processes at once.

@@ -74,7 +74,7 @@ func OfFolder(dir string) (*Folder, error) {
 	}
 	out := &Folder{Files: map[string]string{}}
 	list := sha256.New()
-	io.WriteString(list, format)
+	_, _ = io.WriteString(list, format) // hash.Hash.Write never fails
 	for _, e := range entries {
 		if e.link != "" {
 			sum := sha256.Sum256([]byte(e.link))

@@ -7,6 +7,7 @@ package timescaletest
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -123,7 +124,7 @@ func unpack(ctx context.Context, root string) error {
 	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(here), "..", "..", "scripts", "base-image"), "--tar", "postgresql-17", "postgresql-17-timescaledb").Output()
 	if err != nil {
 		text := err.Error()
-		if exit, ok := err.(*exec.ExitError); ok {
+		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) {
 			text = string(exit.Stderr)
 		}
 		return fmt.Errorf("root file system: %s", text)

@@ -92,7 +92,10 @@ func (b *boot) run(ctx context.Context) (err error) {
 	case b.failed != "":
 		return fmt.Errorf("guest: %s", b.failed)
 	case !b.done:
-		return fmt.Errorf("%w (%v); its console ends with: %s", ErrDied, exit, strings.Join(b.lastRows, " | "))
+		if exit == nil {
+			exit = errors.New("it ended by itself")
+		}
+		return fmt.Errorf("%w (%w); its console ends with: %s", ErrDied, exit, strings.Join(b.lastRows, " | "))
 	}
 	return nil
 }

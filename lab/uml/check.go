@@ -114,4 +114,6 @@ func checkBoot(ctx context.Context, program string) (string, error) {
 }
 
 // killGroup ends a process and what it started in its group.
-func killGroup(pid int) { syscall.Kill(-pid, syscall.SIGKILL) }
+func killGroup(pid int) {
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // it may have ended already
+}

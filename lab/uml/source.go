@@ -149,7 +149,7 @@ func newApt(dir string, m mirror, suites []string) (*apt, error) {
 		m.keyring = debianKeyring
 	}
 	if _, err := os.Stat(m.keyring); err != nil {
-		return nil, fmt.Errorf("Debian's keyring: %w: install the package debian-archive-keyring", err)
+		return nil, fmt.Errorf("keyring of Debian: %w: install the package debian-archive-keyring", err)
 	}
 	var text strings.Builder
 	for _, s := range suites {
