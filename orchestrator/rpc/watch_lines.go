@@ -38,7 +38,7 @@ func (w *watcher) newestLines(ctx context.Context) error {
 		}
 		lines := make([]line, len(rows))
 		for i, r := range rows {
-			lines[i] = line(r)
+			lines[i] = line{Node: r.Node, Seq: r.Seq, At: r.At}
 		}
 		lines = inOrder(lines)
 		for i, l := range lines {

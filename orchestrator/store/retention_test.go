@@ -142,6 +142,8 @@ func TestTimescale(t *testing.T) {
 		}{
 			{"series", "series.go", "(?s)`(SELECT elapsed_ns.*?)`", []any{run, 0, 1, 0, "client", int64(0), int64(1) << 62}},
 			{"trial", "queries/results.sql", `(?s)-- name: SamplesOfTrial :many\n(.*?);`, []any{run, 0}},
+			{"which series", "dbsqlc/results.sql.go", "(?s)const seriesOfAttempt = `(.*?)`", []any{run, 0, 1}},
+			{"window of a series", "dbsqlc/results.sql.go", "(?s)const seriesWindow = `(.*?)`", []any{int64(1), int64(1) << 60, run, 0, 1, 0, "client"}},
 		} {
 			text, err := os.ReadFile(c.file)
 			require.NoError(t, err)

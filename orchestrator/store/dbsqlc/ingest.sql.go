@@ -395,17 +395,6 @@ func (q *Queries) LockRunNode(ctx context.Context, arg LockRunNodeParams) (LockR
 	return i, err
 }
 
-const runExists = `-- name: RunExists :one
-SELECT EXISTS (SELECT FROM runs WHERE id = $1)
-`
-
-func (q *Queries) RunExists(ctx context.Context, id string) (bool, error) {
-	row := q.db.QueryRow(ctx, runExists, id)
-	var exists bool
-	err := row.Scan(&exists)
-	return exists, err
-}
-
 const setProvenance = `-- name: SetProvenance :exec
 UPDATE run_nodes SET provenance = $3 WHERE run_id = $1 AND node = $2
 `

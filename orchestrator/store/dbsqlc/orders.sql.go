@@ -257,10 +257,10 @@ func (q *Queries) Marks(ctx context.Context, runID string) ([]AttemptMark, error
 }
 
 const newestLines = `-- name: NewestLines :many
-SELECT j.node, j.seq, j.type, j.at, j.received_at, j.body
+SELECT j.node, j.seq, j.at
 FROM run_nodes n
 CROSS JOIN LATERAL (
-    SELECT x.node, x.seq, x.type, x.at, x.received_at, (x.body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal x
+    SELECT x.node, x.seq, x.at FROM journal x
     WHERE x.run_id = n.run_id AND x.node = n.node AND x.type NOT IN ('samples', 'telemetry') ORDER BY x.seq DESC LIMIT $1::integer) j
 WHERE n.run_id = $2 ORDER BY j.node, j.seq
 `
@@ -271,16 +271,13 @@ type NewestLinesParams struct {
 }
 
 type NewestLinesRow struct {
-	Node       string
-	Seq        int64
-	Type       string
-	At         time.Time
-	ReceivedAt *time.Time
-	Body       json.RawMessage
+	Node string
+	Seq  int64
+	At   time.Time
 }
 
-// The newest records of every node's journal of a run, at most so many of each,
-// without samples and what makes records large.
+// The newest records of every node's journal of a run that are lines, at most so
+// many of each.
 func (q *Queries) NewestLines(ctx context.Context, arg NewestLinesParams) ([]NewestLinesRow, error) {
 	rows, err := q.db.Query(ctx, newestLines, arg.Most, arg.RunID)
 	if err != nil {
@@ -290,14 +287,7 @@ func (q *Queries) NewestLines(ctx context.Context, arg NewestLinesParams) ([]New
 	items := []NewestLinesRow{}
 	for rows.Next() {
 		var i NewestLinesRow
-		if err := rows.Scan(
-			&i.Node,
-			&i.Seq,
-			&i.Type,
-			&i.At,
-			&i.ReceivedAt,
-			&i.Body,
-		); err != nil {
+		if err := rows.Scan(&i.Node, &i.Seq, &i.At); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -836,7 +836,11 @@ func (q *Queries) SamplesOfTrial(ctx context.Context, arg SamplesOfTrialParams) 
 }
 
 const seriesOfAttempt = `-- name: SeriesOfAttempt :many
-SELECT DISTINCT flow, side FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3 ORDER BY flow, side
+SELECT DISTINCT flow, side FROM (
+  SELECT s.flow, s.side FROM samples s WHERE s.run_id = $1 AND s.trial = $2 AND s.attempt = $3
+    AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
+  OFFSET 0) one
+ORDER BY flow, side
 `
 
 type SeriesOfAttemptParams struct {
@@ -850,7 +854,9 @@ type SeriesOfAttemptRow struct {
 	Side string
 }
 
-// Which series of samples there are of an attempt.
+// Which series of samples there are of an attempt. Days without samples of the
+// run are passed over, which they are not where an index gives the order: hence
+// the OFFSET.
 func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams) ([]SeriesOfAttemptRow, error) {
 	rows, err := q.db.Query(ctx, seriesOfAttempt, arg.RunID, arg.Trial, arg.Attempt)
 	if err != nil {
@@ -872,25 +878,24 @@ func (q *Queries) SeriesOfAttempt(ctx context.Context, arg SeriesOfAttemptParams
 }
 
 const seriesWindow = `-- name: SeriesWindow :one
-SELECT count(*) AS samples, coalesce(min(s.elapsed_ns), 0)::bigint AS first_ns, coalesce(max(s.elapsed_ns), 0)::bigint AS last_ns
-FROM samples s
-WHERE s.run_id = $1 AND s.trial = $2 AND s.attempt = $3 AND s.flow = $4 AND s.side = $5
-  AND s.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM samples b
-        WHERE b.run_id = $1 AND b.trial = $2 AND b.attempt = $3 AND b.flow = $4 AND b.side = $5
-          AND b.elapsed_ns < $6::bigint), $6::bigint)
-  AND s.elapsed_ns <= coalesce((SELECT min(a.elapsed_ns) FROM samples a
-        WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3 AND a.flow = $4 AND a.side = $5
-          AND a.elapsed_ns > $7::bigint), $7::bigint)
+WITH series AS MATERIALIZED (
+  SELECT s.elapsed_ns FROM samples s
+  WHERE s.run_id = $3 AND s.trial = $4 AND s.attempt = $5 AND s.flow = $6 AND s.side = $7
+    AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $3) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $3))
+SELECT count(*) AS samples, coalesce(min(x.elapsed_ns), 0)::bigint AS first_ns, coalesce(max(x.elapsed_ns), 0)::bigint AS last_ns
+FROM series x
+WHERE x.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM series b WHERE b.elapsed_ns < $1::bigint), $1::bigint)
+  AND x.elapsed_ns <= coalesce((SELECT min(a.elapsed_ns) FROM series a WHERE a.elapsed_ns > $2::bigint), $2::bigint)
 `
 
 type SeriesWindowParams struct {
+	FromNs  int64
+	ToNs    int64
 	RunID   string
 	Trial   int32
 	Attempt int32
 	Flow    int32
 	Side    string
-	FromNs  int64
-	ToNs    int64
 }
 
 type SeriesWindowRow struct {
@@ -903,13 +908,13 @@ type SeriesWindowRow struct {
 // after: lines are drawn to the edge.
 func (q *Queries) SeriesWindow(ctx context.Context, arg SeriesWindowParams) (SeriesWindowRow, error) {
 	row := q.db.QueryRow(ctx, seriesWindow,
+		arg.FromNs,
+		arg.ToNs,
 		arg.RunID,
 		arg.Trial,
 		arg.Attempt,
 		arg.Flow,
 		arg.Side,
-		arg.FromNs,
-		arg.ToNs,
 	)
 	var i SeriesWindowRow
 	err := row.Scan(&i.Samples, &i.FirstNs, &i.LastNs)

@@ -3,9 +3,6 @@
 SELECT n.role, n.committed_seq, r.trials, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
 WHERE n.run_id = $1 AND n.node = $2 FOR UPDATE OF n;
 
--- name: RunExists :one
-SELECT EXISTS (SELECT FROM runs WHERE id = $1);
-
 -- name: JournalDigests :many
 SELECT seq, digest FROM journal
 WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND seq BETWEEN sqlc.arg(first) AND sqlc.arg(last) ORDER BY seq;

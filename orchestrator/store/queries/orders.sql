@@ -42,12 +42,12 @@ UPDATE runs SET confirm_move = true WHERE id = $1;
 UPDATE trials SET verdict = NULL WHERE run_id = $1 AND trial = $2 AND verdict IS NOT NULL;
 
 -- name: NewestLines :many
--- The newest records of every node's journal of a run, at most so many of each,
--- without samples and what makes records large.
-SELECT j.node, j.seq, j.type, j.at, j.received_at, j.body
+-- The newest records of every node's journal of a run that are lines, at most so
+-- many of each.
+SELECT j.node, j.seq, j.at
 FROM run_nodes n
 CROSS JOIN LATERAL (
-    SELECT x.node, x.seq, x.type, x.at, x.received_at, (x.body - '{radio,log,flows,sysctls,interfaces,qdiscs}'::text[])::jsonb AS body FROM journal x
+    SELECT x.node, x.seq, x.at FROM journal x
     WHERE x.run_id = n.run_id AND x.node = n.node AND x.type NOT IN ('samples', 'telemetry') ORDER BY x.seq DESC LIMIT sqlc.arg(most)::integer) j
 WHERE n.run_id = sqlc.arg(run_id) ORDER BY j.node, j.seq;
 

@@ -113,21 +113,26 @@ SELECT transfer, digest FROM receptions
 WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) AND digest IS NOT NULL ORDER BY seq;
 
 -- name: SeriesOfAttempt :many
--- Which series of samples there are of an attempt.
-SELECT DISTINCT flow, side FROM samples WHERE run_id = $1 AND trial = $2 AND attempt = $3 ORDER BY flow, side;
+-- Which series of samples there are of an attempt. Days without samples of the
+-- run are passed over, which they are not where an index gives the order: hence
+-- the OFFSET.
+SELECT DISTINCT flow, side FROM (
+  SELECT s.flow, s.side FROM samples s WHERE s.run_id = $1 AND s.trial = $2 AND s.attempt = $3
+    AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
+  OFFSET 0) one
+ORDER BY flow, side;
 
 -- name: SeriesWindow :one
 -- The samples of a series between two moments, with the one before and the one
 -- after: lines are drawn to the edge.
-SELECT count(*) AS samples, coalesce(min(s.elapsed_ns), 0)::bigint AS first_ns, coalesce(max(s.elapsed_ns), 0)::bigint AS last_ns
-FROM samples s
-WHERE s.run_id = sqlc.arg(run_id) AND s.trial = sqlc.arg(trial) AND s.attempt = sqlc.arg(attempt) AND s.flow = sqlc.arg(flow) AND s.side = sqlc.arg(side)
-  AND s.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM samples b
-        WHERE b.run_id = sqlc.arg(run_id) AND b.trial = sqlc.arg(trial) AND b.attempt = sqlc.arg(attempt) AND b.flow = sqlc.arg(flow) AND b.side = sqlc.arg(side)
-          AND b.elapsed_ns < sqlc.arg(from_ns)::bigint), sqlc.arg(from_ns)::bigint)
-  AND s.elapsed_ns <= coalesce((SELECT min(a.elapsed_ns) FROM samples a
-        WHERE a.run_id = sqlc.arg(run_id) AND a.trial = sqlc.arg(trial) AND a.attempt = sqlc.arg(attempt) AND a.flow = sqlc.arg(flow) AND a.side = sqlc.arg(side)
-          AND a.elapsed_ns > sqlc.arg(to_ns)::bigint), sqlc.arg(to_ns)::bigint);
+WITH series AS MATERIALIZED (
+  SELECT s.elapsed_ns FROM samples s
+  WHERE s.run_id = sqlc.arg(run_id) AND s.trial = sqlc.arg(trial) AND s.attempt = sqlc.arg(attempt) AND s.flow = sqlc.arg(flow) AND s.side = sqlc.arg(side)
+    AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = sqlc.arg(run_id)) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = sqlc.arg(run_id)))
+SELECT count(*) AS samples, coalesce(min(x.elapsed_ns), 0)::bigint AS first_ns, coalesce(max(x.elapsed_ns), 0)::bigint AS last_ns
+FROM series x
+WHERE x.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM series b WHERE b.elapsed_ns < sqlc.arg(from_ns)::bigint), sqlc.arg(from_ns)::bigint)
+  AND x.elapsed_ns <= coalesce((SELECT min(a.elapsed_ns) FROM series a WHERE a.elapsed_ns > sqlc.arg(to_ns)::bigint), sqlc.arg(to_ns)::bigint);
 
 -- name: SheetHash :one
 SELECT sheet_hash FROM runs WHERE id = $1;
