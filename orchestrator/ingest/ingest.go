@@ -332,7 +332,8 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Command:
 		return d.command(ctx, b)
 	case *journal.Telemetry:
-		return d.addTelemetry(r, b)
+		d.addTelemetry(r, b)
+		return nil
 	case *journal.Misbehaviour:
 		return nil // the record itself is all there is to keep
 	}

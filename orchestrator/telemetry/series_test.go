@@ -151,6 +151,7 @@ func TestRefusedTelemetry(t *testing.T) {
 		{Source: "radio", Error: "x", Values: []journal.Reading{{Name: "a"}}},
 		{Source: "radio", Values: []journal.Reading{{Name: "a"}, {Name: "a"}}},
 		{Source: "radio", Values: []journal.Reading{{}}},
+		{Source: "radio", Values: []journal.Reading{{Name: "a\x00"}, {Name: "a\uFFFD"}}}, // the same once they are stored
 	} {
 		b := &book{run: run, role: radio.RoleClient}
 		b.add(t, 0, journal.TypeRunStarted, journal.RunStarted{SheetHash: runsheet.Hash(encoded), Trials: 1})
