@@ -58,13 +58,7 @@ func (v *Analysis) Charts() []*Chart {
 	}
 	var out []*Chart
 	for _, g := range v.groups() {
-		var figures []*plan.Figure
-		for i := range v.Dataset.Figures {
-			if v.Dataset.Figures[i].Group == g.name {
-				figures = append(figures, &v.Dataset.Figures[i])
-			}
-		}
-		swept := g.swept()
+		figures, swept := v.figuresOf(g), g.swept()
 		var metrics []plan.Metric
 		for _, f := range figures {
 			if !slices.Contains(metrics, f.Metric) && f.Text == "" {
@@ -94,9 +88,9 @@ func (v *Analysis) ChartsOf(m plan.Metric, axis string) (out []*Chart) {
 			continue
 		}
 		var figures []*plan.Figure
-		for i := range v.Dataset.Figures {
-			f := v.Dataset.Figures[i] // a copy: its unit may change
-			if f.Group == g.name && f.Text == "" && inUnit(&f, m) {
+		for _, p := range v.figuresOf(g) {
+			f := *p // a copy: its unit may change
+			if f.Text == "" && inUnit(&f, m) {
 				figures = append(figures, &f)
 			}
 		}
@@ -125,18 +119,22 @@ func inUnit(f *plan.Figure, m plan.Metric) bool {
 	return true
 }
 
+// figuresOf are the plan's published figures of a group.
+func (v *Analysis) figuresOf(g *grouped) (out []*plan.Figure) {
+	for i := range v.Dataset.Figures {
+		if f := &v.Dataset.Figures[i]; f.Group == g.name {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
 // SweptAxes are the axes in which the runs of any group differ, the one that
 // [Analysis.Charts] would draw first of all before the others.
 func (v *Analysis) SweptAxes() (out []string) {
 	for _, g := range v.groups() {
 		swept := g.swept()
-		var figures []*plan.Figure
-		for i := range v.Dataset.Figures {
-			if v.Dataset.Figures[i].Group == g.name {
-				figures = append(figures, &v.Dataset.Figures[i])
-			}
-		}
-		for _, axis := range append(g.over(swept, figures), swept...) {
+		for _, axis := range append(g.over(swept, v.figuresOf(g)), swept...) {
 			if !slices.Contains(out, axis) {
 				out = append(out, axis)
 			}

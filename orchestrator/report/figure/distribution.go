@@ -38,10 +38,7 @@ func Distribution(a *report.Analysis) ([]byte, error) {
 	entries := distributionLegend(a.Tables, order)
 	top := 36 + row*float64((len(runs)+abreast-1)/abreast)
 	height := top + legendHeightOf(width, entries) + 26
-	title := "Distribution of throughput: " + cmp.Or(a.Dataset.Plan, "a plan without a name") + ", campaign " + a.Dataset.Campaign
-	if !a.Dataset.Complete {
-		title += " (partial)"
-	}
+	title := titleOf("Distribution of throughput", a.Dataset)
 	c := &canvas{}
 	c.begin(width, height, title)
 	for i := range runs {
@@ -80,14 +77,7 @@ func distributionLegend(tables []report.RunTable, order map[string]int) (out []l
 				continue
 			}
 			seen[r.Treatment] = true
-			number, label := order[r.Treatment], wording.Clip(wording.Clean(r.Label), 40)
-			if r.Missing != "" {
-				label += " (missing)"
-			}
-			out = append(out, legendEntry{label, func(c *canvas, x, y float64) {
-				c.line(x-6, y, x+6, y, palette[number%len(palette)], 1.6)
-				c.marker(number, x, y, palette[number%len(palette)], label)
-			}})
+			out = append(out, treatmentEntry(order[r.Treatment], r.Label, r.Missing))
 		}
 	}
 	return out

@@ -1,10 +1,12 @@
 package figure
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"unicode/utf8"
 
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
 )
 
@@ -160,4 +162,26 @@ type legendEntry struct {
 // legendHeightOf is the height that [canvas.legend] will take.
 func legendHeightOf(width float64, entries []legendEntry) float64 {
 	return (&canvas{}).legend(0, width, entries)
+}
+
+// titleOf says of which campaign a figure is.
+func titleOf(what string, ds *report.Dataset) string {
+	title := what + ": " + cmp.Or(ds.Plan, "a plan without a name") + ", campaign " + ds.Campaign
+	if !ds.Complete {
+		title += " (partial)"
+	}
+	return title
+}
+
+// treatmentEntry is a treatment in the legend of a figure of lines.
+func treatmentEntry(number int, label, missing string) legendEntry {
+	label = wording.Clip(wording.Clean(label), 40)
+	if missing != "" {
+		label += " (missing)"
+	}
+	colour := palette[number%len(palette)]
+	return legendEntry{label, func(c *canvas, x, y float64) {
+		c.line(x-6, y, x+6, y, colour, 1.6)
+		c.marker(number, x, y, colour, label)
+	}}
 }

@@ -89,10 +89,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	entries := curveLegend(charts, order)
 	top := 36 + float64(rows)*row
 	height := top + legendHeightOf(width, entries) + 26
-	title := "Parameter curves: " + cmp.Or(v.Dataset.Plan, "a plan without a name") + ", campaign " + v.Dataset.Campaign
-	if !v.Dataset.Complete {
-		title += " (partial)"
-	}
+	title := titleOf("Parameter curves", v.Dataset)
 	c := &canvas{}
 	c.begin(width, height, title)
 	for i, ch := range charts {
@@ -121,14 +118,7 @@ func curveLegend(charts []*report.Chart, order map[string]int) (out []legendEntr
 				continue
 			}
 			seen[l.Treatment] = true
-			number, label := order[l.Treatment], wording.Clip(wording.Clean(l.Label), 40)
-			if l.Missing != "" {
-				label += " (missing)"
-			}
-			out = append(out, legendEntry{label, func(c *canvas, x, y float64) {
-				c.line(x-6, y, x+6, y, palette[number%len(palette)], 1.6)
-				c.marker(number, x, y, palette[number%len(palette)], label)
-			}})
+			out = append(out, treatmentEntry(order[l.Treatment], l.Label, l.Missing))
 		}
 	}
 	if published {

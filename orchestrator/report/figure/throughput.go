@@ -120,10 +120,7 @@ func Throughput(v *report.Analysis) ([]byte, error) {
 	const panelHeight = marginTop + plotHeight + failHeight + marginBottom
 	height := float64(len(rows))*panelHeight + legendHeight + 30
 	c := &canvas{}
-	title := "Throughput by treatment: " + cmp.Or(v.Dataset.Plan, "a plan without a name") + ", campaign " + v.Dataset.Campaign
-	if !v.Dataset.Complete {
-		title += " (partial)"
-	}
+	title := titleOf("Throughput by treatment", v.Dataset)
 	c.begin(width, height, title)
 	colours := treatmentOrder(v.Tables)
 	for i, row := range rows {

@@ -55,15 +55,21 @@ func Formats() []string {
 // The same dataset gives the same bytes. The error is one sentence for people:
 // an unknown format, or a dataset that holds numbers which are none.
 func As(ds *report.Dataset, name string, o report.Options) (File, error) {
+	return Checked(ds, name, o, func(*report.Analysis) error { return nil })
+}
+
+// Checked is [As] of an analysis that check has seen and not refused.
+func Checked(ds *report.Dataset, name string, o report.Options, check func(*report.Analysis) error) (File, error) {
 	i := slices.IndexFunc(formats, func(f format) bool { return f.name == name })
 	if i < 0 {
 		return File{}, fmt.Errorf("unknown format %q; there are %s", name, strings.Join(Formats(), ", "))
 	}
-	o.Bootstrap = formats[i].bootstrap
-	return formats[i].write(report.Analyse(ds, o))
-}
-
-func (f format) write(v *report.Analysis) (File, error) {
+	f := formats[i]
+	o.Bootstrap = f.bootstrap
+	v := report.Analyse(ds, o)
+	if err := check(v); err != nil {
+		return File{}, err
+	}
 	content, err := f.render(v)
 	if err != nil {
 		return File{}, fmt.Errorf("report as %s: %w", f.name, err)

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -69,21 +68,11 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 		return nil, err
 	}
 	out := &linktrialv1.GetAttemptResponse{Run: reply.Run(&overview), Trial: row, Attempt: a.Attempt, Log: a.Log, RadioJson: string(a.Radio),
-		TreatmentJson: treatment, ChannelSeed: spec.ChannelSeed, Label: labelOf(run.sheet, t.Treatment)}
+		TreatmentJson: treatment, ChannelSeed: spec.ChannelSeed, Label: run.sheet.Label(t.Treatment)}
 	for _, f := range p.flows[a.Attempt] {
 		out.Flows = append(out.Flows, asFlow(&f, spec))
 	}
 	return out, nil
-}
-
-// labelOf is a treatment's or a mix's.
-func labelOf(sheet *runsheet.Sheet, name string) string {
-	for _, m := range sheet.Mixes {
-		if m.Name == name {
-			return cmp.Or(m.Label, name)
-		}
-	}
-	return sheet.Label(name)
 }
 
 // treatmentJSON is what the sheet says of a trial's treatment; of a mix, of the

@@ -17,15 +17,12 @@ import (
 
 // datasets is what results are made from, of all these runs and campaigns.
 func (s *Service) datasets(ctx context.Context, ids []string) (*report.Dataset, error) {
-	if len(ids) > maxSummarized {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d campaigns and runs at once, at most %d can be compared", len(ids), maxSummarized))
+	scopes, err := s.scopes(ctx, ids)
+	if err != nil {
+		return nil, err
 	}
 	var all []*report.Dataset
-	for _, id := range ids {
-		scope, err := s.cfg.Store.FindScope(ctx, id)
-		if err != nil {
-			return nil, err
-		}
+	for _, scope := range scopes {
 		ds, err := s.cfg.Store.Dataset(ctx, scope)
 		if err != nil {
 			return nil, err
@@ -51,11 +48,6 @@ func reportOptions(m *linktrialv1.ResultsRequest) (report.Options, error) {
 
 // renderAs refuses what the runs do not have before it renders.
 func renderAs(ds *report.Dataset, format string, o report.Options) (render.File, error) {
-	if o.Axis != "" {
-		if err := isSwept(report.Analyse(ds, report.Options{}), o.Axis); err != nil {
-			return render.File{}, err
-		}
-	}
 	if o.Reference != "" {
 		var names []string
 		for i := range ds.Runs {
@@ -73,7 +65,7 @@ func renderAs(ds *report.Dataset, format string, o report.Options) (render.File,
 			return render.File{}, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("no run has a treatment %q%s; there are %s", o.Reference, yamldoc.Suggest(o.Reference, names), strings.Join(names, ", ")))
 		}
 	}
-	return render.As(ds, format, o)
+	return render.Checked(ds, format, o, func(a *report.Analysis) error { return isSwept(a, o.Axis) })
 }
 
 // Export is a campaign or run as a file.

@@ -150,22 +150,30 @@ func addTo[T comparable](list []T, x T) []T {
 // maxSummarized bounds how many campaigns and runs one figure compares.
 const maxSummarized = 100
 
+// scopes are what ids name, each once.
+func (s *Service) scopes(ctx context.Context, ids []string) (out []store.Scope, err error) {
+	if len(ids) > maxSummarized {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d campaigns and runs at once, at most %d can be compared", len(ids), maxSummarized))
+	}
+	for _, id := range ids {
+		scope, err := s.cfg.Store.FindScope(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		out = addTo(out, scope)
+	}
+	return out, nil
+}
+
 // figures reads what ids name, in their order, with the published figures of
 // their plans. What no id names is the newest campaign.
 func (s *Service) figures(ctx context.Context, ids []string) ([]store.Figures, error) {
 	if len(ids) == 0 {
 		ids = []string{""}
 	}
-	if len(ids) > maxSummarized {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("%d campaigns and runs at once, at most %d can be compared", len(ids), maxSummarized))
-	}
-	var scopes []store.Scope
-	for _, id := range ids {
-		scope, err := s.cfg.Store.FindScope(ctx, id)
-		if err != nil {
-			return nil, err
-		}
-		scopes = addTo(scopes, scope)
+	scopes, err := s.scopes(ctx, ids)
+	if err != nil {
+		return nil, err
 	}
 	all, err := s.cfg.Store.Figures(ctx, scopes)
 	if err != nil {
