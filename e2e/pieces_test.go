@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,12 +21,7 @@ type pieces struct {
 func inPieces(t *testing.T) *pieces {
 	t.Helper()
 	p := &pieces{program: newProgram(t)}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	l.Close()
+	addr := freeAddr(t)
 	p.url = "http://" + addr
 	p.serve = p.start("serve", "--listen", addr)
 	p.serve.waitFor("orchestrator is ready", time.Minute)
@@ -36,14 +30,9 @@ func inPieces(t *testing.T) *pieces {
 		nothingLeft(t)
 	})
 	p.must("lab", "up", "--name", "e2e", "--agents")
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
-		if strings.Count(p.must("nodes"), "connected") == 3 {
-			return p
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the agents do not connect:\n%s", p.must("nodes"))
-		}
-	}
+	nodes := func() string { return p.must("nodes") }
+	waitUntil(t, "the agents connect", 30*time.Second, func() bool { return strings.Count(nodes(), "connected") == 3 }, nodes)
+	return p
 }
 
 // must runs a subcommand against the orchestrator and returns what it printed.
@@ -67,11 +56,7 @@ func (p *pieces) dataset() *report.Dataset {
 
 func (p *pieces) waitUntil(what string, limit time.Duration, done func() bool) {
 	p.t.Helper()
-	for deadline := time.Now().Add(limit); !done(); time.Sleep(200 * time.Millisecond) {
-		if time.Now().After(deadline) {
-			p.t.Fatalf("not within %s: %s\n%s", limit, what, p.must("runs"))
-		}
-	}
+	waitUntil(p.t, what, limit, done, func() string { return p.must("runs") })
 }
 
 // ended counts the trials that the orchestrator knows to have ended.
