@@ -84,7 +84,7 @@ test-web: deps-test build
 test-ansible: build
 	@$(SUDO) scripts/install-deps ansible
 	go vet -tags converge ./playbooks
-	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags converge -count=1 -timeout 40m ./playbooks
+	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags converge -count=1 -timeout 90m ./playbooks
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench

@@ -9,26 +9,22 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
-	"testing"
 
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 )
 
-// aptProxy is the targets' only way out: it hands on GET requests of apt, and
+// aptProxy is the machines' only way out: it hands on GET requests of apt, and
 // keeps packages in the cache, which never change under their name.
 type aptProxy struct {
-	t        *testing.T
-	requests atomic.Int64
-	mu       sync.Mutex
-	lists    map[string][]byte // for as long as the test lasts
+	mu    sync.Mutex
+	lists map[string][]byte // for as long as the test lasts
 }
 
 // startProxy listens in the control network and calls out from the machine's own.
-func (s *site) startProxy() *aptProxy {
+func (s *site) startProxy() {
 	s.t.Helper()
-	p := &aptProxy{t: s.t, lists: map[string][]byte{}}
+	p := &aptProxy{lists: map[string][]byte{}}
 	var l net.Listener
 	err := process.InNamespace(namespace.Path(s.control()), func() error {
 		var err error
@@ -45,11 +41,9 @@ func (s *site) startProxy() *aptProxy {
 		_ = srv.Serve(l) // until it is closed
 	}()
 	s.t.Cleanup(func() { srv.Close(); <-done })
-	return p
 }
 
 func (p *aptProxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	p.requests.Add(1)
 	if r.Method != http.MethodGet || r.URL.Host == "" {
 		http.Error(w, "only GET of apt", http.StatusForbidden)
 		return
