@@ -25,9 +25,11 @@ import (
 // addresses and ports. No other connection meets it.
 //
 // Rule and route outlive a process that is killed. Each table is therefore
-// claimed by an abstract Unix socket, which lives in the same network namespace
-// and ends with its process: a rule of ours whose table nobody claims is what
-// is left of a killed driver, and is removed by the next one that starts.
+// claimed by a netlink socket that has the table's number for its own, which is
+// unique in the network namespace and ends with its process: a rule of ours
+// whose table nobody claims is what is left of a killed driver, and is removed
+// by the next one that starts. (A Unix socket of an abstract name would do as
+// well, but a container's driver may have none.)
 const (
 	// ruleProtocol marks the rules and routes of this driver (rtnetlink(7), values
 	// above RTPROT_STATIC are free for user space).
@@ -227,11 +229,11 @@ func (r *ownRoute) remove() {
 
 // claim takes a table for as long as the descriptor is open.
 func claim(table int) (int, error) {
-	fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_RAW|unix.SOCK_CLOEXEC, unix.NETLINK_ROUTE)
 	if err != nil {
 		return -1, err
 	}
-	if err := unix.Bind(fd, &unix.SockaddrUnix{Name: fmt.Sprintf("@linktrial/tcp/route/%d", table)}); err != nil {
+	if err := unix.Bind(fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Pid: uint32(table)}); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}
