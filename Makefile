@@ -11,7 +11,7 @@ GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help test-ansible kernel web test-web build drivers rehearse images test test-unit bench lint verify generate deps deps-test clean
+.PHONY: help test-ansible test-images kernel web test-web build drivers rehearse images test test-unit bench lint verify generate deps deps-test clean
 
 help:
 	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
@@ -19,6 +19,7 @@ help:
 	@echo "make web        the pages that linktrial serve shows"
 	@echo "make test       every test"
 	@echo "make test-ansible   the playbooks on machines of their own (some minutes; make test has the smallest of it)"
+	@echo "make test-images    the container images and both compose files (some ten minutes; not part of make test)"
 	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images     the container images, on the engine that docker talks to"
 	@echo "make bench      the figures of the emulator, the drivers and the store"
@@ -85,6 +86,12 @@ test-ansible: build
 	@$(SUDO) scripts/install-deps ansible
 	go vet -tags converge ./playbooks
 	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags converge -count=1 -timeout 90m ./playbooks
+
+# The images, the conformance of those of the drivers, and compose up to the table, without and with TLS.
+test-images: build
+	@$(SUDO) scripts/install-deps docker
+	go vet -tags images ./images
+	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags images -count=1 -timeout 40m ./images
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
