@@ -11,15 +11,16 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// preparing is a runner of which every driver stays until those of the next
-// trial are prepared: without that, the first one stays for good.
+// preparing is a runner of which drivers stay until those of the next trial are
+// prepared: without that, until they are told to end.
 type preparing struct {
 	scripted
 	mu       sync.Mutex
 	ready    map[string]chan struct{} // by transfer, closed once prepared
 	holds    map[string]string        // a transfer's driver stays until that of another is ready
-	unready  []string                 // clients that were started without
-	held     int                      // prepared, and neither started nor released
+	staying  []*staying
+	unready  []string // clients that were started without
+	held     int      // prepared, and neither started nor released
 	released int
 }
 
@@ -60,17 +61,40 @@ func (r *preparing) Start(ctx context.Context, protocol string, p *contract.Para
 		r.unready = append(r.unready, p.Transfer.ID)
 	}
 	if next := r.holds[p.Transfer.ID]; next != "" {
-		return staying{proc, r.of(next)}, err
+		s := &staying{Process: proc, end: make(chan struct{}), done: make(chan struct{})}
+		ready := r.of(next)
+		go func() {
+			defer close(s.done)
+			select {
+			case <-ready:
+			case <-s.end:
+			}
+		}()
+		r.staying = append(r.staying, s)
+		return s, err
 	}
 	return proc, err
 }
 
+// staying ends when another transfer's driver is prepared, or when it is told to.
 type staying struct {
 	Process
-	done <-chan struct{}
+	once      sync.Once
+	end, done chan struct{}
 }
 
-func (s staying) Done() <-chan struct{} { return s.done }
+func (s *staying) Done() <-chan struct{} { return s.done }
+func (s *staying) Terminate()            { s.once.Do(func() { close(s.end) }) }
+func (s *staying) Kill()                 { s.Terminate() }
+
+func (s *staying) told() bool {
+	select {
+	case <-s.end:
+		return true
+	default:
+		return false
+	}
+}
 
 func transfer(trial, attempt int) string { return runsheet.TransferID("r", trial, attempt, 0).String() }
 
@@ -122,6 +146,11 @@ func TestReadiedAhead(t *testing.T) {
 			}
 			r.mu.Lock()
 			defer r.mu.Unlock()
+			for i, s := range r.staying {
+				if s.told() {
+					t.Errorf("trial %d: its driver had to be ended: what comes next was not readied meanwhile", i)
+				}
+			}
 			if len(r.unready) > 0 || r.held != 0 || r.released != c.prepared {
 				t.Errorf("%d were started unprepared, %d of %d are not released; expected %d in all", len(r.unready), r.held, r.held+r.released, c.prepared)
 			}
