@@ -78,7 +78,7 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 	}
 	defer func() {
 		if f.Close(); err != nil {
-			os.Remove(part)
+			_ = os.Remove(part) // the first error is the one to tell
 		}
 	}()
 	if err = write(f, cfg, m, scrap); err != nil {
@@ -103,7 +103,7 @@ func architecture(program string) (string, error) {
 		}
 		return "", fmt.Errorf("%s is no Linux program: %w", program, err)
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // it was only read
 	switch f.Machine {
 	case elf.EM_X86_64:
 		return "amd64", nil
@@ -225,7 +225,7 @@ func (a *archive) tree(name string, files fs.FS) error {
 		if err != nil {
 			return fmt.Errorf("bundle: %s: %w", name, err)
 		}
-		defer f.Close()
+		defer func() { _ = f.Close() }() // it was only read
 		return a.add(path.Join(name, p), mode, f, info.Size())
 	})
 }

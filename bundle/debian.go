@@ -64,7 +64,7 @@ func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys
 // for apt, nothing is installed at all.
 func (r Repository) fetch(ctx context.Context, names []string, architecture, scrap string) ([]Package, error) {
 	if !slices.Contains(Suites, r.Suite) {
-		return nil, fmt.Errorf("Debian %q, expected one of %s", r.Suite, strings.Join(Suites, ", "))
+		return nil, fmt.Errorf("Debian %q, expected one of %s", r.Suite, strings.Join(Suites, ", ")) //nolint:staticcheck // a name
 	}
 	apt := filepath.Join(scrap, "apt")
 	archives := filepath.Join(apt, "cache", "archives")
@@ -104,8 +104,11 @@ func (r Repository) fetch(ctx context.Context, names []string, architecture, scr
 		}
 	}
 	debs, err := filepath.Glob(filepath.Join(archives, "*.deb"))
-	if err != nil || len(debs) == 0 {
-		return nil, fmt.Errorf("packages of Debian %s: apt-get fetched none (%v)", r.Suite, err)
+	if err != nil {
+		return nil, fmt.Errorf("packages of Debian %s: %w", r.Suite, err)
+	}
+	if len(debs) == 0 {
+		return nil, fmt.Errorf("packages of Debian %s: apt-get fetched none, expected %s", r.Suite, strings.Join(names, ", "))
 	}
 	return index(ctx, debs, filepath.Join(scrap, debianFolder))
 }

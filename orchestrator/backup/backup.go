@@ -152,7 +152,7 @@ func (m *Manifest) look(ctx context.Context, db *database) error {
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
-	defer conn.Close(context.WithoutCancel(ctx))
+	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it was only asked
 	var timescale, ours bool
 	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000,
 		EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb'), to_regclass('goose_db_version') IS NOT NULL`).Scan(&m.PostgreSQL, &timescale, &ours)

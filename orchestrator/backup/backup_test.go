@@ -375,7 +375,7 @@ func rewrite(t *testing.T, b []byte, change func(string) string) []byte {
 	var all []string
 	for {
 		h, err := r.Next()
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			break
 		}
 		require.NoError(t, err)
