@@ -50,7 +50,7 @@ func newBench(s *setting.Settings) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "bench [SECTION...]",
-		Short: "Measure the product itself: emulated radio, reported throughput, dead time, virtual time",
+		Short: "Measure the product itself: emulated radio, drivers, virtual time, results, agents, TLS",
 		Long: `Bench measures, with real packets through real namespaces:
   emulator   the emulated radio's error of rate and delay, and the most that it carries;
   reported   the reported throughput against that of the packet log;

@@ -50,7 +50,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.StringVar(&cfg.StateDir, "state", "", "folder for journals (default: in the data folder)")
 	f.StringVar(&cfg.TokenFile, "token-file", "", "file with a one-time token to enrol with at the first start; it may appear later than the agent")
 	f.StringVar(&cfg.Trust.File, "trust", "", "file with the keys whose run sheets this node follows (default: those of its enrolment)")
-	f.BoolVar(&pin, "pin", false, "without such keys, trust the first that the orchestrator shows, and no other after that (always so on this machine)")
+	f.BoolVar(&pin, "pin", false, "without keys of --trust or of an enrolment, trust the first that the orchestrator shows, and no other after that (always so where the orchestrator is on this machine)")
 	f.StringVar(&cfg.RadioAddress, "radio-address", "", "this node's IP address on the radio network")
 	f.StringVar(&cfg.Device, "device", "radio0", "the radio's network interface")
 	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")

@@ -105,20 +105,27 @@ func readTokenFlags(token, file string) (identity.Token, error) {
 
 func newNodeRevoke(s *setting.Settings) *cobra.Command {
 	var reason string
+	var tokensOnly bool
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",
 		Short: "End a node's certificates and open tokens at once",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			res, err := nodeClient(s).RevokeNode(cmd.Context(), connect.NewRequest(&linktrialv1.RevokeNodeRequest{Name: args[0], Reason: reason}))
+			res, err := nodeClient(s).RevokeNode(cmd.Context(), connect.NewRequest(&linktrialv1.RevokeNodeRequest{Name: args[0], Reason: reason, TokensOnly: tokensOnly}))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
+			}
+			if tokensOnly {
+				fmt.Printf("No token of %s is open any more (there were %d). A certificate that it has stays good.\n", args[0], res.Msg.Tokens)
+				return nil
 			}
 			fmt.Printf("%s is refused from now on (certificates: %d, open tokens: %d)\n", args[0], res.Msg.Certificates, res.Msg.Tokens)
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().BoolVar(&tokensOnly, "tokens-only", false, "end open tokens alone, such as one that was made in error: its certificate stays good")
+	cmd.MarkFlagsMutuallyExclusive("reason", "tokens-only") // nobody is revoked
 	return cmd
 }
 
@@ -156,8 +163,8 @@ func listNodes(ctx context.Context, s *setting.Settings) error {
 				}
 				remarks = append(remarks, r)
 			}
-			if n.OpenToken && n.State != linktrialv1.NodeIdentity_STATE_INVITED {
-				remarks = append(remarks, "a token is open")
+			for _, t := range n.OpenTokens {
+				remarks = append(remarks, fmt.Sprintf("a token of %s is open until %s", t.CreatedBy, terminal.LocalTime(t.Expires)))
 			}
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, identityWord(n.State), terminal.TimeOr(n.Enrolled, "–"), terminal.TimeOr(n.Expires, "–"), contact, strings.Join(remarks, "; "))
 		}

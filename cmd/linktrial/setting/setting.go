@@ -38,10 +38,10 @@ type Settings struct {
 // Register has the flags fill the settings; where one is not given, the
 // environment does.
 func (s *Settings) Register(f *pflag.FlagSet) {
-	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator")
-	f.StringVar(&s.Drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver")
-	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals")
-	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (default: what 'linktrial trust' kept)")
+	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
+	f.StringVar(&s.Drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver (or LINKTRIAL_DRIVERS)")
+	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals (or LINKTRIAL_DATA)")
+	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (or LINKTRIAL_CA; default: what 'linktrial trust' kept)")
 	f.BoolVarP(&s.Verbose, "verbose", "v", false, "log more")
 }
 

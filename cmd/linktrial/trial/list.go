@@ -23,7 +23,7 @@ import (
 func newNodes(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "nodes",
-		Short: "List the nodes the orchestrator has heard of",
+		Short: "List the nodes that have connected: radio, clock, disk, battery, drivers",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := client.New(s.Orchestrator).ListNodes(cmd.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
@@ -34,7 +34,7 @@ func newNodes(s *setting.Settings) *cobra.Command {
 				fmt.Println("No node has connected yet. Start one on each laptop: linktrial agent --name … --role client|relay|server")
 				return nil
 			}
-			return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tRUN", func(w *tabwriter.Writer) {
+			return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w *tabwriter.Writer) {
 				for _, n := range res.Msg.Nodes {
 					r := n.Radio
 					if n.Emulated {
@@ -61,8 +61,8 @@ func newNodes(s *setting.Settings) *cobra.Command {
 							can = append(can, d.Name)
 						}
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
-						fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.RunId)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
+						fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.Version, n.RunId)
 				}
 			})
 		},

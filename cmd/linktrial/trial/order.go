@@ -32,7 +32,7 @@ func newOrder(s *setting.Settings, use, short, long string, give func(ctx contex
 	cmd := &cobra.Command{
 		Use:   use,
 		Short: short,
-		Long:  long + "\n\nA prefix of the run's identity will do, where no other begins so.",
+		Long:  strings.TrimSpace(short+".\n\n"+long) + "\n\nA prefix of the run's identity will do, where no other begins so.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.operator = client.New(s.Orchestrator)
@@ -133,6 +133,7 @@ func newSkip(s *setting.Settings) *cobra.Command {
 			return fmt.Sprintf("trial %d ends without a further attempt", trial), err
 		})
 	cmd.Flags().Int32Var(&trial, "trial", -1, "number of the trial in the sheet, from 0 (default: the one that runs)")
+	cmd.Flags().Lookup("trial").DefValue = "0" // as nothing: the text says what holds
 	return cmd
 }
 

@@ -25,6 +25,12 @@ func newTelemetry(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
+			if !slices.ContainsFunc(res.Msg.Nodes, func(n *linktrialv1.Node) bool {
+				return len(n.Telemetry) > 0 && (len(args) == 0 || slices.Contains(args, n.Name))
+			}) {
+				fmt.Println("No radio has told anything yet. Agents ask theirs while they are connected, as its profile says: linktrial profiles NAME --json")
+				return nil
+			}
 			return terminal.Columns("NODE\tSOURCE\tFIGURE\tVALUE\tAGE", func(w *tabwriter.Writer) {
 				for _, n := range res.Msg.Nodes {
 					if len(args) == 0 || slices.Contains(args, n.Name) {
