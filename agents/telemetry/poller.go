@@ -106,8 +106,11 @@ func (p *Poller) Check(ctx context.Context) []State {
 }
 
 func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []journal.Telemetry {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
+	began := time.Now()
+	ctx, cancel := context.WithDeadline(ctx, began.Add(readLimit))
 	defer cancel()
+	end, _ := ctx.Deadline() // there is one, ours or an earlier one
+	within := end.Sub(began)
 	news := make([]*journal.Telemetry, len(p.sources))
 	var running sync.WaitGroup
 	for i, s := range p.sources {
@@ -126,6 +129,9 @@ func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []
 		running.Go(func() {
 			defer func() { <-s.busy }()
 			values, err := p.read(ctx, &s.Telemetry)
+			if late := (*lateError)(nil); errors.As(err, &late) {
+				late.within = within
+			}
 			if err != nil && errors.Is(ctx.Err(), context.Canceled) {
 				return // nobody waits any more, which says nothing of the source
 			}
@@ -205,7 +211,6 @@ func (p *Poller) Run(ctx context.Context, which func(*radio.Telemetry) bool, tel
 }
 
 func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Reading, error) {
-	began := time.Now()
 	host := t.Host
 	if host == radio.TargetRadio {
 		if host = p.cfg.Radio; host == "" {
@@ -227,12 +232,6 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 		return nil, fmt.Errorf("a source of kind %q, which this agent does not know", t.Kind)
 	}
 	if err != nil {
-		if late := (*lateError)(nil); errors.As(err, &late) {
-			late.within = readLimit
-			if end, bounded := ctx.Deadline(); bounded {
-				late.within = end.Sub(began)
-			}
-		}
 		return nil, err
 	}
 	for _, v := range values {
