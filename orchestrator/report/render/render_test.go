@@ -64,6 +64,27 @@ func TestGolden(t *testing.T) {
 	}
 }
 
+// Every column of the files that are written here is described.
+func TestColumnsAreDescribed(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/exports.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for format, file := range map[string]string{"csv": "results.csv", "trials-csv": "trials.csv", "telemetry-csv": "telemetry.csv", "against-csv": "against.csv"} {
+		_, section, found := strings.Cut(string(text), "\n## "+file+"\n")
+		if !found {
+			t.Errorf("%s has no section", file)
+		}
+		section, _, _ = strings.Cut(section, "\n## ")
+		head, _, _ := strings.Cut(render(t, reporttest.Eventful(), format), "\r\n")
+		for _, c := range strings.Split(head, ",") {
+			if !strings.Contains(section, "`"+c+"`") {
+				t.Errorf("%s: the column %s is not described", file, c)
+			}
+		}
+	}
+}
+
 // The bytes depend neither on the order of maps nor on the machine's time zone.
 func TestSameBytes(t *testing.T) {
 	for _, format := range Formats() {
