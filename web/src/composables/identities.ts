@@ -11,11 +11,17 @@ export const fleetPages = [
   { to: '/fleet/identities', title: 'Identities' },
 ]
 
-export function useIdentities() {
+/** How this orchestrator meets nodes; undefined until it has answered. */
+export function useAuthority() {
   const authority = useQuery({ queryKey: ['authority'], queryFn: ({ signal }) => nodes.getAuthority({}, { signal }), staleTime: 60_000 })
-  const asked = computed(() => authority.data.value?.mode === Mode.TLS)
+  return { authority, mode: computed(() => authority.data.value?.mode) }
+}
+
+export function useIdentities() {
+  const { authority, mode } = useAuthority()
+  const asked = computed(() => mode.value === Mode.TLS)
   const query = useQuery({ queryKey: ['identities'], queryFn: ({ signal }) => nodes.listNodeIdentities({}, { signal }), enabled: asked, refetchInterval: 5_000 })
-  return { authority, asked, query, identities: computed(() => query.data.value?.nodes ?? []) }
+  return { authority, mode, asked, query, identities: computed(() => query.data.value?.nodes ?? []) }
 }
 
 /** Why no node needs an identity here; empty: they do. */
