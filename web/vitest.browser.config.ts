@@ -7,8 +7,10 @@ export default defineConfig({
     environment: 'node',
     include: ['tests/**/*.test.ts'],
     fileParallelism: false,
-    testTimeout: 180_000,
-    hookTimeout: 120_000,
+    // Only to notice what hangs: a busy machine may take its time.
+    testTimeout: 600_000,
+    hookTimeout: 300_000,
+    expect: { poll: { timeout: 60_000, interval: 100 } },
     sequence: { concurrent: false },
   },
 })

@@ -2,7 +2,7 @@
 // what each role may, a session that ends under a plan that is being written.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { axe, shot, shotBoth, station, troubles, until, type Station } from './harness'
+import { clean, shot, shotBoth, type Station, station, troubles, until } from './harness'
 
 let s: Station
 let anna: Page
@@ -12,8 +12,6 @@ beforeAll(async () => {
 afterAll(() => s?.stop())
 
 const secret = 'correct horse battery'
-// Messages fade in and out: what is found is looked at again.
-const clean = (page: Page) => expect.poll(() => axe(page), { timeout: 15_000 }).toEqual([])
 
 async function fill(page: Page, user: string, password: string) {
   await page.getByLabel('Name', { exact: true }).fill(user)
@@ -62,7 +60,7 @@ test('logging in leads back to where one wanted to be', async () => {
   for (const theme of ['dark', 'sun']) {
     const p = await s.open('/login', { theme })
     await p.getByRole('heading', { name: 'Log in' }).waitFor()
-    expect(await axe(p)).toEqual([])
+    await clean(p)
   }
   anna = page
 })
@@ -91,9 +89,8 @@ test('an admin keeps users', async () => {
   await anna.getByLabel('Role of anna').selectOption('viewer')
   await anna.getByText('anna is the only admin').waitFor()
   expect(await anna.getByLabel('Role of anna').inputValue()).toBe('3')
-  await anna.getByRole('button', { name: 'close' }).first().click()
   await clean(anna)
-  await anna.waitForTimeout(4000) // messages go
+  await until('messages have gone', async () => (await anna.locator('.n-message').count()) === 0)
   await shotBoth(anna, 'users')
 })
 

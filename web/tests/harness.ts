@@ -7,6 +7,7 @@ import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { chromium, type Browser, type BrowserContext, type Page } from 'playwright-core'
+import { expect } from 'vitest'
 
 const root = resolve(import.meta.dirname, '../..')
 export const bin = process.env.LINKTRIAL_BIN ?? join(root, 'bin')
@@ -45,7 +46,7 @@ async function freePort(): Promise<number> {
   })
 }
 
-export async function until<T>(what: string, probe: () => Promise<T | undefined | false> | T | undefined | false, seconds = 60): Promise<T> {
+export async function until<T>(what: string, probe: () => Promise<T | undefined | false> | T | undefined | false, seconds = 120): Promise<T> {
   const end = Date.now() + seconds * 1000
   let last: unknown
   for (;;) {
@@ -166,7 +167,7 @@ export async function station(name: string, ...flags: string[]): Promise<Station
     async open(path, { size = 'laptop', theme, in: other } = {}) {
       const context = other?.context() ?? (await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true, ignoreHTTPSErrors: tls }))
       // Only to notice what hangs: a busy machine may take its time.
-      context.setDefaultTimeout(90_000)
+      context.setDefaultTimeout(120_000)
       if (!other) contexts.push(context)
       if (theme) await context.addInitScript((t) => localStorage.setItem('linktrial-theme', t), theme)
       const page = await context.newPage()
@@ -210,6 +211,11 @@ export async function axe(page: Page): Promise<string[]> {
   return found
     .filter((v) => v.impact === 'serious' || v.impact === 'critical')
     .flatMap((v) => v.nodes.slice(0, 3).map((n) => `${v.id} (${v.impact}): ${v.help}: ${n.html.slice(0, 160)} ${n.failureSummary.split('\n')[1] ?? ''}`))
+}
+
+/** The page has no such finding, once messages have faded in or out. */
+export async function clean(page: Page): Promise<void> {
+  await expect.poll(() => axe(page)).toEqual([])
 }
 
 /** The bytes of scripts that a page has loaded, compressed as they came over the wire. */

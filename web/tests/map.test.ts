@@ -4,7 +4,7 @@ import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { axe, shotBoth, station, troubles, type Station } from './harness'
+import { clean, shotBoth, station, type Station, troubles } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -16,7 +16,7 @@ test('a moved station becomes a topology that plans can name', async () => {
   const page = await s.open('/map?topology=vip-lot')
   const before = page.getByText('95 m (310 ft)')
   await before.waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'map')
 
   const client = page.getByRole('button', { name: /^vip-lot, client/ })
@@ -59,7 +59,7 @@ test('a radio shows its figures with their sources', async () => {
   const page = await s.open('/profiles?radio=prc-117g-anw2c')
   await page.getByRole('heading', { name: 'AN/PRC-117G, ANW2C' }).waitFor()
   await page.getByText('402.5 MHz').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'profiles')
   await page.getByRole('textbox', { name: 'Find a radio' }).fill('stanag')
   await page.getByRole('link', { name: /STANAG/ }).click()

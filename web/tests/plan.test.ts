@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { axe, scriptBytes, shot, shotBoth, sizes, station, troubles, until, type Station } from './harness'
+import { clean, scriptBytes, shot, shotBoth, sizes, type Station, station, troubles, until } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -27,7 +27,7 @@ test('the list has the plans that came with Linktrial', async () => {
   const page = await s.open('/plans')
   await page.getByRole('link', { name: 'quickstart', exact: true }).waitFor()
   await page.getByText('Nothing is scheduled').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'plans')
   await page.getByLabel('Find a plan').fill('decola')
   await expect.poll(() => page.locator('tbody tr').count()).toBe(1)
@@ -45,7 +45,7 @@ test('a new plan is written by form and by text', async () => {
   await page.getByRole('button', { name: 'Make it' }).click()
   await page.waitForURL('**/plans/field-day')
   await page.getByText('field-day: 1 run, 1 treatment, 10 iterations, 10 trials').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
 
   // The form edits the text.
   await page.getByLabel('Iterations').fill('4')
@@ -74,7 +74,7 @@ test('a new plan is written by form and by text', async () => {
   await page.getByText('1 problem').waitFor()
   expect(await page.getByLabel('Title for people').inputValue()).toBe('Day in the field')
   await expect.poll(() => page.locator('.cm-bad-line').innerText()).toContain('ordr')
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'plan-problem')
   await page.getByLabel('Iterations').focus()
   await page.getByRole('button', { name: /^line \d+$/ }).first().click()
@@ -95,7 +95,7 @@ test('a new plan is written by form and by text', async () => {
   await page.getByText('started now, it would finish at').waitFor()
   expect(page.url()).toContain('show=order')
   expect(await page.getByRole('table').locator('tbody tr').count()).toBe(4)
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'plan-order')
 
   await page.getByRole('button', { name: 'Save', exact: true }).click()
@@ -131,7 +131,7 @@ test('a save in between is not overwritten unseen', async () => {
   const dialog = page.getByRole('dialog')
   await dialog.getByText('iterations: 9').waitFor()
   await dialog.getByText('title: Mine').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shot(page, 'plan-conflict')
   await dialog.getByRole('button', { name: 'Save mine over it' }).click()
   await page.getByText('Saved as revision 4.').waitFor()
@@ -149,7 +149,7 @@ test('a plan is scheduled, and its schedule cancelled', async () => {
   const at = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 30 * 86_400_000)
   await page.getByLabel('Starts at').fill(at.toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T').slice(0, 16))
   await page.getByLabel('Your name, for the record').fill('Ada')
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await page.getByRole('dialog').getByRole('button', { name: 'Schedule' }).click()
   await page.getByRole('dialog').waitFor({ state: 'detached' })
   const { schedules } = await call<{ schedules: { at: string; by: string }[] }>('LibraryService/ListSchedules', {})
@@ -170,7 +170,7 @@ test('without nodes nothing starts, and the page says why', async () => {
   await dialog.getByText('No node is connected').waitFor()
   await dialog.getByRole('button', { name: 'Start', exact: true }).click()
   await dialog.getByRole('alert').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shot(page, 'plan-start')
 })
 
@@ -206,7 +206,7 @@ test('the other screens', async () => {
     const page = await s.open('/plans/quickstart', { theme })
     await page.getByText('12 trials').waitFor()
     await text(page).waitFor()
-    expect(await axe(page)).toEqual([])
+    await clean(page)
     await shot(page, `plan-${theme}`)
   }
   const page = await s.open('/plans/quickstart')

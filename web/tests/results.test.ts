@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Download, Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { axe, scriptBytes, shotBoth, sizes, shot, station, troubles, until, type Station } from './harness'
+import { clean, scriptBytes, shot, shotBoth, sizes, type Station, station, troubles, until } from './harness'
 
 // Two treatments and one that does not exist, over three loss rates that come and
 // go: the last is so high that no transfer ends in time, so that there are failures to show.
@@ -65,7 +65,7 @@ async function saved(page: Page, press: () => Promise<void>): Promise<{ name: st
 test('campaigns are found, ticked and compared', async () => {
   const page = await s.open('/results')
   await page.getByRole('columnheader', { name: 'Campaign' }).waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'results-choose')
   await page.getByLabel('Find').fill('no such thing')
   await page.getByText('None of the 2 newest campaigns').waitFor()
@@ -90,7 +90,7 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   expect(await figure.getAttribute('aria-label')).toMatch(/TCP CUBIC: mean [\d.]+ KB\/s, n 3 of 3; TCP BBR: mean [\d.]+ KB\/s, n 3 of 3; Haul: not run/)
   expect(await page.getByRole('img', { name: /no valid trial of 3/ }).count()).toBe(1)
   await page.getByText('Haul was not run: it is not built yet.').first().waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'results-figure')
 
   await page.getByLabel('Same scale everywhere').check()
@@ -109,7 +109,7 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   for (const theme of ['dark', 'sun']) {
     const p = await s.open(`/results?ids=${ids[0]}`, { theme })
     await drawn(p)
-    expect(await axe(p)).toEqual([])
+    await clean(p)
     await shot(p, `results-figure-${theme}`)
   }
 })
@@ -134,7 +134,7 @@ test('the table is the one of the command line', async () => {
   expect(ours.length).toBe(4)
   await page.getByText('it is not built yet').first().waitFor()
   await page.getByText(/\d× transfer-timeout/).first().waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'results-table')
   await page.getByRole('button', { name: 'Average' }).click()
   await expect.poll(() => page.getByRole('columnheader', { name: 'Average' }).getAttribute('aria-sort')).toBe('descending')
@@ -152,7 +152,7 @@ test.each([
   const page = await s.open(`/results?ids=${ids[0]}&tab=${tab}`)
   await page.getByRole('img', { name: words }).first().waitFor()
   await drawn(page)
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, `results-${tab}`)
 })
 
@@ -164,12 +164,12 @@ test('trials without a valid figure are listed with the reason', async () => {
   // Six trials of two attempts; on a busy machine others may have needed a second one.
   await page.getByText(/^1\d attempts/).waitFor()
   expect(await page.locator('tbody .tag.ok').count()).toBe(0)
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await page.getByRole('row', { name: /transfer-timeout/ }).first().getByRole('link').click()
   await page.getByText(/transfer-timeout/).first().waitFor()
   await drawn(page) // what was sent until it was stopped
   await page.getByText('the transfer did not get that far').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'attempt-failed')
 })
 
@@ -181,7 +181,7 @@ test('an attempt is looked at closely', async () => {
   const words = (await figure.getAttribute('aria-label'))!
   for (const panel of ['Throughput in KB/s', 'Data in KB', 'Window in KB', 'Round trip in s', 'Channel: packets lost in %']) expect(words).toContain(panel)
   await page.getByText('what arrived is what was sent').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'attempt')
   const dark = await s.open(new URL(page.url()).pathname, { theme: 'dark' })
   await drawn(dark)
@@ -236,7 +236,7 @@ test('what cannot be had says so in the words of the server', async () => {
   await page.getByRole('button', { name: 'Try again' }).waitFor()
   await page.goto(`${s.url}/results/attempt/nosuchrun/0`)
   await page.getByRole('alert').getByText('nosuchrun').waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
 })
 
 test('the page is drawn soon, of few scripts', async () => {

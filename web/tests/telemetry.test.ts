@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { axe, shotBoth, station, troubles, until, type Station } from './harness'
+import { clean, shotBoth, type Station, station, troubles, until } from './harness'
 
 const plan = `name: told
 title: What the radios tell
@@ -45,13 +45,13 @@ test('the nodes show what their radios told last', async () => {
   await until('figures with their units', async () => /snr\s+[\d.]+ dB/.test(await client.innerText()) && /in bytes\s+[\d,]+ B/.test(await client.innerText()))
   expect(await client.innerText()).toMatch(/queue\s+\d+ B/)
   expect(await client.innerText()).toMatch(/\d+ (s|min)( \d+ s)? old/)
-  expect(await axe(page)).toEqual([])
+  await clean(page)
 })
 
 test('a radio shows how it is attached, what is read of it, and what it told last', async () => {
   const page = await s.open('/profiles?radio=prc-117g-anw2c')
   const nodes = page.getByRole('rowheader', { name: /^(client|relay|server) .*emulated$/ })
-  await expect.poll(() => nodes.count(), { timeout: 60_000 }).toBe(3)
+  await expect.poll(() => nodes.count(), { timeout: 170_000 }).toBe(3)
   await page.getByRole('row', { name: /radio-http\s+snr\s+[\d.]+ dB.*queue\s+\d+ B.* old$/ }).first().waitFor()
   await page.getByText("by the radio's Ethernet interface").waitFor()
   await page.getByRole('row', { name: 'Forwarding off off' }).waitFor()
@@ -60,7 +60,7 @@ test('a radio shows how it is attached, what is read of it, and what it told las
   await http.getByText('HTTP at the radio, port 8077, /telemetry.json; every 1 s at most, during trials too.').waitFor()
   await http.getByRole('row', { name: 'rate /rate_bits_per_second kbit/s, read × 0.001' }).waitFor()
   await page.getByRole('row', { name: /^in bytes 1\.3\.6\.1\.2\.1\.31\.1\.1\.1\.6\.1 B, only grows$/ }).first().waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'profiles-attached')
   await page.getByRole('link', { name: /TW-400/ }).click()
   await page.getByText('No connected node has this radio.').waitFor()
@@ -74,7 +74,7 @@ test('a trial shows what the radios told, on its own time axis', async () => {
   expect(label).toContain('Radio: snr in dB (client, relay, server)')
   // Read between trials alone, so its figure covers the whole trial.
   expect(label).toContain('Radio: in bytes in B/s')
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'attempt-telemetry')
 })
 
@@ -84,14 +84,14 @@ test('a radio that says nothing is told in one sentence, and the preflight says 
   s.start('agent', '--name', 'field', '--role', 'client', '--radio', 'mpu4', '--radio-address', '127.0.0.1', '--device', 'lo', '--radio-host', '127.0.0.1', '--trust', keys)
   const page = await s.open('/fleet')
   const field = page.getByRole('article', { name: 'field' })
-  await until('the silence is told', async () => /nothing answers SNMP at 127\.0\.0\.1:161/.test(await field.innerText()), 90)
+  await until('the silence is told', async () => /nothing answers SNMP at 127\.0\.0\.1:161/.test(await field.innerText()))
   expect(await field.innerText()).toContain('runs go on without')
   await page.getByRole('button', { name: 'Start preflight' }).click()
   await page.getByText(/\d+ of \d+ checks are good/).waitFor()
-  await until('the preflight has ended', async () => !(await page.getByText('goes on').isVisible()), 120)
+  await until('the preflight has ended', async () => !(await page.getByText('goes on').isVisible()))
   await page.getByText('What to do: switch SNMP on in the radio', { exact: false }).first().waitFor()
   await page.getByText('field: telemetry').first().waitFor()
-  expect(await axe(page)).toEqual([])
+  await clean(page)
   await shotBoth(page, 'fleet-telemetry')
   const radio = await s.open('/profiles?radio=mpu4')
   await radio.getByRole('row', { name: /^field client.*nothing answers SNMP at 127\.0\.0\.1:161.*runs go on without/ }).waitFor()

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { axe, bin, shot, shotBoth, station, troubles, until, type Station } from './harness'
+import { bin, clean, shot, shotBoth, type Station, station, troubles, until } from './harness'
 
 let s: Station
 let folder: string
@@ -23,8 +23,6 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true })
 })
 
-// Messages fade in and out: what is found is looked at again.
-const clean = (page: Page) => expect.poll(() => axe(page), { timeout: 60_000 }).toEqual([])
 async function login(user: string, path: string): Promise<Page> {
   const page = await s.open(path)
   await page.getByLabel('Name', { exact: true }).fill(user)
