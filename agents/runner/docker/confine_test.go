@@ -2,6 +2,7 @@ package docker_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,7 @@ const (
 // nodeOrder has this test's program act as a node's agent: in a process of its
 // own, because the runner's network is that of its process.
 type nodeOrder struct {
+	Agent            string // "node" where it is not said
 	Engine, Holder   string
 	Device, Protocol string
 	Do               []string // one container each
@@ -51,7 +53,7 @@ func actAsNode(order string) int {
 	err := json.Unmarshal([]byte(order), &o)
 	var r *docker.Runner
 	if err == nil {
-		r, err = docker.New(context.Background(), docker.Config{Agent: "node", Host: o.Engine, Holder: []string{o.Holder}, Device: o.Device})
+		r, err = docker.New(context.Background(), docker.Config{Agent: cmp.Or(o.Agent, "node"), Host: o.Engine, Holder: []string{o.Holder}, Device: o.Device})
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -238,19 +240,11 @@ func answer(t *testing.T, in *os.File, address string) {
 func TestNoNetworkButTheRadio(t *testing.T) {
 	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
 	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN, CAP_NET_RAW]\n"), program(inside))
-	node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
-	join(t, node, "radio0", radioHere, peer, radioPeer)
-	join(t, node, "control0", controlHere, control, controlPeer)
 	addresses := []string{
 		"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001", // the radio's peer comes first
 		"tcp/127.0.0.1:7001", "udp/127.0.0.1:7001", "tcp/[::1]:7001",
 		"tcp/" + controlHere + ":7001", "tcp/" + radioHere + ":7001",
 		"tcp/" + controlPeer + ":7001", "udp/" + controlPeer + ":7001",
-	}
-	for _, l := range []string{"tcp/:7001", "udp/:7001"} {
-		answer(t, node, l)
-		answer(t, peer, l)
-		answer(t, control, l)
 	}
 	reach := "reach " + strings.Join(addresses, " ")
 	for _, c := range []struct {
@@ -269,6 +263,16 @@ func TestNoNetworkButTheRadio(t *testing.T) {
 		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "inside", Do: []string{reach}}, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
+			join(t, node, "radio0", radioHere, peer, radioPeer)
+			join(t, node, "control0", controlHere, control, controlPeer)
+			for _, l := range []string{"tcp/:7001", "udp/:7001"} {
+				answer(t, node, l)
+				answer(t, peer, l)
+				answer(t, control, l)
+			}
+			c.order.Agent = strings.ReplaceAll(c.name, " ", "-")
 			var out bytes.Buffer
 			cmd := c.order.start(t, node, &out)
 			if err := cmd.Wait(); err != nil {

@@ -98,7 +98,7 @@ func setting(second string, first ...string) string {
 // reach tries NETWORK/ADDRESS; what answers sends "here".
 func reach(address string) string {
 	network, address, _ := strings.Cut(address, "/")
-	c, err := net.DialTimeout(network, address, 3*time.Second)
+	c, err := net.DialTimeout(network, address, 2*time.Second)
 	if err != nil {
 		return "not reached"
 	}
@@ -106,7 +106,7 @@ func reach(address string) string {
 	if _, err := c.Write([]byte("?")); err != nil {
 		return "not reached"
 	}
-	if err := c.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil {
+	if err := c.SetReadDeadline(time.Now().Add(2 * time.Second)); err != nil {
 		return err.Error()
 	}
 	b := make([]byte, 16)
@@ -125,7 +125,7 @@ func accept(address string) {
 		return
 	}
 	defer l.Close()
-	time.AfterFunc(5*time.Second, func() { l.Close() })
+	time.AfterFunc(3*time.Second, func() { l.Close() })
 	came := map[string]bool{}
 	for {
 		c, err := l.Accept()
