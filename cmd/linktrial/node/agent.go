@@ -62,11 +62,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.StringVar(&join, "radio-join", "", "socket of 'linktrial lab radios', to which this node brings its network; with --radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-control")
 	cmd.MarkFlagsMutuallyExclusive("radio", "radio-join")
-	for _, name := range []string{"role", "radio-address"} {
-		if err := cmd.MarkFlagRequired(name); err != nil {
-			panic(err) // there is no such flag
-		}
-	}
+	setting.Require(cmd, "role", "radio-address")
 	cmd.AddCommand(newHoldNetwork())
 	return cmd
 }
