@@ -122,9 +122,10 @@ func (c *Claim) try(ctx context.Context, conn *pgx.Conn) error {
 	if got {
 		return nil
 	}
-	name, at, since := "one that this user may not see", "", time.Time{}
+	name, at := "", ""
+	var since *time.Time // not told to every user
 	// Advisory locks with two keys have objsubid 2 (pg_locks).
-	err := conn.QueryRow(ctx, `SELECT coalesce(a.application_name, ''), coalesce(host(a.client_addr), ''), coalesce(a.backend_start, now())
+	err := conn.QueryRow(ctx, `SELECT coalesce(a.application_name, ''), coalesce(host(a.client_addr), ''), a.backend_start
 		FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
 		WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2 AND l.classid::bigint = $1
 		  AND l.objid::bigint = (`+claimKey+`::bigint & 4294967295) AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`,
@@ -132,11 +133,14 @@ func (c *Claim) try(ctx context.Context, conn *pgx.Conn) error {
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) { // gone meanwhile
 		return fmt.Errorf("claim the database: %w", err)
 	}
+	if name == "" {
+		name = "one without a name"
+	}
 	if at != "" {
 		at = " from " + at
 	}
 	when := ""
-	if !since.IsZero() {
+	if since != nil {
 		when = " since " + since.UTC().Format(time.DateTime+" UTC")
 	}
 	return &takenError{name, fmt.Sprintf("the database is in use by another program (%s%s%s): stop that one, or name another database with --database; a machine that has just failed lets go of it within half a minute", name, at, when)}
