@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { clean, shotBoth, type Station, station, troubles, until } from './harness'
+import { clean, shot, shotBoth, type Station, station, troubles, until } from './harness'
 
 const plan = `name: told
 title: What the radios tell
@@ -62,6 +62,7 @@ test('a radio shows how it is attached, what is read of it, and what it told las
   await page.getByRole('row', { name: /^in bytes 1\.3\.6\.1\.2\.1\.31\.1\.1\.1\.6\.1 B, only grows$/ }).first().waitFor()
   await clean(page)
   await shotBoth(page, 'profiles-attached')
+  await shot(page, 'radio-attached', false)
   await page.getByRole('link', { name: /TW-400/ }).click()
   await page.getByText('No connected node has this radio.').waitFor()
 })

@@ -10,7 +10,7 @@ export type RoleName = 'viewer' | 'director' | 'admin'
 export const roles: { value: Role; name: RoleName; text: string }[] = [
   { value: Role.VIEWER, name: 'viewer', text: 'sees everything but users and the audit log' },
   { value: Role.DIRECTOR, name: 'director', text: 'also plans, starts and steers runs' },
-  { value: Role.ADMIN, name: 'admin', text: 'also keeps users and nodes' },
+  { value: Role.ADMIN, name: 'admin', text: 'also keeps users, nodes and approvals' },
 ]
 export const roleName = (r: Role): string => roles.find((x) => x.value === r)?.name ?? 'no role'
 export const article = (name: string) => (name === 'admin' ? 'an admin' : `a ${name}`)
