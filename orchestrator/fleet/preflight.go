@@ -145,7 +145,7 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 		}
 	}
 	if len(p.nodes) == 0 && len(p.checks) == 0 {
-		return fmt.Errorf("no node is connected, or was within the last hour: %w", ErrNotFound)
+		return fmt.Errorf("nodes that are connected, or were within the last hour: %w", ErrNotFound)
 	}
 	for _, n := range p.nodes {
 		p.checks = append(p.checks, contact(&n, time.Now()))
