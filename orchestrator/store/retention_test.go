@@ -160,6 +160,8 @@ func TestTimescale(t *testing.T) {
 		require.Len(t, got, 10)
 	})
 
+	t.Run("samples that come alone", func(t *testing.T) { appended(t, database("appended")) })
+
 	// Days 0 and 1 are of a run that goes; on day 2 begins one that stays.
 	t.Run("retention", func(t *testing.T) { retention(t, database("retention"), 2) })
 
