@@ -47,8 +47,23 @@ function agent(node: string, role: string, tokenFile: string, ...more: string[])
   s.start('agent', '--name', node, '--role', role, '--radio', 'mpu4', '--radio-address', '127.0.0.1', '--device', 'lo', '--token-file', tokenFile, ...more)
 }
 
+test('empty pages name what works here, and no lab', async () => {
+  anna = await login('anna', '/')
+  await anna.getByText('an agent on each laptop').waitFor()
+  expect(await anna.getByRole('link', { name: 'emulated lab' }).count()).toBe(0)
+  await clean(anna)
+  await anna.goto(`${s.url}/fleet`)
+  await anna.getByText(`linktrial agent --role client|relay|server --radio-address ADDRESS --orchestrator ${s.url}`).waitFor()
+  await clean(anna)
+  await shotBoth(anna, 'fleet-empty-tls')
+  await anna.goto(`${s.url}/lab`)
+  await anna.getByText('No lab can be brought up here').waitFor()
+  await clean(anna)
+  await anna.goto(`${s.url}/fleet`)
+  await anna.getByRole('link', { name: 'Identities', exact: true }).first().click()
+})
+
 test('a machine becomes a node by a token of the page', async () => {
-  anna = await login('anna', '/fleet/identities')
   await anna.getByText('No node yet').waitFor()
   expect(await anna.getByLabel('Fingerprint of the authority').inputValue()).toMatch(/^[0-9a-f]{64}$/)
   await clean(anna)
