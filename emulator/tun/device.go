@@ -64,6 +64,9 @@ func (d *device) create() error {
 	if err != nil {
 		return err
 	}
+	if err := d.number(); err != nil {
+		return err
+	}
 	ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_TUN_EXCL)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
 		if errors.Is(err, unix.EBUSY) {
@@ -77,6 +80,27 @@ func (d *device) create() error {
 	// No segmentation offload: what the loop reads is what goes on the air.
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNSETOFFLOAD, 0); errno != 0 {
 		return fmt.Errorf("turn offloads off: %w", errno)
+	}
+	return nil
+}
+
+// deviceIndex is the interface's number where nobody else has it. A socket that
+// is bound to the interface keeps the number, not the name: a listener would be
+// deaf once the radio has been made anew with another one.
+const deviceIndex = 0x4c54
+
+// number asks for deviceIndex before the device is made.
+func (d *device) number() error {
+	_, err := netlink.LinkByIndex(deviceIndex)
+	var none netlink.LinkNotFoundError
+	switch {
+	case err == nil:
+		return nil // the kernel chooses another
+	case !errors.As(err, &none):
+		return fmt.Errorf("look for interface %d: %w", deviceIndex, err)
+	}
+	if err := unix.IoctlSetPointerInt(d.fd, unix.TUNSETIFINDEX, deviceIndex); err != nil {
+		return fmt.Errorf("number of the TUN device: %w", err)
 	}
 	return nil
 }
