@@ -102,10 +102,16 @@ func (c *Carrier) Carry(ctx context.Context, o Order, began time.Time) []Carried
 			out[i].Log = tail(f.log, MaxLog/len(flows))
 		}
 	}
+	return out
+}
+
+// Settle makes durable what Carry noted. It is called when the leading node has
+// its answer, and before the next order is taken: both nodes' disks work at the
+// same time, and the next trial waits for one of them less.
+func (c *Carrier) Settle() {
 	if err := c.p.sync(); err != nil {
 		c.p.Logger.Error("journal could not be synced", "error", err)
 	}
-	return out
 }
 
 // elsewhere lists the roles other than one on which flows of a trial start.

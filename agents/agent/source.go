@@ -199,6 +199,7 @@ func takeOrder(ctx context.Context, c net.Conn, carrier *executor.Carrier) error
 		cancel(errors.New("the leading node stopped the attempt"))
 	}()
 	flows := carrier.Carry(cctx, order, *m.Began)
+	defer carrier.Settle()
 	err = errors.Join(c.SetReadDeadline(time.Unix(1, 0)), c.SetWriteDeadline(time.Now().Add(orderLimit)), out.Encode(sourceMessage{Flows: flows}))
 	<-closed
 	return err

@@ -156,6 +156,7 @@ func TestFlowsFromOtherNodes(t *testing.T) {
 	if err := <-lead; err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "the relay's samples are durable", func() bool { return relay.Durable() == relay.Last() })
 	n.finish(endRelay, endServer)
 	e := recordsOf[journal.AttemptEnded](t, client, journal.TypeAttemptEnded)[0]
 	if got, want := outcome(e), "1: succeeded , succeeded, succeeded, succeeded"; got != want {
