@@ -343,24 +343,30 @@ func endCgroups(name string) {
 	}
 }
 
-var siteForm = regexp.MustCompile(`^ltp([0-9]+)$`)
+var siteForm = regexp.MustCompile(`^(ltp([0-9]+))(c|n[0-9])?$`)
 
-// sweep removes what a killed test left behind.
+// sweep removes what a killed test left behind, whatever of it is still there.
 func sweep(t *testing.T) {
 	t.Helper()
-	dirs, err := filepath.Glob("/var/tmp/ltp*")
-	if err != nil {
-		t.Fatal(err)
+	sites := map[string]bool{}
+	for _, pattern := range append(cgroups("ltp*"), "/var/tmp/ltp*", namespace.Path("ltp*")) {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range found {
+			m := siteForm.FindStringSubmatch(filepath.Base(path))
+			if m == nil {
+				continue
+			}
+			if _, err := os.Stat("/proc/" + m[2]); err == nil {
+				continue // that test is at work
+			}
+			sites[m[1]] = true
+		}
 	}
-	for _, dir := range dirs {
-		name := filepath.Base(dir)
-		m := siteForm.FindStringSubmatch(name)
-		if m == nil {
-			continue
-		}
-		if _, err := os.Stat("/proc/" + m[1]); err == nil {
-			continue // that test is at work
-		}
+	for name := range sites {
+		dir := filepath.Join("/var/tmp", name)
 		for n := range 10 {
 			machine := fmt.Sprintf("%sn%d", name, n)
 			endCgroups(machine)
