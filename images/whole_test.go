@@ -12,7 +12,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -150,8 +152,26 @@ func TestCompose(t *testing.T) {
 	m.environment = append(m.environment, "TAG=another", "LINKTRIAL_TAG=another")
 	t.Log(m.must("images/build"))
 	compose("up", "--detach")
+	// The leading agent is killed in the middle, and with it its network; it goes on.
+	for begin := time.Now(); !strings.Contains(compose("logs", "--no-color", "quickstart"), " 4/12 "); time.Sleep(200 * time.Millisecond) {
+		if time.Since(begin) > 5*time.Minute {
+			t.Fatal("the second quick start does not get to its fourth trial")
+		}
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(m.must("docker", "inspect", "--format", "{{.State.Pid}}", "linktrial-client-1")))
+	if err != nil || pid < 2 {
+		t.Fatalf("process of the client's agent: %d, %v", pid, err)
+	}
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
 	if code := strings.TrimSpace(m.must("docker", "wait", "linktrial-quickstart-1")); code != "0" {
 		t.Errorf("the second quick start ended with %s", code)
+	}
+	after := compose("logs", "--no-color", "quickstart")
+	quickstartIsDone(t, after)
+	if strings.Contains(after, "failed") {
+		t.Errorf("trials fail after the agent was killed:\n%s", after)
 	}
 	runs := compose("exec", "-T", "orchestrator", "/linktrial", "runs")
 	if n := strings.Count(runs, "completed"); n != 2 {
