@@ -66,7 +66,7 @@ func benchAgents(ctx context.Context, s *setting.Settings) error {
 		return err
 	}
 	defer log.Close()
-	if b.server, err = lab.StartOrchestrator(ctx, filepath.Join(dir, "data"), s.Drivers, log, slog.New(slog.DiscardHandler)); err != nil {
+	if b.server, err = lab.StartOrchestrator(ctx, s, filepath.Join(dir, "data"), log, slog.New(slog.DiscardHandler)); err != nil {
 		return err
 	}
 	defer func() {

@@ -126,7 +126,8 @@ func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agen
 		return err
 	}
 	args := []string{"lab", "hold", "--name", l.name, "--radio", l.radio, "--topology", l.topology,
-		"--orchestrator", s.Orchestrator, "--drivers", s.Drivers, "--data", s.Data}
+		"--orchestrator", s.Orchestrator, "--data", s.Data}
+	args = append(args, s.Folders()...)
 	if agents {
 		args = append(args, "--agents")
 	}

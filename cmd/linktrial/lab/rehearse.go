@@ -187,7 +187,7 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 		return client.Error(r.base, err)
 	}
 	if !running {
-		if r.serve, err = StartOrchestrator(ctx, r.s.Data, r.s.Drivers, log, r.log); err != nil {
+		if r.serve, err = StartOrchestrator(ctx, r.s, r.s.Data, log, r.log); err != nil {
 			return err
 		}
 		r.base = r.serve.URL

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/process"
 )
 
@@ -26,10 +27,10 @@ type Orchestrator struct {
 // startLimit is for a first start, which makes the database.
 const startLimit = 90 * time.Second
 
-// StartOrchestrator starts this program's 'serve' on a port of the loopback that
-// is free, and waits until it answers. What it writes goes to log; its starts
+// StartOrchestrator starts this program's 'serve', with a data folder of its
+// own, on a port of the loopback that is free, and waits until it answers. What it writes goes to log; its starts
 // and ends to logger.
-func StartOrchestrator(ctx context.Context, data, drivers string, log *os.File, logger *slog.Logger) (*Orchestrator, error) {
+func StartOrchestrator(ctx context.Context, s *setting.Settings, data string, log *os.File, logger *slog.Logger) (*Orchestrator, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func StartOrchestrator(ctx context.Context, data, drivers string, log *os.File, 
 	}
 	o := &Orchestrator{URL: "http://" + listen}
 	o.p, err = process.Supervise("orchestrator", logger, func() (*exec.Cmd, error) {
-		cmd := exec.Command(self, "serve", "--listen", listen, "--data", data, "--drivers", drivers)
+		cmd := exec.Command(self, append([]string{"serve", "--listen", listen, "--data", data}, s.Folders()...)...)
 		cmd.Stderr = log
 		return cmd, process.Start(cmd)
 	})

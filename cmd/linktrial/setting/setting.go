@@ -26,10 +26,11 @@ func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
 // Settings are the flags that several subcommands share.
 type Settings struct {
-	Orchestrator string // URL
-	Drivers      string // folder with a folder for each protocol driver
-	Data         string // folder
-	CA           string // file with the authority of the orchestrator, for people's commands
+	Orchestrator string   // URL
+	Drivers      string   // folder with a folder for each protocol driver
+	Data         string   // folder
+	Catalog      []string // folders with radio profiles and topologies of people's own
+	CA           string   // file with the authority of the orchestrator, for people's commands
 	Verbose      bool
 
 	Version string // of this program
@@ -41,6 +42,7 @@ func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
 	f.StringVar(&s.Drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver (or LINKTRIAL_DRIVERS)")
 	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals (or LINKTRIAL_DATA)")
+	f.StringSliceVar(&s.Catalog, "catalog", filepath.SplitList(os.Getenv("LINKTRIAL_CATALOG")), "folder with radio-profiles/ and topologies/ of your own, besides those of the program; several are allowed (or LINKTRIAL_CATALOG)")
 	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (or LINKTRIAL_CA; default: what 'linktrial trust' kept)")
 	f.BoolVarP(&s.Verbose, "verbose", "v", false, "log more")
 }
@@ -94,9 +96,19 @@ func (s *Settings) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// LoadCatalog reads the drivers and topologies of the folders.
+// Folders are the flags with which another process of this program works with
+// the same drivers and catalog.
+func (s *Settings) Folders() []string {
+	args := []string{"--drivers", s.Drivers}
+	for _, dir := range s.Catalog {
+		args = append(args, "--catalog", dir)
+	}
+	return args
+}
+
+// LoadCatalog reads the drivers, radio profiles and topologies of the folders.
 func (s *Settings) LoadCatalog() (*catalog.Catalog, error) {
-	return catalog.Load(catalog.Config{DriversDir: s.Drivers, SavedDir: filepath.Join(s.Data, "topologies")})
+	return catalog.Load(catalog.Config{DriversDir: s.Drivers, ExtraDirs: s.Catalog, SavedDir: filepath.Join(s.Data, "topologies")})
 }
 
 // ServerConfig is an orchestrator on the data folder.
