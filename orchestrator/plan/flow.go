@@ -63,8 +63,11 @@ func flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
 	if treatments != nil {
 		f.Treatment, _ = known(m.Field("treatment").Required(), "treatment", treatments)
 	}
-	if f.From == f.To {
+	switch {
+	case f.From == f.To:
 		v.Problem("the flow leads from the %s to itself", f.From)
+	case f.To != radio.RoleServer:
+		m.Field("to").Problem("expected server, where the listeners of a run are, found %q", f.To)
 	}
 	if s := m.Field("size"); s.Present() {
 		if f.SizeBytes = s.Bytes(1); f.SizeBytes < 1 || f.SizeBytes > contract.MaxSize {

@@ -185,6 +185,7 @@ func TestGroupsRefused(t *testing.T) {
 		{"duration: 20s}", "duration: 20m}", "a flow of 20m0s is longer than the limit of a transfer, 5m0s"},
 		{"duration: 20s}", "duration: 20s, from: relay}", "topology point-to-point has no relay"},
 		{"duration: 20s}", "duration: 20s, from: server}", "leads from the server to itself"},
+		{"duration: 20s}", "duration: 20s, from: server, to: relay}", `expected server, where the listeners of a run are, found "relay"`},
 		{"duration: 20s}", "on_off: {on: 1s, idle: 1s}}", "needs a duration"},
 		{"count: 3, spacing: 100ms, duration: 20s}", "count: 1000, duration: 200s, on_off: {on: 1s, idle: 1s}}", "on-times in a trial, at most 20000 fit"},
 		{"count: 3", "count: 0", `expected a whole number from 1 to 1000, found "0"`},
