@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -238,7 +239,8 @@ func TestSessionOnTheWrongScheme(t *testing.T) {
 func TestVersions(t *testing.T) {
 	for name, tls := range map[string]bool{"TLS": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
-			o := serve(t, func(c *server.Config) { c.TLS = tls })
+			log := &logged{}
+			o := serve(t, func(c *server.Config) { c.TLS, c.Logger = tls, slog.New(slog.NewTextHandler(log, nil)) })
 			c := plainCaller(t, o)
 			if tls {
 				_, id := enrolled(t, o, "client")
@@ -247,6 +249,9 @@ func TestVersions(t *testing.T) {
 			r := registration("client")
 			r.Msg.Protocol = 99
 			_, err := c.Register(t.Context(), r)
+			_, again := c.Register(t.Context(), r)
+			says(t, again, connect.CodeFailedPrecondition, "install the same version on both")
+			require.Equal(t, 1, strings.Count(log.String(), "agent of another version refused"), "the director's log says it once")
 			says(t, err, connect.CodeFailedPrecondition, "the agent's version v-agent speaks protocol 99 and this orchestrator's version v-orchestrator protocol 1: install the same version on both")
 			r.Msg.Protocol = 0 // before the number was told
 			res, err := c.Register(t.Context(), r)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	"connectrpc.com/connect"
 
@@ -84,10 +85,34 @@ type named interface{ GetName() string }
 // every mode it refuses protocols that this version does not know.
 func (a *Authority) Guard() connect.Interceptor { return &guard{a: a} }
 
-type guard struct{ a *Authority }
+type guard struct {
+	a *Authority
+
+	mu   sync.Mutex
+	told map[string]string // version that was refused last, by the name that the caller gave
+}
+
+// maxTold bounds what callers, who can be anybody on a closed bench, have kept here.
+const maxTold = 1000
+
+// tell logs a refusal, once for each version of a node: its service manager
+// starts the agent again and again.
+func (g *guard) tell(m withProtocol, refusal error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.told[m.GetName()] == m.GetVersion() {
+		return
+	}
+	if g.told == nil || len(g.told) >= maxTold {
+		g.told = map[string]string{}
+	}
+	g.told[m.GetName()] = m.GetVersion()
+	g.a.log.Warn("agent of another version refused", "node", m.GetName(), "error", refusal)
+}
 
 // withProtocol is a request that says which protocol the agent speaks.
 type withProtocol interface {
+	named
 	GetProtocol() int32
 	GetVersion() string
 }
@@ -110,8 +135,10 @@ func (g *guard) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 			defer leave()
 		}
 		if m, ok := req.Any().(withProtocol); ok && !agentprotocol.Spoken(m.GetProtocol()) {
-			return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the agent's version %s speaks protocol %d and this orchestrator's version %s %s: install the same version on both",
-				m.GetVersion(), max(1, m.GetProtocol()), g.a.cfg.Version, agentprotocol.Words()))
+			err := fmt.Errorf("the agent's version %s speaks protocol %d and this orchestrator's version %s %s: install the same version on both",
+				m.GetVersion(), max(1, m.GetProtocol()), g.a.cfg.Version, agentprotocol.Words())
+			g.tell(m, err)
+			return nil, connect.NewError(connect.CodeFailedPrecondition, err)
 		}
 		if m, ok := req.Any().(interface{ GetProtocol() int32 }); ok && !agentprotocol.Spoken(m.GetProtocol()) {
 			// A poll of an agent that outlived the orchestrator it registered with:
