@@ -2,20 +2,14 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"linktrial/agents/runner"
 	"linktrial/agents/runner/docker"
 	"linktrial/executor"
 	"linktrial/internal/driverdigest"
-	"linktrial/internal/wholefile"
 )
 
 // runnable is what starts the node's drivers, in whatever way.
@@ -51,37 +45,9 @@ const (
 // closeLimit bounds the removal of containers at an agent's end.
 const closeLimit = 20 * time.Second
 
-// labelFile has what tells this agent's containers from those of a node of the
-// same name, where one engine serves several, as for compose and a rehearsal.
-const labelFile = "containers"
-
-// containerLabel is the same over restarts: it is kept in the state folder.
-func containerLabel(cfg Config) (string, error) {
-	file := filepath.Join(cfg.StateDir, labelFile)
-	b, err := os.ReadFile(file)
-	if errors.Is(err, fs.ErrNotExist) {
-		b = fmt.Appendf(nil, "%s-%08x\n", cfg.Name, rand.Uint32())
-		if err = os.MkdirAll(cfg.StateDir, 0o755); err == nil {
-			err = wholefile.Write(file, b, 0o644)
-		}
-	}
-	label := strings.TrimSpace(string(b))
-	if err == nil && label == "" {
-		err = fmt.Errorf("%s is empty; expected what this agent's containers are labelled with: remove the file", file)
-	}
-	if err != nil {
-		return "", fmt.Errorf("label of containers: %w", err)
-	}
-	return label, nil
-}
-
 // openDrivers returns the runner of a configuration; release ends what it holds.
 func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
-	label, err := containerLabel(cfg)
-	if err != nil {
-		return nil, nil, err
-	}
-	containers := docker.Config{Agent: label, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Device: cfg.Device, Logger: cfg.Logger}
+	containers := docker.Config{Agent: cfg.Name, StateDir: cfg.StateDir, Host: cfg.Drivers.Engine, Images: cfg.Drivers.Images, Device: cfg.Device, Logger: cfg.Logger}
 	if self, err := os.Executable(); err == nil {
 		containers.Holder = append([]string{self}, cfg.Drivers.HoldNetwork...)
 	}

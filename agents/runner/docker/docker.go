@@ -70,6 +70,9 @@ type Config struct {
 	// Agent tells this agent's containers from others' on the same engine; it
 	// stays the same over restarts.
 	Agent string
+	// StateDir keeps a number that goes with Agent, for an engine may serve nodes
+	// of the same name; empty: there is none other of the name.
+	StateDir string
 	// Host of the engine, as "unix:///run/docker.sock"; empty: DOCKER_HOST, else
 	// the engine's usual socket.
 	Host string
@@ -115,6 +118,10 @@ type image struct {
 func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if cfg.Agent, err = label(cfg); err != nil {
+		return nil, err
 	}
 	options := []client.Opt{client.FromEnv}
 	if cfg.Host != "" {

@@ -1,4 +1,4 @@
-package agent
+package docker
 
 import (
 	"os"
@@ -10,21 +10,21 @@ import (
 // Two nodes of one name on one engine do not remove each other's containers, and
 // a node knows its own after a restart.
 func TestContainerLabel(t *testing.T) {
-	one, other := Config{Name: "client", StateDir: filepath.Join(t.TempDir(), "a")}, Config{Name: "client", StateDir: filepath.Join(t.TempDir(), "b")}
-	first, err := containerLabel(one)
+	one, other := Config{Agent: "client", StateDir: filepath.Join(t.TempDir(), "a")}, Config{Agent: "client", StateDir: filepath.Join(t.TempDir(), "b")}
+	first, err := label(one)
 	if err != nil || !strings.HasPrefix(first, "client-") {
 		t.Fatalf("%q, %v", first, err)
 	}
-	if again, err := containerLabel(one); err != nil || again != first {
+	if again, err := label(one); err != nil || again != first {
 		t.Errorf("%q, %v, expected %q again", again, err, first)
 	}
-	if theirs, err := containerLabel(other); err != nil || theirs == first {
+	if theirs, err := label(other); err != nil || theirs == first {
 		t.Errorf("%q, %v, expected another than %q", theirs, err, first)
 	}
 	if err := os.WriteFile(filepath.Join(one.StateDir, labelFile), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if label, err := containerLabel(one); err == nil || !strings.Contains(err.Error(), "is empty") {
-		t.Errorf("%q, %v, expected a refusal", label, err)
+	if got, err := label(one); err == nil || !strings.Contains(err.Error(), "is empty") {
+		t.Errorf("%q, %v, expected a refusal", got, err)
 	}
 }
