@@ -11,7 +11,7 @@ GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help test-ansible test-images kernel web test-web build drivers rehearse images test test-unit bench lint verify generate deps deps-test clean
+.PHONY: help test-ansible test-images kernel web test-web build drivers rehearse images test bench lint verify generate deps deps-test clean
 
 help:
 	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
@@ -91,7 +91,7 @@ test-ansible: build
 test-images: build
 	@$(SUDO) scripts/install-deps docker
 	go vet -tags images ./images
-	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags images -count=1 -timeout 40m ./images
+	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags images -json -count=1 -timeout 40m ./images | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
