@@ -1,6 +1,6 @@
 // Package web is the test director's web UI as the orchestrator serves it: the
-// files that the build of src/ left in dist/, compressed once, with a fallback
-// to the application's page for its own routes. Imports nothing of the project.
+// files that the build of src/ left in dist/, compressed once, with a fallback to
+// the application's page for its own routes.
 package web
 
 import (

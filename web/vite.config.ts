@@ -8,5 +8,11 @@ export default defineConfig({
   build: { target: 'es2022', chunkSizeWarningLimit: 700, reportCompressedSize: true },
   // npm run dev: the API of an orchestrator on its usual port.
   server: { proxy: { '^/linktrial\\.v1\\.': 'http://127.0.0.1:7700' } },
-  test: { environment: 'happy-dom', include: ['src/**/*.test.ts'], restoreMocks: true, testTimeout: 60_000, hookTimeout: 60_000 },
+  test: {
+    environment: 'happy-dom',
+    include: ['src/**/*.test.ts'],
+    restoreMocks: true,
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+  },
 })

@@ -32,7 +32,9 @@ test('before there is an admin the login page says how to make one', async () =>
   await page.getByText('Nobody can log in yet').waitFor()
   await clean(page)
   await shotBoth(page, 'login-first')
-  expect(s.linktrialWith(`${secret}\n`, 'user', 'add', 'anna', '--role', 'admin', '--password-stdin')).toContain('anna is an admin now')
+  expect(s.linktrialWith(`${secret}\n`, 'user', 'add', 'anna', '--role', 'admin', '--password-stdin')).toContain(
+    'anna is an admin now',
+  )
   await page.reload()
   await page.getByText('answers only people it knows').waitFor()
 })
@@ -73,7 +75,15 @@ test('an admin keeps users', async () => {
   ] as const) {
     await anna.getByRole('button', { name: 'Add a user' }).click()
     await anna.getByLabel('Name', { exact: true }).fill(name)
-    await anna.getByRole('dialog').getByRole('combobox').selectOption({ label: { director: 'director: also plans, starts and steers runs', viewer: 'viewer: sees everything but users and the audit log' }[role] })
+    await anna
+      .getByRole('dialog')
+      .getByRole('combobox')
+      .selectOption({
+        label: {
+          director: 'director: also plans, starts and steers runs',
+          viewer: 'viewer: sees everything but users and the audit log',
+        }[role],
+      })
     if (name === 'dirk') {
       await anna.getByLabel('First password').fill('short')
       await anna.getByRole('button', { name: 'Add', exact: true }).click()
@@ -103,7 +113,11 @@ test('a viewer sees, and is told what takes another role', async () => {
   await vera.goto(`${s.url}/plans/quickstart`)
   await vera.getByRole('button', { name: /^Start now/ }).waitFor()
   expect(await vera.getByRole('button', { name: /^Start now/ }).isDisabled()).toBe(true)
-  await vera.getByText('Nothing is wrong').or(vera.getByText(/problem|runs?,/).first()).first().waitFor()
+  await vera
+    .getByText('Nothing is wrong')
+    .or(vera.getByText(/problem|runs?,/).first())
+    .first()
+    .waitFor()
   await clean(vera)
   await shotBoth(vera, 'plan-viewer')
   for (const path of ['/users', '/audit']) {
@@ -112,7 +126,16 @@ test('a viewer sees, and is told what takes another role', async () => {
     await clean(vera)
   }
   // The orchestrator says the same to who asks it past the page.
-  const status = await vera.evaluate(async () => (await fetch('/linktrial.v1.LabService/LabUp', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status)
+  const status = await vera.evaluate(
+    async () =>
+      (
+        await fetch('/linktrial.v1.LabService/LabUp', {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: '{}',
+        })
+      ).status,
+  )
   expect(status).toBe(403)
   // With another role, without logging in again.
   await anna.getByLabel('Role of vera').selectOption('director')
@@ -134,7 +157,11 @@ test('an account has a password and tokens', async () => {
   await page.getByRole('button', { name: 'Done' }).click()
   expect(await page.content()).not.toContain(token)
   const with_ = (method: string) =>
-    fetch(`${s.url}/linktrial.v1.${method}`, { method: 'POST', headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` }, body: '{}' })
+    fetch(`${s.url}/linktrial.v1.${method}`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+      body: '{}',
+    })
   expect((await with_('OperatorService/ListRuns')).status).toBe(200)
   expect((await with_('LabService/LabDown')).status).toBe(403) // it is a viewer's
 
@@ -195,7 +222,9 @@ test('the log says who did what', async () => {
   await anna.goto(`${s.url}/audit`)
   await anna.getByText('Save plan').first().waitFor()
   const row = (words: RegExp) => anna.getByRole('row', { name: words })
-  await row(/dirk.*Save plan.*done/).first().waitFor()
+  await row(/dirk.*Save plan.*done/)
+    .first()
+    .waitFor()
   await row(/vera.*Lab up.*refused.*vera is a viewer/).waitFor()
   await row(/anna.*Login.*refused.*the name or the password is wrong/).waitFor()
   expect(await anna.content()).not.toContain(secret)

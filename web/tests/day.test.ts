@@ -23,11 +23,21 @@ test('from nothing to the table', async () => {
   await page.getByText('Nothing stands against a trial.').waitFor({ timeout: 170_000 })
   await shot(page, 'day-fleet')
 
-  await page.getByRole('link', { name: 'Choose a plan' }).or(page.getByRole('link', { name: 'Plans' })).first().click()
+  await page
+    .getByRole('link', { name: 'Choose a plan' })
+    .or(page.getByRole('link', { name: 'Plans' }))
+    .first()
+    .click()
   await page.getByRole('link', { name: 'quickstart', exact: true }).click()
-  await page.getByText(/12 trials/).first().waitFor()
+  await page
+    .getByText(/12 trials/)
+    .first()
+    .waitFor()
   await shot(page, 'day-plan', false)
-  await page.getByRole('button', { name: /^Start/ }).first().click()
+  await page
+    .getByRole('button', { name: /^Start/ })
+    .first()
+    .click()
   await page.getByRole('dialog').getByRole('button', { name: 'Start', exact: true }).click()
 
   await page.waitForURL('**/runs/*')
@@ -43,12 +53,18 @@ test('from nothing to the table', async () => {
   await page.locator('[data-drawn]').first().waitFor()
   await shot(page, 'day-figure')
   await page.getByRole('link', { name: 'Table', exact: true }).click()
-  await page.getByRole('cell', { name: /TCP BBR/ }).first().waitFor()
+  await page
+    .getByRole('cell', { name: /TCP BBR/ })
+    .first()
+    .waitFor()
   await shot(page, 'day-table')
 
   // The file that the page saves is the one of the command line.
   await page.getByRole('button', { name: 'Download data' }).click()
-  const [file] = await Promise.all([page.waitForEvent('download'), page.locator('#downloads').getByText(/LaTeX/).click()])
+  const [file] = await Promise.all([
+    page.waitForEvent('download'),
+    page.locator('#downloads').getByText(/LaTeX/).click(),
+  ])
   expect(readFileSync(await file.path(), 'utf8')).toBe(s.linktrial('results', campaign, '--format', 'latex'))
   expect(troubles).toEqual([])
 })

@@ -64,7 +64,9 @@ test('on the loopback nodes need no identity, and drivers are approved all the s
   await shotBoth(page, 'identities-plain')
   await page.goto(`${s.url}/protocols`)
   await page.getByRole('link', { name: 'Approvals' }).click()
-  await page.getByRole('row', { name: /^tcp sha256:[0-9a-f]{12}… folder .*the orchestrator’s own client, relay, server/ }).waitFor()
+  await page
+    .getByRole('row', { name: /^tcp sha256:[0-9a-f]{12}… folder .*the orchestrator’s own client, relay, server/ })
+    .waitFor()
   await page.getByText('No node has a driver that is not accepted.').waitFor()
   // Nobody logs in here: who says so is asked.
   await page.getByRole('button', { name: 'Approve another' }).click()

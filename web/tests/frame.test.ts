@@ -53,7 +53,9 @@ test('scripts of the first page stay small', async () => {
   await page.getByText('No run yet').waitFor()
   const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1)
   const bytes = await scriptBytes(page)
-  console.log(`first page: ${(bytes / 1024).toFixed(0)} KB of compressed scripts, first contentful paint after ${paint.toFixed(0)} ms`)
+  console.log(
+    `first page: ${(bytes / 1024).toFixed(0)} KB of compressed scripts, first contentful paint after ${paint.toFixed(0)} ms`,
+  )
   expect(bytes).toBeGreaterThan(10_000)
   expect(bytes).toBeLessThan(500 * 1024)
 })

@@ -46,7 +46,11 @@ async function freePort(): Promise<number> {
   })
 }
 
-export async function until<T>(what: string, probe: () => Promise<T | undefined | false> | T | undefined | false, seconds = 120): Promise<T> {
+export async function until<T>(
+  what: string,
+  probe: () => Promise<T | undefined | false> | T | undefined | false,
+  seconds = 120,
+): Promise<T> {
   const end = Date.now() + seconds * 1000
   let last: unknown
   for (;;) {
@@ -86,7 +90,12 @@ export async function station(name: string, ...flags: string[]): Promise<Station
   const tls = flags.includes('--tls')
   const url = `${tls ? 'https' : 'http'}://127.0.0.1:${port}`
   const lab = `web${name}`
-  const env = { ...process.env, LINKTRIAL_DATA: data, LINKTRIAL_ORCHESTRATOR: url, XDG_CONFIG_HOME: join(data, 'config') }
+  const env = {
+    ...process.env,
+    LINKTRIAL_DATA: data,
+    LINKTRIAL_ORCHESTRATOR: url,
+    XDG_CONFIG_HOME: join(data, 'config'),
+  }
   const children: ChildProcess[] = []
   const contexts: BrowserContext[] = []
   let server: ChildProcess | undefined
@@ -101,8 +110,16 @@ export async function station(name: string, ...flags: string[]): Promise<Station
     children.push(c)
     return c
   }
-  const gone = (c: ChildProcess) => new Promise<void>((done) => (c.exitCode !== null || c.signalCode !== null ? done() : c.once('exit', () => done())))
-  const linktrialWith = (input: string, ...args: string[]): string => execFileSync(join(bin, 'linktrial'), args, { env, cwd: tmpdir(), encoding: 'utf8', input, stdio: ['pipe', 'pipe', 'pipe'] })
+  const gone = (c: ChildProcess) =>
+    new Promise<void>((done) => (c.exitCode !== null || c.signalCode !== null ? done() : c.once('exit', () => done())))
+  const linktrialWith = (input: string, ...args: string[]): string =>
+    execFileSync(join(bin, 'linktrial'), args, {
+      env,
+      cwd: tmpdir(),
+      encoding: 'utf8',
+      input,
+      stdio: ['pipe', 'pipe', 'pipe'],
+    })
   const linktrial = (...args: string[]): string => linktrialWith('', ...args)
 
   const serve = async () => {
@@ -165,7 +182,15 @@ export async function station(name: string, ...flags: string[]): Promise<Station
       labStands = false
     },
     async open(path, { size = 'laptop', theme, in: other } = {}) {
-      const context = other?.context() ?? (await browser.newContext({ viewport: sizes[size], locale: 'en-GB', timezoneId: 'Europe/Berlin', acceptDownloads: true, ignoreHTTPSErrors: tls }))
+      const context =
+        other?.context() ??
+        (await browser.newContext({
+          viewport: sizes[size],
+          locale: 'en-GB',
+          timezoneId: 'Europe/Berlin',
+          acceptDownloads: true,
+          ignoreHTTPSErrors: tls,
+        }))
       // Only to notice what hangs: a busy machine may take its time.
       context.setDefaultTimeout(120_000)
       if (!other) contexts.push(context)
@@ -173,7 +198,13 @@ export async function station(name: string, ...flags: string[]): Promise<Station
       const page = await context.newPage()
       // A page that throws is broken even where the test looks elsewhere.
       page.on('pageerror', (e) => troubles.push(`${path}: ${e.message}`))
-      page.on('console', (m) => m.type() === 'error' && !/Failed to load resource|net::ERR/.test(m.text()) && troubles.push(`${path}: ${m.text()}`))
+      page.on(
+        'console',
+        (m) =>
+          m.type() === 'error' &&
+          !/Failed to load resource|net::ERR/.test(m.text()) &&
+          troubles.push(`${path}: ${m.text()}`),
+      )
       await page.goto(url + path)
       return page
     },
@@ -205,12 +236,24 @@ const axeSource = readFileSync(join(import.meta.dirname, '../node_modules/axe-co
 export async function axe(page: Page): Promise<string[]> {
   await page.evaluate(axeSource)
   const found = await page.evaluate(async () => {
-    const w = window as unknown as { axe: { run(): Promise<{ violations: { id: string; impact: string; help: string; nodes: { html: string; failureSummary: string }[] }[] }> } }
+    const w = window as unknown as {
+      axe: {
+        run(): Promise<{
+          violations: { id: string; impact: string; help: string; nodes: { html: string; failureSummary: string }[] }[]
+        }>
+      }
+    }
     return (await w.axe.run()).violations
   })
   return found
     .filter((v) => v.impact === 'serious' || v.impact === 'critical')
-    .flatMap((v) => v.nodes.slice(0, 3).map((n) => `${v.id} (${v.impact}): ${v.help}: ${n.html.slice(0, 160)} ${n.failureSummary.split('\n')[1] ?? ''}`))
+    .flatMap((v) =>
+      v.nodes
+        .slice(0, 3)
+        .map(
+          (n) => `${v.id} (${v.impact}): ${v.help}: ${n.html.slice(0, 160)} ${n.failureSummary.split('\n')[1] ?? ''}`,
+        ),
+    )
 }
 
 /** The page has no such finding, once messages have faded in or out. */
@@ -221,6 +264,8 @@ export async function clean(page: Page): Promise<void> {
 /** The bytes of scripts that a page has loaded, compressed as they came over the wire. */
 export async function scriptBytes(page: Page): Promise<number> {
   return page.evaluate(() =>
-    (performance.getEntriesByType('resource') as PerformanceResourceTiming[]).filter((e) => e.name.endsWith('.js')).reduce((n, e) => n + e.encodedBodySize, 0),
+    (performance.getEntriesByType('resource') as PerformanceResourceTiming[])
+      .filter((e) => e.name.endsWith('.js'))
+      .reduce((n, e) => n + e.encodedBodySize, 0),
   )
 }

@@ -14,12 +14,17 @@ afterAll(() => s?.stop())
 
 /** A call as a script makes it. */
 async function call<T>(method: string, body: object): Promise<T> {
-  const r = await fetch(`${s.url}/linktrial.v1.${method}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const r = await fetch(`${s.url}/linktrial.v1.${method}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
   if (!r.ok) throw new Error(`${method}: ${r.status} ${await r.text()}`)
   return (await r.json()) as T
 }
 const base64 = (text: string) => Buffer.from(text).toString('base64')
-const saved = async (name: string) => Buffer.from((await call<{ text: string }>('LibraryService/GetPlan', { name })).text, 'base64').toString()
+const saved = async (name: string) =>
+  Buffer.from((await call<{ text: string }>('LibraryService/GetPlan', { name })).text, 'base64').toString()
 const text = (page: Page) => page.locator('.cm-content')
 const written = (page: Page) => text(page).innerText()
 
@@ -77,7 +82,10 @@ test('a new plan is written by form and by text', async () => {
   await clean(page)
   await shotBoth(page, 'plan-problem')
   await page.getByLabel('Iterations').focus()
-  await page.getByRole('button', { name: /^line \d+$/ }).first().click()
+  await page
+    .getByRole('button', { name: /^line \d+$/ })
+    .first()
+    .click()
   await expect.poll(() => page.locator('.cm-activeLine').innerText()).toContain('ordr')
 
   // What cannot be read at all rests the form.
@@ -117,14 +125,20 @@ test('a plan of the paper keeps what the form does not know', async () => {
   await page.getByRole('button', { name: 'Save as a copy' }).click()
   await page.getByRole('button', { name: 'Save the copy' }).click()
   await page.waitForURL('**/plans/decola-2006-copy')
-  expect(await saved('decola-2006-copy')).toBe(mine.replace('name: decola-2006\n', 'name: decola-2006-copy\n').replace('\niterations: 3\n', '\niterations: 5\n'))
+  expect(await saved('decola-2006-copy')).toBe(
+    mine.replace('name: decola-2006\n', 'name: decola-2006-copy\n').replace('\niterations: 3\n', '\niterations: 5\n'),
+  )
 })
 
 test('a save in between is not overwritten unseen', async () => {
   const page = await s.open('/plans/field-day')
   await page.getByText('revision 2').waitFor()
   const plan = await call<{ plan: { revision: number } }>('LibraryService/GetPlan', { name: 'field-day' })
-  await call('LibraryService/SavePlan', { name: 'field-day', text: base64((await saved('field-day')).replace('iterations: 4', 'iterations: 9')), revision: plan.plan.revision })
+  await call('LibraryService/SavePlan', {
+    name: 'field-day',
+    text: base64((await saved('field-day')).replace('iterations: 4', 'iterations: 9')),
+    revision: plan.plan.revision,
+  })
   await page.getByLabel('Title for people').fill('Mine')
   await page.getByLabel('Title for people').press('Enter')
   await page.keyboard.press('Control+s')
@@ -147,7 +161,9 @@ test('a plan is scheduled, and its schedule cancelled', async () => {
   await page.getByText('That time has passed.').waitFor()
   // In 30 days, as the clock on the viewer's wall will say it.
   const at = new Date(Math.floor(Date.now() / 60_000) * 60_000 + 30 * 86_400_000)
-  await page.getByLabel('Starts at').fill(at.toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T').slice(0, 16))
+  await page
+    .getByLabel('Starts at')
+    .fill(at.toLocaleString('sv-SE', { timeZone: 'Europe/Berlin' }).replace(' ', 'T').slice(0, 16))
   await page.getByLabel('Your name, for the record').fill('Ada')
   await clean(page)
   await page.getByRole('dialog').getByRole('button', { name: 'Schedule' }).click()
@@ -183,7 +199,13 @@ test('a plan is copied and deleted', async () => {
   await page.getByRole('button', { name: 'Delete field-day-copy' }).click()
   await page.getByRole('button', { name: 'Delete', exact: true }).click()
   await page.getByText('field-day-copy is deleted.').waitFor()
-  await until('the plan is gone', async () => !(await call<{ plans: { name: string }[] }>('LibraryService/ListPlans', {})).plans.some((p) => p.name === 'field-day-copy'))
+  await until(
+    'the plan is gone',
+    async () =>
+      !(await call<{ plans: { name: string }[] }>('LibraryService/ListPlans', {})).plans.some(
+        (p) => p.name === 'field-day-copy',
+      ),
+  )
 })
 
 test('changes that are not saved are not left unasked', async () => {

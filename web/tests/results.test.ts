@@ -46,7 +46,11 @@ beforeAll(async () => {
     s.linktrial('run', file)
   }
   const { campaigns } = await until('the campaigns are listed', async () => {
-    const r = await fetch(`${s.url}/linktrial.v1.ResultService/ListCampaigns`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+    const r = await fetch(`${s.url}/linktrial.v1.ResultService/ListCampaigns`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{}',
+    })
     return (await r.json()) as { campaigns: { id: string }[] }
   })
   ids.push(...campaigns.map((c) => c.id))
@@ -72,7 +76,10 @@ test('campaigns are found, ticked and compared', async () => {
   expect(page.url()).toContain('find=no')
   await page.getByLabel('Find').fill('ON-OFF')
   await page.getByRole('button', { name: '3 runs' }).click()
-  await page.getByText(/lttcp-on-off · vip-lot · 128 KiB/).first().waitFor()
+  await page
+    .getByText(/lttcp-on-off · vip-lot · 128 KiB/)
+    .first()
+    .waitFor()
   for (const box of await page.getByRole('checkbox', { name: /^Compare browser/ }).all()) await box.check()
   await page.getByRole('button', { name: 'Compare these 2' }).click()
   await drawn(page)
@@ -87,7 +94,9 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   await drawn(page)
   const figure = page.getByRole('img', { name: /^Throughput, VIP Lot/ }).first()
   await figure.waitFor()
-  expect(await figure.getAttribute('aria-label')).toMatch(/TCP CUBIC: mean [\d.]+ KB\/s, n 3 of 3; TCP BBR: mean [\d.]+ KB\/s, n 3 of 3; Haul: not run/)
+  expect(await figure.getAttribute('aria-label')).toMatch(
+    /TCP CUBIC: mean [\d.]+ KB\/s, n 3 of 3; TCP BBR: mean [\d.]+ KB\/s, n 3 of 3; Haul: not run/,
+  )
   expect(await page.getByRole('img', { name: /no valid trial of 3/ }).count()).toBe(1)
   await page.getByText('Haul was not run: it is not built yet.').first().waitFor()
   await clean(page)
@@ -120,24 +129,34 @@ test('a point of the figure leads to its attempt', async () => {
   const canvas = page.locator('canvas').first()
   const box = (await canvas.boundingBox())!
   // The middle iteration of the only slot is in its middle; how high its figure stands, we look for.
-  for (let y = 30; y < box.height - 60 && page.url().includes('/results?'); y += 3) await page.mouse.click(box.x + 58 + (box.width - 72) / 2, box.y + y)
+  for (let y = 30; y < box.height - 60 && page.url().includes('/results?'); y += 3)
+    await page.mouse.click(box.x + 58 + (box.width - 72) / 2, box.y + y)
   await page.waitForURL(/\/results\/attempt\/[^/]+\/2\?attempt=1/)
 })
 
 test('the table is the one of the command line', async () => {
   const page = await s.open(`/results?ids=${ids[0]}&tab=table`)
   await page.getByRole('columnheader', { name: 'Average' }).waitFor()
-  const told = JSON.parse(s.linktrial('results', ids[0]!, '--format', 'json')) as { tables: { rows: { average_kb_per_s: number | null }[] }[] }
-  const theirs = told.tables.flatMap((t) => t.rows).flatMap((r) => (r.average_kb_per_s === null ? [] : [r.average_kb_per_s.toFixed(2)]))
+  const told = JSON.parse(s.linktrial('results', ids[0]!, '--format', 'json')) as {
+    tables: { rows: { average_kb_per_s: number | null }[] }[]
+  }
+  const theirs = told.tables
+    .flatMap((t) => t.rows)
+    .flatMap((r) => (r.average_kb_per_s === null ? [] : [r.average_kb_per_s.toFixed(2)]))
   const ours = (await page.locator('td.strong').allTextContents()).filter((x) => x !== '–')
   expect(ours.sort()).toEqual(theirs.sort())
   expect(ours.length).toBe(4)
   await page.getByText('it is not built yet').first().waitFor()
-  await page.getByText(/\d× transfer-timeout/).first().waitFor()
+  await page
+    .getByText(/\d× transfer-timeout/)
+    .first()
+    .waitFor()
   await clean(page)
   await shotBoth(page, 'results-table')
   await page.getByRole('button', { name: 'Average' }).click()
-  await expect.poll(() => page.getByRole('columnheader', { name: 'Average' }).getAttribute('aria-sort')).toBe('descending')
+  await expect
+    .poll(() => page.getByRole('columnheader', { name: 'Average' }).getAttribute('aria-sort'))
+    .toBe('descending')
   const sorted = (await page.locator('td.strong').allTextContents()).filter((x) => x !== '–').map(Number)
   expect(sorted).toEqual([...sorted].sort((a, b) => b - a))
 })
@@ -165,8 +184,15 @@ test('trials without a valid figure are listed with the reason', async () => {
   await page.getByText(/^1\d attempts/).waitFor()
   expect(await page.locator('tbody .tag.ok').count()).toBe(0)
   await clean(page)
-  await page.getByRole('row', { name: /transfer-timeout/ }).first().getByRole('link').click()
-  await page.getByText(/transfer-timeout/).first().waitFor()
+  await page
+    .getByRole('row', { name: /transfer-timeout/ })
+    .first()
+    .getByRole('link')
+    .click()
+  await page
+    .getByText(/transfer-timeout/)
+    .first()
+    .waitFor()
   await drawn(page) // what was sent until it was stopped
   await page.getByText('the transfer did not get that far').waitFor()
   await clean(page)
@@ -174,12 +200,25 @@ test('trials without a valid figure are listed with the reason', async () => {
 })
 
 test('an attempt is looked at closely', async () => {
-  const page = await s.open(`/results?ids=${ids[0]}&tab=trials&verdict=valid&setting=${encodeURIComponent('loss=0.01')}`)
-  await page.getByRole('row', { name: /TCP CUBIC/ }).first().getByRole('link').click()
+  const page = await s.open(
+    `/results?ids=${ids[0]}&tab=trials&verdict=valid&setting=${encodeURIComponent('loss=0.01')}`,
+  )
+  await page
+    .getByRole('row', { name: /TCP CUBIC/ })
+    .first()
+    .getByRole('link')
+    .click()
   await drawn(page)
   const figure = page.getByRole('img', { name: /^Time series of the attempt/ })
   const words = (await figure.getAttribute('aria-label'))!
-  for (const panel of ['Throughput in KB/s', 'Data in KB', 'Window in KB', 'Round trip in s', 'Channel: packets lost in %']) expect(words).toContain(panel)
+  for (const panel of [
+    'Throughput in KB/s',
+    'Data in KB',
+    'Window in KB',
+    'Round trip in s',
+    'Channel: packets lost in %',
+  ])
+    expect(words).toContain(panel)
   await page.getByText('what arrived is what was sent').waitFor()
   await clean(page)
   await shotBoth(page, 'attempt')
@@ -208,7 +247,11 @@ test('an attempt is looked at closely', async () => {
 
   await page.getByRole('navigation', { name: 'Trials' }).getByRole('link', { name: 'TCP BBR' }).click()
   await page.getByRole('heading', { name: /TCP BBR, iteration 1/ }).waitFor()
-  await page.getByRole('link', { name: 'Next trial of the run' }).or(page.getByTitle('Next trial of the run')).first().click()
+  await page
+    .getByRole('link', { name: 'Next trial of the run' })
+    .or(page.getByTitle('Next trial of the run'))
+    .first()
+    .click()
   await page.getByRole('heading', { name: /TCP CUBIC, iteration 2/ }).waitFor()
 })
 
@@ -218,11 +261,25 @@ test('figures and data are saved', async () => {
   const svg = await saved(page, () => page.getByRole('button', { name: 'SVG of the whole figure' }).click())
   expect(svg.name).toBe('browser-throughput.svg')
   const text = svg.content.toString()
-  for (const words of [`campaign ${ids[0]}`, 'n 12 valid of 18 trials', 'emulated, real time', 'fill="#ffffff"', 'TCP CUBIC']) expect(text).toContain(words)
+  for (const words of [
+    `campaign ${ids[0]}`,
+    'n 12 valid of 18 trials',
+    'emulated, real time',
+    'fill="#ffffff"',
+    'TCP CUBIC',
+  ])
+    expect(text).toContain(words)
   const png = await saved(page, () => page.getByRole('button', { name: 'PNG of the whole figure' }).click())
   expect(png.content.subarray(1, 4).toString()).toBe('PNG')
   expect(png.content.length).toBeGreaterThan(20_000)
-  for (const [button, ending, inside] of [['CSV, a row a treatment', '.csv', 'tcp-cubic'], ['CSV, a row an attempt', '.csv', 'connect'], ['CSV, a row a sample', '.csv', 'cwnd_bytes'], ['JSON', '.json', '"campaign"'], ['LaTeX table', '.tex', '\\begin'], ['Markdown', '.md', '|']] as const) {
+  for (const [button, ending, inside] of [
+    ['CSV, a row a treatment', '.csv', 'tcp-cubic'],
+    ['CSV, a row an attempt', '.csv', 'connect'],
+    ['CSV, a row a sample', '.csv', 'cwnd_bytes'],
+    ['JSON', '.json', '"campaign"'],
+    ['LaTeX table', '.tex', '\\begin'],
+    ['Markdown', '.md', '|'],
+  ] as const) {
     await page.getByRole('button', { name: 'Download data' }).click()
     const file = await saved(page, () => page.locator('#downloads').getByRole('button', { name: button }).click())
     expect(file.name.endsWith(ending)).toBe(true)
@@ -251,9 +308,15 @@ test('the page is drawn soon, of few scripts', async () => {
   await page.setViewportSize(sizes.laptop)
   await page.goto(`${s.url}/results?ids=${ids[0]}`)
   await page.waitForFunction(() => (window as unknown as { drawnAt?: number }).drawnAt)
-  const at = await page.evaluate(() => ({ drawn: (window as unknown as { drawnAt: number }).drawnAt, paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1, nodes: document.querySelectorAll('*').length }))
+  const at = await page.evaluate(() => ({
+    drawn: (window as unknown as { drawnAt: number }).drawnAt,
+    paint: performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1,
+    nodes: document.querySelectorAll('*').length,
+  }))
   const bytes = await scriptBytes(page)
-  console.log(`results: ${(bytes / 1024).toFixed(0)} KB of compressed scripts, first contentful paint after ${at.paint.toFixed(0)} ms, figure drawn after ${at.drawn.toFixed(0)} ms, ${at.nodes} elements`)
+  console.log(
+    `results: ${(bytes / 1024).toFixed(0)} KB of compressed scripts, first contentful paint after ${at.paint.toFixed(0)} ms, figure drawn after ${at.drawn.toFixed(0)} ms, ${at.nodes} elements`,
+  )
   expect(bytes).toBeLessThan(500 * 1024)
   expect(at.nodes).toBeLessThan(2000)
 })

@@ -12,7 +12,11 @@ beforeAll(async () => {
 afterAll(() => s?.stop())
 
 async function call<T>(method: string, body: object): Promise<T> {
-  const r = await fetch(`${s.url}/linktrial.v1.${method}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  const r = await fetch(`${s.url}/linktrial.v1.${method}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  })
   if (!r.ok) throw new Error(`${method}: ${r.status} ${await r.text()}`)
   return (await r.json()) as T
 }
@@ -40,11 +44,18 @@ seed: 1
 limits: {connect: 10s, transfer: ${o.transfer ?? '60s'}}
 sample_interval: 100ms
 ${o.more ?? ''}`
-  const r = await call<{ campaignId?: string; problems?: unknown[] }>('OperatorService/StartPlan', { file: `${name}.yaml`, text: Buffer.from(text).toString('base64'), moves })
+  const r = await call<{ campaignId?: string; problems?: unknown[] }>('OperatorService/StartPlan', {
+    file: `${name}.yaml`,
+    text: Buffer.from(text).toString('base64'),
+    moves,
+  })
   if (!r.campaignId) throw new Error(`the plan was refused: ${JSON.stringify(r.problems)}`)
   return r.campaignId
 }
-const state = (campaign: string) => call<{ runs: { id: string; state: string; trialsEnded?: number; paused?: boolean }[] }>('OperatorService/ListRuns', { campaignId: campaign })
+const state = (campaign: string) =>
+  call<{ runs: { id: string; state: string; trialsEnded?: number; paused?: boolean }[] }>('OperatorService/ListRuns', {
+    campaignId: campaign,
+  })
 const ended = (state: string) => /COMPLETED|ABORTED|STOPPED/.test(state)
 const over = async (campaign: string) => (await state(campaign)).runs.every((r) => ended(r.state))
 // What a failed test leaves open would hold the nodes for the next one.
@@ -56,7 +67,10 @@ afterEach(async () => {
   }
 })
 const cell = (page: Page, trial: number) => page.locator(`button[data-trial="${trial}"]`)
-const kinds = (page: Page) => page.locator('button[data-trial]').evaluateAll((all) => all.map((b) => [...b.classList].find((c) => c !== 'cell' && c !== 'selected') ?? ''))
+const kinds = (page: Page) =>
+  page
+    .locator('button[data-trial]')
+    .evaluateAll((all) => all.map((b) => [...b.classList].find((c) => c !== 'cell' && c !== 'selected') ?? ''))
 
 test('before the first run the page says what to do', async () => {
   const page = await s.open('/runs')
@@ -89,7 +103,9 @@ test('a run fills in: matrix, moving lines, journal, time left', async () => {
   expect(page.url()).toContain('trial=3')
   const link = page.getByRole('link', { name: 'Look into it' })
   expect(await link.getAttribute('href')).toMatch(/^\/results\/attempt\/[^/]+\/3\?attempt=1$/)
-  expect(await page.getByRole('link', { name: 'Results of the campaign' }).getAttribute('href')).toBe(`/results?ids=${campaign}`)
+  expect(await page.getByRole('link', { name: 'Results of the campaign' }).getAttribute('href')).toBe(
+    `/results?ids=${campaign}`,
+  )
   expect(troubles).toEqual([])
 })
 
@@ -161,7 +177,10 @@ test('a cut control link is named with its time, and the journal arrives later',
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 170_000 })
   s.linktrial('lab', 'control-link', 'client', 'down', '--name', 'webrun')
   try {
-    await page.getByText(/client has not been heard for/).first().waitFor({ timeout: 170_000 })
+    await page
+      .getByText(/client has not been heard for/)
+      .first()
+      .waitFor({ timeout: 170_000 })
     await clean(page)
     await shotBoth(page, 'run-node-silent')
   } finally {
@@ -191,7 +210,13 @@ test('nodes that have to move are waited for', async () => {
 
 // They go on for longer than the slowest browser looks; what follows the test ends them.
 test('four flows at ten samples a second', async () => {
-  const campaign = await start('flows', { iterations: 1, treatments: two.split('\n')[0], size: '1 MiB', transfer: '300s', more: 'flows:\n  - {count: 4, duration: 240s}\n' })
+  const campaign = await start('flows', {
+    iterations: 1,
+    treatments: two.split('\n')[0],
+    size: '1 MiB',
+    transfer: '300s',
+    more: 'flows:\n  - {count: 4, duration: 240s}\n',
+  })
   const page = await s.open(`/runs/${campaign}`)
   await page.getByRole('img', { name: /flow 4, TCP CUBIC: [\d.]+ KB\/s/ }).waitFor({ timeout: 170_000 })
   const spoken = () => page.getByRole('img', { name: /Throughput/ }).getAttribute('aria-label')
@@ -208,13 +233,19 @@ test('four flows at ten samples a second', async () => {
           if (now < end) requestAnimationFrame(next)
           else {
             gaps.sort((a, b) => a - b)
-            done({ mean: (gaps.length * 1000) / gaps.reduce((a, b) => a + b, 0), p95: gaps[Math.floor(gaps.length * 0.95)]!, worst: gaps.at(-1)! })
+            done({
+              mean: (gaps.length * 1000) / gaps.reduce((a, b) => a + b, 0),
+              p95: gaps[Math.floor(gaps.length * 0.95)]!,
+              worst: gaps.at(-1)!,
+            })
           }
         }
         requestAnimationFrame(next)
       }),
   )
-  console.log(`live view, four flows: ${frames.mean.toFixed(1)} frames a second, 95 % of frames within ${frames.p95.toFixed(1)} ms, the longest ${frames.worst.toFixed(0)} ms`)
+  console.log(
+    `live view, four flows: ${frames.mean.toFixed(1)} frames a second, 95 % of frames within ${frames.p95.toFixed(1)} ms, the longest ${frames.worst.toFixed(0)} ms`,
+  )
   expect(await spoken()).not.toBe(before)
   const bytes = await scriptBytes(page)
   console.log(`live view: ${(bytes / 1024).toFixed(0)} KB of compressed scripts`)

@@ -30,7 +30,11 @@ beforeAll(async () => {
   writeFileSync(join(folder, 'told.yaml'), plan)
   await s.labUp('--radio', 'prc-117g-anw2c', '--topology', 'vip-lot')
   s.linktrial('run', join(folder, 'told.yaml'))
-  const r = await fetch(`${s.url}/linktrial.v1.OperatorService/ListRuns`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })
+  const r = await fetch(`${s.url}/linktrial.v1.OperatorService/ListRuns`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: '{}',
+  })
   run = ((await r.json()) as { runs: { id: string }[] }).runs[0]!.id
 }, 300_000)
 afterAll(async () => {
@@ -42,7 +46,11 @@ test('the nodes show what their radios told last', async () => {
   const page = await s.open('/fleet')
   const client = page.getByRole('article', { name: 'client' })
   await client.getByText('radio-http', { exact: true }).waitFor()
-  await until('figures with their units', async () => /snr\s+[\d.]+ dB/.test(await client.innerText()) && /in bytes\s+[\d,]+ B/.test(await client.innerText()))
+  await until(
+    'figures with their units',
+    async () =>
+      /snr\s+[\d.]+ dB/.test(await client.innerText()) && /in bytes\s+[\d,]+ B/.test(await client.innerText()),
+  )
   expect(await client.innerText()).toMatch(/queue\s+\d+ B/)
   expect(await client.innerText()).toMatch(/\d+ (s|min)( \d+ s)? old/)
   await clean(page)
@@ -52,14 +60,20 @@ test('a radio shows how it is attached, what is read of it, and what it told las
   const page = await s.open('/profiles?radio=prc-117g-anw2c')
   const nodes = page.getByRole('rowheader', { name: /^(client|relay|server) .*emulated$/ })
   await expect.poll(() => nodes.count(), { timeout: 170_000 }).toBe(3)
-  await page.getByRole('row', { name: /radio-http\s+snr\s+[\d.]+ dB.*queue\s+\d+ B.* old$/ }).first().waitFor()
+  await page
+    .getByRole('row', { name: /radio-http\s+snr\s+[\d.]+ dB.*queue\s+\d+ B.* old$/ })
+    .first()
+    .waitFor()
   await page.getByText("by the radio's Ethernet interface").waitFor()
   await page.getByRole('row', { name: 'Forwarding off off' }).waitFor()
   await page.getByText(/^Source: breedy-2015, sections III.A and IV/).waitFor()
   const http = page.getByRole('region', { name: 'Telemetry radio-http' })
   await http.getByText('HTTP at the radio, port 8077, /telemetry.json; every 1 s at most, during trials too.').waitFor()
   await http.getByRole('row', { name: 'rate /rate_bits_per_second kbit/s, read × 0.001' }).waitFor()
-  await page.getByRole('row', { name: /^in bytes 1\.3\.6\.1\.2\.1\.31\.1\.1\.1\.6\.1 B, only grows$/ }).first().waitFor()
+  await page
+    .getByRole('row', { name: /^in bytes 1\.3\.6\.1\.2\.1\.31\.1\.1\.1\.6\.1 B, only grows$/ })
+    .first()
+    .waitFor()
   await clean(page)
   await shotBoth(page, 'profiles-attached')
   await shot(page, 'radio-attached', false)
@@ -69,7 +83,8 @@ test('a radio shows how it is attached, what is read of it, and what it told las
 
 test('a trial shows what the radios told, on its own time axis', async () => {
   const page = await s.open(`/results/attempt/${run}/1`)
-  for (const panel of ['Radio: snr', 'Radio: queue', 'Radio: rate']) await page.getByRole('checkbox', { name: panel, exact: true }).waitFor()
+  for (const panel of ['Radio: snr', 'Radio: queue', 'Radio: rate'])
+    await page.getByRole('checkbox', { name: panel, exact: true }).waitFor()
   await page.locator('[data-drawn]').first().waitFor()
   const label = await page.locator('[aria-label^="Time series of the attempt"]').first().getAttribute('aria-label')
   expect(label).toContain('Radio: snr in dB (client, relay, server)')
@@ -82,10 +97,28 @@ test('a trial shows what the radios told, on its own time axis', async () => {
 test('a radio that says nothing is told in one sentence, and the preflight says what to do', async () => {
   const keys = join(folder, 'keys')
   writeFileSync(keys, s.linktrial('signing', 'keys'))
-  s.start('agent', '--name', 'field', '--role', 'client', '--radio', 'mpu4', '--radio-address', '127.0.0.1', '--device', 'lo', '--radio-host', '127.0.0.1', '--trust', keys)
+  s.start(
+    'agent',
+    '--name',
+    'field',
+    '--role',
+    'client',
+    '--radio',
+    'mpu4',
+    '--radio-address',
+    '127.0.0.1',
+    '--device',
+    'lo',
+    '--radio-host',
+    '127.0.0.1',
+    '--trust',
+    keys,
+  )
   const page = await s.open('/fleet')
   const field = page.getByRole('article', { name: 'field' })
-  await until('the silence is told', async () => /nothing answers SNMP at 127\.0\.0\.1:161/.test(await field.innerText()))
+  await until('the silence is told', async () =>
+    /nothing answers SNMP at 127\.0\.0\.1:161/.test(await field.innerText()),
+  )
   expect(await field.innerText()).toContain('runs go on without')
   await page.getByRole('button', { name: 'Start preflight' }).click()
   await page.getByText(/\d+ of \d+ checks are good/).waitFor()
@@ -95,6 +128,8 @@ test('a radio that says nothing is told in one sentence, and the preflight says 
   await clean(page)
   await shotBoth(page, 'fleet-telemetry')
   const radio = await s.open('/profiles?radio=mpu4')
-  await radio.getByRole('row', { name: /^field client.*nothing answers SNMP at 127\.0\.0\.1:161.*runs go on without/ }).waitFor()
+  await radio
+    .getByRole('row', { name: /^field client.*nothing answers SNMP at 127\.0\.0\.1:161.*runs go on without/ })
+    .waitFor()
   expect(troubles).toEqual([])
 })

@@ -16,7 +16,11 @@ beforeAll(async () => {
   s = await station('trust', '--tls')
   s.linktrialWith(`${secret}\n`, 'user', 'add', 'anna', '--role', 'admin', '--password-stdin')
   s.linktrialWith(`${secret}\n`, 'login', 'anna', '--password-stdin')
-  for (const [name, role] of [['dirk', 'director'], ['vera', 'viewer']] as const) s.linktrialWith(`${secret}\n`, 'user', 'add', name, '--role', role, '--password-stdin')
+  for (const [name, role] of [
+    ['dirk', 'director'],
+    ['vera', 'viewer'],
+  ] as const)
+    s.linktrialWith(`${secret}\n`, 'user', 'add', name, '--role', role, '--password-stdin')
 })
 afterAll(async () => {
   await s?.stop()
@@ -44,7 +48,22 @@ async function token(page: Page, node: string): Promise<string> {
   return file
 }
 function agent(node: string, role: string, tokenFile: string, ...more: string[]) {
-  s.start('agent', '--name', node, '--role', role, '--radio', 'mpu4', '--radio-address', '127.0.0.1', '--device', 'lo', '--token-file', tokenFile, ...more)
+  s.start(
+    'agent',
+    '--name',
+    node,
+    '--role',
+    role,
+    '--radio',
+    'mpu4',
+    '--radio-address',
+    '127.0.0.1',
+    '--device',
+    'lo',
+    '--token-file',
+    tokenFile,
+    ...more,
+  )
 }
 
 test('empty pages name what works here, and no lab', async () => {
@@ -53,7 +72,9 @@ test('empty pages name what works here, and no lab', async () => {
   expect(await anna.getByRole('link', { name: 'emulated lab' }).count()).toBe(0)
   await clean(anna)
   await anna.goto(`${s.url}/fleet`)
-  await anna.getByText(`linktrial agent --role client|relay|server --radio-address ADDRESS --orchestrator ${s.url}`).waitFor()
+  await anna
+    .getByText(`linktrial agent --role client|relay|server --radio-address ADDRESS --orchestrator ${s.url}`)
+    .waitFor()
   await clean(anna)
   await shotBoth(anna, 'fleet-empty-tls')
   await anna.goto(`${s.url}/lab`)
@@ -90,7 +111,9 @@ test('a machine becomes a node by a token of the page', async () => {
   agent('client', 'client', file)
   await row(anna, /^client.*enrolled.*connected.*good until.*none/).waitFor()
   // It was good for one use.
-  expect(() => s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', file, '--state', join(folder, 'again'))).toThrow(/it was used already/)
+  expect(() =>
+    s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', file, '--state', join(folder, 'again')),
+  ).toThrow(/it was used already/)
 })
 
 test('an open token is withdrawn, and a certificate stays good', async () => {
@@ -104,7 +127,9 @@ test('an open token is withdrawn, and a certificate stays good', async () => {
   await anna.getByRole('button', { name: 'Withdraw', exact: true }).click()
   await anna.getByText('Open tokens of server are withdrawn: 1.').waitFor()
   await row(anna, /^server/).waitFor({ state: 'detached' })
-  expect(() => s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', server, '--state', join(folder, 'server'))).toThrow(/it was withdrawn at/)
+  expect(() =>
+    s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', server, '--state', join(folder, 'server')),
+  ).toThrow(/it was withdrawn at/)
 
   const second = await token(anna, 'client')
   await anna.getByRole('button', { name: 'Done' }).click()
@@ -113,7 +138,9 @@ test('an open token is withdrawn, and a certificate stays good', async () => {
   await anna.getByLabel('Reason').fill('made by mistake')
   await anna.getByRole('button', { name: 'Withdraw', exact: true }).click()
   await row(anna, /^client.*enrolled.*connected.*good until.*none/).waitFor()
-  expect(() => s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', second, '--state', join(folder, 'second'))).toThrow(/it was withdrawn at/)
+  expect(() =>
+    s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', second, '--state', join(folder, 'second')),
+  ).toThrow(/it was withdrawn at/)
 })
 
 test('a driver of another digest waits until somebody approves it', async () => {
@@ -157,7 +184,11 @@ test('a driver of another digest waits until somebody approves it', async () => 
   await box.getByText('no protocol "nosuch"').waitFor()
   await box.getByLabel('Driver').fill(`udt@image:sha256:${'4e'.repeat(32)}`)
   await box.getByRole('button', { name: 'Approve', exact: true }).click()
-  await accepted.getByRole('row', { name: /^udt image:sha256:4e4e4e4e4e4e… image from the registry of the site by anna, .*no node/ }).waitFor()
+  await accepted
+    .getByRole('row', {
+      name: /^udt image:sha256:4e4e4e4e4e4e… image from the registry of the site by anna, .*no node/,
+    })
+    .waitFor()
   await clean(anna)
   await shotBoth(anna, 'approvals')
 
@@ -183,11 +214,27 @@ test.each(['vera', 'dirk'])('%s sees both, and is told what takes an admin', asy
   await page.goto(`${s.url}/protocols/approvals`)
   await row(page, /^tcp.*other/).waitFor()
   await page.getByText(`${why}.`, { exact: true }).waitFor()
-  for (const name of [/^Approve another/, /^Approve tcp/, /^Withdraw udt/]) expect(await page.getByRole('button', { name }).isDisabled()).toBe(true)
+  for (const name of [/^Approve another/, /^Approve tcp/, /^Withdraw udt/])
+    expect(await page.getByRole('button', { name }).isDisabled()).toBe(true)
   await clean(page)
   // The orchestrator says the same to who asks it past the page.
-  for (const method of ['NodeService/CreateNodeToken', 'NodeService/RevokeNode', 'TrustService/ApproveDriver', 'TrustService/UnapproveDriver']) {
-    const status = await page.evaluate(async (m) => (await fetch(`/linktrial.v1.${m}`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status, method)
+  for (const method of [
+    'NodeService/CreateNodeToken',
+    'NodeService/RevokeNode',
+    'TrustService/ApproveDriver',
+    'TrustService/UnapproveDriver',
+  ]) {
+    const status = await page.evaluate(
+      async (m) =>
+        (
+          await fetch(`/linktrial.v1.${m}`, {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: '{}',
+          })
+        ).status,
+      method,
+    )
     expect(status).toBe(403)
   }
   await page.context().close()
@@ -207,10 +254,16 @@ test('a revoked node is cut off, and can enrol again', async () => {
   await anna.getByText('client is refused from now on.').waitFor()
   await row(anna, /^client.*revoked.*by anna: laptop lost/).waitFor()
   await until('it is connected no more', async () => !(await row(anna, /^client/).innerText()).includes('connected'))
-  expect(await row(anna, /^client/).getByRole('button', { name: /^Revoke/ }).count()).toBe(0)
+  expect(
+    await row(anna, /^client/)
+      .getByRole('button', { name: /^Revoke/ })
+      .count(),
+  ).toBe(0)
   expect(await row(anna, /^other.*enrolled.*connected/).count()).toBe(1)
 
-  await row(anna, /^client/).getByRole('button', { name: 'New token for client' }).click()
+  await row(anna, /^client/)
+    .getByRole('button', { name: 'New token for client' })
+    .click()
   expect(await anna.getByLabel('Node', { exact: true }).inputValue()).toBe('client')
   await anna.getByLabel('Node', { exact: true }).press('Enter')
   await anna.getByLabel('The token', { exact: true }).waitFor()
@@ -222,11 +275,15 @@ test('a revoked node is cut off, and can enrol again', async () => {
 
 test('the log has it as from the command line', async () => {
   await anna.goto(`${s.url}/audit`)
-  await row(anna, /anna.*Create node token.*client.*done/).first().waitFor()
+  await row(anna, /anna.*Create node token.*client.*done/)
+    .first()
+    .waitFor()
   await row(anna, /anna.*Revoke node.*client.*laptop lost.*done/).waitFor()
   await row(anna, /anna.*Approve driver.*build of the vendor’s laptop.*done/).waitFor()
   await row(anna, /anna.*Unapprove driver.*done/).waitFor()
-  await row(anna, /vera.*Revoke node.*refused/).first().waitFor()
+  await row(anna, /vera.*Revoke node.*refused/)
+    .first()
+    .waitFor()
   expect(await anna.content()).not.toContain('linktrial-node-1:')
 })
 

@@ -45,7 +45,9 @@ test('each role may what the one before may, and the rest says why not', () => {
   const vera = answer({ loginRequired: true, user: 'vera', role: Role.VIEWER })
   expect(mayNot('viewer', vera)).toBe('')
   expect(mayNot('director', vera)).toBe('vera is a viewer: this takes a director')
-  expect(mayNot('admin', answer({ loginRequired: true, user: 'dirk', role: Role.DIRECTOR }))).toBe('dirk is a director: this takes an admin')
+  expect(mayNot('admin', answer({ loginRequired: true, user: 'dirk', role: Role.DIRECTOR }))).toBe(
+    'dirk is a director: this takes an admin',
+  )
   expect(mayNot('admin', answer({ loginRequired: true, user: 'anna', role: Role.ADMIN }))).toBe('')
   expect(mayNot('director', answer({ loginRequired: true }))).toBe('This takes a director')
 })
@@ -59,7 +61,18 @@ test('a token works until it is revoked or expires', () => {
 
 test('the way back leads nowhere outside', () => {
   expect(safeBack('/runs?x=1#y')).toBe('/runs?x=1#y')
-  for (const bad of [undefined, null, '', 'runs', '//evil.example', '/\\evil.example', 'https://evil.example', '/login?back=/login', ['/a']]) expect(safeBack(bad)).toBe('/')
+  for (const bad of [
+    undefined,
+    null,
+    '',
+    'runs',
+    '//evil.example',
+    '/\\evil.example',
+    'https://evil.example',
+    '/login?back=/login',
+    ['/a'],
+  ])
+    expect(safeBack(bad)).toBe('/')
 })
 
 test('who is not logged in is sent to the login page, and back', async () => {

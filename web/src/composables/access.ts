@@ -40,7 +40,9 @@ export function mayNot(least: RoleName, who = me.value): string {
   if (!who?.loginRequired) return ''
   const need = roles.find((r) => r.name === least)!
   if (who.role >= need.value) return ''
-  return who.user ? `${who.user} is ${article(roleName(who.role))}: this takes ${article(least)}` : `This takes ${article(least)}`
+  return who.user
+    ? `${who.user} is ${article(roleName(who.role))}: this takes ${article(least)}`
+    : `This takes ${article(least)}`
 }
 
 export type TokenState = 'good' | 'revoked' | 'expired'
@@ -74,7 +76,8 @@ export function guard(router: Router): void {
 
 async function toLogin(router: Router): Promise<void> {
   const now = router.currentRoute.value
-  if (loginRequired.value && !myName.value && !now.meta.outside) await router.replace({ name: 'login', query: { back: now.fullPath } })
+  if (loginRequired.value && !myName.value && !now.meta.outside)
+    await router.replace({ name: 'login', query: { back: now.fullPath } })
 }
 
 /** Opens a session. What goes wrong is thrown, in the orchestrator's words. */

@@ -30,5 +30,17 @@ test('digests are short as on the command line', () => {
 test('a driver is named as the command line names it', () => {
   expect(parseDriver(` tcp@${a} `)).toEqual({ protocol: 'tcp', digest: a })
   expect(parseDriver(`my-haul@${b}`)).toEqual({ protocol: 'my-haul', digest: b })
-  for (const bad of ['', 'tcp', a, `tcp@${a}0`, `tcp@${a.toUpperCase()}`, `TCP@${a}`, `tcp@${a.slice(0, -1)}`, 'tcp@sha256:', `tcp@md5:${'a1'.repeat(32)}`, `tcp ${a}`]) expect(parseDriver(bad)).toBeUndefined()
+  for (const bad of [
+    '',
+    'tcp',
+    a,
+    `tcp@${a}0`,
+    `tcp@${a.toUpperCase()}`,
+    `TCP@${a}`,
+    `tcp@${a.slice(0, -1)}`,
+    'tcp@sha256:',
+    `tcp@md5:${'a1'.repeat(32)}`,
+    `tcp ${a}`,
+  ])
+    expect(parseDriver(bad)).toBeUndefined()
 })

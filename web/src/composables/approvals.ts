@@ -33,10 +33,19 @@ export function byDigest(drivers: DriverOnNode[]): DriverOnNodes[] {
 }
 
 export function useApprovals() {
-  const query = useQuery({ queryKey: ['approvals'], queryFn: ({ signal }) => trust.listApprovals({}, { signal }), refetchInterval: 5_000 })
+  const query = useQuery({
+    queryKey: ['approvals'],
+    queryFn: ({ signal }) => trust.listApprovals({}, { signal }),
+    refetchInterval: 5_000,
+  })
   const have = computed(() => byDigest(query.data.value?.onNodes ?? []))
   const accepted = computed((): AcceptedOnNodes[] =>
-    (query.data.value?.accepted ?? []).map((a) => ({ versions: [], nodes: [], ...have.value.find((d) => key(d) === key(a)), ...a })),
+    (query.data.value?.accepted ?? []).map((a) => ({
+      versions: [],
+      nodes: [],
+      ...have.value.find((d) => key(d) === key(a)),
+      ...a,
+    })),
   )
   const waiting = computed(() => {
     const good = new Set(accepted.value.map(key))

@@ -5,7 +5,14 @@ import { NodeSchema, RunSchema } from '@/gen/linktrial/v1/operator_pb'
 import { attachedTo } from './attached'
 
 const node = (n: MessageInitShape<typeof NodeSchema>) => create(NodeSchema, { connected: true, ...n })
-const run = (radio: string, more: MessageInitShape<typeof RunSchema> = {}) => create(RunSchema, { radio, place: 'emulated, real time', started: timestampFromDate(new Date(0)), nodes: ['lab'], ...more })
+const run = (radio: string, more: MessageInitShape<typeof RunSchema> = {}) =>
+  create(RunSchema, {
+    radio,
+    place: 'emulated, real time',
+    started: timestampFromDate(new Date(0)),
+    nodes: ['lab'],
+    ...more,
+  })
 const nodes = [
   node({ name: 'real', radio: 'mpu4' }),
   node({ name: 'away', radio: 'mpu4', connected: false }),
@@ -15,12 +22,21 @@ const nodes = [
 ]
 
 test('a radio has its connected nodes, and emulated ones of the newest run or of their lab', () => {
-  const names = (radio: string, lab: string, ...runs: ReturnType<typeof run>[]) => attachedTo(radio, nodes, runs, lab).map((n) => n.name)
+  const names = (radio: string, lab: string, ...runs: ReturnType<typeof run>[]) =>
+    attachedTo(radio, nodes, runs, lab).map((n) => n.name)
   expect(names('mpu4', '')).toEqual(['real'])
   expect(names('mpu4', 'mpu4')).toEqual(['real', 'lab'])
   expect(names('hf-4800', 'mpu4')).toEqual([])
   expect(names('hf-4800', 'mpu4', run('hf-4800'), run('mpu4'))).toEqual(['lab'])
   expect(names('mpu4', 'mpu4', run('hf-4800'))).toEqual(['real'])
   // Not yet begun, somewhere else, or in virtual time.
-  expect(names('hf-4800', 'mpu4', run('hf-4800', { started: undefined }), run('hf-4800', { nodes: ['x'] }), run('hf-4800', { place: 'emulated, virtual time' }))).toEqual([])
+  expect(
+    names(
+      'hf-4800',
+      'mpu4',
+      run('hf-4800', { started: undefined }),
+      run('hf-4800', { nodes: ['x'] }),
+      run('hf-4800', { place: 'emulated, virtual time' }),
+    ),
+  ).toEqual([])
 })

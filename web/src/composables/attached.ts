@@ -13,13 +13,22 @@ function emulatedRadio(node: string, runs: Run[], lab: string): string {
 
 /** Connected nodes with a radio of the profile, real or emulated; runs: newest first. */
 export function attachedTo(radio: string, nodes: Node[], runs: Run[], lab: string): Node[] {
-  return nodes.filter((n) => n.connected && !n.virtual && (n.emulated ? emulatedRadio(n.name, runs, lab) : n.radio) === radio)
+  return nodes.filter(
+    (n) => n.connected && !n.virtual && (n.emulated ? emulatedRadio(n.name, runs, lab) : n.radio) === radio,
+  )
 }
 
 export function useAttached(radio: MaybeRefOrGetter<string>) {
   const { query, nodes } = useNodes()
   const { query: lab } = useLab()
-  const runs = useQuery({ queryKey: ['runs', 'newest'], queryFn: ({ signal }) => operator.listRuns({ limit: 200 }, { signal }), refetchInterval: 5000 })
+  const runs = useQuery({
+    queryKey: ['runs', 'newest'],
+    queryFn: ({ signal }) => operator.listRuns({ limit: 200 }, { signal }),
+    refetchInterval: 5000,
+  })
   const inLab = computed(() => (lab.data.value?.up ? lab.data.value.radio : ''))
-  return { query, attached: computed(() => attachedTo(toValue(radio), nodes.value, runs.data.value?.runs ?? [], inLab.value)) }
+  return {
+    query,
+    attached: computed(() => attachedTo(toValue(radio), nodes.value, runs.data.value?.runs ?? [], inLab.value)),
+  }
 }

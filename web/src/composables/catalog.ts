@@ -6,7 +6,11 @@ import type { Profile } from '@/lib/profile'
 import type { Topology } from '@/lib/topology'
 
 export function useCatalog() {
-  const query = useQuery({ queryKey: ['profiles'], queryFn: ({ signal }) => operator.listProfiles({}, { signal }), staleTime: 30_000 })
+  const query = useQuery({
+    queryKey: ['profiles'],
+    queryFn: ({ signal }) => operator.listProfiles({}, { signal }),
+    staleTime: 30_000,
+  })
   return {
     query,
     radios: computed(() => query.data.value?.radios.map((j) => JSON.parse(j) as Profile) ?? []),

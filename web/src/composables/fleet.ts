@@ -5,7 +5,11 @@ import { CheckState, type Check } from '@/gen/linktrial/v1/fleet_pb'
 import { fleet, operator } from '@/lib/api'
 
 export function useNodes() {
-  const query = useQuery({ queryKey: ['nodes'], queryFn: ({ signal }) => operator.listNodes({}, { signal }), refetchInterval: 3000 })
+  const query = useQuery({
+    queryKey: ['nodes'],
+    queryFn: ({ signal }) => operator.listNodes({}, { signal }),
+    refetchInterval: 3000,
+  })
   const nodes = computed(() => query.data.value?.nodes ?? [])
   return { query, nodes, connected: computed(() => nodes.value.filter((n) => n.connected)) }
 }
@@ -43,8 +47,20 @@ export function worst(checks: Check[]): CheckState {
 
 /** Red first, and within a state by node and kind. */
 export function bySeverity(checks: Check[]): Check[] {
-  const rank: Record<number, number> = { [CheckState.FAILED]: 0, [CheckState.WARNING]: 1, [CheckState.UNKNOWN]: 2, [CheckState.UNSPECIFIED]: 3, [CheckState.OK]: 4 }
-  return [...checks].sort((a, b) => rank[a.state]! - rank[b.state]! || a.node.localeCompare(b.node) || a.kind.localeCompare(b.kind) || a.peer.localeCompare(b.peer))
+  const rank: Record<number, number> = {
+    [CheckState.FAILED]: 0,
+    [CheckState.WARNING]: 1,
+    [CheckState.UNKNOWN]: 2,
+    [CheckState.UNSPECIFIED]: 3,
+    [CheckState.OK]: 4,
+  }
+  return [...checks].sort(
+    (a, b) =>
+      rank[a.state]! - rank[b.state]! ||
+      a.node.localeCompare(b.node) ||
+      a.kind.localeCompare(b.kind) ||
+      a.peer.localeCompare(b.peer),
+  )
 }
 
 export const stateWords: Record<number, { glyph: string; word: string; tone: string }> = {

@@ -1,7 +1,11 @@
 import { create, type MessageInitShape } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { expect, test } from 'vitest'
-import { GetAuthorityResponse_Mode as Mode, NodeIdentity_State as State, NodeIdentitySchema } from '@/gen/linktrial/v1/enrol_pb'
+import {
+  GetAuthorityResponse_Mode as Mode,
+  NodeIdentity_State as State,
+  NodeIdentitySchema,
+} from '@/gen/linktrial/v1/enrol_pb'
 import { enrolCommand, identityWords, noIdentities, onOwnMachine, renewalIsLate } from './identities'
 
 const day = 86_400_000
@@ -25,13 +29,25 @@ test('a certificate that should have been renewed is told before it ends', () =>
 })
 
 test('every state has a word, also one of a later version', () => {
-  const words = Object.values(State).filter((s): s is State => typeof s === 'number').map((s) => identityWords(s).word)
+  const words = Object.values(State)
+    .filter((s): s is State => typeof s === 'number')
+    .map((s) => identityWords(s).word)
   expect(new Set(words).size).toBe(words.length)
   expect(identityWords(99 as State).word).toBe('not known')
 })
 
 test('the command names the orchestrator as the page has it, and keeps the token out of the list of processes', () => {
-  expect(enrolCommand('https://10.0.0.1:7700')).toBe('linktrial node enrol --orchestrator https://10.0.0.1:7700 --token-file -')
+  expect(enrolCommand('https://10.0.0.1:7700')).toBe(
+    'linktrial node enrol --orchestrator https://10.0.0.1:7700 --token-file -',
+  )
 })
 
-test.each([['127.0.0.1', true], ['127.1.2.3', true], ['localhost', true], ['[::1]', true], ['10.0.0.1', false], ['127.0.0.1.example', false], ['lab-127', false]])('%s leads to this machine alone: %s', (host, own) => expect(onOwnMachine(host)).toBe(own))
+test.each([
+  ['127.0.0.1', true],
+  ['127.1.2.3', true],
+  ['localhost', true],
+  ['[::1]', true],
+  ['10.0.0.1', false],
+  ['127.0.0.1.example', false],
+  ['lab-127', false],
+])('%s leads to this machine alone: %s', (host, own) => expect(onOwnMachine(host)).toBe(own))

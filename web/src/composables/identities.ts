@@ -2,7 +2,11 @@
 // orchestrator asks for any.
 import { useQuery } from '@tanstack/vue-query'
 import { computed } from 'vue'
-import { GetAuthorityResponse_Mode as Mode, NodeIdentity_State as State, type NodeIdentity } from '@/gen/linktrial/v1/enrol_pb'
+import {
+  GetAuthorityResponse_Mode as Mode,
+  NodeIdentity_State as State,
+  type NodeIdentity,
+} from '@/gen/linktrial/v1/enrol_pb'
 import { nodes } from '@/lib/api'
 import { date } from '@/lib/format'
 
@@ -13,21 +17,32 @@ export const fleetPages = [
 
 /** How this orchestrator meets nodes; undefined until it has answered. */
 export function useAuthority() {
-  const authority = useQuery({ queryKey: ['authority'], queryFn: ({ signal }) => nodes.getAuthority({}, { signal }), staleTime: 60_000 })
+  const authority = useQuery({
+    queryKey: ['authority'],
+    queryFn: ({ signal }) => nodes.getAuthority({}, { signal }),
+    staleTime: 60_000,
+  })
   return { authority, mode: computed(() => authority.data.value?.mode) }
 }
 
 export function useIdentities() {
   const { authority, mode } = useAuthority()
   const asked = computed(() => mode.value === Mode.TLS)
-  const query = useQuery({ queryKey: ['identities'], queryFn: ({ signal }) => nodes.listNodeIdentities({}, { signal }), enabled: asked, refetchInterval: 5_000 })
+  const query = useQuery({
+    queryKey: ['identities'],
+    queryFn: ({ signal }) => nodes.listNodeIdentities({}, { signal }),
+    enabled: asked,
+    refetchInterval: 5_000,
+  })
   return { authority, mode, asked, query, identities: computed(() => query.data.value?.nodes ?? []) }
 }
 
 /** Why no node needs an identity here; empty: they do. */
 export function noIdentities(mode: Mode | undefined): string {
-  if (mode === Mode.LOOPBACK) return 'This orchestrator listens on its own machine alone, without encryption: nodes need no identity here.'
-  if (mode === Mode.OPEN) return 'This orchestrator was started with --open: it speaks without encryption and asks no node who it is.'
+  if (mode === Mode.LOOPBACK)
+    return 'This orchestrator listens on its own machine alone, without encryption: nodes need no identity here.'
+  if (mode === Mode.OPEN)
+    return 'This orchestrator was started with --open: it speaks without encryption and asks no node who it is.'
   return ''
 }
 

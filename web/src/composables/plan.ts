@@ -11,11 +11,23 @@ export const fromUtf8 = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
 export function usePlans() {
   const queries = useQueryClient()
-  const again = () => Promise.all([queries.invalidateQueries({ queryKey: ['plans'] }), queries.invalidateQueries({ queryKey: ['schedules'] })])
+  const again = () =>
+    Promise.all([
+      queries.invalidateQueries({ queryKey: ['plans'] }),
+      queries.invalidateQueries({ queryKey: ['schedules'] }),
+    ])
   return {
     plans: useQuery({ queryKey: ['plans'], queryFn: ({ signal }) => library.listPlans({}, { signal }) }),
-    schedules: useQuery({ queryKey: ['schedules'], queryFn: ({ signal }) => library.listSchedules({}, { signal }), refetchInterval: 5_000 }),
-    create: useMutation({ mutationFn: (p: { name: string; text: string }) => library.savePlan({ name: p.name, text: utf8(p.text), revision: 0 }), onSuccess: again }),
+    schedules: useQuery({
+      queryKey: ['schedules'],
+      queryFn: ({ signal }) => library.listSchedules({}, { signal }),
+      refetchInterval: 5_000,
+    }),
+    create: useMutation({
+      mutationFn: (p: { name: string; text: string }) =>
+        library.savePlan({ name: p.name, text: utf8(p.text), revision: 0 }),
+      onSuccess: again,
+    }),
     remove: useMutation({ mutationFn: (name: string) => library.deletePlan({ name }), onSuccess: again }),
     cancel: useMutation({ mutationFn: (id: string) => library.cancelSchedule({ id }), onSuccess: again }),
     again,

@@ -29,7 +29,8 @@ export function differing(theirs: string, mine: string): DiffLine[] {
   // The longest common subsequence, from the end.
   const long = Array.from({ length: a.length + 1 }, () => new Uint16Array(b.length + 1))
   for (let i = a.length - 1; i >= 0; i--) {
-    for (let j = b.length - 1; j >= 0; j--) long[i]![j] = a[i] === b[j] ? long[i + 1]![j + 1]! + 1 : Math.max(long[i + 1]![j]!, long[i]![j + 1]!)
+    for (let j = b.length - 1; j >= 0; j--)
+      long[i]![j] = a[i] === b[j] ? long[i + 1]![j + 1]! + 1 : Math.max(long[i + 1]![j]!, long[i]![j + 1]!)
   }
   let i = 0
   let j = 0

@@ -19,7 +19,11 @@ export function usePlanDocument(name: Ref<string>) {
   const saving = ref(false)
   const fault = ref('')
 
-  const query = useQuery({ queryKey: ['plan', name], queryFn: ({ signal }) => library.getPlan({ name: name.value }, { signal }), staleTime: 0 })
+  const query = useQuery({
+    queryKey: ['plan', name],
+    queryFn: ({ signal }) => library.getPlan({ name: name.value }, { signal }),
+    staleTime: 0,
+  })
   const dirty = computed(() => plan.value !== undefined && text.value !== saved.value)
 
   function take(theirs: string, of: SavedPlan) {
@@ -31,7 +35,8 @@ export function usePlanDocument(name: Ref<string>) {
   watch(
     query.data,
     (d) => {
-      if (d?.plan && d.plan.name === name.value && (plan.value?.name !== name.value || !dirty.value)) take(fromUtf8(d.text), d.plan)
+      if (d?.plan && d.plan.name === name.value && (plan.value?.name !== name.value || !dirty.value))
+        take(fromUtf8(d.text), d.plan)
     },
     { immediate: true },
   )
@@ -48,7 +53,10 @@ export function usePlanDocument(name: Ref<string>) {
       plan.value = r.plan
       conflict.value = undefined
       void queries.invalidateQueries({ queryKey: ['plans'] })
-      queries.setQueryData(['plan', name.value], (old: object | undefined) => old && { ...old, plan: r.plan, text: utf8(mine) })
+      queries.setQueryData(
+        ['plan', name.value],
+        (old: object | undefined) => old && { ...old, plan: r.plan, text: utf8(mine) },
+      )
       return true
     } catch (e) {
       if (!(await conflicts(e))) fault.value = explain(e)
@@ -78,7 +86,14 @@ export function usePlanDocument(name: Ref<string>) {
   onBeforeRouteUpdate((to, from) => to.path === from.path || !dirty.value || window.confirm(leaving))
 
   return {
-    query, text, plan, dirty, saving, fault, conflict, save,
+    query,
+    text,
+    plan,
+    dirty,
+    saving,
+    fault,
+    conflict,
+    save,
     takeTheirs: () => conflict.value && take(conflict.value.theirs, conflict.value.plan),
     /** The text is kept elsewhere: it may be left. */
     letGo: () => (saved.value = text.value),

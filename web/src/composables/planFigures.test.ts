@@ -15,5 +15,7 @@ it('bears any text', () => {
   expect(figuresOf('a: [')).toEqual([])
   expect(figuresOf('')).toEqual([])
   expect(figuresOf('emulation: 3')).toEqual([])
-  expect(figuresOf('emulation: {channel: {parts: [{loss: 0.1}]}}')).toEqual([{ path: 'channel.parts[0].loss', value: '0.1' }])
+  expect(figuresOf('emulation: {channel: {parts: [{loss: 0.1}]}}')).toEqual([
+    { path: 'channel.parts[0].loss', value: '0.1' },
+  ])
 })

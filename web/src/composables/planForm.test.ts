@@ -9,9 +9,24 @@ const plan = (name: string) => viewOf(readText(readFileSync(resolve(__dirname, `
 describe('viewOf', () => {
   it('reads a plain plan', () => {
     const v = plan('quickstart')
-    expect(v).toMatchObject({ name: 'quickstart', radios: ['prc-117g-anw2c'], topologies: ['vip-lot'], sizes: ['256 KiB'], iterations: '3', order: 'fixed', seed: '1', inText: [], grouped: false })
+    expect(v).toMatchObject({
+      name: 'quickstart',
+      radios: ['prc-117g-anw2c'],
+      topologies: ['vip-lot'],
+      sizes: ['256 KiB'],
+      iterations: '3',
+      order: 'fixed',
+      seed: '1',
+      inText: [],
+      grouped: false,
+    })
     expect(v.treatments!.map((t) => t.name)).toEqual(['tcp-cubic', 'tcp-bbr', 'sctp', 'udt'])
-    expect(v.treatments![0]).toMatchObject({ protocol: 'tcp', options: { congestion: 'cubic' }, line: 8, locked: false })
+    expect(v.treatments![0]).toMatchObject({
+      protocol: 'tcp',
+      options: { congestion: 'cubic' },
+      line: 8,
+      locked: false,
+    })
     expect(v.limits).toEqual({ connect: '10s', transfer: '60s', attempts: '2', pause: '' })
   })
   it('says what is in the text alone, and where', () => {
@@ -24,20 +39,30 @@ describe('viewOf', () => {
     expect(plan('breedy-2015').inText.map((t) => t.key)).toContain('size')
   })
   it('knows simple axes and leaves the others', () => {
-    const v = viewOf(readText('sweep:\n  - {name: loss, set: channel.loss, values: [0, 0.1]}\n  - {name: c, set: [a, b], values: [[1, 2]]}\n'))
+    const v = viewOf(
+      readText(
+        'sweep:\n  - {name: loss, set: channel.loss, values: [0, 0.1]}\n  - {name: c, set: [a, b], values: [[1, 2]]}\n',
+      ),
+    )
     expect(v.sweep).toMatchObject([
       { name: 'loss', set: 'channel.loss', values: ['0', '0.1'], inText: false, line: 2 },
       { name: 'c', inText: true, line: 3 },
     ])
   })
   it('marks treatments that share their options', () => {
-    const v = viewOf(readText('treatments:\n  - {name: a, protocol: tcp, options: &o {mss: 1 KB}}\n  - {name: b, protocol: tcp, options: *o}\n  - {name: c, protocol: udt}\n'))
+    const v = viewOf(
+      readText(
+        'treatments:\n  - {name: a, protocol: tcp, options: &o {mss: 1 KB}}\n  - {name: b, protocol: tcp, options: *o}\n  - {name: c, protocol: udt}\n',
+      ),
+    )
     expect(v.treatments!.map((t) => t.locked)).toEqual([true, true, false])
     expect(v.treatments![1]!.options).toEqual({ mss: '1 KB' })
   })
   it('bears anything', () => {
     expect(viewOf(readText('')).treatments).toEqual([])
-    expect(viewOf(readText('treatments: 3\nradio: {a: 1}\nlimits: [1]\nsweep: x\ngroups: 1')).treatments).toBeUndefined()
+    expect(
+      viewOf(readText('treatments: 3\nradio: {a: 1}\nlimits: [1]\nsweep: x\ngroups: 1')).treatments,
+    ).toBeUndefined()
     expect(viewOf(readText('treatments: [1]')).treatments).toBeUndefined()
   })
 })

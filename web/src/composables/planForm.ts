@@ -49,7 +49,12 @@ export interface PlanView {
 type Plain = Record<string, unknown>
 const plain = (v: unknown): Plain => (v && typeof v === 'object' && !Array.isArray(v) ? (v as Plain) : {})
 const flat = (v: unknown) => v === null || v === undefined || typeof v !== 'object'
-export const shown = (v: unknown): string => (v === null || v === undefined ? '' : typeof v === 'object' ? JSON.stringify(v, (_, x: unknown) => (typeof x === 'bigint' ? Number(x) : x)) : String(v))
+export const shown = (v: unknown): string =>
+  v === null || v === undefined
+    ? ''
+    : typeof v === 'object'
+      ? JSON.stringify(v, (_, x: unknown) => (typeof x === 'bigint' ? Number(x) : x))
+      : String(v)
 
 function list(v: unknown): string[] | undefined {
   if (v === undefined || v === null) return []
@@ -64,7 +69,8 @@ function count(v: unknown, one: string, many: string): string {
 
 const tells: Record<string, (v: unknown) => string> = {
   notes: (v) => count(v, 'note', 'notes'),
-  groups: (v) => `${count(v, 'group', 'groups')}: ${Array.isArray(v) ? v.map((g) => shown(plain(g).name)).join(', ') : ''}`,
+  groups: (v) =>
+    `${count(v, 'group', 'groups')}: ${Array.isArray(v) ? v.map((g) => shown(plain(g).name)).join(', ') : ''}`,
   flows: (v) => `${count(v, 'entry', 'entries')}: what a trial is made of`,
   mixes: (v) => `${count(v, 'mix', 'mixes')} of treatments`,
   exclude: (v) => `${count(v, 'combination', 'combinations')} left out`,
@@ -91,14 +97,25 @@ export function viewOf(p: PlanText): PlanView {
     iterations: shown(v.iterations),
     order: shown(v.order),
     seed: shown(v.seed),
-    limits: { connect: shown(limits.connect), transfer: shown(limits.transfer), attempts: shown(limits.attempts), pause: shown(limits.pause) },
+    limits: {
+      connect: shown(limits.connect),
+      transfer: shown(limits.transfer),
+      attempts: shown(limits.attempts),
+      pause: shown(limits.pause),
+    },
     control: shown(v.control),
     sampleInterval: shown(v.sample_interval),
     capture: v.capture === true,
     grouped: Array.isArray(v.groups) && v.groups.length > 0,
     inText: [],
   }
-  const own: Record<string, unknown> = { radio: view.radios, topology: view.topologies, size: view.sizes, treatments: view.treatments, sweep: view.sweep }
+  const own: Record<string, unknown> = {
+    radio: view.radios,
+    topology: view.topologies,
+    size: view.sizes,
+    treatments: view.treatments,
+    sweep: view.sweep,
+  }
   for (const key of Object.keys(tells)) {
     if (v[key] === undefined || (key in own && own[key] !== undefined)) continue
     view.inText.push({ key, what: tells[key]!(v[key]), line: lineOf(p, [key]) })
@@ -117,7 +134,10 @@ function treatments(p: PlanText, v: unknown): TreatmentView[] | undefined {
     completeKnowledge: e.complete_knowledge === true,
     missing: shown(e.missing),
     line: lineOf(p, ['treatments', i]),
-    locked: locked(p, ['treatments', i, 'name']) || locked(p, ['treatments', i, 'options']) || locked(p, ['treatments', i, 'protocol']),
+    locked:
+      locked(p, ['treatments', i, 'name']) ||
+      locked(p, ['treatments', i, 'options']) ||
+      locked(p, ['treatments', i, 'protocol']),
   }))
 }
 
@@ -126,8 +146,19 @@ function axes(p: PlanText, v: unknown): AxisView[] | undefined {
   if (!Array.isArray(v)) return undefined
   return v.map((e, i) => {
     const a = plain(e)
-    const simple = flat(a.set) && Array.isArray(a.values) && a.values.every(flat) && a.labels === undefined && !locked(p, ['sweep', i])
-    return { name: shown(a.name), set: shown(a.set), values: simple ? (a.values as unknown[]).map(shown) : [], inText: !simple, line: lineOf(p, ['sweep', i]) }
+    const simple =
+      flat(a.set) &&
+      Array.isArray(a.values) &&
+      a.values.every(flat) &&
+      a.labels === undefined &&
+      !locked(p, ['sweep', i])
+    return {
+      name: shown(a.name),
+      set: shown(a.set),
+      values: simple ? (a.values as unknown[]).map(shown) : [],
+      inText: !simple,
+      line: lineOf(p, ['sweep', i]),
+    }
   })
 }
 
@@ -152,7 +183,12 @@ export function typed(s: string): string | number {
 
 /** A name that no other has: "tcp", "tcp-2". */
 export function freeName(wanted: string, taken: string[]): string {
-  const base = wanted.toLowerCase().replace(/[^a-z0-9-]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 40) || 'plan'
+  const base =
+    wanted
+      .toLowerCase()
+      .replace(/[^a-z0-9-]+/g, '-')
+      .replace(/^-+|-+$/g, '')
+      .slice(0, 40) || 'plan'
   if (!taken.includes(base)) return base
   for (let n = 2; ; n++) if (!taken.includes(`${base}-${n}`)) return `${base}-${n}`
 }

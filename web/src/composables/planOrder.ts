@@ -30,7 +30,9 @@ interface Sheet {
 const read = (b: Uint8Array) => JSON.parse(new TextDecoder().decode(b)) as Sheet
 
 function titleOf(s: Sheet): string {
-  return [s.cell.group, s.cell.radio, s.cell.topology, bytes(s.cell.size_bytes), s.cell.label].filter(Boolean).join(' · ')
+  return [s.cell.group, s.cell.radio, s.cell.topology, bytes(s.cell.size_bytes), s.cell.label]
+    .filter(Boolean)
+    .join(' · ')
 }
 
 /** The runs' names for a list; the last ones by number where there are very many. */
@@ -45,7 +47,9 @@ export function orderOf(e: ExplainPlanResponse, run: number): RunOrder | undefin
   const trials = s.trials ?? []
   const used = new Set(trials.map((t) => t.treatment))
   // Treatments without trials of their own that are not missing are only parts of mixes.
-  const columns = [...s.treatments, ...(s.mixes ?? [])].filter((t) => used.has(t.name) || t.missing).map((t) => ({ name: t.name, label: t.label || t.name, missing: t.missing ?? '' }))
+  const columns = [...s.treatments, ...(s.mixes ?? [])]
+    .filter((t) => used.has(t.name) || t.missing)
+    .map((t) => ({ name: t.name, label: t.label || t.name, missing: t.missing ?? '' }))
   const at = new Map(columns.map((c, i) => [c.name, i]))
   const rows = new Map<number, OrderRow>()
   trials.forEach((t, i) => {
@@ -56,5 +60,11 @@ export function orderOf(e: ExplainPlanResponse, run: number): RunOrder | undefin
     if (column !== undefined) row.cells[column] = { place: row.cells.filter(Boolean).length + 1, seconds }
     row.seconds += seconds
   })
-  return { title: titleOf(s), seconds: summary.estimatedSeconds, trials: trials.length, columns, rows: [...rows.values()] }
+  return {
+    title: titleOf(s),
+    seconds: summary.estimatedSeconds,
+    trials: trials.length,
+    columns,
+    rows: [...rows.values()],
+  }
 }

@@ -43,15 +43,22 @@ describe('edit', () => {
     expect(edit(small, ['name'], 'a, b')).toContain('name: "a, b" ')
   })
   it('adds options, entries and keys where plans have them', () => {
-    expect(changed(small, edit(small, ['treatments', 0, 'options', 'mss'], '500 B'))).toEqual(['  - {name: x, protocol: tcp, options: {congestion: cubic, mss: 500 B}}'])
-    expect(changed(small, edit(small, ['treatments', 1, 'options', 'mss'], '500 B'))).toEqual(['    options: {mss: 500 B}'])
+    expect(changed(small, edit(small, ['treatments', 0, 'options', 'mss'], '500 B'))).toEqual([
+      '  - {name: x, protocol: tcp, options: {congestion: cubic, mss: 500 B}}',
+    ])
+    expect(changed(small, edit(small, ['treatments', 1, 'options', 'mss'], '500 B'))).toEqual([
+      '    options: {mss: 500 B}',
+    ])
     expect(changed(small, edit(small, ['limits', 'connect'], '10s'))).toEqual(['limits: {connect: 10s}'])
     const out = edit(small, ['topology'], ['vip-lot', 'k-lot'])
     expect(changed(small, out)).toEqual(['topology: [vip-lot, k-lot]'])
     expect(out.indexOf('topology:')).toBeGreaterThan(out.indexOf('radio:'))
     expect(out.indexOf('topology:')).toBeLessThan(out.indexOf('size:'))
     expect(readText(out).errors).toEqual([])
-    expect(changed(small, edit(small, ['sweep'], [{ name: 'loss', set: 'channel.loss', values: [0, 0.1] }]))).toEqual(['sweep:', '  - {name: loss, set: channel.loss, values: [0, 0.1]}'])
+    expect(changed(small, edit(small, ['sweep'], [{ name: 'loss', set: 'channel.loss', values: [0, 0.1] }]))).toEqual([
+      'sweep:',
+      '  - {name: loss, set: channel.loss, values: [0, 0.1]}',
+    ])
   })
   it('takes away', () => {
     const one = edit(small, ['treatments', 1], undefined)
@@ -65,8 +72,12 @@ describe('edit', () => {
     expect(edit(small, ['radio'], ['mpu4', 'prc-152a'])).toContain('radio: [mpu4, prc-152a]\n\n# Sizes')
   })
   it('begins lists', () => {
-    expect(edit('name: a\n', ['treatments', 0], { name: 'x', protocol: 'tcp' })).toBe('name: a\ntreatments:\n  - {name: x, protocol: tcp}\n')
-    expect(edit('name: a\ntreatments: []\n', ['treatments', 0], { name: 'x' })).toBe('name: a\ntreatments: [{name: x}]\n')
+    expect(edit('name: a\n', ['treatments', 0], { name: 'x', protocol: 'tcp' })).toBe(
+      'name: a\ntreatments:\n  - {name: x, protocol: tcp}\n',
+    )
+    expect(edit('name: a\ntreatments: []\n', ['treatments', 0], { name: 'x' })).toBe(
+      'name: a\ntreatments: [{name: x}]\n',
+    )
   })
   it('moves entries with their comments', () => {
     const out = move(small, ['treatments'], 1, 0)
@@ -96,7 +107,10 @@ describe.each(plans)('%s', (name) => {
     expect(readText(t).errors).toEqual([])
     expect(changed(t, edit(t, ['iterations'], 7))).toEqual([expect.stringMatching(/^iterations: 7/)])
     expect(changed(t, edit(t, ['limits', 'pause'], '3s'))).toEqual([expect.stringMatching(/^limits: .*pause: 3s/)])
-    const more = edit(t, ['treatments', (readText(t).value as { treatments: unknown[] }).treatments.length], { name: 'new', protocol: 'tcp' })
+    const more = edit(t, ['treatments', (readText(t).value as { treatments: unknown[] }).treatments.length], {
+      name: 'new',
+      protocol: 'tcp',
+    })
     expect(changed(t, more)).toEqual(['  - {name: new, protocol: tcp}'])
     expect(more.length).toBe(t.length + '  - {name: new, protocol: tcp}\n'.length)
   })

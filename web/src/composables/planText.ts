@@ -22,8 +22,26 @@ export interface PlanText {
 
 /** The keys of a plan in the order in which plans are written. */
 export const keys = [
-  'name', 'title', 'notes', 'radio', 'topology', 'size', 'sweep', 'exclude', 'treatments', 'flows', 'mixes', 'groups',
-  'iterations', 'order', 'seed', 'limits', 'control', 'sample_interval', 'capture', 'published',
+  'name',
+  'title',
+  'notes',
+  'radio',
+  'topology',
+  'size',
+  'sweep',
+  'exclude',
+  'treatments',
+  'flows',
+  'mixes',
+  'groups',
+  'iterations',
+  'order',
+  'seed',
+  'limits',
+  'control',
+  'sample_interval',
+  'capture',
+  'published',
 ] as const
 
 const reading = { intAsBigInt: true, prettyErrors: false, merge: false } as const
@@ -35,7 +53,8 @@ export function readText(text: string): PlanText {
     const at = lines.linePos(e.pos[0])
     return { line: at.line, column: at.col, message: e.message }
   })
-  if (!errors.length && doc.contents !== null && !isMap(doc.contents)) errors.push({ line: 1, column: 1, message: 'A plan is a list of keys and values, such as "name: quickstart".' })
+  if (!errors.length && doc.contents !== null && !isMap(doc.contents))
+    errors.push({ line: 1, column: 1, message: 'A plan is a list of keys and values, such as "name: quickstart".' })
   let value: unknown
   if (!errors.length) {
     try {
@@ -83,8 +102,10 @@ export function edit(text: string, path: Path, value: unknown): string {
   const p = readText(text)
   if (p.errors.length) throw new Error(`line ${p.errors[0]!.line}: ${p.errors[0]!.message}`)
   const old = p.doc.getIn(path, true)
-  const inLine = (isScalar(old) && old.type !== 'BLOCK_LITERAL' && old.type !== 'BLOCK_FOLDED') || (isCollection(old) && old.flow)
-  if (value !== undefined && inLine && old.range && old.range[1] > old.range[0]) return splice(text, old.range[0], old.range[1], inFlow(value))
+  const inLine =
+    (isScalar(old) && old.type !== 'BLOCK_LITERAL' && old.type !== 'BLOCK_FOLDED') || (isCollection(old) && old.flow)
+  if (value !== undefined && inLine && old.range && old.range[1] > old.range[0])
+    return splice(text, old.range[0], old.range[1], inFlow(value))
   return restructure(p, path, value)
 }
 
@@ -102,7 +123,10 @@ function scalar(value: unknown): string {
 
 function inFlow(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inFlow).join(', ')}]`
-  if (value !== null && typeof value === 'object') return `{${Object.entries(value).map(([k, v]) => `${scalar(k)}: ${inFlow(v)}`).join(', ')}}`
+  if (value !== null && typeof value === 'object')
+    return `{${Object.entries(value)
+      .map(([k, v]) => `${scalar(k)}: ${inFlow(v)}`)
+      .join(', ')}}`
   return scalar(value)
 }
 
@@ -192,7 +216,9 @@ function previous(p: PlanText, key: string): [number, number] | undefined {
 }
 
 function start(text: string, doc: Document): number {
-  const first = isMap(doc.contents) ? (doc.contents.items.find((i) => isNode(i.key) && i.key.range)?.key as Node | undefined) : undefined
+  const first = isMap(doc.contents)
+    ? (doc.contents.items.find((i) => isNode(i.key) && i.key.range)?.key as Node | undefined)
+    : undefined
   return first?.range?.[0] ?? text.length
 }
 
@@ -241,6 +267,7 @@ function write(p: PlanText): string {
 function same(a: PlanText, b: PlanText): boolean {
   if (a.errors.length || b.errors.length) return false
   const plain = (v: unknown) => JSON.stringify(v, (_, x: unknown) => (typeof x === 'bigint' ? `${x}n` : x))
-  const sorted = (v: unknown) => (v && typeof v === 'object' ? Object.fromEntries(Object.entries(v).sort(([x], [y]) => (x < y ? -1 : 1))) : v)
+  const sorted = (v: unknown) =>
+    v && typeof v === 'object' ? Object.fromEntries(Object.entries(v).sort(([x], [y]) => (x < y ? -1 : 1))) : v
   return plain(sorted(a.value)) === plain(sorted(b.value))
 }

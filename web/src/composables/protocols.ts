@@ -10,7 +10,16 @@ export interface Manifest {
   summary: string
   version: string
   command: string[]
-  options?: { name: string; type: string; default?: unknown; help: string; choices?: string[]; from_probe?: boolean; min?: number; max?: number }[]
+  options?: {
+    name: string
+    type: string
+    default?: unknown
+    help: string
+    choices?: string[]
+    from_probe?: boolean
+    min?: number
+    max?: number
+  }[]
   features?: string[]
   capabilities?: string[]
   kernel?: string
@@ -19,7 +28,9 @@ export interface Manifest {
 
 export function useProtocols() {
   const query = useQuery({ queryKey: ['protocols'], queryFn: ({ signal }) => catalog.listProtocols({}, { signal }) })
-  const protocols = computed(() => query.data.value?.protocols.map((p) => ({ ...p, manifest: JSON.parse(p.manifestJson) as Manifest })) ?? [])
+  const protocols = computed(
+    () => query.data.value?.protocols.map((p) => ({ ...p, manifest: JSON.parse(p.manifestJson) as Manifest })) ?? [],
+  )
   return { query, protocols }
 }
 

@@ -35,10 +35,12 @@ export function useCampaignRuns(campaign: Ref<string>) {
 export function useSummary(ids: Ref<string[]>, reference: Ref<string>) {
   return useQuery({
     queryKey: computed(() => ['summary', ids.value, reference.value]),
-    queryFn: async ({ signal }) => markRaw(await results.summarize({ ids: ids.value, reference: reference.value, points: true }, { signal })),
+    queryFn: async ({ signal }) =>
+      markRaw(await results.summarize({ ids: ids.value, reference: reference.value, points: true }, { signal })),
     enabled: computed(() => ids.value.length > 0),
     // Another reference changes some columns; what is shown stays until they are there.
-    placeholderData: (old, query) => (query && JSON.stringify(query.queryKey[1]) === JSON.stringify(ids.value) ? old : undefined),
+    placeholderData: (old, query) =>
+      query && JSON.stringify(query.queryKey[1]) === JSON.stringify(ids.value) ? old : undefined,
     refetchInterval: (query) => (query.state.data?.runs.some((r) => isPartial(r) && !r.run?.ended) ? refreshMs : false),
     staleTime: 10_000,
     shallow: true,
@@ -49,7 +51,8 @@ export function useSummary(ids: Ref<string[]>, reference: Ref<string>) {
 export function useSweep(campaign: Ref<string>, axis: Ref<string>, metric: Ref<string>) {
   return useQuery({
     queryKey: computed(() => ['sweep', campaign.value, axis.value, metric.value]),
-    queryFn: async ({ signal }) => markRaw(await results.sweep({ campaignId: campaign.value, axis: axis.value, metric: metric.value }, { signal })),
+    queryFn: async ({ signal }) =>
+      markRaw(await results.sweep({ campaignId: campaign.value, axis: axis.value, metric: metric.value }, { signal })),
     enabled: computed(() => !!campaign.value),
     placeholderData: keepPreviousData,
     shallow: true,
@@ -61,7 +64,8 @@ export function useSweep(campaign: Ref<string>, axis: Ref<string>, metric: Ref<s
 export function useSequence(run: Ref<string>, iteration: Ref<number>) {
   return useQuery({
     queryKey: computed(() => ['sequence', run.value, iteration.value]),
-    queryFn: async ({ signal }) => markRaw(await results.series({ runId: run.value, iteration: iteration.value, maxPoints: 600 }, { signal })),
+    queryFn: async ({ signal }) =>
+      markRaw(await results.series({ runId: run.value, iteration: iteration.value, maxPoints: 600 }, { signal })),
     enabled: computed(() => !!run.value && iteration.value > 0),
     placeholderData: keepPreviousData,
     shallow: true,

@@ -86,13 +86,20 @@ export function campaignMarks(runs: RunSummary[]): Map<string, string> {
   return new Map(ids.map((id, i) => [id, ids.length > 1 ? (i < 26 ? String.fromCharCode(65 + i) : `#${i + 1}`) : '']))
 }
 
-export function filterRuns(runs: RunSummary[], v: Pick<View, 'radios' | 'topologies' | 'sizes' | 'settings'>): RunSummary[] {
+export function filterRuns(
+  runs: RunSummary[],
+  v: Pick<View, 'radios' | 'topologies' | 'sizes' | 'settings'>,
+): RunSummary[] {
   const has = (list: string[], x: string) => !list.length || list.includes(x)
   return runs.filter(
     (r) =>
-      has(v.radios, r.run?.radio ?? '') && has(v.topologies, r.run?.topology ?? '') && has(v.sizes, String(r.run?.sizeBytes ?? '')) &&
+      has(v.radios, r.run?.radio ?? '') &&
+      has(v.topologies, r.run?.topology ?? '') &&
+      has(v.sizes, String(r.run?.sizeBytes ?? '')) &&
       // A setting is chosen by axis and value; values of one axis widen, axes narrow.
-      [...new Set(v.settings.map((s) => s.split('=')[0]!))].every((axis) => r.settings.some((s) => s.axis === axis && v.settings.includes(`${s.axis}=${s.label}`))),
+      [...new Set(v.settings.map((s) => s.split('=')[0]!))].every((axis) =>
+        r.settings.some((s) => s.axis === axis && v.settings.includes(`${s.axis}=${s.label}`)),
+      ),
   )
 }
 
@@ -110,8 +117,16 @@ export function dotsOf(r: RunSummary): Dot[][] {
   if (!p) return out
   for (let i = 0; i < p.trial.length; i++) {
     out[p.treatment[i]!]?.push({
-      run: r.run?.id ?? '', trial: p.trial[i]!, attempt: p.attempt[i]!, iteration: p.iteration[i]!, verdict: p.verdict[i] ?? 0,
-      value: p.throughput[i] ?? 0, ideal: p.ideal[i] ?? 0, elapsed: p.elapsed[i] ?? 0, counts: p.counts[i] ?? false, reason: p.reason[i] ?? '',
+      run: r.run?.id ?? '',
+      trial: p.trial[i]!,
+      attempt: p.attempt[i]!,
+      iteration: p.iteration[i]!,
+      verdict: p.verdict[i] ?? 0,
+      value: p.throughput[i] ?? 0,
+      ideal: p.ideal[i] ?? 0,
+      elapsed: p.elapsed[i] ?? 0,
+      counts: p.counts[i] ?? false,
+      reason: p.reason[i] ?? '',
     })
   }
   return out
@@ -126,11 +141,25 @@ function idealOf(dots: Dot[]): number {
 function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): Slot {
   const counting = dots.filter((d) => d.counts && d.value > 0)
   return {
-    treatment: t.name, label: t.label || t.name, mark, group, missing: t.missing,
-    valid: t.valid, attempted: t.attempted, failed: t.failed, planned: t.planned,
-    average: t.average, sd: t.sd, min: t.min, max: t.max, median: t.median,
-    idealShare: t.idealShare, ideal: idealOf(counting), published: t.published,
-    dots: counting, failures: dots.filter((d) => !(d.counts && d.value > 0) && d.verdict !== PointVerdict.UNSPECIFIED),
+    treatment: t.name,
+    label: t.label || t.name,
+    mark,
+    group,
+    missing: t.missing,
+    valid: t.valid,
+    attempted: t.attempted,
+    failed: t.failed,
+    planned: t.planned,
+    average: t.average,
+    sd: t.sd,
+    min: t.min,
+    max: t.max,
+    median: t.median,
+    idealShare: t.idealShare,
+    ideal: idealOf(counting),
+    published: t.published,
+    dots: counting,
+    failures: dots.filter((d) => !(d.counts && d.value > 0) && d.verdict !== PointVerdict.UNSPECIFIED),
   }
 }
 
@@ -151,13 +180,24 @@ export function pool(slots: Slot[]): Slot {
   const shares = slots.filter((s) => s.idealShare !== undefined && s.valid > 0)
   const sharedBy = shares.reduce((a, s) => a + s.valid, 0)
   return {
-    ...first, group: '', missing: slots.every((s) => s.missing) ? first.missing : '',
-    valid: n, attempted: sum((s) => s.attempted), failed: sum((s) => s.failed), planned: sum((s) => s.planned),
-    average: mean, sd, min: values[0] ?? 0, max: values[n - 1] ?? 0, median: median(values),
+    ...first,
+    group: '',
+    missing: slots.every((s) => s.missing) ? first.missing : '',
+    valid: n,
+    attempted: sum((s) => s.attempted),
+    failed: sum((s) => s.failed),
+    planned: sum((s) => s.planned),
+    average: mean,
+    sd,
+    min: values[0] ?? 0,
+    max: values[n - 1] ?? 0,
+    median: median(values),
     idealShare: sharedBy ? shares.reduce((a, s) => a + s.idealShare! * s.valid, 0) / sharedBy : undefined,
     // Of different channels; a mean of them would be nobody's ideal.
-    ideal: NaN, published: undefined,
-    dots, failures: slots.flatMap((s) => s.failures),
+    ideal: NaN,
+    published: undefined,
+    dots,
+    failures: slots.flatMap((s) => s.failures),
   }
 }
 
@@ -184,17 +224,25 @@ function keyOf(r: RunSummary, by: Grouping): string {
   }
 }
 
-const shared = (runs: RunSummary[]) => attributes.filter((a) => runs.every((r) => a.of(r) === a.of(runs[0]!)) && a.text(runs[0]!))
+const shared = (runs: RunSummary[]) =>
+  attributes.filter((a) => runs.every((r) => a.of(r) === a.of(runs[0]!)) && a.text(runs[0]!))
 
 /** What all runs have in common, for a title. */
 export function commonTitle(runs: RunSummary[]): string {
-  return shared(runs).map((a) => a.text(runs[0]!)).join(' · ')
+  return shared(runs)
+    .map((a) => a.text(runs[0]!))
+    .join(' · ')
 }
 
 /** What tells each run of a panel from the others. */
 export function differences(runs: RunSummary[]): string[] {
   const differing = attributes.filter((a) => runs.some((r) => a.of(r) !== a.of(runs[0]!)))
-  return runs.map((r) => differing.map((a) => a.text(r)).filter(Boolean).join(' · '))
+  return runs.map((r) =>
+    differing
+      .map((a) => a.text(r))
+      .filter(Boolean)
+      .join(' · '),
+  )
 }
 
 export interface PanelOptions {
@@ -218,19 +266,38 @@ export function panelsOf(runs: RunSummary[], o: PanelOptions): Panel[] {
     const apart = differences(members)
     let slots = members.flatMap((r, i) => {
       const dots = dotsOf(r)
-      return r.treatments.flatMap((t, k) => (o.hidden.includes(t.name) ? [] : [slotOf(t, dots[k]!, o.marks.get(r.run?.campaignId ?? '') ?? '', apart[i]!)]))
+      return r.treatments.flatMap((t, k) =>
+        o.hidden.includes(t.name) ? [] : [slotOf(t, dots[k]!, o.marks.get(r.run?.campaignId ?? '') ?? '', apart[i]!)],
+      )
     })
     if (o.pooled) {
       const together = new Map<string, Slot[]>()
-      for (const s of slots) together.set(`${s.treatment}\u0000${s.mark}`, [...(together.get(`${s.treatment}\u0000${s.mark}`) ?? []), s])
+      for (const s of slots)
+        together.set(`${s.treatment}\u0000${s.mark}`, [...(together.get(`${s.treatment}\u0000${s.mark}`) ?? []), s])
       slots = [...together.values()].map(pool)
     }
     // Compared campaigns stand side by side, treatment by treatment.
     if (o.pooled || apart.every((a) => a === '')) {
       const order = treatmentsOf(members).map((t) => t.name)
-      slots = slots.map((s, i) => ({ s, i })).sort((a, b) => order.indexOf(a.s.treatment) - order.indexOf(b.s.treatment) || a.i - b.i).map((x) => x.s)
+      slots = slots
+        .map((s, i) => ({ s, i }))
+        .sort((a, b) => order.indexOf(a.s.treatment) - order.indexOf(b.s.treatment) || a.i - b.i)
+        .map((x) => x.s)
     }
-    return { key, title: shared(members).filter((a) => !everywhere.includes(a)).map((a) => a.text(members[0]!)).join(' · ') || commonTitle(members) || 'All runs', fullTitle: commonTitle(members) || 'All runs', runs: members, slots, partial: members.some(isPartial) }
+    return {
+      key,
+      title:
+        shared(members)
+          .filter((a) => !everywhere.includes(a))
+          .map((a) => a.text(members[0]!))
+          .join(' · ') ||
+        commonTitle(members) ||
+        'All runs',
+      fullTitle: commonTitle(members) || 'All runs',
+      runs: members,
+      slots,
+      partial: members.some(isPartial),
+    }
   })
 }
 
@@ -261,7 +328,9 @@ export function cdf(values: number[]): [number, number][] {
 
 /** A gap wherever an iteration has no point; points are in the order of iterations. */
 export function withGaps(points: number[][]): number[][] {
-  return points.flatMap((p, i) => (i > 0 && p[0]! > points[i - 1]![0]! + 1 ? [[points[i - 1]![0]! + 1, Number.NaN], p] : [p]))
+  return points.flatMap((p, i) =>
+    i > 0 && p[0]! > points[i - 1]![0]! + 1 ? [[points[i - 1]![0]! + 1, Number.NaN], p] : [p],
+  )
 }
 
 /** The means of equal shares of the points, each at the middle of its share. */

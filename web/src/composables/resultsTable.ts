@@ -27,22 +27,59 @@ export interface TableColumn {
   value: (r: Row) => number | string | undefined
 }
 
-const figure = (f: (t: TreatmentSummary) => number | undefined) => (r: Row) => (r.t.missing || !r.t.valid ? undefined : f(r.t))
+const figure = (f: (t: TreatmentSummary) => number | undefined) => (r: Row) =>
+  r.t.missing || !r.t.valid ? undefined : f(r.t)
 
 export const tableColumns: TableColumn[] = [
   { name: 'place', title: 'Place', number: false, value: (r) => r.place },
   { name: 'radio', title: 'Radio', number: false, value: (r) => r.radio },
   { name: 'treatment', title: 'Treatment', number: false, value: (r) => r.t.label || r.t.name },
-  { name: 'average', title: 'Average', hint: 'Mean throughput of the valid trials, KB/s', number: true, value: figure((t) => t.average) },
+  {
+    name: 'average',
+    title: 'Average',
+    hint: 'Mean throughput of the valid trials, KB/s',
+    number: true,
+    value: figure((t) => t.average),
+  },
   { name: 'max', title: 'Max', hint: 'Maximum, KB/s', number: true, value: figure((t) => t.max) },
   { name: 'min', title: 'Min', hint: 'Minimum, KB/s', number: true, value: figure((t) => t.min) },
-  { name: 'sd', title: 'SD', hint: 'Sample standard deviation, KB/s', number: true, value: (r) => (r.t.valid > 1 ? r.t.sd : undefined) },
-  { name: 'n', title: 'n', hint: 'Valid trials of those attempted', number: true, value: (r) => (r.t.missing ? undefined : r.t.valid) },
+  {
+    name: 'sd',
+    title: 'SD',
+    hint: 'Sample standard deviation, KB/s',
+    number: true,
+    value: (r) => (r.t.valid > 1 ? r.t.sd : undefined),
+  },
+  {
+    name: 'n',
+    title: 'n',
+    hint: 'Valid trials of those attempted',
+    number: true,
+    value: (r) => (r.t.missing ? undefined : r.t.valid),
+  },
   { name: 'median', title: 'Median', hint: 'KB/s', number: true, value: figure((t) => t.median) },
-  { name: 'ideal', title: 'Ideal', hint: 'Share of what an all-knowing sender would have reached on the same channel', number: true, value: figure((t) => t.idealShare) },
-  { name: 'ratio', title: 'Ratio', hint: 'To the reference, paired by iteration, with its 95 % interval', number: true, value: figure((t) => t.ratio) },
+  {
+    name: 'ideal',
+    title: 'Ideal',
+    hint: 'Share of what an all-knowing sender would have reached on the same channel',
+    number: true,
+    value: figure((t) => t.idealShare),
+  },
+  {
+    name: 'ratio',
+    title: 'Ratio',
+    hint: 'To the reference, paired by iteration, with its 95 % interval',
+    number: true,
+    value: figure((t) => t.ratio),
+  },
   { name: 'p', title: 'p', hint: 'Wilcoxon signed-rank, Holm-corrected', number: true, value: figure((t) => t.pValue) },
-  { name: 'published', title: 'Published', hint: 'Average that the plan quotes, KB/s', number: true, value: (r) => r.t.published?.average },
+  {
+    name: 'published',
+    title: 'Published',
+    hint: 'Average that the plan quotes, KB/s',
+    number: true,
+    value: (r) => r.t.published?.average,
+  },
 ]
 
 const why: Partial<Record<RunState, string>> = {
@@ -59,7 +96,10 @@ function table2Order(runs: RunSummary[]): RunSummary[] {
   }
   const place = first(topologyLabel)
   const radio = first(radioLabel)
-  return runs.map((r, i) => ({ r, i })).sort((a, b) => place(a.r) - place(b.r) || radio(a.r) - radio(b.r) || a.i - b.i).map((x) => x.r)
+  return runs
+    .map((r, i) => ({ r, i }))
+    .sort((a, b) => place(a.r) - place(b.r) || radio(a.r) - radio(b.r) || a.i - b.i)
+    .map((x) => x.r)
 }
 
 export function rowsOf(runs: RunSummary[], hidden: string[], marks: Map<string, string>): Row[] {
@@ -67,8 +107,16 @@ export function rowsOf(runs: RunSummary[], hidden: string[], marks: Map<string, 
     run.treatments
       .filter((t) => !hidden.includes(t.name))
       .map((t, i) => ({
-        key: `${run.run?.id} ${t.name}`, run, t, place: topologyLabel(run), radio: radioLabel(run), size: sizeLabel(run), settings: [run.group, settingLabel(run)].filter(Boolean).join(', '),
-        mark: marks.get(run.run?.campaignId ?? '') ?? '', partial: isPartial(run) ? (why[run.run?.state ?? RunState.UNSPECIFIED] ?? 'partial: still running') : '', first: i === 0,
+        key: `${run.run?.id} ${t.name}`,
+        run,
+        t,
+        place: topologyLabel(run),
+        radio: radioLabel(run),
+        size: sizeLabel(run),
+        settings: [run.group, settingLabel(run)].filter(Boolean).join(', '),
+        mark: marks.get(run.run?.campaignId ?? '') ?? '',
+        partial: isPartial(run) ? (why[run.run?.state ?? RunState.UNSPECIFIED] ?? 'partial: still running') : '',
+        first: i === 0,
       })),
   )
 }

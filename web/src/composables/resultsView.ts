@@ -53,9 +53,11 @@ export interface View {
   page: number
 }
 
-const strings = (v: LocationQueryValue | LocationQueryValue[] | undefined): string[] => (Array.isArray(v) ? v : [v]).filter((x): x is string => !!x)
+const strings = (v: LocationQueryValue | LocationQueryValue[] | undefined): string[] =>
+  (Array.isArray(v) ? v : [v]).filter((x): x is string => !!x)
 const one = (v: LocationQueryValue | LocationQueryValue[] | undefined): string => strings(v)[0] ?? ''
-const count = (v: LocationQueryValue | LocationQueryValue[] | undefined): number => Math.max(0, Math.trunc(Number(one(v))) || 0)
+const count = (v: LocationQueryValue | LocationQueryValue[] | undefined): number =>
+  Math.max(0, Math.trunc(Number(one(v))) || 0)
 
 function known<T extends string>(list: readonly { name: T }[], v: string): T {
   return list.find((x) => x.name === v)?.name ?? list[0]!.name

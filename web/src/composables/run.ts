@@ -86,7 +86,9 @@ interface Sheet {
   topology: { title?: string }
   treatments: { name: string; label: string; missing?: string }[]
   mixes?: { name: string; label: string; missing?: string }[]
-  trials: { index: number; iteration: number; treatment: string; flows: { start_ns?: number; duration_ns?: number }[] }[] | null
+  trials:
+    | { index: number; iteration: number; treatment: string; flows: { start_ns?: number; duration_ns?: number }[] }[]
+    | null
 }
 
 /** The matrix that a run sheet stands for, and when each flow of a trial starts. */
@@ -94,7 +96,9 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
   const s = JSON.parse(new TextDecoder().decode(sheet)) as Sheet
   const trials = s.trials ?? []
   const used = new Set(trials.map((t) => t.treatment))
-  const columns = [...s.treatments, ...(s.mixes ?? [])].filter((t) => used.has(t.name) || t.missing).map((t) => ({ name: t.name, label: t.label || t.name, missing: t.missing ?? '' }))
+  const columns = [...s.treatments, ...(s.mixes ?? [])]
+    .filter((t) => used.has(t.name) || t.missing)
+    .map((t) => ({ name: t.name, label: t.label || t.name, missing: t.missing ?? '' }))
   const at = new Map(columns.map((c, i) => [c.name, i]))
   const rows = new Map<number, SheetView['rows'][number]>()
   const durations: SheetView['durations'] = new Map()
@@ -108,7 +112,11 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
     t.flows.forEach((f, i) => f.start_ns && offsets?.set(`${run} ${t.index} ${i}`, f.start_ns / 1e9))
   }
   return {
-    columns, durations, rows: [...rows.values()], radioTitle: s.radio.title ?? '', topologyTitle: s.topology.title ?? '',
+    columns,
+    durations,
+    rows: [...rows.values()],
+    radioTitle: s.radio.title ?? '',
+    topologyTitle: s.topology.title ?? '',
     settings: [s.cell.group, s.cell.label].filter(Boolean).join(' · '),
   }
 }
@@ -116,8 +124,18 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
 /** One run in full: its sheet, all its trials, and all orders to it. */
 export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: ReturnType<typeof useCampaign>) {
   const enabled = computed(() => !!run.value)
-  const query = useQuery({ queryKey: ['run', campaign, run], queryFn: ({ signal }) => operator.getRun({ runId: run.value! }, { signal }), enabled, staleTime: Infinity })
-  const orders = useQuery({ queryKey: ['run', campaign, run, 'orders'], queryFn: ({ signal }) => control.listOrders({ runId: run.value! }, { signal }), enabled, staleTime: Infinity })
+  const query = useQuery({
+    queryKey: ['run', campaign, run],
+    queryFn: ({ signal }) => operator.getRun({ runId: run.value! }, { signal }),
+    enabled,
+    staleTime: Infinity,
+  })
+  const orders = useQuery({
+    queryKey: ['run', campaign, run, 'orders'],
+    queryFn: ({ signal }) => control.listOrders({ runId: run.value! }, { signal }),
+    enabled,
+    staleTime: Infinity,
+  })
   const sheet = shallowRef<SheetView>()
   let sheetOf = ''
   watch(
@@ -130,7 +148,8 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
       }
       c.model.value.load(d)
       const trials = c.model.value.runs.get(d.run.id)?.trials
-      for (const [trial, durationSeconds] of sheet.value?.durations ?? []) Object.assign(trials?.get(trial) ?? {}, { durationSeconds })
+      for (const [trial, durationSeconds] of sheet.value?.durations ?? [])
+        Object.assign(trials?.get(trial) ?? {}, { durationSeconds })
       c.touch()
     },
     { immediate: true },
@@ -143,12 +162,16 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
     },
     { immediate: true },
   )
-  watch(run, (r) => {
-    if (sheetOf !== r) sheet.value = undefined
-    if (query.data.value?.run && query.data.value.run.id === r) {
-      sheet.value = sheetView(r, query.data.value.sheet, c.offsets)
-      sheetOf = r
-    }
-  }, { flush: 'post' })
+  watch(
+    run,
+    (r) => {
+      if (sheetOf !== r) sheet.value = undefined
+      if (query.data.value?.run && query.data.value.run.id === r) {
+        sheet.value = sheetView(r, query.data.value.sheet, c.offsets)
+        sheetOf = r
+      }
+    },
+    { flush: 'post' },
+  )
   return { query, orders, sheet }
 }

@@ -4,7 +4,8 @@ import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
 import { kbps, percent, seconds } from '@/lib/format'
 import { over, type RunModel, type TrialModel } from './runState'
 
-export type Kind = 'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
+export type Kind =
+  'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
 export interface Cell {
   kind: Kind
   glyph: string
@@ -33,7 +34,13 @@ const glyphs = Object.fromEntries(legend.map((l) => [l.kind, l.glyph])) as Recor
 /** Marks by people, by trial and attempt: the last word holds. */
 export function marks(orders: Iterable<Order>): Map<string, Order> {
   const out = new Map<string, Order>()
-  const sorted = [...orders].filter((o) => o.kind === 'mark-invalid' || o.kind === 'unmark').sort((a, b) => Number(a.given?.seconds ?? 0n) - Number(b.given?.seconds ?? 0n) || (a.given?.nanos ?? 0) - (b.given?.nanos ?? 0))
+  const sorted = [...orders]
+    .filter((o) => o.kind === 'mark-invalid' || o.kind === 'unmark')
+    .sort(
+      (a, b) =>
+        Number(a.given?.seconds ?? 0n) - Number(b.given?.seconds ?? 0n) ||
+        (a.given?.nanos ?? 0) - (b.given?.nanos ?? 0),
+    )
   for (const o of sorted) {
     const key = `${o.trial ?? 0}/${o.attempt}`
     if (o.kind === 'mark-invalid') out.set(key, o)
@@ -43,13 +50,18 @@ export function marks(orders: Iterable<Order>): Map<string, Order> {
 }
 
 /** What keeps an attempt from counting, by a person's word: the row has it once it was read anew, the order before. */
-export function markOf(trial: number, a: AttemptRow, marked: Map<string, Order>): { reason: string; by: string } | undefined {
+export function markOf(
+  trial: number,
+  a: AttemptRow,
+  marked: Map<string, Order>,
+): { reason: string; by: string } | undefined {
   return marked.get(`${trial}/${a.attempt}`) ?? a.mark
 }
 
 /** Orders about a trial that the leading agent has not obeyed yet. */
 export function pendingFor(run: RunModel, trial: number): Order | undefined {
-  for (const o of run.orders.values()) if (o.trial === trial && !o.obeyed && (o.kind === 'skip' || o.kind === 'repeat')) return o
+  for (const o of run.orders.values())
+    if (o.trial === trial && !o.obeyed && (o.kind === 'skip' || o.kind === 'repeat')) return o
   return undefined
 }
 
@@ -67,28 +79,59 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Order>)
   const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
   const order = pendingFor(run, t.trial)
   const ordered = order ? (order.kind === 'skip' ? 'skip ordered' : 'repeat ordered') : ''
-  const whole = (kind: Kind, text: string, more: string, spoken: string, aside = ''): Cell => ({ kind, glyph: glyphs[kind] ?? '–', text, more: [more, again, ordered].filter(Boolean).join(', '), spoken, aside })
+  const whole = (kind: Kind, text: string, more: string, spoken: string, aside = ''): Cell => ({
+    kind,
+    glyph: glyphs[kind] ?? '–',
+    text,
+    more: [more, again, ordered].filter(Boolean).join(', '),
+    spoken,
+    aside,
+  })
 
   if (t.running) {
     const r = t.running
     const done = t.durationSeconds ? r.elapsedSeconds / t.durationSeconds : r.sizeBytes > 0 ? r.bytes / r.sizeBytes : 0
     const share = done > 0 ? Math.min(1, done) : undefined
-    return { ...whole('running', share === undefined ? 'running' : percent(share), '', `running, ${share === undefined ? 'connecting' : percent(share)}`, share === undefined ? '' : 'running'), more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', ') }
+    return {
+      ...whole(
+        'running',
+        share === undefined ? 'running' : percent(share),
+        '',
+        `running, ${share === undefined ? 'connecting' : percent(share)}`,
+        share === undefined ? '' : 'running',
+      ),
+      more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', '),
+    }
   }
   const last = t.attempts.get(Math.max(...t.attempts.keys()))
   if (!last) {
-    if (over(run.run.state)) return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run', aside: '' }
+    if (over(run.run.state))
+      return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run', aside: '' }
     return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
   }
   const mark = markOf(t.trial, last, marked)
   const speed = last.measuredBytesPerSecond > 0 ? `${kbps(last.measuredBytesPerSecond, 1)} KB/s` : ''
   if (mark || last.verdict === 'invalid') {
     const why = mark?.reason || reasonText(last)
-    return whole('invalid', speed || 'invalid', 'does not count', `does not count: ${why}${speed ? `, ${speed}` : ''}`, why)
+    return whole(
+      'invalid',
+      speed || 'invalid',
+      'does not count',
+      `does not count: ${why}${speed ? `, ${speed}` : ''}`,
+      why,
+    )
   }
   const kind = kindOf(last)
-  if (kind === 'succeeded') return whole(kind, speed || '0 KB/s', '', `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`, `succeeded in ${seconds(last.elapsedSeconds)}`)
-  const word = { failed: 'failed', 'timed-out': 'timed out', aborted: 'aborted', skipped: 'skipped' }[kind as string] ?? kind
+  if (kind === 'succeeded')
+    return whole(
+      kind,
+      speed || '0 KB/s',
+      '',
+      `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`,
+      `succeeded in ${seconds(last.elapsedSeconds)}`,
+    )
+  const word =
+    { failed: 'failed', 'timed-out': 'timed out', aborted: 'aborted', skipped: 'skipped' }[kind as string] ?? kind
   const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')
   return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`, why ? last.message : '')
 }

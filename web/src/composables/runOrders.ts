@@ -29,16 +29,27 @@ export function useRunOrders(campaign: Ref<string>) {
   const by = () => myName.value || who.value.trim()
   return {
     busy,
-    pause: (runId: string) => give('pause', 'The run pauses after the trial that runs.', () => control.pauseRun({ runId, by: by() })),
+    pause: (runId: string) =>
+      give('pause', 'The run pauses after the trial that runs.', () => control.pauseRun({ runId, by: by() })),
     resume: (runId: string) => give('resume', 'The run goes on.', () => control.resumeRun({ runId, by: by() })),
-    abortRun: (runId: string, reason: string) => give('abort', 'The run is being aborted.', () => control.abortRun({ runId, reason, by: by() })),
+    abortRun: (runId: string, reason: string) =>
+      give('abort', 'The run is being aborted.', () => control.abortRun({ runId, reason, by: by() })),
     abortCampaign: (reason: string) =>
-      give('abort', 'The campaign is being aborted.', () => operator.abortCampaign({ campaignId: campaign.value, reason: [reason, by() && `by ${by()}`].filter(Boolean).join(', ') })),
+      give('abort', 'The campaign is being aborted.', () =>
+        operator.abortCampaign({
+          campaignId: campaign.value,
+          reason: [reason, by() && `by ${by()}`].filter(Boolean).join(', '),
+        }),
+      ),
     release: (runId: string) => give('release', 'The run goes on.', () => control.releaseRun({ runId, by: by() })),
-    skip: (runId: string, trial: number) => give('skip', 'The trial will be skipped.', () => control.skipTrial({ runId, trial, by: by() })),
-    repeat: (runId: string, trial: number) => give('repeat', 'The trial will run once more.', () => control.repeatTrial({ runId, trial, by: by() })),
+    skip: (runId: string, trial: number) =>
+      give('skip', 'The trial will be skipped.', () => control.skipTrial({ runId, trial, by: by() })),
+    repeat: (runId: string, trial: number) =>
+      give('repeat', 'The trial will run once more.', () => control.repeatTrial({ runId, trial, by: by() })),
     mark: (runId: string, trial: number, attempt: number, invalid: boolean, reason: string) =>
-      give('mark', invalid ? 'The attempt does not count. It stays visible.' : 'The attempt counts again.', () => control.markAttempt({ runId, trial, attempt, invalid, reason, by: by() })),
+      give('mark', invalid ? 'The attempt does not count. It stays visible.' : 'The attempt counts again.', () =>
+        control.markAttempt({ runId, trial, attempt, invalid, reason, by: by() }),
+      ),
   }
 }
 export type RunOrders = ReturnType<typeof useRunOrders>

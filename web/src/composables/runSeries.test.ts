@@ -4,7 +4,17 @@ import { LiveSamplesSchema } from '@/gen/linktrial/v1/operator_pb'
 import { LiveSeries, windowSeconds } from './runSeries'
 
 const samples = (at: number[], more = {}) =>
-  create(LiveSamplesSchema, { runId: 'r', trial: 1, attempt: 1, treatment: 'a', at, bytes: at.map((x) => x * 1000), cwndBytes: at.map(() => 100), srttMs: at.map(() => 20), ...more })
+  create(LiveSamplesSchema, {
+    runId: 'r',
+    trial: 1,
+    attempt: 1,
+    treatment: 'a',
+    at,
+    bytes: at.map((x) => x * 1000),
+    cwndBytes: at.map(() => 100),
+    srttMs: at.map(() => 20),
+    ...more,
+  })
 
 it('turns bytes into throughput over half a second', () => {
   const s = new LiveSeries()
@@ -41,7 +51,13 @@ it('keeps a window of fixed length', () => {
   s.add(samples([11]))
   expect(s.range()).toEqual([0, 20])
   s.add(samples([0], { attempt: 2 }))
-  for (let i = 0; i < 30; i++) s.add(samples(Array.from({ length: 100 }, (_, k) => i * 10 + (k + 1) / 10), { attempt: 2 }))
+  for (let i = 0; i < 30; i++)
+    s.add(
+      samples(
+        Array.from({ length: 100 }, (_, k) => i * 10 + (k + 1) / 10),
+        { attempt: 2 },
+      ),
+    )
   const f = s.flows.get(0)!
   expect(s.range()).toEqual([240, 300])
   expect(f.at.length).toBeLessThan(windowSeconds * 10 + 100)

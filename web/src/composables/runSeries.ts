@@ -40,7 +40,11 @@ export class LiveSeries {
       this.end = 0
     }
     let f = this.flows.get(s.flow)
-    if (!f) this.flows.set(s.flow, (f = { flow: s.flow, treatment: s.treatment, at: [], bytes: [], rate: [], cwnd: [], srttMs: Number.NaN }))
+    if (!f)
+      this.flows.set(
+        s.flow,
+        (f = { flow: s.flow, treatment: s.treatment, at: [], bytes: [], rate: [], cwnd: [], srttMs: Number.NaN }),
+      )
     for (let i = 0; i < s.at.length; i++) {
       const at = s.at[i]! + offset
       // A stream that begins anew may say again what is known.
@@ -80,6 +84,15 @@ function trim(f: LiveFlow, before: number) {
   if (old < 64) return
   f.at.splice(0, old)
   f.bytes.splice(0, old)
-  f.rate.splice(0, f.rate.findIndex((p) => p[0] >= before))
-  f.cwnd.splice(0, Math.max(0, f.cwnd.findIndex((p) => p[0] >= before)))
+  f.rate.splice(
+    0,
+    f.rate.findIndex((p) => p[0] >= before),
+  )
+  f.cwnd.splice(
+    0,
+    Math.max(
+      0,
+      f.cwnd.findIndex((p) => p[0] >= before),
+    ),
+  )
 }

@@ -3,22 +3,63 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
 import { OrderSchema } from '@/gen/linktrial/v1/control_pb'
 import {
-  AttemptRowSchema, GetRunResponseSchema, JournalLineSchema, ProgressSchema, RunSchema, RunState, SilenceSchema, TrialEndedSchema, TrialStartedSchema, type WatchResponse,
+  AttemptRowSchema,
+  GetRunResponseSchema,
+  JournalLineSchema,
+  ProgressSchema,
+  RunSchema,
+  RunState,
+  SilenceSchema,
+  TrialEndedSchema,
+  TrialStartedSchema,
+  type WatchResponse,
 } from '@/gen/linktrial/v1/operator_pb'
 import { cellOf, marks } from './runCell'
 import { CampaignModel, estimate, journalKept, type RunModel } from './runState'
 
 type Event = WatchResponse['event']
-const run = (state: RunState, more = {}): Event => ({ case: 'run', value: create(RunSchema, { id: 'r', state, trials: 2, estimatedSecondsLeft: 100, ...more }) })
-const started = (trial: number, attempt = 1): Event => ({ case: 'trialStarted', value: create(TrialStartedSchema, { runId: 'r', trial, attempt, iteration: 1, treatment: 'a', estimatedSeconds: 5 }) })
-const progress = (trial: number, bytes: number, attempt = 1): Event => ({ case: 'progress', value: create(ProgressSchema, { runId: 'r', trial, attempt, bytes: BigInt(bytes), sizeBytes: 1000n, elapsedSeconds: 1 }) })
+const run = (state: RunState, more = {}): Event => ({
+  case: 'run',
+  value: create(RunSchema, { id: 'r', state, trials: 2, estimatedSecondsLeft: 100, ...more }),
+})
+const started = (trial: number, attempt = 1): Event => ({
+  case: 'trialStarted',
+  value: create(TrialStartedSchema, { runId: 'r', trial, attempt, iteration: 1, treatment: 'a', estimatedSeconds: 5 }),
+})
+const progress = (trial: number, bytes: number, attempt = 1): Event => ({
+  case: 'progress',
+  value: create(ProgressSchema, {
+    runId: 'r',
+    trial,
+    attempt,
+    bytes: BigInt(bytes),
+    sizeBytes: 1000n,
+    elapsedSeconds: 1,
+  }),
+})
 const ended = (trial: number, verdict: string, more = {}): Event => ({
   case: 'trialEnded',
-  value: create(TrialEndedSchema, { runId: 'r', trial, iteration: 1, treatment: 'a', attempt: create(AttemptRowSchema, { attempt: 1, verdict, ...more }), lastAttempt: true }),
+  value: create(TrialEndedSchema, {
+    runId: 'r',
+    trial,
+    iteration: 1,
+    treatment: 'a',
+    attempt: create(AttemptRowSchema, { attempt: 1, verdict, ...more }),
+    lastAttempt: true,
+  }),
 })
-const line = (seq: number, node = 'client'): Event => ({ case: 'journal', value: create(JournalLineSchema, { runId: 'r', node, seq: BigInt(seq), type: 'x', text: 't' }) })
-const silence = (since?: Date): Event => ({ case: 'silence', value: create(SilenceSchema, { runId: 'r', node: 'client', since: since && timestampFromDate(since) }) })
-const order = (id: string, kind: string, more = {}): Event => ({ case: 'order', value: create(OrderSchema, { id, runId: 'r', kind, ...more }) })
+const line = (seq: number, node = 'client'): Event => ({
+  case: 'journal',
+  value: create(JournalLineSchema, { runId: 'r', node, seq: BigInt(seq), type: 'x', text: 't' }),
+})
+const silence = (since?: Date): Event => ({
+  case: 'silence',
+  value: create(SilenceSchema, { runId: 'r', node: 'client', since: since && timestampFromDate(since) }),
+})
+const order = (id: string, kind: string, more = {}): Event => ({
+  case: 'order',
+  value: create(OrderSchema, { id, runId: 'r', kind, ...more }),
+})
 
 function model(...events: Event[]): { m: CampaignModel; r: RunModel } {
   const m = new CampaignModel()
@@ -32,7 +73,13 @@ describe('CampaignModel', () => {
     const { m, r } = model(run(RunState.RUNNING), started(0), progress(0, 250))
     expect(cell(r)).toMatchObject({ kind: 'running', text: '25 %' })
     expect(r.current).toBe(0)
-    m.apply(ended(0, 'succeeded', { throughputBytesPerSecond: 1024 * 100, measuredBytesPerSecond: 1024 * 100, elapsedSeconds: 2 }))
+    m.apply(
+      ended(0, 'succeeded', {
+        throughputBytesPerSecond: 1024 * 100,
+        measuredBytesPerSecond: 1024 * 100,
+        elapsedSeconds: 2,
+      }),
+    )
     expect(cell(r)).toMatchObject({ kind: 'succeeded', text: '100.0 KB/s', glyph: '✓' })
     // Progress that comes late, or a stream that begins anew, changes nothing.
     m.apply(progress(0, 990))
@@ -45,21 +92,36 @@ describe('CampaignModel', () => {
   })
   it('fills in from GetRun and does not undo what is newer', () => {
     const { m, r } = model(run(RunState.RUNNING), ended(0, 'succeeded', { throughputBytesPerSecond: 2048 }))
-    m.load(create(GetRunResponseSchema, {
-      run: create(RunSchema, { id: 'r', state: RunState.RUNNING }),
-      trials: [
-        { trial: 0, iteration: 1, treatment: 'a', attempts: [{ attempt: 1, verdict: '' }] },
-        { trial: 1, iteration: 1, treatment: 'b', attempts: [] },
-        { trial: 2, iteration: 1, treatment: 'c', attempts: [{ attempt: 1, verdict: 'failed', reason: 'connect-timeout' }, { attempt: 2, verdict: '' }] },
-      ],
-    }))
+    m.load(
+      create(GetRunResponseSchema, {
+        run: create(RunSchema, { id: 'r', state: RunState.RUNNING }),
+        trials: [
+          { trial: 0, iteration: 1, treatment: 'a', attempts: [{ attempt: 1, verdict: '' }] },
+          { trial: 1, iteration: 1, treatment: 'b', attempts: [] },
+          {
+            trial: 2,
+            iteration: 1,
+            treatment: 'c',
+            attempts: [
+              { attempt: 1, verdict: 'failed', reason: 'connect-timeout' },
+              { attempt: 2, verdict: '' },
+            ],
+          },
+        ],
+      }),
+    )
     expect(cell(r, 0).kind).toBe('succeeded')
     expect(cell(r, 1).kind).toBe('waiting')
     expect(cell(r, 2)).toMatchObject({ kind: 'running', more: 'attempt 2' })
   })
   it('says what was never run when the run is over', () => {
     const { m, r } = model(run(RunState.RUNNING), started(0))
-    m.load(create(GetRunResponseSchema, { run: { id: 'r', state: RunState.RUNNING }, trials: [{ trial: 1, iteration: 1, treatment: 'b' }] }))
+    m.load(
+      create(GetRunResponseSchema, {
+        run: { id: 'r', state: RunState.RUNNING },
+        trials: [{ trial: 1, iteration: 1, treatment: 'b' }],
+      }),
+    )
     m.apply(run(RunState.ABORTED))
     expect(cell(r, 0).kind).toBe('not-run')
     expect(cell(r, 1).text).toBe('not run')
@@ -94,14 +156,25 @@ describe('cellOf', () => {
   })
   it('keeps a marked figure in sight, and gives it back', () => {
     const at = (s: number) => timestampFromDate(new Date(s * 1000))
-    const { m, r } = model(run(RunState.RUNNING), ended(0, 'succeeded', { throughputBytesPerSecond: 1024, measuredBytesPerSecond: 1024 }), order('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }))
-    expect(cell(r)).toMatchObject({ kind: 'invalid', text: '1.0 KB/s', spoken: 'does not count: truck in the way, 1.0 KB/s' })
+    const { m, r } = model(
+      run(RunState.RUNNING),
+      ended(0, 'succeeded', { throughputBytesPerSecond: 1024, measuredBytesPerSecond: 1024 }),
+      order('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }),
+    )
+    expect(cell(r)).toMatchObject({
+      kind: 'invalid',
+      text: '1.0 KB/s',
+      spoken: 'does not count: truck in the way, 1.0 KB/s',
+    })
     m.apply(order('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
   })
   it('keeps the figure of what does not count', () => {
     const mark = { reason: 'rain', by: 'ada', journalVerdict: 'succeeded' }
-    const { r } = model(run(RunState.RUNNING), ended(0, 'invalid', { reason: 'marked: rain', measuredBytesPerSecond: 2048, mark }))
+    const { r } = model(
+      run(RunState.RUNNING),
+      ended(0, 'invalid', { reason: 'marked: rain', measuredBytesPerSecond: 2048, mark }),
+    )
     expect(cell(r)).toMatchObject({ kind: 'invalid', text: '2.0 KB/s', aside: 'rain' })
   })
   it('takes the time as progress where a time bounds the flows', () => {

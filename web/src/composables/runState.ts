@@ -1,7 +1,14 @@
 // A campaign as it is known here: what GetRun told and what Watch has said
 // since. Plain data outside of Vue; whoever shows it looks once a frame.
 import type { Order } from '@/gen/linktrial/v1/control_pb'
-import type { AttemptRow, GetRunResponse, JournalLine, Note_Kind, Run, WatchResponse } from '@/gen/linktrial/v1/operator_pb'
+import type {
+  AttemptRow,
+  GetRunResponse,
+  JournalLine,
+  Note_Kind,
+  Run,
+  WatchResponse,
+} from '@/gen/linktrial/v1/operator_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { date } from '@/lib/format'
 
@@ -108,7 +115,14 @@ export class CampaignModel {
       for (const a of row.attempts) {
         if (a.verdict) ended(t, a)
         else if (!t.attempts.get(a.attempt)?.verdict && !t.running && !over(r.run.state)) {
-          t.running = { attempt: a.attempt, since: date(a.started)?.getTime() ?? now, estimatedSeconds: 0, bytes: 0, sizeBytes: 0, elapsedSeconds: 0 }
+          t.running = {
+            attempt: a.attempt,
+            since: date(a.started)?.getTime() ?? now,
+            estimatedSeconds: 0,
+            bytes: 0,
+            sizeBytes: 0,
+            elapsedSeconds: 0,
+          }
           model.current = t.trial
         }
       }
@@ -137,7 +151,15 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
       // After a reconnect the same start comes again.
       if (t.attempts.get(v.attempt)?.verdict) return
       const since = t.running?.attempt === v.attempt ? t.running.since : now
-      t.running = { bytes: 0, sizeBytes: 0, elapsedSeconds: 0, ...(t.running?.attempt === v.attempt && t.running), attempt: v.attempt, since, estimatedSeconds: v.estimatedSeconds }
+      t.running = {
+        bytes: 0,
+        sizeBytes: 0,
+        elapsedSeconds: 0,
+        ...(t.running?.attempt === v.attempt && t.running),
+        attempt: v.attempt,
+        since,
+        estimatedSeconds: v.estimatedSeconds,
+      }
       run.current = v.trial
       return
     }
@@ -147,7 +169,11 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
       if (!t || t.attempts.get(v.attempt)?.verdict) return
       t.running ??= { attempt: v.attempt, since: now, estimatedSeconds: 0, bytes: 0, sizeBytes: 0, elapsedSeconds: 0 }
       if (t.running.attempt !== v.attempt) return
-      Object.assign(t.running, { bytes: Number(v.bytes), sizeBytes: Number(v.sizeBytes), elapsedSeconds: v.elapsedSeconds })
+      Object.assign(t.running, {
+        bytes: Number(v.bytes),
+        sizeBytes: Number(v.sizeBytes),
+        elapsedSeconds: v.elapsedSeconds,
+      })
       run.current = v.trial
       return
     }

@@ -15,7 +15,13 @@ export interface AttemptKey {
 export function useAttempt(key: Ref<AttemptKey>) {
   return useQuery({
     queryKey: computed(() => ['attempt', key.value]),
-    queryFn: async ({ signal }) => markRaw(await results.getAttempt({ runId: key.value.run, trial: key.value.trial, attempt: key.value.attempt }, { signal })),
+    queryFn: async ({ signal }) =>
+      markRaw(
+        await results.getAttempt(
+          { runId: key.value.run, trial: key.value.trial, attempt: key.value.attempt },
+          { signal },
+        ),
+      ),
     refetchInterval: (q) => (q.state.data && !q.state.data.trial?.verdict ? 3000 : false),
     shallow: true,
     structuralSharing: false,
@@ -23,11 +29,27 @@ export function useAttempt(key: Ref<AttemptKey>) {
 }
 
 /** The series of one attempt: whole, or between two moments in finer steps. */
-export function useAttemptSeries(key: Ref<AttemptKey>, span: Ref<{ from: number; to: number } | undefined>, open: Ref<boolean>) {
+export function useAttemptSeries(
+  key: Ref<AttemptKey>,
+  span: Ref<{ from: number; to: number } | undefined>,
+  open: Ref<boolean>,
+) {
   return useQuery({
     queryKey: computed(() => ['series', key.value, span.value]),
     queryFn: async ({ signal }) =>
-      markRaw(await results.series({ runId: key.value.run, trial: key.value.trial, attempt: key.value.attempt, maxPoints: points, fromSeconds: span.value?.from ?? 0, toSeconds: span.value?.to ?? 0 }, { signal })),
+      markRaw(
+        await results.series(
+          {
+            runId: key.value.run,
+            trial: key.value.trial,
+            attempt: key.value.attempt,
+            maxPoints: points,
+            fromSeconds: span.value?.from ?? 0,
+            toSeconds: span.value?.to ?? 0,
+          },
+          { signal },
+        ),
+      ),
     enabled: computed(() => key.value.attempt > 0),
     refetchInterval: computed(() => (open.value && !span.value ? 3000 : false)),
     staleTime: 60_000,

@@ -22,7 +22,13 @@ export function sequenceLines(flows: FlowSeries[]): SequenceLine[] {
     const bytes = f.ackedBytes.length ? f.ackedBytes : f.sentBytes
     const points = f.at.map((at, i) => [start + at, count(bytes[i])])
     if (points.length && points[0]![0]! > start) points.unshift([start, 0])
-    return { name: siblings.length > 1 ? `${f.label || f.treatment}, flow ${f.flow + 1}` : f.label || f.treatment, treatment: f.treatment, trial: f.trial, attempt: f.attempt, points }
+    return {
+      name: siblings.length > 1 ? `${f.label || f.treatment}, flow ${f.flow + 1}` : f.label || f.treatment,
+      treatment: f.treatment,
+      trial: f.trial,
+      attempt: f.attempt,
+      points,
+    }
   })
 }
 
@@ -56,15 +62,60 @@ interface ColumnSpec {
   step?: boolean
 }
 const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpec[] }[] = [
-  { key: 'throughput', title: 'Throughput', unit: 'KB/s', columns: [{ column: 'throughput', name: 'throughput', scale: 1 / KB }] },
-  { key: 'bytes', title: 'Data', unit: 'KB', columns: [{ column: 'sentBytes', name: 'sent', scale: 1 / KB }, { column: 'ackedBytes', name: 'acknowledged', scale: 1 / KB }] },
-  { key: 'window', title: 'Window', unit: 'KB', columns: [{ column: 'cwndBytes', name: 'congestion window', scale: 1 / KB }, { column: 'ssthreshBytes', name: 'slow start threshold', scale: 1 / KB }, { column: 'flightBytes', name: 'in flight', scale: 1 / KB }] },
-  { key: 'rtt', title: 'Round trip', unit: 's', columns: [{ column: 'srttMs', name: 'smoothed RTT', scale: 1e-3 }, { column: 'rttvarMs', name: 'its variation', scale: 1e-3 }, { column: 'rtoMs', name: 'timeout (RTO)', scale: 1e-3 }] },
   {
-    key: 'events', title: 'Retransmissions, in all', unit: '',
-    columns: [{ column: 'retransmits', name: 'retransmissions', scale: 1, step: true }, { column: 'timeouts', name: 'timeouts', scale: 1, step: true }, { column: 'lossEvents', name: 'loss events', scale: 1, step: true }],
+    key: 'throughput',
+    title: 'Throughput',
+    unit: 'KB/s',
+    columns: [{ column: 'throughput', name: 'throughput', scale: 1 / KB }],
   },
-  { key: 'rate', title: 'Rate', unit: 'kbit/s', columns: [{ column: 'pacingBps', name: 'pacing', scale: 1e-3 }, { column: 'bandwidthBps', name: 'own estimate', scale: 1e-3 }] },
+  {
+    key: 'bytes',
+    title: 'Data',
+    unit: 'KB',
+    columns: [
+      { column: 'sentBytes', name: 'sent', scale: 1 / KB },
+      { column: 'ackedBytes', name: 'acknowledged', scale: 1 / KB },
+    ],
+  },
+  {
+    key: 'window',
+    title: 'Window',
+    unit: 'KB',
+    columns: [
+      { column: 'cwndBytes', name: 'congestion window', scale: 1 / KB },
+      { column: 'ssthreshBytes', name: 'slow start threshold', scale: 1 / KB },
+      { column: 'flightBytes', name: 'in flight', scale: 1 / KB },
+    ],
+  },
+  {
+    key: 'rtt',
+    title: 'Round trip',
+    unit: 's',
+    columns: [
+      { column: 'srttMs', name: 'smoothed RTT', scale: 1e-3 },
+      { column: 'rttvarMs', name: 'its variation', scale: 1e-3 },
+      { column: 'rtoMs', name: 'timeout (RTO)', scale: 1e-3 },
+    ],
+  },
+  {
+    key: 'events',
+    title: 'Retransmissions, in all',
+    unit: '',
+    columns: [
+      { column: 'retransmits', name: 'retransmissions', scale: 1, step: true },
+      { column: 'timeouts', name: 'timeouts', scale: 1, step: true },
+      { column: 'lossEvents', name: 'loss events', scale: 1, step: true },
+    ],
+  },
+  {
+    key: 'rate',
+    title: 'Rate',
+    unit: 'kbit/s',
+    columns: [
+      { column: 'pacingBps', name: 'pacing', scale: 1e-3 },
+      { column: 'bandwidthBps', name: 'own estimate', scale: 1e-3 },
+    ],
+  },
 ]
 
 const times = (f: FlowSeries) => f.at.map((at) => f.offsetSeconds + at)
@@ -83,8 +134,12 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
       const at = times(f)
       for (const c of p.columns) {
         const values = f[c.column] as number[]
-        const points = values.map((v, i): [number, number] => [at[i]!, v < 0 || (c.column === 'ssthreshBytes' && v >= unlimitedBytes) ? Number.NaN : v * c.scale])
-        if (points.some(([, y]) => Number.isFinite(y))) lines.push({ name: who(f, c.name), points, step: c.step ?? false })
+        const points = values.map((v, i): [number, number] => [
+          at[i]!,
+          v < 0 || (c.column === 'ssthreshBytes' && v >= unlimitedBytes) ? Number.NaN : v * c.scale,
+        ])
+        if (points.some(([, y]) => Number.isFinite(y)))
+          lines.push({ name: who(f, c.name), points, step: c.step ?? false })
       }
     }
     if (lines.length) out.push({ key: p.key, title: p.title, unit: p.unit, lines })
@@ -106,7 +161,13 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
   return out
 }
 
-const channelPanels: { column: 'loss' | 'bitErrorRate' | 'rateBps' | 'delayMs'; key: string; title: string; unit: string; scale: number }[] = [
+const channelPanels: {
+  column: 'loss' | 'bitErrorRate' | 'rateBps' | 'delayMs'
+  key: string
+  title: string
+  unit: string
+  scale: number
+}[] = [
   { column: 'loss', key: 'loss', title: 'Channel: packets lost', unit: '%', scale: 100 },
   { column: 'bitErrorRate', key: 'ber', title: 'Channel: bit error rate', unit: '', scale: 1 },
   { column: 'rateBps', key: 'rate', title: 'Channel: rate', unit: 'kbit/s', scale: 1e-3 },
@@ -136,7 +197,11 @@ export function endOf(s: Pick<SeriesResponse, 'flows' | 'channels' | 'telemetry'
 }
 
 export function deepPanels(s: Pick<SeriesResponse, 'flows' | 'channels' | 'telemetry'>): DeepPanel[] {
-  return [...flowPanelsOf(s.flows), ...channelPanelsOf(s.channels, endOf(s)), ...telemetryPanelsOf(s.telemetry, endOf(s))]
+  return [
+    ...flowPanelsOf(s.flows),
+    ...channelPanelsOf(s.channels, endOf(s)),
+    ...telemetryPanelsOf(s.telemetry, endOf(s)),
+  ]
 }
 
 /** Finer panels laid into those of the whole, between two moments: the overview stays around them, for zooming out again. */
@@ -149,7 +214,9 @@ export function mergePanels(whole: DeepPanel[], fine: DeepPanel[], from: number,
       lines: p.lines.map((l) => {
         const inner = finer.lines.find((f) => f.name === l.name)?.points.filter(([at]) => at >= from && at <= to)
         // A finer line that has nothing there knows nothing better: the overview stands.
-        return inner?.length ? { ...l, points: [...l.points.filter(([at]) => at < from), ...inner, ...l.points.filter(([at]) => at > to)] } : l
+        return inner?.length
+          ? { ...l, points: [...l.points.filter(([at]) => at < from), ...inner, ...l.points.filter(([at]) => at > to)] }
+          : l
       }),
     }
   })

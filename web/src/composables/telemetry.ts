@@ -14,7 +14,8 @@ export interface Place {
 
 /** Degrees with the hemisphere: 39.01234° N, 77.1° W; five places are a metre. */
 export function placeText(latitude: number, longitude: number): string {
-  const part = (x: number, sides: [string, string]) => `${Number(Math.abs(x).toFixed(5))}° ${x < 0 ? sides[1] : sides[0]}`
+  const part = (x: number, sides: [string, string]) =>
+    `${Number(Math.abs(x).toFixed(5))}° ${x < 0 ? sides[1] : sides[0]}`
   return `${part(latitude, ['N', 'S'])}, ${part(longitude, ['E', 'W'])}`
 }
 
@@ -32,18 +33,25 @@ export function stateLines(s: TelemetryState): { name: string; text: string }[] 
   const of = (name: string) => s.values.find((v) => v.name === name)?.value
   const latitude = of('latitude')
   const longitude = of('longitude')
-  const out = s.values.filter((v) => latitude === undefined || !placeNames.includes(v.name)).map((v) => ({ name: v.name.replace(/_/g, ' '), text: readingText(v) }))
-  return latitude === undefined || longitude === undefined ? out : [{ name: 'position', text: placeText(latitude, longitude) }, ...out]
+  const out = s.values
+    .filter((v) => latitude === undefined || !placeNames.includes(v.name))
+    .map((v) => ({ name: v.name.replace(/_/g, ' '), text: readingText(v) }))
+  return latitude === undefined || longitude === undefined
+    ? out
+    : [{ name: 'position', text: placeText(latitude, longitude) }, ...out]
 }
 
 /** Where the nodes stood at the trial's start, or first after it. */
 export function placesOf(telemetry: TelemetrySeries[]): Place[] {
-  const first = (node: string, source: string, name: string) => telemetry.find((t) => t.node === node && t.source === source && t.name === name)?.value[0]
+  const first = (node: string, source: string, name: string) =>
+    telemetry.find((t) => t.node === node && t.source === source && t.name === name)?.value[0]
   return telemetry
     .filter((t) => t.name === 'latitude')
     .flatMap((t) => {
       const longitude = first(t.node, t.source, 'longitude')
-      return longitude === undefined || t.value[0] === undefined ? [] : [{ node: t.node, latitude: t.value[0], longitude }]
+      return longitude === undefined || t.value[0] === undefined
+        ? []
+        : [{ node: t.node, latitude: t.value[0], longitude }]
     })
 }
 
@@ -63,7 +71,8 @@ export function telemetryPanelsOf(telemetry: TelemetrySeries[], end: number): De
   }
   // Two sources of one node may know the same figure.
   for (const [key, p] of panels) {
-    if (p.sources.size > 1) p.lines.forEach((l, i) => (l.name += ` (${shown.filter((t) => `radio-${t.name}` === key)[i]!.source})`))
+    if (p.sources.size > 1)
+      p.lines.forEach((l, i) => (l.name += ` (${shown.filter((t) => `radio-${t.name}` === key)[i]!.source})`))
   }
   return [...panels.values()].map(({ key, title, unit, lines }): DeepPanel => ({ key, title, unit, lines }))
 }

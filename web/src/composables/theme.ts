@@ -38,12 +38,30 @@ const overrides = computed<GlobalThemeOverrides>(() => {
       fontFamilyMono: 'ui-monospace, "Noto Sans Mono", "DejaVu Sans Mono", monospace',
       borderRadius: '6px',
       // Naive UI's own greys are too faint for text on white (WCAG 2.1, 1.4.3).
-      ...(effective.value === 'light' && { textColor1: '#111', textColor2: '#222', textColor3: '#5a5f66', placeholderColor: '#6a6f76', errorColor: '#b3261e', successColor: '#14692d', warningColor: '#8a5a00' }),
-      ...(sun && {
-        textColor1: '#000', textColor2: '#000', textColor3: '#1a1a1a', placeholderColor: '#333', borderColor: '#000', dividerColor: '#000',
-        errorColor: '#8c0000', successColor: '#00501a', warningColor: '#5c3c00',
+      ...(effective.value === 'light' && {
+        textColor1: '#111',
+        textColor2: '#222',
+        textColor3: '#5a5f66',
+        placeholderColor: '#6a6f76',
+        errorColor: '#b3261e',
+        successColor: '#14692d',
+        warningColor: '#8a5a00',
       }),
-      ...(effective.value === 'dark' && { textColor3: 'rgba(255,255,255,.72)', placeholderColor: 'rgba(255,255,255,.6)' }),
+      ...(sun && {
+        textColor1: '#000',
+        textColor2: '#000',
+        textColor3: '#1a1a1a',
+        placeholderColor: '#333',
+        borderColor: '#000',
+        dividerColor: '#000',
+        errorColor: '#8c0000',
+        successColor: '#00501a',
+        warningColor: '#5c3c00',
+      }),
+      ...(effective.value === 'dark' && {
+        textColor3: 'rgba(255,255,255,.72)',
+        placeholderColor: 'rgba(255,255,255,.6)',
+      }),
     },
   }
 })

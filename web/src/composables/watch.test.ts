@@ -20,7 +20,10 @@ function follower(streams: Part[][], probe: () => Promise<unknown> = async () =>
     open: async function* (signal) {
       for (const p of streams[opened++] ?? ['hang' as const]) {
         if (p instanceof Error) throw p
-        if (p === 'hang') await new Promise((_, fail) => signal.addEventListener('abort', () => fail(new ConnectError('stopped', Code.Canceled))))
+        if (p === 'hang')
+          await new Promise((_, fail) =>
+            signal.addEventListener('abort', () => fail(new ConnectError('stopped', Code.Canceled))),
+          )
         else yield p
       }
     },
@@ -34,7 +37,12 @@ function follower(streams: Part[][], probe: () => Promise<unknown> = async () =>
 it('says nothing before its owner knows it', async () => {
   let mine: Follower | undefined
   const heard: unknown[] = []
-  const f = new Follower({ open: async function* () {}, probe: async () => {}, event: () => {}, link: () => heard.push(mine) })
+  const f = new Follower({
+    open: async function* () {},
+    probe: async () => {},
+    event: () => {},
+    link: () => heard.push(mine),
+  })
   mine = f
   await f.done
   expect(heard.every((x) => x === f)).toBe(true)

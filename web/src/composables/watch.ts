@@ -26,7 +26,13 @@ const lastRetryMs = 10_000
 export const quietMs = 5_000
 const probeMs = 5_000
 
-const permanent = new Set([Code.NotFound, Code.InvalidArgument, Code.Unimplemented, Code.PermissionDenied, Code.Unauthenticated])
+const permanent = new Set([
+  Code.NotFound,
+  Code.InvalidArgument,
+  Code.Unimplemented,
+  Code.PermissionDenied,
+  Code.Unauthenticated,
+])
 
 /** One follower of one campaign. Ends with the campaign, or when it is stopped. */
 export class Follower {

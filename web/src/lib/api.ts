@@ -41,7 +41,11 @@ const watchLogin: Interceptor = (next) => async (req) => {
   }
 }
 
-const transport = createConnectTransport({ baseUrl: window.location.origin, useBinaryFormat: true, interceptors: [watchLogin] })
+const transport = createConnectTransport({
+  baseUrl: window.location.origin,
+  useBinaryFormat: true,
+  interceptors: [watchLogin],
+})
 
 export const access = createClient(AccessService, transport)
 export const operator = createClient(OperatorService, transport)
@@ -60,7 +64,8 @@ export function explain(error: unknown): string {
   if (e.code === Code.Unavailable || (e.code === Code.Unknown && /fetch|network/i.test(e.rawMessage))) {
     return 'The orchestrator does not answer. It may have been stopped: linktrial serve starts it.'
   }
-  if (e.code === Code.Unimplemented) return 'This orchestrator cannot do that: it is of another version than this page. Reload the page.'
+  if (e.code === Code.Unimplemented)
+    return 'This orchestrator cannot do that: it is of another version than this page. Reload the page.'
   return e.rawMessage
 }
 

@@ -3,8 +3,19 @@ import { attachTable, telemetryPoll, telemetryWay, valueNote, valuePlace, type T
 
 it('has a column for each role that is stated, with what holds for all', () => {
   const t = attachTable({
-    reach: '', source: '', interface: 'eth1', mtu_bytes: 1400,
-    roles: { client: { address: '10.77.0.1/24', radio: '10.77.0.101', routes: [{ to: '10.78.0.0/24', via: '10.77.0.101' }, { to: '10.79.0.0/24' }] }, relay: { interface: 'eth2', forwarding: true }, server: { forwarding: false } },
+    reach: '',
+    source: '',
+    interface: 'eth1',
+    mtu_bytes: 1400,
+    roles: {
+      client: {
+        address: '10.77.0.1/24',
+        radio: '10.77.0.101',
+        routes: [{ to: '10.78.0.0/24', via: '10.77.0.101' }, { to: '10.79.0.0/24' }],
+      },
+      relay: { interface: 'eth2', forwarding: true },
+      server: { forwarding: false },
+    },
   })
   expect(t.columns).toEqual(['client', 'relay', 'server'])
   expect(Object.fromEntries(t.rows)).toEqual({
@@ -23,14 +34,44 @@ it('has one column where no role differs', () => {
   expect(t.rows.map(([, cells]) => cells.length)).toEqual([1, 1, 1, 1, 1, 1])
 })
 
-const source: TelemetrySource = { name: 'radio', kind: 'snmp', on: 'real', source: '', poll: 'between-trials', interval_ns: 5e9, host: 'radio', port: 161, snmp: { version: '2c' } }
+const source: TelemetrySource = {
+  name: 'radio',
+  kind: 'snmp',
+  on: 'real',
+  source: '',
+  poll: 'between-trials',
+  interval_ns: 5e9,
+  host: 'radio',
+  port: 161,
+  snmp: { version: '2c' },
+}
 it.each([
   [source, 'SNMP 2c at the radio, port 161', 'every 5 s at most, between trials'],
-  [{ ...source, snmp: { version: '3', user: 'reader' }, host: '10.0.0.9' }, 'SNMP v3 at 10.0.0.9, port 161', 'every 5 s at most, between trials'],
-  [{ ...source, kind: 'http', snmp: undefined, port: 8077, path: '/telemetry.json', poll: 'always', interval_ns: 1e9 }, 'HTTP at the radio, port 8077, /telemetry.json', 'every 1 s at most, during trials too'],
-  [{ ...source, kind: 'http', snmp: undefined, tls: true, path: '/x' }, 'HTTPS at the radio, port 161, /x', 'every 5 s at most, between trials'],
-  [{ ...source, kind: 'gpsd', snmp: undefined, host: '127.0.0.1', port: 2947, interval_ns: 120e9 }, 'gpsd at 127.0.0.1, port 2947', 'every 2 min 0 s at most, between trials'],
-  [{ ...source, kind: 'host', snmp: undefined, host: undefined, port: undefined }, 'the laptop’s power supply', 'every 5 s at most, between trials'],
+  [
+    { ...source, snmp: { version: '3', user: 'reader' }, host: '10.0.0.9' },
+    'SNMP v3 at 10.0.0.9, port 161',
+    'every 5 s at most, between trials',
+  ],
+  [
+    { ...source, kind: 'http', snmp: undefined, port: 8077, path: '/telemetry.json', poll: 'always', interval_ns: 1e9 },
+    'HTTP at the radio, port 8077, /telemetry.json',
+    'every 1 s at most, during trials too',
+  ],
+  [
+    { ...source, kind: 'http', snmp: undefined, tls: true, path: '/x' },
+    'HTTPS at the radio, port 161, /x',
+    'every 5 s at most, between trials',
+  ],
+  [
+    { ...source, kind: 'gpsd', snmp: undefined, host: '127.0.0.1', port: 2947, interval_ns: 120e9 },
+    'gpsd at 127.0.0.1, port 2947',
+    'every 2 min 0 s at most, between trials',
+  ],
+  [
+    { ...source, kind: 'host', snmp: undefined, host: undefined, port: undefined },
+    'the laptop’s power supply',
+    'every 5 s at most, between trials',
+  ],
 ])('says how and when a source is read', (t, way, poll) => {
   expect(telemetryWay(t)).toBe(way)
   expect(telemetryPoll(t)).toBe(poll)

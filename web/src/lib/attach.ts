@@ -27,7 +27,15 @@ export interface TelemetrySource {
   port?: number
   path?: string
   tls?: boolean
-  snmp?: { version: string; community_env?: string; user?: string; auth?: string; auth_env?: string; privacy?: string; privacy_env?: string }
+  snmp?: {
+    version: string
+    community_env?: string
+    user?: string
+    auth?: string
+    auth_env?: string
+    privacy?: string
+    privacy_env?: string
+  }
   values?: { name: string; oid?: string; pointer?: string; unit?: string; scale: number; counter?: boolean }[]
 }
 
@@ -37,15 +45,22 @@ const told = 'as its agent is told'
 /** What is set up on the nodes: a column for what all have in common, or one for each role that differs. */
 export function attachTable(a: Attach): { columns: string[]; rows: [string, string[]][] } {
   const roles = (['client', 'relay', 'server'] as const).filter((r) => a.roles?.[r])
-  const of = roles.length ? roles.map((r): AttachRole => ({ interface: a.interface, ...a.roles![r] })) : [{ interface: a.interface }]
-  const row = (what: string, tell: (r: AttachRole) => string | undefined): [string, string[]] => [what, of.map((r) => tell(r) || open)]
+  const of = roles.length
+    ? roles.map((r): AttachRole => ({ interface: a.interface, ...a.roles![r] }))
+    : [{ interface: a.interface }]
+  const row = (what: string, tell: (r: AttachRole) => string | undefined): [string, string[]] => [
+    what,
+    of.map((r) => tell(r) || open),
+  ]
   return {
     columns: roles.length ? roles : ['every node'],
     rows: [
       row('Interface', (r) => r.interface ?? told),
       row('Address', (r) => r.address),
       row('MTU', () => (a.mtu_bytes ? `${a.mtu_bytes} B` : undefined)),
-      row('Routes', (r) => r.routes?.map((x) => (x.via ? `${x.to} via ${x.via}` : `${x.to} on the interface`)).join(', ')),
+      row('Routes', (r) =>
+        r.routes?.map((x) => (x.via ? `${x.to} via ${x.via}` : `${x.to} on the interface`)).join(', '),
+      ),
       row('Forwarding', (r) => (r.forwarding === undefined ? undefined : r.forwarding ? 'on' : 'off')),
       row('The radio itself', (r) => r.radio ?? told),
     ],
@@ -59,7 +74,13 @@ export function telemetryWay(t: TelemetrySource): string {
   if (t.kind === 'host') return 'the laptop’s power supply'
   const kind = t.kind === 'http' && t.tls ? 'HTTPS' : (kinds[t.kind] ?? t.kind)
   const host = t.host === 'radio' ? 'the radio' : t.host
-  return [`${kind}${t.snmp ? ` ${t.snmp.version === '3' ? 'v3' : t.snmp.version}` : ''}${host ? ` at ${host}` : ''}`, t.port ? `port ${t.port}` : '', t.path ?? ''].filter(Boolean).join(', ')
+  return [
+    `${kind}${t.snmp ? ` ${t.snmp.version === '3' ? 'v3' : t.snmp.version}` : ''}${host ? ` at ${host}` : ''}`,
+    t.port ? `port ${t.port}` : '',
+    t.path ?? '',
+  ]
+    .filter(Boolean)
+    .join(', ')
 }
 
 /** When it is read: "every 5 s at most, between trials". */
@@ -68,7 +89,11 @@ export function telemetryPoll(t: TelemetrySource): string {
   return `${every}, ${t.poll === 'always' ? 'during trials too' : 'between trials'}`
 }
 
-export const telemetryOn: Record<string, string> = { real: 'the real radio', emulated: 'the emulated one', both: 'both' }
+export const telemetryOn: Record<string, string> = {
+  real: 'the real radio',
+  emulated: 'the emulated one',
+  both: 'both',
+}
 
 /** What names a figure at the radio: the OID, or where it stands in the JSON. */
 export const valuePlace = (v: NonNullable<TelemetrySource['values']>[number]): string => v.oid ?? v.pointer ?? ''

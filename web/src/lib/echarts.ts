@@ -14,9 +14,17 @@ import { use } from 'echarts/core'
 import { CanvasRenderer, SVGRenderer } from 'echarts/renderers'
 
 use([
-  CustomChart, LineChart, ScatterChart,
-  AxisPointerComponent, DataZoomInsideComponent, DataZoomSliderComponent, GridComponent, TitleComponent, TooltipComponent,
-  CanvasRenderer, SVGRenderer,
+  CustomChart,
+  LineChart,
+  ScatterChart,
+  AxisPointerComponent,
+  DataZoomInsideComponent,
+  DataZoomSliderComponent,
+  GridComponent,
+  TitleComponent,
+  TooltipComponent,
+  CanvasRenderer,
+  SVGRenderer,
 ])
 
 export { init } from 'echarts/core'

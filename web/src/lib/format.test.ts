@@ -35,4 +35,9 @@ describe('format', () => {
   })
 })
 
-it.each([['queue_bytes', 'queue', 'bytes'], ['snr_db', 'snr', 'dB'], ['pkt_snd_loss', 'pkt snd loss', ''], ['rtt_ms', 'rtt', 'ms']])('reads the unit of %s', (name, title, unit) => expect(unitOf(name)).toEqual({ title, unit }))
+it.each([
+  ['queue_bytes', 'queue', 'bytes'],
+  ['snr_db', 'snr', 'dB'],
+  ['pkt_snd_loss', 'pkt snd loss', ''],
+  ['rtt_ms', 'rtt', 'ms'],
+])('reads the unit of %s', (name, title, unit) => expect(unitOf(name)).toEqual({ title, unit }))

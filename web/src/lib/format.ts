@@ -72,7 +72,12 @@ export function moment(t: Timestamp | Date | undefined, now = new Date()): strin
 /** The same moment in UTC, for the title of what shows it. */
 export function utc(t: Timestamp | Date | undefined): string {
   const d = date(t)
-  return d ? `${d.toISOString().replace('T', ' ').replace(/\.\d+Z$/, '')} UTC` : ''
+  return d
+    ? `${d
+        .toISOString()
+        .replace('T', ' ')
+        .replace(/\.\d+Z$/, '')} UTC`
+    : ''
 }
 
 /** How long ago: "12 s ago". */
@@ -85,7 +90,19 @@ export function ago(t: Timestamp | Date | undefined, now = Date.now()): string {
 
 /** "queue_bytes" is a queue in bytes. */
 export function unitOf(name: string): { title: string; unit: string } {
-  const units: [string, string][] = [['_bytes', 'bytes'], ['_packets', 'packets'], ['_ms', 'ms'], ['_us', 'µs'], ['_seconds', 's'], ['_s', 's'], ['_bps', 'bit/s'], ['_db', 'dB'], ['_dbm', 'dBm'], ['_share', ''], ['_percent', '%']]
+  const units: [string, string][] = [
+    ['_bytes', 'bytes'],
+    ['_packets', 'packets'],
+    ['_ms', 'ms'],
+    ['_us', 'µs'],
+    ['_seconds', 's'],
+    ['_s', 's'],
+    ['_bps', 'bit/s'],
+    ['_db', 'dB'],
+    ['_dbm', 'dBm'],
+    ['_share', ''],
+    ['_percent', '%'],
+  ]
   const hit = units.find(([end]) => name.toLowerCase().endsWith(end))
   const stem = hit ? name.slice(0, -hit[0].length) : name
   return { title: stem.replace(/_/g, ' '), unit: hit?.[1] ?? '' }

@@ -13,7 +13,18 @@ export interface Look {
   dash: 'solid' | 'dashed' | 'dotted'
 }
 
-const colors = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#7a5c00', '#56b4e9', '#a0260f', '#5b5bd6', '#3d7a1e', '#8a3ffc']
+const colors = [
+  '#0072b2',
+  '#d55e00',
+  '#009e73',
+  '#cc79a7',
+  '#7a5c00',
+  '#56b4e9',
+  '#a0260f',
+  '#5b5bd6',
+  '#3d7a1e',
+  '#8a3ffc',
+]
 const markers: [string, string][] = [
   ['circle', '●'],
   ['rect', '■'],
@@ -35,7 +46,12 @@ export function looks(names: Iterable<string>): Map<string, Look> {
     if (out.has(name)) continue
     const i = out.size
     const m = markers[i % markers.length]!
-    out.set(name, { color: colors[i % colors.length]!, marker: m[0], glyph: m[1], dash: dashes[Math.floor(i / colors.length) % dashes.length]! })
+    out.set(name, {
+      color: colors[i % colors.length]!,
+      marker: m[0],
+      glyph: m[1],
+      dash: dashes[Math.floor(i / colors.length) % dashes.length]!,
+    })
   }
   return out
 }

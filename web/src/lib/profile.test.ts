@@ -16,5 +16,7 @@ it('writes values with their unit', () => {
 
 it('says how a channel loses', () => {
   expect(channelText({ model: 'markov', alpha: 0.001, beta: 0.01 })).toContain('9.09 % of the slots bad')
-  expect(channelText({ model: 'combined', parts: [{ model: 'uniform', loss: 0.01 }, { model: 'perfect' }] })).toBe('loses packets independently, 1.00 %; and loses nothing')
+  expect(channelText({ model: 'combined', parts: [{ model: 'uniform', loss: 0.01 }, { model: 'perfect' }] })).toBe(
+    'loses packets independently, 1.00 %; and loses nothing',
+  )
 })

@@ -32,13 +32,27 @@ export interface Emulation {
   turnaround_ns?: number
   frame_overhead_bytes?: number
   mtu_bytes: number
-  queue: { bytes?: number; packets?: number; red?: { min_bytes: number; max_bytes: number; max_probability: number; ecn?: boolean } }
+  queue: {
+    bytes?: number
+    packets?: number
+    red?: { min_bytes: number; max_bytes: number; max_probability: number; ecn?: boolean }
+  }
   channel: Channel
   reverse_channel?: Channel
   framing?: { frame_bytes: number; header_bytes: number }
-  fec?: { code: string; code_rate: number; block_symbols?: number; data_symbols?: number; interleaving_depth?: number; residual_ber?: number }
+  fec?: {
+    code: string
+    code_rate: number
+    block_symbols?: number
+    data_symbols?: number
+    interleaving_depth?: number
+    residual_ber?: number
+  }
   arq?: { nack_timer_frames: number; persistence: number; in_order: boolean }
-  access?: { tdma?: { slot_ns: number; guard_ns?: number; owners: string[] }; csma?: { difs_ns: number; slot_ns: number; window_min: number; window_max: number; retries: number } }
+  access?: {
+    tdma?: { slot_ns: number; guard_ns?: number; owners: string[] }
+    csma?: { difs_ns: number; slot_ns: number; window_min: number; window_max: number; retries: number }
+  }
   sites?: Record<string, { rate_bits_per_second?: number; channel?: Channel }>
 }
 export interface Profile {
@@ -73,7 +87,9 @@ export function channelText(c: Channel): string {
     case 'hidden-markov':
       return `hidden Markov bit errors, ${c.hidden_markov?.transition.length} states with bit error rates ${c.hidden_markov?.bit_error_rates.map((b) => b.toExponential(1)).join(', ')}`
     case 'outages':
-      return c.outages?.period_ns ? `outages of ${ns(c.outages.length_ns)} every ${ns(c.outages.period_ns)}` : `${c.outages?.times?.length ?? 0} outages at stated times`
+      return c.outages?.period_ns
+        ? `outages of ${ns(c.outages.length_ns)} every ${ns(c.outages.period_ns)}`
+        : `${c.outages?.times?.length ?? 0} outages at stated times`
     case 'trace':
       return 'follows a recorded trace of rate, delay and loss'
     case 'mobility':
@@ -87,7 +103,14 @@ export function channelText(c: Channel): string {
 /** The emulation as rows for people: what, and how. */
 export function emulationRows(e: Emulation): [string, string][] {
   const rows: [string, string][] = [
-    ['Medium', { shared: 'shared: one transmission at a time among all radios', 'half-duplex': 'half duplex: both directions of a link share its rate', 'full-duplex': 'full duplex' }[e.medium] ?? e.medium],
+    [
+      'Medium',
+      {
+        shared: 'shared: one transmission at a time among all radios',
+        'half-duplex': 'half duplex: both directions of a link share its rate',
+        'full-duplex': 'full duplex',
+      }[e.medium] ?? e.medium,
+    ],
     ['Rate on the air', bitrate(e.rate_bits_per_second)],
     ['Processing delay', `${ns(e.processing_delay_ns)} a hop`],
     ['MTU', `${e.mtu_bytes} B`],
@@ -98,20 +121,45 @@ export function emulationRows(e: Emulation): [string, string][] {
   if (e.frame_overhead_bytes) rows.push(['Overhead', `${e.frame_overhead_bytes} B a packet`])
   if (e.turnaround_ns) rows.push(['Turnaround', ns(e.turnaround_ns)])
   if (e.framing) rows.push(['Frames', `${e.framing.frame_bytes} B, ${e.framing.header_bytes} B of them header`])
-  if (e.fec) rows.push(['FEC', `${e.fec.code}${e.fec.block_symbols ? ` (${e.fec.block_symbols}, ${e.fec.data_symbols})` : ''}, rate ${Number(e.fec.code_rate.toFixed(3))}${e.fec.interleaving_depth ? `, interleaving ${e.fec.interleaving_depth}` : ''}${e.fec.residual_ber ? `, ${e.fec.residual_ber} left` : ''}`])
-  if (e.arq) rows.push(['ARQ', `selective repeat, NACK after ${e.arq.nack_timer_frames} frames, persistence ${e.arq.persistence}, ${e.arq.in_order ? 'in order' : 'as they come'}`])
-  if (e.access?.tdma) rows.push(['Access', `TDMA, slots of ${ns(e.access.tdma.slot_ns)}: ${e.access.tdma.owners.join(', ')}`])
-  if (e.access?.csma) rows.push(['Access', `carrier sense: DIFS ${ns(e.access.csma.difs_ns)}, slot ${ns(e.access.csma.slot_ns)}, window ${e.access.csma.window_min} to ${e.access.csma.window_max}`])
+  if (e.fec)
+    rows.push([
+      'FEC',
+      `${e.fec.code}${e.fec.block_symbols ? ` (${e.fec.block_symbols}, ${e.fec.data_symbols})` : ''}, rate ${Number(e.fec.code_rate.toFixed(3))}${e.fec.interleaving_depth ? `, interleaving ${e.fec.interleaving_depth}` : ''}${e.fec.residual_ber ? `, ${e.fec.residual_ber} left` : ''}`,
+    ])
+  if (e.arq)
+    rows.push([
+      'ARQ',
+      `selective repeat, NACK after ${e.arq.nack_timer_frames} frames, persistence ${e.arq.persistence}, ${e.arq.in_order ? 'in order' : 'as they come'}`,
+    ])
+  if (e.access?.tdma)
+    rows.push(['Access', `TDMA, slots of ${ns(e.access.tdma.slot_ns)}: ${e.access.tdma.owners.join(', ')}`])
+  if (e.access?.csma)
+    rows.push([
+      'Access',
+      `carrier sense: DIFS ${ns(e.access.csma.difs_ns)}, slot ${ns(e.access.csma.slot_ns)}, window ${e.access.csma.window_min} to ${e.access.csma.window_max}`,
+    ])
   for (const [name, site] of Object.entries(e.sites ?? {})) {
-    rows.push([`At ${name}`, [site.rate_bits_per_second ? bitrate(site.rate_bits_per_second) : '', site.channel ? channelText(site.channel) : ''].filter(Boolean).join('; ')])
+    rows.push([
+      `At ${name}`,
+      [
+        site.rate_bits_per_second ? bitrate(site.rate_bits_per_second) : '',
+        site.channel ? channelText(site.channel) : '',
+      ]
+        .filter(Boolean)
+        .join('; '),
+    ])
   }
   return rows
 }
 
 function queueText(e: Emulation): string {
   const q = e.queue
-  const size = [q.bytes ? `${q.bytes} B` : '', q.packets ? `${q.packets} packets` : ''].filter(Boolean).join(', ') || 'without bound'
-  return q.red ? `${size}; RED from ${q.red.min_bytes} to ${q.red.max_bytes} B, at most ${q.red.max_probability}${q.red.ecn ? ', marks (ECN)' : ''}` : `${size}, drop-tail`
+  const size =
+    [q.bytes ? `${q.bytes} B` : '', q.packets ? `${q.packets} packets` : ''].filter(Boolean).join(', ') ||
+    'without bound'
+  return q.red
+    ? `${size}; RED from ${q.red.min_bytes} to ${q.red.max_bytes} B, at most ${q.red.max_probability}${q.red.ecn ? ', marks (ECN)' : ''}`
+    : `${size}, drop-tail`
 }
 
 /** Figures of the emulation stand apart from those of the radio itself. */

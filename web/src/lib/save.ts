@@ -19,7 +19,17 @@ export function svgText(svg: SVGSVGElement): string {
   const from = svg.querySelectorAll('*')
   copy.querySelectorAll('*').forEach((el, i) => {
     const s = getComputedStyle(from[i]!)
-    for (const p of ['fill', 'stroke', 'stroke-width', 'stroke-dasharray', 'font-size', 'font-weight', 'font-family', 'opacity', 'paint-order']) {
+    for (const p of [
+      'fill',
+      'stroke',
+      'stroke-width',
+      'stroke-dasharray',
+      'font-size',
+      'font-weight',
+      'font-family',
+      'opacity',
+      'paint-order',
+    ]) {
       const v = s.getPropertyValue(p)
       if (v) (el as SVGElement).style.setProperty(p, v)
     }

@@ -1,6 +1,16 @@
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
-import { distance, elevationKnown, fromPlane, middleOf, movedYaml, roundLength, toPlane, way, type Topology } from './topology'
+import {
+  distance,
+  elevationKnown,
+  fromPlane,
+  middleOf,
+  movedYaml,
+  roundLength,
+  toPlane,
+  way,
+  type Topology,
+} from './topology'
 
 const text = `name: vip-lot
 title: VIP Lot
@@ -36,7 +46,11 @@ const topology: Topology = {
 
 describe('topology', () => {
   it('measures as the paper: 310.13 ft and 673.1 ft', () => {
-    const [server, relay, client] = topology.stations as [Topology['stations'][0], Topology['stations'][0], Topology['stations'][0]]
+    const [server, relay, client] = topology.stations as [
+      Topology['stations'][0],
+      Topology['stations'][0],
+      Topology['stations'][0],
+    ]
     expect(distance(client, relay) / 0.3048).toBeCloseTo(310.13, 0)
     expect(distance(relay, server) / 0.3048).toBeCloseTo(673.1, 0)
   })
@@ -52,7 +66,8 @@ describe('topology', () => {
     expect(elevationKnown(topology, 'south-lot')).toBe(true)
     expect(elevationKnown(topology, 'vip-lot')).toBe(false)
   })
-  it('finds the way over the relay', () => expect(way(topology).map((s) => s.role)).toEqual(['client', 'relay', 'server']))
+  it('finds the way over the relay', () =>
+    expect(way(topology).map((s) => s.role)).toEqual(['client', 'relay', 'server']))
   it.each([
     [7, 5],
     [1, 1],

@@ -45,11 +45,17 @@ export function distance(a: Position, b: Position): number {
 
 /** Metres east and north of the middle; over a few kilometres the plane is as good as the sphere. */
 export function toPlane(p: Position, middle: Position): { east: number; north: number } {
-  return { east: (p.longitude - middle.longitude) * rad * R1 * Math.cos(middle.latitude * rad), north: (p.latitude - middle.latitude) * rad * R1 }
+  return {
+    east: (p.longitude - middle.longitude) * rad * R1 * Math.cos(middle.latitude * rad),
+    north: (p.latitude - middle.latitude) * rad * R1,
+  }
 }
 
 export function fromPlane(at: { east: number; north: number }, middle: Position): Position {
-  return { latitude: middle.latitude + at.north / R1 / rad, longitude: middle.longitude + at.east / (R1 * Math.cos(middle.latitude * rad)) / rad }
+  return {
+    latitude: middle.latitude + at.north / R1 / rad,
+    longitude: middle.longitude + at.east / (R1 * Math.cos(middle.latitude * rad)) / rad,
+  }
 }
 
 export function middleOf(stations: Position[]): Position {
@@ -60,7 +66,15 @@ export function middleOf(stations: Position[]): Position {
 /** The orchestrator gives an unknown elevation as 0 and says so in a note. */
 export function elevationKnown(t: Topology, name: string): boolean {
   const note = t.notes?.find((n) => n.startsWith('Elevation unknown'))
-  return !note || !note.replace(/^[^:]*:/, '').replace(/\.$/, '').split(',').map((s) => s.trim()).includes(name)
+  return (
+    !note ||
+    !note
+      .replace(/^[^:]*:/, '')
+      .replace(/\.$/, '')
+      .split(',')
+      .map((s) => s.trim())
+      .includes(name)
+  )
 }
 
 export function station(t: Topology, role: Role): Station | undefined {

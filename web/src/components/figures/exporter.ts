@@ -13,7 +13,8 @@ export interface Sheet {
 }
 
 const margin = 16
-const esc = (s: string) => s.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, ' ').replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`)
+const esc = (s: string) =>
+  s.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, ' ').replace(/[&<>"]/g, (c) => `&#${c.charCodeAt(0)};`)
 const text = (x: number, y: number, s: string, size: number, o: { weight?: string; fill?: string } = {}) =>
   `<text x="${x}" y="${y}" font-size="${size}" fill="${o.fill ?? paper.text}" font-weight="${o.weight ?? 'normal'}">${esc(s)}</text>`
 
@@ -32,7 +33,13 @@ function legendRows(items: LegendItem[], width: number): { svg: (y: number) => s
   })
   return {
     height: items.length ? (row + 1) * 20 + 4 : 0,
-    svg: (y) => placed.map((p) => `<text x="${p.x}" y="${y + p.row * 20 + 14}" font-size="15" fill="${p.i.look.color}">${p.i.look.glyph}</text>${text(p.x + 18, y + p.row * 20 + 14, p.i.label, 13)}`).join(''),
+    svg: (y) =>
+      placed
+        .map(
+          (p) =>
+            `<text x="${p.x}" y="${y + p.row * 20 + 14}" font-size="15" fill="${p.i.look.color}">${p.i.look.glyph}</text>${text(p.x + 18, y + p.row * 20 + 14, p.i.label, 13)}`,
+        )
+        .join(''),
   }
 }
 
@@ -57,9 +64,18 @@ export async function sheetSvg(s: Sheet): Promise<{ svg: string; width: number; 
       const chart = init(null, null, { renderer: 'svg', ssr: true, width: panelWidth, height: f.height })
       try {
         chart.setOption(f.build(paper, { width: panelWidth, height: f.height }))
-        parts.push(text(x, y + 15, wrap(f.title, Math.floor(panelWidth / 7.4), 1)[0] ?? '', 14, { weight: 'bold' }), ...notes[i]!.map((l, k) => text(x, y + 33 + k * 16, l, 12, { fill: paper.muted })))
+        parts.push(
+          text(x, y + 15, wrap(f.title, Math.floor(panelWidth / 7.4), 1)[0] ?? '', 14, { weight: 'bold' }),
+          ...notes[i]!.map((l, k) => text(x, y + 33 + k * 16, l, 12, { fill: paper.muted })),
+        )
         // The style sheet is for pointers that hover; on paper there are none.
-        parts.push(chart.renderToSVGString().replace(/<style[\s\S]*?<\/style>/g, '').replace(/ class="[^"]*"/g, '').replace(/^<svg /, `<svg x="${x}" y="${y + below}" `))
+        parts.push(
+          chart
+            .renderToSVGString()
+            .replace(/<style[\s\S]*?<\/style>/g, '')
+            .replace(/ class="[^"]*"/g, '')
+            .replace(/^<svg /, `<svg x="${x}" y="${y + below}" `),
+        )
       } finally {
         chart.dispose()
       }
@@ -72,7 +88,8 @@ export async function sheetSvg(s: Sheet): Promise<{ svg: string; width: number; 
   }
   const height = Math.ceil(y + margin)
   return {
-    width, height,
+    width,
+    height,
     svg: `<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="${esc(paper.font)}"><rect width="100%" height="100%" fill="${paper.surface}"/>${parts.join('')}</svg>`,
   }
 }
@@ -96,7 +113,15 @@ export async function sheetPng(s: Sheet): Promise<Blob> {
     c.fillStyle = paper.surface
     c.fillRect(0, 0, canvas.width, canvas.height)
     c.drawImage(image, 0, 0, canvas.width, canvas.height)
-    return await new Promise<Blob>((done, fail) => canvas.toBlob((b) => (b ? done(b) : fail(new Error(`the browser could not make a picture of ${canvas.width} × ${canvas.height} pixels`))), 'image/png'))
+    return await new Promise<Blob>((done, fail) =>
+      canvas.toBlob(
+        (b) =>
+          b
+            ? done(b)
+            : fail(new Error(`the browser could not make a picture of ${canvas.width} × ${canvas.height} pixels`)),
+        'image/png',
+      ),
+    )
   } finally {
     URL.revokeObjectURL(url)
   }
@@ -104,7 +129,10 @@ export async function sheetPng(s: Sheet): Promise<Blob> {
 
 /** A file name out of words: letters, figures and hyphens. */
 export function fileName(words: string, ending: string): string {
-  const stem = words.toLowerCase().replace(/[^a-z0-9]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 80)
+  const stem = words
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 80)
   return `${stem || 'figure'}.${ending}`
 }
-

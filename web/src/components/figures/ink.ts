@@ -20,7 +20,16 @@ export interface Ink {
 const font = 'system-ui, -apple-system, Segoe UI, Noto Sans, DejaVu Sans, sans-serif'
 
 /** Reports are printed: white, whatever the screen shows. */
-export const paper: Ink = { text: '#111418', muted: '#4a525a', line: '#8a939c', faint: '#dfe3e7', surface: '#ffffff', bad: '#b3261e', font, tone: (c) => c }
+export const paper: Ink = {
+  text: '#111418',
+  muted: '#4a525a',
+  line: '#8a939c',
+  faint: '#dfe3e7',
+  surface: '#ffffff',
+  bad: '#b3261e',
+  font,
+  tone: (c) => c,
+}
 
 /** A colour mixed with white (255) or black (0): those of the palette are made for a light ground indoors. */
 export function mixed(color: string, ground: number, share: number): string {
@@ -38,8 +47,13 @@ export function useInk(): ComputedRef<Ink> {
     const style = getComputedStyle(document.documentElement)
     const v = (name: string, otherwise: string) => style.getPropertyValue(name).trim() || otherwise
     return {
-      text: v('--text', paper.text), muted: v('--muted', paper.muted), line: v('--muted', paper.line), faint: theme === 'sun' ? '#b0b0b0' : v('--line', paper.faint),
-      surface: v('--surface', paper.surface), bad: v('--bad', paper.bad), font,
+      text: v('--text', paper.text),
+      muted: v('--muted', paper.muted),
+      line: v('--muted', paper.line),
+      faint: theme === 'sun' ? '#b0b0b0' : v('--line', paper.faint),
+      surface: v('--surface', paper.surface),
+      bad: v('--bad', paper.bad),
+      font,
       tone: theme === 'dark' ? (c) => mixed(c, 255, 0.42) : theme === 'sun' ? (c) => mixed(c, 0, 0.28) : (c) => c,
     }
   })

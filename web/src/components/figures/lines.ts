@@ -28,7 +28,14 @@ export interface Line {
 
 export interface LinesInput {
   lines: Line[]
-  x: { name: string; min?: number; max?: number; log?: boolean; ticks?: { at: number; label: string }[]; whole?: boolean }
+  x: {
+    name: string
+    min?: number
+    max?: number
+    log?: boolean
+    ticks?: { at: number; label: string }[]
+    whole?: boolean
+  }
   y: { name: string; min?: number; max?: number; percent?: boolean }
   /** HTML of a point's hint; what comes from plans must be escaped. */
   hintOf(line: Line, point: number[]): string
@@ -43,27 +50,63 @@ export function linesOption(input: LinesInput, ink: Ink, size: Size): EChartsOpt
     const every = l.markEvery ?? (l.points.length > 40 ? Math.ceil(l.points.length / 12) : 1)
     const dash = l.dash ?? l.look.dash
     series.push({
-      type: 'line', name: l.name, step: l.step ?? false, data: l.points, connectNulls: false, clip: true, z: 3,
-      lineStyle: { color, width: l.cloud ? 0 : (l.width ?? 2), type: dash }, itemStyle: { color: l.hollow ? ink.surface : color, borderColor: color, borderWidth: l.cloud ? 0 : 1.5, opacity: l.cloud ? 0.4 : 1 },
-      symbol: l.look.marker, showSymbol: every > 0, showAllSymbol: true,
-      symbolSize: l.cloud ? 3 : (_: unknown, p: { dataIndex: number }) => (every > 0 && p.dataIndex % every === 0 ? 7 : 0),
+      type: 'line',
+      name: l.name,
+      step: l.step ?? false,
+      data: l.points,
+      connectNulls: false,
+      clip: true,
+      z: 3,
+      lineStyle: { color, width: l.cloud ? 0 : (l.width ?? 2), type: dash },
+      itemStyle: {
+        color: l.hollow ? ink.surface : color,
+        borderColor: color,
+        borderWidth: l.cloud ? 0 : 1.5,
+        opacity: l.cloud ? 0.4 : 1,
+      },
+      symbol: l.look.marker,
+      showSymbol: every > 0,
+      showAllSymbol: true,
+      symbolSize: l.cloud
+        ? 3
+        : (_: unknown, p: { dataIndex: number }) => (every > 0 && p.dataIndex % every === 0 ? 7 : 0),
       emphasis: { disabled: true },
       tooltip: { formatter: (p: unknown) => input.hintOf(l, (p as { value: number[] }).value) },
     } as SeriesOption)
     if (l.low?.length && l.high?.length) {
       series.push({
-        type: 'custom', name: `${l.name} interval`, silent: true, z: 2, clip: true, data: l.points.map((p, i) => [p[0]!, l.low![i]!, l.high![i]!]).filter((p) => p.every(Number.isFinite)),
+        type: 'custom',
+        name: `${l.name} interval`,
+        silent: true,
+        z: 2,
+        clip: true,
+        data: l.points.map((p, i) => [p[0]!, l.low![i]!, l.high![i]!]).filter((p) => p.every(Number.isFinite)),
         renderItem: (_: unknown, api): CustomSeriesRenderItemReturn => {
           const [x, low] = api.coord([api.value(0), api.value(1)]) as [number, number]
           const high = api.coord([api.value(0), api.value(2)])[1]!
-          const bar = (x1: number, y1: number, x2: number, y2: number) => ({ type: 'line' as const, shape: { x1: px(x1), y1: px(y1), x2: px(x2), y2: px(y2) }, style: { stroke: color, lineWidth: 1.2 } })
-          return { type: 'group', children: [bar(x, low, x, high), bar(x - 4, low, x + 4, low), bar(x - 4, high, x + 4, high)] }
+          const bar = (x1: number, y1: number, x2: number, y2: number) => ({
+            type: 'line' as const,
+            shape: { x1: px(x1), y1: px(y1), x2: px(x2), y2: px(y2) },
+            style: { stroke: color, lineWidth: 1.2 },
+          })
+          return {
+            type: 'group',
+            children: [bar(x, low, x, high), bar(x - 4, low, x + 4, low), bar(x - 4, high, x + 4, high)],
+          }
         },
       })
     }
     if (l.failed?.length) {
       series.push({
-        type: 'scatter', name: `${l.name} failed`, z: 4, symbol: cross, symbolSize: 8, symbolOffset: [0, 10], clip: false, itemStyle: { color }, data: l.failed,
+        type: 'scatter',
+        name: `${l.name} failed`,
+        z: 4,
+        symbol: cross,
+        symbolSize: 8,
+        symbolOffset: [0, 10],
+        clip: false,
+        itemStyle: { color },
+        data: l.failed,
         tooltip: { formatter: (p: unknown) => input.hintOf(l, (p as { value: number[] }).value) },
       } as SeriesOption)
     }
@@ -72,22 +115,48 @@ export function linesOption(input: LinesInput, ink: Ink, size: Size): EChartsOpt
   const roomy = !ticks || ticks.length * 44 < size.width
   return {
     ...base(ink),
-    grid: { left: 58, right: 22, top: 26, bottom: (input.x.name ? 50 : 30) + (some ? 14 : 0), outerBoundsMode: 'none' } as EChartsOption['grid'],
+    grid: {
+      left: 58,
+      right: 22,
+      top: 26,
+      bottom: (input.x.name ? 50 : 30) + (some ? 14 : 0),
+      outerBoundsMode: 'none',
+    } as EChartsOption['grid'],
     tooltip: { trigger: 'item', ...hint(ink) },
     xAxis: {
-      ...bottomAxis(ink, input.x.name), type: input.x.log ? 'log' : 'value', min: input.x.min, max: input.x.max, ...(input.x.whole && { minInterval: 1 }),
+      ...bottomAxis(ink, input.x.name),
+      type: input.x.log ? 'log' : 'value',
+      min: input.x.min,
+      max: input.x.max,
+      ...(input.x.whole && { minInterval: 1 }),
       nameGap: some ? 40 : 28,
       axisLabel: {
-        color: ink.muted, fontFamily: ink.font, hideOverlap: true, margin: some ? 20 : 8,
-        ...(ticks && { customValues: ticks.map((t) => t.at), formatter: (v: number) => ticks.find((t) => Math.abs(t.at - v) <= 1e-9 * Math.max(1, Math.abs(v)))?.label ?? '', ...(roomy ? {} : { rotate: 45 }) }),
+        color: ink.muted,
+        fontFamily: ink.font,
+        hideOverlap: true,
+        margin: some ? 20 : 8,
+        ...(ticks && {
+          customValues: ticks.map((t) => t.at),
+          formatter: (v: number) =>
+            ticks.find((t) => Math.abs(t.at - v) <= 1e-9 * Math.max(1, Math.abs(v)))?.label ?? '',
+          ...(roomy ? {} : { rotate: 45 }),
+        }),
       },
       ...(ticks && { axisTick: { customValues: ticks.map((t) => t.at) } }),
     } as EChartsOption['xAxis'],
     yAxis: {
-      ...valueAxis(ink, input.y.name), min: input.y.min, max: input.y.max,
-      ...(input.y.percent && { axisLabel: { color: ink.muted, fontFamily: ink.font, formatter: (v: number) => `${Math.round(v * 100)} %` } }),
+      ...valueAxis(ink, input.y.name),
+      min: input.y.min,
+      max: input.y.max,
+      ...(input.y.percent && {
+        axisLabel: { color: ink.muted, fontFamily: ink.font, formatter: (v: number) => `${Math.round(v * 100)} %` },
+      }),
     } as EChartsOption['yAxis'],
-    ...(input.zoom && { dataZoom: [{ type: 'inside', xAxisIndex: 0, zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false, filterMode: 'none' }] }),
+    ...(input.zoom && {
+      dataZoom: [
+        { type: 'inside', xAxisIndex: 0, zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false, filterMode: 'none' },
+      ],
+    }),
     series,
   }
 }
@@ -100,4 +169,3 @@ export function wantsLog(positions: number[]): boolean {
 export function pointHint(name: string, rows: [string, string][]): string {
   return [`<b>${escape(name)}</b>`, ...rows.map(([k, v]) => `${escape(k)} ${escape(v)}`)].join('<br>')
 }
-

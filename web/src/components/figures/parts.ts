@@ -64,7 +64,10 @@ export function figures(x: number, digits = 4): string {
 
 export function valueAxis(ink: Ink, name: string): Record<string, unknown> {
   return {
-    type: 'value', name, nameLocation: 'end', nameGap: 12,
+    type: 'value',
+    name,
+    nameLocation: 'end',
+    nameGap: 12,
     nameTextStyle: { color: ink.muted, align: 'left', padding: [0, 0, 0, -44], fontFamily: ink.font },
     axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true },
     axisLine: { show: true, onZero: false, lineStyle: { color: ink.line } },
@@ -74,7 +77,10 @@ export function valueAxis(ink: Ink, name: string): Record<string, unknown> {
 
 export function bottomAxis(ink: Ink, name: string): Record<string, unknown> {
   return {
-    type: 'value', name, nameLocation: 'middle', nameGap: 28,
+    type: 'value',
+    name,
+    nameLocation: 'middle',
+    nameGap: 28,
     nameTextStyle: { color: ink.muted, fontFamily: ink.font },
     axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true },
     axisLine: { show: true, onZero: false, lineStyle: { color: ink.line } },
@@ -84,8 +90,12 @@ export function bottomAxis(ink: Ink, name: string): Record<string, unknown> {
 
 export function hint(ink: Ink): Record<string, unknown> {
   return {
-    confine: true, backgroundColor: ink.surface, borderColor: ink.line, transitionDuration: 0,
-    textStyle: { color: ink.text, fontFamily: ink.font, fontSize: 13 }, extraCssText: 'max-width: 380px; white-space: normal; z-index: 20',
+    confine: true,
+    backgroundColor: ink.surface,
+    borderColor: ink.line,
+    transitionDuration: 0,
+    textStyle: { color: ink.text, fontFamily: ink.font, fontSize: 13 },
+    extraCssText: 'max-width: 380px; white-space: normal; z-index: 20',
   }
 }
 

@@ -6,7 +6,14 @@ export function pretty(json: string): string {
   if (!json) return ''
   let text = json
   try {
-    text = JSON.stringify(JSON.parse(json), (_, v: unknown) => (Array.isArray(v) && v.length > 8 && v.every((x) => typeof x === 'number') ? `${v.length} values: ${v.slice(0, 6).join(', ')} …` : v), 2)
+    text = JSON.stringify(
+      JSON.parse(json),
+      (_, v: unknown) =>
+        Array.isArray(v) && v.length > 8 && v.every((x) => typeof x === 'number')
+          ? `${v.length} values: ${v.slice(0, 6).join(', ')} …`
+          : v,
+      2,
+    )
   } catch {
     // Shown as it came.
   }

@@ -18,8 +18,23 @@ const look = looks(['cubic', 'udt'])
 const RouterLink = { props: ['to'], template: '<a :href="to.path"><slot /></a>' }
 const TimeText = { template: '<time />' }
 const global = { stubs: { RouterLink, TimeText } }
-const run = summaryOf({ id: 'a', missing: 'udt', attempts: [{ iteration: 1, treatment: 0, kbps: 100 }, { iteration: 2, treatment: 0, kbps: 0, reason: 'transfer-timeout' }] })
-const tab = { view: readView({}), runs: [run], marks: new Map<string, string>(), looks: look, legend: [], caption: '', name: 'plan' }
+const run = summaryOf({
+  id: 'a',
+  missing: 'udt',
+  attempts: [
+    { iteration: 1, treatment: 0, kbps: 100 },
+    { iteration: 2, treatment: 0, kbps: 0, reason: 'transfer-timeout' },
+  ],
+})
+const tab = {
+  view: readView({}),
+  runs: [run],
+  marks: new Map<string, string>(),
+  looks: look,
+  legend: [],
+  caption: '',
+  name: 'plan',
+}
 
 describe('the table', () => {
   it('has the figures of what was run, and why the rest was not', () => {
@@ -31,7 +46,10 @@ describe('the table', () => {
   })
   it('asks for the order by a column', async () => {
     const w = mount(TableTab, { props: tab, global })
-    await w.findAll('th button').find((b) => b.text().startsWith('Average'))!.trigger('click')
+    await w
+      .findAll('th button')
+      .find((b) => b.text().startsWith('Average'))!
+      .trigger('click')
     expect(w.emitted('set')).toEqual([[{ sort: '-average' }]])
   })
   it('grows by pages, not by thousands of rows at once', () => {
@@ -58,9 +76,17 @@ it('a legend hides a treatment, or all others', async () => {
 
 describe('the view bar', () => {
   const runs = [summaryOf({ id: 'a', setting: '1 %' }), summaryOf({ id: 'b', radio: 'r2', setting: '2 %' })]
-  const props = { view: readView({ setting: 'loss=1 %' }), runs, sweeps: true, treatments: [], to: () => ({ path: '/results' }) }
+  const props = {
+    view: readView({ setting: 'loss=1 %' }),
+    runs,
+    sweeps: true,
+    treatments: [],
+    to: () => ({ path: '/results' }),
+  }
   it('offers what the runs differ in, and nothing else', () => {
-    const labels = mount(ViewBar, { props, global }).findAll('label.tool').map((l) => l.find('span').text())
+    const labels = mount(ViewBar, { props, global })
+      .findAll('label.tool')
+      .map((l) => l.find('span').text())
     expect(labels).toEqual(['Radio', 'loss', 'One panel for each', 'Same scale everywhere'])
   })
   it('sets and takes back a setting', async () => {
@@ -76,7 +102,10 @@ describe('the view bar', () => {
 describe('the zoom bar', () => {
   const zooms = async (from: number, to: number, press: string) => {
     const w = mount(ZoomBar, { props: { end: 10, from, to } })
-    await w.findAll('button').find((b) => b.text() === press)!.trigger('click')
+    await w
+      .findAll('button')
+      .find((b) => b.text() === press)!
+      .trigger('click')
     return w.emitted('zoom')?.[0]
   }
   it.each([
@@ -85,20 +114,48 @@ describe('the zoom bar', () => {
     [8, 10, 'Later', [8, 10]],
     [0.5, 2.5, 'Earlier', [0, 2]],
     [2, 4, 'Whole', [0, 10]],
-  ] as const)('from %d to %d, %s', async (from, to, press, wanted) => expect(await zooms(from, to, press)).toEqual([...wanted]))
+  ] as const)('from %d to %d, %s', async (from, to, press, wanted) =>
+    expect(await zooms(from, to, press)).toEqual([...wanted]),
+  )
 })
 
 describe('an attempt', () => {
   const attempt = (received: string) =>
     create(GetAttemptResponseSchema, {
-      run: { id: 'a', sizeBytes: 1024n }, attempt: 1, trial: { trial: 1, iteration: 1, treatment: 'udt', attempts: [{ attempt: 1, verdict: 'succeeded', throughputBytesPerSecond: 1024, elapsedSeconds: 1 }] },
-      flows: [{ sizeBytes: 1024n, digest: 'aa', receivedDigest: received }], treatmentJson: '{"protocol":"udt"}',
+      run: { id: 'a', sizeBytes: 1024n },
+      attempt: 1,
+      trial: {
+        trial: 1,
+        iteration: 1,
+        treatment: 'udt',
+        attempts: [{ attempt: 1, verdict: 'succeeded', throughputBytesPerSecond: 1024, elapsedSeconds: 1 }],
+      },
+      flows: [{ sizeBytes: 1024n, digest: 'aa', receivedDigest: received }],
+      treatmentJson: '{"protocol":"udt"}',
     })
-  it.each([['aa', 'what arrived is what was sent'], ['bb', 'what arrived is not what was sent'], ['', 'the server has not said what arrived']])('of digest aa, received %s: %s', (received, words) => expect(mount(AttemptFacts, { props: { attempt: attempt(received) }, global }).text()).toContain(words))
+  it.each([
+    ['aa', 'what arrived is what was sent'],
+    ['bb', 'what arrived is not what was sent'],
+    ['', 'the server has not said what arrived'],
+  ])('of digest aa, received %s: %s', (received, words) =>
+    expect(mount(AttemptFacts, { props: { attempt: attempt(received) }, global }).text()).toContain(words),
+  )
   it('has the trials before and after it, and those of its iteration', () => {
-    const both = summaryOf({ id: 'a', attempts: [[1, 0], [1, 1], [2, 0]].map(([iteration, treatment]) => ({ iteration: iteration!, treatment: treatment!, kbps: 9 })) })
+    const both = summaryOf({
+      id: 'a',
+      attempts: [
+        [1, 0],
+        [1, 1],
+        [2, 0],
+      ].map(([iteration, treatment]) => ({ iteration: iteration!, treatment: treatment!, kbps: 9 })),
+    })
     const links = mount(TrialSteps, { props: { run: both, attempt: attempt('aa'), panels: {} }, global }).findAll('a')
-    expect(links.map((l) => [l.attributes('href')!.split('/').at(-1), l.text().replace(/\s+/g, ' ')])).toEqual([['0', '← Trial 0'], ['2', 'Trial 2 →'], ['0', '● CUBIC'], ['1', '■ UDT']])
+    expect(links.map((l) => [l.attributes('href')!.split('/').at(-1), l.text().replace(/\s+/g, ' ')])).toEqual([
+      ['0', '← Trial 0'],
+      ['2', 'Trial 2 →'],
+      ['0', '● CUBIC'],
+      ['1', '■ UDT'],
+    ])
   })
 })
 

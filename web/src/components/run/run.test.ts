@@ -14,12 +14,20 @@ import TabBar from './TabBar.vue'
 
 function matrix(iterations: number, more = {}) {
   const sheet: SheetView = {
-    columns: [{ name: 'a', label: 'A', missing: '' }, { name: 'b', label: 'B', missing: '' }, { name: 'c', label: 'C', missing: 'not built' }],
+    columns: [
+      { name: 'a', label: 'A', missing: '' },
+      { name: 'b', label: 'B', missing: '' },
+      { name: 'c', label: 'C', missing: 'not built' },
+    ],
     rows: Array.from({ length: iterations }, (_, i) => ({ iteration: i + 1, trials: [i * 2, i * 2 + 1, undefined] })),
-    radioTitle: '', topologyTitle: '', settings: '', durations: new Map(),
+    radioTitle: '',
+    topologyTitle: '',
+    settings: '',
+    durations: new Map(),
   }
   const cells = new Map<number, Cell>()
-  for (let t = 0; t < iterations * 2; t++) cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: '', aside: 'succeeded' })
+  for (let t = 0; t < iterations * 2; t++)
+    cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: '', aside: 'succeeded' })
   return mount(RunMatrix, { props: { sheet, cells, title: 'x', ...more }, attachTo: document.body })
 }
 
@@ -59,8 +67,21 @@ describe('RunMatrix', () => {
 
 describe('JournalPanel', () => {
   const line = (seq: number, node: string, text: string, received?: Date) =>
-    create(JournalLineSchema, { runId: 'r', node, seq: BigInt(seq), type: 'trial-end', text, at: timestampFromDate(new Date(1000)), received: received && timestampFromDate(received) })
-  const lines = [line(1, 'client', 'one'), line(2, 'client', 'two', new Date(90_000)), line(1, 'server', 'three'), create(JournalLineSchema, { runId: 'other', node: 'x', seq: 1n, text: 'four' })]
+    create(JournalLineSchema, {
+      runId: 'r',
+      node,
+      seq: BigInt(seq),
+      type: 'trial-end',
+      text,
+      at: timestampFromDate(new Date(1000)),
+      received: received && timestampFromDate(received),
+    })
+  const lines = [
+    line(1, 'client', 'one'),
+    line(2, 'client', 'two', new Date(90_000)),
+    line(1, 'server', 'three'),
+    create(JournalLineSchema, { runId: 'other', node: 'x', seq: 1n, text: 'four' }),
+  ]
   it('filters by run, node and words', async () => {
     const w = mount(JournalPanel, { props: { lines, version: 1, find: '', node: '', run: 'r' } })
     expect(w.findAll('.line')).toHaveLength(3)
@@ -87,14 +108,30 @@ describe('JournalPanel', () => {
 
 it('LinkBanner says since when the orchestrator and nodes are away', () => {
   const now = Date.now()
-  const w = mount(LinkBanner, { props: { link: { state: 'lost', since: now - 40_000, retryAt: now + 3000, error: new Error('x') }, silent: [['client', new Date(now - 75_000)]], over: false } })
+  const w = mount(LinkBanner, {
+    props: {
+      link: { state: 'lost', since: now - 40_000, retryAt: now + 3000, error: new Error('x') },
+      silent: [['client', new Date(now - 75_000)]],
+      over: false,
+    },
+  })
   expect(w.text()).toContain('The orchestrator has not been heard for 40 s')
   expect(w.text()).toContain('client has not been heard for 1 min 15 s')
   expect(w.text()).toContain('The run goes on there')
 })
 
 it('RunPicker has tabs for a few runs and a list for many', async () => {
-  const runs = (n: number) => Array.from({ length: n }, (_, i) => create(RunSchema, { id: `r${i}`, radio: 'mpu4', topology: `place-${i}`, sizeBytes: 1024n, state: RunState.RUNNING, trials: 4 }))
+  const runs = (n: number) =>
+    Array.from({ length: n }, (_, i) =>
+      create(RunSchema, {
+        id: `r${i}`,
+        radio: 'mpu4',
+        topology: `place-${i}`,
+        sizeBytes: 1024n,
+        state: RunState.RUNNING,
+        trials: 4,
+      }),
+    )
   const few = mount(RunPicker, { props: { runs: runs(2), chosen: 'r0' } })
   expect(few.findAll('[role=tab]').map((t) => t.text())).toEqual(['1. place-0▶ 0/4', '2. place-1▶ 0/4'])
   const many = mount(RunPicker, { props: { runs: runs(20), chosen: 'r0' } })
@@ -104,7 +141,17 @@ it('RunPicker has tabs for a few runs and a list for many', async () => {
 })
 
 it('TabBar goes round with the arrow keys', async () => {
-  const w = mount(TabBar, { props: { tabs: [{ value: 'a', label: 'A' }, { value: 'b', label: 'B' }], modelValue: 'b', label: 'x', panel: 'p' } })
+  const w = mount(TabBar, {
+    props: {
+      tabs: [
+        { value: 'a', label: 'A' },
+        { value: 'b', label: 'B' },
+      ],
+      modelValue: 'b',
+      label: 'x',
+      panel: 'p',
+    },
+  })
   await w.find('[role=tablist]').trigger('keydown', { key: 'ArrowRight' })
   await nextTick()
   expect(w.emitted('update:modelValue')).toEqual([['a']])
