@@ -6,7 +6,5 @@
 // [Config].
 //
 // Comes in: an encoded sheet, a journal, and how to start drivers, reach the
-// other nodes and speak to the radio. Goes out: journal records. Imports
-// executor/runsheet, executor/journal, protocols/contract and internal leaves;
-// it opens no sockets and starts no processes itself.
+// other nodes and speak to the radio. Goes out: journal records.
 package executor

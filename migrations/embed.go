@@ -1,6 +1,5 @@
 // Package migrations is the database's schema, as numbered SQL that only goes
-// forward. Comes in: nothing. Goes out: the files, for goose. Imports nothing
-// of the project.
+// forward. Comes in: nothing. Goes out: the files, for goose.
 package migrations
 
 import "embed"

@@ -1,5 +1,5 @@
-// Package plans carries the plans that come with Linktrial. Goes out: the
-// files. Parsed by orchestrator/plan. Imports nothing.
+// Package plans carries the plans that come with Linktrial. Goes out: the files.
+// Parsed by orchestrator/plan.
 package plans
 
 import "embed"

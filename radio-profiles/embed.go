@@ -1,6 +1,6 @@
-// Package radioprofiles carries the radio profiles that come with Linktrial,
-// one YAML file a radio, each figure with its source. Goes out: the files.
-// Read by orchestrator/catalog through internal/radio. Imports nothing.
+// Package radioprofiles carries the radio profiles that come with Linktrial, one
+// YAML file a radio, each figure with its source. Goes out: the files. Read by
+// orchestrator/catalog through internal/radio.
 package radioprofiles
 
 import "embed"

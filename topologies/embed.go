@@ -1,6 +1,6 @@
 // Package topologies carries the topologies that come with Linktrial, one YAML
 // file each. Goes out: the files. Read by orchestrator/catalog through
-// internal/radio. Imports nothing.
+// internal/radio.
 package topologies
 
 import "embed"

@@ -5,8 +5,7 @@
 // Comes in: [Config], the orchestrator's assignments, with what people order of
 // runs under way, and its wishes for preflights; or a run sheet file. Goes out:
 // journals, in the state folder and delivered, reports of preflights, and what
-// the node's radio tells. Imports the other agents' packages, executor, api/gen
-// and internal leaves.
+// the node's radio tells.
 //
 // # Silence with in-band control
 //

@@ -1,7 +1,6 @@
 // Package identity is a node's key and certificate: it enrols with a one-time
 // token, keeps what it gets, and renews it. Comes in: a token, a folder, the
-// orchestrator's URL. Goes out: TLS configurations for the session. Imports
-// api/gen, internal/identity and internal/wholefile.
+// orchestrator's URL. Goes out: TLS configurations for the session.
 package identity
 
 import (

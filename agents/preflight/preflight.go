@@ -4,9 +4,7 @@
 // over the radio, who answers, how fast, up to which packet size and rate.
 //
 // Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightWish]).
-// Goes out: checks in words for a technician, and links. Imports
-// agents/provenance, agents/runner, agents/telemetry, executor/journal, api/gen
-// and internal leaves.
+// Goes out: checks in words for a technician, and links.
 package preflight
 
 import (

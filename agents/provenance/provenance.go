@@ -1,7 +1,7 @@
 // Package provenance records the state of a node that can matter to a figure:
 // kernel, TCP settings, interfaces, queueing, drivers, battery. Comes in: the
 // kernel's own files and sockets, in the network namespace of the agent. Goes
-// out: [journal.Provenance], [Battery]. Imports executor/journal.
+// out: [journal.Provenance], [Battery].
 package provenance
 
 import (

@@ -1,6 +1,5 @@
 // Package radiolink is the leading agent's line to the emulated radio network.
 // Comes in: the path of the control socket. Goes out: an [executor.Radio].
-// Imports executor and internal leaves.
 package radiolink
 
 import (

@@ -2,10 +2,9 @@
 // manifests in a folder, asks each whether it can run on this node, and ends
 // what an earlier, killed agent left running.
 //
-// Comes in: a folder of drivers, contract parameters. Goes out: running
-// processes ([executor.Process]), the state of each driver and the digest of
-// what it is made of. Imports executor, executor/journal, protocols/contract,
-// internal/driverdigest and internal/process.
+// Comes in: a folder of drivers, contract parameters. Goes out: running processes
+// ([executor.Process]), the state of each driver and the digest of what it is
+// made of.
 package runner
 
 import (

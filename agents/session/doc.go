@@ -5,6 +5,4 @@
 //
 // Comes in: a URL, the node's identity, journals and reports of preflights to
 // deliver. Goes out: what the orchestrator wants of this node, clock offsets.
-// Imports agents/identity, api/gen, executor/journal, internal/agentprotocol and
-// internal/identity.
 package session

@@ -3,5 +3,5 @@
 // A source that does not answer costs a bounded time and one clear sentence.
 //
 // Comes in: the sources of a radio profile. Goes out: readings, as the journal
-// has them. Imports agents/provenance, executor/journal and internal/radio.
+// has them.
 package telemetry

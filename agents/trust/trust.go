@@ -3,9 +3,8 @@
 // sheet names its digest.
 //
 // Comes in: files of trusted keys, what an orchestrator shows of its keys, run
-// sheets with signatures, digests of drivers. Goes out: nil, or one sentence
-// that says what is refused and what to do. Imports executor,
-// executor/runsheet, protocols/contract and internal leaves.
+// sheets with signatures, digests of drivers. Goes out: nil, or one sentence that
+// says what is refused and what to do.
 package trust
 
 import (

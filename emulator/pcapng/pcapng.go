@@ -1,7 +1,7 @@
 // Package pcapng writes packet logs of emulated radios in the pcapng format
 // (draft-ietf-opsawg-pcapng). Comes in: packets with their time, hop and fate.
 // Goes out: bytes appended to the caller's buffer, without allocation once the
-// buffer has grown. Imports nothing of the project.
+// buffer has grown.
 package pcapng
 
 import "encoding/binary"

@@ -1,7 +1,7 @@
-// Package telemetry lets an emulated radio tell of itself as a real one does:
-// by SNMPv2c, with MIB-II's counters and a few figures of its own, and as a
-// JSON document by HTTP. Comes in: sockets and a function that reads a radio's
-// state. Goes out: answers. Imports internal/radio (for the object identifiers).
+// Package telemetry lets an emulated radio tell of itself as a real one does: by
+// SNMPv2c, with MIB-II's counters and a few figures of its own, and as a JSON
+// document by HTTP. Comes in: sockets and a function that reads a radio's state.
+// Goes out: answers.
 package telemetry
 
 import (

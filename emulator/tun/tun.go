@@ -1,9 +1,8 @@
-// Package tun carries packets between nodes over emulated radios in real time:
-// a TUN device in each node's network namespace, one thread with an event loop
-// between them, and a control socket (internal/radiocontrol). Comes in: a
-// Config, packets, requests. Goes out: packets, reports, packet logs. Linux
-// only, needs root. Imports emulator/link, emulator/ideal, emulator/pcapng,
-// emulator/telemetry and internal.
+// Package tun carries packets between nodes over emulated radios in real time: a
+// TUN device in each node's network namespace, one thread with an event loop
+// between them, and a control socket (internal/radiocontrol). Comes in: a Config,
+// packets, requests. Goes out: packets, reports, packet logs. Linux only, needs
+// root.
 package tun
 
 import (

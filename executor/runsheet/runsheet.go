@@ -1,7 +1,6 @@
 // Package runsheet is the plan compiled for a run: the ordered list of trials
-// with all parameters and seeds. The orchestrator writes it, agents walk
-// through it, and its hash is part of every result. Comes in and goes out:
-// JSON. Imports internal/radio, internal/unit and protocols/contract; pure.
+// with all parameters and seeds. The orchestrator writes it, agents walk through
+// it, and its hash is part of every result. Comes in and goes out: JSON.
 package runsheet
 
 import (

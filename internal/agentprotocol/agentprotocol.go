@@ -1,7 +1,6 @@
 // Package agentprotocol is the number of the calls between agents and
-// orchestrator, by which two versions of Linktrial know whether they go
-// together. Comes in: the other side's number. Goes out: whether it is spoken
-// here. Imports nothing of the project.
+// orchestrator, by which two versions of Linktrial know whether they go together.
+// Comes in: the other side's number. Goes out: whether it is spoken here.
 package agentprotocol
 
 import "fmt"

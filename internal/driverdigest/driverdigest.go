@@ -1,7 +1,7 @@
 // Package driverdigest names a protocol driver by all that it is made of. The
 // orchestrator and the agents use the same function: what one accepts and the
 // other finds are the same text, or the driver is another one. Comes in: a
-// driver's folder. Goes out: a [Digest]. Imports the standard library alone.
+// driver's folder. Goes out: a [Digest].
 package driverdigest
 
 import (

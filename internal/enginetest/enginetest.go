@@ -1,7 +1,7 @@
 // Package enginetest runs a container engine of a test's own: in a network
-// namespace without a name and with folders of its own, so that it neither
-// meets an engine of the machine nor changes the machine's packet filter. Comes
-// in: a test. Goes out: the engine's address. Imports internal/process.
+// namespace without a name and with folders of its own, so that it neither meets
+// an engine of the machine nor changes the machine's packet filter. Comes in: a
+// test. Goes out: the engine's address.
 package enginetest
 
 import (

@@ -1,8 +1,8 @@
 // Package identity is what agents and orchestrator must agree on of machines'
-// identities: the form of a one-time token, how a certificate names its node,
-// by which name nodes know the orchestrator, and the sentences for what goes
-// wrong on the way. Comes in: tokens, certificates, errors of connections. Goes
-// out: the same, parsed and worded. Imports nothing of the project.
+// identities: the form of a one-time token, how a certificate names its node, by
+// which name nodes know the orchestrator, and the sentences for what goes wrong
+// on the way. Comes in: tokens, certificates, errors of connections. Goes out:
+// the same, parsed and worded.
 package identity
 
 import (

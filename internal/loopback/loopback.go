@@ -1,6 +1,5 @@
-// Package loopback says whether a host is reached from this machine alone.
-// Comes in: a name or an address. Goes out: yes or no. Imports nothing of the
-// project.
+// Package loopback says whether a host is reached from this machine alone. Comes
+// in: a name or an address. Goes out: yes or no.
 package loopback
 
 import (

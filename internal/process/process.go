@@ -1,7 +1,6 @@
 // Package process starts child processes that cannot outlive their parent, and
 // finds and ends those that an earlier, killed parent left behind. Linux only.
 // Comes in: commands. Goes out: running processes and their identities.
-// Imports nothing of the project.
 package process
 
 import (

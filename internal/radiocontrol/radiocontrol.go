@@ -1,7 +1,6 @@
 // Package radiocontrol is how the leading agent speaks to the emulated radio
 // network: JSON lines over a Unix socket, one reply a request, in order. Comes
-// in: networks and trial boundaries. Goes out: counters and Ideal. Imports
-// internal/radio.
+// in: networks and trial boundaries. Goes out: counters and Ideal.
 //
 // A trial's channel realisation is drawn from the seed in [Begin] and its
 // clock starts when Begin is answered, so that every treatment of an iteration

@@ -1,7 +1,6 @@
 // Package timescaletest runs a PostgreSQL with TimescaleDB for a test, in a root
 // file system of its own that scripts/base-image makes and keeps: the extension
 // is in a newer Debian than the machine's. Comes in: a test. Goes out: a URL.
-// Imports internal/process.
 package timescaletest
 
 import (

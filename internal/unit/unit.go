@@ -1,6 +1,6 @@
 // Package unit reads and writes quantities as people write them in plans and
-// profiles: "256 KiB", "2 Mbit/s", "673.1 ft". Comes in: text. Goes out:
-// numbers in SI base units. Imports nothing of the project.
+// profiles: "256 KiB", "2 Mbit/s", "673.1 ft". Comes in: text. Goes out: numbers
+// in SI base units.
 //
 // 1 KB is 1024 bytes and 1 MB is 1024 KB, as in the source papers; KiB and MiB
 // are the same. kbit and Mbit are powers of ten, as radios are rated.

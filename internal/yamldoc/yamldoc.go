@@ -1,6 +1,6 @@
-// Package yamldoc reads YAML documents that people write, and reports all that
-// is wrong with one at once, each problem with its file, line and column.
-// Comes in: bytes. Goes out: typed values and [Problems]. Imports internal/unit.
+// Package yamldoc reads YAML documents that people write, and reports all that is
+// wrong with one at once, each problem with its file, line and column. Comes in:
+// bytes. Goes out: typed values and [Problems].
 //
 // A reader walks the document by [Value] and [Mapping]; every getter returns a
 // usable value and notes a problem on the document if there is one, so that

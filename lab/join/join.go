@@ -7,8 +7,7 @@
 //	node → {"role": "client"}, with the descriptor
 //	emulator → {"up": true} once every node has come, or {"refused": "why"}
 //
-// Comes in: a radio network. Goes out: running radios. Imports emulator/tun and
-// internal/radio.
+// Comes in: a radio network. Goes out: running radios.
 package join
 
 import (

@@ -7,5 +7,4 @@
 //
 // Comes in: a radio network and where the orchestrator listens. Goes out: a
 // running lab, and its removal, also of one that a killed process left behind.
-// Imports emulator/tun (its configuration) and internal leaves.
 package netns

@@ -3,6 +3,5 @@
 //
 // Comes in: run sheets, the linktrial binary, drivers; for [BuildKernel] the
 // kernel's source package. Goes out: journals in a shared folder ([Run]), and a
-// kernel in a cache. What runs inside a guest is lab/uml/guest. Imports
-// lab/uml/guest and internal leaves.
+// kernel in a cache. What runs inside a guest is lab/uml/guest.
 package uml

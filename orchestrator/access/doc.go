@@ -1,8 +1,8 @@
-// Package access says who calls the orchestrator and what they may do: users
-// with passwords, sessions of browsers, API tokens of programs, roles, and the
-// log of what people did. Comes in: HTTP requests to any of the orchestrator's
-// services. Goes out: the requests that may pass, each with its [Principal],
-// and refusals of one sentence. Imports api/gen and orchestrator/store.
+// Package access says who calls the orchestrator and what they may do: users with
+// passwords, sessions of browsers, API tokens of programs, roles, and the log of
+// what people did. Comes in: HTTP requests to any of the orchestrator's services.
+// Goes out: the requests that may pass, each with its [Principal], and refusals
+// of one sentence.
 //
 // Three pieces stand in every call's way. [Access.Guard] wraps the whole HTTP
 // server: it finds out who calls and holds the procedure against the table of

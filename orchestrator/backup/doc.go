@@ -1,8 +1,7 @@
 // Package backup writes an orchestrator's store and keys into one file, also
-// while the orchestrator works, and brings them back into an empty data folder
-// or database. Comes in: a data folder or the URL of a database, a file. Goes
-// out: the other one. Imports orchestrator/postgres, migrations,
-// internal/process and internal/wholefile.
+// while the orchestrator works, and brings them back into an empty data folder or
+// database. Comes in: a data folder or the URL of a database, a file. Goes out:
+// the other one.
 //
 // The file is a tar with gzip:
 //

@@ -2,8 +2,7 @@
 // that come with the binary, those in extra folders, the topologies that people
 // saved, and the drivers' manifests. Comes in: folders, topologies to save. Goes
 // out: a [Catalog] (the one of orchestrator/plan), or every problem of every
-// file. Imports radio-profiles, topologies, internal/radio, internal/yamldoc and
-// protocols/contract.
+// file.
 package catalog
 
 import (

@@ -1,8 +1,7 @@
 // Package fleet is what is known of the nodes beside their runs: battery and
 // clock as they tell them, preflights, and which node hears which. Comes in:
 // polls and reports of agents, orders of people. Goes out: wishes for agents,
-// checks in words, links. Imports orchestrator/campaign, orchestrator/store,
-// internal/radio and api/gen.
+// checks in words, links.
 package fleet
 
 import (

@@ -5,5 +5,4 @@
 // statement; all others a transaction of several.
 //
 // Comes in: batches of records. Goes out: how far a journal is committed.
-// Imports orchestrator/store, executor/journal, protocols/contract, internal.
 package ingest

@@ -1,7 +1,6 @@
-// Package library keeps plans, and starts them at their time. Comes in: texts
-// of plans, drafts with faults too, and moments. Goes out: plans with what is
-// to be said of them, and campaigns that the orchestrator starts by itself.
-// Imports orchestrator/plan, orchestrator/sheet and orchestrator/store.
+// Package library keeps plans, and starts them at their time. Comes in: texts of
+// plans, drafts with faults too, and moments. Goes out: plans with what is to be
+// said of them, and campaigns that the orchestrator starts by itself.
 package library
 
 import (

@@ -1,8 +1,7 @@
-// Package plan reads plans: what is compared, over which radios and
-// topologies, how often and in which order. Comes in: a plan's YAML and a
-// [Catalog] of what exists. Goes out: a [Plan] with every name resolved, or
-// all that is wrong with it at once. Pure: no clock, no files. Imports
-// executor/runsheet, protocols/contract and internal leaves.
+// Package plan reads plans: what is compared, over which radios and topologies,
+// how often and in which order. Comes in: a plan's YAML and a [Catalog] of what
+// exists. Goes out: a [Plan] with every name resolved, or all that is wrong with
+// it at once. Pure: no clock, no files.
 //
 // A plan is one YAML document:
 //

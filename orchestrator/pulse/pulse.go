@@ -1,8 +1,7 @@
-// Package pulse says how long nothing has been heard of the other end of a
-// call's connection, from what the kernel notes of it: a cable that is pulled
-// ends no connection for minutes. Comes in: a server's connections. Goes out:
-// a duration, or a context that ends with a silence. Imports nothing of the
-// project.
+// Package pulse says how long nothing has been heard of the other end of a call's
+// connection, from what the kernel notes of it: a cable that is pulled ends no
+// connection for minutes. Comes in: a server's connections. Goes out: a duration,
+// or a context that ends with a silence.
 //
 // The kernel's probes ask the other kernel, which answers whatever its program
 // does, and anything that arrives counts as a word. HTTP/2's pings, which could

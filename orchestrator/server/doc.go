@@ -1,5 +1,5 @@
 // Package server is the orchestrator as one thing that starts and stops: the
-// database (private where none is given), the store, ingest, the campaign
-// engine, and one HTTP server with API, health and metrics. Comes in: a
-// Config. Goes out: a [Server] at an address. Imports the orchestrator's rooms.
+// database (private where none is given), the store, ingest, the campaign engine,
+// and one HTTP server with API, health and metrics. Comes in: a Config. Goes out:
+// a [Server] at an address.
 package server

@@ -1,6 +1,4 @@
-// Package sheet compiles plans into run sheets and says how long they will
-// take. Comes in: a plan. Goes out: run sheets, the same bytes for the same
-// plan text and the same profiles, topologies and manifests. Pure: no clock,
-// no files. Imports orchestrator/plan, executor/runsheet, protocols/contract
-// and internal/radio.
+// Package sheet compiles plans into run sheets and says how long they will take.
+// Comes in: a plan. Goes out: run sheets, the same bytes for the same plan text
+// and the same profiles, topologies and manifests. Pure: no clock, no files.
 package sheet

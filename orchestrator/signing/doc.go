@@ -3,7 +3,5 @@
 // and answers TrustService.
 //
 // Comes in: a data folder, the catalog's drivers, people's approvals. Goes out:
-// signatures, public keys, digests. Imports orchestrator/store,
-// orchestrator/catalog, orchestrator/campaign, internal/signature,
-// orchestrator/rpc/reply, internal/driverdigest, internal/wholefile and api/gen.
+// signatures, public keys, digests.
 package signing

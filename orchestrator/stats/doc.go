@@ -1,7 +1,6 @@
 // Package stats is the arithmetic of field trials: descriptions of a sample,
-// intervals, comparisons paired by iteration, and the papers' own metrics.
-// Comes in: numbers and seeds. Goes out: numbers. Imports nothing of the
-// project; pure.
+// intervals, comparisons paired by iteration, and the papers' own metrics. Comes
+// in: numbers and seeds. Goes out: numbers.
 //
 // What has no value is NaN, never zero: the mean of no figures, the standard
 // deviation of one, an interval of one figure. A NaN among

@@ -1,6 +1,5 @@
 // Package store is the orchestrator's one place for what lasts: a pool of
-// connections to PostgreSQL with the schema brought up to date. Its queries
-// are SQL in queries/, typed by sqlc in dbsqlc/; what results are made from is
-// read here as report.Dataset. Comes in: a connection URL. Goes out: a [Store].
-// Imports migrations, orchestrator/report, executor, protocols/contract, internal.
+// connections to PostgreSQL with the schema brought up to date. Its queries are
+// SQL in queries/, typed by sqlc in dbsqlc/; what results are made from is read
+// here as report.Dataset. Comes in: a connection URL. Goes out: a [Store].
 package store

@@ -1,8 +1,7 @@
 // Package telemetry joins what radios told of themselves to the trials during
 // which they told it, by one clock for all nodes. Comes in: stored readings and
 // clock offsets of a run. Goes out: series beside an attempt, figures of each
-// attempt for reports, and all readings in one order of time. Imports
-// orchestrator/store, orchestrator/report, orchestrator/thin and api/gen.
+// attempt for reports, and all readings in one order of time.
 package telemetry
 
 import (

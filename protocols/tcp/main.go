@@ -1,6 +1,5 @@
 // Command tcp is the driver of the kernel's TCP. Comes in and goes out: the
-// driver contract (docs/driver-contract.md). Imports protocols/harness and
-// protocols/contract.
+// driver contract (docs/driver-contract.md).
 package main
 
 import (

@@ -12,7 +12,6 @@
 //
 // Comes in: the engine's images with [LabelProtocol], contract parameters. Goes
 // out: running containers ([executor.Process]) and the state of each driver.
-// Imports agents/runner, executor, internal/driverdigest and protocols/contract.
 package docker
 
 import (

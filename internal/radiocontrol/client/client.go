@@ -1,6 +1,5 @@
-// Package client speaks to the emulated radio network's control socket. Comes
-// in: requests. Goes out: reports and status. Imports internal/radio and
-// internal/radiocontrol.
+// Package client speaks to the emulated radio network's control socket. Comes in:
+// requests. Goes out: reports and status.
 package client
 
 import (

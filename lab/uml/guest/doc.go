@@ -4,7 +4,6 @@
 // starts an agent in each node (processes of the same binary), sheet by sheet,
 // and powers the guest off.
 //
-// Comes in: [Orders] in the shared folder. Goes out: the agents' journals
-// there, and [Line]s on the console. Imports emulator/tun, lab/netns,
-// internal/process and internal/radio.
+// Comes in: [Orders] in the shared folder. Goes out: the agents' journals there,
+// and [Line]s on the console.
 package guest

@@ -1,6 +1,5 @@
 // Package pulsetest is a cable between two network namespaces of a test's own,
-// which can be pulled. Comes in: a test. Goes out: two networks. Imports
-// internal/namespace and internal/process.
+// which can be pulled. Comes in: a test. Goes out: two networks.
 package pulsetest
 
 import (

@@ -1,7 +1,6 @@
 // Package wording writes figures and names for people, alike in every report:
 // numbers with as many decimals as they deserve, names of others without what
-// could spoil a line. Comes in: numbers and text. Goes out: text. Imports
-// nothing of the project.
+// could spoil a line. Comes in: numbers and text. Goes out: text.
 package wording
 
 import (

@@ -1,7 +1,6 @@
 // Package storetest gives tests a real PostgreSQL: one private server a test
-// binary, one database a test. Comes in: a testing.M, then testing.T's. Goes
-// out: connection URLs and open stores. Imports orchestrator/postgres and
-// orchestrator/store.
+// binary, one database a test. Comes in: a testing.M, then testing.T's. Goes out:
+// connection URLs and open stores.
 package storetest
 
 import (
