@@ -18,8 +18,8 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/radio"
-	"linktrial/internal/wholefile"
 )
 
 // agent is one start of an agent.
@@ -271,7 +271,7 @@ func (a *agent) keep(n note, sheet []byte) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("run %s: %w", n.Run, err)
 	}
-	if err := wholefile.Write(filepath.Join(dir, sheetFile), sheet, 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, sheetFile), sheet, 0o644); err != nil {
 		return fmt.Errorf("run %s: %w", n.Run, err)
 	}
 	return n.write(dir)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"linktrial/executor"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/radio"
-	"linktrial/internal/wholefile"
 )
 
 // Wish is how far a run may go, as the orchestrator last said.
@@ -60,7 +60,7 @@ var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 func (n *note) write(dir string) error {
 	b, err := json.Marshal(n)
 	if err == nil {
-		err = wholefile.Write(filepath.Join(dir, noteFile), append(b, '\n'), 0o644)
+		err = atomicfile.Write(filepath.Join(dir, noteFile), append(b, '\n'), 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("note of run %s: %w", n.Run, err)

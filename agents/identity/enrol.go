@@ -19,8 +19,8 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
-	"linktrial/internal/wholefile"
 )
 
 // Enrolment is one enrolment of a node.
@@ -120,7 +120,7 @@ func (e *Enrolment) pendingKey() (crypto.Signer, error) {
 	}
 	b, err := keyPEM(key)
 	if err == nil {
-		err = wholefile.Write(path, b, 0o600)
+		err = atomicfile.Write(path, b, 0o600)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("key of the node: %w", err)

@@ -22,8 +22,8 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
-	"linktrial/internal/wholefile"
 )
 
 // Files in a node's state folder.
@@ -155,7 +155,7 @@ func (i *Identity) write() error {
 	for _, c := range []*x509.Certificate{i.cert, i.authority} {
 		b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: c.Raw})...)
 	}
-	if err := wholefile.Write(filepath.Join(i.dir, File), b, 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(i.dir, File), b, 0o600); err != nil {
 		return fmt.Errorf("identity of the node: %w", err)
 	}
 	return nil

@@ -17,8 +17,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/signature"
-	"linktrial/internal/wholefile"
 )
 
 // Names in the state folder.
@@ -114,7 +114,7 @@ func Enrolled(dir string, keys []signature.PublicKey) error {
 	if len(keys) == 0 {
 		return errors.New("the orchestrator named no key that signs its run sheets")
 	}
-	if err := wholefile.Write(filepath.Join(dir, enrolledFile), signature.FormatKeys("Keys that sign run sheets, as the orchestrator told when this node enrolled.", keys...), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, enrolledFile), signature.FormatKeys("Keys that sign run sheets, as the orchestrator told when this node enrolled.", keys...), 0o600); err != nil {
 		return fmt.Errorf("keep the orchestrator's signing keys: %w", err)
 	}
 	return nil
@@ -147,7 +147,7 @@ func (k *Keys) Learn(shown []signature.Endorsed) error {
 		path := "memory"
 		if k.cfg.Dir != "" {
 			path = filepath.Join(k.cfg.Dir, pinnedFile)
-			if err := wholefile.Write(path, signature.FormatKeys("The first key that an orchestrator showed to this node. Remove this file to take another.", key), 0o600); err != nil {
+			if err := atomicfile.Write(path, signature.FormatKeys("The first key that an orchestrator showed to this node. Remove this file to take another.", key), 0o600); err != nil {
 				return fmt.Errorf("pin the orchestrator's signing key: %w", err)
 			}
 		}
@@ -160,7 +160,7 @@ func (k *Keys) Learn(shown []signature.Endorsed) error {
 	if len(taken) > 0 {
 		endorsed := append(append([]signature.Endorsed(nil), k.endorsed...), taken...)
 		if k.cfg.Dir != "" {
-			if err := wholefile.Write(filepath.Join(k.cfg.Dir, endorsedFile), signature.FormatEndorsed(endorsed), 0o600); err != nil {
+			if err := atomicfile.Write(filepath.Join(k.cfg.Dir, endorsedFile), signature.FormatEndorsed(endorsed), 0o600); err != nil {
 				return fmt.Errorf("keep endorsed keys: %w", err)
 			}
 		}

@@ -12,10 +12,10 @@ import (
 	"strings"
 	"time"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
-	"linktrial/internal/wholefile"
 )
 
 // DefaultStateDir is where labs write what must be removed after a crash. It
@@ -68,7 +68,7 @@ func (s *State) save(dir string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("lab state: %w", err)
 	}
-	if err := wholefile.Write(path, append(b, '\n'), 0o644); err != nil {
+	if err := atomicfile.Write(path, append(b, '\n'), 0o644); err != nil {
 		return fmt.Errorf("lab state: %w", err)
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"linktrial/internal/wholefile"
+	"linktrial/internal/atomicfile"
 )
 
 // SetupFile is the file of the data folder that holds the setup token while it
@@ -43,7 +43,7 @@ func (a *Access) openSetup(ctx context.Context) error {
 	s := newSecret(setupPrefix)
 	err = os.MkdirAll(a.cfg.DataDir, 0o755)
 	if err == nil {
-		err = wholefile.Write(path, []byte(s.text()+"\n"), 0o600)
+		err = atomicfile.Write(path, []byte(s.text()+"\n"), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("setup token: %w", err)

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
-	"linktrial/internal/wholefile"
 )
 
 // issuedLife is how long tokens are good for that wait in files for nodes that
@@ -56,7 +56,7 @@ func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error
 		if err != nil {
 			return err
 		}
-		if err := wholefile.Write(path, []byte(t.String()+"\n"), 0o600); err != nil {
+		if err := atomicfile.Write(path, []byte(t.String()+"\n"), 0o600); err != nil {
 			return fmt.Errorf("token for node %s: %w", n, err)
 		}
 		a.log.Info("one-time token written for a node", "node", n, "file", path, "valid_until", expires)

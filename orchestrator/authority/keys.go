@@ -19,8 +19,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
-	"linktrial/internal/wholefile"
 )
 
 // Files of the authority in the orchestrator's data folder.
@@ -103,7 +103,7 @@ func publish(dir string, cert *x509.Certificate) error {
 	if old, err := os.ReadFile(path); err == nil && string(old) == string(b) {
 		return nil
 	}
-	if err := wholefile.Write(path, b, 0o644); err != nil {
+	if err := atomicfile.Write(path, b, 0o644); err != nil {
 		return fmt.Errorf("authority: %w", err)
 	}
 	return nil
@@ -170,7 +170,7 @@ func writePair(path string, p pair) error {
 	}
 	b := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})
 	b = append(b, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.cert.Raw})...)
-	return wholefile.Write(path, b, 0o600)
+	return atomicfile.Write(path, b, 0o600)
 }
 
 // nodeCertificate signs a node's key. Of the request only the key counts: the

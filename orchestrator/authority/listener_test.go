@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"linktrial/orchestrator/pulse"
+	"linktrial/orchestrator/liveness"
 )
 
 // How long a connection has been silent is known through the listener that
@@ -23,6 +23,6 @@ func TestTellPlainHidesNoConnection(t *testing.T) {
 	here, err := l.Accept()
 	require.NoError(t, err)
 	defer here.Close()
-	_, ok := pulse.Silence(pulse.WithConn(t.Context(), here))
+	_, ok := liveness.Silence(liveness.WithConn(t.Context(), here))
 	require.True(t, ok)
 }

@@ -13,7 +13,7 @@ import (
 	"path"
 	"path/filepath"
 
-	"linktrial/internal/wholefile"
+	"linktrial/internal/atomicfile"
 )
 
 // pack writes the archive.
@@ -57,7 +57,7 @@ func pack(out io.Writer, m Manifest, dataDir, dump string) error {
 			if err != nil {
 				return err
 			}
-			if !d.Type().IsRegular() || wholefile.Unfinished(p) {
+			if !d.Type().IsRegular() || atomicfile.Unfinished(p) {
 				return nil
 			}
 			rel, err := filepath.Rel(dataDir, p)

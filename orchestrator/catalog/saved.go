@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
-	"linktrial/internal/wholefile"
 	"linktrial/internal/yamldoc"
 )
 
@@ -126,7 +126,7 @@ func (c *Catalog) SaveTopology(name string, text []byte) error {
 	file := filepath.Join(b.dir, name+".yaml")
 	err = os.MkdirAll(b.dir, 0o755)
 	if err == nil {
-		err = wholefile.Write(file, text, 0o644)
+		err = atomicfile.Write(file, text, 0o644)
 	}
 	if err != nil {
 		return fmt.Errorf("save topology %s: %w", name, err)

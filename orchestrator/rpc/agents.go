@@ -13,7 +13,7 @@ import (
 	"linktrial/internal/agentprotocol"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
-	"linktrial/orchestrator/pulse"
+	"linktrial/orchestrator/liveness"
 	"linktrial/orchestrator/signing"
 )
 
@@ -51,11 +51,11 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	s.heard(m)
 	// A node that is cut off does not count as connected for as long as its poll
 	// would wait. Where it comes back on the same connection it is told to poll again.
-	ctx, stop := pulse.Watch(ctx, pulse.Limit)
+	ctx, stop := liveness.Watch(ctx, liveness.Limit)
 	defer stop()
 	revision, assignments, err := s.cfg.Engine.Poll(ctx, m.Name, m.Incarnation, m.Revision, m.DiskFreeBytes, time.Duration(m.WaitMs)*time.Millisecond)
-	if err != nil && errors.Is(context.Cause(ctx), pulse.ErrSilent) {
-		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("nothing was heard of the node for %s, so its poll ended: poll again", pulse.Limit))
+	if err != nil && errors.Is(context.Cause(ctx), liveness.ErrSilent) {
+		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("nothing was heard of the node for %s, so its poll ended: poll again", liveness.Limit))
 	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "poll", err)

@@ -13,7 +13,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/pulse/pulsetest"
+	"linktrial/orchestrator/liveness/livenesstest"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -21,11 +21,11 @@ import (
 // A node whose cable is pulled is not connected any more, long before its poll
 // would end. When the cable is back, the same connection tells it to poll again.
 func TestPulledCable(t *testing.T) {
-	cable := pulsetest.New(t)
+	cable := livenesstest.New(t)
 	url, cat := storetest.URL(t), testCatalog(t)
 	var s *server.Server
 	require.NoError(t, cable.Here(func() (err error) {
-		s, err = server.Start(t.Context(), server.Config{Listen: pulsetest.Address + ":0", Open: true, DatabaseURL: url, Catalog: cat, Version: "test"})
+		s, err = server.Start(t.Context(), server.Config{Listen: livenesstest.Address + ":0", Open: true, DatabaseURL: url, Catalog: cat, Version: "test"})
 		return err
 	}))
 	t.Cleanup(func() { stop(t, s) })

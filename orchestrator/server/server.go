@@ -21,8 +21,8 @@ import (
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/library"
+	"linktrial/orchestrator/liveness"
 	"linktrial/orchestrator/postgres"
-	"linktrial/orchestrator/pulse"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
@@ -192,7 +192,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	protocols.SetUnencryptedHTTP2(s.identity.Mode() != authority.ModeTLS)
 	s.http = &http.Server{
 		Handler: s.identity.Handler(s.access.Guard(mux)), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), ConnContext: pulse.WithConn,
+		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), ConnContext: liveness.WithConn,
 	}
 	go func() {
 		if s.http.TLSConfig != nil {
@@ -248,7 +248,7 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	if s.mode = modeOf(ctx, cfg, host); s.mode == authority.ModeTLS && cfg.DataDir == "" {
 		return fmt.Errorf("%s is reachable from other machines, and the authority that nodes are to be known by needs a data folder", cfg.Listen)
 	}
-	lc := net.ListenConfig{KeepAliveConfig: pulse.Probes}
+	lc := net.ListenConfig{KeepAliveConfig: liveness.Probes}
 	s.listener, err = lc.Listen(ctx, "tcp", cfg.Listen)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -15,8 +15,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/signature"
-	"linktrial/internal/wholefile"
 )
 
 // Names in the folder of the key ring.
@@ -169,14 +169,14 @@ func (k *Keyring) save() error {
 	if err != nil {
 		return fmt.Errorf("signing key: %w", err)
 	}
-	if err := wholefile.Write(filepath.Join(k.dir, ringFile), append(b, '\n'), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(k.dir, ringFile), append(b, '\n'), 0o600); err != nil {
 		return fmt.Errorf("signing key: %w", err)
 	}
 	return nil
 }
 
 func (k *Keyring) publish() error {
-	if err := wholefile.Write(filepath.Join(k.dir, PublicFile), k.Public(), 0o644); err != nil {
+	if err := atomicfile.Write(filepath.Join(k.dir, PublicFile), k.Public(), 0o644); err != nil {
 		return fmt.Errorf("signing key: %w", err)
 	}
 	return nil

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/downsample"
 	"linktrial/orchestrator/store/dbsqlc"
-	"linktrial/orchestrator/thin"
 )
 
 // around is how far before and after an attempt the readings may lie that tell
@@ -103,7 +103,7 @@ func shorten(s *linktrialv1.TelemetrySeries, points int) {
 	if n == 0 {
 		return
 	}
-	t := thin.New(s.At[0], s.At[n-1], int64(n), points)
+	t := downsample.New(s.At[0], s.At[n-1], int64(n), points)
 	for i := range s.At {
 		t.Add(s.At[i], s.Value[i:i+1])
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"linktrial/internal/wholefile"
+	"linktrial/internal/atomicfile"
 )
 
 // labelFile has what tells this agent's containers from those of a node of the
@@ -26,7 +26,7 @@ func label(cfg Config) (string, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		b = fmt.Appendf(nil, "%s-%08x\n", cfg.Agent, rand.Uint32())
 		if err = os.MkdirAll(cfg.StateDir, 0o755); err == nil {
-			err = wholefile.Write(file, b, 0o644)
+			err = atomicfile.Write(file, b, 0o644)
 		}
 	}
 	label := strings.TrimSpace(string(b))

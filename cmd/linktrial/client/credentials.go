@@ -13,7 +13,7 @@ import (
 	"strings"
 	"sync"
 
-	"linktrial/internal/wholefile"
+	"linktrial/internal/atomicfile"
 )
 
 // TokenEnv has an API token for the orchestrator, before what login kept.
@@ -77,7 +77,7 @@ func writeCredentials(c credentials) error {
 	}
 	b, err := json.MarshalIndent(c, "", "  ")
 	if err == nil {
-		err = wholefile.Write(path, append(b, '\n'), 0o600)
+		err = atomicfile.Write(path, append(b, '\n'), 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("credentials: %w", err)

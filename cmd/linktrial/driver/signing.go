@@ -13,8 +13,8 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/signature"
-	"linktrial/internal/wholefile"
 	"linktrial/lab/uml"
 	"linktrial/orchestrator/signing"
 )
@@ -116,7 +116,7 @@ func WriteTrusted(dir string, keys []signature.PublicKey) (string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", fmt.Errorf("trusted keys: %w", err)
 	}
-	if err := wholefile.Write(path, signature.FormatKeys("Keys of the orchestrator that this lab was brought up for.", keys...), 0o644); err != nil {
+	if err := atomicfile.Write(path, signature.FormatKeys("Keys of the orchestrator that this lab was brought up for.", keys...), 0o644); err != nil {
 		return "", fmt.Errorf("trusted keys: %w", err)
 	}
 	return path, nil

@@ -20,8 +20,8 @@ import (
 
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
-	"linktrial/internal/wholefile"
 )
 
 func newTrust(s *setting.Settings) *cobra.Command {
@@ -62,7 +62,7 @@ fingerprint at its start; without --fingerprint you are asked to compare it.`,
 			if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 				return fmt.Errorf("trusted authorities: %w", err)
 			}
-			if err := wholefile.Write(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), 0o600); err != nil {
+			if err := atomicfile.Write(path, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: cert.Raw}), 0o600); err != nil {
 				return fmt.Errorf("trusted authorities: %w", err)
 			}
 			fmt.Printf("%s is trusted\n", base)

@@ -15,10 +15,10 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/downsample"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
-	"linktrial/orchestrator/thin"
 )
 
 const (
@@ -245,7 +245,7 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	if err != nil || window.Samples == 0 {
 		return err
 	}
-	c := &sampleColumns{thin: thin.New(float64(window.FirstNs)/1e9, float64(window.LastNs)/1e9, window.Samples, x.points), begins: of.FromNs == 0}
+	c := &sampleColumns{thin: downsample.New(float64(window.FirstNs)/1e9, float64(window.LastNs)/1e9, window.Samples, x.points), begins: of.FromNs == 0}
 	if err := x.st.EachSample(ctx, of, window, c.add); err != nil {
 		return err
 	}
@@ -264,7 +264,7 @@ const fixedColumns = 14
 
 // sampleColumns turns samples into columns.
 type sampleColumns struct {
-	thin   *thin.Series
+	thin   *downsample.Series
 	begins bool // the first sample is the flow's first
 	row    []float64
 	more   []string // names of the columns after the fixed ones

@@ -1,4 +1,4 @@
-package pulse
+package liveness
 
 import (
 	"context"
@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"linktrial/orchestrator/pulse/pulsetest"
+	"linktrial/orchestrator/liveness/livenesstest"
 )
 
 func TestMain(m *testing.M) {
@@ -19,12 +19,12 @@ func TestMain(m *testing.M) {
 }
 
 // joined is this side's end of a connection over a cable.
-func joined(t *testing.T) (net.Conn, *pulsetest.Cable) {
+func joined(t *testing.T) (net.Conn, *livenesstest.Cable) {
 	t.Helper()
-	cable := pulsetest.New(t)
+	cable := livenesstest.New(t)
 	var l net.Listener
 	require.NoError(t, cable.Here(func() (err error) {
-		l, err = (&net.ListenConfig{KeepAliveConfig: Probes}).Listen(t.Context(), "tcp", pulsetest.Address+":7700")
+		l, err = (&net.ListenConfig{KeepAliveConfig: Probes}).Listen(t.Context(), "tcp", livenesstest.Address+":7700")
 		return err
 	}))
 	defer l.Close()

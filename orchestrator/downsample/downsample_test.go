@@ -1,4 +1,4 @@
-package thin_test
+package downsample_test
 
 import (
 	"math"
@@ -7,13 +7,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"linktrial/orchestrator/thin"
+	"linktrial/orchestrator/downsample"
 )
 
 var nan = math.NaN()
 
 func TestFewSamplesStay(t *testing.T) {
-	s := thin.New(0, 3, 3, 10)
+	s := downsample.New(0, 3, 3, 10)
 	s.Add(0, []float64{5})
 	s.Add(1, []float64{6, 1})
 	s.Add(3, []float64{nan, 2})
@@ -27,7 +27,7 @@ func TestFewSamplesStay(t *testing.T) {
 
 func TestManySamplesKeepTheirExtremes(t *testing.T) {
 	const n, most = 10_000, 600
-	s := thin.New(0, n-1, n, most)
+	s := downsample.New(0, n-1, n, most)
 	for i := range n {
 		window := float64(i % 100)
 		if i == 1234 {
@@ -72,7 +72,7 @@ func TestOrderWithinAStretch(t *testing.T) {
 		{[]float64{2, 2, 2}, []float64{2, 2}},
 		{[]float64{nan, 3, nan}, []float64{3, 3}},
 	} {
-		s := thin.New(0, 10, 100, 2)
+		s := downsample.New(0, 10, 100, 2)
 		for i, x := range c.in {
 			s.Add(float64(i), []float64{x})
 		}
@@ -89,7 +89,7 @@ func FuzzSeries(f *testing.F) {
 	f.Add(math.Inf(-1), math.NaN(), int64(1<<40), 3, []byte("any text"))
 	f.Fuzz(func(t *testing.T, from, to float64, count int64, most int, values []byte) {
 		most = most % 1000
-		s := thin.New(from, to, count, most)
+		s := downsample.New(from, to, count, most)
 		low, high := math.Inf(1), math.Inf(-1)
 		for i, v := range values {
 			x := float64(int8(v))

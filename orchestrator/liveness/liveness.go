@@ -1,4 +1,4 @@
-// Package pulse says how long nothing has been heard of the other end of a call's
+// Package liveness says how long nothing has been heard of the other end of a call's
 // connection, from what the kernel notes of it: a cable that is pulled ends no
 // connection for minutes. Comes in: a server's connections. Goes out: a duration,
 // or a context that ends with a silence.
@@ -13,7 +13,7 @@
 // Where control shares the radio, a trial meets no probes: the agent has reset
 // its connections before it. Where that reset was lost on the way, the first
 // probe is answered with another.
-package pulse
+package liveness
 
 import (
 	"context"

@@ -1,6 +1,6 @@
-// Package pulsetest is a cable between two network namespaces of a test's own,
+// Package livenesstest is a cable between two network namespaces of a test's own,
 // which can be pulled. Comes in: a test. Goes out: two networks.
-package pulsetest
+package livenesstest
 
 import (
 	"errors"

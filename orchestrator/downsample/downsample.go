@@ -1,8 +1,8 @@
-// Package thin shortens time series for figures so that every extreme of every
+// Package downsample shortens time series for figures so that every extreme of every
 // column survives. Comes in: samples one by one, in order of time, so that no
 // more of them are ever in memory than come out. Goes out: columns of equal
 // length. Pure; imports nothing.
-package thin
+package downsample
 
 import "math"
 

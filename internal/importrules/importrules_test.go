@@ -1,4 +1,4 @@
-package rooms
+package importrules
 
 import (
 	"encoding/json"
@@ -44,7 +44,7 @@ var allowed = map[string][]string{
 }
 
 // pure packages take time as a value and touch nothing of the world.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/thin", "executor/runsheet"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

@@ -1,7 +1,7 @@
-// Package wholefile replaces a small file so that readers, and whoever comes
+// Package atomicfile replaces a small file so that readers, and whoever comes
 // after a crash, find the old content or the new one and nothing between. Comes
 // in: a path, content, a mode. Goes out: the file.
-package wholefile
+package atomicfile
 
 import (
 	"errors"

@@ -1,0 +1,3 @@
+// Package importrules holds no code: its test enforces which way imports go between
+// the rooms of the house (docs/architecture.md).
+package importrules
