@@ -10,13 +10,13 @@ import (
 // drivers end and the journal is synced, and never while anything is measured.
 
 // early is the drivers of one attempt that are readied ahead of it.
-type early struct {
+type prestarted struct {
 	trial, attempt int
 	done           chan struct{}
 	release        func() // once done is closed
 }
 
-func (e *early) drop() {
+func (e *prestarted) drop() {
 	<-e.done
 	e.release()
 }
@@ -24,7 +24,7 @@ func (e *early) drop() {
 // expect has the attempt's own flows ready the drivers of the next trial once
 // all of them are decided. That trial is known before the attempt begins; where
 // it turns out to be another, its drivers go unused.
-func (l *leader) expect(ctx context.Context, current int, flows []*flow) {
+func (l *leader) prestartNext(ctx context.Context, current int, flows []*flow) {
 	if _, ok := l.Runner.(Preparer); !ok {
 		return
 	}
@@ -47,8 +47,8 @@ func (l *leader) expect(ctx context.Context, current int, flows []*flow) {
 				return
 			}
 			// The flows end before the leader goes on, so nobody else is at l.early.
-			e := &early{trial: next, attempt: attempt, done: make(chan struct{})}
-			l.early = e
+			e := &prestarted{trial: next, attempt: attempt, done: make(chan struct{})}
+			l.prestarted = e
 			go func() { // waited for by ready or by the walk's end
 				defer close(e.done)
 				// Also where this attempt is the last before a stop: what has been readied is released.
@@ -80,8 +80,8 @@ func (l *leader) flows(trial, attempt int) []*flow {
 // ready has the drivers of an attempt's flows on this node prepared, where that
 // has not been done ahead.
 func (l *leader) ready(ctx context.Context, trial, attempt int, flows []*flow) (release func()) {
-	e := l.early
-	l.early = nil
+	e := l.prestarted
+	l.prestarted = nil
 	if e == nil {
 		return l.part.ready(ctx, flows)
 	}

@@ -33,7 +33,7 @@ var errSkipped = errors.New("the trial was skipped")
 // boundary obeys what was ordered, and returns when a trial may start or ctx
 // has ended. An error means that the journal is unusable.
 func (l *leader) boundary(ctx context.Context) error {
-	more, err := l.obey()
+	more, err := l.apply()
 	if err != nil || !l.past.paused {
 		return err
 	}
@@ -45,7 +45,7 @@ func (l *leader) boundary(ctx context.Context) error {
 	for l.past.paused && err == nil && ctx.Err() == nil {
 		select {
 		case <-more:
-			more, err = l.obey()
+			more, err = l.apply()
 		case <-ctx.Done():
 		}
 	}
@@ -56,13 +56,13 @@ func (l *leader) boundary(ctx context.Context) error {
 
 // obey takes every command that the journal does not have yet, and ends the
 // trials that are skipped.
-func (l *leader) obey() (more <-chan struct{}, err error) {
+func (l *leader) apply() (more <-chan struct{}, err error) {
 	if l.Commands == nil {
 		return nil, nil
 	}
 	all, more := l.Commands.Given()
 	for _, c := range all {
-		if l.past.obeyed[c.ID] {
+		if l.past.applied[c.ID] {
 			continue
 		}
 		if err := l.command(c); err != nil {
@@ -81,7 +81,7 @@ func (l *leader) obey() (more <-chan struct{}, err error) {
 
 // command makes a command durable and then brings it into effect.
 func (l *leader) command(c Command) error {
-	r := journal.Command{ID: c.ID, Kind: c.Kind, By: c.By, PassedOver: l.passOver(c)}
+	r := journal.Command{ID: c.ID, Kind: c.Kind, By: c.By, Rejected: l.rejectReason(c)}
 	if c.Kind == journal.CommandSkip || c.Kind == journal.CommandRepeat {
 		r.Trial = &c.Trial
 	}
@@ -94,7 +94,7 @@ func (l *leader) command(c Command) error {
 }
 
 // passOver is why a command cannot be obeyed; empty where it can.
-func (l *leader) passOver(c Command) string {
+func (l *leader) rejectReason(c Command) string {
 	switch c.Kind {
 	case journal.CommandPause, journal.CommandResume:
 		return ""
@@ -116,7 +116,7 @@ func (l *leader) passOver(c Command) string {
 
 // obeySkip obeys a command to skip a trial that is under way; all others wait
 // for the next boundary.
-func (l *leader) obeySkip(trial int) error {
+func (l *leader) applySkip(trial int) error {
 	if l.Commands == nil {
 		return nil
 	}
@@ -129,7 +129,7 @@ func (l *leader) obeySkip(trial int) error {
 
 func (l *leader) skipOf(trial int, all []Command) (Command, bool) {
 	for _, c := range all {
-		if c.Kind == journal.CommandSkip && c.Trial == trial && !l.past.obeyed[c.ID] {
+		if c.Kind == journal.CommandSkip && c.Trial == trial && !l.past.applied[c.ID] {
 			return c, true
 		}
 	}
@@ -144,19 +144,19 @@ func (l *leader) attemptUnlessSkipped(ctx context.Context, trial, n int) (journa
 	}
 	actx, cancel := context.WithCancelCause(ctx)
 	over := make(chan struct{})
-	var heeding sync.WaitGroup
+	var watching sync.WaitGroup
 	var failed error
-	heeding.Go(func() { failed = l.heed(over, trial, cancel) })
+	watching.Go(func() { failed = l.watchForSkip(over, trial, cancel) })
 	v, reason, err := l.attempt(actx, spec, n)
 	close(over)
-	heeding.Wait()
+	watching.Wait()
 	cancel(nil)
 	return v, reason, errors.Join(err, failed)
 }
 
 // heed waits for a command to skip the trial until over is closed. While it
 // runs, nothing else obeys commands.
-func (l *leader) heed(over <-chan struct{}, trial int, cancel context.CancelCauseFunc) error {
+func (l *leader) watchForSkip(over <-chan struct{}, trial int, cancel context.CancelCauseFunc) error {
 	for {
 		all, more := l.Commands.Given()
 		if c, ok := l.skipOf(trial, all); ok {

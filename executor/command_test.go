@@ -121,8 +121,8 @@ func story(t testing.TB, records []journal.Record) []string {
 			if b.Trial != nil {
 				s += fmt.Sprint(" ", *b.Trial)
 			}
-			if b.PassedOver != "" {
-				s += " passed over: " + b.PassedOver
+			if b.Rejected != "" {
+				s += " rejected: " + b.Rejected
 			}
 			out = append(out, s)
 		case journal.TypeAttemptStarted:
@@ -182,7 +182,7 @@ func TestPauseBeforeTheFirstTrial(t *testing.T) {
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	sameStory(t, m, "pause", "repeat 0 passed over: trial 0 had not ended", "skip 0", "trial 0 aborted skipped", "pause", "resume",
+	sameStory(t, m, "pause", "repeat 0 rejected: trial 0 had not ended", "skip 0", "trial 0 aborted skipped", "pause", "resume",
 		"start 1/1", "end 1/1 succeeded", "trial 1 succeeded", "run completed")
 	if released != 1 {
 		t.Errorf("released %d times", released)
@@ -271,7 +271,7 @@ func TestRepeat(t *testing.T) {
 	}
 	// Commands given while trial 1 runs are obeyed when it has ended.
 	sameStory(t, m, "start 0/1", "end 0/1 succeeded", "trial 0 succeeded", "start 1/1", "end 1/1 succeeded", "trial 1 succeeded",
-		"repeat 0", "repeat 1", "repeat 0 passed over: trial 0 had not ended",
+		"repeat 0", "repeat 1", "repeat 0 rejected: trial 0 had not ended",
 		"start 0/2", "end 0/2 failed reset", "trial 0 failed", "start 1/2", "end 1/2 succeeded", "trial 1 succeeded",
 		"start 2/1", "end 2/1 succeeded", "trial 2 succeeded", "repeat 2", "repeat 0",
 		"start 2/2", "end 2/2 succeeded", "trial 2 succeeded", "start 0/3", "end 0/3 succeeded", "trial 0 succeeded", "run completed")
@@ -300,7 +300,7 @@ func TestSkipOfARepetition(t *testing.T) {
 		t.Fatal(err)
 	}
 	sameStory(t, m, "start 0/1", "end 0/1 succeeded", "trial 0 succeeded", "start 1/1", "end 1/1 succeeded", "trial 1 succeeded",
-		"repeat 0", "skip 0", "repeat 0 passed over: trial 0 had not ended", "repeat 1", "trial 0 succeeded skipped",
+		"repeat 0", "skip 0", "repeat 0 rejected: trial 0 had not ended", "repeat 1", "trial 0 succeeded skipped",
 		"start 1/2", "skip 1", "end 1/2 aborted skipped", "trial 1 aborted skipped", "run completed")
 }
 
@@ -313,8 +313,8 @@ func TestCommandsThatCannotBeObeyed(t *testing.T) {
 	if err := Lead(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	sameStory(t, m, `dance passed over: this version knows no command "dance"`, "skip 7 passed over: the sheet has no trial 7", "repeat -1 passed over: the sheet has no trial -1",
-		"skip 0", "skip 0 passed over: trial 0 had ended", "trial 0 aborted skipped", "run completed")
+	sameStory(t, m, `dance rejected: this version knows no command "dance"`, "skip 7 rejected: the sheet has no trial 7", "repeat -1 rejected: the sheet has no trial -1",
+		"skip 0", "skip 0 rejected: trial 0 had ended", "trial 0 aborted skipped", "run completed")
 }
 
 func TestAbortInAPause(t *testing.T) {
@@ -364,7 +364,7 @@ func TestCommandsFromEveryCrashPoint(t *testing.T) {
 			}
 		}
 	}
-	for _, kind := range []string{"pause", "resume", "skip", "repeat", "passed over"} {
+	for _, kind := range []string{"pause", "resume", "skip", "repeat", "rejected"} {
 		if obeyed[kind] == 0 {
 			t.Errorf("no test had a %s", kind)
 		}
@@ -460,12 +460,12 @@ func checkObeyed(t *testing.T, records []journal.Record, given []Command, trials
 			case journal.CommandRepeat:
 				can = x.ended
 			}
-			if can != (b.PassedOver == "") {
-				t.Errorf("record %d: %s of trial %+v: passed over %q", r.Seq, b.Kind, *x, b.PassedOver)
+			if can != (b.Rejected == "") {
+				t.Errorf("record %d: %s of trial %+v: rejected %q", r.Seq, b.Kind, *x, b.Rejected)
 			}
-			if b.PassedOver != "" {
+			if b.Rejected != "" {
 				if count != nil {
-					count["passed over"]++
+					count["rejected"]++
 				}
 				continue
 			}

@@ -155,7 +155,7 @@ type Config struct {
 	Closing func(ctx context.Context)
 	// Orders runs beside a part that does not lead, until its context ends, and
 	// takes the leading node's orders to the carrier, one at a time.
-	Orders func(ctx context.Context, c *Carrier)
+	TakeAssignments func(ctx context.Context, c *Carrier)
 	// Activity is called on the server with the number of transfers that run
 	// whenever a listener says anything.
 	Activity func(transfers int)
@@ -322,10 +322,10 @@ func (p *part) parameters(t *runsheet.Treatment, role contract.Role) *contract.P
 func ceilMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
 // takeOrders runs the Orders hook; the returned function waits for its end.
-func (p *part) takeOrders(ctx context.Context) (wait func()) {
+func (p *part) takeAssignments(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
-	if p.Orders != nil {
-		running.Go(func() { p.Orders(ctx, &Carrier{p}) })
+	if p.TakeAssignments != nil {
+		running.Go(func() { p.TakeAssignments(ctx, &Carrier{p}) })
 	}
 	return running.Wait
 }

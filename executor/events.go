@@ -20,7 +20,7 @@ const (
 )
 
 // heard is one line of a driver, or the fault that ended the listening.
-type heard struct {
+type driverLine struct {
 	event   *contract.Event
 	size    int // of the line, bytes
 	reason  string
@@ -30,8 +30,8 @@ type heard struct {
 // listen reads a driver's events until its output ends or it breaks the
 // contract; the last item then names the fault, and nothing more is read, so
 // that the driver must be ended. The channel must be read until it is closed.
-func listen(out io.ReadCloser, clock Clock) <-chan heard {
-	c := make(chan heard, 64)
+func listen(out io.ReadCloser, clock Clock) <-chan driverLine {
+	c := make(chan driverLine, 64)
 	go func() {
 		defer close(c)
 		defer out.Close()
@@ -41,7 +41,7 @@ func listen(out io.ReadCloser, clock Clock) <-chan heard {
 		for {
 			line, err := br.ReadSlice('\n')
 			if errors.Is(err, bufio.ErrBufferFull) {
-				c <- heard{reason: ReasonGarbage, message: contract.ErrLineTooLong.Error()}
+				c <- driverLine{reason: ReasonGarbage, message: contract.ErrLineTooLong.Error()}
 				return
 			}
 			if err != nil {
@@ -51,15 +51,15 @@ func listen(out io.ReadCloser, clock Clock) <-chan heard {
 			}
 			now := clock.Now()
 			if !lines.take(now, 1) || !bytes.take(now, float64(len(line))) {
-				c <- heard{reason: ReasonFlood, message: fmt.Sprintf("over %d lines or %d bytes per second on standard output", linesPerSecond, bytesPerSecond)}
+				c <- driverLine{reason: ReasonFlood, message: fmt.Sprintf("over %d lines or %d bytes per second on standard output", linesPerSecond, bytesPerSecond)}
 				return
 			}
 			e, err := contract.ParseEvent(line)
 			if err != nil {
-				c <- heard{reason: ReasonGarbage, message: fmt.Sprintf("%v: %.120q", err, line)}
+				c <- driverLine{reason: ReasonGarbage, message: fmt.Sprintf("%v: %.120q", err, line)}
 				return
 			}
-			c <- heard{event: e, size: len(line)}
+			c <- driverLine{event: e, size: len(line)}
 		}
 	}()
 	return c

@@ -216,7 +216,7 @@ func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
 }
 
 // take notes an event; true when the connection now stands.
-func (f *flow) take(h heard) (connected bool) {
+func (f *flow) take(h driverLine) (connected bool) {
 	e := h.event
 	if e.Transfer != "" && e.Transfer != f.id {
 		f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("%s event of transfer %s, expected %s", e.Event, e.Transfer, f.id))

@@ -52,7 +52,7 @@ func Lead(ctx context.Context, cfg Config) error {
 type leader struct {
 	*part
 	lastExit time.Time     // of the last driver process
-	early    *early        // drivers of the next trial; nil where none are readied
+	prestarted    *prestarted        // drivers of the next trial; nil where none are readied
 	paused   time.Duration // since then, because the plan wants a pause
 }
 
@@ -86,8 +86,8 @@ func (l *leader) closeInterrupted() error {
 // walk takes one trial after the other until none is left.
 func (l *leader) walk(ctx context.Context) error {
 	defer func() {
-		if l.early != nil {
-			l.early.drop()
+		if l.prestarted != nil {
+			l.prestarted.drop()
 		}
 	}()
 	first, rested := true, false
@@ -140,7 +140,7 @@ func (l *leader) next() (trial int, ok bool) {
 func (l *leader) trial(ctx context.Context, i int) (over bool, err error) {
 	t := l.past.trial(i)
 	for {
-		if err := l.obeySkip(i); err != nil {
+		if err := l.applySkip(i); err != nil {
 			return true, err
 		}
 		if t.over(l.sheet.Limits.Attempts) {
@@ -187,7 +187,7 @@ func (l *leader) attempt(ctx context.Context, trial *runsheet.Trial, n int) (jou
 	for _, f := range flows {
 		start.Transfers = append(start.Transfers, f.id)
 	}
-	l.expect(ctx, trial.Index, flows)
+	l.prestartNext(ctx, trial.Index, flows)
 	l.append(journal.TypeAttemptStarted, start)
 	// The record is synced before the channel's clock starts, so that the time
 	// a disk takes does not shift a treatment against its channel realisation.
@@ -410,7 +410,7 @@ func Attend(ctx context.Context, cfg Config) error {
 	if p == nil || err != nil {
 		return err
 	}
-	ordersEnd := p.takeOrders(ctx)
+	ordersEnd := p.takeAssignments(ctx)
 	<-ctx.Done()
 	ordersEnd()
 	return p.stopped(ctx)

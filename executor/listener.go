@@ -175,7 +175,7 @@ func (w *watched) watch(ctx context.Context) {
 }
 
 // take notes an event; true when the listener now stands.
-func (w *watched) take(h heard) (ready bool) {
+func (w *watched) take(h driverLine) (ready bool) {
 	e := h.event
 	switch e.Event {
 	case contract.KindReady:

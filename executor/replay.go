@@ -32,7 +32,7 @@ type progress struct {
 	open       *journal.AttemptStarted // without attempt-ended
 	restarts   map[string]int          // by treatment
 
-	obeyed  map[string]bool // commands by their identity, those passed over too
+	applied  map[string]bool // commands by their identity, those passed over too
 	paused  bool            // by command
 	repeats []int           // trials opened again that have not ended, oldest command first
 }
@@ -58,7 +58,7 @@ func (p *progress) trial(i int) *trialPast {
 }
 
 func replay(j Journal) (*progress, error) {
-	p := &progress{trials: map[int]*trialPast{}, restarts: map[string]int{}, obeyed: map[string]bool{}}
+	p := &progress{trials: map[int]*trialPast{}, restarts: map[string]int{}, applied: map[string]bool{}}
 	err := j.Records(func(r journal.Record) error {
 		if err := p.take(r); err != nil {
 			return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Type, err)
@@ -124,9 +124,9 @@ func (p *progress) take(r journal.Record) error {
 // command brings a command into effect that the journal has.
 func (p *progress) command(c *journal.Command) {
 	if c.ID != "" {
-		p.obeyed[c.ID] = true
+		p.applied[c.ID] = true
 	}
-	if c.PassedOver != "" {
+	if c.Rejected != "" {
 		return
 	}
 	switch c.Kind {

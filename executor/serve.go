@@ -26,7 +26,7 @@ func Serve(ctx context.Context, cfg Config) error {
 		l := &listener{server: s, treatment: t, restarts: p.past.restarts[t.Name]}
 		running.Go(func() { l.keep(ctx) })
 	}
-	ordersEnd := p.takeOrders(ctx)
+	ordersEnd := p.takeAssignments(ctx)
 	running.Wait()
 	ordersEnd()
 	<-ctx.Done() // every listener may have given up

@@ -65,7 +65,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
-		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightWish) { a.preflight(ctx, w) }, Keys: a.learn,
+		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learn,
 		Registered: func(r *linktrialv1.RegisterResponse) { a.learnRadio(r.RadioProfile) },
 	})
 	if err != nil {
@@ -189,11 +189,11 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	return r
 }
 
-var wishes = map[linktrialv1.Assignment_Wish]Wish{
-	linktrialv1.Assignment_WISH_PREPARE: wishPrepare,
-	linktrialv1.Assignment_WISH_RUN:     wishRun,
-	linktrialv1.Assignment_WISH_FINISH:  wishFinish,
-	linktrialv1.Assignment_WISH_ABORT:   wishAbort,
+var wishes = map[linktrialv1.Assignment_DesiredState]Wish{
+	linktrialv1.Assignment_DESIRED_STATE_PREPARE: wishPrepare,
+	linktrialv1.Assignment_DESIRED_STATE_RUN:     wishRun,
+	linktrialv1.Assignment_DESIRED_STATE_FINISH:  wishFinish,
+	linktrialv1.Assignment_DESIRED_STATE_ABORT:   wishAbort,
 }
 
 // obey brings the node's runs to what the orchestrator wants.
@@ -201,16 +201,16 @@ func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
 	listed := map[string]bool{}
 	for _, as := range list {
 		listed[as.RunId] = true
-		w, ok := wishes[as.Wish]
+		w, ok := wishes[as.DesiredState]
 		if !ok {
-			a.cfg.Logger.Warn("assignment has a wish that this agent does not know", "run", as.RunId, "wish", int32(as.Wish))
+			a.cfg.Logger.Warn("assignment has a wish that this agent does not know", "run", as.RunId, "wish", int32(as.DesiredState))
 			continue
 		}
 		a.mu.Lock()
 		r := a.runs[as.RunId]
 		a.mu.Unlock()
 		if r != nil {
-			r.order(as.Orders) // first: a run that is paused must not begin
+			r.order(as.Commands) // first: a run that is paused must not begin
 			r.wish(w, as.Reason)
 			continue
 		}
@@ -219,7 +219,7 @@ func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
 		}
 		n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Wish: w, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
 		if a.cfg.Role == radio.RoleClient {
-			n.Orders = asCommands(as.Orders)
+			n.Orders = asCommands(as.Commands)
 		}
 		for role, address := range as.RadioAddresses {
 			n.Addresses[radio.Role(role)] = address

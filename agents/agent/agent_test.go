@@ -84,8 +84,8 @@ func child(spec string) {
 type orchestrator struct {
 	linktrialv1connect.UnimplementedAgentServiceHandler
 	mu      sync.Mutex
-	wishes  map[string]linktrialv1.Assignment_Wish // by node
-	orders  []*linktrialv1.RunOrder
+	wishes  map[string]linktrialv1.Assignment_DesiredState // by node
+	orders  []*linktrialv1.RunCommand
 	sheet   []byte
 	sign    func(sheet []byte) signature.Signature
 	keys    []*linktrialv1.SigningKey
@@ -102,7 +102,7 @@ type orchestrator struct {
 
 func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	t.Helper()
-	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_Wish{}, sheet: sheet, sign: signed, rev: 1, changed: make(chan struct{}),
+	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1, changed: make(chan struct{}),
 		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{}}
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
@@ -134,7 +134,7 @@ func (o *orchestrator) bump() {
 	o.changed = make(chan struct{})
 }
 
-func (o *orchestrator) wish(w linktrialv1.Assignment_Wish, nodes ...string) {
+func (o *orchestrator) wish(w linktrialv1.Assignment_DesiredState, nodes ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, n := range nodes {
@@ -157,7 +157,7 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 		resp := &linktrialv1.PollResponse{Revision: o.rev, SigningKeys: o.keys}
 		if w, ok := o.wishes[r.Msg.Name]; ok {
 			sig := o.sign(o.sheet)
-			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, Wish: w, Orders: o.orders,
+			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, DesiredState: w, Commands: o.orders,
 				Signature: &linktrialv1.SheetSignature{KeyId: sig.KeyID, Signature: sig.Bytes}}}
 		}
 		changed := o.changed
@@ -300,7 +300,7 @@ func TestRunOfThreeNodes(t *testing.T) {
 				}
 				stops[string(role)] = runAgent(t, c)
 			}
-			o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "relay", "server")
+			o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "relay", "server")
 			for _, n := range []string{"client", "relay", "server"} {
 				eventually(t, "provenance of "+n, o.has(n, journal.TypeProvenance, 1))
 				eventually(t, "clock of "+n, o.has(n, journal.TypeClockOffset, 1))
@@ -314,9 +314,9 @@ func TestRunOfThreeNodes(t *testing.T) {
 				runs := func() bool { return trialRuns(clientState) }
 				o.running.Store(&runs)
 			}
-			o.wish(linktrialv1.Assignment_WISH_RUN, "client", "relay", "server")
+			o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "relay", "server")
 			eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
-			o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "relay", "server")
+			o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "relay", "server")
 			for _, n := range []string{"relay", "server"} {
 				eventually(t, "end of "+n, o.has(n, journal.TypeRunEnded, 1))
 			}

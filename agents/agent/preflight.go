@@ -10,7 +10,7 @@ import (
 
 // preflight begins the look that the orchestrator wants, once each. An agent
 // that was started again begins anew: its report has not come yet.
-func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightWish) {
+func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightRequest) {
 	if w == nil || w.Id == "" {
 		return
 	}
@@ -26,7 +26,7 @@ func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightWish) {
 
 // look carries a preflight out and reports it. It holds the slot of runs: none
 // of this node's can begin before the air is quiet again.
-func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightWish) {
+func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightRequest) {
 	var r preflight.Report
 	profile := a.readProfile(w.RadioProfile, "a preflight")
 	select {

@@ -22,7 +22,7 @@ import (
 type asker struct {
 	linktrialv1connect.UnimplementedAgentServiceHandler
 	mu      sync.Mutex
-	wish    *linktrialv1.PreflightWish
+	wish    *linktrialv1.PreflightRequest
 	polls   []*linktrialv1.PollRequest
 	reports []*linktrialv1.ReportPreflightRequest
 	refuse  int // reports to turn away
@@ -74,7 +74,7 @@ func (o *asker) serve(t *testing.T) (url string) {
 func (o *asker) want(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wish = &linktrialv1.PreflightWish{Id: id}
+	o.wish = &linktrialv1.PreflightRequest{Id: id}
 }
 
 // report waits for the n-th one.
@@ -145,7 +145,7 @@ func TestNoLookInARun(t *testing.T) {
 	defer s.Close()
 	a := &agent{cfg: Config{Name: "client"}, slot: make(chan struct{}, 1), session: s}
 	a.slot <- struct{}{} // a run executes
-	a.preflight(t.Context(), &linktrialv1.PreflightWish{Id: "one"})
+	a.preflight(t.Context(), &linktrialv1.PreflightRequest{Id: "one"})
 	a.running.Wait()
 	for _, c := range o.report(t, 1).Checks {
 		if c.State != linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED {

@@ -219,8 +219,8 @@ func (r *run) execute(ctx context.Context, sheet []byte, decoded *runsheet.Sheet
 	defer func() { r.speak() }()
 	silent := inBand && r.a.session != nil
 	if cfg.RadioControl != "" && cfg.Role != radio.RoleClient && !silent {
-		ex.Orders = func(ctx context.Context, c *executor.Carrier) {
-			takeOrders(ctx, sourcePath(cfg.RadioControl, cfg.Role), r.log, c)
+		ex.TakeAssignments = func(ctx context.Context, c *executor.Carrier) {
+			takeAssignments(ctx, sourcePath(cfg.RadioControl, cfg.Role), r.log, c)
 		}
 	}
 	switch cfg.Role {

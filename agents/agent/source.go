@@ -35,7 +35,7 @@ func sourcePath(radioControl string, role radio.Role) string {
 
 // sourceMessage is one document; one field is set.
 type sourceMessage struct {
-	Order   *executor.Order    `json:"order,omitempty"`
+	Order   *executor.FlowAssignment    `json:"order,omitempty"`
 	Taken   bool               `json:"taken,omitempty"`
 	Refused string             `json:"refused,omitempty"`
 	Began   *time.Time         `json:"began,omitempty"`
@@ -52,7 +52,7 @@ const (
 type sources struct{ radioControl string }
 
 // Prepare tries again until ctx ends: the node may just be starting.
-func (s sources) Prepare(ctx context.Context, role radio.Role, o executor.Order) (executor.Source, error) {
+func (s sources) Prepare(ctx context.Context, role radio.Role, o executor.FlowAssignment) (executor.Source, error) {
 	for {
 		c, err := s.prepare(ctx, role, o)
 		var refused *refusedError
@@ -71,7 +71,7 @@ type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string { return e.reason }
 
-func (s sources) prepare(ctx context.Context, role radio.Role, o executor.Order) (executor.Source, error) {
+func (s sources) prepare(ctx context.Context, role radio.Role, o executor.FlowAssignment) (executor.Source, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", sourcePath(s.radioControl, role))
 	if err != nil {
@@ -133,7 +133,7 @@ func (s *source) Close() error { return s.c.Close() }
 
 // takeOrders is the other node's side, until ctx ends. Orders come one at a
 // time: the next connection is looked at when the drivers of the one before have gone.
-func takeOrders(ctx context.Context, path string, log *slog.Logger, carrier *executor.Carrier) {
+func takeAssignments(ctx context.Context, path string, log *slog.Logger, carrier *executor.Carrier) {
 	// Left by an agent that was killed; the state folder's lock says that there is no other.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		log.Warn("old socket for flows could not be removed", "error", err)

@@ -79,8 +79,8 @@ func (n *stagedNodes) start(role radio.Role, part func(context.Context, executor
 		Peers:   map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleRelay: "127.0.0.1", radio.RoleServer: "127.0.0.1"},
 		Journal: n.journals[role], Runner: runner.New(runner.Config{Dir: drivers, Logger: log}),
 		Sources: sources{n.control()},
-		Orders: func(ctx context.Context, c *executor.Carrier) {
-			takeOrders(ctx, sourcePath(n.control(), role), log, c)
+		TakeAssignments: func(ctx context.Context, c *executor.Carrier) {
+			takeAssignments(ctx, sourcePath(n.control(), role), log, c)
 		},
 	}
 	if n.adjust != nil {
@@ -255,13 +255,13 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	n := stageNodes(t, sourceSheet(t, 1, 0))
 	_, endRelay := n.start(radio.RoleRelay, executor.Attend)
 	s := sources{n.control()}
-	good := executor.Order{Run: "run1", SheetHash: runsheet.Hash(n.sheet), Trial: 0, Attempt: 1}
-	for want, change := range map[string]func(*executor.Order){
-		"run run2":     func(o *executor.Order) { o.Run = "run2" },
-		"sheet ffff":   func(o *executor.Order) { o.SheetHash = "ffff" },
-		"trial 1":      func(o *executor.Order) { o.Trial = 1 },
-		"trial -1":     func(o *executor.Order) { o.Trial = -1 },
-		"attempt 0 of": func(o *executor.Order) { o.Attempt = 0 },
+	good := executor.FlowAssignment{Run: "run1", SheetHash: runsheet.Hash(n.sheet), Trial: 0, Attempt: 1}
+	for want, change := range map[string]func(*executor.FlowAssignment){
+		"run run2":     func(o *executor.FlowAssignment) { o.Run = "run2" },
+		"sheet ffff":   func(o *executor.FlowAssignment) { o.SheetHash = "ffff" },
+		"trial 1":      func(o *executor.FlowAssignment) { o.Trial = 1 },
+		"trial -1":     func(o *executor.FlowAssignment) { o.Trial = -1 },
+		"attempt 0 of": func(o *executor.FlowAssignment) { o.Attempt = 0 },
 	} {
 		o := good
 		change(&o)

@@ -74,11 +74,11 @@ func TestTelemetryOfARun(t *testing.T) {
 		}
 		runAgent(t, c)
 	}
-	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
-	o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
-	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 
 	o.mu.Lock()

@@ -81,7 +81,7 @@ func wire(t *testing.T) (inside func(func()), set func(node int, change func(*ne
 }
 
 // look looks at the peer from the first node.
-func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightWish, change ...func(*Config)) Report {
+func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightRequest, change ...func(*Config)) Report {
 	t.Helper()
 	var r Report
 	dir := t.TempDir()
@@ -116,7 +116,7 @@ var peer = []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.
 
 func TestPairs(t *testing.T) {
 	inside, set := wire(t)
-	pairs := &linktrialv1.PreflightWish{Peers: peer, PairsOnly: true, MtuBytes: 1500}
+	pairs := &linktrialv1.PreflightRequest{Peers: peer, PairsOnly: true, MtuBytes: 1500}
 
 	r := look(t, inside, pairs)
 	expect(t, of(t, r, KindReach), ok, "10 of 10")
@@ -140,7 +140,7 @@ func TestPairs(t *testing.T) {
 	set(1, func(h *netlink.Handle, l netlink.Link) error { return h.LinkSetMTU(l, 1500) })
 
 	// Nobody at the other end.
-	absent := &linktrialv1.PreflightWish{Peers: []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.7"}}, PairsOnly: true}
+	absent := &linktrialv1.PreflightRequest{Peers: []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.7"}}, PairsOnly: true}
 	r = look(t, inside, absent)
 	expect(t, of(t, r, KindReach), failed, "no answer")
 	expect(t, of(t, r, KindMTU), notLooked)
@@ -154,7 +154,7 @@ func TestPairs(t *testing.T) {
 // and compared with the radio's own.
 func TestRate(t *testing.T) {
 	inside, set := wire(t)
-	pairs := &linktrialv1.PreflightWish{Peers: peer, PairsOnly: true, MtuBytes: 1500}
+	pairs := &linktrialv1.PreflightRequest{Peers: peer, PairsOnly: true, MtuBytes: 1500}
 	limit := func(bytesPerSecond uint64) {
 		set(0, func(h *netlink.Handle, l netlink.Link) error {
 			return h.QdiscReplace(&netlink.Tbf{QdiscAttrs: netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
@@ -185,7 +185,7 @@ func TestAttach(t *testing.T) {
 		}
 		return func(c *Config) { c.Profile, c.Role = p, radio.RoleClient }
 	}
-	self := &linktrialv1.PreflightWish{}
+	self := &linktrialv1.PreflightRequest{}
 	expect(t, of(t, look(t, inside, self), KindAttach), notLooked, "nobody wrote down")
 	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), KindTelemetry), notLooked)
 	whole := profile("address: 10.99.0.1/24, routes: [{to: 10.99.0.0/24}, {to: 10.98.0.0/16, via: 10.99.0.2}], forwarding: false")
@@ -206,7 +206,7 @@ func TestAttach(t *testing.T) {
 
 func TestSelf(t *testing.T) {
 	inside, set := wire(t)
-	self := &linktrialv1.PreflightWish{MtuBytes: 1500}
+	self := &linktrialv1.PreflightRequest{MtuBytes: 1500}
 	r := look(t, inside, self)
 	expect(t, of(t, r, KindRadio), ok)
 	expect(t, of(t, r, KindTraffic), ok, "nothing")

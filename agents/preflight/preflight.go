@@ -3,7 +3,7 @@
 // it is attached, what the radio tells of itself, what else is on the air, and,
 // over the radio, who answers, how fast, up to which packet size and rate.
 //
-// Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightWish]).
+// Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightRequest]).
 // Goes out: checks in words for a technician, and links.
 package preflight
 
@@ -75,7 +75,7 @@ const (
 // Look carries a preflight out. The look at the node itself takes some
 // seconds, that at the peers up to a minute and a half each where nothing
 // comes back. It ends early, with what it has, when ctx does.
-func Look(ctx context.Context, c Config, w *linktrialv1.PreflightWish) Report {
+func Look(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report {
 	var r Report
 	if !w.PairsOnly {
 		// The air first: the others are still silent too.
@@ -103,7 +103,7 @@ func Look(ctx context.Context, c Config, w *linktrialv1.PreflightWish) Report {
 }
 
 // Busy is the report of a node that is in a run: nothing was looked at.
-func Busy(node string, w *linktrialv1.PreflightWish) Report {
+func Busy(node string, w *linktrialv1.PreflightRequest) Report {
 	var r Report
 	why := func(kind, peer string) {
 		r.add(&linktrialv1.Check{Node: node, Peer: peer, Kind: kind, State: notLooked, Found: "a run uses this node: nothing was looked at",

@@ -172,7 +172,7 @@ func TestTraffic(t *testing.T) {
 }
 
 func TestBusy(t *testing.T) {
-	r := Busy("client", &linktrialv1.PreflightWish{Peers: []*linktrialv1.PreflightPeer{{Name: "server"}}})
+	r := Busy("client", &linktrialv1.PreflightRequest{Peers: []*linktrialv1.PreflightPeer{{Name: "server"}}})
 	if len(r.Checks) != 2 || r.Checks[1].Peer != "server" {
 		t.Fatalf("%v", r.Checks)
 	}

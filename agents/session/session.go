@@ -34,7 +34,7 @@ type Config struct {
 	Tell func(*linktrialv1.PollRequest)
 	// Preflight hears, at each answer, which preflight is wanted; the wish is nil
 	// where none is. The function is nil where nobody listens.
-	Preflight func(*linktrialv1.PreflightWish)
+	Preflight func(*linktrialv1.PreflightRequest)
 	// Keys hears, before any assignment, which keys the orchestrator signs with;
 	// nil: nobody listens.
 	Keys func([]*linktrialv1.SigningKey)

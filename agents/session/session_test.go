@@ -282,20 +282,20 @@ func TestPollIsLevelTriggered(t *testing.T) {
 			return &linktrialv1.RegisterRequest{}
 		}, func(list []*linktrialv1.Assignment) {
 			if len(list) > 0 {
-				seen.Store(list[0].RunId + list[0].Wish.String())
+				seen.Store(list[0].RunId + list[0].DesiredState.String())
 			}
 		})
 	}()
 	is := func(want string) func() bool {
 		return func() bool { v, _ := seen.Load().(string); return v == want }
 	}
-	o.assign(&linktrialv1.Assignment{RunId: "a", Wish: linktrialv1.Assignment_WISH_PREPARE})
+	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_PREPARE})
 	eventually(t, "first wish", is("aWISH_PREPARE"))
 	o.cut()
-	o.assign(&linktrialv1.Assignment{RunId: "a", Wish: linktrialv1.Assignment_WISH_RUN})
+	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_RUN})
 	eventually(t, "wish made while cut off", is("aWISH_RUN"))
 	o.forget()
-	o.assign(&linktrialv1.Assignment{RunId: "a", Wish: linktrialv1.Assignment_WISH_FINISH})
+	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_FINISH})
 	eventually(t, "wish after the orchestrator forgot the node", is("aWISH_FINISH"))
 	if n := registrations.Load(); n != 2 {
 		t.Errorf("%d registrations, expected 2", n)

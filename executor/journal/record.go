@@ -239,7 +239,7 @@ type Command struct {
 	Trial *int        `json:"trial,omitempty"` // of skip and repeat
 	// PassedOver says why the order could not be obeyed any more; it has no
 	// effect then.
-	PassedOver string `json:"passed_over,omitempty"`
+	Rejected string `json:"passed_over,omitempty"`
 }
 
 // Misbehaviour is a breach of the driver contract that did not end the attempt by itself.

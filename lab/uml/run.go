@@ -251,7 +251,7 @@ func processors() []int {
 // batch runs the sheets from first on that share a boot.
 func (r *runner) batch(ctx context.Context, first, cpu int) {
 	end := min(first+r.cfg.SheetsPerBoot, len(r.cfg.Sheets))
-	orders := guest.Orders{Trace: r.cfg.Trace}
+	orders := guest.Job{Trace: r.cfg.Trace}
 	for _, s := range r.cfg.Sheets[first:end] {
 		orders.Sheets = append(orders.Sheets, guest.Sheet{Run: s.Run, Network: s.Network})
 	}
@@ -276,7 +276,7 @@ func (r *runner) batch(ctx context.Context, first, cpu int) {
 
 func (s *SheetResult) ended() bool { return s.Wall > 0 || s.Err != nil }
 
-func (r *runner) order(name string, o guest.Orders) error {
+func (r *runner) order(name string, o guest.Job) error {
 	b, err := json.Marshal(o)
 	if err != nil {
 		return fmt.Errorf("orders of %s: %w", name, err)

@@ -44,7 +44,7 @@ var procedures = map[string]map[string]rule{
 		"SaveTopology": direct, "DeleteTopology": direct, "CheckProtocol": direct,
 	},
 	"ControlService": {
-		"ListOrders": see,
+		"ListCommands": see,
 		"PauseRun":   direct, "ResumeRun": direct, "AbortRun": direct, "SkipTrial": direct, "RepeatTrial": direct, "MarkAttempt": direct, "ReleaseRun": direct,
 	},
 	"EnrolmentService": {"Enrol": node, "Renew": node},

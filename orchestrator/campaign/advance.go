@@ -22,14 +22,14 @@ import (
 )
 
 // Wish is how far a node may go with a run.
-type Wish int
+type DesiredState int
 
 // The wishes, as agents know them.
 const (
-	WishPrepare Wish = iota + 1
-	WishRun
-	WishFinish
-	WishAbort
+	DesirePrepare DesiredState = iota + 1
+	DesireRun
+	DesireFinish
+	DesireAbort
 )
 
 // Assignment is one run that a node takes part in.
@@ -38,32 +38,32 @@ type Assignment struct {
 	SheetHash string
 	Sheet     []byte
 	Signature signature.Signature // of run and sheet; zero where nobody vouched for it
-	Wish      Wish
+	DesiredState      DesiredState
 	Reason    string // of an abort
 	// Addresses on the radio network by role, as the nodes registered them.
 	Addresses map[radio.Role]string
-	Orders    []Order // of people to the leading agent, oldest first
+	Commands    []Command // of people to the leading agent, oldest first
 }
 
 // wishes is all that a node is to do. The revision is made from the content,
 // so that it means the same to an orchestrator that was started again.
-type wishes struct {
+type assignments struct {
 	revision    int64
-	assignments []Assignment
+	list []Assignment
 }
 
-var noWishes = newWishes(nil)
+var noAssignments = newAssignments(nil)
 
-func newWishes(as []Assignment) wishes {
+func newAssignments(as []Assignment) assignments {
 	h := sha256.New()
 	for _, a := range as {
-		fmt.Fprintf(h, "%q %s %d %q %q\n", a.Run, a.SheetHash, a.Wish, a.Reason, a.Addresses) // maps print in order of their keys
-		for _, o := range a.Orders {
+		fmt.Fprintf(h, "%q %s %d %q %q\n", a.Run, a.SheetHash, a.DesiredState, a.Reason, a.Addresses) // maps print in order of their keys
+		for _, o := range a.Commands {
 			fmt.Fprintf(h, "%q %q %d\n", o.ID, o.Kind, o.Trial)
 		}
 	}
 	n := int64(binary.BigEndian.Uint64(h.Sum(nil)) & math.MaxInt64)
-	return wishes{revision: max(n, 1), assignments: as} // 0 is what an agent has seen at first
+	return assignments{revision: max(n, 1), list: as} // 0 is what an agent has seen at first
 }
 
 // facts is what the engine needs of a sheet.
@@ -86,7 +86,7 @@ type view struct {
 	parts      map[string][]part
 	listening  map[string]map[string]bool
 	unfinished []dbsqlc.UnfinishedPartsRow
-	orders     map[string][]Order // by run
+	orders     map[string][]Command // by run
 }
 
 // advance takes every step that is due, until there is none, and then says
@@ -118,7 +118,7 @@ func (e *Engine) advance(ctx context.Context) error {
 }
 
 func (e *Engine) look(ctx context.Context) (*view, error) {
-	v := &view{parts: map[string][]part{}, listening: map[string]map[string]bool{}, orders: map[string][]Order{}}
+	v := &view{parts: map[string][]part{}, listening: map[string]map[string]bool{}, orders: map[string][]Command{}}
 	err := e.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
 		if v.runs, err = q.OpenRuns(ctx); err != nil {
@@ -148,12 +148,12 @@ func (e *Engine) look(ctx context.Context) (*view, error) {
 			}
 			v.listening[l.RunID][l.Treatment] = true
 		}
-		orders, err := q.OpenRunOrders(ctx)
+		orders, err := q.OpenRunCommands(ctx)
 		if err != nil {
 			return err
 		}
 		for _, o := range orders {
-			x := Order{ID: o.ID, Kind: OrderKind(o.Kind), By: o.GivenBy}
+			x := Command{ID: o.ID, Kind: CommandKind(o.Kind), By: o.GivenBy}
 			if o.Trial != nil {
 				x.Trial = int(*o.Trial)
 			}
@@ -296,13 +296,13 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 			lacking[r.id] = waitingFor(r)
 		}
 		a := Assignment{Run: r.id, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature}
-		a.Wish, a.Reason = wishFor(r)
+		a.DesiredState, a.Reason = desiredFor(r)
 		a.Addresses = e.addresses(r.parts)
 		for _, p := range r.parts {
 			taken[p.node] = r.id
-			a.Orders = nil
+			a.Commands = nil
 			if p.role == leader {
-				a.Orders = v.orders[r.id]
+				a.Commands = v.orders[r.id]
 			}
 			all[p.node] = append(all[p.node], a)
 			if p.ended == "" && !r.inBand {
@@ -320,9 +320,9 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 			return err
 		}
 		facts[u.RunID] = f
-		a := Assignment{Run: u.RunID, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature, Wish: WishFinish}
+		a := Assignment{Run: u.RunID, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature, DesiredState: DesireFinish}
 		if State(u.State) != Completed {
-			a.Wish, a.Reason = WishAbort, u.Message
+			a.DesiredState, a.Reason = DesireAbort, u.Message
 		}
 		all[u.Node] = append(all[u.Node], a)
 	}
@@ -330,14 +330,14 @@ func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.taken, e.lacking, e.active, e.open = taken, lacking, active, len(runs)
-	wanted := map[string]wishes{}
+	wanted := map[string]assignments{}
 	for name, as := range all {
-		wanted[name] = newWishes(as)
+		wanted[name] = newAssignments(as)
 	}
-	if !maps.EqualFunc(e.wishes, wanted, func(a, b wishes) bool { return a.revision == b.revision }) {
+	if !maps.EqualFunc(e.assigned, wanted, func(a, b assignments) bool { return a.revision == b.revision }) {
 		e.tellLocked()
 	}
-	e.wishes = wanted
+	e.assigned = wanted
 	// What is delivered late, of runs that have ended, is in the store and nobody waits for it.
 	ended := func(id string) bool { return !slices.ContainsFunc(runs, func(r *run) bool { return r.id == id }) }
 	maps.DeleteFunc(e.progress, func(id string, _ map[int]ingest.Progress) bool { return ended(id) })
@@ -359,15 +359,15 @@ func (e *Engine) addresses(parts []part) map[radio.Role]string {
 	return out
 }
 
-func wishFor(r *run) (Wish, string) {
+func desiredFor(r *run) (DesiredState, string) {
 	if r.abort != nil && r.part(leader).ended != journal.RunCompleted {
-		return WishAbort, *r.abort
+		return DesireAbort, *r.abort
 	}
 	switch r.state {
 	case Preparing:
-		return WishPrepare, ""
+		return DesirePrepare, ""
 	case Running:
-		return WishRun, ""
+		return DesireRun, ""
 	}
-	return WishFinish, ""
+	return DesireFinish, ""
 }

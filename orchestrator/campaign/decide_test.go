@@ -177,13 +177,13 @@ func TestChoose(t *testing.T) {
 }
 
 func TestRevisionIsOfContent(t *testing.T) {
-	a := Assignment{Run: "r-1", SheetHash: "h", Wish: WishPrepare}
+	a := Assignment{Run: "r-1", SheetHash: "h", DesiredState: DesirePrepare}
 	b := a
-	b.Wish = WishRun
-	require.Equal(t, newWishes([]Assignment{a}).revision, newWishes([]Assignment{a}).revision)
-	require.NotEqual(t, newWishes([]Assignment{a}).revision, newWishes([]Assignment{b}).revision)
-	require.NotEqual(t, noWishes.revision, newWishes([]Assignment{a}).revision)
-	require.Positive(t, noWishes.revision)
+	b.DesiredState = DesireRun
+	require.Equal(t, newAssignments([]Assignment{a}).revision, newAssignments([]Assignment{a}).revision)
+	require.NotEqual(t, newAssignments([]Assignment{a}).revision, newAssignments([]Assignment{b}).revision)
+	require.NotEqual(t, noAssignments.revision, newAssignments([]Assignment{a}).revision)
+	require.Positive(t, noAssignments.revision)
 }
 
 func TestNewID(t *testing.T) {

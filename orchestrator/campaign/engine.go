@@ -40,7 +40,7 @@ type Engine struct {
 	mu       sync.Mutex
 	nodes    map[string]*node
 	taken    map[string]string // node to the open run it takes part in
-	wishes   map[string]wishes // by node
+	assigned   map[string]assignments // by node
 	changed  chan struct{}     // closed and replaced at every change
 	told     chan struct{}     // the same, when what nodes are to do has changed
 	versions map[string]uint64 // of each run, raised when its tables changed
@@ -71,7 +71,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Logger, kick: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
-		nodes: map[string]*node{}, taken: map[string]string{}, wishes: map[string]wishes{}, changed: make(chan struct{}), told: make(chan struct{}),
+		nodes: map[string]*node{}, taken: map[string]string{}, assigned: map[string]assignments{}, changed: make(chan struct{}), told: make(chan struct{}),
 		versions: map[string]uint64{}, progress: map[string]map[int]ingest.Progress{}, lacking: map[string][]string{},
 		active: map[string][]string{}, facts: map[string]*facts{}, errands: map[string]int64{},
 	}

@@ -229,7 +229,7 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 	defer timeout.Stop()
 	for {
 		e.mu.Lock()
-		w, known := e.wishes[name]
+		w, known := e.assigned[name]
 		errand := e.errands[name]
 		told := e.told
 		replaced := e.nodes[name] != n
@@ -238,16 +238,16 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 			return 0, nil, fmt.Errorf("%s: %w", name, ErrUnknownNode)
 		}
 		if !known {
-			w = noWishes
+			w = noAssignments
 		}
 		w.revision ^= errand
 		if w.revision != revision {
-			return w.revision, w.assignments, nil
+			return w.revision, w.list, nil
 		}
 		select {
 		case <-told:
 		case <-timeout.C:
-			return w.revision, w.assignments, nil
+			return w.revision, w.list, nil
 		case <-ctx.Done():
 			return 0, nil, ctx.Err()
 		case <-e.stopping:

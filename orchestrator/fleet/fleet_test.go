@@ -100,7 +100,7 @@ func (r *rig) agent(name string, mute bool, change ...func(*campaign.Registratio
 	return stop
 }
 
-func (r *rig) report(ctx context.Context, name string, w *linktrialv1.PreflightWish) error {
+func (r *rig) report(ctx context.Context, name string, w *linktrialv1.PreflightRequest) error {
 	r.mu.Lock()
 	line := name + " self"
 	if w.PairsOnly {
@@ -288,7 +288,7 @@ func TestBadReports(t *testing.T) {
 	r.agent("server", true)
 	_, err := r.StartPreflight(t.Context(), fleet.Request{})
 	require.NoError(t, err)
-	var w *linktrialv1.PreflightWish
+	var w *linktrialv1.PreflightRequest
 	require.Eventually(t, func() bool { w = r.Wish("client"); return w != nil }, 10*time.Second, time.Millisecond)
 	require.False(t, w.PairsOnly)
 	link := func(to string, loss, rtt float64) []*linktrialv1.Link {

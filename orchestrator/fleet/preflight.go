@@ -32,7 +32,7 @@ type preflight struct {
 	changed   chan struct{}   // one pending look is enough
 	cancel    context.CancelFunc
 
-	wishes  map[string]*linktrialv1.PreflightWish
+	wishes  map[string]*linktrialv1.PreflightRequest
 	waiting map[string]bool
 	checks  []*linktrialv1.Check
 }
@@ -52,7 +52,7 @@ const recent = time.Hour
 // of the nodes is in a run.
 func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	p := &preflight{id: strings.ToLower(rand.Text()[:10]), started: time.Now().UTC(), topology: r.Topology, radio: r.Radio, protocols: r.Protocols,
-		changed: make(chan struct{}, 1), wishes: map[string]*linktrialv1.PreflightWish{}, waiting: map[string]bool{}}
+		changed: make(chan struct{}, 1), wishes: map[string]*linktrialv1.PreflightRequest{}, waiting: map[string]bool{}}
 	if err := f.choose(p, r); err != nil {
 		return "", err
 	}
@@ -169,8 +169,8 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		f.active = nil
 		f.mu.Unlock()
 	}()
-	wish := func(n *campaign.Node, kind string) *linktrialv1.PreflightWish {
-		w := &linktrialv1.PreflightWish{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
+	wish := func(n *campaign.Node, kind string) *linktrialv1.PreflightRequest {
+		w := &linktrialv1.PreflightRequest{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
 		profile := f.cfg.Catalog.Profile(cmp.Or(p.radio, n.Radio))
 		if w.MtuBytes == 0 && profile != nil {
 			w.MtuBytes = mtuOf(profile)
@@ -181,12 +181,12 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		}
 		return w
 	}
-	f.ask(ctx, p, f.cfg.Self, func(n *campaign.Node) *linktrialv1.PreflightWish { return wish(n, "self") }, p.nodes...)
+	f.ask(ctx, p, f.cfg.Self, func(n *campaign.Node) *linktrialv1.PreflightRequest { return wish(n, "self") }, p.nodes...)
 	for i := range p.nodes {
 		w := wish(&p.nodes[i], "pairs")
 		w.PairsOnly, w.Peers = true, peers(p.nodes, &p.nodes[i])
 		if len(w.Peers) > 0 {
-			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*campaign.Node) *linktrialv1.PreflightWish { return w }, p.nodes[i])
+			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*campaign.Node) *linktrialv1.PreflightRequest { return w }, p.nodes[i])
 		}
 	}
 	if ctx.Err() != nil {
@@ -224,7 +224,7 @@ func peers(all []campaign.Node, n *campaign.Node) []*linktrialv1.PreflightPeer {
 
 // ask gives nodes their wishes and waits until all have reported, have gone,
 // or the time is up.
-func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish func(*campaign.Node) *linktrialv1.PreflightWish, nodes ...campaign.Node) {
+func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish func(*campaign.Node) *linktrialv1.PreflightRequest, nodes ...campaign.Node) {
 	f.mu.Lock()
 	var asked []string
 	for i := range nodes {
@@ -300,7 +300,7 @@ func (f *Fleet) giveUp(p *preflight, limit time.Duration, all bool) {
 }
 
 // Wish is what is wanted of the node now; nil: nothing.
-func (f *Fleet) Wish(node string) *linktrialv1.PreflightWish {
+func (f *Fleet) Wish(node string) *linktrialv1.PreflightRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.active == nil {

@@ -343,7 +343,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 // command opens a trial again that is to be repeated. What other commands do
 // shows in the records that follow.
 func (d *delivery) command(ctx context.Context, b *journal.Command) error {
-	if b.Kind != journal.CommandRepeat || b.PassedOver != "" {
+	if b.Kind != journal.CommandRepeat || b.Rejected != "" {
 		return nil
 	}
 	trial, err := d.trial(*b.Trial)

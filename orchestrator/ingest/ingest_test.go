@@ -275,7 +275,7 @@ func TestRepeatedTrial(t *testing.T) {
 	j.Start(sheet, 0, 1)
 	j.End(sheet, 0, 1, journal.Failed)
 	j.EndTrial(0, 1, journal.Failed)
-	j.Add(journal.TypeCommand, journal.Command{ID: "a", Kind: journal.CommandRepeat, Trial: &trial, PassedOver: "too late"})
+	j.Add(journal.TypeCommand, journal.Command{ID: "a", Kind: journal.CommandRepeat, Trial: &trial, Rejected: "too late"})
 	require.Equal(t, "failed", verdict())
 	j.Add(journal.TypeCommand, journal.Command{ID: "b", Kind: journal.CommandRepeat, Trial: &trial})
 	require.Empty(t, verdict())

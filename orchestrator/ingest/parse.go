@@ -183,7 +183,7 @@ func (p *parsed) checkCommand(b *journal.Command) error {
 		if b.Trial == nil {
 			return fmt.Errorf("%s of no trial", b.Kind)
 		}
-		if b.PassedOver == "" {
+		if b.Rejected == "" {
 			return errors.Join(attempt(*b.Trial, 1, 0), p.only(radio.RoleClient))
 		}
 		return p.only(radio.RoleClient)

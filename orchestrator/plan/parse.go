@@ -73,7 +73,7 @@ func (ps *parser) read(r yamldoc.Mapping) {
 	ps.mixes(r.Field("mixes"))
 
 	p.Iterations = iterations(r.Field("iterations").Required())
-	p.Order = Order(r.Field("order").OneOf(string(OrderFixed), string(OrderFixed), string(OrderRandom), string(OrderCounterbalanced)))
+	p.Order = TreatmentOrder(r.Field("order").OneOf(string(OrderFixed), string(OrderFixed), string(OrderRandom), string(OrderCounterbalanced)))
 	p.Seed = r.Field("seed").Required().Uint64(0)
 	p.Limits = limits(r.Field("limits"))
 	p.Control = runsheet.Control(r.Field("control").OneOf(string(runsheet.ControlOutOfBand), string(runsheet.ControlOutOfBand), string(runsheet.ControlInBand)))

@@ -37,7 +37,7 @@ type Plan struct {
 	Groups     []string // names, in the order of the plan; none where it has no groups
 
 	Iterations     int // of cells whose group states none
-	Order          Order
+	Order          TreatmentOrder
 	Seed           uint64
 	Limits         runsheet.Limits // of cells whose group states none
 	Control        runsheet.Control
@@ -100,14 +100,14 @@ type FlowSpec struct {
 }
 
 // Order says how the treatments of an iteration follow each other.
-type Order string
+type TreatmentOrder string
 
 const (
-	OrderFixed  Order = "fixed"  // as the plan lists them, every time
-	OrderRandom Order = "random" // shuffled anew in every iteration, from the seed
+	OrderFixed  TreatmentOrder = "fixed"  // as the plan lists them, every time
+	OrderRandom TreatmentOrder = "random" // shuffled anew in every iteration, from the seed
 	// OrderCounterbalanced goes through the rows of a Williams design: over all
 	// rows every treatment follows every other equally often.
-	OrderCounterbalanced Order = "counterbalanced"
+	OrderCounterbalanced TreatmentOrder = "counterbalanced"
 )
 
 // PublishedFor finds the figures for a treatment of a cell, or nil.

@@ -39,11 +39,11 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 		SigningKeys: signing.Messages(s.cfg.Trust.Keys())}), nil
 }
 
-var wishes = map[campaign.Wish]linktrialv1.Assignment_Wish{
-	campaign.WishPrepare: linktrialv1.Assignment_WISH_PREPARE,
-	campaign.WishRun:     linktrialv1.Assignment_WISH_RUN,
-	campaign.WishFinish:  linktrialv1.Assignment_WISH_FINISH,
-	campaign.WishAbort:   linktrialv1.Assignment_WISH_ABORT,
+var desired = map[campaign.DesiredState]linktrialv1.Assignment_DesiredState{
+	campaign.DesirePrepare: linktrialv1.Assignment_DESIRED_STATE_PREPARE,
+	campaign.DesireRun:     linktrialv1.Assignment_DESIRED_STATE_RUN,
+	campaign.DesireFinish:  linktrialv1.Assignment_DESIRED_STATE_FINISH,
+	campaign.DesireAbort:   linktrialv1.Assignment_DESIRED_STATE_ABORT,
 }
 
 func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
@@ -65,15 +65,15 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 		out.SigningKeys = signing.Messages(keys)
 	}
 	for _, a := range assignments {
-		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, Wish: wishes[a.Wish], Reason: a.Reason, RadioAddresses: map[string]string{}}
+		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, DesiredState: desired[a.DesiredState], Reason: a.Reason, RadioAddresses: map[string]string{}}
 		if !a.Signature.IsZero() {
 			as.Signature = &linktrialv1.SheetSignature{KeyId: a.Signature.KeyID, Signature: a.Signature.Bytes}
 		}
 		for role, address := range a.Addresses {
 			as.RadioAddresses[string(role)] = address
 		}
-		for _, o := range a.Orders {
-			as.Orders = append(as.Orders, &linktrialv1.RunOrder{Id: o.ID, Kind: string(o.Kind), Trial: int32(o.Trial), By: o.By})
+		for _, o := range a.Commands {
+			as.Commands = append(as.Commands, &linktrialv1.RunCommand{Id: o.ID, Kind: string(o.Kind), Trial: int32(o.Trial), By: o.By})
 		}
 		out.Assignments = append(out.Assignments, as)
 	}

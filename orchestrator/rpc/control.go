@@ -17,7 +17,7 @@ import (
 type control struct{ cfg Config }
 
 // give finds the run, by a unique prefix too, and gives the order.
-func (s *control) give(ctx context.Context, run string, o campaign.Order) error {
+func (s *control) give(ctx context.Context, run string, o campaign.Command) error {
 	id, err := s.find(ctx, run)
 	if err == nil {
 		err = s.cfg.Engine.Give(ctx, id, o)
@@ -36,14 +36,14 @@ func (s *control) find(ctx context.Context, run string) (string, error) {
 }
 
 func (s *control) PauseRun(ctx context.Context, req *connect.Request[linktrialv1.PauseRunRequest]) (*connect.Response[linktrialv1.PauseRunResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Pause, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Pause, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.PauseRunResponse{}), nil
 }
 
 func (s *control) ResumeRun(ctx context.Context, req *connect.Request[linktrialv1.ResumeRunRequest]) (*connect.Response[linktrialv1.ResumeRunResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Resume, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Resume, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.ResumeRunResponse{}), nil
@@ -54,28 +54,28 @@ func (s *control) AbortRun(ctx context.Context, req *connect.Request[linktrialv1
 	if reason == "" {
 		reason = "aborted"
 	}
-	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Abort, Reason: reason, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Abort, Reason: reason, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.AbortRunResponse{}), nil
 }
 
 func (s *control) SkipTrial(ctx context.Context, req *connect.Request[linktrialv1.SkipTrialRequest]) (*connect.Response[linktrialv1.SkipTrialResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Skip, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Skip, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.SkipTrialResponse{}), nil
 }
 
 func (s *control) RepeatTrial(ctx context.Context, req *connect.Request[linktrialv1.RepeatTrialRequest]) (*connect.Response[linktrialv1.RepeatTrialResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Repeat, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Repeat, Trial: int(req.Msg.Trial), By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.RepeatTrialResponse{}), nil
 }
 
 func (s *control) ReleaseRun(ctx context.Context, req *connect.Request[linktrialv1.ReleaseRunRequest]) (*connect.Response[linktrialv1.ReleaseRunResponse], error) {
-	if err := s.give(ctx, req.Msg.RunId, campaign.Order{Kind: campaign.Release, By: req.Msg.By}); err != nil {
+	if err := s.give(ctx, req.Msg.RunId, campaign.Command{Kind: campaign.Release, By: req.Msg.By}); err != nil {
 		return nil, err
 	}
 	return connect.NewResponse(&linktrialv1.ReleaseRunResponse{}), nil
@@ -93,15 +93,15 @@ func (s *control) MarkAttempt(ctx context.Context, req *connect.Request[linktria
 	return connect.NewResponse(&linktrialv1.MarkAttemptResponse{}), nil
 }
 
-func (s *control) ListOrders(ctx context.Context, req *connect.Request[linktrialv1.ListOrdersRequest]) (*connect.Response[linktrialv1.ListOrdersResponse], error) {
+func (s *control) ListCommands(ctx context.Context, req *connect.Request[linktrialv1.ListCommandsRequest]) (*connect.Response[linktrialv1.ListCommandsResponse], error) {
 	id, err := s.find(ctx, req.Msg.RunId)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "list orders", err)
 	}
-	out := &linktrialv1.ListOrdersResponse{}
+	out := &linktrialv1.ListCommandsResponse{}
 	err = s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
-		out.Orders, err = readOrders(ctx, q, id)
+		out.Commands, err = readOrders(ctx, q, id)
 		return err
 	})
 	if err != nil {
@@ -111,8 +111,8 @@ func (s *control) ListOrders(ctx context.Context, req *connect.Request[linktrial
 }
 
 // readOrders reads the orders and the marks of a run, oldest first.
-func readOrders(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktrialv1.Order, error) {
-	orders, err := q.OrderStates(ctx, run)
+func readOrders(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktrialv1.Command, error) {
+	orders, err := q.CommandStates(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -120,25 +120,25 @@ func readOrders(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktria
 	if err != nil {
 		return nil, err
 	}
-	var out []*linktrialv1.Order
+	var out []*linktrialv1.Command
 	for _, o := range orders {
-		x := &linktrialv1.Order{Id: o.ID, RunId: run, Kind: o.Kind, Trial: o.Trial, Reason: o.Reason, By: o.GivenBy, Given: timestamppb.New(o.GivenAt)}
-		if o.ObeyedAt != nil {
-			x.Obeyed = timestamppb.New(*o.ObeyedAt)
+		x := &linktrialv1.Command{Id: o.ID, RunId: run, Kind: o.Kind, Trial: o.Trial, Reason: o.Reason, By: o.GivenBy, Given: timestamppb.New(o.GivenAt)}
+		if o.AppliedAt != nil {
+			x.Applied = timestamppb.New(*o.AppliedAt)
 		}
-		if o.PassedOver != "" {
-			x.Reason = "passed over: " + o.PassedOver
+		if o.Rejected != "" {
+			x.Reason = "rejected: " + o.Rejected
 		}
 		out = append(out, x)
 	}
 	for _, m := range marks {
-		x := &linktrialv1.Order{Id: m.ID, RunId: run, Kind: "unmark", Trial: &m.Trial, Attempt: m.Attempt, Reason: m.Reason, By: m.GivenBy,
-			Given: timestamppb.New(m.GivenAt), Obeyed: timestamppb.New(m.GivenAt)}
+		x := &linktrialv1.Command{Id: m.ID, RunId: run, Kind: "unmark", Trial: &m.Trial, Attempt: m.Attempt, Reason: m.Reason, By: m.GivenBy,
+			Given: timestamppb.New(m.GivenAt), Applied: timestamppb.New(m.GivenAt)}
 		if m.Invalid {
 			x.Kind = "mark-invalid"
 		}
 		out = append(out, x)
 	}
-	slices.SortStableFunc(out, func(a, b *linktrialv1.Order) int { return a.Given.AsTime().Compare(b.Given.AsTime()) })
+	slices.SortStableFunc(out, func(a, b *linktrialv1.Command) int { return a.Given.AsTime().Compare(b.Given.AsTime()) })
 	return out, nil
 }

@@ -97,7 +97,7 @@ type watched struct {
 	progressAt   time.Time
 	progress     *linktrialv1.Progress
 	silent       map[string]time.Time          // when it was said last, by node
-	orders       map[string]*linktrialv1.Order // as sent
+	orders       map[string]*linktrialv1.Command // as sent
 	skipped      map[int32]bool                // trials without an attempt that were sent as ended
 	lines        map[string]int64              // last journal record sent, by node
 	fresh        int64                         // number of the next batch of samples
@@ -117,7 +117,7 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 		}
 		for _, r := range rows {
 			w.order = append(w.order, r.ID)
-			w.runs[r.ID] = &watched{silent: map[string]time.Time{}, misbehaviour: map[string]int64{}, orders: map[string]*linktrialv1.Order{},
+			w.runs[r.ID] = &watched{silent: map[string]time.Time{}, misbehaviour: map[string]int64{}, orders: map[string]*linktrialv1.Command{},
 				skipped: map[int32]bool{}, unheard: map[int32]bool{}}
 		}
 		if w.journal {

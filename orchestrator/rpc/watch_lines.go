@@ -192,8 +192,8 @@ func textOfCommand(b *journal.Command) string {
 	if b.By != "" {
 		s += ", by " + b.By
 	}
-	if b.PassedOver != "" {
-		s += ", passed over: " + b.PassedOver
+	if b.Rejected != "" {
+		s += ", passed over: " + b.Rejected
 	}
 	return s
 }

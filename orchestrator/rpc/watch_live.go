@@ -29,7 +29,7 @@ const (
 
 // extras is what the store says of a run beside its attempts.
 type extras struct {
-	orders  []*linktrialv1.Order
+	orders  []*linktrialv1.Command
 	marks   store.Marks
 	marked  []dbsqlc.AttemptsAfterRow // attempts that were sent with another mark
 	flows   map[[2]int32][]store.Flow
@@ -65,7 +65,7 @@ func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, 
 		}
 		e.marked = append(e.marked, dbsqlc.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
 	}
-	if slices.ContainsFunc(e.orders, func(o *linktrialv1.Order) bool { return o.Kind == string(campaign.Skip) }) {
+	if slices.ContainsFunc(e.orders, func(o *linktrialv1.Command) bool { return o.Kind == string(campaign.Skip) }) {
 		if e.skipped, err = q.UnattemptedTrials(ctx, id); err != nil {
 			return e, err
 		}
@@ -124,7 +124,7 @@ func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extra
 			continue
 		}
 		x.orders[o.Id] = o
-		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Order{Order: o}}); err != nil {
+		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Command{Command: o}}); err != nil {
 			return err
 		}
 	}

@@ -189,10 +189,10 @@ func (p *player) act(ctx context.Context, a *linktrialv1.Assignment) error {
 	}
 	switch {
 	case x.over:
-	case a.Wish == linktrialv1.Assignment_WISH_ABORT:
+	case a.DesiredState == linktrialv1.Assignment_DESIRED_STATE_ABORT:
 		x.j.Finish(journal.RunAborted, a.Reason)
 		x.over = true
-	case a.Wish == linktrialv1.Assignment_WISH_FINISH && p.role != radio.RoleClient:
+	case a.DesiredState == linktrialv1.Assignment_DESIRED_STATE_FINISH && p.role != radio.RoleClient:
 		if p.role == radio.RoleServer {
 			for i, tr := range x.sheet.Trials {
 				x.j.Received(tr.Treatment, i, attempts(i))
@@ -200,7 +200,7 @@ func (p *player) act(ctx context.Context, a *linktrialv1.Assignment) error {
 		}
 		x.j.Finish(journal.RunCompleted, "")
 		x.over = true
-	case a.Wish == linktrialv1.Assignment_WISH_RUN && p.role == radio.RoleClient:
+	case a.DesiredState == linktrialv1.Assignment_DESIRED_STATE_RUN && p.role == radio.RoleClient:
 		if x.next == 2 && p.hold != nil {
 			select {
 			case <-p.hold:

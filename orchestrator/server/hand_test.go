@@ -69,7 +69,7 @@ func (h *hand) begin() {
 	h.eventually("the run is assigned", func() bool { return h.assignment() != nil })
 	require.NoError(h.t, h.act(h.t.Context(), h.assignment()))
 	h.x = h.parts[h.run]
-	h.eventually("the run may run", func() bool { return h.assignment().Wish == linktrialv1.Assignment_WISH_RUN })
+	h.eventually("the run may run", func() bool { return h.assignment().DesiredState == linktrialv1.Assignment_DESIRED_STATE_RUN })
 }
 
 func (h *hand) eventually(what string, f func() bool) {
@@ -92,16 +92,16 @@ func (h *hand) assignment() *linktrialv1.Assignment {
 }
 
 // orders are those the leading agent is told, "kind trial", once so many are there.
-func (h *hand) orders(n int) []*linktrialv1.RunOrder {
+func (h *hand) orders(n int) []*linktrialv1.RunCommand {
 	h.t.Helper()
-	h.eventually("the agent is told of the orders", func() bool { a := h.assignment(); return a != nil && len(a.Orders) == n })
-	return h.assignment().Orders
+	h.eventually("the agent is told of the orders", func() bool { a := h.assignment(); return a != nil && len(a.Commands) == n })
+	return h.assignment().Commands
 }
 
 // obey writes that an order is obeyed, or why not.
-func (h *hand) obey(o *linktrialv1.RunOrder, passedOver string) {
+func (h *hand) obey(o *linktrialv1.RunCommand, passedOver string) {
 	h.t.Helper()
-	c := journal.Command{ID: o.Id, Kind: journal.CommandKind(o.Kind), By: o.By, PassedOver: passedOver}
+	c := journal.Command{ID: o.Id, Kind: journal.CommandKind(o.Kind), By: o.By, Rejected: passedOver}
 	if o.Kind == "skip" || o.Kind == "repeat" {
 		trial := int(o.Trial)
 		c.Trial = &trial

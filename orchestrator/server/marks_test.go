@@ -45,7 +45,7 @@ func TestMarkedAttempt(t *testing.T) {
 			if e := ev.GetTrialEnded(); e != nil && e.Trial == 0 {
 				heard <- seen{e.Attempt.Verdict, e.Attempt.Reason}
 			}
-			if o := ev.GetOrder(); o != nil {
+			if o := ev.GetCommand(); o != nil {
 				heard <- seen{"order", o.Kind + " " + o.Reason}
 			}
 		})

@@ -394,7 +394,7 @@ func TestAwayDuringAbort(t *testing.T) {
 
 	as := wishes("first")
 	require.Len(t, as, 1)
-	require.Equal(t, linktrialv1.Assignment_WISH_ABORT, as[0].Wish)
+	require.Equal(t, linktrialv1.Assignment_DESIRED_STATE_ABORT, as[0].DesiredState)
 	again := newPlayer(c, "relay")
 	again.incarnation = "second"
 	require.Eventually(t, func() bool { return again.register(ctx) == nil }, 20*time.Second, 50*time.Millisecond, "the first relay counts as connected for a moment")

@@ -68,7 +68,7 @@ func TestMarks(t *testing.T) {
 	require.Error(t, mark("m4", 1, 1, true, "x"), "the same mark twice")
 
 	// What was said stays said.
-	require.NoError(t, s.InsertOrder(t.Context(), dbsqlc.InsertOrderParams{ID: "o", RunID: run, Kind: "pause"}))
+	require.NoError(t, s.InsertCommand(t.Context(), dbsqlc.InsertCommandParams{ID: "o", RunID: run, Kind: "pause"}))
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())

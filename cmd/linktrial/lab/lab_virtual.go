@@ -58,7 +58,7 @@ func newLabGuest() *cobra.Command {
 		Args:   cobra.ExactArgs(2),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Orders: args[1], Agent: []string{"lab", "guest-agent"}})
+			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}})
 		},
 	}
 }

@@ -4,6 +4,6 @@
 // starts an agent in each node (processes of the same binary), sheet by sheet,
 // and powers the guest off.
 //
-// Comes in: [Orders] in the shared folder. Goes out: the agents' journals there,
+// Comes in: [Job] in the shared folder. Goes out: the agents' journals there,
 // and [Line]s on the console.
 package guest

@@ -26,8 +26,8 @@ import (
 type Config struct {
 	// Dir holds the links to the host's folders, see [LinkShare].
 	Dir string
-	// Orders is the name of the orders in the shared folder.
-	Orders string
+	// Job is the name of the job file in the shared folder.
+	Job string
 	// Agent is the command line of an agent after the program's own name; it
 	// reads an [Agent] from standard input.
 	Agent []string
@@ -36,7 +36,7 @@ type Config struct {
 // timeEvery is how often, in virtual time, the console says how late it is.
 const timeEvery = 20 * time.Second
 
-// Main carries out the orders and powers the guest off; on success it does
+// Main carries out the job and powers the guest off; on success it does
 // not return. It must be the guest's first process.
 func Main(ctx context.Context, cfg Config) error {
 	if os.Getpid() != 1 {
@@ -74,21 +74,21 @@ func (g *guest) run(ctx context.Context) error {
 	if err := prepare(g.cfg.Dir); err != nil {
 		return err
 	}
-	var orders Orders
-	b, err := os.ReadFile(filepath.Join(ShareDir, g.cfg.Orders))
+	var job Job
+	b, err := os.ReadFile(filepath.Join(ShareDir, g.cfg.Job))
 	if err != nil {
-		return fmt.Errorf("orders: %w", err)
+		return fmt.Errorf("job: %w", err)
 	}
-	if err := json.Unmarshal(b, &orders); err != nil {
-		return fmt.Errorf("orders: %w", err)
+	if err := json.Unmarshal(b, &job); err != nil {
+		return fmt.Errorf("job: %w", err)
 	}
-	g.trace = orders.Trace
+	g.trace = job.Trace
 	ctx, cancel := context.WithCancel(ctx)
 	var clock sync.WaitGroup
 	clock.Go(func() { g.tell(ctx) })
 	defer clock.Wait()
 	defer cancel()
-	for i, s := range orders.Sheets {
+	for i, s := range job.Sheets {
 		g.say(Line{Kind: LineBegun, Sheet: i})
 		end := Line{Kind: LineEnded, Sheet: i}
 		costs := Costs{}

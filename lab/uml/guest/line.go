@@ -23,7 +23,7 @@ const (
 	LineBegun  LineKind = "begun"  // a sheet
 	LineEnded  LineKind = "ended"  // a sheet
 	LineCosts  LineKind = "costs"  // of the sheet that ends next, see [Costs]
-	LineDone   LineKind = "done"   // all orders were carried out
+	LineDone   LineKind = "done"   // the whole job is done
 	LineFailed LineKind = "failed" // none of them could be
 )
 

@@ -35,8 +35,8 @@ func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 	} else {
 		r.EstimatedSecondsLeft = secondsLeft(o)
 		// Ordered to pause, or ordered to go on and not there yet.
-		r.Paused = o.PauseOrdered || o.Held
-		r.Pausing = o.PauseOrdered && !o.PauseSettled
+		r.Paused = o.PauseRequested || o.Held
+		r.Pausing = o.PauseRequested && !o.PauseSettled
 	}
 	return r
 }

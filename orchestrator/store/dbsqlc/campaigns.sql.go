@@ -30,7 +30,7 @@ func (q *Queries) Campaign(ctx context.Context, id string) (Campaign, error) {
 }
 
 const campaignOverview = `-- name: CampaignOverview :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_ordered, pause_settled, held, nodes FROM run_overview WHERE campaign_id = $1 ORDER BY cell
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview WHERE campaign_id = $1 ORDER BY cell
 `
 
 func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]RunOverview, error) {
@@ -66,7 +66,7 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 			&i.EstimatedSecondsLeft,
 			&i.MeasuredSecondsEnded,
 			&i.Place,
-			&i.PauseOrdered,
+			&i.PauseRequested,
 			&i.PauseSettled,
 			&i.Held,
 			&i.Nodes,
@@ -82,7 +82,7 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 }
 
 const campaignOverviewNewestFirst = `-- name: CampaignOverviewNewestFirst :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_ordered, pause_settled, held, nodes FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
 `
 
 type CampaignOverviewNewestFirstParams struct {
@@ -123,7 +123,7 @@ func (q *Queries) CampaignOverviewNewestFirst(ctx context.Context, arg CampaignO
 			&i.EstimatedSecondsLeft,
 			&i.MeasuredSecondsEnded,
 			&i.Place,
-			&i.PauseOrdered,
+			&i.PauseRequested,
 			&i.PauseSettled,
 			&i.Held,
 			&i.Nodes,
@@ -255,7 +255,7 @@ func (q *Queries) NewestCampaign(ctx context.Context) (string, error) {
 }
 
 const newestOverviews = `-- name: NewestOverviews :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_ordered, pause_settled, held, nodes FROM run_overview ORDER BY ordinal DESC LIMIT $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview ORDER BY ordinal DESC LIMIT $1
 `
 
 func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOverview, error) {
@@ -291,7 +291,7 @@ func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOvervi
 			&i.EstimatedSecondsLeft,
 			&i.MeasuredSecondsEnded,
 			&i.Place,
-			&i.PauseOrdered,
+			&i.PauseRequested,
 			&i.PauseSettled,
 			&i.Held,
 			&i.Nodes,
@@ -318,7 +318,7 @@ func (q *Queries) NewestRun(ctx context.Context) (string, error) {
 }
 
 const runOverview = `-- name: RunOverview :one
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_ordered, pause_settled, held, nodes FROM run_overview WHERE id = $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview WHERE id = $1
 `
 
 func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, error) {
@@ -348,7 +348,7 @@ func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, erro
 		&i.EstimatedSecondsLeft,
 		&i.MeasuredSecondsEnded,
 		&i.Place,
-		&i.PauseOrdered,
+		&i.PauseRequested,
 		&i.PauseSettled,
 		&i.Held,
 		&i.Nodes,

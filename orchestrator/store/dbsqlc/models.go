@@ -86,6 +86,19 @@ type ClockOffset struct {
 	Unknown  string
 }
 
+type CommandState struct {
+	Ordinal   int64
+	ID        string
+	RunID     string
+	Kind      string
+	Trial     *int32
+	Reason    string
+	GivenBy   string
+	GivenAt   time.Time
+	AppliedAt *time.Time
+	Rejected  string
+}
+
 type Conformance struct {
 	Driver    string
 	Version   string
@@ -205,19 +218,6 @@ type NodeToken struct {
 	WithdrawnAt *time.Time
 }
 
-type OrderState struct {
-	Ordinal    int64
-	ID         string
-	RunID      string
-	Kind       string
-	Trial      *int32
-	Reason     string
-	GivenBy    string
-	GivenAt    time.Time
-	ObeyedAt   *time.Time
-	PassedOver string
-}
-
 type Preflight struct {
 	ID        string
 	Ordinal   int64
@@ -280,6 +280,17 @@ type Run struct {
 	ConfirmMove      bool
 }
 
+type RunCommand struct {
+	Ordinal int64
+	ID      string
+	RunID   string
+	Kind    string
+	Trial   *int32
+	Reason  string
+	GivenBy string
+	GivenAt time.Time
+}
+
 type RunNode struct {
 	RunID        string
 	Role         string
@@ -289,17 +300,6 @@ type RunNode struct {
 	Ended        *string
 	EndReason    string
 	Provenance   json.RawMessage
-}
-
-type RunOrder struct {
-	Ordinal int64
-	ID      string
-	RunID   string
-	Kind    string
-	Trial   *int32
-	Reason  string
-	GivenBy string
-	GivenAt time.Time
 }
 
 type RunOverview struct {
@@ -326,7 +326,7 @@ type RunOverview struct {
 	EstimatedSecondsLeft  float64
 	MeasuredSecondsEnded  float64
 	Place                 string
-	PauseOrdered          bool
+	PauseRequested        bool
 	PauseSettled          bool
 	Held                  bool
 	Nodes                 []string

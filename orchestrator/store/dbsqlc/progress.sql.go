@@ -141,7 +141,7 @@ const openRuns = `-- name: OpenRuns :many
 
 SELECT r.id, r.campaign_id, r.state, r.trials, r.sheet_hash, r.abort_reason, r.abort_fault, r.abort_at, r.collecting_at, r.message,
        (m.first IS NOT NULL)::boolean AS confirm_move,
-       EXISTS (SELECT FROM run_orders o JOIN runs p ON p.id = o.run_id
+       EXISTS (SELECT FROM run_commands o JOIN runs p ON p.id = o.run_id
                WHERE o.kind = 'release' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS released,
        EXISTS (SELECT FROM attempts a WHERE a.run_id = r.id) AS attempted
 FROM runs r

@@ -1,9 +1,9 @@
-// Plans kept at the orchestrator, their schedules, and who gives orders here.
+// Plans kept at the orchestrator, their schedules, and who gives commands here.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/vue-query'
 import { useLocalStorage } from '@vueuse/core'
 import { library } from '@/lib/api'
 
-/** The name that orders are recorded under; kept in this browser. */
+/** The name that commands are recorded under; kept in this browser. */
 export const who = useLocalStorage('linktrial-who', '')
 
 export const utf8 = (text: string) => new TextEncoder().encode(text)

@@ -121,7 +121,7 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
   }
 }
 
-/** One run in full: its sheet, all its trials, and all orders to it. */
+/** One run in full: its sheet, all its trials, and all commands to it. */
 export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: ReturnType<typeof useCampaign>) {
   const enabled = computed(() => !!run.value)
   const query = useQuery({
@@ -130,9 +130,9 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
     enabled,
     staleTime: Infinity,
   })
-  const orders = useQuery({
-    queryKey: ['run', campaign, run, 'orders'],
-    queryFn: ({ signal }) => control.listOrders({ runId: run.value! }, { signal }),
+  const commands = useQuery({
+    queryKey: ['run', campaign, run, 'commands'],
+    queryFn: ({ signal }) => control.listCommands({ runId: run.value! }, { signal }),
     enabled,
     staleTime: Infinity,
   })
@@ -155,9 +155,9 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
     { immediate: true },
   )
   watch(
-    [orders.data, c.model],
+    [commands.data, c.model],
     ([d]) => {
-      for (const o of d?.orders ?? []) c.model.value.apply({ case: 'order', value: o })
+      for (const o of d?.commands ?? []) c.model.value.apply({ case: 'command', value: o })
       c.touch()
     },
     { immediate: true },
@@ -173,5 +173,5 @@ export function useRun(campaign: Ref<string>, run: Ref<string | undefined>, c: R
     },
     { flush: 'post' },
   )
-  return { query, orders, sheet }
+  return { query, commands, sheet }
 }

@@ -1,5 +1,5 @@
 // What one field of the matrix says: a glyph, words and a tone, never colour alone.
-import type { Order } from '@/gen/linktrial/v1/control_pb'
+import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
 import { kbps, percent, seconds } from '@/lib/format'
 import { over, type RunModel, type TrialModel } from './runState'
@@ -32,9 +32,9 @@ export const legend: { kind: Kind; glyph: string; text: string }[] = [
 const glyphs = Object.fromEntries(legend.map((l) => [l.kind, l.glyph])) as Record<Kind, string>
 
 /** Marks by people, by trial and attempt: the last word holds. */
-export function marks(orders: Iterable<Order>): Map<string, Order> {
-  const out = new Map<string, Order>()
-  const sorted = [...orders]
+export function marks(commands: Iterable<Command>): Map<string, Command> {
+  const out = new Map<string, Command>()
+  const sorted = [...commands]
     .filter((o) => o.kind === 'mark-invalid' || o.kind === 'unmark')
     .sort(
       (a, b) =>
@@ -49,19 +49,19 @@ export function marks(orders: Iterable<Order>): Map<string, Order> {
   return out
 }
 
-/** What keeps an attempt from counting, by a person's word: the row has it once it was read anew, the order before. */
+/** What keeps an attempt from counting, by a person's word: the row has it once it was read anew, the command before. */
 export function markOf(
   trial: number,
   a: AttemptRow,
-  marked: Map<string, Order>,
+  marked: Map<string, Command>,
 ): { reason: string; by: string } | undefined {
   return marked.get(`${trial}/${a.attempt}`) ?? a.mark
 }
 
-/** Orders about a trial that the leading agent has not obeyed yet. */
-export function pendingFor(run: RunModel, trial: number): Order | undefined {
-  for (const o of run.orders.values())
-    if (o.trial === trial && !o.obeyed && (o.kind === 'skip' || o.kind === 'repeat')) return o
+/** Orders about a trial that the leading agent has not applied yet. */
+export function pendingFor(run: RunModel, trial: number): Command | undefined {
+  for (const o of run.commands.values())
+    if (o.trial === trial && !o.applied && (o.kind === 'skip' || o.kind === 'repeat')) return o
   return undefined
 }
 
@@ -74,11 +74,11 @@ export function kindOf(a: AttemptRow): Kind {
   return (['succeeded', 'failed', 'timed-out', 'aborted', 'invalid'] as Kind[]).find((k) => k === a.verdict) ?? 'failed'
 }
 
-export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Order>): Cell {
+export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command>): Cell {
   const tries = t.attempts.size
   const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
-  const order = pendingFor(run, t.trial)
-  const ordered = order ? (order.kind === 'skip' ? 'skip ordered' : 'repeat ordered') : ''
+  const command = pendingFor(run, t.trial)
+  const ordered = command ? (command.kind === 'skip' ? 'skip requested' : 'repeat requested') : ''
   const whole = (kind: Kind, text: string, more: string, spoken: string, aside = ''): Cell => ({
     kind,
     glyph: glyphs[kind] ?? '–',

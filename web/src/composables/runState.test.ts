@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { describe, expect, it } from 'vitest'
-import { OrderSchema } from '@/gen/linktrial/v1/control_pb'
+import { CommandSchema } from '@/gen/linktrial/v1/control_pb'
 import {
   AttemptRowSchema,
   GetRunResponseSchema,
@@ -56,9 +56,9 @@ const silence = (since?: Date): Event => ({
   case: 'silence',
   value: create(SilenceSchema, { runId: 'r', node: 'client', since: since && timestampFromDate(since) }),
 })
-const order = (id: string, kind: string, more = {}): Event => ({
-  case: 'order',
-  value: create(OrderSchema, { id, runId: 'r', kind, ...more }),
+const command = (id: string, kind: string, more = {}): Event => ({
+  case: 'command',
+  value: create(CommandSchema, { id, runId: 'r', kind, ...more }),
 })
 
 function model(...events: Event[]): { m: CampaignModel; r: RunModel } {
@@ -66,7 +66,7 @@ function model(...events: Event[]): { m: CampaignModel; r: RunModel } {
   for (const e of events) m.apply(e, 1000)
   return { m, r: m.runs.get('r')! }
 }
-const cell = (r: RunModel, trial = 0) => cellOf(r, r.trials.get(trial)!, marks(r.orders.values()))
+const cell = (r: RunModel, trial = 0) => cellOf(r, r.trials.get(trial)!, marks(r.commands.values()))
 
 describe('CampaignModel', () => {
   it('follows a trial from its start to its end', () => {
@@ -147,7 +147,7 @@ describe('cellOf', () => {
     ['failed', { reason: 'connect-timeout', message: 'no answer' }, 'failed', 'failed: connect timeout: no answer'],
     ['timed-out', { reason: 'transfer-timeout' }, 'timed-out', 'timed out: transfer timeout'],
     ['aborted', { reason: 'skipped' }, 'skipped', 'skipped'],
-    ['aborted', { reason: 'order' }, 'aborted', 'aborted: order'],
+    ['aborted', { reason: 'command' }, 'aborted', 'aborted: command'],
     ['invalid', { reason: 'clock-jump' }, 'invalid', 'does not count: clock jump'],
   ])('%s %o', (verdict, more, kind, spoken) => {
     const { r } = model(run(RunState.RUNNING), ended(0, verdict, more))
@@ -159,14 +159,14 @@ describe('cellOf', () => {
     const { m, r } = model(
       run(RunState.RUNNING),
       ended(0, 'succeeded', { throughputBytesPerSecond: 1024, measuredBytesPerSecond: 1024 }),
-      order('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }),
+      command('1', 'mark-invalid', { trial: 0, attempt: 1, reason: 'truck in the way', given: at(1) }),
     )
     expect(cell(r)).toMatchObject({
       kind: 'invalid',
       text: '1.0 KB/s',
       spoken: 'does not count: truck in the way, 1.0 KB/s',
     })
-    m.apply(order('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
+    m.apply(command('2', 'unmark', { trial: 0, attempt: 1, given: at(2) }))
     expect(cell(r).kind).toBe('succeeded')
   })
   it('keeps the figure of what does not count', () => {
@@ -182,10 +182,10 @@ describe('cellOf', () => {
     r.trials.get(0)!.durationSeconds = 4
     expect(cell(r).text).toBe('25 %')
   })
-  it('shows orders until they are obeyed', () => {
-    const { m, r } = model(run(RunState.RUNNING), ended(0, 'failed'), order('1', 'repeat', { trial: 0 }))
+  it('shows commands until they are applied', () => {
+    const { m, r } = model(run(RunState.RUNNING), ended(0, 'failed'), command('1', 'repeat', { trial: 0 }))
     expect(cell(r).more).toBe('repeat ordered')
-    m.apply(order('1', 'repeat', { trial: 0, obeyed: timestampFromDate(new Date()) }))
+    m.apply(command('1', 'repeat', { trial: 0, applied: timestampFromDate(new Date()) }))
     expect(cell(r).more).toBe('')
   })
 })

@@ -1,6 +1,6 @@
 // A campaign as it is known here: what GetRun told and what Watch has said
 // since. Plain data outside of Vue; whoever shows it looks once a frame.
-import type { Order } from '@/gen/linktrial/v1/control_pb'
+import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type {
   AttemptRow,
   GetRunResponse,
@@ -35,7 +35,7 @@ export interface RunModel {
   /** Milliseconds of this machine's clock when the run's state was heard. */
   at: number
   trials: Map<number, TrialModel>
-  orders: Map<string, Order>
+  commands: Map<string, Command>
   silent: Map<string, Date>
   /** The trial that runs, or ran last. */
   current?: number
@@ -74,7 +74,7 @@ export class CampaignModel {
       case 'progress':
       case 'trialEnded':
       case 'silence':
-      case 'order': {
+      case 'command': {
         const run = this.runs.get(event.value.runId)
         if (run) step(run, event, now)
         else this.waiting.set(event.value.runId, [...(this.waiting.get(event.value.runId) ?? []), event])
@@ -90,7 +90,7 @@ export class CampaignModel {
       if (over(r.state)) for (const t of known.trials.values()) t.running = undefined
       return
     }
-    const made: RunModel = { run: r, at: now, trials: new Map(), orders: new Map(), silent: new Map() }
+    const made: RunModel = { run: r, at: now, trials: new Map(), commands: new Map(), silent: new Map() }
     this.runs.set(r.id, made)
     for (const e of this.waiting.get(r.id) ?? []) step(made, e, now)
     this.waiting.delete(r.id)
@@ -188,8 +188,8 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
       else run.silent.delete(event.value.node)
       return
     }
-    case 'order':
-      run.orders.set(event.value.id, event.value)
+    case 'command':
+      run.commands.set(event.value.id, event.value)
   }
 }
 

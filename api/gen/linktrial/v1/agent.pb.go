@@ -25,58 +25,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-type Assignment_Wish int32
+type Assignment_DesiredState int32
 
 const (
-	Assignment_WISH_UNSPECIFIED Assignment_Wish = 0
-	Assignment_WISH_PREPARE     Assignment_Wish = 1 // keep the sheet, open listeners (server), measure the clock
-	Assignment_WISH_RUN         Assignment_Wish = 2 // lead through the sheet (client); the others go on serving
-	Assignment_WISH_FINISH      Assignment_Wish = 3 // the leader is done: close listeners, end the journal
-	Assignment_WISH_ABORT       Assignment_Wish = 4 // stop now
+	Assignment_DESIRED_STATE_UNSPECIFIED Assignment_DesiredState = 0
+	Assignment_DESIRED_STATE_PREPARE     Assignment_DesiredState = 1 // keep the sheet, open listeners (server), measure the clock
+	Assignment_DESIRED_STATE_RUN         Assignment_DesiredState = 2 // lead through the sheet (client); the others go on serving
+	Assignment_DESIRED_STATE_FINISH      Assignment_DesiredState = 3 // the leader is done: close listeners, end the journal
+	Assignment_DESIRED_STATE_ABORT       Assignment_DesiredState = 4 // stop now
 )
 
-// Enum value maps for Assignment_Wish.
+// Enum value maps for Assignment_DesiredState.
 var (
-	Assignment_Wish_name = map[int32]string{
-		0: "WISH_UNSPECIFIED",
-		1: "WISH_PREPARE",
-		2: "WISH_RUN",
-		3: "WISH_FINISH",
-		4: "WISH_ABORT",
+	Assignment_DesiredState_name = map[int32]string{
+		0: "DESIRED_STATE_UNSPECIFIED",
+		1: "DESIRED_STATE_PREPARE",
+		2: "DESIRED_STATE_RUN",
+		3: "DESIRED_STATE_FINISH",
+		4: "DESIRED_STATE_ABORT",
 	}
-	Assignment_Wish_value = map[string]int32{
-		"WISH_UNSPECIFIED": 0,
-		"WISH_PREPARE":     1,
-		"WISH_RUN":         2,
-		"WISH_FINISH":      3,
-		"WISH_ABORT":       4,
+	Assignment_DesiredState_value = map[string]int32{
+		"DESIRED_STATE_UNSPECIFIED": 0,
+		"DESIRED_STATE_PREPARE":     1,
+		"DESIRED_STATE_RUN":         2,
+		"DESIRED_STATE_FINISH":      3,
+		"DESIRED_STATE_ABORT":       4,
 	}
 )
 
-func (x Assignment_Wish) Enum() *Assignment_Wish {
-	p := new(Assignment_Wish)
+func (x Assignment_DesiredState) Enum() *Assignment_DesiredState {
+	p := new(Assignment_DesiredState)
 	*p = x
 	return p
 }
 
-func (x Assignment_Wish) String() string {
+func (x Assignment_DesiredState) String() string {
 	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
 }
 
-func (Assignment_Wish) Descriptor() protoreflect.EnumDescriptor {
+func (Assignment_DesiredState) Descriptor() protoreflect.EnumDescriptor {
 	return file_linktrial_v1_agent_proto_enumTypes[0].Descriptor()
 }
 
-func (Assignment_Wish) Type() protoreflect.EnumType {
+func (Assignment_DesiredState) Type() protoreflect.EnumType {
 	return &file_linktrial_v1_agent_proto_enumTypes[0]
 }
 
-func (x Assignment_Wish) Number() protoreflect.EnumNumber {
+func (x Assignment_DesiredState) Number() protoreflect.EnumNumber {
 	return protoreflect.EnumNumber(x)
 }
 
-// Deprecated: Use Assignment_Wish.Descriptor instead.
-func (Assignment_Wish) EnumDescriptor() ([]byte, []int) {
+// Deprecated: Use Assignment_DesiredState.Descriptor instead.
+func (Assignment_DesiredState) EnumDescriptor() ([]byte, []int) {
 	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{4, 0}
 }
 
@@ -423,7 +423,7 @@ type PollResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Revision    int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
 	Assignments []*Assignment          `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
-	Preflight   *PreflightWish         `protobuf:"bytes,3,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none, or its report has come
+	Preflight   *PreflightRequest      `protobuf:"bytes,3,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none, or its report has come
 	// Set with assignments once there is more than one key: a node that trusts an
 	// older one learns the newer from it.
 	SigningKeys   []*SigningKey `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"`
@@ -475,7 +475,7 @@ func (x *PollResponse) GetAssignments() []*Assignment {
 	return nil
 }
 
-func (x *PollResponse) GetPreflight() *PreflightWish {
+func (x *PollResponse) GetPreflight() *PreflightRequest {
 	if x != nil {
 		return x.Preflight
 	}
@@ -491,17 +491,17 @@ func (x *PollResponse) GetSigningKeys() []*SigningKey {
 
 // Assignment is one run this node takes part in, and how far it may go.
 type Assignment struct {
-	state     protoimpl.MessageState `protogen:"open.v1"`
-	RunId     string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	SheetHash string                 `protobuf:"bytes,2,opt,name=sheet_hash,json=sheetHash,proto3" json:"sheet_hash,omitempty"`
-	Sheet     []byte                 `protobuf:"bytes,3,opt,name=sheet,proto3" json:"sheet,omitempty"` // canonical JSON (executor/runsheet)
-	Wish      Assignment_Wish        `protobuf:"varint,4,opt,name=wish,proto3,enum=linktrial.v1.Assignment_Wish" json:"wish,omitempty"`
-	Reason    string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // of an abort, for the journal
+	state        protoimpl.MessageState  `protogen:"open.v1"`
+	RunId        string                  `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	SheetHash    string                  `protobuf:"bytes,2,opt,name=sheet_hash,json=sheetHash,proto3" json:"sheet_hash,omitempty"`
+	Sheet        []byte                  `protobuf:"bytes,3,opt,name=sheet,proto3" json:"sheet,omitempty"` // canonical JSON (executor/runsheet)
+	DesiredState Assignment_DesiredState `protobuf:"varint,4,opt,name=desired_state,json=desiredState,proto3,enum=linktrial.v1.Assignment_DesiredState" json:"desired_state,omitempty"`
+	Reason       string                  `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // of an abort, for the journal
 	// Addresses on the radio network by role, as the nodes registered them: the
 	// sheet does not name nodes.
 	RadioAddresses map[string]string `protobuf:"bytes,6,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// All orders of people to the leading agent, oldest first; state, as the wish is.
-	Orders        []*RunOrder     `protobuf:"bytes,7,rep,name=orders,proto3" json:"orders,omitempty"`
+	// All commands of people to the leading agent, oldest first; state, as desired_state is.
+	Commands      []*RunCommand   `protobuf:"bytes,7,rep,name=commands,proto3" json:"commands,omitempty"`
 	Signature     *SheetSignature `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"` // of run_id and sheet; an agent runs no sheet without a good one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -558,11 +558,11 @@ func (x *Assignment) GetSheet() []byte {
 	return nil
 }
 
-func (x *Assignment) GetWish() Assignment_Wish {
+func (x *Assignment) GetDesiredState() Assignment_DesiredState {
 	if x != nil {
-		return x.Wish
+		return x.DesiredState
 	}
-	return Assignment_WISH_UNSPECIFIED
+	return Assignment_DESIRED_STATE_UNSPECIFIED
 }
 
 func (x *Assignment) GetReason() string {
@@ -579,9 +579,9 @@ func (x *Assignment) GetRadioAddresses() map[string]string {
 	return nil
 }
 
-func (x *Assignment) GetOrders() []*RunOrder {
+func (x *Assignment) GetCommands() []*RunCommand {
 	if x != nil {
-		return x.Orders
+		return x.Commands
 	}
 	return nil
 }
@@ -593,9 +593,9 @@ func (x *Assignment) GetSignature() *SheetSignature {
 	return nil
 }
 
-// RunOrder is one order of a person to the agent that leads a run. Which ones
-// it has obeyed, its journal says.
-type RunOrder struct {
+// RunCommand is one command of a person to the agent that leads a run. Which ones
+// were applied, its journal says.
+type RunCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`    // pause, resume, skip, repeat
@@ -605,20 +605,20 @@ type RunOrder struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *RunOrder) Reset() {
-	*x = RunOrder{}
+func (x *RunCommand) Reset() {
+	*x = RunCommand{}
 	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *RunOrder) String() string {
+func (x *RunCommand) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*RunOrder) ProtoMessage() {}
+func (*RunCommand) ProtoMessage() {}
 
-func (x *RunOrder) ProtoReflect() protoreflect.Message {
+func (x *RunCommand) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -630,44 +630,44 @@ func (x *RunOrder) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use RunOrder.ProtoReflect.Descriptor instead.
-func (*RunOrder) Descriptor() ([]byte, []int) {
+// Deprecated: Use RunCommand.ProtoReflect.Descriptor instead.
+func (*RunCommand) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
-func (x *RunOrder) GetId() string {
+func (x *RunCommand) GetId() string {
 	if x != nil {
 		return x.Id
 	}
 	return ""
 }
 
-func (x *RunOrder) GetKind() string {
+func (x *RunCommand) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *RunOrder) GetTrial() int32 {
+func (x *RunCommand) GetTrial() int32 {
 	if x != nil {
 		return x.Trial
 	}
 	return 0
 }
 
-func (x *RunOrder) GetBy() string {
+func (x *RunCommand) GetBy() string {
 	if x != nil {
 		return x.By
 	}
 	return ""
 }
 
-// PreflightWish asks a node to look at itself and at its peers over the radio.
+// PreflightRequest asks a node to look at itself and at its peers over the radio.
 // The orchestrator asks all nodes about themselves at first, while nothing is
 // on the air, and then one after the other about their peers, so that no
 // node's probes lengthen the round trips of another's.
-type PreflightWish struct {
+type PreflightRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Peers      []*PreflightPeer       `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
@@ -680,20 +680,20 @@ type PreflightWish struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *PreflightWish) Reset() {
-	*x = PreflightWish{}
+func (x *PreflightRequest) Reset() {
+	*x = PreflightRequest{}
 	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *PreflightWish) String() string {
+func (x *PreflightRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*PreflightWish) ProtoMessage() {}
+func (*PreflightRequest) ProtoMessage() {}
 
-func (x *PreflightWish) ProtoReflect() protoreflect.Message {
+func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -705,47 +705,47 @@ func (x *PreflightWish) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use PreflightWish.ProtoReflect.Descriptor instead.
-func (*PreflightWish) Descriptor() ([]byte, []int) {
+// Deprecated: Use PreflightRequest.ProtoReflect.Descriptor instead.
+func (*PreflightRequest) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
-func (x *PreflightWish) GetId() string {
+func (x *PreflightRequest) GetId() string {
 	if x != nil {
 		return x.Id
 	}
 	return ""
 }
 
-func (x *PreflightWish) GetPeers() []*PreflightPeer {
+func (x *PreflightRequest) GetPeers() []*PreflightPeer {
 	if x != nil {
 		return x.Peers
 	}
 	return nil
 }
 
-func (x *PreflightWish) GetTreatments() []string {
+func (x *PreflightRequest) GetTreatments() []string {
 	if x != nil {
 		return x.Treatments
 	}
 	return nil
 }
 
-func (x *PreflightWish) GetMtuBytes() int32 {
+func (x *PreflightRequest) GetMtuBytes() int32 {
 	if x != nil {
 		return x.MtuBytes
 	}
 	return 0
 }
 
-func (x *PreflightWish) GetPairsOnly() bool {
+func (x *PreflightRequest) GetPairsOnly() bool {
 	if x != nil {
 		return x.PairsOnly
 	}
 	return false
 }
 
-func (x *PreflightWish) GetRadioProfile() []byte {
+func (x *PreflightRequest) GetRadioProfile() []byte {
 	if x != nil {
 		return x.RadioProfile
 	}
@@ -1192,41 +1192,41 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\bprotocol\x18\n" +
 	" \x01(\x05R\bprotocolB\n" +
 	"\n" +
-	"\b_battery\"\xde\x01\n" +
+	"\b_battery\"\xe1\x01\n" +
 	"\fPollResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12:\n" +
-	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\x129\n" +
-	"\tpreflight\x18\x03 \x01(\v2\x1b.linktrial.v1.PreflightWishR\tpreflight\x12;\n" +
+	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\x12<\n" +
+	"\tpreflight\x18\x03 \x01(\v2\x1e.linktrial.v1.PreflightRequestR\tpreflight\x12;\n" +
 	"\fsigning_keys\x18\n" +
-	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\"\x88\x04\n" +
+	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\"\xdd\x04\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
 	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12\x14\n" +
-	"\x05sheet\x18\x03 \x01(\fR\x05sheet\x121\n" +
-	"\x04wish\x18\x04 \x01(\x0e2\x1d.linktrial.v1.Assignment.WishR\x04wish\x12\x16\n" +
+	"\x05sheet\x18\x03 \x01(\fR\x05sheet\x12J\n" +
+	"\rdesired_state\x18\x04 \x01(\x0e2%.linktrial.v1.Assignment.DesiredStateR\fdesiredState\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12U\n" +
-	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x12.\n" +
-	"\x06orders\x18\a \x03(\v2\x16.linktrial.v1.RunOrderR\x06orders\x12:\n" +
+	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x124\n" +
+	"\bcommands\x18\a \x03(\v2\x18.linktrial.v1.RunCommandR\bcommands\x12:\n" +
 	"\tsignature\x18\n" +
 	" \x01(\v2\x1c.linktrial.v1.SheetSignatureR\tsignature\x1aA\n" +
 	"\x13RadioAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"]\n" +
-	"\x04Wish\x12\x14\n" +
-	"\x10WISH_UNSPECIFIED\x10\x00\x12\x10\n" +
-	"\fWISH_PREPARE\x10\x01\x12\f\n" +
-	"\bWISH_RUN\x10\x02\x12\x0f\n" +
-	"\vWISH_FINISH\x10\x03\x12\x0e\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x92\x01\n" +
+	"\fDesiredState\x12\x1d\n" +
+	"\x19DESIRED_STATE_UNSPECIFIED\x10\x00\x12\x19\n" +
+	"\x15DESIRED_STATE_PREPARE\x10\x01\x12\x15\n" +
+	"\x11DESIRED_STATE_RUN\x10\x02\x12\x18\n" +
+	"\x14DESIRED_STATE_FINISH\x10\x03\x12\x17\n" +
+	"\x13DESIRED_STATE_ABORT\x10\x04\"V\n" +
 	"\n" +
-	"WISH_ABORT\x10\x04\"T\n" +
-	"\bRunOrder\x12\x0e\n" +
+	"RunCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05trial\x18\x03 \x01(\x05R\x05trial\x12\x0e\n" +
-	"\x02by\x18\x04 \x01(\tR\x02by\"\xd3\x01\n" +
-	"\rPreflightWish\x12\x0e\n" +
+	"\x02by\x18\x04 \x01(\tR\x02by\"\xd6\x01\n" +
+	"\x10PreflightRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x121\n" +
 	"\x05peers\x18\x02 \x03(\v2\x1b.linktrial.v1.PreflightPeerR\x05peers\x12\x1e\n" +
 	"\n" +
@@ -1281,14 +1281,14 @@ func file_linktrial_v1_agent_proto_rawDescGZIP() []byte {
 var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
 var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_linktrial_v1_agent_proto_goTypes = []any{
-	(Assignment_Wish)(0),            // 0: linktrial.v1.Assignment.Wish
+	(Assignment_DesiredState)(0),    // 0: linktrial.v1.Assignment.DesiredState
 	(*RegisterRequest)(nil),         // 1: linktrial.v1.RegisterRequest
 	(*RegisterResponse)(nil),        // 2: linktrial.v1.RegisterResponse
 	(*PollRequest)(nil),             // 3: linktrial.v1.PollRequest
 	(*PollResponse)(nil),            // 4: linktrial.v1.PollResponse
 	(*Assignment)(nil),              // 5: linktrial.v1.Assignment
-	(*RunOrder)(nil),                // 6: linktrial.v1.RunOrder
-	(*PreflightWish)(nil),           // 7: linktrial.v1.PreflightWish
+	(*RunCommand)(nil),              // 6: linktrial.v1.RunCommand
+	(*PreflightRequest)(nil),        // 7: linktrial.v1.PreflightRequest
 	(*PreflightPeer)(nil),           // 8: linktrial.v1.PreflightPeer
 	(*ReportPreflightRequest)(nil),  // 9: linktrial.v1.ReportPreflightRequest
 	(*ReportPreflightResponse)(nil), // 10: linktrial.v1.ReportPreflightResponse
@@ -1310,13 +1310,13 @@ var file_linktrial_v1_agent_proto_depIdxs = []int32{
 	18, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
 	19, // 2: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
 	5,  // 3: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
-	7,  // 4: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightWish
+	7,  // 4: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightRequest
 	18, // 5: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	0,  // 6: linktrial.v1.Assignment.wish:type_name -> linktrial.v1.Assignment.Wish
+	0,  // 6: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
 	16, // 7: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	6,  // 8: linktrial.v1.Assignment.orders:type_name -> linktrial.v1.RunOrder
+	6,  // 8: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
 	20, // 9: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
-	8,  // 10: linktrial.v1.PreflightWish.peers:type_name -> linktrial.v1.PreflightPeer
+	8,  // 10: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
 	21, // 11: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
 	22, // 12: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
 	12, // 13: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord

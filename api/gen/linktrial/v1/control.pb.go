@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/control.proto
 
-// Orders to runs that are under way, and marks on what they measured. An order
-// is a state that the leading agent is told, like a wish: giving it twice does
+// Commands to runs that are under way, and marks on what they measured. A command
+// is state that the leading agent reads, like its desired state: giving it twice does
 // nothing more, and none is lost while the control link is down.
 
 package linktrialv1
@@ -698,27 +698,27 @@ func (*ReleaseRunResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{13}
 }
 
-type ListOrdersRequest struct {
+type ListCommandsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ListOrdersRequest) Reset() {
-	*x = ListOrdersRequest{}
+func (x *ListCommandsRequest) Reset() {
+	*x = ListCommandsRequest{}
 	mi := &file_linktrial_v1_control_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ListOrdersRequest) String() string {
+func (x *ListCommandsRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ListOrdersRequest) ProtoMessage() {}
+func (*ListCommandsRequest) ProtoMessage() {}
 
-func (x *ListOrdersRequest) ProtoReflect() protoreflect.Message {
+func (x *ListCommandsRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_control_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -730,39 +730,39 @@ func (x *ListOrdersRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ListOrdersRequest.ProtoReflect.Descriptor instead.
-func (*ListOrdersRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListCommandsRequest.ProtoReflect.Descriptor instead.
+func (*ListCommandsRequest) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *ListOrdersRequest) GetRunId() string {
+func (x *ListCommandsRequest) GetRunId() string {
 	if x != nil {
 		return x.RunId
 	}
 	return ""
 }
 
-type ListOrdersResponse struct {
+type ListCommandsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Orders        []*Order               `protobuf:"bytes,1,rep,name=orders,proto3" json:"orders,omitempty"`
+	Commands      []*Command             `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ListOrdersResponse) Reset() {
-	*x = ListOrdersResponse{}
+func (x *ListCommandsResponse) Reset() {
+	*x = ListCommandsResponse{}
 	mi := &file_linktrial_v1_control_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ListOrdersResponse) String() string {
+func (x *ListCommandsResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ListOrdersResponse) ProtoMessage() {}
+func (*ListCommandsResponse) ProtoMessage() {}
 
-func (x *ListOrdersResponse) ProtoReflect() protoreflect.Message {
+func (x *ListCommandsResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_control_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -774,19 +774,19 @@ func (x *ListOrdersResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ListOrdersResponse.ProtoReflect.Descriptor instead.
-func (*ListOrdersResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use ListCommandsResponse.ProtoReflect.Descriptor instead.
+func (*ListCommandsResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{15}
 }
 
-func (x *ListOrdersResponse) GetOrders() []*Order {
+func (x *ListCommandsResponse) GetCommands() []*Command {
 	if x != nil {
-		return x.Orders
+		return x.Commands
 	}
 	return nil
 }
 
-type Order struct {
+type Command struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
 	Id      string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	RunId   string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
@@ -796,27 +796,27 @@ type Order struct {
 	Reason  string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	By      string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
 	Given   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=given,proto3" json:"given,omitempty"`
-	// Unset until the leading agent's journal says that it has obeyed. Marks and
-	// releases are obeyed at once.
-	Obeyed        *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=obeyed,proto3" json:"obeyed,omitempty"`
+	// Unset until the leading agent's journal says that it was applied. Marks and
+	// releases are applied at once.
+	Applied       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Order) Reset() {
-	*x = Order{}
+func (x *Command) Reset() {
+	*x = Command{}
 	mi := &file_linktrial_v1_control_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Order) String() string {
+func (x *Command) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Order) ProtoMessage() {}
+func (*Command) ProtoMessage() {}
 
-func (x *Order) ProtoReflect() protoreflect.Message {
+func (x *Command) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_control_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -828,70 +828,70 @@ func (x *Order) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Order.ProtoReflect.Descriptor instead.
-func (*Order) Descriptor() ([]byte, []int) {
+// Deprecated: Use Command.ProtoReflect.Descriptor instead.
+func (*Command) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_control_proto_rawDescGZIP(), []int{16}
 }
 
-func (x *Order) GetId() string {
+func (x *Command) GetId() string {
 	if x != nil {
 		return x.Id
 	}
 	return ""
 }
 
-func (x *Order) GetRunId() string {
+func (x *Command) GetRunId() string {
 	if x != nil {
 		return x.RunId
 	}
 	return ""
 }
 
-func (x *Order) GetKind() string {
+func (x *Command) GetKind() string {
 	if x != nil {
 		return x.Kind
 	}
 	return ""
 }
 
-func (x *Order) GetTrial() int32 {
+func (x *Command) GetTrial() int32 {
 	if x != nil && x.Trial != nil {
 		return *x.Trial
 	}
 	return 0
 }
 
-func (x *Order) GetAttempt() int32 {
+func (x *Command) GetAttempt() int32 {
 	if x != nil {
 		return x.Attempt
 	}
 	return 0
 }
 
-func (x *Order) GetReason() string {
+func (x *Command) GetReason() string {
 	if x != nil {
 		return x.Reason
 	}
 	return ""
 }
 
-func (x *Order) GetBy() string {
+func (x *Command) GetBy() string {
 	if x != nil {
 		return x.By
 	}
 	return ""
 }
 
-func (x *Order) GetGiven() *timestamppb.Timestamp {
+func (x *Command) GetGiven() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Given
 	}
 	return nil
 }
 
-func (x *Order) GetObeyed() *timestamppb.Timestamp {
+func (x *Command) GetApplied() *timestamppb.Timestamp {
 	if x != nil {
-		return x.Obeyed
+		return x.Applied
 	}
 	return nil
 }
@@ -935,12 +935,12 @@ const file_linktrial_v1_control_proto_rawDesc = "" +
 	"\x11ReleaseRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\"\x14\n" +
-	"\x12ReleaseRunResponse\"*\n" +
-	"\x11ListOrdersRequest\x12\x15\n" +
-	"\x06run_id\x18\x01 \x01(\tR\x05runId\"A\n" +
-	"\x12ListOrdersResponse\x12+\n" +
-	"\x06orders\x18\x01 \x03(\v2\x13.linktrial.v1.OrderR\x06orders\"\x8f\x02\n" +
-	"\x05Order\x12\x0e\n" +
+	"\x12ReleaseRunResponse\",\n" +
+	"\x13ListCommandsRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\"I\n" +
+	"\x14ListCommandsResponse\x121\n" +
+	"\bcommands\x18\x01 \x03(\v2\x15.linktrial.v1.CommandR\bcommands\"\x93\x02\n" +
+	"\aCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x19\n" +
@@ -948,9 +948,9 @@ const file_linktrial_v1_control_proto_rawDesc = "" +
 	"\aattempt\x18\x05 \x01(\x05R\aattempt\x12\x16\n" +
 	"\x06reason\x18\x06 \x01(\tR\x06reason\x12\x0e\n" +
 	"\x02by\x18\a \x01(\tR\x02by\x120\n" +
-	"\x05given\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05given\x122\n" +
-	"\x06obeyed\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\x06obeyedB\b\n" +
-	"\x06_trial2\x8c\x05\n" +
+	"\x05given\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05given\x124\n" +
+	"\aapplied\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aappliedB\b\n" +
+	"\x06_trial2\x92\x05\n" +
 	"\x0eControlService\x12I\n" +
 	"\bPauseRun\x12\x1d.linktrial.v1.PauseRunRequest\x1a\x1e.linktrial.v1.PauseRunResponse\x12L\n" +
 	"\tResumeRun\x12\x1e.linktrial.v1.ResumeRunRequest\x1a\x1f.linktrial.v1.ResumeRunResponse\x12I\n" +
@@ -959,9 +959,8 @@ const file_linktrial_v1_control_proto_rawDesc = "" +
 	"\vRepeatTrial\x12 .linktrial.v1.RepeatTrialRequest\x1a!.linktrial.v1.RepeatTrialResponse\x12R\n" +
 	"\vMarkAttempt\x12 .linktrial.v1.MarkAttemptRequest\x1a!.linktrial.v1.MarkAttemptResponse\x12O\n" +
 	"\n" +
-	"ReleaseRun\x12\x1f.linktrial.v1.ReleaseRunRequest\x1a .linktrial.v1.ReleaseRunResponse\x12O\n" +
-	"\n" +
-	"ListOrders\x12\x1f.linktrial.v1.ListOrdersRequest\x1a .linktrial.v1.ListOrdersResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"ReleaseRun\x12\x1f.linktrial.v1.ReleaseRunRequest\x1a .linktrial.v1.ReleaseRunResponse\x12U\n" +
+	"\fListCommands\x12!.linktrial.v1.ListCommandsRequest\x1a\".linktrial.v1.ListCommandsResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_control_proto_rawDescOnce sync.Once
@@ -991,15 +990,15 @@ var file_linktrial_v1_control_proto_goTypes = []any{
 	(*MarkAttemptResponse)(nil),   // 11: linktrial.v1.MarkAttemptResponse
 	(*ReleaseRunRequest)(nil),     // 12: linktrial.v1.ReleaseRunRequest
 	(*ReleaseRunResponse)(nil),    // 13: linktrial.v1.ReleaseRunResponse
-	(*ListOrdersRequest)(nil),     // 14: linktrial.v1.ListOrdersRequest
-	(*ListOrdersResponse)(nil),    // 15: linktrial.v1.ListOrdersResponse
-	(*Order)(nil),                 // 16: linktrial.v1.Order
+	(*ListCommandsRequest)(nil),   // 14: linktrial.v1.ListCommandsRequest
+	(*ListCommandsResponse)(nil),  // 15: linktrial.v1.ListCommandsResponse
+	(*Command)(nil),               // 16: linktrial.v1.Command
 	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
 }
 var file_linktrial_v1_control_proto_depIdxs = []int32{
-	16, // 0: linktrial.v1.ListOrdersResponse.orders:type_name -> linktrial.v1.Order
-	17, // 1: linktrial.v1.Order.given:type_name -> google.protobuf.Timestamp
-	17, // 2: linktrial.v1.Order.obeyed:type_name -> google.protobuf.Timestamp
+	16, // 0: linktrial.v1.ListCommandsResponse.commands:type_name -> linktrial.v1.Command
+	17, // 1: linktrial.v1.Command.given:type_name -> google.protobuf.Timestamp
+	17, // 2: linktrial.v1.Command.applied:type_name -> google.protobuf.Timestamp
 	0,  // 3: linktrial.v1.ControlService.PauseRun:input_type -> linktrial.v1.PauseRunRequest
 	2,  // 4: linktrial.v1.ControlService.ResumeRun:input_type -> linktrial.v1.ResumeRunRequest
 	4,  // 5: linktrial.v1.ControlService.AbortRun:input_type -> linktrial.v1.AbortRunRequest
@@ -1007,7 +1006,7 @@ var file_linktrial_v1_control_proto_depIdxs = []int32{
 	8,  // 7: linktrial.v1.ControlService.RepeatTrial:input_type -> linktrial.v1.RepeatTrialRequest
 	10, // 8: linktrial.v1.ControlService.MarkAttempt:input_type -> linktrial.v1.MarkAttemptRequest
 	12, // 9: linktrial.v1.ControlService.ReleaseRun:input_type -> linktrial.v1.ReleaseRunRequest
-	14, // 10: linktrial.v1.ControlService.ListOrders:input_type -> linktrial.v1.ListOrdersRequest
+	14, // 10: linktrial.v1.ControlService.ListCommands:input_type -> linktrial.v1.ListCommandsRequest
 	1,  // 11: linktrial.v1.ControlService.PauseRun:output_type -> linktrial.v1.PauseRunResponse
 	3,  // 12: linktrial.v1.ControlService.ResumeRun:output_type -> linktrial.v1.ResumeRunResponse
 	5,  // 13: linktrial.v1.ControlService.AbortRun:output_type -> linktrial.v1.AbortRunResponse
@@ -1015,7 +1014,7 @@ var file_linktrial_v1_control_proto_depIdxs = []int32{
 	9,  // 15: linktrial.v1.ControlService.RepeatTrial:output_type -> linktrial.v1.RepeatTrialResponse
 	11, // 16: linktrial.v1.ControlService.MarkAttempt:output_type -> linktrial.v1.MarkAttemptResponse
 	13, // 17: linktrial.v1.ControlService.ReleaseRun:output_type -> linktrial.v1.ReleaseRunResponse
-	15, // 18: linktrial.v1.ControlService.ListOrders:output_type -> linktrial.v1.ListOrdersResponse
+	15, // 18: linktrial.v1.ControlService.ListCommands:output_type -> linktrial.v1.ListCommandsResponse
 	11, // [11:19] is the sub-list for method output_type
 	3,  // [3:11] is the sub-list for method input_type
 	3,  // [3:3] is the sub-list for extension type_name

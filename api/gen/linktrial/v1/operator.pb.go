@@ -5,7 +5,7 @@
 // source: linktrial/v1/operator.proto
 
 // What people and scripts do: everything the command line and the web UI show
-// and order goes through this service.
+// and command goes through this service.
 
 package linktrialv1
 
@@ -890,8 +890,8 @@ type Run struct {
 	Started              *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=started,proto3" json:"started,omitempty"`
 	Ended                *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended,proto3" json:"ended,omitempty"`
 	EstimatedSecondsLeft float64                `protobuf:"fixed64,17,opt,name=estimated_seconds_left,json=estimatedSecondsLeft,proto3" json:"estimated_seconds_left,omitempty"`
-	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`   // by order; the trial that runs may still be on its way to its end
-	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"` // ordered, and the leading agent has not said that it has obeyed
+	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`   // by command; the trial that runs may still be on its way to its end
+	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"` // commanded, and not yet applied by the leading agent
 	Nodes                []string               `protobuf:"bytes,20,rep,name=nodes,proto3" json:"nodes,omitempty"`      // that take part
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -1533,7 +1533,7 @@ type WatchResponse struct {
 	//	*WatchResponse_Journal
 	//	*WatchResponse_Samples
 	//	*WatchResponse_Silence
-	//	*WatchResponse_Order
+	//	*WatchResponse_Command
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1648,10 +1648,10 @@ func (x *WatchResponse) GetSilence() *Silence {
 	return nil
 }
 
-func (x *WatchResponse) GetOrder() *Order {
+func (x *WatchResponse) GetCommand() *Command {
 	if x != nil {
-		if x, ok := x.Event.(*WatchResponse_Order); ok {
-			return x.Order
+		if x, ok := x.Event.(*WatchResponse_Command); ok {
+			return x.Command
 		}
 	}
 	return nil
@@ -1693,8 +1693,8 @@ type WatchResponse_Silence struct {
 	Silence *Silence `protobuf:"bytes,8,opt,name=silence,proto3,oneof"` // a node's, at its start, its end, and now and then between
 }
 
-type WatchResponse_Order struct {
-	Order *Order `protobuf:"bytes,9,opt,name=order,proto3,oneof"` // given, or obeyed
+type WatchResponse_Command struct {
+	Command *Command `protobuf:"bytes,9,opt,name=command,proto3,oneof"` // given, applied or rejected
 }
 
 func (*WatchResponse_Run) isWatchResponse_Event() {}
@@ -1713,7 +1713,7 @@ func (*WatchResponse_Samples) isWatchResponse_Event() {}
 
 func (*WatchResponse_Silence) isWatchResponse_Event() {}
 
-func (*WatchResponse_Order) isWatchResponse_Event() {}
+func (*WatchResponse_Command) isWatchResponse_Event() {}
 
 type JournalLine struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2940,7 +2940,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x18\n" +
 	"\ajournal\x18\x02 \x01(\bR\ajournal\x12\x18\n" +
-	"\asamples\x18\x03 \x01(\bR\asamples\"\xed\x03\n" +
+	"\asamples\x18\x03 \x01(\bR\asamples\"\xf3\x03\n" +
 	"\rWatchResponse\x12%\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunH\x00R\x03run\x12A\n" +
 	"\rtrial_started\x18\x02 \x01(\v2\x1a.linktrial.v1.TrialStartedH\x00R\ftrialStarted\x124\n" +
@@ -2950,8 +2950,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x04note\x18\x05 \x01(\v2\x12.linktrial.v1.NoteH\x00R\x04note\x125\n" +
 	"\ajournal\x18\x06 \x01(\v2\x19.linktrial.v1.JournalLineH\x00R\ajournal\x125\n" +
 	"\asamples\x18\a \x01(\v2\x19.linktrial.v1.LiveSamplesH\x00R\asamples\x121\n" +
-	"\asilence\x18\b \x01(\v2\x15.linktrial.v1.SilenceH\x00R\asilence\x12+\n" +
-	"\x05order\x18\t \x01(\v2\x13.linktrial.v1.OrderH\x00R\x05orderB\a\n" +
+	"\asilence\x18\b \x01(\v2\x15.linktrial.v1.SilenceH\x00R\asilence\x121\n" +
+	"\acommand\x18\t \x01(\v2\x15.linktrial.v1.CommandH\x00R\acommandB\a\n" +
 	"\x05event\"\xd6\x01\n" +
 	"\vJournalLine\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
@@ -3134,7 +3134,7 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*ListProfilesRequest)(nil),   // 35: linktrial.v1.ListProfilesRequest
 	(*ListProfilesResponse)(nil),  // 36: linktrial.v1.ListProfilesResponse
 	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
-	(*Order)(nil),                 // 38: linktrial.v1.Order
+	(*Command)(nil),               // 38: linktrial.v1.Command
 	(*DriverState)(nil),           // 39: linktrial.v1.DriverState
 	(*TelemetryState)(nil),        // 40: linktrial.v1.TelemetryState
 }
@@ -3163,7 +3163,7 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	23, // 21: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
 	24, // 22: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
 	25, // 23: linktrial.v1.WatchResponse.silence:type_name -> linktrial.v1.Silence
-	38, // 24: linktrial.v1.WatchResponse.order:type_name -> linktrial.v1.Order
+	38, // 24: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
 	37, // 25: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
 	37, // 26: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
 	37, // 27: linktrial.v1.Silence.since:type_name -> google.protobuf.Timestamp
@@ -3217,7 +3217,7 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_Journal)(nil),
 		(*WatchResponse_Samples)(nil),
 		(*WatchResponse_Silence)(nil),
-		(*WatchResponse_Order)(nil),
+		(*WatchResponse_Command)(nil),
 	}
 	file_linktrial_v1_operator_proto_msgTypes[31].OneofWrappers = []any{}
 	type x struct{}

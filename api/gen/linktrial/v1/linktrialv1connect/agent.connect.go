@@ -55,7 +55,7 @@ type AgentServiceClient interface {
 	// and whenever the orchestrator answers Poll with not_found.
 	Register(context.Context, *connect.Request[v1.RegisterRequest]) (*connect.Response[v1.RegisterResponse], error)
 	// Poll waits until what the orchestrator wants of this node differs from
-	// what the agent last saw, or for wait_ms, and answers all of it: the wish
+	// what the agent last saw, or for wait_ms, and answers all of it: the desired state
 	// is a state, not a message, so none can be lost.
 	Poll(context.Context, *connect.Request[v1.PollRequest]) (*connect.Response[v1.PollResponse], error)
 	// Deliver hands over journal records in order. The orchestrator answers what
@@ -63,7 +63,7 @@ type AgentServiceClient interface {
 	Deliver(context.Context, *connect.Request[v1.DeliverRequest]) (*connect.Response[v1.DeliverResponse], error)
 	// Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
 	Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error)
-	// ReportPreflight answers a PreflightWish.
+	// ReportPreflight answers a PreflightRequest.
 	ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error)
 }
 
@@ -151,7 +151,7 @@ type AgentServiceHandler interface {
 	// and whenever the orchestrator answers Poll with not_found.
 	Register(context.Context, *connect.Request[v1.RegisterRequest]) (*connect.Response[v1.RegisterResponse], error)
 	// Poll waits until what the orchestrator wants of this node differs from
-	// what the agent last saw, or for wait_ms, and answers all of it: the wish
+	// what the agent last saw, or for wait_ms, and answers all of it: the desired state
 	// is a state, not a message, so none can be lost.
 	Poll(context.Context, *connect.Request[v1.PollRequest]) (*connect.Response[v1.PollResponse], error)
 	// Deliver hands over journal records in order. The orchestrator answers what
@@ -159,7 +159,7 @@ type AgentServiceHandler interface {
 	Deliver(context.Context, *connect.Request[v1.DeliverRequest]) (*connect.Response[v1.DeliverResponse], error)
 	// Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
 	Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error)
-	// ReportPreflight answers a PreflightWish.
+	// ReportPreflight answers a PreflightRequest.
 	ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error)
 }
 

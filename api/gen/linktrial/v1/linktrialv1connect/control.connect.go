@@ -2,8 +2,8 @@
 //
 // Source: linktrial/v1/control.proto
 
-// Orders to runs that are under way, and marks on what they measured. An order
-// is a state that the leading agent is told, like a wish: giving it twice does
+// Commands to runs that are under way, and marks on what they measured. A command
+// is state that the leading agent reads, like its desired state: giving it twice does
 // nothing more, and none is lost while the control link is down.
 package linktrialv1connect
 
@@ -55,9 +55,9 @@ const (
 	// ControlServiceReleaseRunProcedure is the fully-qualified name of the ControlService's ReleaseRun
 	// RPC.
 	ControlServiceReleaseRunProcedure = "/linktrial.v1.ControlService/ReleaseRun"
-	// ControlServiceListOrdersProcedure is the fully-qualified name of the ControlService's ListOrders
-	// RPC.
-	ControlServiceListOrdersProcedure = "/linktrial.v1.ControlService/ListOrders"
+	// ControlServiceListCommandsProcedure is the fully-qualified name of the ControlService's
+	// ListCommands RPC.
+	ControlServiceListCommandsProcedure = "/linktrial.v1.ControlService/ListCommands"
 )
 
 // ControlServiceClient is a client for the linktrial.v1.ControlService service.
@@ -79,8 +79,8 @@ type ControlServiceClient interface {
 	// ReleaseRun says that the nodes stand where the run's topology has them: a
 	// run that waits for it goes on.
 	ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error)
-	// ListOrders tells all orders and marks of a run, oldest first.
-	ListOrders(context.Context, *connect.Request[v1.ListOrdersRequest]) (*connect.Response[v1.ListOrdersResponse], error)
+	// ListCommands returns all commands and marks of a run, oldest first.
+	ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error)
 }
 
 // NewControlServiceClient constructs a client for the linktrial.v1.ControlService service. By
@@ -136,10 +136,10 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(controlServiceMethods.ByName("ReleaseRun")),
 			connect.WithClientOptions(opts...),
 		),
-		listOrders: connect.NewClient[v1.ListOrdersRequest, v1.ListOrdersResponse](
+		listCommands: connect.NewClient[v1.ListCommandsRequest, v1.ListCommandsResponse](
 			httpClient,
-			baseURL+ControlServiceListOrdersProcedure,
-			connect.WithSchema(controlServiceMethods.ByName("ListOrders")),
+			baseURL+ControlServiceListCommandsProcedure,
+			connect.WithSchema(controlServiceMethods.ByName("ListCommands")),
 			connect.WithClientOptions(opts...),
 		),
 	}
@@ -147,14 +147,14 @@ func NewControlServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 
 // controlServiceClient implements ControlServiceClient.
 type controlServiceClient struct {
-	pauseRun    *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
-	resumeRun   *connect.Client[v1.ResumeRunRequest, v1.ResumeRunResponse]
-	abortRun    *connect.Client[v1.AbortRunRequest, v1.AbortRunResponse]
-	skipTrial   *connect.Client[v1.SkipTrialRequest, v1.SkipTrialResponse]
-	repeatTrial *connect.Client[v1.RepeatTrialRequest, v1.RepeatTrialResponse]
-	markAttempt *connect.Client[v1.MarkAttemptRequest, v1.MarkAttemptResponse]
-	releaseRun  *connect.Client[v1.ReleaseRunRequest, v1.ReleaseRunResponse]
-	listOrders  *connect.Client[v1.ListOrdersRequest, v1.ListOrdersResponse]
+	pauseRun     *connect.Client[v1.PauseRunRequest, v1.PauseRunResponse]
+	resumeRun    *connect.Client[v1.ResumeRunRequest, v1.ResumeRunResponse]
+	abortRun     *connect.Client[v1.AbortRunRequest, v1.AbortRunResponse]
+	skipTrial    *connect.Client[v1.SkipTrialRequest, v1.SkipTrialResponse]
+	repeatTrial  *connect.Client[v1.RepeatTrialRequest, v1.RepeatTrialResponse]
+	markAttempt  *connect.Client[v1.MarkAttemptRequest, v1.MarkAttemptResponse]
+	releaseRun   *connect.Client[v1.ReleaseRunRequest, v1.ReleaseRunResponse]
+	listCommands *connect.Client[v1.ListCommandsRequest, v1.ListCommandsResponse]
 }
 
 // PauseRun calls linktrial.v1.ControlService.PauseRun.
@@ -192,9 +192,9 @@ func (c *controlServiceClient) ReleaseRun(ctx context.Context, req *connect.Requ
 	return c.releaseRun.CallUnary(ctx, req)
 }
 
-// ListOrders calls linktrial.v1.ControlService.ListOrders.
-func (c *controlServiceClient) ListOrders(ctx context.Context, req *connect.Request[v1.ListOrdersRequest]) (*connect.Response[v1.ListOrdersResponse], error) {
-	return c.listOrders.CallUnary(ctx, req)
+// ListCommands calls linktrial.v1.ControlService.ListCommands.
+func (c *controlServiceClient) ListCommands(ctx context.Context, req *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error) {
+	return c.listCommands.CallUnary(ctx, req)
 }
 
 // ControlServiceHandler is an implementation of the linktrial.v1.ControlService service.
@@ -216,8 +216,8 @@ type ControlServiceHandler interface {
 	// ReleaseRun says that the nodes stand where the run's topology has them: a
 	// run that waits for it goes on.
 	ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error)
-	// ListOrders tells all orders and marks of a run, oldest first.
-	ListOrders(context.Context, *connect.Request[v1.ListOrdersRequest]) (*connect.Response[v1.ListOrdersResponse], error)
+	// ListCommands returns all commands and marks of a run, oldest first.
+	ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error)
 }
 
 // NewControlServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -269,10 +269,10 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 		connect.WithSchema(controlServiceMethods.ByName("ReleaseRun")),
 		connect.WithHandlerOptions(opts...),
 	)
-	controlServiceListOrdersHandler := connect.NewUnaryHandler(
-		ControlServiceListOrdersProcedure,
-		svc.ListOrders,
-		connect.WithSchema(controlServiceMethods.ByName("ListOrders")),
+	controlServiceListCommandsHandler := connect.NewUnaryHandler(
+		ControlServiceListCommandsProcedure,
+		svc.ListCommands,
+		connect.WithSchema(controlServiceMethods.ByName("ListCommands")),
 		connect.WithHandlerOptions(opts...),
 	)
 	return "/linktrial.v1.ControlService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -291,8 +291,8 @@ func NewControlServiceHandler(svc ControlServiceHandler, opts ...connect.Handler
 			controlServiceMarkAttemptHandler.ServeHTTP(w, r)
 		case ControlServiceReleaseRunProcedure:
 			controlServiceReleaseRunHandler.ServeHTTP(w, r)
-		case ControlServiceListOrdersProcedure:
-			controlServiceListOrdersHandler.ServeHTTP(w, r)
+		case ControlServiceListCommandsProcedure:
+			controlServiceListCommandsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -330,6 +330,6 @@ func (UnimplementedControlServiceHandler) ReleaseRun(context.Context, *connect.R
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.ReleaseRun is not implemented"))
 }
 
-func (UnimplementedControlServiceHandler) ListOrders(context.Context, *connect.Request[v1.ListOrdersRequest]) (*connect.Response[v1.ListOrdersResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.ListOrders is not implemented"))
+func (UnimplementedControlServiceHandler) ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ControlService.ListCommands is not implemented"))
 }

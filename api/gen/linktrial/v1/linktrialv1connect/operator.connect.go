@@ -3,7 +3,7 @@
 // Source: linktrial/v1/operator.proto
 
 // What people and scripts do: everything the command line and the web UI show
-// and order goes through this service.
+// and command goes through this service.
 package linktrialv1connect
 
 import (

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/agent.proto.
  */
 export const file_linktrial_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKRAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBSKJAQoQUmVnaXN0ZXJSZXNwb25zZRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgBIAEoCRIQCghwcm90b2NvbBgCIAEoBRIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIVCg1yYWRpb19wcm9maWxlGCggASgMIpcCCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKAMSLwoJdGVsZW1ldHJ5GCggAygLMhwubGlua3RyaWFsLnYxLlRlbGVtZXRyeVN0YXRlEhAKCHByb3RvY29sGAogASgFQgoKCF9iYXR0ZXJ5Iq8BCgxQb2xsUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSLQoLYXNzaWdubWVudHMYAiADKAsyGC5saW5rdHJpYWwudjEuQXNzaWdubWVudBIuCglwcmVmbGlnaHQYAyABKAsyGy5saW5rdHJpYWwudjEuUHJlZmxpZ2h0V2lzaBIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSKyAwoKQXNzaWdubWVudBIOCgZydW5faWQYASABKAkSEgoKc2hlZXRfaGFzaBgCIAEoCRINCgVzaGVldBgDIAEoDBIrCgR3aXNoGAQgASgOMh0ubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuV2lzaBIOCgZyZWFzb24YBSABKAkSRQoPcmFkaW9fYWRkcmVzc2VzGAYgAygLMiwubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuUmFkaW9BZGRyZXNzZXNFbnRyeRImCgZvcmRlcnMYByADKAsyFi5saW5rdHJpYWwudjEuUnVuT3JkZXISLwoJc2lnbmF0dXJlGAogASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJdCgRXaXNoEhQKEFdJU0hfVU5TUEVDSUZJRUQQABIQCgxXSVNIX1BSRVBBUkUQARIMCghXSVNIX1JVThACEg8KC1dJU0hfRklOSVNIEAMSDgoKV0lTSF9BQk9SVBAEIj8KCFJ1bk9yZGVyEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdHJpYWwYAyABKAUSCgoCYnkYBCABKAkimQEKDVByZWZsaWdodFdpc2gSCgoCaWQYASABKAkSKgoFcGVlcnMYAiADKAsyGy5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UGVlchISCgp0cmVhdG1lbnRzGAMgAygJEhEKCW10dV9ieXRlcxgEIAEoBRISCgpwYWlyc19vbmx5GAUgASgIEhUKDXJhZGlvX3Byb2ZpbGUYBiABKAwiNAoNUHJlZmxpZ2h0UGVlchIMCgRuYW1lGAEgASgJEhUKDXJhZGlvX2FkZHJlc3MYAiABKAkiegoWUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBIMCgRuYW1lGAEgASgJEgoKAmlkGAIgASgJEiMKBmNoZWNrcxgDIAMoCzITLmxpbmt0cmlhbC52MS5DaGVjaxIhCgVsaW5rcxgEIAMoCzISLmxpbmt0cmlhbC52MS5MaW5rIhkKF1JlcG9ydFByZWZsaWdodFJlc3BvbnNlIlwKDkRlbGl2ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDgoGcnVuX2lkGAIgASgJEiwKB3JlY29yZHMYAyADKAsyGy5saW5rdHJpYWwudjEuSm91cm5hbFJlY29yZCIqCg1Kb3VybmFsUmVjb3JkEgsKA3NlcRgBIAEoAxIMCgRqc29uGAIgASgMIigKD0RlbGl2ZXJSZXNwb25zZRIVCg1jb21taXR0ZWRfc2VxGAEgASgDIg4KDENsb2NrUmVxdWVzdCI/Cg1DbG9ja1Jlc3BvbnNlEhgKEHJlY2VpdmVkX3VuaXhfbnMYASABKAMSFAoMc2VudF91bml4X25zGAIgASgDMoIDCgxBZ2VudFNlcnZpY2USSQoIUmVnaXN0ZXISHS5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLlJlZ2lzdGVyUmVzcG9uc2USPQoEUG9sbBIZLmxpbmt0cmlhbC52MS5Qb2xsUmVxdWVzdBoaLmxpbmt0cmlhbC52MS5Qb2xsUmVzcG9uc2USRgoHRGVsaXZlchIcLmxpbmt0cmlhbC52MS5EZWxpdmVyUmVxdWVzdBodLmxpbmt0cmlhbC52MS5EZWxpdmVyUmVzcG9uc2USQAoFQ2xvY2sSGi5saW5rdHJpYWwudjEuQ2xvY2tSZXF1ZXN0GhsubGlua3RyaWFsLnYxLkNsb2NrUmVzcG9uc2USXgoPUmVwb3J0UHJlZmxpZ2h0EiQubGlua3RyaWFsLnYxLlJlcG9ydFByZWZsaWdodFJlcXVlc3QaJS5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKRAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBSKJAQoQUmVnaXN0ZXJSZXNwb25zZRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgBIAEoCRIQCghwcm90b2NvbBgCIAEoBRIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIVCg1yYWRpb19wcm9maWxlGCggASgMIpcCCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKAMSLwoJdGVsZW1ldHJ5GCggAygLMhwubGlua3RyaWFsLnYxLlRlbGVtZXRyeVN0YXRlEhAKCHByb3RvY29sGAogASgFQgoKCF9iYXR0ZXJ5IrIBCgxQb2xsUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSLQoLYXNzaWdubWVudHMYAiADKAsyGC5saW5rdHJpYWwudjEuQXNzaWdubWVudBIxCglwcmVmbGlnaHQYAyABKAsyHi5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UmVxdWVzdBIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSL9AwoKQXNzaWdubWVudBIOCgZydW5faWQYASABKAkSEgoKc2hlZXRfaGFzaBgCIAEoCRINCgVzaGVldBgDIAEoDBI8Cg1kZXNpcmVkX3N0YXRlGAQgASgOMiUubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuRGVzaXJlZFN0YXRlEg4KBnJlYXNvbhgFIAEoCRJFCg9yYWRpb19hZGRyZXNzZXMYBiADKAsyLC5saW5rdHJpYWwudjEuQXNzaWdubWVudC5SYWRpb0FkZHJlc3Nlc0VudHJ5EioKCGNvbW1hbmRzGAcgAygLMhgubGlua3RyaWFsLnYxLlJ1bkNvbW1hbmQSLwoJc2lnbmF0dXJlGAogASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKSAQoMRGVzaXJlZFN0YXRlEh0KGURFU0lSRURfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVERVNJUkVEX1NUQVRFX1BSRVBBUkUQARIVChFERVNJUkVEX1NUQVRFX1JVThACEhgKFERFU0lSRURfU1RBVEVfRklOSVNIEAMSFwoTREVTSVJFRF9TVEFURV9BQk9SVBAEIkEKClJ1bkNvbW1hbmQSCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKcAQoQUHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgSFQoNcmFkaW9fcHJvZmlsZRgGIAEoDCI0Cg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCSJ6ChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsiGQoXUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2UiXAoORGVsaXZlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZydW5faWQYAiABKAkSLAoHcmVjb3JkcxgDIAMoCzIbLmxpbmt0cmlhbC52MS5Kb3VybmFsUmVjb3JkIioKDUpvdXJuYWxSZWNvcmQSCwoDc2VxGAEgASgDEgwKBGpzb24YAiABKAwiKAoPRGVsaXZlclJlc3BvbnNlEhUKDWNvbW1pdHRlZF9zZXEYASABKAMiDgoMQ2xvY2tSZXF1ZXN0Ij8KDUNsb2NrUmVzcG9uc2USGAoQcmVjZWl2ZWRfdW5peF9ucxgBIAEoAxIUCgxzZW50X3VuaXhfbnMYAiABKAMyggMKDEFnZW50U2VydmljZRJJCghSZWdpc3RlchIdLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlcXVlc3QaHi5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXNwb25zZRI9CgRQb2xsEhkubGlua3RyaWFsLnYxLlBvbGxSZXF1ZXN0GhoubGlua3RyaWFsLnYxLlBvbGxSZXNwb25zZRJGCgdEZWxpdmVyEhwubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXNwb25zZRJACgVDbG9jaxIaLmxpbmt0cmlhbC52MS5DbG9ja1JlcXVlc3QaGy5saW5rdHJpYWwudjEuQ2xvY2tSZXNwb25zZRJeCg9SZXBvcnRQcmVmbGlnaHQSJC5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBolLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.RegisterRequest
@@ -247,9 +247,9 @@ export type PollResponse = Message<"linktrial.v1.PollResponse"> & {
   /**
    * unset: none, or its report has come
    *
-   * @generated from field: linktrial.v1.PreflightWish preflight = 3;
+   * @generated from field: linktrial.v1.PreflightRequest preflight = 3;
    */
-  preflight?: PreflightWish | undefined;
+  preflight?: PreflightRequest | undefined;
 
   /**
    * Set with assignments once there is more than one key: a node that trusts an
@@ -291,9 +291,9 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
   sheet: Uint8Array;
 
   /**
-   * @generated from field: linktrial.v1.Assignment.Wish wish = 4;
+   * @generated from field: linktrial.v1.Assignment.DesiredState desired_state = 4;
    */
-  wish: Assignment_Wish;
+  desiredState: Assignment_DesiredState;
 
   /**
    * of an abort, for the journal
@@ -311,11 +311,11 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
   radioAddresses: { [key: string]: string };
 
   /**
-   * All orders of people to the leading agent, oldest first; state, as the wish is.
+   * All commands of people to the leading agent, oldest first; state, as desired_state is.
    *
-   * @generated from field: repeated linktrial.v1.RunOrder orders = 7;
+   * @generated from field: repeated linktrial.v1.RunCommand commands = 7;
    */
-  orders: RunOrder[];
+  commands: RunCommand[];
 
   /**
    * of run_id and sheet; an agent runs no sheet without a good one
@@ -333,56 +333,56 @@ export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 4);
 
 /**
- * @generated from enum linktrial.v1.Assignment.Wish
+ * @generated from enum linktrial.v1.Assignment.DesiredState
  */
-export enum Assignment_Wish {
+export enum Assignment_DesiredState {
   /**
-   * @generated from enum value: WISH_UNSPECIFIED = 0;
+   * @generated from enum value: DESIRED_STATE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
    * keep the sheet, open listeners (server), measure the clock
    *
-   * @generated from enum value: WISH_PREPARE = 1;
+   * @generated from enum value: DESIRED_STATE_PREPARE = 1;
    */
   PREPARE = 1,
 
   /**
    * lead through the sheet (client); the others go on serving
    *
-   * @generated from enum value: WISH_RUN = 2;
+   * @generated from enum value: DESIRED_STATE_RUN = 2;
    */
   RUN = 2,
 
   /**
    * the leader is done: close listeners, end the journal
    *
-   * @generated from enum value: WISH_FINISH = 3;
+   * @generated from enum value: DESIRED_STATE_FINISH = 3;
    */
   FINISH = 3,
 
   /**
    * stop now
    *
-   * @generated from enum value: WISH_ABORT = 4;
+   * @generated from enum value: DESIRED_STATE_ABORT = 4;
    */
   ABORT = 4,
 }
 
 /**
- * Describes the enum linktrial.v1.Assignment.Wish.
+ * Describes the enum linktrial.v1.Assignment.DesiredState.
  */
-export const Assignment_WishSchema: GenEnum<Assignment_Wish> = /*@__PURE__*/
+export const Assignment_DesiredStateSchema: GenEnum<Assignment_DesiredState> = /*@__PURE__*/
   enumDesc(file_linktrial_v1_agent, 4, 0);
 
 /**
- * RunOrder is one order of a person to the agent that leads a run. Which ones
- * it has obeyed, its journal says.
+ * RunCommand is one command of a person to the agent that leads a run. Which ones
+ * were applied, its journal says.
  *
- * @generated from message linktrial.v1.RunOrder
+ * @generated from message linktrial.v1.RunCommand
  */
-export type RunOrder = Message<"linktrial.v1.RunOrder"> & {
+export type RunCommand = Message<"linktrial.v1.RunCommand"> & {
   /**
    * @generated from field: string id = 1;
    */
@@ -409,21 +409,21 @@ export type RunOrder = Message<"linktrial.v1.RunOrder"> & {
 };
 
 /**
- * Describes the message linktrial.v1.RunOrder.
- * Use `create(RunOrderSchema)` to create a new message.
+ * Describes the message linktrial.v1.RunCommand.
+ * Use `create(RunCommandSchema)` to create a new message.
  */
-export const RunOrderSchema: GenMessage<RunOrder> = /*@__PURE__*/
+export const RunCommandSchema: GenMessage<RunCommand> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 5);
 
 /**
- * PreflightWish asks a node to look at itself and at its peers over the radio.
+ * PreflightRequest asks a node to look at itself and at its peers over the radio.
  * The orchestrator asks all nodes about themselves at first, while nothing is
  * on the air, and then one after the other about their peers, so that no
  * node's probes lengthen the round trips of another's.
  *
- * @generated from message linktrial.v1.PreflightWish
+ * @generated from message linktrial.v1.PreflightRequest
  */
-export type PreflightWish = Message<"linktrial.v1.PreflightWish"> & {
+export type PreflightRequest = Message<"linktrial.v1.PreflightRequest"> & {
   /**
    * @generated from field: string id = 1;
    */
@@ -464,10 +464,10 @@ export type PreflightWish = Message<"linktrial.v1.PreflightWish"> & {
 };
 
 /**
- * Describes the message linktrial.v1.PreflightWish.
- * Use `create(PreflightWishSchema)` to create a new message.
+ * Describes the message linktrial.v1.PreflightRequest.
+ * Use `create(PreflightRequestSchema)` to create a new message.
  */
-export const PreflightWishSchema: GenMessage<PreflightWish> = /*@__PURE__*/
+export const PreflightRequestSchema: GenMessage<PreflightRequest> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 6);
 
 /**
@@ -661,7 +661,7 @@ export const AgentService: GenService<{
   },
   /**
    * Poll waits until what the orchestrator wants of this node differs from
-   * what the agent last saw, or for wait_ms, and answers all of it: the wish
+   * what the agent last saw, or for wait_ms, and answers all of it: the desired state
    * is a state, not a message, so none can be lost.
    *
    * @generated from rpc linktrial.v1.AgentService.Poll
@@ -693,7 +693,7 @@ export const AgentService: GenService<{
     output: typeof ClockResponseSchema;
   },
   /**
-   * ReportPreflight answers a PreflightWish.
+   * ReportPreflight answers a PreflightRequest.
    *
    * @generated from rpc linktrial.v1.AgentService.ReportPreflight
    */

@@ -2,8 +2,8 @@
 // @generated from file linktrial/v1/control.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// Orders to runs that are under way, and marks on what they measured. An order
-// is a state that the leading agent is told, like a wish: giving it twice does
+// Commands to runs that are under way, and marks on what they measured. A command
+// is state that the leading agent reads, like its desired state: giving it twice does
 // nothing more, and none is lost while the control link is down.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/control.proto.
  */
 export const file_linktrial_v1_control: GenFile = /*@__PURE__*/
-  fileDesc("ChpsaW5rdHJpYWwvdjEvY29udHJvbC5wcm90bxIMbGlua3RyaWFsLnYxIi0KD1BhdXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiEgoQUGF1c2VSdW5SZXNwb25zZSIuChBSZXN1bWVSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIKCgJieRgCIAEoCSITChFSZXN1bWVSdW5SZXNwb25zZSI9Cg9BYm9ydFJ1blJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJieRgDIAEoCSISChBBYm9ydFJ1blJlc3BvbnNlIj0KEFNraXBUcmlhbFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEgoKAmJ5GAMgASgJIhMKEVNraXBUcmlhbFJlc3BvbnNlIj8KElJlcGVhdFRyaWFsUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSCgoCYnkYAyABKAkiFQoTUmVwZWF0VHJpYWxSZXNwb25zZSJxChJNYXJrQXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSDwoHaW52YWxpZBgEIAEoCBIOCgZyZWFzb24YBSABKAkSCgoCYnkYBiABKAkiFQoTTWFya0F0dGVtcHRSZXNwb25zZSIvChFSZWxlYXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiFAoSUmVsZWFzZVJ1blJlc3BvbnNlIiMKEUxpc3RPcmRlcnNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSI5ChJMaXN0T3JkZXJzUmVzcG9uc2USIwoGb3JkZXJzGAEgAygLMhMubGlua3RyaWFsLnYxLk9yZGVyItMBCgVPcmRlchIKCgJpZBgBIAEoCRIOCgZydW5faWQYAiABKAkSDAoEa2luZBgDIAEoCRISCgV0cmlhbBgEIAEoBUgAiAEBEg8KB2F0dGVtcHQYBSABKAUSDgoGcmVhc29uGAYgASgJEgoKAmJ5GAcgASgJEikKBWdpdmVuGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgZvYmV5ZWQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wQggKBl90cmlhbDKMBQoOQ29udHJvbFNlcnZpY2USSQoIUGF1c2VSdW4SHS5saW5rdHJpYWwudjEuUGF1c2VSdW5SZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLlBhdXNlUnVuUmVzcG9uc2USTAoJUmVzdW1lUnVuEh4ubGlua3RyaWFsLnYxLlJlc3VtZVJ1blJlcXVlc3QaHy5saW5rdHJpYWwudjEuUmVzdW1lUnVuUmVzcG9uc2USSQoIQWJvcnRSdW4SHS5saW5rdHJpYWwudjEuQWJvcnRSdW5SZXF1ZXN0Gh4ubGlua3RyaWFsLnYxLkFib3J0UnVuUmVzcG9uc2USTAoJU2tpcFRyaWFsEh4ubGlua3RyaWFsLnYxLlNraXBUcmlhbFJlcXVlc3QaHy5saW5rdHJpYWwudjEuU2tpcFRyaWFsUmVzcG9uc2USUgoLUmVwZWF0VHJpYWwSIC5saW5rdHJpYWwudjEuUmVwZWF0VHJpYWxSZXF1ZXN0GiEubGlua3RyaWFsLnYxLlJlcGVhdFRyaWFsUmVzcG9uc2USUgoLTWFya0F0dGVtcHQSIC5saW5rdHJpYWwudjEuTWFya0F0dGVtcHRSZXF1ZXN0GiEubGlua3RyaWFsLnYxLk1hcmtBdHRlbXB0UmVzcG9uc2USTwoKUmVsZWFzZVJ1bhIfLmxpbmt0cmlhbC52MS5SZWxlYXNlUnVuUmVxdWVzdBogLmxpbmt0cmlhbC52MS5SZWxlYXNlUnVuUmVzcG9uc2USTwoKTGlzdE9yZGVycxIfLmxpbmt0cmlhbC52MS5MaXN0T3JkZXJzUmVxdWVzdBogLmxpbmt0cmlhbC52MS5MaXN0T3JkZXJzUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
+  fileDesc("ChpsaW5rdHJpYWwvdjEvY29udHJvbC5wcm90bxIMbGlua3RyaWFsLnYxIi0KD1BhdXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiEgoQUGF1c2VSdW5SZXNwb25zZSIuChBSZXN1bWVSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIKCgJieRgCIAEoCSITChFSZXN1bWVSdW5SZXNwb25zZSI9Cg9BYm9ydFJ1blJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIKCgJieRgDIAEoCSISChBBYm9ydFJ1blJlc3BvbnNlIj0KEFNraXBUcmlhbFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEgoKAmJ5GAMgASgJIhMKEVNraXBUcmlhbFJlc3BvbnNlIj8KElJlcGVhdFRyaWFsUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSCgoCYnkYAyABKAkiFQoTUmVwZWF0VHJpYWxSZXNwb25zZSJxChJNYXJrQXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSDwoHaW52YWxpZBgEIAEoCBIOCgZyZWFzb24YBSABKAkSCgoCYnkYBiABKAkiFQoTTWFya0F0dGVtcHRSZXNwb25zZSIvChFSZWxlYXNlUnVuUmVxdWVzdBIOCgZydW5faWQYASABKAkSCgoCYnkYAiABKAkiFAoSUmVsZWFzZVJ1blJlc3BvbnNlIiUKE0xpc3RDb21tYW5kc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJIj8KFExpc3RDb21tYW5kc1Jlc3BvbnNlEicKCGNvbW1hbmRzGAEgAygLMhUubGlua3RyaWFsLnYxLkNvbW1hbmQi1gEKB0NvbW1hbmQSCgoCaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEgwKBGtpbmQYAyABKAkSEgoFdHJpYWwYBCABKAVIAIgBARIPCgdhdHRlbXB0GAUgASgFEg4KBnJlYXNvbhgGIAEoCRIKCgJieRgHIAEoCRIpCgVnaXZlbhgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHYXBwbGllZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBCCAoGX3RyaWFsMpIFCg5Db250cm9sU2VydmljZRJJCghQYXVzZVJ1bhIdLmxpbmt0cmlhbC52MS5QYXVzZVJ1blJlcXVlc3QaHi5saW5rdHJpYWwudjEuUGF1c2VSdW5SZXNwb25zZRJMCglSZXN1bWVSdW4SHi5saW5rdHJpYWwudjEuUmVzdW1lUnVuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5SZXN1bWVSdW5SZXNwb25zZRJJCghBYm9ydFJ1bhIdLmxpbmt0cmlhbC52MS5BYm9ydFJ1blJlcXVlc3QaHi5saW5rdHJpYWwudjEuQWJvcnRSdW5SZXNwb25zZRJMCglTa2lwVHJpYWwSHi5saW5rdHJpYWwudjEuU2tpcFRyaWFsUmVxdWVzdBofLmxpbmt0cmlhbC52MS5Ta2lwVHJpYWxSZXNwb25zZRJSCgtSZXBlYXRUcmlhbBIgLmxpbmt0cmlhbC52MS5SZXBlYXRUcmlhbFJlcXVlc3QaIS5saW5rdHJpYWwudjEuUmVwZWF0VHJpYWxSZXNwb25zZRJSCgtNYXJrQXR0ZW1wdBIgLmxpbmt0cmlhbC52MS5NYXJrQXR0ZW1wdFJlcXVlc3QaIS5saW5rdHJpYWwudjEuTWFya0F0dGVtcHRSZXNwb25zZRJPCgpSZWxlYXNlUnVuEh8ubGlua3RyaWFsLnYxLlJlbGVhc2VSdW5SZXF1ZXN0GiAubGlua3RyaWFsLnYxLlJlbGVhc2VSdW5SZXNwb25zZRJVCgxMaXN0Q29tbWFuZHMSIS5saW5rdHJpYWwudjEuTGlzdENvbW1hbmRzUmVxdWVzdBoiLmxpbmt0cmlhbC52MS5MaXN0Q29tbWFuZHNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message linktrial.v1.PauseRunRequest
@@ -305,9 +305,9 @@ export const ReleaseRunResponseSchema: GenMessage<ReleaseRunResponse> = /*@__PUR
   messageDesc(file_linktrial_v1_control, 13);
 
 /**
- * @generated from message linktrial.v1.ListOrdersRequest
+ * @generated from message linktrial.v1.ListCommandsRequest
  */
-export type ListOrdersRequest = Message<"linktrial.v1.ListOrdersRequest"> & {
+export type ListCommandsRequest = Message<"linktrial.v1.ListCommandsRequest"> & {
   /**
    * @generated from field: string run_id = 1;
    */
@@ -315,33 +315,33 @@ export type ListOrdersRequest = Message<"linktrial.v1.ListOrdersRequest"> & {
 };
 
 /**
- * Describes the message linktrial.v1.ListOrdersRequest.
- * Use `create(ListOrdersRequestSchema)` to create a new message.
+ * Describes the message linktrial.v1.ListCommandsRequest.
+ * Use `create(ListCommandsRequestSchema)` to create a new message.
  */
-export const ListOrdersRequestSchema: GenMessage<ListOrdersRequest> = /*@__PURE__*/
+export const ListCommandsRequestSchema: GenMessage<ListCommandsRequest> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_control, 14);
 
 /**
- * @generated from message linktrial.v1.ListOrdersResponse
+ * @generated from message linktrial.v1.ListCommandsResponse
  */
-export type ListOrdersResponse = Message<"linktrial.v1.ListOrdersResponse"> & {
+export type ListCommandsResponse = Message<"linktrial.v1.ListCommandsResponse"> & {
   /**
-   * @generated from field: repeated linktrial.v1.Order orders = 1;
+   * @generated from field: repeated linktrial.v1.Command commands = 1;
    */
-  orders: Order[];
+  commands: Command[];
 };
 
 /**
- * Describes the message linktrial.v1.ListOrdersResponse.
- * Use `create(ListOrdersResponseSchema)` to create a new message.
+ * Describes the message linktrial.v1.ListCommandsResponse.
+ * Use `create(ListCommandsResponseSchema)` to create a new message.
  */
-export const ListOrdersResponseSchema: GenMessage<ListOrdersResponse> = /*@__PURE__*/
+export const ListCommandsResponseSchema: GenMessage<ListCommandsResponse> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_control, 15);
 
 /**
- * @generated from message linktrial.v1.Order
+ * @generated from message linktrial.v1.Command
  */
-export type Order = Message<"linktrial.v1.Order"> & {
+export type Command = Message<"linktrial.v1.Command"> & {
   /**
    * @generated from field: string id = 1;
    */
@@ -385,19 +385,19 @@ export type Order = Message<"linktrial.v1.Order"> & {
   given?: Timestamp | undefined;
 
   /**
-   * Unset until the leading agent's journal says that it has obeyed. Marks and
-   * releases are obeyed at once.
+   * Unset until the leading agent's journal says that it was applied. Marks and
+   * releases are applied at once.
    *
-   * @generated from field: google.protobuf.Timestamp obeyed = 9;
+   * @generated from field: google.protobuf.Timestamp applied = 9;
    */
-  obeyed?: Timestamp | undefined;
+  applied?: Timestamp | undefined;
 };
 
 /**
- * Describes the message linktrial.v1.Order.
- * Use `create(OrderSchema)` to create a new message.
+ * Describes the message linktrial.v1.Command.
+ * Use `create(CommandSchema)` to create a new message.
  */
-export const OrderSchema: GenMessage<Order> = /*@__PURE__*/
+export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_control, 16);
 
 /**
@@ -477,14 +477,14 @@ export const ControlService: GenService<{
     output: typeof ReleaseRunResponseSchema;
   },
   /**
-   * ListOrders tells all orders and marks of a run, oldest first.
+   * ListCommands returns all commands and marks of a run, oldest first.
    *
-   * @generated from rpc linktrial.v1.ControlService.ListOrders
+   * @generated from rpc linktrial.v1.ControlService.ListCommands
    */
-  listOrders: {
+  listCommands: {
     methodKind: "unary";
-    input: typeof ListOrdersRequestSchema;
-    output: typeof ListOrdersResponseSchema;
+    input: typeof ListCommandsRequestSchema;
+    output: typeof ListCommandsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_control, 0);

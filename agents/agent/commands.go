@@ -35,7 +35,7 @@ func (d *desk) set(all []executor.Command) {
 	d.more = make(chan struct{})
 }
 
-func asCommands(list []*linktrialv1.RunOrder) []executor.Command {
+func asCommands(list []*linktrialv1.RunCommand) []executor.Command {
 	var out []executor.Command
 	for _, o := range list {
 		out = append(out, executor.Command{ID: o.Id, Kind: journal.CommandKind(o.Kind), Trial: int(o.Trial), By: o.By})
@@ -46,7 +46,7 @@ func asCommands(list []*linktrialv1.RunOrder) []executor.Command {
 // order takes the orders that are new. They are in the note before the
 // executor has them: an agent that starts again without a control link must
 // not have forgotten a pause that it was told.
-func (r *run) order(list []*linktrialv1.RunOrder) {
+func (r *run) order(list []*linktrialv1.RunCommand) {
 	if r.a.cfg.Role != radio.RoleClient {
 		return
 	}

@@ -6,10 +6,10 @@ import { control, explain, operator } from '@/lib/api'
 import { myName } from './access'
 import { who } from './plan'
 
-export function useRunOrders(campaign: Ref<string>) {
+export function useRunCommands(campaign: Ref<string>) {
   const queries = useQueryClient()
   const message = useMessage()
-  /** The order that is on its way. */
+  /** The command that is on its way. */
   const busy = ref('')
 
   async function give(name: string, said: string, call: () => Promise<unknown>): Promise<boolean> {
@@ -52,4 +52,4 @@ export function useRunOrders(campaign: Ref<string>) {
       ),
   }
 }
-export type RunOrders = ReturnType<typeof useRunOrders>
+export type RunCommands = ReturnType<typeof useRunCommands>

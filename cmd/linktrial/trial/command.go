@@ -223,27 +223,27 @@ func newOrders(s *setting.Settings) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := linktrialv1connect.NewControlServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
-			res, err := c.ListOrders(cmd.Context(), connect.NewRequest(&linktrialv1.ListOrdersRequest{RunId: args[0]}))
+			res, err := c.ListCommands(cmd.Context(), connect.NewRequest(&linktrialv1.ListCommandsRequest{RunId: args[0]}))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			if len(res.Msg.Orders) == 0 {
+			if len(res.Msg.Commands) == 0 {
 				fmt.Println("Nobody has ordered anything of this run.")
 				return nil
 			}
-			return terminal.Columns("GIVEN\tORDER\tTRIAL\tATTEMPT\tBY\tOBEYED\tREASON", func(w *tabwriter.Writer) {
-				for _, o := range res.Msg.Orders {
-					trial, attempt, obeyed := "–", "–", "not yet"
+			return terminal.Columns("GIVEN\tCOMMAND\tTRIAL\tATTEMPT\tBY\tAPPLIED\tREASON", func(w *tabwriter.Writer) {
+				for _, o := range res.Msg.Commands {
+					trial, attempt, applied := "–", "–", "not yet"
 					if o.Trial != nil {
 						trial = strconv.Itoa(int(*o.Trial))
 					}
 					if o.Attempt > 0 {
 						attempt = strconv.Itoa(int(o.Attempt))
 					}
-					if o.Obeyed != nil {
-						obeyed = terminal.LocalTime(o.Obeyed)
+					if o.Applied != nil {
+						applied = terminal.LocalTime(o.Applied)
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(o.Given), o.Kind, trial, attempt, cmp.Or(o.By, "–"), obeyed, cmp.Or(o.Reason, "–"))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(o.Given), o.Kind, trial, attempt, cmp.Or(o.By, "–"), applied, cmp.Or(o.Reason, "–"))
 				}
 			})
 		},

@@ -12,9 +12,9 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// Orders are told to the leading agent until its journal has them, whoever is
+// Commands are told to the leading agent until its journal has them, whoever is
 // started again meanwhile; what makes no sense is refused in words.
-func TestOrders(t *testing.T) {
+func TestCommands(t *testing.T) {
 	url := storetest.URL(t)
 	s := startOn(t, url)
 	c := connectTo(t, s.Addr())
@@ -92,22 +92,22 @@ func TestOrders(t *testing.T) {
 	_, err = h.control.AbortRun(ctx, connect.NewRequest(&linktrialv1.AbortRunRequest{RunId: h.run, Reason: "rain", By: "ada"}))
 	require.NoError(t, err)
 	refused[linktrialv1.PauseRunResponse](t, connect.CodeFailedPrecondition, "it is being aborted (rain)")(h.control.PauseRun(ctx, pauseOf(h.run)))
-	h.eventually("abort", func() bool { return h.assignment().GetWish() == linktrialv1.Assignment_WISH_ABORT })
+	h.eventually("abort", func() bool { return h.assignment().GetDesiredState() == linktrialv1.Assignment_DESIRED_STATE_ABORT })
 	h.x.j.Finish(journal.RunAborted, "rain")
 	h.tell()
 	h.eventually("the run's end", func() bool { return h.state().Run.State == linktrialv1.RunState_RUN_STATE_ABORTED })
 	require.Equal(t, "rain", h.state().Run.Message)
 	refused[linktrialv1.AbortRunResponse](t, connect.CodeFailedPrecondition, "it has ended (aborted)")(h.control.AbortRun(ctx, connect.NewRequest(&linktrialv1.AbortRunRequest{RunId: h.run})))
 
-	list, err := h.control.ListOrders(ctx, connect.NewRequest(&linktrialv1.ListOrdersRequest{RunId: h.run}))
+	list, err := h.control.ListCommands(ctx, connect.NewRequest(&linktrialv1.ListCommandsRequest{RunId: h.run}))
 	require.NoError(t, err)
 	var kinds []string
-	for _, o := range list.Msg.Orders {
+	for _, o := range list.Msg.Commands {
 		kinds = append(kinds, o.Kind)
-		require.NotNil(t, o.Obeyed, o.Kind)
+		require.NotNil(t, o.Applied, o.Kind)
 	}
 	require.Equal(t, []string{"pause", "resume", "repeat", "skip", "skip", "abort"}, kinds)
-	require.Equal(t, "passed over: trial 1 had ended", list.Msg.Orders[4].Reason)
-	require.EqualValues(t, 1, list.Msg.Orders[4].GetTrial())
-	require.Equal(t, "rain", list.Msg.Orders[5].Reason)
+	require.Equal(t, "rejected: trial 1 had ended", list.Msg.Commands[4].Reason)
+	require.EqualValues(t, 1, list.Msg.Commands[4].GetTrial())
+	require.Equal(t, "rain", list.Msg.Commands[5].Reason)
 }

@@ -14,7 +14,7 @@ import (
 	"linktrial/internal/radio"
 )
 
-func (o *orchestrator) order(list ...*linktrialv1.RunOrder) {
+func (o *orchestrator) order(list ...*linktrialv1.RunCommand) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.orders = append(o.orders, list...)
@@ -60,7 +60,7 @@ func TestOrders(t *testing.T) {
 			client.Window = 20 * time.Second // a busy machine may need long to answer
 			stopClient := runAgent(t, client)
 			stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
-			o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+			o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 			eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
 			eventually(t, "clock", o.has("client", journal.TypeClockOffset, 1))
 			if control == runsheet.ControlInBand {
@@ -68,7 +68,7 @@ func TestOrders(t *testing.T) {
 				runs := func() bool { return trialRuns(client.StateDir) }
 				o.running.Store(&runs)
 			}
-			o.order(&linktrialv1.RunOrder{Id: "1", Kind: "pause", By: "ada"}, &linktrialv1.RunOrder{Id: "2", Kind: "skip", Trial: 1})
+			o.order(&linktrialv1.RunCommand{Id: "1", Kind: "pause", By: "ada"}, &linktrialv1.RunCommand{Id: "2", Kind: "skip", Trial: 1})
 			eventually(t, "the orders are noted", func() bool {
 				n, err := readNotes(filepath.Join(client.StateDir, "runs"))
 				return err == nil && len(n) == 1 && len(n[0].Orders) == 2
@@ -80,7 +80,7 @@ func TestOrders(t *testing.T) {
 			o.mu.Unlock()
 			stopClient = runAgent(t, client)
 			eventually(t, "the agent's second start", o.has("client", journal.TypeRunResumed, 1))
-			o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+			o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 			eventually(t, "pause and skip", o.said("trial 1 aborted skipped"))
 			stopClient()
 			stopClient = runAgent(t, client)
@@ -89,7 +89,7 @@ func TestOrders(t *testing.T) {
 			if s := o.stories(); slices.Contains(s, "trial 0 succeeded") || len(s) != 3 {
 				t.Errorf("in the pause: %q", s)
 			}
-			o.order(append(kept, &linktrialv1.RunOrder{Id: "3", Kind: "resume"}, &linktrialv1.RunOrder{Id: "4", Kind: "repeat", Trial: 1})...)
+			o.order(append(kept, &linktrialv1.RunCommand{Id: "3", Kind: "resume"}, &linktrialv1.RunCommand{Id: "4", Kind: "repeat", Trial: 1})...)
 			eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
 			want := []string{"pause 1", "skip 2", "trial 1 aborted skipped", "resume 3", "repeat 4", "trial 1 succeeded", "trial 0 succeeded", "trial 2 succeeded", "end"}
 			if got := o.stories(); !slices.Equal(got, want) {
@@ -100,7 +100,7 @@ func TestOrders(t *testing.T) {
 				t.Errorf("%d calls arrived while a trial ran", o.during)
 			}
 			o.mu.Unlock()
-			o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+			o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 			eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 			stopClient()
 			stopServer()
@@ -116,16 +116,16 @@ func TestOrderInTheLastTrial(t *testing.T) {
 	client.Window = 20 * time.Second // a busy machine may need long to answer
 	stopClient := runAgent(t, client)
 	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
-	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
-	o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
-	o.order(&linktrialv1.RunOrder{Id: "1", Kind: "repeat", Trial: 0})
+	o.order(&linktrialv1.RunCommand{Id: "1", Kind: "repeat", Trial: 0})
 	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
 	if got, want := o.stories(), []string{"trial 0 succeeded", "repeat 1", "trial 0 succeeded", "end"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, expected %q", got, want)
 	}
-	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 	stopClient()
 	stopServer()
@@ -138,18 +138,18 @@ func TestOrderOverASlowRadio(t *testing.T) {
 	client.Window = 20 * time.Millisecond
 	stopClient := runAgent(t, client)
 	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
-	o.wish(linktrialv1.Assignment_WISH_PREPARE, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
-	o.wish(linktrialv1.Assignment_WISH_RUN, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
-	o.order(&linktrialv1.RunOrder{Id: "1", Kind: "skip", Trial: 5})
+	o.order(&linktrialv1.RunCommand{Id: "1", Kind: "skip", Trial: 5})
 	o.delay.Store(int64(200 * time.Millisecond)) // heard in the fourth or fifth window
 	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
 	if s := o.stories(); !slices.Contains(s, "trial 5 aborted skipped") {
 		t.Errorf("got %q", s)
 	}
 	o.delay.Store(0)
-	o.wish(linktrialv1.Assignment_WISH_FINISH, "client", "server")
+	o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 	stopClient()
 	stopServer()

@@ -190,7 +190,7 @@ func TestOrdersToARun(t *testing.T) {
 			t.Errorf("trial %d has attempts %q, expected %q", tr.Index, got, want)
 		}
 	}
-	if out := p.must("orders", first); strings.Count(out, "\n") != 1+8 || !strings.Contains(out, "ada") || strings.Contains(out, "passed over") {
+	if out := p.must("orders", first); strings.Count(out, "\n") != 1+8 || !strings.Contains(out, "ada") || strings.Contains(out, "rejected") {
 		t.Errorf("orders:\n%s", out)
 	}
 

@@ -21,7 +21,7 @@ import (
 // node that carried them.
 
 // Order is the part of another node in one attempt.
-type Order struct {
+type FlowAssignment struct {
 	Run       string `json:"run"`
 	SheetHash string `json:"sheet_hash"`
 	Trial     int    `json:"trial"`
@@ -44,7 +44,7 @@ type Sources interface {
 	// Prepare gives a node its order and returns when the node has taken it and
 	// has its drivers ready. The context bounds it. Several nodes are given
 	// theirs at once.
-	Prepare(ctx context.Context, role radio.Role, o Order) (Source, error)
+	Prepare(ctx context.Context, role radio.Role, o FlowAssignment) (Source, error)
 }
 
 // Source is a node that has taken an order.
@@ -62,7 +62,7 @@ type Source interface {
 type Carrier struct{ p *part }
 
 // Check says whether an order can be carried out here.
-func (c *Carrier) Check(o Order) error {
+func (c *Carrier) Check(o FlowAssignment) error {
 	switch {
 	case o.Run != c.p.RunID || o.SheetHash != c.p.SheetHash:
 		return fmt.Errorf("the order is for run %s with sheet %s, this node is in run %s with sheet %s", o.Run, o.SheetHash, c.p.RunID, c.p.SheetHash)
@@ -76,12 +76,12 @@ func (c *Carrier) Check(o Order) error {
 
 // Ready has the drivers of an order that passes Check prepared, where the
 // runner can; what Carry does not take of them, release takes back.
-func (c *Carrier) Ready(ctx context.Context, o Order) (release func()) {
+func (c *Carrier) Ready(ctx context.Context, o FlowAssignment) (release func()) {
 	return c.p.ready(ctx, c.flows(o))
 }
 
 // flows are this node's of an order.
-func (c *Carrier) flows(o Order) (out []*flow) {
+func (c *Carrier) flows(o FlowAssignment) (out []*flow) {
 	for i, spec := range c.p.sheet.Trials[o.Trial].Flows {
 		if spec.From == c.p.Role {
 			out = append(out, newFlow(c.p, o.Trial, o.Attempt, i))
@@ -92,7 +92,7 @@ func (c *Carrier) flows(o Order) (out []*flow) {
 
 // Carry carries this node's flows of an order that passes Check, and returns
 // when their drivers have gone. The end of ctx stops them.
-func (c *Carrier) Carry(ctx context.Context, o Order, began time.Time) []Carried {
+func (c *Carrier) Carry(ctx context.Context, o FlowAssignment, began time.Time) []Carried {
 	flows := c.flows(o)
 	runAll(ctx, flows, began)
 	out := make([]Carried, len(flows))
@@ -131,7 +131,7 @@ func (l *leader) prepare(ctx context.Context, trial *runsheet.Trial, attempt int
 	if l.Sources == nil {
 		return out, nil
 	}
-	o := Order{Run: l.RunID, SheetHash: l.SheetHash, Trial: trial.Index, Attempt: attempt}
+	o := FlowAssignment{Run: l.RunID, SheetHash: l.SheetHash, Trial: trial.Index, Attempt: attempt}
 	ctx, cancel := context.WithTimeout(ctx, radioPatience)
 	defer cancel()
 	var mu sync.Mutex

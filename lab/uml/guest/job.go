@@ -26,8 +26,8 @@ const (
 // run sheets.
 const TrustFile = "trusted-keys"
 
-// Orders tell a guest what to do. They lie in the shared folder.
-type Orders struct {
+// Job tells a guest what to do. It lies in the shared folder.
+type Job struct {
 	Sheets []Sheet `json:"sheets"`
 	// Trace has the system calls of every process counted, with strace, into
 	// files at [TracePath].

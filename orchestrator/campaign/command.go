@@ -15,22 +15,22 @@ import (
 )
 
 // OrderKind says what a person orders of a run. Closed list.
-type OrderKind string
+type CommandKind string
 
 // The kinds; pause, resume, skip and repeat are for the leading agent.
 const (
-	Pause   OrderKind = "pause"   // hold the run at its next trial boundary
-	Resume  OrderKind = "resume"  // let it go on
-	Skip    OrderKind = "skip"    // end a trial without a further attempt
-	Repeat  OrderKind = "repeat"  // one more attempt of a trial that has ended
-	Abort   OrderKind = "abort"   // end the run; the campaign's others go on
-	Release OrderKind = "release" // the nodes stand where the topology has them
+	Pause   CommandKind = "pause"   // hold the run at its next trial boundary
+	Resume  CommandKind = "resume"  // let it go on
+	Skip    CommandKind = "skip"    // end a trial without a further attempt
+	Repeat  CommandKind = "repeat"  // one more attempt of a trial that has ended
+	Abort   CommandKind = "abort"   // end the run; the campaign's others go on
+	Release CommandKind = "release" // the nodes stand where the topology has them
 )
 
 // Order is one order of a person to a run.
-type Order struct {
+type Command struct {
 	ID     string // empty in a new one
-	Kind   OrderKind
+	Kind   CommandKind
 	Trial  int    // of skip and repeat
 	Reason string // of an abort
 	By     string // who says so; may be empty
@@ -77,19 +77,19 @@ func noTrial(format string, args ...any) error {
 
 // Give stores an order, and what leads to its being obeyed, or refuses it. An
 // order that was given already and not dealt with since is not given again.
-func (e *Engine) Give(ctx context.Context, run string, o Order) error {
+func (e *Engine) Give(ctx context.Context, run string, o Command) error {
 	if err := errors.Join(checkText("a reason", o.Reason), checkText("a name", o.By)); err != nil {
 		return fmt.Errorf("%s run %s: %w", o.Kind, run, err)
 	}
 	given := false
 	err := e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		r, err := q.RunForOrder(ctx, run)
+		r, err := q.RunForCommand(ctx, run)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("run %q: %w", run, store.ErrNotFound)
 		} else if err != nil {
 			return err
 		}
-		earlier, err := q.OrderStates(ctx, run)
+		earlier, err := q.CommandStates(ctx, run)
 		if err != nil {
 			return err
 		}
@@ -98,12 +98,12 @@ func (e *Engine) Give(ctx context.Context, run string, o Order) error {
 			return err
 		}
 		given = true
-		p := dbsqlc.InsertOrderParams{ID: newID(), RunID: run, Kind: string(o.Kind), Reason: o.Reason, GivenBy: o.By}
+		p := dbsqlc.InsertCommandParams{ID: newID(), RunID: run, Kind: string(o.Kind), Reason: o.Reason, GivenBy: o.By}
 		if o.Kind == Skip || o.Kind == Repeat {
 			trial := int32(o.Trial)
 			p.Trial = &trial
 		}
-		if err := q.InsertOrder(ctx, p); err != nil {
+		if err := q.InsertCommand(ctx, p); err != nil {
 			return err
 		}
 		if o.Kind == Abort {
@@ -123,7 +123,7 @@ func (e *Engine) Give(ctx context.Context, run string, o Order) error {
 }
 
 // may says whether an order is to be stored: false where it holds already.
-func (e *Engine) may(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForOrderRow, o Order, earlier []dbsqlc.OrderState) (bool, error) {
+func (e *Engine) may(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForCommandRow, o Command, earlier []dbsqlc.CommandState) (bool, error) {
 	state := State(r.State)
 	switch {
 	case r.EndedAt != nil:
@@ -159,14 +159,14 @@ func (e *Engine) may(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForOrd
 }
 
 // mayHold decides on pause and resume, of which the newest one counts.
-func mayHold(kind OrderKind, earlier []dbsqlc.OrderState) (bool, error) {
+func mayHold(kind CommandKind, earlier []dbsqlc.CommandState) (bool, error) {
 	for _, x := range slices.Backward(earlier) {
 		switch {
-		case OrderKind(x.Kind) == Pause:
+		case CommandKind(x.Kind) == Pause:
 			return kind == Resume, nil
-		case OrderKind(x.Kind) == Resume && kind == Resume && open(&x):
+		case CommandKind(x.Kind) == Resume && kind == Resume && open(&x):
 			return false, nil
-		case OrderKind(x.Kind) == Resume:
+		case CommandKind(x.Kind) == Resume:
 			if kind == Resume {
 				return false, refuse("it is not paused")
 			}
@@ -180,7 +180,7 @@ func mayHold(kind OrderKind, earlier []dbsqlc.OrderState) (bool, error) {
 }
 
 // mayChange decides on skip and repeat.
-func mayChange(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForOrderRow, o Order, earlier []dbsqlc.OrderState) (bool, error) {
+func mayChange(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForCommandRow, o Command, earlier []dbsqlc.CommandState) (bool, error) {
 	if o.Trial < 0 || o.Trial >= int(r.Trials) {
 		return false, noTrial("it has no trial %d; its trials are 0 to %d", o.Trial, r.Trials-1)
 	}
@@ -194,14 +194,14 @@ func mayChange(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForOrderRow,
 	case o.Kind == Repeat && verdict == nil:
 		return false, refuse("trial %d has not ended yet", o.Trial)
 	}
-	given := slices.ContainsFunc(earlier, func(x dbsqlc.OrderState) bool {
-		return OrderKind(x.Kind) == o.Kind && x.Trial != nil && int(*x.Trial) == o.Trial && open(&x)
+	given := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool {
+		return CommandKind(x.Kind) == o.Kind && x.Trial != nil && int(*x.Trial) == o.Trial && open(&x)
 	})
 	return !given, nil
 }
 
 // open says that the leading agent has not dealt with the order.
-func open(x *dbsqlc.OrderState) bool { return x.ObeyedAt == nil }
+func open(x *dbsqlc.CommandState) bool { return x.AppliedAt == nil }
 
 // virtual says whether the run's trials are those of the virtual-time lab.
 func (e *Engine) virtual(ctx context.Context, q *dbsqlc.Queries, run string) (bool, error) {
@@ -241,7 +241,7 @@ func (e *Engine) MarkAttempt(ctx context.Context, run string, m Mark) error {
 		if m.Invalid && m.Reason == "" {
 			return ErrNoReason
 		}
-		if _, err := q.RunForOrder(ctx, run); errors.Is(err, pgx.ErrNoRows) {
+		if _, err := q.RunForCommand(ctx, run); errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("run %q: %w", run, store.ErrNotFound)
 		} else if err != nil {
 			return err
