@@ -51,9 +51,9 @@ func Lead(ctx context.Context, cfg Config) error {
 
 type leader struct {
 	*part
-	lastExit time.Time     // of the last driver process
-	prestarted    *prestarted        // drivers of the next trial; nil where none are readied
-	paused   time.Duration // since then, because the plan wants a pause
+	lastExit   time.Time     // of the last driver process
+	prestarted *prestarted   // drivers of the next trial; nil where none are readied
+	paused     time.Duration // since then, because the plan wants a pause
 }
 
 // closeInterrupted gives an attempt that an earlier start left open its terminal record.

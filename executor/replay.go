@@ -32,7 +32,7 @@ type progress struct {
 	open       *journal.AttemptStarted // without attempt-ended
 	restarts   map[string]int          // by treatment
 
-	applied  map[string]bool // commands by their identity, those passed over too
+	applied map[string]bool // commands by their identity, those passed over too
 	paused  bool            // by command
 	repeats []int           // trials opened again that have not ended, oldest command first
 }

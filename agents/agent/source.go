@@ -35,11 +35,11 @@ func sourcePath(radioControl string, role radio.Role) string {
 
 // sourceMessage is one document; one field is set.
 type sourceMessage struct {
-	Order   *executor.FlowAssignment    `json:"order,omitempty"`
-	Taken   bool               `json:"taken,omitempty"`
-	Refused string             `json:"refused,omitempty"`
-	Began   *time.Time         `json:"began,omitempty"`
-	Flows   []executor.Carried `json:"flows,omitempty"`
+	Order   *executor.FlowAssignment `json:"order,omitempty"`
+	Taken   bool                     `json:"taken,omitempty"`
+	Refused string                   `json:"refused,omitempty"`
+	Began   *time.Time               `json:"began,omitempty"`
+	Flows   []executor.Carried       `json:"flows,omitempty"`
 }
 
 const (

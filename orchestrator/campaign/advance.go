@@ -34,22 +34,22 @@ const (
 
 // Assignment is one run that a node takes part in.
 type Assignment struct {
-	Run       string
-	SheetHash string
-	Sheet     []byte
-	Signature signature.Signature // of run and sheet; zero where nobody vouched for it
-	DesiredState      DesiredState
-	Reason    string // of an abort
+	Run          string
+	SheetHash    string
+	Sheet        []byte
+	Signature    signature.Signature // of run and sheet; zero where nobody vouched for it
+	DesiredState DesiredState
+	Reason       string // of an abort
 	// Addresses on the radio network by role, as the nodes registered them.
 	Addresses map[radio.Role]string
-	Commands    []Command // of people to the leading agent, oldest first
+	Commands  []Command // of people to the leading agent, oldest first
 }
 
 // wishes is all that a node is to do. The revision is made from the content,
 // so that it means the same to an orchestrator that was started again.
 type assignments struct {
-	revision    int64
-	list []Assignment
+	revision int64
+	list     []Assignment
 }
 
 var noAssignments = newAssignments(nil)

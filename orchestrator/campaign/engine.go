@@ -39,11 +39,11 @@ type Engine struct {
 
 	mu       sync.Mutex
 	nodes    map[string]*node
-	taken    map[string]string // node to the open run it takes part in
-	assigned   map[string]assignments // by node
-	changed  chan struct{}     // closed and replaced at every change
-	told     chan struct{}     // the same, when what nodes are to do has changed
-	versions map[string]uint64 // of each run, raised when its tables changed
+	taken    map[string]string      // node to the open run it takes part in
+	assigned map[string]assignments // by node
+	changed  chan struct{}          // closed and replaced at every change
+	told     chan struct{}          // the same, when what nodes are to do has changed
+	versions map[string]uint64      // of each run, raised when its tables changed
 	progress map[string]map[int]ingest.Progress
 	fresh    map[string]*fresh   // samples of open runs
 	lacking  map[string][]string // what runs in preparation wait for

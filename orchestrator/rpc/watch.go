@@ -96,13 +96,13 @@ type watched struct {
 	misbehaviour map[string]int64 // last record sent, by node
 	progressAt   time.Time
 	progress     *linktrialv1.Progress
-	silent       map[string]time.Time          // when it was said last, by node
+	silent       map[string]time.Time            // when it was said last, by node
 	orders       map[string]*linktrialv1.Command // as sent
-	skipped      map[int32]bool                // trials without an attempt that were sent as ended
-	lines        map[string]int64              // last journal record sent, by node
-	fresh        int64                         // number of the next batch of samples
-	joined       bool                          // samples were sent or looked for
-	unheard      map[int32]bool                // trials that were told of
+	skipped      map[int32]bool                  // trials without an attempt that were sent as ended
+	lines        map[string]int64                // last journal record sent, by node
+	fresh        int64                           // number of the next batch of samples
+	joined       bool                            // samples were sent or looked for
+	unheard      map[int32]bool                  // trials that were told of
 	unheardAt    time.Time
 	since        time.Time // in preparation
 	told         bool      // what the preparation waits for

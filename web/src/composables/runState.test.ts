@@ -184,7 +184,7 @@ describe('cellOf', () => {
   })
   it('shows commands until they are applied', () => {
     const { m, r } = model(run(RunState.RUNNING), ended(0, 'failed'), command('1', 'repeat', { trial: 0 }))
-    expect(cell(r).more).toBe('repeat ordered')
+    expect(cell(r).more).toBe('repeat requested')
     m.apply(command('1', 'repeat', { trial: 0, applied: timestampFromDate(new Date()) }))
     expect(cell(r).more).toBe('')
   })
