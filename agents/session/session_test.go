@@ -290,13 +290,13 @@ func TestPollIsLevelTriggered(t *testing.T) {
 		return func() bool { v, _ := seen.Load().(string); return v == want }
 	}
 	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_PREPARE})
-	eventually(t, "first wish", is("aWISH_PREPARE"))
+	eventually(t, "first desired state", is("aDESIRED_STATE_PREPARE"))
 	o.cut()
 	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_RUN})
-	eventually(t, "wish made while cut off", is("aWISH_RUN"))
+	eventually(t, "desired state set while cut off", is("aDESIRED_STATE_RUN"))
 	o.forget()
 	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_FINISH})
-	eventually(t, "wish after the orchestrator forgot the node", is("aWISH_FINISH"))
+	eventually(t, "desired state after the orchestrator forgot the node", is("aDESIRED_STATE_FINISH"))
 	if n := registrations.Load(); n != 2 {
 		t.Errorf("%d registrations, expected 2", n)
 	}

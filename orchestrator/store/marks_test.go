@@ -72,7 +72,7 @@ func TestMarks(t *testing.T) {
 	conn, err := pgx.Connect(t.Context(), url)
 	require.NoError(t, err)
 	defer conn.Close(t.Context())
-	for _, sql := range []string{"UPDATE attempt_marks SET reason = 'x'", "DELETE FROM attempt_marks", "UPDATE run_orders SET kind = 'resume'", "DELETE FROM run_orders"} {
+	for _, sql := range []string{"UPDATE attempt_marks SET reason = 'x'", "DELETE FROM attempt_marks", "UPDATE run_commands SET kind = 'resume'", "DELETE FROM run_commands"} {
 		_, err := conn.Exec(t.Context(), sql)
 		require.ErrorContains(t, err, "never changed or removed", sql)
 	}

@@ -26,7 +26,7 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 4 && args[0] == "lab" && args[1] == "guest":
-		return guest.Main(ctx, guest.Config{Dir: args[2], Orders: args[3], Agent: []string{"lab", "guest-agent"}})
+		return guest.Main(ctx, guest.Config{Dir: args[2], Job: args[3], Agent: []string{"lab", "guest-agent"}})
 	case len(args) == 2 && args[0] == "lab" && args[1] == "guest-agent":
 		return runAgent(ctx)
 	}
