@@ -12,6 +12,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -131,8 +132,7 @@ func (e *Engine) insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign
 		}
 		trials[i] = dbsqlc.InsertTrialsParams{RunID: run, Trial: int32(i), Iteration: int32(t.Iteration), Treatment: t.Treatment}
 	}
-	if err := q.InsertRun(ctx, dbsqlc.InsertRunParams{ID: run, CampaignID: campaign, Cell: int32(s.Cell.Index), Sheet: encoded, SheetHash: runsheet.Hash(encoded),
-		Radio: s.Cell.Radio, Topology: s.Cell.Topology, SizeBytes: s.Cell.SizeBytes, Trials: int32(len(s.Trials)), EstimatedSeconds: seconds}); err != nil {
+	if err := q.InsertRun(ctx, store.NewRun(run, campaign, s, encoded, seconds)); err != nil {
 		return err
 	}
 	if e.cfg.Sign != nil {

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -22,9 +21,6 @@ import (
 // minVersion is the oldest PostgreSQL the schema is written for, as server_version_num.
 const minVersion = 150000
 
-// maxOutlines is how many sheets' outlines are kept.
-const maxOutlines = 20_000
-
 // maxConns leaves room for people beside the orchestrator.
 const maxConns = 12
 
@@ -34,8 +30,6 @@ type Store struct {
 	pool    *pgxpool.Pool
 	decoded *costCache[*runsheet.Sheet]
 	ended   *costCache[keptRun] // runs that have ended, by what their figures follow from
-	// outlines are small: the lists of many campaigns fit.
-	outlines *lru.Cache[string, *Outline]
 }
 
 // Open connects, brings the schema up to date and returns the store. It blocks
@@ -55,12 +49,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	outlines, err := lru.New[string, *Outline](maxOutlines)
-	if err != nil {
-		pool.Close()
-		return nil, err
-	}
-	s := &Store{Queries: dbsqlc.New(pool), pool: pool, decoded: newSheetCache(), ended: newRunCache(), outlines: outlines}
+	s := &Store{Queries: dbsqlc.New(pool), pool: pool, decoded: newSheetCache(), ended: newRunCache()}
 	if err := s.migrate(ctx, log); err != nil {
 		pool.Close()
 		return nil, err

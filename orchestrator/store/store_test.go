@@ -91,7 +91,7 @@ func TestConstraints(t *testing.T) {
 	const hash = "'0000000000000000000000000000000000000000000000000000000000000000'"
 	for _, sql := range []string{
 		"INSERT INTO campaigns (id, name, plan, plan_file, plan_text, plan_hash) VALUES ('camp', 'c', 'p', 'f', 'x', " + hash + ")",
-		"INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds) VALUES ('camp-1', 'camp', 0, 'x', encode(sha256('x'), 'hex'), 'r', 't', 1, 1, '{1}')",
+		"INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept) VALUES ('camp-1', 'camp', 0, 'x', encode(sha256('x'), 'hex'), 'r', 't', 1, 1, '{1}', '{}', false)",
 		"INSERT INTO nodes VALUES ('client', 'client', '', '', '', '', true, '', 0, '[]', 'i', now(), now())",
 		"INSERT INTO run_nodes (run_id, role, node) VALUES ('camp-1', 'client', 'client')",
 		"INSERT INTO trials VALUES ('camp-1', 0, 1, 'tcp')",
@@ -106,7 +106,7 @@ func TestConstraints(t *testing.T) {
 		"ended without a time":            "UPDATE runs SET state = 'completed'",
 		"running without a start":         "UPDATE runs SET state = 'running'",
 		"estimate of another length":      "UPDATE runs SET estimated_seconds = '{1, 2}'",
-		"second run of a cell":            "INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds) SELECT 'camp-2', campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds FROM runs",
+		"second run of a cell":            "INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept) SELECT 'camp-2', campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept FROM runs",
 		"node of an unknown role":         "UPDATE nodes SET role = 'drone'",
 		"second client of a run":          "INSERT INTO run_nodes (run_id, role, node) VALUES ('camp-1', 'client', 'client')",
 		"journal of a stranger":           "INSERT INTO journal VALUES ('camp-1', 'other', 1, 't', now(), '{}', sha256('x'))",
@@ -163,7 +163,7 @@ func TestFind(t *testing.T) {
 		require.NoError(t, insertCampaign(t, s.Queries, c))
 		for i, run := range []string{c + "-1", c + "-2", c + "-10"} {
 			require.NoError(t, s.InsertRun(t.Context(), dbsqlc.InsertRunParams{ID: run, CampaignID: c, Cell: int32(i), Sheet: []byte("x"),
-				SheetHash: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", Radio: "r", Topology: "t", EstimatedSeconds: []float64{}}))
+				SheetHash: "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881", Radio: "r", Topology: "t", EstimatedSeconds: []float64{}, TreatmentLabels: []string{}}))
 		}
 	}
 	for name, want := range map[string]store.Scope{

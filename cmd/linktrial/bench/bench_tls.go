@@ -177,8 +177,7 @@ func (b *tlsSide) runs(ctx context.Context) error {
 			}
 			j := &tlsJournal{run: fmt.Sprintf("%s-%d", shape.ID, i+1), sheet: runsheet.Hash(encoded), transfer: fmt.Sprintf("%032x", i), version: b.version}
 			b.journals = append(b.journals, j)
-			if err := q.InsertRun(ctx, dbsqlc.InsertRunParams{ID: j.run, CampaignID: shape.ID, Cell: int32(i), Sheet: encoded, SheetHash: j.sheet, Radio: sheet.Cell.Radio,
-				Topology: sheet.Cell.Topology, SizeBytes: sheet.Cell.SizeBytes, Trials: int32(len(sheet.Trials)), EstimatedSeconds: make([]float64, len(sheet.Trials))}); err != nil {
+			if err := q.InsertRun(ctx, store.NewRun(j.run, shape.ID, sheet, encoded, make([]float64, len(sheet.Trials)))); err != nil {
 				return err
 			}
 			if err := q.InsertRunNode(ctx, dbsqlc.InsertRunNodeParams{RunID: j.run, Role: string(radio.RoleClient), Node: tlsNode}); err != nil {

@@ -89,23 +89,19 @@ func (s *Service) listCampaigns(ctx context.Context, limit int32, before string,
 		for _, c := range rows {
 			counts[c.RunID] = c
 		}
-		outlines, err := s.cfg.Store.Outlines(ctx, q, heads)
-		if err != nil {
-			return err
-		}
 		byCampaign := map[string][]dbsqlc.RunHeadsRow{}
 		for _, h := range heads {
 			byCampaign[h.CampaignID] = append(byCampaign[h.CampaignID], h)
 		}
 		for i := range page {
-			out.Campaigns = append(out.Campaigns, asCampaign(&page[i], byCampaign[page[i].ID], counts, outlines))
+			out.Campaigns = append(out.Campaigns, asCampaign(&page[i], byCampaign[page[i].ID], counts))
 		}
 		return nil
 	})
 	return out, err
 }
 
-func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts map[string]dbsqlc.TrialCountsRow, outlines map[string]*store.Outline) *linktrialv1.Campaign {
+func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts map[string]dbsqlc.TrialCountsRow) *linktrialv1.Campaign {
 	out := &linktrialv1.Campaign{Id: c.ID, Name: c.Name, Plan: c.Plan, Created: timestamppb.New(c.CreatedAt), Runs: int32(len(heads)),
 		Published: c.Published}
 	open := len(heads) == 0
@@ -126,12 +122,10 @@ func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts ma
 		if h.Place != "" {
 			out.Place = h.Place
 		}
-		if o := outlines[h.SheetHash]; o != nil {
-			for _, label := range o.Treatments {
-				out.Treatments = addTo(out.Treatments, label)
-			}
-			out.Sweeps = out.Sweeps || o.Swept
+		for _, label := range h.TreatmentLabels {
+			out.Treatments = addTo(out.Treatments, label)
 		}
+		out.Sweeps = out.Sweeps || h.Swept
 	}
 	if open {
 		out.Ended = nil

@@ -188,8 +188,8 @@ func (q *Queries) InsertCampaign(ctx context.Context, arg InsertCampaignParams) 
 }
 
 const insertRun = `-- name: InsertRun :exec
-INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 `
 
 type InsertRunParams struct {
@@ -203,6 +203,8 @@ type InsertRunParams struct {
 	SizeBytes        int64
 	Trials           int32
 	EstimatedSeconds []float64
+	TreatmentLabels  []string
+	Swept            bool
 }
 
 func (q *Queries) InsertRun(ctx context.Context, arg InsertRunParams) error {
@@ -217,6 +219,8 @@ func (q *Queries) InsertRun(ctx context.Context, arg InsertRunParams) error {
 		arg.SizeBytes,
 		arg.Trials,
 		arg.EstimatedSeconds,
+		arg.TreatmentLabels,
+		arg.Swept,
 	)
 	return err
 }

@@ -278,6 +278,10 @@ type Run struct {
 	CollectingAt     *time.Time
 	EndedAt          *time.Time
 	ConfirmMove      bool
+	// labels of the treatments, and after them of the mixes of treatments, in the order of the sheet
+	TreatmentLabels []string
+	// a sweep of the plan has set parameters of this run
+	Swept bool
 }
 
 type RunCommand struct {

@@ -700,7 +700,7 @@ func (q *Queries) ReceptionsOfTransfers(ctx context.Context, arg ReceptionsOfTra
 
 const runHeads = `-- name: RunHeads :many
 SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
-       r.created_at, r.started_at, r.ended_at,
+       r.treatment_labels, r.swept, r.created_at, r.started_at, r.ended_at,
        coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
        n.nodes,
        -- Journals only grow, and marks too: what follows from them is the same as
@@ -720,24 +720,26 @@ type RunHeadsParams struct {
 }
 
 type RunHeadsRow struct {
-	ID         string
-	CampaignID string
-	Plan       string
-	Cell       int32
-	State      string
-	Message    string
-	SheetHash  string
-	Radio      string
-	Topology   string
-	SizeBytes  int64
-	Trials     int32
-	CreatedAt  time.Time
-	StartedAt  *time.Time
-	EndedAt    *time.Time
-	Place      string
-	Nodes      []string
-	Committed  int64
-	Marked     int64
+	ID              string
+	CampaignID      string
+	Plan            string
+	Cell            int32
+	State           string
+	Message         string
+	SheetHash       string
+	Radio           string
+	Topology        string
+	SizeBytes       int64
+	Trials          int32
+	TreatmentLabels []string
+	Swept           bool
+	CreatedAt       time.Time
+	StartedAt       *time.Time
+	EndedAt         *time.Time
+	Place           string
+	Nodes           []string
+	Committed       int64
+	Marked          int64
 }
 
 // Runs with all that does not grow with their trials, in the order of
@@ -763,6 +765,8 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 			&i.Topology,
 			&i.SizeBytes,
 			&i.Trials,
+			&i.TreatmentLabels,
+			&i.Swept,
 			&i.CreatedAt,
 			&i.StartedAt,
 			&i.EndedAt,
@@ -919,42 +923,6 @@ func (q *Queries) SeriesWindow(ctx context.Context, arg SeriesWindowParams) (Ser
 	var i SeriesWindowRow
 	err := row.Scan(&i.Samples, &i.FirstNs, &i.LastNs)
 	return i, err
-}
-
-const sheetBeginnings = `-- name: SheetBeginnings :many
-SELECT id, sheet_hash, substring(sheet FROM 1 FOR $1::integer)::bytea AS beginning FROM runs WHERE id = ANY ($2::text[])
-`
-
-type SheetBeginningsParams struct {
-	Bytes int32
-	Runs  []string
-}
-
-type SheetBeginningsRow struct {
-	ID        string
-	SheetHash string
-	Beginning []byte
-}
-
-// The part of each sheet that does not grow with its trials lies before them.
-func (q *Queries) SheetBeginnings(ctx context.Context, arg SheetBeginningsParams) ([]SheetBeginningsRow, error) {
-	rows, err := q.db.Query(ctx, sheetBeginnings, arg.Bytes, arg.Runs)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []SheetBeginningsRow{}
-	for rows.Next() {
-		var i SheetBeginningsRow
-		if err := rows.Scan(&i.ID, &i.SheetHash, &i.Beginning); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
 }
 
 const sheetHash = `-- name: SheetHash :one

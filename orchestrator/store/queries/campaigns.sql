@@ -11,8 +11,8 @@ SELECT id FROM campaigns ORDER BY ordinal DESC LIMIT 1;
 SELECT id FROM campaigns WHERE starts_with(id, sqlc.arg(prefix)::text) ORDER BY ordinal LIMIT 2;
 
 -- name: InsertRun :exec
-INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+INSERT INTO runs (id, campaign_id, cell, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12);
 
 -- name: InsertRunNode :exec
 INSERT INTO run_nodes (run_id, role, node) VALUES ($1, $2, $3);

@@ -48,7 +48,7 @@ ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 -- Runs with all that does not grow with their trials, in the order of
 -- campaigns' creation and of the plan.
 SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
-       r.created_at, r.started_at, r.ended_at,
+       r.treatment_labels, r.swept, r.created_at, r.started_at, r.ended_at,
        coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
        n.nodes,
        -- Journals only grow, and marks too: what follows from them is the same as
@@ -70,10 +70,6 @@ FROM runs r WHERE r.id = ANY (sqlc.arg(runs)::text[]);
 
 -- name: Sheets :many
 SELECT sheet_hash, sheet FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
-
--- name: SheetBeginnings :many
--- The part of each sheet that does not grow with its trials lies before them.
-SELECT id, sheet_hash, substring(sheet FROM 1 FOR sqlc.arg(bytes)::integer)::bytea AS beginning FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
 
 -- name: FigureTrials :many
 SELECT * FROM trials WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial;

@@ -50,8 +50,7 @@ func AddRun(t testing.TB, s *store.Store, campaign string, sheet *runsheet.Sheet
 			must(t, q.UpsertNode(t.Context(), dbsqlc.UpsertNodeParams{Name: string(r), Role: string(r), Emulated: true, Drivers: []byte("[]"), Incarnation: "1"}))
 		}
 		must(t, q.InsertCampaign(t.Context(), dbsqlc.InsertCampaignParams{ID: campaign, Name: "test", Plan: "test", PlanFile: "test.yaml", PlanText: []byte("x"), PlanHash: runsheet.Hash([]byte("x"))}))
-		must(t, q.InsertRun(t.Context(), dbsqlc.InsertRunParams{ID: run, CampaignID: campaign, Sheet: encoded, SheetHash: runsheet.Hash(encoded), Radio: sheet.Cell.Radio,
-			Topology: sheet.Cell.Topology, SizeBytes: sheet.Cell.SizeBytes, Trials: int32(len(sheet.Trials)), EstimatedSeconds: make([]float64, len(sheet.Trials))}))
+		must(t, q.InsertRun(t.Context(), store.NewRun(run, campaign, sheet, encoded, make([]float64, len(sheet.Trials)))))
 		for _, r := range Roles {
 			must(t, q.InsertRunNode(t.Context(), dbsqlc.InsertRunNodeParams{RunID: run, Role: string(r), Node: string(r)}))
 		}

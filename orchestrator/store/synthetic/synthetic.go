@@ -18,6 +18,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
+	"linktrial/orchestrator/store"
 	"linktrial/protocols/contract"
 )
 
@@ -148,9 +149,11 @@ func (f *filler) heads(ctx context.Context, tx pgx.Tx) error {
 		for i := range estimates {
 			estimates[i] = 12.5
 		}
-		if _, err := tx.Exec(ctx, `INSERT INTO runs (id, campaign_id, cell, state, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, created_at, started_at, ended_at)
-			VALUES ($1, $2, $3, 'completed', $4, $5, $6, $7, $8, $9, $10, $11, $11, $12)`,
-			f.id(run), f.ID, run, encoded, runsheet.Hash(encoded), sheet.Cell.Radio, sheet.Cell.Topology, sheet.Cell.SizeBytes, len(sheet.Trials), estimates, began, began.Add(time.Hour)); err != nil {
+		row := store.NewRun(f.id(run), f.ID, sheet, encoded, estimates)
+		if _, err := tx.Exec(ctx, `INSERT INTO runs (id, campaign_id, cell, state, sheet, sheet_hash, radio, topology, size_bytes, trials, estimated_seconds, treatment_labels, swept, created_at, started_at, ended_at)
+			VALUES ($1, $2, $3, 'completed', $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $13, $14)`,
+			row.ID, row.CampaignID, row.Cell, row.Sheet, row.SheetHash, row.Radio, row.Topology, row.SizeBytes, row.Trials, row.EstimatedSeconds, row.TreatmentLabels, row.Swept,
+			began, began.Add(time.Hour)); err != nil {
 			return err
 		}
 		for _, role := range []string{"client", "server"} {
