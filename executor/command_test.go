@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
@@ -22,26 +23,20 @@ import (
 type desk struct {
 	mu   sync.Mutex
 	all  []Command
-	more chan struct{}
+	more notify.Notifier
 }
 
 func (d *desk) Given() ([]Command, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.more == nil {
-		d.more = make(chan struct{})
-	}
-	return slices.Clone(d.all), d.more
+	return slices.Clone(d.all), d.more.Changed()
 }
 
 func (d *desk) give(c ...Command) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = append(d.all, c...)
-	if d.more != nil {
-		close(d.more)
-	}
-	d.more = make(chan struct{})
+	d.more.Notify()
 }
 
 // memory is a journal without a disk.

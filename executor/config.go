@@ -329,18 +329,3 @@ func (p *part) takeAssignments(ctx context.Context) (wait func()) {
 	}
 	return running.Wait
 }
-
-// wait returns false when ctx ended first.
-func wait(ctx context.Context, c Clock, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	fired, stop := c.Timer(d)
-	defer stop()
-	select {
-	case <-fired:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

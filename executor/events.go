@@ -7,6 +7,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"linktrial/protocols/contract"
 )
 
@@ -19,7 +21,7 @@ const (
 	bytesBurst     = 8 << 20
 )
 
-// heard is one line of a driver, or the fault that ended the listening.
+// driverLine is one line of a driver, or the fault that ended the listening.
 type driverLine struct {
 	event   *contract.Event
 	size    int // of the line, bytes
@@ -36,8 +38,7 @@ func listen(out io.ReadCloser, clock Clock) <-chan driverLine {
 		defer close(c)
 		defer out.Close()
 		br := bufio.NewReaderSize(out, contract.MaxLine+2)
-		lines := bucket{rate: linesPerSecond, burst: linesBurst, level: linesBurst, at: clock.Now()}
-		bytes := bucket{rate: bytesPerSecond, burst: bytesBurst, level: bytesBurst, at: clock.Now()}
+		lines, bytes := rate.NewLimiter(linesPerSecond, linesBurst), rate.NewLimiter(bytesPerSecond, bytesBurst)
 		for {
 			line, err := br.ReadSlice('\n')
 			if errors.Is(err, bufio.ErrBufferFull) {
@@ -50,7 +51,7 @@ func listen(out io.ReadCloser, clock Clock) <-chan driverLine {
 				return
 			}
 			now := clock.Now()
-			if !lines.take(now, 1) || !bytes.take(now, float64(len(line))) {
+			if !lines.AllowN(now, 1) || !bytes.AllowN(now, len(line)) {
 				c <- driverLine{reason: ReasonFlood, message: fmt.Sprintf("over %d lines or %d bytes per second on standard output", linesPerSecond, bytesPerSecond)}
 				return
 			}
@@ -63,19 +64,6 @@ func listen(out io.ReadCloser, clock Clock) <-chan driverLine {
 		}
 	}()
 	return c
-}
-
-// bucket is a token bucket.
-type bucket struct {
-	rate, burst, level float64 // per second; tokens; tokens
-	at                 time.Time
-}
-
-func (b *bucket) take(now time.Time, n float64) bool {
-	b.level = min(b.burst, b.level+b.rate*now.Sub(b.at).Seconds())
-	b.at = now
-	b.level -= n
-	return b.level >= 0
 }
 
 // ender takes a process through SIGTERM and SIGKILL. fired is to be selected

@@ -9,6 +9,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
@@ -103,7 +104,7 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		f.decide(journal.Failed, ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", f.spec.From, f.p.Role))
 		return
 	}
-	if !wait(ctx, f.p.Clock, began.Add(f.spec.Start).Sub(f.p.Clock.Now())) {
+	if !backoff.SleepOn(ctx, f.p.Clock, began.Add(f.spec.Start).Sub(f.p.Clock.Now())) {
 		f.abort(ctx)
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 )
@@ -104,7 +105,7 @@ func (l *leader) walk(ctx context.Context) error {
 		}
 		if !first && !rested && l.sheet.Limits.Pause > 0 {
 			began := l.Clock.Now()
-			wait(ctx, l.Clock, l.sheet.Limits.Pause)
+			backoff.SleepOn(ctx, l.Clock, l.sheet.Limits.Pause)
 			l.paused += l.Clock.Now().Sub(began)
 			rested = true
 			continue // orders may have come meanwhile
@@ -355,7 +356,7 @@ func (l *leader) patiently(ctx context.Context, call func(context.Context) error
 			return err
 		}
 		l.Logger.Warn("emulated radio does not answer as it should", "error", err)
-		wait(ctx, l.Clock, 500*time.Millisecond)
+		backoff.SleepOn(ctx, l.Clock, 500*time.Millisecond)
 	}
 }
 

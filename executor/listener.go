@@ -8,6 +8,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
 	"linktrial/protocols/contract"
 )
 
@@ -29,7 +30,7 @@ type listener struct {
 // keep returns when ctx ends and the process has gone, or when this node
 // cannot run the driver at all.
 func (l *listener) keep(ctx context.Context) {
-	pause := restartPause
+	retry := backoff.Backoff{Min: restartPause, Max: restartPauseMax, Clock: l.Clock}
 	for ctx.Err() == nil {
 		began := l.Clock.Now()
 		again := l.once(ctx)
@@ -37,12 +38,11 @@ func (l *listener) keep(ctx context.Context) {
 			return
 		}
 		if l.Clock.Now().Sub(began) >= steadyAfter {
-			pause = restartPause
+			retry.Reset()
 		}
-		if !wait(ctx, l.Clock, pause) {
+		if !retry.Wait(ctx) {
 			return
 		}
-		pause = min(2*pause, restartPauseMax)
 	}
 }
 

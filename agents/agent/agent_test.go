@@ -27,6 +27,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 )
@@ -90,7 +91,7 @@ type orchestrator struct {
 	sign    func(sheet []byte) signature.Signature
 	keys    []*linktrialv1.SigningKey
 	rev     int64
-	changed chan struct{}
+	changed notify.Notifier
 	stored  map[string][]journal.Record
 	nodes   map[string]*linktrialv1.RegisterRequest
 	// during counts calls that arrived while a trial of the client's journal ran.
@@ -102,7 +103,7 @@ type orchestrator struct {
 
 func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	t.Helper()
-	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1, changed: make(chan struct{}),
+	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1,
 		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{}}
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
@@ -130,8 +131,7 @@ func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 
 func (o *orchestrator) bump() {
 	o.rev++
-	close(o.changed)
-	o.changed = make(chan struct{})
+	o.changed.Notify()
 }
 
 func (o *orchestrator) wish(w linktrialv1.Assignment_DesiredState, nodes ...string) {
@@ -160,7 +160,7 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, DesiredState: w, Commands: o.orders,
 				Signature: &linktrialv1.SheetSignature{KeyId: sig.KeyID, Signature: sig.Bytes}}}
 		}
-		changed := o.changed
+		changed := o.changed.Changed()
 		o.mu.Unlock()
 		if waited || resp.Revision != r.Msg.Revision {
 			return connect.NewResponse(resp), nil

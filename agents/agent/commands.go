@@ -8,6 +8,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor"
 	"linktrial/executor/journal"
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
 
@@ -15,24 +16,23 @@ import (
 type desk struct {
 	mu   sync.Mutex
 	all  []executor.Command
-	more chan struct{}
+	more notify.Notifier // commands were added
 }
 
-func newDesk(all []executor.Command) *desk { return &desk{all: all, more: make(chan struct{})} }
+func newDesk(all []executor.Command) *desk { return &desk{all: all} }
 
 // Given answers [executor.Commands].
 func (d *desk) Given() ([]executor.Command, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return slices.Clone(d.all), d.more
+	return slices.Clone(d.all), d.more.Changed()
 }
 
 func (d *desk) set(all []executor.Command) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = slices.Clone(all)
-	close(d.more)
-	d.more = make(chan struct{})
+	d.more.Notify()
 }
 
 func asCommands(list []*linktrialv1.RunCommand) []executor.Command {

@@ -11,6 +11,7 @@ import (
 	"linktrial/agents/identity"
 	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/backoff"
 	tokens "linktrial/internal/identity"
 	"linktrial/internal/signature"
 )
@@ -43,7 +44,7 @@ func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
 	if t.Node != a.cfg.Name {
 		return nil, fmt.Errorf("the token in %s is for node %s and this node is %s: start the agent with --name %s, or make a token with 'linktrial node token --name %s'", a.cfg.TokenFile, t.Node, a.cfg.Name, t.Node, a.cfg.Name)
 	}
-	wait := time.Second
+	retry := backoff.Backoff{Min: time.Second, Max: 10 * time.Second}
 	for {
 		id, err := identity.Enrol(ctx, identity.Enrolment{Orchestrator: a.cfg.Orchestrator, Token: t, Dir: a.cfg.StateDir, Trust: func(keys []*linktrialv1.SigningKey) error { return KeepSigningKeys(a.cfg.StateDir, keys) }})
 		if err == nil {
@@ -54,10 +55,9 @@ func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
 			return nil, err
 		}
 		a.cfg.Logger.Warn("node could not be enrolled; it tries again", "error", err)
-		if !sleep(ctx, wait) {
+		if !retry.Wait(ctx) {
 			return nil, ctx.Err()
 		}
-		wait = min(2*wait, 10*time.Second)
 	}
 }
 
@@ -86,7 +86,7 @@ func (a *agent) awaitToken(ctx context.Context) (tokens.Token, error) {
 			return t, err
 		}
 		a.cfg.Logger.Info("the node waits for its token", "file", a.cfg.TokenFile)
-		if !sleep(ctx, time.Second) {
+		if !backoff.Sleep(ctx, time.Second) {
 			return t, ctx.Err()
 		}
 	}
@@ -102,7 +102,7 @@ const (
 // until ctx ends. The wall clock is read each time: a laptop that slept does
 // not count the night.
 func (a *agent) watchIdentity(ctx context.Context, id *identity.Identity) {
-	for wait := time.Duration(0); sleep(ctx, wait); {
+	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		wait = identityEvery
 		if time.Now().Before(id.Due()) || !a.session.Speaks() {
 			continue
@@ -115,17 +115,5 @@ func (a *agent) watchIdentity(ctx context.Context, id *identity.Identity) {
 			continue
 		}
 		a.cfg.Logger.Info("certificate is renewed", "until", id.Expires())
-	}
-}
-
-// sleep returns false where ctx ended meanwhile.
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"linktrial/executor"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 )
 
@@ -59,9 +60,7 @@ func (s sources) Prepare(ctx context.Context, role radio.Role, o executor.FlowAs
 		if err == nil || errors.As(err, &refused) {
 			return c, err
 		}
-		select {
-		case <-time.After(redialing):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, redialing) {
 			return nil, err
 		}
 	}

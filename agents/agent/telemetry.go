@@ -10,6 +10,7 @@ import (
 	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
 
@@ -19,19 +20,18 @@ type station struct {
 	mu      sync.Mutex
 	idle    *telemetry.Poller
 	run     *telemetry.Poller // nil: no run executes
-	changed chan struct{}     // closed when idle is another
+	changed notify.Notifier   // idle is another poller
 }
 
 func newStation(idle *telemetry.Poller) *station {
-	return &station{idle: idle, changed: make(chan struct{})}
+	return &station{idle: idle}
 }
 
 func (s *station) setIdle(p *telemetry.Poller) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.idle = p
-	close(s.changed)
-	s.changed = make(chan struct{})
+	s.changed.Notify()
 }
 
 func (s *station) setRun(p *telemetry.Poller) {
@@ -100,7 +100,7 @@ func (a *agent) readProfile(told []byte, wanted string) *radio.Profile {
 func (a *agent) watchTelemetry(ctx context.Context) {
 	for ctx.Err() == nil {
 		a.station.mu.Lock()
-		p, changed := a.station.idle, a.station.changed
+		p, changed := a.station.idle, a.station.changed.Changed()
 		a.station.mu.Unlock()
 		turn, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/net/ipv4"
 	"golang.org/x/net/ipv6"
 	"golang.org/x/sys/unix"
+
+	"linktrial/internal/backoff"
 )
 
 // minMTU is the least MTU that IPv4 allows (RFC 791).
@@ -208,7 +210,7 @@ func (p *pinger) probe(ctx context.Context) (rtts []time.Duration, sent int, err
 		seq, serr := p.send(probeBytes)
 		if serr != nil {
 			err = serr
-			pause(ctx, probePause)
+			backoff.Sleep(ctx, probePause)
 			continue
 		}
 		sent++
@@ -216,7 +218,7 @@ func (p *pinger) probe(ctx context.Context) (rtts []time.Duration, sent int, err
 		if wait(began.Add(p.spread), func() bool { _, open := at[seq]; return !open }) != nil {
 			return rtts, sent, ctx.Err()
 		}
-		pause(ctx, time.Until(began.Add(probePause)))
+		backoff.Sleep(ctx, time.Until(began.Add(probePause)))
 	}
 	last := p.last
 	if len(rtts) > 0 { // what is four times slower than the slowest will not come
@@ -255,18 +257,6 @@ func (p *pinger) passes(ctx context.Context, bytes, tries int, patience time.Dur
 		}
 	}
 	return false, why
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	if d <= 0 {
-		return
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
 }
 
 // median of at least one.

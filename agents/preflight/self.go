@@ -14,6 +14,7 @@ import (
 	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/backoff"
 )
 
 // Bounds of what counts as in order.
@@ -305,7 +306,7 @@ func (c Config) traffic(ctx context.Context) *linktrialv1.Check {
 	began := time.Now()
 	p0, b0, ok0 := count()
 	if ok0 {
-		pause(ctx, listenFor)
+		backoff.Sleep(ctx, listenFor)
 	}
 	p1, b1, ok1 := count()
 	if !ok0 || !ok1 {

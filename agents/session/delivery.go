@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -10,6 +9,8 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/backoff"
+	"linktrial/internal/notify"
 )
 
 // Delivery hands one run's journal over, at least once and in order.
@@ -20,16 +21,14 @@ type Delivery struct {
 	inBand    bool
 	committed atomic.Int64
 	known     atomic.Bool
-
-	mu   sync.Mutex
-	told chan struct{} // closed when the orchestrator has said how far it is
+	answered  notify.Notifier // the orchestrator has told how far it has stored the journal
 }
 
 // NewDelivery prepares to deliver a journal. With in-band control it delivers
 // only what is durable anyway; otherwise it makes records durable about once
 // a second, so that a run can be watched.
 func (s *Session) NewDelivery(run string, j *journal.File, inBand bool) *Delivery {
-	return &Delivery{s: s, run: run, j: j, inBand: inBand, told: make(chan struct{})}
+	return &Delivery{s: s, run: run, j: j, inBand: inBand}
 }
 
 // Committed is the sequence number up to which the orchestrator has stored the journal.
@@ -41,32 +40,22 @@ func (d *Delivery) CaughtUp() bool { return d.known.Load() && d.committed.Load()
 // Await waits until all durable records are stored; false: ctx ended first.
 func (d *Delivery) Await(ctx context.Context) bool {
 	for {
-		d.mu.Lock()
-		told := d.told
-		d.mu.Unlock()
+		answered := d.answered.Changed()
 		if d.CaughtUp() {
 			return true
 		}
 		select {
-		case <-told:
+		case <-answered:
 		case <-ctx.Done():
 			return false
 		}
 	}
 }
 
-// tell wakes who waits.
-func (d *Delivery) tell() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	close(d.told)
-	d.told = make(chan struct{})
-}
-
 // Run delivers until everything is stored after ended was closed, and returns
 // true then, or until ctx ends.
 func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
-	var b backoff
+	retry := newBackoff()
 	synced := time.Now()
 	failing := false
 	for ctx.Err() == nil {
@@ -91,7 +80,7 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 		entries, err := d.j.Read(next, size)
 		if err != nil {
 			d.s.cfg.Logger.Error("journal cannot be read for delivery", "run", d.run, "error", err)
-			pause(ctx, refusedWait)
+			backoff.Sleep(ctx, refusedWait)
 			continue
 		}
 		if len(entries) == 0 {
@@ -112,13 +101,14 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 			failing = true
 			switch connect.CodeOf(err) {
 			case connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodeNotFound, connect.CodeDataLoss:
-				pause(ctx, refusedWait)
+				backoff.Sleep(ctx, refusedWait)
 			default:
-				b.wait(ctx)
+				retry.Wait(ctx)
 			}
 			continue
 		}
-		failing, b = false, backoff{}
+		failing = false
+		retry.Reset()
 	}
 	return false
 }
@@ -163,7 +153,7 @@ func (d *Delivery) deliver(ctx context.Context, entries []journal.Entry) error {
 		}
 		d.committed.Store(c)
 		d.known.Store(true)
-		d.tell()
+		d.answered.Notify()
 		return nil
 	})
 }

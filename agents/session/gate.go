@@ -5,6 +5,8 @@ import (
 	"net"
 	"sync"
 	"time"
+
+	"linktrial/internal/notify"
 )
 
 // gate lets calls through or holds them back. Silence is counted: everyone
@@ -13,17 +15,12 @@ type gate struct {
 	mu      sync.Mutex
 	holds   int
 	calls   map[*call]struct{}
-	changed chan struct{} // closed at any change
+	changed notify.Notifier
 }
 
 type call struct{ cancel context.CancelFunc }
 
-func newGate() *gate { return &gate{calls: map[*call]struct{}{}, changed: make(chan struct{})} }
-
-func (g *gate) broadcast() {
-	close(g.changed)
-	g.changed = make(chan struct{})
-}
+func newGate() *gate { return &gate{calls: map[*call]struct{}{}} }
 
 // enter waits until calls may be made. The returned context ends when silence
 // falls; leave must be called after the call.
@@ -39,11 +36,11 @@ func (g *gate) enter(ctx context.Context) (_ context.Context, leave func(), err 
 				c.cancel()
 				g.mu.Lock()
 				delete(g.calls, c)
-				g.broadcast()
+				g.changed.Notify()
 				g.mu.Unlock()
 			}, nil
 		}
-		changed := g.changed
+		changed := g.changed.Changed()
 		g.mu.Unlock()
 		select {
 		case <-changed:
@@ -57,12 +54,12 @@ func (g *gate) enter(ctx context.Context) (_ context.Context, leave func(), err 
 func (g *gate) hold() {
 	g.mu.Lock()
 	g.holds++
-	g.broadcast()
+	g.changed.Notify()
 	for len(g.calls) > 0 {
 		for c := range g.calls {
 			c.cancel()
 		}
-		changed := g.changed
+		changed := g.changed.Changed()
 		g.mu.Unlock()
 		<-changed
 		g.mu.Lock()
@@ -73,14 +70,14 @@ func (g *gate) hold() {
 func (g *gate) release() {
 	g.mu.Lock()
 	g.holds--
-	g.broadcast()
+	g.changed.Notify()
 	g.mu.Unlock()
 }
 
 func (g *gate) silent() (bool, <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.holds > 0, g.changed
+	return g.holds > 0, g.changed.Changed()
 }
 
 // dialer remembers the connections it made, so that all can be ended at once.

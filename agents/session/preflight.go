@@ -13,7 +13,7 @@ import (
 // longer waits for is no error.
 func (s *Session) ReportPreflight(ctx context.Context, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
 	r := &linktrialv1.ReportPreflightRequest{Name: s.cfg.Name, Id: id, Checks: checks, Links: links}
-	var b backoff
+	retry := newBackoff()
 	for {
 		err := s.do(ctx, callLimit, func(ctx context.Context) error {
 			_, err := s.client.ReportPreflight(ctx, connect.NewRequest(r))
@@ -27,7 +27,7 @@ func (s *Session) ReportPreflight(ctx context.Context, id string, checks []*link
 		case connect.CodeOf(err) == connect.CodeInvalidArgument, connect.CodeOf(err) == connect.CodeUnimplemented:
 			return err // the same report would be refused again
 		}
-		b.wait(ctx)
+		retry.Wait(ctx)
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
 	"linktrial/internal/agentprotocol"
+	"linktrial/internal/backoff"
 )
 
 // Config of a [Session].
@@ -154,28 +154,14 @@ func (s *Session) do(ctx context.Context, limit time.Duration, f func(context.Co
 	return s.explain(ctx, err)
 }
 
-// backoff waits longer after each failure, with jitter so that nodes that lost
-// the orchestrator together do not come back together.
-type backoff struct{ next time.Duration }
-
-func (b *backoff) wait(ctx context.Context) {
-	b.next = min(max(2*b.next, backoffMin), backoffMax)
-	pause(ctx, b.next/2+rand.N(b.next/2))
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
-	}
+func newBackoff() *backoff.Backoff {
+	return &backoff.Backoff{Min: backoffMin, Max: backoffMax, Jitter: true}
 }
 
 // Run registers the node and polls until ctx ends. handle is called with all
 // that the orchestrator wants of the node, at each answer.
 func (s *Session) Run(ctx context.Context, register func() *linktrialv1.RegisterRequest, handle func([]*linktrialv1.Assignment)) {
-	var b backoff
+	retry := newBackoff()
 	registered, told := false, "" // what was last logged of a failure
 	revision := int64(0)
 	for ctx.Err() == nil {
@@ -198,13 +184,14 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 		}
 		if err != nil {
 			told = s.tell(err, told)
-			b.wait(ctx)
+			retry.Wait(ctx)
 			continue
 		}
 		if told != "" {
 			s.cfg.Logger.Info("orchestrator is reached again", "url", s.cfg.URL)
 		}
-		told, b = "", backoff{}
+		told = ""
+		retry.Reset()
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
 
@@ -36,7 +37,7 @@ type orchestrator struct {
 	known       map[string]bool // registered incarnations
 	revision    int64
 	assignments []*linktrialv1.Assignment
-	changed     chan struct{}
+	changed     notify.Notifier
 	stored      map[string][]string // by run
 	calls       int
 	loseAnswer  func(call int) bool
@@ -47,7 +48,7 @@ type orchestrator struct {
 }
 
 func newOrchestrator(t *testing.T) *orchestrator {
-	o := &orchestrator{known: map[string]bool{}, changed: make(chan struct{}), stored: map[string][]string{}, revision: 1}
+	o := &orchestrator{known: map[string]bool{}, stored: map[string][]string{}, revision: 1}
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
 	o.server = httptest.NewUnstartedServer(mux)
@@ -82,8 +83,7 @@ func (o *orchestrator) assign(list ...*linktrialv1.Assignment) {
 	defer o.mu.Unlock()
 	o.assignments = list
 	o.revision++
-	close(o.changed)
-	o.changed = make(chan struct{})
+	o.changed.Notify()
 }
 
 func (o *orchestrator) forget() {
@@ -108,7 +108,7 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 			return nil, connect.NewError(connect.CodeNotFound, errors.New("register first"))
 		}
 		resp := &linktrialv1.PollResponse{Revision: o.revision, Assignments: o.assignments}
-		changed := o.changed
+		changed := o.changed.Changed()
 		o.mu.Unlock()
 		if resp.Revision != r.Msg.Revision {
 			return connect.NewResponse(resp), nil

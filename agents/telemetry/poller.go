@@ -15,6 +15,7 @@ import (
 
 	"linktrial/agents/provenance"
 	"linktrial/executor/journal"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 )
 
@@ -58,9 +59,9 @@ type source struct {
 
 	mu    sync.Mutex
 	state State
-	next  time.Time     // not read before
-	pause time.Duration // after the next failure
-	told  string        // the last failure, however long was waited for it; empty: none
+	next  time.Time       // not read before
+	retry backoff.Backoff // after failures
+	told  string          // the last failure, however long was waited for it; empty: none
 }
 
 // New makes a poller; it reads nothing yet.
@@ -76,7 +77,7 @@ func New(cfg Config) *Poller {
 	}
 	p := &Poller{cfg: cfg}
 	for _, t := range cfg.Sources {
-		s := &source{Telemetry: t, busy: make(chan struct{}, 1), pause: retryMin}
+		s := &source{Telemetry: t, busy: make(chan struct{}, 1), retry: backoff.Backoff{Min: retryMin, Max: retryMax}}
 		s.state.Source, s.state.Kind = t.Name, t.Kind
 		p.sources = append(p.sources, s)
 	}
@@ -157,12 +158,12 @@ func (s *source) note(values []journal.Reading, err error) *journal.Telemetry {
 	defer s.mu.Unlock()
 	now := time.Now()
 	if err == nil {
-		s.next, s.pause = now.Add(time.Duration(s.IntervalNS)), retryMin
+		s.next = now.Add(time.Duration(s.IntervalNS))
+		s.retry.Reset()
 		s.state.Values, s.state.At, s.state.Error, s.told = values, now, "", ""
 		return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Values: values}
 	}
-	s.next = now.Add(max(s.pause, time.Duration(s.IntervalNS)))
-	s.pause = min(2*s.pause, retryMax)
+	s.next = now.Add(max(s.retry.Next(), time.Duration(s.IntervalNS)))
 	word, what := err.Error(), err.Error()
 	if late := (*lateError)(nil); errors.As(err, &late) {
 		what = late.what

@@ -204,7 +204,7 @@ func TestPollerPaces(t *testing.T) {
 	}
 	broken.Store(0)
 	s.next = time.Time{}
-	if news := p.Poll(t.Context(), Any); len(news) != 1 || news[0].Error != "" || s.pause != retryMin {
+	if news := p.Poll(t.Context(), Any); len(news) != 1 || news[0].Error != "" || s.retry.Next() != retryMin {
 		t.Errorf("%+v", news)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
 
@@ -68,7 +69,7 @@ type File struct {
 	durable int64   // number of records that a crash cannot take away
 	full    bool
 	broken  error // a write failed in a way that leaves the file's state unknown
-	changed chan struct{}
+	changed notify.Notifier
 
 	syncing sync.Mutex // one fsync at a time, outside mu
 }
@@ -87,7 +88,7 @@ func Open(path string, id Identity, opts Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &File{id: id, opts: opts, path: path, f: f, changed: make(chan struct{})}
+	j := &File{id: id, opts: opts, path: path, f: f}
 	if err := j.recover(); err != nil {
 		f.Close()
 		return nil, err
@@ -223,8 +224,7 @@ func (j *File) Append(t Type, body any) (int64, error) {
 			return 0, err
 		}
 	}
-	close(j.changed)
-	j.changed = make(chan struct{})
+	j.changed.Notify()
 	return r.Seq, nil
 }
 
@@ -301,8 +301,7 @@ func (j *File) Sync() error {
 	}
 	j.mu.Lock()
 	j.durable = max(j.durable, upTo)
-	close(j.changed)
-	j.changed = make(chan struct{})
+	j.changed.Notify()
 	j.mu.Unlock()
 	return ferr
 }
@@ -354,9 +353,7 @@ func (j *File) Last() int64 {
 
 // Changed is closed at the next Append or Sync.
 func (j *File) Changed() <-chan struct{} {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.changed
+	return j.changed.Changed()
 }
 
 // Entry is one durable record as it stands in the file.

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"linktrial/internal/backoff"
 )
 
 // Supervisor keeps one child running: when it ends without being asked to, it
@@ -45,7 +47,7 @@ func Supervise(name string, log *slog.Logger, start func() (*exec.Cmd, error)) (
 
 func (s *Supervisor) watch(cmd *exec.Cmd) {
 	defer close(s.done)
-	pause := restartPause
+	retry := backoff.Backoff{Min: restartPause, Max: restartPauseMax}
 	for {
 		began := time.Now()
 		err := cmd.Wait()
@@ -54,15 +56,14 @@ func (s *Supervisor) watch(cmd *exec.Cmd) {
 		}
 		s.log.Warn("process ended by itself and is started again", "process", s.name, "error", err)
 		if time.Since(began) > steadyAfter {
-			pause = restartPause
+			retry.Reset()
 		}
 		for {
 			select {
-			case <-time.After(pause):
+			case <-time.After(retry.Next()):
 			case <-s.wake:
 				return
 			}
-			pause = min(2*pause, restartPauseMax)
 			next, err := s.start()
 			if err != nil {
 				s.log.Warn("process could not be started again", "process", s.name, "error", err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/internal/notify"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
@@ -41,8 +42,8 @@ type Engine struct {
 	nodes    map[string]*node
 	taken    map[string]string      // node to the open run it takes part in
 	assigned map[string]assignments // by node
-	changed  chan struct{}          // closed and replaced at every change
-	told     chan struct{}          // the same, when what nodes are to do has changed
+	changed  notify.Notifier        // of anything
+	told     notify.Notifier        // of what nodes are to do
 	versions map[string]uint64      // of each run, raised when its tables changed
 	progress map[string]map[int]ingest.Progress
 	fresh    map[string]*fresh   // samples of open runs
@@ -71,7 +72,7 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	}
 	e := &Engine{
 		cfg: cfg, log: cfg.Logger, kick: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
-		nodes: map[string]*node{}, taken: map[string]string{}, assigned: map[string]assignments{}, changed: make(chan struct{}), told: make(chan struct{}),
+		nodes: map[string]*node{}, taken: map[string]string{}, assigned: map[string]assignments{},
 		versions: map[string]uint64{}, progress: map[string]map[int]ingest.Progress{}, lacking: map[string][]string{},
 		active: map[string][]string{}, facts: map[string]*facts{}, errands: map[string]int64{},
 	}
@@ -144,22 +145,18 @@ func (e *Engine) wake() {
 
 // notifyLocked tells everybody who waits that something changed.
 func (e *Engine) notifyLocked() {
-	close(e.changed)
-	e.changed = make(chan struct{})
+	e.changed.Notify()
 }
 
 // tellLocked answers the polls of nodes, of which there may be hundreds: what
 // only those need who watch does not wake them.
 func (e *Engine) tellLocked() {
-	close(e.told)
-	e.told = make(chan struct{})
+	e.told.Notify()
 }
 
 // Changed is closed at the next change of anything.
 func (e *Engine) Changed() <-chan struct{} {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.changed
+	return e.changed.Changed()
 }
 
 // Stored is to be called with every delivery that was stored.

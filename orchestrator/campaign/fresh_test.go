@@ -12,7 +12,7 @@ import (
 // Who reads in time misses nothing, who does not misses the oldest, and what
 // is kept is bounded.
 func TestFresh(t *testing.T) {
-	e := &Engine{fresh: map[string]*fresh{}, changed: make(chan struct{}), versions: map[string]uint64{}}
+	e := &Engine{fresh: map[string]*fresh{}, versions: map[string]uint64{}}
 	batch := func(attempt int) ingest.Samples {
 		return ingest.Samples{Attempt: attempt, Samples: make([]contract.Sample, 100)}
 	}
@@ -48,7 +48,7 @@ func TestFresh(t *testing.T) {
 
 // What comes late of a run that has ended is let go with the next look at the runs.
 func TestLateSamplesAreLetGo(t *testing.T) {
-	e := &Engine{changed: make(chan struct{}), told: make(chan struct{}), versions: map[string]uint64{}, nodes: map[string]*node{},
+	e := &Engine{versions: map[string]uint64{}, nodes: map[string]*node{},
 		progress: map[string]map[int]ingest.Progress{}, facts: map[string]*facts{"open": {}}}
 	for _, run := range []string{"open", "ended"} {
 		e.Stored(ingest.Delta{Run: run, Progress: []ingest.Progress{{Trial: 1, Bytes: 7}}, Fresh: []ingest.Samples{{Attempt: 1, Samples: make([]contract.Sample, 3)}}})

@@ -30,7 +30,7 @@ func TestMarkThatHolds(t *testing.T) {
 	require.NoError(t, err)
 
 	// Without its loop, nothing but marks wakes anybody.
-	e := &Engine{cfg: Config{Store: s, Now: time.Now}, log: slog.New(slog.DiscardHandler), kick: make(chan struct{}, 1), changed: make(chan struct{}), versions: map[string]uint64{}}
+	e := &Engine{cfg: Config{Store: s, Now: time.Now}, log: slog.New(slog.DiscardHandler), kick: make(chan struct{}, 1), versions: map[string]uint64{}}
 	for _, x := range []struct {
 		m     Mark
 		wakes bool

@@ -231,7 +231,7 @@ func (e *Engine) Poll(ctx context.Context, name, incarnation string, revision, d
 		e.mu.Lock()
 		w, known := e.assigned[name]
 		errand := e.errands[name]
-		told := e.told
+		told := e.told.Changed()
 		replaced := e.nodes[name] != n
 		e.mu.Unlock()
 		if replaced {

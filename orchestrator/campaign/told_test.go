@@ -13,12 +13,12 @@ import (
 // Polls of nodes are answered when there is something else to do, and not
 // whenever a sample comes or the runs are looked at.
 func TestPollsAreNotWokenForNothing(t *testing.T) {
-	e := &Engine{cfg: Config{Now: time.Now}, kick: make(chan struct{}, 1), changed: make(chan struct{}), told: make(chan struct{}),
+	e := &Engine{cfg: Config{Now: time.Now}, kick: make(chan struct{}, 1),
 		versions: map[string]uint64{}, progress: map[string]map[int]ingest.Progress{}, nodes: map[string]*node{}, errands: map[string]int64{},
 		facts: map[string]*facts{"r": {}}}
 	r := &run{id: "r", state: Preparing, parts: []part{{node: "a", role: radio.RoleClient}}}
 	woken := func(what func()) bool {
-		told := e.told
+		told := e.told.Changed()
 		what()
 		select {
 		case <-told:

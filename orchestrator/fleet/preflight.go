@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -196,16 +197,14 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 	arrange(p)
 	checks := p.checks
 	f.mu.Unlock()
-	for again := time.Second; ; again = min(2*again, time.Minute) {
+	for retry := (backoff.Backoff{Min: time.Second, Max: time.Minute}); ; {
 		err := keep(ctx, f.cfg.Store, p.id, checks)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
 		f.log.Error("preflight cannot be stored; this is tried again", "preflight", p.id, "error", err)
-		select {
-		case <-ctx.Done():
+		if !retry.Wait(ctx) {
 			return
-		case <-time.After(again):
 		}
 	}
 	f.log.Info("preflight has ended", "preflight", p.id, "checks", len(checks), "seconds", time.Since(p.started).Seconds())

@@ -15,6 +15,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/internal/backoff"
 	"linktrial/internal/process"
 )
 
@@ -77,7 +78,7 @@ func (s *Server) launchUntilReady(ctx context.Context) (*child, error) {
 		if err != nil {
 			return nil, fmt.Errorf("private database: %w", err)
 		}
-		if !strings.Contains(string(log), "shared memory block") || !pause(ctx, 100*time.Millisecond) {
+		if !strings.Contains(string(log), "shared memory block") || !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return nil, fmt.Errorf("PostgreSQL does not start: %s (its log: %s)", lastLine(string(log)), s.logPath())
 		}
 	}
@@ -234,7 +235,7 @@ func (s *Server) endLeftover(ctx context.Context) error {
 		if time.Now().After(end) {
 			return fmt.Errorf("workers of a killed PostgreSQL still run on %s", s.data)
 		}
-		if !pause(ctx, 10*time.Millisecond) {
+		if !backoff.Sleep(ctx, 10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -254,7 +255,7 @@ func (s *Server) shutDown(ctx context.Context, pid int) error {
 		return fmt.Errorf("end the PostgreSQL (process %d) that still runs on %s: %w", pid, s.data, err)
 	}
 	for end := time.Now().Add(leftoverGrace); id.Alive() && time.Now().Before(end); {
-		if !pause(ctx, 10*time.Millisecond) {
+		if !backoff.Sleep(ctx, 10*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -299,16 +300,6 @@ func servesFolder(pid int, data string) bool {
 		}
 	}
 	return false
-}
-
-// pause says false when ctx ended first.
-func pause(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
 }
 
 func lastLine(s string) string {

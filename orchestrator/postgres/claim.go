@@ -10,6 +10,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"linktrial/internal/backoff"
 )
 
 // Claim is one user's sole right to a database, for as long as its connection
@@ -71,7 +73,7 @@ func takeClaim(ctx context.Context, url string, as User, log *slog.Logger, patie
 		if err = c.try(ctx, conn); err == nil {
 			break
 		}
-		if !errors.Is(err, ErrInUse) || time.Now().After(end) || !pause(ctx, claimAgain) {
+		if !errors.Is(err, ErrInUse) || time.Now().After(end) || !backoff.Sleep(ctx, claimAgain) {
 			closeConn(conn)
 			return nil, err
 		}
@@ -172,7 +174,7 @@ func (c *Claim) keep(ctx context.Context, conn *pgx.Conn) {
 // again takes the claim until it has it; nil when ctx ended first.
 func (c *Claim) again(ctx context.Context) *pgx.Conn {
 	told := ""
-	for wait := claimAgain; pause(ctx, wait); wait = min(2*wait, claimAgainMax) {
+	for retry := (backoff.Backoff{Min: claimAgain, Max: claimAgainMax}); retry.Wait(ctx); {
 		limited, cancel := context.WithTimeout(ctx, claimLimit)
 		conn, err := c.connect(limited)
 		if err == nil {

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"linktrial/internal/notify"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
@@ -41,7 +42,7 @@ type proc struct {
 	began time.Time
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced at every change
+	changed notify.Notifier
 	events  []seen
 	faults  []string // breaches of the rules of output
 	log     []byte   // end of standard error
@@ -60,7 +61,7 @@ type proc struct {
 
 // start runs the driver with the given document on standard input.
 func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
-	p := &proc{name: string(role), role: role, changed: make(chan struct{}), ended: make(chan struct{})}
+	p := &proc{name: string(role), role: role, ended: make(chan struct{})}
 	p.cmd = exec.Command(s.command[0], s.command[1:]...)
 	p.cmd.Dir = s.target.Dir
 	if s.target.Root != "" {
@@ -155,8 +156,7 @@ func (p *proc) note(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f()
-	close(p.changed)
-	p.changed = make(chan struct{})
+	p.changed.Notify()
 }
 
 type logTail proc
@@ -220,7 +220,7 @@ func (p *proc) await(ctx context.Context, within time.Duration, what string, fit
 	defer t.Stop()
 	for {
 		p.mu.Lock()
-		changed, eof := p.changed, p.eof
+		changed, eof := p.changed.Changed(), p.eof
 		p.mu.Unlock()
 		if e := p.find(fits); e != nil {
 			return e, nil

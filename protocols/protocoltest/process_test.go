@@ -11,7 +11,7 @@ import (
 
 // read is what is left of an output written in pieces of n bytes.
 func read(output []byte, n int) *proc {
-	p := &proc{changed: make(chan struct{})}
+	p := &proc{}
 	l := &lines{p: p}
 	for b := output; len(b) > 0; {
 		k := min(n, len(b))

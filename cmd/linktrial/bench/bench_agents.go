@@ -27,6 +27,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
+	"linktrial/internal/backoff"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/stats"
@@ -132,12 +133,12 @@ func (b *agentsBench) measure(ctx context.Context) error {
 			return err
 		default:
 		}
-		if time.Now().After(end) || !client.Wait(ctx, 100*time.Millisecond) {
+		if time.Now().After(end) || !backoff.Sleep(ctx, 100*time.Millisecond) {
 			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], idleAgents), ctx.Err())
 		}
 	}
 	connected := time.Since(began)
-	if !client.Wait(ctx, 5*time.Second) { // what comes of registering is over
+	if !backoff.Sleep(ctx, 5*time.Second) { // what comes of registering is over
 		return ctx.Err()
 	}
 	before, err := b.cost()
@@ -145,7 +146,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 		return err
 	}
 	start := time.Now()
-	if !client.Wait(ctx, agentsWindow) {
+	if !backoff.Sleep(ctx, agentsWindow) {
 		return ctx.Err()
 	}
 	after, err := b.cost()
@@ -279,7 +280,7 @@ func (b *agentsBench) starts(ctx context.Context, t *told) (answered, reached []
 				return nil, nil, client.Error(b.server.URL, err)
 			}
 			open = slices.ContainsFunc(list.Msg.Runs, func(r *linktrialv1.Run) bool { return !terminal.Over(r.State) })
-			if open && !client.Wait(ctx, 100*time.Millisecond) {
+			if open && !backoff.Sleep(ctx, 100*time.Millisecond) {
 				return nil, nil, ctx.Err()
 			}
 		}

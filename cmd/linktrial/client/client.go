@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"os/user"
-	"time"
 
 	"connectrpc.com/connect"
 
@@ -66,18 +65,6 @@ func Error(base string, err error) error {
 func absent(err error) bool {
 	var op *net.OpError
 	return connect.CodeOf(err) == connect.CodeUnavailable && errors.As(err, &op) && op.Op == "dial"
-}
-
-// Wait lets time pass between two calls. False: ctx has ended, and with it the wait.
-func Wait(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // Reachable says whether an orchestrator answers at the URL.

@@ -24,6 +24,7 @@ import (
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
@@ -294,7 +295,7 @@ func (r *rehearsal) waitForNodes(ctx context.Context) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("agent %s does not connect: %s", silent[0], lastLine(filepath.Join(r.lab.Folder(), silent[0]+".log")))
 		}
-		if !client.Wait(ctx, 20*time.Millisecond) {
+		if !backoff.Sleep(ctx, 20*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

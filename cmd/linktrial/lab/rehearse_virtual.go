@@ -21,6 +21,7 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 	"linktrial/lab/uml"
 	"linktrial/lab/uml/guest"
@@ -183,7 +184,7 @@ func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error
 			if err == nil || tries == maxDeliveries || connect.CodeOf(err) == connect.CodeInvalidArgument || connect.CodeOf(err) == connect.CodeFailedPrecondition {
 				return client.Error(v.base, err)
 			}
-			if !client.Wait(ctx, 2*time.Second) {
+			if !backoff.Sleep(ctx, 2*time.Second) {
 				return ctx.Err()
 			}
 		}
@@ -221,7 +222,7 @@ func (v *virtual) settled(ctx context.Context) error {
 		if !open {
 			return nil
 		}
-		if !client.Wait(ctx, 50*time.Millisecond) {
+		if !backoff.Sleep(ctx, 50*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/backoff"
 	"linktrial/internal/process"
 )
 
@@ -59,7 +60,7 @@ func StartOrchestrator(ctx context.Context, s *setting.Settings, data string, lo
 		switch {
 		case time.Now().After(deadline) || o.p.Restarts() > 2:
 			err = fmt.Errorf("the orchestrator does not start: %s", cmp.Or(lastLine(log.Name()), fmt.Sprint(err)))
-		case client.Wait(ctx, 50*time.Millisecond):
+		case backoff.Sleep(ctx, 50*time.Millisecond):
 			continue
 		default:
 			err = ctx.Err()

@@ -19,6 +19,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/backoff"
 )
 
 func newPreflight(s *setting.Settings) *cobra.Command {
@@ -113,7 +114,7 @@ func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req
 			return res.Msg, nil
 		}
 		say("waiting for " + strings.Join(res.Msg.WaitingFor, ", "))
-		if !client.Wait(ctx, 200*time.Millisecond) {
+		if !backoff.Sleep(ctx, 200*time.Millisecond) {
 			return nil, ctx.Err()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/backoff"
 )
 
 func newRun(s *setting.Settings) *cobra.Command {
@@ -80,7 +81,7 @@ func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorS
 			fmt.Fprintf(os.Stderr, "%d of %d nodes are connected; waiting for the others\n", have, want)
 			told = true
 		}
-		if !client.Wait(ctx, 500*time.Millisecond) {
+		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
@@ -148,7 +149,7 @@ func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 			lostAt = time.Now()
 			p.Line("no word from the orchestrator; the agents go on by themselves, and so will this view when it is back")
 		}
-		if !client.Wait(ctx, 500*time.Millisecond) {
+		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/emulator/tun"
+	"linktrial/internal/backoff"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/lab/netns"
@@ -203,7 +204,7 @@ func (g *guest) agents(ctx context.Context, s Sheet, costs Costs) error {
 	if client == nil {
 		return errors.New("the network of this run has no client")
 	}
-	if !sleep(ctx, listenTime) {
+	if !backoff.Sleep(ctx, listenTime) {
 		return ctx.Err()
 	}
 	lead, err := g.start(s, *client)
@@ -300,17 +301,6 @@ func (a *running) wait(ctx context.Context, limit time.Duration) error {
 		return fmt.Errorf("agent of the %s: %w (its log: %s)", a.role, err, a.log)
 	}
 	return nil
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // NodeName is the name of a guest's node, which no node outside a guest has.
