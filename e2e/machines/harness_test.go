@@ -24,6 +24,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	wire "linktrial/internal/identity"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -199,8 +200,8 @@ func states(t testing.TB, o *orchestrator) map[string]*linktrialv1.NodeIdentity 
 	list, err := o.Authority().Identities(t.Context())
 	require.NoError(t, err)
 	out := map[string]*linktrialv1.NodeIdentity{}
-	for _, n := range list {
-		out[n.Name] = n
+	for i := range list {
+		out[list[i].Name] = enrol.NodeIdentity(&list[i])
 	}
 	return out
 }

@@ -11,12 +11,11 @@ import (
 	"sync"
 	"time"
 
-	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/identity"
 	"linktrial/orchestrator/store"
 )
 
-// Mode is how the orchestrator meets those who call.
+// Mode is how the orchestrator can be reached, and how nodes are known.
 type Mode int
 
 // Modes.
@@ -38,16 +37,12 @@ type Config struct {
 	CertFile, KeyFile string
 	Version           string
 	Logger            *slog.Logger
-	// SigningKeys are told to nodes that enrol; nil: none.
-	SigningKeys func(context.Context) ([]*linktrialv1.SigningKey, error)
-	// Contacts tells when nodes were heard of, by name; nil: never.
+	// Contacts returns when each node last had contact, by name; nil: never.
 	Contacts func() map[string]Contact
-	// Who names the person who calls, for the record; nil: nobody is named.
-	Who func(context.Context) string
-	Now func() time.Time // nil: time.Now
+	Now      func() time.Time // nil: time.Now
 }
 
-// Contact is when a node was heard of.
+// Contact is when a node last called.
 type Contact struct {
 	Last      time.Time
 	Connected bool
@@ -116,7 +111,7 @@ func Open(ctx context.Context, cfg Config) (*Authority, error) {
 	return a, a.records.load(ctx, cfg.Store, now)
 }
 
-// Mode is how the orchestrator meets those who call.
+// Mode returns the mode that the authority was opened with.
 func (a *Authority) Mode() Mode { return a.cfg.Mode }
 
 // Certificate is the authority's; nil in the plain modes.
@@ -158,7 +153,9 @@ func (a *Authority) ServerTLS() *tls.Config {
 	return outer
 }
 
-func (a *Authority) plain() error {
+// CheckMode returns [ErrPlain], with the reason, in the modes in which nodes have no
+// certificates.
+func (a *Authority) CheckMode() error {
 	switch a.cfg.Mode {
 	case ModeLoopback:
 		return fmt.Errorf("%w: it listens on the loopback, without encryption; start it with --listen on an address that nodes reach", ErrPlain)

@@ -14,16 +14,16 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// Limits of a token's life.
+// How long a token can be used.
 const (
 	usualTokenLife = time.Hour
-	maxTokenLife   = 30 * 24 * time.Hour
+	MaxTokenLife   = 30 * 24 * time.Hour // at most
 )
 
 // CreateToken makes a one-time token for a node and keeps its hash. Errors are
 // [ErrName] and [ErrPlain] besides the store's.
 func (a *Authority) CreateToken(ctx context.Context, node string, valid time.Duration, by string) (identity.Token, time.Time, error) {
-	if err := a.plain(); err != nil {
+	if err := a.CheckMode(); err != nil {
 		return identity.Token{}, time.Time{}, err
 	}
 	if err := identity.CheckName(node); err != nil {
@@ -32,8 +32,8 @@ func (a *Authority) CreateToken(ctx context.Context, node string, valid time.Dur
 	if valid == 0 {
 		valid = usualTokenLife
 	}
-	if valid < time.Second || valid > maxTokenLife {
-		return identity.Token{}, time.Time{}, fmt.Errorf("%w: a token that is valid for %s, expected 1s to %s", ErrName, valid, maxTokenLife)
+	if valid < time.Second || valid > MaxTokenLife {
+		return identity.Token{}, time.Time{}, fmt.Errorf("%w: a token that is valid for %s, expected 1s to %s", ErrName, valid, MaxTokenLife)
 	}
 	t := identity.NewToken(node, identity.Fingerprint(a.keys.cert))
 	h := t.Hash()
@@ -49,7 +49,7 @@ func (a *Authority) CreateToken(ctx context.Context, node string, valid time.Dur
 // [ErrRequest] and [ErrPlain] besides the store's. Nothing is changed where one
 // is returned.
 func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) (node string, cert *x509.Certificate, err error) {
-	if err := a.plain(); err != nil {
+	if err := a.CheckMode(); err != nil {
 		return "", nil, err
 	}
 	a.change.Lock()
@@ -114,7 +114,7 @@ const superseded = "the node enrolled again"
 // the request. The one before stays good until it expires: the node may lose
 // power before it has kept the new one.
 func (a *Authority) Renew(ctx context.Context, node string, csr []byte) (*x509.Certificate, error) {
-	if err := a.plain(); err != nil {
+	if err := a.CheckMode(); err != nil {
 		return nil, err
 	}
 	now := a.now()
@@ -149,7 +149,7 @@ func (a *Authority) remember(node string, cert *x509.Certificate) {
 // Revoke ends a node's certificates and open tokens, and the calls that are
 // made with them. It returns how many there were; [ErrUnknown] where none.
 func (a *Authority) Revoke(ctx context.Context, node, by, reason string) (certificates, tokens int, err error) {
-	if err := a.plain(); err != nil {
+	if err := a.CheckMode(); err != nil {
 		return 0, 0, err
 	}
 	a.change.Lock()
@@ -182,7 +182,7 @@ func (a *Authority) Revoke(ctx context.Context, node, by, reason string) (certif
 // WithdrawTokens ends a node's open tokens alone. It returns how many there
 // were; [ErrUnknown] where none.
 func (a *Authority) WithdrawTokens(ctx context.Context, node, by string) (int, error) {
-	if err := a.plain(); err != nil {
+	if err := a.CheckMode(); err != nil {
 		return 0, err
 	}
 	a.change.Lock()

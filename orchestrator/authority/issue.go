@@ -20,7 +20,7 @@ const issuedLife = 24 * time.Hour
 // Issue writes a one-time token to DIR/NAME.token (mode 0600) for each node
 // that has neither a valid certificate nor an open token there already.
 func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error {
-	if err := a.plain(); err != nil {
+	if err := a.CheckMode(); err != nil {
 		return err
 	}
 	for _, n := range nodes {

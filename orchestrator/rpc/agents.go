@@ -14,7 +14,7 @@ import (
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/liveness"
-	"linktrial/orchestrator/signing"
+	"linktrial/orchestrator/rpc/reply"
 )
 
 // agents is AgentService.
@@ -36,7 +36,7 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
 	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Agreed(m.Protocol),
-		SigningKeys: signing.Messages(s.cfg.Trust.Keys())}), nil
+		SigningKeys: reply.SigningKeys(s.cfg.Trust.Keys())}), nil
 }
 
 var desired = map[campaign.DesiredState]linktrialv1.Assignment_DesiredState{
@@ -62,7 +62,7 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	}
 	out := &linktrialv1.PollResponse{Revision: revision, Preflight: s.cfg.Fleet.Wish(m.Name)}
 	if keys := s.cfg.Trust.Keys(); len(assignments) > 0 && len(keys) > 1 {
-		out.SigningKeys = signing.Messages(keys)
+		out.SigningKeys = reply.SigningKeys(keys)
 	}
 	for _, a := range assignments {
 		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, DesiredState: desired[a.DesiredState], Reason: a.Reason, RadioAddresses: map[string]string{}}

@@ -9,33 +9,35 @@ import (
 	"connectrpc.com/connect"
 
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/library"
+	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
+	"linktrial/orchestrator/rpc/trust"
 	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 )
 
 // Config is what the services answer from.
 type Config struct {
-	Engine  *campaign.Engine
-	Ingest  *ingest.Ingester
-	Store   *store.Store
-	Catalog *catalog.Catalog
-	Library *library.Library
-	Fleet   *fleet.Fleet
-	Trust   *signing.Trust
-	Lab     Lab     // nil: none, and NoLab says why
-	NoLab   string  // for people
-	Drivers Drivers // nil: none can be asked or checked here
-	Version string
-	Logger  *slog.Logger
-	// AgentOptions guard the service that agents call.
-	AgentOptions []connect.HandlerOption
+	Engine    *campaign.Engine
+	Ingest    *ingest.Ingester
+	Store     *store.Store
+	Catalog   *catalog.Catalog
+	Library   *library.Library
+	Fleet     *fleet.Fleet
+	Trust     *signing.Trust
+	Authority *authority.Authority
+	Lab       Lab     // nil: none, and NoLab says why
+	NoLab     string  // for people
+	Drivers   Drivers // nil: none can be asked or checked here
+	Version   string
+	Logger    *slog.Logger
 	// Delivered hears of every delivery: how it ended ("stored", "refused" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
@@ -61,7 +63,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
 	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
-	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append(cfg.AgentOptions, opts...)...))
+	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append([]connect.HandlerOption{connect.WithInterceptors(cfg.Authority.Guard())}, opts...)...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(figures, opts...))
@@ -69,6 +71,8 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&nodes{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))
+	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger}, opts...)
 }
 
 func (c *Config) answer(ctx context.Context, call string, err error) error {

@@ -3,11 +3,8 @@ package server
 import (
 	"context"
 
-	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/loopback"
-	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
-	"linktrial/orchestrator/signing"
 )
 
 // modeOf is how an orchestrator on an address meets those who call.
@@ -25,8 +22,7 @@ func modeOf(ctx context.Context, cfg Config, host string) authority.Mode {
 func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Authority, error) {
 	a, err := authority.Open(ctx, authority.Config{
 		Mode: s.mode, DataDir: cfg.DataDir, Store: s.store, Listen: s.Addr(), Names: cfg.TLSNames, CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey,
-		Version: cfg.Version, Logger: cfg.Logger, Contacts: s.contacts, Who: who, Now: cfg.Now,
-		SigningKeys: func(context.Context) ([]*linktrialv1.SigningKey, error) { return signing.Messages(s.trust.Keys()), nil },
+		Version: cfg.Version, Logger: cfg.Logger, Contacts: s.contacts, Now: cfg.Now,
 	})
 	if err != nil {
 		return nil, err
@@ -48,18 +44,6 @@ func (s *Server) contacts() map[string]authority.Contact {
 		}
 	}
 	return out
-}
-
-// who names the person who calls, for what is kept of identities.
-func who(ctx context.Context) string {
-	p, ok := access.From(ctx)
-	switch {
-	case !ok:
-		return ""
-	case p.User == "":
-		return p.Via
-	}
-	return p.User
 }
 
 // Authority is what knows the nodes.

@@ -169,12 +169,10 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.identity, err = s.openAuthority(ctx, cfg); err != nil {
 		return err
 	}
-	calls.AgentOptions = []connect.HandlerOption{connect.WithInterceptors(s.identity.Guard())}
+	calls.Authority = s.identity
 	mux := http.NewServeMux()
 	rpc.Mount(mux, calls)
-	s.identity.Mount(mux, heard)
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(s.access.Service(), heard))
-	mux.Handle(linktrialv1connect.NewTrustServiceHandler(s.trust.Service(), heard))
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()

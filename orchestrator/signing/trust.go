@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/signature"
@@ -26,7 +28,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// Trust says what new run sheets accept. Any number of goroutines may use it.
+// Trust decides which drivers new run sheets accept. Any number of goroutines may use it.
 type Trust struct {
 	cfg     Config
 	folders driverdigest.Cache
@@ -43,6 +45,32 @@ func New(cfg Config) *Trust {
 // Keys are the public keys that agents are to trust, oldest first.
 func (t *Trust) Keys() []signature.Endorsed { return t.cfg.Keys.Keys() }
 
+// Rotate makes a new key, which signs sheets from now on. It returns all keys,
+// oldest first.
+func (t *Trust) Rotate() ([]signature.Endorsed, error) {
+	if err := t.cfg.Keys.Rotate(); err != nil {
+		return nil, err
+	}
+	keys := t.Keys()
+	t.cfg.Logger.Info("a new key signs run sheets", "key", keys[len(keys)-1].Key.ID())
+	return keys, nil
+}
+
+// SignedSheet returns a run's sheet and its signature, which is zero for a run
+// that was queued before sheets were signed. The error is [pgx.ErrNoRows] where
+// there is no such run.
+func (t *Trust) SignedSheet(ctx context.Context, run string) ([]byte, signature.Signature, error) {
+	sheet, err := t.cfg.Store.RunSheet(ctx, run)
+	if err != nil {
+		return nil, signature.Signature{}, err
+	}
+	row, err := t.cfg.Store.RunSignature(ctx, run)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+		return nil, signature.Signature{}, err
+	}
+	return sheet, signature.Signature{KeyID: row.KeyID, Bytes: row.Signature}, nil
+}
+
 // own is the digest of the orchestrator's driver of a protocol, or nothing
 // where it has none.
 func (t *Trust) own(protocol string) (driverdigest.Digest, error) {
@@ -57,9 +85,10 @@ func (t *Trust) own(protocol string) (driverdigest.Digest, error) {
 	return f.Digest, nil
 }
 
-// Name has sheets name, for every treatment that they can run, the drivers that
-// are accepted now: the orchestrator's own, and those that people approved. The
-// problems, for people, are of drivers that nothing can be accepted of.
+// Name writes into every treatment of the sheets that can be run the digests of
+// the drivers that are accepted now: the orchestrator's own, and those that people
+// approved. It returns a problem, in words for people, for every protocol of which
+// no driver can be accepted.
 func (t *Trust) Name(ctx context.Context, sheets []*runsheet.Sheet) (problems []string, err error) {
 	approved, err := t.cfg.Store.Approvals(ctx)
 	if err != nil {
@@ -104,10 +133,10 @@ func (t *Trust) accepted(protocol string, approved []dbsqlc.DriverApproval) ([]s
 	return out, err
 }
 
-// ErrRefused says that an approval cannot be given or taken back as asked.
+// ErrRefused reports that an approval cannot be given or withdrawn as asked.
 var ErrRefused = errors.New("refused")
 
-// Approve has new sheets accept a digest of a protocol's driver.
+// Approve makes new sheets accept a driver of a protocol with the digest.
 func (t *Trust) Approve(ctx context.Context, protocol, digest, reason, by string) error {
 	if err := t.known(protocol, digest); err != nil {
 		return err
@@ -125,7 +154,7 @@ func (t *Trust) Approve(ctx context.Context, protocol, digest, reason, by string
 	return nil
 }
 
-// Unapprove takes an approval back, for new sheets.
+// Unapprove withdraws an approval, for new sheets.
 func (t *Trust) Unapprove(ctx context.Context, protocol, digest, by string) error {
 	if err := oneLine(by); err != nil {
 		return err
@@ -143,7 +172,7 @@ func (t *Trust) Unapprove(ctx context.Context, protocol, digest, by string) erro
 	if err := t.cfg.Store.InsertApproval(ctx, dbsqlc.InsertApprovalParams{Protocol: protocol, Digest: digest, GivenBy: by}); err != nil {
 		return fmt.Errorf("unapprove driver: %w", err)
 	}
-	t.cfg.Logger.Info("approval of a driver taken back", "protocol", protocol, "digest", digest, "by", by)
+	t.cfg.Logger.Info("approval of a driver withdrawn", "protocol", protocol, "digest", digest, "by", by)
 	return nil
 }
 
@@ -165,7 +194,7 @@ func (t *Trust) isApproved(ctx context.Context, protocol, digest string) (bool, 
 	return slices.ContainsFunc(approved, func(a dbsqlc.DriverApproval) bool { return a.Protocol == protocol && a.Digest == digest }), nil
 }
 
-// maxText bounds what people say.
+// maxText bounds a reason, and the name of who gives it, in bytes.
 const maxText = 500
 
 func oneLine(texts ...string) error {
