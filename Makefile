@@ -3,32 +3,54 @@
 # make help       the rest
 
 SHELL := /bin/bash
+.SHELLFLAGS := -e -o pipefail -c
 BIN := $(CURDIR)/bin
 DRIVERS := $(BIN)/drivers
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GO_DRIVERS := tcp
+GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
+ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help test-ansible test-images kernel web test-web build drivers rehearse images test bench lint verify generate deps deps-test clean
+.PHONY: help deps deps-check deps-test kernel build drivers web images rehearse bench clean \
+	check lint lint-web lint-shell lint-ansible verify verify-full generate \
+	test test-go test-race test-pages test-web test-ansible test-images
 
 help:
-	@echo "make rehearse   run the quick-start plan on emulated radios, from nothing to the table"
-	@echo "make build      bin/linktrial and bin/drivers/*"
-	@echo "make web        the pages that linktrial serve shows"
-	@echo "make test       every test"
-	@echo "make test-ansible   the playbooks on machines of their own (some minutes; make test has the smallest of it)"
-	@echo "make test-images    the container images and both compose files (some ten minutes; not part of make test)"
-	@echo "make kernel     the guest kernel of the virtual-time lab (some minutes, once)"
-	@echo "make images     the container images, on the engine that docker talks to"
-	@echo "make bench      the figures of the emulator, the drivers and the store"
-	@echo "make lint       golangci-lint (built from its module on first use)"
-	@echo "make generate   protobuf and SQL code anew;  make verify  proves it fresh"
-	@echo "make clean      remove bin/ and build/"
+	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
+	@echo "make build         bin/linktrial and bin/drivers/*"
+	@echo "make web           the pages that linktrial serve shows"
+	@echo "make kernel        the guest kernel of the virtual-time lab (some minutes, once)"
+	@echo "make images        the container images, on the engine that docker talks to"
+	@echo "make bench         the figures of the emulator, the drivers and the store"
+	@echo "make generate      generate the protobuf and SQL code, and record its sources and digests"
+	@echo "make clean         remove bin/ and build/"
+	@echo
+	@echo "make check         everything that is found without running a program:"
+	@echo "  make lint          golangci-lint with go vet and gofmt, and go mod tidy"
+	@echo "  make lint-web      ESLint and Prettier on the pages"
+	@echo "  make lint-shell    shellcheck on every script"
+	@echo "  make lint-ansible  ansible-lint on the playbooks"
+	@echo "  make verify        generated code is that of its sources"
+	@echo "make verify-full   generate all code and expect no difference (builds sqlc: some minutes, once)"
+	@echo
+	@echo "make test          every test, those of packages with goroutines under the race detector"
+	@echo "  make test-pages    of these, the ones of the pages"
+	@echo "  make test-go       of these, the ones of Go, all under go test"
+	@echo "  make test-race     of those, the packages with goroutines, under the race detector"
+	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
+	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
+	@echo
+	@echo ".ci/run            make check and make test: what every change must pass"
 
 deps:
 	@scripts/install-deps run build
+
+deps-check:
+	@scripts/install-deps check ansible-packages
+	@$(SUDO) scripts/install-ansible
 
 deps-test:
 	@scripts/install-deps run build test kernel docker ansible-packages
@@ -69,13 +91,45 @@ web/dist/index.html: web/node_modules/.installed web/index.html web/vite.config.
 rehearse: build
 	$(SUDO) $(BIN)/linktrial rehearse plans/quickstart.yaml
 
-# Every test, with the list of skipped ones held against the expected one.
-test: deps-test build kernel
+# Everything that is found without running a program.
+check: lint verify lint-web lint-shell lint-ansible
+
+# gofmt and go vet are part of golangci-lint. No build has the tags images and
+# converge, so they are named here: the second one takes another file of the
+# playbooks' tests.
+lint:
+	go mod tidy -diff
+	tool=$$(scripts/go-tool $(GOLANGCI_LINT)); \
+	$$tool run --build-tags images ./...; \
+	$$tool run --build-tags converge ./playbooks
+
+lint-web: web/node_modules/.installed
+	cd web && npm run --silent lint && npm run --silent format:check
+
+lint-shell: deps-check
+	scripts/lint-shell
+
+lint-ansible: deps-check
+	PATH=$(ANSIBLE)/bin:$$PATH ansible-lint --nocolor playbooks/site.yml playbooks/remove.yml
+
+# Every test: the pages first, so that the last line is the summary of Go's.
+test: test-pages test-go
+
+test-pages: deps-test build
 	cd web && npm run --silent test -- --reporter=dot
-	go vet ./...
-	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-ed:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
-	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m ./... | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
 	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
+
+# Each package once: under the race detector where it has goroutines, without it
+# elsewhere. tools/testgate holds the skipped tests against the expected ones.
+GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m
+TESTGATE := go run ./tools/testgate -expected tools/testgate/expected-skips.txt
+
+test-go: deps-test build kernel
+	race=$$(go run ./tools/racepackages); rest=$$(go run ./tools/racepackages -rest); \
+	{ failed=0; $(GO_TEST) -race $$race || failed=1; $(GO_TEST) $$rest || failed=1; exit $$failed; } | $(TESTGATE)
+
+test-race: deps-test build kernel
+	race=$$(go run ./tools/racepackages); $(GO_TEST) -race $$race | $(TESTGATE)
 
 # The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots.
 test-web: deps-test build
@@ -96,21 +150,25 @@ test-images: build
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
 
-lint:
-	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0 run ./...
+# protoc-gen-es is one of the pages' packages.
+generate: web/node_modules/.installed
+	scripts/generate
+	go run ./tools/generated -write
 
-generate:
-	cd tools && npm install --no-audit --no-fund --silent
-	cd web && npm ci --no-audit --no-fund --loglevel=error
-	GOBIN=$(CURDIR)/build/tools go install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
-	GOBIN=$(CURDIR)/build/tools go install connectrpc.com/connect/cmd/protoc-gen-connect-go@v1.21.1
-	GOBIN=$(CURDIR)/build/tools go install github.com/sqlc-dev/sqlc/cmd/sqlc@v1.31.1
-	cd api && PATH=$(CURDIR)/build/tools:$$PATH ../tools/node_modules/.bin/buf lint
-	cd api && PATH=$(CURDIR)/build/tools:$$PATH ../tools/node_modules/.bin/buf generate
-	build/tools/sqlc generate
+# The recorded digests show a source that changed without its generated code, or
+# generated code that somebody edited. What they cannot show is a manifest written
+# without generating. For protobuf that is generated here as well: its tools take
+# a minute to install, once, and 3 s to run. Not for SQL: sqlc alone takes some
+# seven minutes of two cores to build. make verify-full does both.
+verify: web/node_modules/.installed
+	go run ./tools/generated
+	scripts/generate protobuf
+	go run ./tools/generated
 
-verify: generate
-	git diff --exit-code -- api/gen orchestrator/store web/src/gen
+verify-full: web/node_modules/.installed
+	scripts/generate
+	go run ./tools/generated
+	git diff --exit-code -- api/gen orchestrator/store/dbsqlc web/src/gen
 
 clean:
 	rm -rf bin build web/dist/assets web/dist/index.html web/node_modules

@@ -1,14 +1,17 @@
-// Command testgate reads the output of go test -json, prints what failed and
-// what was skipped with its reason, and fails unless every skipped test is
-// expected: a test that skips in silence is a test that does not exist.
+// Command testgate reads the output of one or more runs of go test -json, prints
+// what failed, what was skipped with its reason, and what took longest, and fails
+// unless every skipped test is expected: a test that skips in silence is a test
+// that does not exist.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -50,8 +53,30 @@ func readExpected(path string) (map[string]bool, error) {
 	return out, nil
 }
 
+// timing is how long a package or one of its top-level tests took.
+type timing struct {
+	name    string
+	seconds float64
+}
+
+const slowestShown = 10
+
+// printSlowest prints the slowest of what was timed, so that a gate that grows slow shows where.
+func printSlowest(what string, timed []timing) {
+	slices.SortFunc(timed, func(a, b timing) int {
+		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name))
+	})
+	for i, t := range timed {
+		if i == slowestShown || t.seconds < 1 {
+			break
+		}
+		fmt.Printf("slow  %-8s %6.1f s  %s\n", what, t.seconds, t.name)
+	}
+}
+
 func run(allowed map[string]bool) int {
 	began := time.Now()
+	var packages, tests []timing
 	output := map[string]*strings.Builder{}
 	var failed, skipped []string
 	passed, buildFailed := 0, false
@@ -80,8 +105,12 @@ func run(allowed map[string]bool) int {
 		case "pass":
 			if e.Test == "" {
 				fmt.Printf("ok    %-48s %6.1f s\n", e.Package, e.Elapsed)
+				packages = append(packages, timing{key, e.Elapsed})
 			} else {
 				passed++
+				if !strings.Contains(e.Test, "/") {
+					tests = append(tests, timing{key, e.Elapsed})
+				}
 			}
 			delete(output, key)
 		case "skip":
@@ -115,6 +144,8 @@ func run(allowed map[string]bool) int {
 		}
 		fmt.Printf("skip  %s: %s: %s\n", s, mark, reason)
 	}
+	printSlowest("package", packages)
+	printSlowest("test", tests)
 	if passed == 0 {
 		fmt.Println("no test was executed")
 		bad = true

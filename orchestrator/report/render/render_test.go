@@ -427,10 +427,11 @@ func TestLaTeXHolds(t *testing.T) {
 func TestLaTeXCompiles(t *testing.T) {
 	pdflatex, err := exec.LookPath("pdflatex")
 	if err != nil {
-		t.Skip("pdflatex is not installed: the documents are checked for structure alone")
+		t.Skip("pdflatex is not installed (scripts/install-deps test): the documents are checked for structure alone")
 	}
 	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			if err := os.WriteFile(filepath.Join(dir, "results.tex"), []byte(render(t, ds, "latex")), 0o644); err != nil {
 				t.Fatal(err)
