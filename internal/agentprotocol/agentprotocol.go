@@ -1,13 +1,13 @@
-// Package agentprotocol is the number of the calls between agents and
-// orchestrator, by which two versions of Linktrial know whether they go together.
-// Comes in: the other side's number. Goes out: whether it is spoken here.
+// Package agentprotocol is the version number of the calls between agents and
+// orchestrator: it decides which versions of Linktrial work together. Comes in: the
+// other side's number. Goes out: whether this version understands it.
 package agentprotocol
 
 import "fmt"
 
 // Number is the protocol that this version speaks. It is raised when a call
 // changes so that a side that does not know of the change would do something
-// wrong; what a side may pass over does not raise it.
+// wrong; a change that a side may ignore does not raise it.
 const Number = 1
 
 // Oldest is the oldest protocol that this version still understands.
@@ -18,8 +18,8 @@ type span struct{ oldest, newest int32 }
 
 var here = span{Oldest, Number}
 
-// Spoken says whether the other side's protocol is understood here. A side from
-// before the number was told says 0 and speaks 1.
+// Spoken reports whether this version understands the other side's protocol. A side
+// that does not send a number counts as 0 and speaks 1.
 func Spoken(theirs int32) bool { return here.spoken(theirs) }
 
 // Agreed is the protocol that the orchestrator answers a registration with: an

@@ -1,5 +1,5 @@
-// Package atomicfile replaces a small file so that readers, and whoever comes
-// after a crash, find the old content or the new one and nothing between. Comes
+// Package atomicfile replaces a small file so that readers, also after a crash,
+// find the old content or the new one and nothing between. Comes
 // in: a path, content, a mode. Goes out: the file.
 package atomicfile
 
@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// prefix begins the name of a file that is not finished. A dot keeps it out of
-// what lists folders; who lists dot files too asks [Unfinished].
+// prefix begins the name of a file that is not finished. The dot hides it from
+// programs that list folders; code that lists dot files checks with [Unfinished].
 const prefix = ".new-"
 
 // Write puts a file in place with exactly this mode, whatever the umask, and
@@ -34,14 +34,15 @@ func Write(path string, content []byte, mode os.FileMode) (err error) {
 		err = os.Rename(f.Name(), path)
 	}
 	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is the one to tell
+		_ = os.Remove(f.Name()) // the first error is returned
 		return err
 	}
 	return syncFolder(dir)
 }
 
-// syncFolder makes a new name last. What cannot do that, or a folder that may
-// be written and not read, is passed over: the content itself is on disk.
+// syncFolder writes a folder to disk, so that a new name in it lasts. A file system
+// that cannot do that, and a folder that may be written but not read, are no
+// error: the content itself is on disk.
 func syncFolder(dir string) error {
 	d, err := os.Open(dir)
 	if errors.Is(err, os.ErrPermission) {
@@ -58,6 +59,6 @@ func syncFolder(dir string) error {
 	return err
 }
 
-// Unfinished says whether a file's name is that of one being written, or left
-// over from a crash meanwhile.
+// Unfinished reports whether a file's name is that of a file that [Write] is
+// writing, or that a crash left unfinished.
 func Unfinished(name string) bool { return strings.HasPrefix(filepath.Base(name), prefix) }

@@ -1,6 +1,6 @@
-// Package driverdigest names a protocol driver by all that it is made of. The
-// orchestrator and the agents use the same function: what one accepts and the
-// other finds are the same text, or the driver is another one. Comes in: a
+// Package driverdigest identifies a protocol driver by all its files. The
+// orchestrator and the agents compute the digest with the same function: two
+// equal digests mean the same driver. Comes in: a
 // driver's folder. Goes out: a [Digest].
 package driverdigest
 
@@ -66,7 +66,7 @@ const format = "linktrial driver folder v1\n"
 //	link SHA256-OF-TARGET PATH     a symbolic link to something in the folder
 //
 // Empty folders do not count. Whatever else lies there, and links that lead out
-// of the folder, are refused: what they stand for is not covered by a digest.
+// of the folder, are refused: the digest would not cover what they refer to.
 func OfFolder(dir string) (*Folder, error) {
 	entries, err := walk(dir)
 	if err != nil {
@@ -97,7 +97,7 @@ func OfFolder(dir string) (*Folder, error) {
 }
 
 func hashFile(path string) (string, error) {
-	// A pipe in a file's place must not hold anybody up.
+	// Opening a pipe that was put in place of the file must not block.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return "", fmt.Errorf("driver's folder: %w", err)
@@ -169,8 +169,8 @@ func walk(dir string) ([]entry, error) {
 	return out, nil
 }
 
-// inside says whether a link stays in the folder, both word by word (its target
-// may not be there yet) and followed over other links.
+// inside reports whether a link stays in the folder, both by its text (the target
+// may not exist yet) and with other links followed.
 func inside(root, path, rel, link string) bool {
 	if filepath.IsAbs(link) || !filepath.IsLocal(filepath.Join(filepath.Dir(rel), link)) {
 		return false
@@ -183,7 +183,7 @@ func inside(root, path, rel, link string) bool {
 	return err == nil && filepath.IsLocal(target)
 }
 
-// Cache reads folders anew only when something in them has changed: a file's
+// Cache reads a folder again only when something in them has changed: a file's
 // path, size, mode, identity, or its times, of which the kernel alone sets one.
 // Any number of goroutines may use it.
 type Cache struct {
@@ -212,7 +212,7 @@ func (c *Cache) Folder(dir string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	// What changed while it was read is read again next time.
+	// A folder that changed while it was read is read again next time.
 	if after, err := state(dir); err == nil && after == before {
 		c.mu.Lock()
 		if c.seen == nil {
@@ -224,7 +224,8 @@ func (c *Cache) Folder(dir string) (*Folder, error) {
 	return f, nil
 }
 
-// state is what tells one content of a folder from another without reading it.
+// state changes with every change of a folder's content; it is computed without
+// reading the files.
 func state(dir string) (string, error) {
 	entries, err := walk(dir)
 	if err != nil {

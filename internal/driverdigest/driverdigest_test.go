@@ -76,7 +76,7 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-func TestEveryChangeShows(t *testing.T) {
+func TestEveryChangeChangesTheDigest(t *testing.T) {
 	seen := map[Digest]string{digest(t, folder(t)): "unchanged"}
 	for name, change := range map[string]func(dir string) error{
 		"a byte": func(dir string) error { return os.WriteFile(filepath.Join(dir, "x"), []byte("progran"), 0o755) },
@@ -124,7 +124,7 @@ func TestEveryChangeShows(t *testing.T) {
 }
 
 // A file of the same size whose modification time was set back is still seen.
-func TestCacheSeesWhatTimesHide(t *testing.T) {
+func TestCacheSeesChangeWithSameSizeAndTime(t *testing.T) {
 	dir := folder(t)
 	path := filepath.Join(dir, "x")
 	st, err := os.Stat(path)
@@ -154,7 +154,7 @@ func TestCacheSeesWhatTimesHide(t *testing.T) {
 	}
 }
 
-func TestFolderIsRefused(t *testing.T) {
+func TestFolderRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(dir string) error
 		want string
@@ -162,7 +162,7 @@ func TestFolderIsRefused(t *testing.T) {
 		"absolute link": {func(dir string) error { return os.Symlink("/bin/sh", filepath.Join(dir, "sh")) }, "outside the folder"},
 		"link upwards":  {func(dir string) error { return os.Symlink("../x", filepath.Join(dir, "sh")) }, "outside the folder"},
 		"link around":   {func(dir string) error { return os.Symlink("../../x", filepath.Join(dir, "lib", "y")) }, "outside the folder"},
-		// Word by word the second link stays inside; followed, it does not.
+		// By its text the second link stays inside; with the first link followed it does not.
 		"link over a link": {func(dir string) error {
 			return errors.Join(os.MkdirAll(filepath.Join(dir, "p", "q"), 0o755), os.Symlink("../../lib", filepath.Join(dir, "p", "q", "d")),
 				os.Symlink("d/../../"+filepath.Base(dir)+"/..", filepath.Join(dir, "p", "q", "e")))

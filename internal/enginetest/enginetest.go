@@ -25,7 +25,7 @@ import (
 	"linktrial/internal/process"
 )
 
-// TB is what of [testing.TB] is needed.
+// TB is the part of [testing.TB] that [Start] needs.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -35,7 +35,7 @@ type TB interface {
 	Skipf(format string, args ...any)
 }
 
-// Engine is one that runs.
+// Engine is a running container engine.
 type Engine struct {
 	Host      string // for DOCKER_HOST
 	Namespace string // file of the network namespace that it is in
@@ -44,7 +44,7 @@ type Engine struct {
 	log string
 }
 
-// Reason says why no engine can be started here, "" where one can.
+// Reason is why no engine can be started on this machine; empty where one can.
 func Reason() string {
 	if os.Geteuid() != 0 {
 		return "a container engine needs root"
@@ -76,7 +76,7 @@ func Start(t TB) *Engine {
 	return e
 }
 
-// Run is [Start] for who has no test: stop ends the engine and removes its folders.
+// Run is [Start] outside of a test: stop ends the engine and removes its folders.
 func Run(ctx context.Context) (e *Engine, stop func() error, err error) {
 	ns, err := newNamespace()
 	if err != nil {
@@ -93,21 +93,21 @@ func Run(ctx context.Context) (e *Engine, stop func() error, err error) {
 		Namespace: "/proc/" + strconv.Itoa(os.Getpid()) + "/fd/" + strconv.Itoa(int(ns.Fd())),
 		log:       filepath.Join(dir, "log"),
 	}
-	// The machine's own configuration is another engine's.
+	// The configuration in /etc/docker belongs to the machine's own engine.
 	if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte("{}"), 0o600); err != nil {
 		ns.Close()
 		return nil, nil, err
 	}
 	cmd := exec.Command("dockerd", "--data-root", filepath.Join(dir, "data"), "--exec-root", filepath.Join(dir, "exec"),
 		"--pidfile", filepath.Join(dir, "pid"), "--host", e.Host, "--config-file", filepath.Join(dir, "config.json"),
-		// The namespace has its own; the machine's is not asked to forward.
+		// Forwarding is set in the engine's namespace and nowhere else.
 		"--ip-forward=true", "--userland-proxy=false")
 	var ended chan struct{}
 	stop = func() error {
 		var wrong error
 		if e.Client != nil {
 			wrong = e.removeAll()
-			_ = e.Client.Close() // nothing is asked of it any more
+			_ = e.Client.Close() // it is not used any more
 		}
 		if ended != nil {
 			_ = cmd.Process.Signal(syscall.SIGTERM)
@@ -130,7 +130,7 @@ func Run(ctx context.Context) (e *Engine, stop func() error, err error) {
 		err = e.wait(ctx, ended)
 	}
 	if err != nil {
-		_ = stop() // the first error says what is wrong
+		_ = stop() // the first error is returned
 		return nil, nil, err
 	}
 	return e, stop, nil
@@ -143,7 +143,7 @@ func (e *Engine) start(cmd *exec.Cmd) (chan struct{}, error) {
 	}
 	defer log.Close()
 	cmd.Stdout, cmd.Stderr = log, log
-	// Asked, not killed, when this process dies: it then ends its containers too.
+	// SIGTERM, not SIGKILL, when this process dies: the engine then ends its containers too.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM, Setpgid: true}
 	if err := process.InNamespace(e.Namespace, cmd.Start); err != nil {
 		return nil, fmt.Errorf("container engine: %w", err)
@@ -151,7 +151,7 @@ func (e *Engine) start(cmd *exec.Cmd) (chan struct{}, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = cmd.Wait() // its log tells why
+		_ = cmd.Wait() // its log says why it ended
 	}()
 	return ended, nil
 }
@@ -176,8 +176,8 @@ func (e *Engine) wait(ctx context.Context, ended <-chan struct{}) error {
 	return fmt.Errorf("container engine did not answer within 2 minutes (%w): %s", err, e.tail())
 }
 
-// removeAll removes what a test left, and tells nothing of it: what must be
-// gone, a test looks for itself.
+// removeAll removes the containers that a test left, and does not report them: a
+// test that requires their removal checks it.
 func (e *Engine) removeAll() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -228,7 +228,7 @@ func loopbackUp(f *os.File) error {
 	return inside.LinkSetUp(lo)
 }
 
-// unmountBelow takes away what an engine that was killed left mounted.
+// unmountBelow unmounts what a killed engine left mounted.
 func unmountBelow(dir string) {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -237,7 +237,7 @@ func unmountBelow(dir string) {
 	lines := strings.Split(string(b), "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
 		if f := strings.Fields(lines[i]); len(f) > 4 && strings.HasPrefix(f[4], dir+"/") {
-			_ = unix.Unmount(f[4], unix.MNT_DETACH) // the removal of the folder says what stayed
+			_ = unix.Unmount(f[4], unix.MNT_DETACH) // the removal of the folder fails on what stays mounted
 		}
 	}
 }

@@ -1,8 +1,8 @@
-// Package identity is what agents and orchestrator must agree on of machines'
-// identities: the form of a one-time token, how a certificate names its node, by
-// which name nodes know the orchestrator, and the sentences for what goes wrong
-// on the way. Comes in: tokens, certificates, errors of connections. Goes out:
-// the same, parsed and worded.
+// Package identity holds what agents and orchestrator must agree on about the
+// identities of machines: the form of a one-time token, how a certificate names
+// its node, the name that the orchestrator's certificate has for nodes, and the
+// error texts of failed connections. Comes in: tokens, certificates, errors of
+// connections. Goes out: parsed tokens and names, errors with an explanation.
 package identity
 
 import (
@@ -15,15 +15,14 @@ import (
 	"strings"
 )
 
-// OrchestratorName is the name that nodes ask for and check in the
-// orchestrator's certificate, wherever it can be reached: at every site it has
-// other addresses, and nodes trust who it is, not where. The domain is reserved
-// for private use and never in the public name system.
+// OrchestratorName is the name that nodes expect in the orchestrator's
+// certificate, whatever its address is: the orchestrator has other addresses at
+// every site. The domain is reserved for private use and never in the public DNS.
 const OrchestratorName = "orchestrator.linktrial.internal"
 
 var nodeName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
 
-// CheckName says whether a name can be a node's.
+// CheckName returns an error unless the name can be a node's.
 func CheckName(name string) error {
 	if !nodeName.MatchString(name) {
 		return fmt.Errorf("name %q of a node, expected letters, digits, dots, hyphens and underscores, at most 63", name)

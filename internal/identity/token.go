@@ -14,15 +14,15 @@ import (
 )
 
 // Token lets one node enrol once. It carries what the node needs in order to
-// check whom it talks to before it tells the secret.
+// check that it talks to the right orchestrator before it sends the secret.
 type Token struct {
 	Node        string
 	Secret      [32]byte
 	Fingerprint [sha256.Size]byte // of the authority's certificate
 }
 
-// tokenForm begins every token, so that one is known when it turns up in the
-// wrong place, and so that another form can follow.
+// tokenForm begins every token, so that a token in the wrong place is recognized
+// and a later form can be told from this one.
 const tokenForm = "linktrial-node-1"
 
 // NewToken makes a token with a secret of 256 random bits.
@@ -56,11 +56,11 @@ func HashSecret(secret []byte) [sha256.Size]byte {
 // errToken never repeats what was given: it may be most of a secret.
 var errToken = errors.New("not a node's token, expected " + tokenForm + ":NAME:…:… on one line, as 'linktrial node token' printed it")
 
-// ParseToken reads a token. Space around it is passed over.
+// ParseToken reads a token. Space around it is ignored.
 func ParseToken(s string) (Token, error) {
 	s = strings.TrimSpace(s)
 	parts := strings.Split(s, ":")
-	if len(parts) != 4 || parts[0] != tokenForm || strings.ContainsAny(s, "\r\n") { // which base64 would pass over
+	if len(parts) != 4 || parts[0] != tokenForm || strings.ContainsAny(s, "\r\n") { // which base64 would ignore
 		return Token{}, errToken
 	}
 	t := Token{Node: parts[1]}
@@ -91,9 +91,9 @@ func ReadToken(path string) (Token, error) {
 	return ReadTokenFrom(f, "token file "+path)
 }
 
-// ReadTokenFrom reads one token to the end of a file that is open; its name is
-// for errors. Standard input has to be read so: who may not open it a second
-// time by its path, such as a user that sudo made, can still read it.
+// ReadTokenFrom reads one token from an open file, up to its end; name is for
+// errors. Standard input has to be read in this way: a process that sudo started
+// as another user cannot open it again by its path, but can read it.
 func ReadTokenFrom(r io.Reader, name string) (Token, error) {
 	b, err := io.ReadAll(io.LimitReader(r, maxTokenFile+1))
 	switch {

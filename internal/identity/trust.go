@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TimeError reports a certificate that is outside of its time by this machine's
-// clock, and in order otherwise. Whose clock is wrong, [ClockWords] tells with
-// the other side's time.
+// TimeError reports a certificate that is valid but for its time: by this
+// machine's clock it has expired or is not valid yet. [ClockWords] compares this
+// clock with the other side's.
 type TimeError struct {
 	What                string // "the orchestrator's certificate"
 	Now                 time.Time
@@ -24,10 +24,11 @@ func (e *TimeError) Error() string {
 	return fmt.Sprintf("%s expired at %s, and this machine's clock says %s", e.What, Moment(e.NotAfter), Moment(e.Now))
 }
 
-// ErrOtherAuthority reports a server that another authority vouches for, or none.
+// ErrOtherAuthority reports a server whose certificate is of another authority, or
+// that shows none.
 var ErrOtherAuthority = errors.New("not the orchestrator of the authority that is trusted here")
 
-// Moment words a time for people, in UTC.
+// Moment formats a time for people, in UTC.
 func Moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
 
 // VerifyOrchestrator checks, after a handshake, that the other side is the
@@ -43,7 +44,7 @@ func VerifyOrchestrator(cs tls.ConnectionState, authority *x509.Certificate, now
 	if _, err := leaf.Verify(opts); err == nil {
 		return nil
 	}
-	// Is time all that is wrong?
+	// A certificate that verifies in the middle of its validity has only the time wrong.
 	opts.CurrentTime = leaf.NotBefore.Add(leaf.NotAfter.Sub(leaf.NotBefore) / 2)
 	if _, err := leaf.Verify(opts); err != nil {
 		if f := Fingerprint(authority); len(cs.PeerCertificates) > 1 {
@@ -59,11 +60,11 @@ func VerifyOrchestrator(cs tls.ConnectionState, authority *x509.Certificate, now
 	return e
 }
 
-// clockTolerance is how far two clocks may differ before the difference is held
-// to be why a certificate is not in its time.
+// clockTolerance is how far two clocks may differ before the difference is taken
+// as the reason why a certificate is outside its validity.
 const clockTolerance = 10 * time.Minute
 
-// ClockWords says how this machine's clock differs from the orchestrator's,
+// ClockWords describes how this machine's clock differs from the orchestrator's,
 // and what to do; empty where they agree.
 func ClockWords(here, there time.Time) string {
 	d := here.Sub(there)

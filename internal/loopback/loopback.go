@@ -1,5 +1,5 @@
-// Package loopback says whether a host is reached from this machine alone. Comes
-// in: a name or an address. Goes out: yes or no.
+// Package loopback reports whether a host can be reached from this machine only.
+// Comes in: a name or an address. Goes out: true or false.
 package loopback
 
 import (
@@ -8,13 +8,13 @@ import (
 	"slices"
 )
 
-// Only says whether all addresses of a host are the loopback's. A name that has
-// none, and the empty host, which stands for every address, are not. It blocks
-// for as long as the resolver takes, or until ctx ends.
+// Only reports whether all addresses of a host are loopback addresses. It is false
+// for a name without addresses, and for the empty host, which means every address.
+// It blocks for as long as the resolver takes, or until ctx ends.
 func Only(ctx context.Context, host string) bool {
 	if host == "" {
 		return false
 	}
-	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host) // an address is its own answer
+	addrs, err := net.DefaultResolver.LookupIPAddr(ctx, host) // also parses an address
 	return err == nil && len(addrs) > 0 && !slices.ContainsFunc(addrs, func(a net.IPAddr) bool { return !a.IP.IsLoopback() })
 }

@@ -18,10 +18,10 @@ import (
 	"linktrial/internal/process"
 )
 
-// Folder is where namespaces have their names.
+// Folder holds a file for each named namespace.
 const Folder = "/run/netns"
 
-// Path is where a named namespace can be opened.
+// Path is the file by which a named namespace is opened.
 func Path(name string) string { return filepath.Join(Folder, name) }
 
 // prepare makes the folder a mount of its own, shared, as ip-netns(8) does at
@@ -41,8 +41,8 @@ func prepare() error {
 	return unix.Mount("", Folder, "none", unix.MS_SHARED|unix.MS_REC, "")
 }
 
-// Make makes a named namespace with its loopback up, IPv6 off, and a TCP that
-// learns nothing from one connection for the next: trials are independent.
+// Make makes a named namespace with its loopback up, IPv6 off, and TCP metrics not
+// saved from one connection to the next, so that trials are independent.
 func Make(name string) error {
 	if name == "" || strings.Contains(name, "/") || strings.HasPrefix(name, ".") {
 		return fmt.Errorf("%q cannot be the name of a network namespace", name)
@@ -65,8 +65,8 @@ func Make(name string) error {
 		if err := netlink.LinkSetUp(lo); err != nil {
 			return fmt.Errorf("namespace %s: loopback: %w", name, err)
 		}
-		// Addresses of our own making; router solicitations and duplicate
-		// address detection would only be noise on the radio.
+		// The lab assigns all addresses; router solicitations and duplicate
+		// address detection would only be traffic on the radio.
 		for _, key := range []string{"all", "default"} {
 			err := os.WriteFile(filepath.Join("/proc/sys/net/ipv6/conf", key, "disable_ipv6"), []byte("1"), 0)
 			if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -35,9 +35,9 @@ var spawner = sync.OnceValue(func() chan<- func() {
 })
 
 // OnThread runs f on a thread of its own, which ends with f, and does not wait
-// for it. It is never the process's first thread: that one stays when its
-// goroutine has ended, and what others see of the process in /proc, its network
-// namespace above all, is the first thread's.
+// for it. It is never the process's first thread: that thread stays when its
+// goroutine has ended, and /proc shows its attributes, the network namespace above
+// all, as those of the process.
 func OnThread(f func()) {
 	go func() {
 		runtime.LockOSThread()
@@ -45,7 +45,7 @@ func OnThread(f func()) {
 			f()
 			return
 		}
-		// While this goroutine holds the first thread, another gets another one.
+		// While this goroutine holds the first thread, the next one gets another thread.
 		held := make(chan struct{})
 		go func() {
 			runtime.LockOSThread()
@@ -92,8 +92,8 @@ func InNamespace(netns string, f func() error) error {
 	return onSpawner(func() error { return inNamespace(netns, f) })
 }
 
-// inNamespace must run on the spawner's thread. A thread that cannot go back
-// would start every later child in the wrong network: that is not survivable.
+// inNamespace must run on the spawner's thread. It panics when the thread cannot
+// go back: every later child would be started in the wrong network.
 func inNamespace(netns string, f func() error) error {
 	home, err := os.Open("/proc/thread-self/ns/net")
 	if err != nil {
@@ -115,7 +115,8 @@ func inNamespace(netns string, f func() error) error {
 	return ferr
 }
 
-// Identity names a process beyond its PID, which the kernel gives away again.
+// Identity names a process. The PID alone would not: the kernel gives it to
+// another process later.
 type Identity struct {
 	PID int `json:"pid"`
 	// StartTicks is the start time in clock ticks since boot (proc(5), stat field 22).
@@ -147,7 +148,7 @@ func Identify(pid int) (Identity, error) {
 	return Identity{PID: pid, StartTicks: ticks}, nil
 }
 
-// Alive says whether the very process still runs.
+// Alive reports whether this very process still runs.
 func (id Identity) Alive() bool {
 	if id.PID <= 0 {
 		return false

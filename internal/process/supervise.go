@@ -51,7 +51,7 @@ func (s *Supervisor) watch(cmd *exec.Cmd) {
 	for {
 		began := time.Now()
 		err := cmd.Wait()
-		if s.asked() {
+		if s.isStopping() {
 			return
 		}
 		s.log.Warn("process ended by itself and is started again", "process", s.name, "error", err)
@@ -80,13 +80,14 @@ func (s *Supervisor) watch(cmd *exec.Cmd) {
 	}
 }
 
-func (s *Supervisor) asked() bool {
+func (s *Supervisor) isStopping() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.stopping
 }
 
-// replace says false when Stop came in between.
+// replace reports whether the new child was accepted: false when Stop was called
+// in between.
 func (s *Supervisor) replace(cmd *exec.Cmd) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

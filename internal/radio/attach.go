@@ -2,14 +2,14 @@ package radio
 
 import "slices"
 
-// Attach is how a node is connected to the radio: what a technician sets up,
-// and a preflight looks at.
+// Attach is how a node is connected to the radio: a technician sets it up, and the
+// preflight checks it.
 type Attach struct {
-	// Reach says for people how the laptop reaches the radio.
+	// Reach describes for people how the laptop reaches the radio.
 	Reach  string `json:"reach"`
 	Source string `json:"source"`
 	// Interface of the node that leads to the radio; empty: the one that the
-	// agent was told.
+	// agent was started with.
 	Interface string `json:"interface,omitempty"`
 	MTUBytes  int    `json:"mtu_bytes,omitempty"` // of that interface; 0: not stated
 	// Roles is what differs between nodes.
@@ -22,11 +22,11 @@ type AttachRole struct {
 	Address   string  `json:"address,omitempty"`   // of that interface, with its prefix: "10.77.0.1/24"
 	Radio     string  `json:"radio,omitempty"`     // address at which this node reaches its own radio
 	Routes    []Route `json:"routes,omitempty"`
-	// Forwarding says whether the node passes packets on; nil: not stated.
+	// Forwarding reports whether the node forwards packets; nil: not stated.
 	Forwarding *bool `json:"forwarding,omitempty"`
 }
 
-// Route is one way that the node must have.
+// Route is a route that the node must have.
 type Route struct {
 	To  string `json:"to"`            // prefix
 	Via string `json:"via,omitempty"` // address of the next hop; empty: on the interface itself
@@ -79,12 +79,12 @@ const (
 // answers for the node's radio.
 const TargetRadio = "radio"
 
-// Telemetry is one source of what a radio, or the node beside it, tells of itself.
+// Telemetry is one source of readings of a radio or of the node beside it.
 type Telemetry struct {
 	Name   string        `json:"name"`
 	Kind   TelemetryKind `json:"kind"`
 	On     TelemetryOn   `json:"on"`
-	Source string        `json:"source"` // where it is known from that the radio has this
+	Source string        `json:"source"` // the document that says that the radio has this
 	Poll   TelemetryPoll `json:"poll"`
 	// IntervalNS is the least time between two readings, in nanoseconds.
 	IntervalNS int64 `json:"interval_ns"`
@@ -99,7 +99,7 @@ type Telemetry struct {
 	Values []TelemetryValue `json:"values,omitempty"`
 }
 
-// SNMP is how an agent of that protocol is spoken to. Secrets are not part of a
+// SNMP is the version, and the names of the credentials, that a source is read with. Secrets are not part of a
 // profile: the fields that end in Env name variables of the Linktrial agent's
 // environment that hold them.
 type SNMP struct {
@@ -121,13 +121,13 @@ type TelemetryValue struct {
 	Unit    string `json:"unit,omitempty"`    // after scaling: "dB"
 	// Scale is what the number read is multiplied with.
 	Scale float64 `json:"scale"`
-	// Counter marks a number that only grows, so that its rate says more.
+	// Counter marks a number that only grows: its rate is shown.
 	Counter bool `json:"counter,omitempty"`
 }
 
 // Sources is what is read on a node with this radio, or with its emulation. An
-// emulated radio whose profile says nothing of it tells what every emulated
-// radio does, [EmulatedTelemetry].
+// emulated radio whose profile names no source has those of every emulated radio,
+// [EmulatedTelemetry].
 func (p *Profile) Sources(emulated bool) []Telemetry {
 	var out []Telemetry
 	stated := false
@@ -143,8 +143,8 @@ func (p *Profile) Sources(emulated bool) []Telemetry {
 	return out
 }
 
-// FigureOf is a figure by its name, with a value; false: there is none, or its
-// value is unknown.
+// FigureOf returns the figure of that name; false where there is none or its value
+// is unknown.
 func (p *Profile) FigureOf(name string) (Figure, bool) {
 	i := slices.IndexFunc(p.Figures, func(f Figure) bool { return f.Name == name })
 	if i < 0 || p.Figures[i].Unknown {

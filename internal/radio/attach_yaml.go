@@ -87,7 +87,7 @@ func interfaceName(v yamldoc.Value) string {
 	return s
 }
 
-// Bounds of telemetry: beyond them a source would be a load of its own.
+// Bounds of telemetry: beyond them reading a source would disturb the node.
 const (
 	minPoll, maxPoll = 200 * time.Millisecond, time.Hour
 	maxSources       = 16
@@ -135,7 +135,7 @@ func telemetrySource(v yamldoc.Value) Telemetry {
 		}
 	}
 	poll, interval := PollBetweenTrials, 10*time.Second
-	if t.Kind == TelemetryGPSD || t.Kind == TelemetryHost { // no way over the radio leads there
+	if t.Kind == TelemetryGPSD || t.Kind == TelemetryHost { // they are not reached over the radio
 		poll, interval = PollAlways, 5*time.Second
 	}
 	t.Poll = TelemetryPoll(m.Field("poll").OneOf(string(poll), string(PollBetweenTrials), string(PollAlways)))
@@ -304,7 +304,7 @@ func oid(v yamldoc.Value, s string) string {
 	return s
 }
 
-// validPointer says whether a text is a JSON pointer, RFC 6901, section 3.
+// validPointer reports whether a text is a JSON pointer, RFC 6901, section 3.
 func validPointer(s string) bool {
 	if s != "" && s[0] != '/' || len(s) > 256 {
 		return false

@@ -22,7 +22,7 @@ const (
 	// ChannelHiddenMarkov is bit errors from a hidden Markov model
 	// (dantas-2011, section VI.B).
 	ChannelHiddenMarkov ChannelModel = "hidden-markov"
-	// ChannelOutages loses everything during stated times.
+	// ChannelOutages loses every packet during stated times.
 	ChannelOutages ChannelModel = "outages"
 	// ChannelTrace follows recorded rate, delay and loss over time.
 	ChannelTrace ChannelModel = "trace"
@@ -58,9 +58,9 @@ type Channel struct {
 	// slot; the long-run share of bad slots is Alpha/(Alpha+Beta).
 	//
 	// With a stated Slot, a packet is lost when any slot that its transmission
-	// overlaps is bad. With Slot 0 a slot stands for one block, as in the paper:
-	// a packet's fate is the state of the slot in which its transmission starts,
-	// so that the loss is Alpha/(Alpha+Beta) for any sender (equation 4).
+	// overlaps is bad. With Slot 0 a slot is one block, as in the paper:
+	// the state of the slot in which a packet's transmission starts decides whether
+	// it is lost, so that the loss is Alpha/(Alpha+Beta) for any sender (equation 4).
 	Alpha float64 `json:"alpha,omitempty"`
 	Beta  float64 `json:"beta,omitempty"`
 
@@ -86,8 +86,8 @@ type OnOff struct {
 // HiddenMarkov is a chain of states that moves once a bit, and a probability
 // for each state that the bit is wrong. A bit lasts 1/(rate · code rate): the
 // chain runs at the rate of user bits after the FEC, also while nobody sends.
-// With a Reed–Solomon code, which corrects the very bits, it runs at the rate of
-// bits on the air.
+// With a Reed–Solomon code, which corrects these bits, it runs at the rate of
+// bits on the channel.
 // A frame (a packet, where the link has no framing) with a wrong bit is lost.
 // With one state, bit errors are independent.
 type HiddenMarkov struct {
@@ -123,8 +123,8 @@ type Outage struct {
 type Trace struct {
 	Step   time.Duration `json:"step_ns"`
 	Repeat bool          `json:"repeat,omitempty"`
-	// RateBitsPerSecond replaces the link's rate; at 0 nothing is sent, and what
-	// waits goes on waiting. Empty: the link's own rate holds throughout. A
+	// RateBitsPerSecond replaces the link's rate; at 0 nothing is sent, and
+	// packets in the queue wait. Empty: the link's own rate holds throughout. A
 	// transmission keeps the rate at which it started.
 	RateBitsPerSecond []float64 `json:"rate_bits_per_second,omitempty"`
 	// Delay replaces the link's; a packet never overtakes an earlier one.

@@ -9,12 +9,15 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-// channelModels is every model and the keys of its figures, in the order in
-// which messages list them.
-var channelModels = []struct {
+// modelKeys is a model and the keys of its figures.
+type modelKeys struct {
 	model ChannelModel
 	keys  []string
-}{
+}
+
+// channelModels is every model and the keys of its figures, in the order in
+// which messages list them.
+var channelModels = []modelKeys{
 	{ChannelPerfect, nil},
 	{ChannelUniform, []string{"loss"}},
 	{ChannelGilbertElliott, []string{"slot", "good_to_bad", "bad_to_good", "loss_good", "loss_bad"}},
@@ -50,8 +53,8 @@ func modelNames(but ...ChannelModel) []string {
 	return out
 }
 
-// channel reads an error process: only the keys of its model, all of them but
-// those that have a natural default.
+// channel reads an error process. It accepts only the keys of its model, and
+// requires those that have no default.
 func (pp *profileParser) channel(m yamldoc.Mapping, but ...ChannelModel) Channel {
 	c := Channel{Model: ChannelModel(m.Field("model").Required().OneOf("", modelNames(but...)...))}
 	probability := func(key string, lo float64) float64 { return m.Field(key).Required().Float(lo, lo, 1) }
@@ -96,23 +99,23 @@ func (pp *profileParser) channel(m yamldoc.Mapping, but ...ChannelModel) Channel
 	case "":
 		return c // the model's own problem is noted
 	}
-	i := slices.IndexFunc(channelModels, func(x struct {
-		model ChannelModel
-		keys  []string
-	}) bool {
-		return x.model == c.Model
-	})
+	refuseOtherModels(m, c.Model)
+	return c
+}
+
+// refuseOtherModels notes a problem for each figure that is not the model's.
+func refuseOtherModels(m yamldoc.Mapping, model ChannelModel) {
+	i := slices.IndexFunc(channelModels, func(x modelKeys) bool { return x.model == model })
 	keys := channelModels[i].keys
+	has := "none"
+	if len(keys) > 0 {
+		has = strings.Join(keys, ", ")
+	}
 	for _, key := range channelKeys()[1:] {
 		if f := m.Field(key); f.Present() && !slices.Contains(keys, key) {
-			has := "none"
-			if len(keys) > 0 {
-				has = strings.Join(keys, ", ")
-			}
-			f.Problem("a %s channel has no such figure; its figures: %s", c.Model, has)
+			f.Problem("a %s channel has no such figure; its figures: %s", model, has)
 		}
 	}
-	return c
 }
 
 // atLeast reads a duration of at most maxDelay.
@@ -212,9 +215,9 @@ func outages(m yamldoc.Mapping) *Outages {
 		return o
 	}
 	if period.Present() {
-		o.Period = long(period)
-		o.Length = long(m.Field("length").Required())
-		o.Offset = long(m.Field("offset"))
+		o.Period = moment(period)
+		o.Length = moment(m.Field("length").Required())
+		o.Offset = moment(m.Field("offset"))
 		switch {
 		case o.Period < minSlot:
 			period.Problem("expected at least %s, found %s", minSlot, o.Period)
@@ -236,13 +239,13 @@ func outages(m yamldoc.Mapping) *Outages {
 	}
 	for _, v := range list {
 		om := v.Mapping("start", "end")
-		x := Outage{Start: long(om.Field("start").Required()), End: long(om.Field("end").Required())}
+		x := Outage{Start: moment(om.Field("start").Required()), End: moment(om.Field("end").Required())}
 		switch {
 		case !v.IsMapping():
 		case x.End <= x.Start:
 			v.Problem("ends at %s, which is not after its start at %s", x.End, x.Start)
 		case len(o.Times) > 0 && x.Start < o.Times[len(o.Times)-1].End:
-			v.Problem("starts at %s, before the one before it has ended", x.Start)
+			v.Problem("starts at %s, before the previous outage has ended", x.Start)
 		}
 		o.Times = append(o.Times, x)
 	}
@@ -252,7 +255,8 @@ func outages(m yamldoc.Mapping) *Outages {
 // maxMoment bounds moments within a trial.
 const maxMoment = 7 * 24 * time.Hour
 
-func long(v yamldoc.Value) time.Duration {
+// moment reads a duration of at most maxMoment.
+func moment(v yamldoc.Value) time.Duration {
 	d := v.Duration(0)
 	if d > maxMoment {
 		v.Problem("expected at most %s, found %s", maxMoment, d)
@@ -270,7 +274,7 @@ func (pp *profileParser) trace(m yamldoc.Mapping) *Trace {
 	}
 	t := &Trace{Step: time.Second, Loss: []float64{0}}
 	if pp.open == nil {
-		f.Problem("a profile that is no file of a folder cannot refer to another")
+		f.Problem("a profile that was not read from a folder cannot refer to another file")
 		return t
 	}
 	if strings.ContainsAny(name, `/\`) || strings.HasPrefix(name, ".") || !strings.HasSuffix(name, ".csv") {

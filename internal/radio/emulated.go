@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// EnterpriseOID is the root of what an emulated radio tells by SNMP beside the
+// EnterpriseOID is the root of the objects that an emulated radio answers by SNMP beside the
 // standard MIB-II counters: below 32473, the enterprise number that RFC 5612
 // reserves for examples and that no device has.
 const EnterpriseOID = "1.3.6.1.4.1.32473.7"
@@ -48,8 +48,8 @@ func EnterpriseColumn(column, row int) string {
 	return EnterpriseOID + "." + strconv.Itoa(column) + "." + strconv.Itoa(row)
 }
 
-// EmulatedTelemetry is what every emulated radio tells of itself: counters by
-// SNMP, read between trials as on a real radio, and the state of the air by
+// EmulatedTelemetry is the sources that every emulated radio has: counters by
+// SNMP, read between trials as on a real radio, and the state of the channel by
 // HTTP all the time, because the way there is no part of the radio network.
 func EmulatedTelemetry() []Telemetry {
 	const source = "the emulator, docs/radios.md"

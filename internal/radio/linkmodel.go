@@ -29,7 +29,7 @@ type RED struct {
 // its frames is. A packet's last frame is only as long as it needs to be.
 // FrameOverheadBytes of the network does not apply to a framed link.
 type Framing struct {
-	FrameBytes  int `json:"frame_bytes"` // on the air, header included (dantas-2011, section VII.B)
+	FrameBytes  int `json:"frame_bytes"` // on the channel, header included (dantas-2011, section VII.B)
 	HeaderBytes int `json:"header_bytes"`
 }
 

@@ -148,7 +148,7 @@ func (pp *profileParser) access(v yamldoc.Value, e *Emulation) *Access {
 		v.Problem("expected either tdma or csma")
 	}
 	if e.Medium != "" && e.Medium != MediumShared {
-		v.Problem("orders the turns on a shared medium; this one is %s", e.Medium)
+		v.Problem("sets the order of transmissions on a shared medium; this one is %s", e.Medium)
 	}
 	a := &Access{}
 	if t.Present() {
@@ -164,8 +164,8 @@ func (pp *profileParser) access(v yamldoc.Value, e *Emulation) *Access {
 		if owners.IsList() && (len(a.TDMA.Owners) == 0 || len(a.TDMA.Owners) > 1000) {
 			owners.Problem("expected 1 to 1000 slots, found %d", len(a.TDMA.Owners))
 		}
-		if air := e.unitAirtime(); air > a.TDMA.Slot-a.TDMA.Guard && a.TDMA.Slot > 0 {
-			t.Problem("the longest transmission takes %s at the profile's rate and does not fit into a slot of %s with a guard of %s", air.Round(time.Microsecond), a.TDMA.Slot, a.TDMA.Guard)
+		if airtime := e.unitAirtime(); airtime > a.TDMA.Slot-a.TDMA.Guard && a.TDMA.Slot > 0 {
+			t.Problem("the longest transmission takes %s at the profile's rate and does not fit into a slot of %s with a guard of %s", airtime.Round(time.Microsecond), a.TDMA.Slot, a.TDMA.Guard)
 		}
 	}
 	if c.Present() {

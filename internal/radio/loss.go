@@ -6,8 +6,8 @@ func (c Channel) MeanLoss() float64 { return c.LossOf(1500) }
 
 // LossOf is the long-run share of packets (or frames) of a size that the
 // channel loses, 0…1. First-order where a transmission overlaps several slots
-// of a markov channel: the share of bad slots. Outages at stated times count
-// for nothing, they have no long run.
+// of a markov channel: the share of bad slots. Outages at stated times
+// do not count: they have no long-run share.
 func (c Channel) LossOf(bytes int) float64 {
 	switch c.Model {
 	case ChannelUniform, ChannelOnOff:

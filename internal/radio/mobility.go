@@ -11,15 +11,14 @@ import (
 //
 //	SNR(d) = ReferenceSNR − 10 · Exponent · log10(d / ReferenceMetres)
 //
-// the log-distance path loss model. Where the stations move, and how fast, is
-// the topology's.
+// the log-distance path loss model. The topology says where the stations move, and how fast.
 type Mobility struct {
 	Step            time.Duration `json:"step_ns"`            // of the resulting trace
 	Exponent        float64       `json:"exponent,omitempty"` // 2 in free space
 	ReferenceMetres float64       `json:"reference_metres,omitempty"`
 	ReferenceSNR    float64       `json:"reference_snr_db,omitempty"`
 	// Levels from the best conditions to the worst; the first that applies
-	// holds, and beyond the last nothing gets through.
+	// holds, and beyond the last every packet is lost.
 	Levels []Level `json:"levels"`
 }
 
@@ -77,7 +76,7 @@ func (s *Station) legs() (metres []float64, total float64) {
 	return metres, total
 }
 
-// At is the station as it stands a time after the trial's start.
+// At is the station with its position at a time after the trial's start.
 func (s *Station) At(at time.Duration) Station {
 	legs, total := s.legs()
 	out := *s
@@ -94,7 +93,7 @@ func (s *Station) At(at time.Duration) Station {
 	for i, w := range s.Moves.Waypoints {
 		if gone <= legs[i] && legs[i] > 0 {
 			part := gone / legs[i]
-			// Over a leg of a field trial the straight line in degrees is the way on the ground.
+			// Over the length of a leg a straight line in degrees is close enough to one on the ground.
 			out.Latitude = from.Latitude + part*(w.Latitude-from.Latitude)
 			out.Longitude = from.Longitude + part*(w.Longitude-from.Longitude)
 			return out

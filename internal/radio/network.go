@@ -29,7 +29,7 @@ type Node struct {
 	Address string `json:"address"` // IPv4 on the radio network, "10.77.0.1"
 }
 
-// Link is a pair of radios that hear each other. Both directions have the same
+// Link is a pair of radios within range of each other. Both directions have the same
 // figures and error processes of their own.
 type Link struct {
 	A                 Role          `json:"a"`
@@ -60,7 +60,7 @@ var Addresses = map[Role]string{RoleClient: "10.77.0.1", RoleRelay: "10.77.0.2",
 
 const lightSpeed = 299_792_458.0 // m/s
 
-// Resolve lays a profile over a topology: rates, channels and delays of every
+// Resolve applies a profile to a topology: rates, channels and delays of every
 // link, with movements turned into traces and bit error rates into those that
 // the FEC leaves.
 func Resolve(p *Profile, t *Topology) (*Network, error) {
@@ -164,7 +164,7 @@ func resolveChannel(c *Channel, fec *FEC, t *Topology, path Path) (Channel, erro
 }
 
 // Route is the roles a packet passes from one node to another, both included,
-// by the fewest hops; nil when there is no way.
+// by the fewest hops; nil when there is none.
 func (n *Network) Route(from, to Role) []Role {
 	prev := map[Role]Role{from: from}
 	for queue := []Role{from}; len(queue) > 0; queue = queue[1:] {
@@ -216,7 +216,7 @@ func (n *Network) onAir(packetBytes int) int {
 }
 
 // UserRate is the rate at which a link carries frames, in bit/s: its rate on
-// the air times the code rate of the FEC.
+// the channel times the code rate of the FEC.
 func (n *Network) UserRate(l *Link) float64 {
 	if n.FEC != nil {
 		return l.RateBitsPerSecond * n.FEC.CodeRate

@@ -15,10 +15,10 @@ type Profile struct {
 	Figures []Figure `json:"figures"`
 	Notes   []string `json:"notes,omitempty"` // what is known that is not a number
 
-	Attach    *Attach     `json:"attach,omitempty"`    // nil: no source says how
+	Attach    *Attach     `json:"attach,omitempty"`    // nil: not known
 	Telemetry []Telemetry `json:"telemetry,omitempty"` // what is read of the radio, see [Profile.Sources]
 
-	Emulation *Emulation `json:"emulation,omitempty"` // nil: cannot be emulated, and why is in Notes
+	Emulation *Emulation `json:"emulation,omitempty"` // nil: cannot be emulated, Notes say why
 
 	Hash string `json:"hash"` // SHA-256 of the file
 }
@@ -39,9 +39,9 @@ type Figure struct {
 // one hop; every figure's source is in the profile's file beside it.
 type Emulation struct {
 	Medium             Medium        `json:"medium"`
-	RateBitsPerSecond  float64       `json:"rate_bits_per_second"`    // on the air, headers of the link included
+	RateBitsPerSecond  float64       `json:"rate_bits_per_second"`    // on the channel, headers of the link included
 	ProcessingDelay    time.Duration `json:"processing_delay_ns"`     // per hop, in the receiving radio
-	Turnaround         time.Duration `json:"turnaround_ns,omitempty"` // the medium lies idle for so long when the transmitter changes
+	Turnaround         time.Duration `json:"turnaround_ns,omitempty"` // the medium is idle for so long when the transmitter changes
 	FrameOverheadBytes int           `json:"frame_overhead_bytes,omitempty"`
 	MTUBytes           int           `json:"mtu_bytes"` // of the IP packet
 	Queue              Queue         `json:"queue"`     // of each radio
@@ -59,13 +59,13 @@ type Emulation struct {
 	Sites map[string]Site `json:"sites,omitempty"`
 }
 
-// Medium says who may transmit at the same time.
+// Medium is which radios may transmit at the same time.
 type Medium string
 
 const (
 	// MediumFullDuplex: every direction of every link has its own rate.
 	MediumFullDuplex Medium = "full-duplex"
-	// MediumHalfDuplex: the two directions of one link share its rate; links do not disturb each other.
+	// MediumHalfDuplex: the two directions of one link share its rate; links do not interfere with each other.
 	MediumHalfDuplex Medium = "half-duplex"
 	// MediumShared: one transmission at a time among all radios of the channel,
 	// so that a relay's second hop and every acknowledgement cost airtime.

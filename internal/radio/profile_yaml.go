@@ -139,62 +139,24 @@ type profileParser struct {
 }
 
 func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
-	p := pp.p
 	m := v.Mapping("medium", "rate", "processing_delay", "turnaround", "frame_overhead", "mtu", "queue",
 		"channel", "reverse_channel", "framing", "fec", "arq", "access", "sites")
-	// sourced opens a figure's {value, source} pair and lists it among the figures.
-	sourced := func(key string, required bool, take func(yamldoc.Value) (float64, string)) {
-		f := m.Field(key)
-		if required {
-			f = f.Required()
-		}
-		if !f.Present() {
-			return
-		}
-		fm := f.Mapping("value", "source")
-		value, unit := take(fm.Field("value").Required())
-		p.Figures = append(p.Figures, Figure{Name: "emulation." + key, Value: value, Unit: unit, Source: source(fm.Field("source"))})
-	}
 	e := &Emulation{}
 	if f := m.Field("medium").Required(); f.Present() {
 		fm := f.Mapping("value", "source")
 		e.Medium = Medium(fm.Field("value").Required().OneOf("", string(MediumFullDuplex), string(MediumHalfDuplex), string(MediumShared)))
 		source(fm.Field("source"))
 	}
-	sourced("rate", true, func(v yamldoc.Value) (float64, string) {
-		e.RateBitsPerSecond = rate(v)
-		return e.RateBitsPerSecond, "bit/s"
-	})
-	sourced("processing_delay", true, func(v yamldoc.Value) (float64, string) {
-		e.ProcessingDelay = delay(v)
-		return e.ProcessingDelay.Seconds() * 1e3, "ms"
-	})
-	sourced("turnaround", false, func(v yamldoc.Value) (float64, string) {
-		e.Turnaround = delay(v)
-		return e.Turnaround.Seconds() * 1e3, "ms"
-	})
-	sourced("frame_overhead", false, func(v yamldoc.Value) (float64, string) {
-		e.FrameOverheadBytes = bounded(v, 0, maxMTU)
-		return float64(e.FrameOverheadBytes), "B"
-	})
-	sourced("mtu", true, func(v yamldoc.Value) (float64, string) {
-		e.MTUBytes = bounded(v, minMTU, maxMTU)
-		return float64(e.MTUBytes), "B"
-	})
+	pp.linkFigures(m, e)
 	if f := m.Field("queue").Required(); f.Present() {
 		e.Queue = pp.queue(f, e.MTUBytes)
 	}
 	e.Channel = Channel{Model: ChannelPerfect}
-	sourcedChannel := func(f yamldoc.Value) Channel {
-		cm := f.Mapping(append([]string{"source"}, channelKeys()...)...)
-		source(cm.Field("source"))
-		return pp.channel(cm)
-	}
 	if f := m.Field("channel").Required(); f.Present() {
-		e.Channel = sourcedChannel(f)
+		e.Channel = pp.sourcedChannel(f)
 	}
 	if f := m.Field("reverse_channel"); f.Present() {
-		c := sourcedChannel(f)
+		c := pp.sourcedChannel(f)
 		e.Reverse = &c
 	}
 	e.Framing = pp.framing(m.Field("framing"))
@@ -204,18 +166,64 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 	e.FEC = pp.fec(m.Field("fec"))
 	e.ARQ = pp.arq(m.Field("arq"), e.Framing != nil)
 	e.Access = pp.access(m.Field("access"), e)
-	sm := m.Field("sites").Mapping()
-	for _, key := range sm.Keys() {
-		site, src := pp.site(sm.Field(key))
-		if e.Sites == nil {
-			e.Sites = map[string]Site{}
+	e.Sites = pp.sites(m.Field("sites").Mapping())
+	return e
+}
+
+// linkFigures reads the figures of an emulated link. Each is a {value, source}
+// pair and is listed among the profile's figures too.
+func (pp *profileParser) linkFigures(m yamldoc.Mapping, e *Emulation) {
+	read := func(key string, f yamldoc.Value, take func(yamldoc.Value) (value float64, unit string)) {
+		if !f.Present() {
+			return
 		}
-		e.Sites[key] = site
+		fm := f.Mapping("value", "source")
+		value, unit := take(fm.Field("value").Required())
+		pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation." + key, Value: value, Unit: unit, Source: source(fm.Field("source"))})
+	}
+	read("rate", m.Field("rate").Required(), func(v yamldoc.Value) (float64, string) {
+		e.RateBitsPerSecond = rate(v)
+		return e.RateBitsPerSecond, "bit/s"
+	})
+	read("processing_delay", m.Field("processing_delay").Required(), func(v yamldoc.Value) (float64, string) {
+		e.ProcessingDelay = delay(v)
+		return e.ProcessingDelay.Seconds() * 1e3, "ms"
+	})
+	read("turnaround", m.Field("turnaround"), func(v yamldoc.Value) (float64, string) {
+		e.Turnaround = delay(v)
+		return e.Turnaround.Seconds() * 1e3, "ms"
+	})
+	read("frame_overhead", m.Field("frame_overhead"), func(v yamldoc.Value) (float64, string) {
+		e.FrameOverheadBytes = bounded(v, 0, maxMTU)
+		return float64(e.FrameOverheadBytes), "B"
+	})
+	read("mtu", m.Field("mtu").Required(), func(v yamldoc.Value) (float64, string) {
+		e.MTUBytes = bounded(v, minMTU, maxMTU)
+		return float64(e.MTUBytes), "B"
+	})
+}
+
+// sourcedChannel reads a channel that names its source.
+func (pp *profileParser) sourcedChannel(f yamldoc.Value) Channel {
+	cm := f.Mapping(append([]string{"source"}, channelKeys()...)...)
+	source(cm.Field("source"))
+	return pp.channel(cm)
+}
+
+// sites reads what differs at each site; nil where nothing does.
+func (pp *profileParser) sites(m yamldoc.Mapping) map[string]Site {
+	var sites map[string]Site
+	for _, key := range m.Keys() {
+		site, src := pp.site(m.Field(key))
+		if sites == nil {
+			sites = map[string]Site{}
+		}
+		sites[key] = site
 		if site.RateBitsPerSecond > 0 {
-			p.Figures = append(p.Figures, Figure{Name: "emulation.sites." + key + ".rate", Value: site.RateBitsPerSecond, Unit: "bit/s", Source: src})
+			pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation.sites." + key + ".rate", Value: site.RateBitsPerSecond, Unit: "bit/s", Source: src})
 		}
 	}
-	return e
+	return sites
 }
 
 func (pp *profileParser) site(v yamldoc.Value) (Site, string) {

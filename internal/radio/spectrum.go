@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// Band is the part of the spectrum that a radio fills, in hertz.
+// Band is the part of the spectrum that a radio uses, in hertz.
 type Band struct{ LowHz, HighHz float64 }
 
 // hertz are the units of frequencies.
 var hertz = map[string]float64{"Hz": 1, "kHz": 1e3, "MHz": 1e6, "GHz": 1e9}
 
-// Band is what the radio fills by its figures "frequency" (the centre) and
+// Band is what the radio uses by its figures "frequency" (the centre) and
 // "channel_bandwidth"; false: one of them is not known.
 func (p *Profile) Band() (Band, bool) {
 	if p == nil {
@@ -26,7 +26,7 @@ func (p *Profile) Band() (Band, bool) {
 	return Band{centre - half, centre + half}, true
 }
 
-// Overlaps says whether two radios would transmit over each other. Bands that
+// Overlaps reports whether two radios would transmit on the same frequencies. Bands that
 // only touch do not.
 func (b Band) Overlaps(o Band) bool { return b.LowHz < o.HighHz && o.LowHz < b.HighHz }
 
@@ -35,8 +35,8 @@ func (b Band) String() string {
 	return fmt.Sprintf("%s to %s MHz", mega(b.LowHz), mega(b.HighHz))
 }
 
-// MayCollide says whether two radios can disturb each other, and why. Where the
-// band of one is not known, they are taken to: nobody can say that they do not.
+// MayCollide reports whether two radios can interfere with each other, and why. Where the
+// band of one is not known, it is true.
 func MayCollide(a, b *Profile) (bool, string) {
 	x, known := a.Band()
 	y, also := b.Band()

@@ -1,6 +1,7 @@
 package radio
 
-// Topology is nodes at positions, and which of them hear each other.
+// Topology is nodes at positions, and which of them are within radio range of each
+// other.
 type Topology struct {
 	Name   string `json:"name"` // "vip-lot"
 	Title  string `json:"title"`
@@ -32,7 +33,8 @@ type Station struct {
 	Moves     *Moves  `json:"moves,omitempty"`
 }
 
-// Path is a pair of stations that hear each other, by role, and their distance.
+// Path is a pair of stations within radio range of each other, by role, and their
+// distance.
 type Path struct {
 	A              Role    `json:"a"`
 	B              Role    `json:"b"`

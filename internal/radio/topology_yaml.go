@@ -131,7 +131,7 @@ func speed(v yamldoc.Value) float64 {
 
 // positionTolerance is by how much a stated distance may differ from the one
 // between the positions: enough for a tape over uneven ground, too little for
-// a latitude and a longitude that changed places.
+// a latitude and a longitude that are swapped.
 const positionTolerance = 0.05
 
 func link(v yamldoc.Value, t *Topology) Path {

@@ -19,8 +19,8 @@ import (
 var traceColumns = []string{"time_s", "rate_bit_s", "delay_ms", "loss"}
 
 const (
-	maxTraceText  = 4 << 20
-	maxTraceNotes = 20 // problems listed of one trace
+	maxTraceText     = 4 << 20
+	maxTraceProblems = 20 // listed of one trace
 )
 
 // ParseTrace reads a trace as CSV (RFC 4180). The first row names the columns,
@@ -31,127 +31,153 @@ const (
 //	delay_ms    one-way delay of the link, ms; optional
 //	loss        probability that a packet is lost, 0…1
 //
-// A row holds until the next. Rows that begin with # are remarks. A gap in
-// time, time that stands still or goes backward, an empty field and a negative
-// figure are refused. The error, if any, is [yamldoc.Problems].
+// A row holds until the next. Rows that begin with # are comments. A gap in
+// time, a time that does not rise, an empty field and a negative figure are
+// refused. The error, if any, is [yamldoc.Problems].
 func ParseTrace(file string, text []byte) (*Trace, error) {
-	var ps yamldoc.Problems
-	note := func(line, column int, format string, args ...any) {
-		if len(ps) < maxTraceNotes {
-			ps = append(ps, yamldoc.Problem{File: file, Line: line, Column: column, Message: fmt.Sprintf(format, args...)})
-		}
-	}
+	p := traceParser{file: file, csv: csv.NewReader(bytes.NewReader(text)), column: map[string]int{}}
+	p.csv.Comment, p.csv.TrimLeadingSpace, p.csv.ReuseRecord = '#', true, true
 	if len(text) > maxTraceText {
-		note(1, 1, "%d bytes long, a trace has at most %d", len(text), maxTraceText)
-		return nil, ps
+		p.problem(1, 1, "%d bytes long, a trace has at most %d", len(text), maxTraceText)
+		return nil, p.problems
 	}
-	r := csv.NewReader(bytes.NewReader(text))
-	r.Comment, r.TrimLeadingSpace, r.ReuseRecord = '#', true, true
-	head, err := r.Read()
+	if p.header(); p.problems != nil {
+		return nil, p.problems
+	}
+	p.trace.Step = time.Second
+	for p.row() {
+	}
+	if len(p.trace.Loss) == 0 {
+		p.problem(1, 1, "the trace has no rows")
+	}
+	if p.problems != nil {
+		return nil, p.problems
+	}
+	// Steps may differ by a hundredth: the mean step is the last time over their number.
+	if n := time.Duration(len(p.trace.Loss) - 1); n > 1 {
+		p.trace.Step = p.last / n
+	}
+	return &p.trace, nil
+}
+
+// traceParser reads a trace row by row and collects the problems.
+type traceParser struct {
+	file     string
+	csv      *csv.Reader
+	column   map[string]int // by the name of the column
+	trace    Trace
+	last     time.Duration // time of the row before
+	problems yamldoc.Problems
+}
+
+func (p *traceParser) problem(line, column int, format string, args ...any) {
+	if len(p.problems) < maxTraceProblems {
+		p.problems = append(p.problems, yamldoc.Problem{File: p.file, Line: line, Column: column, Message: fmt.Sprintf(format, args...)})
+	}
+}
+
+// header reads the names of the columns.
+func (p *traceParser) header() {
+	names, err := p.csv.Read()
 	if err != nil {
 		if errors.Is(err, io.EOF) {
 			err = errors.New("the trace is empty")
 		}
-		note(1, 1, "%v", err)
-		return nil, ps
+		p.problem(1, 1, "%v", err)
+		return
 	}
-	column := map[string]int{}
-	for i, name := range head {
+	for i, name := range names {
 		name = strings.TrimSpace(name)
-		line, col := r.FieldPos(i)
-		_, twice := column[name]
+		line, col := p.csv.FieldPos(i)
+		_, twice := p.column[name]
 		switch {
 		case !slices.Contains(traceColumns, name):
-			note(line, col, "unknown column %q%s; there are %s", name, yamldoc.Suggest(name, traceColumns), strings.Join(traceColumns, ", "))
+			p.problem(line, col, "unknown column %q%s; there are %s", name, yamldoc.Suggest(name, traceColumns), strings.Join(traceColumns, ", "))
 		case twice:
-			note(line, col, "column %s is given twice", name)
+			p.problem(line, col, "column %s is given twice", name)
 		}
-		column[name] = i
+		p.column[name] = i
 	}
 	for _, name := range []string{"time_s", "loss"} {
-		if _, ok := column[name]; !ok {
-			note(1, 1, "column %s is missing", name)
+		if _, ok := p.column[name]; !ok {
+			p.problem(1, 1, "column %s is missing", name)
 		}
 	}
-	if ps != nil {
-		return nil, ps
+}
+
+// row reads one row into the trace. It reports whether another may follow.
+func (p *traceParser) row() bool {
+	fields, err := p.csv.Read()
+	if errors.Is(err, io.EOF) {
+		return false
 	}
-	t := &Trace{Step: time.Second}
-	var first, last time.Duration
-	for n := 0; ; n++ {
-		row, err := r.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	if err != nil {
+		var pe *csv.ParseError
+		if errors.As(err, &pe) {
+			p.problem(pe.Line, pe.Column, "%v", pe.Err)
+		} else {
+			p.problem(1, 1, "%v", err)
 		}
-		if err != nil {
-			var pe *csv.ParseError
-			if errors.As(err, &pe) {
-				note(pe.Line, pe.Column, "%v", pe.Err)
-			} else {
-				note(1, 1, "%v", err)
-			}
-			break
-		}
-		if n == maxTraceSteps {
-			line, _ := r.FieldPos(0)
-			note(line, 1, "more than %d rows", maxTraceSteps)
-			break
-		}
-		value := func(name string, hi float64) float64 {
-			i := column[name]
-			line, col := r.FieldPos(i)
-			s := strings.TrimSpace(row[i])
-			v, err := strconv.ParseFloat(s, 64)
-			switch {
-			case s == "":
-				note(line, col, "a gap: %s is empty", name)
-			case err != nil || math.IsNaN(v):
-				note(line, col, "%s: expected a number, found %q", name, s)
-			case v < 0:
-				note(line, col, "%s: %s is negative", name, s)
-			case v > hi:
-				note(line, col, "%s: expected at most %g, found %s", name, hi, s)
-			default:
-				return v + 0
-			}
-			return 0
-		}
-		at := time.Duration(math.Round(value("time_s", 1e7) * 1e9))
-		line, col := r.FieldPos(column["time_s"])
-		switch step := at - last; {
-		case n == 0:
-			if first = at; at != 0 {
-				note(line, col, "the first time is %s, expected 0", at)
-			}
-		case step <= 0:
-			note(line, col, "time goes from %s to %s, expected it to rise", last, at)
-		case n == 1:
-			if t.Step = at - first; t.Step < minSlot {
-				note(line, col, "steps of %s, expected at least %s", t.Step, minSlot)
-			}
-		case step > t.Step+t.Step/100:
-			note(line, col, "a gap of %s, from %s to %s, in a trace of %s steps", step, last, at, t.Step)
-		case step < t.Step-t.Step/100:
-			note(line, col, "a step of %s, from %s to %s, in a trace of %s steps", step, last, at, t.Step)
-		}
-		last = at
-		t.Loss = append(t.Loss, value("loss", 1))
-		if _, ok := column["rate_bit_s"]; ok {
-			t.RateBitsPerSecond = append(t.RateBitsPerSecond, value("rate_bit_s", maxRate))
-		}
-		if _, ok := column["delay_ms"]; ok {
-			t.Delay = append(t.Delay, time.Duration(math.Round(value("delay_ms", maxDelay.Seconds()*1e3)*1e6)))
-		}
+		return false
 	}
-	if len(t.Loss) == 0 {
-		note(1, 1, "the trace has no rows")
+	t := &p.trace
+	if len(t.Loss) == maxTraceSteps {
+		line, _ := p.csv.FieldPos(0)
+		p.problem(line, 1, "more than %d rows", maxTraceSteps)
+		return false
 	}
-	// Steps that differ by less than a hundredth add up; the last row says by how much.
-	if n := time.Duration(len(t.Loss) - 1); ps == nil && n > 1 {
-		t.Step = last / n
+	p.time(time.Duration(math.Round(p.number(fields, "time_s", 1e7) * 1e9)))
+	t.Loss = append(t.Loss, p.number(fields, "loss", 1))
+	if _, ok := p.column["rate_bit_s"]; ok {
+		t.RateBitsPerSecond = append(t.RateBitsPerSecond, p.number(fields, "rate_bit_s", maxRate))
 	}
-	if ps != nil {
-		return nil, ps
+	if _, ok := p.column["delay_ms"]; ok {
+		t.Delay = append(t.Delay, time.Duration(math.Round(p.number(fields, "delay_ms", maxDelay.Seconds()*1e3)*1e6)))
 	}
-	return t, nil
+	return true
+}
+
+// time holds a row's time against the one before: the second row sets the step,
+// and all others keep to it.
+func (p *traceParser) time(at time.Duration) {
+	line, col := p.csv.FieldPos(p.column["time_s"])
+	rows := len(p.trace.Loss)
+	switch step := at - p.last; {
+	case rows == 0:
+		if at != 0 {
+			p.problem(line, col, "the first time is %s, expected 0", at)
+		}
+	case step <= 0:
+		p.problem(line, col, "time goes from %s to %s, expected it to rise", p.last, at)
+	case rows == 1:
+		if p.trace.Step = step; step < minSlot {
+			p.problem(line, col, "steps of %s, expected at least %s", step, minSlot)
+		}
+	case step > p.trace.Step+p.trace.Step/100:
+		p.problem(line, col, "a gap of %s, from %s to %s, in a trace of %s steps", step, p.last, at, p.trace.Step)
+	case step < p.trace.Step-p.trace.Step/100:
+		p.problem(line, col, "a step of %s, from %s to %s, in a trace of %s steps", step, p.last, at, p.trace.Step)
+	}
+	p.last = at
+}
+
+// number reads a field as a number from 0 to hi; one that is none is a problem and counts as 0.
+func (p *traceParser) number(fields []string, name string, hi float64) float64 {
+	i := p.column[name]
+	line, col := p.csv.FieldPos(i)
+	s := strings.TrimSpace(fields[i])
+	v, err := strconv.ParseFloat(s, 64)
+	switch {
+	case s == "":
+		p.problem(line, col, "a gap: %s is empty", name)
+	case err != nil || math.IsNaN(v):
+		p.problem(line, col, "%s: expected a number, found %q", name, s)
+	case v < 0:
+		p.problem(line, col, "%s: %s is negative", name, s)
+	case v > hi:
+		p.problem(line, col, "%s: expected at most %g, found %s", name, hi, s)
+	default:
+		return v + 0 // no negative zero
+	}
+	return 0
 }

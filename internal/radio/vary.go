@@ -19,9 +19,9 @@ type Change struct {
 }
 
 // Vary reads a profile with some figures of its emulation changed. The changed
-// profile passes every check of the file's; its Hash stays that of the text as
-// given. The error names the path or, from reading, is [yamldoc.Problems],
-// whose places mean nothing outside.
+// profile passes the same checks as a file; its Hash stays that of the text as
+// given. The error names the path or, from reading, is [yamldoc.Problems] with
+// lines that are not those of the file.
 func Vary(file string, text []byte, changes []Change, open func(name string) ([]byte, error)) (*Profile, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -56,11 +56,11 @@ func Vary(file string, text []byte, changes []Change, open func(name string) ([]
 	return p, nil
 }
 
-// maxVaryNodes bounds what aliases may make of a small file.
+// maxVaryNodes bounds the tree that aliases may expand a small file into.
 const maxVaryNodes = 200_000
 
-// expanded is a copy of a tree in which nothing is shared: with a copy of its
-// own in the place of every alias, changing one figure changes no other.
+// expanded is a copy of a tree with a copy in the place of every alias: changing
+// one figure changes no other.
 func expanded(n *yaml.Node, nodes *int) (*yaml.Node, error) {
 	if *nodes++; *nodes > maxVaryNodes {
 		return nil, errors.New("the document is too large, or refers to itself by an alias")

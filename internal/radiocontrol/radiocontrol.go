@@ -1,5 +1,5 @@
-// Package radiocontrol is how the leading agent speaks to the emulated radio
-// network: JSON lines over a Unix socket, one reply a request, in order. Comes
+// Package radiocontrol is the protocol between the leading agent and the emulated
+// radio network: JSON lines over a Unix socket, one reply to each request, in order. Comes
 // in: networks and trial boundaries. Goes out: counters and Ideal.
 //
 // A trial's channel realisation is drawn from the seed in [Begin] and its
@@ -23,7 +23,7 @@ type Request struct {
 	Status    *struct{}      `json:"status,omitempty"`
 }
 
-// Begin starts a trial on the air: queues are emptied, counters set to zero,
+// Begin starts a trial on the emulated radios: queues are emptied, counters set to zero,
 // the channel realisation drawn anew and its clock started.
 type Begin struct {
 	Trial string `json:"trial"` // for the packet log and for errors
@@ -53,7 +53,7 @@ type Reply struct {
 	Status *Status `json:"status,omitempty"` // to Status
 }
 
-// Report is what the emulator saw of a trial.
+// Report is what the emulator counted in a trial.
 type Report struct {
 	Duration time.Duration `json:"duration_ns"` // on the channel's clock
 	Hops     []Hop         `json:"hops"`
@@ -81,9 +81,9 @@ type ChannelHistory struct {
 	Step time.Duration `json:"step_ns,omitempty"`
 	AtUS []int64       `json:"at_us"` // microseconds since the trial's start, ascending
 	// Loss is the probability, 0…1, that a transmission which starts then is
-	// lost, apart from wrong bits.
+	// lost, bit errors not counted.
 	Loss              []float64 `json:"loss,omitempty"`
-	BitErrorRate      []float64 `json:"bit_error_rate,omitempty"` // on the air, or after a convolutional code
+	BitErrorRate      []float64 `json:"bit_error_rate,omitempty"` // on the channel, or after a convolutional code
 	RateBitsPerSecond []float64 `json:"rate_bits_per_second,omitempty"`
 	DelayUS           []int64   `json:"delay_us,omitempty"` // microseconds, one way
 }
@@ -99,7 +99,7 @@ type Hop struct {
 	From radio.Role `json:"from"`
 	To   radio.Role `json:"to"`
 
-	SentPackets      int64         `json:"sent_packets"` // put on the air
+	SentPackets      int64         `json:"sent_packets"` // whose transmission started
 	SentBytes        int64         `json:"sent_bytes"`   // IP packets, without the link's overhead
 	LostPackets      int64         `json:"lost_packets"` // by the channel
 	DeliveredPackets int64         `json:"delivered_packets"`
@@ -121,7 +121,7 @@ type Hop struct {
 	Collisions          int64 `json:"collisions,omitempty"`            // CSMA: transmissions that met another
 }
 
-// Status tells what the emulator does now.
+// Status is what the emulator does now.
 type Status struct {
 	PID        int            `json:"pid"`
 	Network    *radio.Network `json:"network"`
@@ -132,7 +132,7 @@ type Status struct {
 	// moment since start: the emulator's own error.
 	LateMedian time.Duration `json:"late_median_ns"`
 	LateMax    time.Duration `json:"late_max_ns"`
-	// Radios is what each radio could tell of itself now, in the order of the
+	// Radios is the telemetry of each radio at this moment, in the order of the
 	// network's links, both directions of each.
 	Radios []RadioStatus `json:"radios,omitempty"`
 }
@@ -146,7 +146,7 @@ type RadioStatus struct {
 	RateBitsPerSecond float64       `json:"rate_bits_per_second"`
 	Delay             time.Duration `json:"delay_ns"`
 	// Loss is the channel's present probability, 0…1, to lose a full-sized
-	// transmission, wrong bits included.
+	// transmission, bit errors included.
 	Loss float64 `json:"loss"`
 	// SNR in dB is the one at which uncoded BPSK in white noise would lose as
 	// much, within −10 and 30: the models of the channel have no other.

@@ -52,8 +52,8 @@ func FormatEndorsed(list []Endorsed) []byte {
 	return []byte(b.String())
 }
 
-// ParseEndorsed reads a file of endorsed keys. It does not check what they
-// say; [Keys.Extend] does.
+// ParseEndorsed reads a file of endorsed keys. It does not verify the signatures;
+// [Keys.Extend] does.
 func ParseEndorsed(file string, b []byte) ([]Endorsed, error) {
 	var out []Endorsed
 	err := lines(file, b, func(fields []string) error {
@@ -64,11 +64,11 @@ func ParseEndorsed(file string, b []byte) ([]Endorsed, error) {
 		if err != nil {
 			return err
 		}
-		word, err := encoding.DecodeString(fields[3])
-		if err != nil || len(word) != ed25519.SignatureSize {
+		endorsement, err := encoding.DecodeString(fields[3])
+		if err != nil || len(endorsement) != ed25519.SignatureSize {
 			return fmt.Errorf("signature %.80q, expected %d bytes in base64", fields[3], ed25519.SignatureSize)
 		}
-		out = append(out, Endorsed{Key: k, By: fields[2], Endorsement: word})
+		out = append(out, Endorsed{Key: k, By: fields[2], Endorsement: endorsement})
 		return nil
 	})
 	if err != nil {
@@ -77,7 +77,7 @@ func ParseEndorsed(file string, b []byte) ([]Endorsed, error) {
 	return out, nil
 }
 
-// lines gives the words of every line that has some.
+// lines calls take with the fields of every line that is not empty.
 func lines(file string, b []byte, take func(fields []string) error) error {
 	n := 0
 	for line := range strings.SplitSeq(string(b), "\n") {

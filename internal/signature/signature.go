@@ -16,7 +16,7 @@ import (
 )
 
 // What is signed begins with one of these, so that no signature of one kind
-// can stand for the other.
+// is valid as the other.
 const (
 	sheetDomain = "linktrial run sheet v1\x00"
 	keyDomain   = "linktrial signing key v1\x00"
@@ -54,11 +54,11 @@ type Signature struct {
 	Bytes []byte // 64
 }
 
-// IsZero says whether there is no signature at all.
+// IsZero reports whether there is no signature at all.
 func (s Signature) IsZero() bool { return s.KeyID == "" && len(s.Bytes) == 0 }
 
-// sheetMessage binds a sheet to its run: the signature of one run's sheet is no
-// good for another run.
+// sheetMessage is the signed text. It binds a sheet to its run: the signature is not
+// valid for another run.
 func sheetMessage(run string, sheet []byte) []byte {
 	return slices.Concat([]byte(sheetDomain), []byte(run), []byte{0}, sheet)
 }
@@ -68,15 +68,15 @@ func SignSheet(private ed25519.PrivateKey, run string, sheet []byte) Signature {
 	return Signature{KeyID: PublicOf(private).ID(), Bytes: ed25519.Sign(private, sheetMessage(run, sheet))}
 }
 
-// Endorsed is a key with the word of the key before it. Of a first key By and
-// Endorsement are empty: it must be trusted for another reason.
+// Endorsed is a key with a signature over it by the key before it. Of a first key
+// By and Endorsement are empty: it must be trusted for another reason.
 type Endorsed struct {
 	Key         PublicKey
 	By          string // identity of the endorsing key
 	Endorsement []byte // its signature
 }
 
-// Endorse has a key vouch for another.
+// Endorse signs a key with another key.
 func Endorse(private ed25519.PrivateKey, k PublicKey) Endorsed {
 	return Endorsed{Key: k, By: PublicOf(private).ID(), Endorsement: ed25519.Sign(private, slices.Concat([]byte(keyDomain), k[:]))}
 }
@@ -104,8 +104,8 @@ func (ks Keys) IDs() string {
 }
 
 // Extend adds the keys that one of the set endorses, and those these endorse,
-// and returns the endorsements that it went by. Others are passed over: whoever
-// shows them has proven nothing.
+// and returns the endorsements that it used. It ignores all others: they prove
+// nothing.
 func (ks Keys) Extend(list []Endorsed) []Endorsed {
 	var taken []Endorsed
 	for again := true; again; {
@@ -126,7 +126,8 @@ func (ks Keys) Extend(list []Endorsed) []Endorsed {
 	return taken
 }
 
-// VerifySheet says why a sheet is not to be trusted, or nil.
+// VerifySheet returns nil for a sheet that a trusted key has signed for this run,
+// else an error that says why the sheet is not trusted.
 func (ks Keys) VerifySheet(run string, sheet []byte, s Signature) error {
 	if s.IsZero() {
 		return errors.New("the run sheet is not signed")

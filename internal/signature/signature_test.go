@@ -27,7 +27,7 @@ func TestVerifySheet(t *testing.T) {
 	changed[3] ^= 1
 	flipped := Signature{good.KeyID, bytes.Clone(good.Bytes)}
 	flipped.Bytes[10] ^= 1
-	// A key's word on another key is none on a sheet of the same bytes.
+	// The endorsement of a key is not valid as the signature of a sheet of the same bytes.
 	asSheet := Endorse(own, PublicOf(other))
 	cross := Signature{good.KeyID, asSheet.Endorsement}
 	otherKey := PublicOf(other)
@@ -55,7 +55,7 @@ func TestVerifySheet(t *testing.T) {
 	}
 }
 
-func TestExtend(t *testing.T) {
+func TestExtendByEndorsements(t *testing.T) {
 	a, b, c, x := private("a"), private("b"), private("c"), private("x")
 	ab, bc, xc := Endorse(a, PublicOf(b)), Endorse(b, PublicOf(c)), Endorse(x, PublicOf(c))
 	forged := Endorsed{Key: PublicOf(x), By: PublicOf(a).ID(), Endorsement: Endorse(x, PublicOf(x)).Endorsement}
@@ -85,7 +85,7 @@ func TestExtend(t *testing.T) {
 	}
 }
 
-func TestFilesAreRefused(t *testing.T) {
+func TestKeyFilesRefused(t *testing.T) {
 	k := PublicOf(private("a")).String()
 	e := strings.TrimSpace(string(FormatEndorsed([]Endorsed{Endorse(private("a"), PublicOf(private("b")))})))
 	for text, want := range map[string]string{

@@ -23,7 +23,7 @@ import (
 	"linktrial/internal/process"
 )
 
-// TB is what of [testing.TB] is needed.
+// TB is the part of [testing.TB] that [Start] needs.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -37,7 +37,8 @@ type TB interface {
 const bin = "/usr/lib/postgresql/17/bin/"
 
 // Start starts a server that ends with the test and returns the URL of an empty
-// database. The test is skipped where none can be made.
+// database. It blocks until the server answers, at most a minute. Where no server
+// can be made the test is skipped.
 func Start(t TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -46,36 +47,16 @@ func Start(t TB) string {
 	if _, err := exec.LookPath("debootstrap"); err != nil {
 		t.Skipf("debootstrap is not installed (scripts/install-deps docker)")
 	}
-	root := t.TempDir()
-	if err := unpack(t.Context(), root); err != nil {
+	c := cluster{root: t.TempDir()}
+	if err := unpack(t.Context(), c.root); err != nil {
 		t.Fatalf("%v", err)
 	}
-	uid, gid, err := account(root, "postgres")
-	if err != nil {
+	if err := c.create(); err != nil {
 		t.Fatalf("%v", err)
 	}
-	// A socket's path has at most 107 characters, so what is told is the shortest.
-	for _, dir := range []string{"/data", "/s"} {
-		if err := os.Mkdir(filepath.Join(root, dir), 0o700); err != nil {
-			t.Fatalf("%v", err)
-		}
-		if err := os.Chown(filepath.Join(root, dir), int(uid), int(gid)); err != nil {
-			t.Fatalf("%v", err)
-		}
-	}
-	in := func(name string, args ...string) *exec.Cmd {
-		cmd := exec.Command(name, args...)
-		cmd.Dir = "/"
-		cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"}
-		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root, Credential: &syscall.Credential{Uid: uid, Gid: gid}}
-		return cmd
-	}
-	if out, err := in(bin+"initdb", "-D", "/data", "-U", "test", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v: %s", err, out)
-	}
-	var log bytes.Buffer
-	server := in(bin+"postgres", "-D", "/data", "-k", "/s", "-h", "", "-F",
+	server := c.command("postgres", "-D", "/data", "-k", "/s", "-h", "", "-F",
 		"-c", "shared_preload_libraries=timescaledb", "-c", "timescaledb.telemetry_level=off", "-c", "dynamic_shared_memory_type=mmap")
+	var log bytes.Buffer
 	server.Stdout, server.Stderr = &log, &log
 	if err := process.Start(server); err != nil {
 		t.Fatalf("postgres: %v", err)
@@ -83,7 +64,7 @@ func Start(t TB) string {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = server.Wait() // its log tells why
+		_ = server.Wait() // its log says why it ended
 	}()
 	t.Cleanup(func() {
 		_ = server.Process.Signal(syscall.SIGINT)
@@ -95,16 +76,15 @@ func Start(t TB) string {
 			t.Errorf("postgres did not end within a minute")
 		}
 	})
-	url := "postgres://test@/postgres?host=" + filepath.Join(root, "s")
 	for begin := time.Now(); ; time.Sleep(50 * time.Millisecond) {
-		c, err := pgx.Connect(t.Context(), url)
+		conn, err := pgx.Connect(t.Context(), c.url("postgres"))
 		if err == nil {
-			_, err = c.Exec(t.Context(), "CREATE DATABASE linktrial")
-			_ = c.Close(t.Context())
+			_, err = conn.Exec(t.Context(), "CREATE DATABASE linktrial")
+			_ = conn.Close(t.Context())
 			if err != nil {
 				t.Fatalf("%v", err)
 			}
-			return "postgres://test@/linktrial?host=" + filepath.Join(root, "s")
+			return c.url("linktrial")
 		}
 		select {
 		case <-ended:
@@ -115,6 +95,47 @@ func Start(t TB) string {
 			t.Fatalf("postgres does not answer: %v", err)
 		}
 	}
+}
+
+// cluster is PostgreSQL's programs and data in a root file system, and the
+// account that they run as.
+type cluster struct {
+	root     string
+	uid, gid uint32
+}
+
+// create makes the folders of the data and the socket, and the data.
+func (c *cluster) create() error {
+	var err error
+	if c.uid, c.gid, err = account(c.root, "postgres"); err != nil {
+		return err
+	}
+	// A socket's path has at most 107 characters, so its folder has the shortest name.
+	for _, dir := range []string{"/data", "/s"} {
+		if err := os.Mkdir(filepath.Join(c.root, dir), 0o700); err != nil {
+			return err
+		}
+		if err := os.Chown(filepath.Join(c.root, dir), int(c.uid), int(c.gid)); err != nil {
+			return err
+		}
+	}
+	if out, err := c.command("initdb", "-D", "/data", "-U", "test", "-A", "trust", "--locale=C.UTF-8", "-E", "UTF8", "--no-sync").CombinedOutput(); err != nil {
+		return fmt.Errorf("initdb: %w: %s", err, out)
+	}
+	return nil
+}
+
+// command is one of PostgreSQL's programs, started inside the root file system.
+func (c *cluster) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(bin+name, args...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: c.root, Credential: &syscall.Credential{Uid: c.uid, Gid: c.gid}}
+	return cmd
+}
+
+func (c *cluster) url(database string) string {
+	return "postgres://test@/" + database + "?host=" + filepath.Join(c.root, "s")
 }
 
 // unpack lays out the root file system, with the devices that a server reads.

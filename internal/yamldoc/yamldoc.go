@@ -1,5 +1,5 @@
-// Package yamldoc reads YAML documents that people write, and reports all that is
-// wrong with one at once, each problem with its file, line and column. Comes in:
+// Package yamldoc reads YAML documents that people write, and reports all problems
+// of one at once, each with its file, line and column. Comes in:
 // bytes. Goes out: typed values and [Problems].
 //
 // A reader walks the document by [Value] and [Mapping]; every getter returns a
@@ -56,8 +56,8 @@ type Document struct {
 	problems Problems
 }
 
-// maxDepth and maxNodes bound what a document may make us walk: aliases can
-// make a small file stand for a huge tree.
+// maxDepth and maxNodes bound the tree that is walked: aliases can
+// expand a small file into a huge tree.
 const (
 	maxDepth = 64
 	maxNodes = 200_000
@@ -71,7 +71,7 @@ func Parse(file string, data []byte) *Document {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&n)
 	if err == nil {
-		// A second document would be read by nobody: say so.
+		// A second document would be ignored silently.
 		switch more := dec.Decode(&second); {
 		case more == nil:
 			d.note(&second, "a second document begins here; expected one a file")
@@ -158,10 +158,10 @@ type Value struct {
 	node   *yaml.Node // nil where the value is absent
 	parent *yaml.Node // where to point when it is absent and required
 	name   string
-	broken bool // the mapping it belongs to is none, which was said already
+	broken bool // the parent is not a mapping, which has been noted already
 }
 
-// Present says whether the document has the value; null counts as absent.
+// Present reports whether the document has the value; null counts as absent.
 func (v Value) Present() bool { return v.node != nil && v.resolved().Tag != "!!null" }
 
 // Line and column of the value, 0 when it is absent.
@@ -180,7 +180,7 @@ func (v Value) resolved() *yaml.Node {
 	return n
 }
 
-// Problem notes something wrong with the value that only its reader knows.
+// Problem notes a problem that the caller has found with the value.
 func (v Value) Problem(format string, args ...any) {
 	n := v.node
 	if n == nil {
@@ -363,7 +363,7 @@ func (v Value) List() []Value {
 	return out
 }
 
-// IsList and IsMapping tell what form a value has, for values that may have several.
+// IsList and IsMapping report the form of a value, for values that may have several.
 func (v Value) IsList() bool    { return v.Present() && v.resolved().Kind == yaml.SequenceNode }
 func (v Value) IsMapping() bool { return v.Present() && v.resolved().Kind == yaml.MappingNode }
 

@@ -1,4 +1,4 @@
-// Package processtest helps tests of programs that are run.
+// Package processtest writes programs that tests run.
 package processtest
 
 import (
@@ -9,9 +9,9 @@ import (
 
 // WriteExecutable writes a program that the test is about to run.
 //
-// A process that another test starts while the file is open for writing
-// inherits it until its own exec, and running the file then fails with
-// ETXTBSY: nothing is forked while it is written.
+// A process that another test starts while the file is open for writing inherits
+// the descriptor until its own exec, and running the file then fails with ETXTBSY.
+// WriteExecutable therefore holds back every fork while it writes.
 func WriteExecutable(t testing.TB, path string, content []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()

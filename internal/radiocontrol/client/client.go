@@ -26,7 +26,7 @@ type Client struct {
 	broken error // set once request and reply can no longer be matched
 }
 
-// Refused is the emulator's own word that it did not do what was asked. The
+// Refused is the emulator's answer that it did not do what was requested. The
 // connection stays usable.
 type Refused struct{ Message string }
 
@@ -46,14 +46,14 @@ func Dial(path string) (*Client, error) {
 // Close ends the connection.
 func (c *Client) Close() error { return c.conn.Close() }
 
-// Configure replaces the network and drops packets in flight. A trial that
-// runs is given up.
+// Configure replaces the network and drops packets in flight. A running trial is
+// ended without a report.
 func (c *Client) Configure(ctx context.Context, n *radio.Network) error {
 	_, err := c.ask(ctx, &radiocontrol.Request{Configure: n})
 	return err
 }
 
-// Begin starts a trial on the air; the channel's clock starts just before it returns.
+// Begin starts a trial; the channel's clock starts just before it returns.
 func (c *Client) Begin(ctx context.Context, b radiocontrol.Begin) error {
 	_, err := c.ask(ctx, &radiocontrol.Request{Begin: &b})
 	return err
@@ -85,7 +85,8 @@ func (c *Client) Status(ctx context.Context) (*radiocontrol.Status, error) {
 }
 
 // ask sends a request and waits for its reply, or for ctx. The end of ctx in
-// the middle breaks the connection: the late reply would be taken for the next one's.
+// the middle breaks the connection: the late reply would be taken for that of the
+// next request.
 func (c *Client) ask(ctx context.Context, req *radiocontrol.Request) (*radiocontrol.Reply, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
