@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -315,14 +316,18 @@ const (
 )
 
 // Report takes what a node found. One that nobody waits for is [ErrNotFound].
+// The messages stay the caller's: it may send them again while the first ones are stored.
 func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
 	if len(checks) > maxChecks || len(links) > maxChecks {
 		return fmt.Errorf("report of %d checks and %d links %w: expected at most %d of each", len(checks), len(links), ErrBad, maxChecks)
 	}
-	for _, c := range checks {
+	checks = slices.Clone(checks)
+	for i, c := range checks {
 		if _, known := linktrialv1.CheckState_name[int32(c.State)]; !known || c.Kind == "" || c.Kind == kindContact {
 			return fmt.Errorf("check %q with state %d %w", c.Kind, c.State, ErrBad)
 		}
+		c = proto.CloneOf(c)
+		checks[i] = c
 		c.Node = node
 		for _, s := range []*string{&c.Peer, &c.Kind, &c.Found, &c.Expected, &c.Meaning, &c.Remedy} {
 			*s = clean(*s)
