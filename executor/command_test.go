@@ -19,20 +19,20 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// desk is where a test's commands are given.
-type desk struct {
+// commandList is where a test gives commands.
+type commandList struct {
 	mu   sync.Mutex
 	all  []Command
 	more notify.Notifier
 }
 
-func (d *desk) Given() ([]Command, <-chan struct{}) {
+func (d *commandList) Given() ([]Command, <-chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return slices.Clone(d.all), d.more.Changed()
 }
 
-func (d *desk) give(c ...Command) {
+func (d *commandList) give(c ...Command) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.all = append(d.all, c...)
@@ -70,14 +70,14 @@ func (m *memory) Records(f func(journal.Record) error) error {
 	return nil
 }
 
-// stage is a runner that tells which attempt starts, and whose clients hang
-// until they are terminated where that says so.
-type stage struct {
+// steered is a runner that calls started at each start; where that returns
+// true, the client hangs until it is terminated.
+type steered struct {
 	scripted
 	started func(protocol string, p *contract.Parameters) (hang bool)
 }
 
-func (s *stage) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
+func (s *steered) Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error) {
 	if s.started != nil && s.started(protocol, p) {
 		r, w := io.Pipe()
 		return &hanging{out: r, in: w, done: make(chan struct{})}, nil
@@ -104,7 +104,7 @@ func (h *hanging) Terminate() {
 	})
 }
 
-// story is what a journal says happened, one word an event.
+// story is what a journal says happened, one short text for each event.
 func story(t testing.TB, records []journal.Record) []string {
 	t.Helper()
 	var out []string
@@ -153,18 +153,18 @@ func repeat(id string, trial int) Command {
 }
 
 func TestPauseBeforeTheFirstTrial(t *testing.T) {
-	d, m, a := &desk{}, &memory{}, &air{}
+	d, m, a := &commandList{}, &memory{}, &fakeRadio{}
 	d.give(pause("1"), repeat("2", 0))
 	held := make(chan struct{})
 	cfg := config(testSheet(t, 2, 1), m, &scripted{}, a)
 	cfg.Commands = d
 	released := 0
-	cfg.Holding = func(context.Context) func() { close(held); return func() { released++ } }
+	cfg.Observer = &hooks{paused: func() func() { close(held); return func() { released++ } }}
 	done := make(chan error, 1)
 	go func() { done <- Lead(t.Context(), cfg) }()
 	<-held
 	d.give(skip("3", 0))
-	for { // the skip is obeyed in the pause
+	for { // the skip is applied in the pause
 		if s := story(t, read(t, m)); slices.Contains(s, "trial 0 aborted skipped") {
 			break
 		}
@@ -191,9 +191,9 @@ func TestPauseBeforeTheFirstTrial(t *testing.T) {
 }
 
 func TestSkipOfTheRunningTrial(t *testing.T) {
-	d, m, a := &desk{}, &memory{}, &air{}
+	d, m, a := &commandList{}, &memory{}, &fakeRadio{}
 	n := 0
-	cfg := config(testSheet(t, 3, 3), m, &stage{started: func(protocol string, _ *contract.Parameters) bool {
+	cfg := config(testSheet(t, 3, 3), m, &steered{started: func(protocol string, _ *contract.Parameters) bool {
 		n++
 		if n == 1 {
 			d.give(skip("1", 2), skip("2", 0))
@@ -213,8 +213,8 @@ func TestSkipOfTheRunningTrial(t *testing.T) {
 
 // A trial whose attempts fail is skipped between two of them.
 func TestSkipBetweenAttempts(t *testing.T) {
-	d, m := &desk{}, &memory{}
-	r := &stage{}
+	d, m := &commandList{}, &memory{}
+	r := &steered{}
 	r.fail = func(*contract.Parameters) contract.Code {
 		if len(r.scripted.started) == 2 {
 			d.give(skip("1", 0))
@@ -242,9 +242,9 @@ func TestSkipBetweenAttempts(t *testing.T) {
 }
 
 func TestRepeat(t *testing.T) {
-	d, m := &desk{}, &memory{}
+	d, m := &commandList{}, &memory{}
 	n := 0
-	r := &stage{}
+	r := &steered{}
 	r.fail = func(*contract.Parameters) contract.Code {
 		n++
 		switch n {
@@ -259,27 +259,27 @@ func TestRepeat(t *testing.T) {
 	}
 	cfg := config(testSheet(t, 3, 2), m, r, nil)
 	cfg.Commands = d
-	between := 0
-	cfg.Between = func(context.Context) { between++ }
+	boundaries := 0
+	cfg.Observer = &hooks{boundary: func() { boundaries++ }}
 	if err := Lead(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
-	// Commands given while trial 1 runs are obeyed when it has ended.
+	// Commands given while trial 1 runs are applied when it has ended.
 	sameStory(t, m, "start 0/1", "end 0/1 succeeded", "trial 0 succeeded", "start 1/1", "end 1/1 succeeded", "trial 1 succeeded",
 		"repeat 0", "repeat 1", "repeat 0 rejected: trial 0 had not ended",
 		"start 0/2", "end 0/2 failed reset", "trial 0 failed", "start 1/2", "end 1/2 succeeded", "trial 1 succeeded",
 		"start 2/1", "end 2/1 succeeded", "trial 2 succeeded", "repeat 2", "repeat 0",
 		"start 2/2", "end 2/2 succeeded", "trial 2 succeeded", "start 0/3", "end 0/3 succeeded", "trial 0 succeeded", "run completed")
-	if between != 7 {
-		t.Errorf("%d trial boundaries, expected 7", between)
+	if boundaries != 7 {
+		t.Errorf("%d trial boundaries, expected 7", boundaries)
 	}
 }
 
 // A repetition that is skipped before it begins leaves what was measured.
 func TestSkipOfARepetition(t *testing.T) {
-	d, m := &desk{}, &memory{}
+	d, m := &commandList{}, &memory{}
 	n := 0
-	cfg := config(testSheet(t, 2, 1), m, &stage{started: func(string, *contract.Parameters) bool {
+	cfg := config(testSheet(t, 2, 1), m, &steered{started: func(string, *contract.Parameters) bool {
 		n++
 		switch n {
 		case 2:
@@ -300,8 +300,8 @@ func TestSkipOfARepetition(t *testing.T) {
 }
 
 // An unknown command, and one of a trial that is not there, hold nothing up.
-func TestCommandsThatCannotBeObeyed(t *testing.T) {
-	d, m := &desk{}, &memory{}
+func TestRejectedCommands(t *testing.T) {
+	d, m := &commandList{}, &memory{}
 	d.give(Command{ID: "1", Kind: "dance"}, skip("2", 7), repeat("3", -1), skip("4", 0), skip("5", 0))
 	cfg := config(testSheet(t, 1, 1), m, &scripted{}, nil)
 	cfg.Commands = d
@@ -313,25 +313,25 @@ func TestCommandsThatCannotBeObeyed(t *testing.T) {
 }
 
 func TestAbortInAPause(t *testing.T) {
-	d := &desk{}
+	d := &commandList{}
 	d.give(pause("1"))
 	j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
 	defer j.Close()
 	cfg := config(testSheet(t, 1, 1), j, &scripted{}, nil)
 	cfg.Commands = d
 	ctx, cancel := context.WithCancelCause(t.Context())
-	cfg.Holding = func(context.Context) func() {
+	cfg.Observer = &hooks{paused: func() func() {
 		cancel(&AbortError{ID: "a", By: "ada", Reason: "rain"})
 		return func() {}
-	}
+	}}
 	if err := Lead(ctx, cfg); err != nil {
 		t.Fatal(err)
 	}
 	sameStory(t, j, "pause", "abort", "run aborted")
 }
 
-// Whatever is ordered and wherever a crash cuts the journal, no command is lost
-// or obeyed twice, and the journal obeys each of them.
+// Whatever is commanded and wherever a crash cuts the journal, no command is
+// lost or applied twice, and what the journal records follows from each of them.
 func TestCommandsFromEveryCrashPoint(t *testing.T) {
 	const trials, limit = 4, 2
 	sheet := testSheet(t, trials, limit)
@@ -339,28 +339,28 @@ func TestCommandsFromEveryCrashPoint(t *testing.T) {
 	if testing.Short() {
 		seeds = 5
 	}
-	obeyed := map[string]int{}
+	applied := map[string]int{}
 	for seed := range seeds {
-		d, m := &desk{}, &memory{}
+		d, m := &commandList{}, &memory{}
 		lead(t, sheet, m, d, seed, true)
-		checkObeyed(t, read(t, m), d.all, trials, limit, obeyed)
+		checkApplied(t, read(t, m), d.all, trials, limit, applied)
 		whole, given := m.records, d.all
 		for cut := range len(whole) {
 			m := &memory{records: slices.Clone(whole[:cut])}
-			d := &desk{}
+			d := &commandList{}
 			d.give(given...)
 			lead(t, sheet, m, d, seed+uint64(cut), cut%2 == 0)
 			if t.Failed() {
 				return
 			}
-			checkObeyed(t, read(t, m), d.all, trials, limit, nil)
+			checkApplied(t, read(t, m), d.all, trials, limit, nil)
 			if t.Failed() {
 				t.Fatalf("seed %d, cut after %d records\n%s", seed, cut, strings.Join(story(t, read(t, m)), "\n"))
 			}
 		}
 	}
 	for _, kind := range []string{"pause", "resume", "skip", "repeat", "rejected"} {
-		if obeyed[kind] == 0 {
+		if applied[kind] == 0 {
 			t.Errorf("no test had a %s", kind)
 		}
 	}
@@ -368,12 +368,12 @@ func TestCommandsFromEveryCrashPoint(t *testing.T) {
 
 // lead walks through a sheet whose attempts fail, hang until they are skipped,
 // and bring commands along, as the seed has it.
-func lead(t *testing.T, sheet []byte, m *memory, d *desk, seed uint64, more bool) {
+func lead(t *testing.T, sheet []byte, m *memory, d *commandList, seed uint64, more bool) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	n := 0
 	id := func() string { n++; return fmt.Sprint(seed, "-", n, "-", len(d.all)) }
-	r := &stage{}
+	r := &steered{}
 	r.fail = func(*contract.Parameters) contract.Code {
 		if rng.IntN(3) == 0 {
 			return contract.CodeReset
@@ -409,20 +409,20 @@ func lead(t *testing.T, sheet []byte, m *memory, d *desk, seed uint64, more bool
 		}
 		return false
 	}
-	cfg := config(sheet, m, r, &air{})
+	cfg := config(sheet, m, r, &fakeRadio{})
 	cfg.Commands = d
-	cfg.Holding = func(context.Context) func() {
+	cfg.Observer = &hooks{paused: func() func() {
 		d.give(resume(id()))
 		return func() {}
-	}
+	}}
 	if err := Lead(t.Context(), cfg); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// checkObeyed asserts what must hold of any journal of a completed run with
+// checkApplied asserts what must hold of any journal of a completed run with
 // commands, by a model of its own.
-func checkObeyed(t *testing.T, records []journal.Record, given []Command, trials, limit int, count map[string]int) {
+func checkApplied(t *testing.T, records []journal.Record, given []Command, trials, limit int, count map[string]int) {
 	t.Helper()
 	type trial struct {
 		ended, skipped    bool
@@ -438,7 +438,7 @@ func checkObeyed(t *testing.T, records []journal.Record, given []Command, trials
 		case journal.TypeCommand:
 			b := body[journal.Command](t, r)
 			if seen[b.ID] {
-				t.Errorf("record %d obeys %s %s twice", r.Seq, b.Kind, b.ID)
+				t.Errorf("record %d applies %s %s twice", r.Seq, b.Kind, b.ID)
 			}
 			seen[b.ID] = true
 			if count != nil {
@@ -494,10 +494,10 @@ func checkObeyed(t *testing.T, records []journal.Record, given []Command, trials
 			if open != b.Trial || x.attempts != b.Attempt {
 				t.Errorf("record %d ends %d/%d, open is %d/%d", r.Seq, b.Trial, b.Attempt, open, x.attempts)
 			}
-			if b.Verdict == journal.Aborted && (b.Reason == ReasonSkipped) != x.skipped {
+			if b.Verdict == journal.Aborted && (b.Reason == journal.ReasonSkipped) != x.skipped {
 				t.Errorf("record %d: %s of a trial %+v", r.Seq, b.Reason, *x)
 			}
-			if b.Reason != ReasonInterrupted {
+			if b.Reason != journal.ReasonInterrupted {
 				x.counted++
 				x.succeeded = b.Verdict == journal.Succeeded
 			}
@@ -512,7 +512,7 @@ func checkObeyed(t *testing.T, records []journal.Record, given []Command, trials
 			if x.ended || open == b.Trial || b.Attempts != x.attempts || x.counted > most || x.counted == 0 && !x.skipped {
 				t.Errorf("record %d ends trial %+v: %+v, open %d", r.Seq, b, *x, open)
 			}
-			if x.succeeded && b.Verdict != journal.Succeeded || x.skipped != (b.Reason == ReasonSkipped) {
+			if x.succeeded && b.Verdict != journal.Succeeded || x.skipped != (b.Reason == journal.ReasonSkipped) {
 				t.Errorf("record %d ends trial %+v: %+v", r.Seq, b, *x)
 			}
 			x.ended, x.skipped, x.wanted = true, false, false

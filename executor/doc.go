@@ -1,10 +1,22 @@
-// Package executor walks through a run sheet: [Lead] on the client, [Serve] on
-// the server, [Attend] on a relay. Flows that start on a node that does not
-// lead are carried there on the leading node's orders ([Carrier]), and people's
-// orders are obeyed at trial boundaries ([Commands]). It is the one piece of
-// code for live, disconnected and virtual-time runs; what differs comes in as
-// [Config].
+// Package executor executes a run sheet: [Lead] on the client, [Serve] on the
+// server, [Attend] on a relay. Flows that start on a node that does not lead are
+// run there on the leading node's assignments ([Carrier]), and people's commands
+// are applied at trial boundaries ([Commands]). The live run, the disconnected
+// run and the run in virtual time are this one piece of code; what differs comes
+// in as [Config].
 //
 // Comes in: an encoded sheet, a journal, and how to start drivers, reach the
-// other nodes and speak to the radio. Goes out: journal records.
+// other nodes and control the emulated radio. Goes out: journal records.
+//
+// Its files, from the top down; none uses one above it:
+//
+//   - lead, serve, attend: the three roles
+//   - walk: from trial to trial; command: what people ask meanwhile
+//   - attempt: one execution of a trial, with prestart (drivers of the next
+//     trial), remote (flows of other nodes), emulator (the radio's channel)
+//   - listener: one treatment's server process, with transfers (what belongs
+//     to which attempt); carrier: another node's flows
+//   - flow: one transfer's client process, with samples and knowledge
+//   - progress, node, record: what all of them hold
+//   - config, observer, assignment, process: what comes in
 package executor

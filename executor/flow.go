@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/executor/driver"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
@@ -14,36 +15,74 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// flow is one transfer of an attempt on its leading node, from the start of
-// its client process to that process's end.
+// flow is one transfer of an attempt on the node where it starts, from the
+// start of its client process to that process's end.
 type flow struct {
-	p       *part
+	node    *node
 	trial   int
 	attempt int
 	index   int
 	spec    runsheet.Flow
 	id      string
 
-	result  journal.FlowResult
-	decided bool
-	// connected: the connection stands, and the transfer's limit counts.
-	connected bool
-	samples   batch
+	result    journal.FlowResult
+	decided   bool // result has the outcome
+	connected bool // the connection is established, and the transfer's limit counts
+	samples   sampleBatch
 	ready     time.Time // when the driver was about to connect
 	exited    time.Time
 	log       string
-	notes     []string // breaches of the contract that did not decide anything
-	settled   func()   // told of the outcome while the driver still runs; can be nil
+	breaches  []string // of the driver contract that did not decide anything
+	onDecided func()   // called with the outcome known, while the driver still runs; can be nil
 }
 
-// newFlow is a flow of a trial of the sheet, not yet decided.
-func newFlow(p *part, trial, attempt, index int) *flow {
-	spec := p.sheet.Trials[trial].Flows[index]
-	id := runsheet.TransferID(p.RunID, trial, attempt, index).String()
-	return &flow{
-		p: p, trial: trial, attempt: attempt, index: index, spec: spec, id: id,
-		result:  journal.FlowResult{Flow: index, Treatment: spec.Treatment, Transfer: id},
-		samples: batch{head: journal.Samples{Trial: trial, Attempt: attempt, Flow: index, Side: "client"}},
+// newFlows are those of an attempt at a trial of the sheet, not yet decided.
+func newFlows(n *node, trial, attempt int) []*flow {
+	flows := make([]*flow, len(n.sheet.Trials[trial].Flows))
+	for i, spec := range n.sheet.Trials[trial].Flows {
+		id := runsheet.TransferID(n.runID, trial, attempt, i).String()
+		flows[i] = &flow{
+			node: n, trial: trial, attempt: attempt, index: i, spec: spec, id: id,
+			result:  journal.FlowResult{Flow: i, Treatment: spec.Treatment, Transfer: id},
+			samples: sampleBatch{record: n.record, clock: n.clock, head: journal.Samples{Trial: trial, Attempt: attempt, Flow: i, Side: "client"}},
+		}
+	}
+	return flows
+}
+
+// split takes the flows that start on one role out of others.
+func split(flows []*flow, role radio.Role) (there, rest []*flow) {
+	for _, f := range flows {
+		if f.spec.From == role {
+			there = append(there, f)
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	return there, rest
+}
+
+// prepareDrivers prepares the drivers of those of the flows that start on this
+// node, where the runner can; release frees those that were not started.
+func prepareDrivers(ctx context.Context, n *node, flows []*flow) (release func()) {
+	runner, ok := n.runner.(Preparer)
+	if !ok {
+		return func() {}
+	}
+	own, _ := split(flows, n.role)
+	releases := make([]func(), len(own))
+	var all sync.WaitGroup
+	for i, f := range own {
+		releases[i] = func() {}
+		if ctx.Err() == nil {
+			all.Go(func() { releases[i] = runner.Prepare(ctx, n.sheet.Treatment(f.spec.Treatment).Protocol, f.id) })
+		}
+	}
+	all.Wait()
+	return func() {
+		for _, r := range releases {
+			r()
+		}
 	}
 }
 
@@ -57,29 +96,6 @@ func runAll(ctx context.Context, flows []*flow, began time.Time) {
 	running.Wait()
 }
 
-// ready has the drivers of those of the flows prepared that start on this node,
-// where the runner can.
-func (p *part) ready(ctx context.Context, flows []*flow) (release func()) {
-	runner, ok := p.Runner.(Preparer)
-	if !ok {
-		return func() {}
-	}
-	releases := make([]func(), len(flows))
-	var all sync.WaitGroup
-	for i, f := range flows {
-		releases[i] = func() {}
-		if f.spec.From == p.Role && ctx.Err() == nil {
-			all.Go(func() { releases[i] = runner.Prepare(ctx, p.sheet.Treatment(f.spec.Treatment).Protocol, f.id) })
-		}
-	}
-	all.Wait()
-	return func() {
-		for _, r := range releases {
-			r()
-		}
-	}
-}
-
 // decide sets the outcome; the first one counts.
 func (f *flow) decide(v journal.Verdict, reason, message string) {
 	if f.decided {
@@ -89,37 +105,44 @@ func (f *flow) decide(v journal.Verdict, reason, message string) {
 	f.result.Verdict, f.result.Reason, f.result.Message = v, reason, clip(message)
 }
 
-// run blocks until the client's process has gone: at most the flow's start
+// abort decides a flow by what ended ctx.
+func (f *flow) abort(ctx context.Context) {
+	var abort *AbortError
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &abort):
+		f.decide(journal.Aborted, journal.ReasonAborted, abort.Reason)
+	case errors.Is(cause, errSkipped):
+		f.decide(journal.Aborted, journal.ReasonSkipped, errSkipped.Error())
+	default:
+		f.decide(journal.Aborted, journal.ReasonInterrupted, "the agent was stopped")
+	}
+}
+
+// run blocks until the client's process has exited: at most the flow's start
 // offset, the sheet's connect and transfer limits and the grace periods.
 func (f *flow) run(ctx context.Context, began time.Time) {
+	n := f.node
 	defer func() {
 		if f.exited.IsZero() {
-			f.exited = f.p.Clock.Now()
+			f.exited = n.clock.Now()
 		}
 		if f.result.Verdict != journal.Succeeded {
 			f.result.LastSample = f.samples.last
 		}
 	}()
-	if f.spec.From != f.p.Role {
-		f.decide(journal.Failed, ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", f.spec.From, f.p.Role))
+	if f.spec.From != n.role {
+		f.decide(journal.Failed, journal.ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", f.spec.From, n.role))
 		return
 	}
-	if !backoff.SleepOn(ctx, f.p.Clock, began.Add(f.spec.Start).Sub(f.p.Clock.Now())) {
+	if !backoff.SleepOn(ctx, n.clock, began.Add(f.spec.Start).Sub(n.clock.Now())) {
 		f.abort(ctx)
 		return
 	}
-	t := f.p.sheet.Treatment(f.spec.Treatment)
-	q := f.p.parameters(t, contract.RoleClient)
-	q.Local.Address = f.p.ownAddress()
-	q.Remote = contract.Endpoint{Address: f.p.addressOf(f.spec.To), Port: t.Port}
-	q.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
-	if t.CompleteKnowledge && f.p.sheet.Network != nil {
-		q.Link = link(f.p.sheet.Network, f.spec.From, f.spec.To)
-	}
-	started := f.p.Clock.Now()
-	proc, err := f.p.Runner.Start(ctx, t.Protocol, q)
+	t := n.sheet.Treatment(f.spec.Treatment)
+	started := n.clock.Now()
+	p, err := n.runner.Start(ctx, t.Protocol, f.parameters(t))
 	if err != nil {
-		reason := ReasonNoStart
+		reason := journal.ReasonNoStart
 		if errors.Is(err, ErrNoDriver) {
 			reason = string(contract.CodeUnsupported)
 		}
@@ -127,133 +150,39 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		return
 	}
 	f.ready = started
-	f.watch(ctx, proc, started)
-	f.log = proc.Log()
+	c := &client{flow: f, process: p, stop: driver.NewStopper(p, n.clock), limit: contract.CodeConnectTimeout}
+	c.watch(ctx)
+	f.log = p.Log()
 }
 
-func (f *flow) abort(ctx context.Context) {
-	var abort *AbortError
-	if errors.As(context.Cause(ctx), &abort) {
-		f.decide(journal.Aborted, ReasonAborted, abort.Reason)
-		return
+func (f *flow) parameters(t *runsheet.Treatment) *contract.Parameters {
+	n := f.node
+	p := n.parameters(t, contract.RoleClient)
+	p.Local.Address = n.ownAddress()
+	p.Remote = contract.Endpoint{Address: n.addressOf(f.spec.To), Port: t.Port}
+	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
+	if t.CompleteKnowledge && n.sheet.Network != nil {
+		p.Link = linkKnowledge(n.sheet.Network, f.spec.From, f.spec.To)
 	}
-	if errors.Is(context.Cause(ctx), errSkipped) {
-		f.decide(journal.Aborted, ReasonSkipped, errSkipped.Error())
-		return
-	}
-	f.decide(journal.Aborted, ReasonInterrupted, "the agent was stopped")
+	return p
 }
 
-func (f *flow) watch(ctx context.Context, proc Process, started time.Time) {
-	events := listen(proc.Output(), f.p.Clock)
-	end := &ender{proc: proc, clock: f.p.Clock}
-	defer end.release()
-	limits := f.p.sheet.Limits
-	end.in(limits.Connect + limitGrace)
-	limit := contract.CodeConnectTimeout
-	done, cancelled := proc.Done(), ctx.Done()
-	stopping := false // by ctx: what the driver still says of a result counts
-	for events != nil || done != nil {
-		select {
-		case h, ok := <-events:
-			switch {
-			case !ok:
-				events = nil
-			case h.event == nil:
-				if f.decided {
-					f.notes = append(f.notes, h.reason+" after the outcome: "+h.message)
-				}
-				f.decide(journal.Failed, h.reason, h.message)
-				end.kill()
-			default:
-				was := f.decided
-				if stopping && h.event.Event == contract.KindError {
-					f.abort(ctx)
-				}
-				if f.take(h) {
-					limit = contract.CodeTransferTimeout
-					end.in(limits.Transfer + limitGrace)
-				}
-				if f.decided && !was && f.settled != nil {
-					f.settled()
-				}
-				if f.decided && !was && !end.asked {
-					end.in(exitGrace)
-				}
-			}
-		case <-end.fired:
-			if !f.decided && !stopping {
-				f.decide(journal.TimedOut, string(limit), fmt.Sprintf("the limit of %s passed and the driver did not say so itself",
-					map[contract.Code]time.Duration{contract.CodeConnectTimeout: limits.Connect, contract.CodeTransferTimeout: limits.Transfer}[limit]))
-			} else if f.decided && !end.asked {
-				f.notes = append(f.notes, fmt.Sprintf("did not exit within %s of its last event", exitGrace))
-			}
-			end.step()
-		case <-cancelled:
-			cancelled, stopping = nil, true
-			if !end.asked {
-				end.step()
-			}
-		case <-done:
-			done = nil
-			f.exited = f.p.Clock.Now()
-		}
-	}
-	f.samples.flush(f.p)
-	if stopping {
-		f.abort(ctx)
-	}
-	exit := proc.Exit()
-	switch {
-	case exit.Flooded:
-		f.decide(journal.Failed, ReasonFlood, "standard error came faster than a log may")
-	case exit.Code == contract.ExitUnsupported:
-		f.decide(journal.Failed, string(contract.CodeUnsupported), "the driver says that it cannot run on this node")
-	}
-	f.decide(journal.Failed, ReasonExited, "the driver ended without a result: "+exit.String())
-	if f.result.Verdict == journal.Succeeded && !end.asked && exit.Code != contract.ExitOK {
-		f.notes = append(f.notes, "reported a result and ended with "+exit.String())
-	}
-}
-
-// take notes an event; true when the connection now stands.
-func (f *flow) take(h driverLine) (connected bool) {
-	e := h.event
+// take applies an event to the flow; true when it established the connection.
+func (f *flow) take(line driver.Line) (connected bool) {
+	e := line.Event
 	if e.Transfer != "" && e.Transfer != f.id {
-		f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("%s event of transfer %s, expected %s", e.Event, e.Transfer, f.id))
+		f.decide(journal.Failed, journal.ReasonWrongResult, fmt.Sprintf("%s event of transfer %s, expected %s", e.Event, e.Transfer, f.id))
 		return false
 	}
 	switch e.Event {
 	case contract.KindReady:
-		f.ready = f.p.Clock.Now()
+		f.ready = f.node.clock.Now()
 	case contract.KindConnected:
-		if f.decided || f.connected {
-			return false
-		}
-		f.connected = true
-		f.result.ConnectNS = e.ConnectNS
-		if f.p.Role == radio.RoleClient { // what a run has of attempts comes from the leading node
-			f.p.append(journal.TypeConnected, journal.Connected{Trial: f.trial, Attempt: f.attempt, Flow: f.index, ConnectNS: e.ConnectNS})
-		}
-		return true
+		return f.connect(e.ConnectNS)
 	case contract.KindSample:
-		f.samples.add(f.p, *e.Sample, h.size)
+		f.samples.add(*e.Sample, line.Size)
 	case contract.KindResult:
-		switch size := e.Result.SizeBytes; {
-		case f.spec.Duration > 0 && size > f.spec.SizeBytes:
-			f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected at most %d", size, f.spec.SizeBytes))
-			return false
-		case f.spec.Duration == 0 && size != f.spec.SizeBytes:
-			f.decide(journal.Failed, ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected %d", size, f.spec.SizeBytes))
-			return false
-		}
-		if !f.decided {
-			f.result.Result = e.Result
-			if e.Result.ConnectNS != 0 {
-				f.result.ConnectNS = e.Result.ConnectNS
-			}
-		}
-		f.decide(journal.Succeeded, "", "")
+		f.takeResult(e.Result)
 	case contract.KindError:
 		v := journal.Failed
 		if e.Code == contract.CodeConnectTimeout || e.Code == contract.CodeTransferTimeout {
@@ -264,39 +193,134 @@ func (f *flow) take(h driverLine) (connected bool) {
 	return false
 }
 
-// clip bounds a text that came from a driver.
-func clip(s string) string {
-	if len(s) > 4096 {
-		return s[:4096] + "…"
+func (f *flow) connect(ns int64) bool {
+	if f.decided || f.connected {
+		return false
 	}
-	return s
+	f.connected = true
+	f.result.ConnectNS = ns
+	if f.node.role == radio.RoleClient { // only the leading node has records of attempts
+		f.node.record.append(journal.TypeConnected, journal.Connected{Trial: f.trial, Attempt: f.attempt, Flow: f.index, ConnectNS: ns})
+	}
+	return true
 }
 
-// batch gathers a flow's samples into records of about a second each.
-type batch struct {
-	head  journal.Samples
-	since time.Time
-	size  int
-	last  *contract.Sample
-}
-
-func (b *batch) add(p *part, s contract.Sample, size int) {
-	now := p.Clock.Now()
-	if len(b.head.Samples) == 0 {
-		b.since = now
-	}
-	b.head.Samples = append(b.head.Samples, s)
-	b.size += size
-	b.last = &s
-	if b.size >= batchBytes || now.Sub(b.since) >= batchEvery {
-		b.flush(p)
-	}
-}
-
-func (b *batch) flush(p *part) {
-	if len(b.head.Samples) == 0 {
+func (f *flow) takeResult(r *contract.Result) {
+	switch size := r.SizeBytes; {
+	case f.spec.Duration > 0 && size > f.spec.SizeBytes:
+		f.decide(journal.Failed, journal.ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected at most %d", size, f.spec.SizeBytes))
+		return
+	case f.spec.Duration == 0 && size != f.spec.SizeBytes:
+		f.decide(journal.Failed, journal.ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected %d", size, f.spec.SizeBytes))
 		return
 	}
-	p.append(journal.TypeSamples, b.head)
-	b.head.Samples, b.size = nil, 0
+	if !f.decided {
+		f.result.Result = r
+		if r.ConnectNS != 0 {
+			f.result.ConnectNS = r.ConnectNS
+		}
+	}
+	f.decide(journal.Succeeded, "", "")
+}
+
+// client is the running client process of a flow.
+type client struct {
+	flow     *flow
+	process  Process
+	stop     *driver.Stopper
+	limit    contract.Code // what it means when the stopper's time comes
+	stopping bool          // by the context: a result that the driver still reports counts
+}
+
+// watch returns when the process has exited and its output is read.
+func (c *client) watch(ctx context.Context) {
+	f := c.flow
+	lines := driver.Lines(c.process.Output(), f.node.clock)
+	defer c.stop.Release()
+	c.stop.After(f.node.sheet.Limits.Connect + limitGrace)
+	done, cancelled := c.process.Done(), ctx.Done()
+	for lines != nil || done != nil {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
+			}
+			c.take(ctx, line)
+		case <-c.stop.Fired:
+			c.timeUp()
+		case <-cancelled:
+			cancelled, c.stopping = nil, true
+			if !c.stop.Asked {
+				c.stop.Step()
+			}
+		case <-done:
+			done = nil
+			f.exited = f.node.clock.Now()
+		}
+	}
+	f.samples.flush()
+	if c.stopping {
+		f.abort(ctx)
+	}
+	c.exited(c.process.Exit())
+}
+
+func (c *client) take(ctx context.Context, line driver.Line) {
+	f := c.flow
+	if line.Event == nil {
+		if f.decided {
+			f.breaches = append(f.breaches, line.Reason+" after the outcome: "+line.Message)
+		}
+		f.decide(journal.Failed, line.Reason, line.Message)
+		c.stop.Kill()
+		return
+	}
+	was := f.decided
+	if c.stopping && line.Event.Event == contract.KindError {
+		f.abort(ctx)
+	}
+	if f.take(line) {
+		c.limit = contract.CodeTransferTimeout
+		c.stop.After(f.node.sheet.Limits.Transfer + limitGrace)
+	}
+	if !f.decided || was {
+		return
+	}
+	if f.onDecided != nil {
+		f.onDecided()
+	}
+	if !c.stop.Asked {
+		c.stop.After(exitGrace)
+	}
+}
+
+// timeUp is called when the process should have reported or exited by now.
+func (c *client) timeUp() {
+	f, limits := c.flow, c.flow.node.sheet.Limits
+	if !f.decided && !c.stopping {
+		limit := limits.Connect
+		if c.limit == contract.CodeTransferTimeout {
+			limit = limits.Transfer
+		}
+		f.decide(journal.TimedOut, string(c.limit), fmt.Sprintf("the limit of %s passed and the driver did not say so itself", limit))
+	} else if f.decided && !c.stop.Asked {
+		f.breaches = append(f.breaches, fmt.Sprintf("did not exit within %s of its last event", exitGrace))
+	}
+	c.stop.Step()
+}
+
+// exited decides a flow whose process ended without deciding it.
+func (c *client) exited(exit Exit) {
+	f := c.flow
+	switch {
+	case exit.Flooded:
+		f.decide(journal.Failed, journal.ReasonFlood, "standard error came faster than a log may")
+	case exit.Code == contract.ExitUnsupported:
+		f.decide(journal.Failed, string(contract.CodeUnsupported), "the driver says that it cannot run on this node")
+	}
+	f.decide(journal.Failed, journal.ReasonExited, "the driver ended without a result: "+exit.String())
+	if f.result.Verdict == journal.Succeeded && !c.stop.Asked && exit.Code != contract.ExitOK {
+		f.breaches = append(f.breaches, "reported a result and ended with "+exit.String())
+	}
 }

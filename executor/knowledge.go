@@ -7,7 +7,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// link is what a treatment with complete knowledge is told of the way from one
+// linkKnowledge is what a treatment with complete knowledge is told of the path from one
 // node to another: the rate at which it carries a stream, the round trip of a
 // full-sized packet, and the loss of one that crosses all hops once.
 //
@@ -16,7 +16,7 @@ import (
 // of its own, the narrowest bounds the stream. On a shared medium each bit
 // takes the airtime of all hops one after the other, so that the rate is
 // 1/(1/r1 + 1/r2 + …): half of a hop's where two are equal.
-func link(n *radio.Network, from, to radio.Role) *contract.Link {
+func linkKnowledge(n *radio.Network, from, to radio.Role) *contract.Link {
 	route := n.Route(from, to)
 	if len(route) < 2 {
 		return nil

@@ -49,7 +49,7 @@ func TestCompleteKnowledge(t *testing.T) {
 			client, server, 1e6, 1 - math.Pow(1-1e-4, 440*8), 0},
 		{"perfect", radio.Network{MTUBytes: 1500, Medium: radio.MediumShared, Links: one(perfect)}, client, server, 1e6, 0, 0},
 	} {
-		l := link(&c.n, c.from, c.to)
+		l := linkKnowledge(&c.n, c.from, c.to)
 		if l == nil {
 			t.Errorf("%s: nothing is known", c.name)
 			continue
@@ -61,7 +61,7 @@ func TestCompleteKnowledge(t *testing.T) {
 			t.Errorf("%s: round trip %g ms, expected %g", c.name, l.RoundTripMS, c.rtt)
 		}
 	}
-	if l := link(&radio.Network{MTUBytes: 1500, Links: two[:1]}, client, server); l != nil {
+	if l := linkKnowledge(&radio.Network{MTUBytes: 1500, Links: two[:1]}, client, server); l != nil {
 		t.Errorf("there is no way, and %+v is known of it", l)
 	}
 }

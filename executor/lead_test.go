@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// scripted is a runner whose clients succeed at once, or as fail says.
+// scripted is a runner whose clients succeed at once, or fail with the code that fail returns.
 type scripted struct {
 	mu      sync.Mutex
 	started []contract.Parameters
@@ -72,15 +72,15 @@ func (p ranProcess) Log() string           { return "log" }
 func (p ranProcess) Terminate()            {}
 func (p ranProcess) Kill()                 {}
 
-// air is an emulated radio that notes what it is asked.
-type air struct {
+// fakeRadio is an emulated radio that records its calls.
+type fakeRadio struct {
 	mu    sync.Mutex
 	calls []string
 	flows []radiocontrol.Flow // of the last trial
 	fail  func(call string) error
 }
 
-func (a *air) note(call string) error {
+func (a *fakeRadio) note(call string) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls = append(a.calls, call)
@@ -90,14 +90,14 @@ func (a *air) note(call string) error {
 	return nil
 }
 
-func (a *air) Configure(context.Context, *radio.Network) error { return a.note("configure") }
-func (a *air) Begin(_ context.Context, b radiocontrol.Begin) error {
+func (a *fakeRadio) Configure(context.Context, *radio.Network) error { return a.note("configure") }
+func (a *fakeRadio) Begin(_ context.Context, b radiocontrol.Begin) error {
 	a.mu.Lock()
 	a.flows = b.Flows
 	a.mu.Unlock()
 	return a.note(fmt.Sprintf("begin %s seed %d flows %d", b.Trial, b.Seed, len(b.Flows)))
 }
-func (a *air) End(_ context.Context, trial string) (*radiocontrol.Report, error) {
+func (a *fakeRadio) End(_ context.Context, trial string) (*radiocontrol.Report, error) {
 	return &radiocontrol.Report{Duration: time.Second}, a.note("end " + trial)
 }
 
@@ -183,7 +183,7 @@ func checkWhole(t testing.TB, records []journal.Record, trials, limit int) {
 				t.Fatalf("record %d ends attempt %d/%d, open is %d/%d", r.Seq, b.Trial, b.Attempt, openTrial, attempt)
 			}
 			openTrial = -1
-			if b.Reason != ReasonInterrupted {
+			if b.Reason != journal.ReasonInterrupted {
 				counted++
 			}
 		case journal.TypeTrialEnded:
@@ -220,7 +220,7 @@ func TestResumeFromEveryCrashPoint(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "j")
 	j := openJournal(t, path, journal.Options{})
-	if err := Lead(context.Background(), config(sheet, j, &scripted{fail: fail}, &air{})); err != nil {
+	if err := Lead(context.Background(), config(sheet, j, &scripted{fail: fail}, &fakeRadio{})); err != nil {
 		t.Fatal(err)
 	}
 	checkWhole(t, read(t, j), trials, limit)
@@ -242,7 +242,7 @@ func TestResumeFromEveryCrashPoint(t *testing.T) {
 		}
 		j := openJournal(t, path, journal.Options{})
 		before := j.Last()
-		if err := Lead(context.Background(), config(sheet, j, &scripted{fail: fail}, &air{})); err != nil {
+		if err := Lead(context.Background(), config(sheet, j, &scripted{fail: fail}, &fakeRadio{})); err != nil {
 			t.Fatalf("cut at %d: %v", cut, err)
 		}
 		checkWhole(t, read(t, j), trials, limit)
@@ -253,17 +253,19 @@ func TestResumeFromEveryCrashPoint(t *testing.T) {
 	}
 }
 
-func TestOrderOnTheAir(t *testing.T) {
+func TestOrderOfRadioCalls(t *testing.T) {
 	sheet := testSheet(t, 3, 1)
 	j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
 	defer j.Close()
-	a, r := &air{}, &scripted{}
-	between := 0
+	a, r := &fakeRadio{}, &scripted{}
+	boundaries := 0
 	cfg := config(sheet, j, r, a)
-	cfg.Between = func(context.Context) { between++ }
-	cfg.Begun = func(_ context.Context, resumed bool) error { return a.note(fmt.Sprintf("begun %t", resumed)) }
-	cfg.Leading = func(context.Context) { a.note("leading") }
-	cfg.Closing = func(context.Context) { a.note("closing") }
+	cfg.Observer = &hooks{
+		begun:    func(_ context.Context, recorded bool) error { return a.note(fmt.Sprintf("begun %t", recorded)) },
+		leading:  func() { a.note("leading") },
+		boundary: func() { boundaries++ },
+		closing:  func() { a.note("closing") },
+	}
 	if err := Lead(context.Background(), cfg); err != nil {
 		t.Fatal(err)
 	}
@@ -272,8 +274,8 @@ func TestOrderOnTheAir(t *testing.T) {
 	if !slices.Equal(a.calls, want) {
 		t.Errorf("calls %q, expected %q", a.calls, want)
 	}
-	if between != 2 {
-		t.Errorf("%d trial boundaries, expected 2", between)
+	if boundaries != 2 {
+		t.Errorf("%d trial boundaries, expected 2", boundaries)
 	}
 	p := r.started[0]
 	if p.Local.Address != "10.77.0.1" || p.Remote != (contract.Endpoint{Address: "10.77.0.3", Port: 5001}) || p.Limits.ConnectMS != 1000 {
@@ -292,7 +294,7 @@ func TestRadioIsStartedAgain(t *testing.T) {
 	j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
 	defer j.Close()
 	failed := map[string]bool{}
-	a := &air{fail: func(call string) error {
+	a := &fakeRadio{fail: func(call string) error {
 		// The connection breaks while the first trial runs, and at the second's start.
 		if (call == "end r/0/1" || strings.HasPrefix(call, "begin r/1/1")) && !failed[call] {
 			failed[call] = true
@@ -321,10 +323,10 @@ func TestRadioIsStartedAgain(t *testing.T) {
 }
 
 // radioWithoutReport has no report where the call failed, as a broken connection.
-type radioWithoutReport struct{ *air }
+type radioWithoutReport struct{ *fakeRadio }
 
 func (r radioWithoutReport) End(ctx context.Context, trial string) (*radiocontrol.Report, error) {
-	report, err := r.air.End(ctx, trial)
+	report, err := r.fakeRadio.End(ctx, trial)
 	if err != nil {
 		report = nil
 	}
@@ -386,7 +388,7 @@ func TestFlowsOfOneTrial(t *testing.T) {
 	}{
 		{[]runsheet.Flow{f, late}, journal.Succeeded, ""},
 		{[]runsheet.Flow{f, bounded}, journal.Succeeded, ""},
-		{[]runsheet.Flow{f, elsewhere}, journal.Failed, ReasonElsewhere},
+		{[]runsheet.Flow{f, elsewhere}, journal.Failed, journal.ReasonElsewhere},
 	} {
 		s.Trials[0].Flows = c.flows
 		sheet, err := s.Encode()
@@ -394,7 +396,7 @@ func TestFlowsOfOneTrial(t *testing.T) {
 			t.Fatal(err)
 		}
 		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
-		r, a := &scripted{}, &air{}
+		r, a := &scripted{}, &fakeRadio{}
 		if err := Lead(context.Background(), config(sheet, j, r, a)); err != nil {
 			t.Fatal(err)
 		}
@@ -438,7 +440,7 @@ func TestAbortBeforeTheStart(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cancel(&AbortError{Reason: "changed my mind"})
 			cfg := config(sheet, j, &scripted{}, nil)
-			cfg.Begun = func(ctx context.Context, _ bool) error { return ctx.Err() }
+			cfg.Observer = &hooks{begun: func(ctx context.Context, _ bool) error { return ctx.Err() }}
 			if err := f(ctx, cfg); err != nil {
 				t.Fatal(err)
 			}
@@ -448,41 +450,4 @@ func TestAbortBeforeTheStart(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestTransferIDsAreFound(t *testing.T) {
-	s, err := runsheet.Decode(testSheet(t, 3, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ids := newTransferIDs("r", s)
-	for _, at := range []place{{0, 1, 0}, {2, 2, 0}, {1, 40, 0}} {
-		if got, ok := ids.find(runsheet.TransferID("r", at.trial, at.attempt, at.flow).String()); !ok || got != at {
-			t.Errorf("found %+v, expected %+v", got, at)
-		}
-	}
-	if got, ok := ids.find(runsheet.TransferID("other", 0, 1, 0).String()); ok {
-		t.Errorf("a transfer of another run is %+v", got)
-	}
-}
-
-func FuzzListen(f *testing.F) {
-	f.Add([]byte(`{"event":"ready","info":{"implementation":"x"}}` + "\n"))
-	f.Add([]byte("nonsense\n"))
-	f.Add([]byte(strings.Repeat("y", contract.MaxLine+3)))
-	f.Add([]byte(`{"event":"connected","transfer":"00000000000000000000000000000000"}` + "\n{"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		faults := 0
-		for h := range listen(io.NopCloser(bytes.NewReader(b)), systemClock{}) {
-			if faults > 0 {
-				t.Fatal("something was heard after a fault")
-			}
-			if h.event == nil {
-				faults++
-				if h.reason != ReasonGarbage && h.reason != ReasonFlood || h.message == "" {
-					t.Fatalf("fault %+v", h)
-				}
-			}
-		}
-	})
 }

@@ -6,38 +6,44 @@ import (
 	"fmt"
 	"time"
 
+	"linktrial/executor/driver"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 	"linktrial/protocols/contract"
 )
 
-// Pauses between two starts of a listener that keeps ending.
+// Times of a listener, all in the node's time.
 const (
-	restartPause    = 100 * time.Millisecond
+	listenLimit     = 15 * time.Second       // from its start to its ready event
+	restartPause    = 100 * time.Millisecond // between two starts of one that keeps ending
 	restartPauseMax = 5 * time.Second
-	steadyAfter     = 10 * time.Second // a listener that stood so long is not in a crash loop
+	steadyAfter     = 10 * time.Second // a listener that ran so long is not in a crash loop
 )
+
+// maxStrays is how many transfers of no trial, and errors of no transfer, are
+// recorded for one process: anybody can open such connections.
+const maxStrays = 100
 
 // listener keeps one treatment's server process up.
 type listener struct {
-	*server
+	node      *node
+	transfers *transferTable
 	treatment *runsheet.Treatment
 	restarts  int
-	failed    string // the last failure that was journaled, to note a repeated one only once
+	failure   string // the last one that was recorded, so that a repeated one is recorded once
 }
 
-// keep returns when ctx ends and the process has gone, or when this node
+// keep returns when ctx ends and the process has exited, or when this node
 // cannot run the driver at all.
 func (l *listener) keep(ctx context.Context) {
-	retry := backoff.Backoff{Min: restartPause, Max: restartPauseMax, Clock: l.Clock}
+	retry := backoff.Backoff{Min: restartPause, Max: restartPauseMax, Clock: l.node.clock}
 	for ctx.Err() == nil {
-		began := l.Clock.Now()
-		again := l.once(ctx)
-		if !again {
+		began := l.node.clock.Now()
+		if again := l.run(ctx); !again {
 			return
 		}
-		if l.Clock.Now().Sub(began) >= steadyAfter {
+		if l.node.clock.Now().Sub(began) >= steadyAfter {
 			retry.Reset()
 		}
 		if !retry.Wait(ctx) {
@@ -46,11 +52,12 @@ func (l *listener) keep(ctx context.Context) {
 	}
 }
 
-// once runs one process to its end; again says whether another start makes sense.
-func (l *listener) once(ctx context.Context) (again bool) {
-	q := l.parameters(l.treatment, contract.RoleServer)
-	q.Local = contract.Endpoint{Address: l.ownAddress(), Port: l.treatment.Port}
-	proc, err := l.Runner.Start(ctx, l.treatment.Protocol, q)
+// run runs one process to its end; again reports whether another start makes sense.
+func (l *listener) run(ctx context.Context) (again bool) {
+	n := l.node
+	p := n.parameters(l.treatment, contract.RoleServer)
+	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: l.treatment.Port}
+	process, err := n.runner.Start(ctx, l.treatment.Protocol, p)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false
@@ -59,183 +66,200 @@ func (l *listener) once(ctx context.Context) (again bool) {
 		if unsupported {
 			code = contract.CodeUnsupported
 		}
-		l.fail(code, err.Error())
+		l.recordFailure(code, err.Error())
 		return !unsupported
 	}
-	w := &watched{listener: l, proc: proc, samples: map[string]*batch{}, running: map[string]bool{}}
-	w.watch(ctx)
-	return !w.unsupported && ctx.Err() == nil
+	s := &server{listener: l, process: process, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}}
+	s.watch(ctx)
+	if ctx.Err() != nil {
+		return false
+	}
+	l.restarts++
+	unsupported := s.explainEnd()
+	l.recordFailure(s.code, s.message)
+	return !unsupported && ctx.Err() == nil
 }
 
-// fail journals that the listener does not stand. In a crash loop the same
-// failure is noted once.
-func (l *listener) fail(code contract.Code, message string) {
+// recordFailure records that the listener is not up. In a crash loop the same
+// failure is recorded once.
+func (l *listener) recordFailure(code contract.Code, message string) {
 	message = clip(message)
-	l.Logger.Warn("listener does not stand", "treatment", l.treatment.Name, "code", string(code), "reason", message)
-	if l.failed == message {
+	l.node.log.Warn("listener is not up", "treatment", l.treatment.Name, "code", string(code), "reason", message)
+	if l.failure == message {
 		return
 	}
-	l.failed = message
-	l.append(journal.TypeListenerFailed, journal.Listener{Treatment: l.treatment.Name, Port: l.treatment.Port, Code: code, Message: message, Restarts: l.restarts})
-	l.durable()
+	l.failure = message
+	l.node.record.append(journal.TypeListenerFailed, journal.Listener{Treatment: l.treatment.Name, Port: l.treatment.Port, Code: code, Message: message, Restarts: l.restarts})
+	l.node.record.syncNow()
 }
 
-func (l *listener) durable() {
-	if err := l.sync(); err != nil {
-		l.Logger.Error("journal could not be synced", "error", err)
-	}
+func (l *listener) recordReady(info *contract.Info) {
+	l.failure = ""
+	l.node.record.append(journal.TypeListenerReady, journal.Listener{Treatment: l.treatment.Name, Port: l.treatment.Port, Info: info, Restarts: l.restarts})
+	l.node.record.syncNow()
 }
 
-func (l *listener) misbehaved(message, log string) {
-	l.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{Treatment: l.treatment.Name, Message: clip(message), Log: tail(log, MaxLog)})
+func (l *listener) recordBreach(message, log string) {
+	l.node.record.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{Treatment: l.treatment.Name, Message: clip(message), Log: tail(log, MaxLog)})
 }
 
-// watched is one listener process from its start to its end.
-type watched struct {
-	*listener
-	proc        Process
-	ready       bool
-	unsupported bool
-	code        contract.Code // of an error of the driver as a whole
-	message     string
-	strays      int // errors that name no transfer
-	samples     map[string]*batch
-	running     map[string]bool
+// server is one process of a listener from its start to its end.
+type server struct {
+	listener *listener
+	process  Process
+	stop     *driver.Stopper
+	ready    bool
+	code     contract.Code // of an error of the driver as a whole
+	message  string        // why it ended
+	strays   int           // transfers of no trial and errors of no transfer
+	samples  map[string]*sampleBatch
+	active   map[string]bool // transfers of this process
 }
 
-func (w *watched) runs(id string) {
-	w.running[id] = true
-	w.activity(id, true)
-}
-
-func (w *watched) watch(ctx context.Context) {
-	events := listen(w.proc.Output(), w.Clock)
-	end := &ender{proc: w.proc, clock: w.Clock}
-	defer end.release()
-	end.in(listenLimit)
-	done, cancelled := w.proc.Done(), ctx.Done()
-	for events != nil || done != nil {
+// watch returns when the process has exited and its output is read.
+func (s *server) watch(ctx context.Context) {
+	lines := driver.Lines(s.process.Output(), s.listener.node.clock)
+	defer s.stop.Release()
+	s.stop.After(listenLimit)
+	done, cancelled := s.process.Done(), ctx.Done()
+	for lines != nil || done != nil {
 		select {
-		case h, ok := <-events:
-			switch {
-			case !ok:
-				events = nil
-			case h.event == nil:
-				w.misbehaved(h.reason+": "+h.message, w.proc.Log())
-				w.message = h.reason + ": " + h.message
-				end.kill()
-			default:
-				if w.take(h) {
-					end.release()
-				}
+		case line, ok := <-lines:
+			if !ok {
+				lines = nil
+				continue
 			}
-		case <-end.fired:
-			if !w.ready && w.message == "" && ctx.Err() == nil {
-				w.message = fmt.Sprintf("not ready within %s", listenLimit)
+			s.takeLine(line)
+		case <-s.stop.Fired:
+			if !s.ready && s.message == "" && ctx.Err() == nil {
+				s.message = fmt.Sprintf("not ready within %s", listenLimit)
 			}
-			end.step()
+			s.stop.Step()
 		case <-cancelled:
 			cancelled = nil
-			if !end.asked {
-				end.step()
+			if !s.stop.Asked {
+				s.stop.Step()
 			}
 		case <-done:
 			done = nil
 		}
 	}
-	// A listener that has gone finishes none of its transfers.
-	for _, b := range w.samples {
-		b.flush(w.part)
+	// A process that has exited finishes none of its transfers.
+	for _, b := range s.samples {
+		b.flush()
 	}
-	for id := range w.running {
-		w.activity(id, false)
+	for id := range s.active {
+		s.listener.transfers.end(id)
 	}
-	if ctx.Err() != nil {
-		return
-	}
-	w.restarts++
-	exit := w.proc.Exit()
-	w.unsupported = exit.Code == contract.ExitUnsupported || w.code == contract.CodeUnsupported
-	switch {
-	case w.unsupported:
-		w.code = contract.CodeUnsupported
-	case exit.Flooded:
-		w.message = "standard error came faster than a log may"
-	}
-	if w.code == "" {
-		w.code = contract.CodeInternal
-	}
-	if w.message == "" {
-		w.message = "the listener ended by itself: " + exit.String()
-	}
-	if log := tail(w.proc.Log(), 1024); log != "" {
-		w.message += "; its log ends with: " + log
-	}
-	w.fail(w.code, w.message)
 }
 
-// take notes an event; true when the listener now stands.
-func (w *watched) take(h driverLine) (ready bool) {
-	e := h.event
+func (s *server) takeLine(line driver.Line) {
+	if line.Event == nil {
+		s.message = line.Reason + ": " + line.Message
+		s.listener.recordBreach(s.message, s.process.Log())
+		s.stop.Kill()
+		return
+	}
+	s.take(line.Event, line.Size)
+}
+
+// explainEnd completes code and message when the process has exited by itself;
+// unsupported: this node cannot run the driver at all.
+func (s *server) explainEnd() (unsupported bool) {
+	exit := s.process.Exit()
+	unsupported = exit.Code == contract.ExitUnsupported || s.code == contract.CodeUnsupported
+	switch {
+	case unsupported:
+		s.code = contract.CodeUnsupported
+	case exit.Flooded:
+		s.message = "standard error came faster than a log may"
+	}
+	if s.code == "" {
+		s.code = contract.CodeInternal
+	}
+	if s.message == "" {
+		s.message = "the listener ended by itself: " + exit.String()
+	}
+	if log := tail(s.process.Log(), 1024); log != "" {
+		s.message += "; its log ends with: " + log
+	}
+	return unsupported
+}
+
+// take applies an event whose line had size bytes.
+func (s *server) take(e *contract.Event, size int) {
 	switch e.Event {
 	case contract.KindReady:
-		if w.ready {
-			return false
+		if !s.ready {
+			s.ready = true
+			s.listener.recordReady(e.Info)
+			s.stop.Release()
 		}
-		w.ready, w.failed = true, ""
-		w.append(journal.TypeListenerReady, journal.Listener{Treatment: w.treatment.Name, Port: w.treatment.Port, Info: e.Info, Restarts: w.restarts})
-		w.durable()
-		return true
 	case contract.KindConnected:
-		w.runs(e.Transfer)
+		s.begin(e.Transfer)
 	case contract.KindSample:
-		w.runs(e.Transfer)
-		b := w.samples[e.Transfer]
-		if b == nil {
-			at, ok := w.place(e.Transfer)
-			if !ok {
-				return false // of another run, or of nobody: its result will say so
-			}
-			b = &batch{head: journal.Samples{Trial: at.trial, Attempt: at.attempt, Flow: at.flow, Side: "server"}}
-			w.samples[e.Transfer] = b
+		s.begin(e.Transfer)
+		if b := s.batch(e.Transfer); b != nil {
+			b.add(*e.Sample, size)
 		}
-		b.add(w.part, *e.Sample, h.size)
 	case contract.KindResult:
-		w.received(journal.Received{Transfer: e.Transfer, Result: e.Result})
+		s.end(journal.Received{Transfer: e.Transfer, Result: e.Result})
 	case contract.KindError:
-		if e.Transfer != "" {
-			w.received(journal.Received{Transfer: e.Transfer, Code: e.Code, Message: clip(e.Message)})
-			return false
-		}
-		if !w.ready {
-			w.code, w.message = e.Code, clip(e.Message)
-			return false
-		}
-		// A connection that ended before its header has no identity. Anybody
-		// can open such ones, so only the first few of a process are noted.
-		if w.strays++; w.strays <= 100 {
-			w.misbehaved(fmt.Sprintf("error of no transfer: %s: %s", e.Code, e.Message), "")
+		switch {
+		case e.Transfer != "":
+			s.end(journal.Received{Transfer: e.Transfer, Code: e.Code, Message: clip(e.Message)})
+		case !s.ready:
+			s.code, s.message = e.Code, clip(e.Message)
+		default:
+			// A connection that ended before its header has no identity.
+			s.stray(fmt.Sprintf("error of no transfer: %s: %s", e.Code, e.Message))
 		}
 	}
-	return false
 }
 
-func (w *watched) received(r journal.Received) {
-	if b := w.samples[r.Transfer]; b != nil {
-		b.flush(w.part)
-		delete(w.samples, r.Transfer)
-	}
-	delete(w.running, r.Transfer)
-	w.activity(r.Transfer, false)
-	if _, ok := w.place(r.Transfer); !ok {
-		if w.strays++; w.strays <= 100 {
-			w.misbehaved("transfer "+r.Transfer+" belongs to no trial of this run", "")
+func (s *server) begin(id string) {
+	s.active[id] = true
+	s.listener.transfers.begin(id)
+}
+
+// batch gathers the samples of a transfer; nil: the transfer is of another run,
+// or of nobody, which is recorded when it ends.
+func (s *server) batch(id string) *sampleBatch {
+	b := s.samples[id]
+	if b == nil {
+		at, ok := s.listener.transfers.place(id)
+		if !ok {
+			return nil
 		}
+		n := s.listener.node
+		b = &sampleBatch{record: n.record, clock: n.clock, head: journal.Samples{Trial: at.trial, Attempt: at.attempt, Flow: at.flow, Side: "server"}}
+		s.samples[id] = b
+	}
+	return b
+}
+
+func (s *server) end(r journal.Received) {
+	l := s.listener
+	if b := s.samples[r.Transfer]; b != nil {
+		b.flush()
+		delete(s.samples, r.Transfer)
+	}
+	delete(s.active, r.Transfer)
+	l.transfers.end(r.Transfer)
+	if _, ok := l.transfers.place(r.Transfer); !ok {
+		s.stray("transfer " + r.Transfer + " belongs to no trial of this run")
 		return
 	}
-	r.Treatment = w.treatment.Name
-	w.append(journal.TypeReceived, r)
+	r.Treatment = l.treatment.Name
+	l.node.record.append(journal.TypeReceived, r)
 	// The leader may already count this transfer: were this agent to die now,
 	// nobody else could confirm what arrived.
-	w.durable()
+	l.node.record.syncNow()
+}
+
+// stray records what belongs to no attempt.
+func (s *server) stray(message string) {
+	if s.strays++; s.strays <= maxStrays {
+		s.listener.recordBreach(message, "")
+	}
 }

@@ -15,7 +15,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// standing is a runner whose server stands until it is killed, after it has
+// standing is a runner whose server runs until it is killed, after it has
 // reported one transfer.
 type standing struct{ transfer string }
 
@@ -54,10 +54,10 @@ func (p *standingProcess) Kill() {
 	}
 }
 
-// What a server says of a transfer is what makes the leader's figure count, so
-// it must outlive the agent from the moment it is known: no later boundary of
-// the serving side may be needed to write it.
-func TestServersWordIsDurableAtOnce(t *testing.T) {
+// The server's report of a transfer is what makes the leader's figure count, so
+// it must be durable as soon as it is known: no later boundary of the serving
+// side may be needed to write it.
+func TestReceivedIsDurableAtOnce(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	sheet := testSheet(t, 2, 1)
 	j := openJournal(t, path, journal.Options{})
@@ -78,7 +78,7 @@ func TestServersWordIsDurableAtOnce(t *testing.T) {
 	}
 	for deadline := time.Now().Add(10 * time.Second); !kept(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Error("the server's word on the transfer is not in the durable part of the journal")
+			t.Error("the server's report of the transfer is not in the durable part of the journal")
 			break
 		}
 	}

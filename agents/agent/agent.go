@@ -27,7 +27,7 @@ type agent struct {
 	cfg     Config
 	runner  runnable
 	session *session.Session // nil: works without an orchestrator
-	station *station         // reads the radio
+	radio   *radioPoller
 	trust   *trust.Keys
 	slot    chan struct{} // held by the run that executes: listeners of two runs would share ports
 
@@ -51,7 +51,7 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer release()
-	// First: whom to trust is learnt when a node enrols.
+	// First: enrolment brings the keys to trust.
 	id, err := a.identity(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -65,7 +65,7 @@ func Run(ctx context.Context, cfg Config) error {
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
-		Tell: a.tell, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learn,
+		Tell: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
 		Registered: func(r *linktrialv1.RegisterResponse) { a.learnRadio(r.RadioProfile) },
 	})
 	if err != nil {
@@ -83,15 +83,15 @@ func Run(ctx context.Context, cfg Config) error {
 		if !n.Stored.IsZero() {
 			continue
 		}
-		a.cfg.Logger.Info("run of an earlier start is taken up again", "run", n.Run, "wish", string(n.Wish))
-		a.take(ctx, n)
+		a.cfg.Logger.Info("run of an earlier start is resumed", "run", n.Run, "desired_state", string(n.Desired))
+		a.startRun(ctx, n)
 	}
 	a.running.Go(func() { a.watchClock(ctx) })
 	a.running.Go(func() { a.watchTelemetry(ctx) })
 	if id != nil {
 		a.running.Go(func() { a.watchIdentity(ctx, id) })
 	}
-	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(list []*linktrialv1.Assignment) { a.obey(ctx, list) })
+	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(list []*linktrialv1.Assignment) { a.applyAssignments(ctx, list) })
 	a.running.Wait()
 	return nil
 }
@@ -118,14 +118,14 @@ func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <
 	if err != nil {
 		return err
 	}
-	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), KeyID: sig.KeyID, Signature: sig.Bytes, Wish: wishRun, Taken: time.Now().UTC()}
-	if err := a.keep(n, sheet); err != nil {
+	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), KeyID: sig.KeyID, Signature: sig.Bytes, Desired: desiredRun, Taken: time.Now().UTC()}
+	if err := a.saveRun(n, sheet); err != nil {
 		return err
 	}
-	r := a.take(ctx, n)
+	r := a.startRun(ctx, n)
 	select {
 	case <-finish:
-		r.wish(wishFinish, "")
+		r.setDesired(desiredFinish, "")
 	case <-r.ended:
 	}
 	a.running.Wait()
@@ -145,7 +145,7 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 		return nil, nil, err
 	}
 	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
-	a.station = newStation(a.poller(nil))
+	a.radio = newRadioPoller(a.poller(nil))
 	var closeDrivers func()
 	if a.runner, closeDrivers, err = openDrivers(ctx, cfg); err != nil {
 		release()
@@ -167,7 +167,7 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 	return a, release, nil
 }
 
-// registration says what this node is and can run.
+// registration is what this node is and can run.
 func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	r := &linktrialv1.RegisterRequest{
 		Role: string(a.cfg.Role), Version: a.cfg.Version, Radio: a.cfg.Radio, Emulated: a.cfg.Radio == "",
@@ -189,58 +189,58 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	return r
 }
 
-var wishes = map[linktrialv1.Assignment_DesiredState]Wish{
-	linktrialv1.Assignment_DESIRED_STATE_PREPARE: wishPrepare,
-	linktrialv1.Assignment_DESIRED_STATE_RUN:     wishRun,
-	linktrialv1.Assignment_DESIRED_STATE_FINISH:  wishFinish,
-	linktrialv1.Assignment_DESIRED_STATE_ABORT:   wishAbort,
+var desiredStates = map[linktrialv1.Assignment_DesiredState]DesiredState{
+	linktrialv1.Assignment_DESIRED_STATE_PREPARE: desiredPrepare,
+	linktrialv1.Assignment_DESIRED_STATE_RUN:     desiredRun,
+	linktrialv1.Assignment_DESIRED_STATE_FINISH:  desiredFinish,
+	linktrialv1.Assignment_DESIRED_STATE_ABORT:   desiredAbort,
 }
 
-// obey brings the node's runs to what the orchestrator wants.
-func (a *agent) obey(ctx context.Context, list []*linktrialv1.Assignment) {
+// applyAssignments brings the node's runs to the states that the orchestrator wants.
+func (a *agent) applyAssignments(ctx context.Context, list []*linktrialv1.Assignment) {
 	listed := map[string]bool{}
 	for _, as := range list {
 		listed[as.RunId] = true
-		w, ok := wishes[as.DesiredState]
+		desired, ok := desiredStates[as.DesiredState]
 		if !ok {
-			a.cfg.Logger.Warn("assignment has a wish that this agent does not know", "run", as.RunId, "wish", int32(as.DesiredState))
+			a.cfg.Logger.Warn("assignment has a desired state that this agent does not know", "run", as.RunId, "desired_state", int32(as.DesiredState))
 			continue
 		}
 		a.mu.Lock()
 		r := a.runs[as.RunId]
 		a.mu.Unlock()
 		if r != nil {
-			r.order(as.Commands) // first: a run that is paused must not begin
-			r.wish(w, as.Reason)
+			r.addCommands(as.Commands) // first: a run that is paused must not begin
+			r.setDesired(desired, as.Reason)
 			continue
 		}
-		if a.stored(as.RunId) {
+		if a.isStored(as.RunId) {
 			continue
 		}
-		n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Wish: w, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
+		n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Desired: desired, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
 		if a.cfg.Role == radio.RoleClient {
-			n.Orders = asCommands(as.Commands)
+			n.Commands = asCommands(as.Commands)
 		}
 		for role, address := range as.RadioAddresses {
 			n.Addresses[radio.Role(role)] = address
 		}
-		if err := a.keep(n, as.Sheet); err != nil {
+		if err := a.saveRun(n, as.Sheet); err != nil {
 			// Nothing was begun: the next answer tries again.
-			a.cfg.Logger.Error("assignment could not be taken", "run", as.RunId, "error", err)
+			a.cfg.Logger.Error("assignment could not be accepted", "run", as.RunId, "error", err)
 			continue
 		}
-		a.cfg.Logger.Info("run is taken", "run", as.RunId, "wish", string(w))
-		a.take(ctx, n)
+		a.cfg.Logger.Info("run is assigned to this node", "run", as.RunId, "desired_state", string(desired))
+		a.startRun(ctx, n)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for id, r := range a.runs {
-		r.listed(listed[id])
+		r.setListed(listed[id])
 	}
 }
 
-// stored says whether a run has ended and been stored before this start.
-func (a *agent) stored(id string) bool {
+// isStored reports whether a run has ended and been stored before this start.
+func (a *agent) isStored(id string) bool {
 	if !runForm.MatchString(id) {
 		return false
 	}
@@ -256,9 +256,9 @@ func (a *agent) stored(id string) bool {
 	return false
 }
 
-// keep writes a run to the state folder, unless it is there already. Whether its
-// sheet is to be trusted is asked whenever the run is opened.
-func (a *agent) keep(n note, sheet []byte) error {
+// saveRun writes a run to the state folder, unless it is there already. Whether
+// its sheet is to be trusted is checked whenever the run is opened.
+func (a *agent) saveRun(n note, sheet []byte) error {
 	if !runForm.MatchString(n.Run) {
 		return fmt.Errorf("run %q: expected letters, digits, hyphens and underscores", n.Run)
 	}
@@ -277,18 +277,18 @@ func (a *agent) keep(n note, sheet []byte) error {
 	return n.write(dir)
 }
 
-// take starts the goroutine that sees a run through.
-func (a *agent) take(ctx context.Context, n note) *run {
-	r := &run{a: a, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), desk: newDesk(n.Orders), lead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
+// startRun starts the goroutine that executes a run and delivers its journal.
+func (a *agent) startRun(ctx context.Context, n note) *run {
+	r := &run{a: a, id: n.Run, hash: n.SheetHash, note: n, dir: filepath.Join(a.cfg.runsDir(), n.Run), commands: newCommandQueue(n.Commands), mayLead: make(chan struct{}), ended: make(chan struct{}), log: a.cfg.Logger.With("run", n.Run)}
 	var ectx context.Context
 	ectx, r.cancel = context.WithCancelCause(ctx)
-	r.apply()
+	r.applyDesired()
 	a.mu.Lock()
 	a.runs[n.Run] = r
 	a.mu.Unlock()
 	a.running.Go(func() {
 		defer r.cancel(nil)
-		if err := r.through(ctx, ectx); err != nil && !errors.Is(err, context.Canceled) {
+		if err := r.run(ctx, ectx); err != nil && !errors.Is(err, context.Canceled) {
 			r.log.Error("run cannot go on on this node", "error", err)
 			r.err = err
 		}

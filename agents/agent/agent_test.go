@@ -81,19 +81,19 @@ func child(spec string) {
 	}
 }
 
-// orchestrator drives one run through its wishes, as the real one does.
+// orchestrator drives one run through its desired states, as the real one does.
 type orchestrator struct {
 	linktrialv1connect.UnimplementedAgentServiceHandler
-	mu      sync.Mutex
-	wishes  map[string]linktrialv1.Assignment_DesiredState // by node
-	orders  []*linktrialv1.RunCommand
-	sheet   []byte
-	sign    func(sheet []byte) signature.Signature
-	keys    []*linktrialv1.SigningKey
-	rev     int64
-	changed notify.Notifier
-	stored  map[string][]journal.Record
-	nodes   map[string]*linktrialv1.RegisterRequest
+	mu       sync.Mutex
+	desired  map[string]linktrialv1.Assignment_DesiredState // by node
+	commands []*linktrialv1.RunCommand
+	sheet    []byte
+	sign     func(sheet []byte) signature.Signature
+	keys     []*linktrialv1.SigningKey
+	rev      int64
+	changed  notify.Notifier
+	stored   map[string][]journal.Record
+	nodes    map[string]*linktrialv1.RegisterRequest
 	// during counts calls that arrived while a trial of the client's journal ran.
 	running atomic.Pointer[func() bool]
 	during  int
@@ -103,7 +103,7 @@ type orchestrator struct {
 
 func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	t.Helper()
-	o := &orchestrator{wishes: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1,
+	o := &orchestrator{desired: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1,
 		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{}}
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
@@ -134,11 +134,11 @@ func (o *orchestrator) bump() {
 	o.changed.Notify()
 }
 
-func (o *orchestrator) wish(w linktrialv1.Assignment_DesiredState, nodes ...string) {
+func (o *orchestrator) want(w linktrialv1.Assignment_DesiredState, nodes ...string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for _, n := range nodes {
-		o.wishes[n] = w
+		o.desired[n] = w
 	}
 	o.bump()
 }
@@ -155,9 +155,9 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 	for waited := false; ; {
 		o.mu.Lock()
 		resp := &linktrialv1.PollResponse{Revision: o.rev, SigningKeys: o.keys}
-		if w, ok := o.wishes[r.Msg.Name]; ok {
+		if w, ok := o.desired[r.Msg.Name]; ok {
 			sig := o.sign(o.sheet)
-			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, DesiredState: w, Commands: o.orders,
+			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, DesiredState: w, Commands: o.commands,
 				Signature: &linktrialv1.SheetSignature{KeyId: sig.KeyID, Signature: sig.Bytes}}}
 		}
 		changed := o.changed.Changed()
@@ -195,7 +195,7 @@ func (o *orchestrator) Clock(context.Context, *connect.Request[linktrialv1.Clock
 	return connect.NewResponse(&linktrialv1.ClockResponse{ReceivedUnixNs: now, SentUnixNs: now}), nil
 }
 
-// has says whether a node's record of a type has arrived.
+// has reports whether a node's record of a type has arrived.
 func (o *orchestrator) has(node string, typ journal.Type, n int) func() bool {
 	return func() bool {
 		o.mu.Lock()
@@ -300,23 +300,23 @@ func TestRunOfThreeNodes(t *testing.T) {
 				}
 				stops[string(role)] = runAgent(t, c)
 			}
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "relay", "server")
+			o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "relay", "server")
 			for _, n := range []string{"client", "relay", "server"} {
 				eventually(t, "provenance of "+n, o.has(n, journal.TypeProvenance, 1))
 				eventually(t, "clock of "+n, o.has(n, journal.TypeClockOffset, 1))
 			}
 			eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
 			if control == runsheet.ControlInBand {
-				// The others fall silent once all that they have is stored, which is
-				// noticed every 50 ms.
+				// The others suspend their calls once all that they have is stored, which
+				// they check every 50 ms.
 				eventually(t, "end of the relay's part", o.has("relay", journal.TypeRunEnded, 1))
 				time.Sleep(300 * time.Millisecond)
 				runs := func() bool { return trialRuns(clientState) }
 				o.running.Store(&runs)
 			}
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "relay", "server")
+			o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "relay", "server")
 			eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "relay", "server")
+			o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "relay", "server")
 			for _, n := range []string{"relay", "server"} {
 				eventually(t, "end of "+n, o.has(n, journal.TypeRunEnded, 1))
 			}
@@ -352,8 +352,8 @@ func TestRunOfThreeNodes(t *testing.T) {
 	}
 }
 
-// trialRuns reads the client's journal file as it stands: an attempt that was
-// begun and not ended is on the air.
+// trialRuns reports whether the client's journal file has an attempt that was
+// begun and not ended.
 func trialRuns(state string) bool {
 	b, err := os.ReadFile(JournalPath(state, "run1"))
 	if err != nil {

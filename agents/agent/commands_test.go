@@ -14,15 +14,15 @@ import (
 	"linktrial/internal/radio"
 )
 
-func (o *orchestrator) order(list ...*linktrialv1.RunCommand) {
+func (o *orchestrator) command(list ...*linktrialv1.RunCommand) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.orders = append(o.orders, list...)
+	o.commands = append(o.commands, list...)
 	o.bump()
 }
 
-// stories is what the client's journal says of commands and trials.
-func (o *orchestrator) stories() []string {
+// events are the client's delivered commands and ended trials.
+func (o *orchestrator) events() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var out []string
@@ -45,14 +45,14 @@ func (o *orchestrator) stories() []string {
 	return out
 }
 
-func (o *orchestrator) said(what string) func() bool {
-	return func() bool { return slices.Contains(o.stories(), what) }
+func (o *orchestrator) recorded(what string) func() bool {
+	return func() bool { return slices.Contains(o.events(), what) }
 }
 
-// Orders reach the executor wherever they are given: before the run, in a
+// Commands reach the executor whenever they are given: before the run, in a
 // pause and while a trial runs; an agent that is started again in the pause
-// stays in it, even where the orchestrator has forgotten the order.
-func TestOrders(t *testing.T) {
+// stays in it, even where the orchestrator has lost the command.
+func TestCommands(t *testing.T) {
 	for _, control := range []runsheet.Control{runsheet.ControlOutOfBand, runsheet.ControlInBand} {
 		t.Run(string(control), func(t *testing.T) {
 			o := newOrchestrator(t, sheetOf(t, 3, control, 20))
@@ -60,39 +60,39 @@ func TestOrders(t *testing.T) {
 			client.Window = 20 * time.Second // a busy machine may need long to answer
 			stopClient := runAgent(t, client)
 			stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+			o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 			eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
 			eventually(t, "clock", o.has("client", journal.TypeClockOffset, 1))
 			if control == runsheet.ControlInBand {
-				time.Sleep(300 * time.Millisecond) // the server falls silent
+				time.Sleep(300 * time.Millisecond) // until the server suspends its calls
 				runs := func() bool { return trialRuns(client.StateDir) }
 				o.running.Store(&runs)
 			}
-			o.order(&linktrialv1.RunCommand{Id: "1", Kind: "pause", By: "ada"}, &linktrialv1.RunCommand{Id: "2", Kind: "skip", Trial: 1})
-			eventually(t, "the orders are noted", func() bool {
+			o.command(&linktrialv1.RunCommand{Id: "1", Kind: "pause", By: "ada"}, &linktrialv1.RunCommand{Id: "2", Kind: "skip", Trial: 1})
+			eventually(t, "the commands are noted", func() bool {
 				n, err := readNotes(filepath.Join(client.StateDir, "runs"))
-				return err == nil && len(n) == 1 && len(n[0].Orders) == 2
+				return err == nil && len(n) == 1 && len(n[0].Commands) == 2
 			})
 			stopClient()
 			o.mu.Lock()
-			kept := o.orders
-			o.orders = nil
+			kept := o.commands
+			o.commands = nil
 			o.mu.Unlock()
 			stopClient = runAgent(t, client)
 			eventually(t, "the agent's second start", o.has("client", journal.TypeRunResumed, 1))
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
-			eventually(t, "pause and skip", o.said("trial 1 aborted skipped"))
+			o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
+			eventually(t, "pause and skip", o.recorded("trial 1 aborted skipped"))
 			stopClient()
 			stopClient = runAgent(t, client)
 			eventually(t, "the agent's third start", o.has("client", journal.TypeRunResumed, 2))
 			time.Sleep(200 * time.Millisecond)
-			if s := o.stories(); slices.Contains(s, "trial 0 succeeded") || len(s) != 3 {
+			if s := o.events(); slices.Contains(s, "trial 0 succeeded") || len(s) != 3 {
 				t.Errorf("in the pause: %q", s)
 			}
-			o.order(append(kept, &linktrialv1.RunCommand{Id: "3", Kind: "resume"}, &linktrialv1.RunCommand{Id: "4", Kind: "repeat", Trial: 1})...)
+			o.command(append(kept, &linktrialv1.RunCommand{Id: "3", Kind: "resume"}, &linktrialv1.RunCommand{Id: "4", Kind: "repeat", Trial: 1})...)
 			eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
 			want := []string{"pause 1", "skip 2", "trial 1 aborted skipped", "resume 3", "repeat 4", "trial 1 succeeded", "trial 0 succeeded", "trial 2 succeeded", "end"}
-			if got := o.stories(); !slices.Equal(got, want) {
+			if got := o.events(); !slices.Equal(got, want) {
 				t.Errorf("got %q, expected %q", got, want)
 			}
 			o.mu.Lock()
@@ -100,7 +100,7 @@ func TestOrders(t *testing.T) {
 				t.Errorf("%d calls arrived while a trial ran", o.during)
 			}
 			o.mu.Unlock()
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
+			o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 			eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 			stopClient()
 			stopServer()
@@ -108,48 +108,48 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// In a run with in-band control an order that comes while a trial runs waits
+// In a run with in-band control a command that comes while a trial runs waits
 // for the boundary, where the agent asks for it, after the last trial too.
-func TestOrderInTheLastTrial(t *testing.T) {
+func TestCommandInTheLastTrial(t *testing.T) {
 	o := newOrchestrator(t, sheetOf(t, 1, runsheet.ControlInBand, 20))
 	client := config(t, radio.RoleClient, o.server.URL)
 	client.Window = 20 * time.Second // a busy machine may need long to answer
 	stopClient := runAgent(t, client)
 	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
-	o.order(&linktrialv1.RunCommand{Id: "1", Kind: "repeat", Trial: 0})
+	o.command(&linktrialv1.RunCommand{Id: "1", Kind: "repeat", Trial: 0})
 	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
-	if got, want := o.stories(), []string{"trial 0 succeeded", "repeat 1", "trial 0 succeeded", "end"}; !slices.Equal(got, want) {
+	if got, want := o.events(), []string{"trial 0 succeeded", "repeat 1", "trial 0 succeeded", "end"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, expected %q", got, want)
 	}
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 	stopClient()
 	stopServer()
 }
 
-// Where an answer takes longer than a window, windows grow until one brings the order.
-func TestOrderOverASlowRadio(t *testing.T) {
+// Where an answer takes longer than a window, windows grow until one brings the command.
+func TestCommandOverASlowRadio(t *testing.T) {
 	o := newOrchestrator(t, sheetOf(t, 6, runsheet.ControlInBand, 5))
 	client := config(t, radio.RoleClient, o.server.URL)
 	client.Window = 20 * time.Millisecond
 	stopClient := runAgent(t, client)
 	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
-	o.order(&linktrialv1.RunCommand{Id: "1", Kind: "skip", Trial: 5})
-	o.delay.Store(int64(200 * time.Millisecond)) // heard in the fourth or fifth window
+	o.command(&linktrialv1.RunCommand{Id: "1", Kind: "skip", Trial: 5})
+	o.delay.Store(int64(200 * time.Millisecond)) // answered in the fourth or fifth window
 	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
-	if s := o.stories(); !slices.Contains(s, "trial 5 aborted skipped") {
+	if s := o.events(); !slices.Contains(s, "trial 5 aborted skipped") {
 		t.Errorf("got %q", s)
 	}
 	o.delay.Store(0)
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 	stopClient()
 	stopServer()

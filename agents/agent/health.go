@@ -23,7 +23,7 @@ type measured struct {
 }
 
 // watchClock measures the orchestrator's clock from time to time until ctx
-// ends, but never while the control link must be silent for a run's sake.
+// ends, but never while a run restricts calls.
 func (a *agent) watchClock(ctx context.Context) {
 	t := time.NewTimer(time.Second) // the node registers first
 	defer t.Stop()
@@ -34,7 +34,7 @@ func (a *agent) watchClock(ctx context.Context) {
 		case <-t.C:
 		}
 		next := clockAgain
-		if a.session.Speaks() {
+		if a.session.Gate().Unrestricted() {
 			if o := a.session.Offset(ctx, "between runs"); o.Unknown == "" {
 				a.noteClock(o)
 				next = clockEvery
@@ -50,12 +50,12 @@ func (a *agent) noteClock(o journal.ClockOffset) {
 	a.clock = measured{ClockOffset: o, at: time.Now()}
 }
 
-// tell adds battery, telemetry and clock to a poll.
-func (a *agent) tell(r *linktrialv1.PollRequest) {
+// addStatus adds battery, telemetry and clock to a poll.
+func (a *agent) addStatus(r *linktrialv1.PollRequest) {
 	if b, ok := provenance.ReadBattery(provenance.PowerSupplies); ok {
 		r.Battery, r.Discharging = &b.Charge, b.Discharging
 	}
-	a.tellTelemetry(r)
+	a.addTelemetry(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.clock.at.IsZero() {

@@ -104,7 +104,7 @@ const (
 func (a *agent) watchIdentity(ctx context.Context, id *identity.Identity) {
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		wait = identityEvery
-		if time.Now().Before(id.Due()) || !a.session.Speaks() {
+		if time.Now().Before(id.Due()) || !a.session.Gate().Unrestricted() {
 			continue
 		}
 		if err := a.session.Renew(ctx); err != nil {

@@ -15,30 +15,32 @@ import (
 	"linktrial/internal/radio"
 )
 
-// Wish is how far a run may go, as the orchestrator last said.
-type Wish string
+// DesiredState is how far a run may go, as the orchestrator last said.
+type DesiredState string
 
 const (
-	wishPrepare Wish = "prepare"
-	wishRun     Wish = "run"
-	wishFinish  Wish = "finish"
-	wishAbort   Wish = "abort"
+	desiredPrepare DesiredState = "prepare"
+	desiredRun     DesiredState = "run"
+	desiredFinish  DesiredState = "finish"
+	desiredAbort   DesiredState = "abort"
 )
 
-// note is what the state folder knows of a run beside sheet and journal.
+// note is what the state folder has of a run beside sheet and journal. The keys
+// wish and orders have the words of the first version: a run that an older agent
+// began is resumed.
 type note struct {
-	Run       string    `json:"run"`
-	SheetHash string    `json:"sheet_hash"`
-	KeyID     string    `json:"key_id,omitempty"`    // that signed the sheet
-	Signature []byte    `json:"signature,omitempty"` // of the sheet
-	Wish      Wish      `json:"wish"`
-	Reason    string    `json:"reason,omitempty"` // of an abort
-	Taken     time.Time `json:"taken"`
+	Run       string       `json:"run"`
+	SheetHash string       `json:"sheet_hash"`
+	KeyID     string       `json:"key_id,omitempty"`    // that signed the sheet
+	Signature []byte       `json:"signature,omitempty"` // of the sheet
+	Desired   DesiredState `json:"wish"`
+	Reason    string       `json:"reason,omitempty"` // of an abort
+	Taken     time.Time    `json:"taken"`
 	// Addresses of the run's nodes on the radio network; an agent that resumes
 	// without a control link must know them.
 	Addresses map[radio.Role]string `json:"addresses,omitempty"`
-	// Orders of people to the leading agent, oldest first.
-	Orders []executor.Command `json:"orders,omitempty"`
+	// Commands of people to the leading agent, oldest first.
+	Commands []executor.Command `json:"orders,omitempty"`
 	// Stored is set when the run has ended and the orchestrator has all of it.
 	Stored time.Time `json:"stored,omitzero"`
 }

@@ -22,7 +22,7 @@ import (
 type asker struct {
 	linktrialv1connect.UnimplementedAgentServiceHandler
 	mu      sync.Mutex
-	wish    *linktrialv1.PreflightRequest
+	wanted  *linktrialv1.PreflightRequest
 	polls   []*linktrialv1.PollRequest
 	reports []*linktrialv1.ReportPreflightRequest
 	refuse  int // reports to turn away
@@ -40,7 +40,7 @@ func (o *asker) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollReq
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.polls = append(o.polls, r.Msg)
-	return connect.NewResponse(&linktrialv1.PollResponse{Revision: 1, Preflight: o.wish}), nil
+	return connect.NewResponse(&linktrialv1.PollResponse{Revision: 1, Preflight: o.wanted}), nil
 }
 
 func (o *asker) Clock(context.Context, *connect.Request[linktrialv1.ClockRequest]) (*connect.Response[linktrialv1.ClockResponse], error) {
@@ -74,7 +74,7 @@ func (o *asker) serve(t *testing.T) (url string) {
 func (o *asker) want(id string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.wish = &linktrialv1.PreflightRequest{Id: id}
+	o.wanted = &linktrialv1.PreflightRequest{Id: id}
 }
 
 // report waits for the n-th one.
@@ -121,7 +121,7 @@ func TestAgentLooksWhenAsked(t *testing.T) {
 			t.Errorf("%s is %s, expected %s", kind, found[kind], want)
 		}
 	}
-	// The wish stands for some polls more, and is not obeyed twice; another one is.
+	// The same preflight is wanted in further polls, and is not carried out twice; another one is.
 	time.Sleep(200 * time.Millisecond)
 	o.want("two")
 	if r := o.report(t, 2); r.Id != "two" {

@@ -16,18 +16,19 @@ import (
 	"linktrial/internal/radio"
 )
 
-// In a laboratory all nodes are of one machine and know the emulator's control
+// In a laboratory all nodes are on one machine and know the emulator's control
 // socket. Each node that does not lead has a socket of its own beside it, on
-// which it takes orders to carry flows; the leading one dials it for every
-// attempt. One order a connection, JSON documents in turn:
+// which it takes assignments of flows; the leading one dials it for every
+// attempt. One assignment a connection, JSON documents in turn:
 //
-//	leading node → {"order": …}
-//	other node   → {"taken": true}, or {"refused": "why"} and the end
+//	leading node → {"assignment": …}
+//	other node   → {"accepted": true}, or {"refused": "why"} and the end
 //	leading node → {"began": "2026-07-01T12:00:00.000000001Z"}
 //	other node   → {"flows": […]}
 //
-// The leading node's end of the connection closed early stops the flows; what
-// came of them is still told. On real radios there is no such way yet.
+// When the leading node closes its end of the connection early, the flows are
+// stopped and their outcomes are still sent. On real radios nodes cannot reach
+// each other this way yet.
 
 // sourcePath is the socket of a role.
 func sourcePath(radioControl string, role radio.Role) string {
@@ -36,31 +37,31 @@ func sourcePath(radioControl string, role radio.Role) string {
 
 // sourceMessage is one document; one field is set.
 type sourceMessage struct {
-	Order   *executor.FlowAssignment `json:"order,omitempty"`
-	Taken   bool                     `json:"taken,omitempty"`
-	Refused string                   `json:"refused,omitempty"`
-	Began   *time.Time               `json:"began,omitempty"`
-	Flows   []executor.Carried       `json:"flows,omitempty"`
+	Assignment *executor.FlowAssignment `json:"assignment,omitempty"`
+	Accepted   bool                     `json:"accepted,omitempty"`
+	Refused    string                   `json:"refused,omitempty"`
+	Began      *time.Time               `json:"began,omitempty"`
+	Flows      []executor.FlowOutcome   `json:"flows,omitempty"`
 }
 
 const (
-	orderLimit = 10 * time.Second // for the order of a new connection, and for the outcome of flows that were stopped
-	beginLimit = 2 * time.Minute  // from a taken order to the trial's beginning
-	redialing  = 100 * time.Millisecond
+	assignLimit = 10 * time.Second // for the assignment of a new connection, and for the outcomes of flows that were stopped
+	beginLimit  = 2 * time.Minute  // from an accepted assignment to the trial's beginning
+	redialPause = 100 * time.Millisecond
 )
 
 // sources implements [executor.Sources].
 type sources struct{ radioControl string }
 
 // Prepare tries again until ctx ends: the node may just be starting.
-func (s sources) Prepare(ctx context.Context, role radio.Role, o executor.FlowAssignment) (executor.Source, error) {
+func (s sources) Prepare(ctx context.Context, role radio.Role, a executor.FlowAssignment) (executor.Source, error) {
 	for {
-		c, err := s.prepare(ctx, role, o)
+		c, err := s.prepare(ctx, role, a)
 		var refused *refusedError
 		if err == nil || errors.As(err, &refused) {
 			return c, err
 		}
-		if !backoff.Sleep(ctx, redialing) {
+		if !backoff.Sleep(ctx, redialPause) {
 			return nil, err
 		}
 	}
@@ -70,7 +71,7 @@ type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string { return e.reason }
 
-func (s sources) prepare(ctx context.Context, role radio.Role, o executor.FlowAssignment) (executor.Source, error) {
+func (s sources) prepare(ctx context.Context, role radio.Role, a executor.FlowAssignment) (executor.Source, error) {
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "unix", sourcePath(s.radioControl, role))
 	if err != nil {
@@ -84,26 +85,26 @@ func (s sources) prepare(ctx context.Context, role radio.Role, o executor.FlowAs
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	x := &source{c: unix, in: json.NewDecoder(c), out: json.NewEncoder(c)}
 	var answer sourceMessage
-	if err := x.out.Encode(sourceMessage{Order: &o}); err != nil {
+	if err := x.out.Encode(sourceMessage{Assignment: &a}); err != nil {
 		_ = c.Close()
-		return nil, fmt.Errorf("order: %w", err)
+		return nil, fmt.Errorf("assignment: %w", err)
 	}
 	if err := x.in.Decode(&answer); err != nil {
 		_ = c.Close()
-		return nil, fmt.Errorf("the order was not answered: %w", err)
+		return nil, fmt.Errorf("the assignment was not answered: %w", err)
 	}
 	switch {
 	case answer.Refused != "":
 		_ = c.Close()
 		return nil, &refusedError{answer.Refused}
-	case !answer.Taken:
+	case !answer.Accepted:
 		_ = c.Close()
-		return nil, errors.New("the order was not answered")
+		return nil, errors.New("the assignment was not answered")
 	}
 	return x, nil
 }
 
-// source is a node that has taken an order.
+// source is a node that has accepted an assignment.
 type source struct {
 	c   *net.UnixConn
 	in  *json.Decoder
@@ -111,13 +112,13 @@ type source struct {
 }
 
 // Carry implements [executor.Source].
-func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.Carried, error) {
-	defer func() { _ = s.Close() }() // what there was to say was said
+func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.FlowOutcome, error) {
+	defer func() { _ = s.Close() }() // the outcomes were read, or cannot be
 	if err := s.out.Encode(sourceMessage{Began: &began}); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() {
-		_ = s.c.SetReadDeadline(time.Now().Add(orderLimit))
+		_ = s.c.SetReadDeadline(time.Now().Add(assignLimit))
 		_ = s.c.CloseWrite()
 	})()
 	var m sourceMessage
@@ -130,10 +131,11 @@ func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.Carried
 // Close implements [executor.Source].
 func (s *source) Close() error { return s.c.Close() }
 
-// takeOrders is the other node's side, until ctx ends. Orders come one at a
-// time: the next connection is looked at when the drivers of the one before have gone.
-func takeAssignments(ctx context.Context, path string, log *slog.Logger, carrier *executor.Carrier) {
-	// Left by an agent that was killed; the state folder's lock says that there is no other.
+// takeAssignments is the other node's side, until ctx ends. It takes one
+// assignment at a time: the next connection is accepted when the drivers of the
+// one before have exited.
+func takeAssignments(ctx context.Context, path string, log *slog.Logger, carrier executor.Carrier) {
+	// Left by an agent that was killed: the state folder's lock excludes another one.
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		log.Warn("old socket for flows could not be removed", "error", err)
 	}
@@ -152,14 +154,14 @@ func takeAssignments(ctx context.Context, path string, log *slog.Logger, carrier
 			}
 			return
 		}
-		if err := takeOrder(ctx, c, carrier); err != nil {
-			log.Warn("order to carry flows was not carried out", "error", err)
+		if err := takeAssignment(ctx, c, carrier); err != nil {
+			log.Warn("assignment of flows was not carried out", "error", err)
 		}
 		_ = c.Close()
 	}
 }
 
-func takeOrder(ctx context.Context, c net.Conn, carrier *executor.Carrier) error {
+func takeAssignment(ctx context.Context, c net.Conn, carrier executor.Carrier) error {
 	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
 	in, out := json.NewDecoder(c), json.NewEncoder(c)
 	read := func(limit time.Duration) (m sourceMessage, err error) {
@@ -168,24 +170,24 @@ func takeOrder(ctx context.Context, c net.Conn, carrier *executor.Carrier) error
 		}
 		return m, errors.Join(err, ctx.Err())
 	}
-	m, err := read(orderLimit)
-	if err != nil || m.Order == nil {
-		return errors.Join(errors.New("a connection without an order"), err)
+	m, err := read(assignLimit)
+	if err != nil || m.Assignment == nil {
+		return errors.Join(errors.New("a connection without an assignment"), err)
 	}
-	order := *m.Order
-	if err := carrier.Check(order); err != nil {
+	assignment := *m.Assignment
+	if err := carrier.Check(assignment); err != nil {
 		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
 	}
-	defer carrier.Ready(ctx, order)()
-	if err := out.Encode(sourceMessage{Taken: true}); err != nil {
+	defer carrier.Prepare(ctx, assignment)()
+	if err := out.Encode(sourceMessage{Accepted: true}); err != nil {
 		return err
 	}
 	m, err = read(beginLimit)
 	if err != nil || m.Began == nil {
-		return errors.Join(errors.New("the order was taken back"), err)
+		return errors.Join(errors.New("the assignment was withdrawn"), err)
 	}
-	// The leading node says nothing more; when it closes its end, its word is
-	// that the flows must stop.
+	// The leading node sends nothing more; when it closes its end, the flows
+	// must stop.
 	cctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if err := c.SetReadDeadline(time.Time{}); err != nil {
@@ -197,9 +199,9 @@ func takeOrder(ctx context.Context, c net.Conn, carrier *executor.Carrier) error
 		_, _ = io.Copy(io.Discard, c) // up to its end, or the deadline below
 		cancel(errors.New("the leading node stopped the attempt"))
 	}()
-	flows := carrier.Carry(cctx, order, *m.Began)
-	defer carrier.Settle()
-	err = errors.Join(c.SetReadDeadline(time.Unix(1, 0)), c.SetWriteDeadline(time.Now().Add(orderLimit)), out.Encode(sourceMessage{Flows: flows}))
+	flows := carrier.Carry(cctx, assignment, *m.Began)
+	defer carrier.Sync()
+	err = errors.Join(c.SetReadDeadline(time.Unix(1, 0)), c.SetWriteDeadline(time.Now().Add(assignLimit)), out.Encode(sourceMessage{Flows: flows}))
 	<-closed
 	return err
 }

@@ -21,7 +21,7 @@ import (
 )
 
 // stagedNodes is a client, a relay and a server of one run on the loopback
-// interface, whose relay takes orders.
+// interface, whose relay takes assignments.
 type stagedNodes struct {
 	t        *testing.T
 	dir      string
@@ -79,7 +79,7 @@ func (n *stagedNodes) start(role radio.Role, part func(context.Context, executor
 		Peers:   map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleRelay: "127.0.0.1", radio.RoleServer: "127.0.0.1"},
 		Journal: n.journals[role], Runner: runner.New(runner.Config{Dir: drivers, Logger: log}),
 		Sources: sources{n.control()},
-		TakeAssignments: func(ctx context.Context, c *executor.Carrier) {
+		TakeAssignments: func(ctx context.Context, c executor.Carrier) {
 			takeAssignments(ctx, sourcePath(n.control(), role), log, c)
 		},
 	}
@@ -152,7 +152,7 @@ func TestFlowsFromOtherNodes(t *testing.T) {
 	_, endServer := n.start(radio.RoleServer, executor.Serve)
 	await(t, server, journal.TypeListenerReady, 1)
 	lead, _ := n.start(radio.RoleClient, executor.Lead)
-	_, endRelay := n.start(radio.RoleRelay, executor.Attend) // may well be the last to stand
+	_, endRelay := n.start(radio.RoleRelay, executor.Attend) // may well be the last to be ready
 	if err := <-lead; err != nil {
 		t.Fatal(err)
 	}
@@ -167,10 +167,10 @@ func TestFlowsFromOtherNodes(t *testing.T) {
 		if f.Flow != i || f.Result.SizeBytes != size || f.ConnectNS <= 0 {
 			t.Errorf("flow %d: %+v", i, f)
 		}
-		heard := slices.ContainsFunc(recordsOf[journal.Received](t, server, journal.TypeReceived), func(r journal.Received) bool {
+		received := slices.ContainsFunc(recordsOf[journal.Received](t, server, journal.TypeReceived), func(r journal.Received) bool {
 			return r.Transfer == f.Transfer && r.Result != nil && r.Result.Digest == f.Result.Digest
 		})
-		if !heard {
+		if !received {
 			t.Errorf("the server did not receive flow %d", i)
 		}
 	}
@@ -251,7 +251,7 @@ func TestAbortReachesOtherNodes(t *testing.T) {
 	}
 }
 
-func TestOrdersThatAreRefused(t *testing.T) {
+func TestRefusedAssignments(t *testing.T) {
 	n := stageNodes(t, sourceSheet(t, 1, 0))
 	_, endRelay := n.start(radio.RoleRelay, executor.Attend)
 	s := sources{n.control()}
@@ -269,7 +269,7 @@ func TestOrdersThatAreRefused(t *testing.T) {
 			t.Errorf("%+v: %v, expected %q", o, err, want)
 		}
 	}
-	// What is no order is passed over, an order that is taken back too.
+	// A message that is no assignment is ignored, and so is a withdrawn assignment.
 	c, err := net.Dial("unix", sourcePath(n.control(), radio.RoleRelay))
 	if err != nil {
 		t.Fatal(err)
@@ -288,10 +288,10 @@ func TestOrdersThatAreRefused(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := s.Prepare(ctx, radio.RoleServer, good); err == nil {
-		t.Error("an order was taken by nobody")
+		t.Error("an assignment was accepted by nobody")
 	}
 	n.finish(endRelay)
 	if got := recordsOf[journal.Samples](t, n.journals[radio.RoleRelay], journal.TypeSamples); len(got) != 0 {
-		t.Errorf("orders that were not begun left samples: %+v", got)
+		t.Errorf("assignments that were not begun left samples: %+v", got)
 	}
 }

@@ -14,45 +14,45 @@ import (
 	"linktrial/internal/radio"
 )
 
-// station is what reads the node's radio: between runs by what is known of it
-// then, in a run by the profile of its sheet.
-type station struct {
+// radioPoller is what reads the node's radio: between runs by what is known of
+// the radio then, in a run by the profile of its sheet.
+type radioPoller struct {
 	mu      sync.Mutex
 	idle    *telemetry.Poller
-	run     *telemetry.Poller // nil: no run executes
-	changed notify.Notifier   // idle is another poller
+	run     *telemetry.Poller // nil: no run is executed
+	changed notify.Notifier   // idle was replaced
 }
 
-func newStation(idle *telemetry.Poller) *station {
-	return &station{idle: idle}
+func newRadioPoller(idle *telemetry.Poller) *radioPoller {
+	return &radioPoller{idle: idle}
 }
 
-func (s *station) setIdle(p *telemetry.Poller) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.idle = p
-	s.changed.Notify()
+func (p *radioPoller) setIdle(idle *telemetry.Poller) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = idle
+	p.changed.Notify()
 }
 
-func (s *station) setRun(p *telemetry.Poller) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.run = p
+func (p *radioPoller) setRun(run *telemetry.Poller) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.run = run
 }
 
-// now is the poller whose word is the newest.
-func (s *station) now() *telemetry.Poller {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.run != nil {
-		return s.run
+// current is the poller that reads the radio now.
+func (p *radioPoller) current() *telemetry.Poller {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.run != nil {
+		return p.run
 	}
-	return s.idle
+	return p.idle
 }
 
-// poller reads what the node's radio tells by its profile, nil where that is
-// not known. In virtual time nothing is read: what a source answered, and when,
-// would be the host's.
+// poller reads the node's radio by its profile, nil where that is not known. In
+// virtual time nothing is read: what a source answered, and when, would be the
+// host's.
 func (a *agent) poller(p *radio.Profile) *telemetry.Poller {
 	c := telemetry.Config{Radio: a.cfg.RadioHost, Logger: a.cfg.Logger}
 	emulated := a.cfg.Radio == ""
@@ -66,31 +66,31 @@ func (a *agent) poller(p *radio.Profile) *telemetry.Poller {
 	case emulated:
 		c.Sources = radio.EmulatedTelemetry()
 	}
-	if emulated && c.Radio == "" { // an emulator that answers for nobody
+	if emulated && c.Radio == "" { // the emulator answers for no radio
 		c.Sources = slices.DeleteFunc(c.Sources, func(t radio.Telemetry) bool { return t.Host == radio.TargetRadio })
 	}
 	return telemetry.New(c)
 }
 
-// learnRadio takes up the profile of the radio that this node has.
+// learnRadio reads the node's radio by the profile that the orchestrator has of it.
 func (a *agent) learnRadio(profile []byte) {
 	if a.cfg.Radio == "" {
 		return
 	}
-	if p := a.readProfile(profile, "what the radio tells between runs"); p != nil {
-		a.station.setIdle(a.poller(p))
+	if p := a.readProfile(profile, "telemetry between runs"); p != nil {
+		a.radio.setIdle(a.poller(p))
 	}
 }
 
-// readProfile reads a profile as the orchestrator tells it, nil where it tells
-// none, or one that this agent cannot read; wanted is what it was to be for.
-func (a *agent) readProfile(told []byte, wanted string) *radio.Profile {
-	if len(told) == 0 {
+// readProfile decodes a profile that the orchestrator sent, nil where it sent
+// none, or one that this agent cannot read; wantedFor is what it was needed for.
+func (a *agent) readProfile(encoded []byte, wantedFor string) *radio.Profile {
+	if len(encoded) == 0 {
 		return nil
 	}
 	p := new(radio.Profile)
-	if err := json.Unmarshal(told, p); err != nil {
-		a.cfg.Logger.Warn("the radio's profile cannot be read; the agent goes on without it", "wanted_for", wanted, "error", err)
+	if err := json.Unmarshal(encoded, p); err != nil {
+		a.cfg.Logger.Warn("the radio's profile cannot be read; the agent goes on without it", "wanted_for", wantedFor, "error", err)
 		return nil
 	}
 	return p
@@ -99,9 +99,9 @@ func (a *agent) readProfile(told []byte, wanted string) *radio.Profile {
 // watchTelemetry reads the radio while nothing else uses the node, until ctx ends.
 func (a *agent) watchTelemetry(ctx context.Context) {
 	for ctx.Err() == nil {
-		a.station.mu.Lock()
-		p, changed := a.station.idle, a.station.changed.Changed()
-		a.station.mu.Unlock()
+		a.radio.mu.Lock()
+		p, changed := a.radio.idle, a.radio.changed.Changed()
+		a.radio.mu.Unlock()
 		turn, cancel := context.WithCancel(ctx)
 		var running sync.WaitGroup
 		running.Go(func() {
@@ -116,13 +116,13 @@ func (a *agent) watchTelemetry(ctx context.Context) {
 	}
 }
 
-// tellTelemetry adds the newest readings to a poll. A node that must be brief
-// leaves them out.
-func (a *agent) tellTelemetry(r *linktrialv1.PollRequest) {
-	if !a.session.Speaks() {
+// addTelemetry adds the newest readings to a poll. While calls are restricted
+// they are left out.
+func (a *agent) addTelemetry(r *linktrialv1.PollRequest) {
+	if !a.session.Gate().Unrestricted() {
 		return
 	}
-	for _, s := range a.station.now().States() {
+	for _, s := range a.radio.current().States() {
 		t := &linktrialv1.TelemetryState{Source: s.Source, Kind: string(s.Kind), Error: s.Error}
 		if !s.At.IsZero() {
 			t.AgeSeconds = time.Since(s.At).Seconds()
@@ -139,35 +139,35 @@ func (a *agent) tellTelemetry(r *linktrialv1.PollRequest) {
 // boundaryLimit is how long the readings between two trials may hold up the next.
 const boundaryLimit = time.Second
 
-// watcher reads the radio during one run and writes what it tells into the
-// run's journal: before the first trial and after the last all sources, at the
-// boundaries that this node knows of those that are due, and all the time those
-// whose way is no part of the radio network.
+// watcher reads the radio during one run and writes the readings into the run's
+// journal: all sources before the first trial and after the last, those that are
+// due at the boundaries that this node knows of, and all the time those whose
+// path is no part of the radio network.
 type watcher struct {
-	p     *telemetry.Poller
-	j     *journal.File
-	r     *run
-	quiet chan struct{} // a transfer has ended here, and no other runs
+	p    *telemetry.Poller
+	j    *journal.File
+	r    *run
+	idle chan struct{} // the last transfer under way on this node has ended
 
 	cancel  context.CancelFunc
 	running sync.WaitGroup
 }
 
 func (r *run) newWatcher(p *radio.Profile, j *journal.File) *watcher {
-	w := &watcher{p: r.a.poller(p), j: j, r: r, quiet: make(chan struct{}, 1)}
-	r.a.station.setRun(w.p)
+	w := &watcher{p: r.a.poller(p), j: j, r: r, idle: make(chan struct{}, 1)}
+	r.a.radio.setRun(w.p)
 	return w
 }
 
 // begin reads everything and goes on reading what may be read at any time.
 func (w *watcher) begin(ctx context.Context) {
-	w.note(w.p.Poll(ctx, telemetry.Any))
+	w.record(w.p.Poll(ctx, telemetry.Any))
 	ctx, w.cancel = context.WithCancel(ctx)
-	w.running.Go(func() { w.p.Run(ctx, telemetry.Always, w.note) })
+	w.running.Go(func() { w.p.Run(ctx, telemetry.Always, w.record) })
 	w.running.Go(func() {
 		for {
 			select {
-			case <-w.quiet:
+			case <-w.idle:
 				w.between(ctx)
 			case <-ctx.Done():
 				return
@@ -180,15 +180,15 @@ func (w *watcher) begin(ctx context.Context) {
 func (w *watcher) between(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, boundaryLimit)
 	defer cancel()
-	w.note(w.p.Poll(ctx, telemetry.Any))
+	w.record(w.p.Poll(ctx, telemetry.Any))
 }
 
-// activity hears how many transfers run on a serving node: when the last has
-// ended, a trial boundary begins.
-func (w *watcher) activity(transfers int) {
-	if transfers == 0 {
+// transfers takes note how many transfers are under way on a serving node: when
+// the last has ended, a trial boundary begins.
+func (w *watcher) transfers(n int) {
+	if n == 0 {
 		select {
-		case w.quiet <- struct{}{}:
+		case w.idle <- struct{}{}:
 		default:
 		}
 	}
@@ -200,7 +200,7 @@ func (w *watcher) stop() {
 		w.cancel()
 	}
 	w.running.Wait()
-	w.r.a.station.setRun(nil)
+	w.r.a.radio.setRun(nil)
 }
 
 // end reads everything that is due a last time.
@@ -209,8 +209,8 @@ func (w *watcher) end(ctx context.Context) {
 	w.between(ctx)
 }
 
-func (w *watcher) note(news []journal.Telemetry) {
-	for _, n := range news {
+func (w *watcher) record(readings []journal.Telemetry) {
+	for _, n := range readings {
 		typ := journal.TypeTelemetry
 		if n.Error != "" {
 			typ = journal.TypeTelemetryFailed

@@ -17,16 +17,16 @@ import (
 	"linktrial/internal/radio"
 )
 
-// told is a source at a server that counts how often it is asked, and how often
+// countedSource is a source at a server that counts how often it is read, and how often
 // while a trial of the client runs.
-type told struct {
+type countedSource struct {
 	radio.Telemetry
 	asked, during atomic.Int64
 }
 
-func tells(t *testing.T, name string, poll radio.TelemetryPoll, every time.Duration, runs func() bool) *told {
+func newCountedSource(t *testing.T, name string, poll radio.TelemetryPoll, every time.Duration, runs func() bool) *countedSource {
 	t.Helper()
-	s := &told{}
+	s := &countedSource{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		s.asked.Add(1)
 		if runs() {
@@ -41,15 +41,15 @@ func tells(t *testing.T, name string, poll radio.TelemetryPoll, every time.Durat
 	return s
 }
 
-// A run's journal has what the radio told before it, between its trials and
-// after it; during a trial only who may be asked then is asked, and one that
-// keeps silent is told once.
+// A run's journal has the radio's readings before it, between its trials and
+// after it; during a trial only a source that allows it is read, and one that
+// does not answer is recorded once.
 func TestTelemetryOfARun(t *testing.T) {
 	var state atomic.Pointer[string]
 	runs := func() bool { s := state.Load(); return s != nil && trialRuns(*s) }
-	between := tells(t, "between", radio.PollBetweenTrials, time.Nanosecond, runs)
-	always := tells(t, "always", radio.PollAlways, 20*time.Millisecond, runs)
-	silent := tells(t, "silent", radio.PollBetweenTrials, time.Nanosecond, runs)
+	between := newCountedSource(t, "between", radio.PollBetweenTrials, time.Nanosecond, runs)
+	always := newCountedSource(t, "always", radio.PollAlways, 20*time.Millisecond, runs)
+	silent := newCountedSource(t, "silent", radio.PollBetweenTrials, time.Nanosecond, runs)
 	silent.Port = freePort(t)
 
 	const trials = 3
@@ -74,11 +74,11 @@ func TestTelemetryOfARun(t *testing.T) {
 		}
 		runAgent(t, c)
 	}
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
 	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
 
 	o.mu.Lock()
@@ -115,7 +115,7 @@ func TestTelemetryOfARun(t *testing.T) {
 		t.Errorf("readings between trials came so: %s", order)
 	}
 	if n := failures["silent"]; n != 1 || len(failures) != 1 {
-		t.Errorf("failures were told %v times", failures)
+		t.Errorf("failures were recorded %v times", failures)
 	}
 	if between.during.Load() > 0 || between.asked.Load() < trials+1 {
 		t.Errorf("asked %d times, %d of them during a trial", between.asked.Load(), between.during.Load())
@@ -124,7 +124,7 @@ func TestTelemetryOfARun(t *testing.T) {
 		t.Error("what may be read at any time was not read during trials")
 	}
 	if n := count(o.stored["server"], journal.TypeTelemetryFailed); n != 3 {
-		t.Errorf("the server told of %d silent sources, all three keep silent there", n)
+		t.Errorf("the server recorded %d sources that do not answer, expected all three", n)
 	}
 }
 

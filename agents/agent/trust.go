@@ -14,7 +14,7 @@ import (
 	"linktrial/internal/signature"
 )
 
-// SignaturePath is where the signature of a run sheet lies for [RunSheet].
+// SignaturePath is where [RunSheet] looks for the signature of a run sheet.
 func SignaturePath(sheetPath string) string { return sheetPath + ".sig" }
 
 // readSignature reads the signature beside a sheet. Where there is none, the
@@ -34,26 +34,26 @@ func readSignature(sheetPath string) (signature.Signature, error) {
 	return s, nil
 }
 
-// learn takes up what the orchestrator shows of its keys.
-func (a *agent) learn(shown []*linktrialv1.SigningKey) {
+// learnKeys takes over the signing keys that the orchestrator shows.
+func (a *agent) learnKeys(shown []*linktrialv1.SigningKey) {
 	var list []signature.Endorsed
 	for _, s := range shown {
 		k, err := signature.NewPublicKey(s.PublicKey)
 		if err != nil {
-			a.cfg.Logger.Warn("the orchestrator shows a signing key that is none", "error", err)
+			a.cfg.Logger.Warn("the orchestrator shows an invalid signing key", "error", err)
 			continue
 		}
 		list = append(list, signature.Endorsed{Key: k, By: s.EndorsedBy, Endorsement: s.Endorsement})
 	}
 	if err := a.trust.Learn(list); err != nil {
 		// It is shown again; until then the sheets signed with it are refused.
-		a.cfg.Logger.Error("signing key could not be taken up", "error", err)
+		a.cfg.Logger.Error("signing key could not be stored", "error", err)
 	}
 }
 
-// admit decodes a run's sheet as it lies in the state folder, or says why it
-// must not be followed. Nothing of an untrusted sheet is looked at.
-func (r *run) admit(sheet []byte) (*runsheet.Sheet, error) {
+// checkSheet decodes a run's sheet from the state folder, or reports why it must
+// not be executed. Nothing of an untrusted sheet is decoded.
+func (r *run) checkSheet(sheet []byte) (*runsheet.Sheet, error) {
 	r.mu.Lock()
 	sig := signature.Signature{KeyID: r.note.KeyID, Bytes: r.note.Signature}
 	r.mu.Unlock()
@@ -70,7 +70,7 @@ func (r *run) admit(sheet []byte) (*runsheet.Sheet, error) {
 	return decoded, nil
 }
 
-// ended says whether this node's part in the run is over.
+// ended reports whether this node's part in the run is over.
 func ended(j *journal.File) (over bool, err error) {
 	err = j.Records(func(r journal.Record) error {
 		over = over || r.Type == journal.TypeRunEnded
@@ -79,7 +79,7 @@ func ended(j *journal.File) (over bool, err error) {
 	return over, err
 }
 
-// needs says whether a node of a role starts a treatment's driver. A relay does
+// needs reports whether a node of a role starts a treatment's driver. A relay does
 // where a flow starts or ends there.
 func needs(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
 	return role != radio.RoleRelay || slices.ContainsFunc(s.Trials, func(trial runsheet.Trial) bool {

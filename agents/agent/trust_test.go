@@ -112,7 +112,7 @@ func TestRefusals(t *testing.T) {
 				eventually(t, n+" is registered", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.nodes[n] != nil })
 			}
 			probes := lineCount(t, starts)
-			o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, nodes...)
+			o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, nodes...)
 			for _, n := range nodes {
 				eventually(t, "end of "+n, o.has(n, journal.TypeRunEnded, 1))
 				e := o.end(n)
@@ -159,9 +159,9 @@ func TestDriverChangesDuringTheRun(t *testing.T) {
 	client.DriversDir = dir
 	runAgent(t, client)
 	runAgent(t, server) // with the common drivers, which the sheet does not name
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
 	eventually(t, "refusal of the server", o.has("server", journal.TypeRunEnded, 1))
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_RUN, "client")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client")
 	eventually(t, "first attempt", o.has("client", journal.TypeAttemptEnded, 1))
 	// As an upgrade does it, and not while a driver is about to start: the shell
 	// reads its script only then.
@@ -192,7 +192,7 @@ func TestRotatedKey(t *testing.T) {
 	o.sign = func(sheet []byte) signature.Signature { return signature.SignSheet(strangeKey, "run1", sheet) }
 	cfg := config(t, radio.RoleServer, o.server.URL)
 	stop := runAgent(t, cfg)
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
 	stop()
 	o.mu.Lock()
@@ -214,7 +214,7 @@ func TestPinnedKey(t *testing.T) {
 	cfg := config(t, radio.RoleServer, o.server.URL)
 	cfg.Trust = trust.Config{Pin: true}
 	stop := runAgent(t, cfg)
-	o.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "server")
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "server")
 	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
 	stop()
 
@@ -226,7 +226,7 @@ func TestPinnedKey(t *testing.T) {
 	}
 	cfg.Orchestrator = other.server.URL
 	stop = runAgent(t, cfg)
-	other.wish(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "server")
+	other.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "server")
 	eventually(t, "refusal", other.has("server", journal.TypeRunEnded, 1))
 	if e := other.end("server"); !strings.Contains(e.Reason, "remove "+filepath.Join(cfg.StateDir, "pinned-key")) {
 		t.Errorf("%q says not what to do", e.Reason)
@@ -243,7 +243,7 @@ func TestAgentWithoutAnyKey(t *testing.T) {
 }
 
 // TestNothingNamesAProgram: a protocol's name, which sheets, preflights and the
-// leading node's orders carry, reaches nothing but a folder of drivers.
+// leading node's assignments carry, reaches nothing but a folder of drivers.
 func TestNothingNamesAProgram(t *testing.T) {
 	r := runner.New(runner.Config{Dir: drivers})
 	above := filepath.Base(drivers)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Working says whether an agent works in one of the state folders below dir: it
-// holds the folder's lock as long as it does.
+// Working returns an error where no agent works in any of the state folders
+// below dir: an agent holds its folder's lock as long as it works.
 func Working(dir string) error {
 	locks, err := filepath.Glob(filepath.Join(dir, "*", "lock"))
 	if err != nil {

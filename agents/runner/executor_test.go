@@ -245,17 +245,17 @@ func TestFaults(t *testing.T) {
 		log     bool // the driver's log is kept with the attempt
 		notes   int  // breaches that decided nothing
 	}{
-		{"garbage", journal.Failed, executor.ReasonGarbage, true, 0},
-		{"long-line", journal.Failed, executor.ReasonGarbage, true, 0},
-		{"flood", journal.Failed, executor.ReasonFlood, true, 0},
-		{"log-flood", journal.Failed, executor.ReasonFlood, true, 0},
-		{"exit", journal.Failed, executor.ReasonExited, true, 0},
+		{"garbage", journal.Failed, journal.ReasonGarbage, true, 0},
+		{"long-line", journal.Failed, journal.ReasonGarbage, true, 0},
+		{"flood", journal.Failed, journal.ReasonFlood, true, 0},
+		{"log-flood", journal.Failed, journal.ReasonFlood, true, 0},
+		{"exit", journal.Failed, journal.ReasonExited, true, 0},
 		{"unsupported", journal.Failed, string(contract.CodeUnsupported), true, 0},
 		{"hang", journal.TimedOut, string(contract.CodeConnectTimeout), true, 0},
 		{"stuck", journal.TimedOut, string(contract.CodeTransferTimeout), true, 0},
 		{"stuck-deaf", journal.TimedOut, string(contract.CodeTransferTimeout), true, 0},
-		{"crash", journal.Failed, executor.ReasonExited, true, 0},
-		{"wrong-size", journal.Failed, executor.ReasonWrongResult, true, 0},
+		{"crash", journal.Failed, journal.ReasonExited, true, 0},
+		{"wrong-size", journal.Failed, journal.ReasonWrongResult, true, 0},
 		{"late-exit", journal.Succeeded, "", false, 1},
 		{"exit-after", journal.Succeeded, "", false, 1},
 		{"server-dies", journal.Failed, string(contract.CodeReset), true, 0},
@@ -329,8 +329,8 @@ func TestAbortAndInterruption(t *testing.T) {
 		reason string
 		ended  bool
 	}{
-		{"abort", &executor.AbortError{ID: "c1", By: "director", Reason: "rain"}, executor.ReasonAborted, true},
-		{"interruption", errors.New("SIGTERM"), executor.ReasonInterrupted, false},
+		{"abort", &executor.AbortError{ID: "c1", By: "director", Reason: "rain"}, journal.ReasonAborted, true},
+		{"interruption", errors.New("SIGTERM"), journal.ReasonInterrupted, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -116,7 +116,7 @@ func TestVerdictsOfFlows(t *testing.T) {
 	finish()
 	e := bodies[journal.AttemptEnded](t, cj, journal.TypeAttemptEnded)[0]
 	want := []string{"timed-out transfer-timeout", "succeeded", "failed exited", "failed garbage", "succeeded", "failed unsupported"}
-	if got := verdicts(e); e.Verdict != journal.Failed || e.Reason != executor.ReasonExited || !slices.Equal(got, want) {
+	if got := verdicts(e); e.Verdict != journal.Failed || e.Reason != journal.ReasonExited || !slices.Equal(got, want) {
 		t.Errorf("attempt %s (%s), flows %q, expected %q", e.Verdict, e.Reason, got, want)
 	}
 	if !strings.Contains(e.Flows[5].Message, "feature duration") {
@@ -147,8 +147,8 @@ func TestStoppedFlows(t *testing.T) {
 		cause  error
 		reason string
 	}{
-		{&executor.AbortError{Reason: "rain"}, executor.ReasonAborted},
-		{errors.New("SIGTERM"), executor.ReasonInterrupted},
+		{&executor.AbortError{Reason: "rain"}, journal.ReasonAborted},
+		{errors.New("SIGTERM"), journal.ReasonInterrupted},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			dir := t.TempDir()
@@ -171,7 +171,7 @@ func TestStoppedFlows(t *testing.T) {
 			cancel(c.cause)
 			err := <-done
 			finish()
-			if (c.reason == executor.ReasonAborted) != (err == nil) {
+			if (c.reason == journal.ReasonAborted) != (err == nil) {
 				t.Errorf("lead: %v", err)
 			}
 			e := bodies[journal.AttemptEnded](t, cj, journal.TypeAttemptEnded)[0]

@@ -91,7 +91,7 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 			continue
 		}
 		err = d.deliver(ctx, entries)
-		if silent, _ := d.s.gate.silent(); err != nil && (silent || ctx.Err() != nil) {
+		if err != nil && (d.s.gate.Suspended() || ctx.Err() != nil) {
 			continue
 		}
 		if err != nil {

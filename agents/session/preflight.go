@@ -30,10 +30,3 @@ func (s *Session) ReportPreflight(ctx context.Context, id string, checks []*link
 		retry.Wait(ctx)
 	}
 }
-
-// Speaks says whether calls may be made at leisure: no silence is held, and no
-// window of one is open.
-func (s *Session) Speaks() bool {
-	silent, _ := s.gate.silent()
-	return !silent && !s.brief.Load()
-}

@@ -6,12 +6,12 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
-	"sync/atomic"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"linktrial/agents/identity"
+	"linktrial/agents/silence"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
@@ -49,9 +49,7 @@ type Session struct {
 	client linktrialv1connect.AgentServiceClient
 	http   *http.Transport
 	dial   *dialer
-	gate   *gate
-	brief  atomic.Bool  // in a window: polls do not wait
-	polls  atomic.Int64 // answered so far
+	gate   *silence.Gate
 }
 
 // Times of the session, all in the node's time.
@@ -77,7 +75,8 @@ func New(cfg Config) (*Session, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Session{cfg: cfg, gate: newGate(), dial: &dialer{conns: map[*conn]struct{}{}}}
+	s := &Session{cfg: cfg, dial: &dialer{conns: map[*conn]struct{}{}}}
+	s.gate = silence.NewGate(s.reset)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(u.Scheme == "https")
 	protocols.SetUnencryptedHTTP2(u.Scheme == "http")
@@ -91,53 +90,24 @@ func New(cfg Config) (*Session, error) {
 
 // Close ends the session's connections. Calls that run end with an error.
 func (s *Session) Close() {
-	s.gate.hold()
-	s.dial.reset()
-	s.http.CloseIdleConnections()
-	s.gate.release()
+	s.gate.Suspend()
+	s.gate.Resume()
 }
 
-// Silence ends all calls and connections and holds further ones back until
-// [Session.Speak]. When it returns, nothing more is sent, and nothing arrives
-// but what was on its way.
-func (s *Session) Silence() {
-	s.gate.hold()
+// Gate is what all calls of the session pass: it suspends and resumes them.
+func (s *Session) Gate() *silence.Gate { return s.gate }
+
+// reset ends the session's connections at once.
+func (s *Session) reset() {
 	s.dial.reset()
 	s.http.CloseIdleConnections()
-}
-
-// Speak takes one Silence back.
-func (s *Session) Speak() { s.gate.release() }
-
-// Window interrupts a Silence for at most d: until something has been heard
-// from the orchestrator and done says so, whichever is first. It returns
-// whether anything was heard.
-func (s *Session) Window(ctx context.Context, d time.Duration, done func() bool) bool {
-	heard := s.polls.Load()
-	s.brief.Store(true)
-	s.Speak()
-	end := time.NewTimer(d)
-	defer end.Stop()
-	for open := true; open; {
-		select {
-		case <-end.C:
-			open = false
-		case <-ctx.Done():
-			open = false
-		case <-time.After(2 * time.Millisecond):
-			open = s.polls.Load() == heard || !done()
-		}
-	}
-	s.Silence()
-	s.brief.Store(false)
-	return s.polls.Load() != heard
 }
 
 // do makes one call when that is allowed, for at most limit. A call that
 // fails other than by an answer takes its connection along: what a dead link
 // did to it cannot be told from here.
 func (s *Session) do(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
-	ctx, leave, err := s.gate.enter(ctx)
+	ctx, leave, err := s.gate.Enter(ctx)
 	if err != nil {
 		return err
 	}
@@ -179,7 +149,7 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 		if ctx.Err() != nil {
 			return
 		}
-		if silent, _ := s.gate.silent(); err != nil && silent {
+		if err != nil && s.gate.Suspended() {
 			continue // the call was cut short on purpose
 		}
 		if err != nil {
@@ -222,10 +192,10 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 		s.cfg.Tell(r)
 	}
 	var answer *linktrialv1.PollResponse
-	brief := false
+	inWindow := false
 	err := s.do(ctx, pollWait+callLimit, func(ctx context.Context) error {
 		// Only here is it known whether the call waited for a window.
-		if brief = s.brief.Load(); brief {
+		if inWindow = s.gate.InWindow(); inWindow {
 			r.WaitMs = 0
 		}
 		resp, err := s.client.Poll(ctx, connect.NewRequest(r))
@@ -244,16 +214,7 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	if s.cfg.Preflight != nil {
 		s.cfg.Preflight(answer.Preflight)
 	}
-	s.polls.Add(1)
-	if brief {
-		// The window has what it wanted; the next call waits for its end.
-		if silent, changed := s.gate.silent(); !silent {
-			select {
-			case <-changed:
-			case <-ctx.Done():
-			}
-		}
-	}
+	s.gate.Answered(ctx, inWindow)
 	return answer.Revision, nil
 }
 

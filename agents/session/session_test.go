@@ -348,7 +348,7 @@ func TestSilence(t *testing.T) {
 	j.Sync()
 	eventually(t, "first record", func() bool { return len(o.records("r1")) == 1 && polls.Load() > 0 })
 
-	s.Silence()
+	s.Gate().Suspend()
 	if n := s.dial.open(); n != 0 {
 		t.Errorf("%d connections in silence", n)
 	}
@@ -366,14 +366,14 @@ func TestSilence(t *testing.T) {
 		t.Error("all is delivered in silence")
 	}
 	cut()
-	s.Window(ctx, 20*time.Second, d.CaughtUp)
+	s.Gate().Window(ctx, 20*time.Second, d.CaughtUp)
 	if len(o.records("r1")) != 2 || polls.Load() == heard {
 		t.Error("the window did not deliver and poll")
 	}
 	if n := s.dial.open(); n != 0 {
 		t.Errorf("%d connections after the window", n)
 	}
-	s.Speak()
+	s.Gate().Resume()
 	j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: 2})
 	j.Sync()
 	long, cut := context.WithTimeout(ctx, 30*time.Second)

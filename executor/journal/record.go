@@ -21,7 +21,7 @@ type Record struct {
 	Body json.RawMessage `json:"body,omitempty"`
 }
 
-// Type names what a record says.
+// Type is the kind of a record, which determines its body.
 type Type string
 
 const (
@@ -49,13 +49,13 @@ type RunStarted struct {
 	Trials    int    `json:"trials"`
 }
 
-// RunEnd says how a node's part in a run ended.
+// RunEnd is how a node's part in a run ended.
 type RunEnd string
 
 const (
 	RunCompleted RunEnd = "completed" // every trial has a terminal record
 	RunAborted   RunEnd = "aborted"   // by command
-	RunStopped   RunEnd = "stopped"   // by a fault of the node (disk full); Reason says which
+	RunStopped   RunEnd = "stopped"   // by a fault of the node (disk full); Reason names it
 )
 
 // RunEnded closes a node's journal of a run.
@@ -110,7 +110,7 @@ type ClockOffset struct {
 	// Offset is orchestrator minus node; Error bounds it (half the round trip).
 	Offset time.Duration `json:"offset_ns"`
 	Error  time.Duration `json:"error_ns"`
-	// Unknown says why there is no figure ("no control link").
+	// Unknown is why there is no figure ("no control link").
 	Unknown string `json:"unknown,omitempty"`
 }
 
@@ -133,7 +133,7 @@ type AttemptStarted struct {
 	Transfers []string `json:"transfers"` // identity of each flow
 }
 
-// Connected says that a flow's connection stands.
+// Connected is written when a flow's connection is established.
 type Connected struct {
 	Trial     int   `json:"trial"`
 	Attempt   int   `json:"attempt"`
@@ -150,8 +150,8 @@ type Samples struct {
 	Samples []contract.Sample `json:"samples"`
 }
 
-// Received is the server's word on one transfer, matched to an attempt by its
-// transfer identity.
+// Received is what the server reports of one transfer, matched to an attempt by
+// the transfer's identity.
 type Received struct {
 	Treatment string           `json:"treatment"`
 	Transfer  string           `json:"transfer"`
@@ -168,7 +168,7 @@ const (
 	Failed    Verdict = "failed"    // the driver reported an error, or broke the contract
 	TimedOut  Verdict = "timed-out" // a limit of the plan was reached: a stuck transfer
 	Aborted   Verdict = "aborted"   // ended from outside: by command, or because the agent died
-	Invalid   Verdict = "invalid"   // a rule says the figure must not count; Reason names it
+	Invalid   Verdict = "invalid"   // the figure must not count; Reason names the rule
 )
 
 // AttemptEnded is terminal for an attempt; none is ever overwritten.
@@ -178,8 +178,8 @@ type AttemptEnded struct {
 	Iteration int     `json:"iteration"`
 	Treatment string  `json:"treatment"`
 	Verdict   Verdict `json:"verdict"`
-	// Reason is a code of the contract or one of the executor's own
-	// ("exited", "garbage", "flood", "interrupted", "listener-down", …).
+	// Reason is a code of the driver contract or one of the executor's own
+	// ([ReasonExited] and the others).
 	Reason  string       `json:"reason,omitempty"`
 	Message string       `json:"message,omitempty"` // one sentence for people
 	Flows   []FlowResult `json:"flows"`
@@ -211,15 +211,11 @@ type TrialEnded struct {
 	Trial    int     `json:"trial"`
 	Attempts int     `json:"attempts"`
 	Verdict  Verdict `json:"verdict"` // of the last attempt; aborted where there is none
-	// Reason is "skipped" where a person ended the trial.
+	// Reason is [ReasonSkipped] where a person ended the trial.
 	Reason string `json:"reason,omitempty"`
 }
 
-// ReasonSkipped is the reason of a trial, and of its running attempt, that a
-// person ended.
-const ReasonSkipped = "skipped"
-
-// CommandKind says what a person ordered. Closed list.
+// CommandKind is what a person asks of a run. Closed list.
 type CommandKind string
 
 const (
@@ -230,15 +226,15 @@ const (
 	CommandRepeat CommandKind = "repeat" // one more attempt of a trial that has ended
 )
 
-// Command is an order that the node received and obeys from here on: a trial
-// that it repeats has not ended any more. It comes before its effect.
+// Command is a person's command that the node received. It is written before
+// it takes effect: after a [CommandRepeat], its trial has not ended any more.
 type Command struct {
 	ID    string      `json:"id"`
 	Kind  CommandKind `json:"kind"`
 	By    string      `json:"by,omitempty"`
 	Trial *int        `json:"trial,omitempty"` // of skip and repeat
-	// PassedOver says why the order could not be obeyed any more; it has no
-	// effect then.
+	// Rejected is why the command could not be applied any more; it then has no
+	// effect. The key has the word of the format's first version.
 	Rejected string `json:"passed_over,omitempty"`
 }
 

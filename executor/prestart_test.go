@@ -98,7 +98,7 @@ func (s *staying) told() bool {
 
 func transfer(trial, attempt int) string { return runsheet.TransferID("r", trial, attempt, 0).String() }
 
-func TestReadiedAhead(t *testing.T) {
+func TestDriversArePreparedAhead(t *testing.T) {
 	const trials = 4
 	for _, c := range []struct {
 		name     string
@@ -110,14 +110,14 @@ func TestReadiedAhead(t *testing.T) {
 	}{
 		{"one after the other", -1, -1, map[string]string{transfer(0, 1): transfer(1, 1), transfer(1, 1): transfer(2, 1), transfer(2, 1): transfer(3, 1)}, trials,
 			[]string{"trial 0 succeeded", "trial 1 succeeded", "trial 2 succeeded", "trial 3 succeeded"}},
-		// Trial 2 is readied when trial 1 fails, goes unused, and is readied again.
+		// Trial 2 is prepared when trial 1 fails, goes unused, and is prepared again.
 		{"a trial is repeated", 1, -1, map[string]string{transfer(0, 1): transfer(1, 1), transfer(1, 1): transfer(2, 1)}, trials + 2,
 			[]string{"trial 0 succeeded", "trial 1 succeeded", "trial 2 succeeded", "trial 3 succeeded"}},
 		{"a trial is skipped", -1, 1, map[string]string{transfer(0, 1): transfer(1, 1), transfer(2, 1): transfer(3, 1)}, trials,
 			[]string{"trial 0 succeeded", "trial 1 aborted skipped", "trial 2 succeeded", "trial 3 succeeded"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			d, m := &desk{}, &memory{}
+			d, m := &commandList{}, &memory{}
 			r := &preparing{holds: c.holds}
 			r.fail = func(p *contract.Parameters) contract.Code {
 				if c.skip >= 0 && p.Transfer.ID == transfer(c.skip-1, 1) {
@@ -128,7 +128,7 @@ func TestReadiedAhead(t *testing.T) {
 				}
 				return ""
 			}
-			cfg := config(testSheet(t, trials, 2), m, r, &air{})
+			cfg := config(testSheet(t, trials, 2), m, r, &fakeRadio{})
 			cfg.Commands = d
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
@@ -148,7 +148,7 @@ func TestReadiedAhead(t *testing.T) {
 			defer r.mu.Unlock()
 			for i, s := range r.staying {
 				if s.told() {
-					t.Errorf("trial %d: its driver had to be ended: what comes next was not readied meanwhile", i)
+					t.Errorf("trial %d: its driver had to be ended: the next driver was not prepared meanwhile", i)
 				}
 			}
 			if len(r.unready) > 0 || r.held != 0 || r.released != c.prepared {

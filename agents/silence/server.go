@@ -1,0 +1,134 @@
+package silence
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"linktrial/executor"
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
+)
+
+// connectGrace is what the executor allows a client past its connect limit.
+const connectGrace = 3 * time.Second
+
+// followerWindow is how long an agent that does not lead may call once it may:
+// it has more to deliver than the leading one, and disturbs no trial.
+const followerWindow = 5 * time.Second
+
+// preparedStep is how often the server looks whether its preparation is complete.
+const preparedStep = 50 * time.Millisecond
+
+// idleBefore is how long the server's listeners must have had no transfer before
+// its agent may call: two attempts that do not reach the server.
+func idleBefore(s *runsheet.Sheet) time.Duration {
+	return 2*(s.Limits.Connect+connectGrace) + s.Limits.Pause
+}
+
+// Records is the part of the run's journal that is read.
+type Records interface {
+	Records(func(journal.Record) error) error
+}
+
+// Server is the policy of the server's agent.
+type Server struct {
+	executor.NopObserver
+	gate      *Gate
+	delivery  Delivery
+	journal   Records
+	idle      time.Duration // see [idleBefore]
+	listeners int           // that the sheet asks for
+
+	mu        sync.Mutex
+	transfers int
+	last      time.Time // when a listener last reported anything of a transfer
+}
+
+// NewServer returns the policy of one run, of which j is the journal.
+func NewServer(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet) *Server {
+	s := &Server{gate: g, delivery: d, journal: j, idle: idleBefore(sheet), last: time.Now()}
+	for _, t := range sheet.Treatments {
+		if t.Missing == "" {
+			s.listeners++
+		}
+	}
+	return s
+}
+
+// Transfers implements [executor.Observer].
+func (s *Server) Transfers(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.transfers, s.last = n, time.Now()
+}
+
+// untilIdle is how long from now the listeners will have been idle for long
+// enough; zero or less: they have.
+func (s *Server) untilIdle() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.transfers > 0 {
+		return s.idle
+	}
+	return time.Until(s.last.Add(s.idle))
+}
+
+// Start suspends calls when the preparation is delivered, and opens windows
+// after that. stop ends it, resumes calls and waits for it.
+func (s *Server) Start(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	running.Go(func() { s.run(ctx) })
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+func (s *Server) run(ctx context.Context) {
+	if !s.prepared(ctx) {
+		return
+	}
+	s.gate.Suspend()
+	defer s.gate.Resume()
+	for backoff.Sleep(ctx, max(s.untilIdle(), 10*time.Millisecond)) {
+		if s.untilIdle() > 0 {
+			continue
+		}
+		s.gate.Window(ctx, followerWindow, s.delivery.CaughtUp)
+		s.mu.Lock()
+		s.last = time.Now()
+		s.mu.Unlock()
+	}
+}
+
+// prepared waits until the journal has a record of every listener and all is
+// delivered; false: ctx ended first.
+func (s *Server) prepared(ctx context.Context) bool {
+	for {
+		recorded := map[string]bool{}
+		err := s.journal.Records(func(r journal.Record) error {
+			if r.Type == journal.TypeListenerReady || r.Type == journal.TypeListenerFailed {
+				recorded[treatmentOf(r)] = true
+			}
+			return nil
+		})
+		if err == nil && len(recorded) >= s.listeners {
+			return s.delivery.Await(ctx)
+		}
+		if !backoff.Sleep(ctx, preparedStep) {
+			return false
+		}
+	}
+}
+
+func treatmentOf(r journal.Record) string {
+	var l journal.Listener
+	if err := json.Unmarshal(r.Body, &l); err != nil {
+		return ""
+	}
+	return l.Treatment
+}

@@ -1,0 +1,190 @@
+package executor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+)
+
+// attempts executes attempts at trials, one after the other, and keeps what one
+// leaves for the next.
+type attempts struct {
+	node        *node
+	sources     Sources
+	emulator    *emulator
+	captureFile func(trial, attempt int) string
+	prestart    *prestart
+	dead        deadTime
+}
+
+// run executes a trial once, as its nth attempt; next is the attempt that
+// follows if this one is the trial's last, nil for none. An error means that the
+// journal is unusable.
+func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (journal.Verdict, string, error) {
+	clock, record := a.node.clock, a.node.record
+	began := clock.Now()
+	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
+	flows := newFlows(a.node, trial.Index, n)
+	for _, f := range flows {
+		start.Transfers = append(start.Transfers, f.id)
+	}
+	if next != nil {
+		a.prestart.during(ctx, flows, *next)
+	}
+	record.append(journal.TypeAttemptStarted, start)
+	// The record is synced before the channel's clock starts, so that the time
+	// a disk takes does not shift a treatment against its channel realisation.
+	if err := record.sync(); err != nil {
+		return "", "", err
+	}
+	end := journal.AttemptEnded{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
+	if reason, err := a.runFlows(ctx, trial, n, flows, &end); err != nil {
+		for _, f := range flows {
+			if f.result.Verdict != journal.Aborted {
+				f.result.Verdict, f.result.Reason, f.result.Message = journal.Invalid, reason, clip(err.Error())
+			}
+		}
+	}
+	summarize(&end, flows, record)
+	end.Duration = clock.Now().Sub(began)
+	end.Dead = a.dead.before(flows)
+	truncate(&end)
+	record.append(journal.TypeAttemptEnded, end)
+	return end.Verdict, end.Reason, record.sync()
+}
+
+// runFlows runs the flows of an attempt, on every node where some start. An
+// error, with its reason, makes all of them invalid.
+func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, flows []*flow, end *journal.AttemptEnded) (reason string, err error) {
+	var drivers func()
+	var preparing sync.WaitGroup
+	preparing.Go(func() { drivers = a.prestart.take(ctx, flows, attemptID{trial.Index, n}) })
+	sources, err := assign(ctx, a.node, a.sources, trial, n)
+	preparing.Wait()
+	defer drivers()
+	if err != nil {
+		abortAll(ctx, flows)
+		return journal.ReasonSourceDown, err
+	}
+	defer closeSources(sources)
+	name := fmt.Sprintf("%s/%d/%d", a.node.runID, trial.Index, n)
+	if err := a.emulator.begin(ctx, name, trial, a.capture(trial.Index, n)); err != nil {
+		abortAll(ctx, flows)
+		return journal.ReasonRadioDown, err
+	}
+	began := a.node.clock.Now()
+	var running sync.WaitGroup
+	own := flows
+	for role, s := range sources {
+		var there []*flow
+		there, own = split(own, role)
+		running.Go(func() { runRemote(ctx, a.node, s, began, there) })
+	}
+	runAll(ctx, own, began)
+	running.Wait()
+	end.Radio, err = a.emulator.end(ctx, name)
+	return journal.ReasonRadioDown, err
+}
+
+// abortAll aborts flows that have not begun, where ctx has ended.
+func abortAll(ctx context.Context, flows []*flow) {
+	if ctx.Err() == nil {
+		return
+	}
+	for _, f := range flows {
+		f.abort(ctx)
+	}
+}
+
+func (a *attempts) capture(trial, attempt int) string {
+	if !a.node.sheet.Capture || a.captureFile == nil {
+		return ""
+	}
+	return a.captureFile(trial, attempt)
+}
+
+// severity orders verdicts: an attempt of several flows has the gravest.
+var severity = map[journal.Verdict]int{journal.Succeeded: 0, journal.TimedOut: 1, journal.Failed: 2, journal.Invalid: 3, journal.Aborted: 4}
+
+// summarize makes an attempt's outcome of its flows', and records their breaches
+// of the contract.
+func summarize(end *journal.AttemptEnded, flows []*flow, record *recorder) {
+	end.Verdict = journal.Succeeded
+	for _, f := range flows {
+		if severity[f.result.Verdict] > severity[end.Verdict] {
+			end.Verdict, end.Reason, end.Message = f.result.Verdict, f.result.Reason, f.result.Message
+		}
+		for _, breach := range f.breaches {
+			record.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{Treatment: f.spec.Treatment, Message: clip(breach), Log: tail(f.log, MaxLog/len(flows))})
+		}
+		end.Flows = append(end.Flows, f.result)
+	}
+	if end.Verdict == journal.Succeeded {
+		return
+	}
+	for i, f := range flows {
+		log := tail(f.log, MaxLog/len(flows))
+		if len(flows) > 1 && log != "" {
+			log = fmt.Sprintf("--- flow %d (%s)\n%s", i, f.spec.Treatment, log)
+		}
+		end.Log += log
+	}
+}
+
+// truncate drops what a driver can make large until the record can be written.
+func truncate(end *journal.AttemptEnded) {
+	b, err := json.Marshal(end)
+	if err == nil && len(b) < journal.MaxRecord-4096 {
+		return
+	}
+	end.Log = tail(end.Log, 4096)
+	for i := range end.Flows {
+		f := &end.Flows[i]
+		if f.LastSample != nil {
+			f.LastSample.More = nil
+		}
+		if f.Result != nil {
+			f.Result.Info = nil
+			if f.Result.Final != nil {
+				f.Result.Final.More = nil
+			}
+		}
+	}
+}
+
+// deadTime measures the time between attempts in which no driver runs, without
+// the pauses that the plan or a person asked for.
+type deadTime struct {
+	lastExit time.Time     // of the last driver process
+	paused   time.Duration // since then
+}
+
+// pause leaves out a pause of d.
+func (d *deadTime) pause(p time.Duration) { d.paused += p }
+
+// before is the time from the exit of the last driver process before these
+// flows to the moment the first driver of theirs was about to connect.
+func (d *deadTime) before(flows []*flow) time.Duration {
+	var ready, exited time.Time
+	for _, f := range flows {
+		if !f.ready.IsZero() && (ready.IsZero() || f.ready.Before(ready)) {
+			ready = f.ready
+		}
+		if f.exited.After(exited) {
+			exited = f.exited
+		}
+	}
+	dead := time.Duration(0)
+	if !ready.IsZero() && !d.lastExit.IsZero() {
+		dead = max(0, ready.Sub(d.lastExit)-d.paused)
+	}
+	if !exited.IsZero() {
+		d.lastExit, d.paused = exited, 0
+	}
+	return dead
+}

@@ -1,0 +1,75 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// carrier implements [Carrier].
+type carrier struct{ node *node }
+
+func (c *carrier) Check(a FlowAssignment) error {
+	n := c.node
+	switch {
+	case a.Run != n.runID || a.SheetHash != n.sheetHash:
+		return fmt.Errorf("the assignment is for run %s with sheet %s, this node is in run %s with sheet %s", a.Run, a.SheetHash, n.runID, n.sheetHash)
+	case a.Trial < 0 || a.Trial >= len(n.sheet.Trials) || a.Attempt < 1:
+		return fmt.Errorf("the assignment is for attempt %d of trial %d, the sheet has %d trials", a.Attempt, a.Trial, len(n.sheet.Trials))
+	case !slices.Contains(rolesOfFlows(&n.sheet.Trials[a.Trial]), n.role):
+		return fmt.Errorf("no flow of trial %d starts on the %s", a.Trial, n.role)
+	}
+	return nil
+}
+
+func (c *carrier) Prepare(ctx context.Context, a FlowAssignment) (release func()) {
+	return prepareDrivers(ctx, c.node, c.flows(a))
+}
+
+func (c *carrier) Carry(ctx context.Context, a FlowAssignment, began time.Time) []FlowOutcome {
+	flows := c.flows(a)
+	runAll(ctx, flows, began)
+	out := make([]FlowOutcome, len(flows))
+	for i, f := range flows {
+		out[i] = FlowOutcome{Result: f.result, Breaches: f.breaches, Ready: f.ready, Exited: f.exited}
+		if f.result.Verdict != journal.Succeeded || len(f.breaches) > 0 {
+			out[i].Log = tail(f.log, MaxLog/len(flows))
+		}
+	}
+	return out
+}
+
+func (c *carrier) Sync() { c.node.record.syncNow() }
+
+// flows are this node's of an assignment.
+func (c *carrier) flows(a FlowAssignment) []*flow {
+	own, _ := split(newFlows(c.node, a.Trial, a.Attempt), c.node.role)
+	return own
+}
+
+// rolesOfFlows lists the roles on which flows of a trial start.
+func rolesOfFlows(t *runsheet.Trial) []radio.Role {
+	var out []radio.Role
+	for _, f := range t.Flows {
+		if !slices.Contains(out, f.From) {
+			out = append(out, f.From)
+		}
+	}
+	return out
+}
+
+// carryFor takes the leading node's assignments until ctx ends; the returned
+// function waits for that end.
+func carryFor(ctx context.Context, n *node, take func(context.Context, Carrier)) (wait func()) {
+	var running sync.WaitGroup
+	if take != nil {
+		running.Go(func() { take(ctx, &carrier{n}) })
+	}
+	return running.Wait
+}

@@ -1,0 +1,79 @@
+// Package driver is what the executor does with a driver process whatever its
+// role: it reads the events on the driver's standard output within the limits
+// of the driver contract, and ends the process with SIGTERM and then SIGKILL.
+package driver
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"linktrial/executor/journal"
+	"linktrial/protocols/contract"
+)
+
+// What a driver may write on its standard output before it counts as a flood:
+// ten flows sampled every 10 ms stay far below it.
+const (
+	linesPerSecond = 2000
+	linesBurst     = 8000
+	bytesPerSecond = 2 << 20
+	bytesBurst     = 8 << 20
+)
+
+// Clock is the node's; [linktrial/executor.Clock] is one.
+type Clock interface {
+	Now() time.Time
+	Timer(d time.Duration) (fired <-chan time.Time, stop func())
+}
+
+// Line is one event of a driver, or the fault that ended the reading.
+type Line struct {
+	Event *contract.Event // nil: a fault
+	Size  int             // of the line, bytes
+	// Reason of a fault, [journal.ReasonGarbage] or [journal.ReasonFlood], and
+	// what is wrong.
+	Reason, Message string
+}
+
+// Lines reads a driver's events until its output ends or breaks the contract;
+// the last line then names the fault, and nothing more is read, so that the
+// driver must be ended. The channel must be read until it is closed.
+func Lines(out io.ReadCloser, clock Clock) <-chan Line {
+	c := make(chan Line, 64)
+	go func() {
+		defer close(c)
+		defer out.Close()
+		r := bufio.NewReaderSize(out, contract.MaxLine+2)
+		lines := rate.NewLimiter(linesPerSecond, linesBurst)
+		bytes := rate.NewLimiter(bytesPerSecond, bytesBurst)
+		for {
+			text, err := r.ReadSlice('\n')
+			if errors.Is(err, bufio.ErrBufferFull) {
+				c <- Line{Reason: journal.ReasonGarbage, Message: contract.ErrLineTooLong.Error()}
+				return
+			}
+			if err != nil {
+				// The process ended, which its Done channel tells better; a
+				// killed process may leave half a line.
+				return
+			}
+			now := clock.Now()
+			if !lines.AllowN(now, 1) || !bytes.AllowN(now, len(text)) {
+				c <- Line{Reason: journal.ReasonFlood, Message: fmt.Sprintf("over %d lines or %d bytes per second on standard output", linesPerSecond, bytesPerSecond)}
+				return
+			}
+			e, err := contract.ParseEvent(text)
+			if err != nil {
+				c <- Line{Reason: journal.ReasonGarbage, Message: fmt.Sprintf("%v: %.120q", err, text)}
+				return
+			}
+			c <- Line{Event: e, Size: len(text)}
+		}
+	}()
+	return c
+}

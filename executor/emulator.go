@@ -1,0 +1,96 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
+)
+
+// Times of calls to the emulated radio.
+const (
+	radioTimeout = 10 * time.Second // of one call
+	radioAgain   = 500 * time.Millisecond
+)
+
+// emulator is the emulated radio in a run. With a nil radio, as on real radios,
+// every call does nothing.
+type emulator struct {
+	radio   Radio
+	network *radio.Network // nil: the sheet has none
+	clock   Clock
+	log     *slog.Logger
+}
+
+func (e *emulator) configure(ctx context.Context) error {
+	if e.radio == nil || e.network == nil {
+		return nil
+	}
+	return e.retry(ctx, func(ctx context.Context) error { return e.radio.Configure(ctx, e.network) })
+}
+
+// retry repeats a call to the emulator, which may be starting again, for
+// peerLimit at most.
+func (e *emulator) retry(ctx context.Context, call func(context.Context) error) error {
+	began := e.clock.Now()
+	for tries := 1; ; tries++ {
+		cctx, cancel := context.WithTimeout(ctx, radioTimeout)
+		err := call(cctx)
+		cancel()
+		// A refusal may come from an emulator that lost its configuration; a
+		// second one will not go away.
+		refused := errors.Is(err, ErrRadioRefused) && tries > 1
+		if err == nil || refused || ctx.Err() != nil || e.clock.Now().Sub(began) > peerLimit {
+			return err
+		}
+		e.log.Warn("call to the emulated radio failed", "error", err)
+		backoff.SleepOn(ctx, e.clock, radioAgain)
+	}
+}
+
+// begin starts the channel of a trial; capture names its packet log, empty for none.
+func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial, capture string) error {
+	if e.radio == nil {
+		return ctx.Err()
+	}
+	b := radiocontrol.Begin{Trial: name, Seed: trial.ChannelSeed, Capture: capture}
+	for _, f := range trial.Flows {
+		size := f.SizeBytes
+		if f.Duration > 0 {
+			size = 0 // a flow bounded by time has no Ideal: its size is only a bound
+		}
+		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size})
+	}
+	failed := false
+	return e.retry(ctx, func(ctx context.Context) error {
+		// An emulator that was started again has lost its configuration.
+		if failed && e.network != nil {
+			if err := e.radio.Configure(ctx, e.network); err != nil {
+				return err
+			}
+		}
+		failed = true
+		return e.radio.Begin(ctx, b)
+	})
+}
+
+// end ends the channel of a trial, also where the run was aborted.
+func (e *emulator) end(ctx context.Context, name string) (*radiocontrol.Report, error) {
+	if e.radio == nil {
+		return nil, nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), radioTimeout)
+	defer cancel()
+	report, err := e.radio.End(ctx, name)
+	if report != nil && err != nil {
+		// The trial itself is fine: a packet log could not be completed.
+		e.log.Warn("emulated radio reported a trial with a reservation", "error", err)
+		err = nil
+	}
+	return report, err
+}

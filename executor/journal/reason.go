@@ -1,0 +1,17 @@
+package journal
+
+// Reasons of verdicts that the executor gives, beside the codes of the driver
+// contract. Closed list.
+const (
+	ReasonExited      = "exited"           // the driver ended without a result or an error
+	ReasonGarbage     = "garbage"          // the driver wrote what is no event, or events out of order
+	ReasonFlood       = "flood"            // the driver wrote more than it may
+	ReasonWrongResult = "wrong-result"     // a result of another transfer or size
+	ReasonNoStart     = "no-start"         // the process could not be started
+	ReasonInterrupted = "interrupted"      // the agent died or was stopped; does not count as an attempt
+	ReasonAborted     = "aborted"          // by command
+	ReasonSkipped     = "skipped"          // a person ended the trial, and with it its running attempt
+	ReasonRadioDown   = "radio-down"       // the emulated radio could not be reached
+	ReasonElsewhere   = "source-elsewhere" // the flow starts on another node, which cannot be reached
+	ReasonSourceDown  = "source-down"      // the node on which a flow starts failed to run it
+)

@@ -1,0 +1,164 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/replay"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
+)
+
+// Grace periods, all in the node's time.
+const (
+	limitGrace = 2 * time.Second  // past a limit of the plan, for the driver to report that itself
+	exitGrace  = 2 * time.Second  // from a client's last event to its exit
+	peerLimit  = 30 * time.Second // for the emulator or another node that is being started again
+)
+
+// node is this node in a run, once the sheet is read.
+type node struct {
+	runID     string
+	role      radio.Role
+	sheet     *runsheet.Sheet
+	sheetHash string
+
+	address string
+	peers   map[radio.Role]string
+	device  string
+
+	record   *recorder
+	runner   Runner
+	clock    Clock
+	log      *slog.Logger
+	observer Observer
+}
+
+// begin checks the sheet, replays the journal and opens it for this start. The
+// node is nil, without an error, when the run has ended before.
+func begin(ctx context.Context, cfg Config) (*node, *replay.State, error) {
+	fail := func(err error) (*node, *replay.State, error) {
+		return nil, nil, fmt.Errorf("run %s: %w", cfg.RunID, err)
+	}
+	if h := runsheet.Hash(cfg.Sheet); h != cfg.SheetHash {
+		return fail(fmt.Errorf("the sheet's hash is %s, the assignment's %s", h, cfg.SheetHash))
+	}
+	sheet, err := runsheet.Decode(cfg.Sheet)
+	if err != nil {
+		return fail(err)
+	}
+	state, err := replay.Journal(cfg.Journal)
+	if err != nil {
+		return fail(err)
+	}
+	if state.Ended != nil {
+		return nil, nil, nil
+	}
+	t := journal.TypeRunStarted
+	if state.SheetHash != "" {
+		if state.SheetHash != cfg.SheetHash {
+			return fail(fmt.Errorf("its journal is of sheet %s, the assignment is of sheet %s", state.SheetHash, cfg.SheetHash))
+		}
+		t = journal.TypeRunResumed
+	}
+	n := newNode(cfg, sheet)
+	n.record.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials)})
+	if err := n.observer.Begun(ctx, state.Provenance); err != nil && !endedForGood(ctx) {
+		return fail(err)
+	}
+	return n, state, n.record.sync()
+}
+
+func newNode(cfg Config, sheet *runsheet.Sheet) *node {
+	log := cfg.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	log = log.With("run", cfg.RunID)
+	n := &node{
+		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device,
+		record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
+	}
+	if n.clock == nil {
+		n.clock = systemClock{}
+	}
+	if n.observer == nil {
+		n.observer = NopObserver{}
+	}
+	return n
+}
+
+// end writes the node's last record.
+func (n *node) end(ctx context.Context, e journal.RunEnded) error {
+	n.observer.Closing(context.WithoutCancel(ctx))
+	n.record.append(journal.TypeRunEnded, e)
+	return n.record.sync()
+}
+
+// endedForGood reports whether ctx was ended by an abort or a finish, so that
+// the run's end belongs in the journal.
+func endedForGood(ctx context.Context) bool {
+	var abort *AbortError
+	cause := context.Cause(ctx)
+	return errors.As(cause, &abort) || errors.Is(cause, ErrFinish)
+}
+
+// stopped turns the end of a context into the node's last record, or leaves the
+// run open when it was only interrupted.
+func (n *node) stopped(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	var abort *AbortError
+	switch {
+	case errors.As(cause, &abort):
+		n.record.append(journal.TypeCommand, journal.Command{ID: abort.ID, Kind: journal.CommandAbort, By: abort.By})
+		return n.end(ctx, journal.RunEnded{End: journal.RunAborted, Reason: abort.Reason})
+	case errors.Is(cause, ErrFinish):
+		return n.end(ctx, journal.RunEnded{End: journal.RunCompleted})
+	}
+	return errors.Join(n.record.sync(), cause)
+}
+
+func (n *node) addressOf(role radio.Role) string {
+	if a := n.peers[role]; a != "" {
+		return a
+	}
+	if n.sheet.Network != nil {
+		for _, x := range n.sheet.Network.Nodes {
+			if x.Role == role {
+				return x.Address
+			}
+		}
+	}
+	return radio.Addresses[role]
+}
+
+func (n *node) ownAddress() string {
+	if n.address != "" {
+		return n.address
+	}
+	return n.addressOf(n.role)
+}
+
+// parameters are what both ends of a treatment's transfers are told.
+func (n *node) parameters(t *runsheet.Treatment, role contract.Role) *contract.Parameters {
+	p := &contract.Parameters{
+		Contract: contract.Version, Role: role, Device: n.device, Options: t.Options,
+		Limits:           contract.Limits{ConnectMS: ceilMS(n.sheet.Limits.Connect), TransferMS: ceilMS(n.sheet.Limits.Transfer)},
+		SampleIntervalMS: int(ceilMS(n.sheet.SampleInterval)),
+	}
+	if p.SampleIntervalMS <= 0 {
+		p.SampleIntervalMS = 100
+	}
+	if p.Options == nil {
+		p.Options = map[string]any{}
+	}
+	return p
+}
+
+func ceilMS(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }

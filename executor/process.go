@@ -1,0 +1,67 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"linktrial/protocols/contract"
+)
+
+// Runner starts driver processes.
+type Runner interface {
+	// Start starts the driver of a protocol and hands it the parameters. An
+	// error means that nothing runs; one that wraps [ErrNoDriver] means that
+	// another try is of no use. A driver that lacks a feature the parameters
+	// need is not started: it would ignore the field it does not know.
+	Start(ctx context.Context, protocol string, p *contract.Parameters) (Process, error)
+}
+
+// Preparer is a [Runner] that takes long to start a driver. Every node prepares
+// the drivers of its flows before the channel of a trial begins, so that their
+// start takes none of the channel's time; the leading node prepares its own as
+// soon as the trial before has its outcome.
+type Preparer interface {
+	// Prepare makes the driver of a flow ready for Start with the same transfer.
+	// release frees what Start did not take. Start reports what goes wrong.
+	Prepare(ctx context.Context, protocol, transfer string) (release func())
+}
+
+// ErrNoDriver reports that a node has no usable driver of a name, or none that
+// can do what the parameters ask.
+var ErrNoDriver = errors.New("no such driver")
+
+// Process is one running driver.
+type Process interface {
+	// Output is the driver's standard output. It ends when the driver has
+	// exited; the reader closes it.
+	Output() io.ReadCloser
+	// Done is closed when the process and all that it started have exited.
+	Done() <-chan struct{}
+	// Exit is how the process ended; only after Done.
+	Exit() Exit
+	// Log is the end of its standard error, at most [MaxLog] bytes.
+	Log() string
+	// Terminate asks the driver to stop, Kill stops it. Neither waits, and
+	// both do nothing after Done.
+	Terminate()
+	Kill()
+}
+
+// MaxLog is how much of a driver's standard error is kept, in bytes.
+const MaxLog = 64 << 10
+
+// Exit is how a driver process ended.
+type Exit struct {
+	Code    int    // -1 when a signal ended it
+	Signal  string // "killed"; empty when it exited by itself
+	Flooded bool   // its standard error came faster than a log may
+}
+
+func (e Exit) String() string {
+	if e.Signal != "" {
+		return "signal: " + e.Signal
+	}
+	return fmt.Sprintf("exit code %d", e.Code)
+}

@@ -1,0 +1,87 @@
+package executor
+
+import (
+	"fmt"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/replay"
+)
+
+// progress is how far the leading node is: the same in the journal and in memory.
+type progress struct {
+	node  *node
+	state *replay.State
+}
+
+// closeInterrupted writes the terminal record of an attempt that an earlier
+// start left open.
+func (p *progress) closeInterrupted() error {
+	o := p.state.Open
+	if o == nil {
+		return nil
+	}
+	e := journal.AttemptEnded{
+		Trial: o.Trial, Attempt: o.Attempt, Iteration: o.Iteration, Treatment: o.Treatment,
+		Verdict: journal.Aborted, Reason: journal.ReasonInterrupted, Message: "the agent ended while the attempt ran",
+	}
+	t := p.state.Trial(o.Trial)
+	if t.Skip {
+		e.Reason, e.Message = journal.ReasonSkipped, errSkipped.Error()
+	}
+	trials := p.node.sheet.Trials
+	for i, id := range o.Transfers {
+		f := journal.FlowResult{Flow: i, Treatment: o.Treatment, Transfer: id, Verdict: journal.Aborted, Reason: e.Reason}
+		if o.Trial >= 0 && o.Trial < len(trials) && i < len(trials[o.Trial].Flows) {
+			f.Treatment = trials[o.Trial].Flows[i].Treatment
+		}
+		e.Flows = append(e.Flows, f)
+	}
+	p.node.record.append(journal.TypeAttemptEnded, e)
+	t.EndAttempt(e.Verdict, e.Reason)
+	p.state.Open = nil
+	return p.node.record.sync()
+}
+
+// endTrial writes a trial's terminal record.
+func (p *progress) endTrial(i int) error {
+	t := p.state.Trial(i)
+	v, reason := t.Verdict()
+	p.node.record.append(journal.TypeTrialEnded, journal.TrialEnded{Trial: i, Attempts: t.Attempts, Verdict: v, Reason: reason})
+	p.state.EndTrial(i)
+	return p.node.record.sync()
+}
+
+// apply makes a command durable and then brings it into effect, or rejects it.
+func (p *progress) apply(c Command) error {
+	r := journal.Command{ID: c.ID, Kind: c.Kind, By: c.By, Rejected: p.rejectReason(c)}
+	if c.Kind == journal.CommandSkip || c.Kind == journal.CommandRepeat {
+		r.Trial = &c.Trial
+	}
+	p.node.record.append(journal.TypeCommand, r)
+	if err := p.node.record.sync(); err != nil {
+		return err
+	}
+	p.state.Apply(&r)
+	return nil
+}
+
+// rejectReason is why a command cannot be applied; empty where it can.
+func (p *progress) rejectReason(c Command) string {
+	switch c.Kind {
+	case journal.CommandPause, journal.CommandResume:
+		return ""
+	case journal.CommandSkip, journal.CommandRepeat:
+		if c.Trial < 0 || c.Trial >= len(p.node.sheet.Trials) {
+			return fmt.Sprintf("the sheet has no trial %d", c.Trial)
+		}
+		t := p.state.Trial(c.Trial)
+		switch {
+		case c.Kind == journal.CommandSkip && (t.Ended || t.Skip):
+			return fmt.Sprintf("trial %d had ended", c.Trial)
+		case c.Kind == journal.CommandRepeat && !t.Ended:
+			return fmt.Sprintf("trial %d had not ended", c.Trial)
+		}
+		return ""
+	}
+	return fmt.Sprintf("this version knows no command %q", c.Kind)
+}

@@ -1,0 +1,111 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+)
+
+// assign gives every other node on which flows of a trial start its assignment,
+// all at once, or none.
+func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial, attempt int) (map[radio.Role]Source, error) {
+	out := map[radio.Role]Source{}
+	if sources == nil {
+		return out, nil
+	}
+	a := FlowAssignment{Run: n.runID, SheetHash: n.sheetHash, Trial: trial.Index, Attempt: attempt}
+	ctx, cancel := context.WithTimeout(ctx, peerLimit)
+	defer cancel()
+	var mu sync.Mutex
+	var failed error // the first; it cancels the others
+	var asking sync.WaitGroup
+	for _, role := range rolesOfFlows(trial) {
+		if role == n.role {
+			continue
+		}
+		asking.Go(func() {
+			s, err := sources.Prepare(ctx, role, a)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case err == nil:
+				out[role] = s
+			case failed == nil:
+				failed = fmt.Errorf("flows start on the %s: %w", role, err)
+				cancel()
+			}
+		})
+	}
+	asking.Wait()
+	if failed != nil {
+		closeSources(out)
+		return nil, failed
+	}
+	return out, nil
+}
+
+func closeSources(sources map[radio.Role]Source) {
+	for _, s := range sources {
+		_ = s.Close() // a second close, or of a connection that is of no more use
+	}
+}
+
+// runRemote runs the flows of an attempt that start on another node, and takes
+// over their outcomes.
+func runRemote(ctx context.Context, n *node, s Source, began time.Time, flows []*flow) {
+	limit := n.sheet.Limits.Connect + n.sheet.Limits.Transfer + peerLimit
+	last := time.Duration(0)
+	for _, f := range flows {
+		last = max(last, f.spec.Start)
+	}
+	cctx, cancel := context.WithTimeout(ctx, last+limit)
+	defer cancel()
+	outcomes, err := s.Carry(cctx, began)
+	for _, o := range outcomes {
+		i := slices.IndexFunc(flows, func(f *flow) bool { return f.index == o.Result.Flow && f.id == o.Result.Transfer })
+		_, known := severity[o.Result.Verdict]
+		if i < 0 || flows[i].decided || !known || o.Result.Verdict == journal.Succeeded && o.Result.Result == nil {
+			continue
+		}
+		flows[i].takeOutcome(ctx, o, began)
+	}
+	message := "the node did not say what came of the flow"
+	if err != nil {
+		message = err.Error()
+	}
+	for _, f := range flows {
+		if ctx.Err() != nil {
+			f.abort(ctx)
+		}
+		f.decide(journal.Invalid, journal.ReasonSourceDown, message)
+	}
+}
+
+// takeOutcome takes over what another node reports of a flow.
+func (f *flow) takeOutcome(ctx context.Context, o FlowOutcome, began time.Time) {
+	f.breaches, f.log = o.Breaches, o.Log
+	f.ready, f.exited = began, f.node.clock.Now()
+	if !o.Ready.IsZero() {
+		f.ready = o.Ready
+	}
+	if !o.Exited.IsZero() {
+		f.exited = o.Exited
+	}
+	if o.Result.Verdict != journal.Aborted {
+		f.decided, f.result = true, o.Result
+		return
+	}
+	// This node knows why: the whole run ended, or that node's part alone.
+	f.result.LastSample = o.Result.LastSample
+	if ctx.Err() != nil {
+		f.abort(ctx)
+	} else {
+		f.decide(journal.Invalid, journal.ReasonSourceDown, o.Result.Message)
+	}
+}

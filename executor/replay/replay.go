@@ -1,0 +1,219 @@
+// Package replay derives from a run's journal what has happened so far: which
+// trials ended, which attempt a crash left open, which commands were applied.
+// The executor keeps the same [State] up to date while the run goes on, so that
+// a resumed run continues exactly as an uninterrupted one would.
+package replay
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"linktrial/executor/journal"
+)
+
+// State is how far a run is.
+type State struct {
+	SheetHash  string // of run-started; empty when the journal is new
+	Provenance bool   // it was recorded
+	Ended      *journal.RunEnded
+	Open       *journal.AttemptStarted // an attempt without attempt-ended
+	Restarts   map[string]int          // starts of the listeners so far, by treatment
+
+	Applied map[string]bool // commands by their identity, rejected ones included
+	Paused  bool            // by command
+
+	trials  map[int]*Trial
+	repeats []int // trials to be repeated that have not ended again, oldest command first
+}
+
+// Trial is how far one trial is.
+type Trial struct {
+	Attempts int // the highest number given
+	Ended    bool
+	Skip     bool // no further attempt, by command
+	Repeat   bool // one more attempt, by command, that has not ended
+
+	counted  int // attempts that ended and were not interrupted
+	last     journal.Verdict
+	repeated bool // the attempt asked for by command has ended: no other follows by itself
+}
+
+// Records is the part of a journal that is read.
+type Records interface {
+	Records(func(journal.Record) error) error
+}
+
+// Journal reads a journal from its first record to its last.
+func Journal(j Records) (*State, error) {
+	s := &State{trials: map[int]*Trial{}, Restarts: map[string]int{}, Applied: map[string]bool{}}
+	err := j.Records(func(r journal.Record) error {
+		if err := s.take(r); err != nil {
+			return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Type, err)
+		}
+		return nil
+	})
+	return s, err
+}
+
+func (s *State) take(r journal.Record) error {
+	switch r.Type {
+	case journal.TypeRunStarted:
+		b, err := body[journal.RunStarted](r)
+		s.SheetHash = b.SheetHash
+		return err
+	case journal.TypeProvenance:
+		s.Provenance = true
+	case journal.TypeRunEnded:
+		b, err := body[journal.RunEnded](r)
+		s.Ended = &b
+		return err
+	case journal.TypeListenerReady:
+		b, err := body[journal.Listener](r)
+		if err != nil {
+			return err
+		}
+		s.Restarts[b.Treatment] = b.Restarts + 1
+	case journal.TypeAttemptStarted:
+		b, err := body[journal.AttemptStarted](r)
+		if err != nil {
+			return err
+		}
+		s.Open = &b
+		t := s.Trial(b.Trial)
+		t.Attempts = max(t.Attempts, b.Attempt)
+	case journal.TypeAttemptEnded:
+		b, err := body[journal.AttemptEnded](r)
+		if err != nil {
+			return err
+		}
+		s.Open = nil
+		s.Trial(b.Trial).EndAttempt(b.Verdict, b.Reason)
+	case journal.TypeTrialEnded:
+		b, err := body[journal.TrialEnded](r)
+		if err != nil {
+			return err
+		}
+		s.EndTrial(b.Trial)
+	case journal.TypeCommand:
+		b, err := body[journal.Command](r)
+		if err != nil {
+			return err
+		}
+		if b.Trial == nil && (b.Kind == journal.CommandSkip || b.Kind == journal.CommandRepeat) {
+			return fmt.Errorf("%s of no trial", b.Kind)
+		}
+		s.Apply(&b)
+	}
+	return nil
+}
+
+func body[T any](r journal.Record) (b T, err error) {
+	err = json.Unmarshal(r.Body, &b)
+	return b, err
+}
+
+// Trial is one of the sheet, by its index.
+func (s *State) Trial(i int) *Trial {
+	t := s.trials[i]
+	if t == nil {
+		t = &Trial{}
+		s.trials[i] = t
+	}
+	return t
+}
+
+// Apply brings a command into effect that the journal has.
+func (s *State) Apply(c *journal.Command) {
+	if c.ID != "" {
+		s.Applied[c.ID] = true
+	}
+	if c.Rejected != "" {
+		return
+	}
+	switch c.Kind {
+	case journal.CommandPause:
+		s.Paused = true
+	case journal.CommandResume:
+		s.Paused = false
+	case journal.CommandSkip:
+		s.Trial(*c.Trial).Skip = true
+	case journal.CommandRepeat:
+		t := s.Trial(*c.Trial)
+		t.Ended, t.Skip, t.Repeat = false, false, true
+		s.repeats = append(s.repeats, *c.Trial)
+	}
+}
+
+// EndTrial takes note of a trial's terminal record.
+func (s *State) EndTrial(trial int) {
+	t := s.Trial(trial)
+	t.Ended, t.Skip, t.Repeat = true, false, false
+	s.repeats = slices.DeleteFunc(s.repeats, func(i int) bool { return i == trial })
+}
+
+// Next is the trial to continue with, of a sheet of n: one that was begun, then
+// those to be repeated, then the sheet's in order; false when all have ended.
+func (s *State) Next(n int) (trial int, ok bool) {
+	for _, begun := range []bool{true, false} {
+		if !begun && len(s.repeats) > 0 {
+			return s.repeats[0], true
+		}
+		for i := range n {
+			if t := s.Trial(i); !t.Ended && !t.Repeat && (!begun || t.Attempts > 0) {
+				return i, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// After is the trial that follows the current one, of a sheet of n, if that
+// one's attempt is its last.
+func (s *State) After(current, n int) (trial int, ok bool) {
+	for i := range n {
+		if t := s.Trial(i); i != current && !t.Ended && !t.Repeat {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// EndAttempt takes note of an attempt's outcome.
+func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
+	if reason == journal.ReasonInterrupted {
+		return
+	}
+	t.counted++
+	t.last = v
+	t.repeated = t.repeated || t.Repeat
+	t.Repeat = false
+}
+
+// Over reports whether no further attempt follows by itself, where a sheet
+// allows limit attempts. A repetition by command is a single attempt, whatever
+// the limit and however it ends.
+func (t *Trial) Over(limit int) bool {
+	switch {
+	case t.Skip:
+		return true
+	case t.Repeat:
+		return false
+	case t.repeated:
+		return true
+	}
+	return t.counted > 0 && (t.last == journal.Succeeded || t.counted >= limit)
+}
+
+// Verdict is what the trial ends with. A trial skipped before any attempt of it
+// ended is aborted. Where a repetition was skipped before its attempt ended, or
+// the command came too late to stop a success, the last attempt's verdict stays.
+func (t *Trial) Verdict() (v journal.Verdict, reason string) {
+	switch {
+	case !t.Skip:
+		return t.last, ""
+	case t.Repeat || t.last == journal.Succeeded:
+		return t.last, journal.ReasonSkipped
+	}
+	return journal.Aborted, journal.ReasonSkipped
+}

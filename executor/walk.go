@@ -1,0 +1,142 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/replay"
+	"linktrial/internal/backoff"
+)
+
+// walk goes through the sheet, one trial after the other.
+type walk struct {
+	node     *node
+	state    *replay.State
+	progress *progress
+	commands *commandReader
+	attempts *attempts
+}
+
+// run returns when no trial is left, the run is over, or ctx ended.
+func (w *walk) run(ctx context.Context) error {
+	defer w.attempts.prestart.drop()
+	trials := len(w.node.sheet.Trials)
+	first, rested := true, false
+	for {
+		if err := w.boundary(ctx); err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return w.node.stopped(ctx)
+		}
+		i, ok := w.state.Next(trials)
+		if !ok {
+			return w.node.end(ctx, journal.RunEnded{End: journal.RunCompleted})
+		}
+		if !first && !rested && w.node.sheet.Limits.Pause > 0 {
+			w.rest(ctx)
+			rested = true
+			continue // commands may have come meanwhile
+		}
+		if over, err := w.trial(ctx, i); over || err != nil {
+			return err
+		}
+		first, rested = false, false
+		if _, more := w.state.Next(trials); more || w.commands.commands != nil {
+			w.node.observer.Boundary(ctx)
+		}
+	}
+}
+
+// rest is the pause between two trials that the plan asks for.
+func (w *walk) rest(ctx context.Context) {
+	began := w.node.clock.Now()
+	backoff.SleepOn(ctx, w.node.clock, w.node.sheet.Limits.Pause)
+	w.attempts.dead.pause(w.node.clock.Now().Sub(began))
+}
+
+// boundary applies people's commands, and returns when a trial may start or ctx
+// has ended. An error means that the journal is unusable.
+func (w *walk) boundary(ctx context.Context) error {
+	more, err := w.commands.applyAll()
+	if err != nil || !w.state.Paused {
+		return err
+	}
+	began := w.node.clock.Now()
+	resumed := w.node.observer.Paused(ctx)
+	for w.state.Paused && err == nil && ctx.Err() == nil {
+		select {
+		case <-more:
+			more, err = w.commands.applyAll()
+		case <-ctx.Done():
+		}
+	}
+	resumed()
+	w.attempts.dead.pause(w.node.clock.Now().Sub(began))
+	return err
+}
+
+// trial executes one trial to its terminal record. True: the run is over, or
+// was interrupted.
+func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
+	t := w.state.Trial(i)
+	for {
+		if err := w.commands.applySkip(i); err != nil {
+			return true, err
+		}
+		if t.Over(w.node.sheet.Limits.Attempts) {
+			return false, w.progress.endTrial(i)
+		}
+		if ctx.Err() != nil {
+			return true, w.node.stopped(ctx)
+		}
+		if err := w.node.record.journal.CheckSpace(); err != nil {
+			return true, w.outOfSpace(ctx, err)
+		}
+		t.Attempts++
+		v, reason, err := w.attemptUnlessSkipped(ctx, i, t.Attempts)
+		if err != nil {
+			return true, err
+		}
+		if v == journal.Aborted && ctx.Err() != nil {
+			return true, w.node.stopped(ctx)
+		}
+		t.EndAttempt(v, reason)
+	}
+}
+
+func (w *walk) outOfSpace(ctx context.Context, err error) error {
+	if !errors.Is(err, journal.ErrDiskFull) {
+		return err
+	}
+	return w.node.end(ctx, journal.RunEnded{End: journal.RunStopped, Reason: err.Error()})
+}
+
+// attemptUnlessSkipped is [attempts.run], ended by a command to skip its trial.
+func (w *walk) attemptUnlessSkipped(ctx context.Context, i, n int) (journal.Verdict, string, error) {
+	trial, next := &w.node.sheet.Trials[i], w.following(i)
+	if w.commands.commands == nil {
+		return w.attempts.run(ctx, trial, n, next)
+	}
+	actx, cancel := context.WithCancelCause(ctx)
+	over := make(chan struct{})
+	var watching sync.WaitGroup
+	var failed error
+	watching.Go(func() { failed = w.commands.watchForSkip(over, i, cancel) })
+	v, reason, err := w.attempts.run(actx, trial, n, next)
+	close(over)
+	watching.Wait()
+	cancel(nil)
+	return v, reason, errors.Join(err, failed)
+}
+
+// following is the attempt after the current trial's last one; nil: none.
+func (w *walk) following(current int) *attemptID {
+	next, ok := w.state.After(current, len(w.node.sheet.Trials))
+	if !ok {
+		return nil
+	}
+	return &attemptID{next, w.state.Trial(next).Attempts + 1}
+}
