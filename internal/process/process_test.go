@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -78,12 +79,19 @@ func TestChildDiesWithParent(t *testing.T) {
 
 func TestEnd(t *testing.T) {
 	for name, script := range map[string]string{
-		"polite":   "sleep 300",
-		"stubborn": "trap '' TERM; sleep 300 & wait; sleep 300",
+		"polite":   "echo ready; sleep 300",
+		"stubborn": "trap '' TERM; echo ready; sleep 300 & wait; sleep 300",
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.Command("sh", "-c", script)
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
 			if err := Start(cmd); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.ReadFull(out, make([]byte, len("ready\n"))); err != nil {
 				t.Fatal(err)
 			}
 			go cmd.Wait()
@@ -91,7 +99,6 @@ func TestEnd(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(50 * time.Millisecond)
 			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 			defer cancel()
 			if err := id.End(ctx, 200*time.Millisecond); err != nil {

@@ -343,11 +343,10 @@ func TestRestoreThatMeetsSomebody(t *testing.T) {
 	theirs := filepath.Join(to, "topologies", "theirs.yaml")
 	done := make(chan error)
 	go func() {
-		for {
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 			if left, err := filepath.Glob(filepath.Join(to, scrapPrefix+"*", "postgres")); err != nil || len(left) > 0 {
 				break
 			}
-			time.Sleep(time.Millisecond)
 		}
 		done <- errors.Join(os.Mkdir(filepath.Dir(theirs), 0o755), os.WriteFile(theirs, []byte("name: theirs\n"), 0o644))
 	}()
