@@ -11,7 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/notify"
@@ -153,41 +153,41 @@ func repeat(id string, trial int) Command {
 }
 
 func TestPauseBeforeTheFirstTrial(t *testing.T) {
-	d, m, a := &commandList{}, &memory{}, &fakeRadio{}
-	d.give(pause("1"), repeat("2", 0))
-	held := make(chan struct{})
-	cfg := config(testSheet(t, 2, 1), m, &scripted{}, a)
-	cfg.Commands = d
-	released := 0
-	cfg.Observer = &hooks{paused: func() func() { close(held); return func() { released++ } }}
-	done := make(chan error, 1)
-	go func() { done <- Lead(t.Context(), cfg) }()
-	<-held
-	d.give(skip("3", 0))
-	for { // the skip is applied in the pause
-		if s := story(t, read(t, m)); slices.Contains(s, "trial 0 aborted skipped") {
-			break
+	synctest.Test(t, func(t *testing.T) {
+		d, m, a := &commandList{}, &memory{}, &fakeRadio{}
+		d.give(pause("1"), repeat("2", 0))
+		held := make(chan struct{})
+		cfg := config(testSheet(t, 2, 1), m, &scripted{}, a)
+		cfg.Commands = d
+		released := 0
+		cfg.Observer = &hooks{paused: func() func() { close(held); return func() { released++ } }}
+		done := make(chan error, 1)
+		go func() { done <- Lead(t.Context(), cfg) }()
+		<-held
+		d.give(skip("3", 0))
+		synctest.Wait()
+		if s := story(t, read(t, m)); !slices.Contains(s, "trial 0 aborted skipped") {
+			t.Errorf("the skip is not applied in the pause: %s", s)
 		}
-		time.Sleep(time.Millisecond)
-	}
-	if s := strings.Join(story(t, read(t, m)), " "); strings.Contains(s, "start") || released > 0 {
-		t.Errorf("a trial started in the pause: %s", s)
-	}
-	d.give(pause("4"), resume("5"))
-	if err := <-done; err != nil {
-		t.Fatal(err)
-	}
-	sameStory(t, m, "pause", "repeat 0 rejected: trial 0 had not ended", "skip 0", "trial 0 aborted skipped", "pause", "resume",
-		"start 1/1", "end 1/1 succeeded", "trial 1 succeeded", "run completed")
-	if released != 1 {
-		t.Errorf("released %d times", released)
-	}
-	if slices.Contains(a.calls, "begin r/0/1 seed 0 flows 1") {
-		t.Error("the skipped trial began on the radio")
-	}
-	if c := body[journal.Command](t, read(t, m)[1]); c.ID != "1" || c.By != "ada" {
-		t.Errorf("command %+v", c)
-	}
+		if s := strings.Join(story(t, read(t, m)), " "); strings.Contains(s, "start") || released > 0 {
+			t.Errorf("a trial started in the pause: %s", s)
+		}
+		d.give(pause("4"), resume("5"))
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		sameStory(t, m, "pause", "repeat 0 rejected: trial 0 had not ended", "skip 0", "trial 0 aborted skipped", "pause", "resume",
+			"start 1/1", "end 1/1 succeeded", "trial 1 succeeded", "run completed")
+		if released != 1 {
+			t.Errorf("released %d times", released)
+		}
+		if slices.Contains(a.calls, "begin r/0/1 seed 0 flows 1") {
+			t.Error("the skipped trial began on the radio")
+		}
+		if c := body[journal.Command](t, read(t, m)[1]); c.ID != "1" || c.By != "ada" {
+			t.Errorf("command %+v", c)
+		}
+	})
 }
 
 func TestSkipOfTheRunningTrial(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -58,32 +58,32 @@ func (p *standingProcess) Kill() {
 // it must be durable as soon as it is known: no later boundary of the serving
 // side may be needed to write it.
 func TestReceivedIsDurableAtOnce(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "j")
-	sheet := testSheet(t, 2, 1)
-	j := openJournal(t, path, journal.Options{})
-	defer j.Close()
-	cfg := config(sheet, j, standing{runsheet.TransferID("r", 0, 1, 0).String()}, nil)
-	cfg.Role = radio.RoleServer
-	ctx, cancel := context.WithCancelCause(context.Background())
-	ended := make(chan error, 1)
-	go func() { ended <- Serve(ctx, cfg) }()
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "j")
+		sheet := testSheet(t, 2, 1)
+		j := openJournal(t, path, journal.Options{})
+		defer j.Close()
+		cfg := config(sheet, j, standing{runsheet.TransferID("r", 0, 1, 0).String()}, nil)
+		cfg.Role = radio.RoleServer
+		ctx, cancel := context.WithCancelCause(context.Background())
+		ended := make(chan error, 1)
+		go func() { ended <- Serve(ctx, cfg) }()
 
-	kept := func() bool {
-		for _, r := range read(t, j) {
-			if r.Type == journal.TypeReceived {
-				return r.Seq <= j.Durable()
+		kept := func() bool {
+			for _, r := range read(t, j) {
+				if r.Type == journal.TypeReceived {
+					return r.Seq <= j.Durable()
+				}
 			}
+			return false
 		}
-		return false
-	}
-	for deadline := time.Now().Add(10 * time.Second); !kept(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
+		synctest.Wait()
+		if !kept() {
 			t.Error("the server's report of the transfer is not in the durable part of the journal")
-			break
 		}
-	}
-	cancel(ErrFinish)
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+		cancel(ErrFinish)
+		if err := <-ended; err != nil {
+			t.Fatal(err)
+		}
+	})
 }
