@@ -2,204 +2,141 @@ package campaign
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"maps"
-	"math"
-	"slices"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"linktrial/executor/journal"
-	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
-	"linktrial/internal/signature"
-	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// Wish is how far a node may go with a run.
-type DesiredState int
-
-// The wishes, as agents know them.
-const (
-	DesirePrepare DesiredState = iota + 1
-	DesireRun
-	DesireFinish
-	DesireAbort
-)
-
-// Assignment is one run that a node takes part in.
-type Assignment struct {
-	Run          string
-	SheetHash    string
-	Sheet        []byte
-	Signature    signature.Signature // of run and sheet; zero where nobody vouched for it
-	DesiredState DesiredState
-	Reason       string // of an abort
-	// Addresses on the radio network by role, as the nodes registered them.
-	Addresses map[radio.Role]string
-	Commands  []Command // of people to the leading agent, oldest first
-}
-
-// wishes is all that a node is to do. The revision is made from the content,
-// so that it means the same to an orchestrator that was started again.
-type assignments struct {
-	revision int64
-	list     []Assignment
-}
-
-var noAssignments = newAssignments(nil)
-
-func newAssignments(as []Assignment) assignments {
-	h := sha256.New()
-	for _, a := range as {
-		fmt.Fprintf(h, "%q %s %d %q %q\n", a.Run, a.SheetHash, a.DesiredState, a.Reason, a.Addresses) // maps print in order of their keys
-		for _, o := range a.Commands {
-			fmt.Fprintf(h, "%q %q %d\n", o.ID, o.Kind, o.Trial)
-		}
-	}
-	n := int64(binary.BigEndian.Uint64(h.Sum(nil)) & math.MaxInt64)
-	return assignments{revision: max(n, 1), list: as} // 0 is what an agent has seen at first
-}
-
-// facts is what the engine needs of a sheet.
-type facts struct {
-	sheet     []byte
-	signature signature.Signature
-	hash      string
-	listeners []string
-	inBand    bool
-	longest   time.Duration
-	radio     *radio.Profile
+// openRuns is what the store has on open runs at one moment.
+type openRuns struct {
+	runs         []dbsqlc.OpenRunsRow
+	participants map[string][]participant   // by run
+	listening    map[string]map[string]bool // by run and treatment
+	commands     map[string][]nodes.Command // by run
+	unfinished   []dbsqlc.UnfinishedPartsRow
 }
 
 // unfinishedFor is how long after a run's end a node that was away is told of it.
 const unfinishedFor = 24 * time.Hour
 
-// view is the open runs at one moment.
-type view struct {
-	runs       []dbsqlc.OpenRunsRow
-	parts      map[string][]part
-	listening  map[string]map[string]bool
-	unfinished []dbsqlc.UnfinishedPartsRow
-	orders     map[string][]Command // by run
-}
-
-// advance takes every step that is due, until there is none, and then says
-// what each node is to do.
+// advance takes every step that is due, until there is none, and then tells
+// each node what to do.
 func (e *Engine) advance(ctx context.Context) error {
 	for {
-		v, err := e.look(ctx)
+		open, err := e.readOpenRuns(ctx)
 		if err != nil {
 			return err
 		}
-		runs, err := e.derive(ctx, v)
+		runs, err := e.derive(ctx, open)
 		if err != nil {
 			return err
 		}
 		moved := false
-		now := e.cfg.now()
+		now := e.cfg.Now()
 		for _, r := range runs {
-			did, err := e.take(ctx, r, next(r, now, e.cfg.Waits))
+			done, err := e.carryOut(ctx, r, next(r, now, e.cfg.Waits))
 			if err != nil {
 				return fmt.Errorf("run %s: %w", r.id, err)
 			}
-			moved = moved || did
+			moved = moved || done
 		}
 		if moved {
 			continue
 		}
-		return e.publish(ctx, v, runs)
+		return e.publish(ctx, open, runs)
 	}
 }
 
-func (e *Engine) look(ctx context.Context) (*view, error) {
-	v := &view{parts: map[string][]part{}, listening: map[string]map[string]bool{}, orders: map[string][]Command{}}
+func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
+	out := &openRuns{participants: map[string][]participant{}, listening: map[string]map[string]bool{}, commands: map[string][]nodes.Command{}}
 	err := e.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
-		if v.runs, err = q.OpenRuns(ctx); err != nil {
+		if out.runs, err = q.OpenRuns(ctx); err != nil {
 			return err
 		}
-		parts, err := q.OpenRunNodes(ctx)
-		if err != nil {
+		if err := out.readParticipants(ctx, q); err != nil {
 			return err
-		}
-		for _, p := range parts {
-			x := part{role: radio.Role(p.Role), node: p.Node, reason: p.EndReason, provenance: p.HasProvenance}
-			if p.Ended != nil {
-				x.ended = journal.RunEnd(*p.Ended)
-			}
-			if p.DeliveredAt != nil {
-				x.deliveredAt = *p.DeliveredAt
-			}
-			v.parts[p.RunID] = append(v.parts[p.RunID], x)
 		}
 		listeners, err := q.OpenRunListeners(ctx)
 		if err != nil {
 			return err
 		}
 		for _, l := range listeners {
-			if v.listening[l.RunID] == nil {
-				v.listening[l.RunID] = map[string]bool{}
+			if out.listening[l.RunID] == nil {
+				out.listening[l.RunID] = map[string]bool{}
 			}
-			v.listening[l.RunID][l.Treatment] = true
+			out.listening[l.RunID][l.Treatment] = true
 		}
-		orders, err := q.OpenRunCommands(ctx)
+		commands, err := q.OpenRunCommands(ctx)
 		if err != nil {
 			return err
 		}
-		for _, o := range orders {
-			x := Command{ID: o.ID, Kind: CommandKind(o.Kind), By: o.GivenBy}
-			if o.Trial != nil {
-				x.Trial = int(*o.Trial)
+		for _, c := range commands {
+			x := nodes.Command{ID: c.ID, Kind: c.Kind, By: c.GivenBy}
+			if c.Trial != nil {
+				x.Trial = int(*c.Trial)
 			}
-			v.orders[o.RunID] = append(v.orders[o.RunID], x)
+			out.commands[c.RunID] = append(out.commands[c.RunID], x)
 		}
-		v.unfinished, err = q.UnfinishedParts(ctx, e.cfg.now().Add(-unfinishedFor))
+		out.unfinished, err = q.UnfinishedParts(ctx, e.cfg.Now().Add(-unfinishedFor))
 		return err
 	})
-	return v, err
+	return out, err
 }
 
-func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
-	now := e.cfg.now()
-	held := map[string]bool{} // nodes of earlier runs that have not ended: nobody overtakes
-	var before air
+func (o *openRuns) readParticipants(ctx context.Context, q *dbsqlc.Queries) error {
+	rows, err := q.OpenRunNodes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, row := range rows {
+		p := participant{role: radio.Role(row.Role), node: row.Node, reason: row.EndReason, provenance: row.HasProvenance}
+		if row.Ended != nil {
+			p.ended = journal.RunEnd(*row.Ended)
+		}
+		if row.DeliveredAt != nil {
+			p.deliveredAt = *row.DeliveredAt
+		}
+		o.participants[row.RunID] = append(o.participants[row.RunID], p)
+	}
+	return nil
+}
+
+// derive adds to what the store has what else the next step of each run depends
+// on: the sheets, the connections of the nodes, and the runs before it.
+func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
+	occupied := map[string]bool{} // nodes of earlier runs that have not ended: no run overtakes another
+	var before activeTransmissions
 	var out []*run
-	for i := range v.runs {
-		row := &v.runs[i]
-		f, err := e.factsOf(ctx, row.ID, row.SheetHash)
+	for i := range open.runs {
+		row := &open.runs[i]
+		sheet, err := e.sheetOf(ctx, row.ID, row.SheetHash)
 		if err != nil {
 			return nil, err
 		}
-		r := &run{id: row.ID, state: State(row.State), attempted: row.Attempted, listeners: f.listeners, inBand: f.inBand, longest: f.longest, radio: f.radio, confirm: row.ConfirmMove, released: row.Released,
-			abort: row.AbortReason, abortFault: row.AbortFault, parts: v.parts[row.ID], listening: v.listening[row.ID]}
+		r := &run{id: row.ID, state: State(row.State), sheetInfo: sheet, attempted: row.Attempted, confirmMove: row.ConfirmMove && !row.Released,
+			abort: abort{reason: row.AbortReason, fault: row.AbortFault}, participants: open.participants[row.ID], listening: open.listening[row.ID]}
 		if row.AbortAt != nil {
-			r.abortAt = *row.AbortAt
+			r.abort.at = *row.AbortAt
 		}
 		if row.CollectingAt != nil {
 			r.collectingAt = *row.CollectingAt
 		}
-		e.mu.Lock()
-		for k := range r.parts {
-			p := &r.parts[k]
-			if n := e.nodes[p.node]; n != nil {
-				p.connected = n.connected(now)
-			}
+		for k := range r.participants {
+			p := &r.participants[k]
+			n, _ := e.Nodes.Get(p.node)
+			p.connected = n.Connected
+			r.blocked = r.blocked || occupied[p.node]
 		}
-		e.mu.Unlock()
-		for _, p := range r.parts {
-			r.blocked = r.blocked || held[p.node]
+		for _, p := range r.participants {
+			occupied[p.node] = true
 		}
-		for _, p := range r.parts {
-			held[p.node] = true
-		}
-		r.onAir = e.onAir(r.parts)
-		if r.held = before.held(r); r.held != "" {
+		r.realRadios = e.haveRealRadios(r.participants)
+		if r.conflict = before.conflict(r); r.conflict != "" {
 			r.blocked = true
 		}
 		before = before.add(r)
@@ -208,44 +145,17 @@ func (e *Engine) derive(ctx context.Context, v *view) ([]*run, error) {
 	return out, nil
 }
 
-func (e *Engine) factsOf(ctx context.Context, run, hash string) (*facts, error) {
-	if f := e.facts[run]; f != nil {
-		return f, nil
-	}
-	b, err := e.cfg.Store.RunSheet(ctx, run)
-	if err != nil {
-		return nil, fmt.Errorf("sheet of run %s: %w", run, err)
-	}
-	s, err := runsheet.Decode(b)
-	if err != nil {
-		return nil, fmt.Errorf("run %s: %w", run, err)
-	}
-	f := &facts{sheet: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer, radio: &s.Radio}
-	switch sig, err := e.cfg.Store.RunSignature(ctx, run); {
-	case err == nil:
-		f.signature = signature.Signature{KeyID: sig.KeyID, Bytes: sig.Signature}
-	case !errors.Is(err, pgx.ErrNoRows):
-		return nil, fmt.Errorf("signature of run %s: %w", run, err)
-	}
-	for _, t := range s.Treatments {
-		if t.Missing == "" {
-			f.listeners = append(f.listeners, t.Name)
-		}
-	}
-	e.facts[run] = f
-	return f, nil
-}
-
-// take carries a step out. False: there was none, or somebody else took it.
-func (e *Engine) take(ctx context.Context, r *run, s step) (bool, error) {
+// carryOut takes a step. False: there was none to take, or the run's state had
+// changed meanwhile.
+func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
 	st := e.cfg.Store
 	var n int64
 	var err error
 	to := s.state
-	switch s.verb {
-	case stay:
+	switch s.action {
+	case none:
 		return false, nil
-	case await:
+	case awaitMove:
 		n, err = st.SetWaiting(ctx, r.id)
 		to = Waiting
 	case prepare:
@@ -257,7 +167,7 @@ func (e *Engine) take(ctx context.Context, r *run, s step) (bool, error) {
 	case collect:
 		n, err = st.SetCollecting(ctx, r.id)
 		to = Collecting
-	case fault:
+	case requestAbort:
 		n, err = st.AbortRun(ctx, dbsqlc.AbortRunParams{ID: r.id, Reason: s.message, Fault: true})
 		to = r.state
 	case end:
@@ -266,108 +176,11 @@ func (e *Engine) take(ctx context.Context, r *run, s step) (bool, error) {
 	if err != nil || n == 0 {
 		return false, err
 	}
-	e.log.Info("run moves on", "run", r.id, "from", r.state, "to", to, "message", s.message)
-	e.mu.Lock()
-	e.versions[r.id]++
-	if s.verb == end {
-		delete(e.progress, r.id)
-		delete(e.fresh, r.id)
+	e.cfg.Logger.Info("run moves on", "run", r.id, "from", r.state, "to", to, "message", s.message)
+	if s.action == end {
+		e.Live.Ended(r.id)
+	} else {
+		e.Live.TablesChanged(r.id)
 	}
-	e.notifyLocked()
-	e.mu.Unlock()
 	return true, nil
-}
-
-// publish says what each node is to do, and wakes who waits for that.
-func (e *Engine) publish(ctx context.Context, v *view, runs []*run) error {
-	all := map[string][]Assignment{}
-	taken, lacking, active := map[string]string{}, map[string][]string{}, map[string][]string{}
-	facts := map[string]*facts{}
-	for _, r := range runs {
-		f := e.facts[r.id]
-		facts[r.id] = f
-		if r.held != "" && r.state == Queued && r.abort == nil {
-			lacking[r.id] = []string{r.held}
-		}
-		if !r.state.known() {
-			continue
-		}
-		if r.state == Preparing && r.abort == nil {
-			lacking[r.id] = waitingFor(r)
-		}
-		a := Assignment{Run: r.id, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature}
-		a.DesiredState, a.Reason = desiredFor(r)
-		a.Addresses = e.addresses(r.parts)
-		for _, p := range r.parts {
-			taken[p.node] = r.id
-			a.Commands = nil
-			if p.role == leader {
-				a.Commands = v.orders[r.id]
-			}
-			all[p.node] = append(all[p.node], a)
-			if p.ended == "" && !r.inBand {
-				active[r.id] = append(active[r.id], p.node)
-			}
-		}
-	}
-	for _, u := range v.unfinished {
-		// An agent that lost its memory must not begin a run only to end it.
-		if !u.UpSince && !e.holds(u.Node, u.RunID) {
-			continue
-		}
-		f, err := e.factsOf(ctx, u.RunID, u.SheetHash)
-		if err != nil {
-			return err
-		}
-		facts[u.RunID] = f
-		a := Assignment{Run: u.RunID, SheetHash: f.hash, Sheet: f.sheet, Signature: f.signature, DesiredState: DesireFinish}
-		if State(u.State) != Completed {
-			a.DesiredState, a.Reason = DesireAbort, u.Message
-		}
-		all[u.Node] = append(all[u.Node], a)
-	}
-	e.facts = facts // those of runs that are over go
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.taken, e.lacking, e.active, e.open = taken, lacking, active, len(runs)
-	wanted := map[string]assignments{}
-	for name, as := range all {
-		wanted[name] = newAssignments(as)
-	}
-	if !maps.EqualFunc(e.assigned, wanted, func(a, b assignments) bool { return a.revision == b.revision }) {
-		e.tellLocked()
-	}
-	e.assigned = wanted
-	// What is delivered late, of runs that have ended, is in the store and nobody waits for it.
-	ended := func(id string) bool { return !slices.ContainsFunc(runs, func(r *run) bool { return r.id == id }) }
-	maps.DeleteFunc(e.progress, func(id string, _ map[int]ingest.Progress) bool { return ended(id) })
-	maps.DeleteFunc(e.fresh, func(id string, _ *fresh) bool { return ended(id) })
-	e.notifyLocked()
-	return nil
-}
-
-// addresses of a run's nodes on the radio network, as far as they are known.
-func (e *Engine) addresses(parts []part) map[radio.Role]string {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	out := map[radio.Role]string{}
-	for _, p := range parts {
-		if n := e.nodes[p.node]; n != nil && n.RadioAddress != "" {
-			out[p.role] = n.RadioAddress
-		}
-	}
-	return out
-}
-
-func desiredFor(r *run) (DesiredState, string) {
-	if r.abort != nil && r.part(leader).ended != journal.RunCompleted {
-		return DesireAbort, *r.abort
-	}
-	switch r.state {
-	case Preparing:
-		return DesirePrepare, ""
-	case Running:
-		return DesireRun, ""
-	}
-	return DesireFinish, ""
 }

@@ -7,18 +7,8 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/nodes"
 )
-
-// Driver is a protocol driver as it is on a node.
-type Driver struct {
-	Name           string            `json:"name"`
-	Version        string            `json:"version"`
-	Implementation string            `json:"implementation"`
-	SHA256         string            `json:"sha256"`
-	Digest         string            `json:"digest,omitempty"`      // as run sheets name it
-	Unsupported    string            `json:"unsupported,omitempty"` // why not
-	Choices        map[string]string `json:"choices,omitempty"`     // comma-separated, by option
-}
 
 // candidate is a node that could take part in a run.
 type candidate struct {
@@ -29,12 +19,13 @@ type candidate struct {
 	virtual   bool
 	connected bool
 	busy      bool
-	drivers   []Driver
+	drivers   []nodes.Driver
 }
 
 // choose finds a node for each role of a sheet's topology. Where it cannot, it
-// says everything that is missing. All nodes of a run are on emulated radios,
-// or all on real ones; those of the virtual-time lab only where it is asked for.
+// returns everything that is missing, for people. The nodes of a run all have
+// emulated radios, or all real ones; virtual asks for those of the virtual-time
+// lab, which are chosen for nothing else.
 func choose(s *runsheet.Sheet, all []candidate, virtual bool) (map[radio.Role]string, []string) {
 	var roles []radio.Role
 	for _, st := range s.Topology.Stations {
@@ -73,14 +64,14 @@ func noNode(role radio.Role) string {
 	return fmt.Sprintf("no %s node is connected: start one with 'linktrial agent --role %s', or bring up a lab with 'linktrial lab up'", role, role)
 }
 
-// chooseAmong prefers, for each role, the node that lacks the fewest of the
-// sheet's treatments, and of those one that is idle.
+// chooseAmong prefers, for each role, the node on which the fewest of the
+// sheet's treatments are unavailable, and of those one that is idle.
 func chooseAmong(s *runsheet.Sheet, roles []radio.Role, these []candidate) (map[radio.Role]string, []string) {
 	chosen := map[radio.Role]string{}
 	var problems []string
 	for _, role := range roles {
 		var best *candidate
-		bestLacks := 0
+		fewest := 0
 		var why []string
 		found := false
 		for i := range these {
@@ -89,13 +80,13 @@ func chooseAmong(s *runsheet.Sheet, roles []radio.Role, these []candidate) (map[
 				continue
 			}
 			found = true
-			if p := unfit(s, c); len(p) > 0 {
+			if p := obstacles(s, c); len(p) > 0 {
 				why = append(why, p...)
 				continue
 			}
-			n := lackCount(s, c)
-			if best == nil || n < bestLacks || n == bestLacks && best.busy && !c.busy {
-				best, bestLacks = c, n
+			n := countUnavailable(s, c)
+			if best == nil || n < fewest || n == fewest && best.busy && !c.busy {
+				best, fewest = c, n
 			}
 		}
 		switch {
@@ -110,8 +101,8 @@ func chooseAmong(s *runsheet.Sheet, roles []radio.Role, these []candidate) (map[
 	return chosen, problems
 }
 
-// unfit is why a node cannot take part in a run of the sheet.
-func unfit(s *runsheet.Sheet, c *candidate) []string {
+// obstacles returns why a node cannot take part in a run of the sheet.
+func obstacles(s *runsheet.Sheet, c *candidate) []string {
 	var out []string
 	switch {
 	case c.emulated && s.Network == nil:
@@ -121,7 +112,7 @@ func unfit(s *runsheet.Sheet, c *candidate) []string {
 	}
 	for i := range s.Treatments {
 		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) {
-			if why := cannotRun(t, c); why != "" {
+			if why := driverObstacle(t, c); why != "" {
 				out = append(out, why)
 			}
 		}
@@ -129,9 +120,10 @@ func unfit(s *runsheet.Sheet, c *candidate) []string {
 	return out
 }
 
-// cannotRun is why a node is not set up for a treatment: what an operator has
-// to mend before the plan can be run. What a node's kernel lacks is [lacks].
-func cannotRun(t *runsheet.Treatment, c *candidate) string {
+// driverObstacle returns why a node is not set up for a treatment: what an
+// operator has to mend before the plan can be run. For what a node's kernel
+// does not have see [missingSupport].
+func driverObstacle(t *runsheet.Treatment, c *candidate) string {
 	d := c.driver(t.Protocol)
 	if d == nil {
 		return fmt.Sprintf("treatment %s: node %s has no driver %s", t.Name, c.name, t.Protocol)
@@ -139,7 +131,7 @@ func cannotRun(t *runsheet.Treatment, c *candidate) string {
 	if d.Unsupported == "" && d.Version != t.DriverVersion {
 		return fmt.Sprintf("treatment %s: node %s has version %s of driver %s, the plan was checked against %s", t.Name, c.name, d.Version, t.Protocol, t.DriverVersion)
 	}
-	// A node that has not said is found out by its agent, before anything is started.
+	// Where the node has not reported a digest, its agent checks it before it starts anything.
 	if d.Unsupported == "" && d.Digest != "" && len(t.Digests) > 0 && !slices.Contains(t.Digests, d.Digest) {
 		return fmt.Sprintf("treatment %s: driver %s on node %s is %s, and accepted is %s: put the orchestrator's driver on the node, or accept this one with 'linktrial protocol approve %s@%s'",
 			t.Name, t.Protocol, c.name, d.Digest, strings.Join(t.Digests, " and "), t.Protocol, d.Digest)
@@ -147,8 +139,8 @@ func cannotRun(t *runsheet.Treatment, c *candidate) string {
 	return ""
 }
 
-func (c *candidate) driver(protocol string) *Driver {
-	i := slices.IndexFunc(c.drivers, func(d Driver) bool { return d.Name == protocol })
+func (c *candidate) driver(protocol string) *nodes.Driver {
+	i := slices.IndexFunc(c.drivers, func(d nodes.Driver) bool { return d.Name == protocol })
 	if i < 0 {
 		return nil
 	}

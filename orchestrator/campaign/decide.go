@@ -24,38 +24,37 @@ const (
 	Stopped    State = "stopped" // by a fault of a node
 )
 
-// known says whether the nodes have been told of a run in the state.
-func (s State) known() bool { return s != Queued && s != Waiting }
+// assigned reports whether the nodes of a run in the state have been told of it.
+func (s State) assigned() bool { return s != Queued && s != Waiting }
 
 // leader is the role whose agent leads through the sheet.
 const leader = radio.RoleClient
 
 // run is all that the next step of a run depends on.
 type run struct {
-	id        string
-	state     State
-	attempted bool           // an attempt has started, so the leader has begun
-	blocked   bool           // a node, or the radio's frequencies, are still taken by an earlier run
-	held      string         // by which frequencies, for people; empty: by none
-	radio     *radio.Profile // of the sheet
-	onAir     bool           // the nodes have real radios
-	listeners []string
-	inBand    bool
-	longest   time.Duration // that an agent of an in-band run may keep silent
-	confirm   bool          // somebody has to say that the nodes were moved
-	released  bool          // somebody has
-
-	abort        *string // reason
-	abortFault   bool
-	abortAt      time.Time
-	collectingAt time.Time
-
-	parts     []part
-	listening map[string]bool // treatments whose listener is ready, or has failed for good
+	*sheetInfo
+	id           string
+	state        State
+	attempted    bool   // an attempt has started, so the leader has begun
+	blocked      bool   // an earlier run still uses one of the nodes, or overlapping frequencies
+	conflict     string // the frequencies that block it, for people; empty: none do
+	realRadios   bool   // of the nodes
+	confirmMove  bool   // somebody has yet to say that the nodes were moved
+	abort        abort
+	collectingAt time.Time // since when; of a run that collects
+	participants []participant
+	listening    map[string]bool // treatments whose listener is ready, or has failed for good
 }
 
-// part is one node's part in a run.
-type part struct {
+// abort is the request to abort a run.
+type abort struct {
+	reason *string // nil: there is no request
+	fault  bool    // a node's fault led to it, and not a person
+	at     time.Time
+}
+
+// participant is one node in a run.
+type participant struct {
 	role        radio.Role
 	node        string
 	ended       journal.RunEnd // empty: not yet
@@ -65,59 +64,59 @@ type part struct {
 	connected   bool
 }
 
-// Waits bounds how long a run waits for a node that says nothing.
+// Waits bounds how long a run waits for a node without contact.
 type Waits struct {
 	Abort   time.Duration // for the nodes to end after an abort
 	Collect time.Duration // for a journal that brings nothing new
 }
 
-type verb int
+type action int
 
 const (
-	stay    verb = iota
-	await        // queued → waiting
-	prepare      // queued or waiting → preparing
-	start        // preparing → running
-	collect      // → collecting
-	fault        // ask for the run's abort because of a node
-	end          // → completed, aborted or stopped
+	none         action = iota
+	awaitMove           // queued → waiting
+	prepare             // queued or waiting → preparing
+	start               // preparing → running
+	collect             // → collecting
+	requestAbort        // because of a node's fault
+	end                 // → completed, aborted or stopped
 )
 
 type step struct {
-	verb    verb
+	action  action
 	state   State  // of end
-	message string // of end and fault
+	message string // of end and requestAbort
 }
 
-// next is what is to happen with the run now.
+// next returns the step that is due for a run now.
 func next(r *run, now time.Time, w Waits) step {
-	lead := r.part(leader)
-	if r.abort != nil && lead.ended != journal.RunCompleted {
+	lead := r.participant(leader)
+	if r.abort.reason != nil && lead.ended != journal.RunCompleted {
 		return nextAborting(r, now, w)
 	}
 	switch r.state {
 	case Queued:
-		if !r.blocked && r.confirm && !r.released {
-			return step{verb: await}
+		if !r.blocked && r.confirmMove {
+			return step{action: awaitMove}
 		}
 		if !r.blocked {
-			return step{verb: prepare}
+			return step{action: prepare}
 		}
 	case Waiting:
-		if r.released {
-			return step{verb: prepare}
+		if !r.confirmMove {
+			return step{action: prepare}
 		}
 	case Preparing, Running:
 		if lead.ended != "" {
-			return step{verb: collect}
+			return step{action: collect}
 		}
-		for _, p := range r.parts {
+		for _, p := range r.participants {
 			if p.ended == journal.RunStopped || p.ended == journal.RunAborted {
-				return step{verb: fault, message: p.fate()}
+				return step{action: requestAbort, message: p.failureText()}
 			}
 		}
-		if r.state == Preparing && (r.attempted || len(waitingFor(r)) == 0) {
-			return step{verb: start}
+		if r.state == Preparing && (r.attempted || len(missingPreparations(r)) == 0) {
+			return step{action: start}
 		}
 	case Collecting:
 		return nextCollecting(r, now, w)
@@ -125,24 +124,25 @@ func next(r *run, now time.Time, w Waits) step {
 	return step{}
 }
 
-// nextAborting waits for the nodes to end, but not for one that is away: its
-// records are taken whenever they come, and it is told when it is back.
+// nextAborting waits for the nodes to end, but not for one that is not
+// connected: its records are stored whenever they arrive, and it is told of the
+// abort when it is back.
 func nextAborting(r *run, now time.Time, w Waits) step {
 	wait := w.Abort
 	if r.inBand {
-		wait += r.longest // it keeps silent while a trial runs, and is not away
+		wait += r.longest // a node has no contact while a trial runs
 	}
-	for _, p := range r.parts {
-		there := p.connected || r.inBand
-		if r.state.known() && p.ended == "" && there && now.Sub(r.abortAt) < wait {
+	for _, p := range r.participants {
+		reachable := p.connected || r.inBand
+		if r.state.assigned() && p.ended == "" && reachable && now.Sub(r.abort.at) < wait {
 			return step{}
 		}
 	}
 	state := Aborted
-	if r.abortFault {
+	if r.abort.fault {
 		state = Stopped
 	}
-	return step{verb: end, state: state, message: *r.abort}
+	return step{action: end, state: state, message: *r.abort.reason}
 }
 
 func nextCollecting(r *run, now time.Time, w Waits) step {
@@ -151,7 +151,7 @@ func nextCollecting(r *run, now time.Time, w Waits) step {
 		wait += r.longest
 	}
 	var notes []string
-	for _, p := range r.parts {
+	for _, p := range r.participants {
 		switch {
 		case p.ended == "":
 			last := r.collectingAt
@@ -163,21 +163,22 @@ func nextCollecting(r *run, now time.Time, w Waits) step {
 			}
 			notes = append(notes, fmt.Sprintf("the journal of %s is not complete, and nothing came for %s", p.node, wait))
 		case p.ended != journal.RunCompleted && p.role != leader:
-			notes = append(notes, p.fate())
+			notes = append(notes, p.failureText())
 		}
 	}
-	s := step{verb: end, state: Completed}
-	switch lead := r.part(leader); lead.ended {
+	s := step{action: end, state: Completed}
+	switch lead := r.participant(leader); lead.ended {
 	case journal.RunAborted:
-		s.state, notes = Aborted, append([]string{lead.fate()}, notes...)
+		s.state, notes = Aborted, append([]string{lead.failureText()}, notes...)
 	case journal.RunStopped:
-		s.state, notes = Stopped, append([]string{lead.fate()}, notes...)
+		s.state, notes = Stopped, append([]string{lead.failureText()}, notes...)
 	}
 	s.message = strings.Join(notes, "; ")
 	return s
 }
 
-func (p *part) fate() string {
+// failureText is how a node ended its part in the run, and why, for people.
+func (p *participant) failureText() string {
 	s := fmt.Sprintf("node %s %s", p.node, p.ended)
 	if p.reason != "" {
 		s += ": " + p.reason
@@ -185,24 +186,37 @@ func (p *part) fate() string {
 	return s
 }
 
-func (r *run) part(role radio.Role) part {
-	for _, p := range r.parts {
+func (r *run) participant(role radio.Role) participant {
+	for _, p := range r.participants {
 		if p.role == role {
 			return p
 		}
 	}
-	return part{}
+	return participant{}
 }
 
-// waitingFor is what a run in preparation lacks, for people.
+// waitingFor returns what a run waits for before it begins, for people.
 func waitingFor(r *run) []string {
+	switch {
+	case r.abort.reason != nil:
+	case r.state == Queued && r.conflict != "":
+		return []string{r.conflict}
+	case r.state == Preparing:
+		return missingPreparations(r)
+	}
+	return nil
+}
+
+// missingPreparations returns what the nodes have yet to do before the run can
+// start, for people.
+func missingPreparations(r *run) []string {
 	var out []string
-	for _, p := range r.parts {
+	for _, p := range r.participants {
 		if !p.provenance {
 			out = append(out, "the provenance of "+p.node)
 		}
 	}
-	server := r.part(radio.RoleServer).node
+	server := r.participant(radio.RoleServer).node
 	for _, t := range r.listeners {
 		if !r.listening[t] {
 			out = append(out, fmt.Sprintf("the listener of %s on %s", t, server))

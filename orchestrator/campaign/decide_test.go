@@ -9,6 +9,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/nodes"
 )
 
 func TestNext(t *testing.T) {
@@ -16,11 +17,11 @@ func TestNext(t *testing.T) {
 	waits := Waits{Abort: 10 * time.Second, Collect: time.Minute}
 	reason := "enough"
 	base := func(state State, change ...func(*run)) *run {
-		r := &run{id: "r-1", state: state, listeners: []string{"tcp", "udt"}, listening: map[string]bool{},
-			abortAt: now.Add(-time.Second), collectingAt: now.Add(-time.Second), longest: 5 * time.Minute,
-			parts: []part{{role: radio.RoleClient, node: "c"}, {role: radio.RoleRelay, node: "r"}, {role: radio.RoleServer, node: "s"}}}
-		for i := range r.parts {
-			r.parts[i].connected = true
+		r := &run{id: "r-1", state: state, sheetInfo: &sheetInfo{listeners: []string{"tcp", "udt"}, longest: 5 * time.Minute}, listening: map[string]bool{},
+			abort: abort{at: now.Add(-time.Second)}, collectingAt: now.Add(-time.Second),
+			participants: []participant{{role: radio.RoleClient, node: "c"}, {role: radio.RoleRelay, node: "r"}, {role: radio.RoleServer, node: "s"}}}
+		for i := range r.participants {
+			r.participants[i].connected = true
 		}
 		for _, f := range change {
 			f(r)
@@ -28,8 +29,8 @@ func TestNext(t *testing.T) {
 		return r
 	}
 	provenance := func(r *run) {
-		for i := range r.parts {
-			r.parts[i].provenance = true
+		for i := range r.participants {
+			r.participants[i].provenance = true
 		}
 	}
 	listening := func(names ...string) func(*run) {
@@ -40,22 +41,22 @@ func TestNext(t *testing.T) {
 		}
 	}
 	ended := func(i int, end journal.RunEnd, why string) func(*run) {
-		return func(r *run) { r.parts[i].ended, r.parts[i].reason = end, why }
+		return func(r *run) { r.participants[i].ended, r.participants[i].reason = end, why }
 	}
-	aborting := func(r *run) { r.abort = &reason }
-	faulty := func(r *run) { r.abort, r.abortFault = &reason, true }
+	aborting := func(r *run) { r.abort.reason = &reason }
+	faulty := func(r *run) { r.abort.reason, r.abort.fault = &reason, true }
 	away := func(which ...int) func(*run) {
 		return func(r *run) {
 			for _, i := range which {
-				r.parts[i].connected = false
+				r.participants[i].connected = false
 			}
 		}
 	}
-	late := func(r *run) { r.abortAt, r.collectingAt = now.Add(-2*time.Minute), now.Add(-2*time.Minute) }
+	late := func(r *run) { r.abort.at, r.collectingAt = now.Add(-2*time.Minute), now.Add(-2*time.Minute) }
 	all := func(end journal.RunEnd) func(*run) {
 		return func(r *run) {
-			for i := range r.parts {
-				r.parts[i].ended = end
+			for i := range r.participants {
+				r.participants[i].ended = end
 			}
 		}
 	}
@@ -63,38 +64,38 @@ func TestNext(t *testing.T) {
 		run  *run
 		want step
 	}{
-		"queued":                         {base(Queued), step{verb: prepare}},
+		"queued":                         {base(Queued), step{action: prepare}},
 		"queued behind another":          {base(Queued, func(r *run) { r.blocked = true }), step{}},
-		"queued, to be moved for":        {base(Queued, func(r *run) { r.confirm = true }), step{verb: await}},
-		"not yet its turn to be moved":   {base(Queued, func(r *run) { r.confirm, r.blocked = true, true }), step{}},
-		"waits":                          {base(Waiting, func(r *run) { r.confirm = true }), step{}},
-		"moved":                          {base(Waiting, func(r *run) { r.confirm, r.released = true, true }), step{verb: prepare}},
-		"waits and is aborted":           {base(Waiting, func(r *run) { r.confirm = true }, aborting), step{end, Aborted, "enough"}},
+		"queued, to be moved for":        {base(Queued, func(r *run) { r.confirmMove = true }), step{action: awaitMove}},
+		"not yet its turn to be moved":   {base(Queued, func(r *run) { r.confirmMove, r.blocked = true, true }), step{}},
+		"waits":                          {base(Waiting, func(r *run) { r.confirmMove = true }), step{}},
+		"moved":                          {base(Waiting, func(r *run) { r.confirmMove = false }), step{action: prepare}},
+		"waits and is aborted":           {base(Waiting, func(r *run) { r.confirmMove = true }, aborting), step{end, Aborted, "enough"}},
 		"queued and aborted":             {base(Queued, aborting), step{end, Aborted, "enough"}},
 		"nothing there yet":              {base(Preparing), step{}},
 		"no provenance":                  {base(Preparing, listening("tcp", "udt")), step{}},
 		"a listener is missing":          {base(Preparing, provenance, listening("tcp")), step{}},
-		"all there":                      {base(Preparing, provenance, listening("tcp", "udt")), step{verb: start}},
-		"leader has begun already":       {base(Preparing, func(r *run) { r.attempted = true }), step{verb: start}},
-		"leader's disk is full":          {base(Preparing, ended(0, journal.RunStopped, "disk full")), step{verb: collect}},
-		"server's disk is full":          {base(Preparing, ended(2, journal.RunStopped, "disk full")), step{verb: fault, message: "node s stopped: disk full"}},
+		"all there":                      {base(Preparing, provenance, listening("tcp", "udt")), step{action: start}},
+		"leader has begun already":       {base(Preparing, func(r *run) { r.attempted = true }), step{action: start}},
+		"leader's disk is full":          {base(Preparing, ended(0, journal.RunStopped, "disk full")), step{action: collect}},
+		"server's disk is full":          {base(Preparing, ended(2, journal.RunStopped, "disk full")), step{action: requestAbort, message: "node s stopped: disk full"}},
 		"running":                        {base(Running), step{}},
-		"running, relay aborted":         {base(Running, ended(1, journal.RunAborted, "")), step{verb: fault, message: "node r aborted"}},
-		"leader is done":                 {base(Running, ended(0, journal.RunCompleted, "")), step{verb: collect}},
+		"running, relay aborted":         {base(Running, ended(1, journal.RunAborted, "")), step{action: requestAbort, message: "node r aborted"}},
+		"leader is done":                 {base(Running, ended(0, journal.RunCompleted, "")), step{action: collect}},
 		"abort, nobody ended":            {base(Running, aborting), step{}},
 		"abort, all ended":               {base(Running, aborting, all(journal.RunAborted)), step{end, Aborted, "enough"}},
 		"abort, nobody there":            {base(Running, aborting, away(0, 1, 2)), step{end, Aborted, "enough"}},
 		"abort, the one there has ended": {base(Running, aborting, away(1, 2), ended(0, journal.RunAborted, "")), step{end, Aborted, "enough"}},
-		"abort, silent by agreement":     {base(Running, aborting, away(0, 1, 2), func(r *run) { r.inBand = true }), step{}},
+		"abort, in-band, so no contact":  {base(Running, aborting, away(0, 1, 2), func(r *run) { r.inBand = true }), step{}},
 		"abort, one never ends":          {base(Running, aborting, late), step{end, Aborted, "enough"}},
 		"abort for a fault":              {base(Running, faulty, all(journal.RunAborted)), step{end, Stopped, "enough"}},
-		"abort after the leader is done": {base(Running, aborting, ended(0, journal.RunCompleted, "")), step{verb: collect}},
+		"abort after the leader is done": {base(Running, aborting, ended(0, journal.RunCompleted, "")), step{action: collect}},
 		"collecting":                     {base(Collecting, ended(0, journal.RunCompleted, "")), step{}},
-		"collected":                      {base(Collecting, all(journal.RunCompleted)), step{verb: end, state: Completed}},
-		"collected, aborted late":        {base(Collecting, all(journal.RunCompleted), aborting), step{verb: end, state: Completed}},
+		"collected":                      {base(Collecting, all(journal.RunCompleted)), step{action: end, state: Completed}},
+		"collected, aborted late":        {base(Collecting, all(journal.RunCompleted), aborting), step{action: end, state: Completed}},
 		"relay's journal is late": {base(Collecting, all(journal.RunCompleted), ended(1, "", ""), late),
 			step{end, Completed, "the journal of r is not complete, and nothing came for 1m0s"}},
-		"relay's journal is late but comes": {base(Collecting, all(journal.RunCompleted), ended(1, "", ""), late, func(r *run) { r.parts[1].deliveredAt = now.Add(-time.Second) }), step{}},
+		"relay's journal is late but comes": {base(Collecting, all(journal.RunCompleted), ended(1, "", ""), late, func(r *run) { r.participants[1].deliveredAt = now.Add(-time.Second) }), step{}},
 		"leader stopped": {base(Collecting, all(journal.RunCompleted), ended(0, journal.RunStopped, "disk full")),
 			step{end, Stopped, "node c stopped: disk full"}},
 		"leader aborted by itself": {base(Collecting, all(journal.RunCompleted), ended(0, journal.RunAborted, "by hand")),
@@ -119,9 +120,9 @@ func TestChoose(t *testing.T) {
 	}
 	real := *sheet
 	real.Network = nil
-	tcp := []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno, cubic,bbr"}}}
-	onlyReno := []Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}}
-	nodes := func(change ...func([]candidate) []candidate) []candidate {
+	tcp := []nodes.Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno, cubic,bbr"}}}
+	onlyReno := []nodes.Driver{{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": "reno"}}}
+	connected := func(change ...func([]candidate) []candidate) []candidate {
 		out := []candidate{
 			{name: "c", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp},
 			{name: "r", role: radio.RoleRelay, emulated: true, connected: true},
@@ -151,22 +152,22 @@ func TestChoose(t *testing.T) {
 		client   string
 		problems []string
 	}{
-		"all there":      {sheet, nodes(), "c", nil},
+		"all there":      {sheet, connected(), "c", nil},
 		"nobody":         {sheet, nil, "", []string{noNode("client"), noNode("relay"), noNode("server")}},
-		"relay is away":  {sheet, nodes(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
-		"prefers idle":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
-		"busy will do":   {sheet, nodes(with(0, func(c *candidate) { c.busy = true })), "c", nil},
-		"not supported":  {sheet, nodes(with(2, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "c", nil},
-		"no driver":      {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
-		"other version":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = []Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
-		"no such choice": {sheet, nodes(with(0, func(c *candidate) { c.drivers = onlyReno })), "c", nil},
-		"prefers who lacks less": {sheet, nodes(with(0, func(c *candidate) { c.drivers = onlyReno }),
+		"relay is away":  {sheet, connected(with(1, func(c *candidate) { c.connected = false })), "", []string{noNode("relay")}},
+		"prefers idle":   {sheet, connected(with(0, func(c *candidate) { c.busy = true }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"busy will do":   {sheet, connected(with(0, func(c *candidate) { c.busy = true })), "c", nil},
+		"not supported":  {sheet, connected(with(2, func(c *candidate) { c.drivers = []nodes.Driver{{Name: "tcp", Unsupported: "no kernel"}} })), "c", nil},
+		"no driver":      {sheet, connected(with(0, func(c *candidate) { c.drivers = nil })), "", []string{"treatment tcp-bbr: node c has no driver tcp"}},
+		"other version":  {sheet, connected(with(0, func(c *candidate) { c.drivers = []nodes.Driver{{Name: "tcp", Version: "2"}} })), "", []string{"treatment tcp-bbr: node c has version 2 of driver tcp, the plan was checked against 1"}},
+		"no such choice": {sheet, connected(with(0, func(c *candidate) { c.drivers = onlyReno })), "c", nil},
+		"prefers where more runs": {sheet, connected(with(0, func(c *candidate) { c.drivers = onlyReno }),
 			add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, busy: true, drivers: tcp})), "d", nil},
-		"another can":  {sheet, nodes(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
-		"real radios":  {&real, nodes(realRadio("prc")), "c", nil},
-		"wrong radio":  {&real, nodes(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},
-		"not emulated": {&real, nodes()[1:2], "", []string{noNode("client"), "node r has an emulated radio, and radio prc cannot be emulated", noNode("server")}},
-		"never mixed":  {sheet, append(nodes()[:2], nodes(realRadio("prc"))[2]), "", []string{noNode("server")}},
+		"another can":  {sheet, connected(with(0, func(c *candidate) { c.drivers = nil }), add(candidate{name: "d", role: radio.RoleClient, emulated: true, connected: true, drivers: tcp})), "d", nil},
+		"real radios":  {&real, connected(realRadio("prc")), "c", nil},
+		"wrong radio":  {&real, connected(realRadio("sdr"))[:1], "", []string{"node c has radio sdr, the plan asks for prc", noNode("relay"), noNode("server")}},
+		"not emulated": {&real, connected()[1:2], "", []string{noNode("client"), "node r has an emulated radio, and radio prc cannot be emulated", noNode("server")}},
+		"never mixed":  {sheet, append(connected()[:2], connected(realRadio("prc"))[2]), "", []string{noNode("server")}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			chosen, problems := choose(c.sheet, c.nodes, false)
@@ -174,16 +175,6 @@ func TestChoose(t *testing.T) {
 			require.Equal(t, c.client, chosen[radio.RoleClient])
 		})
 	}
-}
-
-func TestRevisionIsOfContent(t *testing.T) {
-	a := Assignment{Run: "r-1", SheetHash: "h", DesiredState: DesirePrepare}
-	b := a
-	b.DesiredState = DesireRun
-	require.Equal(t, newAssignments([]Assignment{a}).revision, newAssignments([]Assignment{a}).revision)
-	require.NotEqual(t, newAssignments([]Assignment{a}).revision, newAssignments([]Assignment{b}).revision)
-	require.NotEqual(t, noAssignments.revision, newAssignments([]Assignment{a}).revision)
-	require.Positive(t, noAssignments.revision)
 }
 
 func TestNewID(t *testing.T) {
@@ -210,7 +201,7 @@ func TestVirtualNodesAreChosenOnlyWhenAskedFor(t *testing.T) {
 	require.NotEmpty(t, problems)
 }
 
-func TestConfirms(t *testing.T) {
+func TestRunsToConfirm(t *testing.T) {
 	sheets := []*runsheet.Sheet{{}, {}, {}, {}}
 	for i, name := range []string{"near", "near", "far", "near"} {
 		sheets[i].Cell.Topology = name
@@ -229,7 +220,7 @@ func TestConfirms(t *testing.T) {
 		"not wanted on real": {MovesNone, false, []bool{false, false, false, false}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := confirms(&Plan{Sheets: sheets, Moves: c.moves}, chosen, []candidate{{name: "b", emulated: !c.emulated}, {name: "c", emulated: c.emulated}})
+			got := runsToConfirm(&Plan{Sheets: sheets, Moves: c.moves}, chosen, []candidate{{name: "b", emulated: !c.emulated}, {name: "c", emulated: c.emulated}})
 			require.Equal(t, c.want, got)
 		})
 	}

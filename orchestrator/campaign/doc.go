@@ -1,5 +1,10 @@
-// Package campaign moves runs along: it chooses nodes, says what each node is to
-// do now, and derives every state from the store, so that a killed orchestrator
-// goes on where it was. Comes in: campaigns, what nodes say of themselves, word
-// of stored records. Goes out: assignments, changes of state.
+// Package campaign moves runs from state to state: it chooses nodes, decides
+// what each node is to do now, and derives every state from the store, so that
+// an orchestrator that was killed goes on where it was. Comes in: campaigns,
+// commands of people, notice of stored records. Goes out: assignments, changes
+// of state.
+//
+// Three parts, each with its own lock: [nodes.Registry] knows the nodes and
+// answers their polls, [live.Runs] knows what watchers need beyond the store,
+// and the [Engine] takes the decisions, which are pure functions (decide.go).
 package campaign

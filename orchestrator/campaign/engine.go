@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	"linktrial/internal/notify"
 	"linktrial/internal/signature"
+	"linktrial/orchestrator/campaign/live"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
 )
@@ -19,45 +21,52 @@ type Config struct {
 	Logger *slog.Logger
 	// Waits of zero are the defaults: 10 s for an abort, 60 s for a journal.
 	Waits Waits
-	// Sign vouches for an encoded sheet when its run is queued; nil: sheets stay
+	// Sign signs an encoded sheet when its run is queued; nil: sheets stay
 	// unsigned, and agents refuse them.
 	Sign func(run string, sheet []byte) signature.Signature
 	// Now is the clock, for tests; nil is time.Now.
 	Now func() time.Time
 }
 
-func (c *Config) now() time.Time { return c.Now() }
-
 // Engine moves all runs of a store along. One engine at a time may work on a store.
 type Engine struct {
-	cfg      Config
-	log      *slog.Logger
-	kick     chan struct{} // one pending look at the runs is enough
+	Nodes *nodes.Registry
+	Live  *live.Runs
+
+	cfg    Config
+	loop   loop
+	sheets map[string]*sheetInfo // of open runs; only the goroutine of the loop uses it
+	open   atomic.Int64          // runs that have not ended
+}
+
+// loop is the goroutine that reviews the runs.
+type loop struct {
+	review   chan struct{} // holds one request at most: one review covers all that came before
 	stopping chan struct{}
 	done     chan struct{}
 	stopOnce sync.Once
 	cancel   context.CancelFunc
-
-	mu       sync.Mutex
-	nodes    map[string]*node
-	taken    map[string]string      // node to the open run it takes part in
-	assigned map[string]assignments // by node
-	changed  notify.Notifier        // of anything
-	told     notify.Notifier        // of what nodes are to do
-	versions map[string]uint64      // of each run, raised when its tables changed
-	progress map[string]map[int]ingest.Progress
-	fresh    map[string]*fresh   // samples of open runs
-	lacking  map[string][]string // what runs in preparation wait for
-	active   map[string][]string // nodes of each run that is under way and speaks out of band
-	open     int                 // runs that have not ended
-	errands  map[string]int64    // by node, a hash of what else is wanted of it
-
-	facts map[string]*facts // of open runs' sheets; the loop's own
 }
 
 // Start derives the state of all runs from the store and returns once every
 // node can be told what to do. Stop ends the engine.
 func Start(ctx context.Context, cfg Config) (*Engine, error) {
+	e := newEngine(cfg)
+	var err error
+	if e.Nodes, err = nodes.Load(ctx, e.nodesConfig()); err != nil {
+		return nil, err
+	}
+	if err := e.advance(ctx); err != nil {
+		return nil, fmt.Errorf("derive the state of runs: %w", err)
+	}
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.loop.cancel = cancel
+	go e.run(running)
+	return e, nil
+}
+
+// newEngine returns an engine that knows no nodes and whose loop does not run.
+func newEngine(cfg Config) *Engine {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -70,63 +79,53 @@ func Start(ctx context.Context, cfg Config) (*Engine, error) {
 	if cfg.Waits.Collect == 0 {
 		cfg.Waits.Collect = time.Minute
 	}
-	e := &Engine{
-		cfg: cfg, log: cfg.Logger, kick: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{}),
-		nodes: map[string]*node{}, taken: map[string]string{}, assigned: map[string]assignments{},
-		versions: map[string]uint64{}, progress: map[string]map[int]ingest.Progress{}, lacking: map[string][]string{},
-		active: map[string][]string{}, facts: map[string]*facts{}, errands: map[string]int64{},
-	}
-	if err := e.loadNodes(ctx); err != nil {
-		return nil, err
-	}
-	if err := e.advance(ctx); err != nil {
-		return nil, fmt.Errorf("derive the state of runs: %w", err)
-	}
-	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e.cancel = cancel
-	go e.loop(loop)
-	return e, nil
+	e := &Engine{Live: live.New(), cfg: cfg, sheets: map[string]*sheetInfo{},
+		loop: loop{review: make(chan struct{}, 1), stopping: make(chan struct{}), done: make(chan struct{})}}
+	e.Nodes = nodes.New(e.nodesConfig())
+	return e
+}
+
+func (e *Engine) nodesConfig() nodes.Config {
+	return nodes.Config{Store: e.cfg.Store, Logger: e.cfg.Logger, Now: e.cfg.Now, Stopping: e.loop.stopping, Registered: e.Live.Notify, ReviewRuns: e.reviewRuns}
 }
 
 // Stop ends all polls and waits for the engine. Runs go on at the nodes.
 func (e *Engine) Stop() {
-	e.stopOnce.Do(func() {
-		close(e.stopping)
-		e.cancel()
+	e.loop.stopOnce.Do(func() {
+		close(e.loop.stopping)
+		e.loop.cancel()
 	})
-	<-e.done
+	<-e.loop.done
 }
 
-// Stopping is closed when the engine stops; streams end then.
-func (e *Engine) Stopping() <-chan struct{} { return e.stopping }
+// Stopping returns a channel that is closed when the engine stops; streams end then.
+func (e *Engine) Stopping() <-chan struct{} { return e.loop.stopping }
 
-// tick is how often bounded waits are looked at.
+// tick is how often bounded waits are checked.
 const tick = time.Second
 
-func (e *Engine) loop(ctx context.Context) {
-	defer close(e.done)
+func (e *Engine) run(ctx context.Context) {
+	defer close(e.loop.done)
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	failing := false
 	for {
 		due := false
 		select {
-		case <-e.stopping:
+		case <-e.loop.stopping:
 			return
-		case <-e.kick:
+		case <-e.loop.review:
 			due = true
 		case <-t.C:
-			e.mu.Lock()
-			due = e.open > 0 || failing
-			e.mu.Unlock()
+			due = e.open.Load() > 0 || failing
 		}
-		err := e.flushContacts(ctx, e.cfg.now())
+		err := e.Nodes.Flush(ctx)
 		if due && err == nil {
 			err = e.advance(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
 			if !failing {
-				e.log.Error("runs cannot be moved along; this is tried again", "error", err)
+				e.cfg.Logger.Error("runs cannot be moved along; this is tried again", "error", err)
 			}
 			failing = true
 			continue
@@ -135,112 +134,24 @@ func (e *Engine) loop(ctx context.Context) {
 	}
 }
 
-// wake asks for a look at the runs.
-func (e *Engine) wake() {
+// reviewRuns asks the loop to check whether a run can move on. It does not block.
+func (e *Engine) reviewRuns() {
 	select {
-	case e.kick <- struct{}{}:
+	case e.loop.review <- struct{}{}:
 	default:
 	}
 }
 
-// notifyLocked tells everybody who waits that something changed.
-func (e *Engine) notifyLocked() {
-	e.changed.Notify()
-}
-
-// tellLocked answers the polls of nodes, of which there may be hundreds: what
-// only those need who watch does not wake them.
-func (e *Engine) tellLocked() {
-	e.told.Notify()
-}
-
-// Changed is closed at the next change of anything.
-func (e *Engine) Changed() <-chan struct{} {
-	return e.changed.Changed()
-}
-
-// Stored is to be called with every delivery that was stored.
+// Stored must be called with every delivery that was stored.
 func (e *Engine) Stored(d ingest.Delta) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for _, p := range d.Progress {
-		flows := e.progress[d.Run]
-		if last, ok := anyOf(flows); !ok || last.Trial != p.Trial || last.Attempt != p.Attempt {
-			flows = map[int]ingest.Progress{}
-			e.progress[d.Run] = flows
-		}
-		flows[p.Flow] = p
-	}
-	if len(d.Fresh) > 0 {
-		if e.fresh == nil {
-			e.fresh = map[string]*fresh{}
-		}
-		if e.fresh[d.Run] == nil {
-			e.fresh[d.Run] = &fresh{}
-		}
-		e.fresh[d.Run].add(d.Fresh)
-	}
+	e.Live.Stored(d)
 	if d.Structure {
-		e.versions[d.Run]++
-		e.wake()
+		e.reviewRuns()
 	}
-	e.notifyLocked()
 }
 
-func anyOf(m map[int]ingest.Progress) (ingest.Progress, bool) {
-	for _, p := range m {
-		return p, true
-	}
-	return ingest.Progress{}, false
-}
-
-// Live is what is known of a run beyond the store.
-type Live struct {
-	Version  uint64           // raised when the run's tables changed
-	Progress *ingest.Progress // of the attempt that runs, all flows together; nil before its first sample
-	Lacking  []string         // what the run in preparation waits for
-	Silent   []SilentNode
-}
-
-// SilentNode is a node of a run under way that has not been heard of for long.
-type SilentNode struct {
-	Name  string
-	Since time.Time // the orchestrator's clock
-}
-
-// Live answers for one run.
-func (e *Engine) Live(run string) Live {
-	now := e.cfg.now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	l := Live{Version: e.versions[run], Lacking: e.lacking[run]}
-	for _, p := range e.progress[run] {
-		if l.Progress == nil {
-			l.Progress = &ingest.Progress{Trial: p.Trial, Attempt: p.Attempt}
-		}
-		l.Progress.Bytes += p.Bytes
-		l.Progress.Elapsed = max(l.Progress.Elapsed, p.Elapsed)
-	}
-	for _, name := range e.active[run] {
-		if n := e.nodes[name]; n != nil {
-			if n.silentFor(now) >= silence {
-				l.Silent = append(l.Silent, SilentNode{name, n.contact})
-			}
-		}
-	}
-	return l
-}
-
-// Connected counts the nodes that are connected now.
-func (e *Engine) Connected() int {
-	now := e.cfg.now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	n := 0
-	for _, x := range e.nodes {
-		if x.connected(now) {
-			n++
-		}
-	}
-	return n
+// tablesChanged wakes everybody who watches a run, and the loop.
+func (e *Engine) tablesChanged(run string) {
+	e.Live.TablesChanged(run)
+	e.reviewRuns()
 }

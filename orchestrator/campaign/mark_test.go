@@ -1,9 +1,7 @@
 package campaign
 
 import (
-	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,8 +11,8 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// A mark wakes those who watch; one that holds already does not.
-func TestMarkThatHolds(t *testing.T) {
+// A mark wakes those who watch; one that is there already does not.
+func TestRepeatedMarkChangesNothing(t *testing.T) {
 	s := storetest.Open(t)
 	sheet := storetest.Sheet(1)
 	run := storetest.AddRun(t, s, "marks", sheet)
@@ -29,8 +27,8 @@ func TestMarkThatHolds(t *testing.T) {
 	_, err := ingest.New(ingest.Config{Store: s}).Deliver(t.Context(), run, "client", records)
 	require.NoError(t, err)
 
-	// Without its loop, nothing but marks wakes anybody.
-	e := &Engine{cfg: Config{Store: s, Now: time.Now}, log: slog.New(slog.DiscardHandler), kick: make(chan struct{}, 1), versions: map[string]uint64{}}
+	// The loop of the engine does not run, so only marks wake watchers.
+	e := newEngine(Config{Store: s})
 	for _, x := range []struct {
 		m     Mark
 		wakes bool
@@ -40,7 +38,7 @@ func TestMarkThatHolds(t *testing.T) {
 		{Mark{Attempt: 1, Invalid: true, Reason: "two lorries"}, true},
 		{Mark{Attempt: 1}, true},
 	} {
-		version, changed := e.Live(run).Version, e.Changed()
+		version, changed := e.Live.Of(run).Version, e.Live.Changed()
 		require.NoError(t, e.MarkAttempt(t.Context(), run, x.m))
 		woken := false
 		select {
@@ -49,6 +47,6 @@ func TestMarkThatHolds(t *testing.T) {
 		default:
 		}
 		require.Equal(t, x.wakes, woken, "%+v", x.m)
-		require.Equal(t, x.wakes, e.Live(run).Version > version, "%+v", x.m)
+		require.Equal(t, x.wakes, e.Live.Of(run).Version > version, "%+v", x.m)
 	}
 }

@@ -7,7 +7,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 )
 
 const kindChannel = "channel"
@@ -37,7 +37,7 @@ func mtuOf(p *radio.Profile) int32 {
 
 // channels looks for other radios that would transmit over those of the nodes.
 // Emulated radios have an air of their own.
-func (f *Fleet) channels(nodes, all []campaign.Node) []*linktrialv1.Check {
+func (f *Fleet) channels(nodes, all []nodes.Node) []*linktrialv1.Check {
 	var out []*linktrialv1.Check
 	for i := range nodes {
 		n := &nodes[i]

@@ -9,7 +9,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 )
 
 // Kinds of the orchestrator's own checks. A node's agent makes the others.
@@ -36,7 +36,7 @@ func arrange(p *preflight) {
 	})
 }
 
-func contact(n *campaign.Node, now time.Time) *linktrialv1.Check {
+func contact(n *nodes.Node, now time.Time) *linktrialv1.Check {
 	c := &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: "connected", Expected: "connected to the orchestrator",
 		Meaning: "no run can be started on the node, and nothing of it be looked at"}
 	if !n.Connected {
@@ -53,7 +53,7 @@ func remedy(name string, role radio.Role) string {
 }
 
 // mute is a node that is connected and does not report.
-func mute(n *campaign.Node, limit time.Duration) *linktrialv1.Check {
+func mute(n *nodes.Node, limit time.Duration) *linktrialv1.Check {
 	return &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
 		Found: fmt.Sprintf("did not report within %s, although it is connected", limit), Expected: "a report of its preflight",
 		Meaning: "not all of the node could be looked at", Remedy: "see the agent's log on the node; an agent of an older version cannot make a preflight: install the orchestrator's"}
@@ -65,7 +65,7 @@ func noNode(role radio.Role, topology string) *linktrialv1.Check {
 		Remedy: fmt.Sprintf("start one on its laptop with 'linktrial agent --role %s …', or bring a lab up with 'linktrial lab up --agents'", role)}
 }
 
-func version(n *campaign.Node, orchestrator string) *linktrialv1.Check {
+func version(n *nodes.Node, orchestrator string) *linktrialv1.Check {
 	c := &linktrialv1.Check{Node: n.Name, Kind: kindVersion, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: cmp.Or(n.Version, "none told"), Expected: orchestrator,
 		Meaning: "agent and orchestrator may mean different things by the same word", Remedy: "install the orchestrator's version of linktrial on the node"}
 	if n.Version != orchestrator {
@@ -76,7 +76,7 @@ func version(n *campaign.Node, orchestrator string) *linktrialv1.Check {
 
 // attached says that a node has another radio than is asked for; nil: it has
 // not, or its radio is emulated and can be any.
-func attached(n *campaign.Node, want string) *linktrialv1.Check {
+func attached(n *nodes.Node, want string) *linktrialv1.Check {
 	if want == "" || n.Emulated || n.Radio == want {
 		return nil
 	}
@@ -85,7 +85,7 @@ func attached(n *campaign.Node, want string) *linktrialv1.Check {
 }
 
 // drivers compares the versions of the drivers that the nodes have.
-func drivers(nodes []campaign.Node, wanted []string) []*linktrialv1.Check {
+func drivers(nodes []nodes.Node, wanted []string) []*linktrialv1.Check {
 	versions := map[string]map[string][]string{} // driver → version → nodes
 	for _, n := range nodes {
 		for _, d := range n.Drivers {

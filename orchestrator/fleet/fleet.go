@@ -16,15 +16,15 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// Engine is what a fleet needs of the engine that moves runs along.
-type Engine interface {
-	Nodes() []campaign.Node
-	SetErrand(node, id string)
+// Nodes is what a fleet needs of [nodes.Registry].
+type Nodes interface {
+	List() []nodes.Node
+	SetPendingWork(node, id string)
 }
 
 // Catalog is what a preflight may name.
@@ -36,7 +36,7 @@ type Catalog interface {
 // Config of a [Fleet].
 type Config struct {
 	Store   *store.Store
-	Engine  Engine
+	Nodes   Nodes
 	Catalog Catalog
 	Version string // of the orchestrator
 	Logger  *slog.Logger

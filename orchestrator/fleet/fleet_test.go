@@ -14,6 +14,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/fleet"
 	"linktrial/orchestrator/store"
@@ -44,26 +45,26 @@ func newRig(t *testing.T, cfg fleet.Config) *rig {
 	t.Cleanup(r.engine.Stop)
 	cat, err := catalog.Load(catalog.Config{})
 	require.NoError(t, err)
-	cfg.Store, cfg.Engine, cfg.Catalog, cfg.Version = r.store, r.engine, cat, "1.2"
+	cfg.Store, cfg.Nodes, cfg.Catalog, cfg.Version = r.store, r.engine.Nodes, cat, "1.2"
 	r.Fleet, err = fleet.Start(t.Context(), cfg)
 	require.NoError(t, err)
 	t.Cleanup(r.Stop)
 	return r
 }
 
-func (r *rig) register(name string, change ...func(*campaign.Registration)) campaign.Registration {
+func (r *rig) register(name string, change ...func(*nodes.Registration)) nodes.Registration {
 	r.t.Helper()
-	x := campaign.Registration{Name: name, Role: name, Version: "1.2", Emulated: true, RadioAddress: "10.77.0." + map[string]string{"client": "1", "relay": "2", "server": "3"}[name],
-		Incarnation: "1", Drivers: []campaign.Driver{{Name: "tcp", Version: "1"}}}
+	x := nodes.Registration{Name: name, Role: name, Version: "1.2", Emulated: true, RadioAddress: "10.77.0." + map[string]string{"client": "1", "relay": "2", "server": "3"}[name],
+		Incarnation: "1", Drivers: []nodes.Driver{{Name: "tcp", Version: "1"}}}
 	for _, f := range change {
 		f(&x)
 	}
-	require.NoError(r.t, r.engine.Register(r.t.Context(), x))
+	require.NoError(r.t, r.engine.Nodes.Register(r.t.Context(), x))
 	return x
 }
 
 // agent polls and reports until the test ends. mute agents say nothing.
-func (r *rig) agent(name string, mute bool, change ...func(*campaign.Registration)) (stop func()) {
+func (r *rig) agent(name string, mute bool, change ...func(*nodes.Registration)) (stop func()) {
 	r.t.Helper()
 	x := r.register(name, change...)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -72,7 +73,7 @@ func (r *rig) agent(name string, mute bool, change ...func(*campaign.Registratio
 		revision, done := int64(0), ""
 		for ctx.Err() == nil {
 			var err error
-			revision, _, err = r.engine.Poll(ctx, name, x.Incarnation, revision, 1, 10*time.Second)
+			revision, _, err = r.engine.Nodes.Poll(ctx, name, x.Incarnation, revision, 1, 10*time.Second)
 			if err != nil {
 				return
 			}
@@ -95,7 +96,7 @@ func (r *rig) agent(name string, mute bool, change ...func(*campaign.Registratio
 	stop = func() { cancel(); wg.Wait() }
 	r.t.Cleanup(stop)
 	require.Eventually(r.t, func() bool {
-		return slices.ContainsFunc(r.engine.Nodes(), func(n campaign.Node) bool { return n.Name == name && n.Connected })
+		return slices.ContainsFunc(r.engine.Nodes.List(), func(n nodes.Node) bool { return n.Name == name && n.Connected })
 	}, 10*time.Second, time.Millisecond)
 	return stop
 }
@@ -201,12 +202,12 @@ func TestPreflight(t *testing.T) {
 
 func TestWhatOnlyTheOrchestratorKnows(t *testing.T) {
 	r := newRig(t, fleet.Config{Self: 2 * time.Second, Pair: time.Second})
-	r.agent("client", false, func(x *campaign.Registration) { x.Version = "1.1"; x.Drivers[0].Version = "2" })
+	r.agent("client", false, func(x *nodes.Registration) { x.Version = "1.1"; x.Drivers[0].Version = "2" })
 	r.agent("server", true) // says nothing
 	stop := r.agent("relay", false)
 	stop() // has gone
 	require.Eventually(t, func() bool {
-		return slices.ContainsFunc(r.engine.Nodes(), func(n campaign.Node) bool { return n.Name == "relay" && !n.Connected })
+		return slices.ContainsFunc(r.engine.Nodes.List(), func(n nodes.Node) bool { return n.Name == "relay" && !n.Connected })
 	}, 10*time.Second, time.Millisecond)
 
 	id, err := r.StartPreflight(t.Context(), fleet.Request{})
@@ -245,7 +246,7 @@ func TestWhatOnlyTheOrchestratorKnows(t *testing.T) {
 	// A role that nobody has, a radio that another has.
 	r.engine.Stop()
 	r = newRig(t, fleet.Config{})
-	r.agent("client", false, func(x *campaign.Registration) { x.Emulated, x.Radio = false, "mpu4" })
+	r.agent("client", false, func(x *nodes.Registration) { x.Emulated, x.Radio = false, "mpu4" })
 	id, err = r.StartPreflight(t.Context(), fleet.Request{Topology: "vip-lot", Radio: "prc-117g-anw2c"})
 	require.NoError(t, err)
 	p = r.ended(id)
@@ -275,8 +276,8 @@ func TestRefusals(t *testing.T) {
 	r.agent("server", false)
 	sheet := storetest.Sheet(2)
 	storetest.AddRun(t, r.store, "abcd", sheet)
-	r.engine.Contact("client", "abcd-1") // has it look at the runs
-	require.Eventually(t, func() bool { return len(r.engine.UnderWay()) > 0 }, 20*time.Second, 10*time.Millisecond)
+	r.engine.Nodes.Delivered("client", "abcd-1") // has it look at the runs
+	require.Eventually(t, func() bool { return len(r.engine.Nodes.RunsUnderWay()) > 0 }, 20*time.Second, 10*time.Millisecond)
 	_, err := r.StartPreflight(t.Context(), fleet.Request{})
 	require.ErrorIs(t, err, fleet.ErrBusy)
 	require.ErrorContains(t, err, "abcd-1")
@@ -318,8 +319,8 @@ func TestBadReports(t *testing.T) {
 	// The end of the orchestrator does not wait for the others, and the next one ends it.
 	r.Stop()
 	_, err = r.StartPreflight(t.Context(), fleet.Request{})
-	require.ErrorIs(t, err, campaign.ErrStopping)
-	next, err := fleet.Start(t.Context(), fleet.Config{Store: r.store, Engine: r.engine})
+	require.ErrorIs(t, err, nodes.ErrStopping)
+	next, err := fleet.Start(t.Context(), fleet.Config{Store: r.store, Nodes: r.engine.Nodes})
 	require.NoError(t, err)
 	defer next.Stop()
 	p, err = next.Preflight(t.Context(), "")

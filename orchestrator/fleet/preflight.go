@@ -17,7 +17,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -30,8 +30,8 @@ type preflight struct {
 	radio     string
 	protocols []string
 	mtu       int32
-	nodes     []campaign.Node // that take part, by name, as they were at the start
-	changed   chan struct{}   // one pending look is enough
+	nodes     []nodes.Node  // that take part, by name, as they were at the start
+	changed   chan struct{} // one pending look is enough
 	cancel    context.CancelFunc
 
 	wishes  map[string]*linktrialv1.PreflightRequest
@@ -69,7 +69,7 @@ func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	if f.stopped {
 		f.mu.Unlock()
 		cancel()
-		return "", campaign.ErrStopping
+		return "", nodes.ErrStopping
 	}
 	if f.active != nil {
 		id := f.active.id
@@ -117,9 +117,9 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 		}
 		p.mtu = mtuOf(profile)
 	}
-	all := f.cfg.Engine.Nodes()
+	all := f.cfg.Nodes.List()
 	for _, name := range r.Nodes {
-		if !slices.ContainsFunc(all, func(n campaign.Node) bool { return n.Name == name }) {
+		if !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Name == name }) {
 			return fmt.Errorf("node %q has never registered: %w", name, ErrNotFound)
 		}
 	}
@@ -142,7 +142,7 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 		return fmt.Errorf("%w: %s; a look would disturb the trials, so wait for the run's end", ErrBusy, strings.Join(busy, ", "))
 	}
 	for _, role := range roles {
-		if !slices.ContainsFunc(p.nodes, func(n campaign.Node) bool { return n.Role == string(role) }) {
+		if !slices.ContainsFunc(p.nodes, func(n nodes.Node) bool { return n.Role == string(role) }) {
 			p.checks = append(p.checks, noNode(role, r.Topology))
 		}
 	}
@@ -171,7 +171,7 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		f.active = nil
 		f.mu.Unlock()
 	}()
-	wish := func(n *campaign.Node, kind string) *linktrialv1.PreflightRequest {
+	wish := func(n *nodes.Node, kind string) *linktrialv1.PreflightRequest {
 		w := &linktrialv1.PreflightRequest{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
 		profile := f.cfg.Catalog.Profile(cmp.Or(p.radio, n.Radio))
 		if w.MtuBytes == 0 && profile != nil {
@@ -183,12 +183,12 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		}
 		return w
 	}
-	f.ask(ctx, p, f.cfg.Self, func(n *campaign.Node) *linktrialv1.PreflightRequest { return wish(n, "self") }, p.nodes...)
+	f.ask(ctx, p, f.cfg.Self, func(n *nodes.Node) *linktrialv1.PreflightRequest { return wish(n, "self") }, p.nodes...)
 	for i := range p.nodes {
 		w := wish(&p.nodes[i], "pairs")
 		w.PairsOnly, w.Peers = true, peers(p.nodes, &p.nodes[i])
 		if len(w.Peers) > 0 {
-			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*campaign.Node) *linktrialv1.PreflightRequest { return w }, p.nodes[i])
+			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*nodes.Node) *linktrialv1.PreflightRequest { return w }, p.nodes[i])
 		}
 	}
 	if ctx.Err() != nil {
@@ -212,7 +212,7 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 }
 
 // peers of a node are those on the same radio network.
-func peers(all []campaign.Node, n *campaign.Node) []*linktrialv1.PreflightPeer {
+func peers(all []nodes.Node, n *nodes.Node) []*linktrialv1.PreflightPeer {
 	var out []*linktrialv1.PreflightPeer
 	for _, o := range all {
 		if o.Name != n.Name && o.Emulated == n.Emulated && o.Radio == n.Radio && o.RadioAddress != "" && n.RadioAddress != "" {
@@ -224,7 +224,7 @@ func peers(all []campaign.Node, n *campaign.Node) []*linktrialv1.PreflightPeer {
 
 // ask gives nodes their wishes and waits until all have reported, have gone,
 // or the time is up.
-func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish func(*campaign.Node) *linktrialv1.PreflightRequest, nodes ...campaign.Node) {
+func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish func(*nodes.Node) *linktrialv1.PreflightRequest, nodes ...nodes.Node) {
 	f.mu.Lock()
 	var asked []string
 	for i := range nodes {
@@ -238,7 +238,7 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish
 	}
 	f.mu.Unlock()
 	for _, name := range asked {
-		f.cfg.Engine.SetErrand(name, p.id+fmt.Sprint(time.Now().UnixNano()))
+		f.cfg.Nodes.SetPendingWork(name, p.id+fmt.Sprint(time.Now().UnixNano()))
 	}
 	end := time.NewTimer(limit)
 	defer end.Stop()
@@ -263,7 +263,7 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish
 		}
 	}
 	for _, name := range asked {
-		f.cfg.Engine.SetErrand(name, "")
+		f.cfg.Nodes.SetPendingWork(name, "")
 	}
 }
 
@@ -277,8 +277,8 @@ func (f *Fleet) lively(p *preflight, name string) bool {
 
 // giveUp stops waiting for nodes that have gone, or for all.
 func (f *Fleet) giveUp(p *preflight, limit time.Duration, all bool) {
-	nodes := map[string]campaign.Node{}
-	for _, n := range f.cfg.Engine.Nodes() {
+	nodes := map[string]nodes.Node{}
+	for _, n := range f.cfg.Nodes.List() {
 		nodes[n.Name] = n
 	}
 	f.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/fleet"
 )
 
@@ -19,8 +19,8 @@ import (
 // gives each node the profile of its radio.
 func TestOtherRadios(t *testing.T) {
 	r := newRig(t, fleet.Config{})
-	with := func(name string) func(*campaign.Registration) {
-		return func(x *campaign.Registration) { x.Emulated, x.Radio = false, name }
+	with := func(name string) func(*nodes.Registration) {
+		return func(x *nodes.Registration) { x.Emulated, x.Radio = false, name }
 	}
 	r.agent("client", false, with("mpu4"))
 	r.agent("server", false, with("mpu4"))

@@ -11,7 +11,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/agentprotocol"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/liveness"
 	"linktrial/orchestrator/rpc/reply"
@@ -27,23 +27,23 @@ type agents struct {
 
 func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
 	m := req.Msg
-	r := campaign.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated, Virtual: m.Virtual,
+	r := nodes.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated, Virtual: m.Virtual,
 		RadioAddress: m.RadioAddress, DiskFreeBytes: m.DiskFreeBytes, Incarnation: m.Incarnation}
 	for _, d := range m.Drivers {
-		r.Drivers = append(r.Drivers, campaign.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Digest: d.Digest, Unsupported: d.Unsupported, Choices: d.Choices})
+		r.Drivers = append(r.Drivers, nodes.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Digest: d.Digest, Unsupported: d.Unsupported, Choices: d.Choices})
 	}
-	if err := s.cfg.Engine.Register(ctx, r); err != nil {
+	if err := s.cfg.Engine.Nodes.Register(ctx, r); err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
 	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Agreed(m.Protocol),
 		SigningKeys: reply.SigningKeys(s.cfg.Trust.Keys())}), nil
 }
 
-var desired = map[campaign.DesiredState]linktrialv1.Assignment_DesiredState{
-	campaign.DesirePrepare: linktrialv1.Assignment_DESIRED_STATE_PREPARE,
-	campaign.DesireRun:     linktrialv1.Assignment_DESIRED_STATE_RUN,
-	campaign.DesireFinish:  linktrialv1.Assignment_DESIRED_STATE_FINISH,
-	campaign.DesireAbort:   linktrialv1.Assignment_DESIRED_STATE_ABORT,
+var desired = map[nodes.DesiredState]linktrialv1.Assignment_DesiredState{
+	nodes.DesirePrepare: linktrialv1.Assignment_DESIRED_STATE_PREPARE,
+	nodes.DesireRun:     linktrialv1.Assignment_DESIRED_STATE_RUN,
+	nodes.DesireFinish:  linktrialv1.Assignment_DESIRED_STATE_FINISH,
+	nodes.DesireAbort:   linktrialv1.Assignment_DESIRED_STATE_ABORT,
 }
 
 func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
@@ -53,7 +53,7 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	// would wait. Where it comes back on the same connection it is told to poll again.
 	ctx, stop := liveness.Watch(ctx, liveness.Limit)
 	defer stop()
-	revision, assignments, err := s.cfg.Engine.Poll(ctx, m.Name, m.Incarnation, m.Revision, m.DiskFreeBytes, time.Duration(m.WaitMs)*time.Millisecond)
+	revision, assignments, err := s.cfg.Engine.Nodes.Poll(ctx, m.Name, m.Incarnation, m.Revision, m.DiskFreeBytes, time.Duration(m.WaitMs)*time.Millisecond)
 	if err != nil && errors.Is(context.Cause(ctx), liveness.ErrSilent) {
 		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("nothing was heard of the node for %s, so its poll ended: poll again", liveness.Limit))
 	}
@@ -92,7 +92,7 @@ func (s *agents) Deliver(ctx context.Context, req *connect.Request[linktrialv1.D
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "deliver", err)
 	}
-	s.cfg.Engine.Contact(m.Name, m.RunId)
+	s.cfg.Engine.Nodes.Delivered(m.Name, m.RunId)
 	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: committed}), nil
 }
 

@@ -214,7 +214,7 @@ func (s *catalogs) CheckProtocol(ctx context.Context, req *connect.Request[linkt
 // begin sees to it that one suite runs at a time, and none beside a run: it
 // would take processor time from a lab on this machine.
 func (s *catalogs) begin(name string) error {
-	if runs := s.cfg.Engine.UnderWay(); len(runs) > 0 {
+	if runs := s.cfg.Engine.Nodes.RunsUnderWay(); len(runs) > 0 {
 		return fmt.Errorf("run %s is under way, and the suite would disturb it: wait for its end", strings.Join(runs, ", "))
 	}
 	s.mu.Lock()

@@ -20,7 +20,7 @@ type control struct{ cfg Config }
 func (s *control) give(ctx context.Context, run string, o campaign.Command) error {
 	id, err := s.find(ctx, run)
 	if err == nil {
-		err = s.cfg.Engine.Give(ctx, id, o)
+		err = s.cfg.Engine.Submit(ctx, id, o)
 	}
 	return s.cfg.answer(ctx, string(o.Kind), err)
 }

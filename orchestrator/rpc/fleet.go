@@ -11,8 +11,8 @@ import (
 	"linktrial/orchestrator/fleet"
 )
 
-// nodes is FleetService.
-type nodes struct{ cfg Config }
+// fleetCalls is FleetService.
+type fleetCalls struct{ cfg Config }
 
 func (c *Config) fleetFault(ctx context.Context, call string, err error) error {
 	switch {
@@ -26,7 +26,7 @@ func (c *Config) fleetFault(ctx context.Context, call string, err error) error {
 	return c.answer(ctx, call, err)
 }
 
-func (s *nodes) StartPreflight(ctx context.Context, req *connect.Request[linktrialv1.StartPreflightRequest]) (*connect.Response[linktrialv1.StartPreflightResponse], error) {
+func (s *fleetCalls) StartPreflight(ctx context.Context, req *connect.Request[linktrialv1.StartPreflightRequest]) (*connect.Response[linktrialv1.StartPreflightResponse], error) {
 	m := req.Msg
 	id, err := s.cfg.Fleet.StartPreflight(ctx, fleet.Request{Nodes: m.Nodes, Topology: m.Topology, Radio: m.Radio, Protocols: m.Protocols})
 	if err != nil {
@@ -35,7 +35,7 @@ func (s *nodes) StartPreflight(ctx context.Context, req *connect.Request[linktri
 	return connect.NewResponse(&linktrialv1.StartPreflightResponse{Id: id}), nil
 }
 
-func (s *nodes) GetPreflight(ctx context.Context, req *connect.Request[linktrialv1.GetPreflightRequest]) (*connect.Response[linktrialv1.GetPreflightResponse], error) {
+func (s *fleetCalls) GetPreflight(ctx context.Context, req *connect.Request[linktrialv1.GetPreflightRequest]) (*connect.Response[linktrialv1.GetPreflightResponse], error) {
 	p, err := s.cfg.Fleet.Preflight(ctx, req.Msg.Id)
 	if err != nil {
 		return nil, s.cfg.fleetFault(ctx, "get preflight", err)
@@ -43,7 +43,7 @@ func (s *nodes) GetPreflight(ctx context.Context, req *connect.Request[linktrial
 	return connect.NewResponse(p), nil
 }
 
-func (s *nodes) Links(ctx context.Context, _ *connect.Request[linktrialv1.LinksRequest]) (*connect.Response[linktrialv1.LinksResponse], error) {
+func (s *fleetCalls) Links(ctx context.Context, _ *connect.Request[linktrialv1.LinksRequest]) (*connect.Response[linktrialv1.LinksResponse], error) {
 	links, err := s.cfg.Fleet.Links(ctx)
 	if err != nil {
 		return nil, s.cfg.fleetFault(ctx, "links", err)
@@ -62,7 +62,7 @@ func (s *agents) ReportPreflight(ctx context.Context, req *connect.Request[linkt
 
 // heard notes what a registered node tells with a poll.
 func (s *agents) heard(m *linktrialv1.PollRequest) {
-	if !s.cfg.Engine.Knows(m.Name, m.Incarnation) {
+	if !s.cfg.Engine.Nodes.IsRegistered(m.Name, m.Incarnation) {
 		return
 	}
 	h := fleet.Health{Discharging: m.Discharging, ClockOffset: time.Duration(m.ClockOffsetNs), ClockError: time.Duration(m.ClockErrorNs)}

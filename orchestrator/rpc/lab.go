@@ -81,7 +81,7 @@ func (s *lab) LabUp(ctx context.Context, req *connect.Request[linktrialv1.LabUpR
 	if !st.Up {
 		// The lab's nodes are called by their roles, and a name is given once.
 		var taken []string
-		for _, n := range s.cfg.Engine.Nodes() {
+		for _, n := range s.cfg.Engine.Nodes.List() {
 			if n.Connected && slices.ContainsFunc(t.Stations, func(x radio.Station) bool { return string(x.Role) == n.Name }) {
 				taken = append(taken, n.Name)
 			}
@@ -108,7 +108,7 @@ func (s *lab) LabDown(ctx context.Context, _ *connect.Request[linktrialv1.LabDow
 	if err != nil {
 		return nil, s.fault(ctx, "lab down", err)
 	}
-	for _, n := range s.cfg.Engine.Nodes() {
+	for _, n := range s.cfg.Engine.Nodes.List() {
 		if n.Run != "" && slices.ContainsFunc(st.Nodes, func(x *linktrialv1.LabNode) bool { return x.Name == n.Name }) {
 			return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("node %s is in run %s: abort it first, or wait for its end", n.Name, n.Run))
 		}

@@ -42,7 +42,7 @@ func (s *operators) compile(ctx context.Context, file string, text []byte, virtu
 	}
 	sheets, err := sheet.Compile(p)
 	if err == nil {
-		lacking := s.cfg.Engine.Lacking(sheets, virtual)
+		lacking := s.cfg.Engine.Unavailable(sheets, virtual)
 		if why := p.Lack(lacking); len(why) > 0 {
 			if p.Trials() == 0 {
 				var out []*linktrialv1.Problem
@@ -123,7 +123,7 @@ func (s *operators) StartPlan(ctx context.Context, req *connect.Request[linktria
 	for _, sh := range sheets {
 		c.Estimates = append(c.Estimates, slot(sh))
 	}
-	id, runs, missing, err := s.cfg.Engine.Begin(ctx, c)
+	id, runs, missing, err := s.cfg.Engine.Queue(ctx, c)
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "start plan", err)
 	}
@@ -219,7 +219,7 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 		offsets[c.Node] = time.Duration(c.OffsetNs)
 	}
 	out := &linktrialv1.ListNodesResponse{}
-	for _, n := range s.cfg.Engine.Nodes() {
+	for _, n := range s.cfg.Engine.Nodes.List() {
 		offset, known := offsets[n.Name]
 		x := &linktrialv1.Node{Name: n.Name, Role: n.Role, Version: n.Version, Host: n.Host, Kernel: n.Kernel, Radio: n.Radio, Emulated: n.Emulated,
 			RadioAddress: n.RadioAddress, DiskFreeBytes: n.DiskFreeBytes, LastContact: timestamppb.New(n.LastContact), Connected: n.Connected,

@@ -68,7 +68,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(figures, opts...))
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
-	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&nodes{cfg}, opts...))
+	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&fleetCalls{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))

@@ -13,7 +13,8 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/live"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -39,7 +40,7 @@ func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.
 	}
 	w := &watcher{s: s, campaign: req.Msg.CampaignId, journal: req.Msg.Journal, samples: req.Msg.Samples, send: stream.Send, runs: map[string]*watched{}}
 	for {
-		changed := s.cfg.Engine.Changed()
+		changed := s.cfg.Engine.Live.Changed()
 		over, err := w.look(ctx)
 		if err != nil {
 			return s.cfg.answer(ctx, "watch", err)
@@ -51,7 +52,7 @@ func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.
 			if ctx.Err() != nil {
 				return s.cfg.answer(ctx, "watch", ctx.Err())
 			}
-			return s.cfg.answer(ctx, "watch", campaign.ErrStopping)
+			return s.cfg.answer(ctx, "watch", nodes.ErrStopping)
 		}
 	}
 }
@@ -132,7 +133,7 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 		if x.over {
 			continue
 		}
-		live := w.s.cfg.Engine.Live(id)
+		live := w.s.cfg.Engine.Live.Of(id)
 		if !x.read || x.version != live.Version {
 			if err := w.tables(ctx, id, x); err != nil {
 				return false, err
@@ -271,7 +272,7 @@ func (w *watcher) ended(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows
 }
 
 // live sends what is known beyond the store.
-func (w *watcher) live(id string, x *watched, l campaign.Live) error {
+func (w *watcher) live(id string, x *watched, l live.Run) error {
 	now := time.Now()
 	if p := l.Progress; p != nil && x.running == [2]int32{int32(p.Trial), int32(p.Attempt)} && now.Sub(x.progressAt) >= progressEvery {
 		m := &linktrialv1.Progress{RunId: id, Trial: int32(p.Trial), Attempt: int32(p.Attempt), Bytes: p.Bytes, ElapsedSeconds: p.Elapsed.Seconds()}
@@ -285,12 +286,12 @@ func (w *watcher) live(id string, x *watched, l campaign.Live) error {
 			}
 		}
 	}
-	if err := w.silence(id, x, l.Silent, now); err != nil {
+	if err := w.silence(id, x, w.s.cfg.Engine.Nodes.Missing(id), now); err != nil {
 		return err
 	}
-	if len(l.Lacking) > 0 && !x.told && now.Sub(x.since) >= slowPreparation {
+	if len(l.WaitingFor) > 0 && !x.told && now.Sub(x.since) >= slowPreparation {
 		x.told = true
-		return w.note(id, linktrialv1.Note_KIND_WAITS, "the run still waits for "+strings.Join(l.Lacking, ", "))
+		return w.note(id, linktrialv1.Note_KIND_WAITS, "the run still waits for "+strings.Join(l.WaitingFor, ", "))
 	}
 	return nil
 }

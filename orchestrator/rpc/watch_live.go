@@ -14,6 +14,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -159,7 +160,7 @@ func (w *watcher) tellUnheard(id string, x *watched, e *extras) error {
 
 // silence sends which nodes are not heard, when that begins and ends and now
 // and then between.
-func (w *watcher) silence(id string, x *watched, silent []campaign.SilentNode, now time.Time) error {
+func (w *watcher) silence(id string, x *watched, silent []nodes.MissingNode, now time.Time) error {
 	still := map[string]bool{}
 	for _, n := range silent {
 		still[n.Name] = true
@@ -201,7 +202,7 @@ func (w *watcher) sendSilence(s *linktrialv1.Silence) error {
 // freshSamples sends the samples that have come since the last time. Who joins
 // while an attempt runs gets what is kept of that one.
 func (w *watcher) freshSamples(id string, x *watched) error {
-	batches, next := w.s.cfg.Engine.Fresh(id, x.fresh)
+	batches, next := w.s.cfg.Engine.Live.Samples(id, x.fresh)
 	x.fresh = next
 	if !x.joined {
 		batches = slices.DeleteFunc(batches, func(b ingest.Samples) bool { return [2]int32{int32(b.Trial), int32(b.Attempt)} != x.running })

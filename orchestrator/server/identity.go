@@ -38,7 +38,7 @@ func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Auth
 
 func (s *Server) contacts() map[string]authority.Contact {
 	out := map[string]authority.Contact{}
-	for _, n := range s.engine.Nodes() {
+	for _, n := range s.engine.Nodes.List() {
 		if !n.Virtual {
 			out[n.Name] = authority.Contact{Last: n.LastContact, Connected: n.Connected}
 		}

@@ -41,7 +41,7 @@ func newMetrics(st *store.Store, engine *campaign.Engine) *metrics {
 	}
 	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.seconds, m.calls,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_nodes_connected", Help: "Nodes whose agent is connected."},
-			func() float64 { return float64(engine.Connected()) }),
+			func() float64 { return float64(engine.Nodes.Connected()) }),
 		&runStates{store: st, desc: prometheus.NewDesc("linktrial_runs", "Runs by state.", []string{"state"}, nil)},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m

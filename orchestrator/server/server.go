@@ -145,7 +145,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign}); err != nil {
 		return err
 	}
-	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes, Logger: cfg.Logger})
+	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
 	if err := s.openAccess(ctx, cfg); err != nil {
 		return err
 	}
@@ -155,11 +155,11 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		m.stored(d)
 		s.engine.Stored(d)
 	}})
-	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Engine: s.engine, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
+	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
 		return err
 	}
 	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered, Options: []connect.HandlerOption{heard}}
-	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(calls), Ahead: s.engine.UnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
+	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(calls), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
 		return err
 	}

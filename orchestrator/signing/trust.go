@@ -13,7 +13,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/signature"
-	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -24,7 +24,7 @@ type Config struct {
 	Keys    *Keyring
 	Store   *store.Store
 	Catalog *catalog.Catalog
-	Nodes   func() []campaign.Node // as they have registered
+	Nodes   func() []nodes.Node // as they have registered
 	Logger  *slog.Logger
 }
 

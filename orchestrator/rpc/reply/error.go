@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/orchestrator/campaign"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
 )
@@ -38,18 +39,18 @@ func codeOf(ctx context.Context, err error) (connect.Code, bool) {
 			return connect.CodeDeadlineExceeded, true
 		}
 		return connect.CodeCanceled, true
-	case errors.As(err, &refused), errors.Is(err, campaign.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, campaign.ErrBadText):
+	case errors.As(err, &refused), errors.Is(err, nodes.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, campaign.ErrBadText):
 		return connect.CodeInvalidArgument, true
 	case errors.As(err, &conflict), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
 		return connect.CodeFailedPrecondition, true
-	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, campaign.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign), errors.Is(err, campaign.ErrNoTrial),
+	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, nodes.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign), errors.Is(err, campaign.ErrNoTrial),
 		errors.Is(err, store.ErrNotFound), errors.Is(err, pgx.ErrNoRows):
 		return connect.CodeNotFound, true
 	case errors.Is(err, store.ErrAmbiguous):
 		return connect.CodeInvalidArgument, true
-	case errors.Is(err, campaign.ErrNameTaken):
+	case errors.Is(err, nodes.ErrNameTaken):
 		return connect.CodeAlreadyExists, true
-	case errors.Is(err, campaign.ErrStopping):
+	case errors.Is(err, nodes.ErrStopping):
 		return connect.CodeUnavailable, true
 	}
 	return 0, false

@@ -10,21 +10,22 @@ import (
 	"linktrial/internal/radio"
 )
 
-// Lacking is, for each sheet, the treatments that the nodes chosen for it
-// cannot run because their kernels lack something, by name with the reason for
-// people. Sheets for which no nodes can be chosen lack nothing.
-func (e *Engine) Lacking(sheets []*runsheet.Sheet, virtual bool) []map[string]string {
+// Unavailable returns, for each sheet, the treatments that the nodes chosen for
+// it cannot run because their kernels do not support them, by name with the
+// reason for people. It returns none for a sheet for which no nodes can be
+// chosen.
+func (e *Engine) Unavailable(sheets []*runsheet.Sheet, virtual bool) []map[string]string {
 	all := e.candidates()
 	out := make([]map[string]string, len(sheets))
 	for i, s := range sheets {
 		if chosen, problems := choose(s, all, virtual); problems == nil {
-			out[i] = lacking(s, chosen, all)
+			out[i] = unavailable(s, chosen, all)
 		}
 	}
 	return out
 }
 
-func lacking(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidate) map[string]string {
+func unavailable(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidate) map[string]string {
 	var nodes []*candidate
 	for i := range all {
 		if c := &all[i]; chosen[c.role] == c.name {
@@ -37,10 +38,10 @@ func lacking(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidate) m
 		if t.Missing != "" {
 			continue
 		}
-		// Nodes that lack the same are named together.
+		// One sentence names all nodes for which the same is missing.
 		where := map[string][]string{}
 		for _, c := range nodes {
-			if what := lacks(t, c); what != "" && takesPart(s, t, c.role) {
+			if what := missingSupport(t, c); what != "" && takesPart(s, t, c.role) {
 				where[what] = append(where[what], c.name)
 			}
 		}
@@ -55,18 +56,18 @@ func lacking(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidate) m
 	return out
 }
 
-func lackCount(s *runsheet.Sheet, c *candidate) int {
+func countUnavailable(s *runsheet.Sheet, c *candidate) int {
 	n := 0
 	for i := range s.Treatments {
-		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) && lacks(t, c) != "" {
+		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) && missingSupport(t, c) != "" {
 			n++
 		}
 	}
 	return n
 }
 
-// takesPart says whether a node of the role needs the treatment's driver. A
-// relay does where a flow starts or ends there.
+// takesPart reports whether a node of the role needs the treatment's driver. A
+// relay needs it where a flow starts or ends there.
 func takesPart(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
 	if role != radio.RoleRelay {
 		return true
@@ -78,9 +79,9 @@ func takesPart(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
 	})
 }
 
-// lacks is what a node's kernel does not have of what a treatment needs, as a
-// format for the node's name; empty where it has all of it.
-func lacks(t *runsheet.Treatment, c *candidate) string {
+// missingSupport returns what a treatment needs and the node's kernel does not
+// support, as a format for the node's name; empty where nothing is missing.
+func missingSupport(t *runsheet.Treatment, c *candidate) string {
 	literal := func(s string) string { return strings.ReplaceAll(s, "%", "%%") }
 	d := c.driver(t.Protocol)
 	if d == nil {

@@ -1,4 +1,4 @@
-package campaign
+package nodes
 
 import (
 	"testing"
@@ -14,10 +14,10 @@ func TestConnected(t *testing.T) {
 		after time.Duration
 		want  bool
 	}{
-		"just heard of":              {node{}, time.Second, true},
-		"silent":                     {node{}, 4 * time.Second, false},
+		"contact just now":           {node{}, time.Second, true},
+		"no contact for 4 s":         {node{}, 4 * time.Second, false},
 		"polls":                      {node{polls: 1}, time.Hour, true},
-		"went away":                  {node{left: true}, time.Second, false},
+		"disconnected":               {node{disconnected: true}, time.Second, false},
 		"virtual, on a busy machine": {node{Registration: Registration{Virtual: true}}, 30 * time.Second, true},
 		"virtual, long ago":          {node{Registration: Registration{Virtual: true}}, 2 * time.Minute, false},
 	} {

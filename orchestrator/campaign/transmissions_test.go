@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -8,12 +9,13 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/store/storetest"
 )
 
 func TestMain(m *testing.M) { storetest.Main(m) }
 
-func of(name string, centre float64) *radio.Profile {
+func profile(name string, centre float64) *radio.Profile {
 	p := &radio.Profile{Name: name}
 	if centre > 0 {
 		p.Figures = []radio.Figure{{Name: "frequency", Value: centre, Unit: "MHz"}, {Name: "channel_bandwidth", Value: 5, Unit: "MHz"}}
@@ -22,14 +24,16 @@ func of(name string, centre float64) *radio.Profile {
 }
 
 // Runs whose radios share frequencies follow one another; the others run side
-// by side. What follows in the queue waits for what comes before it.
-func TestAir(t *testing.T) {
-	a, b, far, dark := of("a", 402.5), of("b", 404), of("far", 2230), of("dark", 0)
-	real := func(id string, p *radio.Profile) *run { return &run{id: id, radio: p, onAir: true, state: Running} }
+// by side. A run waits for those that were queued before it.
+func TestConflictOfTransmissions(t *testing.T) {
+	a, b, far, dark := profile("a", 402.5), profile("b", 404), profile("far", 2230), profile("dark", 0)
+	real := func(id string, p *radio.Profile) *run {
+		return &run{id: id, sheetInfo: &sheetInfo{radio: p}, realRadios: true, state: Running}
+	}
 	for name, c := range map[string]struct {
 		before []*run
 		next   *run
-		want   string // held by; empty: not held
+		want   string // the run in its way; empty: none
 	}{
 		"nothing before":             {nil, real("r", a), ""},
 		"the same radio":             {[]*run{real("x", a)}, real("r", a), "x"},
@@ -38,18 +42,18 @@ func TestAir(t *testing.T) {
 		"the first that collides":    {[]*run{real("y", far), real("x", a), real("z", a)}, real("r", a), "x"},
 		"a radio of no known band":   {[]*run{real("x", far)}, real("r", dark), "x"},
 		"after one of no known band": {[]*run{real("x", dark)}, real("r", far), "x"},
-		"emulated beside real":       {[]*run{real("x", a)}, &run{radio: a}, ""},
-		"real beside emulated":       {[]*run{{id: "x", radio: a, state: Running}}, real("r", a), ""},
-		"collecting":                 {[]*run{{id: "x", radio: a, onAir: true, state: Collecting}}, real("r", a), ""},
-		"collecting over the radio":  {[]*run{{id: "x", radio: a, onAir: true, state: Collecting, inBand: true}}, real("r", a), "x"},
-		"queued before":              {[]*run{{id: "x", radio: a, onAir: true, state: Queued}}, real("r", a), "x"},
+		"emulated beside real":       {[]*run{real("x", a)}, &run{sheetInfo: &sheetInfo{radio: a}}, ""},
+		"real beside emulated":       {[]*run{{id: "x", sheetInfo: &sheetInfo{radio: a}, state: Running}}, real("r", a), ""},
+		"collecting":                 {[]*run{{id: "x", sheetInfo: &sheetInfo{radio: a}, realRadios: true, state: Collecting}}, real("r", a), ""},
+		"collecting over the radio":  {[]*run{{id: "x", sheetInfo: &sheetInfo{radio: a, inBand: true}, realRadios: true, state: Collecting}}, real("r", a), "x"},
+		"queued before":              {[]*run{{id: "x", sheetInfo: &sheetInfo{radio: a}, realRadios: true, state: Queued}}, real("r", a), "x"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var before air
+			var before activeTransmissions
 			for _, r := range c.before {
 				before = before.add(r)
 			}
-			got := before.held(c.next)
+			got := before.conflict(c.next)
 			if c.want == "" {
 				require.Empty(t, got)
 			} else {
@@ -59,9 +63,9 @@ func TestAir(t *testing.T) {
 	}
 }
 
-// The engine holds the runs of two teams apart whose radios share frequencies,
-// and has those of a third, on another band, beside them.
-func TestEngineKeepsRadiosApart(t *testing.T) {
+// Two teams have radios that share frequencies: the engine runs one after the
+// other. A third team, on another band, runs at the same time.
+func TestEngineSeparatesRunsOnSharedFrequencies(t *testing.T) {
 	st := storetest.Open(t)
 	e, err := Start(t.Context(), Config{Store: st})
 	require.NoError(t, err)
@@ -70,17 +74,17 @@ func TestEngineKeepsRadiosApart(t *testing.T) {
 	for _, team := range []struct {
 		name  string
 		radio *radio.Profile
-	}{{"first", of("a", 402.5)}, {"second", of("b", 404)}, {"third", of("far", 2230)}} {
+	}{{"first", profile("a", 402.5)}, {"second", profile("b", 404)}, {"third", profile("far", 2230)}} {
 		s := storetest.Sheet(2)
 		s.Radio, s.Cell.Radio, s.Network = *team.radio, team.radio.Name, nil
 		for i := range s.Treatments {
 			s.Treatments[i].DriverVersion = "1"
 		}
 		for _, role := range storetest.Roles {
-			require.NoError(t, e.Register(t.Context(), Registration{Name: team.name + "-" + string(role), Role: string(role), Radio: team.radio.Name, Incarnation: "1",
-				Drivers: []Driver{{Name: "test", Version: "1"}}}))
+			require.NoError(t, e.Nodes.Register(t.Context(), nodes.Registration{Name: team.name + "-" + string(role), Role: string(role), Radio: team.radio.Name, Incarnation: "1",
+				Drivers: []nodes.Driver{{Name: "test", Version: "1"}}}))
 		}
-		_, ids, problems, err := e.Begin(t.Context(), Plan{Name: team.name, Plan: "p", File: "p.yaml", Text: []byte("x"), Hash: runsheet.Hash([]byte(team.name)), Sheets: []*runsheet.Sheet{s}, Estimates: make([][]time.Duration, 1), Moves: MovesNone})
+		_, ids, problems, err := e.Queue(t.Context(), Plan{Name: team.name, Plan: "p", File: "p.yaml", Text: []byte("x"), Hash: runsheet.Hash([]byte(team.name)), Sheets: []*runsheet.Sheet{s}, Estimates: make([][]time.Duration, 1), Moves: MovesNone})
 		require.NoError(t, err)
 		require.Empty(t, problems)
 		run[team.name] = ids[0]
@@ -92,17 +96,16 @@ func TestEngineKeepsRadiosApart(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return state("first") == string(Preparing) && state("third") == string(Preparing) }, 30*time.Second, 10*time.Millisecond)
 	require.Equal(t, string(Queued), state("second"))
-	require.Eventually(t, func() bool { return len(e.Live(run["second"]).Lacking) == 1 }, 30*time.Second, 10*time.Millisecond)
-	require.Contains(t, e.Live(run["second"]).Lacking[0], "radio a fills 400 to 405 MHz and radio b 401.5 to 406.5 MHz")
+	require.Eventually(t, func() bool { return len(e.Live.Of(run["second"]).WaitingFor) == 1 }, 30*time.Second, 10*time.Millisecond)
+	require.Contains(t, e.Live.Of(run["second"]).WaitingFor[0], "radio a fills 400 to 405 MHz and radio b 401.5 to 406.5 MHz")
 
 	r, err := st.RunOverview(t.Context(), run["first"])
 	require.NoError(t, err)
 	require.NoError(t, e.Abort(t.Context(), r.CampaignID, "enough"))
-	for _, role := range storetest.Roles { // nobody is there to end its part
-		e.mu.Lock()
-		e.nodes["first-"+string(role)].left = true
-		e.mu.Unlock()
+	for _, role := range storetest.Roles { // no agent is there to end its part
+		cut, cancel := context.WithCancel(t.Context())
+		cancel()
+		_, _, _ = e.Nodes.Poll(cut, "first-"+string(role), "1", 0, 0, time.Second)
 	}
-	e.wake()
 	require.Eventually(t, func() bool { return state("second") == string(Preparing) }, 30*time.Second, 10*time.Millisecond)
 }

@@ -29,21 +29,21 @@ type Plan struct {
 	Moves     Moves
 }
 
-// Moves says which runs wait until somebody says that the nodes stand where
-// the run's topology has them.
+// Moves says which runs wait until a person confirms that the nodes have been
+// moved to where the run's topology has them.
 type Moves int
 
 const (
-	// MovesOnReal is those of real radios whose topology differs from that of the run before.
+	// MovesOnReal are those with real radios whose topology differs from that of the run before.
 	MovesOnReal Moves = iota
-	// MovesConfirm is the first run and every one whose topology differs from that of the run before.
+	// MovesConfirm are the first run and every one whose topology differs from that of the run before.
 	MovesConfirm
-	// MovesNone is none.
+	// MovesNone are none.
 	MovesNone
 )
 
-// confirms says which of a plan's runs wait.
-func confirms(p *Plan, chosen []map[radio.Role]string, all []candidate) []bool {
+// runsToConfirm reports for each of a plan's runs whether it waits.
+func runsToConfirm(p *Plan, chosen []map[radio.Role]string, all []candidate) []bool {
 	out := make([]bool, len(p.Sheets))
 	for i, s := range p.Sheets {
 		differs := i > 0 && s.Cell.Topology != p.Sheets[i-1].Cell.Topology
@@ -64,10 +64,10 @@ var ErrNothingOpen = errors.New("all runs of the campaign have ended")
 // ErrNoCampaign reports that there is no campaign of the name.
 var ErrNoCampaign = errors.New("no such campaign")
 
-// Begin queues the runs of a plan as one campaign. Where no set of connected
+// Queue queues the runs of a plan as one campaign. Where no set of connected
 // nodes can run one of them, nothing is queued and problems says what is
 // missing.
-func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems []string, err error) {
+func (e *Engine) Queue(ctx context.Context, p Plan) (id string, runs, problems []string, err error) {
 	chosen := make([]map[radio.Role]string, len(p.Sheets))
 	all := e.candidates()
 	for i, s := range p.Sheets {
@@ -75,9 +75,9 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 		chosen[i], missing = choose(s, all, p.Virtual)
 		if missing == nil {
 			// The sheets were compiled for the nodes of a moment ago.
-			lacks := lacking(s, chosen[i], all)
-			for _, treatment := range slices.Sorted(maps.Keys(lacks)) {
-				missing = append(missing, fmt.Sprintf("treatment %s: %s", treatment, lacks[treatment]))
+			reasons := unavailable(s, chosen[i], all)
+			for _, treatment := range slices.Sorted(maps.Keys(reasons)) {
+				missing = append(missing, fmt.Sprintf("treatment %s: %s", treatment, reasons[treatment]))
 			}
 		}
 		for _, m := range missing {
@@ -89,10 +89,10 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	if problems != nil {
 		return "", nil, problems, nil
 	}
-	if id, err = e.identity(ctx, p); err != nil {
+	if id, err = e.campaignID(ctx, p); err != nil {
 		return "", nil, nil, err
 	}
-	confirm := confirms(&p, chosen, all)
+	confirm := runsToConfirm(&p, chosen, all)
 	err = e.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
 		if err := q.InsertCampaign(ctx, dbsqlc.InsertCampaignParams{ID: id, Name: p.Name, Plan: p.Plan, PlanFile: p.File, PlanText: p.Text, PlanHash: p.Hash}); err != nil {
 			return err
@@ -114,8 +114,8 @@ func (e *Engine) Begin(ctx context.Context, p Plan) (id string, runs, problems [
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("queue campaign: %w", err)
 	}
-	e.log.Info("campaign queued", "campaign", id, "plan", p.Plan, "runs", len(runs))
-	e.wake()
+	e.cfg.Logger.Info("campaign queued", "campaign", id, "plan", p.Plan, "runs", len(runs))
+	e.reviewRuns()
 	return id, runs, nil, nil
 }
 
@@ -150,28 +150,20 @@ func (e *Engine) insertRun(ctx context.Context, q *dbsqlc.Queries, run, campaign
 	return err
 }
 
+// candidates returns all nodes, by name.
 func (e *Engine) candidates() []candidate {
-	now := e.cfg.now()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	var out []candidate
-	for _, n := range e.nodes {
+	for _, n := range e.Nodes.List() {
 		out = append(out, candidate{name: n.Name, role: radio.Role(n.Role), radio: n.Radio, emulated: n.Emulated, virtual: n.Virtual,
-			connected: n.connected(now), busy: e.taken[n.Name] != "", drivers: n.Drivers})
+			connected: n.Connected, busy: n.Run != "", drivers: n.Drivers})
 	}
-	slices.SortFunc(out, func(a, b candidate) int {
-		if a.name < b.name {
-			return -1
-		}
-		return 1
-	})
 	return out
 }
 
-// identity of a campaign to be. In virtual time it follows from the plan, so
-// that the same plan in a fresh store gives the same exports to the byte; a
-// store that has it already goes on to the next.
-func (e *Engine) identity(ctx context.Context, p Plan) (string, error) {
+// campaignID returns the identity for a new campaign. In virtual time it follows
+// from the plan, so that the same plan in an empty store gives the same exports
+// to the byte; where the store has it already, the next one is tried.
+func (e *Engine) campaignID(ctx context.Context, p Plan) (string, error) {
 	if !p.Virtual {
 		return newID(), nil
 	}
@@ -187,7 +179,8 @@ func (e *Engine) identity(ctx context.Context, p Plan) (string, error) {
 	}
 }
 
-// newID is a campaign's identity: short enough to type, too long to guess twice.
+// newID returns a random identity: short enough to type, long enough that none
+// comes twice.
 func newID() string {
 	var b [32]byte
 	if _, err := rand.Read(b[:]); err != nil {
@@ -206,8 +199,8 @@ func idOf(random [32]byte) string {
 	return string(b)
 }
 
-// Abort ends all runs of a campaign that have not ended. It returns once that
-// is decided; the nodes end as soon as they hear of it.
+// Abort ends all runs of a campaign that have not ended. It returns once the
+// store has the request; the nodes end with their next poll.
 func (e *Engine) Abort(ctx context.Context, campaign, reason string) error {
 	if reason == "" {
 		reason = "aborted"
@@ -225,7 +218,7 @@ func (e *Engine) Abort(ctx context.Context, campaign, reason string) error {
 	if _, err := e.cfg.Store.AbortCampaign(ctx, dbsqlc.AbortCampaignParams{CampaignID: campaign, Reason: reason}); err != nil {
 		return fmt.Errorf("abort campaign: %w", err)
 	}
-	e.log.Info("campaign is to end", "campaign", campaign, "reason", reason)
-	e.wake()
+	e.cfg.Logger.Info("campaign is to be aborted", "campaign", campaign, "reason", reason)
+	e.reviewRuns()
 	return nil
 }

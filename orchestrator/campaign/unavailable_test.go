@@ -7,9 +7,10 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/campaign/nodes"
 )
 
-func TestLacking(t *testing.T) {
+func TestUnavailable(t *testing.T) {
 	tcp := func(name, congestion string) runsheet.Treatment {
 		return runsheet.Treatment{Name: name, Protocol: "tcp", DriverVersion: "1", Options: map[string]any{"congestion": congestion}}
 	}
@@ -23,7 +24,7 @@ func TestLacking(t *testing.T) {
 	fromRelay := *sheet
 	fromRelay.Trials = []runsheet.Trial{{Flows: []runsheet.Flow{{Treatment: "cubic", From: radio.RoleRelay, To: radio.RoleServer}}}}
 	has := func(role radio.Role, congestion, unsupported string) candidate {
-		return candidate{name: string(role), role: role, emulated: true, connected: true, drivers: []Driver{
+		return candidate{name: string(role), role: role, emulated: true, connected: true, drivers: []nodes.Driver{
 			{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": congestion}}, {Name: "sctp", Unsupported: unsupported}}}
 	}
 	all := "cubic, westwood,100%"
@@ -41,13 +42,13 @@ func TestLacking(t *testing.T) {
 			map[string]string{"sctp": "client cannot run sctp: x; server cannot run sctp: y"}},
 		"a relay that only relays":  {sheet, has("client", all, ""), has("relay", "", "x"), has("server", all, ""), map[string]string{}},
 		"a relay that flows leave":  {&fromRelay, has("client", all, ""), has("relay", "", "x"), has("server", all, ""), map[string]string{"cubic": "the kernel of relay has no congestion control cubic"}},
-		"options that nobody lists": {sheet, candidate{name: "client", role: "client", emulated: true, connected: true, drivers: []Driver{{Name: "tcp", Version: "1"}, {Name: "sctp"}}}, has("relay", all, ""), has("server", all, ""), map[string]string{}},
+		"options that nobody lists": {sheet, candidate{name: "client", role: "client", emulated: true, connected: true, drivers: []nodes.Driver{{Name: "tcp", Version: "1"}, {Name: "sctp"}}}, has("relay", all, ""), has("server", all, ""), map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			nodes := []candidate{c.client, c.relay, c.server}
-			chosen, problems := choose(c.sheet, nodes, false)
+			all := []candidate{c.client, c.relay, c.server}
+			chosen, problems := choose(c.sheet, all, false)
 			require.Empty(t, problems)
-			require.Equal(t, c.want, lacking(c.sheet, chosen, nodes))
+			require.Equal(t, c.want, unavailable(c.sheet, chosen, all))
 		})
 	}
 	none := fromRelay

@@ -1,0 +1,86 @@
+package nodes
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// maxPoll bounds a poll whatever the agent asks for, so that a node that lost
+// its power is noticed.
+const maxPoll = 30 * time.Second
+
+// Poll waits until what the node is to do differs from revision, for at most
+// wait, and returns all of it. It returns early when ctx ends or the registry
+// is stopping, and when another start of the agent registers.
+func (r *Registry) Poll(ctx context.Context, name, incarnation string, revision, diskFreeBytes int64, wait time.Duration) (int64, []Assignment, error) {
+	n, err := r.beginPoll(name, incarnation, diskFreeBytes)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer r.endPoll(ctx, n)
+	timeout := time.NewTimer(max(0, min(wait, maxPoll)))
+	defer timeout.Stop()
+	for {
+		changed := r.AssignmentsChanged()
+		if !r.isCurrent(name, n) {
+			return 0, nil, fmt.Errorf("%s: %w", name, ErrUnknownNode)
+		}
+		a := r.board.of(name)
+		if a.revision != revision {
+			return a.revision, a.list, nil
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			return a.revision, a.list, nil
+		case <-ctx.Done():
+			return 0, nil, ctx.Err()
+		case <-r.cfg.Stopping:
+			return 0, nil, ErrStopping
+		}
+	}
+}
+
+// AssignmentsChanged returns a channel that is closed when some node is to do
+// something else than before.
+func (r *Registry) AssignmentsChanged() <-chan struct{} { return r.board.changed.Changed() }
+
+func (r *Registry) beginPoll(name, incarnation string, diskFreeBytes int64) (*node, error) {
+	r.mu.Lock()
+	n := r.nodes[name]
+	if n == nil || n.Incarnation != incarnation {
+		r.mu.Unlock()
+		return nil, fmt.Errorf("%s: %w", name, ErrUnknownNode)
+	}
+	now := r.cfg.Now()
+	returned := !n.connected(now)
+	n.polls++
+	n.contact, n.disconnected = now, false
+	if diskFreeBytes > 0 {
+		n.DiskFreeBytes = diskFreeBytes
+	}
+	r.mu.Unlock()
+	if returned {
+		r.cfg.ReviewRuns()
+	}
+	return n, nil
+}
+
+func (r *Registry) endPoll(ctx context.Context, n *node) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n.polls--
+	n.contact = r.cfg.Now()
+	n.disconnected = ctx.Err() != nil
+	if n.disconnected {
+		r.cfg.ReviewRuns()
+	}
+}
+
+// isCurrent reports whether no other start of the agent has registered since.
+func (r *Registry) isCurrent(name string, n *node) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.nodes[name] == n
+}

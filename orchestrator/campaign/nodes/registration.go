@@ -1,0 +1,57 @@
+package nodes
+
+import (
+	"errors"
+	"fmt"
+
+	"linktrial/internal/identity"
+	"linktrial/internal/radio"
+)
+
+// Driver is a protocol driver as it is on a node.
+type Driver struct {
+	Name           string            `json:"name"`
+	Version        string            `json:"version"`
+	Implementation string            `json:"implementation"`
+	SHA256         string            `json:"sha256"`
+	Digest         string            `json:"digest,omitempty"`      // as run sheets name it
+	Unsupported    string            `json:"unsupported,omitempty"` // why the node cannot run it; empty: it can
+	Choices        map[string]string `json:"choices,omitempty"`     // comma-separated, by option
+}
+
+// Registration is what an agent reports of itself when it registers.
+type Registration struct {
+	Name, Role, Version, Host, Kernel string
+	Radio                             string // profile attached; empty where the radio is emulated
+	Emulated                          bool
+	Virtual                           bool // of the virtual-time lab
+	RadioAddress                      string
+	DiskFreeBytes                     int64
+	Drivers                           []Driver
+	Incarnation                       string // identity of this start of the agent
+}
+
+// Errors that agents' calls are answered with.
+var (
+	ErrUnknownNode = errors.New("node is not registered")
+	ErrNameTaken   = errors.New("another agent of that name is connected")
+	ErrBadNode     = errors.New("registration is not valid")
+	ErrStopping    = errors.New("the orchestrator is stopping")
+)
+
+func (r *Registration) check() error {
+	if err := identity.CheckName(r.Name); err != nil {
+		return fmt.Errorf("%w: %w", err, ErrBadNode)
+	}
+	switch {
+	case r.Role != string(radio.RoleClient) && r.Role != string(radio.RoleRelay) && r.Role != string(radio.RoleServer):
+		return fmt.Errorf("role %q, expected client, relay or server: %w", r.Role, ErrBadNode)
+	case r.Incarnation == "":
+		return fmt.Errorf("no incarnation: %w", ErrBadNode)
+	case r.DiskFreeBytes < 0:
+		return fmt.Errorf("%d bytes free: %w", r.DiskFreeBytes, ErrBadNode)
+	case !r.Emulated && r.Radio == "":
+		return fmt.Errorf("neither a radio nor an emulated one: %w", ErrBadNode)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+package nodes
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+const (
+	// pollGap is how long a node counts as connected between two of its polls.
+	pollGap = 3 * time.Second
+	// pollGapVirtual is the same for nodes of the virtual-time lab, which do not
+	// poll: they register and are told what to run at once, on a machine that may
+	// be very busy.
+	pollGapVirtual = time.Minute
+	// noContactAfter is how long a node that takes part in a run may be without
+	// contact before people are told.
+	noContactAfter = 10 * time.Second
+	// flushEvery is how often the moment of a node's last contact is stored.
+	flushEvery = 5 * time.Second
+)
+
+// Config says what a [Registry] works on.
+type Config struct {
+	Store    *store.Store
+	Logger   *slog.Logger
+	Now      func() time.Time
+	Stopping <-chan struct{} // closed when polls are to end
+	// Registered is called after a node has registered, or registered anew.
+	Registered func()
+	// ReviewRuns is called when what a node did may let a run move on.
+	ReviewRuns func()
+}
+
+// Registry keeps all nodes that ever registered. Its methods may be called from
+// several goroutines.
+type Registry struct {
+	cfg   Config
+	board board
+
+	mu     sync.Mutex
+	nodes  map[string]*node
+	runOf  map[string]string   // by node: the open run that it takes part in
+	active map[string][]string // by run: nodes that are to be in contact
+}
+
+// Node is a registered node as it is now.
+type Node struct {
+	Registration
+	LastContact time.Time
+	Connected   bool
+	Run         string // the open run that it takes part in, if any
+}
+
+type node struct {
+	Registration
+	contact      time.Time       // last
+	flushed      time.Time       // the contact that is stored
+	polls        int             // open now
+	disconnected bool            // the agent's end cut its last poll
+	delivered    map[string]bool // runs that this start of the agent delivered records of
+}
+
+func (n *node) connected(now time.Time) bool {
+	gap := pollGap
+	if n.Virtual {
+		gap = pollGapVirtual
+	}
+	return n.polls > 0 || !n.disconnected && now.Sub(n.contact) < gap
+}
+
+// withoutContact returns how long the node has been without contact.
+func (n *node) withoutContact(now time.Time) time.Duration {
+	if n.polls > 0 {
+		return 0
+	}
+	return now.Sub(n.contact)
+}
+
+// Load reads from the store which nodes there are; none is connected yet.
+func Load(ctx context.Context, cfg Config) (*Registry, error) {
+	rows, err := cfg.Store.Nodes(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load nodes: %w", err)
+	}
+	r := New(cfg)
+	for _, row := range rows {
+		n := &node{Registration: Registration{Name: row.Name, Role: row.Role, Version: row.Version, Host: row.Host, Kernel: row.Kernel, Radio: row.Radio,
+			Emulated: row.Emulated, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation},
+			contact: row.LastContactAt, flushed: row.LastContactAt, disconnected: true, delivered: map[string]bool{}}
+		if err := json.Unmarshal(row.Drivers, &n.Drivers); err != nil {
+			return nil, fmt.Errorf("load node %s: %w", row.Name, err)
+		}
+		r.nodes[row.Name] = n
+	}
+	return r, nil
+}
+
+// New returns a registry without nodes.
+func New(cfg Config) *Registry {
+	return &Registry{cfg: cfg, nodes: map[string]*node{}}
+}
+
+// Register adds a node, or replaces what is known of it.
+func (r *Registry) Register(ctx context.Context, reg Registration) error {
+	if err := reg.check(); err != nil {
+		return err
+	}
+	drivers := reg.Drivers
+	if drivers == nil {
+		drivers = []Driver{}
+	}
+	encoded, err := json.Marshal(drivers)
+	if err != nil {
+		return fmt.Errorf("register node: %w", err)
+	}
+	now := r.cfg.Now()
+	if err := r.checkReplaced(&reg, now); err != nil {
+		return err
+	}
+	err = r.cfg.Store.UpsertNode(ctx, dbsqlc.UpsertNodeParams{Name: reg.Name, Role: reg.Role, Version: reg.Version, Host: reg.Host, Kernel: reg.Kernel,
+		Radio: reg.Radio, Emulated: reg.Emulated, RadioAddress: reg.RadioAddress, DiskFreeBytes: reg.DiskFreeBytes, Drivers: encoded, Incarnation: reg.Incarnation})
+	if err != nil {
+		return fmt.Errorf("register node: %w", err)
+	}
+	r.mu.Lock()
+	n := r.nodes[reg.Name]
+	if n == nil || n.Incarnation != reg.Incarnation {
+		n = &node{delivered: map[string]bool{}}
+		r.nodes[reg.Name] = n
+	}
+	n.Registration, n.contact, n.flushed, n.disconnected = reg, now, now, false
+	r.mu.Unlock()
+	r.board.changed.Notify() // a poll of the replaced agent must end
+	r.cfg.Logger.Info("node registered", "node", reg.Name, "role", reg.Role, "version", reg.Version)
+	r.cfg.Registered()
+	r.cfg.ReviewRuns()
+	return nil
+}
+
+// checkReplaced refuses a registration that must not replace the node of its name.
+func (r *Registry) checkReplaced(reg *Registration, now time.Time) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	old := r.nodes[reg.Name]
+	if old == nil {
+		return nil
+	}
+	if old.Incarnation != reg.Incarnation && old.connected(now) {
+		return fmt.Errorf("%s: %w; give this one another name, or end the other", reg.Name, ErrNameTaken)
+	}
+	if run := r.runOf[reg.Name]; run != "" && old.Role != reg.Role {
+		return fmt.Errorf("%s is the %s of run %s and cannot become a %s before that has ended: %w", reg.Name, old.Role, run, reg.Role, ErrBadNode)
+	}
+	return nil
+}
+
+// Delivered notes that a node has delivered records of a run.
+func (r *Registry) Delivered(name, run string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[name]
+	if n == nil {
+		return
+	}
+	n.contact, n.disconnected = r.cfg.Now(), false
+	if !n.delivered[run] {
+		n.delivered[run] = true
+		r.cfg.ReviewRuns() // where the run has ended, the node is to be told
+	}
+}
+
+// HasDelivered reports whether this start of the node's agent has delivered
+// records of the run.
+func (r *Registry) HasDelivered(name, run string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[name]
+	return n != nil && n.delivered[run]
+}
+
+// IsRegistered reports whether this start of the node's agent is registered.
+func (r *Registry) IsRegistered(name, incarnation string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[name]
+	return n != nil && n.Incarnation == incarnation
+}
+
+// Get returns one node; false: it never registered.
+func (r *Registry) Get(name string) (Node, bool) {
+	now := r.cfg.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	n := r.nodes[name]
+	if n == nil {
+		return Node{}, false
+	}
+	return r.stateLocked(n, now), true
+}
+
+// List returns every node that ever registered, by name.
+func (r *Registry) List() []Node {
+	now := r.cfg.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := make([]Node, 0, len(r.nodes))
+	for _, n := range r.nodes {
+		out = append(out, r.stateLocked(n, now))
+	}
+	slices.SortFunc(out, func(a, b Node) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+func (r *Registry) stateLocked(n *node, now time.Time) Node {
+	return Node{Registration: n.Registration, LastContact: n.contact, Connected: n.connected(now), Run: r.runOf[n.Name]}
+}
+
+// Connected returns how many nodes are connected now.
+func (r *Registry) Connected() int {
+	now := r.cfg.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	count := 0
+	for _, n := range r.nodes {
+		if n.connected(now) {
+			count++
+		}
+	}
+	return count
+}
+
+// RunsUnderWay returns the runs that nodes take part in now, sorted.
+func (r *Registry) RunsUnderWay() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Compact(slices.Sorted(maps.Values(r.runOf)))
+}
+
+// MissingNode is a node that takes part in a run and has been without contact for long.
+type MissingNode struct {
+	Name  string
+	Since time.Time // its last contact, by the orchestrator's clock
+}
+
+// Missing returns the nodes of a run that are to be in contact and are not.
+func (r *Registry) Missing(run string) []MissingNode {
+	now := r.cfg.Now()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []MissingNode
+	for _, name := range r.active[run] {
+		if n := r.nodes[name]; n != nil && n.withoutContact(now) >= noContactAfter {
+			out = append(out, MissingNode{name, n.contact})
+		}
+	}
+	return out
+}
+
+// Flush stores the moments of the nodes' last contacts, those that are due.
+func (r *Registry) Flush(ctx context.Context) error {
+	now := r.cfg.Now()
+	var rows dbsqlc.TouchNodesParams
+	r.mu.Lock()
+	for _, n := range r.nodes {
+		if n.polls > 0 {
+			n.contact = now
+		}
+		if n.contact.Sub(n.flushed) >= flushEvery {
+			n.flushed = n.contact
+			rows.Names = append(rows.Names, n.Name)
+			rows.Ats = append(rows.Ats, n.contact)
+			rows.DiskFreeBytes = append(rows.DiskFreeBytes, n.DiskFreeBytes)
+		}
+	}
+	r.mu.Unlock()
+	if len(rows.Names) == 0 {
+		return nil
+	}
+	if err := r.cfg.Store.TouchNodes(ctx, rows); err != nil {
+		return fmt.Errorf("store last contact: %w", err)
+	}
+	return nil
+}

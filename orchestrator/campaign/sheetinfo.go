@@ -1,0 +1,55 @@
+package campaign
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/internal/signature"
+)
+
+// sheetInfo is what the engine needs of a run sheet.
+type sheetInfo struct {
+	encoded   []byte
+	hash      string
+	signature signature.Signature
+	listeners []string // names of the treatments that need one
+	inBand    bool
+	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
+	radio     *radio.Profile
+}
+
+// sheetOf returns what the engine needs of a run's sheet, from memory where it
+// was read before.
+func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, error) {
+	if s := e.sheets[run]; s != nil {
+		return s, nil
+	}
+	b, err := e.cfg.Store.RunSheet(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("sheet of run %s: %w", run, err)
+	}
+	s, err := runsheet.Decode(b)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", run, err)
+	}
+	info := &sheetInfo{encoded: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer, radio: &s.Radio}
+	switch sig, err := e.cfg.Store.RunSignature(ctx, run); {
+	case err == nil:
+		info.signature = signature.Signature{KeyID: sig.KeyID, Bytes: sig.Signature}
+	case !errors.Is(err, pgx.ErrNoRows):
+		return nil, fmt.Errorf("signature of run %s: %w", run, err)
+	}
+	for _, t := range s.Treatments {
+		if t.Missing == "" {
+			info.listeners = append(info.listeners, t.Name)
+		}
+	}
+	e.sheets[run] = info
+	return info, nil
+}
