@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/orchestrator/store"
@@ -22,7 +21,7 @@ const (
 	sessionLife       = 7 * 24 * time.Hour // at most
 	loginTokenLife    = 30 * 24 * time.Hour
 	apiTokenLife      = 90 * 24 * time.Hour
-	maxTokenLife      = 366 * 24 * time.Hour
+	MaxTokenLife      = 366 * 24 * time.Hour
 	minTokenLife      = time.Minute
 	usedEvery         = time.Minute // how exactly it is kept when one was used
 	auditWriteTimeout = 5 * time.Second
@@ -57,7 +56,6 @@ type Access struct {
 	hasher   *hasher
 	limit    *limiter
 	crossing *http.CrossOriginProtection
-	errors   *connect.ErrorWriter
 	setup    setup
 
 	mu      sync.Mutex
@@ -79,7 +77,7 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 	}
 	a := &Access{
 		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit,
-		crossing: http.NewCrossOriginProtection(), errors: connect.NewErrorWriter(), streams: map[*stream]struct{}{},
+		crossing: http.NewCrossOriginProtection(), streams: map[*stream]struct{}{},
 	}
 	if cfg.Required {
 		if err := a.openSetup(ctx); err != nil {
@@ -105,6 +103,9 @@ type Principal struct {
 	setup   bool
 }
 
+// ByToken reports whether the call was made with an API token.
+func (p Principal) ByToken() bool { return p.token != "" }
+
 type principalKey struct{}
 
 // From is who makes the call that a context belongs to. There is nobody where
@@ -122,7 +123,7 @@ var errNobody = errors.New("log in first: this orchestrator answers only people 
 func (a *Access) authenticate(r *http.Request) (Principal, error) {
 	s, ok, err := bearer(r.Header)
 	if err != nil {
-		return Principal{}, refuse(connect.CodeUnauthenticated, "%w", err)
+		return Principal{}, refuse(Unauthenticated, "%w", err)
 	}
 	if ok && s.prefix == setupPrefix {
 		return a.bySetup(s)
@@ -133,7 +134,7 @@ func (a *Access) authenticate(r *http.Request) (Principal, error) {
 	if s, ok := sessionSecret(r.Header, r.TLS != nil); ok {
 		return a.bySession(r.Context(), s)
 	}
-	return Principal{}, refuse(connect.CodeUnauthenticated, "%w", errNobody)
+	return Principal{}, refuse(Unauthenticated, "%w", errNobody)
 }
 
 func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
@@ -141,15 +142,15 @@ func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
 	now := a.now()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Principal{}, refuse(connect.CodeUnauthenticated, "the token is not known here: it was made at another orchestrator, or this one's database was replaced")
+		return Principal{}, refuse(Unauthenticated, "the token is not known here: it was made at another orchestrator, or this one's database was replaced")
 	case err != nil:
 		return Principal{}, fmt.Errorf("look up a token: %w", err)
 	case t.RevokedAt != nil:
-		return Principal{}, refuse(connect.CodeUnauthenticated, "token %q of %s was revoked on %s: log in again, or make another", t.Name, t.UserName, day(*t.RevokedAt))
+		return Principal{}, refuse(Unauthenticated, "token %q of %s was revoked on %s: log in again, or make another", t.Name, t.UserName, day(*t.RevokedAt))
 	case !now.Before(t.ExpiresAt):
-		return Principal{}, refuse(connect.CodeUnauthenticated, "token %q of %s expired on %s: log in again, or make another", t.Name, t.UserName, day(t.ExpiresAt))
+		return Principal{}, refuse(Unauthenticated, "token %q of %s expired on %s: log in again, or make another", t.Name, t.UserName, day(t.ExpiresAt))
 	case t.Disabled:
-		return Principal{}, refuse(connect.CodeUnauthenticated, "the account of %s is disabled: an admin can enable it", t.UserName)
+		return Principal{}, refuse(Unauthenticated, "the account of %s is disabled: an admin can enable it", t.UserName)
 	}
 	role, err := ParseRole(t.Role)
 	if err != nil {
@@ -173,13 +174,13 @@ func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
 	now := a.now()
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return Principal{}, refuse(connect.CodeUnauthenticated, "the session has ended: log in again")
+		return Principal{}, refuse(Unauthenticated, "the session has ended: log in again")
 	case err != nil:
 		return Principal{}, fmt.Errorf("look up a session: %w", err)
 	case !now.Before(row.ExpiresAt) || now.Sub(row.UsedAt) >= sessionIdle:
-		return Principal{}, refuse(connect.CodeUnauthenticated, "the session of %s has expired: log in again", row.UserName)
+		return Principal{}, refuse(Unauthenticated, "the session of %s has expired: log in again", row.UserName)
 	case row.Disabled:
-		return Principal{}, refuse(connect.CodeUnauthenticated, "the account of %s is disabled: an admin can enable it", row.UserName)
+		return Principal{}, refuse(Unauthenticated, "the account of %s is disabled: an admin can enable it", row.UserName)
 	}
 	role, err := ParseRole(row.Role)
 	if err != nil {
@@ -194,11 +195,6 @@ func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
 }
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
-
-// refuse is an answer that says why not.
-func refuse(code connect.Code, format string, args ...any) error {
-	return connect.NewError(code, fmt.Errorf(format, args...))
-}
 
 // stream is a call that may outlast what it was allowed by.
 type stream struct {

@@ -1,7 +1,8 @@
-package access
+package access_test
 
 import (
 	"context"
+	"log/slog"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -17,6 +18,8 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/storetest"
 )
@@ -43,14 +46,14 @@ func (c *clock) step(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-var cheap = Cost{Passes: 1, MemoryKiB: 64, Lanes: 1}
+var cheap = access.Cost{Passes: 1, MemoryKiB: 64, Lanes: 1}
 
 // house is an orchestrator's access over real HTTP and a real database.
 // Behind the guard stand services that answer unimplemented: whoever hears
 // that has passed.
 type house struct {
 	t      *testing.T
-	a      *Access
+	a      *access.Access
 	store  *store.Store
 	clock  *clock
 	data   string
@@ -58,19 +61,19 @@ type house struct {
 	server *httptest.Server
 }
 
-func build(t *testing.T, change func(*Config)) *house {
+func build(t *testing.T, change func(*access.Config)) *house {
 	t.Helper()
 	h := &house{t: t, clock: newClock(), data: t.TempDir(), store: storetest.Open(t)}
-	cfg := Config{Store: h.store, Required: true, DataDir: h.data, Cost: cheap, Now: h.clock.now}
+	cfg := access.Config{Store: h.store, Required: true, DataDir: h.data, Cost: cheap, Now: h.clock.now}
 	if change != nil {
 		change(&cfg)
 	}
 	var err error
-	h.a, err = New(t.Context(), cfg)
+	h.a, err = access.New(t.Context(), cfg)
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	opt := connect.WithInterceptors(h.a.Interceptor())
-	mux.Handle(linktrialv1connect.NewAccessServiceHandler(h.a.Service(), opt))
+	mux.Handle(linktrialv1connect.NewAccessServiceHandler(people.New(h.a, slog.New(slog.DiscardHandler)), opt))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&held{}, opt))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&signed{}, opt))
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(linktrialv1connect.UnimplementedAgentServiceHandler{}, opt))
@@ -161,7 +164,7 @@ func (h *house) withToken(text string) *caller { return h.as("Authorization", "B
 
 func (h *house) setupToken() string {
 	h.t.Helper()
-	b, err := os.ReadFile(filepath.Join(h.data, SetupFile))
+	b, err := os.ReadFile(filepath.Join(h.data, access.SetupFile))
 	require.NoError(h.t, err)
 	return strings.TrimSpace(string(b))
 }
@@ -203,7 +206,7 @@ func (h *house) who(c *caller) string {
 	if res.Msg.User == "" {
 		return ""
 	}
-	return res.Msg.User + " " + Role(res.Msg.Role).String()
+	return res.Msg.User + " " + access.Role(res.Msg.Role).String()
 }
 
 // token is a program's, made by the user in a browser.

@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"slices"
@@ -65,7 +66,7 @@ func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	}
 	p, err := a.authenticate(r)
 	if err == nil && p.Role < Viewer {
-		err = refuse(connect.CodePermissionDenied, "this takes a user")
+		err = refuse(NotAllowed, "this takes a user")
 	}
 	if err != nil {
 		plain(w, a.coded(r, err))
@@ -84,7 +85,7 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	// logged-in browser ask. Cookies are strict about the site, which has no
 	// port; this is strict about the origin, which has.
 	if err := a.crossing.Check(r); err != nil {
-		a.answer(w, r, refuse(connect.CodePermissionDenied, "the call comes from a page of another origin (%s), which may not speak for who is logged in here", r.Header.Get("Origin")))
+		a.answer(w, r, refuse(NotAllowed, "the call comes from a page of another origin (%s), which may not speak for who is logged in here", r.Header.Get("Origin")))
 		return
 	}
 	p, err := a.authenticate(r)
@@ -99,10 +100,10 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 		}
 		if !p.may(service, method, need) {
 			c.entry = newEntry(p, c, service, method)
-			err := refuse(connect.CodePermissionDenied, "%s", p.lacks(need.least))
+			err := a.coded(r, refuse(NotAllowed, "%s", p.lacks(need.least)))
 			c.entry.outcome, c.entry.message = outcomeOf(err)
 			a.keep(ctx, c.entry)
-			a.answer(w, r, err)
+			a.write(w, r, err)
 			return
 		}
 	}
@@ -139,25 +140,49 @@ func article(r Role) string {
 	return "a " + r.String()
 }
 
+var errorWriter = connect.NewErrorWriter()
+
 // answer refuses a call in whichever protocol it was made.
 func (a *Access) answer(w http.ResponseWriter, r *http.Request, err error) {
-	coded := a.coded(r, err)
-	if !a.errors.IsSupported(r) {
+	a.write(w, r, a.coded(r, err))
+}
+
+func (a *Access) write(w http.ResponseWriter, r *http.Request, coded *connect.Error) {
+	if !errorWriter.IsSupported(r) {
 		plain(w, coded)
 		return
 	}
 	challenge(w, coded)
-	if err := a.errors.Write(w, r, coded); err != nil {
+	if err := errorWriter.Write(w, r, coded); err != nil {
 		a.log.Debug("a refusal was not heard", "error", err)
 	}
 }
 
-// coded is a refusal as it is, and what is nobody's fault but ours without its
-// innards.
+var codes = map[Reason]connect.Code{
+	Unauthenticated: connect.CodeUnauthenticated,
+	NotAllowed:      connect.CodePermissionDenied,
+	Invalid:         connect.CodeInvalidArgument,
+	NotFound:        connect.CodeNotFound,
+	Exists:          connect.CodeAlreadyExists,
+	NotNow:          connect.CodeFailedPrecondition,
+	TooMany:         connect.CodeResourceExhausted,
+}
+
+// Coded is the refusal as the API's protocols have it.
+func (r *Refusal) Coded() *connect.Error {
+	err := connect.NewError(codes[r.Reason], r.err)
+	if r.RetryAfter > 0 {
+		err.Meta().Set("Retry-After", fmt.Sprint(seconds(r.RetryAfter)))
+	}
+	return err
+}
+
+// coded is a refusal as the API's protocols have it. An error of the orchestrator's
+// own is logged, and its text is not told.
 func (a *Access) coded(r *http.Request, err error) *connect.Error {
-	var coded *connect.Error
-	if errors.As(err, &coded) {
-		return coded
+	var refused *Refusal
+	if errors.As(err, &refused) {
+		return refused.Coded()
 	}
 	a.log.Error("could not find out who calls", "path", r.URL.Path, "error", err)
 	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))

@@ -1,4 +1,4 @@
-package access
+package access_test
 
 import (
 	"bytes"
@@ -16,11 +16,12 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/orchestrator/access"
 )
 
 // Where nobody is asked, everything stays as it was.
 func TestOpen(t *testing.T) {
-	h := build(t, func(c *Config) { c.Required, c.OpenToNetwork = false, true })
+	h := build(t, func(c *access.Config) { c.Required, c.OpenToNetwork = false, true })
 	res, err := h.as().WhoAmI(t.Context(), connect.NewRequest(&linktrialv1.WhoAmIRequest{}))
 	require.NoError(t, err)
 	require.False(t, res.Msg.LoginRequired)
@@ -29,7 +30,7 @@ func TestOpen(t *testing.T) {
 	require.NoError(t, err)
 	_, err = h.as("Cookie", "linktrial=x", "Authorization", "Bearer x", "Origin", "http://elsewhere").operator.StartPlan(t.Context(), connect.NewRequest(&linktrialv1.StartPlanRequest{}))
 	require.NoError(t, err)
-	fails(t, add(h.as(), "anna", admin), connect.CodeFailedPrecondition, "asks nobody who they are")
+	fails(t, add(h.as(), "anna", admin), connect.CodeFailedPrecondition, "requires no login")
 	_, err = h.as().try("anna", password)
 	fails(t, err, connect.CodeFailedPrecondition, "nothing to log in to")
 	entries, err := h.store.ActiveAdmins(t.Context())
@@ -52,7 +53,7 @@ func TestPages(t *testing.T) {
 		{"GET", "/metrics", "", 401},
 		{"GET", "//metrics", "", 401},
 		{"GET", "/metrics", "Bearer ltp_x", 401},
-		{"GET", "/metrics", "Bearer " + newSecret(tokenPrefix).text(), 401},
+		{"GET", "/metrics", "Bearer " + access.NewTokenText(), 401},
 		{"GET", "/metrics", token, 200},
 	} {
 		req, err := http.NewRequestWithContext(t.Context(), c.method, h.url+c.path, nil)
@@ -90,7 +91,7 @@ func TestWithoutDatabase(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			req, err := http.NewRequestWithContext(t.Context(), c.method, h.url+c.path, strings.NewReader("{}"))
 			require.NoError(t, err)
-			req.Header.Set("Authorization", "Bearer "+newSecret(tokenPrefix).text())
+			req.Header.Set("Authorization", "Bearer "+access.NewTokenText())
 			if c.kind != "" {
 				req.Header.Set("Content-Type", c.kind)
 			}
@@ -209,18 +210,14 @@ func TestStreamsEnd(t *testing.T) {
 			require.False(t, s.Receive())
 			require.NoError(t, limit.Err(), "the stream went on")
 			require.Error(t, s.Err())
-			h.a.mu.Lock()
-			for x := range h.a.streams {
-				require.Equal(t, "anna", x.who.User)
+			require.NotEmpty(t, h.a.StreamUsers())
+			for _, user := range h.a.StreamUsers() {
+				require.Equal(t, "anna", user)
 			}
-			require.NotEmpty(t, h.a.streams)
-			h.a.mu.Unlock()
 			cancel()
 			require.False(t, stays.Receive())
 			require.Eventually(t, func() bool {
-				h.a.mu.Lock()
-				defer h.a.mu.Unlock()
-				return len(h.a.streams) == 0
+				return len(h.a.StreamUsers()) == 0
 			}, 20*time.Second, 10*time.Millisecond)
 		})
 	}

@@ -8,31 +8,35 @@ import (
 	"regexp"
 	"time"
 
-	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
+// Users returns all users, by name.
+func (a *Access) Users(ctx context.Context) ([]dbsqlc.UsersRow, error) {
+	now := a.now()
+	return a.store.Users(ctx, dbsqlc.UsersParams{Now: now, IdleSince: now.Add(-sessionIdle)})
+}
+
 var userForm = regexp.MustCompile(`^[a-z][a-z0-9._-]{0,31}$`)
 
 func checkName(name string) error {
 	if !userForm.MatchString(name) {
-		return refuse(connect.CodeInvalidArgument, "name %q of a user, expected a lower-case letter and at most 31 more letters, digits, dots, hyphens or underscores", shortened(clean(name), 40))
+		return refuse(Invalid, "name %q of a user, expected a lower-case letter and at most 31 more letters, digits, dots, hyphens or underscores", shortened(clean(name), 40))
 	}
 	return nil
 }
 
-// prove says whether a password is the user's, as often as the limits allow.
+// prove returns the user where the password is right. It refuses more attempts
+// than the limits allow.
 func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc.User, error) {
 	if wait := a.limit.take(name, from); wait > 0 {
-		err := connect.NewError(connect.CodeResourceExhausted, errors.New(tooMany(wait)))
-		err.Meta().Set("Retry-After", fmt.Sprint(seconds(wait)))
 		if e := callOf(ctx).entry; e != nil {
 			e.skip = true
 			a.limit.told.Do(func() { e.skip = false })
 		}
-		return dbsqlc.User{}, err
+		return dbsqlc.User{}, &Refusal{Reason: TooMany, RetryAfter: wait, err: errors.New(tooMany(wait))}
 	}
 	u, err := a.store.User(ctx, name)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -44,11 +48,11 @@ func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc
 		return dbsqlc.User{}, fmt.Errorf("check the password of %s: %w", name, err)
 	}
 	if !ok {
-		return dbsqlc.User{}, refuse(connect.CodeUnauthenticated, "the name or the password is wrong")
+		return dbsqlc.User{}, refuse(Unauthenticated, "the name or the password is wrong")
 	}
 	a.limit.forgive(name)
 	if u.Disabled {
-		return dbsqlc.User{}, refuse(connect.CodePermissionDenied, "the account of %s is disabled: an admin can enable it", name)
+		return dbsqlc.User{}, refuse(NotAllowed, "the account of %s is disabled: an admin can enable it", name)
 	}
 	if stale {
 		text, err := a.hasher.hash(ctx, password)
@@ -88,20 +92,20 @@ func (a *Access) endSessionStreams(user string) {
 	a.endStreams(func(p Principal) bool { return p.User == user && p.session != nil })
 }
 
-// addUser makes a user; with the setup token only an admin, and only the first
-// one unless the token was asked for.
-func (a *Access) addUser(ctx context.Context, by Principal, name string, role Role, password string) (dbsqlc.User, error) {
+// AddUser makes a user. With the setup token it makes only an admin, and only the
+// first one unless the token was asked for.
+func (a *Access) AddUser(ctx context.Context, by Principal, name string, role Role, password string) (dbsqlc.User, error) {
 	if err := checkName(name); err != nil {
 		return dbsqlc.User{}, err
 	}
 	if role == None {
-		return dbsqlc.User{}, refuse(connect.CodeInvalidArgument, "no role for %s, expected viewer, director or admin", name)
+		return dbsqlc.User{}, refuse(Invalid, "no role for %s, expected viewer, director or admin", name)
 	}
 	if by.setup && role != Admin {
-		return dbsqlc.User{}, refuse(connect.CodePermissionDenied, "the setup token makes an admin (--role admin), who makes the others")
+		return dbsqlc.User{}, refuse(NotAllowed, "the setup token makes an admin (--role admin), who makes the others")
 	}
 	if err := checkPassword(name, password); err != nil {
-		return dbsqlc.User{}, refuse(connect.CodeInvalidArgument, "%w", err)
+		return dbsqlc.User{}, refuse(Invalid, "%w", err)
 	}
 	text, err := a.hasher.hash(ctx, password)
 	if err != nil {
@@ -113,7 +117,7 @@ func (a *Access) addUser(ctx context.Context, by Principal, name string, role Ro
 		a.setup.mu.Lock()
 		defer a.setup.mu.Unlock()
 		if a.setup.hash == nil {
-			return dbsqlc.User{}, refuse(connect.CodeUnauthenticated, "the setup token is used up: log in as the admin it made")
+			return dbsqlc.User{}, refuse(Unauthenticated, "the setup token is used up: log in as the admin it made")
 		}
 	}
 	err = a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
@@ -124,12 +128,12 @@ func (a *Access) addUser(ctx context.Context, by Principal, name string, role Ro
 			if n, err := q.ActiveAdmins(ctx); err != nil {
 				return err
 			} else if n > 0 {
-				return refuse(connect.CodePermissionDenied, "there is an admin already: log in as that one")
+				return refuse(NotAllowed, "there is an admin already: log in as that one")
 			}
 		}
 		n, err := q.InsertUser(ctx, dbsqlc.InsertUserParams{Name: name, Role: u.Role, Password: text, CreatedAt: u.CreatedAt})
 		if err == nil && n == 0 {
-			return refuse(connect.CodeAlreadyExists, "there is a user %s already: linktrial user role and linktrial user password change that one", name)
+			return refuse(Exists, "there is a user %s already: linktrial user role and linktrial user password change that one", name)
 		}
 		return err
 	})
@@ -147,8 +151,8 @@ func (a *Access) addUser(ctx context.Context, by Principal, name string, role Ro
 
 // wrap says what was being done, but for refusals, which say all themselves.
 func wrap(doing string, err error) error {
-	var coded *connect.Error
-	if err == nil || errors.As(err, &coded) {
+	var refused *Refusal
+	if err == nil || errors.As(err, &refused) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", doing, err)
@@ -169,7 +173,7 @@ func (a *Access) change(ctx context.Context, name string, f func(*dbsqlc.Queries
 		}
 		u, err := q.UserForUpdate(ctx, name)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return refuse(connect.CodeNotFound, "there is no user %q: linktrial user list names them", shortened(clean(name), 40))
+			return refuse(NotFound, "there is no user %q: linktrial user list names them", shortened(clean(name), 40))
 		}
 		if err != nil {
 			return err
@@ -179,16 +183,17 @@ func (a *Access) change(ctx context.Context, name string, f func(*dbsqlc.Queries
 		}
 		after, err := q.ActiveAdmins(ctx)
 		if err == nil && after == 0 && before > 0 {
-			return refuse(connect.CodeFailedPrecondition, "%s is the only admin: make another before this one is changed", name)
+			return refuse(NotNow, "%s is the only admin: make another before this one is changed", name)
 		}
 		return err
 	})
 	return wrap("change a user", err)
 }
 
-func (a *Access) setRole(ctx context.Context, name string, role Role) error {
+// SetRole changes what a user may do.
+func (a *Access) SetRole(ctx context.Context, name string, role Role) error {
 	if role == None {
-		return refuse(connect.CodeInvalidArgument, "no role, expected viewer, director or admin")
+		return refuse(Invalid, "no role, expected viewer, director or admin")
 	}
 	return a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
 		_, err := q.SetUserRole(ctx, dbsqlc.SetUserRoleParams{Name: name, Role: role.String()})
@@ -196,7 +201,9 @@ func (a *Access) setRole(ctx context.Context, name string, role Role) error {
 	})
 }
 
-func (a *Access) setDisabled(ctx context.Context, name string, disabled bool) error {
+// SetDisabled disables or enables an account. Sessions and streams of a disabled
+// one end.
+func (a *Access) SetDisabled(ctx context.Context, name string, disabled bool) error {
 	err := a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
 		if _, err := q.SetUserDisabled(ctx, dbsqlc.SetUserDisabledParams{Name: name, Disabled: disabled}); err != nil {
 			return err
@@ -212,10 +219,10 @@ func (a *Access) setDisabled(ctx context.Context, name string, disabled bool) er
 	return err
 }
 
-// setPassword keeps a new password and ends all sessions of the user.
-func (a *Access) setPassword(ctx context.Context, name, password string) error {
+// SetPassword sets a new password and ends all sessions of the user.
+func (a *Access) SetPassword(ctx context.Context, name, password string) error {
 	if err := checkPassword(name, password); err != nil {
-		return refuse(connect.CodeInvalidArgument, "%w", err)
+		return refuse(Invalid, "%w", err)
 	}
 	text, err := a.hasher.hash(ctx, password)
 	if err != nil {

@@ -1,4 +1,4 @@
-package access
+package access_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/access"
 )
 
 const (
@@ -30,7 +31,7 @@ func (c *caller) ask() error {
 
 func TestFirstAdmin(t *testing.T) {
 	h := build(t, nil)
-	st, err := os.Stat(filepath.Join(h.data, SetupFile))
+	st, err := os.Stat(filepath.Join(h.data, access.SetupFile))
 	require.NoError(t, err)
 	require.Equal(t, os.FileMode(0o600), st.Mode().Perm())
 	res, err := h.as().WhoAmI(t.Context(), connect.NewRequest(&linktrialv1.WhoAmIRequest{}))
@@ -39,7 +40,7 @@ func TestFirstAdmin(t *testing.T) {
 	require.True(t, res.Msg.LoginRequired)
 
 	fails(t, add(h.as(), "anna", admin), connect.CodeUnauthenticated, "log in first")
-	fails(t, add(h.withToken(newSecret(setupPrefix).text()), "anna", admin), connect.CodeUnauthenticated, "not the setup token of the running orchestrator", SetupFile)
+	fails(t, add(h.withToken(access.NewSetupTokenText()), "anna", admin), connect.CodeUnauthenticated, "not the setup token of the running orchestrator", access.SetupFile)
 	c := h.withToken(h.setupToken())
 	fails(t, add(c, "anna", director), connect.CodePermissionDenied, "makes an admin")
 	fails(t, c.ask(), connect.CodePermissionDenied, "makes the first admin and does nothing else")
@@ -62,23 +63,23 @@ func TestFirstAdmin(t *testing.T) {
 		first = append(first, name)
 	}
 	require.Len(t, first, 1)
-	require.NoFileExists(t, filepath.Join(h.data, SetupFile))
+	require.NoFileExists(t, filepath.Join(h.data, access.SetupFile))
 	fails(t, add(c, "late", admin), connect.CodeUnauthenticated, "used up")
 	require.Equal(t, first[0]+" admin", h.who(h.login(first[0])))
 
 	// The next start has no use for one, unless it is asked for.
-	require.NoError(t, os.WriteFile(filepath.Join(h.data, SetupFile), []byte("left behind"), 0o600))
-	again, err := New(t.Context(), Config{Store: h.store, Required: true, DataDir: h.data, Cost: cheap})
+	require.NoError(t, os.WriteFile(filepath.Join(h.data, access.SetupFile), []byte("left behind"), 0o600))
+	again, err := access.New(t.Context(), access.Config{Store: h.store, Required: true, DataDir: h.data, Cost: cheap})
 	require.NoError(t, err)
-	require.NoFileExists(t, filepath.Join(h.data, SetupFile))
+	require.NoFileExists(t, filepath.Join(h.data, access.SetupFile))
 	require.NoError(t, again.Close())
-	again, err = New(t.Context(), Config{Store: h.store, Required: true, DataDir: h.data, Cost: cheap, Setup: true})
+	again, err = access.New(t.Context(), access.Config{Store: h.store, Required: true, DataDir: h.data, Cost: cheap, Setup: true})
 	require.NoError(t, err)
-	require.FileExists(t, filepath.Join(h.data, SetupFile))
-	_, err = again.addUser(t.Context(), Principal{setup: true}, "rescue", Admin, password)
+	require.FileExists(t, filepath.Join(h.data, access.SetupFile))
+	_, err = again.AddUser(t.Context(), access.SetupPrincipal(), "rescue", access.Admin, password)
 	require.NoError(t, err)
 	require.NoError(t, again.Close())
-	require.NoFileExists(t, filepath.Join(h.data, SetupFile))
+	require.NoFileExists(t, filepath.Join(h.data, access.SetupFile))
 }
 
 // a0 is the bearer's token of a caller.
@@ -98,22 +99,22 @@ func TestSession(t *testing.T) {
 	require.NoError(t, err)
 	cookies := c.http.Jar.Cookies(url.URL)
 	require.Len(t, cookies, 1)
-	s, err := parseSecret(cookies[0].Value, sessionPrefix)
+	hash, err := access.HashOf(cookies[0].Value)
 	require.NoError(t, err)
-	_, err = h.store.Session(t.Context(), s.hash())
+	_, err = h.store.Session(t.Context(), hash)
 	require.NoError(t, err)
 
 	// A browser that logs in again has one session.
 	_, err = c.try("vera", password)
 	require.NoError(t, err)
-	_, err = h.store.Session(t.Context(), s.hash())
+	_, err = h.store.Session(t.Context(), hash)
 	require.Error(t, err)
 
 	_, err = c.Logout(t.Context(), connect.NewRequest(&linktrialv1.LogoutRequest{}))
 	require.NoError(t, err)
 	require.Empty(t, c.http.Jar.Cookies(url.URL))
 	fails(t, c.ask(), connect.CodeUnauthenticated, "log in first")
-	c = h.as("Cookie", "linktrial="+s.text())
+	c = h.as("Cookie", "linktrial="+cookies[0].Value)
 	fails(t, c.ask(), connect.CodeUnauthenticated, "the session has ended")
 	require.Empty(t, h.who(c))
 }
@@ -122,16 +123,16 @@ func TestSessionExpires(t *testing.T) {
 	h := build(t, nil)
 	h.people()
 	idle := h.login("vera")
-	h.clock.step(sessionIdle - time.Second)
+	h.clock.step(access.SessionIdle - time.Second)
 	require.NoError(t, idle.ask())
-	h.clock.step(sessionIdle - time.Second)
+	h.clock.step(access.SessionIdle - time.Second)
 	require.NoError(t, idle.ask(), "a call keeps a session")
-	h.clock.step(sessionIdle)
+	h.clock.step(access.SessionIdle)
 	fails(t, idle.ask(), connect.CodeUnauthenticated, "session of vera has expired")
 	require.Empty(t, h.who(idle))
 
 	busy := h.login("vera")
-	for spent := time.Duration(0); spent < sessionLife-time.Hour; spent += time.Hour {
+	for spent := time.Duration(0); spent < access.SessionLife-time.Hour; spent += time.Hour {
 		require.NoError(t, busy.ask())
 		h.clock.step(time.Hour)
 	}
@@ -172,7 +173,7 @@ func TestPasswordChange(t *testing.T) {
 func TestGuessing(t *testing.T) {
 	h := build(t, nil)
 	h.people()
-	for range userBurst {
+	for range access.UserBurst {
 		_, err := h.as().try("vera", "wrong password")
 		fails(t, err, connect.CodeUnauthenticated, "name or the password is wrong")
 	}
@@ -183,10 +184,10 @@ func TestGuessing(t *testing.T) {
 	require.Equal(t, "30", ce.Meta().Get("Retry-After"))
 	_, err = h.as().try("dirk", password)
 	require.NoError(t, err, "others are kept out too")
-	h.clock.step(userInterval)
+	h.clock.step(access.UserInterval)
 	_, err = h.as().try("vera", password)
 	require.NoError(t, err)
-	for range userBurst {
+	for range access.UserBurst {
 		_, err := h.as().try("nobody", "wrong password")
 		fails(t, err, connect.CodeUnauthenticated, "name or the password is wrong")
 	}
@@ -218,9 +219,9 @@ func TestTokens(t *testing.T) {
 	row, err := h.store.Tokens(ctx, "dirk")
 	require.NoError(t, err)
 	require.Len(t, row, 1)
-	s, err := parseSecret(low.Text, tokenPrefix)
+	hash, err := access.HashOf(low.Text)
 	require.NoError(t, err)
-	require.Equal(t, low.Token.Id, must(h.store.TokenByHash(ctx, s.hash())).ID)
+	require.Equal(t, low.Token.Id, must(h.store.TokenByHash(ctx, hash)).ID)
 
 	// No token does more than its user may now.
 	high := h.withToken(h.token(dirk, "high", director).Text)
@@ -251,10 +252,10 @@ func TestTokens(t *testing.T) {
 	fails(t, revoke(dirk, low.Token.Id), connect.CodeFailedPrecondition, "revoked on 2026-05-01 08:00 UTC already")
 	require.NoError(t, create(dirk, "low", viewer, 60), "a name is free again")
 
-	h.clock.step(apiTokenLife)
+	h.clock.step(access.APITokenLife)
 	fails(t, high.ask(), connect.CodeUnauthenticated, `token "high" of dirk expired on`)
 	require.NoError(t, create(h.login("dirk"), "high", viewer, 0), "an expired one's name is free")
-	fails(t, h.withToken(newSecret(tokenPrefix).text()).ask(), connect.CodeUnauthenticated, "not known here")
+	fails(t, h.withToken(access.NewTokenText()).ask(), connect.CodeUnauthenticated, "not known here")
 }
 
 func must[T any](v T, err error) T {
@@ -325,7 +326,7 @@ func TestUsers(t *testing.T) {
 	require.NoError(t, err)
 	var names []string
 	for _, u := range res.Msg.Users {
-		names = append(names, u.Name+" "+Role(u.Role).String())
+		names = append(names, u.Name+" "+access.Role(u.Role).String())
 	}
 	require.Equal(t, []string{"anna viewer", "dirk admin", "vera viewer"}, names)
 	require.EqualValues(t, 1, res.Msg.Users[2].Tokens)

@@ -1,4 +1,4 @@
-package access
+package access_test
 
 import (
 	"bytes"
@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/access"
 )
 
 // everyProcedure calls f for each method of each service of the API.
@@ -31,19 +32,15 @@ func everyProcedure(f func(service, method string, m protoreflect.MethodDescript
 func TestEveryProcedureHasARule(t *testing.T) {
 	known := 0
 	everyProcedure(func(service, method string, _ protoreflect.MethodDescriptor) {
-		if _, ok := procedures[service][method]; !ok {
+		if !access.RuleOf(service, method).Known {
 			t.Errorf("%s.%s is not in the table of procedure.go: say there who may call it", service, method)
 			return
 		}
 		known++
 	})
-	listed := 0
-	for _, methods := range procedures {
-		listed += len(methods)
-	}
-	require.Equal(t, listed, known, "the table names procedures that the API does not have")
+	require.Equal(t, access.Procedures(), known, "the table names procedures that the API does not have")
 	require.Greater(t, known, 50)
-	require.Equal(t, manage, ruleOf("OperatorService", "Forgotten"))
+	require.Equal(t, access.Rule{People: true, Least: access.Admin, Logged: true}, access.RuleOf("OperatorService", "Forgotten"))
 }
 
 // Everybody's calls to everything, over HTTP: who may not is refused by the
@@ -51,8 +48,8 @@ func TestEveryProcedureHasARule(t *testing.T) {
 func TestEveryProcedureByEveryRole(t *testing.T) {
 	h := build(t, nil)
 	h.people()
-	tokens := map[Role]string{}
-	for role, user := range map[Role]string{Viewer: "vera", Director: "dirk", Admin: "anna"} {
+	tokens := map[access.Role]string{}
+	for role, user := range map[access.Role]string{access.Viewer: "vera", access.Director: "dirk", access.Admin: "anna"} {
 		tokens[role] = h.token(h.login(user), "walk", linktrialv1.Role_ROLE_UNSPECIFIED).Text
 	}
 	call := func(service, method, token string, m protoreflect.MethodDescriptor) (int, string) {
@@ -61,7 +58,7 @@ func TestEveryProcedureByEveryRole(t *testing.T) {
 			// The body is no message: the service refuses it, after the guard.
 			kind, body = "application/connect+json", []byte("x")
 		}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+apiPrefix+service+"/"+method, bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, h.url+access.APIPrefix+service+"/"+method, bytes.NewReader(body))
 		require.NoError(t, err)
 		req.Header.Set("Content-Type", kind)
 		if token != "" {
@@ -90,25 +87,25 @@ func TestEveryProcedureByEveryRole(t *testing.T) {
 		if service == "AccessService" && method == "Logout" {
 			return // it ends what the walk walks with
 		}
-		need := ruleOf(service, method)
+		need := access.RuleOf(service, method)
 		_, text := call(service, method, "", m)
 		want := "log in first"
-		if need.who != people {
+		if !need.People {
 			want = ""
 		}
 		require.Equal(t, want, stopped(text), "%s.%s by nobody: %s", service, method, text)
 		for role, token := range tokens {
 			_, text := call(service, method, token, m)
 			want := ""
-			if need.who == people && role < need.least {
+			if need.People && role < need.Least {
 				want = ", and this takes a"
 			}
 			require.Equal(t, want, stopped(text), "%s.%s by %s: %s", service, method, role, text)
 		}
 	})
-	status, text := call("OperatorService", "Forgotten", tokens[Director], methodOf(t, "OperatorService", "ListRuns"))
+	status, text := call("OperatorService", "Forgotten", tokens[access.Director], methodOf(t, "OperatorService", "ListRuns"))
 	require.Equal(t, http.StatusForbidden, status, text)
-	status, text = call("OperatorService", "Forgotten", tokens[Admin], methodOf(t, "OperatorService", "ListRuns"))
+	status, text = call("OperatorService", "Forgotten", tokens[access.Admin], methodOf(t, "OperatorService", "ListRuns"))
 	require.Equal(t, http.StatusNotFound, status, text)
 }
 

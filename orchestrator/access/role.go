@@ -1,10 +1,6 @@
 package access
 
-import (
-	"fmt"
-
-	linktrialv1 "linktrial/api/gen/linktrial/v1"
-)
+import "fmt"
 
 // Role is what a person may do; each may what the one before may.
 type Role int
@@ -36,12 +32,10 @@ func ParseRole(text string) (Role, error) {
 	return None, fmt.Errorf("role %q, expected viewer, director or admin", text)
 }
 
-func (r Role) message() linktrialv1.Role { return linktrialv1.Role(r) }
-
-// roleOf reads the API's role; unspecified is [None].
-func roleOf(m linktrialv1.Role) (Role, error) {
-	if m < linktrialv1.Role_ROLE_UNSPECIFIED || m > linktrialv1.Role_ROLE_ADMIN {
-		return None, fmt.Errorf("role %d, expected viewer (1), director (2) or admin (3)", m)
+// CheckRole reads the number of a role, as the API has it; 0 is [None].
+func CheckRole(n int) (Role, error) {
+	if n < int(None) || n > int(Admin) {
+		return None, refuse(Invalid, "role %d, expected viewer (1), director (2) or admin (3)", n)
 	}
-	return Role(m), nil
+	return Role(n), nil
 }

@@ -10,8 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 
-	"connectrpc.com/connect"
-
 	"linktrial/internal/atomicfile"
 )
 
@@ -87,9 +85,9 @@ func (a *Access) bySetup(s secret) (Principal, error) {
 	defer a.setup.mu.Unlock()
 	switch {
 	case a.setup.hash == nil:
-		return Principal{}, refuse(connect.CodeUnauthenticated, "the setup token is used up: log in as the admin it made")
+		return Principal{}, refuse(Unauthenticated, "the setup token is used up: log in as the admin it made")
 	case subtle.ConstantTimeCompare(a.setup.hash, s.hash()) != 1:
-		return Principal{}, refuse(connect.CodeUnauthenticated, "this is not the setup token of the running orchestrator: each start makes a new one, in the file %s of its data folder", SetupFile)
+		return Principal{}, refuse(Unauthenticated, "this is not the setup token of the running orchestrator: each start makes a new one, in the file %s of its data folder", SetupFile)
 	}
 	return Principal{Via: "setup token", setup: true}, nil
 }

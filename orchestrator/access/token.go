@@ -9,7 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"linktrial/orchestrator/store/dbsqlc"
@@ -32,9 +31,9 @@ func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, s
 	none := dbsqlc.TokensRow{}
 	switch n := utf8.RuneCountInString(t.name); {
 	case n == 0 || n > maxTokenName || t.name != strings.TrimSpace(clean(t.name)):
-		return none, secret{}, refuse(connect.CodeInvalidArgument, "name %q of a token, expected 1 to %d printable characters", shortened(clean(t.name), 80), maxTokenName)
-	case t.life < minTokenLife || t.life > maxTokenLife:
-		return none, secret{}, refuse(connect.CodeInvalidArgument, "a token that is good for %s, expected between a minute and 366 days", t.life)
+		return none, secret{}, refuse(Invalid, "name %q of a token, expected 1 to %d printable characters", shortened(clean(t.name), 80), maxTokenName)
+	case t.life < minTokenLife || t.life > MaxTokenLife:
+		return none, secret{}, refuse(Invalid, "a token that is good for %s, expected between a minute and 366 days", t.life)
 	}
 	s, now := newSecret(tokenPrefix), a.now()
 	row := dbsqlc.TokensRow{ID: hex.EncodeToString(random(4)), UserName: t.user, Name: t.name, Role: t.role.String(), OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: now.Add(t.life)}
@@ -61,7 +60,7 @@ func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, s
 		err := q.InsertToken(ctx, dbsqlc.InsertTokenParams{ID: row.ID, Hash: s.hash(), UserName: t.user, Name: t.name, Role: row.Role, OfLogin: t.ofLogin, CreatedAt: now, ExpiresAt: row.ExpiresAt})
 		var pg *pgconn.PgError
 		if errors.As(err, &pg) && pg.Code == uniqueViolation && pg.ConstraintName == "api_tokens_name" {
-			return refuse(connect.CodeAlreadyExists, "%s has a token %q already: revoke that one, or take another name", t.user, t.name)
+			return refuse(Exists, "%s has a token %q already: revoke that one, or take another name", t.user, t.name)
 		}
 		return err
 	})
@@ -74,25 +73,40 @@ func (a *Access) makeToken(ctx context.Context, t newToken) (dbsqlc.TokensRow, s
 	return row, s, nil
 }
 
-// createToken makes a token of who calls, with no more than that one may.
-func (a *Access) createToken(ctx context.Context, by Principal, name string, role Role, life time.Duration) (dbsqlc.TokensRow, secret, error) {
+// CreateToken makes a token for who calls, which may do no more than that one. A
+// role of [None] is the caller's; a life of zero is 90 days. The text is kept
+// nowhere.
+func (a *Access) CreateToken(ctx context.Context, by Principal, name string, role Role, life time.Duration) (row dbsqlc.TokensRow, text string, err error) {
 	switch {
 	case by.token != "" && !by.ofLogin:
 		// Else one that leaks could outlive its end.
-		return dbsqlc.TokensRow{}, secret{}, refuse(connect.CodePermissionDenied, "%s makes no further tokens: log in with the password of %s first", by.Via, by.User)
+		return row, "", refuse(NotAllowed, "%s makes no further tokens: log in with the password of %s first", by.Via, by.User)
 	case role == None:
 		role = by.Role
 	case role > by.Role:
-		return dbsqlc.TokensRow{}, secret{}, refuse(connect.CodePermissionDenied, "%s is %s, and a token may do no more: expected at most %s", by.User, article(by.Role), by.Role)
+		return row, "", refuse(NotAllowed, "%s is %s, and a token may do no more: expected at most %s", by.User, article(by.Role), by.Role)
 	}
 	if life == 0 {
 		life = apiTokenLife
 	}
-	return a.makeToken(ctx, newToken{user: by.User, name: name, role: role, life: life})
+	row, s, err := a.makeToken(ctx, newToken{user: by.User, name: name, role: role, life: life})
+	if err != nil {
+		return row, "", err
+	}
+	return row, s.text(), nil
 }
 
-// revokeToken ends a token by its identity, or by the name that the caller gave it.
-func (a *Access) revokeToken(ctx context.Context, by Principal, name string) (dbsqlc.TokensRow, error) {
+// Tokens returns the tokens of a user, or of all users where the name is empty;
+// those of others only to an admin.
+func (a *Access) Tokens(ctx context.Context, by Principal, user string) ([]dbsqlc.TokensRow, error) {
+	if user != by.User && by.Role < Admin {
+		return nil, refuse(NotAllowed, "%s", by.lacks(Admin))
+	}
+	return a.store.Tokens(ctx, user)
+}
+
+// RevokeToken ends a token by its identity, or by the name that the caller gave it.
+func (a *Access) RevokeToken(ctx context.Context, by Principal, name string) (dbsqlc.TokensRow, error) {
 	none, now := dbsqlc.TokensRow{}, a.now()
 	found, err := a.store.TokensNamed(ctx, dbsqlc.TokensNamedParams{Name: name, UserName: by.User})
 	if err != nil {
@@ -107,11 +121,11 @@ func (a *Access) revokeToken(ctx context.Context, by Principal, name string) (db
 	}
 	switch {
 	case len(mine) == 0:
-		return none, refuse(connect.CodeNotFound, "there is no token %q: linktrial token list names them", shortened(clean(name), 80))
+		return none, refuse(NotFound, "there is no token %q: linktrial token list names them", shortened(clean(name), 80))
 	case len(mine) > 1:
-		return none, refuse(connect.CodeInvalidArgument, "%q is the identity of one token and the name of another: give the identity of the other", name)
+		return none, refuse(Invalid, "%q is the identity of one token and the name of another: give the identity of the other", name)
 	case mine[0].RevokedAt != nil:
-		return none, refuse(connect.CodeFailedPrecondition, "token %q of %s was revoked on %s already", mine[0].Name, mine[0].UserName, day(*mine[0].RevokedAt))
+		return none, refuse(NotNow, "token %q of %s was revoked on %s already", mine[0].Name, mine[0].UserName, day(*mine[0].RevokedAt))
 	}
 	t := dbsqlc.TokensRow(mine[0])
 	if _, err := a.store.RevokeToken(ctx, dbsqlc.RevokeTokenParams{ID: t.ID, RevokedAt: &now}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
@@ -16,6 +17,7 @@ import (
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/library"
 	"linktrial/orchestrator/rpc/enrol"
+	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/rpc/trust"
@@ -33,6 +35,7 @@ type Config struct {
 	Fleet     *fleet.Fleet
 	Trust     *signing.Trust
 	Authority *authority.Authority
+	Access    *access.Access
 	Lab       Lab     // nil: none, and NoLab says why
 	NoLab     string  // for people
 	Drivers   Drivers // nil: none can be asked or checked here
@@ -72,6 +75,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))
+	mux.Handle(linktrialv1connect.NewAccessServiceHandler(people.New(cfg.Access, cfg.Logger), opts...))
 	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger}, opts...)
 }
 

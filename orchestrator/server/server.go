@@ -13,7 +13,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
@@ -158,7 +157,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
 		return err
 	}
-	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered, Options: []connect.HandlerOption{heard}}
+	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered, Options: []connect.HandlerOption{heard}}
 	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(calls), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
 		return err
@@ -172,7 +171,6 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	calls.Authority = s.identity
 	mux := http.NewServeMux()
 	rpc.Mount(mux, calls)
-	mux.Handle(linktrialv1connect.NewAccessServiceHandler(s.access.Service(), heard))
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()

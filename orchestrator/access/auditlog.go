@@ -1,0 +1,45 @@
+package access
+
+import (
+	"context"
+	"time"
+
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+const (
+	auditPage    = 100
+	maxAuditPage = 1000
+)
+
+// AuditQuery chooses entries of the audit log; what is zero chooses all.
+type AuditQuery struct {
+	Before                int64 // entries older than the one with this number
+	User, Action, Outcome string
+	Since                 *time.Time
+	Limit                 int32 // 1 to 1000; zero: 100
+}
+
+// AuditLog returns entries, newest first, and whether there are more.
+func (a *Access) AuditLog(ctx context.Context, q AuditQuery) (entries []dbsqlc.Audit, more bool, err error) {
+	limit := q.Limit
+	switch {
+	case limit == 0:
+		limit = auditPage
+	case limit < 0 || limit > maxAuditPage:
+		return nil, false, refuse(Invalid, "limit %d, expected 1 to %d", limit, maxAuditPage)
+	}
+	switch q.Outcome {
+	case "", outcomeDone, outcomeRefused, outcomeFailed:
+	default:
+		return nil, false, refuse(Invalid, "outcome %q, expected done, refused or failed", shortened(clean(q.Outcome), 40))
+	}
+	rows, err := a.store.Audit(ctx, dbsqlc.AuditParams{Before: q.Before, UserName: clean(q.User), Action: clean(q.Action), Outcome: q.Outcome, Since: q.Since, Most: limit + 1})
+	if err != nil {
+		return nil, false, err
+	}
+	if more = len(rows) > int(limit); more {
+		rows = rows[:limit]
+	}
+	return rows, more, nil
+}
