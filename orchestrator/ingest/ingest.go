@@ -143,7 +143,7 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 		return all[len(all)-1].Seq, nil
 	}
 	var d *delivery
-	err = in.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error {
+	err = in.cfg.Store.InSampleTx(ctx, func(q *store.Tx) error {
 		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("run %q, node %q: %w", run, node, ErrNotFound)
@@ -155,7 +155,7 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 			return nil
 		}
 		known := min(committed-all[0].Seq+1, int64(len(all)))
-		if err := sameAsStored(ctx, q, all[:known]); err != nil {
+		if err := sameAsStored(ctx, q.Queries, all[:known]); err != nil {
 			return err
 		}
 		fresh := all[known:]
@@ -211,11 +211,11 @@ func sameAsStored(ctx context.Context, q *dbsqlc.Queries, records []*parsed) err
 
 // delivery is one transaction.
 type delivery struct {
-	q         *dbsqlc.Queries
+	q         *store.Tx
 	run, node string
 	part      dbsqlc.LockRunNodeRow
 	delta     Delta
-	samples   []dbsqlc.InsertSamplesParams
+	samples   []store.Sample
 	telemetry []dbsqlc.InsertTelemetryParams
 	at        int64 // record being applied, for errors
 }
@@ -238,7 +238,7 @@ func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
 	}
 	d.at = 0
 	if len(d.samples) > 0 {
-		if _, err := d.q.InsertSamples(ctx, d.samples); err != nil {
+		if err := d.q.InsertSamples(ctx, d.samples); err != nil {
 			return err
 		}
 		d.delta.Samples = len(d.samples)
@@ -451,12 +451,8 @@ func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
 				return err
 			}
 		}
-		d.samples = append(d.samples, dbsqlc.InsertSamplesParams{
-			At: r.At.Add(-time.Duration(last.ElapsedNS - s.ElapsedNS)), RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Flow: int32(b.Flow), Side: b.Side,
-			ElapsedNs: s.ElapsedNS, SentBytes: s.SentBytes, AckedBytes: s.AckedBytes, CwndBytes: s.CwndBytes, SsthreshBytes: s.SsthreshBytes,
-			FlightBytes: s.FlightBytes, SrttUs: s.SRTTUS, RttvarUs: s.RTTVarUS, RtoUs: s.RTOUS, Retransmits: s.Retransmits, Timeouts: s.Timeouts,
-			LossEvents: s.LossEvents, PacingBps: s.PacingBPS, BandwidthBps: s.BandwidthBPS, More: more,
-		})
+		d.samples = append(d.samples, store.Sample{At: r.At.Add(-time.Duration(last.ElapsedNS - s.ElapsedNS)), RunID: d.run, Trial: trial,
+			Attempt: int32(b.Attempt), Flow: int32(b.Flow), Side: b.Side, Figures: *s, More: more})
 	}
 	if b.Side == "client" {
 		d.delta.Fresh = append(d.delta.Fresh, Samples{Trial: b.Trial, Attempt: b.Attempt, Flow: b.Flow, Samples: b.Samples})

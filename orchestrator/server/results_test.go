@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"testing"
@@ -234,15 +235,18 @@ func TestSeriesAndAttempt(t *testing.T) {
 	require.Equal(t, "Treatment 4", f.Label)
 	require.Equal(t, 0.18, f.OffsetSeconds)
 	require.LessOrEqual(t, len(f.At), 600)
-	for name, column := range map[string][]float64{"sent": f.SentBytes, "acked": f.AckedBytes, "throughput": f.Throughput, "cwnd": f.CwndBytes, "ssthresh": f.SsthreshBytes, "flight": f.FlightBytes,
-		"srtt": f.SrttMs, "rttvar": f.RttvarMs, "rto": f.RtoMs, "retransmits": f.Retransmits, "timeouts": f.Timeouts, "more": f.More["window_packets"].Values} {
-		require.Len(t, column, len(f.At), name)
+	columns := map[string][]float64{}
+	for _, c := range f.Columns {
+		require.NotContains(t, columns, c.Name)
+		columns[c.Name] = c.Values
+		require.Len(t, c.Values, len(f.At), c.Name)
 	}
-	require.Empty(t, f.LossEvents, "the protocol does not count them")
-	require.Empty(t, f.PacingBps)
-	require.EqualValues(t, 900_000, slices.Max(f.SrttMs), "one sample of thousands")
-	require.EqualValues(t, 3, slices.Min(f.CwndBytes))
-	require.InDelta(t, 21_000, f.Throughput[7], 1e-6)
+	// pacing_bps, bandwidth_bps and loss_events are not among them: the protocol does not know them.
+	require.ElementsMatch(t, []string{"throughput", "sent_bytes", "acked_bytes", "cwnd_bytes", "ssthresh_bytes", "flight_bytes",
+		"srtt_us", "rttvar_us", "rto_us", "retransmits", "timeouts", "window_packets"}, slices.Collect(maps.Keys(columns)))
+	require.EqualValues(t, 900_000_000, slices.Max(columns["srtt_us"]), "one sample of thousands")
+	require.EqualValues(t, 3, slices.Min(columns["cwnd_bytes"]))
+	require.InDelta(t, 21_000, columns["throughput"][7], 1e-6)
 	require.InDelta(t, samples/10, f.At[len(f.At)-1], 1e-9)
 	require.Len(t, res.Msg.Channels, 2)
 	require.Equal(t, "client", res.Msg.Channels[0].From)

@@ -2,9 +2,12 @@ package store
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
 )
 
 // Batch is what most deliveries are while a trial runs: records that follow on
@@ -13,12 +16,30 @@ type Batch struct {
 	Run, Node, Role string
 	First           int64 // number of the first record
 	Journal         []dbsqlc.InsertJournalParams
-	Samples         []dbsqlc.InsertSamplesParams
+	Samples         []Sample
 }
 
-// The statement is not sqlc's: arrays of it cannot hold NULL. Columns of which
-// no sample has a value are passed as NULL, which unnest fills up.
-const appendSamples = `
+// appendSQL is not sqlc's, whose arrays cannot hold NULL. A column of which no
+// sample has a value is passed as NULL, which unnest fills up.
+func appendSQL() string {
+	const first = 11 // parameters before it are those of the journal
+	columns := append([]string{"at", "trial", "attempt", "flow", "side"}, figureColumns()...)
+	types := []string{"timestamptz", "integer", "integer", "integer", "text"}
+	for i := range contract.Figures {
+		if contract.Figures[i].Real {
+			types = append(types, "double precision")
+		} else {
+			types = append(types, "bigint")
+		}
+	}
+	types = append(types, "text") // more
+	arrays, values := make([]string, len(columns)), make([]string, len(columns))
+	for i, c := range columns {
+		arrays[i], values[i] = fmt.Sprintf("$%d::%s[]", first+i, types[i]), "x."+c
+	}
+	values[len(values)-1] += "::jsonb"
+	list := func(s []string) string { return strings.Join(s, ", ") }
+	return `
 WITH part AS (
     UPDATE run_nodes n SET committed_seq = $4::bigint + cardinality($7::bigint[]) - 1, delivered_at = now()
     FROM runs r
@@ -29,17 +50,12 @@ WITH part AS (
     SELECT part.run_id, part.node, x.seq, x.type, x.at, x.body::jsonb, x.digest
     FROM part, unnest($7::bigint[], $6::text[], $8::timestamptz[], $9::text[], $10::bytea[]) AS x (seq, type, at, body, digest)
 ), taken AS (
-    INSERT INTO samples (at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes,
-        flight_bytes, srtt_us, rttvar_us, rto_us, retransmits, timeouts, loss_events, pacing_bps, bandwidth_bps, more)
-    SELECT x.at, part.run_id, x.trial, x.attempt, x.flow, x.side, x.elapsed_ns, x.sent_bytes, x.acked_bytes, x.cwnd_bytes, x.ssthresh_bytes,
-        x.flight_bytes, x.srtt_us, x.rttvar_us, x.rto_us, x.retransmits, x.timeouts, x.loss_events, x.pacing_bps, x.bandwidth_bps, x.more::jsonb
-    FROM part, unnest($11::timestamptz[], $12::integer[], $13::integer[], $14::integer[], $15::text[], $16::bigint[], $17::bigint[], $18::bigint[],
-        $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[], $23::bigint[], $24::bigint[], $25::bigint[], $26::bigint[], $27::bigint[],
-        $28::double precision[], $29::double precision[], $30::text[])
-        AS x (at, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes,
-            flight_bytes, srtt_us, rttvar_us, rto_us, retransmits, timeouts, loss_events, pacing_bps, bandwidth_bps, more)
+    INSERT INTO samples (run_id, ` + list(columns) + `)
+    SELECT part.run_id, ` + list(values) + `
+    FROM part, unnest(` + list(arrays) + `) AS x (` + list(columns) + `)
 )
 SELECT count(*) FROM part`
+}
 
 // AppendSamples stores a batch in one statement, which is a transaction of its
 // own. False: nothing was stored, because the batch does not follow on what is
@@ -54,37 +70,32 @@ func (s *Store) AppendSamples(ctx context.Context, b *Batch) (bool, error) {
 	}
 	n := len(b.Samples)
 	at, trial, attempt, flow, side := make([]time.Time, n), make([]int32, n), make([]int32, n), make([]int32, n), make([]string, n)
-	elapsed, sent := make([]int64, n), make([]int64, n)
-	var more []*string
 	for i := range b.Samples {
 		x := &b.Samples[i]
 		last = max(last, x.Trial)
-		at[i], trial[i], attempt[i], flow[i], side[i], elapsed[i], sent[i] = x.At, x.Trial, x.Attempt, x.Flow, x.Side, x.ElapsedNs, x.SentBytes
-		if x.More != nil {
-			if more == nil {
-				more = make([]*string, n)
-			}
-			text := string(x.More)
-			more[i] = &text
+		at[i], trial[i], attempt[i], flow[i], side[i] = x.At, x.Trial, x.Attempt, x.Flow, x.Side
+	}
+	args := []any{b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests, at, trial, attempt, flow, side}
+	for i := range contract.Figures {
+		if f := &contract.Figures[i]; f.Real {
+			args = append(args, column(b.Samples, func(x *Sample) *float64 { return f.Float(&x.Figures) }))
+		} else {
+			args = append(args, column(b.Samples, func(x *Sample) *int64 { return f.Whole(&x.Figures) }))
 		}
 	}
-	type sample = dbsqlc.InsertSamplesParams
-	ints := func(f func(*sample) *int64) []*int64 { return column(b.Samples, f) }
-	floats := func(f func(*sample) *float64) []*float64 { return column(b.Samples, f) }
+	args = append(args, column(b.Samples, func(x *Sample) *string {
+		if x.More == nil {
+			return nil
+		}
+		return new(string(x.More))
+	}))
 	var stored int64
-	err := s.pool.QueryRow(ctx, appendSamples, b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests,
-		at, trial, attempt, flow, side, elapsed, sent,
-		ints(func(x *sample) *int64 { return x.AckedBytes }), ints(func(x *sample) *int64 { return x.CwndBytes }),
-		ints(func(x *sample) *int64 { return x.SsthreshBytes }), ints(func(x *sample) *int64 { return x.FlightBytes }),
-		ints(func(x *sample) *int64 { return x.SrttUs }), ints(func(x *sample) *int64 { return x.RttvarUs }),
-		ints(func(x *sample) *int64 { return x.RtoUs }), ints(func(x *sample) *int64 { return x.Retransmits }),
-		ints(func(x *sample) *int64 { return x.Timeouts }), ints(func(x *sample) *int64 { return x.LossEvents }),
-		floats(func(x *sample) *float64 { return x.PacingBps }), floats(func(x *sample) *float64 { return x.BandwidthBps }), more).Scan(&stored)
+	err := s.pool.QueryRow(ctx, s.appendSamples, args...).Scan(&stored)
 	return stored == 1, err
 }
 
 // column is one figure of each sample, nil where none has it.
-func column[T any](samples []dbsqlc.InsertSamplesParams, of func(*dbsqlc.InsertSamplesParams) *T) []*T {
+func column[T any](samples []Sample, of func(*Sample) *T) []*T {
 	var out []*T
 	for i := range samples {
 		if v := of(&samples[i]); v != nil {

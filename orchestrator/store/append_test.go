@@ -10,6 +10,7 @@ import (
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
+	"linktrial/protocols/contract"
 )
 
 // appended stores samples over several days in one statement, with figures that
@@ -27,9 +28,9 @@ func appended(t *testing.T, url string) {
 			digest := sha256.Sum256([]byte{byte(i)})
 			at := noon.AddDate(0, 0, int(i))
 			b.Journal = append(b.Journal, dbsqlc.InsertJournalParams{RunID: run, Node: "client", Seq: first + i, Type: "samples", At: at, Body: []byte(`{}`), Digest: digest[:]})
-			x := dbsqlc.InsertSamplesParams{At: at, RunID: run, Trial: trial, Attempt: 1, Side: "client", ElapsedNs: i, SentBytes: 1}
+			x := store.Sample{At: at, RunID: run, Trial: trial, Attempt: 1, Side: "client", Figures: contract.Sample{ElapsedNS: i, SentBytes: 1}}
 			if i == 1 {
-				x.SrttUs, x.PacingBps, x.More = new(int64(7)), new(0.5), []byte(`{"x": 1}`)
+				x.Figures.SRTTUS, x.Figures.PacingBPS, x.More = new(int64(7)), new(0.5), []byte(`{"x": 1}`)
 			}
 			b.Samples = append(b.Samples, x)
 		}
@@ -56,7 +57,7 @@ func appended(t *testing.T, url string) {
 	require.NoError(t, err)
 	require.False(t, stored, "another role")
 
-	got, err := s.SamplesOfTrial(t.Context(), dbsqlc.SamplesOfTrialParams{RunID: run, Trial: 1})
+	got, err := s.SamplesOfTrial(t.Context(), run, 1)
 	require.NoError(t, err)
 	require.Len(t, got, 3)
 	require.Equal(t, 1, count(t, conn, "SELECT count(*) FROM samples WHERE srtt_us = 7 AND pacing_bps = 0.5 AND more = '{\"x\": 1}' AND elapsed_ns = 1"))

@@ -5,3 +5,7 @@ func (s *Store) ForgetSheets() { s.decoded = newSheetCache() }
 
 // ForgetRuns empties the cache of runs that have ended.
 func (s *Store) ForgetRuns() { s.ended = newRunCache() }
+
+// SamplesOfTrialSQL and SamplesOfSeriesSQL are the statements that samples are read with.
+func SamplesOfTrialSQL() string  { return samplesOfTrial() }
+func SamplesOfSeriesSQL() string { return samplesOfSeries() }

@@ -17,8 +17,8 @@ import (
 	"linktrial/migrations"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/store/storetest"
+	"linktrial/protocols/contract"
 )
 
 // noon of the first of the days that the tests' samples are of.
@@ -36,16 +36,15 @@ func connect(t *testing.T, url string) *pgx.Conn {
 func sampled(t *testing.T, s *store.Store, conn *pgx.Conn, campaign string, ended bool, days ...int) (run string) {
 	t.Helper()
 	run = storetest.AddRun(t, s, campaign, storetest.Sheet(2))
-	require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
-		var rows []dbsqlc.InsertSamplesParams
+	require.NoError(t, s.InSampleTx(t.Context(), func(tx *store.Tx) error {
+		var rows []store.Sample
 		for _, day := range days {
 			for i := range 10 {
 				at := noon.AddDate(0, 0, day).Add(time.Duration(i) * time.Second)
-				rows = append(rows, dbsqlc.InsertSamplesParams{At: at, RunID: run, Attempt: 1, Side: "client", ElapsedNs: int64(at.Sub(noon)), SentBytes: 1})
+				rows = append(rows, store.Sample{At: at, RunID: run, Attempt: 1, Side: "client", Figures: contract.Sample{ElapsedNS: int64(at.Sub(noon)), SentBytes: 1}})
 			}
 		}
-		_, err := q.InsertSamples(t.Context(), rows)
-		return err
+		return tx.InsertSamples(t.Context(), rows)
 	}))
 	if ended {
 		_, err := conn.Exec(t.Context(), "UPDATE runs SET state = 'completed', ended_at = $2 WHERE id = $1", run, noon.AddDate(0, 0, days[len(days)-1]))
@@ -58,6 +57,17 @@ func count(t *testing.T, conn *pgx.Conn, sql string, args ...any) (n int) {
 	t.Helper()
 	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&n))
 	return n
+}
+
+// generated returns a statement of sqlc's.
+func generated(t *testing.T, name string) string {
+	t.Helper()
+	const file = "dbsqlc/results.sql.go"
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	query := regexp.MustCompile("(?s)const " + name + " = `(.*?)`").FindSubmatch(text)
+	require.NotNil(t, query, "%s has no statement %s", file, name)
+	return string(query[1])
 }
 
 // retention holds on a plain table and on a hypertable alike; chunks is how many
@@ -87,9 +97,8 @@ func retention(t *testing.T, url string, chunks int) {
 	require.Equal(t, store.Dropped{}, d, "the second time there is nothing to do")
 
 	// A node that was away delivers late: the run is looked at again.
-	require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
-		_, err := q.InsertSamples(t.Context(), []dbsqlc.InsertSamplesParams{{At: noon, RunID: old, Attempt: 1, Side: "server", SentBytes: 1}})
-		return err
+	require.NoError(t, s.InSampleTx(t.Context(), func(tx *store.Tx) error {
+		return tx.InsertSamples(t.Context(), []store.Sample{{At: noon, RunID: old, Attempt: 1, Side: "server", Figures: contract.Sample{SentBytes: 1}}})
 	}))
 	d, err = s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
 	require.NoError(t, err)
@@ -137,25 +146,21 @@ func TestTimescale(t *testing.T) {
 
 		// The very queries that the store reads with.
 		for _, c := range []struct {
-			name, file, pattern string
-			args                []any
+			name, query string
+			args        []any
 		}{
-			{"series", "series.go", "(?s)`(SELECT elapsed_ns.*?)`", []any{run, 0, 1, 0, "client", int64(0), int64(1) << 62}},
-			{"trial", "queries/results.sql", `(?s)-- name: SamplesOfTrial :many\n(.*?);`, []any{run, 0}},
-			{"which series", "dbsqlc/results.sql.go", "(?s)const seriesOfAttempt = `(.*?)`", []any{run, 0, 1}},
-			{"window of a series", "dbsqlc/results.sql.go", "(?s)const seriesWindow = `(.*?)`", []any{int64(1), int64(1) << 60, run, 0, 1, 0, "client"}},
+			{"series", store.SamplesOfSeriesSQL(), []any{run, 0, 1, 0, "client", int64(0), int64(1) << 62}},
+			{"trial", store.SamplesOfTrialSQL(), []any{run, 0}},
+			{"which series", generated(t, "seriesOfAttempt"), []any{run, 0, 1}},
+			{"window of a series", generated(t, "seriesWindow"), []any{int64(1), int64(1) << 60, run, 0, 1, 0, "client"}},
 		} {
-			text, err := os.ReadFile(c.file)
-			require.NoError(t, err)
-			query := regexp.MustCompile(c.pattern).FindSubmatch(text)
-			require.NotNil(t, query, "%s has no query like %s", c.file, c.pattern)
-			rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "+string(query[1]), c.args...)
+			rows, err := conn.Query(t.Context(), "EXPLAIN (ANALYZE, COSTS OFF, TIMING OFF, SUMMARY OFF) "+c.query, c.args...)
 			require.NoError(t, err)
 			lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
 			require.NoError(t, err)
 			require.Contains(t, strings.Join(lines, "\n"), "Chunks excluded during runtime: 5\n", c.name)
 		}
-		got, err := s.SamplesOfTrial(t.Context(), dbsqlc.SamplesOfTrialParams{RunID: run})
+		got, err := s.SamplesOfTrial(t.Context(), run, 0)
 		require.NoError(t, err)
 		require.Len(t, got, 10)
 	})

@@ -27,9 +27,11 @@ const maxConns = 12
 // Store is the database. Any number of goroutines may use it.
 type Store struct {
 	*dbsqlc.Queries
-	pool    *pgxpool.Pool
-	decoded *costCache[*runsheet.Sheet]
-	ended   *costCache[keptRun] // runs that have ended, by what their figures follow from
+	pool *pgxpool.Pool
+	// appendSamples is the statement of [Store.AppendSamples].
+	appendSamples string
+	decoded       *costCache[*runsheet.Sheet]
+	ended         *costCache[keptRun] // runs that have ended, by what their figures follow from
 }
 
 // Open connects, brings the schema up to date and returns the store. It blocks
@@ -49,7 +51,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	s := &Store{Queries: dbsqlc.New(pool), pool: pool, decoded: newSheetCache(), ended: newRunCache()}
+	s := &Store{Queries: dbsqlc.New(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache()}
 	if err := s.migrate(ctx, log); err != nil {
 		pool.Close()
 		return nil, err
@@ -106,7 +108,12 @@ func (s *Store) Ping(ctx context.Context) error {
 
 // InTx runs f in one transaction: all of it is stored, or nothing.
 func (s *Store) InTx(ctx context.Context, f func(*dbsqlc.Queries) error) error {
-	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(s.WithTx(tx)) })
+	return s.InSampleTx(ctx, func(tx *Tx) error { return f(tx.Queries) })
+}
+
+// InSampleTx is [Store.InTx] for transactions that store samples too.
+func (s *Store) InSampleTx(ctx context.Context, f func(*Tx) error) error {
+	err := pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error { return f(&Tx{s.WithTx(tx), tx}) })
 	if err != nil && errors.Is(err, pgx.ErrTxCommitRollback) {
 		return fmt.Errorf("the transaction was rolled back: %w", err)
 	}

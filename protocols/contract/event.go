@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 )
 
@@ -78,25 +77,25 @@ type Info struct {
 
 // Sample is the state of one transfer at one moment. A driver sets what its
 // protocol knows and leaves out the rest: absent is not zero.
+//
+// Each field is a row of [Figures], by its tags: the unit, the [FigureKind] and
+// the meaning. A new figure is one more field here and a column of its name in
+// the database's table of samples.
 type Sample struct {
-	// ElapsedNS is the time since the transfer's clock started, nanoseconds.
-	ElapsedNS int64 `json:"elapsed_ns"`
-	// SentBytes is the payload handed to the protocol so far (server: received).
-	SentBytes int64 `json:"sent_bytes"`
-	// AckedBytes is the payload the other end's protocol has acknowledged.
-	AckedBytes *int64 `json:"acked_bytes,omitempty"`
-
-	CwndBytes     *int64   `json:"cwnd_bytes,omitempty"`
-	SsthreshBytes *int64   `json:"ssthresh_bytes,omitempty"`
-	FlightBytes   *int64   `json:"flight_bytes,omitempty"`
-	SRTTUS        *int64   `json:"srtt_us,omitempty"` // microseconds
-	RTTVarUS      *int64   `json:"rttvar_us,omitempty"`
-	RTOUS         *int64   `json:"rto_us,omitempty"`
-	Retransmits   *int64   `json:"retransmits,omitempty"`   // packets or segments sent again, total
-	Timeouts      *int64   `json:"timeouts,omitempty"`      // retransmission timeouts, total
-	LossEvents    *int64   `json:"loss_events,omitempty"`   // as the protocol counts them, total
-	PacingBPS     *float64 `json:"pacing_bps,omitempty"`    // bits per second
-	BandwidthBPS  *float64 `json:"bandwidth_bps,omitempty"` // the protocol's own estimate, bits per second
+	ElapsedNS     int64    `json:"elapsed_ns" unit:"ns" kind:"cumulative" meaning:"time since the transfer's clock started"`
+	SentBytes     int64    `json:"sent_bytes" unit:"B" kind:"cumulative" meaning:"payload handed to the protocol; at the server, received"`
+	AckedBytes    *int64   `json:"acked_bytes,omitempty" unit:"B" kind:"cumulative" meaning:"payload that the other end's protocol has acknowledged; never more than sent_bytes"`
+	CwndBytes     *int64   `json:"cwnd_bytes,omitempty" unit:"B" kind:"gauge" meaning:"congestion window"`
+	SsthreshBytes *int64   `json:"ssthresh_bytes,omitempty" unit:"B" kind:"gauge" meaning:"slow-start threshold"`
+	FlightBytes   *int64   `json:"flight_bytes,omitempty" unit:"B" kind:"gauge" meaning:"sent and not yet acknowledged"`
+	SRTTUS        *int64   `json:"srtt_us,omitempty" unit:"µs" kind:"gauge" meaning:"smoothed round-trip time"`
+	RTTVarUS      *int64   `json:"rttvar_us,omitempty" unit:"µs" kind:"gauge" meaning:"variation of the round-trip time"`
+	RTOUS         *int64   `json:"rto_us,omitempty" unit:"µs" kind:"gauge" meaning:"retransmission timeout"`
+	Retransmits   *int64   `json:"retransmits,omitempty" unit:"count" kind:"counter" meaning:"packets or segments sent again"`
+	Timeouts      *int64   `json:"timeouts,omitempty" unit:"count" kind:"counter" meaning:"retransmission timeouts that expired"`
+	LossEvents    *int64   `json:"loss_events,omitempty" unit:"count" kind:"counter" meaning:"losses, as the protocol counts them"`
+	PacingBPS     *float64 `json:"pacing_bps,omitempty" unit:"bit/s" kind:"gauge" meaning:"rate at which the protocol sends"`
+	BandwidthBPS  *float64 `json:"bandwidth_bps,omitempty" unit:"bit/s" kind:"gauge" meaning:"the protocol's own estimate of the path's rate"`
 
 	// More carries what only this protocol has; names end in their unit.
 	More map[string]float64 `json:"more,omitempty"`
@@ -177,23 +176,6 @@ func known(c Code) bool {
 		}
 	}
 	return false
-}
-
-func (s *Sample) check() error {
-	if s.ElapsedNS < 0 || s.SentBytes < 0 {
-		return fmt.Errorf("sample with negative elapsed_ns (%d) or sent_bytes (%d)", s.ElapsedNS, s.SentBytes)
-	}
-	for _, v := range []*int64{s.AckedBytes, s.CwndBytes, s.SsthreshBytes, s.FlightBytes, s.SRTTUS, s.RTTVarUS, s.RTOUS, s.Retransmits, s.Timeouts, s.LossEvents} {
-		if v != nil && *v < 0 {
-			return fmt.Errorf("sample with a negative figure (%d)", *v)
-		}
-	}
-	for _, v := range []*float64{s.PacingBPS, s.BandwidthBPS} {
-		if v != nil && (*v < 0 || math.IsInf(*v, 0)) {
-			return fmt.Errorf("sample with rate %g", *v)
-		}
-	}
-	return nil
 }
 
 func (r *Result) check() error {

@@ -11,7 +11,6 @@ import (
 	"linktrial/orchestrator/report/figure"
 	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // sequenceSVG is the time–sequence diagram of one iteration of one run. It
@@ -45,9 +44,9 @@ func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iter
 		}
 		var series []report.Series
 		for _, t := range trials {
-			rows, err := st.SamplesOfTrial(ctx, dbsqlc.SamplesOfTrialParams{RunID: r.ID, Trial: int32(t.Index)})
+			rows, err := st.SamplesOfTrial(ctx, r.ID, t.Index)
 			if err != nil {
-				return render.File{}, fmt.Errorf("samples of run %s, trial %d: %w", r.ID, t.Index, err)
+				return render.File{}, err
 			}
 			series = append(series, asSeries(rows)...)
 		}
@@ -62,7 +61,7 @@ func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iter
 
 // asSeries is the clients' samples of a trial, which come in the order of
 // attempt, flow, side and time.
-func asSeries(rows []dbsqlc.Sample) (out []report.Series) {
+func asSeries(rows []store.Sample) (out []report.Series) {
 	for i := range rows {
 		s := &rows[i]
 		if s.Side != "client" {
@@ -73,9 +72,10 @@ func asSeries(rows []dbsqlc.Sample) (out []report.Series) {
 			out = append(out, report.Series{Trial: int(s.Trial), Attempt: int(s.Attempt), Flow: int(s.Flow)})
 			last++
 		}
-		p := report.SeriesPoint{Elapsed: time.Duration(s.ElapsedNs), Bytes: s.SentBytes, Sent: s.AckedBytes == nil, Retransmits: s.Retransmits}
-		if s.AckedBytes != nil {
-			p.Bytes = *s.AckedBytes
+		x := &s.Figures
+		p := report.SeriesPoint{Elapsed: time.Duration(x.ElapsedNS), Bytes: x.SentBytes, Sent: x.AckedBytes == nil, Retransmits: x.Retransmits}
+		if x.AckedBytes != nil {
+			p.Bytes = *x.AckedBytes
 		}
 		out[last].Points = append(out[last].Points, p)
 	}

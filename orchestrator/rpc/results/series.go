@@ -19,6 +19,7 @@ import (
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
+	"linktrial/protocols/contract"
 )
 
 const (
@@ -245,7 +246,7 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	if err != nil || window.Samples == 0 {
 		return err
 	}
-	c := &sampleColumns{thin: downsample.New(float64(window.FirstNs)/1e9, float64(window.LastNs)/1e9, window.Samples, x.points), begins: of.FromNs == 0}
+	c := &sampleColumns{thin: downsample.New(float64(window.FirstNs)/1e9, float64(window.LastNs)/1e9, window.Samples, x.points), begins: of.FromNs == 0, figures: seriesFigures()}
 	if err := x.st.EachSample(ctx, of, window, c.add); err != nil {
 		return err
 	}
@@ -258,41 +259,35 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	return nil
 }
 
-// fixedColumns is how many columns every sample has, in the order of
-// [sampleColumns.fill].
-const fixedColumns = 14
+// seriesFigures are the columns that samples of every protocol have: all
+// figures but the time, over which they are drawn.
+func seriesFigures() []contract.Figure {
+	return slices.DeleteFunc(slices.Clone(contract.Figures), func(f contract.Figure) bool { return f.Name == contract.ElapsedNS })
+}
 
-// sampleColumns turns samples into columns.
+// throughput is the one column that is computed.
+var throughput = contract.Figure{Name: "throughput", Unit: "B/s", Kind: contract.Gauge}
+
+// sampleColumns turns samples into columns: the throughput, the figures, and
+// what only this protocol has.
 type sampleColumns struct {
-	thin   *downsample.Series
-	begins bool // the first sample is the flow's first
-	row    []float64
-	more   []string // names of the columns after the fixed ones
+	thin    *downsample.Series
+	begins  bool // the first sample is the flow's first
+	figures []contract.Figure
+	row     []float64
+	more    []string // names of the columns after the figures
 
 	samples             int
 	lastAt              float64
 	lastSent, lastAcked float64
 }
 
-func (c *sampleColumns) add(s *dbsqlc.Sample) error {
-	at, sent, acked := float64(s.ElapsedNs)/1e9, float64(s.SentBytes), whole(s.AckedBytes, 1)
-	if c.samples == 0 && !c.begins { // what came before is not known
-		c.lastAt, c.lastSent, c.lastAcked = at, sent, acked
+func (c *sampleColumns) add(s *store.Sample) error {
+	at := float64(s.Figures.ElapsedNS) / 1e9
+	c.row = append(c.row[:0], c.rate(at, &s.Figures))
+	for i := range c.figures {
+		c.row = append(c.row, c.figures[i].Value(&s.Figures))
 	}
-	rate := math.NaN()
-	if d := at - c.lastAt; d > 0 {
-		if rate = (sent - c.lastSent) / d; s.AckedBytes != nil {
-			rate = (acked - c.lastAcked) / d
-		}
-	}
-	c.samples++
-	c.lastAt, c.lastSent = at, sent
-	if s.AckedBytes != nil {
-		c.lastAcked = acked
-	}
-	c.row = append(c.row[:0], sent, acked, rate, whole(s.CwndBytes, 1), whole(s.SsthreshBytes, 1), whole(s.FlightBytes, 1),
-		whole(s.SrttUs, 1e-3), whole(s.RttvarUs, 1e-3), whole(s.RtoUs, 1e-3), whole(s.Retransmits, 1), whole(s.Timeouts, 1), whole(s.LossEvents, 1),
-		real(s.PacingBps), real(s.BandwidthBps))
 	if s.More != nil {
 		var more map[string]float64
 		if err := json.Unmarshal(s.More, &more); err != nil {
@@ -315,42 +310,46 @@ func (c *sampleColumns) add(s *dbsqlc.Sample) error {
 	return nil
 }
 
-func whole(n *int64, by float64) float64 {
-	if n == nil {
-		return math.NaN()
+// rate is the throughput since the sample before, in bytes per second: of what
+// was acknowledged where the protocol knows that, else of what was sent.
+func (c *sampleColumns) rate(at float64, s *contract.Sample) float64 {
+	sent, acked := float64(s.SentBytes), math.NaN()
+	if s.AckedBytes != nil {
+		acked = float64(*s.AckedBytes)
 	}
-	return float64(*n) * by
+	if c.samples == 0 && !c.begins { // what came before is not known
+		c.lastAt, c.lastSent, c.lastAcked = at, sent, acked
+	}
+	rate := math.NaN()
+	if d := at - c.lastAt; d > 0 {
+		if rate = (sent - c.lastSent) / d; s.AckedBytes != nil {
+			rate = (acked - c.lastAcked) / d
+		}
+	}
+	c.samples++
+	c.lastAt, c.lastSent = at, sent
+	if s.AckedBytes != nil {
+		c.lastAcked = acked
+	}
+	return rate
 }
 
-func real(x *float64) float64 {
-	if x == nil {
-		return math.NaN()
-	}
-	return *x
-}
-
+// fill leaves out the columns of which the protocol knows no value.
 func (c *sampleColumns) fill(f *linktrialv1.FlowSeries) {
 	at, columns := c.thin.Columns()
 	f.At = at
-	for i, to := range []*[]float64{&f.SentBytes, &f.AckedBytes, &f.Throughput, &f.CwndBytes, &f.SsthreshBytes, &f.FlightBytes, &f.SrttMs, &f.RttvarMs, &f.RtoMs,
-		&f.Retransmits, &f.Timeouts, &f.LossEvents, &f.PacingBps, &f.BandwidthBps} {
-		if !slices.ContainsFunc(columns[i], func(x float64) bool { return !math.IsNaN(x) }) {
-			continue // the protocol does not know it
+	figures := append([]contract.Figure{throughput}, c.figures...)
+	for i, values := range columns {
+		if !slices.ContainsFunc(values, func(x float64) bool { return !math.IsNaN(x) }) {
+			continue
 		}
-		*to = columns[i]
-	}
-	for _, counts := range [][]float64{f.Retransmits, f.Timeouts, f.LossEvents} {
-		for i, x := range counts {
-			if math.IsNaN(x) {
-				counts[i] = -1
-			}
+		column := &linktrialv1.Column{Values: values}
+		if i < len(figures) {
+			column.Name, column.Unit, column.Kind = figures[i].Name, figures[i].Unit, string(figures[i].Kind)
+		} else {
+			column.Name = c.more[i-len(figures)]
 		}
-	}
-	for i, name := range c.more {
-		if f.More == nil {
-			f.More = map[string]*linktrialv1.Column{}
-		}
-		f.More[name] = &linktrialv1.Column{Values: columns[fixedColumns+i]}
+		f.Columns = append(f.Columns, column)
 	}
 }
 

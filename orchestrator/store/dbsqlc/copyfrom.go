@@ -88,58 +88,6 @@ func (q *Queries) InsertPreflightChecks(ctx context.Context, arg []InsertPreflig
 	return q.db.CopyFrom(ctx, []string{"preflight_checks"}, []string{"preflight_id", "ordinal", "node", "peer", "kind", "state", "found", "expected", "meaning", "remedy"}, &iteratorForInsertPreflightChecks{rows: arg})
 }
 
-// iteratorForInsertSamples implements pgx.CopyFromSource.
-type iteratorForInsertSamples struct {
-	rows                 []InsertSamplesParams
-	skippedFirstNextCall bool
-}
-
-func (r *iteratorForInsertSamples) Next() bool {
-	if len(r.rows) == 0 {
-		return false
-	}
-	if !r.skippedFirstNextCall {
-		r.skippedFirstNextCall = true
-		return true
-	}
-	r.rows = r.rows[1:]
-	return len(r.rows) > 0
-}
-
-func (r iteratorForInsertSamples) Values() ([]interface{}, error) {
-	return []interface{}{
-		r.rows[0].At,
-		r.rows[0].RunID,
-		r.rows[0].Trial,
-		r.rows[0].Attempt,
-		r.rows[0].Flow,
-		r.rows[0].Side,
-		r.rows[0].ElapsedNs,
-		r.rows[0].SentBytes,
-		r.rows[0].AckedBytes,
-		r.rows[0].CwndBytes,
-		r.rows[0].SsthreshBytes,
-		r.rows[0].FlightBytes,
-		r.rows[0].SrttUs,
-		r.rows[0].RttvarUs,
-		r.rows[0].RtoUs,
-		r.rows[0].Retransmits,
-		r.rows[0].Timeouts,
-		r.rows[0].LossEvents,
-		r.rows[0].PacingBps,
-		r.rows[0].BandwidthBps,
-		r.rows[0].More,
-	}, nil
-}
-
-func (r iteratorForInsertSamples) Err() error {
-	return nil
-}
-
-func (q *Queries) InsertSamples(ctx context.Context, arg []InsertSamplesParams) (int64, error) {
-	return q.db.CopyFrom(ctx, []string{"samples"}, []string{"at", "run_id", "trial", "attempt", "flow", "side", "elapsed_ns", "sent_bytes", "acked_bytes", "cwnd_bytes", "ssthresh_bytes", "flight_bytes", "srtt_us", "rttvar_us", "rto_us", "retransmits", "timeouts", "loss_events", "pacing_bps", "bandwidth_bps", "more"}, &iteratorForInsertSamples{rows: arg})
-}
-
 // iteratorForInsertTelemetry implements pgx.CopyFromSource.
 type iteratorForInsertTelemetry struct {
 	rows                 []InsertTelemetryParams

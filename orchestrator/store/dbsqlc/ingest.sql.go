@@ -299,30 +299,6 @@ func (q *Queries) InsertReception(ctx context.Context, arg InsertReceptionParams
 	return err
 }
 
-type InsertSamplesParams struct {
-	At            time.Time
-	RunID         string
-	Trial         int32
-	Attempt       int32
-	Flow          int32
-	Side          string
-	ElapsedNs     int64
-	SentBytes     int64
-	AckedBytes    *int64
-	CwndBytes     *int64
-	SsthreshBytes *int64
-	FlightBytes   *int64
-	SrttUs        *int64
-	RttvarUs      *int64
-	RtoUs         *int64
-	Retransmits   *int64
-	Timeouts      *int64
-	LossEvents    *int64
-	PacingBps     *float64
-	BandwidthBps  *float64
-	More          json.RawMessage
-}
-
 const journalDigests = `-- name: JournalDigests :many
 SELECT seq, digest FROM journal
 WHERE run_id = $1 AND node = $2 AND seq BETWEEN $3 AND $4 ORDER BY seq

@@ -785,60 +785,6 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 	return items, nil
 }
 
-const samplesOfTrial = `-- name: SamplesOfTrial :many
-SELECT s.at, s.run_id, s.trial, s.attempt, s.flow, s.side, s.elapsed_ns, s.sent_bytes, s.acked_bytes, s.cwnd_bytes, s.ssthresh_bytes, s.flight_bytes, s.srtt_us, s.rttvar_us, s.rto_us, s.retransmits, s.timeouts, s.loss_events, s.pacing_bps, s.bandwidth_bps, s.more FROM samples s
-WHERE s.run_id = $1 AND s.trial = $2
-  AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
-ORDER BY s.attempt + 0, s.flow, s.side, s.elapsed_ns
-`
-
-type SamplesOfTrialParams struct {
-	RunID string
-	Trial int32
-}
-
-func (q *Queries) SamplesOfTrial(ctx context.Context, arg SamplesOfTrialParams) ([]Sample, error) {
-	rows, err := q.db.Query(ctx, samplesOfTrial, arg.RunID, arg.Trial)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Sample{}
-	for rows.Next() {
-		var i Sample
-		if err := rows.Scan(
-			&i.At,
-			&i.RunID,
-			&i.Trial,
-			&i.Attempt,
-			&i.Flow,
-			&i.Side,
-			&i.ElapsedNs,
-			&i.SentBytes,
-			&i.AckedBytes,
-			&i.CwndBytes,
-			&i.SsthreshBytes,
-			&i.FlightBytes,
-			&i.SrttUs,
-			&i.RttvarUs,
-			&i.RtoUs,
-			&i.Retransmits,
-			&i.Timeouts,
-			&i.LossEvents,
-			&i.PacingBps,
-			&i.BandwidthBps,
-			&i.More,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const seriesOfAttempt = `-- name: SeriesOfAttempt :many
 SELECT DISTINCT flow, side FROM (
   SELECT s.flow, s.side FROM samples s WHERE s.run_id = $1 AND s.trial = $2 AND s.attempt = $3

@@ -10,11 +10,6 @@ WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND seq BETWEEN sqlc.a
 -- name: InsertJournal :copyfrom
 INSERT INTO journal (run_id, node, seq, type, at, body, digest) VALUES ($1, $2, $3, $4, $5, $6, $7);
 
--- name: InsertSamples :copyfrom
-INSERT INTO samples (at, run_id, trial, attempt, flow, side, elapsed_ns, sent_bytes, acked_bytes, cwnd_bytes, ssthresh_bytes,
-    flight_bytes, srtt_us, rttvar_us, rto_us, retransmits, timeouts, loss_events, pacing_bps, bandwidth_bps, more)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21);
-
 -- name: AdvanceCommitted :exec
 UPDATE run_nodes SET committed_seq = $3, delivered_at = now() WHERE run_id = $1 AND node = $2;
 

@@ -28,12 +28,6 @@ SELECT * FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq
 -- name: ClockOffsets :many
 SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 
--- name: SamplesOfTrial :many
-SELECT s.* FROM samples s
-WHERE s.run_id = $1 AND s.trial = $2
-  AND s.at >= (SELECT p.first_at FROM sample_spans p WHERE p.run_id = $1) AND s.at <= (SELECT p.last_at FROM sample_spans p WHERE p.run_id = $1)
-ORDER BY s.attempt + 0, s.flow, s.side, s.elapsed_ns;
-
 -- name: Misbehaviours :many
 SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;
 

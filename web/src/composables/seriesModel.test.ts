@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf'
 import { describe, expect, it } from 'vitest'
 import { ChannelSeriesSchema, FlowSeriesSchema, TelemetrySeriesSchema } from '@/gen/linktrial/v1/result_pb'
-import { deepPanels, endOf, mergePanels, sequenceLines, valueAt } from './seriesModel'
+import { deepPanels, endOf, sequenceLines } from './seriesModel'
 
 const flow = create(FlowSeriesSchema, {
   trial: 3,
@@ -11,17 +11,18 @@ const flow = create(FlowSeriesSchema, {
   label: 'CUBIC',
   offsetSeconds: 0.5,
   at: [0.1, 0.2, 0.3],
-  sentBytes: [1024, 2048, 4096],
-  ackedBytes: [0, 1024, 2048],
-  throughput: [Number.NaN, 10240, 10240],
-  cwndBytes: [10240, 20480, -1],
-  ssthreshBytes: [3e12, 3e12, 20480],
-  retransmits: [0, -1, 2],
-  more: {
-    queue_bytes: { values: [1, 2, 3] },
-    window_bytes: { values: [4, 5, 6] },
-    mode: { values: [Number.NaN, Number.NaN, Number.NaN] },
-  },
+  columns: [
+    { name: 'throughput', unit: 'B/s', kind: 'gauge', values: [Number.NaN, 10240, 10240] },
+    { name: 'sent_bytes', unit: 'B', kind: 'cumulative', values: [1024, 2048, 4096] },
+    { name: 'acked_bytes', unit: 'B', kind: 'cumulative', values: [0, 1024, 2048] },
+    { name: 'cwnd_bytes', unit: 'B', kind: 'gauge', values: [10240, 20480, Number.NaN] },
+    { name: 'ssthresh_bytes', unit: 'B', kind: 'gauge', values: [3e12, 3e12, 20480] },
+    { name: 'retransmits', unit: 'count', kind: 'counter', values: [0, Number.NaN, 2] },
+    { name: 'ecn_marks', unit: 'count', kind: 'counter', values: [0, 1, 1] },
+    { name: 'window_bytes', values: [4, 5, 6] },
+    { name: 'queue_bytes', values: [1, 2, 3] },
+    { name: 'mode', values: [Number.NaN, Number.NaN, Number.NaN] },
+  ],
 })
 const channel = create(ChannelSeriesSchema, { from: 'client', to: 'server', at: [0, 0.4], loss: [0, 0.1] })
 const panels = deepPanels({
@@ -46,6 +47,8 @@ describe('panels of an attempt', () => {
     expect(panel('more-bytes')!.lines.map((l) => l.name)).toEqual(['queue', 'window'])
     expect(panels.some((p) => p.key.includes('mode'))).toBe(false)
   })
+  it('have a figure of the contract that no panel here knows', () =>
+    expect(panel('more-ecn_marks')).toMatchObject({ title: 'ecn marks', lines: [{ name: 'ecn marks', step: true }] }))
   it("hold the channel's state to the end of the trial", () =>
     expect(panel('channel-loss')!.lines[0]).toEqual({
       name: 'client → server',
@@ -64,49 +67,13 @@ describe('panels of an attempt', () => {
     ).toBeCloseTo(0.8))
 })
 
-it('lays finer data into the overview and keeps it around', () => {
-  const line = (points: [number, number][]) => [
-    { key: 'x', title: 'x', unit: '', lines: [{ name: 'l', step: false, points }] },
-  ]
-  const merged = mergePanels(
-    line([
-      [0, 0],
-      [1, 1],
-      [2, 2],
-      [3, 3],
-    ]),
-    line([
-      [0.9, 9],
-      [1, 9],
-      [1.5, 9],
-      [2, 9],
-      [2.1, 9],
-    ]),
-    1,
-    2,
-  )
-  expect(merged[0]!.lines[0]!.points).toEqual([
-    [0, 0],
-    [1, 9],
-    [1.5, 9],
-    [2, 9],
-    [3, 3],
-  ])
-  expect(
-    mergePanels(
-      line([
-        [0, 0],
-        [1, 1],
-      ]),
-      line([]),
-      0,
-      1,
-    )[0]!.lines[0]!.points,
-  ).toHaveLength(2)
-})
-
 it('draws a sequence from what is acknowledged, from the start of the first flow', () => {
-  const second = create(FlowSeriesSchema, { ...flow, flow: 1, offsetSeconds: 1.5, ackedBytes: [] })
+  const second = create(FlowSeriesSchema, {
+    ...flow,
+    flow: 1,
+    offsetSeconds: 1.5,
+    columns: flow.columns.filter((c) => c.name !== 'acked_bytes'),
+  })
   const lines = sequenceLines([flow, second, create(FlowSeriesSchema, { ...flow, side: 'server' })])
   expect(lines.map((l) => l.name)).toEqual(['CUBIC, flow 1', 'CUBIC, flow 2'])
   expect(lines[0]!.points).toEqual([
@@ -117,28 +84,3 @@ it('draws a sequence from what is acknowledged, from the start of the first flow
   ])
   expect(lines[1]!.points[1]).toEqual([1.1, 1024])
 })
-
-it.each([
-  [true, 1.4, 10],
-  [true, 0.5, Number.NaN],
-  [true, 9, 30],
-  [false, 1.4, 10],
-  [false, 1.6, 20],
-  [false, 0, 10],
-  [false, 9, 30],
-])('reads a line (steps: %s) at %d as %d', (step, at, value) =>
-  expect(
-    valueAt(
-      {
-        name: '',
-        step,
-        points: [
-          [1, 10],
-          [2, 20],
-          [3, 30],
-        ],
-      },
-      at,
-    ),
-  ).toBe(value),
-)

@@ -1,8 +1,9 @@
 // Time series of attempts as figures draw them: on the trial's clock, gaps as
 // NaN, and finer data laid into the overview where one has zoomed in. Pure.
-import type { ChannelSeries, FlowSeries, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
-import { telemetryPanelsOf } from './telemetry'
+import type { ChannelSeries, Column, FlowSeries, SeriesResponse } from '@/gen/linktrial/v1/result_pb'
 import { KB, unitOf } from '@/lib/format'
+import type { DeepLine, DeepPanel } from './panels'
+import { telemetryPanelsOf } from './telemetry'
 
 export interface SequenceLine {
   name: string
@@ -19,8 +20,8 @@ export function sequenceLines(flows: FlowSeries[]): SequenceLine[] {
   return senders.map((f) => {
     const siblings = senders.filter((x) => x.trial === f.trial && x.attempt === f.attempt)
     const start = f.offsetSeconds - Math.min(...siblings.map((x) => x.offsetSeconds))
-    const bytes = f.ackedBytes.length ? f.ackedBytes : f.sentBytes
-    const points = f.at.map((at, i) => [start + at, count(bytes[i])])
+    const bytes = valuesOf(f, 'acked_bytes') ?? valuesOf(f, 'sent_bytes') ?? []
+    const points = f.at.map((at, i) => [start + at, bytes[i] ?? Number.NaN])
     if (points.length && points[0]![0]! > start) points.unshift([start, 0])
     return {
       name: siblings.length > 1 ? `${f.label || f.treatment}, flow ${f.flow + 1}` : f.label || f.treatment,
@@ -32,35 +33,21 @@ export function sequenceLines(flows: FlowSeries[]): SequenceLine[] {
   })
 }
 
-/** A count that the protocol does not know is -1. */
-function count(x: number | undefined): number {
-  return x === undefined || x < 0 ? Number.NaN : x
+/** The values of a flow's column; undefined where the protocol does not know the figure. */
+function valuesOf(f: FlowSeries, name: string): number[] | undefined {
+  return f.columns.find((c) => c.name === name)?.values
 }
-
-export interface DeepLine {
-  name: string
-  points: [number, number][]
-  /** A value holds until the next one. */
-  step: boolean
-}
-export interface DeepPanel {
-  key: string
-  title: string
-  unit: string
-  lines: DeepLine[]
-}
-
-type Columns = { [K in keyof FlowSeries]-?: FlowSeries[K] extends number[] ? K : never }[keyof FlowSeries]
 
 /** A figure as large as this is a protocol's "not limited yet" (Linux: the slow start threshold at first). */
 const unlimitedBytes = 1e9
 
+/** A column as a line of a panel. */
 interface ColumnSpec {
-  column: Columns
+  column: string
   name: string
   scale: number
-  step?: boolean
 }
+/** The columns that have a place of their own, by the names of the driver contract. */
 const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpec[] }[] = [
   {
     key: 'throughput',
@@ -73,8 +60,8 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
     title: 'Data',
     unit: 'KB',
     columns: [
-      { column: 'sentBytes', name: 'sent', scale: 1 / KB },
-      { column: 'ackedBytes', name: 'acknowledged', scale: 1 / KB },
+      { column: 'sent_bytes', name: 'sent', scale: 1 / KB },
+      { column: 'acked_bytes', name: 'acknowledged', scale: 1 / KB },
     ],
   },
   {
@@ -82,9 +69,9 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
     title: 'Window',
     unit: 'KB',
     columns: [
-      { column: 'cwndBytes', name: 'congestion window', scale: 1 / KB },
-      { column: 'ssthreshBytes', name: 'slow start threshold', scale: 1 / KB },
-      { column: 'flightBytes', name: 'in flight', scale: 1 / KB },
+      { column: 'cwnd_bytes', name: 'congestion window', scale: 1 / KB },
+      { column: 'ssthresh_bytes', name: 'slow start threshold', scale: 1 / KB },
+      { column: 'flight_bytes', name: 'in flight', scale: 1 / KB },
     ],
   },
   {
@@ -92,9 +79,9 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
     title: 'Round trip',
     unit: 's',
     columns: [
-      { column: 'srttMs', name: 'smoothed RTT', scale: 1e-3 },
-      { column: 'rttvarMs', name: 'its variation', scale: 1e-3 },
-      { column: 'rtoMs', name: 'timeout (RTO)', scale: 1e-3 },
+      { column: 'srtt_us', name: 'smoothed RTT', scale: 1e-6 },
+      { column: 'rttvar_us', name: 'its variation', scale: 1e-6 },
+      { column: 'rto_us', name: 'timeout (RTO)', scale: 1e-6 },
     ],
   },
   {
@@ -102,9 +89,9 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
     title: 'Retransmissions, in all',
     unit: '',
     columns: [
-      { column: 'retransmits', name: 'retransmissions', scale: 1, step: true },
-      { column: 'timeouts', name: 'timeouts', scale: 1, step: true },
-      { column: 'lossEvents', name: 'loss events', scale: 1, step: true },
+      { column: 'retransmits', name: 'retransmissions', scale: 1 },
+      { column: 'timeouts', name: 'timeouts', scale: 1 },
+      { column: 'loss_events', name: 'loss events', scale: 1 },
     ],
   },
   {
@@ -112,8 +99,8 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
     title: 'Rate',
     unit: 'kbit/s',
     columns: [
-      { column: 'pacingBps', name: 'pacing', scale: 1e-3 },
-      { column: 'bandwidthBps', name: 'own estimate', scale: 1e-3 },
+      { column: 'pacing_bps', name: 'pacing', scale: 1e-3 },
+      { column: 'bandwidth_bps', name: 'own estimate', scale: 1e-3 },
     ],
   },
 ]
@@ -127,33 +114,34 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
     const what = f.side === 'server' ? (name === 'sent' ? 'received' : `${name} at the receiver`) : name
     return [of, what].filter(Boolean).join(': ')
   }
+  const line = (f: FlowSeries, c: Column, name: string, scale: number): DeepLine => {
+    const at = times(f)
+    const unlimited = c.name === 'ssthresh_bytes' ? unlimitedBytes : Infinity
+    const points = c.values.map((v, i): [number, number] => [at[i]!, v >= unlimited ? Number.NaN : v * scale])
+    return { name: who(f, name), points, step: c.kind === 'counter' }
+  }
   const out: DeepPanel[] = []
   for (const p of flowPanels) {
-    const lines: DeepLine[] = []
-    for (const f of flows) {
-      const at = times(f)
-      for (const c of p.columns) {
-        const values = f[c.column] as number[]
-        const points = values.map((v, i): [number, number] => [
-          at[i]!,
-          v < 0 || (c.column === 'ssthreshBytes' && v >= unlimitedBytes) ? Number.NaN : v * c.scale,
-        ])
-        if (points.some(([, y]) => Number.isFinite(y)))
-          lines.push({ name: who(f, c.name), points, step: c.step ?? false })
-      }
-    }
+    const lines = flows
+      .flatMap((f) =>
+        p.columns.flatMap((spec) => {
+          const c = f.columns.find((x) => x.name === spec.column)
+          return c ? [line(f, c, spec.name, spec.scale)] : []
+        }),
+      )
+      .filter((l) => l.points.some(([, y]) => Number.isFinite(y)))
     if (lines.length) out.push({ key: p.key, title: p.title, unit: p.unit, lines })
   }
-  // What only this protocol has: a panel for each unit and each name without one.
+  // All other columns: a panel for each unit and each name without one.
+  const placed = new Set(flowPanels.flatMap((p) => p.columns.map((c) => c.column)))
   const more = new Map<string, DeepPanel>()
   for (const f of flows) {
-    const at = times(f)
-    for (const [name, column] of Object.entries(f.more).sort(([a], [b]) => a.localeCompare(b))) {
-      if (!column.values.some(Number.isFinite)) continue
-      const { title, unit } = unitOf(name)
-      const key = `more-${unit || name}`
-      const panel = more.get(key) ?? { key, title: unit ? 'Of this protocol alone' : title, unit, lines: [] }
-      panel.lines.push({ name: who(f, title), points: column.values.map((v, i) => [at[i]!, v]), step: false })
+    const others = f.columns.filter((c) => !placed.has(c.name) && c.values.some(Number.isFinite))
+    for (const c of others.sort((a, b) => a.name.localeCompare(b.name))) {
+      const { title, unit } = unitOf(c.name)
+      const key = `more-${unit || c.name}`
+      const panel = more.get(key) ?? { key, title: unit ? 'Other figures' : title, unit, lines: [] }
+      panel.lines.push(line(f, c, title, 1))
       more.set(key, panel)
     }
   }
@@ -202,38 +190,4 @@ export function deepPanels(s: Pick<SeriesResponse, 'flows' | 'channels' | 'telem
     ...channelPanelsOf(s.channels, endOf(s)),
     ...telemetryPanelsOf(s.telemetry, endOf(s)),
   ]
-}
-
-/** Finer panels laid into those of the whole, between two moments: the overview stays around them, for zooming out again. */
-export function mergePanels(whole: DeepPanel[], fine: DeepPanel[], from: number, to: number): DeepPanel[] {
-  return whole.map((p) => {
-    const finer = fine.find((f) => f.key === p.key)
-    if (!finer) return p
-    return {
-      ...p,
-      lines: p.lines.map((l) => {
-        const inner = finer.lines.find((f) => f.name === l.name)?.points.filter(([at]) => at >= from && at <= to)
-        // A finer line that has nothing there knows nothing better: the overview stands.
-        return inner?.length
-          ? { ...l, points: [...l.points.filter(([at]) => at < from), ...inner, ...l.points.filter(([at]) => at > to)] }
-          : l
-      }),
-    }
-  })
-}
-
-/** The value of a line at a moment: the last at or before it where steps, else the nearest. */
-export function valueAt(l: DeepLine, at: number): number {
-  let low = 0
-  let high = l.points.length
-  while (low < high) {
-    const mid = (low + high) >> 1
-    if (l.points[mid]![0] <= at) low = mid + 1
-    else high = mid
-  }
-  const before = l.points[low - 1]
-  const after = l.points[low]
-  if (l.step || !after) return before?.[1] ?? Number.NaN
-  if (!before) return after[1]
-  return at - before[0] <= after[0] - at ? before[1] : after[1]
 }

@@ -2,7 +2,7 @@
 import type { TelemetrySeries } from '@/gen/linktrial/v1/result_pb'
 import type { TelemetryReading, TelemetryState } from '@/gen/linktrial/v1/telemetry_pb'
 import { seconds, unitOf } from '@/lib/format'
-import type { DeepLine, DeepPanel } from './seriesModel'
+import type { DeepLine, DeepPanel } from './panels'
 
 const placeNames = ['latitude', 'longitude']
 

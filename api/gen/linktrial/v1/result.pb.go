@@ -1594,11 +1594,11 @@ func (x *SeriesResponse) GetSamples() int64 {
 	return 0
 }
 
-// Columns of equal length; a column is empty where the protocol does not know
-// the figure. Missing values are NaN, or -1 for counts. Where there are more
-// samples than points wanted, each of equal stretches of time is two points: the
-// lowest and the highest value of each column, in the order in which they
-// occurred, at the times of the first and the last sample.
+// Columns of equal length; there is none of a figure that the protocol does not
+// know, and a value that is missing is NaN. Where there are more samples than
+// points wanted, each of equal stretches of time is two points: the lowest and
+// the highest value of each column, in the order in which they occurred, at the
+// times of the first and the last sample.
 type FlowSeries struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Trial         int32                  `protobuf:"varint,1,opt,name=trial,proto3" json:"trial,omitempty"`
@@ -1609,22 +1609,7 @@ type FlowSeries struct {
 	Label         string                 `protobuf:"bytes,6,opt,name=label,proto3" json:"label,omitempty"`
 	OffsetSeconds float64                `protobuf:"fixed64,7,opt,name=offset_seconds,json=offsetSeconds,proto3" json:"offset_seconds,omitempty"` // of the flow's clock after the trial's start
 	At            []float64              `protobuf:"fixed64,10,rep,packed,name=at,proto3" json:"at,omitempty"`                                    // seconds since the flow's clock started
-	SentBytes     []float64              `protobuf:"fixed64,11,rep,packed,name=sent_bytes,json=sentBytes,proto3" json:"sent_bytes,omitempty"`
-	AckedBytes    []float64              `protobuf:"fixed64,12,rep,packed,name=acked_bytes,json=ackedBytes,proto3" json:"acked_bytes,omitempty"`
-	// Between a sample and the one before, of acked where known, else sent; bytes per second.
-	Throughput    []float64          `protobuf:"fixed64,13,rep,packed,name=throughput,proto3" json:"throughput,omitempty"`
-	CwndBytes     []float64          `protobuf:"fixed64,14,rep,packed,name=cwnd_bytes,json=cwndBytes,proto3" json:"cwnd_bytes,omitempty"`
-	SsthreshBytes []float64          `protobuf:"fixed64,15,rep,packed,name=ssthresh_bytes,json=ssthreshBytes,proto3" json:"ssthresh_bytes,omitempty"`
-	FlightBytes   []float64          `protobuf:"fixed64,16,rep,packed,name=flight_bytes,json=flightBytes,proto3" json:"flight_bytes,omitempty"`
-	SrttMs        []float64          `protobuf:"fixed64,17,rep,packed,name=srtt_ms,json=srttMs,proto3" json:"srtt_ms,omitempty"`
-	RttvarMs      []float64          `protobuf:"fixed64,18,rep,packed,name=rttvar_ms,json=rttvarMs,proto3" json:"rttvar_ms,omitempty"`
-	RtoMs         []float64          `protobuf:"fixed64,19,rep,packed,name=rto_ms,json=rtoMs,proto3" json:"rto_ms,omitempty"`
-	Retransmits   []float64          `protobuf:"fixed64,20,rep,packed,name=retransmits,proto3" json:"retransmits,omitempty"`
-	Timeouts      []float64          `protobuf:"fixed64,21,rep,packed,name=timeouts,proto3" json:"timeouts,omitempty"`
-	LossEvents    []float64          `protobuf:"fixed64,22,rep,packed,name=loss_events,json=lossEvents,proto3" json:"loss_events,omitempty"`
-	PacingBps     []float64          `protobuf:"fixed64,23,rep,packed,name=pacing_bps,json=pacingBps,proto3" json:"pacing_bps,omitempty"`
-	BandwidthBps  []float64          `protobuf:"fixed64,24,rep,packed,name=bandwidth_bps,json=bandwidthBps,proto3" json:"bandwidth_bps,omitempty"`
-	More          map[string]*Column `protobuf:"bytes,25,rep,name=more,proto3" json:"more,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // names end in their unit
+	Columns       []*Column              `protobuf:"bytes,26,rep,name=columns,proto3" json:"columns,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1715,114 +1700,24 @@ func (x *FlowSeries) GetAt() []float64 {
 	return nil
 }
 
-func (x *FlowSeries) GetSentBytes() []float64 {
+func (x *FlowSeries) GetColumns() []*Column {
 	if x != nil {
-		return x.SentBytes
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetAckedBytes() []float64 {
-	if x != nil {
-		return x.AckedBytes
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetThroughput() []float64 {
-	if x != nil {
-		return x.Throughput
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetCwndBytes() []float64 {
-	if x != nil {
-		return x.CwndBytes
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetSsthreshBytes() []float64 {
-	if x != nil {
-		return x.SsthreshBytes
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetFlightBytes() []float64 {
-	if x != nil {
-		return x.FlightBytes
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetSrttMs() []float64 {
-	if x != nil {
-		return x.SrttMs
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetRttvarMs() []float64 {
-	if x != nil {
-		return x.RttvarMs
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetRtoMs() []float64 {
-	if x != nil {
-		return x.RtoMs
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetRetransmits() []float64 {
-	if x != nil {
-		return x.Retransmits
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetTimeouts() []float64 {
-	if x != nil {
-		return x.Timeouts
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetLossEvents() []float64 {
-	if x != nil {
-		return x.LossEvents
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetPacingBps() []float64 {
-	if x != nil {
-		return x.PacingBps
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetBandwidthBps() []float64 {
-	if x != nil {
-		return x.BandwidthBps
-	}
-	return nil
-}
-
-func (x *FlowSeries) GetMore() map[string]*Column {
-	if x != nil {
-		return x.More
+		return x.Columns
 	}
 	return nil
 }
 
 type Column struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Values        []float64              `protobuf:"fixed64,1,rep,packed,name=values,proto3" json:"values,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Values []float64              `protobuf:"fixed64,1,rep,packed,name=values,proto3" json:"values,omitempty"`
+	// As in the driver contract's table of samples; or throughput, in bytes per
+	// second since the sample before, of what was acknowledged where the protocol
+	// knows that, else of what was sent.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// As in that table: B, µs, count, bit/s. Empty for a figure that only this
+	// protocol has: its name ends in the unit.
+	Unit          string `protobuf:"bytes,3,opt,name=unit,proto3" json:"unit,omitempty"`
+	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"` // cumulative, counter or gauge; empty for a figure that only this protocol has
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1862,6 +1757,27 @@ func (x *Column) GetValues() []float64 {
 		return x.Values
 	}
 	return nil
+}
+
+func (x *Column) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Column) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *Column) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
 }
 
 type ChannelSeries struct {
@@ -2569,7 +2485,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\bchannels\x18\x02 \x03(\v2\x1b.linktrial.v1.ChannelSeriesR\bchannels\x12;\n" +
 	"\ttelemetry\x18\x03 \x03(\v2\x1d.linktrial.v1.TelemetrySeriesR\ttelemetry\x12\x18\n" +
 	"\athinned\x18\x04 \x01(\bR\athinned\x12\x18\n" +
-	"\asamples\x18\x05 \x01(\x03R\asamples\"\x8f\x06\n" +
+	"\asamples\x18\x05 \x01(\x03R\asamples\"\xb5\x03\n" +
 	"\n" +
 	"FlowSeries\x12\x14\n" +
 	"\x05trial\x18\x01 \x01(\x05R\x05trial\x12\x18\n" +
@@ -2580,34 +2496,17 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x05label\x18\x06 \x01(\tR\x05label\x12%\n" +
 	"\x0eoffset_seconds\x18\a \x01(\x01R\roffsetSeconds\x12\x0e\n" +
 	"\x02at\x18\n" +
-	" \x03(\x01R\x02at\x12\x1d\n" +
-	"\n" +
-	"sent_bytes\x18\v \x03(\x01R\tsentBytes\x12\x1f\n" +
-	"\vacked_bytes\x18\f \x03(\x01R\n" +
-	"ackedBytes\x12\x1e\n" +
-	"\n" +
-	"throughput\x18\r \x03(\x01R\n" +
-	"throughput\x12\x1d\n" +
-	"\n" +
-	"cwnd_bytes\x18\x0e \x03(\x01R\tcwndBytes\x12%\n" +
-	"\x0essthresh_bytes\x18\x0f \x03(\x01R\rssthreshBytes\x12!\n" +
-	"\fflight_bytes\x18\x10 \x03(\x01R\vflightBytes\x12\x17\n" +
-	"\asrtt_ms\x18\x11 \x03(\x01R\x06srttMs\x12\x1b\n" +
-	"\trttvar_ms\x18\x12 \x03(\x01R\brttvarMs\x12\x15\n" +
-	"\x06rto_ms\x18\x13 \x03(\x01R\x05rtoMs\x12 \n" +
-	"\vretransmits\x18\x14 \x03(\x01R\vretransmits\x12\x1a\n" +
-	"\btimeouts\x18\x15 \x03(\x01R\btimeouts\x12\x1f\n" +
-	"\vloss_events\x18\x16 \x03(\x01R\n" +
-	"lossEvents\x12\x1d\n" +
-	"\n" +
-	"pacing_bps\x18\x17 \x03(\x01R\tpacingBps\x12#\n" +
-	"\rbandwidth_bps\x18\x18 \x03(\x01R\fbandwidthBps\x126\n" +
-	"\x04more\x18\x19 \x03(\v2\".linktrial.v1.FlowSeries.MoreEntryR\x04more\x1aM\n" +
-	"\tMoreEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12*\n" +
-	"\x05value\x18\x02 \x01(\v2\x14.linktrial.v1.ColumnR\x05value:\x028\x01\" \n" +
+	" \x03(\x01R\x02at\x12.\n" +
+	"\acolumns\x18\x1a \x03(\v2\x14.linktrial.v1.ColumnR\acolumnsJ\x04\b\v\x10\x1aR\n" +
+	"sent_bytesR\vacked_bytesR\n" +
+	"throughputR\n" +
+	"cwnd_bytesR\x0essthresh_bytesR\fflight_bytesR\asrtt_msR\trttvar_msR\x06rto_msR\vretransmitsR\btimeoutsR\vloss_eventsR\n" +
+	"pacing_bpsR\rbandwidth_bpsR\x04more\"\\\n" +
 	"\x06Column\x12\x16\n" +
-	"\x06values\x18\x01 \x03(\x01R\x06values\"\xd6\x01\n" +
+	"\x06values\x18\x01 \x03(\x01R\x06values\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
+	"\x04unit\x18\x03 \x01(\tR\x04unit\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind\"\xd6\x01\n" +
 	"\rChannelSeries\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12!\n" +
@@ -2690,7 +2589,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
 	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
@@ -2717,17 +2616,16 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*GetAttemptResponse)(nil),    // 22: linktrial.v1.GetAttemptResponse
 	(*FlowRow)(nil),               // 23: linktrial.v1.FlowRow
 	nil,                           // 24: linktrial.v1.Points.ReasonEntry
-	nil,                           // 25: linktrial.v1.FlowSeries.MoreEntry
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*Run)(nil),                   // 27: linktrial.v1.Run
-	(*TrialRow)(nil),              // 28: linktrial.v1.TrialRow
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Run)(nil),                   // 26: linktrial.v1.Run
+	(*TrialRow)(nil),              // 27: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	26, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	26, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	25, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	25, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
 	6,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	27, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	26, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
 	7,  // 5: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
 	8,  // 6: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
 	10, // 7: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
@@ -2739,26 +2637,25 @@ var file_linktrial_v1_result_proto_depIdxs = []int32{
 	17, // 13: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
 	19, // 14: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
 	20, // 15: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	25, // 16: linktrial.v1.FlowSeries.more:type_name -> linktrial.v1.FlowSeries.MoreEntry
-	27, // 17: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	28, // 18: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	18, // 16: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	26, // 17: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	27, // 18: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
 	23, // 19: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	18, // 20: linktrial.v1.FlowSeries.MoreEntry.value:type_name -> linktrial.v1.Column
-	1,  // 21: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 22: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	11, // 23: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	15, // 24: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	21, // 25: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	2,  // 26: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 27: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	12, // 28: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	16, // 29: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	22, // 30: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	26, // [26:31] is the sub-list for method output_type
-	21, // [21:26] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	1,  // 20: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 21: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	11, // 22: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	15, // 23: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	21, // 24: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	2,  // 25: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 26: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	12, // 27: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	16, // 28: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	22, // 29: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	25, // [25:30] is the sub-list for method output_type
+	20, // [20:25] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -2774,7 +2671,7 @@ func file_linktrial_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

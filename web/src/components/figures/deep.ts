@@ -1,7 +1,7 @@
 // All that is known of one attempt on one time axis: panels one below the
 // other, with one cursor and one zoom.
 import type { EChartsOption, SeriesOption } from 'echarts'
-import { valueAt, type DeepPanel } from '@/composables/seriesModel'
+import { valueAt, type DeepPanel } from '@/composables/panels'
 import { looks } from '@/lib/palette'
 import type { Ink } from './ink'
 import { base, escape, figures, hint, type Size } from './parts'

@@ -1,0 +1,131 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/protocols/contract"
+)
+
+// Sample is a row of the table of samples, which has a column for each of
+// [contract.Figures], of the same name.
+type Sample struct {
+	At                   time.Time
+	RunID                string
+	Trial, Attempt, Flow int32
+	Side                 string
+	Figures              contract.Sample // but More
+	More                 json.RawMessage // Figures.More as stored; nil: none
+}
+
+// sampleKey are the columns of samples that tell whose it is.
+var sampleKey = []string{"at", "run_id", "trial", "attempt", "flow", "side"}
+
+// figureColumns are the columns of samples with figures.
+func figureColumns() []string {
+	var out []string
+	for i := range contract.Figures {
+		out = append(out, contract.Figures[i].Name)
+	}
+	return append(out, "more")
+}
+
+// figureFields are what a row of [figureColumns] is scanned into.
+func (s *Sample) figureFields() []any {
+	var out []any
+	for i := range contract.Figures {
+		out = append(out, contract.Figures[i].Field(&s.Figures))
+	}
+	return append(out, &s.More)
+}
+
+// Tx is a transaction that also stores samples. sqlc generates nothing for
+// them, because their columns follow [contract.Figures].
+type Tx struct {
+	*dbsqlc.Queries
+	tx pgx.Tx
+}
+
+// InsertSamples stores samples of any runs.
+func (t *Tx) InsertSamples(ctx context.Context, samples []Sample) error {
+	columns := append(sampleKey[:len(sampleKey):len(sampleKey)], figureColumns()...)
+	row := make([]any, len(columns)) // pgx encodes a row before it asks for the next
+	_, err := t.tx.CopyFrom(ctx, pgx.Identifier{"samples"}, columns, pgx.CopyFromSlice(len(samples), func(i int) ([]any, error) {
+		s := &samples[i]
+		row = append(row[:0], s.At, s.RunID, s.Trial, s.Attempt, s.Flow, s.Side)
+		for k := range contract.Figures {
+			if f := &contract.Figures[k]; f.Real {
+				row = append(row, f.Float(&s.Figures))
+			} else {
+				row = append(row, f.Whole(&s.Figures))
+			}
+		}
+		row = append(row, s.More)
+		return row, nil
+	}))
+	return err
+}
+
+// samplesOfTrial leaves out the days without samples of the run, which it would
+// not where an index gives the order: hence the sum.
+func samplesOfTrial() string {
+	return "SELECT " + strings.Join(sampleKey, ", ") + ", " + strings.Join(figureColumns(), ", ") + ` FROM samples WHERE run_id = $1 AND trial = $2
+		AND at >= (SELECT first_at FROM sample_spans WHERE run_id = $1) AND at <= (SELECT last_at FROM sample_spans WHERE run_id = $1)
+	ORDER BY attempt + 0, flow, side, elapsed_ns`
+}
+
+// SamplesOfTrial returns the samples of a trial's attempts, in the order of
+// attempt, flow, side and time.
+func (s *Store) SamplesOfTrial(ctx context.Context, run string, trial int) ([]Sample, error) {
+	rows, err := s.pool.Query(ctx, samplesOfTrial(), run, trial)
+	if err != nil {
+		return nil, fmt.Errorf("samples of run %s, trial %d: %w", run, trial, err)
+	}
+	samples, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Sample, err error) {
+		err = row.Scan(append([]any{&x.At, &x.RunID, &x.Trial, &x.Attempt, &x.Flow, &x.Side}, x.figureFields()...)...)
+		return x, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("samples of run %s, trial %d: %w", run, trial, err)
+	}
+	return samples, nil
+}
+
+// samplesOfSeries orders as [samplesOfTrial] does, for the same reason.
+func samplesOfSeries() string {
+	return "SELECT " + strings.Join(figureColumns(), ", ") + ` FROM samples
+		WHERE run_id = $1 AND trial = $2 AND attempt = $3 AND flow = $4 AND side = $5 AND elapsed_ns BETWEEN $6 AND $7
+			AND at >= (SELECT first_at FROM sample_spans WHERE run_id = $1) AND at <= (SELECT last_at FROM sample_spans WHERE run_id = $1)
+		ORDER BY elapsed_ns + 0`
+}
+
+// EachSample calls f with the samples of one series, in order of time. Only one
+// is in memory, its figures alone are set, and f must not keep it. It ends with
+// f's first error, or after the window's last sample.
+func (s *Store) EachSample(ctx context.Context, of dbsqlc.SeriesWindowParams, window dbsqlc.SeriesWindowRow, f func(*Sample) error) error {
+	rows, err := s.pool.Query(ctx, samplesOfSeries(), of.RunID, of.Trial, of.Attempt, of.Flow, of.Side, window.FirstNs, window.LastNs)
+	if err != nil {
+		return fmt.Errorf("samples: %w", err)
+	}
+	defer rows.Close()
+	var x Sample
+	fields := x.figureFields()
+	for rows.Next() {
+		if err := rows.Scan(fields...); err != nil {
+			return fmt.Errorf("samples: %w", err)
+		}
+		if err := f(&x); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("samples: %w", err)
+	}
+	return nil
+}
