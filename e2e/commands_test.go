@@ -28,7 +28,7 @@ seed: 7
 limits: {connect: 10s, transfer: 60s, attempts: 3}
 `
 
-// directed is an orchestrator with its lab, whose runs a director orders about.
+// directed is an orchestrator with its lab, to whose runs a director gives commands.
 type directed struct{ *served }
 
 // must runs a subcommand that must succeed, and returns what it printed.
@@ -51,7 +51,7 @@ func (p *directed) refuse(words string, args ...string) {
 
 func (p *directed) waitUntil(what string, limit time.Duration, done func() bool) {
 	p.t.Helper()
-	waitUntil(p.t, what, limit, done, func() string { return p.must("runs") })
+	waitUntil(p.t, what, limit, done, func() string { return p.must("run", "list") })
 }
 
 func (p *directed) dataset() *report.Dataset {
@@ -105,41 +105,41 @@ func (p *directed) killLeader(run string) {
 	time.Sleep(time.Second) // in which a trial would start
 }
 
-// Everything that a director can order of a run, with the leading agent killed
-// in the pauses: nothing is lost, and nothing happens twice.
-func TestOrdersToARun(t *testing.T) {
+// Every command to a run, with the leading agent killed in the pauses: nothing is
+// lost, and nothing happens twice.
+func TestCommandsToARun(t *testing.T) {
 	p := &directed{newServed(t)}
 	p.lab("prc-117g-anw2c", "vip-lot")
 	r := p.start("run", p.plan("moved.yaml", moved), "--confirm-moves", "--orchestrator", "http://"+p.addr)
-	first := strings.TrimPrefix(r.waitFor(`linktrial continue \S+`, time.Minute), "linktrial continue ")
+	first := strings.TrimPrefix(r.waitFor(`linktrial run continue \S+`, time.Minute), "linktrial run continue ")
 	second := strings.TrimSuffix(first, "1") + "2"
 
-	p.refuse("it is not paused", "resume", first)
-	p.refuse("trial 0 has not ended yet", "repeat", first, "--trial", "0")
-	p.refuse("it has no trial 6; its trials are 0 to 5", "skip", first, "--trial", "6")
-	p.refuse("no trial of the run is on the air", "skip", first)
-	p.refuse("does not wait for nodes to be moved", "continue", second)
-	p.refuse("not found", "pause", "nothere-1")
-	p.refuse(`required flag(s) "reason" not set`, "mark", first, "--trial", "0")
+	p.refuse("it is not paused", "run", "resume", first)
+	p.refuse("trial 0 has not ended yet", "run", "repeat", first, "--trial", "0")
+	p.refuse("it has no trial 6; its trials are 0 to 5", "run", "skip", first, "--trial", "6")
+	p.refuse("no trial of the run is running", "run", "skip", first)
+	p.refuse("does not wait for nodes to be moved", "run", "continue", second)
+	p.refuse("not found", "run", "pause", "nothere-1")
+	p.refuse(`required flag(s) "reason" not set`, "run", "mark", first, "--trial", "0")
 
 	// Held before the first trial, and still held by an agent that was killed.
-	p.must("pause", first, "--by", "ada")
-	p.must("continue", first)
-	r.waitFor("run "+first+": paused; it goes on with: linktrial resume", time.Minute)
-	p.must("skip", first, "--trial", "3")
-	p.waitUntil("the skip is obeyed in the pause", time.Minute, func() bool { return p.trials(0)[3].Verdict == journal.Aborted })
+	p.must("run", "pause", first, "--by", "ada")
+	p.must("run", "continue", first)
+	r.waitFor("run "+first+": paused; to resume: linktrial run resume", time.Minute)
+	p.must("run", "skip", first, "--trial", "3")
+	p.waitUntil("the skip is applied in the pause", time.Minute, func() bool { return p.trials(0)[3].Verdict == journal.Aborted })
 	p.killLeader(first)
 	for _, tr := range p.trials(0) {
 		if len(tr.Attempts) > 0 {
 			t.Fatalf("trial %d started in the pause", tr.Index)
 		}
 	}
-	p.must("resume", first)
+	p.must("run", "resume", first)
 
 	// The trial that runs is skipped.
 	skipped := -1
 	p.waitUntil("a running trial is skipped", time.Minute, func() bool {
-		stdout, code := p.cli("skip", first)
+		stdout, code := p.cli("run", "skip", first)
 		if code == 0 {
 			if _, err := fmt.Sscanf(stdout, "trial %d ends", &skipped); err != nil {
 				t.Fatalf("%v: %s", err, stdout)
@@ -159,15 +159,15 @@ func TestOrdersToARun(t *testing.T) {
 	})
 
 	// Killed in a pause, with a repetition open.
-	p.must("pause", first)
-	p.waitUntil("the run holds", time.Minute, func() bool { return strings.Contains(p.must("runs"), "running, paused") })
-	p.must("repeat", first, "--trial", fmt.Sprint(done))
-	p.waitUntil("the repetition is obeyed", time.Minute, func() bool { return !strings.Contains(p.must("orders", first), "not yet") })
+	p.must("run", "pause", first)
+	p.waitUntil("the run holds", time.Minute, func() bool { return strings.Contains(p.must("run", "list"), "running, paused") })
+	p.must("run", "repeat", first, "--trial", fmt.Sprint(done))
+	p.waitUntil("the repetition is applied", time.Minute, func() bool { return !strings.Contains(p.must("run", "commands", first), "not yet") })
 	if v := p.trials(0)[done].Verdict; v != "" {
-		t.Errorf("trial %d is to be repeated and stands as %s", done, v)
+		t.Errorf("trial %d is to be repeated and has the verdict %s", done, v)
 	}
 	p.killLeader(first)
-	p.must("resume", first)
+	p.must("run", "resume", first)
 	r.waitFor("run "+first+": completed", 2*time.Minute)
 	for _, tr := range p.trials(0) {
 		var got []string
@@ -182,7 +182,7 @@ func TestOrdersToARun(t *testing.T) {
 			want = nil
 		case skipped:
 			if got != nil && got[0] == "succeeded" {
-				break // the order came as it ended
+				break // the command arrived as it ended
 			}
 			want = []string{"aborted skipped"}
 		}
@@ -190,32 +190,32 @@ func TestOrdersToARun(t *testing.T) {
 			t.Errorf("trial %d has attempts %q, expected %q", tr.Index, got, want)
 		}
 	}
-	if out := p.must("orders", first); strings.Count(out, "\n") != 1+8 || !strings.Contains(out, "ada") || strings.Contains(out, "rejected") {
-		t.Errorf("orders:\n%s", out)
+	if out := p.must("run", "commands", first); strings.Count(out, "\n") != 1+8 || !strings.Contains(out, "ada") || strings.Contains(out, "rejected") {
+		t.Errorf("commands:\n%s", out)
 	}
 
 	// A mark takes one figure out of the table, and gives it back.
 	label := p.dataset().Runs[0].Sheet.Treatment(p.trials(0)[done].Treatment).Label
 	before := p.row(label)
-	p.must("mark", first, "--trial", fmt.Sprint(done), "--reason", "a lorry stood between")
+	p.must("run", "mark", first, "--trial", fmt.Sprint(done), "--reason", "a truck in between")
 	marked := p.row(label)
 	if n, m := counted(t, before), counted(t, marked); m != n-1 {
 		t.Errorf("%d valid trials before the mark, %d after\n%s\n%s", n, m, before, marked)
 	}
-	if a := p.trials(0)[done].Attempts[1]; a.Verdict != journal.Invalid || a.Reason != "marked: a lorry stood between" || !strings.Contains(a.Message, "succeeded") {
+	if a := p.trials(0)[done].Attempts[1]; a.Verdict != journal.Invalid || a.Reason != "marked: a truck in between" || !strings.Contains(a.Message, "succeeded") {
 		t.Errorf("the marked attempt is %s, %s: %s", a.Verdict, a.Reason, a.Message)
 	}
-	p.must("unmark", first, "--trial", fmt.Sprint(done))
+	p.must("run", "unmark", first, "--trial", fmt.Sprint(done))
 	if again := p.row(label); again != before {
 		t.Errorf("after the mark was taken back:\n%s\nbefore:\n%s", again, before)
 	}
-	p.refuse("it has ended (completed)", "pause", first)
+	p.refuse("it has ended (completed)", "run", "pause", first)
 
 	// The second run is elsewhere.
-	r.waitFor("linktrial continue "+second, time.Minute)
-	p.must("continue", second)
+	r.waitFor("linktrial run continue "+second, time.Minute)
+	p.must("run", "continue", second)
 	r.waitFor("run "+second+": running", time.Minute)
-	p.must("abort", second, "--reason", "rain")
+	p.must("run", "abort", second, "--reason", "rain")
 	if code := r.wait(time.Minute); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -260,7 +260,7 @@ func TestScheduleSurvivesAKill(t *testing.T) {
 	if out, code := p.cli("topology", "show", "meadow"); code != 0 || out != meadow {
 		t.Errorf("exit %d, expected the topology's text:\n%s", code, out)
 	}
-	runs := func() string { out, _ := p.cli("runs"); return out }
+	runs := func() string { out, _ := p.cli("run", "list"); return out }
 	waitUntil(t, "the scheduled plan completes", 3*time.Minute, func() bool { return strings.Contains(runs(), "completed") }, func() string {
 		schedules, _ := p.cli("plan", "schedules")
 		return runs() + schedules

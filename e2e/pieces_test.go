@@ -56,7 +56,7 @@ func (p *pieces) dataset() *report.Dataset {
 
 func (p *pieces) waitUntil(what string, limit time.Duration, done func() bool) {
 	p.t.Helper()
-	waitUntil(p.t, what, limit, done, func() string { return p.must("runs") })
+	waitUntil(p.t, what, limit, done, func() string { return p.must("run", "list") })
 }
 
 // ended counts the trials that the orchestrator knows to have ended.
@@ -77,7 +77,7 @@ func TestRunInPieces(t *testing.T) {
 		t.Errorf("run printed:\n%s", out)
 	}
 	checkRun(t, p.dataset())
-	if out := p.must("runs"); !strings.Contains(out, "12/12") {
+	if out := p.must("run", "list"); !strings.Contains(out, "12/12") {
 		t.Errorf("runs printed:\n%s", out)
 	}
 	dir := filepath.Join(p.work, "files")
@@ -112,7 +112,7 @@ func TestControlLinkCut(t *testing.T) {
 		t.Errorf("%d trials were heard of while the link was down", now-before)
 	}
 	p.must("lab", "control-link", "client", "up", "--name", "e2e")
-	p.waitUntil("the run is completed", 2*time.Minute, func() bool { return strings.Contains(p.must("runs"), "completed") })
+	p.waitUntil("the run is completed", 2*time.Minute, func() bool { return strings.Contains(p.must("run", "list"), "completed") })
 	ds := p.dataset()
 	checkRun(t, ds)
 	for _, tr := range ds.Runs[0].Trials {

@@ -116,13 +116,35 @@ func TestNoRoot(t *testing.T) {
 	}
 }
 
+// An unknown subcommand is an error that lists those that exist; an earlier name still
+// works and names the new one.
+func TestUnknownAndRenamedCommands(t *testing.T) {
+	p := newProgram(t)
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"plan", "nonsense"}, "check, delete, explain"},
+		{[]string{"run", "pasue", "x-1"}, "Did you mean pause?"},
+		{[]string{"run", "nonsense"}, "pause"},
+		{[]string{"lab", "upp"}, "Did you mean up?"},
+		{[]string{"nonsense"}, "rehearse"},
+		{[]string{"pause", "x-1"}, "linktrial run pause"},
+	} {
+		stdout, stderr, code := p.run(c.args...)
+		if code == 0 || !strings.Contains(stderr, c.want) || stdout != "" {
+			t.Errorf("%q: exit %d, expected an error with %q:\n%s%s", c.args, code, c.want, stdout, stderr)
+		}
+	}
+}
+
 func TestHelpAndCompletion(t *testing.T) {
 	p := newProgram(t)
 	for _, args := range [][]string{
 		{"--help"}, {"serve", "--help"}, {"agent", "--help"}, {"lab", "up", "--help"}, {"lab", "down", "--help"},
 		{"plan", "check", "--help"}, {"plan", "explain", "--help"}, {"run", "--help"}, {"rehearse", "--help"},
 		{"results", "--help"}, {"protocol", "list", "--help"}, {"protocol", "check", "--help"},
-		{"nodes", "--help"}, {"runs", "--help"}, {"profiles", "--help"}, {"completion", "bash"},
+		{"nodes", "--help"}, {"run", "list", "--help"}, {"profiles", "--help"}, {"completion", "bash"},
 	} {
 		stdout, stderr, code := p.run(args...)
 		if code != 0 || len(stdout) < 80 {

@@ -81,7 +81,7 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	out := r.output()
-	for _, want := range []string{"TCP CUBIC", "TCP BBR", "SCTP", "UDT", "3/3", "KB/s", "Exported:", "Look further:"} {
+	for _, want := range []string{"TCP CUBIC", "TCP BBR", "SCTP", "UDT", "3/3", "KB/s", "Exported:", "Next:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not show %q", want)
 		}
@@ -248,7 +248,7 @@ func TestKillRehearsal(t *testing.T) {
 	if code := second.wait(4 * time.Minute); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	if !strings.Contains(second.output(), "removed what an earlier start left behind") {
+	if !strings.Contains(second.output(), "removed what an earlier rehearsal or lab has left behind") {
 		t.Error("the second start does not say that it removed something")
 	}
 	checkRun(t, p.exported())

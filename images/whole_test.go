@@ -173,7 +173,7 @@ func TestCompose(t *testing.T) {
 	if strings.Contains(after, "failed") {
 		t.Errorf("trials fail after the agent was killed:\n%s", after)
 	}
-	runs := compose("exec", "-T", "orchestrator", "/linktrial", "runs")
+	runs := compose("exec", "-T", "orchestrator", "/linktrial", "run", "list")
 	if n := strings.Count(runs, "completed"); n != 2 {
 		t.Errorf("%d runs are completed, expected 2:\n%s", n, runs)
 	}

@@ -112,7 +112,7 @@ func (s *site) bundle(path string) string {
 	}
 	command("docker", "build", "--quiet", "--tag", "linktrial/tcp:latest", "--file", "../images/tcp/Dockerfile", context)
 	start := time.Now()
-	out := command(filepath.Join(bin(), "linktrial"), "bundle", "create", "--out", path, "--debian", suite,
+	out := command(filepath.Join(bin(), "linktrial"), "install-bundle", "create", "--out", path, "--debian", suite,
 		"--packages", "base,drivers,docker,orchestrator", "--image", "linktrial/tcp:latest")
 	s.t.Logf("bundle in %.0f s: %s", time.Since(start).Seconds(), out)
 	return strings.TrimSpace(command("docker", "image", "inspect", "--format", "{{.Id}}", "linktrial/tcp:latest"))

@@ -53,6 +53,10 @@ func newRoot() *cobra.Command {
 over tactical radios, and rehearses the same trials on emulated radios.
 
 Start here:  linktrial rehearse plans/quickstart.yaml`,
+		Example: `  linktrial rehearse plans/quickstart.yaml    # a whole trial on emulated radios
+  linktrial serve                             # the orchestrator, and its pages
+  linktrial run plans/quickstart.yaml         # the same plan on connected nodes
+  linktrial results                           # the newest results`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Version:       s.Version,
@@ -61,11 +65,16 @@ Start here:  linktrial rehearse plans/quickstart.yaml`,
 		},
 	}
 	s.Register(root.PersistentFlags())
+	root.AddGroup(setting.Groups()...)
+	root.SetHelpCommandGroupID(setting.GroupService)
+	root.SetCompletionCommandGroupID(setting.GroupService)
 	for _, commands := range []func(*setting.Settings) []*cobra.Command{
 		orchestrator.Commands, node.Commands, driver.Commands, lab.Commands, trial.Commands, people.Commands, bench.Commands,
 	} {
 		root.AddCommand(commands(s)...)
 	}
+	root.SetUsageTemplate(usageTemplate(root))
+	requireSubcommand(root)
 	return root
 }
 

@@ -147,9 +147,9 @@ func (w *watcher) tellUnheard(id string, x *watched, e *extras) error {
 		x.unheard[t.Trial] = true
 		text := fmt.Sprintf("trial %d (%s, iteration %d) succeeded for the client, and the server's word on it never came, so it counts as failed; ", t.Trial, t.Treatment, t.Iteration)
 		if e.state == campaign.Running {
-			text += fmt.Sprintf("run it once more with: linktrial repeat %s --trial %d", id, t.Trial)
+			text += fmt.Sprintf("run it once more with: linktrial run repeat %s --trial %d", id, t.Trial)
 		} else {
-			text += "the run's trials are over, so linktrial repeat comes too late for it: only a new run measures it again"
+			text += "the run's trials are over, so linktrial run repeat comes too late for it: only a new run measures it again"
 		}
 		if err := w.note(id, linktrialv1.Note_KIND_UNHEARD, text); err != nil {
 			return err

@@ -331,8 +331,8 @@ func front(version string, why error) http.HandlerFunc {
 No pages: %s. From a shell:
 
   linktrial nodes           the nodes that have connected
-  linktrial run PLAN        run a plan on them, and watch it
-  linktrial runs            what was run
+  linktrial run start PLAN  run a plan on them, and watch it
+  linktrial run list        all runs, newest first
   linktrial results         the newest results
   linktrial --help          the rest
 

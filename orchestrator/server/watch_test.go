@@ -195,7 +195,7 @@ func TestTransferThatTheServerNeverSpokeOf(t *testing.T) {
 		defer mu.Unlock()
 		return strings.Join(notes, "\n")
 	}
-	for i := 3; !strings.Contains(said(), "linktrial repeat "+h.run+" --trial 0"); i++ {
+	for i := 3; !strings.Contains(said(), "linktrial run repeat "+h.run+" --trial 0"); i++ {
 		require.Less(t, i, len(h.x.sheet.Trials), "no note: %s", said())
 		h.attempt(i, 1)
 		h.tell()

@@ -49,19 +49,24 @@ func newBench(s *setting.Settings) *cobra.Command {
 		names = append(names, b.name)
 	}
 	cmd := &cobra.Command{
-		Use:   "bench [SECTION...]",
-		Short: "Measure the product itself: emulated radio, drivers, virtual time, results, agents, TLS",
-		Long: `Bench measures, with real packets through real namespaces:
-  emulator   the emulated radio's error of rate and delay, and the most that it carries;
+		Use:     "bench [SECTION...]",
+		GroupID: setting.GroupLab,
+		Short:   "Measure Linktrial itself: emulated radio, drivers, virtual time, results, agents, TLS",
+		Example: `  linktrial bench
+  linktrial bench emulator dead-time
+  linktrial bench agents --agents 1000`,
+		Long: `Bench measures, with real packets through real network namespaces:
+  emulator   the emulated radio's error of rate and delay, and its highest throughput;
   reported   the reported throughput against that of the packet log;
   dead-time  the trials a minute on a perfect fast link, and the dead time between them;
   runner     drivers as processes and as containers: throughput, dead time, connect time;
-  virtual    how much faster than real the virtual-time lab is, and what its time goes into;
+  virtual    how much faster than real time the virtual-time lab is, and where its time goes;
   agreement  the throughput in real and in virtual time, for each transport protocol;
-  results    how long the pages of results wait for 10 000 trials and 5 million samples;
-  agents     what many idle agents cost their orchestrator, and how soon a run reaches its nodes;
-  tls        what TLS adds to the delivery of a sample batch.
-Virtual and agreement need the guest kernel. All together take about fifteen minutes.`,
+  results    response times of the results pages with 10 000 trials and 5 million samples;
+  agents     the cost of many idle agents for their orchestrator, and how soon a run reaches its nodes;
+  tls        the cost of TLS in the delivery of a batch of samples.
+Virtual and agreement need the guest kernel (linktrial lab kernel). All sections take
+about fifteen minutes.`,
 		ValidArgs: names,
 		Args:      cobra.OnlyValidArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -79,7 +84,7 @@ Virtual and agreement need the guest kernel. All together take about fifteen min
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&idleAgents, "agents", idleAgents, "how many idle agents the section agents has")
+	cmd.Flags().IntVar(&idleAgents, "agents", idleAgents, "number of idle agents in the section agents")
 	return cmd
 }
 

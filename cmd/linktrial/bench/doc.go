@@ -1,6 +1,6 @@
 // Package bench measures the product itself, with real packets through real
-// namespaces: emulated radio, drivers, executor, store, pages, agents, TLS. What it
-// prints are the figures of the documentation.
+// namespaces: emulated radio, drivers, executor, store, pages, agents, TLS. The
+// figures in the documentation come from it.
 package bench
 
 import (
@@ -9,7 +9,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
 	return []*cobra.Command{newBench(s)}
 }

@@ -17,8 +17,8 @@ import (
 	"linktrial/internal/identity"
 )
 
-// HTTP speaks HTTP/2 also without TLS, which the orchestrator offers on the
-// loopback, and trusts the authorities that [Trusted] names.
+// HTTP returns a client that speaks HTTP/2 also without TLS, as the orchestrator does
+// on the loopback, and trusts the authorities of [Trusted].
 func HTTP() *http.Client {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
@@ -26,17 +26,17 @@ func HTTP() *http.Client {
 	return &http.Client{Transport: withCredentials(&http.Transport{Protocols: &p, DialTLSContext: Trusted.dial})}
 }
 
-// New speaks for the person at the command line.
+// New returns a client for the calls of people.
 func New(base string) linktrialv1connect.OperatorServiceClient {
 	return linktrialv1connect.NewOperatorServiceClient(HTTP(), base, connect.WithGRPC())
 }
 
-// NewAgent speaks for the nodes of the virtual-time lab.
+// NewAgent returns a client for the calls of the virtual-time lab's nodes.
 func NewAgent(base string) linktrialv1connect.AgentServiceClient {
 	return linktrialv1connect.NewAgentServiceClient(HTTP(), base, connect.WithGRPC())
 }
 
-// Error puts a failed call into a sentence that says what to do.
+// Error returns the error of a failed call with what to do about it.
 func Error(base string, err error) error {
 	if err == nil {
 		return nil
@@ -61,13 +61,13 @@ func Error(base string, err error) error {
 	return err
 }
 
-// absent says that nobody listens there.
+// absent reports whether the error means that nothing listens at the address.
 func absent(err error) bool {
 	var op *net.OpError
 	return connect.CodeOf(err) == connect.CodeUnavailable && errors.As(err, &op) && op.Op == "dial"
 }
 
-// Reachable says whether an orchestrator answers at the URL.
+// Reachable reports whether an orchestrator answers at the URL.
 func Reachable(ctx context.Context, base string) (bool, error) {
 	if _, err := url.Parse(base); err != nil {
 		return false, fmt.Errorf("--orchestrator: %w", err)
@@ -75,7 +75,7 @@ func Reachable(ctx context.Context, base string) (bool, error) {
 	return Answers(ctx, New(base))
 }
 
-// Answers says whether an orchestrator answers a client that is there already.
+// Answers reports whether an orchestrator answers the client.
 func Answers(ctx context.Context, c linktrialv1connect.OperatorServiceClient) (bool, error) {
 	_, err := c.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
 	if err != nil && absent(err) {
@@ -84,7 +84,8 @@ func Answers(ctx context.Context, c linktrialv1connect.OperatorServiceClient) (b
 	return err == nil, err
 }
 
-// UserName is who says so, for the record where nobody logs in.
+// UserName returns the name of this machine's user, for the record of an orchestrator
+// without login.
 func UserName() string {
 	u, err := user.Current()
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 	"linktrial/internal/atomicfile"
 )
 
-// TokenEnv has an API token for the orchestrator, before what login kept.
+// TokenEnv names the environment variable with an API token, which has precedence over
+// the token of a login.
 const TokenEnv = "LINKTRIAL_TOKEN"
 
-// Credential is what a login at one orchestrator left.
+// Credential is what a login at one orchestrator keeps.
 type Credential struct {
 	User  string `json:"user"`
 	Token string `json:"token"`
@@ -38,12 +39,12 @@ func credentialsPath() (string, error) {
 	return filepath.Join(dir, "linktrial", "credentials.json"), nil
 }
 
-// ReadCredentials is empty where there are none.
+// ReadCredentials returns an empty value where there are none.
 func ReadCredentials() (credentials, error) {
 	var c credentials
 	path, err := credentialsPath()
 	if err != nil {
-		return c, nil // a daemon without a home has none
+		return c, nil // a service without a home folder has none
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -58,7 +59,7 @@ func ReadCredentials() (credentials, error) {
 		return c, fmt.Errorf("credentials: %w", err)
 	}
 	if st.Mode().Perm()&0o077 != 0 {
-		return c, fmt.Errorf("%s can be read by others (mode %04o): end those tokens with 'linktrial token revoke' if somebody did, then chmod 600 it", path, st.Mode().Perm())
+		return c, fmt.Errorf("other users can read %s (mode %04o): revoke its tokens with 'linktrial token revoke' if somebody may have read it, then chmod 600 it", path, st.Mode().Perm())
 	}
 	if err := json.NewDecoder(f).Decode(&c); err != nil {
 		return credentials{}, fmt.Errorf("%s: %w: remove it and log in again", path, err)
@@ -66,7 +67,7 @@ func ReadCredentials() (credentials, error) {
 	return c, nil
 }
 
-// writeCredentials replaces the file whole, for its owner alone.
+// writeCredentials replaces the file atomically, readable by its owner alone.
 func writeCredentials(c credentials) error {
 	path, err := credentialsPath()
 	if err != nil {
@@ -85,10 +86,10 @@ func writeCredentials(c credentials) error {
 	return nil
 }
 
-// place is an orchestrator's URL as credentials are kept by it.
+// place returns the key of an orchestrator's credentials.
 func place(u *url.URL) string { return strings.ToLower(u.Scheme + "://" + u.Host) }
 
-// PlaceOf is an orchestrator as credentials are kept by it.
+// PlaceOf returns the key of an orchestrator's credentials.
 func PlaceOf(base string) (string, error) {
 	u, err := url.Parse(base)
 	if err != nil {
@@ -97,8 +98,8 @@ func PlaceOf(base string) (string, error) {
 	return place(u), nil
 }
 
-// KeepCredential puts one orchestrator's credential into the file, or with an
-// empty token takes it out.
+// KeepCredential writes one orchestrator's credential to the file, or removes it where
+// the token is empty.
 func KeepCredential(base string, one Credential) error {
 	at, err := PlaceOf(base)
 	if err != nil {
@@ -122,7 +123,7 @@ func KeepCredential(base string, one Credential) error {
 	return writeCredentials(c)
 }
 
-// Private says that what is sent to a URL cannot be read on the way.
+// Private reports whether a URL is encrypted or on the loopback.
 func Private(u *url.URL) bool {
 	if u.Scheme == "https" {
 		return true
@@ -131,8 +132,8 @@ func Private(u *url.URL) bool {
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// withCredentials sends a person's token along with every call that comes
-// without one. What is said for nodes needs none.
+// withCredentials adds a person's token to every call without one, except those of
+// agents.
 func withCredentials(next http.RoundTripper) http.RoundTripper {
 	return &bearer{next: next, read: sync.OnceValues(ReadCredentials)}
 }
@@ -148,7 +149,7 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	token := os.Getenv(TokenEnv)
 	if token != "" && !Private(r.URL) {
-		return nil, fmt.Errorf("%s is not sent to %s: others could read it on the way; use its https:// address", TokenEnv, place(r.URL))
+		return nil, fmt.Errorf("%s is not sent to %s without encryption: use its https:// address", TokenEnv, place(r.URL))
 	}
 	if token == "" && Private(r.URL) {
 		c, err := b.read()
@@ -165,7 +166,7 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// CloseIdleConnections is what http.Client looks for.
+// CloseIdleConnections is called by http.Client.
 func (b *bearer) CloseIdleConnections() {
 	if c, ok := b.next.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()

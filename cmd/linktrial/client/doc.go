@@ -1,5 +1,4 @@
-// Package client calls an orchestrator for the person at the command line: it
-// finds the credentials that a login kept, holds the certificate against the
-// authorities that were named to it, and puts failed calls into sentences that
-// say what to do.
+// Package client calls an orchestrator for the user of the command line: with the
+// credentials that a login has kept, verifying the certificate against the trusted
+// authorities, and with errors that say what to do.
 package client

@@ -17,18 +17,17 @@ import (
 	"linktrial/orchestrator/authority"
 )
 
-// Trust is which orchestrators a person's programs believe: those of the
-// machine's authorities, of --ca, of the data folder on this machine, and of
-// what 'linktrial trust' kept.
+// Trust is where trusted authorities come from, besides those of the machine: --ca,
+// the data folder of an orchestrator on this machine, and 'linktrial trust'.
 type Trust struct {
 	CAFile string // of --ca; can be empty
 	Data   string // folder of an orchestrator on this machine
 }
 
-// Trusted is set when flags have been read.
+// Trusted is set when the flags have been parsed.
 var Trusted Trust
 
-// untrustedError reports an orchestrator whose authority nobody has said to trust.
+// untrustedError reports an orchestrator whose authority is not trusted.
 type untrustedError struct {
 	url, fingerprint string
 	cause            error
@@ -36,9 +35,9 @@ type untrustedError struct {
 
 func (e *untrustedError) Error() string {
 	if e.fingerprint == "" {
-		return fmt.Sprintf("the certificate that %s shows is not trusted: %v", e.url, e.cause)
+		return fmt.Sprintf("the certificate of %s is not trusted: %v", e.url, e.cause)
 	}
-	return fmt.Sprintf("%s is of an authority that is not trusted here, with fingerprint %s: compare it with what 'linktrial serve' logged at its start, then say 'linktrial trust %s', or name its certificate with --ca FILE",
+	return fmt.Sprintf("the certificate of %s is signed by an authority that is not trusted here, with fingerprint %s: compare it with the one that 'linktrial serve' logged at its start, then run 'linktrial trust %s', or name the authority's certificate with --ca FILE",
 		e.url, e.fingerprint, e.url)
 }
 
@@ -77,7 +76,7 @@ func (t Trust) dial(ctx context.Context, network, address string) (net.Conn, err
 func (t Trust) pool(address string) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
-		pool = x509.NewCertPool() // a machine without authorities of its own
+		pool = x509.NewCertPool() // a machine without authorities
 	}
 	if t.CAFile != "" {
 		b, err := os.ReadFile(t.CAFile)
@@ -101,11 +100,11 @@ func (t Trust) pool(address string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// KeptPath is where the authority of an orchestrator is kept for this user.
+// KeptPath returns where 'linktrial trust' keeps the authority of an orchestrator.
 func KeptPath(address string) string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
-		return os.DevNull + "/none" // a daemon without a home keeps nothing
+		return os.DevNull + "/none" // a service without a home folder keeps none
 	}
 	return filepath.Join(dir, "linktrial", "authorities", strings.NewReplacer(":", "_", "/", "_").Replace(address)+".crt")
 }

@@ -1,6 +1,5 @@
-// Package driver has the commands about what is run and why nodes trust it: the
-// drivers and images of protocols, the approval of their digests, and the keys
-// that sign run sheets.
+// Package driver has the commands for protocol drivers and their images, for the
+// approval of their digests, and for the keys that sign run sheets.
 package driver
 
 import (
@@ -9,7 +8,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
 	return []*cobra.Command{newProtocol(s), newSigning(s)}
 }

@@ -9,7 +9,8 @@ import (
 	"linktrial/agents/runner/docker"
 )
 
-// images are the drivers that this machine's container engine has; none is run.
+// images returns the drivers in the images of this machine's container engine. It
+// runs none of them.
 func images(ctx context.Context, engine string, log *slog.Logger) ([]runner.State, error) {
 	r, err := docker.New(ctx, docker.Config{Agent: "images", Host: engine, Logger: log})
 	if err != nil {
@@ -26,9 +27,10 @@ func images(ctx context.Context, engine string, log *slog.Logger) ([]runner.Stat
 	return found, nil
 }
 
-// ApproveImages has run sheets that are made from now on by the orchestrator at
-// base accept the images of this machine's engine, whose address can be empty.
-// It returns all of them, also those that cannot be named.
+// ApproveImages approves the images of this machine's container engine at the
+// orchestrator, for run sheets that are made from now on. An empty engine is the
+// default one. It returns all images, also those without a digest, which cannot be
+// approved.
 func ApproveImages(ctx context.Context, base, engine, reason string, log *slog.Logger) ([]runner.State, error) {
 	found, err := images(ctx, engine, log)
 	if err != nil {

@@ -20,16 +20,21 @@ import (
 )
 
 func newProtocol(s *setting.Settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "protocol", Short: "Protocol drivers: what runs on this node, and whether one keeps the contract"}
+	cmd := &cobra.Command{
+		Use:     "protocol",
+		GroupID: setting.GroupProtocols,
+		Short:   "List, check and approve protocol drivers",
+	}
 	cmd.AddCommand(newProtocolList(s), newProtocolCheck(s), newProtocolImages(s), newProtocolApprove(s), newProtocolUnapprove(s), newProtocolApprovals(s))
 	return cmd
 }
 
 func newProtocolList(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the drivers: what this node can run, and why not the rest",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the drivers on this machine, and why one does not run here",
+		Example: `  linktrial protocol list`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			states, err := runner.List(cmd.Context(), s.Drivers)
 			if err != nil {
@@ -67,8 +72,14 @@ func newProtocolCheck(s *setting.Settings) *cobra.Command {
 	var only []string
 	cmd := &cobra.Command{
 		Use:   "check NAME|PATH|IMAGE",
-		Short: "Run the conformance suite against a driver: one of the drivers' folder, any folder with a driver.yaml, or a container image",
-		Args:  cobra.ExactArgs(1),
+		Short: "Run the conformance suite against a driver",
+		Long: `Check runs the conformance suite of the driver contract (docs/driver-contract.md)
+against a driver: one of the folder of drivers, any folder with a driver.yaml, or a
+container image.`,
+		Example: `  linktrial protocol check tcp
+  linktrial protocol check protocols/udt --quick
+  linktrial protocol check linktrial/tcp:latest`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			target, done, err := checkTarget(cmd.Context(), s, args[0], engine)
 			if err != nil {
@@ -100,9 +111,9 @@ func newProtocolCheck(s *setting.Settings) *cobra.Command {
 				return fmt.Errorf("%s does not run on this node: %s", m.Name, rep.Unsupported)
 			}
 			if !rep.Passed() {
-				return fmt.Errorf("%s does not keep the driver contract (docs/driver-contract.md); the failed checks are above", m.Name)
+				return fmt.Errorf("%s does not conform to the driver contract (docs/driver-contract.md); the failed checks are above", m.Name)
 			}
-			fmt.Printf("%s keeps the driver contract (%s, %s)\n", m.Name, rep.Network, terminal.ForPeople(time.Since(began).Seconds()))
+			fmt.Printf("%s conforms to the driver contract (%s, %s)\n", m.Name, rep.Network, terminal.ForPeople(time.Since(began).Seconds()))
 			return nil
 		},
 	}
@@ -112,7 +123,8 @@ func newProtocolCheck(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-// Find takes a folder with a driver.yaml, or a name in the drivers' folder.
+// Find returns the folder and the manifest of a driver. The argument is a path, or a
+// name in the folder of drivers.
 func Find(s *setting.Settings, arg string) (string, *contract.Manifest, error) {
 	dir := filepath.Join(s.Drivers, arg)
 	if strings.ContainsRune(arg, os.PathSeparator) || arg == "." {

@@ -17,7 +17,7 @@ import (
 	"linktrial/internal/driverdigest"
 )
 
-// driverName reads NAME@DIGEST.
+// driverName parses NAME@DIGEST.
 func driverName(text string) (protocol, digest string, err error) {
 	protocol, rest, ok := strings.Cut(text, "@")
 	if !ok || protocol == "" {
@@ -31,11 +31,12 @@ func newProtocolApprove(s *setting.Settings) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "approve NAME@DIGEST",
-		Short: "Have new run sheets accept a driver that the orchestrator does not have itself",
-		Long: `Approve has run sheets that are made from now on name one more digest of a
-protocol's driver. Agents run no driver whose digest the sheet does not name;
-the orchestrator's own drivers are always named.`,
-		Args: cobra.ExactArgs(1),
+		Short: "Approve a driver that the orchestrator does not have itself, for new run sheets",
+		Long: `Approve adds one more digest of a protocol's driver to the run sheets that are made
+from now on. Agents run only drivers whose digest is in the run sheet; those of the
+orchestrator's own drivers always are.`,
+		Example: `  linktrial protocol approve tcp@sha256:0f343b0931126a20f133d67c2b018a3b1b7d0d8f3f5a6f2c4e0a7a0b4b6f5f3e --reason "build of the vendor's laptop"`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			protocol, digest, err := driverName(args[0])
 			if err != nil {
@@ -44,15 +45,15 @@ the orchestrator's own drivers are always named.`,
 			if err := approveDriver(cmd.Context(), s.Orchestrator, protocol, digest, reason); err != nil {
 				return err
 			}
-			fmt.Printf("Driver %s@%s is accepted by run sheets that are made from now on.\n", protocol, digest)
+			fmt.Printf("Driver %s@%s is approved for run sheets that are made from now on.\n", protocol, digest)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for those who read it later")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	return cmd
 }
 
-// approveDriver has new sheets accept one digest, in the name of the user here.
+// approveDriver approves one digest, in the name of the user of this machine.
 func approveDriver(ctx context.Context, base, protocol, digest, reason string) error {
 	_, err := newTrustClient(base).ApproveDriver(ctx, connect.NewRequest(&linktrialv1.ApproveDriverRequest{
 		Protocol: protocol, Digest: digest, Reason: reason, By: client.UserName()}))
@@ -61,9 +62,10 @@ func approveDriver(ctx context.Context, base, protocol, digest, reason string) e
 
 func newProtocolUnapprove(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "unapprove NAME@DIGEST",
-		Short: "Take an approval back, for new run sheets",
-		Args:  cobra.ExactArgs(1),
+		Use:     "unapprove NAME@DIGEST",
+		Short:   "Withdraw an approval, for new run sheets",
+		Example: `  linktrial protocol unapprove tcp@sha256:0f343b0931126a20f133d67c2b018a3b1b7d0d8f3f5a6f2c4e0a7a0b4b6f5f3e`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			protocol, digest, err := driverName(args[0])
 			if err != nil {
@@ -73,7 +75,7 @@ func newProtocolUnapprove(s *setting.Settings) *cobra.Command {
 				Protocol: protocol, Digest: digest, By: client.UserName()})); err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			fmt.Printf("Driver %s@%s is no longer accepted by new run sheets; those that are made already stay as they are.\n", protocol, digest)
+			fmt.Printf("Driver %s@%s is no longer approved for new run sheets; existing ones stay as they are.\n", protocol, digest)
 			return nil
 		},
 	}
@@ -81,9 +83,10 @@ func newProtocolUnapprove(s *setting.Settings) *cobra.Command {
 
 func newProtocolApprovals(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "approvals",
-		Short: "List the drivers that new run sheets accept, and those on the nodes",
-		Args:  cobra.NoArgs,
+		Use:     "approvals",
+		Short:   "List the approved drivers, and the drivers on the nodes",
+		Example: `  linktrial protocol approvals`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newTrustClient(s.Orchestrator).ListApprovals(cmd.Context(), connect.NewRequest(&linktrialv1.ListApprovalsRequest{}))
 			if err != nil {

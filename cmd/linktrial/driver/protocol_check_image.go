@@ -15,9 +15,10 @@ import (
 	"linktrial/protocols/protocoltest"
 )
 
-// checkTarget is what the conformance suite runs: a driver of the folder, of
-// another folder, or of an image. An image is known by a colon that is no
-// path's, or by being no driver of the folder.
+// checkTarget returns what the conformance suite runs: a driver of the folder of
+// drivers, of another folder, or of an image. An argument that is neither a driver
+// nor a path is a reference to an image if it has one of the characters / : @. The
+// function that it returns removes what the target needed.
 func checkTarget(ctx context.Context, s *setting.Settings, arg, engine string) (protocoltest.Target, func(), error) {
 	none := func() {}
 	dir, m, err := Find(s, arg)
@@ -30,8 +31,8 @@ func checkTarget(ctx context.Context, s *setting.Settings, arg, engine string) (
 	return imageTarget(ctx, s, arg, engine)
 }
 
-// imageTarget lays out an image's files; the suite runs its program in them, as
-// the image's user, in namespaces of the suite's own.
+// imageTarget unpacks an image into a temporary folder. The suite runs its program
+// there, as the image's user, in the suite's own namespaces.
 func imageTarget(ctx context.Context, s *setting.Settings, ref, engine string) (t protocoltest.Target, done func(), err error) {
 	if os.Geteuid() != 0 {
 		return t, nil, errors.New("checking an image changes into its root file system, which needs root: run the command with sudo")
@@ -48,23 +49,23 @@ func imageTarget(ctx context.Context, s *setting.Settings, ref, engine string) (
 	proc := filepath.Join(root, "proc")
 	done = func() {
 		if err := unix.Unmount(proc, 0); err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOENT) {
-			s.Logger().Error("image's files stay", "folder", root, "error", err)
+			s.Logger().Error("the files of the image are not removed", "folder", root, "error", err)
 			return // never remove what is below a mount
 		}
 		if err := os.RemoveAll(root); err != nil {
-			s.Logger().Error("image's files stay", "folder", root, "error", err)
+			s.Logger().Error("the files of the image are not removed", "folder", root, "error", err)
 		}
 	}
 	u, err := r.Unpack(ctx, ref, root)
 	if err == nil {
-		// Its user must get there.
+		// The image's user must be able to enter it.
 		err = os.Chmod(root, 0o755)
 	}
 	if err == nil {
 		err = os.MkdirAll(proc, 0o555)
 	}
 	if err == nil {
-		// A link would have the mount lie elsewhere on this machine.
+		// Through a link the mount would be elsewhere on this machine.
 		if i, lerr := os.Lstat(proc); lerr != nil || !i.IsDir() {
 			err = errors.Join(fmt.Errorf("image %s: expected its /proc to be a folder", ref), lerr)
 		}

@@ -16,8 +16,10 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 	var approve bool
 	cmd := &cobra.Command{
 		Use:   "images",
-		Short: "List the drivers' images of this machine's container engine, with their digests",
-		Args:  cobra.NoArgs,
+		Short: "List the driver images of this machine's container engine, with their digests",
+		Example: `  linktrial protocol images
+  linktrial protocol images --approve`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var found []runner.State
 			var err error
@@ -37,7 +39,7 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
-	cmd.Flags().BoolVar(&approve, "approve", false, "have run sheets that are made from now on accept these images")
-	cmd.Flags().StringVar(&reason, "reason", "image of the orchestrator's own machine", "why, for those who read it later; with --approve")
+	cmd.Flags().BoolVar(&approve, "approve", false, "approve these images at the orchestrator, for new run sheets")
+	cmd.Flags().StringVar(&reason, "reason", "image of the orchestrator's own machine", "why, for the record; with --approve")
 	return cmd
 }

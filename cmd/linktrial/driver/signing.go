@@ -25,10 +25,11 @@ func newTrustClient(base string) linktrialv1connect.TrustServiceClient {
 
 func newSigning(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "signing",
-		Short: "The keys that sign run sheets",
-		Long: `The orchestrator signs every run sheet, and agents follow only sheets that a key
-they trust has signed (docs/security.md).`,
+		Use:     "signing",
+		GroupID: setting.GroupPeople,
+		Short:   "Print and rotate the keys that sign run sheets",
+		Long: `The orchestrator signs every run sheet, and agents follow only sheets that are signed
+with a key that they trust (docs/security.md).`,
 	}
 	cmd.AddCommand(newSigningKeys(s), newSigningRotate(s))
 	return cmd
@@ -36,9 +37,10 @@ they trust has signed (docs/security.md).`,
 
 func newSigningKeys(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "keys",
-		Short: "Print the public keys, as 'linktrial agent --trust FILE' takes them",
-		Args:  cobra.NoArgs,
+		Use:     "keys",
+		Short:   "Print the public keys, in the format of 'linktrial agent --trust FILE'",
+		Example: `  linktrial signing keys > trusted-keys`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			keys, err := SigningKeys(cmd.Context(), s.Orchestrator)
 			if err != nil {
@@ -54,10 +56,11 @@ func newSigningRotate(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "rotate",
 		Short: "Sign with a new key from now on",
-		Long: `Rotate makes a new key, which the one before endorses, and signs with it from now
-on. Sheets that are signed already stay good. Nodes that trust an earlier key
-learn the new one by themselves; the old private key is gone.`,
-		Args: cobra.NoArgs,
+		Long: `Rotate makes a new key, which the key before it endorses, and signs with it from now
+on. Sheets that are already signed stay valid. Nodes that trust an earlier key learn
+the new one without a change to them. The old private key is deleted.`,
+		Example: `  linktrial signing rotate`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newTrustClient(s.Orchestrator).RotateSigningKey(cmd.Context(), connect.NewRequest(&linktrialv1.RotateSigningKeyRequest{}))
 			if err != nil {
@@ -70,7 +73,7 @@ learn the new one by themselves; the old private key is gone.`,
 			if len(keys) < 2 {
 				return fmt.Errorf("the orchestrator answers with %d signing keys, expected the new one and the one before it", len(keys))
 			}
-			fmt.Printf("Key %s signs from now on; key %s before it has endorsed it.\n", keys[len(keys)-1].ID(), keys[len(keys)-2].ID())
+			fmt.Printf("Run sheets are signed with key %s from now on; key %s before it has endorsed it.\n", keys[len(keys)-1].ID(), keys[len(keys)-2].ID())
 			return nil
 		},
 	}
@@ -87,7 +90,7 @@ func publicKeys(list []*linktrialv1.SigningKey) ([]signature.PublicKey, error) {
 	return out, nil
 }
 
-// SigningKeys asks an orchestrator for the keys that it signs with.
+// SigningKeys returns the public keys with which an orchestrator signs.
 func SigningKeys(ctx context.Context, base string) ([]signature.PublicKey, error) {
 	res, err := newTrustClient(base).ListSigningKeys(ctx, connect.NewRequest(&linktrialv1.ListSigningKeysRequest{}))
 	if err != nil {
@@ -96,7 +99,7 @@ func SigningKeys(ctx context.Context, base string) ([]signature.PublicKey, error
 	return publicKeys(res.Msg.Keys)
 }
 
-// OwnKeys are those of the orchestrator with this data folder.
+// OwnKeys returns the public signing keys of the orchestrator with this data folder.
 func OwnKeys(data string) ([]signature.PublicKey, error) {
 	path := filepath.Join(signing.Dir(data), signing.PublicFile)
 	b, err := os.ReadFile(path)
@@ -107,7 +110,7 @@ func OwnKeys(data string) ([]signature.PublicKey, error) {
 }
 
 // WriteTrusted writes a file of trusted keys into a folder, which it makes, and
-// returns its path; no keys, no file.
+// returns the path of the file. Without keys it writes none and returns "".
 func WriteTrusted(dir string, keys []signature.PublicKey) (string, error) {
 	if len(keys) == 0 {
 		return "", nil
@@ -122,8 +125,8 @@ func WriteTrusted(dir string, keys []signature.PublicKey) (string, error) {
 	return path, nil
 }
 
-// SignedSheet gets a run's sheet as agents get it, for a lab without a control
-// link, and the keys to verify it with.
+// SignedSheet returns a run's sheet as agents get it, and the keys that verify it,
+// for the virtual-time lab, which has no control link.
 func SignedSheet(ctx context.Context, base, run string) (uml.Sheet, []signature.PublicKey, error) {
 	res, err := newTrustClient(base).GetSignedSheet(ctx, connect.NewRequest(&linktrialv1.GetSignedSheetRequest{RunId: run}))
 	if err != nil {

@@ -1,6 +1,5 @@
 // Package lab has the commands for nodes and emulated radios on this machine: labs
-// in real and in virtual time, rehearsals in them, and the lab that an orchestrator
-// offers to its pages.
+// in real and in virtual time, rehearsals in them, and the lab of the web pages.
 package lab
 
 import (
@@ -9,7 +8,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
 	return []*cobra.Command{newLab(s), newRehearse(s)}
 }

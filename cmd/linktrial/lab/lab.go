@@ -30,12 +30,16 @@ import (
 )
 
 func newLab(s *setting.Settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "lab", Short: "Nodes and emulated radios on this machine"}
+	cmd := &cobra.Command{
+		Use:     "lab",
+		GroupID: setting.GroupLab,
+		Short:   "Bring up and remove nodes and emulated radios on this machine",
+	}
 	cmd.AddCommand(newLabUp(s), newLabDown(), newLabStatus(), newLabLink(), newLabRadios(s), newLabHold(s), newLabEmulate(s), newLabKernel(), newLabGuest(), newLabGuestAgent(s))
 	return cmd
 }
 
-// labFlags is what names a lab and its radios.
+// labFlags are the flags of every lab.
 type labFlags struct{ name, radio, topology string }
 
 func (l *labFlags) register(cmd *cobra.Command) {
@@ -45,7 +49,7 @@ func (l *labFlags) register(cmd *cobra.Command) {
 	f.StringVar(&l.topology, "topology", "vip-lot", "topology (see 'linktrial profiles')")
 }
 
-// labConfig resolves radio and topology into what the lab needs.
+// labConfig returns the configuration of a lab with a radio at a topology.
 func labConfig(s *setting.Settings, cat *catalog.Catalog, l labFlags) (netns.Config, error) {
 	p, t := cat.Profile(l.radio), cat.Topology(l.topology)
 	if p == nil {
@@ -77,8 +81,10 @@ func newLabUp(s *setting.Settings) *cobra.Command {
 	var agents bool
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Bring up nodes and emulated radios, and leave them up",
-		Args:  cobra.NoArgs,
+		Short: "Bring up nodes and emulated radios, and leave them running",
+		Example: `  linktrial lab up --agents
+  linktrial lab up --radio prc-117g-anw2c --topology vip-lot --name meadow`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			ctx := cmd.Context()
 			if err := netns.Possible(); err != nil {
@@ -88,7 +94,7 @@ func newLabUp(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if _, err := labConfig(s, cat, l); err != nil { // refuse bad names here, where the user sees it
+			if _, err := labConfig(s, cat, l); err != nil { // here, where the user sees the error
 				return err
 			}
 			if _, err := netns.Sweep(ctx, netns.DefaultStateDir); err != nil {
@@ -109,8 +115,8 @@ func newLabUp(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-// holdInBackground starts the process that holds the lab, and waits until it
-// is up or has failed.
+// holdInBackground starts the process that runs the lab, and blocks until the lab is
+// up, has failed, or ctx ends.
 func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agents bool) error {
 	if err := os.MkdirAll(filepath.Dir(netns.DefaultStateDir), 0o755); err != nil {
 		return fmt.Errorf("%w (the lab needs root)", err)
@@ -187,7 +193,7 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 	var agents bool
 	cmd := &cobra.Command{
 		Use:    "hold",
-		Short:  "Hold a lab until told to stop (started by 'lab up')",
+		Short:  "Run a lab until a signal ends it (started by 'lab up')",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -223,7 +229,7 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 				}
 			}
 			fmt.Println("up")
-			os.Stdout.Close() // the one who started us reads no further
+			os.Stdout.Close() // the process that started this one reads no further
 			select {
 			case <-ctx.Done():
 				return nil
@@ -240,10 +246,10 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 // labAgents is one supervised agent in each node of a lab.
 type labAgents []*process.Supervisor
 
-// startAgents starts an agent in every node; they trust the keys, in a file that
-// is written for them, or, where there are none, the first that their
-// orchestrator shows. More are further arguments of each. What was started before
-// an error is returned with it.
+// startAgents starts an agent in every node. The agents trust the keys, which it
+// writes into a file, or without keys the first that their orchestrator presents.
+// More are further arguments of each agent. With an error it returns the agents that
+// it has started before.
 func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger, more ...string) (labAgents, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -292,9 +298,10 @@ func (as labAgents) stop() {
 func newLabDown() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
-		Use:   "down",
-		Short: "Remove a lab, also one that a killed process left behind",
-		Args:  cobra.NoArgs,
+		Use:     "down",
+		Short:   "Remove a lab, also one that a killed process has left behind",
+		Example: `  linktrial lab down`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			st, err := netns.Load(netns.DefaultStateDir, name)
 			if errors.Is(err, fs.ErrNotExist) {
@@ -306,7 +313,7 @@ func newLabDown() *cobra.Command {
 			if err := st.Owner.End(cmd.Context(), 20*time.Second); err != nil {
 				return err
 			}
-			// Whatever its holder did not get to remove.
+			// What the ended process did not remove.
 			if _, err := netns.Sweep(cmd.Context(), netns.DefaultStateDir); err != nil {
 				return err
 			}
@@ -321,8 +328,14 @@ func newLabDown() *cobra.Command {
 func newLabStatus() *cobra.Command {
 	return &cobra.Command{
 		Use:   "status",
-		Short: "List labs, running or left behind",
-		Args:  cobra.NoArgs,
+		Short: "List labs: running ones, and those that a killed process has left behind",
+		Long: `List labs.
+
+  STATE      up, or left behind by a killed process
+  HELD BY    identity of the process that removes the lab when it ends
+  EMULATOR   identity of the process of the emulated radios`,
+		Example: `  linktrial lab status`,
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			all, err := netns.List(netns.DefaultStateDir)
 			if err != nil {
@@ -349,7 +362,8 @@ func newLabLink() *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:       "control-link ROLE up|down",
-		Short:     "Cut or restore a node's control link, as when a vehicle drives out of reach",
+		Short:     "Cut or restore a node's control link, as when a vehicle drives out of range",
+		Example:   `  linktrial lab control-link client down`,
 		Args:      cobra.ExactArgs(2),
 		ValidArgs: []string{"client", "relay", "server"},
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -12,9 +12,10 @@ func newLabRadios(s *setting.Settings) *cobra.Command {
 	var l labFlags
 	var socket, control string
 	cmd := &cobra.Command{
-		Use:   "radios",
-		Short: "Emulate radios for nodes whose networks something else has made, such as a container engine",
-		Args:  cobra.NoArgs,
+		Use:     "radios",
+		Short:   "Emulate radios for nodes in networks of another program, such as a container engine",
+		Example: `  linktrial lab radios --radio prc-117g-anw2c --topology vip-lot`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cat, err := s.LoadCatalog()
 			if err != nil {
@@ -31,7 +32,7 @@ func newLabRadios(s *setting.Settings) *cobra.Command {
 		},
 	}
 	l.register(cmd)
-	cmd.Flags().StringVar(&socket, "join", "/run/linktrial/join.sock", "Unix socket to which nodes come (agent --radio-join)")
+	cmd.Flags().StringVar(&socket, "join", "/run/linktrial/join.sock", "Unix socket to which nodes connect (agent --radio-join)")
 	cmd.Flags().StringVar(&control, "radio-control", "/run/linktrial/emulator.sock", "control socket of the emulated radios (agent --radio-control)")
 	return cmd
 }

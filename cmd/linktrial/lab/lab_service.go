@@ -22,16 +22,16 @@ import (
 	"linktrial/orchestrator/rpc"
 )
 
-// Served is the lab that an orchestrator offers: at most one at a time, with
-// an agent in each node, held by this process.
+// Served is the lab of an orchestrator's pages: at most one at a time, with an agent
+// in each node. This process runs it.
 type Served struct {
 	s    setting.Settings // with the orchestrator's own URL
 	cat  *catalog.Catalog
-	name string // the port is in it: orchestrators side by side have a lab each
+	name string // contains the port, so that each orchestrator of a machine has its own lab
 	log  *slog.Logger
 
 	work   sync.Mutex // held while a lab is brought up or removed
-	closed bool       // the orchestrator ends; guarded by work
+	closed bool       // the orchestrator is stopping; guarded by work
 
 	mu     sync.Mutex
 	lab    *netns.Lab // nil: none
@@ -39,8 +39,8 @@ type Served struct {
 	cut    map[radio.Role]bool // control links
 }
 
-// NewServed says in its error what this machine lacks for a lab. What a
-// killed orchestrator left behind is removed.
+// NewServed returns an error that names what this machine lacks for a lab. It removes
+// what a killed orchestrator has left behind.
 func NewServed(ctx context.Context, s *setting.Settings, cat *catalog.Catalog, addr string, log *slog.Logger) (*Served, error) {
 	if err := netns.Possible(); err != nil {
 		return nil, err
@@ -69,17 +69,17 @@ func (l *Served) Up(ctx context.Context, radioName, topology string) error {
 		return fmt.Errorf("%w: the orchestrator is stopping", rpc.ErrLab)
 	}
 	l.mu.Lock()
-	stands := l.lab
+	current := l.lab
 	l.mu.Unlock()
-	if stands != nil {
-		return fmt.Errorf("%w: one stands already, with radio %s at %s; remove it first", rpc.ErrLab, stands.State.Radio, stands.State.Topology)
+	if current != nil {
+		return fmt.Errorf("%w: one is up already, with radio %s at %s; remove it first", rpc.ErrLab, current.State.Radio, current.State.Topology)
 	}
 	cfg, err := labConfig(&l.s, l.cat, labFlags{name: l.name, radio: radioName, topology: topology})
 	if err != nil {
 		return err
 	}
 	cfg.Log = l.log
-	// Nothing is brought up for agents that would follow nobody.
+	// Without keys the agents would follow no sheet: fail before anything is brought up.
 	keys, err := driver.OwnKeys(l.s.Data)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func (l *Served) down(ctx context.Context) error {
 	}
 	agents.stop()
 	err := lab.Down(ctx)
-	// Also where something could not be removed: the next start sweeps it away.
+	// Also where something could not be removed: the next start removes it.
 	l.mu.Lock()
 	l.lab, l.agents, l.cut = nil, nil, nil
 	l.mu.Unlock()
@@ -124,7 +124,7 @@ func (l *Served) down(ctx context.Context) error {
 	return err
 }
 
-// Close removes the lab with the orchestrator; none can be brought up after.
+// Close removes the lab. After it, Up fails.
 func (l *Served) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -154,7 +154,7 @@ func (l *Served) SetControlLink(_ context.Context, node string, up bool) error {
 	return nil
 }
 
-// statusLimit bounds the question to the emulator.
+// statusLimit bounds the call to the emulator.
 const statusLimit = 2 * time.Second
 
 // Status implements [rpc.Lab].
@@ -164,12 +164,12 @@ func (l *Served) Status(ctx context.Context) (*linktrialv1.LabStatusResponse, er
 	if lab != nil {
 		out.Up, out.Radio, out.Topology = true, lab.State.Radio, lab.State.Topology
 		for i, n := range lab.State.Nodes {
-			stands := false
+			running := false
 			if i < len(l.agents) {
 				_, err := process.Identify(l.agents[i].PID())
-				stands = err == nil
+				running = err == nil
 			}
-			out.Nodes = append(out.Nodes, &linktrialv1.LabNode{Name: string(n.Role), Role: string(n.Role), Address: n.RadioAddress, ControlLink: !l.cut[n.Role], Agent: stands})
+			out.Nodes = append(out.Nodes, &linktrialv1.LabNode{Name: string(n.Role), Role: string(n.Role), Address: n.RadioAddress, ControlLink: !l.cut[n.Role], Agent: running})
 		}
 	}
 	l.mu.Unlock()
@@ -197,7 +197,7 @@ func radiosOf(ctx context.Context, socket string) ([]*linktrialv1.LabRadio, erro
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = c.Close() }() // it was only asked
+	defer func() { _ = c.Close() }() // nothing was changed through it
 	st, err := c.Status(ctx)
 	if err != nil {
 		return nil, err

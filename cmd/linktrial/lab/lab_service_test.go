@@ -9,8 +9,8 @@ import (
 	"linktrial/orchestrator/catalog"
 )
 
-// A lab whose agents would trust nobody is not brought up at all: nothing of it
-// is begun, not even its name looked at.
+// A lab whose agents would trust no key is not brought up: Up fails before it checks
+// even the name of the lab.
 func TestLabWithoutSigningKeys(t *testing.T) {
 	s := setting.Settings{Orchestrator: "http://127.0.0.1:1", Data: t.TempDir()}
 	cat, err := catalog.Load(catalog.Config{DriversDir: t.TempDir()})

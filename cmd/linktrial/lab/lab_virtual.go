@@ -24,12 +24,13 @@ func newLabKernel() *cobra.Command {
 		Short: "Build the guest kernel of the virtual-time lab, once",
 		Long: `Build the guest kernel of the virtual-time lab from Debian's kernel source
 package and keep it in a cache outside the checkout (docs/virtual-time.md). It
-takes about five minutes on two cores; where it is built already, it is said
-at once.`,
-		Args: cobra.NoArgs,
+takes about five minutes on two cores, and no time where the kernel is already
+built.`,
+		Example: `  linktrial lab kernel`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if k, err := uml.CachedKernel(cfg.CacheDir); err == nil {
-				fmt.Printf("The guest kernel is there already: %s, built %s\n%s\n", k.Version, k.Built.Local().Format("2006-01-02 15:04"), k.Path)
+				fmt.Printf("The guest kernel is already built: %s, at %s\n%s\n", k.Version, k.Built.Local().Format("2006-01-02 15:04"), k.Path)
 				return nil
 			}
 			show := terminal.NewStages(os.Stdout)
@@ -50,11 +51,11 @@ at once.`,
 	return cmd
 }
 
-// newLabGuest is the first process of a guest.
+// newLabGuest returns the command that runs as the first process of a guest.
 func newLabGuest() *cobra.Command {
 	return &cobra.Command{
-		Use:    "guest DIR ORDERS",
-		Short:  "Be the first process of a guest of the virtual-time lab",
+		Use:    "guest DIR JOB",
+		Short:  "Run as the first process of a guest of the virtual-time lab",
 		Args:   cobra.ExactArgs(2),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,8 +64,8 @@ func newLabGuest() *cobra.Command {
 	}
 }
 
-// newLabGuestAgent is an agent inside a guest. It is the ordinary agent: only
-// its orders come from standard input instead of an orchestrator.
+// newLabGuestAgent returns the command of an agent inside a guest. It is the ordinary
+// agent, except that its run sheet comes from standard input, not from an orchestrator.
 func newLabGuestAgent(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:    "guest-agent",
@@ -75,21 +76,21 @@ func newLabGuestAgent(s *setting.Settings) *cobra.Command {
 			in := bufio.NewReader(os.Stdin)
 			line, err := in.ReadBytes('\n')
 			if err != nil {
-				return fmt.Errorf("orders of the agent: %w", err)
+				return fmt.Errorf("standard input of the agent: %w", err)
 			}
 			var a guest.Agent
 			if err := json.Unmarshal(line, &a); err != nil {
-				return fmt.Errorf("orders of the agent: %w", err)
+				return fmt.Errorf("standard input of the agent: %w", err)
 			}
 			finish := make(chan struct{})
 			go func() {
-				io.Copy(io.Discard, in) // its end is the word to finish
+				io.Copy(io.Discard, in) // the end of the input is the signal to finish
 				close(finish)
 			}()
 			return agent.RunSheet(cmd.Context(), agent.Config{
 				Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
 				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Trust: agenttrust.Config{File: a.Trust},
-				FloorBytes: -1, // the folder is the host's, and its free space is not the guest's to know
+				FloorBytes: -1, // the folder is on the host, whose free space the guest cannot see
 				Version:    s.Version, Logger: s.Logger(),
 			}, a.Run, a.Sheet, finish)
 		},

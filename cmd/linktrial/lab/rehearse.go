@@ -37,18 +37,23 @@ const RehearsalLab = "rehearsal"
 func newRehearse(s *setting.Settings) *cobra.Command {
 	r := &rehearsal{s: s}
 	cmd := &cobra.Command{
-		Use:   "rehearse FILE",
-		Short: "Run a plan on emulated radios on this machine: lab up, run, lab down",
+		Use:     "rehearse FILE",
+		GroupID: setting.GroupTrial,
+		Short:   "Run a plan on emulated radios on this machine: lab up, run, lab down",
 		Long: `Rehearse runs a plan on emulated radios: it starts an orchestrator with a private
 PostgreSQL (unless one answers at --orchestrator), brings up a node and an agent
 for each role, runs the plan, prints the table, exports the results, and removes
-all of it again. What a killed rehearsal left behind is removed by the next.
+everything that it has started. What a killed rehearsal leaves behind, the next one
+removes.
 
-With --virtual the nodes live in guests whose time jumps over every wait
+With --virtual the nodes run in guests whose clock jumps over every wait
 (docs/virtual-time.md): a campaign of days takes minutes.
 
-With --runner docker the drivers are containers of this machine's engine, as
-they are on nodes that run images (docs/containers.md).`,
+With --runner docker the drivers run in containers of this machine's engine, as on
+nodes that run images (docs/containers.md).`,
+		Example: `  linktrial rehearse plans/quickstart.yaml
+  linktrial rehearse plans/breedy-2015.yaml --virtual --jobs 2 --out results
+  linktrial rehearse plans/quickstart.yaml --runner docker`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.file = args[0]
@@ -58,9 +63,9 @@ they are on nodes that run images (docs/containers.md).`,
 	f := cmd.Flags()
 	f.StringVar(&r.out, "out", "", "folder for the exported results (default: results/CAMPAIGN)")
 	f.StringVar(&r.runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes, or docker, as containers of this machine's engine")
-	f.BoolVar(&r.virtual, "virtual", false, "in virtual time, in guests (needs 'linktrial lab kernel' once)")
-	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests at a time (default: one for each processor)")
-	f.BoolVar(&r.yes, "yes", false, "do not ask, however long it will take")
+	f.BoolVar(&r.virtual, "virtual", false, "run in virtual time, in guests (needs 'linktrial lab kernel' once)")
+	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests that run at a time (default: one for each processor)")
+	f.BoolVar(&r.yes, "yes", false, "do not ask for confirmation of a run longer than a day")
 	cmd.MarkFlagsMutuallyExclusive("virtual", "runner")
 	return cmd
 }
@@ -78,7 +83,7 @@ type rehearsal struct {
 	plan   *plan.Plan
 	sheets []*runsheet.Sheet
 	cat    *catalog.Catalog
-	log    *slog.Logger // to a file: the terminal belongs to the trials
+	log    *slog.Logger // to a file; the terminal shows the trials
 
 	base     string // of the orchestrator
 	client   linktrialv1connect.OperatorServiceClient
@@ -88,7 +93,8 @@ type rehearsal struct {
 	campaign string
 }
 
-// longRun is what nobody should start by mistake.
+// longRun is the estimated duration from which a rehearsal in real time asks for
+// confirmation.
 const longRun = 24 * time.Hour
 
 func (r *rehearsal) run(ctx context.Context) (err error) {
@@ -157,7 +163,7 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// confirm asks before what would take more than a day.
+// confirm asks before a run that would take more than a day.
 func (r *rehearsal) confirm() error {
 	var total time.Duration
 	for _, sh := range r.sheets {
@@ -168,11 +174,11 @@ func (r *rehearsal) confirm() error {
 	}
 	long := fmt.Sprintf("plan %s would take about %s in real time", r.plan.Name, terminal.ForPeople(total.Seconds()))
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return fmt.Errorf("%s: add --virtual to run it in virtual time, or --yes if it is meant so", long)
+		return fmt.Errorf("%s: add --virtual to run it in virtual time, or --yes to run it in real time", long)
 	}
-	fmt.Printf("%s; with --virtual it takes minutes. Start all the same? [y/N] ", long)
+	fmt.Printf("%s; with --virtual it takes minutes. Start it in real time? [y/N] ", long)
 	var answer string
-	// An empty line is an error of Scanln, and a no.
+	// An empty line is an error of Scanln, and means no.
 	_, err := fmt.Scanln(&answer)
 	if err != nil || answer != "y" && answer != "Y" && answer != "yes" {
 		return errors.New("not started")
@@ -180,7 +186,7 @@ func (r *rehearsal) confirm() error {
 	return nil
 }
 
-// orchestrator uses the one that runs, or starts one.
+// orchestrator connects to the running orchestrator, or starts one.
 func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 	r.base = r.s.Orchestrator
 	running, err := client.Reachable(ctx, r.base)
@@ -216,7 +222,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 		return err
 	}
 	if len(swept) > 0 {
-		fmt.Printf("removed what an earlier start left behind: %s\n", strings.Join(swept, ", "))
+		fmt.Printf("removed what an earlier rehearsal or lab has left behind: %s\n", strings.Join(swept, ", "))
 	}
 	if err := r.orchestrator(ctx, log); err != nil {
 		return err
@@ -226,7 +232,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 		return err
 	}
 	state := filepath.Join(r.s.Data, "agents")
-	// The journals of an earlier rehearsal are in the store or belong to a campaign that was just given up.
+	// The journals of an earlier rehearsal are in the store, or belong to a campaign that was just aborted.
 	if err := os.RemoveAll(filepath.Join(state, RehearsalLab)); err != nil {
 		return err
 	}
@@ -235,7 +241,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 		return err
 	}
 	if r.runner == agent.RunnerDocker {
-		// The sheets of a rehearsal name what this machine would run.
+		// The run sheets have to name the images that this machine runs.
 		if _, err := driver.ApproveImages(ctx, r.base, "", "rehearsed on this machine", r.log); err != nil {
 			return err
 		}
@@ -252,8 +258,8 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 
 func (r *rehearsal) marker() string { return filepath.Join(r.s.Data, "rehearsal.campaign") }
 
-// forgetEarlier aborts the campaign of a rehearsal that was killed: its nodes
-// are gone and will not come back.
+// forgetEarlier aborts the campaign of a rehearsal that was killed: its nodes are
+// gone.
 func (r *rehearsal) forgetEarlier(ctx context.Context) error {
 	id, err := os.ReadFile(r.marker())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -283,17 +289,17 @@ func (r *rehearsal) waitForNodes(ctx context.Context) error {
 				connected[n.Name] = n.Connected
 			}
 		}
-		var silent []string
+		var missing []string
 		for _, n := range r.lab.State.Nodes {
 			if !connected[string(n.Role)] {
-				silent = append(silent, string(n.Role))
+				missing = append(missing, string(n.Role))
 			}
 		}
-		if len(silent) == 0 {
+		if len(missing) == 0 {
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return fmt.Errorf("agent %s does not connect: %s", silent[0], lastLine(filepath.Join(r.lab.Folder(), silent[0]+".log")))
+			return fmt.Errorf("agent %s does not connect: %s", missing[0], lastLine(filepath.Join(r.lab.Folder(), missing[0]+".log")))
 		}
 		if !backoff.Sleep(ctx, 20*time.Millisecond) {
 			return ctx.Err()
@@ -301,7 +307,7 @@ func (r *rehearsal) waitForNodes(ctx context.Context) error {
 	}
 }
 
-// trials runs the plan and prints and exports what came of it.
+// trials runs the plan, and prints and exports its results.
 func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	var err error
 	if r.campaign, err = trial.Start(ctx, r.base, r.client, r.file, text, "", false); err != nil {
@@ -334,11 +340,11 @@ func (r *rehearsal) present(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("\nExported:\n  %s\n", strings.Join(files, "\n  "))
-	fmt.Printf("\nLook further:\n  linktrial results %s --format json     all attempts with their provenance\n  linktrial runs                        what was run before\n  linktrial plan explain %s\n", r.campaign, r.file)
+	fmt.Printf("\nNext:\n  linktrial results %s --format json     all attempts with their provenance\n  linktrial run list                    all runs, newest first\n  linktrial plan explain %s\n", r.campaign, r.file)
 	return r.ended(ctx)
 }
 
-// ended says by its error that a run did not complete.
+// ended returns an error for the first run that did not complete.
 func (r *rehearsal) ended(ctx context.Context) error {
 	res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
 	if err != nil {
@@ -352,8 +358,8 @@ func (r *rehearsal) ended(ctx context.Context) error {
 	return nil
 }
 
-// down removes everything that up started. After Ctrl-C the campaign is
-// aborted first, so that the store does not keep it as running.
+// down removes everything that the rehearsal has started. After an interrupt it first
+// aborts the campaign, so that the store does not keep it as running.
 func (r *rehearsal) down(interrupted bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -381,7 +387,7 @@ func (r *rehearsal) down(interrupted bool) {
 	}
 }
 
-// drain gives the agents a moment to hand over how the aborted trial ended.
+// drain waits up to 5 s for the agents to deliver the end of the aborted trial.
 func (r *rehearsal) drain(ctx context.Context) {
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))

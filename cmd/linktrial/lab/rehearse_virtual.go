@@ -27,9 +27,9 @@ import (
 	"linktrial/lab/uml/guest"
 )
 
-// virtual runs a plan in the virtual-time lab. For the orchestrator it is nodes
-// that are away while they work and deliver their journals afterwards: the
-// disconnected run, and nothing else.
+// virtual runs a plan in the virtual-time lab. To the orchestrator it is a
+// disconnected run: nodes without contact while they run, which deliver their journals
+// afterwards.
 type virtual struct {
 	*rehearsal
 	agents linktrialv1connect.AgentServiceClient
@@ -51,7 +51,7 @@ func (r *rehearsal) virtually(ctx context.Context, text []byte, log *os.File) er
 func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error {
 	var drivers []*linktrialv1.DriverState
 	for _, name := range v.cat.Protocols() {
-		// Which options the guest's kernel has shows in its own journal.
+		// The options that the guest's kernel has are in the journal.
 		drivers = append(drivers, &linktrialv1.DriverState{Name: name, Version: v.cat.Manifest(name).Version})
 	}
 	for role := range roles {
@@ -140,10 +140,10 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 	return errors.Join(errors.Join(wrong...), os.RemoveAll(dir))
 }
 
-// maxShown is how many runs that did not end well are told of one by one.
+// maxShown is the number of failed runs that are listed one by one.
 const maxShown = 5
 
-// deliver hands the journals over as agents do.
+// deliver sends the journals to the orchestrator as agents do.
 func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
 	show := terminal.NewStages(os.Stdout)
 	defer show.Finish()
@@ -158,11 +158,11 @@ func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
 	return nil
 }
 
-// maxDeliveries is how often a batch is delivered before the journals are left
-// where they are: a busy machine may not store one in time.
+// maxDeliveries is how often a batch is sent before delivery fails and the journals
+// stay in their folder: a busy machine may not store a batch in time.
 const maxDeliveries = 10
 
-// batchBytes is what one delivery holds at most, as for agents.
+// batchBytes is the largest size of one delivery, the same as for agents.
 const batchBytes = 1 << 20
 
 func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error {
@@ -208,7 +208,7 @@ func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error
 	return send()
 }
 
-// settled waits until the orchestrator has drawn its conclusions.
+// settled blocks until the orchestrator has ended every run, or ctx ends.
 func (v *virtual) settled(ctx context.Context) error {
 	for {
 		res, err := v.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: v.campaign, Limit: 10_000}))
@@ -228,7 +228,7 @@ func (v *virtual) settled(ctx context.Context) error {
 	}
 }
 
-// virtualProgress is a line for the lab as a whole.
+// virtualProgress shows the progress of all guests in one line.
 type virtualProgress struct {
 	out   *terminal.Progress
 	shown time.Time

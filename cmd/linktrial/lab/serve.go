@@ -17,20 +17,20 @@ import (
 	"linktrial/internal/process"
 )
 
-// Orchestrator is one that runs as a process of its own, started again if it
-// dies: agents do not need it to go on measuring.
+// Orchestrator is a supervised orchestrator process, which is started again when it
+// dies. Agents continue to measure without it.
 type Orchestrator struct {
 	URL string
 
 	p *process.Supervisor
 }
 
-// startLimit is for a first start, which makes the database.
+// startLimit bounds the first start, which creates the database.
 const startLimit = 90 * time.Second
 
-// StartOrchestrator starts this program's 'serve', with a data folder of its
-// own, on a port of the loopback that is free, and waits until it answers. What it writes goes to log; its starts
-// and ends to logger.
+// StartOrchestrator starts 'linktrial serve' on a free port of the loopback, with its
+// own data folder, and blocks until it answers, the start has failed, or ctx ends. Its
+// output goes to log, its starts and ends to logger.
 func StartOrchestrator(ctx context.Context, s *setting.Settings, data string, log *os.File, logger *slog.Logger) (*Orchestrator, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -72,14 +72,15 @@ func StartOrchestrator(ctx context.Context, s *setting.Settings, data string, lo
 	}
 }
 
-// PID is the process as it runs now; 0 while it is started again.
+// PID returns the process ID, 0 while the process is being restarted.
 func (o *Orchestrator) PID() int { return o.p.PID() }
 
-// Stop has it hand over what it has, and ends it.
+// Stop ends the process, which first stores what it has received. It blocks until the
+// process has ended, for 15 s at most.
 func (o *Orchestrator) Stop(ctx context.Context) { o.p.Stop(ctx, 15*time.Second) }
 
-// lastLine is what a log ends with, or the error that ended a program of ours;
-// empty where there is no log.
+// lastLine returns the last error of this program in a log, or else the last line of
+// the log; "" where there is none.
 func lastLine(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {

@@ -19,9 +19,12 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	var role, join string
 	var pin bool
 	cmd := &cobra.Command{
-		Use:   "agent",
-		Short: "Run this node's agent; it connects out to the orchestrator",
-		Args:  cobra.NoArgs,
+		Use:     "agent",
+		GroupID: setting.GroupNodes,
+		Short:   "Run this node's agent, which connects to the orchestrator",
+		Example: `  linktrial agent --name client --role client --radio prc-117g-anw2c --device eth1 \
+    --radio-address 10.78.0.1 --orchestrator https://10.20.0.10:7700`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch cfg.Role = radio.Role(role); cfg.Role {
 			case radio.RoleClient, radio.RoleRelay, radio.RoleServer:
@@ -67,7 +70,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-// pins says whether the node may trust the first key it is shown: its
+// pins reports whether the node may trust the first key that it is shown: its
 // orchestrator is on this machine, or it is a node of a lab, whose control
 // network does not leave the machine.
 func pins(ctx context.Context, orchestrator, radioControl string) bool {

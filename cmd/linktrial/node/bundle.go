@@ -18,7 +18,15 @@ import (
 )
 
 func newBundle(s *setting.Settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "bundle", Short: "One file with all that machines without internet need to become nodes"}
+	cmd := &cobra.Command{
+		Use:     "install-bundle",
+		GroupID: setting.GroupNodes,
+		Short:   "Make and check the file that installs nodes and orchestrator on machines without internet",
+		Long: `An install bundle is one file with everything that machines without internet need to
+become nodes or orchestrator: program, drivers, Debian packages, container images,
+playbooks and radio profiles. It holds no results and no keys; a copy of an
+orchestrator's data is a backup ('linktrial backup').`,
+	}
 	cmd.AddCommand(newBundleCreate(s), newBundleCheck())
 	return cmd
 }
@@ -28,8 +36,10 @@ func newBundleCreate(s *setting.Settings) *cobra.Command {
 	var sets []string
 	cmd := &cobra.Command{
 		Use:   "create --out FILE.tar.gz",
-		Short: "Pack program, drivers, Debian packages, images and playbooks (on a Debian with internet)",
-		Args:  cobra.NoArgs,
+		Short: "Pack program, drivers, Debian packages, images and playbooks (on Debian, with internet)",
+		Example: `  linktrial install-bundle create --out linktrial.tar.gz
+  linktrial install-bundle create --out linktrial.tar.gz --packages base,drivers,docker --image linktrial/tcp`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !strings.HasSuffix(cfg.Out, ".tar.gz") {
 				return fmt.Errorf("--out %q, expected a name that ends in .tar.gz", cfg.Out)
@@ -79,8 +89,8 @@ func newBundleCreate(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-// sourceDate is the time that the bundle's files carry: SOURCE_DATE_EPOCH, or
-// else the program's own.
+// sourceDate returns the modification time of the bundle's files: SOURCE_DATE_EPOCH
+// or, where that is not set, the time of the program.
 func sourceDate(program string) (time.Time, error) {
 	if v := os.Getenv("SOURCE_DATE_EPOCH"); v != "" {
 		n, err := strconv.ParseInt(v, 10, 64)
@@ -98,9 +108,10 @@ func sourceDate(program string) (time.Time, error) {
 
 func newBundleCheck() *cobra.Command {
 	return &cobra.Command{
-		Use:   "check FILE",
-		Short: "Read a bundle from end to end and compare every checksum",
-		Args:  cobra.ExactArgs(1),
+		Use:     "check FILE",
+		Short:   "Read an install bundle to its end and compare every checksum",
+		Example: `  linktrial install-bundle check linktrial.tar.gz`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			r, err := bundle.Check(args[0])
 			if err != nil {

@@ -1,5 +1,5 @@
-// Package node has the commands that make a machine a node and run its agent, and
-// those that bring it what it needs: enrolment and bundles.
+// Package node has the commands that make a machine a node and run its agent:
+// agent, enrolment, and install bundles for machines without internet.
 package node
 
 import (
@@ -8,7 +8,8 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package, those under their earlier names
+// included.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newAgent(s), newNode(s), newBundle(s)}
+	return []*cobra.Command{newAgent(s), newNode(s), newBundle(s), setting.Renamed("bundle", "install-bundle", newBundle(s))}
 }

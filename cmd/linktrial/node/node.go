@@ -23,7 +23,11 @@ import (
 )
 
 func newNode(s *setting.Settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "node", Short: "Enrol nodes, list them, and end their access"}
+	cmd := &cobra.Command{
+		Use:     "node",
+		GroupID: setting.GroupNodes,
+		Short:   "Enrol nodes, list their identities, and revoke them",
+	}
 	cmd.AddCommand(newNodeEnrol(s), newNodeToken(s), newNodeList(s), newNodeRevoke(s))
 	return cmd
 }
@@ -37,8 +41,10 @@ func newNodeToken(s *setting.Settings) *cobra.Command {
 	var valid time.Duration
 	cmd := &cobra.Command{
 		Use:   "token",
-		Short: "Make a one-time token with which a node enrols; it is shown once",
-		Args:  cobra.NoArgs,
+		Short: "Make a one-time token for a node's enrolment, and print it",
+		Example: `  linktrial node token --name client
+  linktrial node token --name client --valid 30m > client.token`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if valid < time.Second {
 				return fmt.Errorf("--valid %s, expected a second or more, such as 1h", valid)
@@ -48,12 +54,12 @@ func newNodeToken(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			fmt.Println(res.Msg.Token) // alone on standard output, for scripts
-			fmt.Fprintf(os.Stderr, "It is good for one use, until %s. On the node:\n  linktrial node enrol --orchestrator %s --token-file FILE\n", identity.Moment(res.Msg.Expires.AsTime()), s.Orchestrator)
+			fmt.Fprintf(os.Stderr, "The token is valid for one enrolment, until %s. On the node:\n  linktrial node enrol --orchestrator %s --token-file FILE\n", identity.Moment(res.Msg.Expires.AsTime()), s.Orchestrator)
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the node")
-	cmd.Flags().DurationVar(&valid, "valid", time.Hour, "how long it can be used")
+	cmd.Flags().DurationVar(&valid, "valid", time.Hour, "how long the token is valid")
 	setting.Require(cmd, "name")
 	return cmd
 }
@@ -64,9 +70,10 @@ func newNodeEnrol(s *setting.Settings) *cobra.Command {
 		Use:   "enrol",
 		Short: "Make this machine a node of an orchestrator, with a one-time token",
 		Long: `Enrol makes a key on this machine, has the orchestrator's authority sign it, and
-keeps both in the node's state folder. The token says which orchestrator is the
-right one; no other is told anything.`,
-		Args: cobra.NoArgs,
+keeps key and certificate in the node's state folder. The token identifies the
+orchestrator; nothing is sent to another.`,
+		Example: `  linktrial node enrol --orchestrator https://10.20.0.10:7700 --token-file client.token`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			t, err := readTokenFlags(token, file)
 			if err != nil {
@@ -80,12 +87,12 @@ right one; no other is told anything.`,
 			if err != nil {
 				return err
 			}
-			fmt.Printf("This machine is enrolled as %s until %s; its agent renews that by itself.\n  linktrial agent --name %s --orchestrator %s --role … --radio-address …\n", id.Name(), identity.Moment(id.Expires()), id.Name(), s.Orchestrator)
+			fmt.Printf("This machine is enrolled as %s until %s; its agent renews the certificate.\n  linktrial agent --name %s --orchestrator %s --role … --radio-address …\n", id.Name(), identity.Moment(id.Expires()), id.Name(), s.Orchestrator)
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&token, "token", "", "the token (others on this machine can see it in the list of processes; --token-file hides it)")
+	f.StringVar(&token, "token", "", "the token (other users of this machine can see it in the list of processes; --token-file avoids that)")
 	f.StringVar(&file, "token-file", "", "file with the token; - reads standard input")
 	f.StringVar(&state, "state", "", "the node's state folder (default: in the data folder, by the node's name)")
 	cmd.MarkFlagsMutuallyExclusive("token", "token-file")
@@ -108,23 +115,25 @@ func newNodeRevoke(s *setting.Settings) *cobra.Command {
 	var tokensOnly bool
 	cmd := &cobra.Command{
 		Use:   "revoke NAME",
-		Short: "End a node's certificates and open tokens at once",
-		Args:  cobra.ExactArgs(1),
+		Short: "Revoke a node's certificates and open tokens at once",
+		Example: `  linktrial node revoke client --reason "laptop stolen"
+  linktrial node revoke client --tokens-only`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := nodeClient(s).RevokeNode(cmd.Context(), connect.NewRequest(&linktrialv1.RevokeNodeRequest{Name: args[0], Reason: reason, TokensOnly: tokensOnly}))
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
 			if tokensOnly {
-				fmt.Printf("No token of %s is open any more (there were %d). A certificate that it has stays good.\n", args[0], res.Msg.Tokens)
+				fmt.Printf("The open tokens of %s are revoked (%d). Its certificate stays valid.\n", args[0], res.Msg.Tokens)
 				return nil
 			}
-			fmt.Printf("%s is refused from now on (certificates: %d, open tokens: %d)\n", args[0], res.Msg.Certificates, res.Msg.Tokens)
+			fmt.Printf("%s is revoked (certificates: %d, open tokens: %d)\n", args[0], res.Msg.Certificates, res.Msg.Tokens)
 			return nil
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
-	cmd.Flags().BoolVar(&tokensOnly, "tokens-only", false, "end open tokens alone, such as one that was made in error: its certificate stays good")
+	cmd.Flags().BoolVar(&tokensOnly, "tokens-only", false, "revoke open tokens only, such as one that was made in error; the certificate stays valid")
 	cmd.MarkFlagsMutuallyExclusive("reason", "tokens-only") // nobody is revoked
 	return cmd
 }
@@ -132,8 +141,18 @@ func newNodeRevoke(s *setting.Settings) *cobra.Command {
 func newNodeList(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List nodes with their identity: enrolled, expires, revoked, last contact",
-		Args:  cobra.NoArgs,
+		Short: "List the identities of nodes: enrolled, expires, revoked, last contact",
+		Long: `List the identities of nodes: their certificates and open tokens.
+
+  STATE          token made, enrolled, expired, revoked or not enrolled
+  ENROLLED       when the node enrolled
+  EXPIRES        end of its certificate, which a connected agent renews before
+  LAST CONTACT   "connected", or when the node was last connected
+  REMARK         by whom it was revoked, and why; tokens that are open
+
+'linktrial nodes' lists radio, clock, disk and drivers instead.`,
+		Example: `  linktrial node list`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return listNodes(cmd.Context(), s)
 		},

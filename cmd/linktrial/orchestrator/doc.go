@@ -1,5 +1,5 @@
 // Package orchestrator has the commands of the orchestrator's own machine: serve,
-// backup and restore of its store, and the question whether it is well.
+// backup and restore of its store, and the health check of containers.
 package orchestrator
 
 import (
@@ -8,7 +8,10 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package, those under their earlier names
+// included.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newServe(s), newStore(s), newHealth(s)}
+	store := &cobra.Command{Use: "store", Short: "Earlier name of backup", Deprecated: "use 'linktrial backup' instead"}
+	store.AddCommand(setting.Renamed("backup", "backup create", newBackupCreate(s)), setting.Renamed("restore", "backup restore", newBackupRestore(s)))
+	return []*cobra.Command{newServe(s), newBackup(s), newHealth(s), store}
 }

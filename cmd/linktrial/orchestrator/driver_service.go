@@ -13,7 +13,7 @@ import (
 	"linktrial/protocols/protocoltest"
 )
 
-// servedDrivers is what an orchestrator tells of the drivers on its machine.
+// servedDrivers implements the orchestrator's interface to the drivers on its machine.
 type servedDrivers struct {
 	s *setting.Settings
 
@@ -22,8 +22,8 @@ type servedDrivers struct {
 	at     time.Time
 }
 
-// probeAgain is for how long an answer of the drivers holds: asking them starts
-// a process each.
+// probeAgain is how long the drivers' states are cached: probing starts one process
+// for each driver.
 const probeAgain = 10 * time.Second
 
 func (d *servedDrivers) States(ctx context.Context) ([]*linktrialv1.DriverState, error) {

@@ -21,18 +21,18 @@ import (
 const (
 	// servedAt is where an orchestrator in a container listens.
 	servedAt = "127.0.0.1:7700"
-	// healthLimit bounds the whole question. It is more than the orchestrator
-	// waits for its database, and less than the images give this program.
+	// healthLimit bounds the whole check. It is longer than the orchestrator waits
+	// for its database, and shorter than the timeout of the images' health checks.
 	healthLimit = server.HealthLimit + time.Second
 )
 
-// newHealth asks what runs on this machine whether it is well: for container
-// engines, whose images have no other program to ask with.
+// newHealth checks what runs on this machine, for container engines: the images have
+// no other program for that.
 func newHealth(s *setting.Settings) *cobra.Command {
 	var ofAgent bool
 	cmd := &cobra.Command{
 		Use:    "health",
-		Short:  "Ask the orchestrator, or an agent of the data folder, whether it is well",
+		Short:  "Check the orchestrator, or an agent of the data folder (started by container engines)",
 		Args:   cobra.NoArgs,
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -42,20 +42,20 @@ func newHealth(s *setting.Settings) *cobra.Command {
 			return healthy(cmd.Context(), servedAt)
 		},
 	}
-	cmd.Flags().BoolVar(&ofAgent, "agent", false, "ask an agent")
+	cmd.Flags().BoolVar(&ofAgent, "agent", false, "check an agent")
 	return cmd
 }
 
-// healthy asks with TLS, and without only where nobody speaks TLS there: an
-// orchestrator that answers has said what is to be said.
+// healthy asks the orchestrator at an address for its health, with TLS, and without
+// only where the server does not speak TLS. The first answer is final.
 func healthy(ctx context.Context, address string) error {
 	ctx, cancel := context.WithTimeout(ctx, healthLimit)
 	defer cancel()
-	// Nothing is told to it and nothing believed of it but that it answers.
-	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as said
+	// The certificate does not matter: nothing secret is sent, and only the status is used.
+	t := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // as stated above
 	defer t.CloseIdleConnections()
 	client := http.Client{Transport: t}
-	var silent error
+	var failed error
 	for _, scheme := range []string{"https", "http"} {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, scheme+"://"+address+"/healthz", http.NoBody)
 		if err != nil {
@@ -63,18 +63,18 @@ func healthy(ctx context.Context, address string) error {
 		}
 		answer, err := client.Do(req)
 		if err != nil {
-			silent = err
+			failed = err
 			continue
 		}
 		b, err := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 		answer.Body.Close()
 		if answer.StatusCode != http.StatusOK {
-			return fmt.Errorf("the orchestrator says %s: %s", answer.Status, strings.TrimSpace(string(b)))
+			return fmt.Errorf("the orchestrator answers %s: %s", answer.Status, strings.TrimSpace(string(b)))
 		}
 		return err
 	}
-	if errors.Is(silent, context.DeadlineExceeded) {
+	if errors.Is(failed, context.DeadlineExceeded) {
 		return fmt.Errorf("the orchestrator at %s does not answer within %s", address, healthLimit)
 	}
-	return fmt.Errorf("no orchestrator answers: %w", silent)
+	return fmt.Errorf("no orchestrator answers: %w", failed)
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What the orchestrator says is told as it said it, with TLS and without, and
-// one that has answered is asked nothing more.
+// The error repeats what the orchestrator answers, with TLS and without, and the
+// first answer is final.
 func TestHealth(t *testing.T) {
 	var asked atomic.Int32
-	well := func(w http.ResponseWriter, _ *http.Request) { asked.Add(1); _, _ = w.Write([]byte("ok\n")) }
-	ill := func(w http.ResponseWriter, _ *http.Request) {
+	healthyHandler := func(w http.ResponseWriter, _ *http.Request) { asked.Add(1); _, _ = w.Write([]byte("ok\n")) }
+	unhealthy := func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
 		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
 	}
@@ -26,10 +26,10 @@ func TestHealth(t *testing.T) {
 		says  http.HandlerFunc
 		err   string
 	}{
-		"well":               {httptest.NewServer, well, ""},
-		"well, with TLS":     {httptest.NewTLSServer, well, ""},
-		"not well":           {httptest.NewServer, ill, "the orchestrator says 503 Service Unavailable: the database does not answer"},
-		"not well, with TLS": {httptest.NewTLSServer, ill, "the orchestrator says 503 Service Unavailable: the database does not answer"},
+		"healthy":             {httptest.NewServer, healthyHandler, ""},
+		"healthy, with TLS":   {httptest.NewTLSServer, healthyHandler, ""},
+		"unhealthy":           {httptest.NewServer, unhealthy, "the orchestrator answers 503 Service Unavailable: the database does not answer"},
+		"unhealthy, with TLS": {httptest.NewTLSServer, unhealthy, "the orchestrator answers 503 Service Unavailable: the database does not answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			asked.Store(0)
@@ -46,7 +46,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-func TestHealthOfNobody(t *testing.T) {
+func TestHealthWithoutOrchestrator(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	address := s.Listener.Addr().String()
 	s.Close()

@@ -4,88 +4,115 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"linktrial/cmd/linktrial/lab"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/server"
 )
 
 func newServe(s *setting.Settings) *cobra.Command {
-	var listen, database string
-	var login, setup bool
-	var tokensFor []string
-	var tokensTo string
-	var keepDays int
-	var secure server.Config // what the flags say of encryption
+	f := &serveFlags{s: s}
 	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the orchestrator, with a private PostgreSQL unless --database names one",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			log := s.Logger()
-			cat, err := s.LoadCatalog()
-			if err != nil {
-				return err
-			}
-			cfg := s.ServerConfig(listen, database, cat, log)
-			cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = secure.Open, secure.TLS, secure.TLSNames, secure.TLSCert, secure.TLSKey
-			cfg.Login, cfg.Setup = login, setup
-			if keepDays < 0 {
-				return fmt.Errorf("--keep-samples-days %d, expected 0 (for ever) or more", keepDays)
-			}
-			cfg.KeepSamples = time.Duration(keepDays) * 24 * time.Hour
-			cfg.Drivers = &servedDrivers{s: s}
-			var offered *lab.Served
-			cfg.Lab = func(addr string) (rpc.Lab, error) {
-				var err error
-				offered, err = lab.NewServed(cmd.Context(), s, cat, addr, log)
-				return offered, err
-			}
-			srv, err := server.Start(cmd.Context(), cfg)
-			if err != nil {
-				return err
-			}
-			if len(tokensFor) > 0 {
-				err = srv.Authority().Issue(cmd.Context(), tokensFor, tokensTo)
-			}
-			if err != nil {
-				stop, cancel := context.WithTimeout(context.WithoutCancel(cmd.Context()), 20*time.Second)
-				defer cancel()
-				return errors.Join(err, srv.Stop(stop))
-			}
-			log.Info("orchestrator is ready", "url", srv.URL(), "version", s.Version)
-			<-cmd.Context().Done()
-			if offered != nil {
-				offered.Close() // while its agents can still hand over what they have
-			}
-			ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-			defer cancel()
-			return srv.Stop(ctx)
-		},
+		Use:     "serve",
+		GroupID: setting.GroupService,
+		Short:   "Run the orchestrator, with a private PostgreSQL unless --database names one",
+		Long: `Serve runs the orchestrator and its pages until a signal ends it. On the loopback it
+speaks HTTP and has no login. On any other address it speaks TLS, works with enrolled
+nodes, and requires people to log in (docs/security.md).`,
+		Example: `  linktrial serve
+  linktrial serve --listen 0.0.0.0:7700
+  linktrial serve --listen 0.0.0.0:7700 --database postgres://linktrial@db/linktrial`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.serve(cmd.Context()) },
 	}
-	f := cmd.Flags()
-	f.StringVar(&listen, "listen", "127.0.0.1:7700", "address and port")
-	f.StringVar(&database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
-	f.IntVar(&keepDays, "keep-samples-days", 0, "after so many days the samples of runs that have ended are dropped, their figures are kept (0: never)")
-	f.BoolVar(&secure.Open, "open", false, "listen beyond this machine without encryption and without asking who calls: for a closed bench only")
-	f.BoolVar(&secure.TLS, "tls", false, "speak TLS and work with enrolled nodes on the loopback too")
-	f.StringSliceVar(&secure.TLSNames, "tls-name", nil, "a further name or address that the orchestrator is called by, for its certificate")
-	f.StringVar(&secure.TLSCert, "tls-cert", "", "a certificate of your own for people's programs, in PEM (default: one of the orchestrator's authority)")
-	f.StringVar(&secure.TLSKey, "tls-key", "", "its key")
-	f.StringSliceVar(&tokensFor, "issue-tokens", nil, "names of nodes to write a one-time token for, where they have none and no certificate")
-	f.StringVar(&tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token")
-	f.BoolVar(&secure.Open, "insecure", false, "")
-	if err := f.MarkDeprecated("insecure", "it is called --open now"); err != nil {
+	f.register(cmd)
+	return cmd
+}
+
+// serveFlags are the flags of 'linktrial serve'.
+type serveFlags struct {
+	s                *setting.Settings
+	listen, database string
+	login, setup     bool
+	tokensFor        []string // names of nodes
+	tokensTo         string   // folder
+	keepDays         int
+	tls              server.Config // only its fields for TLS and Open
+}
+
+func (f *serveFlags) register(cmd *cobra.Command) {
+	fs := cmd.Flags()
+	fs.StringVar(&f.listen, "listen", "127.0.0.1:7700", "address and port")
+	fs.StringVar(&f.database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
+	fs.IntVar(&f.keepDays, "keep-samples-days", 0, "delete the samples of ended runs after this many days, and keep their figures (0: never)")
+	fs.BoolVar(&f.tls.Open, "open", false, "listen beyond this machine without encryption and without login: for a closed test bench only")
+	fs.BoolVar(&f.tls.TLS, "tls", false, "speak TLS and work with enrolled nodes on the loopback, too")
+	fs.StringSliceVar(&f.tls.TLSNames, "tls-name", nil, "a further name or address of the orchestrator, for its certificate")
+	fs.StringVar(&f.tls.TLSCert, "tls-cert", "", "a certificate of your own for people's programs, in PEM (default: one of the orchestrator's authority)")
+	fs.StringVar(&f.tls.TLSKey, "tls-key", "", "the key of --tls-cert")
+	fs.StringSliceVar(&f.tokensFor, "issue-tokens", nil, "names of nodes to make a one-time token for, where they have neither token nor certificate")
+	fs.StringVar(&f.tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token")
+	fs.BoolVar(&f.tls.Open, "insecure", false, "")
+	if err := fs.MarkDeprecated("insecure", "use --open instead"); err != nil {
 		panic(err) // there is no such flag
 	}
 	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
 	cmd.MarkFlagsRequiredTogether("issue-tokens", "issue-tokens-to")
 	cmd.MarkFlagsMutuallyExclusive("open", "tls")
-	f.BoolVar(&login, "login", false, "have people log in on the loopback too")
-	f.BoolVar(&setup, "setup-token", false, "make a token in the data folder for another admin, where the admin's password is lost")
-	return cmd
+	fs.BoolVar(&f.login, "login", false, "require people to log in on the loopback, too")
+	fs.BoolVar(&f.setup, "setup-token", false, "make a token in the data folder that adds another admin, where the admin's password is lost")
+}
+
+// stopLimit bounds the stop of the orchestrator.
+const stopLimit = 20 * time.Second
+
+// serve runs the orchestrator until ctx ends.
+func (f *serveFlags) serve(ctx context.Context) error {
+	log := f.s.Logger()
+	cat, err := f.s.LoadCatalog()
+	if err != nil {
+		return err
+	}
+	if f.keepDays < 0 {
+		return fmt.Errorf("--keep-samples-days %d, expected 0 (for ever) or more", f.keepDays)
+	}
+	var offered *lab.Served
+	cfg := f.config(cat, log)
+	cfg.Lab = func(addr string) (rpc.Lab, error) {
+		var err error
+		offered, err = lab.NewServed(ctx, f.s, cat, addr, log)
+		return offered, err
+	}
+	srv, err := server.Start(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	if len(f.tokensFor) > 0 {
+		err = srv.Authority().Issue(ctx, f.tokensFor, f.tokensTo)
+	}
+	if err == nil {
+		log.Info("orchestrator is ready", "url", srv.URL(), "version", f.s.Version)
+		<-ctx.Done()
+		if offered != nil {
+			offered.Close() // while its agents can still deliver what they have
+		}
+	}
+	stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopLimit)
+	defer cancel()
+	return errors.Join(err, srv.Stop(stop))
+}
+
+func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Config {
+	cfg := f.s.ServerConfig(f.listen, f.database, cat, log)
+	cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = f.tls.Open, f.tls.TLS, f.tls.TLSNames, f.tls.TLSCert, f.tls.TLSKey
+	cfg.Login, cfg.Setup = f.login, f.setup
+	cfg.KeepSamples = time.Duration(f.keepDays) * 24 * time.Hour
+	cfg.Drivers = &servedDrivers{s: f.s}
+	return cfg
 }

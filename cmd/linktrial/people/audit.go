@@ -25,9 +25,13 @@ func newAudit(s *setting.Settings) *cobra.Command {
 	var most int32
 	ask := &linktrialv1.ListAuditRequest{}
 	cmd := &cobra.Command{
-		Use:   "audit",
-		Short: "Who did what, when and from where, oldest first",
-		Args:  cobra.NoArgs,
+		Use:     "audit",
+		GroupID: setting.GroupPeople,
+		Short:   "List who did what, when and from where, oldest first",
+		Example: `  linktrial audit
+  linktrial audit --since 7d --user dirk --outcome refused
+  linktrial audit --since 2026-05-01 --action StartPlan --json`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since != "" {
 				at, err := parseSince(since, time.Now())
@@ -55,7 +59,7 @@ func newAudit(s *setting.Settings) *cobra.Command {
 			}
 			slices.Reverse(all)
 			if more {
-				fmt.Fprintf(os.Stderr, "The newest %d; --limit gives more.\n", len(all))
+				fmt.Fprintf(os.Stderr, "These are the newest %d entries; --limit lists more.\n", len(all))
 			}
 			if asJSON {
 				for _, e := range all {
@@ -82,12 +86,12 @@ func newAudit(s *setting.Settings) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&since, "since", "", `from then on: 24h or 7d ago, 2026-05-01, "2026-05-01 08:30" or RFC 3339`)
-	f.StringVar(&ask.User, "user", "", "of this user alone")
-	f.StringVar(&ask.Action, "action", "", "with this in the action, such as StartPlan")
-	f.StringVar(&ask.Outcome, "outcome", "", "done, refused or failed")
-	f.Int32Var(&most, "limit", 200, "at most so many, the newest")
-	f.BoolVar(&asJSON, "json", false, "one JSON object a line")
+	f.StringVar(&since, "since", "", `only entries since then: 24h or 7d ago, 2026-05-01, "2026-05-01 08:30" or RFC 3339`)
+	f.StringVar(&ask.User, "user", "", "only entries of this user")
+	f.StringVar(&ask.Action, "action", "", "only entries whose action contains this, such as StartPlan")
+	f.StringVar(&ask.Outcome, "outcome", "", "only entries with this outcome: done, refused or failed")
+	f.Int32Var(&most, "limit", 200, "the largest number of entries; the newest are listed")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
 

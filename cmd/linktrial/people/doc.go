@@ -1,5 +1,5 @@
-// Package people has the commands about who may call an orchestrator and whom a
-// person's programs believe: login, users, tokens, the audit log, trust.
+// Package people has the commands for a person's access to an orchestrator: login,
+// users, API tokens, the audit log, and trust in the orchestrator's certificate.
 package people
 
 import (
@@ -8,7 +8,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
 	return []*cobra.Command{newLogin(s), newLogout(s), newUser(s), newToken(s), newAudit(s), newTrust(s)}
 }

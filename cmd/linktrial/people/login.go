@@ -26,7 +26,7 @@ func newAccessClient(base string) linktrialv1connect.AccessServiceClient {
 	return linktrialv1connect.NewAccessServiceClient(client.HTTP(), base, connect.WithGRPC())
 }
 
-// passwords asks for them without echo, or reads them line by line.
+// passwords asks for passwords without echo, or reads them line by line.
 type passwords struct {
 	lines *bufio.Reader // nil: a person is asked
 }
@@ -36,12 +36,12 @@ func passwordsFrom(stdin bool) (*passwords, error) {
 		return &passwords{lines: bufio.NewReader(os.Stdin)}, nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return nil, errors.New("standard input is no terminal to ask for a password at: give it with --password-stdin")
+		return nil, errors.New("standard input is not a terminal: give the password with --password-stdin")
 	}
 	return &passwords{}, nil
 }
 
-// ask reads one password; again asks twice, for a new one that nobody sees.
+// ask reads one password. With again it asks twice on a terminal, for a new password.
 func (p *passwords) ask(prompt string, again bool) (string, error) {
 	if p.lines != nil {
 		line, err := p.lines.ReadString('\n')
@@ -65,7 +65,7 @@ func (p *passwords) ask(prompt string, again bool) (string, error) {
 	}
 	second, err := read(prompt + " again")
 	if err == nil && first != second {
-		return "", errors.New("the two are different: nothing was changed")
+		return "", errors.New("the two passwords differ: nothing was changed")
 	}
 	return first, err
 }
@@ -73,14 +73,17 @@ func (p *passwords) ask(prompt string, again bool) (string, error) {
 func newLogin(s *setting.Settings) *cobra.Command {
 	var stdin bool
 	cmd := &cobra.Command{
-		Use:   "login [NAME]",
-		Short: "Log in to an orchestrator that asks who calls",
-		Long: `Login asks for the password and keeps an API token for the orchestrator in the
-user's config folder, readable by that user alone. It is good for 30 days, and
-'linktrial logout' ends it. NAME is by default the name of the user here.
+		Use:     "login [NAME]",
+		GroupID: setting.GroupPeople,
+		Short:   "Log in to an orchestrator",
+		Long: `Login asks for the password and keeps an API token for the orchestrator in your
+config folder, readable by you alone. The token is valid for 30 days; 'linktrial
+logout' revokes it. NAME is by default your user name on this machine.
 
-A script takes a token of its own ('linktrial token create') and has it in
-LINKTRIAL_TOKEN.`,
+Scripts use a token of their own ('linktrial token create') in the environment
+variable LINKTRIAL_TOKEN.`,
+		Example: `  linktrial login anna --orchestrator https://10.20.0.10:7700
+  linktrial login anna --password-stdin < password`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			u, err := url.Parse(s.Orchestrator)
@@ -88,14 +91,14 @@ LINKTRIAL_TOKEN.`,
 				return fmt.Errorf("--orchestrator: %w", err)
 			}
 			if !client.Private(u) {
-				return fmt.Errorf("a password is not sent to %s: others could read it on the way; use its https:// address", s.Orchestrator)
+				return fmt.Errorf("a password is not sent to %s without encryption: use its https:// address", s.Orchestrator)
 			}
 			who, err := whoAmI(cmd.Context(), s.Orchestrator)
 			if err != nil {
 				return err
 			}
 			if !who.LoginRequired {
-				fmt.Printf("The orchestrator at %s asks nobody who they are: there is nothing to log in to.\n", s.Orchestrator)
+				fmt.Printf("The orchestrator at %s has no login: everybody may call it.\n", s.Orchestrator)
 				return nil
 			}
 			here := "somebody"
@@ -127,7 +130,7 @@ LINKTRIAL_TOKEN.`,
 			}
 			fmt.Printf("Logged in at %s as %s (%s) until %s\n", s.Orchestrator, res.Msg.User, roleWord(res.Msg.Role), terminal.LocalTime(res.Msg.Expires))
 			if os.Getenv(client.TokenEnv) != "" {
-				fmt.Printf("%s is set and comes first: unset it to be %s.\n", client.TokenEnv, res.Msg.User)
+				fmt.Printf("%s is set and has precedence: unset it to call as %s.\n", client.TokenEnv, res.Msg.User)
 			}
 			return nil
 		},
@@ -136,8 +139,8 @@ LINKTRIAL_TOKEN.`,
 	return cmd
 }
 
-// loginError is [client.Error] where a refusal is about the password, not about
-// having none.
+// loginError is [client.Error] for a login, whose refusal must not ask the user to
+// log in.
 func loginError(base string, err error) error {
 	var ce *connect.Error
 	if errors.As(err, &ce) && ce.Code() == connect.CodeUnauthenticated {
@@ -156,9 +159,11 @@ func whoAmI(ctx context.Context, base string) (*linktrialv1.WhoAmIResponse, erro
 
 func newLogout(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "logout",
-		Short: "End the login at an orchestrator",
-		Args:  cobra.NoArgs,
+		Use:     "logout",
+		GroupID: setting.GroupPeople,
+		Short:   "Log out of an orchestrator",
+		Example: `  linktrial logout --orchestrator https://10.20.0.10:7700`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			at, err := client.PlaceOf(s.Orchestrator)
 			if err != nil {
@@ -170,10 +175,10 @@ func newLogout(s *setting.Settings) *cobra.Command {
 			}
 			one, ok := c.Orchestrators[at]
 			if !ok {
-				fmt.Printf("Nobody is logged in at %s here.\n", s.Orchestrator)
+				fmt.Printf("You are not logged in at %s.\n", s.Orchestrator)
 				return nil
 			}
-			// The one that was kept, also where LINKTRIAL_TOKEN has another.
+			// The token of the login, also where LINKTRIAL_TOKEN has another.
 			req := connect.NewRequest(&linktrialv1.LogoutRequest{})
 			req.Header().Set("Authorization", "Bearer "+one.Token)
 			_, err = newAccessClient(s.Orchestrator).Logout(cmd.Context(), req)
@@ -181,7 +186,7 @@ func newLogout(s *setting.Settings) *cobra.Command {
 				return forget
 			}
 			if err != nil && connect.CodeOf(err) != connect.CodeUnauthenticated {
-				return fmt.Errorf("the token is forgotten here, but the orchestrator could not be told, and knows it until it expires: %w", client.Error(s.Orchestrator, err))
+				return fmt.Errorf("the token is removed from this machine, but could not be revoked at the orchestrator and is valid until it expires: %w", client.Error(s.Orchestrator, err))
 			}
 			fmt.Printf("%s is logged out at %s.\n", one.User, s.Orchestrator)
 			return nil

@@ -19,17 +19,18 @@ import (
 
 func newToken(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "token",
-		Short: "API tokens, for scripts",
-		Long: `A token lets a script call the orchestrator as its user, with that user's role or
-less. A script has it in LINKTRIAL_TOKEN; other programs send it with each call,
-as "Authorization: Bearer TOKEN".`,
+		Use:     "token",
+		GroupID: setting.GroupPeople,
+		Short:   "Create, list and revoke API tokens, for scripts",
+		Long: `With a token a script calls the orchestrator as its user, with that user's role or a
+lesser one. Linktrial reads it from LINKTRIAL_TOKEN; other programs send it with each
+call, as "Authorization: Bearer TOKEN".`,
 	}
 	cmd.AddCommand(newTokenCreate(s), newTokenList(s), newTokenRevoke(s))
 	return cmd
 }
 
-// parseLife reads a duration, also in days.
+// parseLife parses a duration, also one in days.
 func parseLife(text string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(text, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
@@ -47,8 +48,10 @@ func newTokenCreate(s *setting.Settings) *cobra.Command {
 	var roleName, valid string
 	cmd := &cobra.Command{
 		Use:   "create NAME",
-		Short: "Make a token; it is printed once and kept nowhere",
-		Args:  cobra.ExactArgs(1),
+		Short: "Create a token and print it; it cannot be shown again",
+		Example: `  linktrial token create nightly --role viewer --valid 90d
+  export LINKTRIAL_TOKEN=$(linktrial token create nightly)`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req := &linktrialv1.CreateTokenRequest{Name: args[0]}
 			if roleName != "" {
@@ -70,13 +73,13 @@ func newTokenCreate(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			t := res.Msg.Token
-			fmt.Fprintf(os.Stderr, "Token %q of %s (%s, until %s), shown this once:\n", t.Name, t.User, roleWord(t.Role), terminal.LocalTime(t.Expires))
+			fmt.Fprintf(os.Stderr, "Token %q of %s (%s, until %s); it cannot be shown again:\n", t.Name, t.User, roleWord(t.Role), terminal.LocalTime(t.Expires))
 			fmt.Println(res.Msg.Text)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&roleName, "role", "", "viewer, director or admin, at most one's own (default: one's own)")
-	cmd.Flags().StringVar(&valid, "valid", "90d", "how long it is good for, at most 366d")
+	cmd.Flags().StringVar(&roleName, "role", "", "viewer, director or admin, at most your own (default: your own)")
+	cmd.Flags().StringVar(&valid, "valid", "90d", "how long it is valid, at most 366d")
 	return cmd
 }
 
@@ -85,8 +88,10 @@ func newTokenList(s *setting.Settings) *cobra.Command {
 	var all, old bool
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List one's tokens, or as an admin those of others",
-		Args:  cobra.NoArgs,
+		Short: "List your tokens, or as an admin those of others",
+		Example: `  linktrial token list
+  linktrial token list --all-users --old`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newAccessClient(s.Orchestrator).ListTokens(cmd.Context(), connect.NewRequest(&linktrialv1.ListTokensRequest{User: userName, AllUsers: all}))
 			if err != nil {
@@ -112,16 +117,17 @@ func newTokenList(s *setting.Settings) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&userName, "user", "", "of this user (admins)")
 	cmd.Flags().BoolVar(&all, "all-users", false, "of all users (admins)")
-	cmd.Flags().BoolVar(&old, "old", false, "revoked and expired ones too")
+	cmd.Flags().BoolVar(&old, "old", false, "list revoked and expired tokens, too")
 	cmd.MarkFlagsMutuallyExclusive("user", "all-users")
 	return cmd
 }
 
 func newTokenRevoke(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "revoke TOKEN",
-		Short: "End a token, by its identity or by its name",
-		Args:  cobra.ExactArgs(1),
+		Use:     "revoke TOKEN",
+		Short:   "Revoke a token, by its identity or by its name",
+		Example: `  linktrial token revoke nightly`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := newAccessClient(s.Orchestrator).RevokeToken(cmd.Context(), connect.NewRequest(&linktrialv1.RevokeTokenRequest{Id: args[0]}))
 			if err != nil {

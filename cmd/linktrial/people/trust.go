@@ -27,12 +27,14 @@ import (
 func newTrust(s *setting.Settings) *cobra.Command {
 	var fingerprint string
 	cmd := &cobra.Command{
-		Use:   "trust [URL]",
-		Short: "Trust the authority of an orchestrator, by its fingerprint",
-		Long: `Trust keeps the authority's certificate of an orchestrator in your config folder,
-so that your commands believe that orchestrator. 'linktrial serve' logs the
+		Use:     "trust [URL]",
+		GroupID: setting.GroupPeople,
+		Short:   "Trust the authority of an orchestrator, by its fingerprint",
+		Long: `Trust keeps the certificate of an orchestrator's authority in your config folder, so
+that your commands accept the orchestrator's certificate. 'linktrial serve' logs the
 fingerprint at its start; without --fingerprint you are asked to compare it.`,
-		Args: cobra.MaximumNArgs(1),
+		Example: `  linktrial trust https://10.20.0.10:7700`,
+		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			base := s.Orchestrator
 			if len(args) > 0 {
@@ -53,7 +55,7 @@ fingerprint at its start; without --fingerprint you are asked to compare it.`,
 					return err
 				}
 				if want != shown {
-					return fmt.Errorf("%s is of an authority with fingerprint %s, expected %s: this is not the orchestrator that you mean, or somebody is in between", base, identity.FormatFingerprint(shown), identity.FormatFingerprint(want))
+					return fmt.Errorf("the certificate of %s is signed by an authority with fingerprint %s, expected %s: this is not the orchestrator that you mean, or somebody intercepts the connection", base, identity.FormatFingerprint(shown), identity.FormatFingerprint(want))
 				}
 			} else if err := confirm(base, shown); err != nil {
 				return err
@@ -75,9 +77,9 @@ fingerprint at its start; without --fingerprint you are asked to compare it.`,
 
 func confirm(base string, shown [sha256.Size]byte) error {
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return fmt.Errorf("%s is of an authority with fingerprint %s: say so with --fingerprint if it is the one that 'linktrial serve' logged", base, identity.FormatFingerprint(shown))
+		return fmt.Errorf("the certificate of %s is signed by an authority with fingerprint %s: add --fingerprint with it if it is the one that 'linktrial serve' logged", base, identity.FormatFingerprint(shown))
 	}
-	fmt.Printf("%s is of an authority with fingerprint\n  %s\nIs it the one that 'linktrial serve' logged at its start? [yes/no] ", base, identity.FormatFingerprint(shown))
+	fmt.Printf("The certificate of %s is signed by an authority with fingerprint\n  %s\nIs it the one that 'linktrial serve' logged at its start? [yes/no] ", base, identity.FormatFingerprint(shown))
 	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
 	if err != nil {
 		return err
@@ -99,8 +101,8 @@ func hostPort(base string) (string, error) {
 	return u.Host, nil
 }
 
-// shownAuthority is the authority that an orchestrator shows; whether it is
-// the right one is for others to say.
+// shownAuthority returns the authority that an orchestrator presents. The caller has
+// to verify its fingerprint.
 func shownAuthority(ctx context.Context, base, address string) (*x509.Certificate, error) {
 	var chain []*x509.Certificate
 	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: client.DialLimit}, Config: &tls.Config{
@@ -114,7 +116,7 @@ func shownAuthority(ctx context.Context, base, address string) (*x509.Certificat
 	c.Close()
 	last := chain[len(chain)-1]
 	if !last.IsCA || chain[0].CheckSignatureFrom(last) != nil {
-		return nil, fmt.Errorf("what answers at %s is no orchestrator with an authority of its own", base)
+		return nil, fmt.Errorf("the server at %s is not an orchestrator with an authority of its own", base)
 	}
 	return last, nil
 }

@@ -17,8 +17,8 @@ import (
 	"linktrial/orchestrator/authority"
 )
 
-// A person's programs believe an orchestrator only when its authority was
-// named to them, in any of four ways; the refusal says how.
+// The command line accepts an orchestrator's certificate only when its authority is
+// trusted, in any of four ways; the error says how.
 func TestTrust(t *testing.T) {
 	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {}))
 	s.EnableHTTP2 = true
@@ -39,7 +39,7 @@ func TestTrust(t *testing.T) {
 			return client.Error(s.URL, err)
 		}
 		if res.ProtoMajor != 2 {
-			t.Errorf("spoken: %s", res.Proto)
+			t.Errorf("protocol %s", res.Proto)
 		}
 		return res.Body.Close()
 	}
@@ -52,7 +52,7 @@ func TestTrust(t *testing.T) {
 	stranger := client.Trust{Data: t.TempDir()}
 
 	err := get(stranger)
-	require.ErrorContains(t, err, "of an authority that is not trusted here, with fingerprint "+shown)
+	require.ErrorContains(t, err, "signed by an authority that is not trusted here, with fingerprint "+shown)
 	require.ErrorContains(t, err, "linktrial trust "+s.URL)
 
 	ca := filepath.Join(t.TempDir(), "ca.crt")

@@ -21,10 +21,11 @@ import (
 
 func newUser(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "user",
-		Short: "The people that an orchestrator knows, and what they may do",
-		Long: `Roles: a viewer sees everything but users and the audit log; a director also
-plans, starts and steers runs; an admin also keeps users and nodes.`,
+		Use:     "user",
+		GroupID: setting.GroupPeople,
+		Short:   "Add and list users, and change their roles and passwords",
+		Long: `Roles: a viewer sees everything except users and the audit log; a director also
+plans, starts and commands runs; an admin also manages users and nodes.`,
 	}
 	cmd.AddCommand(newUserAdd(s), newUserList(s), newUserRole(s), newUserPassword(s), newUserDisable(s, true), newUserDisable(s, false))
 	return cmd
@@ -42,6 +43,8 @@ Where there is no admin yet, nobody can log in to add one. Then the running
 orchestrator keeps a one-time setup token in the file "setup-token" of its data
 folder, and this command, run where that file can be read (see --data), makes
 the first admin with it.`,
+		Example: `  linktrial user add anna --role admin
+  linktrial user add dirk --role director --password-stdin < password`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			role, err := parseRole(roleName)
@@ -49,7 +52,7 @@ the first admin with it.`,
 				return fmt.Errorf("--role: %w", err)
 			}
 			setup := ""
-			// Where nobody can have logged in, the refusal is to say what to do.
+			// Where nobody is logged in, the error must say what to do.
 			if role == linktrialv1.Role_ROLE_ADMIN || !loggedIn(s.Orchestrator) {
 				if setup, err = setupToken(s.Data); err != nil {
 					return err
@@ -70,7 +73,7 @@ the first admin with it.`,
 			}
 			_, err = c.AddUser(cmd.Context(), req)
 			if setup != "" && connect.CodeOf(err) == connect.CodeUnauthenticated && loggedIn(s.Orchestrator) {
-				// The data folder is of another orchestrator than the one that is asked.
+				// The data folder belongs to another orchestrator than the one that is called.
 				_, err = c.AddUser(cmd.Context(), connect.NewRequest(&linktrialv1.AddUserRequest{Name: args[0], Role: role, Password: password}))
 			}
 			if err != nil {
@@ -92,7 +95,7 @@ func article(role string) string {
 	return "a " + role
 }
 
-// setupToken is the token of the data folder; empty: there is none.
+// setupToken returns the setup token in the data folder, or "" where there is none.
 func setupToken(data string) (string, error) {
 	path := filepath.Join(data, access.SetupFile)
 	b, err := os.ReadFile(path)
@@ -116,9 +119,10 @@ func loggedIn(base string) bool {
 
 func newUserList(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the users",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the users",
+		Example: `  linktrial user list`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newAccessClient(s.Orchestrator).ListUsers(cmd.Context(), connect.NewRequest(&linktrialv1.ListUsersRequest{}))
 			if err != nil {
@@ -139,9 +143,10 @@ func newUserList(s *setting.Settings) *cobra.Command {
 
 func newUserRole(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "role NAME ROLE",
-		Short: "Make a user a viewer, director or admin",
-		Args:  cobra.ExactArgs(2),
+		Use:     "role NAME ROLE",
+		Short:   "Set the role of a user: viewer, director or admin",
+		Example: `  linktrial user role dirk director`,
+		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			role, err := parseRole(args[1])
 			if err != nil {
@@ -161,10 +166,12 @@ func newUserPassword(s *setting.Settings) *cobra.Command {
 	var stdin bool
 	cmd := &cobra.Command{
 		Use:   "password [NAME]",
-		Short: "Change one's own password, or as an admin another's",
+		Short: "Change your password, or as an admin that of another user",
 		Long: `Password changes a password and ends all sessions of the user in browsers; API
-tokens stay (see 'linktrial token list'). Without NAME it is one's own, and the
-current one is asked for first; with --password-stdin that is the first line.`,
+tokens stay valid (see 'linktrial token list'). Without NAME it changes your own, and
+asks for the current one first; with --password-stdin that is the first line.`,
+		Example: `  linktrial user password
+  linktrial user password dirk --password-stdin < password`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			p, err := passwordsFrom(stdin)
@@ -198,19 +205,21 @@ current one is asked for first; with --password-stdin that is the first line.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&stdin, "password-stdin", false, "read the password from standard input; one's own: the current one on the first line, the new one on the second")
+	cmd.Flags().BoolVar(&stdin, "password-stdin", false, "read the password from standard input; your own: the current one on the first line, the new one on the second")
 	return cmd
 }
 
 func newUserDisable(s *setting.Settings, disable bool) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "disable NAME",
-		Short: "Keep a user out: sessions end, and tokens stop to work",
-		Args:  cobra.ExactArgs(1),
+		Use:     "disable NAME",
+		Short:   "Disable a user: sessions end, and tokens are refused",
+		Example: `  linktrial user disable dirk`,
+		Args:    cobra.ExactArgs(1),
 	}
-	done := "%s is disabled: sessions have ended, and tokens do not work.\n"
+	done := "%s is disabled: sessions have ended, and tokens are refused.\n"
 	if !disable {
-		cmd.Use, cmd.Short, done = "enable NAME", "Let a user in again", "%s is enabled.\n"
+		cmd.Use, cmd.Short, done = "enable NAME", "Enable a disabled user again", "%s is enabled.\n"
+		cmd.Example = "  linktrial user enable dirk"
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		_, err := newAccessClient(s.Orchestrator).SetUserDisabled(cmd.Context(), connect.NewRequest(&linktrialv1.SetUserDisabledRequest{Name: args[0], Disabled: disable}))

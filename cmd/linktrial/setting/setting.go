@@ -1,7 +1,6 @@
-// Package setting holds what all commands share: the flags that say which
-// orchestrator, which folders and how much is logged, and what is found by
-// them. Comes in: flags and the environment. Goes out: a logger, the catalog,
-// the configuration of an orchestrator on the data folder.
+// Package setting holds what all commands share: the flags for orchestrator, folders
+// and log level, and the groups of the help. In: flags and the environment. Out: a
+// logger, the catalog, the configuration of an orchestrator on the data folder.
 package setting
 
 import (
@@ -24,26 +23,25 @@ type ExitCode int
 // Error implements error.
 func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 
-// Settings are the flags that several subcommands share.
+// Settings are the flags that all commands share.
 type Settings struct {
 	Orchestrator string   // URL
 	Drivers      string   // folder with a folder for each protocol driver
 	Data         string   // folder
-	Catalog      []string // folders with radio profiles and topologies of people's own
+	Catalog      []string // further folders with radio profiles and topologies
 	CA           string   // file with the authority of the orchestrator, for people's commands
 	Verbose      bool
 
 	Version string // of this program
 }
 
-// Register has the flags fill the settings; where one is not given, the
-// environment does.
+// Register adds the flags. The environment gives their defaults.
 func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
 	f.StringVar(&s.Drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver (or LINKTRIAL_DRIVERS)")
-	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder for the private database and for agents' journals (or LINKTRIAL_DATA)")
-	f.StringSliceVar(&s.Catalog, "catalog", filepath.SplitList(os.Getenv("LINKTRIAL_CATALOG")), "folder with radio-profiles/ and topologies/ of your own, besides those of the program; several are allowed (or LINKTRIAL_CATALOG)")
-	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (or LINKTRIAL_CA; default: what 'linktrial trust' kept)")
+	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder of the private database and of agents' journals (or LINKTRIAL_DATA)")
+	f.StringSliceVar(&s.Catalog, "catalog", filepath.SplitList(os.Getenv("LINKTRIAL_CATALOG")), "folder with radio-profiles/ and topologies/ of your own, in addition to those of the program; can be given several times (or LINKTRIAL_CATALOG)")
+	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (or LINKTRIAL_CA; default: the one of 'linktrial trust')")
 	f.BoolVarP(&s.Verbose, "verbose", "v", false, "log more")
 }
 
@@ -57,7 +55,7 @@ func envOr(name, def string) string {
 	return def
 }
 
-// defaultDrivers is the folder beside the program, or the one of an installed package.
+// defaultDrivers returns the folder beside the program, or that of an installed program.
 func defaultDrivers() string {
 	if exe, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(exe), "drivers")
@@ -78,7 +76,7 @@ func defaultData() string {
 	return "linktrial-data"
 }
 
-// Require has a command refuse to run without some of its flags.
+// Require makes flags of a command required.
 func Require(cmd *cobra.Command, flags ...string) {
 	for _, f := range flags {
 		if err := cmd.MarkFlagRequired(f); err != nil {
@@ -96,8 +94,8 @@ func (s *Settings) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 }
 
-// Folders are the flags with which another process of this program works with
-// the same drivers and catalog.
+// Folders returns the flags that give another process of this program the same drivers
+// and catalog.
 func (s *Settings) Folders() []string {
 	args := []string{"--drivers", s.Drivers}
 	for _, dir := range s.Catalog {
@@ -111,7 +109,7 @@ func (s *Settings) LoadCatalog() (*catalog.Catalog, error) {
 	return catalog.Load(catalog.Config{DriversDir: s.Drivers, ExtraDirs: s.Catalog, SavedDir: filepath.Join(s.Data, "topologies")})
 }
 
-// ServerConfig is an orchestrator on the data folder.
+// ServerConfig returns the configuration of an orchestrator on the data folder.
 func (s *Settings) ServerConfig(listen, database string, cat *catalog.Catalog, log *slog.Logger) server.Config {
 	return server.Config{Listen: listen, DatabaseURL: database, DataDir: s.Data, Catalog: cat, Plans: plans.Files, Version: s.Version, Logger: log}
 }

@@ -16,11 +16,11 @@ import (
 	"linktrial/internal/unit"
 )
 
-// Progress shows a campaign as it happens: a line for every attempt that has
-// ended, and on a terminal a moving last line for the one that runs.
+// Progress shows the progress of a campaign: a line for every attempt that has ended,
+// and on a terminal a last line for the running one, which is updated in place.
 type Progress struct {
 	out   io.Writer
-	width int // of the terminal; 0: not a terminal, no moving line
+	width int // of the terminal; 0: not a terminal, no updated line
 
 	runs     map[string]*linktrialv1.Run
 	order    []string
@@ -44,7 +44,7 @@ func NewProgress(out *os.File) *Progress {
 	return p
 }
 
-// Show takes one event of the campaign.
+// Show shows one event of the campaign.
 func (p *Progress) Show(ev *linktrialv1.WatchResponse) {
 	switch e := ev.Event.(type) {
 	case *linktrialv1.WatchResponse_Run:
@@ -79,7 +79,7 @@ func (p *Progress) run(r *linktrialv1.Run) {
 	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatBytes(r.SizeBytes))
 	switch r.State {
 	case linktrialv1.RunState_RUN_STATE_WAITING:
-		p.Line("run %s: %s: waits until the nodes stand as the topology has them; then: linktrial continue %s", r.Id, where, r.Id)
+		p.Line("run %s: %s: waiting until the nodes are at the positions of the topology; to continue: linktrial run continue %s", r.Id, where, r.Id)
 	case linktrialv1.RunState_RUN_STATE_PREPARING:
 		p.Line("run %s: %s: preparing %d trials", r.Id, where, r.Trials)
 	case linktrialv1.RunState_RUN_STATE_RUNNING:
@@ -93,16 +93,16 @@ func (p *Progress) run(r *linktrialv1.Run) {
 	}
 }
 
-// held says what has changed of a pause.
+// held writes what has changed about a pause.
 func (p *Progress) held(old, r *linktrialv1.Run) {
 	was, pausing := old.GetPaused(), old.GetPausing()
 	switch {
 	case r.Pausing && !pausing:
-		p.Line("run %s: holds at the next trial boundary, by order", r.Id)
+		p.Line("run %s: pauses at the next trial boundary", r.Id)
 	case r.Paused && !r.Pausing && (!was || pausing):
-		p.Line("run %s: paused; it goes on with: linktrial resume %s", r.Id, r.Id)
+		p.Line("run %s: paused; to resume: linktrial run resume %s", r.Id, r.Id)
 	case was && !r.Paused && !Over(r.State):
-		p.Line("run %s: goes on", r.Id)
+		p.Line("run %s: resumed", r.Id)
 	}
 }
 
@@ -139,7 +139,7 @@ func (p *Progress) done() int {
 	return n
 }
 
-// Line writes one line that stays.
+// Line writes one line that is not updated.
 func (p *Progress) Line(format string, args ...any) {
 	p.clear()
 	fmt.Fprintf(p.out, format+"\n", args...)
@@ -152,7 +152,7 @@ func (p *Progress) clear() {
 	}
 }
 
-// redraw writes the moving line.
+// redraw writes the last line.
 func (p *Progress) redraw() {
 	if p.width == 0 || p.total == 0 {
 		return
@@ -177,10 +177,10 @@ func (p *Progress) redraw() {
 	p.Moving(b.String())
 }
 
-// Moves says that there is a moving line.
+// Moves reports whether the last line is updated in place.
 func (p *Progress) Moves() bool { return p.width > 0 }
 
-// Moving replaces the moving line; where there is none, the text is a line that stays.
+// Moving replaces the last line; without a terminal it writes the text as a line.
 func (p *Progress) Moving(text string) {
 	if !p.Moves() {
 		p.Line("%s", text)
@@ -195,7 +195,7 @@ func (p *Progress) Moving(text string) {
 	p.moving = true
 }
 
-// Finish leaves the terminal clean.
+// Finish removes the last line.
 func (p *Progress) Finish() { p.clear() }
 
 func kb(n int64) string { return fmt.Sprintf("%.0f KB", float64(n)/unit.KB) }

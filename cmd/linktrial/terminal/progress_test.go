@@ -7,8 +7,8 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 )
 
-// A run that is held says what goes on with it, once, and when it goes on.
-func TestProgressOfAHeldRun(t *testing.T) {
+// A pause, how to end it, and its end are each written once.
+func TestProgressOfPausedRun(t *testing.T) {
 	var out strings.Builder
 	p := &Progress{out: &out, runs: map[string]*linktrialv1.Run{}, ended: map[string]map[int32]bool{}}
 	state := func(s linktrialv1.RunState, paused, pausing bool, left float64) {
@@ -23,15 +23,15 @@ func TestProgressOfAHeldRun(t *testing.T) {
 	state(running, true, false, 60)
 	state(running, true, false, 30)
 	state(running, false, false, 30)
-	state(running, true, false, 20) // its order and its effect in one
+	state(running, true, false, 20) // the command and its effect in one event
 	state(linktrialv1.RunState_RUN_STATE_ABORTED, false, false, 0)
-	want := `run x-1: r, near, 1 KiB: waits until the nodes stand as the topology has them; then: linktrial continue x-1
-run x-1: holds at the next trial boundary, by order
+	want := `run x-1: r, near, 1 KiB: waiting until the nodes are at the positions of the topology; to continue: linktrial run continue x-1
+run x-1: pauses at the next trial boundary
 run x-1: r, near, 1 KiB: preparing 2 trials
 run x-1: running, about 60 s
-run x-1: paused; it goes on with: linktrial resume x-1
-run x-1: goes on
-run x-1: paused; it goes on with: linktrial resume x-1
+run x-1: paused; to resume: linktrial run resume x-1
+run x-1: resumed
+run x-1: paused; to resume: linktrial run resume x-1
 run x-1: aborted: 
 `
 	if out.String() != want {

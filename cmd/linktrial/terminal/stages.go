@@ -8,13 +8,13 @@ import (
 	"golang.org/x/term"
 )
 
-// Stages shows what a long command does now, and for how long it still will.
+// Stages shows the stage of a long command, and an estimate of the time left.
 type Stages struct {
 	out      *os.File
 	terminal bool
 	name     string
 	began    time.Time // of the stage
-	said     time.Time
+	written  time.Time // last
 }
 
 // NewStages writes to a terminal or to a log.
@@ -22,7 +22,7 @@ func NewStages(out *os.File) *Stages {
 	return &Stages{out: out, terminal: term.IsTerminal(int(out.Fd()))}
 }
 
-// Stage says what is done now, and which share of it has been.
+// Stage shows the current stage and which share of it, 0 to 1, is done.
 func (s *Stages) Stage(name string, share float64) {
 	now := time.Now()
 	if name != s.name {
@@ -32,15 +32,15 @@ func (s *Stages) Stage(name string, share float64) {
 			fmt.Fprintln(s.out, name)
 		}
 	}
-	// A terminal follows closely; a log gets a line every half minute.
+	// A log gets a line every half minute.
 	every := 30 * time.Second
 	if s.terminal {
 		every = 200 * time.Millisecond
 	}
-	if now.Sub(s.said) < every {
+	if now.Sub(s.written) < every {
 		return
 	}
-	s.said = now
+	s.written = now
 	left := ""
 	if spent := now.Sub(s.began); share > 0.02 && share < 1 && spent > 2*time.Second {
 		left = fmt.Sprintf("  about %s left", ForPeople(spent.Seconds()*(1-share)/share))
@@ -52,7 +52,7 @@ func (s *Stages) Stage(name string, share float64) {
 	}
 }
 
-// Finish says how long the last stage took.
+// Finish writes how long the last stage took.
 func (s *Stages) Finish() {
 	if s.terminal && s.name != "" {
 		fmt.Fprintf(s.out, "\r\x1b[K%s: %s\n", s.name, time.Since(s.began).Round(time.Second))

@@ -12,7 +12,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 )
 
-// Columns prints an aligned table.
+// Columns prints an aligned table to standard output.
 func Columns(head string, rows func(w *tabwriter.Writer)) error {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, head)
@@ -20,7 +20,7 @@ func Columns(head string, rows func(w *tabwriter.Writer)) error {
 	return w.Flush()
 }
 
-// Count is a number of things, such as "1 problem" or "2 problems".
+// Count returns a number of things, such as "1 problem" or "2 problems".
 func Count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
@@ -28,13 +28,13 @@ func Count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// LocalTime is a moment to the second, by this machine's clock.
+// LocalTime formats a time to the second, in this machine's time zone.
 func LocalTime(t *timestamppb.Timestamp) string {
 	return t.AsTime().Local().Format(time.DateTime)
 }
 
-// ParseTime reads a moment as people write it, with the day: as RFC 3339 has it,
-// or by the clock of a zone.
+// ParseTime parses a date with a time: in RFC 3339, or without a zone as local time
+// of zone.
 func ParseTime(text string, zone *time.Location) (time.Time, bool) {
 	if t, err := time.Parse(time.RFC3339, text); err == nil {
 		return t, true
@@ -47,7 +47,7 @@ func ParseTime(text string, zone *time.Location) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// TimeOr is a moment, or a word where there is none.
+// TimeOr is [LocalTime], or none where t is nil.
 func TimeOr(t *timestamppb.Timestamp, none string) string {
 	if t == nil {
 		return none
@@ -55,7 +55,7 @@ func TimeOr(t *timestamppb.Timestamp, none string) string {
 	return LocalTime(t)
 }
 
-// ForPeople writes seconds as a person would say them.
+// ForPeople formats a duration in seconds, rounded, in the unit that fits it.
 func ForPeople(seconds float64) string {
 	d := time.Duration(seconds * float64(time.Second))
 	switch {
@@ -82,7 +82,7 @@ var stateWords = map[linktrialv1.RunState]string{
 	linktrialv1.RunState_RUN_STATE_STOPPED:    "stopped",
 }
 
-// StateWord is the state of a run.
+// StateWord returns the word for the state of a run.
 func StateWord(s linktrialv1.RunState) string {
 	if w, ok := stateWords[s]; ok {
 		return w
@@ -90,7 +90,7 @@ func StateWord(s linktrialv1.RunState) string {
 	return s.String()
 }
 
-// RunWord is the state of a run, with a pause.
+// RunWord returns the word for the state of a run, with a pause.
 func RunWord(r *linktrialv1.Run) string {
 	switch {
 	case r.Pausing:
@@ -101,7 +101,7 @@ func RunWord(r *linktrialv1.Run) string {
 	return StateWord(r.State)
 }
 
-// Over says that nothing more will happen in the run by itself.
+// Over reports whether the run has ended.
 func Over(s linktrialv1.RunState) bool {
 	switch s {
 	case linktrialv1.RunState_RUN_STATE_COMPLETED, linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:

@@ -19,74 +19,80 @@ import (
 	"linktrial/cmd/linktrial/terminal"
 )
 
-// orderer is what one order on the command line needs.
-type orderer struct {
+// commander holds what one command to a run needs.
+type commander struct {
 	control  linktrialv1connect.ControlServiceClient
 	operator linktrialv1connect.OperatorServiceClient
 	by       string
 }
 
-// newOrder makes a subcommand that gives one order to one run.
-func newOrder(s *setting.Settings, use, short, long string, give func(ctx context.Context, o *orderer, run string) (said string, err error)) *cobra.Command {
-	o := &orderer{}
+// newRunCommand makes a subcommand that gives one command to one run. Send returns
+// the line to print.
+func newRunCommand(s *setting.Settings, use, short, long, example string, send func(ctx context.Context, c *commander, run string) (string, error)) *cobra.Command {
+	c := &commander{}
 	cmd := &cobra.Command{
-		Use:   use,
-		Short: short,
-		Long:  strings.TrimSpace(short+".\n\n"+long) + "\n\nA prefix of the run's identity will do, where no other begins so.",
-		Args:  cobra.ExactArgs(1),
+		Use:     use,
+		Short:   short,
+		Long:    strings.TrimSpace(short+".\n\n"+long) + "\n\nRUN can be the beginning of the run's identity, where no other run has the same.",
+		Example: example,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.operator = client.New(s.Orchestrator)
-			o.control = linktrialv1connect.NewControlServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
-			said, err := give(cmd.Context(), o, args[0])
+			c.operator = client.New(s.Orchestrator)
+			c.control = linktrialv1connect.NewControlServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
+			done, err := send(cmd.Context(), c, args[0])
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			fmt.Fprintln(cmd.OutOrStdout(), said)
+			fmt.Fprintln(cmd.OutOrStdout(), done)
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&o.by, "by", client.UserName(), "who says so, for the record")
+	cmd.Flags().StringVar(&c.by, "by", client.UserName(), "who gives the command, for the record")
 	return cmd
 }
 
-func newPause(s *setting.Settings) *cobra.Command {
-	return newOrder(s, "pause RUN", "Hold a run at its next trial boundary",
-		"The trial that runs goes on to its end; in the pause nothing runs on the radio. Where\nthe control link is down, the order waits for it.",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
-			_, err := o.control.PauseRun(ctx, connect.NewRequest(&linktrialv1.PauseRunRequest{RunId: run, By: o.by}))
-			return "it holds at its next trial boundary, and goes on with: linktrial resume " + run, err
+func newRunPause(s *setting.Settings) *cobra.Command {
+	return newRunCommand(s, "pause RUN", "Pause a run at its next trial boundary",
+		"The trial that is running continues to its end; during the pause nothing is sent over\nthe radio. Where the control link is down, the command takes effect when it is back.",
+		`  linktrial run pause m4t7xk2p-1`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
+			_, err := c.control.PauseRun(ctx, connect.NewRequest(&linktrialv1.PauseRunRequest{RunId: run, By: c.by}))
+			return "the run pauses at its next trial boundary; to resume it: linktrial run resume " + run, err
 		})
 }
 
-func newResume(s *setting.Settings) *cobra.Command {
-	return newOrder(s, "resume RUN", "Let a paused run go on", "",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
-			_, err := o.control.ResumeRun(ctx, connect.NewRequest(&linktrialv1.ResumeRunRequest{RunId: run, By: o.by}))
-			return "it goes on", err
+func newRunResume(s *setting.Settings) *cobra.Command {
+	return newRunCommand(s, "resume RUN", "Resume a paused run", "", `  linktrial run resume m4t7xk2p-1`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
+			_, err := c.control.ResumeRun(ctx, connect.NewRequest(&linktrialv1.ResumeRunRequest{RunId: run, By: c.by}))
+			return "the run resumes", err
 		})
 }
 
-func newContinue(s *setting.Settings) *cobra.Command {
-	return newOrder(s, "continue RUN", "Say that the nodes stand where the run's topology has them", "A run that waits for its nodes to be moved goes on.",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
-			_, err := o.control.ReleaseRun(ctx, connect.NewRequest(&linktrialv1.ReleaseRunRequest{RunId: run, By: o.by}))
-			return "it goes on", err
+func newRunContinue(s *setting.Settings) *cobra.Command {
+	return newRunCommand(s, "continue RUN", "Confirm that the nodes are at the positions of the run's topology", "A run that waits for its nodes to be moved then starts.",
+		`  linktrial run continue m4t7xk2p-2 --by ada`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
+			_, err := c.control.ReleaseRun(ctx, connect.NewRequest(&linktrialv1.ReleaseRunRequest{RunId: run, By: c.by}))
+			return "the run continues", err
 		})
 }
 
-func newAbort(s *setting.Settings) *cobra.Command {
+func newRunAbort(s *setting.Settings) *cobra.Command {
 	var reason string
-	cmd := newOrder(s, "abort RUN|CAMPAIGN", "End a run, or all runs of a campaign", "What was measured stays.",
-		func(ctx context.Context, o *orderer, name string) (string, error) {
+	cmd := newRunCommand(s, "abort RUN|CAMPAIGN", "Abort a run, or all runs of a campaign", "What was measured is kept.",
+		`  linktrial run abort m4t7xk2p-1 --reason rain
+  linktrial run abort m4t7xk2p                     # all runs of the campaign`,
+		func(ctx context.Context, c *commander, name string) (string, error) {
 			if strings.Contains(name, "-") {
-				_, err := o.control.AbortRun(ctx, connect.NewRequest(&linktrialv1.AbortRunRequest{RunId: name, Reason: reason, By: o.by}))
+				_, err := c.control.AbortRun(ctx, connect.NewRequest(&linktrialv1.AbortRunRequest{RunId: name, Reason: reason, By: c.by}))
 				return "run " + name + " is being aborted", err
 			}
-			campaign, err := o.campaign(ctx, name)
+			campaign, err := c.campaign(ctx, name)
 			if err != nil {
 				return "", err
 			}
-			_, err = o.operator.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: campaign, Reason: reason}))
+			_, err = c.operator.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: campaign, Reason: reason}))
 			return "campaign " + campaign + " is being aborted", err
 		})
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
@@ -94,8 +100,8 @@ func newAbort(s *setting.Settings) *cobra.Command {
 }
 
 // campaign resolves a unique prefix of a campaign's identity.
-func (o *orderer) campaign(ctx context.Context, prefix string) (string, error) {
-	res, err := o.operator.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 10_000}))
+func (c *commander) campaign(ctx context.Context, prefix string) (string, error) {
+	res, err := c.operator.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 10_000}))
 	if err != nil {
 		return "", err
 	}
@@ -106,7 +112,7 @@ func (o *orderer) campaign(ctx context.Context, prefix string) (string, error) {
 			return prefix, nil
 		case !strings.HasPrefix(r.CampaignId, prefix) || r.CampaignId == found:
 		case found != "":
-			return "", fmt.Errorf("campaign %q: more than one begin so, give more of its name", prefix)
+			return "", fmt.Errorf("campaign %q: several identities begin with it, give more characters", prefix)
 		default:
 			found = r.CampaignId
 		}
@@ -117,29 +123,31 @@ func (o *orderer) campaign(ctx context.Context, prefix string) (string, error) {
 	return found, nil
 }
 
-func newSkip(s *setting.Settings) *cobra.Command {
+func newRunSkip(s *setting.Settings) *cobra.Command {
 	var trial int32
-	cmd := newOrder(s, "skip RUN", "End a trial without a further attempt: one that runs is aborted",
-		"Without --trial it is the one that runs. With in-band control the order waits for the\ntrial's end, and for the attempts that follow.",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
+	cmd := newRunCommand(s, "skip RUN", "End a trial without a further attempt",
+		"A trial that is running is aborted. Without --trial it is the one that is running. With\nin-band control the command takes effect when the trial has ended: it then prevents\nfurther attempts.",
+		`  linktrial run skip m4t7xk2p-1                    # the trial that is running
+  linktrial run skip m4t7xk2p-1 --trial 17`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
 			trial := trial
 			if trial < 0 {
 				var err error
-				if trial, err = o.running(ctx, run); err != nil {
+				if trial, err = c.runningTrial(ctx, run); err != nil {
 					return "", err
 				}
 			}
-			_, err := o.control.SkipTrial(ctx, connect.NewRequest(&linktrialv1.SkipTrialRequest{RunId: run, Trial: trial, By: o.by}))
+			_, err := c.control.SkipTrial(ctx, connect.NewRequest(&linktrialv1.SkipTrialRequest{RunId: run, Trial: trial, By: c.by}))
 			return fmt.Sprintf("trial %d ends without a further attempt", trial), err
 		})
-	cmd.Flags().Int32Var(&trial, "trial", -1, "number of the trial in the sheet, from 0 (default: the one that runs)")
-	cmd.Flags().Lookup("trial").DefValue = "0" // as nothing: the text says what holds
+	cmd.Flags().Int32Var(&trial, "trial", -1, "number of the trial, from 0 as in 'linktrial plan explain' (default: the one that is running)")
+	cmd.Flags().Lookup("trial").DefValue = "0" // the help prints no zero; the text names the default
 	return cmd
 }
 
-// running is the trial that runs now.
-func (o *orderer) running(ctx context.Context, run string) (int32, error) {
-	res, err := o.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: run}))
+// runningTrial returns the number of the trial that is running.
+func (c *commander) runningTrial(ctx context.Context, run string) (int32, error) {
+	res, err := c.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: run}))
 	if err != nil {
 		return 0, err
 	}
@@ -148,58 +156,63 @@ func (o *orderer) running(ctx context.Context, run string) (int32, error) {
 			return t.Trial, nil
 		}
 	}
-	return 0, errors.New("no trial of the run is on the air now; name one with --trial")
+	return 0, errors.New("no trial of the run is running now; name one with --trial")
 }
 
-func newRepeat(s *setting.Settings) *cobra.Command {
+func newRunRepeat(s *setting.Settings) *cobra.Command {
 	var trial int32
-	cmd := newOrder(s, "repeat RUN --trial N", "Run a trial that has ended once more",
-		"The trial gets one more attempt, in its own iteration, at the next trial boundary; the\nlast attempt counts. It is a single one, whatever the plan's limit of attempts and\nhowever it ends.",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
-			_, err := o.control.RepeatTrial(ctx, connect.NewRequest(&linktrialv1.RepeatTrialRequest{RunId: run, Trial: trial, By: o.by}))
-			return fmt.Sprintf("trial %d runs once more at the next trial boundary", trial), err
+	cmd := newRunCommand(s, "repeat RUN --trial N", "Repeat a trial that has ended",
+		"The trial gets one more attempt, in its own iteration, at the next trial boundary; the\nlast attempt counts. It is exactly one, whatever the plan's limit of attempts is and\nhowever it ends.",
+		`  linktrial run repeat m4t7xk2p-1 --trial 17`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
+			_, err := c.control.RepeatTrial(ctx, connect.NewRequest(&linktrialv1.RepeatTrialRequest{RunId: run, Trial: trial, By: c.by}))
+			return fmt.Sprintf("trial %d is repeated at the next trial boundary", trial), err
 		})
 	trialFlag(cmd, &trial)
 	return cmd
 }
 
-func newMark(s *setting.Settings) *cobra.Command {
+func newRunMark(s *setting.Settings) *cobra.Command {
 	var trial, attempt int32
 	var reason string
-	cmd := newOrder(s, "mark RUN --trial N --reason TEXT", "Say that an attempt's figure must not count",
-		"What was measured stays, and stays visible: the attempt is shown as invalid, with the\nreason and what the journal says of it.",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
-			n, err := o.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Invalid: true, Reason: reason, By: o.by})
-			return fmt.Sprintf("attempt %d of trial %d does not count; it counts again with: linktrial unmark %s --trial %d --attempt %d", n, trial, run, trial, n), err
+	cmd := newRunCommand(s, "mark RUN --trial N --reason TEXT", "Mark an attempt as invalid, so that its figure does not count",
+		"What was measured is kept and stays visible: the attempt is shown as invalid, with the\nreason and with its verdict in the journal.",
+		`  linktrial run mark m4t7xk2p-1 --trial 17 --reason "a truck in front of the antenna"
+  linktrial run mark m4t7xk2p-1 --trial 17 --attempt 2 --reason "battery changed"`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
+			n, err := c.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, Invalid: true, Reason: reason, By: c.by})
+			return fmt.Sprintf("attempt %d of trial %d does not count; to take this back: linktrial run unmark %s --trial %d --attempt %d", n, trial, run, trial, n), err
 		})
 	trialFlag(cmd, &trial)
-	cmd.Flags().Int32Var(&attempt, "attempt", 0, "which attempt, from 1 (default: the last)")
+	cmd.Flags().Int32Var(&attempt, "attempt", 0, "number of the attempt, from 1 (default: the last)")
 	cmd.Flags().StringVar(&reason, "reason", "", "why (required)")
 	setting.Require(cmd, "reason")
 	return cmd
 }
 
-func newUnmark(s *setting.Settings) *cobra.Command {
+func newRunUnmark(s *setting.Settings) *cobra.Command {
 	var trial, attempt int32
-	cmd := newOrder(s, "unmark RUN --trial N", "Take back that an attempt's figure must not count", "",
-		func(ctx context.Context, o *orderer, run string) (string, error) {
-			n, err := o.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, By: o.by})
-			return fmt.Sprintf("attempt %d of trial %d counts as the journal has it", n, trial), err
+	cmd := newRunCommand(s, "unmark RUN --trial N", "Remove the mark of an attempt, so that its figure counts again", "",
+		`  linktrial run unmark m4t7xk2p-1 --trial 17 --attempt 2`,
+		func(ctx context.Context, c *commander, run string) (string, error) {
+			n, err := c.mark(ctx, &linktrialv1.MarkAttemptRequest{RunId: run, Trial: trial, Attempt: attempt, By: c.by})
+			return fmt.Sprintf("attempt %d of trial %d counts with its verdict in the journal", n, trial), err
 		})
 	trialFlag(cmd, &trial)
-	cmd.Flags().Int32Var(&attempt, "attempt", 0, "which attempt, from 1 (default: the last)")
+	cmd.Flags().Int32Var(&attempt, "attempt", 0, "number of the attempt, from 1 (default: the last)")
 	return cmd
 }
 
 func trialFlag(cmd *cobra.Command, trial *int32) {
-	cmd.Flags().Int32Var(trial, "trial", 0, "number of the trial in the sheet, from 0 (required)")
+	cmd.Flags().Int32Var(trial, "trial", 0, "number of the trial, from 0 as in 'linktrial plan explain' (required)")
 	setting.Require(cmd, "trial")
 }
 
-// mark gives a mark, of the last attempt where none is named, and returns its number.
-func (o *orderer) mark(ctx context.Context, m *linktrialv1.MarkAttemptRequest) (int32, error) {
+// mark sends m, for the trial's last attempt where m names none, and returns the
+// attempt's number.
+func (c *commander) mark(ctx context.Context, m *linktrialv1.MarkAttemptRequest) (int32, error) {
 	if m.Attempt == 0 {
-		res, err := o.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: m.RunId}))
+		res, err := c.operator.GetRun(ctx, connect.NewRequest(&linktrialv1.GetRunRequest{RunId: m.RunId}))
 		if err != nil {
 			return 0, err
 		}
@@ -212,15 +225,26 @@ func (o *orderer) mark(ctx context.Context, m *linktrialv1.MarkAttemptRequest) (
 			return 0, fmt.Errorf("run %s has no attempt of trial %d", m.RunId, m.Trial)
 		}
 	}
-	_, err := o.control.MarkAttempt(ctx, connect.NewRequest(m))
+	_, err := c.control.MarkAttempt(ctx, connect.NewRequest(m))
 	return m.Attempt, err
 }
 
-func newOrders(s *setting.Settings) *cobra.Command {
+func newRunCommands(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "orders RUN",
-		Short: "List the orders to a run and the marks on its attempts",
-		Args:  cobra.ExactArgs(1),
+		Use:   "commands RUN",
+		Short: "List the commands that were given to a run, and the marks on its attempts",
+		Long: `List the commands that were given to a run, and the marks on its attempts, oldest
+first.
+
+  GIVEN     when the command was given, by this machine's clock
+  COMMAND   pause, resume, continue, skip, repeat, mark, unmark or abort
+  TRIAL     number of the trial, from 0; – for a command to the whole run
+  ATTEMPT   number of the attempt, from 1, of a mark
+  BY        who gave it
+  APPLIED   when the leading agent applied it, or "not yet"
+  REASON    as it was given, or why the command was rejected`,
+		Example: `  linktrial run commands m4t7xk2p-1`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c := linktrialv1connect.NewControlServiceClient(client.HTTP(), s.Orchestrator, connect.WithGRPC())
 			res, err := c.ListCommands(cmd.Context(), connect.NewRequest(&linktrialv1.ListCommandsRequest{RunId: args[0]}))
@@ -228,24 +252,39 @@ func newOrders(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			if len(res.Msg.Commands) == 0 {
-				fmt.Println("Nobody has ordered anything of this run.")
+				fmt.Println("No command has been given to this run.")
 				return nil
 			}
-			return terminal.Columns("GIVEN\tCOMMAND\tTRIAL\tATTEMPT\tBY\tAPPLIED\tREASON", func(w *tabwriter.Writer) {
-				for _, o := range res.Msg.Commands {
-					trial, attempt, applied := "–", "–", "not yet"
-					if o.Trial != nil {
-						trial = strconv.Itoa(int(*o.Trial))
-					}
-					if o.Attempt > 0 {
-						attempt = strconv.Itoa(int(o.Attempt))
-					}
-					if o.Applied != nil {
-						applied = terminal.LocalTime(o.Applied)
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(o.Given), o.Kind, trial, attempt, cmp.Or(o.By, "–"), applied, cmp.Or(o.Reason, "–"))
-				}
-			})
+			return printCommands(res.Msg.Commands)
 		},
 	}
+}
+
+// commandWord is a command as the command line names it.
+func commandWord(kind string) string {
+	switch kind {
+	case "release":
+		return "continue"
+	case "mark-invalid":
+		return "mark"
+	}
+	return kind
+}
+
+func printCommands(list []*linktrialv1.Command) error {
+	return terminal.Columns("GIVEN\tCOMMAND\tTRIAL\tATTEMPT\tBY\tAPPLIED\tREASON", func(w *tabwriter.Writer) {
+		for _, c := range list {
+			trial, attempt, applied := "–", "–", "not yet"
+			if c.Trial != nil {
+				trial = strconv.Itoa(int(*c.Trial))
+			}
+			if c.Attempt > 0 {
+				attempt = strconv.Itoa(int(c.Attempt))
+			}
+			if c.Applied != nil {
+				applied = terminal.LocalTime(c.Applied)
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(c.Given), commandWord(c.Kind), trial, attempt, cmp.Or(c.By, "–"), applied, cmp.Or(c.Reason, "–"))
+		}
+	})
 }

@@ -1,6 +1,5 @@
-// Package trial has a test director's commands: plans, runs under way and orders
-// to them, results, and what the orchestrator knows of nodes, radios and
-// topologies.
+// Package trial has a test director's commands: plans, runs and commands to them,
+// results, and what the orchestrator knows of nodes, radios and topologies.
 package trial
 
 import (
@@ -9,7 +8,21 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// Commands are the subcommands of this package.
+// Commands returns the commands of this package, those under their earlier names
+// included.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newPlan(s), newRun(s), newResults(s), newNodes(s), newRuns(s), newProfiles(s), newPause(s), newResume(s), newSkip(s), newRepeat(s), newMark(s), newUnmark(s), newContinue(s), newAbort(s), newOrders(s), newPreflight(s), newTelemetry(s), newTopology(s)}
+	all := []*cobra.Command{newPlan(s), newRun(s), newResults(s), newNodes(s), newProfiles(s), newPreflight(s), newTelemetry(s), newTopology(s)}
+	for _, sub := range runSubcommands(s) {
+		earlier := sub.Name()
+		switch earlier {
+		case "start": // 'linktrial run FILE' stays
+			continue
+		case "list":
+			earlier = "runs"
+		case "commands":
+			earlier = "orders"
+		}
+		all = append(all, setting.Renamed(earlier, "run "+sub.Name(), sub))
+	}
+	return all
 }

@@ -22,9 +22,32 @@ import (
 
 func newNodes(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "nodes",
-		Short: "List the nodes that have connected: radio, clock, disk, battery, drivers",
-		Args:  cobra.NoArgs,
+		Use:     "nodes",
+		GroupID: setting.GroupNodes,
+		Short:   "List the nodes that have connected: radio, clock, disk, battery, drivers",
+		Long: `List the nodes whose agents have connected to the orchestrator at least once.
+
+An agent keeps one call to the orchestrator open, except while a trial runs with
+in-band control. A node is connected while that call is open, and for 3 s after the
+orchestrator has answered it. When nothing arrives on the call's connection for 8 s,
+as after a cable was pulled, the node is no longer connected.
+
+  NAME           name of the node, from its agent's --name
+  ROLE           client, relay or server
+  RADIO          profile of the attached radio, or "emulated"
+  ADDRESS        IP address on the radio network
+  LAST CONTACT   "connected", or how long ago the node was last connected
+  CLOCK OFFSET   orchestrator's clock minus the node's, as last measured
+  DISK FREE      free space in the agent's state folder
+  BATTERY        charge, and whether it discharges; – without a battery
+  PROTOCOLS      drivers that run on the node
+  VERSION        of the agent
+  RUN            the run that the node takes part in now
+
+'linktrial node list' lists identities and certificates instead.`,
+		Example: `  linktrial nodes
+  linktrial nodes --orchestrator https://10.20.0.10:7700`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := client.New(s.Orchestrator).ListNodes(cmd.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
 			if err != nil {
@@ -34,47 +57,62 @@ func newNodes(s *setting.Settings) *cobra.Command {
 				fmt.Println("No node has connected yet. Start one on each laptop: linktrial agent --name … --role client|relay|server")
 				return nil
 			}
-			return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w *tabwriter.Writer) {
-				for _, n := range res.Msg.Nodes {
-					r := n.Radio
-					if n.Emulated {
-						r = "emulated"
-					}
-					contact := time.Since(n.LastContact.AsTime()).Round(time.Second).String() + " ago"
-					if n.Connected {
-						contact = "connected"
-					}
-					offset := "unknown"
-					if n.ClockOffsetKnown {
-						offset = fmt.Sprintf("%+.3f ms", n.ClockOffsetSeconds*1e3)
-					}
-					battery := "–"
-					if n.Battery != nil {
-						battery = fmt.Sprintf("%.0f %%", 100**n.Battery)
-						if n.Discharging {
-							battery += ", discharging"
-						}
-					}
-					var can []string
-					for _, d := range n.Drivers {
-						if d.Unsupported == "" {
-							can = append(can, d.Name)
-						}
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
-						fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.Version, n.RunId)
-				}
-			})
+			return printNodes(res.Msg.Nodes)
 		},
 	}
 }
 
-func newRuns(s *setting.Settings) *cobra.Command {
+func printNodes(nodes []*linktrialv1.Node) error {
+	return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w *tabwriter.Writer) {
+		for _, n := range nodes {
+			r := n.Radio
+			if n.Emulated {
+				r = "emulated"
+			}
+			contact := time.Since(n.LastContact.AsTime()).Round(time.Second).String() + " ago"
+			if n.Connected {
+				contact = "connected"
+			}
+			offset := "unknown"
+			if n.ClockOffsetKnown {
+				offset = fmt.Sprintf("%+.3f ms", n.ClockOffsetSeconds*1e3)
+			}
+			battery := "–"
+			if n.Battery != nil {
+				battery = fmt.Sprintf("%.0f %%", 100**n.Battery)
+				if n.Discharging {
+					battery += ", discharging"
+				}
+			}
+			var can []string
+			for _, d := range n.Drivers {
+				if d.Unsupported == "" {
+					can = append(can, d.Name)
+				}
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, r, n.RadioAddress, contact, offset,
+				fmt.Sprintf("%.1f GiB", float64(n.DiskFreeBytes)/(1<<30)), battery, strings.Join(can, " "), n.Version, n.RunId)
+		}
+	})
+}
+
+func newRunList(s *setting.Settings) *cobra.Command {
 	var limit int32
 	cmd := &cobra.Command{
-		Use:   "runs",
+		Use:   "list",
 		Short: "List runs, newest first",
-		Args:  cobra.NoArgs,
+		Long: `List runs, newest first. Where no orchestrator runs, one is started on the data
+folder for as long as the command lasts.
+
+  RUN               identity: the campaign's, and the number of the run in it
+  STATE             queued, waiting (for nodes to be moved), preparing, running,
+                    collecting (journals), completed, aborted or stopped
+  TRIALS            trials that have ended, of all
+  FAILED ATTEMPTS   attempts that gave no figure
+  WHERE             where it ran: the radios, or a lab`,
+		Example: `  linktrial run list
+  linktrial run list --limit 5`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := openOrchestrator(cmd.Context(), s, cmd.Flags().Changed("orchestrator"))
 			if err != nil {
@@ -101,16 +139,20 @@ func newRuns(s *setting.Settings) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().Int32Var(&limit, "limit", 50, "at most so many")
+	cmd.Flags().Int32Var(&limit, "limit", 50, "the largest number of runs to list")
 	return cmd
 }
 
 func newProfiles(s *setting.Settings) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
-		Use:   "profiles [NAME]",
-		Short: "List radio profiles and topologies, or show one with the source of every figure",
-		Args:  cobra.MaximumNArgs(1),
+		Use:     "profiles [NAME]",
+		GroupID: setting.GroupNodes,
+		Short:   "List radio profiles and topologies, or show one with the source of every figure",
+		Example: `  linktrial profiles
+  linktrial profiles prc-117g-anw2c
+  linktrial profiles prc-117g-anw2c --json`,
+		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			cat, err := s.LoadCatalog()
 			if err != nil {
@@ -181,7 +223,7 @@ func printRadio(p *radio.Profile) error {
 	return nil
 }
 
-// catalogView is what listing needs of the catalog.
+// catalogView is the part of the catalog that is listed.
 type catalogView interface {
 	Profile(name string) *radio.Profile
 	Profiles() []string

@@ -21,7 +21,11 @@ import (
 )
 
 func newPlan(s *setting.Settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "plan", Short: "Check and explain plans; keep them at the orchestrator, and have it start them at a time"}
+	cmd := &cobra.Command{
+		Use:     "plan",
+		GroupID: setting.GroupTrial,
+		Short:   "Check and explain plans; save them at the orchestrator, and schedule their start",
+	}
 	cmd.AddCommand(newPlanCheck(s), newPlanExplain(s), newPlanList(s), newPlanShow(s), newPlanSave(s), newPlanDelete(s),
 		newPlanSchedule(s), newPlanSchedules(s), newPlanUnschedule(s))
 	return cmd
@@ -47,9 +51,10 @@ func Compile(s *setting.Settings, file string) (*plan.Plan, []*runsheet.Sheet, e
 
 func newPlanCheck(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "check FILE",
-		Short: "Check a plan: all errors at once, with line and column",
-		Args:  cobra.ExactArgs(1),
+		Use:     "check FILE",
+		Short:   "Check a plan and list all its errors, with line and column",
+		Example: `  linktrial plan check plans/quickstart.yaml`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, sheets, err := Compile(s, args[0])
 			var ps yamldoc.Problems
@@ -77,7 +82,12 @@ func newPlanExplain(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Show the run sheets: every trial in order, and how long it will take",
-		Args:  cobra.ExactArgs(1),
+		Long: `Explain compiles a plan, without an orchestrator, and prints its run sheets: every
+trial in the order in which it will run. TRIAL is the number that 'linktrial run mark',
+the pages and the exports use, too: the first trial of a run has number 0. ABOUT is an
+estimate, and STARTS AFTER the sum of the estimates before.`,
+		Example: `  linktrial plan explain plans/quickstart.yaml`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			_, sheets, err := Compile(s, args[0])
 			if err != nil {
@@ -122,7 +132,7 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 	err = terminal.Columns("TRIAL\tITERATION\tTREATMENT\tFLOW\tSIZE\tABOUT\tSTARTS AFTER", func(w *tabwriter.Writer) {
 		for i, t := range sh.Trials {
 			for _, f := range t.Flows {
-				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index+1, t.Iteration, t.Treatment, f.From, f.To,
+				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,
 					unit.FormatBytes(f.SizeBytes), terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
 			}
 			total += estimates[i]

@@ -29,9 +29,10 @@ func newLibraryClient(base string) linktrialv1connect.LibraryServiceClient {
 
 func newPlanList(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the plans at the orchestrator: saved ones, and those that came with Linktrial",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the plans at the orchestrator: saved ones, and those that come with Linktrial",
+		Example: `  linktrial plan list`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newLibraryClient(s.Orchestrator).ListPlans(cmd.Context(), connect.NewRequest(&linktrialv1.ListPlansRequest{}))
 			if err != nil {
@@ -55,9 +56,10 @@ func newPlanList(s *setting.Settings) *cobra.Command {
 
 func newPlanShow(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Print the text of a plan at the orchestrator",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show NAME",
+		Short:   "Print the text of a plan at the orchestrator",
+		Example: `  linktrial plan show quickstart > mine.yaml`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := newLibraryClient(s.Orchestrator).GetPlan(cmd.Context(), connect.NewRequest(&linktrialv1.GetPlanRequest{Name: args[0]}))
 			if err != nil {
@@ -74,10 +76,12 @@ func newPlanSave(s *setting.Settings) *cobra.Command {
 	var revision int32
 	cmd := &cobra.Command{
 		Use:   "save FILE",
-		Short: "Keep a plan at the orchestrator, also one with faults",
+		Short: "Save a plan at the orchestrator, also one that has problems",
 		Long: `Save keeps a plan at the orchestrator under the name of its file, or under --name.
-A plan that is there already is replaced only with --revision, the one that was
-edited (see 'linktrial plan list'): what somebody else saved in between stays.`,
+To replace a saved plan give --revision, the revision that you edited (see 'linktrial
+plan list'): if somebody else has saved the plan since, nothing is overwritten.`,
+		Example: `  linktrial plan save mine.yaml
+  linktrial plan save mine.yaml --name evening --revision 3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
@@ -100,7 +104,7 @@ edited (see 'linktrial plan list'): what somebody else saved in between stays.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the plan (default: the file's, without .yaml)")
-	cmd.Flags().Int32Var(&revision, "revision", 0, "the revision that was edited; 0: the plan must be new")
+	cmd.Flags().Int32Var(&revision, "revision", 0, "the revision that you edited; 0: the plan must be new")
 	return cmd
 }
 
@@ -113,9 +117,10 @@ func plural(n int) string {
 
 func newPlanDelete(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Delete a plan that was saved",
-		Args:  cobra.ExactArgs(1),
+		Use:     "delete NAME",
+		Short:   "Delete a saved plan",
+		Example: `  linktrial plan delete mine`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := newLibraryClient(s.Orchestrator).DeletePlan(cmd.Context(), connect.NewRequest(&linktrialv1.DeletePlanRequest{Name: args[0]}))
 			return client.Error(s.Orchestrator, err)
@@ -127,16 +132,19 @@ func newPlanSchedule(s *setting.Settings) *cobra.Command {
 	var name, by string
 	cmd := &cobra.Command{
 		Use:   "schedule NAME TIME",
-		Short: "Have the orchestrator start a plan by itself at a time",
-		Long: `Schedule has the orchestrator start a plan, as it is now, at a time. TIME is one of
+		Short: "Schedule the start of a plan",
+		Long: `Schedule has the orchestrator start a plan, with its text of now, at a time. TIME is
+one of
 
-  2026-05-01T08:30:00Z    as RFC 3339 has it
+  2026-05-01T08:30:00Z    RFC 3339
   "2026-05-01 08:30"      local time
-  08:30                   local time, the next time it is that late
+  08:30                   local time, today or tomorrow
   +90m                    from now
 
-What cannot start then says why in 'linktrial plan schedules'. An orchestrator
+If the plan cannot start then, 'linktrial plan schedules' shows why. An orchestrator
 that was down at the time starts the plan at most a minute late.`,
+		Example: `  linktrial plan schedule quickstart 08:30
+  linktrial plan schedule quickstart +90m --name evening`,
 		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			at, err := parseWhen(args[1], time.Now())
@@ -161,11 +169,11 @@ that was down at the time starts the plan at most a minute late.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
-	cmd.Flags().StringVar(&by, "by", "", "who says so, for the record (default: the user)")
+	cmd.Flags().StringVar(&by, "by", "", "who schedules it, for the record (default: the user)")
 	return cmd
 }
 
-// parseWhen reads a moment as people write it.
+// parseWhen parses the TIME of 'linktrial plan schedule'.
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	if t, ok := terminal.ParseTime(text, now.Location()); ok {
 		return t, nil
@@ -187,9 +195,10 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 
 func newPlanSchedules(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "schedules",
-		Short: "List the plans that start by themselves, and what became of earlier ones",
-		Args:  cobra.NoArgs,
+		Use:     "schedules",
+		Short:   "List scheduled starts, and the outcome of earlier ones",
+		Example: `  linktrial plan schedules`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := newLibraryClient(s.Orchestrator).ListSchedules(cmd.Context(), connect.NewRequest(&linktrialv1.ListSchedulesRequest{}))
 			if err != nil {
@@ -210,9 +219,10 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 
 func newPlanUnschedule(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "unschedule SCHEDULE",
-		Short: "Take back a time that has not come",
-		Args:  cobra.ExactArgs(1),
+		Use:     "unschedule SCHEDULE",
+		Short:   "Cancel a scheduled start",
+		Example: `  linktrial plan unschedule k3mf82xd`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := newLibraryClient(s.Orchestrator).CancelSchedule(cmd.Context(), connect.NewRequest(&linktrialv1.CancelScheduleRequest{Id: args[0]}))
 			if connect.CodeOf(err) == connect.CodeNotFound && err != nil {

@@ -26,14 +26,18 @@ func newPreflight(s *setting.Settings) *cobra.Command {
 	var req linktrialv1.StartPreflightRequest
 	var file string
 	cmd := &cobra.Command{
-		Use:   "preflight [NODE…]",
-		Short: "Have the nodes look at themselves and at each other over the radio, before a run",
-		Long: `Preflight has the nodes look at what would spoil a run: control link, clocks, disk,
+		Use:     "preflight [NODE…]",
+		GroupID: setting.GroupTrial,
+		Short:   "Check the nodes, and the radio network between them, before a run",
+		Long: `Preflight has the nodes check what would spoil a run: control link, clocks, disk,
 battery, drivers, the radio's interface, other traffic on it, and, over the radio,
-who answers whom, how fast and up to which packet size.
+which nodes reach each other, how fast and up to which packet size.
 
-It ends with 0 where nothing failed, and with 1 where something did; what to do is
-printed with each finding.`,
+The exit code is 0 where no check failed, and 1 otherwise. Each finding says what to
+do about it.`,
+		Example: `  linktrial preflight
+  linktrial preflight --topology vip-lot --radio prc-117g-anw2c
+  linktrial preflight client server --plan plans/quickstart.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Nodes = args
 			if file != "" {
@@ -50,24 +54,24 @@ printed with each finding.`,
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			red, err := printPreflight(p, links.Msg.Links)
+			failed, err := printPreflight(p, links.Msg.Links)
 			if err != nil {
 				return err
 			}
-			if red {
+			if failed {
 				return setting.ExitCode(1)
 			}
 			return nil
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&req.Topology, "topology", "", "each of its roles must have a node")
-	f.StringVar(&req.Radio, "radio", "", "the radio whose MTU must pass")
-	f.StringVar(&file, "plan", "", "a plan: its radio, its topology with the most nodes, and its protocols are looked at")
+	f.StringVar(&req.Topology, "topology", "", "topology: each of its roles must have a node")
+	f.StringVar(&req.Radio, "radio", "", "radio profile: packets of its MTU must pass")
+	f.StringVar(&file, "plan", "", "file of a plan: its radio, its topology with the most nodes, and its protocols are checked")
 	return cmd
 }
 
-// ofPlan asks for what a plan needs, where the flags say nothing else.
+// ofPlan fills in what a plan needs, where the flags leave it open.
 func ofPlan(s *setting.Settings, file string, req *linktrialv1.StartPreflightRequest) error {
 	p, sheets, err := Compile(s, file)
 	if err != nil {
@@ -121,17 +125,17 @@ func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req
 }
 
 var checkWords = map[linktrialv1.CheckState]string{
-	linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED: "not looked at",
+	linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED: "not checked",
 	linktrialv1.CheckState_CHECK_STATE_OK:          "ok",
 	linktrialv1.CheckState_CHECK_STATE_WARNING:     "warning",
 	linktrialv1.CheckState_CHECK_STATE_FAILED:      "FAILED",
 	linktrialv1.CheckState_CHECK_STATE_UNKNOWN:     "unknown",
 }
 
-// printPreflight prints the table, what to do about what is not in order, and
-// the links. It says whether a check failed.
-func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Link) (red bool, err error) {
-	err = terminal.Columns("NODE\tPEER\tCHECK\tSTATE\tFOUND", func(w *tabwriter.Writer) {
+// printPreflight prints the table, what to do about each finding, and the links. It
+// reports whether a check failed.
+func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Link) (bool, error) {
+	err := terminal.Columns("NODE\tPEER\tCHECK\tSTATE\tFOUND", func(w *tabwriter.Writer) {
 		for _, c := range p.Checks {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Node, c.Peer, c.Kind, checkWords[c.State], c.Found)
 		}

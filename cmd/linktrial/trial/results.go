@@ -19,11 +19,10 @@ import (
 	"linktrial/cmd/linktrial/setting"
 )
 
-// exportFormats is what every campaign is exported as; sweeps, published
-// figures and what has begun add to it.
+// exportFormats are the formats of every campaign. [moreFormats] adds to them.
 var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
 
-// resultsFormats is for --help; the orchestrator knows them.
+// resultsFormats is for --help; the orchestrator checks the format.
 const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
 	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
 
@@ -31,12 +30,18 @@ func newResults(s *setting.Settings) *cobra.Command {
 	var out, against string
 	q := &linktrialv1.ResultsRequest{}
 	cmd := &cobra.Command{
-		Use:   "results [RUN|CAMPAIGN...]",
-		Short: "Print or export results (default: of the newest campaign)",
-		Long: `Print or export the results of runs or campaigns; prefixes of their identities
-will do. Several are compared: they stand beside each other with the same
-statistics, and the same scales in figures. Where no orchestrator runs, one is
-started on the data folder for as long as the command lasts.`,
+		Use:     "results [RUN|CAMPAIGN...]",
+		GroupID: setting.GroupResults,
+		Short:   "Print or export results (default: of the newest campaign)",
+		Long: `Print or export the results of runs or campaigns, which the beginnings of their
+identities name. Several are compared: side by side, with the same statistics, and
+with the same scales in figures. Where no orchestrator runs, one is started on the
+data folder for as long as the command lasts.`,
+		Example: `  linktrial results
+  linktrial results m4t7xk2p-1 --format markdown
+  linktrial results m4t7xk2p h8w3rnbz            # two campaigns, compared
+  linktrial results m4t7xk2p --out results       # all formats, as files
+  linktrial results --against published`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if against != "" {
@@ -79,16 +84,16 @@ started on the data folder for as long as the command lasts.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&q.Format, "format", "table", resultsFormats)
-	f.StringVar(&against, "against", "", "published: the paper's figures beside these, and what deviates")
-	f.StringVar(&q.Reference, "reference", "", "treatment that the others are held against (default: the first of each run)")
+	f.StringVar(&against, "against", "", "published: compare with the figures of the paper, and list what deviates")
+	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")
 	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
 	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, gain or timeouts (default: as the published figures have it)")
-	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that say something of the results, or the one of --format")
+	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that apply to the results, or the one of --format")
 	return cmd
 }
 
-// Export writes results into a folder and returns the files' names; without
-// formats, all that say something of them.
+// Export writes results into a folder and returns the names of the files. Without
+// formats it writes all that apply to the results.
 func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, dir string, formats []string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -137,10 +142,11 @@ func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 	return files, nil
 }
 
-// sequenceFormat has nothing to show where no trial has begun.
+// sequenceFormat is not found for a campaign in which no trial has started.
 const sequenceFormat = "sequence-svg"
 
-// moreFormats are those that say something of these campaigns alone.
+// moreFormats returns the formats that only some campaigns have: those with sweeps,
+// and those with published figures.
 func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
 	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, connect.WithGRPC())
 	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))

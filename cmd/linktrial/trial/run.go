@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 	"time"
@@ -20,14 +21,60 @@ import (
 	"linktrial/internal/backoff"
 )
 
+// newRun is the parent of what acts on runs. 'linktrial run FILE' is short for
+// 'linktrial run start FILE'.
 func newRun(s *setting.Settings) *cobra.Command {
+	cmd := newRunStart(s)
+	start := cmd.RunE
+	cmd.Use, cmd.GroupID = "run [FILE]", setting.GroupTrial
+	cmd.Short = "Start runs, watch them, and give commands to them"
+	cmd.Long = `Run starts the runs of a plan and watches them, as 'linktrial run start' does. Its
+subcommands list runs and give commands to them.`
+	cmd.Example = `  linktrial run plans/quickstart.yaml
+  linktrial run list
+  linktrial run pause m4t7xk2p-1`
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 && !isFile(args[0]) {
+			return setting.UnknownCommand(cmd, args[0])
+		}
+		return cobra.MaximumNArgs(1)(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		return start(cmd, args)
+	}
+	cmd.AddCommand(runSubcommands(s)...)
+	return cmd
+}
+
+// isFile reports whether an argument of 'linktrial run' names a file, perhaps one that
+// does not exist, and not a subcommand.
+func isFile(arg string) bool {
+	_, err := os.Stat(arg)
+	return !errors.Is(err, fs.ErrNotExist) || strings.ContainsAny(arg, "./")
+}
+
+func runSubcommands(s *setting.Settings) []*cobra.Command {
+	return []*cobra.Command{newRunStart(s), newRunList(s), newRunPause(s), newRunResume(s), newRunContinue(s), newRunSkip(s), newRunRepeat(s),
+		newRunMark(s), newRunUnmark(s), newRunAbort(s), newRunCommands(s)}
+}
+
+func newRunStart(s *setting.Settings) *cobra.Command {
 	var name string
 	var detach, confirm bool
 	var nodes int
 	cmd := &cobra.Command{
-		Use:   "run FILE",
-		Short: "Run a plan on the connected nodes, against a running orchestrator",
-		Args:  cobra.ExactArgs(1),
+		Use:   "start FILE",
+		Short: "Start the runs of a plan on the connected nodes, and watch them",
+		Long: `Start hands a plan to the orchestrator, which runs it on the connected nodes, shows
+every trial as it ends, and prints the results. Interrupting it ends only the view:
+the runs continue.`,
+		Example: `  linktrial run start plans/quickstart.yaml
+  linktrial run start plans/quickstart.yaml --nodes 3 --name evening
+  linktrial run start plans/quickstart.yaml --detach    # prints the campaign's identity`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {
@@ -47,7 +94,7 @@ func newRun(s *setting.Settings) *cobra.Command {
 			}
 			if err := Follow(ctx, s.Orchestrator, c, campaign); err != nil {
 				if ctx.Err() != nil {
-					return fmt.Errorf("no longer watching; the campaign goes on without you: linktrial results %s", campaign)
+					return fmt.Errorf("the view has ended; the campaign continues: linktrial results %s", campaign)
 				}
 				return err
 			}
@@ -55,13 +102,13 @@ func newRun(s *setting.Settings) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
-	cmd.Flags().BoolVar(&confirm, "confirm-moves", false, "wait for 'linktrial continue' before the first run and before each with another topology than the one before (default: only the latter, and only on real radios)")
-	cmd.Flags().IntVar(&nodes, "nodes", 0, "wait until so many nodes are connected")
+	cmd.Flags().BoolVar(&confirm, "confirm-moves", false, "wait for 'linktrial run continue' before the first run, and before each run whose topology differs from that of the run before (default: only the latter, and only on real radios)")
+	cmd.Flags().IntVar(&nodes, "nodes", 0, "wait until this many nodes are connected")
 	cmd.Flags().BoolVar(&detach, "detach", false, "print the campaign's identity and return at once")
 	return cmd
 }
 
-// awaitNodes waits until as many nodes are connected.
+// awaitNodes blocks until want nodes are connected, or ctx ends.
 func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, want int) error {
 	for told := false; want > 0; {
 		res, err := c.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
@@ -78,7 +125,7 @@ func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorS
 			return nil
 		}
 		if !told {
-			fmt.Fprintf(os.Stderr, "%d of %d nodes are connected; waiting for the others\n", have, want)
+			fmt.Fprintf(os.Stderr, "%d of %d nodes are connected; waiting for the rest\n", have, want)
 			told = true
 		}
 		if !backoff.Sleep(ctx, 500*time.Millisecond) {
@@ -88,7 +135,8 @@ func awaitNodes(ctx context.Context, base string, c linktrialv1connect.OperatorS
 	return nil
 }
 
-// Start hands the plan over; what is wrong with it is printed in full.
+// Start has the orchestrator run a plan, and returns the identity of the campaign.
+// The error lists every problem of the plan.
 func Start(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, file string, text []byte, name string, confirmMoves bool) (string, error) {
 	req := &linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}
 	if confirmMoves {
@@ -104,7 +152,7 @@ func Start(ctx context.Context, base string, c linktrialv1connect.OperatorServic
 	return res.Msg.CampaignId, nil
 }
 
-// Refused says in one error all that is wrong with a plan; nil where nothing is.
+// Refused returns one error that lists all problems of a plan, or nil for none.
 func Refused(file string, ps []*linktrialv1.Problem) error {
 	if len(ps) == 0 {
 		return nil
@@ -120,8 +168,8 @@ func Refused(file string, ps []*linktrialv1.Problem) error {
 	return fmt.Errorf("the plan is refused:%s", b.String())
 }
 
-// Follow shows a campaign until it has ended. A lost connection to the
-// orchestrator is said and tried again, for as long as ctx lasts.
+// Follow shows a campaign until it has ended. It reports a lost connection to the
+// orchestrator and connects again, until ctx ends.
 func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, campaign string) error {
 	p := terminal.NewProgress(os.Stdout)
 	defer p.Finish()
@@ -147,7 +195,7 @@ func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 		}
 		if lostAt.IsZero() {
 			lostAt = time.Now()
-			p.Line("no word from the orchestrator; the agents go on by themselves, and so will this view when it is back")
+			p.Line("no contact with the orchestrator; the agents continue, and this view does when the orchestrator is back")
 		}
 		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
@@ -162,7 +210,7 @@ func followOnce(ctx context.Context, c linktrialv1connect.OperatorServiceClient,
 	if err != nil {
 		return err
 	}
-	defer func() { _ = stream.Close() }() // it was only read
+	defer func() { _ = stream.Close() }() // nothing was written to it
 	states := map[string]linktrialv1.RunState{}
 	for stream.Receive() {
 		ev := stream.Msg()

@@ -18,8 +18,11 @@ import (
 
 func newTelemetry(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "telemetry [NODE…]",
-		Short: "What the nodes' radios told last: signal, counters, position, power",
+		Use:     "telemetry [NODE…]",
+		GroupID: setting.GroupNodes,
+		Short:   "Show the newest telemetry of the nodes' radios: signal, counters, position, power",
+		Example: `  linktrial telemetry
+  linktrial telemetry client server`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := client.New(s.Orchestrator).ListNodes(cmd.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
 			if err != nil {
@@ -28,7 +31,7 @@ func newTelemetry(s *setting.Settings) *cobra.Command {
 			if !slices.ContainsFunc(res.Msg.Nodes, func(n *linktrialv1.Node) bool {
 				return len(n.Telemetry) > 0 && (len(args) == 0 || slices.Contains(args, n.Name))
 			}) {
-				fmt.Println("No radio has told anything yet. Agents ask theirs while they are connected, as its profile says: linktrial profiles NAME --json")
+				fmt.Println("No telemetry yet. Connected agents read their radios as the radio profiles say: linktrial profiles NAME --json")
 				return nil
 			}
 			return terminal.Columns("NODE\tSOURCE\tFIGURE\tVALUE\tAGE", func(w *tabwriter.Writer) {

@@ -27,16 +27,21 @@ func newCatalogClient(base string) linktrialv1connect.CatalogServiceClient {
 }
 
 func newTopology(s *setting.Settings) *cobra.Command {
-	cmd := &cobra.Command{Use: "topology", Short: "Topologies at the orchestrator: those that came with Linktrial, and saved ones"}
+	cmd := &cobra.Command{
+		Use:     "topology",
+		GroupID: setting.GroupNodes,
+		Short:   "List, show, save and delete topologies at the orchestrator",
+	}
 	cmd.AddCommand(newTopologyList(s), newTopologyShow(s), newTopologySave(s), newTopologyDelete(s))
 	return cmd
 }
 
 func newTopologyList(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "list",
-		Short: "List the topologies",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the topologies: saved ones, and those that come with Linktrial",
+		Example: `  linktrial topology list`,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			res, err := client.New(s.Orchestrator).ListProfiles(cmd.Context(), connect.NewRequest(&linktrialv1.ListProfilesRequest{}))
 			if err != nil {
@@ -46,7 +51,7 @@ func newTopologyList(s *setting.Settings) *cobra.Command {
 			for _, text := range res.Msg.Topologies {
 				var t radio.Topology
 				if err := json.Unmarshal([]byte(text), &t); err != nil {
-					return fmt.Errorf("topology as the orchestrator has it: %w", err)
+					return fmt.Errorf("topology in the answer of the orchestrator: %w", err)
 				}
 				all = append(all, t)
 			}
@@ -68,9 +73,10 @@ func newTopologyList(s *setting.Settings) *cobra.Command {
 
 func newTopologyShow(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "show NAME",
-		Short: "Print the text of a topology",
-		Args:  cobra.ExactArgs(1),
+		Use:     "show NAME",
+		Short:   "Print the text of a topology",
+		Example: `  linktrial topology show vip-lot > meadow.yaml`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			res, err := newCatalogClient(s.Orchestrator).GetSource(cmd.Context(), connect.NewRequest(&linktrialv1.GetSourceRequest{Kind: "topology", Name: args[0]}))
 			if err != nil {
@@ -84,16 +90,17 @@ func newTopologyShow(s *setting.Settings) *cobra.Command {
 
 func newTopologySave(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "save FILE",
-		Short: "Keep a topology at the orchestrator, where plans find it at once",
-		Args:  cobra.ExactArgs(1),
+		Use:     "save FILE",
+		Short:   "Save a topology at the orchestrator, for plans to use",
+		Example: `  linktrial topology save meadow.yaml`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := os.ReadFile(args[0])
 			if err != nil {
 				return err
 			}
 			name := strings.TrimSuffix(filepath.Base(args[0]), ".yaml")
-			// What is wrong is said with the file's own path.
+			// Parsed here, so that problems name the file by its own path.
 			t, err := radio.ParseTopology(args[0], text)
 			var problems yamldoc.Problems
 			if errors.As(err, &problems) {
@@ -104,7 +111,7 @@ func newTopologySave(s *setting.Settings) *cobra.Command {
 				return err
 			}
 			if t.Name != name {
-				return fmt.Errorf("%s holds the topology %q: call the file %s.yaml, so that a name leads to its file", args[0], t.Name, t.Name)
+				return fmt.Errorf("%s holds the topology %q: name the file %s.yaml, as a topology has the name of its file", args[0], t.Name, t.Name)
 			}
 			_, err = newCatalogClient(s.Orchestrator).SaveTopology(cmd.Context(), connect.NewRequest(&linktrialv1.SaveTopologyRequest{Name: name, Text: text}))
 			if err != nil {
@@ -118,9 +125,10 @@ func newTopologySave(s *setting.Settings) *cobra.Command {
 
 func newTopologyDelete(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Delete a topology that was saved",
-		Args:  cobra.ExactArgs(1),
+		Use:     "delete NAME",
+		Short:   "Delete a saved topology",
+		Example: `  linktrial topology delete meadow`,
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			_, err := newCatalogClient(s.Orchestrator).DeleteTopology(cmd.Context(), connect.NewRequest(&linktrialv1.DeleteTopologyRequest{Name: args[0]}))
 			return client.Error(s.Orchestrator, err)

@@ -17,8 +17,8 @@ import (
 	"linktrial/orchestrator/server"
 )
 
-// orchestratorView is a connection for reading results: to the orchestrator
-// that runs, or to one started on the data folder just for the question.
+// orchestratorView is a connection for reading results: to the running
+// orchestrator, or to one that was started on the data folder for one command.
 type orchestratorView struct {
 	base   string
 	client linktrialv1connect.OperatorServiceClient
@@ -37,7 +37,7 @@ func openOrchestrator(ctx context.Context, s *setting.Settings, named bool) (*or
 		return &orchestratorView{base: s.Orchestrator, client: client.New(s.Orchestrator), close: func() {}}, nil
 	}
 	if _, err := os.Stat(s.Data); err != nil {
-		return nil, fmt.Errorf("no orchestrator answers at %s, and there is nothing in %s yet: start with 'linktrial rehearse plans/quickstart.yaml' or 'linktrial serve'", s.Orchestrator, s.Data)
+		return nil, fmt.Errorf("no orchestrator answers at %s, and the data folder %s does not exist yet: start with 'linktrial rehearse plans/quickstart.yaml' or 'linktrial serve'", s.Orchestrator, s.Data)
 	}
 	cat, err := s.LoadCatalog()
 	if err != nil {
