@@ -109,8 +109,8 @@ export const routes: RouteRecordRaw[] = [
   },
   {
     path: '/:rest(.*)*',
-    name: 'nowhere',
-    component: () => import('./pages/NowherePage.vue'),
+    name: 'not-found',
+    component: () => import('./pages/NotFoundPage.vue'),
     meta: { title: 'Not found' },
   },
 ]

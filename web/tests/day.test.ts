@@ -14,13 +14,13 @@ test('from nothing to the table', async () => {
   const page = await s.open('/')
   await page.getByRole('link', { name: 'emulated lab' }).click()
   await page.getByRole('button', { name: 'Start the lab' }).click()
-  await page.getByText('Emulated radios, now').waitFor()
+  await page.getByText('Emulated radios now').waitFor()
   await shot(page, 'day-lab')
 
   await page.getByRole('link', { name: 'Fleet' }).click()
   await page.getByText('3 of 3 nodes are connected.').waitFor()
   await page.getByRole('button', { name: 'Start preflight' }).click()
-  await page.getByText('Nothing stands against a trial.').waitFor({ timeout: 170_000 })
+  await page.getByText('All checks passed: trials can start.').waitFor({ timeout: 170_000 })
   await shot(page, 'day-fleet')
 
   await page

@@ -40,7 +40,7 @@ const row = (page: Page, words: string | RegExp) => page.getByRole('row', { name
 async function token(page: Page, node: string): Promise<string> {
   await page.getByRole('button', { name: 'New token', exact: true }).click()
   await page.getByLabel('Node', { exact: true }).fill(node)
-  await page.getByRole('button', { name: 'Make it' }).click()
+  await page.getByRole('button', { name: 'Create' }).click()
   const text = await page.getByLabel('The token', { exact: true }).inputValue()
   expect(text.startsWith(`linktrial-node-1:${node}:`)).toBe(true)
   const file = join(folder, `${node}.token`)
@@ -90,10 +90,10 @@ test('a machine becomes a node by a token of the page', async () => {
   await clean(anna)
   await shotBoth(anna, 'identities-empty')
   await anna.getByRole('button', { name: 'New token', exact: true }).click()
-  await anna.getByRole('button', { name: 'Make it' }).click()
+  await anna.getByRole('button', { name: 'Create' }).click()
   await anna.getByText('Name the node').waitFor()
   await anna.getByLabel('Node', { exact: true }).fill('a b')
-  await anna.getByRole('button', { name: 'Make it' }).click()
+  await anna.getByRole('button', { name: 'Create' }).click()
   await anna.getByRole('dialog').getByText(/"a b"/).waitFor() // in the orchestrator's words
   await clean(anna)
   await anna.keyboard.press('Escape')
@@ -101,7 +101,7 @@ test('a machine becomes a node by a token of the page', async () => {
   const file = await token(anna, 'client')
   const command = await anna.getByLabel('The command', { exact: true }).inputValue()
   expect(command).toBe(`linktrial node enrol --orchestrator ${s.url} --token-file -`)
-  await anna.getByText('put the address at which the node reaches it').waitFor()
+  await anna.getByText('the address at which the node reaches it').waitFor()
   await clean(anna)
   await shot(anna, 'identities-token', false)
   await anna.getByRole('button', { name: 'Done' }).click()
@@ -109,7 +109,7 @@ test('a machine becomes a node by a token of the page', async () => {
   await row(anna, /^client.*token made.*made.*by anna/).waitFor()
 
   agent('client', 'client', file)
-  await row(anna, /^client.*enrolled.*connected.*good until.*none/).waitFor()
+  await row(anna, /^client.*enrolled.*connected.*valid until.*none/).waitFor()
   // It was good for one use.
   expect(() =>
     s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', file, '--state', join(folder, 'again')),
@@ -122,7 +122,7 @@ test('an open token is withdrawn, and a certificate stays good', async () => {
   await anna.getByRole('button', { name: 'Withdraw tokens of server' }).click()
   await anna.getByRole('heading', { name: 'Withdraw the open tokens of server?' }).waitFor()
   await anna.getByRole('button', { name: 'Withdraw', exact: true }).click()
-  await anna.getByText('Say why').waitFor()
+  await anna.getByText('Give a reason').waitFor()
   await anna.getByLabel('Reason').fill('to the wrong laptop')
   await anna.getByRole('button', { name: 'Withdraw', exact: true }).click()
   await anna.getByText('Open tokens of server are withdrawn: 1.').waitFor()
@@ -134,10 +134,10 @@ test('an open token is withdrawn, and a certificate stays good', async () => {
   const second = await token(anna, 'client')
   await anna.getByRole('button', { name: 'Done' }).click()
   await anna.getByRole('button', { name: 'Withdraw tokens of client' }).click()
-  await anna.getByText('The node’s certificate stays good.').waitFor()
+  await anna.getByText('The node’s certificate stays valid.').waitFor()
   await anna.getByLabel('Reason').fill('made by mistake')
   await anna.getByRole('button', { name: 'Withdraw', exact: true }).click()
-  await row(anna, /^client.*enrolled.*connected.*good until.*none/).waitFor()
+  await row(anna, /^client.*enrolled.*connected.*valid until.*none/).waitFor()
   expect(() =>
     s.linktrial('node', 'enrol', '--orchestrator', s.url, '--token-file', second, '--state', join(folder, 'second')),
   ).toThrow(/it was withdrawn at/)
@@ -162,7 +162,7 @@ test('a driver of another digest waits until somebody approves it', async () => 
   await shotBoth(anna, 'approvals-waiting')
   await waiting.getByRole('button', { name: 'Approve tcp' }).click()
   await anna.getByRole('button', { name: 'Approve', exact: true }).click()
-  await anna.getByText('Say why').waitFor()
+  await anna.getByText('Give a reason').waitFor()
   await anna.getByLabel('Reason').fill('build of the vendor’s laptop')
   await clean(anna)
   await shot(anna, 'approvals-approve', false)
@@ -246,7 +246,7 @@ test('a revoked node is cut off, and can enrol again', async () => {
   await anna.getByRole('link', { name: 'Identities' }).click()
   await shotBoth(anna, 'identities')
   await anna.getByRole('button', { name: 'Revoke client' }).click()
-  await anna.getByText('the node is connected, and is cut off').waitFor()
+  await anna.getByText('the node is connected and will be disconnected').waitFor()
   await anna.getByLabel('Reason').fill('laptop lost')
   await clean(anna)
   await shot(anna, 'identities-revoke', false)

@@ -15,7 +15,7 @@ vi.mock('@/lib/api', () => ({
     login: async () => ({}),
   },
 }))
-const { askWho, expired, guard, logIn, mayNot, me, safeBack, works } = await import('./access')
+const { askWho, expired, guard, isValid, logIn, mayNot, me, safeBack } = await import('./access')
 
 const answer = (a: MessageInitShape<typeof WhoAmIResponseSchema>) => create(WhoAmIResponseSchema, a)
 const page = { template: '<div/>' }
@@ -54,9 +54,9 @@ test('each role may what the one before may, and the rest says why not', () => {
 
 test('a token works until it is revoked or expires', () => {
   const at = (ms: number) => timestampFromDate(new Date(ms))
-  expect(works({ expires: at(2000) }, 1999)).toBe(true)
-  expect(works({ expires: at(2000) }, 2000)).toBe(false)
-  expect(works({ expires: at(2000), revoked: at(1) }, 1000)).toBe(false)
+  expect(isValid({ expires: at(2000) }, 1999)).toBe(true)
+  expect(isValid({ expires: at(2000) }, 2000)).toBe(false)
+  expect(isValid({ expires: at(2000), revoked: at(1) }, 1000)).toBe(false)
 })
 
 test('the way back leads nowhere outside', () => {

@@ -1,16 +1,18 @@
 // Who is logged in here, what that one may do, and the way to the login page
 // and back. Where the orchestrator asks nobody, everybody may do everything.
+import { useLocalStorage } from '@vueuse/core'
 import { computed, shallowRef } from 'vue'
 import type { Router } from 'vue-router'
 import { Role, type Token, type WhoAmIResponse } from '@/gen/linktrial/v1/access_pb'
 import { access, onLoginLost } from '@/lib/api'
 import { date } from '@/lib/format'
+import type { TokenState } from '@/lib/states'
 
 export type RoleName = 'viewer' | 'director' | 'admin'
 export const roles: { value: Role; name: RoleName; text: string }[] = [
   { value: Role.VIEWER, name: 'viewer', text: 'sees everything but users and the audit log' },
-  { value: Role.DIRECTOR, name: 'director', text: 'also plans, starts and steers runs' },
-  { value: Role.ADMIN, name: 'admin', text: 'also keeps users, nodes and approvals' },
+  { value: Role.DIRECTOR, name: 'director', text: 'also plans, starts and controls runs' },
+  { value: Role.ADMIN, name: 'admin', text: 'also manages users, nodes and approvals' },
 ]
 export const roleName = (r: Role): string => roles.find((x) => x.value === r)?.name ?? 'no role'
 export const article = (name: string) => (name === 'admin' ? 'an admin' : `a ${name}`)
@@ -24,6 +26,9 @@ export const loginRequired = computed(() => me.value?.loginRequired === true)
 /** The name that the orchestrator writes down for whoever is logged in; empty where it asks nobody. */
 export const myName = computed(() => me.value?.user ?? '')
 
+/** The name that the record gets where nobody logs in; kept in this browser. */
+export const recordName = useLocalStorage('linktrial-who', '')
+
 /** Asks who is here. An orchestrator that does not answer leaves things as they were. */
 export async function askWho(): Promise<void> {
   try {
@@ -36,21 +41,20 @@ export async function askWho(): Promise<void> {
 }
 
 /** Why whoever is here may not do what takes a role; empty: they may. */
-export function mayNot(least: RoleName, who = me.value): string {
-  if (!who?.loginRequired) return ''
+export function mayNot(least: RoleName, person = me.value): string {
+  if (!person?.loginRequired) return ''
   const need = roles.find((r) => r.name === least)!
-  if (who.role >= need.value) return ''
-  return who.user
-    ? `${who.user} is ${article(roleName(who.role))}: this takes ${article(least)}`
+  if (person.role >= need.value) return ''
+  return person.user
+    ? `${person.user} is ${article(roleName(person.role))}: this takes ${article(least)}`
     : `This takes ${article(least)}`
 }
 
-export type TokenState = 'good' | 'revoked' | 'expired'
 export function tokenState(t: Pick<Token, 'revoked' | 'expires'>, now = Date.now()): TokenState {
   if (t.revoked) return 'revoked'
-  return (date(t.expires)?.getTime() ?? 0) <= now ? 'expired' : 'good'
+  return (date(t.expires)?.getTime() ?? 0) <= now ? 'expired' : 'valid'
 }
-export const works = (t: Pick<Token, 'revoked' | 'expires'>, now?: number) => tokenState(t, now) === 'good'
+export const isValid = (t: Pick<Token, 'revoked' | 'expires'>, now?: number) => tokenState(t, now) === 'valid'
 
 /** Where one came from, as it stands in the login page's address; nothing outside these pages. */
 export function safeBack(back: unknown): string {

@@ -28,7 +28,7 @@ export function usePreflight() {
     refetchInterval: (q) => (q.state.data && q.state.data.id && !q.state.data.ended ? 700 : false),
   })
   const start = useMutation({
-    mutationFn: (wish: { nodes: string[]; topology: string; radio: string }) => fleet.startPreflight(wish),
+    mutationFn: (scope: { nodes: string[]; topology: string; radio: string }) => fleet.startPreflight(scope),
     onSuccess: async (r) => {
       id.value = r.id
       await client.invalidateQueries({ queryKey: ['preflight'] })
@@ -61,12 +61,4 @@ export function bySeverity(checks: Check[]): Check[] {
       a.kind.localeCompare(b.kind) ||
       a.peer.localeCompare(b.peer),
   )
-}
-
-export const stateWords: Record<number, { glyph: string; word: string; tone: string }> = {
-  [CheckState.OK]: { glyph: '✓', word: 'good', tone: 'ok' },
-  [CheckState.WARNING]: { glyph: '!', word: 'warning', tone: 'warn' },
-  [CheckState.FAILED]: { glyph: '✕', word: 'failed', tone: 'bad' },
-  [CheckState.UNKNOWN]: { glyph: '?', word: 'not known', tone: 'warn' },
-  [CheckState.UNSPECIFIED]: { glyph: '–', word: 'not looked at', tone: 'none' },
 }

@@ -6,7 +6,8 @@ import {
   NodeIdentity_State as State,
   NodeIdentitySchema,
 } from '@/gen/linktrial/v1/enrol_pb'
-import { enrolCommand, identityWords, noIdentities, onOwnMachine, renewalIsLate } from './identities'
+import { enrolCommand, noIdentities, onOwnMachine, renewalIsLate } from './identities'
+import { identityState } from '@/lib/states'
 
 const day = 86_400_000
 const at = (days: number) => timestampFromDate(new Date(days * day))
@@ -15,7 +16,7 @@ const node = (n: MessageInitShape<typeof NodeIdentitySchema>) => create(NodeIden
 test('only an orchestrator that speaks TLS asks nodes who they are', () => {
   expect(noIdentities(Mode.TLS)).toBe('')
   expect(noIdentities(undefined)).toBe('')
-  expect(noIdentities(Mode.LOOPBACK)).toContain('its own machine alone')
+  expect(noIdentities(Mode.LOOPBACK)).toContain('its own machine only')
   expect(noIdentities(Mode.OPEN)).toContain('--open')
 })
 
@@ -31,9 +32,9 @@ test('a certificate that should have been renewed is told before it ends', () =>
 test('every state has a word, also one of a later version', () => {
   const words = Object.values(State)
     .filter((s): s is State => typeof s === 'number')
-    .map((s) => identityWords(s).word)
+    .map((s) => identityState(s).word)
   expect(new Set(words).size).toBe(words.length)
-  expect(identityWords(99 as State).word).toBe('not known')
+  expect(identityState(99 as State).word).toBe('unknown')
 })
 
 test('the command names the orchestrator as the page has it, and keeps the token out of the list of processes', () => {

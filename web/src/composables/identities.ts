@@ -15,7 +15,7 @@ export const fleetPages = [
   { to: '/fleet/identities', title: 'Identities' },
 ]
 
-/** How this orchestrator meets nodes; undefined until it has answered. */
+/** How nodes connect to this orchestrator; undefined until it has answered. */
 export function useAuthority() {
   const authority = useQuery({
     queryKey: ['authority'],
@@ -27,39 +27,24 @@ export function useAuthority() {
 
 export function useIdentities() {
   const { authority, mode } = useAuthority()
-  const asked = computed(() => mode.value === Mode.TLS)
+  const required = computed(() => mode.value === Mode.TLS)
   const query = useQuery({
     queryKey: ['identities'],
     queryFn: ({ signal }) => nodes.listNodeIdentities({}, { signal }),
-    enabled: asked,
+    enabled: required,
     refetchInterval: 5_000,
   })
-  return { authority, mode, asked, query, identities: computed(() => query.data.value?.nodes ?? []) }
+  return { authority, mode, required, query, identities: computed(() => query.data.value?.nodes ?? []) }
 }
 
-/** Why no node needs an identity here; empty: they do. */
+/** Why nodes need no identity here; empty where they do. */
 export function noIdentities(mode: Mode | undefined): string {
   if (mode === Mode.LOOPBACK)
-    return 'This orchestrator listens on its own machine alone, without encryption: nodes need no identity here.'
+    return 'This orchestrator listens on its own machine only, without encryption: nodes need no identity here.'
   if (mode === Mode.OPEN)
-    return 'This orchestrator was started with --open: it speaks without encryption and asks no node who it is.'
+    return 'This orchestrator was started with --open: it does not encrypt and does not check which node calls.'
   return ''
 }
-
-export interface IdentityWords {
-  glyph: string
-  word: string
-  tone: 'ok' | 'warn' | 'bad' | 'none'
-}
-const states: Record<State, IdentityWords> = {
-  [State.UNSPECIFIED]: { glyph: '?', word: 'not known', tone: 'none' },
-  [State.NONE]: { glyph: '–', word: 'not enrolled', tone: 'none' },
-  [State.INVITED]: { glyph: '◷', word: 'token made', tone: 'warn' },
-  [State.ENROLLED]: { glyph: '✓', word: 'enrolled', tone: 'ok' },
-  [State.EXPIRED]: { glyph: '✕', word: 'expired', tone: 'bad' },
-  [State.REVOKED]: { glyph: '⊘', word: 'revoked', tone: 'bad' },
-}
-export const identityWords = (s: State): IdentityWords => states[s] ?? states[State.UNSPECIFIED]
 
 /** Agents renew after two thirds of a certificate's life: one in the last sixth has not reached the orchestrator since. */
 export function renewalIsLate(n: Pick<NodeIdentity, 'state' | 'enrolled' | 'expires'>, now = Date.now()): boolean {

@@ -1,10 +1,9 @@
-// The way out, as buttons have it.
+// Logging out, as buttons do it.
 import { useMutation } from '@tanstack/vue-query'
-import { useMessage } from 'naive-ui'
+import { toast } from '@/composables/toasts'
 import { explain } from '@/lib/api'
 import { logOut } from './access'
 
 export function useLogOut() {
-  const message = useMessage()
-  return useMutation({ mutationFn: logOut, onError: (e) => message.error(explain(e)) })
+  return useMutation({ mutationFn: logOut, onError: (e) => toast.error(explain(e)) })
 }

@@ -1,17 +1,13 @@
-// Plans kept at the orchestrator, their schedules, and who gives commands here.
+// Plans kept at the orchestrator, and their schedules.
 import { useMutation, useQuery, useQueryClient } from '@tanstack/vue-query'
-import { useLocalStorage } from '@vueuse/core'
 import { library } from '@/lib/api'
-
-/** The name that commands are recorded under; kept in this browser. */
-export const who = useLocalStorage('linktrial-who', '')
 
 export const utf8 = (text: string) => new TextEncoder().encode(text)
 export const fromUtf8 = (bytes: Uint8Array) => new TextDecoder().decode(bytes)
 
 export function usePlans() {
   const queries = useQueryClient()
-  const again = () =>
+  const refetch = () =>
     Promise.all([
       queries.invalidateQueries({ queryKey: ['plans'] }),
       queries.invalidateQueries({ queryKey: ['schedules'] }),
@@ -26,11 +22,11 @@ export function usePlans() {
     create: useMutation({
       mutationFn: (p: { name: string; text: string }) =>
         library.savePlan({ name: p.name, text: utf8(p.text), revision: 0 }),
-      onSuccess: again,
+      onSuccess: refetch,
     }),
-    remove: useMutation({ mutationFn: (name: string) => library.deletePlan({ name }), onSuccess: again }),
-    cancel: useMutation({ mutationFn: (id: string) => library.cancelSchedule({ id }), onSuccess: again }),
-    again,
+    remove: useMutation({ mutationFn: (name: string) => library.deletePlan({ name }), onSuccess: refetch }),
+    cancel: useMutation({ mutationFn: (id: string) => library.cancelSchedule({ id }), onSuccess: refetch }),
+    refetch,
   }
 }
 

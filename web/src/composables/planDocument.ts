@@ -1,4 +1,4 @@
-// One plan being edited: its text as saved, as it stands, and how it is saved.
+// One plan being edited: its saved text, its current text, and how it is saved.
 import { useQuery, useQueryClient } from '@tanstack/vue-query'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { useEventListener } from '@vueuse/core'
@@ -17,7 +17,7 @@ export function usePlanDocument(name: Ref<string>) {
   const plan = shallowRef<SavedPlan>()
   const conflict = shallowRef<{ theirs: string; plan: SavedPlan }>()
   const saving = ref(false)
-  const fault = ref('')
+  const error = ref('')
 
   const query = useQuery({
     queryKey: ['plan', name],
@@ -41,11 +41,11 @@ export function usePlanDocument(name: Ref<string>) {
     { immediate: true },
   )
 
-  /** True where it is saved; otherwise fault or conflict says why not. */
+  /** True where it is saved; otherwise error or conflict tells why not. */
   async function save(over = false): Promise<boolean> {
     const mine = text.value
     saving.value = true
-    fault.value = ''
+    error.value = ''
     try {
       const revision = over && conflict.value ? conflict.value.plan.revision : (plan.value?.revision ?? 0)
       const r = await library.savePlan({ name: name.value, text: utf8(mine), revision })
@@ -59,7 +59,7 @@ export function usePlanDocument(name: Ref<string>) {
       )
       return true
     } catch (e) {
-      if (!(await conflicts(e))) fault.value = explain(e)
+      if (!(await conflicts(e))) error.value = explain(e)
       return false
     } finally {
       saving.value = false
@@ -91,11 +91,11 @@ export function usePlanDocument(name: Ref<string>) {
     plan,
     dirty,
     saving,
-    fault,
+    error,
     conflict,
     save,
     takeTheirs: () => conflict.value && take(conflict.value.theirs, conflict.value.plan),
-    /** The text is kept elsewhere: it may be left. */
-    letGo: () => (saved.value = text.value),
+    /** The text was saved elsewhere: the page may be left without a question. */
+    discard: () => (saved.value = text.value),
   }
 }

@@ -70,16 +70,6 @@ export function isPartial(r: RunSummary): boolean {
   return r.run?.state !== RunState.COMPLETED || r.run.trialsEnded < r.run.trials
 }
 
-export const verdictWords: Record<PointVerdict, string> = {
-  [PointVerdict.UNSPECIFIED]: 'running',
-  [PointVerdict.SUCCEEDED]: 'succeeded',
-  [PointVerdict.FAILED]: 'failed',
-  [PointVerdict.TIMED_OUT]: 'timed out',
-  [PointVerdict.ABORTED]: 'aborted',
-  [PointVerdict.INVALID]: 'invalid',
-  [PointVerdict.UNVERIFIED]: 'not verified',
-}
-
 /** Letters for compared campaigns, in the order chosen; none where there is only one. */
 export function campaignMarks(runs: RunSummary[]): Map<string, string> {
   const ids = [...new Set(runs.map((r) => r.run?.campaignId ?? ''))]

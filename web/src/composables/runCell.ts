@@ -1,15 +1,14 @@
-// What one field of the matrix says: a glyph, words and a tone, never colour alone.
+// What one cell of the matrix shows: a glyph, words and a colour, never colour alone.
 import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
 import { kbps, percent, seconds } from '@/lib/format'
-import { over, type RunModel, type TrialModel } from './runState'
+import { ended, trialStates, type TrialKind } from '@/lib/states'
+import type { RunModel, TrialModel } from './runState'
 
-export type Kind =
-  'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
 export interface Cell {
-  kind: Kind
+  kind: TrialKind
   glyph: string
-  /** Short, for the field. */
+  /** Short, for the cell. */
   text: string
   /** A second, smaller line. */
   more: string
@@ -19,17 +18,14 @@ export interface Cell {
   aside: string
 }
 
-export const legend: { kind: Kind; glyph: string; text: string }[] = [
-  { kind: 'succeeded', glyph: '✓', text: 'succeeded, with KB/s' },
-  { kind: 'failed', glyph: '✕', text: 'failed' },
-  { kind: 'timed-out', glyph: '◷', text: 'timed out' },
-  { kind: 'aborted', glyph: '■', text: 'aborted' },
-  { kind: 'skipped', glyph: '»', text: 'skipped' },
-  { kind: 'invalid', glyph: '⊘', text: 'does not count' },
-  { kind: 'running', glyph: '▶', text: 'running' },
-  { kind: 'waiting', glyph: '·', text: 'waiting' },
-]
-const glyphs = Object.fromEntries(legend.map((l) => [l.kind, l.glyph])) as Record<Kind, string>
+/** The kinds that the legend below the matrix explains. */
+export const legend: { kind: TrialKind; glyph: string; text: string }[] = (
+  ['succeeded', 'failed', 'timed-out', 'aborted', 'skipped', 'invalid', 'running', 'waiting'] as const
+).map((kind) => ({
+  kind,
+  glyph: trialStates[kind].glyph,
+  text: kind === 'succeeded' ? 'succeeded, with KB/s' : trialStates[kind].word,
+}))
 
 /** Marks by people, by trial and attempt: the last word holds. */
 export function marks(commands: Iterable<Command>): Map<string, Command> {
@@ -58,7 +54,7 @@ export function markOf(
   return marked.get(`${trial}/${a.attempt}`) ?? a.mark
 }
 
-/** Orders about a trial that the leading agent has not applied yet. */
+/** The command to a trial that the leading agent has not applied yet. */
 export function pendingFor(run: RunModel, trial: number): Command | undefined {
   for (const o of run.commands.values())
     if (o.trial === trial && !o.applied && (o.kind === 'skip' || o.kind === 'repeat')) return o
@@ -69,9 +65,11 @@ export function reasonText(a: { reason: string; message: string }): string {
   return [a.reason.replaceAll('-', ' '), a.message].filter(Boolean).join(': ')
 }
 
-export function kindOf(a: AttemptRow): Kind {
+export function kindOf(a: AttemptRow): TrialKind {
   if (a.verdict === 'aborted' && a.reason === 'skipped') return 'skipped'
-  return (['succeeded', 'failed', 'timed-out', 'aborted', 'invalid'] as Kind[]).find((k) => k === a.verdict) ?? 'failed'
+  return (
+    (['succeeded', 'failed', 'timed-out', 'aborted', 'invalid'] as TrialKind[]).find((k) => k === a.verdict) ?? 'failed'
+  )
 }
 
 export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command>): Cell {
@@ -79,9 +77,9 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
   const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
   const command = pendingFor(run, t.trial)
   const ordered = command ? (command.kind === 'skip' ? 'skip requested' : 'repeat requested') : ''
-  const whole = (kind: Kind, text: string, more: string, spoken: string, aside = ''): Cell => ({
+  const whole = (kind: TrialKind, text: string, more: string, spoken: string, aside = ''): Cell => ({
     kind,
-    glyph: glyphs[kind] ?? '–',
+    glyph: trialStates[kind].glyph,
     text,
     more: [more, again, ordered].filter(Boolean).join(', '),
     spoken,
@@ -105,8 +103,15 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
   }
   const last = t.attempts.get(Math.max(...t.attempts.keys()))
   if (!last) {
-    if (over(run.run.state))
-      return { kind: 'not-run', glyph: '–', text: 'not run', more: '', spoken: 'not run', aside: '' }
+    if (ended(run.run.state))
+      return {
+        kind: 'not-run',
+        glyph: trialStates['not-run'].glyph,
+        text: 'not run',
+        more: '',
+        spoken: 'not run',
+        aside: '',
+      }
     return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
   }
   const mark = markOf(t.trial, last, marked)
@@ -130,8 +135,7 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
       `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`,
       `succeeded in ${seconds(last.elapsedSeconds)}`,
     )
-  const word =
-    { failed: 'failed', 'timed-out': 'timed out', aborted: 'aborted', skipped: 'skipped' }[kind as string] ?? kind
+  const word = trialStates[kind].word
   const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')
   return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`, why ? last.message : '')
 }

@@ -1,54 +1,57 @@
-// Orders of people to runs, with what came of giving them.
+// Commands of people to runs, and what came of giving them.
 import { useQueryClient } from '@tanstack/vue-query'
-import { useMessage } from 'naive-ui'
 import { ref, type Ref } from 'vue'
+import { toast } from '@/composables/toasts'
 import { control, explain, operator } from '@/lib/api'
-import { myName } from './access'
-import { who } from './plan'
+import { myName, recordName } from './access'
 
 export function useRunCommands(campaign: Ref<string>) {
   const queries = useQueryClient()
-  const message = useMessage()
-  /** The command that is on its way. */
+  /** The command that is being sent. */
   const busy = ref('')
 
-  async function give(name: string, said: string, call: () => Promise<unknown>): Promise<boolean> {
+  /** Sends a command; throws what the orchestrator answers where it refuses it. */
+  async function send(name: string, done: string, call: () => Promise<unknown>): Promise<void> {
     busy.value = name
     try {
       await call()
-      message.success(said)
+      toast.success(done)
       void queries.invalidateQueries({ queryKey: ['run', campaign.value] })
-      return true
-    } catch (e) {
-      message.error(explain(e), { duration: 10_000, closable: true })
-      return false
     } finally {
       busy.value = ''
     }
   }
-  const by = () => myName.value || who.value.trim()
+  /** Sends a command of a button, which has no place of its own for an error. */
+  const press = (name: string, done: string, call: () => Promise<unknown>): Promise<void> =>
+    send(name, done, call).catch((e) => toast.error(explain(e)))
+  const by = () => myName.value || recordName.value.trim()
   return {
     busy,
     pause: (runId: string) =>
-      give('pause', 'The run pauses after the trial that runs.', () => control.pauseRun({ runId, by: by() })),
-    resume: (runId: string) => give('resume', 'The run goes on.', () => control.resumeRun({ runId, by: by() })),
+      press('pause', 'The run pauses after the current trial.', () => control.pauseRun({ runId, by: by() })),
+    resume: (runId: string) => press('resume', 'The run resumes.', () => control.resumeRun({ runId, by: by() })),
+    release: (runId: string) => press('release', 'The run continues.', () => control.releaseRun({ runId, by: by() })),
+    skip: (runId: string, trial: number) =>
+      press('skip', 'The trial will be skipped.', () => control.skipTrial({ runId, trial, by: by() })),
+    repeat: (runId: string, trial: number) =>
+      press('repeat', 'The trial will be repeated.', () => control.repeatTrial({ runId, trial, by: by() })),
+    unmark: (runId: string, trial: number, attempt: number) =>
+      press('mark', 'The attempt counts again.', () =>
+        control.markAttempt({ runId, trial, attempt, invalid: false, reason: '', by: by() }),
+      ),
+    // Dialogs give these: they show the error themselves.
+    mark: (runId: string, trial: number, attempt: number, reason: string) =>
+      send('mark', 'The attempt does not count. It stays visible.', () =>
+        control.markAttempt({ runId, trial, attempt, invalid: true, reason, by: by() }),
+      ),
     abortRun: (runId: string, reason: string) =>
-      give('abort', 'The run is being aborted.', () => control.abortRun({ runId, reason, by: by() })),
+      send('abort', 'The run is being aborted.', () => control.abortRun({ runId, reason, by: by() })),
     abortCampaign: (reason: string) =>
-      give('abort', 'The campaign is being aborted.', () =>
+      send('abort', 'The campaign is being aborted.', () =>
         operator.abortCampaign({
           campaignId: campaign.value,
           reason: [reason, by() && `by ${by()}`].filter(Boolean).join(', '),
         }),
-      ),
-    release: (runId: string) => give('release', 'The run goes on.', () => control.releaseRun({ runId, by: by() })),
-    skip: (runId: string, trial: number) =>
-      give('skip', 'The trial will be skipped.', () => control.skipTrial({ runId, trial, by: by() })),
-    repeat: (runId: string, trial: number) =>
-      give('repeat', 'The trial will run once more.', () => control.repeatTrial({ runId, trial, by: by() })),
-    mark: (runId: string, trial: number, attempt: number, invalid: boolean, reason: string) =>
-      give('mark', invalid ? 'The attempt does not count. It stays visible.' : 'The attempt counts again.', () =>
-        control.markAttempt({ runId, trial, attempt, invalid, reason, by: by() }),
       ),
   }
 }

@@ -1,5 +1,5 @@
-// A campaign as it is known here: what GetRun told and what Watch has said
-// since. Plain data outside of Vue; whoever shows it looks once a frame.
+// A campaign as this page knows it: what GetRun answered and what Watch has
+// reported since. Plain data outside of Vue; components read it once a frame.
 import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type {
   AttemptRow,
@@ -11,10 +11,11 @@ import type {
 } from '@/gen/linktrial/v1/operator_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
 import { date } from '@/lib/format'
+import { ended } from '@/lib/states'
 
 export interface Running {
   attempt: number
-  /** Milliseconds of this machine's clock when it was first heard of. */
+  /** When this page first received it, by this machine's clock, in milliseconds. */
   since: number
   estimatedSeconds: number
   bytes: number
@@ -32,10 +33,11 @@ export interface TrialModel {
 }
 export interface RunModel {
   run: Run
-  /** Milliseconds of this machine's clock when the run's state was heard. */
+  /** When this page received the run's state, by this machine's clock, in milliseconds. */
   at: number
   trials: Map<number, TrialModel>
   commands: Map<string, Command>
+  /** Nodes without contact, and since when. */
   silent: Map<string, Date>
   /** The trial that runs, or ran last. */
   current?: number
@@ -55,8 +57,8 @@ export class CampaignModel {
   readonly runs = new Map<string, RunModel>()
   readonly journal: JournalLine[] = []
   readonly notes: NoteLine[] = []
-  private readonly heard = new Map<string, bigint>() // highest journal seq, by run and node
-  private readonly waiting = new Map<string, WatchResponse['event'][]>() // heard before their run
+  private readonly lastSeq = new Map<string, bigint>() // by run and node
+  private readonly waiting = new Map<string, WatchResponse['event'][]>() // arrived before their run
 
   apply(event: WatchResponse['event'], now = Date.now()): void {
     switch (event.case) {
@@ -87,7 +89,7 @@ export class CampaignModel {
     if (known) {
       known.run = r
       known.at = now
-      if (over(r.state)) for (const t of known.trials.values()) t.running = undefined
+      if (ended(r.state)) for (const t of known.trials.values()) t.running = undefined
       return
     }
     const made: RunModel = { run: r, at: now, trials: new Map(), commands: new Map(), silent: new Map() }
@@ -99,8 +101,8 @@ export class CampaignModel {
   // A stream that begins anew sends its newest lines again.
   private line(l: JournalLine) {
     const key = `${l.runId} ${l.node}`
-    if (l.seq <= (this.heard.get(key) ?? 0n)) return
-    this.heard.set(key, l.seq)
+    if (l.seq <= (this.lastSeq.get(key) ?? 0n)) return
+    this.lastSeq.set(key, l.seq)
     this.journal.push(l)
     if (this.journal.length > journalKept) this.journal.splice(0, this.journal.length - journalKept)
   }
@@ -113,8 +115,8 @@ export class CampaignModel {
     for (const row of r.trials) {
       const t = trialOf(model, row.trial, row.iteration, row.treatment)
       for (const a of row.attempts) {
-        if (a.verdict) ended(t, a)
-        else if (!t.attempts.get(a.attempt)?.verdict && !t.running && !over(r.run.state)) {
+        if (a.verdict) endAttempt(t, a)
+        else if (!t.attempts.get(a.attempt)?.verdict && !t.running && !ended(r.run.state)) {
           t.running = {
             attempt: a.attempt,
             since: date(a.started)?.getTime() ?? now,
@@ -138,7 +140,7 @@ function trialOf(run: RunModel, trial: number, iteration: number, treatment: str
   return t
 }
 
-function ended(t: TrialModel, a: AttemptRow) {
+function endAttempt(t: TrialModel, a: AttemptRow) {
   t.attempts.set(a.attempt, a)
   if (t.running && t.running.attempt <= a.attempt) t.running = undefined
 }
@@ -179,7 +181,7 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
     }
     case 'trialEnded': {
       const v = event.value
-      if (v.attempt) ended(trialOf(run, v.trial, v.iteration, v.treatment), v.attempt)
+      if (v.attempt) endAttempt(trialOf(run, v.trial, v.iteration, v.treatment), v.attempt)
       return
     }
     case 'silence': {
@@ -191,11 +193,6 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
     case 'command':
       run.commands.set(event.value.id, event.value)
   }
-}
-
-/** Nothing more will happen in the run by itself. */
-export function over(s: RunState): boolean {
-  return s === RunState.COMPLETED || s === RunState.ABORTED || s === RunState.STOPPED
 }
 
 export interface Estimate {
@@ -211,7 +208,7 @@ export function estimate(m: CampaignModel, now = Date.now()): Estimate {
   let left = 0
   let held = false
   for (const r of m.runs.values()) {
-    if (over(r.run.state)) continue
+    if (ended(r.run.state)) continue
     const moves = r.run.state === RunState.RUNNING && !r.run.paused
     left += Math.max(0, r.run.estimatedSecondsLeft - (moves ? (now - r.at) / 1000 : 0))
     held ||= r.run.paused || r.run.state === RunState.WAITING

@@ -26,6 +26,17 @@ export function bytes(n: number | bigint | undefined): string {
   return nothing
 }
 
+/** Text of the orchestrator as a sentence: with a capital letter and a full stop. */
+export function sentence(text: string): string {
+  return text && text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.')
+}
+
+/** Seconds that change while one looks: whole ones, "13 s". */
+export function wholeSeconds(s: number): string {
+  const whole = Math.max(0, Math.round(s))
+  return whole < 60 ? `${whole} s` : seconds(whole)
+}
+
 /** A duration in seconds, as short as it stays clear: "0.42 s", "3 min 5 s", "2 h 10 min". */
 export function seconds(s: number | undefined): string {
   if (s === undefined || !Number.isFinite(s)) return nothing

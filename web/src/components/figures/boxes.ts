@@ -9,7 +9,7 @@ import type {
   SeriesOption,
 } from 'echarts'
 import type { Dot, Slot } from '@/composables/resultsModel'
-import { verdictWords } from '@/composables/resultsModel'
+import { pointState } from '@/lib/states'
 import { KB, percent, seconds } from '@/lib/format'
 import type { Look } from '@/lib/palette'
 import { lookOf, type Ink } from './ink'
@@ -84,7 +84,7 @@ export function dotHint(d: Dot, label: string): string {
   if (d.value > 0) lines.push(`${figures(d.value / KB)} KB/s in ${seconds(d.elapsed)}`)
   if (!d.counts)
     lines.push(
-      `${verdictWords[d.verdict]}${d.reason ? `: ${escape(d.reason)}` : d.verdict === 1 ? ', a later attempt counts' : ''}`,
+      `${pointState(d.verdict).word}${d.reason ? `: ${escape(d.reason)}` : d.verdict === 1 ? ', a later attempt counts' : ''}`,
     )
   return lines.join('<br>')
 }

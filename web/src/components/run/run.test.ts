@@ -10,7 +10,7 @@ import JournalPanel from './JournalPanel.vue'
 import LinkBanner from './LinkBanner.vue'
 import RunMatrix from './RunMatrix.vue'
 import RunPicker from './RunPicker.vue'
-import TabBar from './TabBar.vue'
+import TabBar from '@/components/ui/TabBar.vue'
 
 function matrix(iterations: number, more = {}) {
   const sheet: SheetView = {
@@ -106,7 +106,7 @@ describe('JournalPanel', () => {
   })
 })
 
-it('LinkBanner says since when the orchestrator and nodes are away', () => {
+it('LinkBanner shows for how long there is no contact with the orchestrator and with nodes', () => {
   const now = Date.now()
   const w = mount(LinkBanner, {
     props: {
@@ -115,9 +115,9 @@ it('LinkBanner says since when the orchestrator and nodes are away', () => {
       over: false,
     },
   })
-  expect(w.text()).toContain('The orchestrator has not been heard for 40 s')
-  expect(w.text()).toContain('client has not been heard for 1 min 15 s')
-  expect(w.text()).toContain('The run goes on there')
+  expect(w.text()).toContain('No contact with the orchestrator for 40 s')
+  expect(w.text()).toContain('No contact with client for 1 min 15 s')
+  expect(w.text()).toContain('The run continues on the node')
 })
 
 it('RunPicker has tabs for a few runs and a list for many', async () => {

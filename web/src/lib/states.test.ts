@@ -1,0 +1,32 @@
+import { expect, test } from 'vitest'
+import { RunState } from '@/gen/linktrial/v1/operator_pb'
+import { ended, runState, trialStates, verdictState } from './states'
+
+const of = (state: RunState, more = {}) => runState({ state, paused: false, pausing: false, ...more })
+
+test('every state of a run has its word and its tone', () => {
+  const all = Object.values(RunState).filter((s): s is RunState => typeof s === 'number')
+  expect(all.map((s) => `${of(s).word}: ${of(s).tone}`)).toEqual([
+    'unknown: muted',
+    'queued: muted',
+    'preparing: run',
+    'running: run',
+    'collecting journals: run',
+    'completed: ok',
+    'aborted: warn',
+    'stopped: bad',
+    'waiting for the nodes to be moved: warn',
+  ])
+  expect(all.filter(ended).map((s) => of(s).word)).toEqual(['completed', 'aborted', 'stopped'])
+})
+test('a run pauses at the end of a trial', () => {
+  expect(of(RunState.RUNNING, { pausing: true }).word).toBe('pausing')
+  expect(of(RunState.RUNNING, { paused: true }).word).toBe('paused')
+  expect(of(RunState.ABORTED, { paused: true }).word).toBe('aborted')
+})
+test('what a person aborted is amber for trials, too; a fault is red', () => {
+  expect(trialStates.aborted.tone).toBe('warn')
+  expect(verdictState('timed-out')).toEqual({ glyph: '◷', word: 'timed out', tone: 'bad' })
+  expect(verdictState('')).toBe(trialStates.running)
+  expect(verdictState('of tomorrow').word).toBe('of tomorrow')
+})

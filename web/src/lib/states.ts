@@ -1,0 +1,157 @@
+// Every state that pages show, in one place: its glyph, its word and its tone.
+// Amber (warn) is what people did or have to do; red (bad) is a fault.
+import { NodeIdentity_State as Identity } from '@/gen/linktrial/v1/enrol_pb'
+import { CheckState } from '@/gen/linktrial/v1/fleet_pb'
+import { RunState, type Run } from '@/gen/linktrial/v1/operator_pb'
+import { PointVerdict } from '@/gen/linktrial/v1/result_pb'
+
+export type Tone = 'ok' | 'warn' | 'bad' | 'run' | 'muted'
+export interface State {
+  glyph: string
+  word: string
+  tone: Tone
+}
+const state = (glyph: string, word: string, tone: Tone): State => ({ glyph, word, tone })
+const unknown = state('?', 'unknown', 'muted')
+
+const runStates: Record<RunState, State> = {
+  [RunState.UNSPECIFIED]: unknown,
+  [RunState.QUEUED]: state('…', 'queued', 'muted'),
+  [RunState.WAITING]: state('⚑', 'waiting for the nodes to be moved', 'warn'),
+  [RunState.PREPARING]: state('◔', 'preparing', 'run'),
+  [RunState.RUNNING]: state('▶', 'running', 'run'),
+  [RunState.COLLECTING]: state('⇣', 'collecting journals', 'run'),
+  [RunState.COMPLETED]: state('✓', 'completed', 'ok'),
+  [RunState.ABORTED]: state('■', 'aborted', 'warn'),
+  [RunState.STOPPED]: state('✕', 'stopped', 'bad'),
+}
+const pausing = state('‖', 'pausing', 'warn')
+const paused = state('‖', 'paused', 'warn')
+
+/** A run pauses at a trial's end: until then it is pausing. */
+export function runState(r: Pick<Run, 'state' | 'paused' | 'pausing'>): State {
+  if (r.state === RunState.RUNNING || r.state === RunState.PREPARING) {
+    if (r.pausing) return pausing
+    if (r.paused) return paused
+  }
+  return runStates[r.state] ?? unknown
+}
+
+/** The run has ended: nothing more happens in it by itself. */
+export function ended(s: RunState): boolean {
+  return s === RunState.COMPLETED || s === RunState.ABORTED || s === RunState.STOPPED
+}
+
+export type TrialKind =
+  'succeeded' | 'failed' | 'timed-out' | 'aborted' | 'skipped' | 'invalid' | 'running' | 'waiting' | 'not-run'
+
+export const trialStates: Record<TrialKind, State> = {
+  succeeded: state('✓', 'succeeded', 'ok'),
+  failed: state('✕', 'failed', 'bad'),
+  'timed-out': state('◷', 'timed out', 'bad'),
+  aborted: state('■', 'aborted', 'warn'),
+  skipped: state('»', 'skipped', 'warn'),
+  invalid: state('⊘', 'does not count', 'warn'),
+  running: state('▶', 'running', 'run'),
+  waiting: state('·', 'waiting', 'muted'),
+  'not-run': state('–', 'not run', 'muted'),
+}
+
+const pointStates: Record<PointVerdict, State> = {
+  [PointVerdict.UNSPECIFIED]: trialStates.running,
+  [PointVerdict.SUCCEEDED]: trialStates.succeeded,
+  [PointVerdict.FAILED]: trialStates.failed,
+  [PointVerdict.TIMED_OUT]: trialStates['timed-out'],
+  [PointVerdict.ABORTED]: trialStates.aborted,
+  [PointVerdict.INVALID]: state('⊘', 'invalid', 'warn'),
+  [PointVerdict.UNVERIFIED]: state('?', 'not verified', 'warn'),
+}
+/** The verdict of an attempt as results have it. */
+export const pointState = (v: PointVerdict): State => pointStates[v] ?? unknown
+
+/** The verdict of an attempt as the journal has it; empty while it runs. */
+export function verdictState(verdict: string): State {
+  if (!verdict) return trialStates.running
+  return trialStates[verdict as TrialKind] ?? { ...unknown, word: verdict }
+}
+
+/** Runs whose results are not complete, in the words of who counts them. */
+export const partialState = (word = 'partial'): State => state('◔', word, 'warn')
+
+const checkStates: Record<CheckState, State> = {
+  [CheckState.OK]: state('✓', 'passed', 'ok'),
+  [CheckState.WARNING]: state('!', 'warning', 'warn'),
+  [CheckState.FAILED]: state('✕', 'failed', 'bad'),
+  [CheckState.UNKNOWN]: state('?', 'unknown', 'warn'),
+  [CheckState.UNSPECIFIED]: state('–', 'not checked', 'muted'),
+}
+/** One check of a preflight. */
+export const checkState = (s: CheckState): State => checkStates[s] ?? unknown
+export const preflightRunning = state('▶', 'running', 'run')
+
+/** One check of the conformance suite. */
+export function conformanceState(outcome: string): State {
+  const known: Record<string, State> = {
+    passed: state('✓', 'passed', 'ok'),
+    failed: state('✕', 'failed', 'bad'),
+    skipped: state('–', 'skipped', 'warn'),
+  }
+  return known[outcome] ?? { ...unknown, word: outcome }
+}
+
+export const nodeState = (connected: boolean): State =>
+  connected ? state('●', 'connected', 'ok') : state('○', 'no contact', 'bad')
+
+/** How many nodes the orchestrator has contact with. */
+export const fleetState = (connected: number, all: number): State =>
+  connected ? state('●', `${connected} of ${all} nodes connected`, 'ok') : state('○', 'no node is connected', 'warn')
+
+const identityStates: Record<Identity, State> = {
+  [Identity.UNSPECIFIED]: unknown,
+  [Identity.NONE]: state('–', 'not enrolled', 'muted'),
+  [Identity.INVITED]: state('◷', 'token made', 'warn'),
+  [Identity.ENROLLED]: state('✓', 'enrolled', 'ok'),
+  [Identity.EXPIRED]: state('✕', 'expired', 'bad'),
+  [Identity.REVOKED]: state('⊘', 'revoked', 'bad'),
+}
+export const identityState = (s: Identity): State => identityStates[s] ?? unknown
+
+/** A driver on one node: undefined where the node has none of the protocol. */
+export function driverState(driver: { unsupported: string } | undefined): State {
+  if (!driver) return state('–', 'not installed', 'warn')
+  return driver.unsupported ? state('✕', 'cannot run', 'bad') : state('✓', 'can run', 'ok')
+}
+export const ownDriver = state('✓', 'the orchestrator’s own', 'ok')
+
+export const labState = state('●', 'running', 'ok')
+export const labAgentState = (runs: boolean): State => (runs ? labState : state('○', 'not running', 'bad'))
+export const controlLinkState = (up: boolean): State => (up ? state('—', 'joined', 'ok') : state('✂', 'cut', 'warn'))
+
+const scheduleStates: Record<string, State> = {
+  waiting: state('◷', 'waiting', 'muted'),
+  started: state('✓', 'started', 'ok'),
+  failed: state('✕', 'could not start', 'bad'),
+  missed: state('!', 'missed', 'bad'),
+  cancelled: state('⊘', 'cancelled', 'muted'),
+}
+export const scheduleState = (s: string): State => scheduleStates[s] ?? { ...unknown, word: s }
+
+const outcomeStates: Record<string, State> = {
+  done: state('✓', 'done', 'ok'),
+  refused: state('⊘', 'refused', 'warn'),
+  failed: state('✕', 'failed', 'bad'),
+}
+/** What became of something that a person did, as the audit log has it. */
+export const outcomeState = (outcome: string): State => outcomeStates[outcome] ?? { ...unknown, word: outcome }
+
+export const accountState = (disabled: boolean): State =>
+  disabled ? state('⊘', 'disabled', 'bad') : state('●', 'enabled', 'ok')
+
+export type TokenState = 'valid' | 'revoked' | 'expired'
+const tokenStates: Record<TokenState, State> = {
+  valid: state('●', 'valid', 'ok'),
+  revoked: state('⊘', 'revoked', 'bad'),
+  expired: state('◷', 'expired', 'muted'),
+}
+export const tokenStateMark = (s: TokenState): State => tokenStates[s]
+export const uncertain = state('?', 'uncertain', 'warn')
