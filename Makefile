@@ -92,7 +92,7 @@ rehearse: build
 	$(SUDO) $(BIN)/linktrial rehearse plans/quickstart.yaml
 
 # Everything that is found without running a program.
-check: lint verify lint-web lint-shell lint-ansible
+check: verify lint lint-web lint-shell lint-ansible
 
 # gofmt and go vet are part of golangci-lint. No build has the tags images and
 # converge, so they are named here: the second one takes another file of the
@@ -162,8 +162,7 @@ generate: web/node_modules/.installed
 # seven minutes of two cores to build. make verify-full does both.
 verify: web/node_modules/.installed
 	go run ./tools/generated
-	scripts/generate protobuf
-	go run ./tools/generated
+	scripts/generate compare
 
 verify-full: web/node_modules/.installed
 	scripts/generate

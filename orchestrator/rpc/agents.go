@@ -73,7 +73,7 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 			as.RadioAddresses[string(role)] = address
 		}
 		for _, o := range a.Commands {
-			as.Commands = append(as.Commands, &linktrialv1.RunCommand{Id: o.ID, Kind: string(o.Kind), Trial: int32(o.Trial), By: o.By})
+			as.Commands = append(as.Commands, &linktrialv1.RunCommand{Id: o.ID, Kind: o.Kind, Trial: int32(o.Trial), By: o.By})
 		}
 		out.Assignments = append(out.Assignments, as)
 	}
