@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// Report is what a check found in order.
+// Report describes a bundle whose check has succeeded.
 type Report struct {
 	Manifest Manifest
 	Files    int
@@ -27,9 +27,8 @@ const (
 	maxChecksums = 16 << 20
 )
 
-// Check reads a bundle from beginning to end and holds every file against its
-// checksum and against the manifest. The error names the first file that is
-// wrong. It unpacks nothing.
+// Check reads a bundle to its end and compares every file with its checksum and with
+// the manifest. The error names the first file that is wrong. It unpacks nothing.
 func Check(path string) (Report, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -44,21 +43,38 @@ func Check(path string) (Report, error) {
 }
 
 func check(in io.Reader) (Report, error) {
-	var r Report
+	c := contents{digests: map[string]string{}}
 	z, err := gzip.NewReader(in)
 	if err != nil {
-		return r, fmt.Errorf("expected a tar with gzip: %w", err)
+		return Report{}, fmt.Errorf("expected a tar with gzip: %w", err)
 	}
-	t := tar.NewReader(z)
-	found := map[string]string{} // checksums by name
-	var manifest, checksums []byte
+	if err := c.read(tar.NewReader(z)); err != nil {
+		return Report{}, err
+	}
+	// Read to the end of the file, so that gzip verifies its own checksum.
+	if _, err := io.Copy(io.Discard, z); err != nil {
+		return Report{}, damaged(err)
+	}
+	m, err := c.verify()
+	return Report{Manifest: m, Files: c.files, Bytes: c.bytes}, err
+}
+
+// contents is what was read of an archive.
+type contents struct {
+	files               int
+	bytes               int64
+	digests             map[string]string // SHA-256 in hex, by name; without the file of checksums
+	manifest, checksums []byte            // nil: not in it
+}
+
+func (c *contents) read(t *tar.Reader) error {
 	for {
 		h, err := t.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return nil
 		}
 		if err != nil {
-			return r, damaged(err)
+			return damaged(err)
 		}
 		name, below := strings.CutPrefix(h.Name, folder+"/")
 		if h.Typeflag == tar.TypeDir && (below || h.Name == folder) {
@@ -67,67 +83,69 @@ func check(in io.Reader) (Report, error) {
 			}
 		}
 		if !below || h.Typeflag != tar.TypeReg || !clean(name) {
-			return r, fmt.Errorf("entry %.200q, expected files and folders below %s alone", h.Name, folder)
+			return fmt.Errorf("entry %.200q, expected files and folders below %s only", h.Name, folder)
 		}
-		if _, twice := found[name]; twice || (name == checksumsFile && checksums != nil) {
-			return r, fmt.Errorf("file %s is in it twice", name)
+		if _, twice := c.digests[name]; twice || (name == checksumsFile && c.checksums != nil) {
+			return fmt.Errorf("file %s is in it twice", name)
 		}
-		digest := sha256.New()
-		var into io.Writer = digest
-		var keep *capped
-		switch name {
-		case manifestFile:
-			keep = &capped{left: maxManifest}
-		case checksumsFile:
-			keep = &capped{left: maxChecksums}
+		if err := c.readFile(name, t); err != nil {
+			return err
 		}
-		if keep != nil {
-			into = io.MultiWriter(digest, keep)
-		}
-		n, err := io.Copy(into, t)
-		if err != nil {
-			return r, damaged(fmt.Errorf("file %s: %w", name, err))
-		}
-		r.Files++
-		r.Bytes += n
-		switch name {
-		case checksumsFile:
-			checksums = keep.kept
-			if checksums == nil {
-				checksums = []byte{}
-			}
-			continue // it has no checksum of its own
-		case manifestFile:
-			manifest = keep.kept
-		}
-		found[name] = hex.EncodeToString(digest.Sum(nil))
 	}
-	// What is behind the archive's end belongs to the file that gzip vouches for.
-	if _, err := io.Copy(io.Discard, z); err != nil {
-		return r, damaged(err)
+}
+
+func (c *contents) readFile(name string, from io.Reader) error {
+	digest := sha256.New()
+	keep := &capped{kept: []byte{}}
+	to := io.Writer(digest)
+	switch name {
+	case manifestFile:
+		keep.left, to = maxManifest, io.MultiWriter(digest, keep)
+	case checksumsFile:
+		keep.left, to = maxChecksums, keep
 	}
-	if checksums == nil {
-		return r, fmt.Errorf("there is no %s in it: it was cut off, or is no bundle", checksumsFile)
-	}
-	sums, err := parseSums(checksums)
+	n, err := io.Copy(to, from)
 	if err != nil {
-		return r, err
+		return damaged(fmt.Errorf("file %s: %w", name, err))
 	}
-	if err := compare(sums, found); err != nil {
-		return r, err
+	c.files++
+	c.bytes += n
+	switch name {
+	case checksumsFile:
+		c.checksums = keep.kept
+		return nil // it has no checksum of its own
+	case manifestFile:
+		c.manifest = keep.kept
 	}
-	if manifest == nil {
-		return r, fmt.Errorf("there is no %s in it", manifestFile)
+	c.digests[name] = hex.EncodeToString(digest.Sum(nil))
+	return nil
+}
+
+// verify compares the files with their checksums and with the manifest.
+func (c *contents) verify() (Manifest, error) {
+	if c.checksums == nil {
+		return Manifest{}, fmt.Errorf("there is no %s in it: it was cut off, or is not an install bundle", checksumsFile)
 	}
-	if r.Manifest, err = parseManifest(manifest); err != nil {
-		return r, err
+	sums, err := parseSums(c.checksums)
+	if err != nil {
+		return Manifest{}, err
 	}
-	for _, name := range r.Manifest.files() {
-		if _, ok := found[name]; !ok {
-			return r, fmt.Errorf("%s names %s, which is missing", manifestFile, name)
+	if err := compare(sums, c.digests); err != nil {
+		return Manifest{}, err
+	}
+	if c.manifest == nil {
+		return Manifest{}, fmt.Errorf("there is no %s in it", manifestFile)
+	}
+	m, err := parseManifest(c.manifest)
+	if err != nil {
+		return Manifest{}, err
+	}
+	for _, name := range m.files() {
+		if _, ok := c.digests[name]; !ok {
+			return Manifest{}, fmt.Errorf("%s names %s, which is missing", manifestFile, name)
 		}
 	}
-	return r, nil
+	return m, nil
 }
 
 func damaged(err error) error {
@@ -137,7 +155,7 @@ func damaged(err error) error {
 	return fmt.Errorf("it is damaged: %w", err)
 }
 
-// compare names the first file, by name, that is wrong.
+// compare returns an error for the first file, by name, that is wrong.
 func compare(want, found map[string]string) error {
 	var names []string
 	for name := range want {
@@ -164,7 +182,7 @@ func compare(want, found map[string]string) error {
 	return nil
 }
 
-// capped keeps what is written to it, up to a bound, and refuses more.
+// capped keeps what is written to it, and fails beyond a bound.
 type capped struct {
 	kept []byte
 	left int
@@ -172,7 +190,7 @@ type capped struct {
 
 func (c *capped) Write(b []byte) (int, error) {
 	if len(b) > c.left {
-		return 0, errors.New("it is larger than any that is written")
+		return 0, errors.New("it is larger than in any bundle that Linktrial makes")
 	}
 	c.left -= len(b)
 	c.kept = append(c.kept, b...)

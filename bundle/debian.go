@@ -30,7 +30,7 @@ type Repository struct {
 // Suites that packages can be fetched of.
 var Suites = []string{"bookworm", "trixie"}
 
-// keyring is what lists of packages are checked with.
+// keyring verifies the signatures of package lists.
 const keyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
 
 // ReadPackages reads the sets of packages that the playbooks install, by name.
@@ -59,9 +59,9 @@ func SetNames(sets map[string][]string) []string { return sortedKeys(sets) }
 
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
-// fetch downloads packages with all they depend on into scrap/debian and makes
-// a flat repository of them. What this machine has installed plays no part:
-// for apt, nothing is installed at all.
+// fetch downloads packages with their dependencies into scrap/debian and makes a flat
+// repository of them. It does not depend on what this machine has installed: apt sees
+// an empty system.
 func (r Repository) fetch(ctx context.Context, names []string, architecture, scrap string) ([]Package, error) {
 	if !slices.Contains(Suites, r.Suite) {
 		return nil, fmt.Errorf("Debian %q, expected one of %s", r.Suite, strings.Join(Suites, ", ")) //nolint:staticcheck // a name
@@ -124,7 +124,7 @@ func index(ctx context.Context, debs []string, dir string) ([]Package, error) {
 		}
 		p := Package{Name: field(control, "Package"), Version: field(control, "Version")}
 		if p.Name == "" || p.Version == "" {
-			return nil, fmt.Errorf("package %s says neither its name nor its version", filepath.Base(deb))
+			return nil, fmt.Errorf("package %s has no name or no version in its control file", filepath.Base(deb))
 		}
 		// apt would read %3a in the name of a file as a colon.
 		_, short, epoch := strings.Cut(p.Version, ":")
@@ -175,7 +175,7 @@ func digestOf(file string) (string, int64, error) {
 	return hex.EncodeToString(h.Sum(nil)), n, nil
 }
 
-// command runs a program; the error says what it said.
+// command runs a program; the error has its error output.
 func command(ctx context.Context, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "DEBIAN_FRONTEND=noninteractive")
@@ -189,14 +189,14 @@ func command(ctx context.Context, name string, args ...string) error {
 	if errors.Is(err, exec.ErrNotFound) {
 		return fmt.Errorf("%s is not installed: bundles are made on Debian", name)
 	}
-	var said []string
+	var messages []string
 	for line := range strings.Lines(string(out)) {
 		if strings.HasPrefix(line, "E:") || strings.HasPrefix(line, "Error") {
-			said = append(said, strings.TrimSpace(line))
+			messages = append(messages, strings.TrimSpace(line))
 		}
 	}
-	if len(said) == 0 {
-		said = append(said, strings.TrimSpace(string(out)))
+	if len(messages) == 0 {
+		messages = append(messages, strings.TrimSpace(string(out)))
 	}
-	return fmt.Errorf("%s: %s (%w)", name, strings.Join(said, "; "), err)
+	return fmt.Errorf("%s: %s (%w)", name, strings.Join(messages, "; "), err)
 }

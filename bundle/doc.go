@@ -1,8 +1,8 @@
 // Package bundle packs what machines without internet need in order to become
 // nodes: the program, the drivers, Debian packages with all they depend on,
 // container images, playbooks and radio profiles, in one archive with a manifest
-// and checksums. Comes in: files, names of packages and images. Goes out: the
-// archive, and the judgement of one.
+// and checksums: an install bundle. In: files, names of packages and images. Out: the
+// archive, and the result of its check.
 //
 // The archive is a tar with gzip, which a bare Debian unpacks:
 //

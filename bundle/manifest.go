@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Format is the form of bundles that this package writes and reads.
+// Format is the version of the bundle format that this package writes and reads.
 const Format = 1
 
 // folder is the one folder of an archive.
@@ -27,7 +27,7 @@ const (
 	imagesFolder  = "images"
 )
 
-// Manifest says what a bundle holds.
+// Manifest lists the contents of a bundle.
 type Manifest struct {
 	Format       int       `json:"format"`
 	Version      string    `json:"version"`      // of linktrial
@@ -52,10 +52,10 @@ type Image struct {
 	File string `json:"file"`
 }
 
-// parseManifest reads a manifest and refuses what this package does not know.
+// parseManifest parses a manifest. Unknown fields and other formats are errors.
 func parseManifest(b []byte) (Manifest, error) {
 	var m Manifest
-	// The form comes first: of another one, nothing else would make sense.
+	// The format is checked first: another one has other fields.
 	var form struct {
 		Format int `json:"format"`
 	}
@@ -79,7 +79,7 @@ func parseManifest(b []byte) (Manifest, error) {
 	return m, nil
 }
 
-// files are those that a manifest promises.
+// files returns the names of the files that the manifest requires.
 func (m Manifest) files() []string {
 	out := []string{programFile}
 	for _, d := range m.Drivers {
@@ -110,7 +110,7 @@ func formatSums(sums []sum) []byte {
 	return b.Bytes()
 }
 
-// parseSums reads them, each file once.
+// parseSums parses checksums; a file that is listed twice is an error.
 func parseSums(b []byte) (map[string]string, error) {
 	out := map[string]string{}
 	line := 0
@@ -128,7 +128,7 @@ func parseSums(b []byte) (map[string]string, error) {
 	return out, nil
 }
 
-// clean says whether a name leads to a place below the folder, in one way only.
+// clean reports whether a name is a path below the folder in its shortest form.
 func clean(name string) bool {
 	return name != "" && name != "." && path.Clean(name) == name && !path.IsAbs(name) && name != ".." && !strings.HasPrefix(name, "../") &&
 		!strings.ContainsAny(name, "\\\n\r\x00")

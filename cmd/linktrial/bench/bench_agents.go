@@ -82,7 +82,7 @@ type agentsBench struct {
 	s      *setting.Settings
 	dir    string
 	server *lab.Orchestrator
-	http   *http.Client // one for all questions: each would leave a connection behind
+	http   *http.Client // shared: each client would leave a connection behind
 }
 
 func (b *agentsBench) measure(ctx context.Context) error {
@@ -94,51 +94,13 @@ func (b *agentsBench) measure(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer cancel()
-	failed := make(chan error, idleAgents)
 	began := time.Now()
-	// Three nodes could run the plan; they are told what to do and do nothing.
-	told := newTold()
-	nodes := []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}
-	for _, role := range nodes {
-		f, err := b.watcher(role, told)
-		if err != nil {
-			return err
-		}
-		running.Go(func() { f(actx) })
-	}
-	empty := filepath.Join(b.dir, "no-drivers")
-	if err := os.MkdirAll(empty, 0o755); err != nil {
+	arrived := newArrivals()
+	if err := b.connect(actx, &running, arrived); err != nil {
 		return err
 	}
-	for i := range idleAgents - len(nodes) {
-		// No relay: it could run the plan, too, for relays need no driver.
-		cfg := agent.Config{Name: fmt.Sprintf("idle-%04d", i), Role: []radio.Role{radio.RoleClient, radio.RoleServer}[i%2], Orchestrator: b.server.URL, StateDir: filepath.Join(b.dir, "agents", strconv.Itoa(i)), DriversDir: empty,
-			Device: "lo", RadioAddress: "127.0.0.1", Trust: agenttrust.Config{Pin: true}, Version: b.s.Version}
-		running.Go(func() {
-			if err := agent.Run(actx, cfg); err != nil {
-				failed <- err
-			}
-		})
-	}
-	for end := time.Now().Add(3 * time.Minute); ; {
-		m, err := b.metrics(ctx)
-		if err != nil {
-			return err
-		}
-		if int(m["linktrial_nodes_connected"]) >= idleAgents {
-			break
-		}
-		select {
-		case err := <-failed:
-			return err
-		default:
-		}
-		if time.Now().After(end) || !backoff.Sleep(ctx, 100*time.Millisecond) {
-			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], idleAgents), ctx.Err())
-		}
-	}
 	connected := time.Since(began)
-	if !backoff.Sleep(ctx, 5*time.Second) { // what comes of registering is over
+	if !backoff.Sleep(ctx, 5*time.Second) { // the work after registering is done
 		return ctx.Err()
 	}
 	before, err := b.cost()
@@ -154,7 +116,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 		return err
 	}
 	seconds := time.Since(start).Seconds()
-	answered, reach, err := b.starts(ctx, told)
+	answered, reach, err := b.starts(ctx, arrived)
 	if err != nil {
 		return err
 	}
@@ -172,18 +134,64 @@ func (b *agentsBench) measure(ctx context.Context) error {
 	})
 }
 
-// told is which node was told last of which run, and when.
-type told struct {
+// connect starts the agents, which run until ctx ends, and blocks until all of them
+// are connected, for three minutes at most.
+func (b *agentsBench) connect(ctx context.Context, running *sync.WaitGroup, arrived *arrivals) error {
+	failed := make(chan error, idleAgents)
+	// Three nodes could run the plan; they note their assignments and do nothing.
+	nodes := []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}
+	for _, role := range nodes {
+		f, err := b.watcher(role, arrived)
+		if err != nil {
+			return err
+		}
+		running.Go(func() { f(ctx) })
+	}
+	empty := filepath.Join(b.dir, "no-drivers")
+	if err := os.MkdirAll(empty, 0o755); err != nil {
+		return err
+	}
+	for i := range idleAgents - len(nodes) {
+		// No relay: it could run the plan, too, for relays need no driver.
+		cfg := agent.Config{Name: fmt.Sprintf("idle-%04d", i), Role: []radio.Role{radio.RoleClient, radio.RoleServer}[i%2], Orchestrator: b.server.URL, StateDir: filepath.Join(b.dir, "agents", strconv.Itoa(i)), DriversDir: empty,
+			Device: "lo", RadioAddress: "127.0.0.1", Trust: agenttrust.Config{Pin: true}, Version: b.s.Version}
+		running.Go(func() {
+			if err := agent.Run(ctx, cfg); err != nil {
+				failed <- err
+			}
+		})
+	}
+	for end := time.Now().Add(3 * time.Minute); ; {
+		m, err := b.metrics(ctx)
+		if err != nil {
+			return err
+		}
+		if int(m["linktrial_nodes_connected"]) >= idleAgents {
+			return nil
+		}
+		select {
+		case err := <-failed:
+			return err
+		default:
+		}
+		if time.Now().After(end) || !backoff.Sleep(ctx, 100*time.Millisecond) {
+			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], idleAgents), ctx.Err())
+		}
+	}
+}
+
+// arrivals records when each node has received which run.
+type arrivals struct {
 	mu      sync.Mutex
 	at      map[string]map[radio.Role]time.Time // by run
 	changed chan struct{}
 }
 
-func newTold() *told {
-	return &told{at: map[string]map[radio.Role]time.Time{}, changed: make(chan struct{}, 1)}
+func newArrivals() *arrivals {
+	return &arrivals{at: map[string]map[radio.Role]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
-func (t *told) note(role radio.Role, list []*linktrialv1.Assignment) {
+func (t *arrivals) note(role radio.Role, list []*linktrialv1.Assignment) {
 	t.mu.Lock()
 	for _, a := range list {
 		if t.at[a.RunId] == nil {
@@ -200,8 +208,9 @@ func (t *told) note(role radio.Role, list []*linktrialv1.Assignment) {
 	}
 }
 
-// reached waits until the last of n nodes has heard of a run.
-func (t *told) reached(ctx context.Context, run string, n int) (last time.Time, err error) {
+// reached blocks until n nodes have received a run, for a minute at most, and returns
+// when the last one did.
+func (t *arrivals) reached(ctx context.Context, run string, n int) (last time.Time, err error) {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	for {
@@ -224,8 +233,8 @@ func (t *told) reached(ctx context.Context, run string, n int) (last time.Time, 
 	}
 }
 
-// watcher is a node that could run the plan, and only hears of it.
-func (b *agentsBench) watcher(role radio.Role, t *told) (func(context.Context), error) {
+// watcher returns a node that could run the plan, and only records its assignments.
+func (b *agentsBench) watcher(role radio.Role, t *arrivals) (func(context.Context), error) {
 	cat, err := b.s.LoadCatalog()
 	if err != nil {
 		return nil, err
@@ -254,7 +263,7 @@ func (b *agentsBench) watcher(role radio.Role, t *told) (func(context.Context), 
 
 // starts starts runs and takes the times until each is answered, and until the
 // last of the three nodes has heard of it.
-func (b *agentsBench) starts(ctx context.Context, t *told) (answered, reached []time.Duration, err error) {
+func (b *agentsBench) starts(ctx context.Context, t *arrivals) (answered, reached []time.Duration, err error) {
 	c := client.New(b.server.URL)
 	for range agentsStarts {
 		began := time.Now()

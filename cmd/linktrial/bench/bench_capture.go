@@ -29,9 +29,7 @@ func capturedTransfer(path string, n *radio.Network) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("packet log %s: %w", path, err)
 	}
-	var begin, end time.Time
-	var port layers.TCPPort         // of the client, whose connection this is: the one before may still be closing
-	var clientSeq, serverSeq uint32 // of the first byte of each direction
+	c := capture{network: n}
 	for {
 		data, ci, opts, err := r.ReadPacketDataWithOptions()
 		if errors.Is(err, io.EOF) {
@@ -46,42 +44,53 @@ func capturedTransfer(path string, n *radio.Network) (time.Duration, error) {
 		}
 		p := gopacket.NewPacket(data, layers.LayerTypeIPv4, gopacket.NoCopy)
 		tcp, ok := p.Layer(layers.LayerTypeTCP).(*layers.TCP)
-		if !ok {
-			continue
-		}
-		switch iface.Name {
-		case "client-relay":
-			if tcp.SYN {
-				port, clientSeq = tcp.SrcPort, tcp.Seq+1
-			}
-			if tcp.SrcPort != port {
-				continue
-			}
-			// The header goes before the clock starts.
-			if k := len(tcp.Payload); k > 0 && begin.IsZero() && tcp.Seq+uint32(k)-clientSeq > contract.HeaderSize {
-				begin = ci.Timestamp
-			}
-		case "relay-client":
-			if port == 0 || tcp.DstPort != port {
-				continue
-			}
-			if tcp.SYN {
-				serverSeq = tcp.Seq + 1
-			}
-			// The server's second byte is the acknowledgement.
-			lost := len(opts.Comments) > 0
-			if k := len(tcp.Payload); k > 0 && end.IsZero() && !lost && tcp.Seq+uint32(k)-serverSeq > 1 {
-				end = ci.Timestamp.Add(hopTime(n, len(data)))
-			}
+		switch {
+		case !ok:
+		case iface.Name == "client-relay":
+			c.fromClient(tcp, ci.Timestamp)
+		case iface.Name == "relay-client" && len(opts.Comments) == 0: // a comment: the channel lost the packet
+			c.toClient(tcp, ci.Timestamp, len(data))
 		}
 	}
-	if begin.IsZero() || end.IsZero() {
-		return 0, fmt.Errorf("packet log %s has no whole transfer", path)
+	if c.begin.IsZero() || c.end.IsZero() {
+		return 0, fmt.Errorf("packet log %s has no complete transfer", path)
 	}
-	return end.Sub(begin), nil
+	return c.end.Sub(c.begin), nil
 }
 
-// hopTime is how long a packet takes over the client's link.
+// capture follows one TCP connection through a packet log.
+type capture struct {
+	network    *radio.Network
+	port       layers.TCPPort // of the client in this connection; the one before may still be closing
+	clientSeq  uint32         // of the first byte of each direction
+	serverSeq  uint32
+	begin, end time.Time
+}
+
+func (c *capture) fromClient(tcp *layers.TCP, at time.Time) {
+	if tcp.SYN {
+		c.port, c.clientSeq = tcp.SrcPort, tcp.Seq+1
+	}
+	// The clock starts after the header.
+	if k := len(tcp.Payload); tcp.SrcPort == c.port && k > 0 && c.begin.IsZero() && tcp.Seq+uint32(k)-c.clientSeq > contract.HeaderSize {
+		c.begin = at
+	}
+}
+
+func (c *capture) toClient(tcp *layers.TCP, at time.Time, bytes int) {
+	if c.port == 0 || tcp.DstPort != c.port {
+		return
+	}
+	if tcp.SYN {
+		c.serverSeq = tcp.Seq + 1
+	}
+	// The server's second byte is the acknowledgement.
+	if k := len(tcp.Payload); k > 0 && c.end.IsZero() && tcp.Seq+uint32(k)-c.serverSeq > 1 {
+		c.end = at.Add(hopTime(c.network, bytes))
+	}
+}
+
+// hopTime returns how long a packet takes over the client's link.
 func hopTime(n *radio.Network, bytes int) time.Duration {
 	for _, l := range n.Links {
 		if l.A == radio.RoleClient || l.B == radio.RoleClient {

@@ -98,26 +98,9 @@ type rehearsal struct {
 const longRun = 24 * time.Hour
 
 func (r *rehearsal) run(ctx context.Context) (err error) {
-	if r.runner != agent.RunnerExec && r.runner != agent.RunnerDocker {
-		return fmt.Errorf("--runner %q, expected %s or %s", r.runner, agent.RunnerExec, agent.RunnerDocker)
-	}
-	text, err := os.ReadFile(r.file)
+	text, err := r.prepare()
 	if err != nil {
 		return err
-	}
-	if r.plan, r.sheets, err = trial.Compile(r.s, r.file); err != nil {
-		return fmt.Errorf("the plan is refused:\n%w", err)
-	}
-	if r.cat, err = r.s.LoadCatalog(); err != nil {
-		return err
-	}
-	if !r.virtual {
-		if err := netns.Possible(); err != nil {
-			return err
-		}
-		if err := r.confirm(); err != nil {
-			return err
-		}
 	}
 	logs := filepath.Join(r.s.Data, "logs")
 	if err := os.MkdirAll(logs, 0o755); err != nil {
@@ -144,23 +127,54 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	if err := r.up(ctx, logFile); err != nil {
 		return err
 	}
-	// A lab whose emulator has died cannot finish anything.
-	tctx, cancel := context.WithCancelCause(ctx)
+	return r.trialsInLab(ctx, text)
+}
+
+// prepare checks flags, plan and machine before anything is started, and returns the
+// text of the plan.
+func (r *rehearsal) prepare() ([]byte, error) {
+	if r.runner != agent.RunnerExec && r.runner != agent.RunnerDocker {
+		return nil, fmt.Errorf("--runner %q, expected %s or %s", r.runner, agent.RunnerExec, agent.RunnerDocker)
+	}
+	text, err := os.ReadFile(r.file)
+	if err != nil {
+		return nil, err
+	}
+	if r.plan, r.sheets, err = trial.Compile(r.s, r.file); err != nil {
+		return nil, fmt.Errorf("the plan is refused:\n%w", err)
+	}
+	if r.cat, err = r.s.LoadCatalog(); err != nil {
+		return nil, err
+	}
+	if r.virtual {
+		return text, nil
+	}
+	if err := netns.Possible(); err != nil {
+		return nil, err
+	}
+	return text, r.confirm()
+}
+
+// trialsInLab is [rehearsal.trials], which ends early when the lab's emulator dies:
+// nothing could finish then.
+func (r *rehearsal) trialsInLab(ctx context.Context, text []byte) error {
+	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	go func() {
 		select {
 		case <-r.lab.Gone():
 			cancel(r.lab.Failure())
-		case <-tctx.Done():
+		case <-ctx.Done():
 		}
 	}()
-	if err := r.trials(tctx, text); err != nil {
-		if cause := context.Cause(tctx); cause != nil && !errors.Is(cause, context.Canceled) {
-			return cause
-		}
-		return err
+	err := r.trials(ctx, text)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return err
 }
 
 // confirm asks before a run that would take more than a day.

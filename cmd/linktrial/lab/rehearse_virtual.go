@@ -67,41 +67,12 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 	return nil
 }
 
-// trials runs all sheets of the plan in guests, delivers their journals and
-// shows what came of it.
+// trials runs all sheets of the plan in guests, delivers their journals and shows the
+// results.
 func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sheet) error {
-	roles := map[radio.Role]bool{}
-	for _, sh := range sheets {
-		for _, st := range sh.Topology.Stations {
-			roles[st.Role] = true
-		}
-	}
-	if err := v.register(ctx, roles); err != nil {
-		return err
-	}
-	res, err := v.client.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: v.file, Text: text, Virtual: true}))
+	cfg, err := v.start(ctx, text, sheets)
 	if err != nil {
-		return client.Error(v.base, err)
-	}
-	if err := trial.Refused(v.file, res.Msg.Problems); err != nil {
 		return err
-	}
-	v.campaign = res.Msg.CampaignId
-	if err := os.WriteFile(v.marker(), []byte(v.campaign), 0o644); err != nil {
-		return err
-	}
-	dir := filepath.Join(v.s.Data, "virtual", v.campaign)
-	cfg := uml.RunConfig{Kernel: v.kernel, Dir: dir, Drivers: v.s.Drivers, Jobs: v.jobs, Seed: v.plan.Seed}
-	if cfg.Executable, err = os.Executable(); err != nil {
-		return err
-	}
-	for i, id := range res.Msg.RunIds {
-		signed, keys, err := driver.SignedSheet(ctx, v.base, id)
-		if err != nil {
-			return err
-		}
-		signed.Network, signed.Trials = sheets[i].Network, len(sheets[i].Trials)
-		cfg.Sheets, cfg.Trust = append(cfg.Sheets, signed), keys
 	}
 	show := newVirtualProgress(os.Stdout)
 	cfg.Progress = show.show
@@ -113,14 +84,9 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 	if err := v.deliver(ctx, result); err != nil {
 		return err
 	}
-	var wrong []error
-	for _, r := range result.Sheets {
-		if r.Err != nil {
-			wrong = append(wrong, fmt.Errorf("run %s: %w; %d of its %d trials have ended", r.Run, r.Err, r.Ended, r.Trials))
-		}
-	}
-	if len(wrong) > 0 {
-		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: fmt.Sprintf("%d runs did not end well; the first: %v", len(wrong), wrong[0])}))
+	failed := failures(result)
+	if len(failed) > 0 {
+		_, err := v.client.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: v.campaign, Reason: fmt.Sprintf("%d runs did not end well; the first: %v", len(failed), failed[0])}))
 		if err != nil && connect.CodeOf(err) != connect.CodeFailedPrecondition {
 			return client.Error(v.base, err)
 		}
@@ -134,10 +100,60 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 	if err := v.present(ctx); err != nil {
 		return err
 	}
-	if len(wrong) > maxShown {
-		wrong = append(wrong[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(wrong)-maxShown))
+	if len(failed) > maxShown {
+		failed = append(failed[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(failed)-maxShown))
 	}
-	return errors.Join(errors.Join(wrong...), os.RemoveAll(dir))
+	return errors.Join(errors.Join(failed...), os.RemoveAll(cfg.Dir))
+}
+
+// start registers the nodes, starts the plan's campaign at the orchestrator and returns
+// what the guests run: the signed sheets.
+func (v *virtual) start(ctx context.Context, text []byte, sheets []*runsheet.Sheet) (uml.RunConfig, error) {
+	cfg := uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Jobs: v.jobs, Seed: v.plan.Seed}
+	roles := map[radio.Role]bool{}
+	for _, sh := range sheets {
+		for _, st := range sh.Topology.Stations {
+			roles[st.Role] = true
+		}
+	}
+	if err := v.register(ctx, roles); err != nil {
+		return cfg, err
+	}
+	res, err := v.client.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: v.file, Text: text, Virtual: true}))
+	if err != nil {
+		return cfg, client.Error(v.base, err)
+	}
+	if err := trial.Refused(v.file, res.Msg.Problems); err != nil {
+		return cfg, err
+	}
+	v.campaign = res.Msg.CampaignId
+	if err := os.WriteFile(v.marker(), []byte(v.campaign), 0o644); err != nil {
+		return cfg, err
+	}
+	cfg.Dir = filepath.Join(v.s.Data, "virtual", v.campaign)
+	if cfg.Executable, err = os.Executable(); err != nil {
+		return cfg, err
+	}
+	for i, id := range res.Msg.RunIds {
+		signed, keys, err := driver.SignedSheet(ctx, v.base, id)
+		if err != nil {
+			return cfg, err
+		}
+		signed.Network, signed.Trials = sheets[i].Network, len(sheets[i].Trials)
+		cfg.Sheets, cfg.Trust = append(cfg.Sheets, signed), keys
+	}
+	return cfg, nil
+}
+
+// failures returns an error for every run that did not end well.
+func failures(result uml.Result) []error {
+	var out []error
+	for _, r := range result.Sheets {
+		if r.Err != nil {
+			out = append(out, fmt.Errorf("run %s: %w; %d of its %d trials have ended", r.Run, r.Err, r.Ended, r.Trials))
+		}
+	}
+	return out
 }
 
 // maxShown is the number of failed runs that are listed one by one.
@@ -252,6 +268,6 @@ func (p *virtualProgress) show(u uml.Progress) {
 	if share > 0.01 && share < 1 {
 		left = fmt.Sprintf(", about %s left", terminal.ForPeople(u.Wall.Seconds()*(1-share)/share))
 	}
-	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, trial %d of %d, %s of virtual time, %.0f times as fast as real%s",
+	p.out.Moving(fmt.Sprintf("%3.0f %%  run %d of %d, %d of %d trials, %s of virtual time, %.0f times as fast as real%s",
 		100*share, min(u.SheetsEnded+1, u.Sheets), u.Sheets, u.TrialsEnded, u.Trials, terminal.ForPeople(u.Virtual.Seconds()), u.PerSecond(), left))
 }

@@ -2,6 +2,7 @@ package people
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"slices"
@@ -22,7 +23,7 @@ import (
 func newAudit(s *setting.Settings) *cobra.Command {
 	var since string
 	var asJSON bool
-	var most int32
+	var limit int32
 	ask := &linktrialv1.ListAuditRequest{}
 	cmd := &cobra.Command{
 		Use:     "audit",
@@ -40,49 +41,20 @@ func newAudit(s *setting.Settings) *cobra.Command {
 				}
 				ask.Since = timestamppb.New(at)
 			}
-			if most < 1 {
-				return fmt.Errorf("--limit: %d, expected at least 1", most)
+			if limit < 1 {
+				return fmt.Errorf("--limit: %d, expected at least 1", limit)
 			}
-			c := newAccessClient(s.Orchestrator)
-			var all []*linktrialv1.AuditEntry
-			more := true
-			for more && len(all) < int(most) {
-				ask.Limit = min(most-int32(len(all)), 1000)
-				res, err := c.ListAudit(cmd.Context(), connect.NewRequest(ask))
-				if err != nil {
-					return client.Error(s.Orchestrator, err)
-				}
-				all = append(all, res.Msg.Entries...)
-				if more = res.Msg.More; more {
-					ask.Before = all[len(all)-1].Id
-				}
+			entries, more, err := listAudit(cmd.Context(), s.Orchestrator, ask, int(limit))
+			if err != nil {
+				return err
 			}
-			slices.Reverse(all)
 			if more {
-				fmt.Fprintf(os.Stderr, "These are the newest %d entries; --limit lists more.\n", len(all))
+				fmt.Fprintf(os.Stderr, "These are the newest %d entries; --limit lists more.\n", len(entries))
 			}
 			if asJSON {
-				for _, e := range all {
-					b, err := protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(e)
-					if err != nil {
-						return err
-					}
-					fmt.Println(string(b))
-				}
-				return nil
+				return printAuditJSON(entries)
 			}
-			return terminal.Columns("TIME\tUSER\tVIA\tADDRESS\tACTION\tOUTCOME\tOF WHAT", func(w *tabwriter.Writer) {
-				for _, e := range all {
-					what := e.Detail
-					if e.Message != "" {
-						if what != "" {
-							what += ": "
-						}
-						what += e.Message
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(e.At), cmp.Or(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
-				}
-			})
+			return printAudit(entries)
 		},
 	}
 	f := cmd.Flags()
@@ -90,12 +62,60 @@ func newAudit(s *setting.Settings) *cobra.Command {
 	f.StringVar(&ask.User, "user", "", "only entries of this user")
 	f.StringVar(&ask.Action, "action", "", "only entries whose action contains this, such as StartPlan")
 	f.StringVar(&ask.Outcome, "outcome", "", "only entries with this outcome: done, refused or failed")
-	f.Int32Var(&most, "limit", 200, "the largest number of entries; the newest are listed")
+	f.Int32Var(&limit, "limit", 200, "the largest number of entries; the newest are listed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
 	return cmd
 }
 
-// parseSince reads a moment that has been: how long ago, or when.
+// listAudit returns the newest entries, oldest first, and reports whether there are
+// more than limit. It asks for them in pages.
+func listAudit(ctx context.Context, base string, ask *linktrialv1.ListAuditRequest, limit int) ([]*linktrialv1.AuditEntry, bool, error) {
+	const page = 1000 // the orchestrator's bound
+	c := newAccessClient(base)
+	var all []*linktrialv1.AuditEntry
+	more := true
+	for more && len(all) < limit {
+		ask.Limit = int32(min(limit-len(all), page))
+		res, err := c.ListAudit(ctx, connect.NewRequest(ask))
+		if err != nil {
+			return nil, false, client.Error(base, err)
+		}
+		all = append(all, res.Msg.Entries...)
+		if more = res.Msg.More; more {
+			ask.Before = all[len(all)-1].Id
+		}
+	}
+	slices.Reverse(all)
+	return all, more, nil
+}
+
+func printAuditJSON(entries []*linktrialv1.AuditEntry) error {
+	for _, e := range entries {
+		b, err := protojson.MarshalOptions{UseProtoNames: true, EmitDefaultValues: true}.Marshal(e)
+		if err != nil {
+			return err
+		}
+		fmt.Println(string(b))
+	}
+	return nil
+}
+
+func printAudit(entries []*linktrialv1.AuditEntry) error {
+	return terminal.Columns("TIME\tUSER\tVIA\tADDRESS\tACTION\tOUTCOME\tOF WHAT", func(w *tabwriter.Writer) {
+		for _, e := range entries {
+			what := e.Detail
+			if e.Message != "" {
+				if what != "" {
+					what += ": "
+				}
+				what += e.Message
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", terminal.LocalTime(e.At), cmp.Or(e.User, "–"), e.Via, e.Address, e.Action, e.Outcome, what)
+		}
+	})
+}
+
+// parseSince parses a time in the past: how long ago, or a date.
 func parseSince(text string, now time.Time) (time.Time, error) {
 	if d, err := parseLife(text); err == nil {
 		return now.Add(-d), nil

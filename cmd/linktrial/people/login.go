@@ -86,21 +86,6 @@ variable LINKTRIAL_TOKEN.`,
   linktrial login anna --password-stdin < password`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			u, err := url.Parse(s.Orchestrator)
-			if err != nil {
-				return fmt.Errorf("--orchestrator: %w", err)
-			}
-			if !client.Private(u) {
-				return fmt.Errorf("a password is not sent to %s without encryption: use its https:// address", s.Orchestrator)
-			}
-			who, err := whoAmI(cmd.Context(), s.Orchestrator)
-			if err != nil {
-				return err
-			}
-			if !who.LoginRequired {
-				fmt.Printf("The orchestrator at %s has no login: everybody may call it.\n", s.Orchestrator)
-				return nil
-			}
 			here := "somebody"
 			if u, err := user.Current(); err == nil {
 				here = u.Username
@@ -108,6 +93,14 @@ variable LINKTRIAL_TOKEN.`,
 			name := here
 			if len(args) == 1 {
 				name = args[0]
+			}
+			required, err := loginRequired(cmd.Context(), s.Orchestrator)
+			if err != nil {
+				return err
+			}
+			if !required {
+				fmt.Printf("The orchestrator at %s has no login: everybody may call it.\n", s.Orchestrator)
+				return nil
 			}
 			p, err := passwordsFrom(stdin)
 			if err != nil {
@@ -117,26 +110,46 @@ variable LINKTRIAL_TOKEN.`,
 			if err != nil {
 				return err
 			}
-			host, err := os.Hostname()
-			if err != nil {
-				host = "a computer"
-			}
-			res, err := newAccessClient(s.Orchestrator).Login(cmd.Context(), connect.NewRequest(&linktrialv1.LoginRequest{User: name, Password: password, TokenName: fmt.Sprintf("login of %s on %s", here, host)}))
-			if err != nil {
-				return loginError(s.Orchestrator, err)
-			}
-			if err := client.KeepCredential(s.Orchestrator, client.Credential{User: res.Msg.User, Token: res.Msg.Token}); err != nil {
-				return err
-			}
-			fmt.Printf("Logged in at %s as %s (%s) until %s\n", s.Orchestrator, res.Msg.User, roleWord(res.Msg.Role), terminal.LocalTime(res.Msg.Expires))
-			if os.Getenv(client.TokenEnv) != "" {
-				fmt.Printf("%s is set and has precedence: unset it to call as %s.\n", client.TokenEnv, res.Msg.User)
-			}
-			return nil
+			return login(cmd.Context(), s.Orchestrator, name, password, here)
 		},
 	}
 	cmd.Flags().BoolVar(&stdin, "password-stdin", false, "read the password from standard input")
 	return cmd
+}
+
+// loginRequired reports whether an orchestrator has people log in. It fails where the
+// password would be sent without encryption.
+func loginRequired(ctx context.Context, base string) (bool, error) {
+	u, err := url.Parse(base)
+	if err != nil {
+		return false, fmt.Errorf("--orchestrator: %w", err)
+	}
+	if !client.Private(u) {
+		return false, fmt.Errorf("a password is not sent to %s without encryption: use its https:// address", base)
+	}
+	who, err := whoAmI(ctx, base)
+	return who.GetLoginRequired(), err
+}
+
+// login logs in and keeps the token. Here is the name of this machine's user, which
+// becomes a part of the token's name.
+func login(ctx context.Context, base, name, password, here string) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a computer"
+	}
+	res, err := newAccessClient(base).Login(ctx, connect.NewRequest(&linktrialv1.LoginRequest{User: name, Password: password, TokenName: fmt.Sprintf("login of %s on %s", here, host)}))
+	if err != nil {
+		return loginError(base, err)
+	}
+	if err := client.KeepCredential(base, client.Credential{User: res.Msg.User, Token: res.Msg.Token}); err != nil {
+		return err
+	}
+	fmt.Printf("Logged in at %s as %s (%s) until %s\n", base, res.Msg.User, roleWord(res.Msg.Role), terminal.LocalTime(res.Msg.Expires))
+	if os.Getenv(client.TokenEnv) != "" {
+		fmt.Printf("%s is set and has precedence: unset it to call as %s.\n", client.TokenEnv, res.Msg.User)
+	}
+	return nil
 }
 
 // loginError is [client.Error] for a login, whose refusal must not ask the user to

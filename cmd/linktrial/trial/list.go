@@ -109,7 +109,7 @@ folder for as long as the command lasts.
                     collecting (journals), completed, aborted or stopped
   TRIALS            trials that have ended, of all
   FAILED ATTEMPTS   attempts that gave no figure
-  WHERE             where it ran: the radios, or a lab`,
+  WHERE             real radio; emulated, real time; or emulated, virtual time`,
 		Example: `  linktrial run list
   linktrial run list --limit 5`,
 		Args: cobra.NoArgs,

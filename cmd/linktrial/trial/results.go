@@ -2,7 +2,6 @@ package trial
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,14 +44,11 @@ data folder for as long as the command lasts.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
 			if against != "" {
-				if against != "published" {
-					return fmt.Errorf("--against %q, there is: published", against)
+				format, err := againstFormat(against, q.Format)
+				if err != nil {
+					return err
 				}
-				// The table beside published figures has formats of its own.
-				q.Format = map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[q.Format]
-				if q.Format == "" {
-					return errors.New("--against has the formats table, csv, json and markdown")
-				}
+				q.Format = format
 			}
 			o, err := openOrchestrator(ctx, s, cmd.Flags().Changed("orchestrator"))
 			if err != nil {
@@ -90,6 +86,19 @@ data folder for as long as the command lasts.`,
 	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, gain or timeouts (default: as the published figures have it)")
 	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that apply to the results, or the one of --format")
 	return cmd
+}
+
+// againstFormat returns the format of the comparison with published figures that
+// belongs to a format of results.
+func againstFormat(against, format string) (string, error) {
+	if against != "published" {
+		return "", fmt.Errorf("--against %q, expected published", against)
+	}
+	f := map[string]string{"table": "against", "csv": "against-csv", "json": "against-json", "markdown": "against-markdown"}[format]
+	if f == "" {
+		return "", fmt.Errorf("--format %q, expected table, csv, json or markdown with --against", format)
+	}
+	return f, nil
 }
 
 // Export writes results into a folder and returns the names of the files. Without
