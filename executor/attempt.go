@@ -108,9 +108,6 @@ func (a *attempts) capture(trial, attempt int) string {
 	return a.captureFile(trial, attempt)
 }
 
-// severity orders verdicts: an attempt of several flows has the gravest.
-var severity = map[journal.Verdict]int{journal.Succeeded: 0, journal.TimedOut: 1, journal.Failed: 2, journal.Invalid: 3, journal.Aborted: 4}
-
 // summarize makes an attempt's outcome of its flows', and records their breaches
 // of the contract.
 func summarize(end *journal.AttemptEnded, flows []*flow, record *recorder) {

@@ -50,6 +50,9 @@ func newFlows(n *node, trial, attempt int) []*flow {
 	return flows
 }
 
+// severity orders verdicts: an attempt of several flows has the gravest.
+var severity = map[journal.Verdict]int{journal.Succeeded: 0, journal.TimedOut: 1, journal.Failed: 2, journal.Invalid: 3, journal.Aborted: 4}
+
 // split takes the flows that start on one role out of others.
 func split(flows []*flow, role radio.Role) (there, rest []*flow) {
 	for _, f := range flows {
