@@ -31,12 +31,12 @@ type agent struct {
 	trust   *trust.Keys
 	slot    chan struct{} // held by the run that executes: listeners of two runs would share ports
 
-	mu      sync.Mutex
-	runs    map[string]*run
-	drivers []runner.State
-	clock   measured // last of the clock, between runs
-	checked string   // preflight that was begun last
-	running sync.WaitGroup
+	mu          sync.Mutex
+	runs        map[string]*run
+	drivers     []runner.State
+	clock       measured // last of the clock, between runs
+	preflightID string   // preflight that was begun last
+	running     sync.WaitGroup
 }
 
 // Run works for an orchestrator until ctx ends, and returns nil then. Runs
@@ -64,8 +64,8 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
-		Disk: func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
-		Tell: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
+		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
+		AddStatus: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
 		Registered: func(r *linktrialv1.RegisterResponse) { a.learnRadio(r.RadioProfile) },
 	})
 	if err != nil {

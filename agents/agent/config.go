@@ -25,15 +25,15 @@ type Config struct {
 	DriversDir   string
 	Drivers      DriversConfig
 
-	RadioAddress string // of this node on the radio network; empty: as the run sheet says
+	RadioAddress string // of this node on the radio network; empty: from the run sheet
 	Device       string // the radio's interface, "radio0"
 	Radio        string // profile attached; empty where the radio is emulated
 	RadioControl string // the emulator's control socket; empty with a real radio
 	// RadioHost is the address at which this node reaches its own radio, for its
-	// telemetry; empty: as the radio's profile says, and an emulated radio tells
-	// nothing.
+	// telemetry; empty: from the radio's profile, and an emulated radio is not
+	// read.
 	RadioHost string
-	// Place overrides where provenance says that the trials run; empty:
+	// Place overrides the place of the trials in provenance; empty:
 	// "emulated, real time" without Radio or with RadioControl, else "real radio".
 	Place string
 	// Peers are radio addresses of other nodes by role, for a radio whose
@@ -43,12 +43,12 @@ type Config struct {
 	// FloorBytes is the free disk space below which no further trial starts;
 	// 0 is [DefaultFloor], negative none.
 	FloorBytes int64
-	// Window is how long the leading agent may speak between two trials with
-	// in-band control; 0 is 200 ms. Windows in which nothing is heard are
-	// followed by longer ones, of up to 3 s.
+	// Window is how long the leading agent may call the orchestrator between two
+	// trials with in-band control; 0 is 200 ms. Windows in which no answer arrives
+	// are followed by longer ones, of up to 3 s.
 	Window time.Duration
 
-	// Trust says whose run sheets are followed; its Dir is the state folder.
+	// Trust is whose run sheets are executed; its Dir is the state folder.
 	Trust trust.Config
 
 	Version string // of linktrial
@@ -115,7 +115,7 @@ func JournalPath(stateDir, runID string) string {
 }
 
 // lock makes sure that one agent at a time works in a state folder. The kernel
-// lets go of the lock however the process ends.
+// releases the lock however the process ends.
 func lock(dir string) (release func(), err error) {
 	path := filepath.Join(dir, "lock")
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)

@@ -20,7 +20,7 @@ type runnable interface {
 	Sweep(ctx context.Context) error
 }
 
-// DriversConfig says how drivers run.
+// DriversConfig is how drivers are run.
 type DriversConfig struct {
 	Runner string // [RunnerExec], the default, or [RunnerDocker]
 	// Engine is the address of the container engine, as "unix:///run/docker.sock";
@@ -65,7 +65,7 @@ func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
 	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Logger: cfg.Logger})
 	switch cfg.Drivers.Runner {
 	case "", RunnerExec:
-		either, err := docker.NewEither(processes, containers)
+		either, err := docker.NewMixed(processes, containers)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -16,8 +16,8 @@ import (
 	"linktrial/internal/signature"
 )
 
-// identity is what the node shows to its orchestrator; nil where that is
-// called without encryption. A node that has none yet and a file with a token
+// identity is the certificate for the orchestrator; nil where that is called
+// without encryption. A node that has none yet and a file with a token
 // enrols, for as long as it takes until the orchestrator answers.
 func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
 	if !strings.HasPrefix(a.cfg.Orchestrator, "https://") {
@@ -62,7 +62,7 @@ func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
 }
 
 // KeepSigningKeys keeps, in a node's state folder, the keys that sign run
-// sheets as the orchestrator told when the node enrolled.
+// sheets, which the orchestrator sent when the node enrolled.
 func KeepSigningKeys(dir string, keys []*linktrialv1.SigningKey) error {
 	var list []signature.PublicKey
 	for _, k := range keys {
@@ -75,8 +75,8 @@ func KeepSigningKeys(dir string, keys []*linktrialv1.SigningKey) error {
 	return trust.Enrolled(dir, list)
 }
 
-// tokenWait is how long the file may take to appear: whoever makes it may
-// start together with the node.
+// tokenWait is how long the file may take to appear: what makes it may start
+// together with the node.
 const tokenWait = 2 * time.Minute
 
 func (a *agent) awaitToken(ctx context.Context) (tokens.Token, error) {
@@ -92,7 +92,8 @@ func (a *agent) awaitToken(ctx context.Context) (tokens.Token, error) {
 	}
 }
 
-// Renewal is looked at this often, and tried again so long after a failure.
+// How often the agent checks whether a renewal is due, and how long after a
+// failure it tries again.
 const (
 	identityEvery = time.Minute
 	identityAgain = 5 * time.Minute

@@ -26,8 +26,8 @@ const (
 )
 
 // note is what the state folder has of a run beside sheet and journal. The keys
-// wish and orders have the words of the first version: a run that an older agent
-// began is resumed.
+// wish and orders are those of the first version, so that a run that an older
+// agent began is resumed.
 type note struct {
 	Run       string       `json:"run"`
 	SheetHash string       `json:"sheet_hash"`
@@ -56,7 +56,7 @@ const (
 	keepMax = 50
 )
 
-// runForm keeps a run's identity a plain file name.
+// runForm makes sure that a run's identity is a plain file name.
 var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 func (n *note) write(dir string) error {

@@ -8,30 +8,30 @@ import (
 	"linktrial/executor/journal"
 )
 
-// preflight begins the look that the orchestrator wants, once each. An agent
-// that was started again begins anew: its report has not come yet.
+// preflight begins the preflight that the orchestrator wants, each one once. An
+// agent that was started again begins anew: its report has not been sent yet.
 func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightRequest) {
 	if w == nil || w.Id == "" {
 		return
 	}
 	a.mu.Lock()
-	known := a.checked == w.Id
-	a.checked = w.Id
+	known := a.preflightID == w.Id
+	a.preflightID = w.Id
 	a.mu.Unlock()
 	if known {
 		return
 	}
-	a.running.Go(func() { a.look(ctx, w) })
+	a.running.Go(func() { a.runPreflight(ctx, w) })
 }
 
-// look carries a preflight out and reports it. It holds the slot of runs: none
-// of this node's can begin before the air is quiet again.
-func (a *agent) look(ctx context.Context, w *linktrialv1.PreflightRequest) {
+// runPreflight carries a preflight out and reports it. It holds the slot of runs:
+// no run begins on this node before the probes have ended.
+func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightRequest) {
 	var r preflight.Report
 	profile := a.readProfile(w.RadioProfile, "a preflight")
 	select {
 	case a.slot <- struct{}{}:
-		r = preflight.Look(ctx, preflight.Config{
+		r = preflight.Run(ctx, preflight.Config{
 			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
 			Drivers: a.runner, Clock: a.offset,
 			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile).Check,

@@ -93,7 +93,7 @@ func (o *asker) report(t *testing.T, n int) *linktrialv1.ReportPreflightRequest 
 	}
 }
 
-func TestAgentLooksWhenAsked(t *testing.T) {
+func TestPreflightWhenWanted(t *testing.T) {
 	o := &asker{refuse: 1}
 	url := o.serve(t)
 	cfg := Config{Name: "client", Role: radio.RoleClient, Orchestrator: url, StateDir: t.TempDir(), DriversDir: drivers, Device: "none0", RadioAddress: "10.77.0.1", Trust: trust.Config{Pin: true}}
@@ -136,7 +136,7 @@ func TestAgentLooksWhenAsked(t *testing.T) {
 }
 
 // What a run uses is left alone.
-func TestNoLookInARun(t *testing.T) {
+func TestNoPreflightDuringARun(t *testing.T) {
 	o := &asker{}
 	s, err := session.New(session.Config{URL: o.serve(t), Name: "client", Incarnation: "1"})
 	if err != nil {

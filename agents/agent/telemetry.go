@@ -136,7 +136,7 @@ func (a *agent) addTelemetry(r *linktrialv1.PollRequest) {
 	}
 }
 
-// boundaryLimit is how long the readings between two trials may hold up the next.
+// boundaryLimit is how long the readings between two trials may delay the next.
 const boundaryLimit = time.Second
 
 // watcher reads the radio during one run and writes the readings into the run's

@@ -242,9 +242,9 @@ func TestAgentWithoutAnyKey(t *testing.T) {
 	}
 }
 
-// TestNothingNamesAProgram: a protocol's name, which sheets, preflights and the
+// TestSheetCannotNameAProgram: a protocol's name, which sheets, preflights and the
 // leading node's assignments carry, reaches nothing but a folder of drivers.
-func TestNothingNamesAProgram(t *testing.T) {
+func TestSheetCannotNameAProgram(t *testing.T) {
 	r := runner.New(runner.Config{Dir: drivers})
 	above := filepath.Base(drivers)
 	for _, name := range []string{"", ".", "..", "/bin/sh", "sh", "true", "../" + above + "/plain", "plain/", "./plain", "plain/../plain", "plain/plain", "plain\x00", "Plain", "plain; sh", "$(sh)", "-c"} {

@@ -28,8 +28,9 @@ type Enrolment struct {
 	Orchestrator string // URL, https
 	Token        identity.Token
 	Dir          string // the node's state folder; made where it is missing
-	// Trust is told which keys sign run sheets before the identity is kept; where
-	// it fails, so does the enrolment, and can be tried again. nil: nobody is told.
+	// Trust is called with the keys that sign run sheets before the identity is
+	// kept; where it fails, so does the enrolment, and can be tried again; nil: the
+	// keys are not kept.
 	Trust func([]*linktrialv1.SigningKey) error
 	Now   func() time.Time // nil: time.Now
 }
@@ -38,7 +39,7 @@ type Enrolment struct {
 // token does not help.
 var ErrRefused = errors.New("enrolment refused")
 
-// refusal is a final error in the orchestrator's words.
+// refusal is a final error with the orchestrator's text.
 type refusal string
 
 func (r refusal) Error() string        { return string(r) }
@@ -48,7 +49,7 @@ func (r refusal) Is(target error) bool { return target == ErrRefused }
 const enrolLimit = 30 * time.Second
 
 // Enrol makes a key, has it signed, and keeps both with the authority's
-// certificate. The secret is told only to the orchestrator whose authority has
+// certificate. The secret is sent only to the orchestrator whose authority has
 // the token's fingerprint. Where an error is returned the node is as it was;
 // one that wraps [ErrRefused] is final.
 func Enrol(ctx context.Context, e Enrolment) (*Identity, error) {
@@ -170,7 +171,7 @@ func (e *Enrolment) failure(ctx context.Context, err error) error {
 }
 
 // ExplainTime asks the orchestrator for its time where a certificate is not in
-// its own, and says whose clock is wrong. Nothing is told to the other side.
+// its own, and reports whose clock is wrong. Nothing is sent to the other side.
 func (i *Identity) ExplainTime(ctx context.Context, base string, te *identity.TimeError) error {
 	return explainTime(ctx, base, i.TLS(), te)
 }

@@ -131,7 +131,7 @@ func (i *Identity) accept(certificate []byte, node string) error {
 	return nil
 }
 
-// check says whether key and certificates belong together.
+// check reports whether key and certificates belong together.
 func (i *Identity) check() error {
 	if _, ok := identity.NodeOf(i.cert); !ok {
 		return fmt.Errorf("the certificate of %q is not a node's", i.cert.Subject.CommonName)
@@ -161,7 +161,7 @@ func (i *Identity) write() error {
 	return nil
 }
 
-// Name is the node's, as the certificate says.
+// Name is the node's, as in its certificate.
 func (i *Identity) Name() string {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -176,7 +176,7 @@ func (i *Identity) Expires() time.Time {
 	return i.cert.NotAfter
 }
 
-// Expired says whether the certificate has ended by the node's clock.
+// Expired reports whether the certificate has expired by the node's clock.
 func (i *Identity) Expired() bool { return i.now().After(i.Expires()) }
 
 // Due is when the certificate is to be renewed: after two thirds of its life.

@@ -18,8 +18,8 @@ import (
 // KindAttach is the check of how the node is connected to the radio.
 const KindAttach = "attach"
 
-// attach compares the node with the attach section of the radio's profile.
-func (c Config) attach() *linktrialv1.Check {
+// checkAttach compares the node with the attach section of the radio's profile.
+func (c Config) checkAttach() *linktrialv1.Check {
 	check := &linktrialv1.Check{Kind: KindAttach, Expected: "as the profile of the radio says",
 		Meaning: "the node is set up otherwise than the radio needs it: packets take another way, or none"}
 	p := c.Profile
@@ -28,7 +28,7 @@ func (c Config) attach() *linktrialv1.Check {
 		if p != nil {
 			name = "radio " + p.Name
 		}
-		check.State, check.Found = notLooked, "nobody wrote down how "+name+" is attached"
+		check.State, check.Found = notChecked, "nobody wrote down how "+name+" is attached"
 		check.Remedy = "add an attach section to the radio's profile"
 		return check
 	}
@@ -36,18 +36,18 @@ func (c Config) attach() *linktrialv1.Check {
 	if want.Interface == "" {
 		want.Interface = c.Device
 	}
-	found, err := attached(want.Interface, want.Routes)
+	found, err := readAttachment(want.Interface, want.Routes)
 	if err != nil {
 		check.State, check.Found, check.Remedy = unknown, err.Error(), "look at 'ip address' and 'ip route' on the node"
 		return check
 	}
 	found.agent = c.Device
-	return attachCheck(check, p.Attach, want, found)
+	return judgeAttach(check, p.Attach, want, found)
 }
 
 // attachment is how a node is set up.
 type attachment struct {
-	agent      string // interface that the agent was told
+	agent      string // interface that the agent is configured with
 	there      bool   // the radio's interface is
 	mtu        int
 	addresses  []string        // with their prefixes
@@ -55,7 +55,7 @@ type attachment struct {
 	forwarding bool
 }
 
-func attached(device string, routes []radio.Route) (*attachment, error) {
+func readAttachment(device string, routes []radio.Route) (*attachment, error) {
 	f := &attachment{routes: map[string]bool{}}
 	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); err == nil {
 		f.forwarding = strings.TrimSpace(string(b)) == "1"
@@ -98,7 +98,7 @@ func attached(device string, routes []radio.Route) (*attachment, error) {
 	return f, nil
 }
 
-func attachCheck(check *linktrialv1.Check, a *radio.Attach, want radio.AttachRole, f *attachment) *linktrialv1.Check {
+func judgeAttach(check *linktrialv1.Check, a *radio.Attach, want radio.AttachRole, f *attachment) *linktrialv1.Check {
 	var good, bad, remedies []string
 	wrong := func(found, remedy string) { bad, remedies = append(bad, found), append(remedies, remedy) }
 	if !f.there {
@@ -111,7 +111,7 @@ func attachCheck(check *linktrialv1.Check, a *radio.Attach, want radio.AttachRol
 		wrong("the agent uses interface "+f.agent+", the radio is at "+want.Interface, "start the agent with --device "+want.Interface)
 	}
 	if p, err := netip.ParsePrefix(want.Address); err == nil {
-		if has(f.addresses, p) {
+		if hasAddress(f.addresses, p) {
 			good = append(good, p.String())
 		} else {
 			wrong("address "+p.String()+" is missing, there is "+orNone(f.addresses), fmt.Sprintf("'ip address add %s dev %s'", p, want.Interface))
@@ -155,7 +155,7 @@ func attachCheck(check *linktrialv1.Check, a *radio.Attach, want radio.AttachRol
 	return check
 }
 
-func has(addresses []string, want netip.Prefix) bool {
+func hasAddress(addresses []string, want netip.Prefix) bool {
 	for _, s := range addresses {
 		if p, err := netip.ParsePrefix(s); err == nil && p == want {
 			return true

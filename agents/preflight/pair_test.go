@@ -91,7 +91,7 @@ func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightRequest,
 		for _, f := range change {
 			f(&c)
 		}
-		r = Look(t.Context(), c, wish)
+		r = Run(t.Context(), c, wish)
 	})
 	for _, c := range r.Checks {
 		if c.Node != "client" {
@@ -143,8 +143,8 @@ func TestPairs(t *testing.T) {
 	absent := &linktrialv1.PreflightRequest{Peers: []*linktrialv1.PreflightPeer{{Name: "server", RadioAddress: "10.99.0.7"}}, PairsOnly: true}
 	r = look(t, inside, absent)
 	expect(t, of(t, r, KindReach), failed, "no answer")
-	expect(t, of(t, r, KindMTU), notLooked)
-	expect(t, of(t, r, KindRate), notLooked, "not reached")
+	expect(t, of(t, r, KindMTU), notChecked)
+	expect(t, of(t, r, KindRate), notChecked, "not reached")
 	if l := r.Links[0]; l.Reachable || l.Loss != 1 || l.RttSeconds != 0 {
 		t.Errorf("link %v", l)
 	}
@@ -172,7 +172,7 @@ func TestRate(t *testing.T) {
 	expect(t, of(t, look(t, inside, pairs, of400("400 kbit/s")), KindRate), ok, "kbit/s there and", "32 packets")
 	expect(t, of(t, look(t, inside, pairs, of400("1000 Mbit/s")), KindRate), warning, "antennas")
 	limit(1000)
-	expect(t, of(t, look(t, inside, pairs), KindRate), notLooked, "skipped: a packet of 1500 bytes takes", "even 4 of them would hold the radio")
+	expect(t, of(t, look(t, inside, pairs), KindRate), notChecked, "skipped: a packet of 1500 bytes takes", "even 4 of them would hold the radio")
 }
 
 func TestAttach(t *testing.T) {
@@ -186,8 +186,8 @@ func TestAttach(t *testing.T) {
 		return func(c *Config) { c.Profile, c.Role = p, radio.RoleClient }
 	}
 	self := &linktrialv1.PreflightRequest{}
-	expect(t, of(t, look(t, inside, self), KindAttach), notLooked, "nobody wrote down")
-	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), KindTelemetry), notLooked)
+	expect(t, of(t, look(t, inside, self), KindAttach), notChecked, "nobody wrote down")
+	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), KindTelemetry), notChecked)
 	whole := profile("address: 10.99.0.1/24, routes: [{to: 10.99.0.0/24}, {to: 10.98.0.0/16, via: 10.99.0.2}], forwarding: false")
 	expect(t, of(t, look(t, inside, self, whole), KindAttach), failed, "no route to 10.98.0.0/16 by 10.99.0.2", "ip route add 10.98.0.0/16 via 10.99.0.2 dev radio0")
 	set(0, func(h *netlink.Handle, l netlink.Link) error {

@@ -39,7 +39,7 @@ type pinger struct {
 }
 
 // newPinger opens a socket. As root or with CAP_NET_RAW it is bound to the
-// device, so that no other way leads to the peer.
+// device, so that no other path leads to the peer.
 func newPinger(device, from, to string) (*pinger, error) {
 	dst, err := netip.ParseAddr(to)
 	if err != nil {
@@ -84,7 +84,7 @@ func newPinger(device, from, to string) (*pinger, error) {
 }
 
 func (p *pinger) prepare(fd int, device string, src netip.Addr) error {
-	// Whole or not at all, whatever the kernel believes of the path so far.
+	// Unfragmented or not at all, whatever path MTU the kernel has recorded.
 	level, option, probe := unix.IPPROTO_IP, unix.IP_MTU_DISCOVER, unix.IP_PMTUDISC_PROBE
 	var addr unix.Sockaddr
 	if p.v6 {
@@ -201,7 +201,7 @@ func (p *pinger) probe(ctx context.Context) (rtts []time.Duration, sent int, err
 				rtts = append(rtts, time.Since(t))
 				delete(at, seq)
 			}
-			// An error of the socket is a radio's or router's word on an earlier probe.
+			// An error of the socket is a radio's or router's report on an earlier probe.
 		}
 		return nil
 	}
@@ -221,16 +221,16 @@ func (p *pinger) probe(ctx context.Context) (rtts []time.Duration, sent int, err
 		backoff.Sleep(ctx, time.Until(began.Add(probePause)))
 	}
 	last := p.last
-	if len(rtts) > 0 { // what is four times slower than the slowest will not come
+	if len(rtts) > 0 { // an answer four times slower than the slowest does not come
 		last = min(last, max(time.Second, 4*slices.Max(rtts)))
 	}
 	_ = wait(time.Now().Add(last), func() bool { return len(at) == 0 })
 	return rtts, sent, err
 }
 
-// passes says whether one of several packets of the size comes back whole. Why
-// not is the socket's word where it has one.
-func (p *pinger) passes(ctx context.Context, bytes, tries int, patience time.Duration) (bool, string) {
+// fits reports whether one of several packets of the size comes back whole, and
+// why not, from the socket's error where it has one.
+func (p *pinger) fits(ctx context.Context, bytes, tries int, patience time.Duration) (bool, string) {
 	why := "no answer came"
 	for range tries {
 		seq, err := p.send(bytes)
@@ -269,8 +269,8 @@ func median(ds []time.Duration) time.Duration {
 	return (s[n/2-1] + s[n/2]) / 2
 }
 
-// people is a duration with three digits that matter.
-func people(d time.Duration) string {
+// formatDuration has three significant digits.
+func formatDuration(d time.Duration) string {
 	switch {
 	case d < 10*time.Millisecond:
 		return fmt.Sprintf("%.2f ms", d.Seconds()*1e3)

@@ -1,9 +1,9 @@
-// Package preflight is a node's look at itself and at its peers before a run:
+// Package preflight checks a node and its peers before a run:
 // clock and who keeps it, disk, battery, drivers, the radio's interface and how
-// it is attached, what the radio tells of itself, what else is on the air, and,
+// it is attached, what the radio reports of itself, what else uses the radio, and,
 // over the radio, who answers, how fast, up to which packet size and rate.
 //
-// Comes in: what the orchestrator wants looked at ([linktrialv1.PreflightRequest]).
+// Comes in: what the orchestrator wants checked ([linktrialv1.PreflightRequest]).
 // Goes out: checks in words for a technician, and links.
 package preflight
 
@@ -22,7 +22,7 @@ import (
 	"linktrial/internal/radio"
 )
 
-// Config is what a node looks at.
+// Config is what a node checks.
 type Config struct {
 	Node       string // its name
 	Device     string // the radio's interface
@@ -63,38 +63,38 @@ const (
 	KindMTU     = "mtu"
 )
 
-// Short names for what a check can say.
+// Short names for the states of a check.
 const (
-	notLooked = linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED
-	ok        = linktrialv1.CheckState_CHECK_STATE_OK
-	warning   = linktrialv1.CheckState_CHECK_STATE_WARNING
-	failed    = linktrialv1.CheckState_CHECK_STATE_FAILED
-	unknown   = linktrialv1.CheckState_CHECK_STATE_UNKNOWN
+	notChecked = linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED
+	ok         = linktrialv1.CheckState_CHECK_STATE_OK
+	warning    = linktrialv1.CheckState_CHECK_STATE_WARNING
+	failed     = linktrialv1.CheckState_CHECK_STATE_FAILED
+	unknown    = linktrialv1.CheckState_CHECK_STATE_UNKNOWN
 )
 
-// Look carries a preflight out. The look at the node itself takes some
-// seconds, that at the peers up to a minute and a half each where nothing
-// comes back. It ends early, with what it has, when ctx does.
-func Look(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report {
+// Run carries a preflight out. The checks of the node itself take some seconds,
+// those of the peers up to a minute and a half each where no answer comes back.
+// It ends early, with what it has, when ctx does.
+func Run(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report {
 	var r Report
 	if !w.PairsOnly {
-		// The air first: the others are still silent too.
-		r.add(c.traffic(ctx), c.radio(int(w.MtuBytes)), c.clock(ctx), c.timeService(ctx), c.disk(), battery())
-		r.add(c.drivers(ctx, w.Treatments)...)
+		// Traffic first: the other nodes do not probe yet either.
+		r.add(c.checkTraffic(ctx), c.checkRadio(int(w.MtuBytes)), c.checkClock(ctx), c.checkTimeService(ctx), c.checkDisk(), checkBattery())
+		r.add(c.checkDrivers(ctx, w.Treatments)...)
 		if !c.Emulated { // the emulator attaches its own
-			r.add(c.attach())
+			r.add(c.checkAttach())
 		}
 		var states []telemetry.State
 		if c.Telemetry != nil {
 			states = c.Telemetry(ctx)
 		}
-		r.add(telemetryChecks(states)...)
+		r.add(judgeTelemetry(states)...)
 	}
 	for _, p := range w.Peers {
 		if ctx.Err() != nil {
 			break
 		}
-		c.pair(ctx, &r, p, int(w.MtuBytes))
+		c.checkPeer(ctx, &r, p, int(w.MtuBytes))
 	}
 	for _, check := range r.Checks {
 		check.Node = c.Node
@@ -102,11 +102,11 @@ func Look(ctx context.Context, c Config, w *linktrialv1.PreflightRequest) Report
 	return r
 }
 
-// Busy is the report of a node that is in a run: nothing was looked at.
+// Busy is the report of a node that is in a run: nothing was checked.
 func Busy(node string, w *linktrialv1.PreflightRequest) Report {
 	var r Report
 	why := func(kind, peer string) {
-		r.add(&linktrialv1.Check{Node: node, Peer: peer, Kind: kind, State: notLooked, Found: "a run uses this node: nothing was looked at",
+		r.add(&linktrialv1.Check{Node: node, Peer: peer, Kind: kind, State: notChecked, Found: "a run uses this node: nothing was looked at",
 			Expected: "no run", Meaning: "a look would disturb the trials", Remedy: "wait for the run's end, or abort it, and start the preflight again"})
 	}
 	if !w.PairsOnly {
@@ -120,29 +120,29 @@ func Busy(node string, w *linktrialv1.PreflightRequest) Report {
 
 func (r *Report) add(cs ...*linktrialv1.Check) { r.Checks = append(r.Checks, cs...) }
 
-// Of the probes that tell whether a peer answers.
+// The probes that find out whether a peer answers.
 const (
-	probes      = 10
-	probeBytes  = 84                    // IP packet, as ping(8) sends it by default
-	probePause  = 50 * time.Millisecond // at least, between two
-	probeSpread = time.Second           // at most, where no answer comes
-	probeLast   = 5 * time.Second       // for answers after the last one
+	probes        = 10
+	probeBytes    = 84                    // IP packet, as ping(8) sends it by default
+	probePause    = 50 * time.Millisecond // at least, between two
+	probeInterval = time.Second           // at most, where no answer comes
+	lastProbeWait = 5 * time.Second       // for answers after the last one
 )
 
-// pair looks at one peer: reachability, round trip and packet size.
-func (c Config) pair(ctx context.Context, r *Report, p *linktrialv1.PreflightPeer, mtu int) {
+// checkPeer checks one peer: reachability, round trip, packet size and rate.
+func (c Config) checkPeer(ctx context.Context, r *Report, p *linktrialv1.PreflightPeer, mtu int) {
 	reach := &linktrialv1.Check{Peer: p.Name, Kind: KindReach, Expected: "answers over the radio",
 		Meaning: "no trial between the two nodes can succeed",
 		Remedy: fmt.Sprintf("see that the radio of %s is on, on the same network and key as this one's, in range, and that its interface has the address %s",
 			p.Name, p.RadioAddress)}
 	size := &linktrialv1.Check{Peer: p.Name, Kind: KindMTU, Expected: "packets of the radio's MTU pass whole", Meaning: "larger packets would be fragmented or lost, and connections hang after they are made"}
-	speed := rateWords()
+	speed := newRateCheck()
 	speed.Peer = p.Name
 	r.add(reach, size, speed)
 	skip := func(state linktrialv1.CheckState, found string) {
 		reach.State, reach.Found = state, found
-		size.State, size.Found = notLooked, "not looked at, because "+p.Name+" was not reached"
-		speed.State, speed.Found = notLooked, size.Found
+		size.State, size.Found = notChecked, "not looked at, because "+p.Name+" was not reached"
+		speed.State, speed.Found = notChecked, size.Found
 	}
 	ping, err := newPinger(c.Device, c.Address, p.RadioAddress)
 	if err != nil {
@@ -151,7 +151,7 @@ func (c Config) pair(ctx context.Context, r *Report, p *linktrialv1.PreflightPee
 		return
 	}
 	defer ping.close()
-	ping.spread, ping.last = cmp.Or(c.spread, probeSpread), cmp.Or(c.last, probeLast)
+	ping.spread, ping.last = cmp.Or(c.spread, probeInterval), cmp.Or(c.last, lastProbeWait)
 	rtts, sent, err := ping.probe(ctx)
 	link := &linktrialv1.Link{From: c.Node, To: p.Name, Probes: int32(sent), At: timestamppb.Now(), Network: "radio"}
 	if sent > 0 {
@@ -168,22 +168,22 @@ func (c Config) pair(ctx context.Context, r *Report, p *linktrialv1.PreflightPee
 	}
 	link.Reachable, link.RttSeconds = true, median(rtts).Seconds()
 	reach.State = ok
-	reach.Found = fmt.Sprintf("%d of %d probes answered, round trip %s", len(rtts), sent, people(median(rtts)))
+	reach.Found = fmt.Sprintf("%d of %d probes answered, round trip %s", len(rtts), sent, formatDuration(median(rtts)))
 	if 2*len(rtts) < sent {
 		reach.State, reach.Expected = warning, "answers most probes over the radio"
 		reach.Meaning = "most packets are lost: trials will be slow, and many will fail"
 		reach.Remedy = "see antennas, power and distance, and whether somebody else transmits; where the place is meant to be that bad, go on"
 	}
-	passes := c.size(ctx, ping, size, mtu, median(rtts))
+	passes := c.checkSize(ctx, ping, size, mtu, median(rtts))
 	if passes == 0 {
-		speed.State, speed.Found = notLooked, "not looked at, because no large packet passed"
+		speed.State, speed.Found = notChecked, "not looked at, because no large packet passed"
 		return
 	}
 	var nominal float64
 	if c.Profile != nil {
 		nominal = nominalRate(c.Profile, c.Emulated)
 	}
-	c.rate(ctx, ping, speed, passes, median(rtts), nominal)
+	c.checkRate(ctx, ping, speed, passes, median(rtts), nominal)
 }
 
 // nominalRate is a radio's rate in bit/s; 0 where it is not known.
@@ -205,9 +205,9 @@ var plateaus = []int{1492, 1400, 1280, 1006, 576, 296}
 // sizeLimit bounds the search for the packet size that passes.
 const sizeLimit = time.Minute
 
-// size proves that packets of the radio's MTU pass unfragmented, both ways, and
-// returns the largest size that was seen to pass, 0: none.
-func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check, want int, rtt time.Duration) int {
+// checkSize finds out whether packets of the radio's MTU pass unfragmented, both ways, and
+// returns the largest size that passed, 0: none.
+func (c Config) checkSize(ctx context.Context, ping *pinger, check *linktrialv1.Check, want int, rtt time.Duration) int {
 	if want == 0 {
 		want = interfaceMTU(c.Device)
 	}
@@ -222,7 +222,7 @@ func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check
 	defer cancel()
 	// The same link carries a large packet at most so much slower than a small one.
 	patience := min(max(time.Duration(float64(rtt)*float64(want)/probeBytes), 2*time.Second), 20*time.Second)
-	passed, why := ping.passes(ctx, want, 3, patience)
+	passed, why := ping.fits(ctx, want, 3, patience)
 	if passed {
 		check.State, check.Found = ok, fmt.Sprintf("packets of %d bytes pass whole", want)
 		return want
@@ -233,7 +233,7 @@ func (c Config) size(ctx context.Context, ping *pinger, check *linktrialv1.Check
 		if s >= want {
 			continue
 		}
-		passed, _ := ping.passes(ctx, s, 2, patience)
+		passed, _ := ping.fits(ctx, s, 2, patience)
 		if passed {
 			check.Found = fmt.Sprintf("packets of %d bytes pass, of %d bytes do not: %s", s, least, why)
 			return s

@@ -18,37 +18,37 @@ const KindRate = "rate"
 // Bounds of the rate probe: a train of packets as large as the path takes, each
 // of which comes back.
 const (
-	trainMost  = 32              // packets: 48 KB each way at 1500 bytes
-	trainLeast = 4               // fewer say nothing of a rate
-	trainTime  = 5 * time.Second // that the train may hold the air
-	trains     = 3               // at most, where the first looks slow
+	maxTrain     = 32              // packets: 48 KB each way at 1500 bytes
+	minTrain     = 4               // fewer give no rate
+	maxTrainTime = 5 * time.Second // for which the train may occupy the radio
+	maxTrains    = 3               // at most, where the first looks slow
 	// rateFloor is the share of the radio's rate below which something is wrong:
 	// with a relay between and answers on the same air a quarter is what can be had.
-	rateFloor = 1.0 / 20
+	minRateShare = 1.0 / 20
 )
 
-func rateWords() *linktrialv1.Check {
+func newRateCheck() *linktrialv1.Check {
 	return &linktrialv1.Check{Kind: KindRate, Expected: "packets pass at a rate that fits the radio's",
 		Meaning: "trials take far longer than planned, and some reach their limits",
 		Remedy:  "see antennas, power and distance, whether somebody else transmits, and that the radio's configuration is the one of its profile; where the place is meant to be that bad, go on"}
 }
 
-// rate sends a short train of packets of the size that passes, and times what
+// checkRate sends a short train of packets of the size that passes, and times what
 // comes back. small is the round trip of small probes; radio the rate of the
 // radio in bit/s, 0 where it is not known.
-func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check, bytes int, small time.Duration, radio float64) {
-	one, err := ping.timed(ctx, bytes, min(max(time.Duration(float64(small)*float64(bytes)/probeBytes), 2*time.Second), 20*time.Second))
+func (c Config) checkRate(ctx context.Context, ping *pinger, check *linktrialv1.Check, bytes int, small time.Duration, radio float64) {
+	one, err := ping.roundTrip(ctx, bytes, min(max(time.Duration(float64(small)*float64(bytes)/probeBytes), 2*time.Second), 20*time.Second))
 	if err != nil {
 		check.State, check.Found = unknown, "no large packet came back in time: "+err.Error()
 		return
 	}
 	// What a large packet takes longer than a small one is its airtime, there and back.
 	airtime := max(one-small, time.Microsecond) * time.Duration(bytes) / time.Duration(max(1, bytes-probeBytes))
-	n := min(trainMost, int(trainTime/airtime))
-	if n < trainLeast {
-		check.State = notLooked
+	n := min(maxTrain, int(maxTrainTime/airtime))
+	if n < minTrain {
+		check.State = notChecked
 		check.Found = fmt.Sprintf("skipped: a packet of %d bytes takes %s there and back, so that even %d of them would hold the radio for %s",
-			bytes, people(airtime), trainLeast, people(trainLeast*airtime))
+			bytes, formatDuration(airtime), minTrain, formatDuration(minTrain*airtime))
 		return
 	}
 	cost := fmt.Sprintf("%d packets of %d bytes each way", n, bytes)
@@ -56,10 +56,10 @@ func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check
 	var answers int
 	var took time.Duration
 	// A node that was busy for a moment reads its answers late: what looks slow is
-	// looked at again, and the best counts.
-	for try := 0; try < trains && (try == 0 || rate < max(radio*rateFloor, 1)); try++ {
+	// measured again, and the best counts.
+	for try := 0; try < maxTrains && (try == 0 || rate < max(radio*minRateShare, 1)); try++ {
 		came, in, err := ping.train(ctx, bytes, n, max(2*time.Second, 4*one+2*time.Duration(n)*airtime))
-		// All packets but the first waited for the air alone; the first one's way there
+		// All packets but the first waited for airtime alone; the first one's path there
 		// and back is in the time once.
 		busy := in - (one - airtime)
 		if err != nil || came < 2 || busy <= 0 {
@@ -74,10 +74,10 @@ func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check
 		check.State, check.Found = warning, fmt.Sprintf("%d of a train of %s came back", answers, cost)
 		return
 	}
-	check.State, check.Found = ok, fmt.Sprintf("about %s there and, at the same time, as much back (%s, %d answered, %s)", unit.FormatRate(rate), cost, answers, people(took))
+	check.State, check.Found = ok, fmt.Sprintf("about %s there and, at the same time, as much back (%s, %d answered, %s)", unit.FormatRate(rate), cost, answers, formatDuration(took))
 	if radio > 0 {
-		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", unit.FormatRate(radio*rateFloor), unit.FormatRate(radio))
-		if rate < radio*rateFloor {
+		check.Expected = fmt.Sprintf("at least %s, a twentieth of the radio's %s", unit.FormatRate(radio*minRateShare), unit.FormatRate(radio))
+		if rate < radio*minRateShare {
 			check.State = warning
 		}
 	}
@@ -85,8 +85,8 @@ func (c Config) rate(ctx context.Context, ping *pinger, check *linktrialv1.Check
 
 var errNoAnswer = errors.New("no answer came")
 
-// timed is the round trip of one of three packets of the size.
-func (p *pinger) timed(ctx context.Context, bytes int, patience time.Duration) (time.Duration, error) {
+// roundTrip is that of one of three packets of the size.
+func (p *pinger) roundTrip(ctx context.Context, bytes int, patience time.Duration) (time.Duration, error) {
 	for range 3 {
 		began := time.Now()
 		seq, err := p.send(bytes)
@@ -131,7 +131,7 @@ func (p *pinger) train(ctx context.Context, bytes, n int, patience time.Duration
 			break
 		}
 		if err != nil || !mine[seq] {
-			continue // a word on an earlier probe
+			continue // an error about an earlier probe
 		}
 		delete(mine, seq)
 		answers, took = answers+1, time.Since(began)

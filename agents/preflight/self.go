@@ -17,25 +17,25 @@ import (
 	"linktrial/internal/backoff"
 )
 
-// Bounds of what counts as in order.
+// Bounds within which a check is passed.
 const (
-	clockBound   = 100 * time.Millisecond
-	diskPlenty   = int64(1) << 30
-	chargeEnough = 0.5
-	chargeLow    = 0.2
-	listenFor    = time.Second // to the radio's interface, while it should be idle
+	maxClockOffset = 100 * time.Millisecond
+	enoughDisk     = int64(1) << 30
+	enoughCharge   = 0.5
+	lowCharge      = 0.2
+	listenFor      = time.Second // to the radio's interface, while it should be idle
 	// A few packets in that time are neighbour or name discovery; more would be
 	// a visible share of a narrow-band radio (16 kbit/s is 2000 bytes a second).
 	trafficPackets = 10
 	trafficBytes   = 1000
 )
 
-func (c Config) clock(ctx context.Context) *linktrialv1.Check {
-	return clockCheck(c.Clock(ctx))
+func (c Config) checkClock(ctx context.Context) *linktrialv1.Check {
+	return judgeClock(c.Clock(ctx))
 }
 
-func clockCheck(o journal.ClockOffset) *linktrialv1.Check {
-	check := &linktrialv1.Check{Kind: KindClock, State: ok, Expected: fmt.Sprintf("within %g s of the orchestrator", clockBound.Seconds()),
+func judgeClock(o journal.ClockOffset) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindClock, State: ok, Expected: fmt.Sprintf("within %g s of the orchestrator", maxClockOffset.Seconds()),
 		Meaning: "times of different nodes in one chart do not fit together, and flows of several nodes do not start together; figures of single transfers are not touched",
 		Remedy:  "run a time service on both machines ('timedatectl set-ntp true', or chrony against the orchestrator's laptop or a GPS receiver)"}
 	if o.Unknown != "" {
@@ -48,61 +48,61 @@ func clockCheck(o journal.ClockOffset) *linktrialv1.Check {
 	if by < 0 {
 		word, by = "ahead of", -by
 	}
-	check.Found = fmt.Sprintf("%s %s the orchestrator, to within %s", people(by), word, people(o.Error))
+	check.Found = fmt.Sprintf("%s %s the orchestrator, to within %s", formatDuration(by), word, formatDuration(o.Error))
 	if by > 24*time.Hour { // a battery of the machine's clock that ran out
 		check.Found = fmt.Sprintf("%.0f days %s the orchestrator", by.Hours()/24, word)
 		check.Meaning = "its certificates look expired or not yet valid, and nothing that it records can be put beside others"
 	}
 	switch {
-	case by > clockBound:
+	case by > maxClockOffset:
 		check.State = failed
-	case by+o.Error > clockBound:
+	case by+o.Error > maxClockOffset:
 		check.State = warning
 		check.Remedy = "the control link is slow, so the clock cannot be read better: compare it by hand, or see the link"
 	}
 	return check
 }
 
-func (c Config) disk() *linktrialv1.Check {
+func (c Config) checkDisk() *linktrialv1.Check {
 	free, err := journal.FreeBytes(c.StateDir)
-	return diskCheck(free, err, c.FloorBytes)
+	return judgeDisk(free, err, c.FloorBytes)
 }
 
-func diskCheck(free int64, err error, floor int64) *linktrialv1.Check {
-	check := &linktrialv1.Check{Kind: KindDisk, State: ok, Expected: fmt.Sprintf("at least %s free for journals", size(diskPlenty)),
-		Meaning: fmt.Sprintf("no trial starts with less than %s free: the run stops there", size(max(0, floor))),
+func judgeDisk(free int64, err error, floor int64) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindDisk, State: ok, Expected: fmt.Sprintf("at least %s free for journals", formatBytes(enoughDisk)),
+		Meaning: fmt.Sprintf("no trial starts with less than %s free: the run stops there", formatBytes(max(0, floor))),
 		Remedy:  "remove what is not needed from the node's disk, or give the agent another state folder (--state)"}
 	if err != nil {
 		check.State, check.Found = unknown, "could not be found out: "+err.Error()
 		return check
 	}
-	check.Found = size(free) + " free"
+	check.Found = formatBytes(free) + " free"
 	switch {
 	case free < 2*max(0, floor):
 		check.State = failed
-	case free < diskPlenty:
+	case free < enoughDisk:
 		check.State = warning
 	}
 	return check
 }
 
-func size(bytes int64) string {
+func formatBytes(bytes int64) string {
 	if bytes >= 1<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(bytes)/(1<<30))
 	}
 	return fmt.Sprintf("%d MiB", bytes>>20)
 }
 
-func battery() *linktrialv1.Check {
+func checkBattery() *linktrialv1.Check {
 	b, there := provenance.ReadBattery(provenance.PowerSupplies)
-	return batteryCheck(b, there)
+	return judgeBattery(b, there)
 }
 
-func batteryCheck(b provenance.Battery, there bool) *linktrialv1.Check {
-	check := &linktrialv1.Check{Kind: KindBattery, State: ok, Expected: fmt.Sprintf("on mains, or at least %.0f %%", 100*chargeEnough),
+func judgeBattery(b provenance.Battery, there bool) *linktrialv1.Check {
+	check := &linktrialv1.Check{Kind: KindBattery, State: ok, Expected: fmt.Sprintf("on mains, or at least %.0f %%", 100*enoughCharge),
 		Meaning: "the node may go off in the middle of a run", Remedy: "connect the laptop to a supply, or change its battery"}
 	if !there {
-		check.State, check.Found = notLooked, "the node has no battery that tells its charge"
+		check.State, check.Found = notChecked, "the node has no battery that tells its charge"
 		return check
 	}
 	state := "not discharging"
@@ -112,16 +112,16 @@ func batteryCheck(b provenance.Battery, there bool) *linktrialv1.Check {
 	check.Found = fmt.Sprintf("%.0f %%, %s", 100*b.Charge, state)
 	switch {
 	case !b.Discharging:
-	case b.Charge < chargeLow:
+	case b.Charge < lowCharge:
 		check.State = failed
-	case b.Charge < chargeEnough:
+	case b.Charge < enoughCharge:
 		check.State = warning
 	}
 	return check
 }
 
-// drivers looks at those that a plan needs, or at all that are here.
-func (c Config) drivers(ctx context.Context, wanted []string) []*linktrialv1.Check {
+// checkDrivers checks those that a plan needs, or all of the node.
+func (c Config) checkDrivers(ctx context.Context, wanted []string) []*linktrialv1.Check {
 	one := func(state linktrialv1.CheckState, found, remedy string) *linktrialv1.Check {
 		expected := "every driver here can run"
 		if len(wanted) > 0 {
@@ -158,7 +158,7 @@ func (c Config) drivers(ctx context.Context, wanted []string) []*linktrialv1.Che
 		out = append(out, one(failed, "not here: "+strings.Join(missing, ", "), "install the driver on the node, in the agent's folder of drivers, and start the agent again"))
 	}
 	if len(cannot) > 0 {
-		state := warning // nobody said that it is needed
+		state := warning // it may not be needed
 		if len(wanted) > 0 {
 			state = failed
 		}
@@ -174,9 +174,9 @@ func (c Config) drivers(ctx context.Context, wanted []string) []*linktrialv1.Che
 	return out
 }
 
-// radio looks at the radio's interface. want is the MTU of the radio in bytes,
-// 0 where nobody knows.
-func (c Config) radio(want int) *linktrialv1.Check {
+// checkRadio checks the radio's interface. want is the MTU of the radio in
+// bytes, 0 where it is not known.
+func (c Config) checkRadio(want int) *linktrialv1.Check {
 	check := &linktrialv1.Check{Kind: KindRadio, State: ok, Expected: fmt.Sprintf("interface %s is up and has %s", c.Device, c.Address),
 		Meaning: "nothing of a trial leaves this node, or it leaves by another way"}
 	if want > 0 {
@@ -185,7 +185,7 @@ func (c Config) radio(want int) *linktrialv1.Check {
 	l, err := netlink.LinkByName(c.Device)
 	var none netlink.LinkNotFoundError
 	if errors.As(err, &none) {
-		check.State, check.Found = failed, fmt.Sprintf("there is no interface %s; there are %s", c.Device, strings.Join(names(), ", "))
+		check.State, check.Found = failed, fmt.Sprintf("there is no interface %s; there are %s", c.Device, strings.Join(interfaceNames(), ", "))
 		check.Remedy = "connect the radio and switch it on, or name its interface to the agent (--device)"
 		return check
 	}
@@ -203,19 +203,19 @@ func (c Config) radio(want int) *linktrialv1.Check {
 		ips = append(ips, a.IP)
 	}
 	a := l.Attrs()
-	radioCheck(check, facts{device: c.Device, up: a.Flags&net.FlagUp != 0, running: a.Flags&net.FlagRunning != 0, mtu: a.MTU, addresses: ips}, c.Address, want)
+	judgeRadio(check, radioInterface{device: c.Device, up: a.Flags&net.FlagUp != 0, running: a.Flags&net.FlagRunning != 0, mtu: a.MTU, addresses: ips}, c.Address, want)
 	return check
 }
 
-// facts is what matters of the radio's interface.
-type facts struct {
+// radioInterface is what matters of the radio's interface.
+type radioInterface struct {
 	device      string
 	up, running bool // switched on; and something is at its other end
 	mtu         int
 	addresses   []net.IP
 }
 
-func radioCheck(check *linktrialv1.Check, f facts, address string, want int) {
+func judgeRadio(check *linktrialv1.Check, f radioInterface, address string, want int) {
 	var found, remedies []string
 	raise := func(s linktrialv1.CheckState) {
 		if check.State != failed {
@@ -266,8 +266,8 @@ func orNone(s []string) string {
 	return strings.Join(s, ", ")
 }
 
-// names of the node's interfaces, but for the loopback.
-func names() []string {
+// interfaceNames are those of the node's interfaces, without the loopback.
+func interfaceNames() []string {
 	links, err := netlink.LinkList()
 	if err != nil {
 		return []string{"none that can be listed"}
@@ -293,8 +293,8 @@ func interfaceMTU(device string) int {
 	return l.Attrs().MTU
 }
 
-// traffic listens whether anything else uses the radio.
-func (c Config) traffic(ctx context.Context) *linktrialv1.Check {
+// checkTraffic counts whether anything else uses the radio.
+func (c Config) checkTraffic(ctx context.Context) *linktrialv1.Check {
 	count := func() (packets, bytes uint64, ok bool) {
 		l, err := netlink.LinkByName(c.Device)
 		if err != nil || l.Attrs().Statistics == nil {
@@ -310,13 +310,13 @@ func (c Config) traffic(ctx context.Context) *linktrialv1.Check {
 	}
 	p1, b1, ok1 := count()
 	if !ok0 || !ok1 {
-		return trafficCheck(c.Device, 0, 0, 0)
+		return judgeTraffic(c.Device, 0, 0, 0)
 	}
-	return trafficCheck(c.Device, p1-p0, b1-b0, time.Since(began))
+	return judgeTraffic(c.Device, p1-p0, b1-b0, time.Since(began))
 }
 
-// trafficCheck judges what an interface counted in a time; 0: nothing could be counted.
-func trafficCheck(device string, packets, bytes uint64, in time.Duration) *linktrialv1.Check {
+// judgeTraffic judges what an interface counted in a time; 0: nothing could be counted.
+func judgeTraffic(device string, packets, bytes uint64, in time.Duration) *linktrialv1.Check {
 	check := &linktrialv1.Check{Kind: KindTraffic, State: ok, Expected: "nothing on " + device + " while no trial runs",
 		Meaning: "other traffic takes airtime from the trials, and more from one than from another",
 		Remedy:  fmt.Sprintf("find what it is ('tcpdump -n -i %s' on the node) and stop it: name and time services, updates, a control link that shares the radio (then say so in the plan: control: in-band)", device)}

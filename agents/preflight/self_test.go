@@ -44,7 +44,7 @@ func TestClock(t *testing.T) {
 		{offset: -90 * time.Millisecond, bound: 20 * time.Millisecond, state: warning, word: "to within 20 ms"},
 		{unknown: "no control link", state: unknown, word: "no control link"},
 	} {
-		expect(t, clockCheck(journal.ClockOffset{Offset: c.offset, Error: c.bound, Unknown: c.unknown}), c.state, c.word)
+		expect(t, judgeClock(journal.ClockOffset{Offset: c.offset, Error: c.bound, Unknown: c.unknown}), c.state, c.word)
 	}
 }
 
@@ -63,7 +63,7 @@ func TestDisk(t *testing.T) {
 		{free: 0, floor: -1, state: warning},
 		{err: errors.New("no such folder"), floor: floor, state: unknown, word: "no such folder"},
 	} {
-		expect(t, diskCheck(c.free, c.err, c.floor), c.state, c.word)
+		expect(t, judgeDisk(c.free, c.err, c.floor), c.state, c.word)
 	}
 }
 
@@ -74,13 +74,13 @@ func TestBattery(t *testing.T) {
 		state linktrialv1.CheckState
 		word  string
 	}{
-		{there: false, state: notLooked, word: "no battery"},
+		{there: false, state: notChecked, word: "no battery"},
 		{provenance.Battery{Charge: 0.05}, true, ok, "5 %"},
 		{provenance.Battery{Charge: 0.8, Discharging: true}, true, ok, "80 %, discharging"},
 		{provenance.Battery{Charge: 0.49, Discharging: true}, true, warning, "supply"},
 		{provenance.Battery{Charge: 0.19, Discharging: true}, true, failed, "supply"},
 	} {
-		expect(t, batteryCheck(c.b, c.there), c.state, c.word)
+		expect(t, judgeBattery(c.b, c.there), c.state, c.word)
 	}
 }
 
@@ -112,7 +112,7 @@ func TestDrivers(t *testing.T) {
 		{"no folder", driverList{err: errors.New("no such folder")}, nil, []linktrialv1.CheckState{unknown}, "no such folder"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			got := Config{Drivers: c.list}.drivers(t.Context(), c.wanted)
+			got := Config{Drivers: c.list}.checkDrivers(t.Context(), c.wanted)
 			if len(got) != len(c.states) {
 				t.Fatalf("%d checks, expected %d: %v", len(got), len(c.states), got)
 			}
@@ -131,24 +131,24 @@ func TestRadio(t *testing.T) {
 	there := []net.IP{net.IPv4(10, 77, 0, 1)}
 	for _, c := range []struct {
 		name  string
-		f     facts
+		f     radioInterface
 		want  int
 		state linktrialv1.CheckState
 		words []string
 	}{
-		{"in order", facts{"radio0", true, true, 1500, there}, 1500, ok, []string{"10.77.0.1", "1500"}},
-		{"nobody knows the MTU", facts{"radio0", true, true, 1400, there}, 0, ok, nil},
-		{"down", facts{"radio0", false, false, 1500, there}, 1500, failed, []string{"is down", "up'"}},
-		{"no carrier", facts{"eth1", true, false, 1500, there}, 1500, failed, []string{"carrier", "cable"}},
-		{"other address", facts{"radio0", true, true, 1500, []net.IP{net.IPv4(10, 77, 0, 9)}}, 1500, failed, []string{"but 10.77.0.9"}},
-		{"no address", facts{"radio0", true, true, 1500, nil}, 1500, failed, []string{"but none"}},
-		{"small MTU", facts{"radio0", true, true, 576, there}, 1500, failed, []string{"MTU 576", "mtu 1500"}},
-		{"large MTU", facts{"radio0", true, true, 1500, there}, 1400, warning, []string{"mtu 1400"}},
-		{"large MTU and down", facts{"radio0", false, true, 1500, there}, 1400, failed, []string{"mtu 1400"}},
+		{"in order", radioInterface{"radio0", true, true, 1500, there}, 1500, ok, []string{"10.77.0.1", "1500"}},
+		{"nobody knows the MTU", radioInterface{"radio0", true, true, 1400, there}, 0, ok, nil},
+		{"down", radioInterface{"radio0", false, false, 1500, there}, 1500, failed, []string{"is down", "up'"}},
+		{"no carrier", radioInterface{"eth1", true, false, 1500, there}, 1500, failed, []string{"carrier", "cable"}},
+		{"other address", radioInterface{"radio0", true, true, 1500, []net.IP{net.IPv4(10, 77, 0, 9)}}, 1500, failed, []string{"but 10.77.0.9"}},
+		{"no address", radioInterface{"radio0", true, true, 1500, nil}, 1500, failed, []string{"but none"}},
+		{"small MTU", radioInterface{"radio0", true, true, 576, there}, 1500, failed, []string{"MTU 576", "mtu 1500"}},
+		{"large MTU", radioInterface{"radio0", true, true, 1500, there}, 1400, warning, []string{"mtu 1400"}},
+		{"large MTU and down", radioInterface{"radio0", false, true, 1500, there}, 1400, failed, []string{"mtu 1400"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			check := &linktrialv1.Check{State: ok, Expected: "x", Meaning: "y"}
-			radioCheck(check, c.f, "10.77.0.1", c.want)
+			judgeRadio(check, c.f, "10.77.0.1", c.want)
 			expect(t, check, c.state, c.words...)
 		})
 	}
@@ -167,7 +167,7 @@ func TestTraffic(t *testing.T) {
 		{11, 900, 2 * time.Second, warning}, // a machine that was slow to look again
 		{0, 0, 0, unknown},
 	} {
-		expect(t, trafficCheck("radio0", c.packets, c.bytes, c.in), c.state)
+		expect(t, judgeTraffic("radio0", c.packets, c.bytes, c.in), c.state)
 	}
 }
 
@@ -177,7 +177,7 @@ func TestBusy(t *testing.T) {
 		t.Fatalf("%v", r.Checks)
 	}
 	for _, c := range r.Checks {
-		expect(t, c, notLooked, "a run uses this node")
+		expect(t, c, notChecked, "a run uses this node")
 	}
 }
 

@@ -22,12 +22,12 @@ const KindTime = "time"
 // timeLimit bounds the question to the time service.
 const timeLimit = 3 * time.Second
 
-// timeService looks at who keeps the node's clock: chrony where it is, else
-// what the kernel knows of it.
-func (c Config) timeService(ctx context.Context) *linktrialv1.Check {
-	check := timeWords()
+// checkTimeService checks what keeps the node's clock: chrony where it is, else
+// the kernel's state.
+func (c Config) checkTimeService(ctx context.Context) *linktrialv1.Check {
+	check := newTimeCheck()
 	if c.Emulated {
-		check.State, check.Found = notLooked, "the nodes of a laboratory share the clock of one machine"
+		check.State, check.Found = notChecked, "the nodes of a laboratory share the clock of one machine"
 		return check
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeLimit)
@@ -36,7 +36,7 @@ func (c Config) timeService(ctx context.Context) *linktrialv1.Check {
 	if errors.Is(err, exec.ErrNotFound) {
 		var tx unix.Timex
 		_, err := unix.Adjtimex(&tx)
-		return kernelClock(check, &tx, err)
+		return judgeKernelClock(check, &tx, err)
 	}
 	if err != nil {
 		check.State, check.Found = warning, "chrony is installed and does not answer: "+lastLine(out, err)
@@ -48,24 +48,24 @@ func (c Config) timeService(ctx context.Context) *linktrialv1.Check {
 		check.State, check.Found = unknown, "chrony's answer cannot be read: "+err.Error()
 		return check
 	}
-	return trackingCheck(check, t)
+	return judgeTracking(check, t)
 }
 
-func timeWords() *linktrialv1.Check {
+func newTimeCheck() *linktrialv1.Check {
 	return &linktrialv1.Check{Kind: KindTime, Expected: "a time service that follows a clock",
 		Meaning: "the clock is right now and wanders off during the day: a quartz is wrong by seconds a day",
 		Remedy:  "install chrony on the node and point it at the orchestrator's laptop or a GPS receiver, and see that it is reached"}
 }
 
 func lastLine(out []byte, err error) string {
-	if s := strings.TrimSpace(string(out)); s != "" { // chronyc tells its errors there
+	if s := strings.TrimSpace(string(out)); s != "" { // chronyc writes its errors there
 		lines := strings.Split(s, "\n")
 		return lines[len(lines)-1]
 	}
 	return err.Error()
 }
 
-// tracking is what chronyc(1) tells of the system clock.
+// tracking is what chronyc(1) reports of the system clock.
 type tracking struct {
 	reference string
 	stratum   int
@@ -101,15 +101,15 @@ func parseTracking(out []byte) (*tracking, error) {
 	return t, nil
 }
 
-func trackingCheck(check *linktrialv1.Check, t *tracking) *linktrialv1.Check {
+func judgeTracking(check *linktrialv1.Check, t *tracking) *linktrialv1.Check {
 	if t.stratum == 0 || strings.EqualFold(t.leap, "Not synchronised") {
 		check.State, check.Found = warning, "chrony runs and follows no clock"
 		check.Remedy = "see 'chronyc sources' on the node: it must reach a server, the orchestrator's laptop or a GPS receiver"
 		return check
 	}
 	check.State = ok
-	check.Found = fmt.Sprintf("chrony follows %s at stratum %d: %s off, within %s", t.reference, t.stratum, people(t.offset.Abs()), people(t.bound.Abs()))
-	if t.offset.Abs() > clockBound {
+	check.Found = fmt.Sprintf("chrony follows %s at stratum %d: %s off, within %s", t.reference, t.stratum, formatDuration(t.offset.Abs()), formatDuration(t.bound.Abs()))
+	if t.offset.Abs() > maxClockOffset {
 		check.State = warning
 		check.Meaning = "chrony is still bringing the clock to the right time"
 		check.Remedy = "wait, or set the clock at once with 'chronyc makestep'"
@@ -117,8 +117,8 @@ func trackingCheck(check *linktrialv1.Check, t *tracking) *linktrialv1.Check {
 	return check
 }
 
-// kernelClock tells what the kernel knows where there is no chrony.
-func kernelClock(check *linktrialv1.Check, tx *unix.Timex, err error) *linktrialv1.Check {
+// judgeKernelClock judges the kernel's state where there is no chrony.
+func judgeKernelClock(check *linktrialv1.Check, tx *unix.Timex, err error) *linktrialv1.Check {
 	switch {
 	case err != nil:
 		check.State, check.Found = unknown, "there is no chrony, and the kernel does not tell: "+err.Error()
@@ -126,7 +126,7 @@ func kernelClock(check *linktrialv1.Check, tx *unix.Timex, err error) *linktrial
 		check.State, check.Found = warning, "there is no chrony, and nobody keeps the kernel's clock"
 	default:
 		check.State = ok
-		check.Found = fmt.Sprintf("there is no chrony; another service keeps the kernel's clock, within %s by its own word", people(time.Duration(tx.Esterror)*time.Microsecond))
+		check.Found = fmt.Sprintf("there is no chrony; another service keeps the kernel's clock, within %s by its own word", formatDuration(time.Duration(tx.Esterror)*time.Microsecond))
 	}
 	return check
 }

@@ -33,7 +33,7 @@ func TestTracking(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", c.line, err)
 		}
-		expect(t, trackingCheck(timeWords(), tr), c.state, c.words...)
+		expect(t, judgeTracking(newTimeCheck(), tr), c.state, c.words...)
 	}
 	for _, line := range []string{"", "506 Cannot talk to daemon\n", "a,b,c,d,e,f,g,h,i,j,k,l,m,n\n", "A,B,1,1,x,0,0,0,0,0,0,0,0,Normal\n", "A,B,1,1,NaN,0,0,0,0,0,0,0,0,Normal\n"} {
 		if tr, err := parseTracking([]byte(line)); err == nil {
@@ -54,19 +54,19 @@ func FuzzTracking(f *testing.F) {
 }
 
 func TestKernelClock(t *testing.T) {
-	expect(t, kernelClock(timeWords(), &unix.Timex{Status: unix.STA_UNSYNC}, nil), warning, "nobody keeps")
-	expect(t, kernelClock(timeWords(), &unix.Timex{Esterror: 1500}, nil), ok, "within 1.50 ms")
-	expect(t, kernelClock(timeWords(), &unix.Timex{}, errors.New("forbidden")), unknown, "forbidden")
+	expect(t, judgeKernelClock(newTimeCheck(), &unix.Timex{Status: unix.STA_UNSYNC}, nil), warning, "nobody keeps")
+	expect(t, judgeKernelClock(newTimeCheck(), &unix.Timex{Esterror: 1500}, nil), ok, "within 1.50 ms")
+	expect(t, judgeKernelClock(newTimeCheck(), &unix.Timex{}, errors.New("forbidden")), unknown, "forbidden")
 }
 
-func TestYearOff(t *testing.T) {
-	c := clockCheck(journal.ClockOffset{Offset: 366 * 24 * time.Hour, Error: time.Millisecond})
+func TestClockIsDaysOff(t *testing.T) {
+	c := judgeClock(journal.ClockOffset{Offset: 366 * 24 * time.Hour, Error: time.Millisecond})
 	expect(t, c, failed, "366 days behind the orchestrator")
 }
 
 func TestTelemetryChecks(t *testing.T) {
-	expect(t, telemetryChecks(nil)[0], notLooked, "names nothing")
-	all := telemetryChecks([]telemetry.State{
+	expect(t, judgeTelemetry(nil)[0], notChecked, "names nothing")
+	all := judgeTelemetry([]telemetry.State{
 		{Telemetry: journal.Telemetry{Source: "snmp", Kind: radio.TelemetrySNMP, Values: []journal.Reading{{Name: "snr", Value: 12.5, Unit: "dB"}, {Name: "mode", Value: 2}}}},
 		{Telemetry: journal.Telemetry{Source: "snmp", Kind: radio.TelemetrySNMP, Error: "no answer to SNMP from 192.0.2.1:161 within 2s"}},
 	})

@@ -12,12 +12,12 @@ const PowerSupplies = "/sys/class/power_supply"
 
 // Battery is the state of a node's batteries together.
 type Battery struct {
-	Charge      float64 // 0…1, weighted by what each holds where the kernel says so
+	Charge      float64 // 0…1, weighted by what each holds where the kernel reports it
 	Discharging bool    // one of them is
 }
 
 // ReadBattery reads the batteries that supply the node, below root. False: it
-// has none, or none that tells its charge. Batteries of mice and headsets
+// has none, or none that reports its charge. Batteries of mice and headsets
 // (scope "Device") do not count.
 func ReadBattery(root string) (Battery, bool) {
 	dirs, err := filepath.Glob(filepath.Join(root, "*"))

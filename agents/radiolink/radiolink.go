@@ -41,7 +41,7 @@ func (l *Link) Configure(ctx context.Context, n *radio.Network) error {
 		}
 		l.c = c
 	}
-	return l.kept(l.c.Configure(ctx, n))
+	return l.reuse(l.c.Configure(ctx, n))
 }
 
 // Begin implements [executor.Radio].
@@ -51,7 +51,7 @@ func (l *Link) Begin(ctx context.Context, b radiocontrol.Begin) error {
 	if l.c == nil {
 		return errNotConfigured
 	}
-	return l.kept(l.c.Begin(ctx, b))
+	return l.reuse(l.c.Begin(ctx, b))
 }
 
 // End implements [executor.Radio].
@@ -62,11 +62,11 @@ func (l *Link) End(ctx context.Context, trial string) (*radiocontrol.Report, err
 		return nil, errNotConfigured
 	}
 	report, err := l.c.End(ctx, trial)
-	return report, l.kept(err)
+	return report, l.reuse(err)
 }
 
 // kept drops a connection that can no longer be used.
-func (l *Link) kept(err error) error {
+func (l *Link) reuse(err error) error {
 	if err == nil {
 		return nil
 	}

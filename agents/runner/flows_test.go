@@ -140,9 +140,9 @@ func (r watchedRunner) Start(ctx context.Context, protocol string, p *contract.P
 	return proc, err
 }
 
-// TestStoppedFlows: an end from outside takes the flows that run and those to
+// TestFlowsAreStoppedWithTheRun: an end from outside takes the flows that run and those to
 // come, and leaves the one that is through its result.
-func TestStoppedFlows(t *testing.T) {
+func TestFlowsAreStoppedWithTheRun(t *testing.T) {
 	for _, c := range []struct {
 		cause  error
 		reason string

@@ -64,7 +64,7 @@ func (l *Log) keep(b []byte) {
 	}
 }
 
-// Flooded says whether the log was flooded.
+// Flooded reports whether the log was flooded.
 func (l *Log) Flooded() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

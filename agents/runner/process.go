@@ -23,7 +23,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// strayGrace is how long output is still read after a driver has gone: a
+// strayGrace is how long output is still read after a driver has exited: a
 // child that left its process group may hold the pipes open.
 const strayGrace = 500 * time.Millisecond
 
@@ -77,7 +77,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	d.cmd.Dir = filepath.Join(r.cfg.Dir, m.Name)
 	d.cmd.Env = environment()
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = bytes.NewReader(doc), outW, errW
-	d.cmd.WaitDelay = time.Second // for a stdin that nobody reads
+	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
 	err = process.Start(d.cmd)
 	outW.Close()
 	errW.Close()
@@ -86,14 +86,14 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 		d.err.Close()
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
-	d.note(r)
+	d.writePIDFile(r)
 	go d.readLog()
 	go d.reap()
 	return d, nil
 }
 
-// environment is what a driver may know: where programs are and which
-// language messages are in, so that no run depends on a shell's settings.
+// environment is what a driver gets of the agent's: the path of programs and the
+// language of messages, so that no run depends on a shell's settings.
 func environment() []string {
 	env := []string{"LC_ALL=C.UTF-8"}
 	for _, k := range []string{"PATH", "HOME", "TMPDIR"} {
@@ -138,7 +138,7 @@ func (d *driver) reap() {
 		}
 	}
 	d.mu.Lock()
-	_ = syscall.Kill(-pid, syscall.SIGKILL) // fails where nobody is left
+	_ = syscall.Kill(-pid, syscall.SIGKILL) // fails where no process is left
 	d.gone = true
 	d.mu.Unlock()
 	d.cmd.Wait() // the outcome is in ProcessState
@@ -148,7 +148,7 @@ func (d *driver) reap() {
 	<-d.logged
 	d.err.Close()
 	if d.pidFile != "" {
-		_ = os.Remove(d.pidFile) // a note that stays names a process that has gone
+		_ = os.Remove(d.pidFile) // a file that stays names a process that has ended
 	}
 	d.mu.Lock()
 	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.log.Flooded()}
@@ -172,15 +172,15 @@ func (d *driver) readLog() {
 	}
 }
 
-// left is what a pid file says of a process.
-type left struct {
+// pidRecord is what a pid file has of a process.
+type pidRecord struct {
 	process.Identity
 	Command []string `json:"command"`
 }
 
-// note writes the pid file. Without it the driver still dies with this
-// process; the file is for the case that the kernel could not see to that.
-func (d *driver) note(r *Runner) {
+// writePIDFile writes the pid file. Without it the driver still dies with this
+// process; the file is for the case that the kernel could not do that.
+func (d *driver) writePIDFile(r *Runner) {
 	if r.cfg.PIDDir == "" {
 		return
 	}
@@ -188,7 +188,7 @@ func (d *driver) note(r *Runner) {
 	if err != nil {
 		return // it has ended already
 	}
-	b, err := json.Marshal(left{Identity: id, Command: d.cmd.Args})
+	b, err := json.Marshal(pidRecord{Identity: id, Command: d.cmd.Args})
 	if err == nil {
 		path := filepath.Join(r.cfg.PIDDir, strconv.Itoa(id.PID)+".json")
 		if err = os.WriteFile(path, b, 0o644); err == nil {
@@ -196,39 +196,39 @@ func (d *driver) note(r *Runner) {
 			return
 		}
 	}
-	r.cfg.Logger.Warn("driver's process could not be noted", "error", err)
+	r.cfg.Logger.Warn("pid file of a driver could not be written", "error", err)
 }
 
 // Sweep ends the drivers that an earlier agent with the same PIDDir left
-// running, and forgets them. A process is touched only when its start time is
-// the noted one.
+// running, and removes their pid files. A process is ended only when its start
+// time is the recorded one.
 func (r *Runner) Sweep(ctx context.Context) error {
 	if r.cfg.PIDDir == "" {
 		return nil
 	}
 	if err := os.MkdirAll(r.cfg.PIDDir, 0o755); err != nil {
-		return fmt.Errorf("folder of process notes: %w", err)
+		return fmt.Errorf("folder of pid files: %w", err)
 	}
 	files, err := filepath.Glob(filepath.Join(r.cfg.PIDDir, "*.json"))
 	if err != nil {
-		return fmt.Errorf("folder of process notes: %w", err)
+		return fmt.Errorf("folder of pid files: %w", err)
 	}
 	for _, file := range files {
-		var l left
+		var l pidRecord
 		b, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("process note: %w", err)
+			return fmt.Errorf("pid file: %w", err)
 		}
-		// A note that a crash cut short names nobody.
+		// A file that a crash cut short names no process.
 		if json.Unmarshal(b, &l) == nil && l.PID > 1 && l.Alive() {
 			r.cfg.Logger.Warn("driver left by an earlier agent is ended", "pid", l.PID, "command", strings.Join(l.Command, " "))
-			_ = syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the next line sees to the process itself
+			_ = syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the process itself is ended below
 			if err := l.End(ctx, 0); err != nil {
 				return err
 			}
 		}
 		if err := os.Remove(file); err != nil {
-			return fmt.Errorf("process note: %w", err)
+			return fmt.Errorf("pid file: %w", err)
 		}
 	}
 	return nil

@@ -32,8 +32,8 @@ import (
 // Config of a [Runner].
 type Config struct {
 	Dir string // of drivers: <Dir>/<name>/driver.yaml
-	// PIDDir is where the processes that run are noted, so that [Runner.Sweep]
-	// finds them after a crash; empty: they are not noted.
+	// PIDDir has a file for each running process, so that [Runner.Sweep] finds
+	// them after a crash; empty: there are no files.
 	PIDDir string
 	Logger *slog.Logger
 }
@@ -45,21 +45,21 @@ type Runner struct {
 	digests driverdigest.Cache
 
 	mu        sync.Mutex
-	manifests map[string]read
+	manifests map[string]cachedManifest
 }
 
-// read is a manifest and the digest of the folder that it was read from.
-type read struct {
+// cachedManifest is a manifest and the digest of the folder that it was read from.
+type cachedManifest struct {
 	manifest *contract.Manifest
 	digest   driverdigest.Digest
 }
 
-// New returns a runner. It reads nothing before it is asked.
+// New returns a runner. It reads nothing yet.
 func New(cfg Config) *Runner {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Runner{cfg: cfg, manifests: map[string]read{}}
+	return &Runner{cfg: cfg, manifests: map[string]cachedManifest{}}
 }
 
 // folder is a driver's folder as it is now.
@@ -90,7 +90,7 @@ func (r *Runner) manifest(name string) (*contract.Manifest, error) {
 	if errors.Is(err, executor.ErrNoDriver) {
 		return nil, err
 	}
-	if err != nil { // no digest: it can be asked whether it runs, and no run sheet will name it
+	if err != nil { // no digest: it can be probed, and no run sheet will name it
 		return readManifest(r.cfg.Dir, name)
 	}
 	r.mu.Lock()
@@ -100,7 +100,7 @@ func (r *Runner) manifest(name string) (*contract.Manifest, error) {
 	}
 	m, err := readManifest(r.cfg.Dir, name)
 	if err == nil {
-		r.manifests[name] = read{m, f.Digest}
+		r.manifests[name] = cachedManifest{m, f.Digest}
 	}
 	return m, err
 }
@@ -139,8 +139,8 @@ func program(dir string, m *contract.Manifest) (string, error) {
 	return exec.LookPath(m.Command[0])
 }
 
-// HasProgram says whether the folder has a driver's manifest and its program.
-// A manifest that cannot be read counts as a driver here: asking tells why.
+// HasProgram reports whether the folder has a driver's manifest and its program.
+// A manifest that cannot be read counts as a driver here: its probe reports why.
 func (r *Runner) HasProgram(name string) bool {
 	m, err := r.manifest(name)
 	if err != nil {
@@ -157,11 +157,11 @@ func (r *Runner) HasProgram(name string) bool {
 // State is one driver as it is on this node.
 type State struct {
 	Manifest *contract.Manifest // nil where it could not be read
-	Driver   journal.Driver     // Unsupported says why it does not run here
+	Driver   journal.Driver     // Unsupported is why it does not run here
 	Choices  map[string][]string
 }
 
-// Runs says whether the driver can run on this node.
+// Runs reports whether the driver can run on this node.
 func (s State) Runs() bool { return s.Driver.Unsupported == "" }
 
 // List reads and probes every driver of a folder, in the order of their
@@ -201,7 +201,7 @@ func (r *Runner) names() ([]string, error) {
 }
 
 // Manifests reads the manifests of the folder, in the order of their names,
-// without those that cannot be read: asking their drivers tells why.
+// without those that cannot be read: probes of their drivers report why.
 func (r *Runner) Manifests() ([]*contract.Manifest, error) {
 	names, err := r.names()
 	if err != nil {
@@ -216,7 +216,7 @@ func (r *Runner) Manifests() ([]*contract.Manifest, error) {
 	return out, nil
 }
 
-// ProbeLimit is how long a driver may take to say whether it runs here.
+// ProbeLimit is how long a driver may take to report whether it runs here.
 const ProbeLimit = 10 * time.Second
 
 // Probe asks one driver whether it can run here.
@@ -241,12 +241,12 @@ func (r *Runner) Probe(ctx context.Context, name string) State {
 			return no("%v", err)
 		}
 	}
-	return Ask(ctx, r, s)
+	return Probe(ctx, r, s)
 }
 
-// Ask starts a driver that has been found in the role of a probe, and completes
-// its state with what it says. It takes at most [ProbeLimit].
-func Ask(ctx context.Context, r executor.Runner, s State) State {
+// Probe starts a driver that has been found in the role of a probe, and completes
+// its state with what it reports. It takes at most [ProbeLimit].
+func Probe(ctx context.Context, r executor.Runner, s State) State {
 	no := func(format string, args ...any) State {
 		s.Driver.Unsupported = fmt.Sprintf(format, args...)
 		return s
@@ -259,7 +259,7 @@ func Ask(ctx context.Context, r executor.Runner, s State) State {
 	defer limit.Stop()
 	cancel := context.AfterFunc(ctx, p.Kill)
 	defer cancel()
-	// One line says it all; a driver that writes on is cut off.
+	// One line is all; a driver that writes more is ended.
 	out, _ := io.ReadAll(io.LimitReader(p.Output(), contract.MaxLine))
 	p.Output().Close()
 	if len(out) == contract.MaxLine {
@@ -285,7 +285,7 @@ func Ask(ctx context.Context, r executor.Runner, s State) State {
 	return s
 }
 
-// identify notes the driver's digest, and returns the hash of its program where
+// identify sets the driver's digest, and returns the hash of its program where
 // that lies in the driver's folder.
 func (r *Runner) identify(s *State, program string) string {
 	f, err := r.folder(s.Driver.Name)

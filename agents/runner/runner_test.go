@@ -74,7 +74,7 @@ func TestList(t *testing.T) {
 }
 
 // What a driver started ends with it, also when it holds the output open.
-func TestGroupEndsWithDriver(t *testing.T) {
+func TestProcessGroupEndsWithDriver(t *testing.T) {
 	dir, pids := t.TempDir(), t.TempDir()
 	mark := filepath.Join(dir, "pid")
 	script(t, dir, "parent", "", "cat >/dev/null\nsleep 600 &\necho $! >"+mark+"\nexit 0")

@@ -21,7 +21,7 @@ type Delivery struct {
 	inBand    bool
 	committed atomic.Int64
 	known     atomic.Bool
-	answered  notify.Notifier // the orchestrator has told how far it has stored the journal
+	answered  notify.Notifier // the orchestrator has reported how far it has stored the journal
 }
 
 // NewDelivery prepares to deliver a journal. With in-band control it delivers
@@ -34,7 +34,7 @@ func (s *Session) NewDelivery(run string, j *journal.File, inBand bool) *Deliver
 // Committed is the sequence number up to which the orchestrator has stored the journal.
 func (d *Delivery) Committed() int64 { return d.committed.Load() }
 
-// CaughtUp says whether all durable records are stored.
+// CaughtUp reports whether all durable records are stored.
 func (d *Delivery) CaughtUp() bool { return d.known.Load() && d.committed.Load() >= d.j.Durable() }
 
 // Await waits until all durable records are stored; false: ctx ended first.
@@ -75,7 +75,7 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 		}
 		next, size := d.committed.Load()+1, batchBytes
 		if !d.known.Load() {
-			next, size = 1, 1 // the answer to the first record says where to go on
+			next, size = 1, 1 // the answer to the first record has the record to continue with
 		}
 		entries, err := d.j.Read(next, size)
 		if err != nil {

@@ -39,8 +39,8 @@ func (c *conn) Close() error {
 }
 
 // reset ends all connections with one RST each. An orderly close would go on
-// sending and repeating FINs on the air, and so would data that the other end
-// has not acknowledged.
+// sending and repeating FINs, and so would data that the other end has not
+// acknowledged.
 func (d *dialer) reset() {
 	d.mu.Lock()
 	all := make([]*conn, 0, len(d.conns))

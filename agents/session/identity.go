@@ -11,7 +11,7 @@ import (
 	"linktrial/internal/identity"
 )
 
-// explain puts a failure into words that a person at the node can act on. It
+// explain turns a failure into a text that a person at the node can act on. It
 // may ask the orchestrator for its time, and so belongs where calls are allowed.
 func (s *Session) explain(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil {
@@ -41,9 +41,9 @@ var refusals = map[connect.Code]bool{
 	connect.CodeInvalidArgument: true, connect.CodeAlreadyExists: true,
 }
 
-// tell logs a failure of the session once, and again when it is another one. It
-// returns what was told.
-func (s *Session) tell(err error, told string) string {
+// logFailure logs a failure of the session once, and again when it is another
+// one. It returns what was logged.
+func (s *Session) logFailure(err error, logged string) string {
 	kind, text := "unreachable", err.Error()
 	var ce *connect.Error
 	if errors.As(err, &ce) && refusals[ce.Code()] {
@@ -52,7 +52,7 @@ func (s *Session) tell(err error, told string) string {
 		kind, text = ce.Message(), ce.Message()
 	}
 	switch {
-	case kind == told:
+	case kind == logged:
 	case kind == "unreachable" || identity.IsTransport(err):
 		s.cfg.Logger.Warn("orchestrator cannot be reached; the node goes on by itself and keeps trying", "url", s.cfg.URL, "error", text)
 	default:

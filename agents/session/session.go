@@ -28,17 +28,17 @@ type Config struct {
 	Identity    *identity.Identity
 	Incarnation string // of this start of the agent
 	Logger      *slog.Logger
-	// Disk is the free space told with each poll, in bytes; nil: not told.
+	// Disk is the free space reported with each poll, in bytes; nil: not reported.
 	Disk func() int64
-	// Tell adds to each poll what else the node has to say of itself; nil: nothing.
-	Tell func(*linktrialv1.PollRequest)
-	// Preflight hears, at each answer, which preflight is wanted; the wish is nil
-	// where none is. The function is nil where nobody listens.
+	// AddStatus adds to each poll what else the node reports of itself; nil: nothing.
+	AddStatus func(*linktrialv1.PollRequest)
+	// Preflight is called at each answer with the preflight that is wanted, nil
+	// where none is; it can be nil.
 	Preflight func(*linktrialv1.PreflightRequest)
-	// Keys hears, before any assignment, which keys the orchestrator signs with;
-	// nil: nobody listens.
+	// Keys is called, before any assignment, with the keys that the orchestrator
+	// signs with; it can be nil.
 	Keys func([]*linktrialv1.SigningKey)
-	// Registered hears the answer to each registration; nil: nobody listens.
+	// Registered is called with the answer to each registration; it can be nil.
 	Registered func(*linktrialv1.RegisterResponse)
 }
 
@@ -105,7 +105,7 @@ func (s *Session) reset() {
 
 // do makes one call when that is allowed, for at most limit. A call that
 // fails other than by an answer takes its connection along: what a dead link
-// did to it cannot be told from here.
+// did to it cannot be known here.
 func (s *Session) do(ctx context.Context, limit time.Duration, f func(context.Context) error) error {
 	ctx, leave, err := s.gate.Enter(ctx)
 	if err != nil {
@@ -132,7 +132,7 @@ func newBackoff() *backoff.Backoff {
 // that the orchestrator wants of the node, at each answer.
 func (s *Session) Run(ctx context.Context, register func() *linktrialv1.RegisterRequest, handle func([]*linktrialv1.Assignment)) {
 	retry := newBackoff()
-	registered, told := false, "" // what was last logged of a failure
+	registered, logged := false, "" // what was last logged of a failure
 	revision := int64(0)
 	for ctx.Err() == nil {
 		var err error
@@ -153,14 +153,14 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 			continue // the call was cut short on purpose
 		}
 		if err != nil {
-			told = s.tell(err, told)
+			logged = s.logFailure(err, logged)
 			retry.Wait(ctx)
 			continue
 		}
-		if told != "" {
+		if logged != "" {
 			s.cfg.Logger.Info("orchestrator is reached again", "url", s.cfg.URL)
 		}
-		told = ""
+		logged = ""
 		retry.Reset()
 	}
 }
@@ -188,8 +188,8 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	if s.cfg.Disk != nil {
 		r.DiskFreeBytes = s.cfg.Disk()
 	}
-	if s.cfg.Tell != nil {
-		s.cfg.Tell(r)
+	if s.cfg.AddStatus != nil {
+		s.cfg.AddStatus(r)
 	}
 	var answer *linktrialv1.PollResponse
 	inWindow := false
@@ -228,7 +228,7 @@ const (
 // exchanges the one with the shortest round trip counts (RFC 5905, section 8:
 // θ = ((T2−T1)+(T3−T4))/2, δ = (T4−T1)−(T3−T2); section 10 takes the minimum
 // delay of eight). It takes at most ten seconds; without a control link the
-// record says so.
+// record has the reason.
 func (s *Session) Offset(ctx context.Context, when string) journal.ClockOffset {
 	ctx, cancel := context.WithTimeout(ctx, clockLimit)
 	defer cancel()

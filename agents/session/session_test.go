@@ -333,7 +333,7 @@ func TestClock(t *testing.T) {
 
 // Silence leaves no connection and sends nothing until a window opens, which
 // delivers and polls and ends by itself.
-func TestSilence(t *testing.T) {
+func TestSuspendAndWindow(t *testing.T) {
 	o := newOrchestrator(t)
 	s, j := newSession(t, o), newJournal(t)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -359,11 +359,11 @@ func TestSilence(t *testing.T) {
 	o.assign()
 	time.Sleep(200 * time.Millisecond)
 	if o.open.Load() != 0 || len(o.records("r1")) != 1 || polls.Load() != heard {
-		t.Fatal("something was sent in silence")
+		t.Fatal("something was sent while calls are suspended")
 	}
 	soon, cut := context.WithTimeout(ctx, 50*time.Millisecond)
 	if d.Await(soon) {
-		t.Error("all is delivered in silence")
+		t.Error("all is delivered while calls are suspended")
 	}
 	cut()
 	s.Gate().Window(ctx, 20*time.Second, d.CaughtUp)

@@ -1,4 +1,4 @@
-// Package telemetry reads what radios tell of themselves, and the laptops
+// Package telemetry reads the state of radios, and of the laptops
 // beside them: SNMP, JSON by HTTP, position from gpsd, the host's power supply.
 // A source that does not answer costs a bounded time and one clear sentence.
 //

@@ -21,16 +21,16 @@ const maxReport = 10240
 // readGPSD waits for one position of gpsd: a client that watches gets a report
 // with each fix, once a second with most receivers (gpsd_json(5)).
 func readGPSD(ctx context.Context, host string, port int) ([]journal.Reading, error) {
-	place := where(host, port)
+	place := hostPort(host, port)
 	var d net.Dialer
 	c, err := d.DialContext(ctx, "tcp", place)
 	if err != nil {
-		return nil, silence("gpsd", place, err)
+		return nil, describeError("gpsd", place, err)
 	}
 	defer func() { _ = c.Close() }() // it was only listened to
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
 	if _, err := io.WriteString(c, "?WATCH={\"enable\":true,\"json\":true};\n"); err != nil {
-		return nil, silence("gpsd", place, err)
+		return nil, describeError("gpsd", place, err)
 	}
 	lines := bufio.NewScanner(c)
 	lines.Buffer(make([]byte, 0, 1024), maxReport)
@@ -55,9 +55,9 @@ func readGPSD(ctx context.Context, host string, port int) ([]journal.Reading, er
 	case ctx.Err() != nil && heard:
 		return nil, fmt.Errorf("gpsd at %s has no position yet", place)
 	case ctx.Err() != nil:
-		return nil, silence("gpsd", place, context.DeadlineExceeded)
+		return nil, describeError("gpsd", place, context.DeadlineExceeded)
 	case lines.Err() != nil:
-		return nil, silence("gpsd", place, lines.Err())
+		return nil, describeError("gpsd", place, lines.Err())
 	}
 	return nil, fmt.Errorf("gpsd at %s has closed the connection", place)
 }

@@ -20,7 +20,7 @@ import (
 const maxDocument = 1 << 20
 
 func readHTTP(ctx context.Context, t *radio.Telemetry, host string) ([]journal.Reading, error) {
-	place := where(host, t.Port)
+	place := hostPort(host, t.Port)
 	u := url.URL{Scheme: "http", Host: place}
 	if t.TLS {
 		u.Scheme = "https"
@@ -39,7 +39,7 @@ func readHTTP(ctx context.Context, t *radio.Telemetry, host string) ([]journal.R
 		if errors.As(err, &u) {
 			err = u.Err // without the address, which the sentence has
 		}
-		return nil, silence("HTTP", place, err)
+		return nil, describeError("HTTP", place, err)
 	}
 	defer func() { _ = res.Body.Close() }() // it was read as far as wanted
 	if res.StatusCode != http.StatusOK {
@@ -47,7 +47,7 @@ func readHTTP(ctx context.Context, t *radio.Telemetry, host string) ([]journal.R
 	}
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxDocument+1))
 	if err != nil {
-		return nil, silence("HTTP", place, err)
+		return nil, describeError("HTTP", place, err)
 	}
 	if len(body) > maxDocument {
 		return nil, fmt.Errorf("HTTP at %s answers more than %d bytes for %s", place, maxDocument, t.Path)

@@ -40,7 +40,7 @@ const (
 	retryMax  = 2 * time.Minute
 )
 
-// State is the newest word of one source.
+// State is the newest reading of one source.
 type State struct {
 	journal.Telemetry           // values of the last reading that succeeded; Error of the last one
 	At                time.Time // of the values; zero: none yet
@@ -57,11 +57,11 @@ type source struct {
 	radio.Telemetry
 	busy chan struct{} // holds one token while the source is read
 
-	mu    sync.Mutex
-	state State
-	next  time.Time       // not read before
-	retry backoff.Backoff // after failures
-	told  string          // the last failure, however long was waited for it; empty: none
+	mu       sync.Mutex
+	state    State
+	next     time.Time       // not read before
+	retry    backoff.Backoff // after failures
+	reported string          // the last failure, however long was waited for it; empty: none
 }
 
 // New makes a poller; it reads nothing yet.
@@ -89,7 +89,7 @@ func Any(*radio.Telemetry) bool      { return true }
 func Always(t *radio.Telemetry) bool { return t.Poll == radio.PollAlways }
 
 // Poll reads those of the sources that are due, all at once, and returns what
-// is new: readings, and errors that were not told before. It takes at most two
+// is new: readings, and errors that were not reported before. It takes at most two
 // seconds, or until ctx's deadline; what is not there by then is an error of its
 // source. A ctx that is cancelled ends it, too, and what was being read then is
 // as if it had never been asked.
@@ -118,7 +118,7 @@ func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []
 		select {
 		case s.busy <- struct{}{}:
 		default:
-			continue // another goroutine reads it, and tells
+			continue // another goroutine reads it, and reports
 		}
 		s.mu.Lock()
 		read := due(s, time.Now())
@@ -130,13 +130,13 @@ func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []
 		running.Go(func() {
 			defer func() { <-s.busy }()
 			values, err := p.read(ctx, &s.Telemetry)
-			if late := (*lateError)(nil); errors.As(err, &late) {
+			if late := (*timeoutError)(nil); errors.As(err, &late) {
 				late.within = within
 			}
 			if err != nil && errors.Is(ctx.Err(), context.Canceled) {
-				return // nobody waits any more, which says nothing of the source
+				return // ctx ended, which is no failure of the source
 			}
-			news[i] = s.note(values, err)
+			news[i] = s.record(values, err)
 			if news[i] != nil && err != nil {
 				p.cfg.Logger.Warn("telemetry cannot be read; the run goes on without it", "source", s.Name, "error", news[i].Error)
 			}
@@ -153,30 +153,30 @@ func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []
 }
 
 // note keeps what came of a reading and returns what is new of it, or nil.
-func (s *source) note(values []journal.Reading, err error) *journal.Telemetry {
+func (s *source) record(values []journal.Reading, err error) *journal.Telemetry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()
 	if err == nil {
 		s.next = now.Add(time.Duration(s.IntervalNS))
 		s.retry.Reset()
-		s.state.Values, s.state.At, s.state.Error, s.told = values, now, "", ""
+		s.state.Values, s.state.At, s.state.Error, s.reported = values, now, "", ""
 		return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Values: values}
 	}
 	s.next = now.Add(max(s.retry.Next(), time.Duration(s.IntervalNS)))
 	word, what := err.Error(), err.Error()
-	if late := (*lateError)(nil); errors.As(err, &late) {
+	if late := (*timeoutError)(nil); errors.As(err, &late) {
 		what = late.what
 	}
 	s.state.Error = word
-	if what == s.told {
+	if what == s.reported {
 		return nil
 	}
-	s.told = what
+	s.reported = what
 	return &journal.Telemetry{Source: s.Name, Kind: s.Kind, Error: word}
 }
 
-// States is the newest word of each source, in the order of the profile.
+// States is the newest reading of each source, in the order of the profile.
 func (p *Poller) States() []State {
 	out := make([]State, len(p.sources))
 	for i, s := range p.sources {
@@ -189,7 +189,7 @@ func (p *Poller) States() []State {
 }
 
 // Run reads the sources that which takes, each at its interval, and hands what
-// is new to tell, until ctx ends.
+// is new, until ctx ends.
 func (p *Poller) Run(ctx context.Context, which func(*radio.Telemetry) bool, tell func([]journal.Telemetry)) {
 	every := time.Hour
 	for _, s := range p.sources {
@@ -243,21 +243,21 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 	return values, nil
 }
 
-// where names a place for people.
-func where(host string, port int) string { return net.JoinHostPort(host, fmt.Sprint(port)) }
+// hostPort is an address for people.
+func hostPort(host string, port int) string { return net.JoinHostPort(host, fmt.Sprint(port)) }
 
-// lateError says that a place did not answer in time.
-type lateError struct {
+// timeoutError reports that an address did not answer in time.
+type timeoutError struct {
 	what   string
 	within time.Duration // how long it was given
 }
 
-func (e *lateError) Error() string {
+func (e *timeoutError) Error() string {
 	return fmt.Sprintf("%s within %s", e.what, max(e.within.Round(100*time.Millisecond), 100*time.Millisecond))
 }
 
-// silence turns the errors of a place that does not answer into one sentence.
-func silence(protocol, place string, err error) error {
+// describeError turns the errors of an address that does not answer into one sentence.
+func describeError(protocol, place string, err error) error {
 	var timeout net.Error
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -265,7 +265,7 @@ func silence(protocol, place string, err error) error {
 	case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH):
 		return fmt.Errorf("no way leads to %s for %s", place, protocol)
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return &lateError{what: fmt.Sprintf("no answer to %s from %s", protocol, place)}
+		return &timeoutError{what: fmt.Sprintf("no answer to %s from %s", protocol, place)}
 	}
 	return fmt.Errorf("%s at %s: %w", protocol, place, err)
 }

@@ -95,7 +95,7 @@ func TestHTTP(t *testing.T) {
 }
 
 // Places where nothing answers are told in one sentence each.
-func TestSilence(t *testing.T) {
+func TestSourcesThatDoNotAnswer(t *testing.T) {
 	deaf, err := net.ListenPacket("udp", "127.0.0.1:0") // takes datagrams and says nothing
 	if err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestHostPower(t *testing.T) {
 
 // A source is read when it is due and no sooner; an error is told once; who
 // keeps silent is asked less and less often.
-func TestPollerPaces(t *testing.T) {
+func TestPollIntervals(t *testing.T) {
 	var asked, broken atomic.Int64
 	src := page(t, func(w http.ResponseWriter, _ *http.Request) {
 		asked.Add(1)
@@ -211,7 +211,7 @@ func TestPollerPaces(t *testing.T) {
 
 // A reading that the agent itself gives up is no failure of its source; one that
 // had less time than usual says how much, and is not told again with more.
-func TestReadingsThatAreCutShort(t *testing.T) {
+func TestInterruptedReadings(t *testing.T) {
 	asked := make(chan struct{}, 10)
 	src := page(t, func(_ http.ResponseWriter, r *http.Request) {
 		asked <- struct{}{}

@@ -68,9 +68,9 @@ func readSNMP(ctx context.Context, t *radio.Telemetry, host string, env func(str
 	if err != nil {
 		return nil, err
 	}
-	place := where(host, t.Port)
+	place := hostPort(host, t.Port)
 	if err := g.Connect(); err != nil {
-		return nil, silence("SNMP", place, err)
+		return nil, describeError("SNMP", place, err)
 	}
 	defer func() { _ = g.Conn.Close() }() // datagrams: nothing is lost
 	names := make([]string, len(t.Values))
@@ -79,11 +79,11 @@ func readSNMP(ctx context.Context, t *radio.Telemetry, host string, env func(str
 	}
 	res, err := g.Get(names)
 	if err != nil {
-		// The library's word on a deadline is a text of its own.
+		// The library reports a deadline with a text of its own.
 		if strings.Contains(err.Error(), "timeout") || ctx.Err() != nil {
 			err = context.DeadlineExceeded
 		}
-		return nil, silence("SNMP", place, err)
+		return nil, describeError("SNMP", place, err)
 	}
 	if res.Error != gosnmp.NoError {
 		return nil, fmt.Errorf("SNMP at %s answers %s", place, res.Error)
@@ -103,7 +103,7 @@ func readSNMP(ctx context.Context, t *radio.Telemetry, host string, env func(str
 }
 
 // snmpNumber is the number that an object holds; text that reads as one is one:
-// radios tell decibels that way.
+// radios report decibels that way.
 func snmpNumber(v *gosnmp.SnmpPDU) (float64, error) {
 	switch v.Type {
 	case gosnmp.NoSuchObject, gosnmp.NoSuchInstance, gosnmp.EndOfMibView:

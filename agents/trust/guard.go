@@ -13,7 +13,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Digester says what a driver is made of now. Its error wraps
+// Digester identifies what a driver is made of now. Its error wraps
 // [executor.ErrNoDriver] where there is no driver of that name.
 type Digester interface {
 	Digest(ctx context.Context, protocol string) (driverdigest.Digest, error)
@@ -26,7 +26,7 @@ type Pinner interface {
 	Pin(ctx context.Context) error
 }
 
-// DriverError says that a run sheet does not name the driver that is here.
+// DriverError reports that a run sheet does not name the driver that is here.
 type DriverError struct {
 	Protocol string
 	Found    driverdigest.Digest
@@ -57,14 +57,14 @@ type Guard struct {
 	Runner  executor.Runner
 	Drivers Digester
 	Sheet   *runsheet.Sheet
-	// Refused hears of a driver that is not started while the run is under way;
-	// nil: nobody.
+	// Refused is called with the reason when a driver is not started while the run
+	// is under way; it can be nil.
 	Refused func(error)
 }
 
-// CheckAll says which of the drivers that the sheet needs on this node must not
+// CheckAll reports which of the drivers that the sheet needs on this node must not
 // be run, as they are now: what is found good here is what runs. One that is not
-// here at all is for the executor to report. Which are needed, needs says.
+// here at all is for the executor to report. needs reports which are needed.
 func (g *Guard) CheckAll(ctx context.Context, needs func(*runsheet.Treatment) bool) error {
 	if p, ok := g.Drivers.(Pinner); ok {
 		if err := p.Pin(ctx); err != nil {
@@ -120,9 +120,9 @@ func (g *Guard) named(protocol string) []string {
 	return out
 }
 
-// Start implements [executor.Runner]. It looks again at what it is about to
+// Start implements [executor.Runner]. It checks again what it is about to
 // start, for files can change while a run is under way, and once more when that
-// runs: between a look and a start they can, too.
+// runs, and between a check and a start too.
 func (g *Guard) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
 	if err := g.check(ctx, protocol); err != nil {
 		return nil, g.refuse(err)

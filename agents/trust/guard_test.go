@@ -41,7 +41,7 @@ func (e *engine) Start(context.Context, string, *contract.Parameters) (executor.
 
 // An image whose name has moved on since the agent looked is refused before the
 // run begins, and not by the run's first start.
-func TestDriversAreLookedAtAnew(t *testing.T) {
+func TestDriversAreCheckedAtEachStart(t *testing.T) {
 	e := &engine{named: map[string]driverdigest.Digest{"moving": "image@sha256:new"}, pinned: map[string]driverdigest.Digest{"moving": "image@sha256:old"}}
 	g := func(accepts string) *Guard {
 		return &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "moving", Digests: []string{accepts}}}}}

@@ -1,10 +1,10 @@
-// Package trust decides whether this node runs what it is told to: a run sheet
+// Package trust decides whether this node executes what it is sent: a run sheet
 // only when a key that the node trusts has signed it, a driver only when that
 // sheet names its digest.
 //
 // Comes in: files of trusted keys, what an orchestrator shows of its keys, run
 // sheets with signatures, digests of drivers. Goes out: nil, or one sentence that
-// says what is refused and what to do.
+// names what is refused and the remedy.
 package trust
 
 import (
@@ -28,9 +28,9 @@ const (
 	endorsedFile = "endorsed-keys"
 )
 
-// Config says which keys a node trusts to begin with.
+// Config is which keys a node trusts to begin with.
 type Config struct {
-	// File of trusted keys, from whoever set the node up. Those of the node's
+	// File of trusted keys, from the person who set the node up. Those of the node's
 	// enrolment are then not taken.
 	File string
 	// Keys are trusted besides.
@@ -55,7 +55,7 @@ type Keys struct {
 	warned   bool // that the orchestrator shows none of the trusted keys
 }
 
-// ErrNoKeys says that a node has no key to trust and may not pin one.
+// ErrNoKeys reports that a node has no key to trust and may not pin one.
 var ErrNoKeys = errors.New("this node trusts no key that could sign a run sheet: enrol it, or give the orchestrator's file of trusted keys with --trust (on the orchestrator, 'linktrial signing keys' prints it)")
 
 // Open reads the keys that the node trusts.
@@ -108,7 +108,7 @@ func Open(cfg Config) (*Keys, error) {
 	return k, nil
 }
 
-// Enrolled keeps in a state folder the keys that an orchestrator told the node
+// Enrolled keeps in a state folder the keys that an orchestrator sent the node
 // when it enrolled. They replace those of an earlier enrolment.
 func Enrolled(dir string, keys []signature.PublicKey) error {
 	if len(keys) == 0 {
@@ -133,7 +133,7 @@ func (k *Keys) read(path string) error {
 	return nil
 }
 
-// Learn takes up what the orchestrator shows of its keys, oldest first: those
+// Learn takes over the keys that the orchestrator shows, oldest first: those
 // that a trusted key endorses, or the last of them where the node pins the
 // first it sees.
 func (k *Keys) Learn(shown []signature.Endorsed) error {
@@ -176,7 +176,7 @@ func (k *Keys) Learn(shown []signature.Endorsed) error {
 	return nil
 }
 
-// CheckSheet says why a run sheet must not be followed, or nil.
+// CheckSheet reports why a run sheet must not be executed, or nil.
 func (k *Keys) CheckSheet(run string, sheet []byte, s signature.Signature) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()

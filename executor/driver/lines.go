@@ -58,7 +58,7 @@ func Lines(out io.ReadCloser, clock Clock) <-chan Line {
 				return
 			}
 			if err != nil {
-				// The process ended, which its Done channel tells better; a
+				// The process ended, for which the reader waits elsewhere; a
 				// killed process may leave half a line.
 				return
 			}

@@ -49,7 +49,7 @@ type Options struct {
 	Now func() time.Time // the node's clock; nil is time.Now
 	// ReserveBytes is held back for the last records; 0 is [DefaultReserve], negative none.
 	ReserveBytes int64
-	// FloorBytes is the free space below which [File.CheckSpace] says that the disk is full.
+	// FloorBytes is the free space below which [File.CheckSpace] reports a full disk.
 	FloorBytes int64
 	Logger     *slog.Logger // nil: none
 }
@@ -229,8 +229,8 @@ func (j *File) Append(t Type, body any) (int64, error) {
 }
 
 // flush writes what is pending. On a full disk the reserve is given up and the
-// write repeated; ErrDiskFull then says that this happened, or, when full was
-// known before, only that even so there was no room.
+// write repeated; ErrDiskFull then means that this happened, or, when the disk
+// was full before, that there was no room even so.
 func (j *File) flush() error {
 	if j.broken != nil {
 		return j.broken
@@ -267,9 +267,9 @@ func (j *File) write() error {
 	return fmt.Errorf("journal: write: %w (%w)", ErrDiskFull, err)
 }
 
-// Sync writes and fsyncs all records appended so far. [ErrDiskFull] says that
-// the reserve was given up for it or that [File.CheckSpace] will say so; the
-// records are durable all the same unless [File.Durable] says otherwise.
+// Sync writes and fsyncs all records appended so far. [ErrDiskFull] means that
+// the reserve was used for it or that [File.CheckSpace] will report a full disk;
+// the records are durable all the same, up to [File.Durable].
 func (j *File) Sync() error {
 	j.syncing.Lock()
 	defer j.syncing.Unlock()
@@ -306,7 +306,7 @@ func (j *File) Sync() error {
 	return ferr
 }
 
-// CheckSpace says [ErrDiskFull] when a write met a full disk since the journal
+// CheckSpace returns [ErrDiskFull] when a write met a full disk since the journal
 // was opened, or when the disk has less than the floor left.
 func (j *File) CheckSpace() error {
 	j.mu.Lock()
@@ -356,7 +356,7 @@ func (j *File) Changed() <-chan struct{} {
 	return j.changed.Changed()
 }
 
-// Entry is one durable record as it stands in the file.
+// Entry is one durable record as the file has it.
 type Entry struct {
 	Seq  int64
 	JSON []byte

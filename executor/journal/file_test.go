@@ -49,7 +49,7 @@ func trials(t testing.TB, j *File) []int64 {
 
 // A crash may cut the file at any byte: all whole records before the cut are
 // there again, and the journal takes new ones.
-func TestTornAtEveryByte(t *testing.T) {
+func TestTruncatedAtEveryByte(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := open(t, path, Options{})
 	fill(t, j, 4)
@@ -135,7 +135,7 @@ func TestDamage(t *testing.T) {
 	j.Close()
 }
 
-func TestOtherRun(t *testing.T) {
+func TestJournalOfAnotherRun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "j")
 	j := open(t, path, Options{})
 	fill(t, j, 1)

@@ -96,7 +96,7 @@ type Interface struct {
 type Driver struct {
 	Name           string `json:"name"`
 	Version        string `json:"version"`
-	Implementation string `json:"implementation"` // as its probe says
+	Implementation string `json:"implementation"` // as its probe reports
 	SHA256         string `json:"sha256"`         // of the program
 	// Digest is of all that the driver is made of, as run sheets name it.
 	Digest      string            `json:"digest,omitempty"`
@@ -234,7 +234,7 @@ type Command struct {
 	By    string      `json:"by,omitempty"`
 	Trial *int        `json:"trial,omitempty"` // of skip and repeat
 	// Rejected is why the command could not be applied any more; it then has no
-	// effect. The key has the word of the format's first version.
+	// effect. The key is that of the format's first version.
 	Rejected string `json:"passed_over,omitempty"`
 }
 

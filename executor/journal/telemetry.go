@@ -2,15 +2,15 @@ package journal
 
 import "linktrial/internal/radio"
 
-// What the radio, or the laptop beside it, tells of itself. Both are [Telemetry].
+// Readings of the radio, or of the laptop beside it. Both are [Telemetry].
 const (
 	TypeTelemetry Type = "telemetry" // one reading of one source
-	// TypeTelemetryFailed says why a source cannot be read; there is no other
+	// TypeTelemetryFailed has the reason why a source cannot be read; there is no other
 	// until it answers again or the reason is another.
 	TypeTelemetryFailed Type = "telemetry-failed"
 )
 
-// Telemetry is what one source told at the record's time.
+// Telemetry is what one source answered at the record's time.
 type Telemetry struct {
 	Source string              `json:"source"` // name in the radio's profile
 	Kind   radio.TelemetryKind `json:"kind"`

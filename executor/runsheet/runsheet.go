@@ -104,7 +104,7 @@ type Mix struct {
 	Missing string `json:"missing,omitempty"` // as of a treatment
 }
 
-// Control says whether control traffic has a network of its own.
+// Control is whether control traffic has a network of its own.
 type Control string
 
 const (

@@ -48,7 +48,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestInvalidSheets(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		spoil func(*Sheet)

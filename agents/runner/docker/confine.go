@@ -22,11 +22,11 @@ import (
 // that group's sockets out by the radio's interface alone. And the sockets that
 // it can make are those that this filter sees: a packet socket writes past it, a
 // Unix socket can reach abstract names of the same namespace, a netfilter socket
-// could take the rule away.
+// could remove the rule.
 
 // group is the numeric group of an agent's drivers. Two agents in one namespace
-// have radios of their own, so each has a group of its own; it lies where
-// systems number neither people nor services.
+// have radios of their own, so each has a group of its own, from a range that
+// systems assign neither to people nor to services.
 func group(agent string) uint32 {
 	h := fnv.New32a()
 	h.Write([]byte(agent)) // a hash's Write does not fail
@@ -59,8 +59,8 @@ func newRuleset(agent, device string) ruleset {
 	}
 }
 
-// confine has the rule in force in the namespace of this process. It is looked
-// at before every container: a firewall that is loaded anew takes it away.
+// confine installs the rule in the namespace of this process. It is called
+// before every container: a firewall that is reloaded removes the rule.
 func (r *Runner) confine() error {
 	if r.cfg.Device == "" {
 		return nil
@@ -68,18 +68,18 @@ func (r *Runner) confine() error {
 	if len(r.cfg.Device) >= unix.IFNAMSIZ {
 		return fmt.Errorf("radio's interface %q: expected at most %d characters", r.cfg.Device, unix.IFNAMSIZ-1)
 	}
-	r.confining.Lock()
-	defer r.confining.Unlock()
+	r.confineMu.Lock()
+	defer r.confineMu.Unlock()
 	s := newRuleset(r.cfg.Agent, r.cfg.Device)
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
 		return confineError(r.cfg.Device, err)
 	}
-	defer func() { _ = c.CloseLasting() }() // nothing is asked of it any more
-	if s.stands(c) {
+	defer func() { _ = c.CloseLasting() }() // no call is under way
+	if s.installed(c) {
 		return nil
 	}
-	// One transaction: what there is of the table goes, and the whole of it comes.
+	// One transaction replaces the table, whatever there is of it.
 	c.AddTable(s.table)
 	c.DelTable(s.table)
 	c.AddTable(s.table)
@@ -88,8 +88,8 @@ func (r *Runner) confine() error {
 	if err := c.Flush(); err != nil {
 		return confineError(r.cfg.Device, err)
 	}
-	if !s.stands(c) {
-		return confineError(r.cfg.Device, errors.New("the rule is not what was asked for"))
+	if !s.installed(c) {
+		return confineError(r.cfg.Device, errors.New("the installed rule is not the requested one"))
 	}
 	return nil
 }
@@ -98,8 +98,8 @@ func confineError(device string, err error) error {
 	return fmt.Errorf("drivers cannot be held to the radio's interface %s, which needs CAP_NET_ADMIN and a kernel with nf_tables (CONFIG_NF_TABLES_INET): %w", device, err)
 }
 
-// stands says whether the rule is there, alone in its chain and unchanged.
-func (s ruleset) stands(c *nftables.Conn) bool {
+// installed reports whether the rule is there, alone in its chain and unchanged.
+func (s ruleset) installed(c *nftables.Conn) bool {
 	chain, err := c.ListChain(s.table, s.chain.Name)
 	if err != nil || chain.Hooknum == nil || *chain.Hooknum != *s.chain.Hooknum {
 		return false
@@ -125,13 +125,13 @@ func (s ruleset) stands(c *nftables.Conn) bool {
 	return true
 }
 
-// release takes the rule away. Without a driver left there is nobody to hold.
-func (r *Runner) release() error {
+// unconfine removes the rule, when no driver is left.
+func (r *Runner) unconfine() error {
 	if r.cfg.Device == "" {
 		return nil
 	}
-	r.confining.Lock()
-	defer r.confining.Unlock()
+	r.confineMu.Lock()
+	defer r.confineMu.Unlock()
 	c, err := nftables.New()
 	if err != nil {
 		return err

@@ -237,9 +237,9 @@ func answer(t *testing.T, in *os.File, address string) {
 
 // A driver's container reaches the radio's peer, and neither the control network
 // nor the node's own services, whatever its rights.
-func TestNoNetworkButTheRadio(t *testing.T) {
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
-	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN, CAP_NET_RAW]\n"), program(inside))
+func TestOutboundOnlyByTheRadio(t *testing.T) {
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
+	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN, CAP_NET_RAW]\n"), program(confined))
 	addresses := []string{
 		"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001", // the radio's peer comes first
 		"tcp/127.0.0.1:7001", "udp/127.0.0.1:7001", "tcp/[::1]:7001",
@@ -254,13 +254,13 @@ func TestNoNetworkButTheRadio(t *testing.T) {
 		contains []string
 	}{
 		// What the others must not reach is there to be reached.
-		{"not confined", nodeOrder{Device: "", Protocol: "inside", Do: []string{reach}}, len(addresses), []string{"Gid: 0 0 0 0"}},
-		{"confined", nodeOrder{Device: "radio0", Protocol: "inside", Do: []string{reach, "sockets"}}, 2,
+		{"not confined", nodeOrder{Device: "", Protocol: "confined", Do: []string{reach}}, len(addresses), []string{"Gid: 0 0 0 0"}},
+		{"confined", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{reach, "sockets"}}, 2,
 			[]string{"Seccomp: 2", "socket IPv4: made", "socket IPv6: made", "socket routes: made", "socket unix: refused", "socket netfilter: refused", "socket packet: refused", "socket vsock: refused"}},
 		{"confined with rights", nodeOrder{Device: "radio0", Protocol: "admin", Do: []string{reach, "sockets"}}, 2,
 			[]string{"CapEff: 0000000000003000", "socket routes: made", "socket netfilter: refused", "socket packet: refused"}},
-		{"a firewall that is loaded anew", nodeOrder{Device: "radio0", Protocol: "inside", Do: []string{"", reach}, Flush: true}, 2, nil},
-		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "inside", Do: []string{reach}}, 0, nil},
+		{"a firewall that is loaded anew", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{"", reach}, Flush: true}, 2, nil},
+		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "confined", Do: []string{reach}}, 0, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -299,8 +299,8 @@ func TestNoNetworkButTheRadio(t *testing.T) {
 }
 
 // Who comes to a driver from elsewhere than the radio gets no connection.
-func TestNobodyComesInButByTheRadio(t *testing.T) {
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+func TestInboundOnlyByTheRadio(t *testing.T) {
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
 	join(t, node, "radio0", radioHere, peer, radioPeer)
 	join(t, node, "control0", controlHere, control, controlPeer)
@@ -312,7 +312,7 @@ func TestNobodyComesInButByTheRadio(t *testing.T) {
 		{"radio0", []string{radioPeer}},
 	} {
 		var out bytes.Buffer
-		cmd := nodeOrder{Device: c.device, Protocol: "inside", Do: []string{"accept :7002"}}.start(t, node, &out)
+		cmd := nodeOrder{Device: c.device, Protocol: "confined", Do: []string{"accept :7002"}}.start(t, node, &out)
 		ended := make(chan struct{})
 		var coming sync.WaitGroup
 		for _, v := range []struct {
@@ -351,13 +351,13 @@ func TestNobodyComesInButByTheRadio(t *testing.T) {
 }
 
 // Where drivers cannot be held to the radio, none is started.
-func TestNotConfinedNotStarted(t *testing.T) {
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+func TestStartFailsWithoutConfinement(t *testing.T) {
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	r, err := docker.New(t.Context(), docker.Config{Agent: "long", Host: engine.Host, Holder: []string{holder}, Device: "a-name-too-long-for-linux"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.Start(t.Context(), "inside", parameters(contract.RoleServer, 1)); err == nil || !strings.Contains(err.Error(), "at most 15 characters") {
+	if _, err := r.Start(t.Context(), "confined", parameters(contract.RoleServer, 1)); err == nil || !strings.Contains(err.Error(), "at most 15 characters") {
 		t.Errorf("a device that cannot be: %v", err)
 	}
 	if have := containers(t, "long"); strings.Contains(strings.Join(have, ","), "server") {
@@ -371,10 +371,10 @@ func TestNotConfinedNotStarted(t *testing.T) {
 // An agent that is killed leaves its containers and its filter; the next start of
 // the same agent takes them away.
 func TestKilledAgent(t *testing.T) {
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	node := newNetwork(t)
 	var out bytes.Buffer
-	cmd := nodeOrder{Device: "lo", Protocol: "inside", Do: []string{"sleep"}}.start(t, node, &out)
+	cmd := nodeOrder{Device: "lo", Protocol: "confined", Do: []string{"sleep"}}.start(t, node, &out)
 	running := []string{"network running", "server running"}
 	for begin := time.Now(); !slices.Equal(containers(t, "node"), running); time.Sleep(20 * time.Millisecond) {
 		if time.Since(begin) > time.Minute {
@@ -389,7 +389,7 @@ func TestKilledAgent(t *testing.T) {
 		t.Errorf("after the kill: containers %q, %d filters; nothing would be left to remove", have, filters(t, node))
 	}
 	out.Reset()
-	if err := (nodeOrder{Device: "lo", Protocol: "inside", Sweep: true}).start(t, node, &out).Wait(); err != nil {
+	if err := (nodeOrder{Device: "lo", Protocol: "confined", Sweep: true}).start(t, node, &out).Wait(); err != nil {
 		t.Errorf("%v: %s", err, out.String())
 	}
 	if have := containers(t, "node"); len(have) > 0 || filters(t, node) != 0 {

@@ -48,7 +48,7 @@ type driver struct {
 }
 
 // warm is a container that has started and waits for its parameters.
-type warm struct {
+type preparedContainer struct {
 	image string
 	d     *driver
 }
@@ -69,14 +69,14 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
 	}
-	d := r.take(p.Transfer.ID, i)
+	d := r.takePrepared(p.Transfer.ID, i)
 	if d == nil {
 		d, err = r.start(ctx, protocol, i, p)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
-	go d.feed(doc)
+	go d.writeParameters(doc)
 	return d, nil
 }
 
@@ -85,7 +85,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 func (r *Runner) Prepare(ctx context.Context, protocol, transfer string) (release func()) {
 	i, err := r.image(ctx, protocol)
 	if err != nil || transfer == "" {
-		return func() {} // Start says what is wrong
+		return func() {} // Start reports what is wrong
 	}
 	d, err := r.start(ctx, protocol, i, &contract.Parameters{Role: contract.RoleClient, Transfer: contract.Transfer{ID: transfer}})
 	if err != nil {
@@ -93,12 +93,12 @@ func (r *Runner) Prepare(ctx context.Context, protocol, transfer string) (releas
 		return func() {}
 	}
 	r.mu.Lock()
-	r.warm[transfer] = warm{i.id, d}
+	r.prepared[transfer] = preparedContainer{i.id, d}
 	r.mu.Unlock()
 	return func() {
 		r.mu.Lock()
-		_, left := r.warm[transfer]
-		delete(r.warm, transfer)
+		_, left := r.prepared[transfer]
+		delete(r.prepared, transfer)
 		r.mu.Unlock()
 		if left {
 			d.discard()
@@ -106,11 +106,11 @@ func (r *Runner) Prepare(ctx context.Context, protocol, transfer string) (releas
 	}
 }
 
-// take returns the container that was prepared, nil where there is none that runs.
-func (r *Runner) take(transfer string, i image) *driver {
+// takePrepared returns the container that was prepared, nil where none runs.
+func (r *Runner) takePrepared(transfer string, i image) *driver {
 	r.mu.Lock()
-	w, ok := r.warm[transfer]
-	delete(r.warm, transfer)
+	w, ok := r.prepared[transfer]
+	delete(r.prepared, transfer)
 	r.mu.Unlock()
 	if !ok {
 		return nil
@@ -128,7 +128,7 @@ func (r *Runner) take(transfer string, i image) *driver {
 	return w.d
 }
 
-// discard ends a container that nobody took.
+// discard ends a container that was prepared and not started.
 func (d *driver) discard() {
 	d.out.Close()
 	d.Kill()
@@ -136,13 +136,13 @@ func (d *driver) discard() {
 }
 
 // start makes, attaches and starts a container. Where the container that holds
-// the network has gone, it is made anew once.
+// the network has ended, it is made anew once.
 func (r *Runner) start(ctx context.Context, protocol string, i image, p *contract.Parameters) (*driver, error) {
-	// A start that has begun is brought to its end, so that its container is known.
+	// A start that has begun is completed, so that its container is known.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineLimit)
 	defer cancel()
 	for again := false; ; again = true {
-		network, err := r.join(ctx, i.id)
+		network, err := r.networkContainer(ctx, i.id)
 		if err != nil {
 			return nil, err
 		}
@@ -208,7 +208,7 @@ func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.
 	}
 	d.log = runner.NewLog(d.Kill)
 	r.closing.Add(1)
-	go d.follow(outW)
+	go d.watch(outW)
 	return d, nil
 }
 
@@ -246,7 +246,7 @@ func (r *Runner) configure(protocol string, i image, p *contract.Parameters, net
 		Healthcheck: &container.HealthConfig{Test: []string{"NONE"}}, // the executor watches a driver's events
 	}
 	// The first process of a container has no default for signals: without an
-	// init, a driver that does not care for SIGTERM could not be told to stop.
+	// init, SIGTERM would not end a driver that has no handler for it.
 	init := true
 	host := &container.HostConfig{
 		NetworkMode: container.NetworkMode("container:" + network),
@@ -263,9 +263,9 @@ func (r *Runner) configure(protocol string, i image, p *contract.Parameters, net
 	return config, host
 }
 
-// feed hands the parameters over. A driver that does not read them is the
-// executor's to notice.
-func (d *driver) feed(doc []byte) {
+// writeParameters hands the parameters over. The executor notices a driver that
+// does not read them.
+func (d *driver) writeParameters(doc []byte) {
 	if _, err := d.in.Conn.Write(doc); err == nil {
 		_ = d.in.CloseWrite() // fails where the container has ended
 	}
@@ -300,9 +300,9 @@ func (d *driver) signal(name string) {
 	})
 }
 
-// follow reads what the driver says, waits for its end, removes the container
-// and closes done.
-func (d *driver) follow(outW *os.File) {
+// watch reads the driver's output, waits for its end, removes the container and
+// closes done.
+func (d *driver) watch(outW *os.File) {
 	defer d.r.closing.Done()
 	defer close(d.done)
 	read := make(chan struct{})
@@ -320,7 +320,7 @@ func (d *driver) follow(outW *os.File) {
 			d.log.Note(w.Error.Message)
 		}
 	case err := <-d.waited.Error:
-		// The engine went away: what it runs, nobody can say.
+		// The engine ended: the state of its containers is unknown.
 		exit.Signal = "lost: the container engine ended"
 		d.log.Note(fmt.Sprintf("container engine: %v", err))
 	}
@@ -343,7 +343,7 @@ func (d *driver) follow(outW *os.File) {
 	d.in.Close()
 	<-read
 	if err := d.r.remove(ctx, d.id); err != nil {
-		d.r.cfg.Logger.Error("driver's container stays", "container", short(d.id), "error", err)
+		d.r.cfg.Logger.Error("driver's container could not be removed", "container", short(d.id), "error", err)
 	}
 	exit.Flooded = d.log.Flooded()
 	d.mu.Lock()
@@ -362,8 +362,8 @@ func outcome(code int64) executor.Exit {
 	return executor.Exit{Code: int(code)}
 }
 
-// reader passes on what is read; once nobody reads any more it takes the rest,
-// so that the log behind it is still heard.
+// reader passes on what is written to it; once its pipe is closed it discards
+// the rest, so that the log in the same stream is still read.
 type reader struct {
 	w      *os.File
 	broken bool

@@ -56,8 +56,8 @@ const (
 // command is relative to its folder.
 const ManifestPath = "/driver.yaml"
 
-// What a driver may use whose manifest does not say. The processors' time is
-// the engine's own where it has fewer.
+// What a driver may use whose manifest sets no bound. An engine with fewer
+// processors gives all it has.
 const (
 	DefaultMemoryBytes = 512 << 20
 	DefaultCPUs        = 2
@@ -66,11 +66,11 @@ const (
 
 // Config of a [Runner].
 type Config struct {
-	// Agent tells this agent's containers from others' on the same engine; it
-	// stays the same over restarts.
+	// Agent distinguishes this agent's containers from others' on the same engine;
+	// it stays the same over restarts.
 	Agent string
-	// StateDir keeps a number that goes with Agent, for an engine may serve nodes
-	// of the same name; empty: there is none other of the name.
+	// StateDir keeps a number that is added to Agent, because one engine may serve
+	// several nodes of the same name; empty: the name is unique.
 	StateDir string
 	// Host of the engine, as "unix:///run/docker.sock"; empty: DOCKER_HOST, else
 	// the engine's usual socket.
@@ -96,24 +96,24 @@ type Runner struct {
 	cpus   float64 // of the engine
 
 	sockets   string     // seccomp profile of drivers, "" where they are not confined
-	confining sync.Mutex // one at a time asks the packet filter
+	confineMu sync.Mutex // held while the packet filter is changed
 
-	mu      sync.Mutex
-	drivers map[string]image // by protocol
-	network string           // container whose network the drivers join
-	held    bool             // the network's container is the runner's own
-	warm    map[string]warm  // by transfer
-	closing sync.WaitGroup
+	mu       sync.Mutex
+	drivers  map[string]image             // by protocol
+	network  string                       // container whose network the drivers join
+	held     bool                         // the network's container is the runner's own
+	prepared map[string]preparedContainer // by transfer
+	closing  sync.WaitGroup
 }
 
 // image is a driver's image, pinned by its identity.
 type image struct {
 	id, name string
-	user     string // as the image says
+	user     string // of the image
 	manifest *contract.Manifest
 }
 
-// New connects to the engine. The error says what to do where none answers.
+// New connects to the engine. Where none answers, the error names the remedy.
 func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -134,13 +134,13 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	defer cancel()
 	info, err := engine.Info(asking, client.InfoOptions{})
 	if err != nil {
-		_ = engine.Close() // nothing was asked of it
+		_ = engine.Close() // no call is under way
 		return nil, fmt.Errorf("container engine at %s does not answer: start it, or let the agent run drivers as processes (--runner exec): %w", engine.DaemonHost(), err)
 	}
-	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, warm: map[string]warm{}}
+	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}}
 	if cfg.Device != "" {
 		if r.sockets, err = socketProfile(); err != nil {
-			_ = engine.Close() // nothing was asked of it
+			_ = engine.Close() // no call is under way
 			return nil, err
 		}
 	}
@@ -160,7 +160,7 @@ func (r *Runner) Close(ctx context.Context) error {
 	case <-ctx.Done(): // the engine hangs; closing the connection ends the rest
 		err = errors.Join(err, ctx.Err())
 	}
-	return errors.Join(err, r.release(), r.engine.Close())
+	return errors.Join(err, r.unconfine(), r.engine.Close())
 }
 
 // Sweep removes every container of this agent, running or not: after a crash
@@ -168,7 +168,7 @@ func (r *Runner) Close(ctx context.Context) error {
 func (r *Runner) Sweep(ctx context.Context) error {
 	r.mu.Lock()
 	r.network, r.held = "", false
-	r.warm = map[string]warm{}
+	r.prepared = map[string]preparedContainer{}
 	r.mu.Unlock()
 	list, err := r.engine.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", LabelAgent+"="+r.cfg.Agent)})
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *Runner) List(ctx context.Context) ([]runner.State, error) {
 	}
 	for i, s := range states {
 		if s.Runs() {
-			states[i] = runner.Ask(ctx, r, s)
+			states[i] = runner.Probe(ctx, r, s)
 		}
 	}
 	return states, ctx.Err()

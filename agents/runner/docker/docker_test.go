@@ -26,12 +26,12 @@ import (
 
 // One engine and the programs of the tests; nil where none can run, with the reason.
 var (
-	engine  *enginetest.Engine
-	reason  string
-	holder  string
-	inside  []byte
-	plain   []byte
-	plainMF []byte
+	engine   *enginetest.Engine
+	reason   string
+	holder   string
+	confined []byte
+	plain    []byte
+	plainMF  []byte
 )
 
 func TestMain(m *testing.M) {
@@ -68,7 +68,7 @@ func TestMain(m *testing.M) {
 }
 
 func build(dir string) error {
-	for name, pkg := range map[string]string{"holder": "./testdata/holder", "inside": "./testdata/inside", "plain": "../../testdata/driver"} {
+	for name, pkg := range map[string]string{"holder": "./testdata/holder", "confined": "./testdata/confined", "plain": "../../testdata/driver"} {
 		cmd := exec.Command("go", "build", "-o", filepath.Join(dir, name), pkg)
 		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 		if out, err := cmd.CombinedOutput(); err != nil {
@@ -77,7 +77,7 @@ func build(dir string) error {
 	}
 	holder = filepath.Join(dir, "holder")
 	var err1, err2, err3 error
-	inside, err1 = os.ReadFile(filepath.Join(dir, "inside"))
+	confined, err1 = os.ReadFile(filepath.Join(dir, "confined"))
 	plain, err2 = os.ReadFile(filepath.Join(dir, "plain"))
 	plainMF, err3 = os.ReadFile("../../testdata/driver/driver.yaml")
 	return errors.Join(err1, err2, err3)
@@ -302,11 +302,11 @@ func TestTransferInTheAgentsNetwork(t *testing.T) {
 // A driver has what its manifest asks for, and nothing else.
 func TestConfinement(t *testing.T) {
 	r := newRunner(t, "confined")
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
-	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN]\nresources: {memory: 48 MiB, cpus: 0.5, processes: 17}\n"), program(inside))
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
+	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN]\nresources: {memory: 48 MiB, cpus: 0.5, processes: 17}\n"), program(confined))
 	for name, w := range map[string]struct{ capabilities, memory, cpu, processes string }{
-		"inside": {"0000000000000000", "536870912", fmt.Sprint(min(2, runtime.NumCPU()) * 100000), "64"},
-		"admin":  {"0000000000001000", "50331648", "50000", "17"},
+		"confined": {"0000000000000000", "536870912", fmt.Sprint(min(2, runtime.NumCPU()) * 100000), "64"},
+		"admin":    {"0000000000001000", "50331648", "50000", "17"},
 	} {
 		p, err := r.Start(t.Context(), name, parameters(contract.RoleServer, 1))
 		if err != nil {
@@ -340,10 +340,10 @@ func interfacesAre(log string) error {
 	return nil
 }
 
-func TestEnds(t *testing.T) {
+func TestExits(t *testing.T) {
 	r := newRunner(t, "ends")
 	importPlain(t)
-	importImage(t, "inside:latest", "inside", manifest("inside", "resources: {memory: 32 MiB}\n"), program(inside))
+	importImage(t, "confined:latest", "confined", manifest("confined", "resources: {memory: 32 MiB}\n"), program(confined))
 	for _, c := range []struct {
 		name, protocol, option, value string
 		then                          func(executor.Process)
@@ -352,8 +352,8 @@ func TestEnds(t *testing.T) {
 	}{
 		{"exits with a code", "plain", "fault", "exit", nil, executor.Exit{Code: 3}, "driver starts as client"},
 		{"killed", "plain", "fault", "hang", executor.Process.Kill, executor.Exit{Code: -1, Signal: "killed"}, ""},
-		{"told to stop and without a care for it", "inside", "do", "sleep", executor.Process.Terminate, executor.Exit{Code: 2}, ""},
-		{"more memory than it may have", "inside", "do", "eat", nil, executor.Exit{Code: -1, Signal: "killed"}, "more than its 33554432 bytes of memory"},
+		{"told to stop and without a care for it", "confined", "do", "sleep", executor.Process.Terminate, executor.Exit{Code: 2}, ""},
+		{"more memory than it may have", "confined", "do", "eat", nil, executor.Exit{Code: -1, Signal: "killed"}, "more than its 33554432 bytes of memory"},
 		{"floods its log", "plain", "fault", "log-flood", nil, executor.Exit{Code: -1, Signal: "killed", Flooded: true}, "log log"},
 		{"writes for ever, and nobody reads", "plain", "fault", "flood", func(p executor.Process) { p.Output().Close(); p.Kill() }, executor.Exit{Code: -1, Signal: "killed"}, ""},
 	} {
@@ -391,11 +391,11 @@ func TestEnds(t *testing.T) {
 
 // What an agent left that was killed, its next start removes, and no other's.
 func TestSweep(t *testing.T) {
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	sleep := parameters(contract.RoleServer, 1)
 	sleep.Options["do"] = "sleep"
 	other := newRunner(t, "neighbour")
-	theirs, err := other.Start(t.Context(), "inside", sleep)
+	theirs, err := other.Start(t.Context(), "confined", sleep)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,11 +403,11 @@ func TestSweep(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	left, err := first.Start(t.Context(), "inside", sleep)
+	left, err := first.Start(t.Context(), "confined", sleep)
 	if err != nil {
 		t.Fatal(err)
 	}
-	first.Prepare(t.Context(), "inside", "00112233445566778899aabbccddeeff")
+	first.Prepare(t.Context(), "confined", "00112233445566778899aabbccddeeff")
 	if have := containers(t, "mine"); len(have) != 3 {
 		t.Errorf("containers %q, expected a server, a client and the network's", have)
 	}
@@ -440,7 +440,7 @@ func TestSweep(t *testing.T) {
 // removed is made anew.
 func TestPinned(t *testing.T) {
 	r := newRunner(t, "pinned")
-	importImage(t, "moving:latest", "moving", manifest("moving", ""), program(inside))
+	importImage(t, "moving:latest", "moving", manifest("moving", ""), program(confined))
 	before, err := r.Digest(t.Context(), "moving")
 	if err != nil {
 		t.Fatal(err)

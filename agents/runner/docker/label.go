@@ -12,8 +12,8 @@ import (
 	"linktrial/internal/atomicfile"
 )
 
-// labelFile has what tells this agent's containers from those of a node of the
-// same name, where one engine serves several, as for compose and a rehearsal.
+// labelFile has the label that distinguishes this agent's containers from those
+// of a node of the same name, where one engine serves several, as for compose and a rehearsal.
 const labelFile = "containers"
 
 // label is the same over restarts: it is kept in the state folder.
@@ -31,7 +31,7 @@ func label(cfg Config) (string, error) {
 	}
 	label := strings.TrimSpace(string(b))
 	if err == nil && label == "" {
-		err = fmt.Errorf("%s is empty; expected what this agent's containers are labelled with: remove the file", file)
+		err = fmt.Errorf("%s is empty; expected the label of this agent's containers: remove the file", file)
 	}
 	if err != nil {
 		return "", fmt.Errorf("label of containers: %w", err)

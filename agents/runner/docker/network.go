@@ -18,6 +18,8 @@ import (
 	"github.com/moby/moby/api/types/mount"
 	"github.com/moby/moby/client"
 	"golang.org/x/sys/unix"
+
+	"linktrial/internal/backoff"
 )
 
 // Containers join another's network; the engine has no way to name a network
@@ -26,9 +28,9 @@ import (
 // into the agent's namespace and sleeps, without a capability left. Only it has
 // ever more rights than the manifests ask for, and no driver's code runs in it.
 
-// join returns the container whose network the drivers join, and makes it where
-// it must be made. image is one that the engine has; nothing of it is run.
-func (r *Runner) join(ctx context.Context, image string) (string, error) {
+// networkContainer returns the container whose network the drivers join, and
+// makes it where necessary. image is one that the engine has; nothing of it is run.
+func (r *Runner) networkContainer(ctx context.Context, image string) (string, error) {
 	r.mu.Lock()
 	id := r.network
 	r.mu.Unlock()
@@ -37,36 +39,54 @@ func (r *Runner) join(ctx context.Context, image string) (string, error) {
 	}
 	if self := ownContainer(); self != "" {
 		if _, err := r.engine.ContainerInspect(ctx, self, client.ContainerInspectOptions{}); err == nil {
-			return r.joined(self, false), nil
+			return r.setNetwork(self, false), nil
 		}
 	}
-	id, err := r.hold(ctx, image)
+	id, err := r.startHolder(ctx, image)
 	if err != nil {
 		return "", fmt.Errorf("network for containers: %w", err)
 	}
-	return r.joined(id, true), nil
+	return r.setNetwork(id, true), nil
 }
 
-func (r *Runner) joined(id string, held bool) string {
+func (r *Runner) setNetwork(id string, held bool) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.network, r.held = id, held
 	return id
 }
 
-// Where the holder finds things.
+// Paths in the container that holds the network.
 const (
 	holderProgram   = "/linktrial-hold"
 	holderNamespace = "/linktrial-netns"
 )
 
-func (r *Runner) hold(ctx context.Context, image string) (string, error) {
+// startHolder makes and starts the container that holds the network, and returns
+// when it is in the agent's namespace.
+func (r *Runner) startHolder(ctx context.Context, image string) (string, error) {
 	if len(r.cfg.Holder) == 0 {
 		return "", fmt.Errorf("the agent is not a container of this engine, and has no program to hold its network")
 	}
+	made, err := r.engine.ContainerCreate(ctx, r.holderOptions(image))
+	if err != nil {
+		return "", err
+	}
+	_, err = r.engine.ContainerStart(ctx, made.ID, client.ContainerStartOptions{})
+	if err == nil {
+		err = r.awaitHolder(ctx, made.ID)
+	}
+	if err != nil {
+		_ = r.remove(context.WithoutCancel(ctx), made.ID)
+		return "", err
+	}
+	return made.ID, nil
+}
+
+func (r *Runner) holderOptions(image string) client.ContainerCreateOptions {
 	args := append([]string{holderProgram}, r.cfg.Holder[1:]...)
-	limit := int64(32)
-	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{
+	processes := int64(32)
+	return client.ContainerCreateOptions{
 		Config: &container.Config{
 			Image: image, Entrypoint: args, Cmd: []string{holderNamespace}, User: "0:0",
 			Labels:      map[string]string{LabelAgent: r.cfg.Agent, LabelRole: "network"},
@@ -75,69 +95,61 @@ func (r *Runner) hold(ctx context.Context, image string) (string, error) {
 		HostConfig: &container.HostConfig{
 			NetworkMode: "none", CapDrop: []string{"ALL"}, CapAdd: []string{"SYS_ADMIN"}, ReadonlyRootfs: true,
 			SecurityOpt: []string{"no-new-privileges"}, LogConfig: container.LogConfig{Type: "none"},
-			Resources: container.Resources{Memory: 64 << 20, PidsLimit: &limit},
+			Resources: container.Resources{Memory: 64 << 20, PidsLimit: &processes},
 			Mounts: []mount.Mount{
 				{Type: mount.TypeBind, Source: r.cfg.Holder[0], Target: holderProgram, ReadOnly: true},
 				{Type: mount.TypeBind, Source: "/proc/" + strconv.Itoa(os.Getpid()) + "/ns/net", Target: holderNamespace, ReadOnly: true},
 			},
 		},
-	})
-	if err != nil {
-		return "", err
 	}
-	id := made.ID
-	fail := func(err error) (string, error) {
-		_ = r.remove(context.WithoutCancel(ctx), id)
-		return "", err
-	}
-	if _, err := r.engine.ContainerStart(ctx, id, client.ContainerStartOptions{}); err != nil {
-		return fail(err)
-	}
+}
+
+// awaitHolder waits until the container is in the agent's network namespace, for
+// ten seconds at most.
+func (r *Runner) awaitHolder(ctx context.Context, id string) error {
 	want, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {
-		return fail(err)
+		return err
 	}
 	for begin := time.Now(); ; {
 		c, err := r.engine.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
 		if err != nil {
-			return fail(err)
+			return err
 		}
 		state := c.Container.State
 		if !state.Running {
-			return fail(fmt.Errorf("its container ended with exit code %d %s", state.ExitCode, state.Error))
+			return fmt.Errorf("its container ended with exit code %d %s", state.ExitCode, state.Error)
 		}
 		have, err := os.Readlink("/proc/" + strconv.Itoa(state.Pid) + "/ns/net")
 		switch waited := time.Since(begin); {
 		case err == nil && have == want:
-			return id, nil
+			return nil
 		// While the holder executes itself anew from its moved thread, its first
 		// thread has ended and shows no namespace.
 		case err != nil && waited > 2*time.Second:
-			return fail(fmt.Errorf("the engine does not run on this machine: %w", err))
+			return fmt.Errorf("the engine does not run on this machine: %w", err)
 		case waited > 10*time.Second:
-			return fail(fmt.Errorf("its container stayed in %s, expected %s", have, want))
+			return fmt.Errorf("its container stayed in %s, expected %s", have, want)
 		}
-		select {
-		case <-time.After(5 * time.Millisecond):
-		case <-ctx.Done():
-			return fail(ctx.Err())
+		if !backoff.Sleep(ctx, 5*time.Millisecond) {
+			return ctx.Err()
 		}
 	}
 }
 
 // Hold moves this process into the network namespace of a file, gives up every
-// capability and sleeps until it is told to end. It returns only with an error.
+// capability and sleeps until a signal ends it. It returns only with an error.
 //
-// The engine looks at the process's first thread, and a thread can move only
-// itself; so the one that has moved executes the program again, which makes it
-// the first, and the second time the process is where it should be.
+// The engine uses the namespace of the process's first thread, and a thread can
+// move only itself. So the thread that has moved executes the program again,
+// which makes it the first one; the second time the process is in the namespace.
 func Hold(namespace string) error {
 	here, err := sameFile("/proc/self/ns/net", namespace)
 	if err != nil {
 		return fmt.Errorf("hold a network: %w", err)
 	}
 	if here {
-		return sleep()
+		return sleepWithoutCapabilities()
 	}
 	f, err := os.Open(namespace)
 	if err != nil {
@@ -148,16 +160,16 @@ func Hold(namespace string) error {
 	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("hold a network: move into %s: %w", namespace, err)
 	}
-	if os.Getenv(movedMark) != "" {
+	if os.Getenv(movedEnv) != "" {
 		return fmt.Errorf("hold a network: the process was moved and is not in %s", namespace)
 	}
-	if err := unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), movedMark+"=1")); err != nil {
+	if err := unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), movedEnv+"=1")); err != nil {
 		return fmt.Errorf("hold a network: execute the program again: %w", err)
 	}
 	return nil // not reached
 }
 
-const movedMark = "LINKTRIAL_HOLD_MOVED"
+const movedEnv = "LINKTRIAL_HOLD_MOVED"
 
 func sameFile(a, b string) (bool, error) {
 	x, err := os.Stat(a)
@@ -171,10 +183,10 @@ func sameFile(a, b string) (bool, error) {
 	return os.SameFile(x, y), nil
 }
 
-func sleep() error {
+func sleepWithoutCapabilities() error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM, syscall.SIGINT)
-	// Of every thread, whichever sleeps.
+	// Every thread gives up its capabilities.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&none[0])), 0); errno != 0 {

@@ -8,7 +8,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Pin looks at the images anew: what their names stand for now is what runs
+// Pin resolves the images' names anew: the images that they refer to now are run
 // from here on. None is started.
 func (r *Runner) Pin(ctx context.Context) error {
 	_, err := r.Images(ctx)
@@ -16,23 +16,23 @@ func (r *Runner) Pin(ctx context.Context) error {
 }
 
 // Pin is [Runner.Pin] for the images that the folder's manifests name now.
-func (e *Either) Pin(ctx context.Context) error {
+func (e *Mixed) Pin(ctx context.Context) error {
 	manifests, err := e.processes.Manifests()
 	if err != nil {
 		return err
 	}
-	for protocol, image := range e.choose(manifests) {
+	for protocol, image := range e.setImages(manifests) {
 		r, err := e.engine(ctx)
 		if err != nil {
-			return nil // the engine is missed where its drivers are asked for
+			return nil // reported where its drivers are listed or started
 		}
 		r.identify(ctx, protocol, []string{image})
 	}
 	return ctx.Err()
 }
 
-// choose notes which of the manifests' drivers are images, and returns those by protocol.
-func (e *Either) choose(manifests []*contract.Manifest) map[string]string {
+// setImages keeps which of the manifests' drivers are images, and returns those by protocol.
+func (e *Mixed) setImages(manifests []*contract.Manifest) map[string]string {
 	images := map[string]string{}
 	for _, m := range manifests {
 		if m.Image != "" && !e.processes.HasProgram(m.Name) {

@@ -26,13 +26,13 @@ func TestPin(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "moving", m.Path), m.Data, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := engine.Import(t.Context(), "moving:latest", []string{"LABEL " + docker.LabelProtocol + "=moving"}, m, program(inside)); err != nil {
+		if err := engine.Import(t.Context(), "moving:latest", []string{"LABEL " + docker.LabelProtocol + "=moving"}, m, program(confined)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	importImage(t, "moving:latest", "moving", manifest("moving", ""), enginetest.File{Path: "program", Mode: 0o755, Data: inside})
+	importImage(t, "moving:latest", "moving", manifest("moving", ""), enginetest.File{Path: "program", Mode: 0o755, Data: confined})
 	put("")
-	either, err := docker.NewEither(runner.New(runner.Config{Dir: dir}), docker.Config{Agent: "pin-either", Host: engine.Host, Holder: []string{holder}})
+	either, err := docker.NewMixed(runner.New(runner.Config{Dir: dir}), docker.Config{Agent: "pin-either", Host: engine.Host, Holder: []string{holder}})
 	if err != nil {
 		t.Fatal(err)
 	}

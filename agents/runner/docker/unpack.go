@@ -32,7 +32,7 @@ func (r *Runner) Unpack(ctx context.Context, ref, dir string) (u Unpacked, err e
 		return u, fmt.Errorf("image %s: %w", ref, err)
 	}
 	if found.Config != nil {
-		if u.UID, u.GID, err = account(found.Config.User); err != nil {
+		if u.UID, u.GID, err = parseUser(found.Config.User); err != nil {
 			return u, fmt.Errorf("image %s: %w", ref, err)
 		}
 	}
@@ -50,7 +50,7 @@ func (r *Runner) Unpack(ctx context.Context, ref, dir string) (u Unpacked, err e
 	}
 	defer files.Close()
 	var said bytes.Buffer
-	// Not what is the engine's own, and devices that nobody may open there.
+	// Without the engine's own files, and devices, which could not be opened there.
 	tar := exec.CommandContext(ctx, "tar", "-C", dir, "-xpf", "-", "--exclude=dev/*", "--exclude=.dockerenv")
 	tar.Stdin, tar.Stderr = files, &said
 	if err := tar.Run(); err != nil {
@@ -59,9 +59,9 @@ func (r *Runner) Unpack(ctx context.Context, ref, dir string) (u Unpacked, err e
 	return u, nil
 }
 
-// account reads an image's USER, which must be in numbers: names are the
-// image's own.
-func account(user string) (uid, gid uint32, err error) {
+// parseUser reads an image's USER, which must be in numbers: names are known to
+// the image alone.
+func parseUser(user string) (uid, gid uint32, err error) {
 	if user == "" {
 		return 0, 0, nil
 	}

@@ -24,12 +24,12 @@ func TestUnpack(t *testing.T) {
 		{"a group's name", "1:wheel", 0, 0, `its USER is "1:wheel", expected numbers such as 65534:65534`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			changes := []string{"LABEL " + docker.LabelProtocol + "=inside"}
+			changes := []string{"LABEL " + docker.LabelProtocol + "=confined"}
 			if c.user != "" {
 				changes = append(changes, "USER "+c.user)
 			}
 			const ref = "unpacked:latest"
-			if err := engine.Import(t.Context(), ref, changes, manifest("inside", ""), program(inside), enginetest.File{Path: "data/text", Mode: 0o640, Data: []byte("kept")}); err != nil {
+			if err := engine.Import(t.Context(), ref, changes, manifest("confined", ""), program(confined), enginetest.File{Path: "data/text", Mode: 0o640, Data: []byte("kept")}); err != nil {
 				t.Fatal(err)
 			}
 			dir := t.TempDir()
@@ -43,7 +43,7 @@ func TestUnpack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if u.UID != c.uid || u.GID != c.gid || u.Manifest.Name != "inside" {
+			if u.UID != c.uid || u.GID != c.gid || u.Manifest.Name != "confined" {
 				t.Errorf("%+v", u)
 			}
 			b, err := os.ReadFile(filepath.Join(dir, "data", "text"))
@@ -51,7 +51,7 @@ func TestUnpack(t *testing.T) {
 				t.Errorf("%q, %v", b, err)
 			}
 			i, err := os.Stat(filepath.Join(dir, "program"))
-			if err != nil || i.Mode().Perm() != 0o755 || i.Size() != int64(len(inside)) {
+			if err != nil || i.Mode().Perm() != 0o755 || i.Size() != int64(len(confined)) {
 				t.Errorf("%v, %v", i, err)
 			}
 			if _, err := os.Stat(filepath.Join(dir, ".dockerenv")); !os.IsNotExist(err) {

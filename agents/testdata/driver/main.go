@@ -126,19 +126,7 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		}
 		sent += n
 		sample(sent)
-		switch fault {
-		case "crash":
-			syscall.Kill(os.Getpid(), syscall.SIGKILL)
-		case "stuck":
-			time.Sleep(time.Hour)
-		case "stuck-deaf":
-			signal.Ignore(syscall.SIGTERM)
-			// A child that holds the output open must not hold the run up.
-			child := exec.Command("sleep", "3600")
-			child.Stdout, child.Stderr = os.Stdout, os.Stderr
-			child.Start()
-			time.Sleep(time.Hour)
-		}
+		failInTransfer(fault)
 		time.Sleep(pace)
 	}
 	if _, err := io.ReadFull(c, one); err != nil || one[0] != contract.ByteAccepted {
@@ -157,6 +145,23 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		time.Sleep(time.Hour)
 	case "exit-after":
 		os.Exit(9)
+	}
+}
+
+// failInTransfer misbehaves after the first bytes were sent, if asked to.
+func failInTransfer(fault string) {
+	switch fault {
+	case "crash":
+		syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	case "stuck":
+		time.Sleep(time.Hour)
+	case "stuck-deaf":
+		signal.Ignore(syscall.SIGTERM)
+		// A child that holds the output open must not delay the run.
+		child := exec.Command("sleep", "3600")
+		child.Stdout, child.Stderr = os.Stdout, os.Stderr
+		child.Start()
+		time.Sleep(time.Hour)
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Either runs drivers as plain processes, and as containers those of which the
+// Mixed runs drivers as plain processes, and as containers those of which the
 // folder of drivers has a manifest that names an image, and no program.
-type Either struct {
+type Mixed struct {
 	processes *runner.Runner
 	cfg       Config // of containers; its images are those of the manifests
 
@@ -24,25 +24,25 @@ type Either struct {
 	images     map[string]string // by protocol, of the manifests without a program
 }
 
-// NewEither returns a runner over a folder's drivers. The engine is looked for
-// only where a driver needs one. Which images run, the folder's manifests say:
-// cfg must name none.
-func NewEither(processes *runner.Runner, cfg Config) (*Either, error) {
+// NewMixed returns a runner over a folder's drivers. The engine is connected
+// to only where a driver needs one. The folder's manifests name the images: cfg
+// must name none.
+func NewMixed(processes *runner.Runner, cfg Config) (*Mixed, error) {
 	if len(cfg.Images) > 0 {
 		protocol := slices.Min(slices.Collect(maps.Keys(cfg.Images)))
 		return nil, fmt.Errorf("--image %s=%s: expected only with --runner docker; with --runner exec the manifests in the folder of drivers name the images", protocol, cfg.Images[protocol])
 	}
-	return &Either{processes: processes, cfg: cfg, images: map[string]string{}}, nil
+	return &Mixed{processes: processes, cfg: cfg, images: map[string]string{}}, nil
 }
 
 // List reads and probes every driver, in the order of their names. Where an
 // image is needed and no engine answers, the driver is in the list with that.
-func (e *Either) List(ctx context.Context) ([]runner.State, error) {
+func (e *Mixed) List(ctx context.Context) ([]runner.State, error) {
 	states, err := e.processes.List(ctx)
 	if err != nil {
 		return nil, err
 	}
-	images := e.choose(manifestsOf(states))
+	images := e.setImages(manifestsOf(states))
 	for i, s := range states {
 		if s.Manifest == nil || images[s.Manifest.Name] == "" {
 			continue
@@ -53,14 +53,14 @@ func (e *Either) List(ctx context.Context) ([]runner.State, error) {
 			continue
 		}
 		if states[i] = r.identify(ctx, s.Manifest.Name, []string{s.Manifest.Image}); states[i].Runs() {
-			states[i] = runner.Ask(ctx, r, states[i])
+			states[i] = runner.Probe(ctx, r, states[i])
 		}
 	}
 	return states, ctx.Err()
 }
 
-// engine connects once; what failed is tried again the next time.
-func (e *Either) engine(ctx context.Context) (*Runner, error) {
+// engine connects once; after a failure, the next call tries again.
+func (e *Mixed) engine(ctx context.Context) (*Runner, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.containers != nil {
@@ -79,8 +79,8 @@ func (e *Either) engine(ctx context.Context) (*Runner, error) {
 	return r, nil
 }
 
-// of is the runner of a protocol: nil where it is a plain process.
-func (e *Either) of(ctx context.Context, protocol string) (*Runner, error) {
+// runnerOf is the runner of a protocol's containers; nil: it is a plain process.
+func (e *Mixed) runnerOf(ctx context.Context, protocol string) (*Runner, error) {
 	e.mu.Lock()
 	image := e.images[protocol]
 	e.mu.Unlock()
@@ -91,8 +91,8 @@ func (e *Either) of(ctx context.Context, protocol string) (*Runner, error) {
 }
 
 // Start implements [executor.Runner].
-func (e *Either) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
-	r, err := e.of(ctx, protocol)
+func (e *Mixed) Start(ctx context.Context, protocol string, p *contract.Parameters) (executor.Process, error) {
+	r, err := e.runnerOf(ctx, protocol)
 	if err != nil {
 		return nil, err
 	}
@@ -103,17 +103,17 @@ func (e *Either) Start(ctx context.Context, protocol string, p *contract.Paramet
 }
 
 // Prepare implements [executor.Preparer].
-func (e *Either) Prepare(ctx context.Context, protocol, transfer string) (release func()) {
-	r, err := e.of(ctx, protocol)
+func (e *Mixed) Prepare(ctx context.Context, protocol, transfer string) (release func()) {
+	r, err := e.runnerOf(ctx, protocol)
 	if err != nil || r == nil {
-		return func() {} // Start says what is wrong
+		return func() {} // Start reports what is wrong
 	}
 	return r.Prepare(ctx, protocol, transfer)
 }
 
 // Digest names a driver by its folder, or by its image.
-func (e *Either) Digest(ctx context.Context, protocol string) (driverdigest.Digest, error) {
-	r, err := e.of(ctx, protocol)
+func (e *Mixed) Digest(ctx context.Context, protocol string) (driverdigest.Digest, error) {
+	r, err := e.runnerOf(ctx, protocol)
 	if err != nil {
 		return "", err
 	}
@@ -124,10 +124,10 @@ func (e *Either) Digest(ctx context.Context, protocol string) (driverdigest.Dige
 }
 
 // Sweep ends what an earlier agent left running.
-func (e *Either) Sweep(ctx context.Context) error { return e.processes.Sweep(ctx) }
+func (e *Mixed) Sweep(ctx context.Context) error { return e.processes.Sweep(ctx) }
 
 // Close removes the containers of this runner.
-func (e *Either) Close(ctx context.Context) error {
+func (e *Mixed) Close(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.containers == nil {

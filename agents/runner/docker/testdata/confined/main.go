@@ -1,4 +1,4 @@
-// A driver that tells on its log what a container lets it do.
+// A driver that writes to its log what a container lets it do.
 package main
 
 import (
@@ -26,6 +26,12 @@ func main() {
 	if err != nil {
 		os.Exit(contract.ExitFailed)
 	}
+	report()
+	act(p)
+}
+
+// report logs the rights and limits of this process.
+func report() {
 	status, _ := os.ReadFile("/proc/self/status")
 	for _, line := range strings.Split(string(status), "\n") {
 		for _, name := range []string{"CapEff", "CapPrm", "CapBnd", "CapAmb", "NoNewPrivs", "Uid", "Gid", "Groups", "Seccomp"} {
@@ -42,6 +48,10 @@ func main() {
 	fmt.Fprintln(os.Stderr, "limit memory:", setting("memory.max", "memory/memory.limit_in_bytes"))
 	fmt.Fprintln(os.Stderr, "limit cpu:", setting("cpu.max", "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"))
 	fmt.Fprintln(os.Stderr, "limit processes:", setting("pids.max", "pids/pids.max"))
+}
+
+// act does what the option "do" asks for.
+func act(p *contract.Parameters) {
 	do, _ := p.Options["do"].(string)
 	do, rest, _ := strings.Cut(do, " ")
 	switch do {
@@ -61,7 +71,7 @@ func main() {
 	case "accept":
 		accept(rest)
 	}
-	json.NewEncoder(os.Stdout).Encode(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "inside"}})
+	json.NewEncoder(os.Stdout).Encode(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "confined"}})
 	switch do {
 	case "eat":
 		debug.SetGCPercent(-1)
@@ -75,7 +85,7 @@ func main() {
 			fmt.Fprintln(io.Discard, len(all))
 		}
 	case "sleep":
-		time.Sleep(time.Hour) // and no care for signals
+		time.Sleep(time.Hour) // whatever the signal
 	}
 }
 
@@ -117,7 +127,7 @@ func reach(address string) string {
 	return string(b[:n])
 }
 
-// accept tells who comes, for some seconds.
+// accept logs which addresses connect, for some seconds.
 func accept(address string) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {

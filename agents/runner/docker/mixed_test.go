@@ -17,7 +17,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// drivers writes a folder of drivers: plain is a program, inside only an image's
+// drivers writes a folder of drivers: plain is a program, confined only an image's
 // manifest, absent one whose image the engine does not have.
 func drivers(t *testing.T) string {
 	t.Helper()
@@ -33,15 +33,15 @@ func drivers(t *testing.T) string {
 	}
 	write("plain/driver.yaml", 0o644, plainMF)
 	write("plain/plain", 0o755, plain)
-	for _, name := range []string{"inside", "absent"} {
+	for _, name := range []string{"confined", "absent"} {
 		write(name+"/driver.yaml", 0o644, manifest(name, "image: "+name+":1\n").Data)
 	}
 	return dir
 }
 
-func TestEither(t *testing.T) {
-	importImage(t, "inside:1", "inside", manifest("inside", ""), program(inside))
-	e, err := docker.NewEither(runner.New(runner.Config{Dir: drivers(t)}), docker.Config{Agent: "either", Host: engine.Host, Holder: []string{holder}})
+func TestMixed(t *testing.T) {
+	importImage(t, "confined:1", "confined", manifest("confined", ""), program(confined))
+	e, err := docker.NewMixed(runner.New(runner.Config{Dir: drivers(t)}), docker.Config{Agent: "either", Host: engine.Host, Holder: []string{holder}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,15 +60,15 @@ func TestEither(t *testing.T) {
 			t.Errorf("a driver without its image: %q", s.Driver.Unsupported)
 		}
 	}
-	if want := []string{"absent ", "inside image", "plain sha256"}; !slices.Equal(got, want) {
+	if want := []string{"absent ", "confined image", "plain sha256"}; !slices.Equal(got, want) {
 		t.Fatalf("drivers %q, expected %q", got, want)
 	}
-	for _, c := range []struct{ protocol, log string }{{"inside", "write: open /mark: read-only file system"}, {"plain", "driver starts as server"}} {
+	for _, c := range []struct{ protocol, log string }{{"confined", "write: open /mark: read-only file system"}, {"plain", "driver starts as server"}} {
 		p, err := e.Start(t.Context(), c.protocol, parameters(contract.RoleServer, freePort(t)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if have, container := containers(t, "either"), c.protocol == "inside"; slices.ContainsFunc(have, func(s string) bool { return strings.HasPrefix(s, "server") }) != container {
+		if have, container := containers(t, "either"), c.protocol == "confined"; slices.ContainsFunc(have, func(s string) bool { return strings.HasPrefix(s, "server") }) != container {
 			t.Errorf("%s: containers %q", c.protocol, have)
 		}
 		events(t, p, func(e *contract.Event) {
@@ -81,7 +81,7 @@ func TestEither(t *testing.T) {
 			t.Errorf("%s: no %q in %q", c.protocol, c.log, p.Log())
 		}
 	}
-	e.Prepare(t.Context(), "inside", "00112233445566778899aabbccddeeff")
+	e.Prepare(t.Context(), "confined", "00112233445566778899aabbccddeeff")
 	e.Prepare(t.Context(), "plain", "00112233445566778899aabbccddeef0")()
 	if have := containers(t, "either"); !slices.Equal(have, []string{"client running", "network running"}) {
 		t.Errorf("containers %q", have)
@@ -98,11 +98,11 @@ func TestEither(t *testing.T) {
 }
 
 // Where no engine answers, programs run all the same.
-func TestEitherWithoutEngine(t *testing.T) {
+func TestMixedWithoutEngine(t *testing.T) {
 	if engine == nil {
 		t.Skip(reason)
 	}
-	e, err := docker.NewEither(runner.New(runner.Config{Dir: drivers(t)}), docker.Config{Agent: "alone", Host: "unix://" + filepath.Join(t.TempDir(), "none.sock")})
+	e, err := docker.NewMixed(runner.New(runner.Config{Dir: drivers(t)}), docker.Config{Agent: "alone", Host: "unix://" + filepath.Join(t.TempDir(), "none.sock")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func TestEitherWithoutEngine(t *testing.T) {
 		t.Fatalf("%d drivers, %v", len(states), err)
 	}
 	for _, s := range states {
-		if s.Runs() != (s.Driver.Name == "plain") || s.Driver.Name == "inside" && !strings.Contains(s.Driver.Unsupported, "does not answer") {
+		if s.Runs() != (s.Driver.Name == "plain") || s.Driver.Name == "confined" && !strings.Contains(s.Driver.Unsupported, "does not answer") {
 			t.Errorf("%+v", s.Driver)
 		}
 	}
@@ -120,8 +120,8 @@ func TestEitherWithoutEngine(t *testing.T) {
 	}
 }
 
-func TestEitherTakesNoImages(t *testing.T) {
-	_, err := docker.NewEither(runner.New(runner.Config{Dir: t.TempDir()}), docker.Config{Images: map[string]string{"udt": "b:1", "tcp": "a:1"}})
+func TestMixedRefusesImages(t *testing.T) {
+	_, err := docker.NewMixed(runner.New(runner.Config{Dir: t.TempDir()}), docker.Config{Images: map[string]string{"udt": "b:1", "tcp": "a:1"}})
 	if err == nil || !strings.Contains(err.Error(), "--image tcp=a:1: expected only with --runner docker") {
 		t.Errorf("images that would not be used: %v", err)
 	}
@@ -130,15 +130,15 @@ func TestEitherTakesNoImages(t *testing.T) {
 // What a run sheet does not name is not started, and says so.
 func TestDigestMismatch(t *testing.T) {
 	r := newRunner(t, "mismatch")
-	importImage(t, "inside:latest", "inside", manifest("inside", ""), program(inside))
-	good, err := r.Digest(t.Context(), "inside")
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
+	good, err := r.Digest(t.Context(), "confined")
 	if err != nil {
 		t.Fatal(err)
 	}
 	other := "image:sha256:" + strings.Repeat("0", 64)
 	for _, c := range []struct{ named, refusal string }{{string(good), ""}, {other, "the run sheet names " + other}} {
-		g := &trust.Guard{Runner: r, Drivers: r, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "inside", Digests: []string{c.named}}}}}
-		p, err := g.Start(t.Context(), "inside", parameters(contract.RoleServer, 1))
+		g := &trust.Guard{Runner: r, Drivers: r, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "confined", Digests: []string{c.named}}}}}
+		p, err := g.Start(t.Context(), "confined", parameters(contract.RoleServer, 1))
 		if c.refusal == "" {
 			if err != nil {
 				t.Fatal(err)
@@ -147,7 +147,7 @@ func TestDigestMismatch(t *testing.T) {
 			await(t, p)
 			continue
 		}
-		if err == nil || !strings.HasPrefix(err.Error(), "refused: driver inside on this node is "+string(good)) || !strings.Contains(err.Error(), c.refusal) {
+		if err == nil || !strings.HasPrefix(err.Error(), "refused: driver confined on this node is "+string(good)) || !strings.Contains(err.Error(), c.refusal) {
 			t.Errorf("%v, expected %q", err, c.refusal)
 		}
 		if have := containers(t, "mismatch"); slices.ContainsFunc(have, func(s string) bool { return strings.HasPrefix(s, "server") }) {
