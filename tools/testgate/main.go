@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"sort"
@@ -33,7 +34,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "testgate:", err)
 		os.Exit(2)
 	}
-	os.Exit(run(allowed))
+	os.Exit(run(os.Stdin, os.Stdout, allowed))
 }
 
 func readExpected(path string) (map[string]bool, error) {
@@ -62,7 +63,7 @@ type timing struct {
 const slowestShown = 10
 
 // printSlowest prints the slowest of what was timed, so that a gate that grows slow shows where.
-func printSlowest(what string, timed []timing) {
+func printSlowest(out io.Writer, what string, timed []timing) {
 	slices.SortFunc(timed, func(a, b timing) int {
 		return cmp.Or(cmp.Compare(b.seconds, a.seconds), cmp.Compare(a.name, b.name))
 	})
@@ -70,22 +71,22 @@ func printSlowest(what string, timed []timing) {
 		if i == slowestShown || t.seconds < 1 {
 			break
 		}
-		fmt.Printf("slow  %-8s %6.1f s  %s\n", what, t.seconds, t.name)
+		fmt.Fprintf(out, "slow  %-8s %6.1f s  %s\n", what, t.seconds, t.name)
 	}
 }
 
-func run(allowed map[string]bool) int {
+func run(events io.Reader, out io.Writer, allowed map[string]bool) int {
 	began := time.Now()
 	var packages, tests []timing
 	output := map[string]*strings.Builder{}
 	var failed, skipped []string
 	passed, buildFailed := 0, false
-	in := bufio.NewScanner(os.Stdin)
+	in := bufio.NewScanner(events)
 	in.Buffer(nil, 1<<24)
 	for in.Scan() {
 		var e event
 		if json.Unmarshal(in.Bytes(), &e) != nil {
-			fmt.Println(in.Text()) // go vet and the linker write plain text
+			fmt.Fprintln(out, in.Text()) // go vet and the linker write plain text
 			continue
 		}
 		key := e.Package
@@ -99,12 +100,12 @@ func run(allowed map[string]bool) int {
 			}
 			output[key].WriteString(e.Output)
 		case "build-output":
-			fmt.Print(e.Output)
+			fmt.Fprint(out, e.Output)
 		case "build-fail":
 			buildFailed = true
 		case "pass":
 			if e.Test == "" {
-				fmt.Printf("ok    %-48s %6.1f s\n", e.Package, e.Elapsed)
+				fmt.Fprintf(out, "ok    %-48s %6.1f s\n", e.Package, e.Elapsed)
 				packages = append(packages, timing{key, e.Elapsed})
 			} else {
 				passed++
@@ -119,11 +120,11 @@ func run(allowed map[string]bool) int {
 			}
 		case "fail":
 			if e.Test == "" {
-				fmt.Printf("FAIL  %-48s %6.1f s\n", e.Package, e.Elapsed)
+				fmt.Fprintf(out, "FAIL  %-48s %6.1f s\n", e.Package, e.Elapsed)
 			}
 			failed = append(failed, key)
 			if b := output[key]; b != nil {
-				fmt.Print(b.String())
+				fmt.Fprint(out, b.String())
 			}
 		}
 	}
@@ -142,23 +143,23 @@ func run(allowed map[string]bool) int {
 		if b := output[s]; b != nil {
 			reason = skipReason(b.String())
 		}
-		fmt.Printf("skip  %s: %s: %s\n", s, mark, reason)
+		fmt.Fprintf(out, "skip  %s: %s: %s\n", s, mark, reason)
 	}
-	printSlowest("package", packages)
-	printSlowest("test", tests)
+	printSlowest(out, "package", packages)
+	printSlowest(out, "test", tests)
 	if passed == 0 {
-		fmt.Println("no test was executed")
+		fmt.Fprintln(out, "no test was executed")
 		bad = true
 	}
-	fmt.Printf("took %s\n%d passed, %d failed, %d skipped\n", time.Since(began).Round(time.Second), passed, len(failed), len(skipped))
+	fmt.Fprintf(out, "took %s\n%d passed, %d failed, %d skipped\n", time.Since(began).Round(time.Second), passed, len(failed), len(skipped))
 	if bad {
 		return 1
 	}
 	return 0
 }
 
-func skipReason(out string) string {
-	for _, line := range strings.Split(out, "\n") {
+func skipReason(output string) string {
+	for _, line := range strings.Split(output, "\n") {
 		line = strings.TrimSpace(line)
 		if line != "" && !strings.HasPrefix(line, "===") && !strings.HasPrefix(line, "---") {
 			return line

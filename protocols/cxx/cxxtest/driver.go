@@ -47,9 +47,15 @@ func Build(t testing.TB, name string) *Driver {
 		cxx := filepath.Dir(filepath.Dir(self))
 		// A folder for each driver: their tests run at the same time.
 		out = filepath.Join(cxx, "..", "..", "build", "cxxtest", name)
+		args := []string{"-C", cxx, "OUT=" + out, name}
+		// What make build compiled of this checkout is linked, not compiled again.
+		bin, _ := filepath.Abs(filepath.Join(cxx, "..", "..", "bin"))
+		if os.Getenv("LINKTRIAL_BIN") == bin {
+			args = append(args, "OBJ="+filepath.Join(bin, "drivers.obj"))
+		}
 		building.Lock()
 		defer building.Unlock()
-		if b, err := exec.Command("make", "-C", cxx, "OUT="+out, name).CombinedOutput(); err != nil {
+		if b, err := exec.Command("make", args...).CombinedOutput(); err != nil {
 			t.Fatalf("build the driver %s: %v\n%s", name, err, b)
 		}
 	}
