@@ -23,6 +23,6 @@ func TestTellPlainHidesNoConnection(t *testing.T) {
 	here, err := l.Accept()
 	require.NoError(t, err)
 	defer here.Close()
-	_, ok := liveness.Silence(liveness.WithConn(t.Context(), here))
+	_, ok := liveness.SinceContact(liveness.WithConn(t.Context(), here))
 	require.True(t, ok)
 }

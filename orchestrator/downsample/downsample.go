@@ -1,7 +1,6 @@
-// Package downsample shortens time series for figures so that every extreme of every
-// column survives. Comes in: samples one by one, in order of time, so that no
-// more of them are ever in memory than come out. Goes out: columns of equal
-// length. Pure; imports nothing.
+// Package downsample shortens time series for figures and keeps every extreme of
+// every column. Comes in: samples one by one, in order of time; it holds no more
+// of them in memory than it returns. Goes out: columns of equal length. Pure.
 package downsample
 
 import "math"
@@ -9,16 +8,16 @@ import "math"
 // Series collects samples. Its zero value is not ready, see [New].
 type Series struct {
 	from, width float64
-	buckets     []bucket // of the time between from and to, in order; empty where every sample stays
+	buckets     []bucket // of the time between from and to, in order; empty where every sample is kept
 	whole       bool
 	at          []float64
-	rows        [][]float64 // where every sample stays
+	rows        [][]float64 // where every sample is kept
 	columns     int
 	samples     int64
 }
 
-// bucket is a stretch of time: its first and last moment, and of each column the
-// extremes.
+// bucket is an interval of time: the times of its first and last sample, and the
+// extremes of each column.
 type bucket struct {
 	first, last float64
 	n           int64
@@ -31,12 +30,12 @@ type extreme struct {
 	known         bool
 }
 
-// New is for samples at times from…to, at most max points of which are wanted:
-// count of them will come. Where they are no more than max, all stay as they are.
-// Otherwise each of max/2 equal stretches of time that has samples becomes two
-// points, at the times of its first and last one, which have the lowest and the
-// highest value of each column, in the order in which they occurred. A count
-// that only rises keeps its first and last value of each stretch so.
+// New returns a Series for count samples at times from…to that is to have at most
+// max points. Up to max samples are all kept. Otherwise the time is divided into
+// max/2 equal intervals, and each that has samples becomes two points, at the
+// times of its first and last sample, with the lowest and the highest value of
+// each column in the order in which they occurred. A counter, which only rises,
+// thus keeps its first and last value of each interval.
 func New(from, to float64, count int64, max int) *Series {
 	s := &Series{from: from, whole: count <= int64(max) || max < 2}
 	if s.whole {
@@ -50,8 +49,8 @@ func New(from, to float64, count int64, max int) *Series {
 	return s
 }
 
-// Add takes a sample: NaN stands for what is not known, and so does a column that
-// other samples have and this one is too short for.
+// Add adds a sample. NaN stands for a value that is not known; a sample with
+// fewer values than others has NaN in the columns that it does not reach.
 func (s *Series) Add(at float64, values []float64) {
 	s.samples++
 	s.columns = max(s.columns, len(values))
@@ -82,8 +81,8 @@ func (s *Series) Add(at float64, values []float64) {
 			*e = extreme{low: x, high: x, lowAt: b.n, highAt: b.n, known: true}
 		case x < e.low:
 			e.low, e.lowAt = x, b.n
-		// Of equal highest values the last: a curve that falls to its low after them
-		// fell late.
+		// Of equal highest values the last counts: a curve that falls to its lowest
+		// value after them fell late.
 		case x >= e.high:
 			e.high, e.highAt = x, b.n
 		}
@@ -91,11 +90,11 @@ func (s *Series) Add(at float64, values []float64) {
 	b.n++
 }
 
-// Samples is how many came.
+// Samples returns how many samples were added.
 func (s *Series) Samples() int64 { return s.samples }
 
-// Thinned says whether fewer points come out than samples came in.
-func (s *Series) Thinned() bool {
+// Reduced reports whether there are fewer points than samples.
+func (s *Series) Reduced() bool {
 	points := int64(0)
 	for i := range s.buckets {
 		points += min(s.buckets[i].n, 2)
@@ -103,8 +102,8 @@ func (s *Series) Thinned() bool {
 	return !s.whole && points < s.samples
 }
 
-// Columns are the points: their times, and a list as long for each column, NaN
-// where it is not known.
+// Columns returns the points: their times, and a list of the same length for each
+// column, NaN where a value is not known.
 func (s *Series) Columns() (at []float64, columns [][]float64) {
 	columns = make([][]float64, s.columns)
 	if s.whole {

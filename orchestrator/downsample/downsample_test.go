@@ -12,14 +12,14 @@ import (
 
 var nan = math.NaN()
 
-func TestFewSamplesStay(t *testing.T) {
+func TestFewSamplesAreKept(t *testing.T) {
 	s := downsample.New(0, 3, 3, 10)
 	s.Add(0, []float64{5})
 	s.Add(1, []float64{6, 1})
 	s.Add(3, []float64{nan, 2})
 	at, columns := s.Columns()
 	require.Equal(t, []float64{0, 1, 3}, at)
-	require.False(t, s.Thinned())
+	require.False(t, s.Reduced())
 	require.Len(t, columns, 2)
 	require.Equal(t, []float64{5, 6}, columns[0][:2])
 	require.True(t, math.IsNaN(columns[0][2]) && math.IsNaN(columns[1][0]))
@@ -43,7 +43,7 @@ func TestManySamplesKeepTheirExtremes(t *testing.T) {
 		s.Add(float64(i), []float64{float64(2 * i), window, rtt})
 	}
 	at, columns := s.Columns()
-	require.True(t, s.Thinned())
+	require.True(t, s.Reduced())
 	require.EqualValues(t, n, s.Samples())
 	require.LessOrEqual(t, len(at), most)
 	require.Greater(t, len(at), most/2)
@@ -62,7 +62,7 @@ func TestManySamplesKeepTheirExtremes(t *testing.T) {
 	require.EqualValues(t, 3, columns[2][len(at)-1])
 }
 
-func TestOrderWithinAStretch(t *testing.T) {
+func TestOrderWithinAnInterval(t *testing.T) {
 	for _, c := range []struct {
 		in, want []float64
 	}{
@@ -82,7 +82,7 @@ func TestOrderWithinAStretch(t *testing.T) {
 	}
 }
 
-// Whatever comes, lengths agree, times stand in order, and no extreme is lost.
+// For any input, lengths agree, times are in order, and no extreme is lost.
 func FuzzSeries(f *testing.F) {
 	f.Add(0.0, 10.0, int64(50), 4, []byte{1, 2, 3, 200, 0, 9, 9})
 	f.Add(5.0, 5.0, int64(1), 0, []byte{7})
@@ -109,7 +109,7 @@ func FuzzSeries(f *testing.F) {
 		if !slices.IsSorted(at) && !math.IsNaN(from) {
 			t.Errorf("times %v", at)
 		}
-		if s.Thinned() && len(at) > most {
+		if s.Reduced() && len(at) > most {
 			t.Errorf("%d points of at most %d", len(at), most)
 		}
 		if len(columns) > 0 && low <= high {

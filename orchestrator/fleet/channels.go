@@ -12,7 +12,7 @@ import (
 
 const kindChannel = "channel"
 
-// EncodeProfile is a radio's profile for an agent, nil for none.
+// EncodeProfile encodes a radio's profile for an agent, nil for none.
 func EncodeProfile(p *radio.Profile) ([]byte, error) {
 	if p == nil {
 		return nil, nil
@@ -24,7 +24,7 @@ func EncodeProfile(p *radio.Profile) ([]byte, error) {
 	return b, nil
 }
 
-// mtuOf is the MTU of a radio in bytes, 0 where its profile does not say.
+// mtuOf returns the MTU of a radio in bytes, 0 where its profile has none.
 func mtuOf(p *radio.Profile) int32 {
 	switch {
 	case p.Attach != nil && p.Attach.MTUBytes > 0:
@@ -35,24 +35,24 @@ func mtuOf(p *radio.Profile) int32 {
 	return 0
 }
 
-// channels looks for other radios that would transmit over those of the nodes.
-// Emulated radios have an air of their own.
-func (f *Fleet) channels(nodes, all []nodes.Node) []*linktrialv1.Check {
+// channels checks whether other radios may transmit on the frequencies of those
+// of the nodes. Emulated radios are not on the air.
+func (f *Fleet) channels(own, all []nodes.Node) []*linktrialv1.Check {
 	var out []*linktrialv1.Check
-	for i := range nodes {
-		n := &nodes[i]
+	for i := range own {
+		n := &own[i]
 		if n.Emulated || n.Virtual {
 			continue
 		}
 		c := &linktrialv1.Check{Node: n.Name, Kind: kindChannel, State: linktrialv1.CheckState_CHECK_STATE_OK, Expected: "no other radio on the frequencies of radio " + n.Radio,
-			Meaning: "transmissions meet and both are lost, also those of the trials"}
-		own := f.cfg.Catalog.Profile(n.Radio)
+			Meaning: "transmissions collide and both are lost, also those of the trials"}
+		profile := f.cfg.Catalog.Profile(n.Radio)
 		var now, could []string
 		for _, o := range all {
 			if o.Emulated || o.Virtual || !o.Connected || o.Radio == n.Radio {
 				continue // its own network
 			}
-			if collide, why := radio.MayCollide(own, f.cfg.Catalog.Profile(o.Radio)); collide {
+			if collide, why := radio.MayCollide(profile, f.cfg.Catalog.Profile(o.Radio)); collide {
 				if o.Run != "" {
 					now = append(now, fmt.Sprintf("%s in run %s (%s)", o.Name, o.Run, why))
 				} else {
@@ -61,13 +61,13 @@ func (f *Fleet) channels(nodes, all []nodes.Node) []*linktrialv1.Check {
 			}
 		}
 		band := "frequency not known"
-		if b, known := own.Band(); known {
+		if b, known := profile.Band(); known {
 			band = b.String()
 		}
 		switch {
 		case len(now) > 0:
-			c.State, c.Found = linktrialv1.CheckState_CHECK_STATE_FAILED, "a run that is up may transmit there: "+strings.Join(now, "; ")
-			c.Remedy = "wait for that run's end, or give one of the radios another frequency and say so in its profile"
+			c.State, c.Found = linktrialv1.CheckState_CHECK_STATE_FAILED, "a run under way may transmit there: "+strings.Join(now, "; ")
+			c.Remedy = "wait for that run's end, or give one of the radios another frequency and enter it in its profile"
 		case len(could) > 0:
 			c.State, c.Found = linktrialv1.CheckState_CHECK_STATE_WARNING, "another radio may transmit there: "+strings.Join(could, "; ")
 			c.Remedy = "Linktrial never has both in a run at the same time; switch the other radio off, or give it another frequency"

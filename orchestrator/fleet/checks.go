@@ -23,8 +23,8 @@ const (
 // order in which a node's checks are shown; those that depend on others come after them.
 var order = []string{kindContact, kindVersion, "clock", "time", "disk", "battery", kindDrivers, kindRadio, "attach", "telemetry", kindChannel, "traffic", "reach", "mtu", "rate"}
 
-// arrange sorts a preflight's checks by node, kind and peer.
-func arrange(p *preflight) {
+// sortChecks sorts a preflight's checks by node, kind and peer.
+func sortChecks(p *preflight) {
 	place := func(kind string) int {
 		if i := slices.Index(order, kind); i >= 0 {
 			return i
@@ -38,10 +38,10 @@ func arrange(p *preflight) {
 
 func contact(n *nodes.Node, now time.Time) *linktrialv1.Check {
 	c := &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: "connected", Expected: "connected to the orchestrator",
-		Meaning: "no run can be started on the node, and nothing of it be looked at"}
+		Meaning: "no run can be started on the node, and nothing on it can be checked"}
 	if !n.Connected {
 		c.State = linktrialv1.CheckState_CHECK_STATE_FAILED
-		c.Found = fmt.Sprintf("not heard for %s, since %s", now.Sub(n.LastContact).Round(time.Second), n.LastContact.UTC().Format("2006-01-02 15:04:05 UTC"))
+		c.Found = fmt.Sprintf("no contact for %s, since %s", now.Sub(n.LastContact).Round(time.Second), n.LastContact.UTC().Format("2006-01-02 15:04:05 UTC"))
 		c.Remedy = remedy(n.Name, radio.Role(n.Role))
 	}
 	return c
@@ -49,14 +49,14 @@ func contact(n *nodes.Node, now time.Time) *linktrialv1.Check {
 
 // remedy for a node that does not answer.
 func remedy(name string, role radio.Role) string {
-	return fmt.Sprintf("see that the laptop is on and that its control link carries (from it, the orchestrator's address must answer), and that its agent runs ('linktrial agent --name %s --role %s …'); in a lab: 'linktrial lab control-link %s up'", name, role, role)
+	return fmt.Sprintf("check that the laptop is on and that its control link works (the orchestrator's address must answer from it), and that its agent runs ('linktrial agent --name %s --role %s …'); in a lab: 'linktrial lab control-link %s up'", name, role, role)
 }
 
-// mute is a node that is connected and does not report.
-func mute(n *nodes.Node, limit time.Duration) *linktrialv1.Check {
+// noReport is the check of a node that is connected and does not report.
+func noReport(n *nodes.Node, limit time.Duration) *linktrialv1.Check {
 	return &linktrialv1.Check{Node: n.Name, Kind: kindContact, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
 		Found: fmt.Sprintf("did not report within %s, although it is connected", limit), Expected: "a report of its preflight",
-		Meaning: "not all of the node could be looked at", Remedy: "see the agent's log on the node; an agent of an older version cannot make a preflight: install the orchestrator's"}
+		Meaning: "not everything on the node could be checked", Remedy: "see the agent's log on the node; an agent of an older version cannot make a preflight: install the orchestrator's"}
 }
 
 func noNode(role radio.Role, topology string) *linktrialv1.Check {
@@ -66,7 +66,7 @@ func noNode(role radio.Role, topology string) *linktrialv1.Check {
 }
 
 func version(n *nodes.Node, orchestrator string) *linktrialv1.Check {
-	c := &linktrialv1.Check{Node: n.Name, Kind: kindVersion, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: cmp.Or(n.Version, "none told"), Expected: orchestrator,
+	c := &linktrialv1.Check{Node: n.Name, Kind: kindVersion, State: linktrialv1.CheckState_CHECK_STATE_OK, Found: cmp.Or(n.Version, "not reported"), Expected: orchestrator,
 		Meaning: "agent and orchestrator may mean different things by the same word", Remedy: "install the orchestrator's version of linktrial on the node"}
 	if n.Version != orchestrator {
 		c.State = linktrialv1.CheckState_CHECK_STATE_WARNING
@@ -74,8 +74,8 @@ func version(n *nodes.Node, orchestrator string) *linktrialv1.Check {
 	return c
 }
 
-// attached says that a node has another radio than is asked for; nil: it has
-// not, or its radio is emulated and can be any.
+// attached returns the check that fails because a node has another radio than
+// the one asked for; nil: it has that one, or an emulated one, which can be any.
 func attached(n *nodes.Node, want string) *linktrialv1.Check {
 	if want == "" || n.Emulated || n.Radio == want {
 		return nil
@@ -85,9 +85,9 @@ func attached(n *nodes.Node, want string) *linktrialv1.Check {
 }
 
 // drivers compares the versions of the drivers that the nodes have.
-func drivers(nodes []nodes.Node, wanted []string) []*linktrialv1.Check {
+func drivers(all []nodes.Node, wanted []string) []*linktrialv1.Check {
 	versions := map[string]map[string][]string{} // driver → version → nodes
-	for _, n := range nodes {
+	for _, n := range all {
 		for _, d := range n.Drivers {
 			if len(wanted) > 0 && !slices.Contains(wanted, d.Name) || d.Unsupported != "" {
 				continue
@@ -111,7 +111,7 @@ func drivers(nodes []nodes.Node, wanted []string) []*linktrialv1.Check {
 		for _, on := range by {
 			for _, node := range on {
 				out = append(out, &linktrialv1.Check{Node: node, Kind: kindDrivers, State: linktrialv1.CheckState_CHECK_STATE_FAILED,
-					Found: fmt.Sprintf("driver %s is of different versions: %s", name, strings.Join(found, "; ")), Expected: "one version of each driver on all nodes",
+					Found: fmt.Sprintf("driver %s has different versions: %s", name, strings.Join(found, "; ")), Expected: "one version of each driver on all nodes",
 					Meaning: "a run needs the same on both ends, and is not started", Remedy: "install the same version on all nodes and start their agents again"})
 			}
 		}

@@ -1,7 +1,7 @@
-// Package fleet is what is known of the nodes beside their runs: battery and
-// clock as they tell them, preflights, and which node hears which. Comes in:
-// polls and reports of agents, orders of people. Goes out: wishes for agents,
-// checks in words, links.
+// Package fleet holds what is known of the nodes apart from their runs: battery
+// and clock as agents report them, preflights, and the measured links between
+// nodes. Comes in: polls and reports of agents, requests of people. Goes out:
+// requests for agents, checks in words, links.
 package fleet
 
 import (
@@ -40,21 +40,21 @@ type Config struct {
 	Catalog Catalog
 	Version string // of the orchestrator
 	Logger  *slog.Logger
-	// Self is how long a node may take to look at itself, Pair at each of its
-	// peers; 0 is 45 s and 100 s.
+	// Self is how long a node may take to check itself, Pair to check each of its
+	// peers; 0 means 45 s and 100 s.
 	Self, Pair time.Duration
 }
 
-// Health is what a node tells with its polls.
+// Health is what a node reports with its polls.
 type Health struct {
 	Battery     *float64 // charge, 0…1; nil: none, or not known
 	Discharging bool
 	ClockOffset time.Duration // the orchestrator's clock minus the node's
 	ClockError  time.Duration // bound of the offset's error
 	ClockKnown  bool
-	// Telemetry is the newest word of each source at the moment Told.
-	Telemetry []*linktrialv1.TelemetryState
-	Told      time.Time
+	// Telemetry is the newest reading of each source, as it was at ReportedAt.
+	Telemetry  []*linktrialv1.TelemetryState
+	ReportedAt time.Time
 }
 
 // Fleet keeps what is known of the nodes. Its methods may be called from
@@ -62,7 +62,7 @@ type Health struct {
 type Fleet struct {
 	cfg   Config
 	log   *slog.Logger
-	group sync.WaitGroup // of the preflight that goes on
+	group sync.WaitGroup // of the preflight that is under way
 
 	mu      sync.Mutex
 	health  map[string]Health
@@ -70,7 +70,7 @@ type Fleet struct {
 	stopped bool
 }
 
-// What callers branch on.
+// Errors that callers branch on.
 var (
 	ErrBusy     = errors.New("nodes are in use")
 	ErrNotFound = errors.New("not found")
@@ -99,14 +99,14 @@ func Start(ctx context.Context, cfg Config) (*Fleet, error) {
 				Found: "the orchestrator was started again before the preflight had ended", Expected: "a preflight that ends",
 				Meaning: "what was found is lost", Remedy: "start the preflight again"})
 		}
-		if err := keep(ctx, cfg.Store, p.ID, checks); err != nil {
+		if err := storeChecks(ctx, cfg.Store, p.ID, checks); err != nil {
 			return nil, err
 		}
 	}
 	return &Fleet{cfg: cfg, log: cfg.Logger, health: map[string]Health{}}, nil
 }
 
-// Stop ends a preflight that goes on, and waits for it.
+// Stop ends a preflight that is under way, and waits for it.
 func (f *Fleet) Stop() {
 	f.mu.Lock()
 	f.stopped = true
@@ -117,25 +117,25 @@ func (f *Fleet) Stop() {
 	f.group.Wait()
 }
 
-// Heard notes what a node told with its poll.
-func (f *Fleet) Heard(node string, h Health) {
+// SetHealth stores what a node reported with its poll.
+func (f *Fleet) SetHealth(node string, h Health) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if len(h.Telemetry) == 0 { // a node that must be brief leaves it out
+	if len(h.Telemetry) == 0 { // a node that must send little leaves it out
 		old := f.health[node]
-		h.Telemetry, h.Told = old.Telemetry, old.Told
+		h.Telemetry, h.ReportedAt = old.Telemetry, old.ReportedAt
 	}
 	f.health[node] = h
 }
 
-// Health is what the node told last; zero before it has.
+// Health returns what the node reported last; zero before its first report.
 func (f *Fleet) Health(node string) Health {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.health[node]
 }
 
-// Links is the node pairs as last measured, by direction.
+// Links returns the links between nodes as they were last measured, one for each direction.
 func (f *Fleet) Links(ctx context.Context) ([]*linktrialv1.Link, error) {
 	rows, err := f.cfg.Store.Links(ctx)
 	if err != nil {
@@ -152,9 +152,9 @@ func (f *Fleet) Links(ctx context.Context) ([]*linktrialv1.Link, error) {
 // Kept is how many preflights are kept of each node and topology, the newest.
 const Kept = 20
 
-// keep stores what a preflight found, and that it has ended, and drops those
-// that are too old now.
-func keep(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check) error {
+// storeChecks stores what a preflight found and that it has ended, and deletes
+// the preflights beyond [Kept].
+func storeChecks(ctx context.Context, s *store.Store, id string, checks []*linktrialv1.Check) error {
 	rows := make([]dbsqlc.InsertPreflightChecksParams, len(checks))
 	for i, c := range checks {
 		rows[i] = dbsqlc.InsertPreflightChecksParams{PreflightID: id, Ordinal: int32(i), Node: c.Node, Peer: c.Peer, Kind: c.Kind, State: int32(c.State),

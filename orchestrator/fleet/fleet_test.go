@@ -31,8 +31,8 @@ type rig struct {
 	engine *campaign.Engine
 
 	mu   sync.Mutex
-	seen []string // wishes, as "node id pairs peers mtu"
-	busy int      // nodes that look at their peers now
+	seen []string // requests, as "node id pairs peers mtu"
+	busy int      // nodes that check their peers now
 	most int      // of busy
 }
 
@@ -63,7 +63,7 @@ func (r *rig) register(name string, change ...func(*nodes.Registration)) nodes.R
 	return x
 }
 
-// agent polls and reports until the test ends. mute agents say nothing.
+// agent polls and reports until the test ends. agents that are mute do not report.
 func (r *rig) agent(name string, mute bool, change ...func(*nodes.Registration)) (stop func()) {
 	r.t.Helper()
 	x := r.register(name, change...)
@@ -77,14 +77,14 @@ func (r *rig) agent(name string, mute bool, change ...func(*nodes.Registration))
 			if err != nil {
 				return
 			}
-			w := r.Wish(name)
+			w := r.Requested(name)
 			if w == nil || w.Id == done {
 				continue
 			}
 			done = w.Id
 			if mute {
 				r.mu.Lock()
-				r.seen = append(r.seen, fmt.Sprint(name, " keeps silent, pairs ", w.PairsOnly))
+				r.seen = append(r.seen, fmt.Sprint(name, " does not report, pairs ", w.PairsOnly))
 				r.mu.Unlock()
 				continue
 			}
@@ -130,7 +130,7 @@ func (r *rig) report(ctx context.Context, name string, w *linktrialv1.PreflightR
 	if err := r.Report(ctx, name, w.Id, checks, links); err != nil {
 		return err
 	}
-	// What is repeated does no harm.
+	// A repeated report changes nothing.
 	if err := r.Report(ctx, name, w.Id, checks, links); err != nil && !strings.Contains(err.Error(), "not found") {
 		return err
 	}
@@ -183,7 +183,7 @@ func TestPreflight(t *testing.T) {
 			require.LessOrEqual(t, p.Checks[i-1].Node, c.Node)
 		}
 	}
-	// All look at themselves first, then one after the other at their peers.
+	// All nodes check themselves first, then one after the other their peers.
 	require.Equal(t, 1, r.most)
 	slices.Sort(r.seen[:3])
 	require.Equal(t, []string{"client self", "relay self", "server self", "client pairs relay=10.77.0.2 server=10.77.0.3",
@@ -197,15 +197,15 @@ func TestPreflight(t *testing.T) {
 	newest, err := r.Preflight(t.Context(), "")
 	require.NoError(t, err)
 	require.Equal(t, id, newest.Id)
-	require.Nil(t, r.Wish("client"))
+	require.Nil(t, r.Requested("client"))
 }
 
-func TestWhatOnlyTheOrchestratorKnows(t *testing.T) {
+func TestChecksOfTheOrchestrator(t *testing.T) {
 	r := newRig(t, fleet.Config{Self: 2 * time.Second, Pair: time.Second})
 	r.agent("client", false, func(x *nodes.Registration) { x.Version = "1.1"; x.Drivers[0].Version = "2" })
-	r.agent("server", true) // says nothing
+	r.agent("server", true) // does not report
 	stop := r.agent("relay", false)
-	stop() // has gone
+	stop() // is no longer connected
 	require.Eventually(t, func() bool {
 		return slices.ContainsFunc(r.engine.Nodes.List(), func(n nodes.Node) bool { return n.Name == "relay" && !n.Connected })
 	}, 10*time.Second, time.Millisecond)
@@ -222,10 +222,10 @@ func TestWhatOnlyTheOrchestratorKnows(t *testing.T) {
 	}{
 		{"client", "contact", linktrialv1.CheckState_CHECK_STATE_OK, "connected"},
 		{"client", "version", linktrialv1.CheckState_CHECK_STATE_WARNING, "1.1"},
-		{"client", "drivers", linktrialv1.CheckState_CHECK_STATE_FAILED, "tcp is of different versions: 1 on relay, server; 2 on client"},
+		{"client", "drivers", linktrialv1.CheckState_CHECK_STATE_FAILED, "tcp has different versions: 1 on relay, server; 2 on client"},
 		{"client", "clock", linktrialv1.CheckState_CHECK_STATE_OK, ""},
 		{"client", "reach", linktrialv1.CheckState_CHECK_STATE_OK, ""},
-		{"relay", "contact", linktrialv1.CheckState_CHECK_STATE_FAILED, "not heard"},
+		{"relay", "contact", linktrialv1.CheckState_CHECK_STATE_FAILED, "no contact for"},
 		{"server", "contact", linktrialv1.CheckState_CHECK_STATE_FAILED, "did not report"},
 	} {
 		got := find(p, c.node, c.kind)
@@ -239,11 +239,11 @@ func TestWhatOnlyTheOrchestratorKnows(t *testing.T) {
 		}
 	}
 	r.mu.Lock()
-	require.Contains(t, r.seen, "server keeps silent, pairs false")
-	require.NotContains(t, r.seen, "server keeps silent, pairs true", "a node that does not answer was asked again")
+	require.Contains(t, r.seen, "server does not report, pairs false")
+	require.NotContains(t, r.seen, "server does not report, pairs true", "a node that does not answer was asked again")
 	r.mu.Unlock()
 
-	// A role that nobody has, a radio that another has.
+	// No node has the role, and another radio is attached.
 	r.engine.Stop()
 	r = newRig(t, fleet.Config{})
 	r.agent("client", false, func(x *nodes.Registration) { x.Emulated, x.Radio = false, "mpu4" })
@@ -276,7 +276,7 @@ func TestRefusals(t *testing.T) {
 	r.agent("server", false)
 	sheet := storetest.Sheet(2)
 	storetest.AddRun(t, r.store, "abcd", sheet)
-	r.engine.Nodes.Delivered("client", "abcd-1") // has it look at the runs
+	r.engine.Nodes.Delivered("client", "abcd-1") // makes it review the runs
 	require.Eventually(t, func() bool { return len(r.engine.Nodes.RunsUnderWay()) > 0 }, 20*time.Second, 10*time.Millisecond)
 	_, err := r.StartPreflight(t.Context(), fleet.Request{})
 	require.ErrorIs(t, err, fleet.ErrBusy)
@@ -290,7 +290,7 @@ func TestBadReports(t *testing.T) {
 	_, err := r.StartPreflight(t.Context(), fleet.Request{})
 	require.NoError(t, err)
 	var w *linktrialv1.PreflightRequest
-	require.Eventually(t, func() bool { w = r.Wish("client"); return w != nil }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { w = r.Requested("client"); return w != nil }, 10*time.Second, time.Millisecond)
 	require.False(t, w.PairsOnly)
 	link := func(to string, loss, rtt float64) []*linktrialv1.Link {
 		return []*linktrialv1.Link{{To: to, Loss: loss, RttSeconds: rtt}}
@@ -316,7 +316,7 @@ func TestBadReports(t *testing.T) {
 	p, err = r.Preflight(t.Context(), p.Id)
 	require.NoError(t, err)
 	require.Equal(t, []string{"server"}, p.WaitingFor)
-	// The end of the orchestrator does not wait for the others, and the next one ends it.
+	// Stop does not wait for the other nodes, and the next start ends the preflight.
 	r.Stop()
 	_, err = r.StartPreflight(t.Context(), fleet.Request{})
 	require.ErrorIs(t, err, nodes.ErrStopping)
@@ -334,6 +334,6 @@ func TestHealth(t *testing.T) {
 	require.Equal(t, fleet.Health{}, r.Health("client"))
 	charge := 0.5
 	h := fleet.Health{Battery: &charge, Discharging: true, ClockOffset: time.Second, ClockError: time.Millisecond, ClockKnown: true}
-	r.Heard("client", h)
+	r.SetHealth("client", h)
 	require.Equal(t, h, r.Health("client"))
 }

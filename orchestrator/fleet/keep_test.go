@@ -11,9 +11,9 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// Of old preflights those go of which every node has enough newer ones of the
-// same topology; one that is newest for a single node stays, with its checks.
-func TestOldPreflightsGo(t *testing.T) {
+// A preflight is deleted when each of its nodes has enough newer ones of the
+// same topology; the newest of a single node stays, with its checks.
+func TestOldPreflightsAreDeleted(t *testing.T) {
 	r := newRig(t, fleet.Config{Self: 10 * time.Second, Pair: 10 * time.Second})
 	began := time.Now().UTC()
 	insert := func(id, topology string, ended bool, nodes ...string) {

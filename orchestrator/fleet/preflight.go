@@ -21,8 +21,8 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// preflight is one that goes on. Its fields are guarded by the fleet's mutex,
-// but for those that never change.
+// preflight is one that is under way. The fleet's mutex guards requests, waiting
+// and checks; the other fields do not change.
 type preflight struct {
 	id        string
 	started   time.Time
@@ -31,15 +31,15 @@ type preflight struct {
 	protocols []string
 	mtu       int32
 	nodes     []nodes.Node  // that take part, by name, as they were at the start
-	changed   chan struct{} // one pending look is enough
+	reported  chan struct{} // holds one notice at most: it covers all reports before it
 	cancel    context.CancelFunc
 
-	wishes  map[string]*linktrialv1.PreflightRequest
-	waiting map[string]bool
-	checks  []*linktrialv1.Check
+	requests map[string]*linktrialv1.PreflightRequest // by node
+	waiting  map[string]bool                          // for reports of these nodes
+	checks   []*linktrialv1.Check
 }
 
-// Request is what is to be looked at.
+// Request says what a preflight is to check.
 type Request struct {
 	Nodes     []string // empty: all that are connected, or were within the last hour
 	Topology  string   // empty: any; else each of its roles must have a node
@@ -47,22 +47,23 @@ type Request struct {
 	Protocols []string // that a plan needs; empty: those that the nodes have
 }
 
-// recent is how long a node that is away is expected in a preflight that names none.
+// recent is how long after its last contact a node takes part in a preflight
+// that names no nodes.
 const recent = time.Hour
 
-// StartPreflight begins one. It is refused while another goes on, or while one
-// of the nodes is in a run.
+// StartPreflight starts a preflight and returns its identity. It returns
+// [ErrBusy] while another is under way, or while one of the nodes is in a run.
 func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	p := &preflight{id: strings.ToLower(rand.Text()[:10]), started: time.Now().UTC(), topology: r.Topology, radio: r.Radio, protocols: r.Protocols,
-		changed: make(chan struct{}, 1), wishes: map[string]*linktrialv1.PreflightRequest{}, waiting: map[string]bool{}}
-	if err := f.choose(p, r); err != nil {
+		reported: make(chan struct{}, 1), requests: map[string]*linktrialv1.PreflightRequest{}, waiting: map[string]bool{}}
+	if err := f.prepare(p, r); err != nil {
 		return "", err
 	}
-	names := []string{} // where no node is there yet, that is what it finds
+	names := []string{} // may stay empty: the preflight then finds that there are no nodes
 	for _, n := range p.nodes {
 		names = append(names, n.Name)
 	}
-	// It goes on when whoever asked has gone.
+	// The preflight does not end with the call that started it.
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	p.cancel = cancel
 	f.mu.Lock()
@@ -75,7 +76,7 @@ func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 		id := f.active.id
 		f.mu.Unlock()
 		cancel()
-		return "", fmt.Errorf("preflight %s goes on: %w; wait for its end", id, ErrBusy)
+		return "", fmt.Errorf("preflight %s is under way: %w; wait for its end", id, ErrBusy)
 	}
 	f.active = p
 	f.group.Add(1)
@@ -98,17 +99,12 @@ func (f *Fleet) StartPreflight(ctx context.Context, r Request) (string, error) {
 	return p.id, nil
 }
 
-// choose finds the nodes that take part, and what there is to say at once.
-func (f *Fleet) choose(p *preflight, r Request) error {
-	var roles []radio.Role
-	if r.Topology != "" {
-		t := f.cfg.Catalog.Topology(r.Topology)
-		if t == nil {
-			return fmt.Errorf("topology %q %w: there is none of that name", r.Topology, ErrBad)
-		}
-		for _, s := range t.Stations {
-			roles = append(roles, s.Role)
-		}
+// prepare finds the nodes that take part, and makes the checks that need no
+// report of a node.
+func (f *Fleet) prepare(p *preflight, r Request) error {
+	roles, err := f.rolesOf(r.Topology)
+	if err != nil {
+		return err
 	}
 	if r.Radio != "" {
 		profile := f.cfg.Catalog.Profile(r.Radio)
@@ -118,28 +114,8 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 		p.mtu = mtuOf(profile)
 	}
 	all := f.cfg.Nodes.List()
-	for _, name := range r.Nodes {
-		if !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Name == name }) {
-			return fmt.Errorf("node %q has never registered: %w", name, ErrNotFound)
-		}
-	}
-	var busy []string
-	for _, n := range all {
-		switch {
-		case len(r.Nodes) > 0 && !slices.Contains(r.Nodes, n.Name):
-			continue
-		case len(r.Nodes) == 0 && (n.Virtual || !n.Connected && time.Since(n.LastContact) > recent):
-			continue
-		case len(r.Nodes) == 0 && roles != nil && !slices.Contains(roles, radio.Role(n.Role)):
-			continue
-		}
-		if n.Run != "" {
-			busy = append(busy, fmt.Sprintf("%s in run %s", n.Name, n.Run))
-		}
-		p.nodes = append(p.nodes, n)
-	}
-	if len(busy) > 0 {
-		return fmt.Errorf("%w: %s; a look would disturb the trials, so wait for the run's end", ErrBusy, strings.Join(busy, ", "))
+	if p.nodes, err = choose(all, r, roles); err != nil {
+		return err
 	}
 	for _, role := range roles {
 		if !slices.ContainsFunc(p.nodes, func(n nodes.Node) bool { return n.Role == string(role) }) {
@@ -163,15 +139,62 @@ func (f *Fleet) choose(p *preflight, r Request) error {
 	return nil
 }
 
-// conduct asks all nodes about themselves at once, and then each about its
-// peers: one at a time, so that probes meet no other probes.
+// rolesOf returns the roles that a topology has, none where none is named.
+func (f *Fleet) rolesOf(topology string) ([]radio.Role, error) {
+	if topology == "" {
+		return nil, nil
+	}
+	t := f.cfg.Catalog.Topology(topology)
+	if t == nil {
+		return nil, fmt.Errorf("topology %q %w: there is none of that name", topology, ErrBad)
+	}
+	var roles []radio.Role
+	for _, s := range t.Stations {
+		roles = append(roles, s.Role)
+	}
+	return roles, nil
+}
+
+// choose returns the nodes that take part: those that are named, or all that
+// were in contact lately and have one of the roles. It returns [ErrBusy] where
+// one of them is in a run.
+func choose(all []nodes.Node, r Request, roles []radio.Role) ([]nodes.Node, error) {
+	for _, name := range r.Nodes {
+		if !slices.ContainsFunc(all, func(n nodes.Node) bool { return n.Name == name }) {
+			return nil, fmt.Errorf("node %q has never registered: %w", name, ErrNotFound)
+		}
+	}
+	var chosen []nodes.Node
+	var busy []string
+	for _, n := range all {
+		switch {
+		case len(r.Nodes) > 0 && !slices.Contains(r.Nodes, n.Name):
+			continue
+		case len(r.Nodes) == 0 && (n.Virtual || !n.Connected && time.Since(n.LastContact) > recent):
+			continue
+		case len(r.Nodes) == 0 && roles != nil && !slices.Contains(roles, radio.Role(n.Role)):
+			continue
+		}
+		if n.Run != "" {
+			busy = append(busy, fmt.Sprintf("%s in run %s", n.Name, n.Run))
+		}
+		chosen = append(chosen, n)
+	}
+	if len(busy) > 0 {
+		return nil, fmt.Errorf("%w: %s; a preflight would disturb the trials, so wait for the run's end", ErrBusy, strings.Join(busy, ", "))
+	}
+	return chosen, nil
+}
+
+// conduct has all nodes check themselves at once, and then each its peers: one
+// at a time, so that probes do not collide with other probes.
 func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 	defer func() {
 		f.mu.Lock()
 		f.active = nil
 		f.mu.Unlock()
 	}()
-	wish := func(n *nodes.Node, kind string) *linktrialv1.PreflightRequest {
+	request := func(n *nodes.Node, kind string) *linktrialv1.PreflightRequest {
 		w := &linktrialv1.PreflightRequest{Id: p.id + "." + kind, Treatments: p.protocols, MtuBytes: p.mtu}
 		profile := f.cfg.Catalog.Profile(cmp.Or(p.radio, n.Radio))
 		if w.MtuBytes == 0 && profile != nil {
@@ -179,13 +202,13 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		}
 		var err error
 		if w.RadioProfile, err = EncodeProfile(profile); err != nil {
-			f.log.Error("profile cannot be told to its node", "radio", profile.Name, "error", err)
+			f.log.Error("profile cannot be sent to its node", "radio", profile.Name, "error", err)
 		}
 		return w
 	}
-	f.ask(ctx, p, f.cfg.Self, func(n *nodes.Node) *linktrialv1.PreflightRequest { return wish(n, "self") }, p.nodes...)
+	f.ask(ctx, p, f.cfg.Self, func(n *nodes.Node) *linktrialv1.PreflightRequest { return request(n, "self") }, p.nodes...)
 	for i := range p.nodes {
-		w := wish(&p.nodes[i], "pairs")
+		w := request(&p.nodes[i], "pairs")
 		w.PairsOnly, w.Peers = true, peers(p.nodes, &p.nodes[i])
 		if len(w.Peers) > 0 {
 			f.ask(ctx, p, time.Duration(len(w.Peers))*f.cfg.Pair, func(*nodes.Node) *linktrialv1.PreflightRequest { return w }, p.nodes[i])
@@ -195,11 +218,11 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 		return // the next start of the orchestrator ends it in the store
 	}
 	f.mu.Lock()
-	arrange(p)
+	sortChecks(p)
 	checks := p.checks
 	f.mu.Unlock()
 	for retry := (backoff.Backoff{Min: time.Second, Max: time.Minute}); ; {
-		err := keep(ctx, f.cfg.Store, p.id, checks)
+		err := storeChecks(ctx, f.cfg.Store, p.id, checks)
 		if err == nil || ctx.Err() != nil {
 			break
 		}
@@ -211,7 +234,7 @@ func (f *Fleet) conduct(ctx context.Context, p *preflight) {
 	f.log.Info("preflight has ended", "preflight", p.id, "checks", len(checks), "seconds", time.Since(p.started).Seconds())
 }
 
-// peers of a node are those on the same radio network.
+// peers returns the nodes on the same radio network.
 func peers(all []nodes.Node, n *nodes.Node) []*linktrialv1.PreflightPeer {
 	var out []*linktrialv1.PreflightPeer
 	for _, o := range all {
@@ -222,18 +245,18 @@ func peers(all []nodes.Node, n *nodes.Node) []*linktrialv1.PreflightPeer {
 	return out
 }
 
-// ask gives nodes their wishes and waits until all have reported, have gone,
-// or the time is up.
-func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish func(*nodes.Node) *linktrialv1.PreflightRequest, nodes ...nodes.Node) {
+// ask sends requests to nodes and waits until all have reported or are no longer
+// connected, until limit has passed, or until ctx ends.
+func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, request func(*nodes.Node) *linktrialv1.PreflightRequest, to ...nodes.Node) {
 	f.mu.Lock()
 	var asked []string
-	for i := range nodes {
-		n := &nodes[i]
-		if !f.lively(p, n.Name) {
+	for i := range to {
+		n := &to[i]
+		if !hasContact(p, n.Name) {
 			continue
 		}
-		w := wish(n)
-		p.wishes[n.Name], p.waiting[n.Name] = w, true
+		w := request(n)
+		p.requests[n.Name], p.waiting[n.Name] = w, true
 		asked = append(asked, n.Name)
 	}
 	f.mu.Unlock()
@@ -254,7 +277,7 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.changed:
+		case <-p.reported:
 			continue
 		case <-tick.C:
 			f.giveUp(p, limit, false)
@@ -267,55 +290,56 @@ func (f *Fleet) ask(ctx context.Context, p *preflight, limit time.Duration, wish
 	}
 }
 
-// lively says whether it makes sense to ask the node: it was connected at the
-// start and has not failed to answer since.
-func (f *Fleet) lively(p *preflight, name string) bool {
+// hasContact reports whether the node was connected at the start and has not
+// failed to answer since.
+func hasContact(p *preflight, name string) bool {
 	return !slices.ContainsFunc(p.checks, func(c *linktrialv1.Check) bool {
 		return c.Node == name && c.Kind == kindContact && c.State == linktrialv1.CheckState_CHECK_STATE_FAILED
 	})
 }
 
-// giveUp stops waiting for nodes that have gone, or for all.
+// giveUp stops waiting for nodes that are no longer connected, or for all.
 func (f *Fleet) giveUp(p *preflight, limit time.Duration, all bool) {
-	nodes := map[string]nodes.Node{}
+	byName := map[string]nodes.Node{}
 	for _, n := range f.cfg.Nodes.List() {
-		nodes[n.Name] = n
+		byName[n.Name] = n
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for name := range p.waiting {
-		n := nodes[name]
+		n := byName[name]
 		if n.Connected && !all {
 			continue
 		}
 		delete(p.waiting, name)
-		delete(p.wishes, name)
+		delete(p.requests, name)
 		p.checks = slices.DeleteFunc(p.checks, func(c *linktrialv1.Check) bool { return c.Node == name && c.Kind == kindContact })
 		if n.Connected {
-			p.checks = append(p.checks, mute(&n, limit))
+			p.checks = append(p.checks, noReport(&n, limit))
 		} else {
 			p.checks = append(p.checks, contact(&n, time.Now()))
 		}
 	}
 }
 
-// Wish is what is wanted of the node now; nil: nothing.
-func (f *Fleet) Wish(node string) *linktrialv1.PreflightRequest {
+// Requested returns what a preflight asks of the node now; nil: nothing.
+func (f *Fleet) Requested(node string) *linktrialv1.PreflightRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.active == nil {
 		return nil
 	}
-	return f.active.wishes[node]
+	return f.active.requests[node]
 }
 
-// Bounds of a report: far beyond what an agent has to say.
+// Bounds of a report: far beyond what an agent sends.
 const (
 	maxChecks = 500
 	maxText   = 4000 // bytes
 )
 
-// Report takes what a node found. One that nobody waits for is [ErrNotFound].
+// Report takes in what a node found. It returns [ErrNotFound] where no preflight
+// waits for the report.
 // The messages stay the caller's: it may send them again while the first ones are stored.
 func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrialv1.Check, links []*linktrialv1.Link) error {
 	if len(checks) > maxChecks || len(links) > maxChecks {
@@ -335,11 +359,11 @@ func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrial
 	}
 	f.mu.Lock()
 	p := f.active
-	if p == nil || p.wishes[node] == nil || p.wishes[node].Id != id {
+	if p == nil || p.requests[node] == nil || p.requests[node].Id != id {
 		f.mu.Unlock()
 		return fmt.Errorf("preflight %q of node %q: %w", id, node, ErrNotFound)
 	}
-	asked := p.wishes[node].Peers
+	asked := p.requests[node].Peers
 	f.mu.Unlock()
 	for _, l := range links {
 		known := slices.ContainsFunc(asked, func(p *linktrialv1.PreflightPeer) bool { return p.Name == l.To })
@@ -355,20 +379,20 @@ func (f *Fleet) Report(ctx context.Context, node, id string, checks []*linktrial
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if !p.waiting[node] || p.wishes[node] == nil || p.wishes[node].Id != id {
+	if !p.waiting[node] || p.requests[node] == nil || p.requests[node].Id != id {
 		return nil // the same report, twice
 	}
 	delete(p.waiting, node)
-	delete(p.wishes, node)
+	delete(p.requests, node)
 	p.checks = append(p.checks, checks...)
 	select {
-	case p.changed <- struct{}{}:
+	case p.reported <- struct{}{}:
 	default:
 	}
 	return nil
 }
 
-// clean makes a text of bounded length that the database takes.
+// clean bounds the length of a text and drops what the database does not accept.
 func clean(s string) string {
 	s = strings.ReplaceAll(s, "\x00", "")
 	if len(s) > maxText {
@@ -377,13 +401,14 @@ func clean(s string) string {
 	return s
 }
 
-// Preflight is how far one is and what was found; empty is the newest.
+// Preflight returns how far a preflight is and what it found; an empty id means
+// the newest one.
 func (f *Fleet) Preflight(ctx context.Context, id string) (*linktrialv1.GetPreflightResponse, error) {
 	f.mu.Lock()
 	if p := f.active; p != nil && (id == "" || id == p.id) {
 		defer f.mu.Unlock()
 		out := &linktrialv1.GetPreflightResponse{Id: p.id, Started: timestamppb.New(p.started), Topology: p.topology, Radio: p.radio}
-		arrange(p)
+		sortChecks(p)
 		out.Checks = slices.Clone(p.checks)
 		for _, n := range p.nodes {
 			out.Nodes = append(out.Nodes, n.Name)

@@ -9,13 +9,14 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 )
 
-// Bounds of what a node may tell of its radio: far beyond what a profile names.
+// Bounds of what a node may report of its radio: far beyond what a profile names.
 const (
 	maxSources = 64
 	maxValues  = 256
 )
 
-// CleanTelemetry is what a node told, within bounds and without what is no number.
+// CleanTelemetry returns what a node reported, within bounds and without values
+// that are not numbers.
 func CleanTelemetry(all []*linktrialv1.TelemetryState) []*linktrialv1.TelemetryState {
 	var out []*linktrialv1.TelemetryState
 	for _, s := range all[:min(len(all), maxSources)] {
@@ -36,12 +37,13 @@ func CleanTelemetry(all []*linktrialv1.TelemetryState) []*linktrialv1.TelemetryS
 	return out
 }
 
-// Aged is what the node told of its radio, with the ages of now.
+// Aged returns what the node reported of its radio, with the ages that the
+// readings have now.
 func (h *Health) Aged(now time.Time) []*linktrialv1.TelemetryState {
 	var out []*linktrialv1.TelemetryState
 	for _, s := range h.Telemetry {
 		c := proto.CloneOf(s)
-		c.AgeSeconds += now.Sub(h.Told).Seconds()
+		c.AgeSeconds += now.Sub(h.ReportedAt).Seconds()
 		out = append(out, c)
 	}
 	return out

@@ -30,7 +30,7 @@ func TestOtherRadios(t *testing.T) {
 	require.Equal(t, linktrialv1.CheckState_CHECK_STATE_OK, c.State)
 	require.Contains(t, c.Found, "2487 to 2527 MHz")
 
-	// Another team's radio, of which nobody knows the frequency.
+	// Another team's radio, whose frequency is not known.
 	r.agent("relay", false, with("prc-152a"))
 	id, err = r.StartPreflight(t.Context(), fleet.Request{Nodes: []string{"client", "server"}})
 	require.NoError(t, err)
@@ -40,7 +40,7 @@ func TestOtherRadios(t *testing.T) {
 	require.Contains(t, c.Remedy, "never has both in a run at the same time")
 }
 
-func TestEmulatedRadiosHaveTheirOwnAir(t *testing.T) {
+func TestEmulatedRadiosHaveNoChannelCheck(t *testing.T) {
 	r := newRig(t, fleet.Config{})
 	r.agent("client", false)
 	id, err := r.StartPreflight(t.Context(), fleet.Request{})
@@ -61,7 +61,7 @@ func TestEncodeProfile(t *testing.T) {
 	require.Equal(t, p, &back)
 }
 
-// What a node tells is bounded, and grows old.
+// What a node reports is bounded, and its age rises.
 func TestCleanTelemetry(t *testing.T) {
 	many := make([]*linktrialv1.TelemetryState, 1000)
 	for i := range many {
@@ -78,8 +78,8 @@ func TestCleanTelemetry(t *testing.T) {
 
 	r := newRig(t, fleet.Config{})
 	told := time.Now()
-	r.Heard("client", fleet.Health{Telemetry: []*linktrialv1.TelemetryState{{Source: "a", AgeSeconds: 2}}, Told: told})
-	r.Heard("client", fleet.Health{Discharging: true}) // it had to be brief
+	r.SetHealth("client", fleet.Health{Telemetry: []*linktrialv1.TelemetryState{{Source: "a", AgeSeconds: 2}}, ReportedAt: told})
+	r.SetHealth("client", fleet.Health{Discharging: true}) // it had to send little
 	h := r.Health("client")
 	require.True(t, h.Discharging)
 	require.InDelta(t, 7, h.Aged(told.Add(5 * time.Second))[0].AgeSeconds, 1e-6)

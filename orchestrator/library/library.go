@@ -1,6 +1,6 @@
-// Package library keeps plans, and starts them at their time. Comes in: texts of
-// plans, drafts with faults too, and moments. Goes out: plans with what is to be
-// said of them, and campaigns that the orchestrator starts by itself.
+// Package library stores plans and starts scheduled ones at their time. Comes in:
+// texts of plans, drafts with faults too, and times. Goes out: plans with a
+// summary or their faults, and campaigns that the orchestrator starts by itself.
 package library
 
 import (
@@ -33,21 +33,21 @@ type Config struct {
 	Catalog plan.Catalog
 	// Shipped has the plans that came with Linktrial as *.yaml; nil: none.
 	Shipped fs.FS
-	// Start starts a plan as one campaign. What speaks against it comes as
-	// problems, and nothing was started then.
+	// Start starts a plan as one campaign. Where it returns problems, it has
+	// started nothing.
 	Start func(ctx context.Context, file string, text []byte, name string) (campaign string, problems []string, err error)
-	// Ahead lists the runs that hold nodes now; they end before others begin.
+	// Ahead lists the runs that nodes take part in now; they end before others begin.
 	Ahead  func() []string
 	Logger *slog.Logger
-	// Settle is how long after its own start the library starts nothing, so that
-	// nodes can connect again; 0 is ten seconds.
+	// Settle is how long after its own start the library starts no plan, so that
+	// nodes can connect again; 0 means ten seconds.
 	Settle time.Duration
 	// Now is the clock, for tests; nil is time.Now.
 	Now func() time.Time
 }
 
-// Library is the plans and the times to start them at. Its methods may be
-// called from several goroutines.
+// Library holds the plans and their schedules. Its methods may be called from
+// several goroutines.
 type Library struct {
 	cfg     Config
 	log     *slog.Logger
@@ -59,7 +59,7 @@ type Library struct {
 	once    sync.Once
 }
 
-// Plan is one kept plan.
+// Plan is one stored plan.
 type Plan struct {
 	Name     string
 	Shipped  bool
@@ -68,11 +68,11 @@ type Plan struct {
 	Text     []byte
 
 	Title    string // the plan's own name, as far as it could be read
-	Summary  string // or what is wrong with it
+	Summary  string // or its first fault
 	Problems int
 }
 
-// What callers branch on.
+// Errors that callers branch on.
 var (
 	ErrNotFound = errors.New("there is no such plan")
 	ErrShipped  = errors.New("came with Linktrial and is read-only")
@@ -87,8 +87,9 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
 // maxText bounds a plan, as orchestrator/plan does.
 const maxText = 4 << 20
 
-// Start settles what an earlier orchestrator left, marks what was missed, and
-// returns; from then on plans start at their times until Stop.
+// Start resolves the schedules that an earlier orchestrator left half done, marks
+// the missed ones, and returns; from then on plans start at their times until
+// Stop.
 func Start(ctx context.Context, cfg Config) (*Library, error) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -113,7 +114,7 @@ func Start(ctx context.Context, cfg Config) (*Library, error) {
 			l.shipped[strings.TrimSuffix(f, ".yaml")] = b
 		}
 	}
-	if err := l.settle(ctx); err != nil {
+	if err := l.resolveClaimed(ctx); err != nil {
 		return nil, err
 	}
 	loop, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -122,14 +123,14 @@ func Start(ctx context.Context, cfg Config) (*Library, error) {
 	return l, nil
 }
 
-// Stop ends the library and waits for it. Times that are still to come are
-// kept for the next start.
+// Stop ends the library and waits for it. Schedules that are still to come stay
+// in the store for the next start.
 func (l *Library) Stop() {
 	l.once.Do(l.cancel)
 	<-l.done
 }
 
-// List is all plans without their text, saved ones first, each kind by name.
+// List returns all plans without their text, saved ones first, each kind by name.
 func (l *Library) List(ctx context.Context) ([]Plan, error) {
 	rows, err := l.cfg.Store.SavedPlans(ctx)
 	if err != nil {
@@ -158,7 +159,7 @@ func saved(r dbsqlc.SavedPlan) Plan {
 	return Plan{Name: r.Name, Changed: r.ChangedAt, Revision: int(r.Revision), Text: r.Text}
 }
 
-// describe reads a plan for what is to be said of it.
+// describe adds to a plan its title, and its summary or first fault.
 func (l *Library) describe(p Plan) Plan {
 	read, err := plan.Parse(p.Name+".yaml", p.Text, l.cfg.Catalog)
 	var problems yamldoc.Problems
@@ -175,7 +176,7 @@ func (l *Library) describe(p Plan) Plan {
 		p.Problems, p.Summary = 1, err.Error()
 	}
 	if p.Title == "" {
-		// A draft has a name as soon as somebody has written one.
+		// A draft with faults may have a name all the same.
 		d := yamldoc.Parse(p.Name, p.Text)
 		if root := d.Root(); root.IsMapping() {
 			p.Title = root.Mapping().Field("name").String("")
@@ -184,7 +185,7 @@ func (l *Library) describe(p Plan) Plan {
 	return p
 }
 
-// Get is one plan with its text.
+// Get returns one plan with its text.
 func (l *Library) Get(ctx context.Context, name string) (Plan, error) {
 	if text, ok := l.shipped[name]; ok {
 		return l.describe(Plan{Name: name, Shipped: true, Text: text}), nil
@@ -199,8 +200,9 @@ func (l *Library) Get(ctx context.Context, name string) (Plan, error) {
 	return l.describe(saved(r)), nil
 }
 
-// Save keeps a plan, faults and all. revision is the one that was edited; with
-// 0 the plan must be new.
+// Save stores a plan, also one with faults. revision is the one that was edited;
+// 0 means that the plan must be new. It returns [ErrRevision] where somebody
+// else has saved the plan since.
 func (l *Library) Save(ctx context.Context, name string, text []byte, revision int) (Plan, error) {
 	switch {
 	case !nameForm.MatchString(name):
@@ -239,7 +241,7 @@ func (l *Library) Save(ctx context.Context, name string, text []byte, revision i
 	return l.describe(Plan{Name: name, Changed: l.cfg.Now(), Revision: revision + 1, Text: text}), nil
 }
 
-// Delete removes a saved plan that no time is set for.
+// Delete removes a saved plan. It returns [ErrInUse] while the plan is scheduled.
 func (l *Library) Delete(ctx context.Context, name string) error {
 	if _, ok := l.shipped[name]; ok {
 		return fmt.Errorf("plan %q %w", name, ErrShipped)
@@ -257,7 +259,7 @@ func (l *Library) Delete(ctx context.Context, name string) error {
 	return nil
 }
 
-// estimate is how long a plan that has no faults will take.
+// estimate returns how long a plan will take; the error is the plan's faults.
 func (l *Library) estimate(p Plan) (time.Duration, error) {
 	read, err := plan.Parse(p.Name+".yaml", p.Text, l.cfg.Catalog)
 	if err != nil {

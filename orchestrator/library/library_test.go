@@ -61,7 +61,7 @@ func (c *clock) move(d time.Duration) {
 	c.at = c.at.Add(d)
 }
 
-// rig is a library whose starts are written down.
+// rig is a library that records what it starts.
 type rig struct {
 	*Library
 	t     *testing.T
@@ -103,7 +103,7 @@ func (r *rig) start() {
 	r.t.Cleanup(r.Stop)
 }
 
-// move moves the clock, and has the library look at it at once.
+// move moves the clock, and makes the library check its schedules at once.
 func (r *rig) move(d time.Duration) {
 	r.clock.move(d)
 	select {
@@ -135,7 +135,7 @@ func (r *rig) schedule(id string) Scheduled {
 	return all[i]
 }
 
-// becomes waits for a state.
+// becomes waits until a schedule has a state.
 func (r *rig) becomes(id string, want State) Scheduled {
 	r.t.Helper()
 	require.Eventually(r.t, func() bool { return r.schedule(id).State == want }, 20*time.Second, 10*time.Millisecond, "schedule %s does not become %s", id, want)
@@ -208,7 +208,7 @@ func TestPlans(t *testing.T) {
 	require.ErrorIs(t, err, ErrNotFound)
 }
 
-// Of many who edited the same revision, one wins.
+// Of several people who edited the same revision, one can save.
 func TestConcurrentSaves(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	_, err := r.Save(ctx, "mine", []byte(good), 0)
@@ -280,13 +280,13 @@ func TestScheduleRefusals(t *testing.T) {
 		{"draft", now.Add(time.Hour), ErrRefused, "draft.yaml:2:"},
 		{"none", now.Add(time.Hour), ErrNotFound, "none"},
 		{"demo", now.Add(-time.Second), ErrRefused, "has passed"},
-		{"demo", now.Add(2 * farthest), ErrRefused, "year"},
+		{"demo", now.Add(2 * maxAhead), ErrRefused, "year"},
 	} {
 		_, err := r.Schedule(ctx, c.plan, c.at, "", "")
 		require.ErrorIs(t, err, c.is)
 		require.ErrorContains(t, err, c.word)
 	}
-	_, err = r.Schedule(ctx, "demo", now.Add(time.Hour), strings.Repeat("x", maxWords+1), "")
+	_, err = r.Schedule(ctx, "demo", now.Add(time.Hour), strings.Repeat("x", maxName+1), "")
 	require.ErrorIs(t, err, ErrRefused)
 
 	// A refusal at the time is told, and not tried again.
@@ -305,7 +305,7 @@ func TestScheduleRefusals(t *testing.T) {
 	require.Empty(t, r.starts())
 }
 
-func TestMissed(t *testing.T) {
+func TestMissedSchedules(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	early, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
 	require.NoError(t, err)
@@ -320,7 +320,7 @@ func TestMissed(t *testing.T) {
 }
 
 // A crash between the claim and the campaign, and one after the campaign.
-func TestCrashAtTheStart(t *testing.T) {
+func TestCrashDuringAStart(t *testing.T) {
 	for _, begun := range []bool{false, true} {
 		t.Run(fmt.Sprint("campaign is there: ", begun), func(t *testing.T) {
 			s := storetest.Open(t)
@@ -348,21 +348,22 @@ func TestCrashAtTheStart(t *testing.T) {
 	}
 }
 
-// Scheduled plans wait until nodes can have connected again.
-func TestSettle(t *testing.T) {
+// After its own start the library waits until nodes can have connected again.
+func TestNothingStartsBeforeSettle(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	x, err := r.Schedule(ctx, "demo", r.clock.now().Add(time.Minute), "", "")
 	require.NoError(t, err)
 	r.cfg.Settle = 20 * time.Second
 	r.restart(61 * time.Second)
-	require.NoError(t, r.due(ctx, r.clock.now().Sub(r.began) >= r.cfg.Settle))
+	require.NoError(t, r.startDue(ctx, r.clock.now().Sub(r.began) >= r.cfg.Settle))
 	require.Equal(t, Waiting, r.schedule(x.ID).State)
 	r.move(21 * time.Second)
 	r.becomes(x.ID, Started)
 }
 
-// A start that is interrupted by the orchestrator's end is settled by the next.
-func TestStopInTheMiddle(t *testing.T) {
+// When the orchestrator stops while it starts a plan, its next start resolves the
+// schedule.
+func TestStopDuringAStart(t *testing.T) {
 	r, ctx := newRig(t, storetest.Open(t)), t.Context()
 	began := make(chan struct{})
 	r.Stop()

@@ -14,7 +14,7 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// State of a plan's time.
+// State of a scheduled plan.
 type State string
 
 // The states; all but the first are ends.
@@ -26,7 +26,8 @@ const (
 	Cancelled State = "cancelled"
 )
 
-// starting is a state only between two writes, or after a crash there.
+// starting is the state between the claim of a schedule and the outcome of its
+// start; it lasts where the orchestrator was killed between the two.
 const starting State = "starting"
 
 // Scheduled is a plan that starts, or was to start, at a time.
@@ -37,25 +38,25 @@ type Scheduled struct {
 	Name     string // of the campaign; empty: the plan's
 	By       string
 	State    State
-	Message  string // what speaks or spoke against it, or is worth knowing
+	Message  string // why it failed or was missed, or what it will have to wait for
 	Campaign string
 }
 
 // late is by how much a plan may start after its time.
 const late = 60 * time.Second
 
-// Bounds of the moment that may be set, and of the list.
 const (
-	farthest  = 366 * 24 * time.Hour
+	maxAhead  = 366 * 24 * time.Hour // from now to the time of a schedule
 	maxListed = 500
-	maxWords  = 200 // bytes of a name
+	maxName   = 200 // bytes
 )
 
-// ErrEnded reports a cancellation of what is no longer to come.
+// ErrEnded reports that a schedule to be cancelled is no longer waiting.
 var ErrEnded = errors.New("is not waiting any more")
 
 // Schedule sets a time for a plan as it is now: what is saved later does not
-// change it. A plan with faults is refused with all of them.
+// change the scheduled plan. It returns [ErrRefused] with all faults of a plan
+// that has some.
 func (l *Library) Schedule(ctx context.Context, name string, at time.Time, campaign, by string) (Scheduled, error) {
 	p, err := l.Get(ctx, name)
 	if err != nil {
@@ -63,18 +64,18 @@ func (l *Library) Schedule(ctx context.Context, name string, at time.Time, campa
 	}
 	total, err := l.estimate(p)
 	if err != nil {
-		return Scheduled{}, fmt.Errorf("plan %s cannot be scheduled, for it has faults: %w:\n%w", name, ErrRefused, err)
+		return Scheduled{}, fmt.Errorf("plan %s cannot be scheduled because it has faults: %w:\n%w", name, ErrRefused, err)
 	}
 	now := l.cfg.Now()
 	switch {
 	case at.Before(now):
 		return Scheduled{}, fmt.Errorf("time %s has passed; it is %s: %w", at.UTC().Format(time.RFC3339), now.UTC().Format(time.RFC3339), ErrRefused)
-	case at.Sub(now) > farthest:
+	case at.Sub(now) > maxAhead:
 		return Scheduled{}, fmt.Errorf("time %s is more than a year away: %w", at.UTC().Format(time.RFC3339), ErrRefused)
-	case len(campaign) > maxWords || len(by) > maxWords:
-		return Scheduled{}, fmt.Errorf("name of the campaign or of who set the time: expected at most %d bytes: %w", maxWords, ErrRefused)
+	case len(campaign) > maxName || len(by) > maxName:
+		return Scheduled{}, fmt.Errorf("name of the campaign or of who set the time: expected at most %d bytes: %w", maxName, ErrRefused)
 	}
-	message, err := l.conflicts(ctx, at, total)
+	message, err := l.overlaps(ctx, at, total)
 	if err != nil {
 		return Scheduled{}, err
 	}
@@ -91,9 +92,10 @@ func (l *Library) Schedule(ctx context.Context, name string, at time.Time, campa
 	return s, nil
 }
 
-// conflicts says which other scheduled plans would still run then, or begin
-// before this one has ended. Runs wait for each other, so it is no refusal.
-func (l *Library) conflicts(ctx context.Context, at time.Time, total time.Duration) (string, error) {
+// overlaps returns, for people, which other scheduled plans would still run at
+// the time, or begin before this one has ended. Runs wait for one another, so an
+// overlap is no reason to refuse.
+func (l *Library) overlaps(ctx context.Context, at time.Time, total time.Duration) (string, error) {
 	open, err := l.cfg.Store.OpenSchedules(ctx)
 	if err != nil {
 		return "", fmt.Errorf("schedules: %w", err)
@@ -111,8 +113,8 @@ func (l *Library) conflicts(ctx context.Context, at time.Time, total time.Durati
 	return "overlaps with " + strings.Join(with, ", ") + ": where both use the same nodes, the later one waits", nil
 }
 
-// Schedules lists what is to come, the next first, and then what has ended,
-// the newest first.
+// Schedules lists the schedules that wait, the next first, and then those that
+// have ended, the newest first.
 func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
 	rows, err := l.cfg.Store.Schedules(ctx, maxListed)
 	if err != nil {
@@ -122,7 +124,7 @@ func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
 	for i, r := range rows {
 		out[i] = Scheduled{ID: r.ID, Plan: r.Plan, At: r.StartAt.UTC(), Name: r.Name, By: r.GivenBy, State: State(r.State), Message: r.Message}
 		if r.State == string(starting) {
-			out[i].State = Waiting // for the blink of an eye
+			out[i].State = Waiting // it leaves this state within moments
 		}
 		if r.CampaignID != nil {
 			out[i].Campaign = *r.CampaignID
@@ -131,7 +133,7 @@ func (l *Library) Schedules(ctx context.Context) ([]Scheduled, error) {
 	return out, nil
 }
 
-// Cancel takes a time back that has not come.
+// Cancel cancels a schedule. It returns [ErrEnded] where its time has come already.
 func (l *Library) Cancel(ctx context.Context, id string) error {
 	n, err := l.end(ctx, id, Waiting, Cancelled, "", "")
 	if err != nil || n > 0 {
@@ -163,9 +165,10 @@ func (l *Library) end(ctx context.Context, id string, from, to State, message, c
 	return n, nil
 }
 
-// settle sees to what an orchestrator was about to start when it was killed:
-// either its campaign is there, or it was not begun.
-func (l *Library) settle(ctx context.Context) error {
+// resolveClaimed ends the schedules that an orchestrator was about to start when
+// it was killed: as started where the campaign is in the store, otherwise as
+// missed.
+func (l *Library) resolveClaimed(ctx context.Context) error {
 	open, err := l.cfg.Store.OpenSchedules(ctx)
 	if err != nil {
 		return fmt.Errorf("schedules: %w", err)
@@ -181,20 +184,21 @@ func (l *Library) settle(ctx context.Context) error {
 		if len(ids) > 0 {
 			_, err = l.end(ctx, o.ID, starting, Started, o.Message, ids[0])
 		} else {
-			_, err = l.end(ctx, o.ID, starting, Missed, "the orchestrator was ended at the moment of the start, before it began", "")
+			_, err = l.end(ctx, o.ID, starting, Missed, "the orchestrator was stopped just before it could start the plan", "")
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return l.due(ctx, false)
+	return l.startDue(ctx, false)
 }
 
-// fileOf is the file name that campaigns started by schedule carry.
+// fileOf returns the file name that campaigns started by schedule have.
 func fileOf(plan string) string { return plan + ".yaml" }
 
-// look is how often the times are compared with the clock at least: it may be set.
-const look = 5 * time.Second
+// checkEvery is how often at least the times are compared with the clock, which
+// somebody may set.
+const checkEvery = 5 * time.Second
 
 func (l *Library) loop(ctx context.Context) {
 	defer close(l.done)
@@ -208,18 +212,18 @@ func (l *Library) loop(ctx context.Context) {
 		case <-l.wake:
 		case <-t.C:
 		}
-		err := l.due(ctx, l.cfg.Now().Sub(l.began) >= l.cfg.Settle)
+		err := l.startDue(ctx, l.cfg.Now().Sub(l.began) >= l.cfg.Settle)
 		if err != nil && ctx.Err() == nil && !failing {
-			l.log.Error("scheduled plans cannot be looked at; this is tried again", "error", err)
+			l.log.Error("scheduled plans cannot be read; this is tried again", "error", err)
 		}
 		failing = err != nil
 		t.Reset(l.next(ctx))
 	}
 }
 
-// next is how long until something may be due.
+// next returns how long it takes until a schedule may be due.
 func (l *Library) next(ctx context.Context) time.Duration {
-	d := look
+	d := checkEvery
 	open, err := l.cfg.Store.OpenSchedules(ctx)
 	if err != nil || len(open) == 0 {
 		return d
@@ -232,8 +236,9 @@ func (l *Library) next(ctx context.Context) time.Duration {
 	return max(min(at.Sub(now), d), 10*time.Millisecond)
 }
 
-// due marks what was missed and, where start says so, starts what is due.
-func (l *Library) due(ctx context.Context, start bool) error {
+// startDue marks the schedules that were missed and, where start is true, starts
+// those that are due.
+func (l *Library) startDue(ctx context.Context, start bool) error {
 	open, err := l.cfg.Store.OpenSchedules(ctx)
 	if err != nil {
 		return fmt.Errorf("schedules: %w", err)
@@ -259,15 +264,15 @@ func (l *Library) due(ctx context.Context, start bool) error {
 	return nil
 }
 
-// start starts one plan. What was claimed is ended also where ctx ends in between.
+// start starts one plan. A claimed schedule is ended even where ctx ends meanwhile.
 func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
 	if n, err := l.cfg.Store.ClaimSchedule(ctx, o.ID); err != nil || n == 0 {
-		return err // cancelled in between
+		return err // cancelled meanwhile
 	}
 	ahead := l.cfg.Ahead()
 	campaign, problems, err := l.cfg.Start(ctx, fileOf(o.Plan), o.PlanText, o.Name)
 	if ctx.Err() != nil && campaign == "" {
-		return ctx.Err() // the next start of the orchestrator settles it
+		return ctx.Err() // the next start of the orchestrator resolves it
 	}
 	keep := context.WithoutCancel(ctx)
 	switch {
@@ -278,7 +283,7 @@ func (l *Library) start(ctx context.Context, o dbsqlc.Schedule) error {
 	default:
 		message := ""
 		if len(ahead) > 0 {
-			message = "waits for what was running then: " + strings.Join(ahead, ", ")
+			message = "waits for the runs that were under way then: " + strings.Join(ahead, ", ")
 		}
 		_, err = l.end(keep, o.ID, starting, Started, cmp.Or(message, o.Message), campaign)
 	}

@@ -1,18 +1,18 @@
-// Package liveness says how long nothing has been heard of the other end of a call's
-// connection, from what the kernel notes of it: a cable that is pulled ends no
-// connection for minutes. Comes in: a server's connections. Goes out: a duration,
-// or a context that ends with a silence.
+// Package liveness measures how long nothing has arrived from the other end of a
+// call's connection, by the kernel's TCP statistics: without it, a pulled cable
+// would end no connection for minutes. Comes in: a server's connections. Goes
+// out: a duration, or a context that ends when nothing arrives for a while.
 //
-// The kernel's probes ask the other kernel, which answers whatever its program
-// does, and anything that arrives counts as a word. HTTP/2's pings, which could
-// do the same, wait in line behind what the other end sends: on a slow radio a
-// delivery of records keeps them from being answered for minutes, and a server
-// that gives up after seconds would cut every delivery. Nothing is cut here:
-// after a silence a connection goes on, and what was on its way arrives.
+// The kernel's keepalive probes are answered by the other kernel, whatever its
+// program does, and anything that arrives counts. HTTP/2's pings, which could do
+// the same, queue behind what the other end sends: on a slow radio a delivery of
+// records delays their answers for minutes, and a server that gives up after
+// seconds would cut every delivery. This package cuts nothing: the connection
+// stays open, and what was on its way arrives.
 //
-// Where control shares the radio, a trial meets no probes: the agent has reset
-// its connections before it. Where that reset was lost on the way, the first
-// probe is answered with another.
+// Where control shares the radio, no probes are sent during a trial: the agent
+// has reset its connections before it. Where that reset was lost on the way, the
+// first probe is answered with another.
 package liveness
 
 import (
@@ -25,21 +25,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Probes are the kernel's on an idle connection (tcp(7)): often enough that a
-// silence of [Limit] means something, and for longer than the default before
-// the connection is given up, for a radio's link comes back.
+// Probes configures the kernel's keepalive probes (tcp(7)): often enough that
+// nothing for [Limit] means a lost connection, and for longer than the default
+// before the kernel gives the connection up, because a radio's link comes back.
 var Probes = net.KeepAliveConfig{Enable: true, Idle: 3 * time.Second, Interval: 3 * time.Second, Count: 60}
 
-// Limit is the silence after which an end counts as cut off: three probes got lost.
+// Limit is how long nothing may arrive before the other end counts as
+// unreachable: two probes of [Probes] have then gone unanswered.
 const Limit = 8 * time.Second
 
-// ErrSilent is the cause of a context that ended with a silence.
-var ErrSilent = errors.New("nothing is heard of the other end of the connection")
+// ErrNoContact is the cause of a context that ended because nothing arrived.
+var ErrNoContact = errors.New("nothing arrives from the other end of the connection")
 
 type connKey struct{}
 
-// WithConn notes a connection in the context of its calls
-// (net/http.Server.ConnContext). Of one that is no TCP nothing will be known.
+// WithConn adds a connection to the context of its calls
+// (net/http.Server.ConnContext). Only TCP connections can be measured.
 func WithConn(ctx context.Context, c net.Conn) context.Context {
 	for {
 		inner, ok := c.(interface{ NetConn() net.Conn })
@@ -56,9 +57,9 @@ func WithConn(ctx context.Context, c net.Conn) context.Context {
 	return ctx
 }
 
-// Silence is how long nothing, not even an acknowledgement, has come on the
-// connection of a call; false where nothing is known of it.
-func Silence(ctx context.Context) (time.Duration, bool) {
+// SinceContact returns how long nothing, not even an acknowledgement, has arrived
+// on the connection of a call; false where that is not known.
+func SinceContact(ctx context.Context) (time.Duration, bool) {
 	raw, ok := ctx.Value(connKey{}).(syscall.RawConn)
 	if !ok {
 		return 0, false
@@ -71,11 +72,11 @@ func Silence(ctx context.Context) (time.Duration, bool) {
 	return time.Duration(min(info.Last_data_recv, info.Last_ack_recv)) * time.Millisecond, true
 }
 
-// Watch is a context that ends, with the cause [ErrSilent], when the connection
-// of a call has been silent for a while. stop must be called; it waits for
-// what watches.
+// Watch returns a context that ends, with the cause [ErrNoContact], when nothing
+// has arrived on the connection of a call for limit. stop must be called; it
+// waits for the goroutine that watches.
 func Watch(ctx context.Context, limit time.Duration) (watched context.Context, stop func()) {
-	d, ok := Silence(ctx)
+	d, ok := SinceContact(ctx)
 	if !ok {
 		return ctx, func() {}
 	}
@@ -83,23 +84,23 @@ func Watch(ctx context.Context, limit time.Duration) (watched context.Context, s
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		look := time.NewTimer(limit - d)
-		defer look.Stop()
+		check := time.NewTimer(limit - d)
+		defer check.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-look.C:
+			case <-check.C:
 			}
-			d, ok := Silence(ctx)
+			d, ok := SinceContact(ctx)
 			if !ok {
 				return // closed: the call ends by itself
 			}
 			if d >= limit {
-				cancel(ErrSilent)
+				cancel(ErrNoContact)
 				return
 			}
-			look.Reset(limit - d) // no sooner can it have been silent for so long
+			check.Reset(limit - d) // the limit cannot be reached sooner
 		}
 	}()
 	return ctx, func() {

@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("linktrial/internal/process.init.func1.1"))
 }
 
-// joined is this side's end of a connection over a cable.
+// joined returns this side's end of a connection over a cable.
 func joined(t *testing.T) (net.Conn, *livenesstest.Cable) {
 	t.Helper()
 	cable := livenesstest.New(t)
@@ -48,7 +48,7 @@ func joined(t *testing.T) (net.Conn, *livenesstest.Cable) {
 	return here, cable
 }
 
-// A connection that is idle is not silent. One whose cable is pulled is, and
+// An idle connection counts as connected. One whose cable is pulled does not, and
 // when the cable is back it is the same connection.
 func TestPulledCable(t *testing.T) {
 	conn, cable := joined(t)
@@ -56,12 +56,12 @@ func TestPulledCable(t *testing.T) {
 	idle, stop := Watch(ctx, Limit)
 	defer stop()
 	require.Eventually(t, func() bool {
-		d, ok := Silence(ctx)
+		d, ok := SinceContact(ctx)
 		require.True(t, ok)
 		return d > time.Second
 	}, 30*time.Second, 10*time.Millisecond, "the kernel notes no silence")
 	require.Eventually(t, func() bool {
-		d, _ := Silence(ctx)
+		d, _ := SinceContact(ctx)
 		return d < time.Second
 	}, 30*time.Second, 10*time.Millisecond, "no probe was answered")
 	require.NoError(t, idle.Err())
@@ -73,20 +73,20 @@ func TestPulledCable(t *testing.T) {
 	case <-time.After(60 * time.Second):
 		t.Fatal("a pulled cable is not noticed")
 	}
-	require.ErrorIs(t, context.Cause(idle), ErrSilent)
+	require.ErrorIs(t, context.Cause(idle), ErrNoContact)
 	t.Logf("noticed after %s", time.Since(began).Round(time.Millisecond))
 	cable.Pull(false)
 	require.Eventually(t, func() bool {
-		d, ok := Silence(ctx)
+		d, ok := SinceContact(ctx)
 		return ok && d < Limit/2
 	}, 60*time.Second, 10*time.Millisecond, "the connection did not outlive it")
 }
 
-func TestNothingKnown(t *testing.T) {
+func TestConnectionsThatCannotBeMeasured(t *testing.T) {
 	a, b := net.Pipe()
 	defer a.Close()
 	defer b.Close()
-	_, ok := Silence(WithConn(t.Context(), a))
+	_, ok := SinceContact(WithConn(t.Context(), a))
 	require.False(t, ok)
 	ctx, stop := Watch(t.Context(), time.Nanosecond)
 	stop()
@@ -98,12 +98,12 @@ func TestNothingKnown(t *testing.T) {
 	c, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)
 	known := WithConn(t.Context(), c)
-	_, ok = Silence(known)
+	_, ok = SinceContact(known)
 	require.True(t, ok)
 	watched, stop := Watch(known, time.Hour)
 	stop()
 	require.ErrorIs(t, context.Cause(watched), context.Canceled)
 	require.NoError(t, c.Close())
-	_, ok = Silence(known)
+	_, ok = SinceContact(known)
 	require.False(t, ok, "of a closed connection nothing is known")
 }

@@ -54,13 +54,13 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	ctx, stop := liveness.Watch(ctx, liveness.Limit)
 	defer stop()
 	revision, assignments, err := s.cfg.Engine.Nodes.Poll(ctx, m.Name, m.Incarnation, m.Revision, m.DiskFreeBytes, time.Duration(m.WaitMs)*time.Millisecond)
-	if err != nil && errors.Is(context.Cause(ctx), liveness.ErrSilent) {
-		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("nothing was heard of the node for %s, so its poll ended: poll again", liveness.Limit))
+	if err != nil && errors.Is(context.Cause(ctx), liveness.ErrNoContact) {
+		return nil, connect.NewError(connect.CodeAborted, fmt.Errorf("nothing arrived from the node for %s, so its poll ended: poll again", liveness.Limit))
 	}
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "poll", err)
 	}
-	out := &linktrialv1.PollResponse{Revision: revision, Preflight: s.cfg.Fleet.Wish(m.Name)}
+	out := &linktrialv1.PollResponse{Revision: revision, Preflight: s.cfg.Fleet.Requested(m.Name)}
 	if keys := s.cfg.Trust.Keys(); len(assignments) > 0 && len(keys) > 1 {
 		out.SigningKeys = reply.SigningKeys(keys)
 	}

@@ -70,8 +70,8 @@ func (s *agents) heard(m *linktrialv1.PollRequest) {
 		h.Battery = m.Battery
 	}
 	h.ClockKnown = m.ClockErrorNs > 0 || m.ClockOffsetNs != 0
-	h.Telemetry, h.Told = fleet.CleanTelemetry(m.Telemetry), time.Now()
-	s.cfg.Fleet.Heard(m.Name, h)
+	h.Telemetry, h.ReportedAt = fleet.CleanTelemetry(m.Telemetry), time.Now()
+	s.cfg.Fleet.SetHealth(m.Name, h)
 }
 
 // radioProfile is the profile of a radio for the agent that has it.

@@ -102,8 +102,8 @@ func (c *clients) watch(ctx context.Context, campaign string, event func(*linktr
 	return stream.Err()
 }
 
-// player is an agent that acts out a run without any driver: it writes the
-// journal that a real one would, and speaks to the orchestrator as a real one.
+// player is an agent that simulates a run without any driver: it writes the
+// journal that a real agent would, and makes the calls of one.
 type player struct {
 	c           *clients
 	role        radio.Role
@@ -117,7 +117,7 @@ type player struct {
 	order []string
 }
 
-// acted is a player's part in one run.
+// acted is what a player has done in one run.
 type acted struct {
 	j         *storetest.Journal
 	sheet     *runsheet.Sheet
@@ -138,7 +138,7 @@ func (p *player) register(ctx context.Context) error {
 	return err
 }
 
-// play goes on until ctx ends, whatever becomes of the orchestrator.
+// play runs until ctx ends, also while the orchestrator is down.
 func (p *player) play(ctx context.Context) {
 	var revision int64
 	var wishes []*linktrialv1.Assignment

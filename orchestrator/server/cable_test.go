@@ -18,7 +18,7 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// A node whose cable is pulled is not connected any more, long before its poll
+// A node whose cable is pulled stops counting as connected long before its poll
 // would end. When the cable is back, the same connection tells it to poll again.
 func TestPulledCable(t *testing.T) {
 	cable := livenesstest.New(t)
@@ -64,5 +64,5 @@ func TestPulledCable(t *testing.T) {
 	cable.Pull(false)
 	err = <-polled
 	require.Equal(t, connect.CodeAborted, connect.CodeOf(err), "%v", err)
-	require.ErrorContains(t, err, "nothing was heard of the node for 8s, so its poll ended: poll again")
+	require.ErrorContains(t, err, "nothing arrived from the node for 8s, so its poll ended: poll again")
 }

@@ -12,8 +12,9 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// Commands are told to the leading agent until its journal has them, whoever is
-// started again meanwhile; what makes no sense is refused in words.
+// The leading agent gets commands until its journal has them, also where agent
+// or orchestrator are started again meanwhile; commands that make no sense are
+// refused with the reason.
 func TestCommands(t *testing.T) {
 	url := storetest.URL(t)
 	s := startOn(t, url)
@@ -24,7 +25,7 @@ func TestCommands(t *testing.T) {
 	_, err := h.control.PauseRun(ctx, pauseOf(h.run))
 	require.NoError(t, err, "before the run has begun")
 	h.begin()
-	require.Len(t, h.orders(1), 1)
+	require.Len(t, h.commands(1), 1)
 	_, err = h.control.PauseRun(ctx, pauseOf(h.run))
 	require.NoError(t, err, "again")
 	require.True(t, h.state().Run.Paused && h.state().Run.Pausing)
@@ -37,11 +38,11 @@ func TestCommands(t *testing.T) {
 	t.Cleanup(func() { stop(t, s) })
 	c = connectTo(t, s.Addr())
 	h.c, h.control = c, controlOf(c)
-	orders := h.orders(1)
-	require.Equal(t, "pause", orders[0].Kind)
-	require.Equal(t, "ada", orders[0].By)
+	commands := h.commands(1)
+	require.Equal(t, "pause", commands[0].Kind)
+	require.Equal(t, "ada", commands[0].By)
 
-	h.obey(orders[0], "")
+	h.answer(commands[0], "")
 	h.tell()
 	run := h.state().Run
 	require.True(t, run.Paused && !run.Pausing, "the leading agent says that it holds")
@@ -49,7 +50,7 @@ func TestCommands(t *testing.T) {
 	require.NoError(t, err)
 	run = h.state().Run
 	require.True(t, run.Paused && !run.Pausing, "the leading agent has not said that it goes on")
-	h.obey(h.orders(2)[1], "")
+	h.answer(h.commands(2)[1], "")
 	h.tell()
 	require.False(t, h.state().Run.Paused)
 	refused[linktrialv1.ResumeRunResponse](t, connect.CodeFailedPrecondition, "it is not paused")(h.control.ResumeRun(ctx, resumeOf(h.run)))
@@ -69,9 +70,9 @@ func TestCommands(t *testing.T) {
 	require.NoError(t, err, "again")
 	_, err = h.control.SkipTrial(ctx, skipOf(h.run, 3))
 	require.NoError(t, err)
-	orders = h.orders(4)
-	h.obey(orders[2], "")
-	h.obey(orders[3], "")
+	commands = h.commands(4)
+	h.answer(commands[2], "")
+	h.answer(commands[3], "")
 	h.x.j.Add(journal.TypeTrialEnded, journal.TrialEnded{Trial: 3, Verdict: journal.Aborted, Reason: journal.ReasonSkipped})
 	h.tell()
 	trials := h.state().Trials
@@ -84,9 +85,9 @@ func TestCommands(t *testing.T) {
 	// One that came too late is not told as open, and does not stand in the way.
 	_, err = h.control.SkipTrial(ctx, skipOf(h.run, 1))
 	require.NoError(t, err)
-	orders = h.orders(5)
+	commands = h.commands(5)
 	h.attempt(1, 1)
-	h.obey(orders[4], "trial 1 had ended")
+	h.answer(commands[4], "trial 1 had ended")
 	h.tell()
 
 	_, err = h.control.AbortRun(ctx, connect.NewRequest(&linktrialv1.AbortRunRequest{RunId: h.run, Reason: "rain", By: "ada"}))

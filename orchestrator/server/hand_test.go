@@ -15,8 +15,8 @@ import (
 	"linktrial/internal/radio"
 )
 
-// hand is a client's agent that does nothing by itself: the test says what
-// its journal says, record by record.
+// hand is a client's agent that does nothing by itself: the test writes its
+// journal, record by record.
 type hand struct {
 	*player
 	t       testing.TB
@@ -63,7 +63,7 @@ func controlOf(c *clients) linktrialv1connect.ControlServiceClient {
 	return linktrialv1connect.NewControlServiceClient(c.http, c.base, connect.WithGRPC())
 }
 
-// begin takes the run up and waits until the client may lead.
+// begin starts the run and waits until the client may lead.
 func (h *hand) begin() {
 	h.t.Helper()
 	h.eventually("the run is assigned", func() bool { return h.assignment() != nil })
@@ -77,7 +77,7 @@ func (h *hand) eventually(what string, f func() bool) {
 	require.Eventually(h.t, f, 60*time.Second, 10*time.Millisecond, what)
 }
 
-// assignment is what the orchestrator wants of the client now; nil: nothing.
+// assignment returns what the client is to do now; nil: nothing.
 func (h *hand) assignment() *linktrialv1.Assignment {
 	res, err := h.c.agent.Poll(h.t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
 	if err != nil {
@@ -91,17 +91,17 @@ func (h *hand) assignment() *linktrialv1.Assignment {
 	return nil
 }
 
-// orders are those the leading agent is told, "kind trial", once so many are there.
-func (h *hand) orders(n int) []*linktrialv1.RunCommand {
+// commands returns those that the leading agent gets, as "kind trial", once there are n.
+func (h *hand) commands(n int) []*linktrialv1.RunCommand {
 	h.t.Helper()
-	h.eventually("the agent is told of the orders", func() bool { a := h.assignment(); return a != nil && len(a.Commands) == n })
+	h.eventually("the agent has got the commands", func() bool { a := h.assignment(); return a != nil && len(a.Commands) == n })
 	return h.assignment().Commands
 }
 
-// obey writes that an order is obeyed, or why not.
-func (h *hand) obey(o *linktrialv1.RunCommand, passedOver string) {
+// answer writes that a command was applied, or why it was rejected.
+func (h *hand) answer(o *linktrialv1.RunCommand, rejected string) {
 	h.t.Helper()
-	c := journal.Command{ID: o.Id, Kind: journal.CommandKind(o.Kind), By: o.By, Rejected: passedOver}
+	c := journal.Command{ID: o.Id, Kind: journal.CommandKind(o.Kind), By: o.By, Rejected: rejected}
 	if o.Kind == "skip" || o.Kind == "repeat" {
 		trial := int(o.Trial)
 		c.Trial = &trial

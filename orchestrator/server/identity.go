@@ -7,7 +7,7 @@ import (
 	"linktrial/orchestrator/authority"
 )
 
-// modeOf is how an orchestrator on an address meets those who call.
+// modeOf returns whether an orchestrator on an address uses TLS, and whom it serves.
 func modeOf(ctx context.Context, cfg Config, host string) authority.Mode {
 	switch {
 	case cfg.TLS, !cfg.Open && !loopback.Only(ctx, host):
@@ -18,7 +18,8 @@ func modeOf(ctx context.Context, cfg Config, host string) authority.Mode {
 	return authority.ModeOpen
 }
 
-// openAuthority reads the authority, or makes it, where the orchestrator speaks TLS.
+// openAuthority opens the certificate authority; where the orchestrator uses TLS
+// and has none yet, it makes one.
 func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Authority, error) {
 	a, err := authority.Open(ctx, authority.Config{
 		Mode: s.mode, DataDir: cfg.DataDir, Store: s.store, Listen: s.Addr(), Names: cfg.TLSNames, CertFile: cfg.TLSCert, KeyFile: cfg.TLSKey,
@@ -31,7 +32,7 @@ func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Auth
 	case authority.ModeTLS:
 		s.log.Info("nodes are known by certificates of this authority", "fingerprint", a.Fingerprint())
 	case authority.ModeOpen:
-		s.log.Warn("OPEN: this orchestrator speaks without encryption and obeys whoever reaches it; only for a network that is closed to others", "address", s.Addr())
+		s.log.Warn("OPEN: this orchestrator works without encryption and accepts commands from everybody who reaches it; use it only on a network that is closed to others", "address", s.Addr())
 	}
 	return a, nil
 }
@@ -46,10 +47,10 @@ func (s *Server) contacts() map[string]authority.Contact {
 	return out
 }
 
-// Authority is what knows the nodes.
+// Authority returns the certificate authority of the nodes.
 func (s *Server) Authority() *authority.Authority { return s.identity }
 
-// URL is where the orchestrator answers.
+// URL returns the address at which the orchestrator answers.
 func (s *Server) URL() string {
 	if s.mode == authority.ModeTLS {
 		return "https://" + s.Addr()

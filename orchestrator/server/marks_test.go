@@ -14,7 +14,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 )
 
-// A mark changes what is shown and counted, at once and in the tables, and
+// A mark changes at once what is shown and counted, in the tables too, and
 // nothing that was measured.
 func TestMarkedAttempt(t *testing.T) {
 	c := serve(t)
@@ -46,7 +46,7 @@ func TestMarkedAttempt(t *testing.T) {
 				heard <- seen{e.Attempt.Verdict, e.Attempt.Reason}
 			}
 			if o := ev.GetCommand(); o != nil {
-				heard <- seen{"order", o.Kind + " " + o.Reason}
+				heard <- seen{"command", o.Kind + " " + o.Reason}
 			}
 		})
 	})
@@ -63,7 +63,7 @@ func TestMarkedAttempt(t *testing.T) {
 	_, err := h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a lorry"))
 	require.NoError(t, err)
 	require.Equal(t, seen{"invalid", "marked: a lorry"}, next())
-	require.Equal(t, seen{"order", "mark-invalid a lorry"}, next())
+	require.Equal(t, seen{"command", "mark-invalid a lorry"}, next())
 	row := h.state().Trials[0]
 	require.Equal(t, "invalid", row.Verdict)
 	require.Equal(t, "invalid", row.Attempts[0].Verdict)
@@ -75,7 +75,7 @@ func TestMarkedAttempt(t *testing.T) {
 	_, err = h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, ""))
 	require.NoError(t, err)
 	require.Equal(t, seen{"succeeded", ""}, next())
-	require.Equal(t, seen{"order", "unmark "}, next())
+	require.Equal(t, seen{"command", "unmark "}, next())
 	row = h.state().Trials[0]
 	require.Equal(t, "succeeded", row.Verdict)
 	require.Nil(t, row.Attempts[0].Mark)

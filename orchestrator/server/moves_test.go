@@ -24,8 +24,9 @@ seed: 1
 limits: {connect: 10s, transfer: 60s, attempts: 2}
 `
 
-// A run whose nodes have to be moved first waits for somebody to say that they
-// were; a real radio's does by itself, an emulated one's where that is asked for.
+// A run whose nodes have to be moved first waits until somebody confirms that
+// they were: with real radios always, with emulated ones where the plan is
+// started so.
 func TestWaitingForMoves(t *testing.T) {
 	for name, x := range map[string]struct {
 		emulated bool
@@ -70,7 +71,7 @@ func TestWaitingForMoves(t *testing.T) {
 	}
 }
 
-// A run that waits holds its nodes back from what was started later, and an
+// A run that waits keeps its nodes from runs that were started later, and an
 // abort ends it at once.
 func TestAbortOfAWaitingRun(t *testing.T) {
 	c := serve(t)

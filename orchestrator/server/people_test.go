@@ -46,9 +46,9 @@ func post(t *testing.T, base, path, token, kind string, body []byte) (int, strin
 	return res.StatusCode, string(b)
 }
 
-// An orchestrator on which people log in: nobody calls anything without, agents
-// do, and of everything that an admin does the log hears, of whichever service.
-func TestPeople(t *testing.T) {
+// An orchestrator on which people log in: without a login only agents may call,
+// and the audit log has every call of an admin, to any service.
+func TestCallsNeedALogin(t *testing.T) {
 	s := serveAll(t, storetest.URL(t), t.TempDir(), func(c *server.Config) { c.Login = true })
 	b, err := os.ReadFile(filepath.Join(s.data, access.SetupFile))
 	require.NoError(t, err)
@@ -122,8 +122,8 @@ func TestPeople(t *testing.T) {
 	require.False(t, heard["OperatorService.ListRuns"], "what is only read is not logged")
 }
 
-// Who gives an order is who is logged in, whatever the message says.
-func TestOrdersAreSigned(t *testing.T) {
+// A command carries the name of the user who is logged in, whatever the message says.
+func TestCommandsCarryTheUsersName(t *testing.T) {
 	s := serveAll(t, storetest.URL(t), t.TempDir(), func(c *server.Config) { c.Login = true })
 	b, err := os.ReadFile(filepath.Join(s.data, access.SetupFile))
 	require.NoError(t, err)

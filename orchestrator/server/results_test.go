@@ -97,8 +97,8 @@ func tablesOf(t testing.TB, c *clients, id string) (tables []report.RunTable, ds
 	return x.Tables, ds
 }
 
-// Every figure of a summary is the one of the table, marks included.
-func TestSummaryIsTheTable(t *testing.T) {
+// Every figure of a summary equals the one in the table, marks included.
+func TestSummaryEqualsTheTable(t *testing.T) {
 	c, r, conn := figures(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 30, Treatments: 3, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 1, Iterations: 4, Treatments: 2, Samples: 1})
 	_, err := conn.Exec(t.Context(), `INSERT INTO attempt_marks (id, run_id, trial, attempt, invalid, reason) SELECT trial || '.' || attempt, run_id, trial, attempt, true, 'rain' FROM attempts WHERE run_id = 'alpha-1' AND trial % 10 = 3`)
 	require.NoError(t, err)

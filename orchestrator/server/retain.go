@@ -2,7 +2,7 @@ package server
 
 import "context"
 
-// retain starts dropping old samples where the configuration bounds their age.
+// retain starts deleting old samples where the configuration bounds their age.
 func (s *Server) retain(cfg Config) {
 	if cfg.KeepSamples <= 0 {
 		return
@@ -13,7 +13,7 @@ func (s *Server) retain(cfg Config) {
 		defer close(ended)
 		s.store.Retain(ctx, cfg.KeepSamples, cfg.Logger)
 	}()
-	s.retaining = func() {
+	s.stopRetaining = func() {
 		cancel()
 		<-ended
 	}

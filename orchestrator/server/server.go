@@ -31,45 +31,45 @@ import (
 // DefaultListen is where agents and people look for the orchestrator.
 const DefaultListen = "127.0.0.1:7700"
 
-// Config says where to listen and where things last.
+// Config says where to listen and where data is kept.
 type Config struct {
 	Listen      string // empty: [DefaultListen]; port 0 takes a free one
 	DatabaseURL string // empty: a private PostgreSQL in DataDir
 	DataDir     string // for the private PostgreSQL
 	Catalog     *catalog.Catalog
-	Plans       fs.FS // *.yaml that came with Linktrial; nil: none
-	// Lab gives the lab of this machine, for an orchestrator that listens at the
-	// address, or says why there is none; nil: there is none.
+	Plans       fs.FS // shipped plans, *.yaml; nil: none
+	// Lab returns the lab of this machine for an orchestrator that listens at addr;
+	// its error says why there is none. nil: there is none.
 	Lab     func(addr string) (rpc.Lab, error)
 	Drivers rpc.Drivers // nil: none can be asked or checked here
 	Version string
 	Logger  *slog.Logger
-	// On an address beyond this machine the orchestrator speaks TLS and works with
-	// enrolled nodes only. Open turns that off, for a network that is closed to
+	// On an address that other machines reach, the orchestrator uses TLS and works
+	// with enrolled nodes only. Open turns that off, for a network that is closed to
 	// others; TLS turns it on for the loopback too.
 	Open, TLS bool
-	TLSNames  []string // more names and addresses that it is called by
+	TLSNames  []string // more names and addresses under which it is reached
 	// TLSCert and TLSKey are files with a certificate of the operator's own, for
 	// people's programs.
 	TLSCert, TLSKey string
-	Now             func() time.Time // by which certificates and tokens end; nil: time.Now
-	// Login has people log in on the loopback too; with TLS they always do.
+	Now             func() time.Time // the clock by which certificates and tokens expire; nil: time.Now
+	// Login requires people to log in on the loopback too; with TLS they always must.
 	Login bool
-	// Setup makes a token for another admin, where the admin's password is lost.
+	// Setup makes a token for a new admin, for when the admin's password is lost.
 	Setup bool
 	// KeepSamples is how long the samples of runs that have ended are kept; 0 is for ever.
 	KeepSamples time.Duration
-	// Waits of the campaign engine; zero is its defaults.
+	// Waits of the campaign engine; zero means its defaults.
 	Waits campaign.Waits
 	// Settle is how long scheduled plans wait after the start, so that nodes can
-	// connect again; zero is the library's default.
+	// connect again; zero means the library's default.
 	Settle time.Duration
 }
 
 // Server is a running orchestrator.
 type Server struct {
 	log      *slog.Logger
-	unlock   func() // of the data folder; nil: it is not ours
+	unlock   func() // of the data folder; nil: it is not locked
 	claim    *postgres.Claim
 	postgres *postgres.Server // nil where a database was given
 	store    *store.Store
@@ -80,15 +80,16 @@ type Server struct {
 	trust    *signing.Trust
 	access   *access.Access
 	http     *http.Server
-	// retaining ends what drops old samples, and waits for it; nil: nothing does.
-	retaining func()
-	listener  net.Listener
-	served    chan error
-	mode      authority.Mode
+	// stopRetaining ends the goroutine that deletes old samples, and waits for it;
+	// nil: there is none.
+	stopRetaining func()
+	listener      net.Listener
+	served        chan error
+	mode          authority.Mode
 }
 
-// Start brings everything up and returns once calls are answered. What was
-// started is stopped again where something fails.
+// Start starts everything and returns once calls are answered. Where something
+// fails, it stops what it has started.
 func Start(ctx context.Context, cfg Config) (*Server, error) {
 	if cfg.Listen == "" {
 		cfg.Listen = DefaultListen
@@ -101,7 +102,7 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 	}
 	s := &Server{log: cfg.Logger, served: make(chan error, 1)}
 	if err := s.start(ctx, cfg); err != nil {
-		// Whoever asked may have gone; what was started must go all the same.
+		// Also where ctx has ended, what was started must be stopped.
 		stop, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 		defer cancel()
 		return nil, errors.Join(err, s.Stop(stop))
@@ -114,26 +115,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err := s.listen(ctx, cfg); err != nil {
 		return err
 	}
-	url := cfg.DatabaseURL
-	if url == "" {
-		if cfg.DataDir == "" {
-			return errors.New("a private database needs a data folder")
-		}
-		var err error
-		if s.unlock, err = postgres.Lock(cfg.DataDir, postgres.UserOrchestrator); err != nil {
-			return err
-		}
-		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
-			return err
-		}
-		url = s.postgres.URL()
-	}
-	// Before the schema is brought up to date: it may be another's that works now.
-	var err error
-	if s.claim, err = postgres.TakeClaim(ctx, url, postgres.UserOrchestrator, cfg.Logger); err != nil {
-		return err
-	}
-	if s.store, err = store.Open(ctx, url, cfg.Logger); err != nil {
+	if err := s.openStore(ctx, cfg); err != nil {
 		return err
 	}
 	s.retain(cfg)
@@ -149,28 +131,68 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 	m := newMetrics(s.store, s.engine)
-	heard := connect.WithInterceptors(m.counted(), s.access.Interceptor())
+	services, err := s.startServices(ctx, cfg, m)
+	if err != nil {
+		return err
+	}
+	s.serve(s.routes(cfg, services, m))
+	return nil
+}
+
+// openStore starts the private database where none is given, and opens the store.
+func (s *Server) openStore(ctx context.Context, cfg Config) error {
+	url := cfg.DatabaseURL
+	if url == "" {
+		if cfg.DataDir == "" {
+			return errors.New("a private database needs a data folder")
+		}
+		var err error
+		if s.unlock, err = postgres.Lock(cfg.DataDir, postgres.UserOrchestrator); err != nil {
+			return err
+		}
+		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
+			return err
+		}
+		url = s.postgres.URL()
+	}
+	// Before the schema is migrated: another orchestrator may be using the database.
+	var err error
+	if s.claim, err = postgres.TakeClaim(ctx, url, postgres.UserOrchestrator, cfg.Logger); err != nil {
+		return err
+	}
+	s.store, err = store.Open(ctx, url, cfg.Logger)
+	return err
+}
+
+// startServices starts what the services call, and returns their configuration.
+func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc.Config, error) {
 	in := ingest.New(ingest.Config{Store: s.store, Logger: cfg.Logger, Stored: func(d ingest.Delta) {
 		m.stored(d)
 		s.engine.Stored(d)
 	}})
+	var err error
 	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
-		return err
+		return rpc.Config{}, err
 	}
-	calls := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Version: cfg.Version, Logger: cfg.Logger, Delivered: m.delivered, Options: []connect.HandlerOption{heard}}
-	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(calls), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
+	services := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger,
+		Delivered: m.delivered, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
+	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(services), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
-		return err
+		return rpc.Config{}, err
 	}
-	calls.Library = s.library
-	calls.Drivers = cfg.Drivers
-	calls.Lab, calls.NoLab = s.lab(cfg)
+	services.Library = s.library
+	services.Lab, services.NoLab = s.lab(cfg)
 	if s.identity, err = s.openAuthority(ctx, cfg); err != nil {
-		return err
+		return rpc.Config{}, err
 	}
-	calls.Authority = s.identity
+	services.Authority = s.identity
+	return services, nil
+}
+
+// routes returns what answers each path of the HTTP server.
+func (s *Server) routes(cfg Config, services rpc.Config, m *metrics) *http.ServeMux {
 	mux := http.NewServeMux()
-	rpc.Mount(mux, calls)
+	rpc.Mount(mux, services)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()
@@ -180,15 +202,19 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	} else {
 		mux.Handle("/", ui)
 	}
+	return mux
+}
 
+// serve starts the HTTP server.
+func (s *Server) serve(routes *http.ServeMux) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(true)
 	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
 	protocols.SetUnencryptedHTTP2(s.identity.Mode() != authority.ModeTLS)
 	s.http = &http.Server{
-		Handler: s.identity.Handler(s.access.Guard(mux)), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(cfg.Logger.Handler(), slog.LevelDebug), ConnContext: liveness.WithConn,
+		Handler: s.identity.Handler(s.access.Guard(routes)), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnContext: liveness.WithConn,
 	}
 	go func() {
 		if s.http.TLSConfig != nil {
@@ -197,11 +223,10 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		}
 		s.served <- s.http.Serve(s.listener)
 	}()
-	return nil
 }
 
-// openKeys is the key ring of the data folder. Without one nothing lasts, the
-// key neither.
+// openKeys opens the key ring of the data folder. Without a folder the key lasts
+// as long as the process.
 func openKeys(dataDir string) (*signing.Keyring, error) {
 	if dataDir == "" {
 		return signing.Ephemeral()
@@ -209,8 +234,8 @@ func openKeys(dataDir string) (*signing.Keyring, error) {
 	return signing.Open(signing.Dir(dataDir))
 }
 
-// openAccess has people log in where other machines reach the orchestrator, or
-// where it was asked for.
+// openAccess requires people to log in where other machines reach the
+// orchestrator, or where the configuration asks for it.
 func (s *Server) openAccess(ctx context.Context, cfg Config) error {
 	var err error
 	s.access, err = access.New(ctx, access.Config{Store: s.store, Required: cfg.Login || s.mode == authority.ModeTLS, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
@@ -218,16 +243,16 @@ func (s *Server) openAccess(ctx context.Context, cfg Config) error {
 	return err
 }
 
-// lab is the lab of this machine, or why there is none.
+// lab returns the lab of this machine, or why there is none.
 func (s *Server) lab(cfg Config) (rpc.Lab, string) {
 	switch {
 	case cfg.Lab == nil:
 		return nil, "this orchestrator was started without a lab: start one with 'linktrial serve'"
 	case s.mode == authority.ModeLoopback:
 	case cfg.TLS:
-		return nil, "the orchestrator works with enrolled nodes only: a lab is offered where it speaks plain on the loopback"
+		return nil, "the orchestrator works with enrolled nodes only: a lab is offered where it listens without TLS on the loopback"
 	default:
-		return nil, fmt.Sprintf("the orchestrator listens on %s, where other machines reach it: a lab is offered only on the loopback, for bringing one up needs root", cfg.Listen)
+		return nil, fmt.Sprintf("the orchestrator listens on %s, where other machines reach it: a lab is offered only on the loopback, because bringing one up needs root", cfg.Listen)
 	}
 	l, err := cfg.Lab(s.Addr())
 	if err != nil {
@@ -242,7 +267,7 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 		return fmt.Errorf("address %q, expected HOST:PORT such as %s", cfg.Listen, DefaultListen)
 	}
 	if s.mode = modeOf(ctx, cfg, host); s.mode == authority.ModeTLS && cfg.DataDir == "" {
-		return fmt.Errorf("%s is reachable from other machines, and the authority that nodes are to be known by needs a data folder", cfg.Listen)
+		return fmt.Errorf("%s is reachable from other machines, and the authority that issues the certificates of nodes needs a data folder", cfg.Listen)
 	}
 	lc := net.ListenConfig{KeepAliveConfig: liveness.Probes}
 	s.listener, err = lc.Listen(ctx, "tcp", cfg.Listen)
@@ -257,7 +282,7 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	return nil
 }
 
-// Addr is HOST:PORT as it is listened on.
+// Addr returns the HOST:PORT that the server listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
 // Stop ends polls and streams, waits for calls in progress, and stops what
@@ -287,8 +312,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.access != nil {
 		errs = append(errs, s.access.Close())
 	}
-	if s.retaining != nil {
-		s.retaining()
+	if s.stopRetaining != nil {
+		s.stopRetaining()
 	}
 	if s.store != nil {
 		s.store.Close()
@@ -307,8 +332,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// HealthLimit is how long /healthz waits for the database before it says so.
-// Who asks must wait longer, or hears nothing of the reason.
+// HealthLimit is how long /healthz waits for the database before it reports an
+// error. A caller must wait longer, or it does not learn the reason.
 const HealthLimit = 3 * time.Second
 
 func (s *Server) health(w http.ResponseWriter, r *http.Request) {
@@ -322,7 +347,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ok")
 }
 
-// front is the page of a binary that was built without the UI.
+// front returns the page of a binary that was built without the web interface.
 func front(version string, why error) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
@@ -339,7 +364,7 @@ No pages: %s. From a shell:
 For programs: the API of api/proto, as gRPC, gRPC-Web or JSON over HTTP, for example
   curl -H 'Content-Type: application/json' -d '{}' http://HOST:PORT/linktrial.v1.OperatorService/ListRuns
 
-/healthz says whether the database answers, /metrics is for Prometheus.
+/healthz reports whether the database answers, /metrics is for Prometheus.
 `, version, why)
 	}
 }

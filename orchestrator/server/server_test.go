@@ -71,7 +71,7 @@ func serve(t testing.TB) *clients {
 	return connectTo(t, s.Addr())
 }
 
-// ledger checks a stream of events as it comes.
+// ledger checks a stream of events as it arrives.
 type ledger struct {
 	t        testing.TB
 	runs     map[string]*linktrialv1.Run
@@ -224,7 +224,7 @@ func get(t testing.TB, c *clients, path string) string {
 
 // The orchestrator is killed again and again while a run goes on; the run
 // completes, with no trial lost and none repeated.
-func TestKilled(t *testing.T) {
+func TestRunSurvivesKillsOfTheOrchestrator(t *testing.T) {
 	data, err := os.MkdirTemp("", "linktrial-servertest-")
 	require.NoError(t, err)
 	t.Cleanup(func() { os.RemoveAll(data) })
@@ -327,8 +327,8 @@ func TestAbort(t *testing.T) {
 	l.complete(1)
 }
 
-// A node whose disk is full ends the run for all, and the run says so.
-func TestFault(t *testing.T) {
+// A node whose disk is full ends the run for all nodes, and the run's message says why.
+func TestFullDiskEndsTheRun(t *testing.T) {
 	c := serve(t)
 	hold := make(chan struct{})
 	players := cast(t, c, func(p *player) { p.hold = hold })
@@ -359,7 +359,7 @@ func TestFault(t *testing.T) {
 
 // A node that was away when its run was aborted is told when it comes back,
 // but one that lost its memory does not begin the run to end it.
-func TestAwayDuringAbort(t *testing.T) {
+func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
 	url := storetest.URL(t)
 	s := startOn(t, url)
 	c := connectTo(t, s.Addr())

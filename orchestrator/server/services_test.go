@@ -23,7 +23,7 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// services is a server with all that can be given to one.
+// services is a server with everything that can be configured.
 type services struct {
 	*clients
 	library linktrialv1connect.LibraryServiceClient
@@ -56,7 +56,7 @@ func serveAll(t *testing.T, url, data string, change func(*server.Config)) *serv
 		catalog: linktrialv1connect.NewCatalogServiceClient(c.http, c.base, connect.WithGRPC())}
 }
 
-// code of an error, and what it must say.
+// code asserts the code of an error, and a part of its text.
 func fails(t *testing.T, err error, code connect.Code, words ...string) {
 	t.Helper()
 	require.Error(t, err)
@@ -78,8 +78,8 @@ links:
   - {between: [relay, server], source: computed}
 `
 
-// A scheduled plan on a topology that was just drawn starts by itself.
-func TestDrawnSavedAndScheduled(t *testing.T) {
+// A scheduled plan on a topology that was just saved starts by itself.
+func TestScheduledPlanOnANewTopology(t *testing.T) {
 	s, ctx := serveAll(t, storetest.URL(t), t.TempDir(), nil), t.Context()
 	text := strings.Replace(fmt.Sprintf(testPlan, "64 KiB"), "vip-lot", "meadow", 1)
 	saved, err := s.library.SavePlan(ctx, connect.NewRequest(&linktrialv1.SavePlanRequest{Name: "drawn", Text: []byte(text)}))
@@ -124,7 +124,7 @@ func TestDrawnSavedAndScheduled(t *testing.T) {
 	fails(t, err, connect.CodeInvalidArgument, "time")
 }
 
-// A schedule that nobody can serve then says so.
+// A schedule for which no nodes are connected at its time fails with the reason.
 func TestScheduleWithoutNodes(t *testing.T) {
 	s, ctx := serveAll(t, storetest.URL(t), t.TempDir(), nil), t.Context()
 	_, err := s.library.Schedule(ctx, connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: "demo", At: timestamppb.New(time.Now().Add(200 * time.Millisecond))}))
@@ -270,7 +270,7 @@ func TestProtocols(t *testing.T) {
 	require.Eventually(t, func() bool { _, _, err := check("beta"); return err == nil }, 20*time.Second, 20*time.Millisecond)
 }
 
-// bench is a lab that only notes what it is told.
+// bench is a lab that only records its calls.
 type bench struct {
 	up   bool
 	said []string
@@ -358,7 +358,7 @@ func TestNoLab(t *testing.T) {
 	}
 }
 
-// What agents tell with their polls shows in the list of nodes.
+// What agents report with their polls is in the list of nodes.
 func TestHealthOfNodes(t *testing.T) {
 	s, ctx := serveAll(t, storetest.URL(t), t.TempDir(), nil), t.Context()
 	cast(t, s.clients)

@@ -16,8 +16,8 @@ import (
 	"linktrial/executor/journal"
 )
 
-// Who asks for the journal and the samples gets them as they come, once, and
-// who does not gets neither.
+// A watcher that asks for the journal and the samples gets each of them once, as
+// they arrive; one that does not gets neither.
 func TestWatchJournalAndSamples(t *testing.T) {
 	c := serve(t)
 	h, started := byHand(t, c, &linktrialv1.StartPlanRequest{File: "test.yaml", Text: fmt.Appendf(nil, testPlan, "1 KiB")})
@@ -110,7 +110,7 @@ func TestWatchJournalAndSamples(t *testing.T) {
 	h.x.j.EndTrial(0, 1, journal.Succeeded)
 	_, err := h.control.SkipTrial(ctx, skipOf(h.run, 1))
 	require.NoError(t, err)
-	h.obey(h.orders(1)[0], "")
+	h.answer(h.commands(1)[0], "")
 	h.x.j.Add(journal.TypeTrialEnded, journal.TrialEnded{Trial: 1, Verdict: journal.Aborted, Reason: journal.ReasonSkipped})
 	h.tell()
 	for _, want := range []string{"client: trial 0 (one, iteration 1), attempt 1 starts", "client: trial 0 (one, iteration 1), attempt 1: succeeded after 1.200 s",
@@ -160,9 +160,9 @@ func TestWatchNewestLines(t *testing.T) {
 	require.LessOrEqual(t, len(lines), 300)
 }
 
-// A transfer of which the server's word will not come is told of while the
-// trial can still be run once more, and after.
-func TestTransferThatTheServerNeverSpokeOf(t *testing.T) {
+// A transfer that the server will not report is announced while the trial can
+// still be repeated, and afterwards.
+func TestTransferWithoutTheServersReport(t *testing.T) {
 	c := serve(t)
 	h, started := byHand(t, c, &linktrialv1.StartPlanRequest{File: "test.yaml", Text: fmt.Appendf(nil, testPlan, "1 KiB")})
 	h.begin()

@@ -12,14 +12,14 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// clocks are those of a run's nodes, held against the orchestrator's.
+// clocks are the offsets of a run's nodes from the orchestrator's clock.
 type clocks struct {
 	run    string
 	leader string
 	of     map[string]clock
 }
 
-// readClocks is nil for a run that nobody leads.
+// readClocks returns nil for a run without a leading node.
 func readClocks(ctx context.Context, q *dbsqlc.Queries, run string) (*clocks, error) {
 	leader, err := q.RunLeader(ctx, run)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -41,11 +41,10 @@ func readClocks(ctx context.Context, q *dbsqlc.Queries, run string) (*clocks, er
 	return cs, nil
 }
 
-// ofLeader is a moment of the leading node's clock by the orchestrator's, which
-// is that of nobody's readings.
-func (cs *clocks) ofLeader(t time.Time) time.Time { return cs.of[cs.leader].central(t) }
+// ofLeader converts a time of the leading node's clock to the orchestrator's.
+func (cs *clocks) ofLeader(t time.Time) time.Time { return cs.of[cs.leader].toOrchestrator(t) }
 
-// figure is one that a source of a node told, in the order of time.
+// figure is the readings of one figure from a source of a node, in order of time.
 type figure struct {
 	node, role, source, name, unit string
 	counter                        bool
@@ -53,8 +52,8 @@ type figure struct {
 	value                          []float64
 }
 
-// figures are those told between two moments, and as long before and after that
-// as readings may lie to say something of them.
+// figures returns the readings between two times, and those up to [around] before
+// and after.
 func (cs *clocks) figures(ctx context.Context, q *dbsqlc.Queries, from, to time.Time) ([]figure, error) {
 	since, until := from, to
 	for _, c := range cs.of {
@@ -74,24 +73,24 @@ func (cs *clocks) figures(ctx context.Context, q *dbsqlc.Queries, from, to time.
 			out = append(out, figure{node: r.Node, role: r.Role, source: r.Source, name: r.Name, unit: r.Unit, counter: r.Counter})
 			last++
 		}
-		out[last].at, out[last].value = append(out[last].at, cs.of[r.Node].central(r.At)), append(out[last].value, *r.Value)
+		out[last].at, out[last].value = append(out[last].at, cs.of[r.Node].toOrchestrator(r.At)), append(out[last].value, *r.Value)
 	}
 	return out, nil
 }
 
-// clock is what is known of a node's clock in a run, by ascending time.
+// clock is the measured offsets of a node's clock in a run, in order of time.
 type clock []offset
 
-// offset is by how much the orchestrator's clock was ahead of the node's.
+// offset is how far the orchestrator's clock was ahead of the node's.
 type offset struct {
 	at time.Time
 	by time.Duration
 }
 
-// central is a moment of the node's clock by the orchestrator's. Between two
-// measurements the offset is taken to have changed evenly; a node whose offset
-// nobody measured is taken to be right.
-func (c clock) central(t time.Time) time.Time {
+// toOrchestrator converts a time of the node's clock to the orchestrator's. It
+// interpolates linearly between two measurements of the offset; without any
+// measurement it takes the offset to be 0.
+func (c clock) toOrchestrator(t time.Time) time.Time {
 	if len(c) == 0 {
 		return t
 	}

@@ -1,5 +1,5 @@
-// Package telemetry joins what radios told of themselves to the trials during
-// which they told it, by one clock for all nodes. Comes in: stored readings and
+// Package telemetry assigns the readings of radios to the trials during which
+// they were taken, by one clock for all nodes. Comes in: stored readings and
 // clock offsets of a run. Goes out: series beside an attempt, figures of each
 // attempt for reports, and all readings in one order of time.
 package telemetry
@@ -15,21 +15,20 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// around is how far before and after an attempt the readings may lie that tell
-// what held at its start and end: sources that are read between trials have
-// none within it.
+// around is how far before and after an attempt a reading still counts for its
+// start or end: sources that are read only between trials have none within it.
 const around = 5 * time.Minute
 
 // Attempt is one attempt of a run by the clock of the node that leads it.
 type Attempt struct {
 	Run   string
 	Start time.Time
-	End   time.Time // zero: it goes on
-	// MaxPoints of each series; of more, the extremes stay.
+	End   time.Time // zero: the attempt is under way
+	// MaxPoints bounds each series; a longer one is reduced to its extremes.
 	MaxPoints int
 }
 
-// Series is every figure that was read during the attempt, and of each the last
+// Series returns every figure that was read during the attempt, with the last
 // reading before and the first one after it. Times are seconds since the
 // attempt's start; those before it are negative.
 func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.TelemetrySeries, error) {
@@ -55,7 +54,7 @@ func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.T
 		}
 		cut(s, to.Sub(from).Seconds())
 		if s.PerSecond {
-			growth(s)
+			toRate(s)
 		}
 		shorten(s, a.MaxPoints)
 		if len(s.At) > 0 {
@@ -65,22 +64,21 @@ func Series(ctx context.Context, q *dbsqlc.Queries, a Attempt) ([]*linktrialv1.T
 	return out, nil
 }
 
-// cut leaves what lies within 0 and end, and the readings next to that on either side.
+// cut keeps the readings between 0 and end, and the nearest one on either side.
 func cut(s *linktrialv1.TelemetrySeries, end float64) {
 	first := max(0, sort.Search(len(s.At), func(i int) bool { return s.At[i] > 0 })-1)
 	last := min(len(s.At), sort.Search(len(s.At), func(i int) bool { return s.At[i] >= end })+1)
 	first = min(first, last)
 	s.At, s.Value = s.At[first:last], s.Value[first:last]
-	// Of readings that all lie far away nothing is known for the attempt.
+	// Readings that are all far away tell nothing about the attempt.
 	if len(s.At) > 0 && (s.At[len(s.At)-1] < -around.Seconds() || s.At[0] > end+around.Seconds()) {
 		s.At, s.Value = nil, nil
 	}
 }
 
-// growth turns a number that only grows into its growth a second, which holds
-// from one reading to the next. A number that became smaller was begun anew,
-// and says nothing of the time between: NaN.
-func growth(s *linktrialv1.TelemetrySeries) {
+// toRate turns a counter into its rate a second, from one reading to the next. A
+// counter that became smaller was reset, and the rate meanwhile is NaN.
+func toRate(s *linktrialv1.TelemetrySeries) {
 	var at, value []float64
 	for i := 1; i < len(s.At); i++ {
 		rate := math.NaN()

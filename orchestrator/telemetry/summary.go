@@ -11,7 +11,8 @@ import (
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// Fill puts into each attempt of a run that has ended what radios told during it.
+// Fill adds to each attempt of a run that has ended the readings of radios during
+// it.
 func Fill(ctx context.Context, q *dbsqlc.Queries, run *report.Run) error {
 	cs, err := readClocks(ctx, q, run.ID)
 	if err != nil || cs == nil {
@@ -44,7 +45,7 @@ func Fill(ctx context.Context, q *dbsqlc.Queries, run *report.Run) error {
 	return nil
 }
 
-// attempts are those that have ended, in the order of trials.
+// attempts calls each with the attempts that have ended, in the order of trials.
 func attempts(run *report.Run, each func(*report.Trial, *report.Attempt)) {
 	for i := range run.Trials {
 		t := &run.Trials[i]
@@ -56,18 +57,18 @@ func attempts(run *report.Run, each func(*report.Trial, *report.Attempt)) {
 	}
 }
 
-// span is an attempt's time by the orchestrator's clock.
+// span returns an attempt's start and end by the orchestrator's clock.
 func (cs *clocks) span(a *report.Attempt) (from, to time.Time) {
 	return cs.ofLeader(a.Started), cs.ofLeader(a.Started.Add(a.Duration))
 }
 
-// during is what the figure was between two moments; nil where nothing is known.
+// during summarises the figure between two times; nil where there is no reading.
 func (f *figure) during(from, to time.Time) *report.Telemetry {
 	// The readings within are those from first on, before next.
 	first := sort.Search(len(f.at), func(i int) bool { return !f.at[i].Before(from) })
 	next := first + sort.Search(len(f.at)-first, func(i int) bool { return f.at[first+i].After(to) })
 	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Figure: f.name, Unit: f.unit, Readings: next - first}
-	// Beside them: those next to the attempt, where they are not far away.
+	// And the nearest one before and after, where they are within around.
 	lo, hi := first, next
 	if lo > 0 && from.Sub(f.at[lo-1]) <= around {
 		lo--
@@ -80,12 +81,12 @@ func (f *figure) during(from, to time.Time) *report.Telemetry {
 		if out.Unit != "" {
 			out.Unit += "/s"
 		}
-		known = f.grown(out, lo, hi, from, to)
+		known = f.summariseRate(out, lo, hi, from, to)
 	} else {
 		if out.Readings > 0 {
 			lo, hi = first, next
 		}
-		known = f.told(out, lo, hi)
+		known = f.summariseValues(out, lo, hi)
 	}
 	if !known {
 		return nil
@@ -93,15 +94,15 @@ func (f *figure) during(from, to time.Time) *report.Telemetry {
 	for _, x := range []*float64{&out.Minimum, &out.Mean, &out.Maximum} {
 		r := report.Rounded(*x)
 		if r == nil {
-			return nil // what a source told is beyond the range of numbers
+			return nil // the source gave a value beyond the range of numbers
 		}
 		*x = *r
 	}
 	return out
 }
 
-// told is of readings that stand for themselves, from lo on and before hi.
-func (f *figure) told(out *report.Telemetry, lo, hi int) bool {
+// summariseValues summarises the readings from lo on and before hi.
+func (f *figure) summariseValues(out *report.Telemetry, lo, hi int) bool {
 	if lo == hi {
 		return false
 	}
@@ -115,10 +116,10 @@ func (f *figure) told(out *report.Telemetry, lo, hi int) bool {
 	return true
 }
 
-// grown is of a number that only grows: its growth a second from one reading to
-// the next, each for as long as it lies between from and to. Between readings of
-// which the later is smaller it was begun anew, and nothing is known.
-func (f *figure) grown(out *report.Telemetry, lo, hi int, from, to time.Time) bool {
+// summariseRate summarises the rate a second of a counter from one reading to the
+// next, weighted by how much of that time lies between from and to. Where the
+// later reading is smaller, the counter was reset, and the rate is not known.
+func (f *figure) summariseRate(out *report.Telemetry, lo, hi int, from, to time.Time) bool {
 	sum, covered := 0.0, 0.0
 	out.Minimum, out.Maximum = math.Inf(1), math.Inf(-1)
 	for i := lo; i+1 < hi; i++ {
@@ -135,7 +136,8 @@ func (f *figure) grown(out *report.Telemetry, lo, hi int, from, to time.Time) bo
 	return covered > 0
 }
 
-// Reading is one of a source, or why there is none, by the orchestrator's clock.
+// Reading is one reading of a source, or why there is none, by the orchestrator's
+// clock.
 type Reading struct {
 	Node, Role, Source, Kind string
 	Figure, Unit             string
@@ -149,7 +151,7 @@ type Reading struct {
 	Since   time.Duration // after the attempt's start
 }
 
-// Readings calls each with all of a run, node by node in the order of time.
+// Readings calls each with all readings of a run, node by node in order of time.
 func Readings(ctx context.Context, q *dbsqlc.Queries, run *report.Run, each func(*Reading) error) error {
 	cs, err := readClocks(ctx, q, run.ID)
 	if err != nil || cs == nil {
@@ -178,7 +180,7 @@ func Readings(ctx context.Context, q *dbsqlc.Queries, run *report.Run, each func
 		for i := range rows {
 			r := &rows[i]
 			x := &Reading{Node: r.Node, Role: n.Role, Source: r.Source, Kind: r.Kind, Figure: r.Name, Unit: r.Unit, Value: r.Value, Counter: r.Counter,
-				Error: r.Error, At: cs.of[r.Node].central(r.At)}
+				Error: r.Error, At: cs.of[r.Node].toOrchestrator(r.At)}
 			k := sort.Search(len(spans), func(i int) bool { return spans[i].from.After(x.At) }) - 1
 			if k >= 0 && !x.At.After(spans[k].to) {
 				x.Trial, x.Attempt, x.Since = spans[k].trial, spans[k].attempt, x.At.Sub(spans[k].from)

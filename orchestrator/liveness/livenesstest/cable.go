@@ -1,5 +1,5 @@
-// Package livenesstest is a cable between two network namespaces of a test's own,
-// which can be pulled. Comes in: a test. Goes out: two networks.
+// Package livenesstest gives a test two network namespaces with a cable between
+// them that can be pulled. Comes in: a test. Goes out: two networks.
 package livenesstest
 
 import (
@@ -27,7 +27,7 @@ type Cable struct {
 
 var number atomic.Int32
 
-// New lays a cable, which goes with the test. The test is skipped without root.
+// New connects two new namespaces, which are removed with the test. The test is skipped without root.
 func New(t testing.TB) *Cable {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -79,7 +79,7 @@ func (c *Cable) Here(f func() error) error { return c.in(0, f) }
 // There runs f on the other side.
 func (c *Cable) There(f func() error) error { return c.in(1, f) }
 
-// Pull takes the cable out, or plugs it in again.
+// Pull unplugs the cable, or plugs it in again.
 func (c *Cable) Pull(out bool) {
 	c.t.Helper()
 	c.must(c.There(func() error {

@@ -255,7 +255,7 @@ func (x *seriesReader) flow(ctx context.Context, f *linktrialv1.FlowSeries, offs
 	}
 	c.fill(f)
 	x.out.Samples += c.thin.Samples()
-	x.out.Thinned = x.out.Thinned || c.thin.Thinned()
+	x.out.Thinned = x.out.Thinned || c.thin.Reduced()
 	return nil
 }
 

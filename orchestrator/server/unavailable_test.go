@@ -15,8 +15,9 @@ import (
 	"linktrial/orchestrator/report/render"
 )
 
-// What the nodes' kernels lack is listed as missing, and the rest is run.
-func TestTreatmentThatNodesLack(t *testing.T) {
+// Treatments that the nodes' kernels do not support are listed as missing, and the
+// others are run.
+func TestUnavailableTreatment(t *testing.T) {
 	c := serve(t)
 	cast(t, c)
 	text := strings.Replace(fmt.Sprintf(testPlan, "1 KiB"), "congestion: cubic", "congestion: vegas", 1)
