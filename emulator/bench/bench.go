@@ -1,6 +1,6 @@
 // Package bench measures the emulator's own error and its limits, with real
 // packets through real TUN devices in network namespaces of its own. Comes in:
-// nothing. Goes out: a table. Needs root; imports emulator/tun and internal.
+// nothing. Goes out: a table. Needs root.
 package bench
 
 import (
@@ -19,7 +19,7 @@ import (
 // Rates are the rates at which rate and delay error are measured, in bit/s.
 var Rates = []float64{16e3, 64e3, 256e3, 1e6, 2e6, 8e6, 37e6}
 
-// What the emulator is held to.
+// What the emulator has to reach, and how it is measured.
 const (
 	RateErrorLimit        = 0.01             // share of the rate
 	DelayErrorLimit       = time.Millisecond // at the median
@@ -43,11 +43,11 @@ type Accuracy struct {
 	Packets       int
 	RateError     float64       // share: measured/configured − 1
 	DelayMedian   time.Duration // error: measured − configured, one way
-	DelayP99      time.Duration // or the greatest, of few packets
-	LateMedian    time.Duration // the emulator's own word on its lateness
+	DelayP99      time.Duration // or the maximum, of few packets
+	LateMedian    time.Duration // as the emulator itself reports it
 }
 
-// Missed says whether a figure is beyond its limit.
+// Missed reports whether a figure is beyond its limit.
 func (a Accuracy) Missed() bool {
 	return math.Abs(a.RateError) > RateErrorLimit || a.DelayMedian.Abs() > DelayErrorLimit
 }
@@ -61,7 +61,7 @@ type Limit struct {
 	PerCorePackets      float64 // packets per second of the loop's processor time
 	PerCoreBits         float64
 	AllocationsAPacket  float64 // in the whole process
-	LostInKernelPackets int64   // sent, and never seen by the loop
+	LostInKernelPackets int64   // sent, and dropped before the loop read them
 }
 
 // Run measures and prints a table. It takes about a minute; ctx ends it

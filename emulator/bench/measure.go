@@ -37,8 +37,19 @@ func MeasureAccuracy(rate float64, onAir time.Duration) (a Accuracy, err error) 
 	if err != nil {
 		return a, err
 	}
+	if err := a.measureRate(from, to, air); err != nil {
+		return a, err
+	}
+	probes := min(maxProbes, max(minPackets, int(onAir/2/(air+delay))))
+	if err := a.measureDelay(from, to, air, probes); err != nil {
+		return a, err
+	}
+	a.LateMedian, err = r.lateMedian()
+	return a, err
+}
 
-	// Rate: everything is queued at once, so that the radio never waits.
+// measureRate queues all packets at once, so that the radio never waits.
+func (a *Accuracy) measureRate(from, to int, air time.Duration) error {
 	wait := time.Duration(a.Packets)*air + delay + arrivalGrace
 	arrivals := make(chan []time.Duration, 1)
 	failed := make(chan error, 1)
@@ -51,8 +62,7 @@ func MeasureAccuracy(rate float64, onAir time.Duration) (a Accuracy, err error) 
 	for i := range a.Packets {
 		binary.BigEndian.PutUint32(b, uint32(i))
 		if err := unix.Send(from, b, 0); err != nil {
-			err = fmt.Errorf("send: %w", err)
-			return a, errors.Join(err, <-failed)
+			return errors.Join(fmt.Errorf("send: %w", err), <-failed)
 		}
 		if i%200 == 199 {
 			time.Sleep(time.Millisecond) // the device's own queue is short
@@ -60,36 +70,38 @@ func MeasureAccuracy(rate float64, onAir time.Duration) (a Accuracy, err error) 
 	}
 	at := <-arrivals
 	if err := <-failed; err != nil {
-		return a, err
+		return err
 	}
 	if len(at) != a.Packets {
-		return a, fmt.Errorf("at %s: %d of %d packets arrived", bits(rate), len(at), a.Packets)
+		return fmt.Errorf("at %s: %d of %d packets arrived", bits(a.BitsPerSecond), len(at), a.Packets)
 	}
 	span := at[len(at)-1] - at[0]
-	a.RateError = float64(len(at)-1)*float64(a.PacketBytes*8)/span.Seconds()/rate - 1
+	a.RateError = float64(len(at)-1)*float64(a.PacketBytes*8)/span.Seconds()/a.BitsPerSecond - 1
+	return nil
+}
 
-	// Delay: one at a time, on an idle link.
-	probes := min(maxProbes, max(minPackets, int(onAir/2/(air+delay))))
-	var errorsSeen []time.Duration
+// measureDelay sends packets one at a time over the idle link.
+func (a *Accuracy) measureDelay(from, to int, air time.Duration, probes int) error {
+	b := make([]byte, a.PacketBytes-headers)
+	var delayErrors []time.Duration
 	for range probes {
 		sent := wallClock()
 		if err := unix.Send(from, b, 0); err != nil {
-			return a, fmt.Errorf("send: %w", err)
+			return fmt.Errorf("send: %w", err)
 		}
 		got, err := receive(to, 1, air+delay+arrivalGrace)
 		if err != nil {
-			return a, err
+			return err
 		}
 		if len(got) != 1 {
-			return a, fmt.Errorf("at %s: a single packet did not arrive", bits(rate))
+			return fmt.Errorf("at %s: a single packet did not arrive", bits(a.BitsPerSecond))
 		}
-		errorsSeen = append(errorsSeen, got[0]-sent-air-delay)
+		delayErrors = append(delayErrors, got[0]-sent-air-delay)
 	}
-	slices.Sort(errorsSeen)
-	a.DelayMedian = errorsSeen[len(errorsSeen)/2]
-	a.DelayP99 = errorsSeen[(len(errorsSeen)*99)/100]
-	a.LateMedian, err = r.lateMedian()
-	return a, err
+	slices.Sort(delayErrors)
+	a.DelayMedian = delayErrors[len(delayErrors)/2]
+	a.DelayP99 = delayErrors[(len(delayErrors)*99)/100]
+	return nil
 }
 
 func wallClock() time.Duration {
@@ -141,29 +153,14 @@ func MeasureLimit(packetBytes int, during time.Duration) (l Limit, err error) {
 		return l, err
 	}
 	defer func() { err = errors.Join(err, r.close()) }()
-	from, _, err := r.sockets() // the receiver is open, and nobody reads from it
+	from, _, err := r.sockets() // the receiver is open, and nothing reads from it
 	if err != nil {
 		return l, err
 	}
 	b := make([]byte, packetBytes-headers)
-	var sent int64
-	send := func(until time.Time) error {
-		for time.Now().Before(until) {
-			for range 64 {
-				// Not through Go's scheduler: the sender must not be slower than the loop.
-				_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(from), uintptr(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), 0, 0, 0)
-				if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN {
-					return fmt.Errorf("send: %w", errno)
-				}
-				sent++
-			}
-			runtime.Gosched()
-		}
-		return nil
-	}
 	// The receiving socket's buffer is left full: the packets that matter are
 	// those that the loop has written.
-	if err := send(time.Now().Add(200 * time.Millisecond)); err != nil {
+	if _, err := sendUntil(time.Now().Add(200*time.Millisecond), from, b); err != nil {
 		return l, err
 	}
 	time.Sleep(measurePause)
@@ -173,9 +170,9 @@ func MeasureLimit(packetBytes int, during time.Duration) (l Limit, err error) {
 	}
 	var m0, m1 runtime.MemStats
 	runtime.ReadMemStats(&m0)
-	sent = 0
 	start := time.Now()
-	if err := send(start.Add(during)); err != nil {
+	sent, err := sendUntil(start.Add(during), from, b)
+	if err != nil {
 		return l, err
 	}
 	took := time.Since(start)
@@ -197,4 +194,20 @@ func MeasureLimit(packetBytes int, during time.Duration) (l Limit, err error) {
 	l.AllocationsAPacket = float64(m1.Mallocs-m0.Mallocs) / packets
 	l.LostInKernelPackets = sent - count
 	return l, nil
+}
+
+// sendUntil sends copies of a packet as fast as it can, and returns how many.
+func sendUntil(end time.Time, socket int, packet []byte) (sent int64, err error) {
+	for time.Now().Before(end) {
+		for range 64 {
+			// Not through Go's scheduler: the sender must not be slower than the loop.
+			_, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(socket), uintptr(unsafe.Pointer(unsafe.SliceData(packet))), uintptr(len(packet)), 0, 0, 0)
+			if errno != 0 && errno != unix.ENOBUFS && errno != unix.EAGAIN {
+				return sent, fmt.Errorf("send: %w", errno)
+			}
+			sent++
+		}
+		runtime.Gosched()
+	}
+	return sent, nil
 }

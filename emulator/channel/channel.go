@@ -1,7 +1,7 @@
 // Package channel holds the error processes of emulated radio links: whether a
 // packet on the air reaches the other end. Comes in: a radio.Channel, a seed,
 // and the times of transmissions since the trial's start. Goes out: their
-// fates. Pure: no clock, no I/O; imports internal/radio.
+// fates. Pure: no clock, no I/O.
 //
 // A realisation is a function of its seed alone. It runs on time slots, also
 // while nobody sends, so two senders that meet the same slot meet the same

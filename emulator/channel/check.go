@@ -9,11 +9,11 @@ import (
 	"linktrial/internal/radio"
 )
 
-// minSlot keeps the work for a stretch of silence in proportion: no radio's
-// conditions change faster.
+// minSlot bounds the number of slots to draw for a time without packets: no
+// radio's conditions change faster.
 const minSlot = time.Microsecond
 
-// Check says what is wrong with a channel's figures: everything at once.
+// Check returns everything that is wrong with a channel's figures, at once.
 func Check(c radio.Channel) error {
 	k := &checker{}
 	k.channel(c, false)

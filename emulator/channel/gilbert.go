@@ -8,8 +8,8 @@ import (
 )
 
 // blockSlots is after how many slots the state is drawn afresh from the
-// stationary distribution, so that looking far ahead, or waking after a long
-// silence, costs a bounded number of draws and gives every asker the same
+// stationary distribution, so that looking far ahead, or the first packet after a
+// long pause, costs a bounded number of draws, and every caller gets the same
 // answer. A million slots are hours at any rate this product emulates (6 ms a
 // slot: 1.7 h); the correlation lost at a block's edge is not seen in a trial.
 const blockSlots = 1 << 20
@@ -68,7 +68,7 @@ func (g *chain) length() int64 {
 	return 1 + int64(min(n, 2*blockSlots))
 }
 
-// end is the first slot that the current sojourn says nothing of.
+// end is the first slot after the current sojourn, or after its block.
 func (g *chain) end() int64 { return min(g.until, (g.block+1)*blockSlots) }
 
 // changes is the moment at which the current sojourn ends.

@@ -105,7 +105,7 @@ func geometric(h uint64, fail float64, limit int64) int64 {
 	return 1 + int64(min(math.Log(unit(h))*fail, float64(limit)))
 }
 
-// fails is what geometric wants to know of a probability of more than 0.
+// fails returns the argument of geometric for a probability of more than 0.
 func fails(p float64) float64 {
 	if p >= 1 {
 		return 0
@@ -140,7 +140,7 @@ func (h *hidden) enter(c *bitCursor) {
 	h.err(c)
 }
 
-// err goes on to the next wrong bit of the sojourn.
+// err moves to the next wrong bit of the sojourn.
 func (h *hidden) err(c *bitCursor) {
 	if h.rates[c.state] <= 0 {
 		c.wrong = never
@@ -242,7 +242,7 @@ type reedSolomon struct {
 	counts        []int // wrong symbols by block of the group; its length is the interleaver's depth
 }
 
-// readable tells whether every block of a transmission of n bits is.
+// readable reports whether every block of a transmission of n bits is.
 func (r *reedSolomon) readable(h *hidden, c *bitCursor, first, n int64) bool {
 	symbols := int(n+7) / 8
 	for at := 0; at < symbols; {

@@ -1,21 +1,20 @@
 // Package ideal computes the time that an all-knowing sender would need for a
 // flow on the very channel realisation that a trial meets. Comes in: a
-// network, the realisation's seed, a flow. Goes out: a time. Pure; imports
-// emulator/link, emulator/channel, internal/radio and internal/radiocontrol.
+// network, the realisation's seed, a flow. Goes out: a time. Pure.
 //
 // The all-knowing sender puts full-sized packets on the air, with 28 bytes of
 // IP and UDP header in each so that it has the overhead of the others, each
 // when it will get through and only then; a packet shorter than the full size
 // may be repeated within one opportunity of the channel. Where bits can be wrong
 // and no ARQ repeats frames, smaller sizes are tried as well, in steps of √2, and
-// the best one counts: long packets might hardly ever get through. Relays are as wise.
-// Nothing goes back but one acknowledgement of 1 + 28 bytes after the last
-// byte. Airtime, frames and their headers, the code's share of the rate, delay,
+// the best one counts: long packets might hardly ever get through. Relays know as much.
+// The receiver sends nothing but one acknowledgement of 1 + 28 bytes after the
+// last byte. Airtime, frames and their headers, the code's share of the rate, delay,
 // turnaround and the sharing of the medium are the emulator's own; queues never
 // overflow. The flow is alone on the channel and starts with the channel's clock.
 //
-// With ARQ each frame is sent when it gets through, so nothing is ever asked
-// for again. Without, the frames of a packet follow each other and all must get
+// With ARQ each frame is sent when it gets through, so no frame is ever
+// retransmitted. Without, the frames of a packet follow each other and all must get
 // through. With TDMA each radio keeps to its slots; with CSMA it waits for the
 // interframe space and counts down from 0. Where the rate changes over time, a
 // transmission waits for a better rate if it ends earlier so.
@@ -54,12 +53,13 @@ const (
 	ackBytes    = headerBytes + 1
 )
 
-// ErrCancelled reports a computation that was told to stop.
+// ErrCancelled reports that a computation was cancelled.
 var ErrCancelled = errors.New("cancelled")
 
 // Time is how long the flow takes, from the start of the channel's clock to
 // the arrival of the acknowledgement; 0 where it does not end within horizon.
-// cancelled is asked now and then and may be nil.
+// cancelled is called now and then, ends the computation with [ErrCancelled] where
+// it returns true, and may be nil.
 func Time(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Duration, cancelled func() bool) (time.Duration, error) {
 	if err := link.Check(n); err != nil {
 		return 0, err
@@ -82,7 +82,7 @@ func Time(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Du
 		case err != nil:
 			return 0, err
 		default:
-			best, horizon = t, t // a longer time is of no interest
+			best, horizon = t, t // a longer time would not be used
 		}
 	}
 	return best, nil
@@ -91,8 +91,8 @@ func Time(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Du
 // leastPacket is the smallest size, as an IP packet, that is tried as full size.
 const leastPacket = 96
 
-// sizes is the packet sizes to try. Where bits can be wrong and nobody repeats
-// frames, full-sized packets may be the worst choice.
+// sizes returns the packet sizes to try. Where bits can be wrong and no ARQ
+// repeats frames, full-sized packets may be the worst choice.
 func sizes(n *radio.Network) []int {
 	out := []int{n.MTUBytes}
 	bits := slices.ContainsFunc(n.Links, func(k radio.Link) bool { return hasBits(*k.Toward(k.A)) || hasBits(*k.Toward(k.B)) })
@@ -109,7 +109,7 @@ func hasBits(c radio.Channel) bool {
 	return c.Model == radio.ChannelHiddenMarkov || slices.ContainsFunc(c.Parts, hasBits)
 }
 
-// time is the whole time of a flow of so many bytes.
+// time returns the whole time of a flow of so many bytes.
 func (s *search) time(flowBytes int64) (time.Duration, error) {
 	payload := int64(s.size - headerBytes)
 	full, rest := flowBytes/payload, flowBytes%payload

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// gridAbove is from how many packets on not every switching point is tried;
-// gridPoints is how many are then, before the best one's neighbourhood is
-// searched more finely.
+// Flows of more than gridAbove packets have too many switching points to try
+// all: gridPoints of them are tried, and then more around the best one.
 const (
 	gridAbove  = 256
 	gridPoints = 32
@@ -15,43 +14,11 @@ const (
 
 // shared finds the best schedule over a relay on one shared medium.
 func (s *search) shared() (time.Duration, error) {
-	// What a hop would need with the medium to itself bounds every schedule,
-	// and on a channel that never recovers it spares trying them.
-	for i := range s.links {
-		h, err := s.hop(i, false)
-		if err != nil {
-			return 0, err
-		}
-		var free time.Duration
-		for p := range s.packets {
-			at, err := h.send(s.bytes(p), free+h.gap, s.horizon)
-			if err != nil {
-				return 0, err
-			}
-			h.commit(at)
-			free = at.end
-		}
+	if err := s.checkHops(); err != nil {
+		return 0, err
 	}
-
-	best, bestAt := time.Duration(0), s.packets
-	try := func(switchAt int) error {
-		for _, eager := range []bool{false, true} {
-			bound := s.horizon
-			if best > 0 {
-				bound = min(bound, best)
-			}
-			t, err := s.schedule(switchAt, eager, bound)
-			switch {
-			case errors.Is(err, errTooLong):
-			case err != nil:
-				return err
-			case best == 0 || t < best:
-				best, bestAt = t, switchAt
-			}
-		}
-		return nil
-	}
-	if err := try(s.packets); err != nil { // whole flow to the relay first: best on a perfect channel
+	b := bestSwitch{s: s, at: s.packets}
+	if err := b.try(s.packets); err != nil { // whole flow to the relay first: best on a perfect channel
 		return 0, err
 	}
 	step := 1
@@ -59,28 +26,76 @@ func (s *search) shared() (time.Duration, error) {
 		step = s.packets / gridPoints
 	}
 	for k := 0; k < s.packets; k += step {
-		if err := try(k); err != nil {
+		if err := b.try(k); err != nil {
 			return 0, err
 		}
 	}
 	for step > 1 {
-		from := bestAt
+		from := b.at
 		step = (step + 1) / 2
 		if step == 1 {
 			break
 		}
 		for _, k := range []int{from - step, from + step} {
 			if k >= 0 && k <= s.packets {
-				if err := try(k); err != nil {
+				if err := b.try(k); err != nil {
 					return 0, err
 				}
 			}
 		}
 	}
-	if best == 0 {
+	if b.time == 0 {
 		return 0, errTooLong
 	}
-	return best, nil
+	return b.time, nil
+}
+
+// checkHops returns an error where a hop could not carry the flow in time even
+// if it had the medium to itself. That bounds every schedule, and on a channel
+// that never recovers it saves trying them.
+func (s *search) checkHops() error {
+	for i := range s.links {
+		h, err := s.hop(i, false)
+		if err != nil {
+			return err
+		}
+		var free time.Duration
+		for p := range s.packets {
+			at, err := h.send(s.bytes(p), free+h.gap, s.horizon)
+			if err != nil {
+				return err
+			}
+			h.commit(at)
+			free = at.end
+		}
+	}
+	return nil
+}
+
+// bestSwitch is the best schedule that was tried so far.
+type bestSwitch struct {
+	s    *search
+	time time.Duration // 0: none is within the horizon
+	at   int           // its switching point
+}
+
+// try computes the schedules with a switching point, and keeps the better one.
+func (b *bestSwitch) try(switchAt int) error {
+	for _, eager := range []bool{false, true} {
+		bound := b.s.horizon
+		if b.time > 0 {
+			bound = min(bound, b.time)
+		}
+		t, err := b.s.schedule(switchAt, eager, bound)
+		switch {
+		case errors.Is(err, errTooLong):
+		case err != nil:
+			return err
+		case b.time == 0 || t < b.time:
+			b.time, b.at = t, switchAt
+		}
+	}
+	return nil
 }
 
 // waiting is a hop's next transmission, as far as it can be foreseen.
@@ -92,9 +107,9 @@ type waiting struct {
 	arrivals []time.Duration // when packet i can leave on this hop; nil: all at 0
 }
 
-// schedule plays one schedule: until switchAt packets have left the source the
-// first hop has precedence, then the last. A hop without precedence sends while
-// it delays no other; eager, whenever it can start earlier.
+// schedule returns the time of one schedule: until switchAt packets have left the
+// source, the first hop has precedence, then the last. A hop without precedence
+// sends while it delays no other; with eager also whenever it can start earlier.
 func (s *search) schedule(switchAt int, eager bool, bound time.Duration) (time.Duration, error) {
 	hops := make([]*hop, len(s.links))
 	state := make([]waiting, len(s.links))

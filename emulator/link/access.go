@@ -115,7 +115,7 @@ func (b *backoff) freeze(c *radio.CSMA, at time.Duration) {
 	}
 }
 
-// sent ends the contention; collided tells whether in vain. It returns false
+// sent ends the contention; collided reports whether the transmission failed. It returns false
 // when the transmission is given up.
 func (b *backoff) sent(c *radio.CSMA, collided bool) bool {
 	b.contending, b.counting = false, false

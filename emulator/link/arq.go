@@ -13,13 +13,13 @@ import (
 // The receiver notices a frame that it cannot read when it has arrived: the
 // link is synchronous, there is always a frame. NACKTimerFrames frame times
 // later it sends a NACK, and as long after each NACK the next until it has the
-// frame. NACKs go before everything else, but by turns with it, so that they
-// cannot keep what they ask for off the air. The sender sends
-// the frame again for each NACK, but not while it waits to be sent already, so
-// a NACK timer shorter than the round trip makes it repeat in vain. A NACK
+// frame. NACKs are sent before everything else, but alternate with it, so that
+// they cannot block the frames that they ask for. The sender sends the frame
+// again for each NACK, unless it is already queued to be sent, so a NACK timer
+// shorter than the round trip causes needless retransmissions. A NACK
 // after Persistence retransmissions makes the sender give the frame up; it
-// says so in its next frame, idle or not, which is taken to arrive. Idle
-// frames give way to everything else and are not counted.
+// announces that in its next frame, idle or not, which is assumed to arrive. Idle
+// frames have the lowest priority and are not counted.
 type arq struct {
 	timer     time.Duration // from noticing to the first NACK
 	again     time.Duration // between NACKs
@@ -56,7 +56,7 @@ func newARQ(a *radio.ARQ, frameTime time.Duration) *arq {
 	}
 }
 
-// trim forgets what nobody will ask for any more.
+// trim drops the frames that will not be asked for again.
 func (a *arq) trim() {
 	for a.frames.n > 0 {
 		f := a.frames.front()
@@ -170,7 +170,7 @@ func (l *Network) nackArrived(di int, frame uint64) {
 	a.trim()
 }
 
-// gaveUp tells the receiver that a frame will not come any more.
+// gaveUp tells the receiver that a frame will not be sent again.
 func (l *Network) gaveUp(di int, frame uint64) {
 	d := &l.directions[di]
 	a := d.arq

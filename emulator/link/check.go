@@ -17,7 +17,7 @@ func (c *checker) bad(format string, args ...any) {
 	c.errs = append(c.errs, fmt.Errorf(format, args...))
 }
 
-// Check says what is wrong with a network: everything at once.
+// Check returns everything that is wrong with a network, at once.
 func Check(n *radio.Network) error {
 	c := &checker{}
 	if n.MTUBytes < 68 || n.MTUBytes > 65535 {

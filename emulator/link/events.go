@@ -12,7 +12,7 @@ type eventKind uint8
 const (
 	eventArrival eventKind = iota // of a direction
 	eventTimer
-	eventMedium // a transmission ends, or somebody may send now
+	eventMedium // a transmission ends, or a radio may send now
 )
 
 // earliest finds the next event. There are a handful of media and directions,
@@ -100,7 +100,7 @@ func (l *Network) enqueue(at int, p packet) bool {
 // admit decides whether a radio's queue takes a packet, and marks it.
 func (l *Network) admit(at int, d *direction, m *medium, p *packet) bool {
 	v, q := &l.nodes[at], &l.queue
-	// What goes on the air at once needs no room.
+	// A packet that is sent at once needs no room in the queue.
 	waits := m.busy || l.tdma != nil || l.csma != nil || d.waiting.n > 0
 	if !waits {
 		c, _ := d.line.Conditions(l.now)

@@ -1,8 +1,7 @@
 // Package link is the emulated radio network as a discrete-event model:
 // queues, rates, medium access, relaying, losses. Comes in: packets that enter
 // at a node, and the time. Goes out: when and where each comes out, or that it
-// was lost or dropped. Pure: no clock, no I/O, no goroutines; imports
-// emulator/channel, internal/radio and internal/radiocontrol.
+// was lost or dropped. Pure: no clock, no I/O, no goroutines.
 //
 // Time is the time since the trial's start and never decreases from call to
 // call. Every moment is computed from the moments before it, not from when the
@@ -10,12 +9,11 @@
 //
 // # Medium access
 //
-// Where the network says nothing of access, radios that share a medium take
-// turns: the one free of the medium goes to
-// the next radio, in the order of the network's nodes, that has a packet
+// Where the network names no access scheme, radios that share a medium take
+// turns: a free medium goes to the next radio, in the order of the network's nodes, that has a packet
 // waiting, one packet a turn. That is what carrier sense and TDMA give in the
-// mean to radios that always have something to send, it starves nobody, and it
-// needs no dice. First come, first served over all radios would need radios to
+// mean to radios that always have something to send, it starves no radio, and it
+// needs no random numbers. First come, first served over all radios would need radios to
 // know of each other's queues. When the transmitter changes, the medium lies
 // idle for the turnaround; one that has been idle so long already is used at
 // once. With framing a turn is all frames of a packet, or with ARQ one NACK or
@@ -30,7 +28,7 @@ import (
 	"linktrial/internal/radiocontrol"
 )
 
-// Outcome says what became of a packet.
+// Outcome is how a packet left the network.
 type Outcome uint8
 
 const (
@@ -39,7 +37,7 @@ const (
 	Dropped                  // by the queue of a relay
 )
 
-// Exit is a packet that is in the network no more.
+// Exit is a packet that has left the network.
 type Exit struct {
 	At      time.Duration
 	Node    int // where: the destination; the receiver that missed it; the relay whose queue was full
@@ -135,7 +133,7 @@ type medium struct {
 	start, free time.Duration
 	busy        bool // a transmission is under way or committed; it ends at free
 	on          []int
-	wake        time.Duration // when to look again whether somebody may send
+	wake        time.Duration // when to check again whether a radio may send
 	carried     time.Duration
 	nearest     time.Duration // the shortest delay of its directions at any time
 }
@@ -263,10 +261,10 @@ func (l *Network) Node(role radio.Role) int {
 // handed out; nil ends it. Events of one hop are in order of time.
 func (l *Network) Observe(f func(Event)) { l.observer = f }
 
-// Routable tells whether packets can get from one node to another.
+// Routable reports whether packets can get from one node to another.
 func (l *Network) Routable(from, to int) bool { return l.next[from*len(l.nodes)+to] >= 0 }
 
-// Enter puts a packet into the queue of the radio at node from; capable says
+// Enter puts a packet into the queue of the radio at node from; capable means
 // that its transport understands marks (ECT, RFC 3168). It returns false, and
 // does not keep the handle, when the queue does not take it; the pair must be
 // routable.

@@ -10,7 +10,7 @@ import (
 // another enters; false when none will. Until then a caller has nothing to do:
 // what happens inside is worked off, with its own times, by the next call. It
 // is later than [Network.NextEvent] by what a packet at least still needs, so
-// that a caller for whom waking is dear wakes about once a packet instead of
+// that a caller whose wake-ups are expensive wakes about once a packet instead of
 // twice a hop.
 func (l *Network) NextExit() (time.Duration, bool) {
 	at := channel.Forever

@@ -34,7 +34,7 @@ func (r *ring[T]) pop() {
 // end is the number that the next element gets.
 func (r *ring[T]) end() uint64 { return r.base + uint64(r.n) }
 
-// at is the element of a number, or nil where it is gone.
+// at is the element of a number, or nil where it has been removed.
 func (r *ring[T]) at(number uint64) *T {
 	if number < r.base || number >= r.end() {
 		return nil

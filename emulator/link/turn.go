@@ -6,7 +6,7 @@ import (
 	"linktrial/emulator/channel"
 )
 
-// ready tells whether a direction has something to put on the air.
+// ready reports whether a direction has something to put on the air.
 func (d *direction) ready() bool {
 	return d.unit.loaded || d.nacks.n > 0 || d.frames > 0 || d.waiting.n > 0 || d.arq != nil && d.arq.repeats.n > 0
 }
@@ -20,7 +20,7 @@ func (d *direction) order() uint64 {
 	return d.waiting.front().order + 1
 }
 
-// nackNext tells whether it is a NACK's turn: always, but not twice while
+// nackNext reports whether it is a NACK's turn: always, but not twice while
 // something else waits.
 func (d *direction) nackNext() bool {
 	return d.nacks.n > 0 && (d.unit.kind != unitNACK || d.frames == 0 && d.waiting.n == 0 && d.arq.repeats.n == 0)
@@ -71,7 +71,7 @@ func (l *Network) rate(m *medium, d *direction, at time.Duration) float64 {
 	return c.Rate
 }
 
-// underWay goes on with the frames of the packet that has the turn.
+// underWay continues with the frames of the packet that has the turn.
 func (l *Network) underWay(mi int) bool {
 	m := &l.media[mi]
 	if l.tdma != nil || len(m.on) != 1 {
@@ -313,7 +313,7 @@ func (l *Network) unload(i int) {
 	}
 }
 
-// unloadPacket counts a packet, or a frame of one, that nobody will send again.
+// unloadPacket counts a packet, or a frame of one, that will not be sent again.
 func (l *Network) unloadPacket(i int, u unit) {
 	d := &l.directions[i]
 	p := d.waiting.front()

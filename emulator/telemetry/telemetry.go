@@ -89,7 +89,7 @@ func Serve(packets net.PacketConn, pages net.Listener, read func() (*State, erro
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
-		_ = json.NewEncoder(w).Encode(st) // whoever asked has gone
+		_ = json.NewEncoder(w).Encode(st) // the client has closed the connection
 	})
 	s.http = &http.Server{Handler: mux, ReadTimeout: readLimit, WriteTimeout: readLimit, IdleTimeout: time.Minute, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	s.running.Go(func() {

@@ -56,7 +56,7 @@ func listen(cfg Config, e *Emulator) (*control, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A socket file whose process is gone refuses connections.
+	// The socket file of a process that has ended refuses connections.
 	if c, err := net.Dial("unix", cfg.ControlSocket); err == nil {
 		c.Close()
 		return nil, fmt.Errorf("control socket %s: another emulator listens there", cfg.ControlSocket)
@@ -306,7 +306,7 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 // empty the radios' queues in the midst of that, the kernels would send it all
 // again, into the next trial.
 const (
-	settleFor   = 10 * time.Millisecond // with nothing on the air nobody will answer any more
+	settleFor   = 10 * time.Millisecond // with nothing on the air, nothing will be answered any more
 	settleEvery = 2 * time.Millisecond
 	settleMax   = 2 * time.Second // on a channel that does not let the close through
 )

@@ -4,7 +4,7 @@ import "encoding/binary"
 
 const ecnMask = 3 // of the second byte of the IPv4 header (RFC 3168, section 5); 3 is CE
 
-// capable tells whether a packet's transport understands marks: ECT(0), ECT(1)
+// capable reports whether a packet's transport understands marks: ECT(0), ECT(1)
 // or CE already.
 func capable(ip []byte) bool { return ip[1]&ecnMask != 0 }
 

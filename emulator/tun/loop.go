@@ -144,7 +144,7 @@ func (l *loop) install(m *model) {
 
 func (l *loop) now() time.Duration { return time.Since(l.start) - l.origin }
 
-// run carries packets until it is told to end or a device is gone.
+// run carries packets until it is stopped or a device has disappeared.
 func (l *loop) run() error {
 	if l.shared == nil {
 		runtime.LockOSThread() // for good: the thread ends with its priority
@@ -187,7 +187,7 @@ func (l *loop) run() error {
 }
 
 // read takes packets from a device into the network. On a slow radio they come
-// one by one, and asking for another in vain costs as much as reading one, so
+// one by one, and a read that finds none costs as much as one that does, so
 // that is left to the next wait. Where that finds the device at once, it is
 // read until it is empty.
 func (l *loop) read(device int) {
@@ -208,7 +208,7 @@ func (l *loop) read(device int) {
 			return
 		}
 		switch {
-		case b[0]>>4 != 4 || n < 20: // IPv6 is turned off, and is nobody's measurement
+		case b[0]>>4 != 4 || n < 20: // IPv6 is turned off and not measured
 		case n > l.mtu:
 			l.oversized++
 		case !ok:
@@ -301,7 +301,7 @@ func (l *loop) obey() {
 	}
 }
 
-// finish lets nobody wait for an ended loop.
+// finish answers the requests that wait for a loop that has ended.
 func (l *loop) finish() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -40,7 +40,7 @@ type Config struct {
 	// the ports that internal/radio names.
 	Telemetry bool `json:"telemetry,omitempty"`
 
-	Logger *slog.Logger `json:"-"` // nil: silent
+	Logger *slog.Logger `json:"-"` // nil: no log
 	Ready  func()       `json:"-"` // called once packets can flow
 }
 
@@ -231,7 +231,7 @@ func address(s string) (netip.Addr, error) {
 	return a, nil
 }
 
-// fits says whether a network can be emulated on the nodes that have devices.
+// fits reports whether a network can be emulated on the nodes that have devices.
 func fits(n *radio.Network, nodes []node) error {
 	if err := link.Check(n); err != nil {
 		return err

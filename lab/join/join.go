@@ -124,7 +124,7 @@ func (s *server) welcome(ctx context.Context, c *net.UnixConn) {
 	if err != nil {
 		s.cfg.Logger.Warn("a node was refused", "error", err)
 		if b, jerr := json.Marshal(message{Refused: err.Error()}); jerr == nil {
-			_, _ = c.Write(append(b, '\n')) // it may have gone
+			_, _ = c.Write(append(b, '\n')) // the other end may have closed
 		}
 		_ = c.Close()
 		return
@@ -218,7 +218,7 @@ func (s *server) run(ctx context.Context) error {
 		up = nil
 		return e.Stop()
 	}
-	defer func() { _ = stop() }() // ctx has ended: there is nobody to tell
+	defer func() { _ = stop() }() // ctx has ended: an error changes nothing
 	for {
 		var failed <-chan struct{}
 		if up != nil {
@@ -278,7 +278,7 @@ func (s *server) start() (*tun.Emulator, error) {
 	return tun.Start(cfg)
 }
 
-// refusedError is the emulator's word that trying again is of no use.
+// refusedError reports that the emulator refused, so that trying again is of no use.
 type refusedError struct{ reason string }
 
 func (e *refusedError) Error() string {

@@ -90,7 +90,7 @@ func makeNamespace(t *testing.T, name string) string {
 	return name
 }
 
-// hasRadio says whether radio0 is in a namespace.
+// hasRadio reports whether radio0 is in a namespace.
 func hasRadio(t *testing.T, ns string) bool {
 	t.Helper()
 	f, err := netns.GetFromPath(namespace.Path(ns))

@@ -74,7 +74,7 @@ func (f *forwarder) carry(near net.Conn) {
 	both.Add(2)
 	pipe := func(dst, src net.Conn) {
 		defer both.Done()
-		io.Copy(dst, src) // either end may go away at any time; there is nobody to tell
+		io.Copy(dst, src) // either end may close at any time, which is no error
 		dst.Close()
 		src.Close()
 	}

@@ -45,8 +45,8 @@ type Lab struct {
 	log      *slog.Logger
 	forward  *forwarder
 	emulator *exec.Cmd
-	gone     chan struct{} // closed when the emulator has ended
-	goneErr  error
+	ended    chan struct{} // closed when the emulator has ended
+	endedErr error
 
 	mu sync.Mutex // guards State.Children and the state file
 }
@@ -83,7 +83,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{dir: cfg.StateDir, log: cfg.Log, gone: make(chan struct{})}
+	l := &Lab{dir: cfg.StateDir, log: cfg.Log, ended: make(chan struct{})}
 	l.State = State{
 		Name: cfg.Name, Owner: self, Radio: cfg.Radio, Topology: cfg.Topology,
 		Control:       prefix + cfg.Name + "-control",
@@ -173,13 +173,13 @@ func (l *Lab) startEmulator(ctx context.Context, command []string, tc tun.Config
 		ready <- sc.Scan() && sc.Text() == "ready"
 		for sc.Scan() {
 		}
-		l.goneErr = cmd.Wait()
-		close(l.gone)
+		l.endedErr = cmd.Wait()
+		close(l.ended)
 	}()
 	select {
 	case ok := <-ready:
 		if !ok {
-			<-l.gone
+			<-l.ended
 			return fmt.Errorf("the emulator did not start: %s", l.lastLog())
 		}
 		return nil
@@ -191,7 +191,7 @@ func (l *Lab) startEmulator(ctx context.Context, command []string, tc tun.Config
 func (l *Lab) lastLog() string {
 	b, err := os.ReadFile(filepath.Join(l.dir, l.State.Name, "emulator.log"))
 	if err != nil || len(bytes.TrimSpace(b)) == 0 {
-		return fmt.Sprintf("no log (%v)", l.goneErr)
+		return fmt.Sprintf("no log (%v)", l.endedErr)
 	}
 	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
 	return lines[len(lines)-1]
@@ -215,10 +215,11 @@ func (l *Lab) adopt(pid int) error {
 	return l.State.save(l.dir)
 }
 
-// Gone is closed when the emulator has ended by itself; Failure then says how.
-func (l *Lab) Gone() <-chan struct{} { return l.gone }
+// Ended returns a channel that is closed when the emulator has ended by itself;
+// Failure then returns how.
+func (l *Lab) Ended() <-chan struct{} { return l.ended }
 
-// Failure is the emulator's last words, after Gone.
+// Failure returns the end of the emulator's log; call it after [Lab.Ended] was closed.
 func (l *Lab) Failure() error {
 	return fmt.Errorf("the emulated radio network has ended: %s", l.lastLog())
 }
@@ -247,10 +248,10 @@ func (l *Lab) Down(ctx context.Context) error {
 	if l.emulator != nil {
 		l.emulator.Process.Signal(syscall.SIGTERM)
 		select {
-		case <-l.gone:
+		case <-l.ended:
 		case <-time.After(2 * time.Second):
 			l.emulator.Process.Kill()
-			<-l.gone
+			<-l.ended
 		}
 	}
 	return l.State.remove(ctx, l.dir)

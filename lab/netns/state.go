@@ -51,7 +51,7 @@ type NodeState struct {
 	ControlAddress string     `json:"control_address"`
 }
 
-// Running says whether the process that holds the lab is alive.
+// Running reports whether the process that holds the lab is alive.
 func (s *State) Running() bool { return s.Owner.Alive() }
 
 // NamespacePath is the file of a namespace.
@@ -132,7 +132,7 @@ func Sweep(ctx context.Context, dir string) ([]string, error) {
 	return removed, nil
 }
 
-// remove takes away everything of a lab that nobody holds. Devices go with
+// remove deletes everything of a lab that no process holds. Devices go with
 // their namespaces.
 func (s *State) remove(ctx context.Context, dir string) error {
 	var errs []error

@@ -44,7 +44,7 @@ type boot struct {
 const lookEvery = 200 * time.Millisecond
 
 // run boots the guest and follows it. It returns when the guest and all its
-// processes on the host have gone.
+// processes on the host have ended.
 func (b *boot) run(ctx context.Context) (err error) {
 	dir, err := b.links()
 	if err != nil {
@@ -111,7 +111,7 @@ func (b *boot) pin(pid int) {
 	}
 }
 
-// links makes the folder that the guest is told of: its name
+// links makes the folder that is passed to the guest: its name
 // has no blanks, whatever the folders are called.
 func (b *boot) links() (string, error) {
 	dir, err := os.MkdirTemp("", "linktrial-guest-")
@@ -149,8 +149,8 @@ func kernelArguments(dir string, memory int64, seed uint64) []string {
 	}
 }
 
-// follow looks at the guest until it has gone, and ends it when it shows no
-// progress or ctx ends; cause then says which.
+// follow watches the guest until it has ended, and ends it when it makes no
+// progress or ctx ends; cause then is which of the two.
 func (b *boot) follow(ctx context.Context, pid int, gone <-chan error) (exit, cause error) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()

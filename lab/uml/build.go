@@ -257,7 +257,7 @@ func runCommand(ctx context.Context, dir string, stdin []byte, line func(string)
 	return said, nil
 }
 
-// sayLimit bounds what is kept of a program's words, in bytes.
+// sayLimit bounds how much of a program's output is kept, in bytes.
 const sayLimit = 1 << 20
 
 func readAll(r io.Reader, line func(string)) string {

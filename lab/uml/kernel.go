@@ -35,7 +35,7 @@ const (
 type Kernel struct {
 	Path    string `json:"-"`       // of the program
 	Version string `json:"version"` // of the package it was built from
-	// Note says why the kernel is not of the pinned version; empty when it is.
+	// Note is why the kernel is not of the pinned version; empty when it is.
 	Note  string    `json:"note,omitempty"`
 	Built time.Time `json:"built"`
 }
@@ -44,11 +44,11 @@ type Kernel struct {
 type BuildConfig struct {
 	CacheDir string // empty: [DefaultCacheDir]
 	Jobs     int    // compilers at a time; 0: one for each processor
-	// Progress is told what is done now and how much of it is done, 0…1.
+	// Progress is called with what is being done and how much of it is done, 0…1.
 	Progress func(stage string, share float64)
 }
 
-// ErrNoKernel says that the cache has no kernel of this recipe.
+// ErrNoKernel reports that the cache has no kernel of this recipe.
 var ErrNoKernel = errors.New("the guest kernel has not been built yet: build it with 'linktrial lab kernel'")
 
 // DefaultCacheDir is where kernels are kept: /var/cache/linktrial/kernel for

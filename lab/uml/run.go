@@ -86,7 +86,7 @@ type SheetResult struct {
 	Journals map[radio.Role]string
 	Trials   int // in the sheet
 	Ended    int // with a terminal record
-	// Err says why the run did not come to its end: [ErrHung], [ErrDied], or an
+	// Err is why the run did not complete: [ErrHung], [ErrDied], or an
 	// error of the guest. Nil also when trials failed.
 	Err     error
 	Virtual time.Duration // of the guest's time, from the sheet's begin to its end
@@ -104,9 +104,9 @@ type SheetResult struct {
 }
 
 var (
-	// ErrHung says that a guest showed no progress and was ended.
+	// ErrHung reports that a guest showed no progress and was ended.
 	ErrHung = errors.New("the guest showed no progress and was ended")
-	// ErrDied says that a guest ended before its work did.
+	// ErrDied reports that a guest ended before its work did.
 	ErrDied = errors.New("the guest ended before its time")
 )
 

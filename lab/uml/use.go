@@ -64,7 +64,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// prune removes the kernels that were last used before a time and that nobody
+// prune removes the kernels that were last used before a time and that no process
 // holds, but not the one at keep. The cache's lock is held.
 func prune(cacheDir, keep string, before time.Time) error {
 	files, err := filepath.Glob(filepath.Join(cacheDir, "*", documentName))
@@ -90,7 +90,7 @@ func pruneOne(cacheDir, file string, before time.Time) error {
 	defer f.Close()
 	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return nil // somebody boots it
+		return nil // another process boots it
 	}
 	if err != nil {
 		return err

@@ -233,7 +233,7 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 			select {
 			case <-ctx.Done():
 				return nil
-			case <-lab.Gone():
+			case <-lab.Ended():
 				return lab.Failure()
 			}
 		},

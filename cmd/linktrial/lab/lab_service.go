@@ -177,7 +177,7 @@ func (l *Served) Status(ctx context.Context) (*linktrialv1.LabStatusResponse, er
 		return out, nil
 	}
 	select {
-	case <-lab.Gone():
+	case <-lab.Ended():
 		out.EmulatorError = lab.Failure().Error()
 		return out, nil
 	default:

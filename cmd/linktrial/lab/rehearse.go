@@ -162,7 +162,7 @@ func (r *rehearsal) trialsInLab(ctx context.Context, text []byte) error {
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-r.lab.Gone():
+		case <-r.lab.Ended():
 			cancel(r.lab.Failure())
 		case <-ctx.Done():
 		}

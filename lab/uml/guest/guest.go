@@ -34,7 +34,7 @@ type Config struct {
 	Agent []string
 }
 
-// timeEvery is how often, in virtual time, the console says how late it is.
+// timeEvery is how often, in virtual time, the console reports the time.
 const timeEvery = 20 * time.Second
 
 // Main carries out the job and powers the guest off; on success it does
@@ -86,7 +86,7 @@ func (g *guest) run(ctx context.Context) error {
 	g.trace = job.Trace
 	ctx, cancel := context.WithCancel(ctx)
 	var clock sync.WaitGroup
-	clock.Go(func() { g.tell(ctx) })
+	clock.Go(func() { g.reportTime(ctx) })
 	defer clock.Wait()
 	defer cancel()
 	for i, s := range job.Sheets {
@@ -103,8 +103,8 @@ func (g *guest) run(ctx context.Context) error {
 	return nil
 }
 
-// tell says how late it is until ctx ends.
-func (g *guest) tell(ctx context.Context) {
+// reportTime writes the time to the console until ctx ends.
+func (g *guest) reportTime(ctx context.Context) {
 	t := time.NewTicker(timeEvery)
 	defer t.Stop()
 	for {
@@ -140,7 +140,7 @@ const (
 	// client's starts: more than its listeners may take to stand or fail. Idle
 	// time costs nothing here.
 	listenTime = 20 * time.Second
-	// endGrace is what an agent has to end when it is told to.
+	// endGrace is how long an agent may take to end when it is asked to.
 	endGrace = 60 * time.Second
 )
 

@@ -14,7 +14,7 @@ const (
 	program    = "/run/program/linktrial"
 )
 
-// Names in the folder that the guest is told of on its command line. They are
+// Names in the folder that the guest's command line names. They are
 // links, so that the command line has no blanks whatever folders are called.
 const (
 	LinkShare   = "share"
@@ -47,7 +47,7 @@ func (s Sheet) File() string { return filepath.Join(s.Run, "sheet.json") }
 // StateDir is the state folder of a node's agent, seen from the shared folder.
 func (s Sheet) StateDir(role radio.Role) string { return filepath.Join(s.Run, string(role)) }
 
-// Agent is what "lab guest-agent" is told on standard input: one JSON document
+// Agent is what "lab guest-agent" reads from standard input: one JSON document
 // on one line. It executes one run sheet as agents do without an orchestrator;
 // the end of standard input tells every role but the client's to finish.
 type Agent struct {
@@ -64,7 +64,7 @@ type Agent struct {
 	Place        string     `json:"place"`
 }
 
-// Place is where the provenance says that the trials ran.
+// Place is where the trials ran, for the provenance.
 const Place = "emulated, virtual time"
 
 // Host is the guest's name.

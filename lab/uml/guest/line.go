@@ -15,7 +15,7 @@ type Line struct {
 	Text  string        // ended, failed: what went wrong; empty when nothing did
 }
 
-// LineKind says what a line is about. Closed list.
+// LineKind is what a line is about. Closed list.
 type LineKind string
 
 const (
