@@ -47,69 +47,23 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 		}
 		return r.Field(key)
 	}
-	p := ps.plan
-	base := Cell{Group: group, Iterations: p.Iterations, Limits: p.Limits, SampleInterval: p.SampleInterval}
-	if group != "" {
-		if f := g.Field("iterations"); f.Present() {
-			base.Iterations = iterations(f)
-		}
-		if f := g.Field("limits"); f.Present() {
-			base.Limits = limits(f)
-		}
-		if f := g.Field("sample_interval"); f.Present() {
-			base.SampleInterval = interval(f)
-		}
-		ps.choose(&base, g.Field("treatments"))
-	} else {
-		ps.choose(&base, yamldoc.Value{})
-	}
+	base := ps.baseCell(group, g)
 	base.Flows = ps.flows(pick("flows"))
 	ps.checkFlows(&base, pick("flows"), r.Field("mixes"))
 
 	radios := names(pick("radio").Required(), "radio", ps.cat.Profiles())
 	topologies := names(pick("topology").Required(), "topology", ps.cat.Topologies())
-	sizesOf := ps.sizes(&base, pick("size"), topologies)
-	sweep := ps.sweep(pick("sweep"))
-	ps.axes[group] = append([]axis{{name: "radio", labels: radios}, {name: "topology", labels: topologies}, sizeAxis(sizesOf, topologies)}, sweep...)
+	x := crossing{base: base, radios: radios, topologies: topologies, sizes: ps.sizes(&base, pick("size"), topologies), sweep: ps.sweep(pick("sweep"))}
+	ps.axes[group] = append([]axis{{name: "radio", labels: radios}, {name: "topology", labels: topologies}, sizeAxis(x.sizes, topologies)}, x.sweep...)
 	for _, tn := range topologies {
 		ps.checkRoles(&base, ps.cat.Topology(tn), pick("flows"), r.Field("mixes"))
 	}
-
-	combinations := 1
-	for _, a := range sweep {
-		combinations *= max(1, len(a.labels))
-		if combinations > maxCells {
-			break
-		}
-	}
-	n := 0
-	for _, tn := range topologies {
-		n += len(radios) * len(sizesOf[tn]) * combinations
-	}
-	if len(p.Cells)+n > maxCells {
+	if len(ps.plan.Cells)+x.count() > maxCells {
 		pick("sweep").Problem("more than %d runs", maxCells)
 		return
 	}
-	var cells []Cell
-	failed := 0
-	for _, rn := range radios {
-		for _, tn := range topologies {
-			for _, size := range sizesOf[tn] {
-				for _, at := range combine(sweep) {
-					c := base
-					c.Topology, c.SizeBytes = ps.cat.Topology(tn), size
-					switch {
-					case failed == maxFailed: // a value that is wrong is so in every combination
-					case ps.apply(&c, rn, sweep, at, pick("sweep")):
-						cells = append(cells, c)
-					default:
-						failed++
-					}
-				}
-			}
-		}
-	}
-	if failed > 0 {
+	cells, ok := ps.cross(&x, pick("sweep"))
+	if !ok {
 		return // what is excluded of the rest says nothing
 	}
 	had := len(cells)
@@ -119,7 +73,77 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 	if had > 0 && len(cells) == 0 {
 		pick("exclude").Problem("nothing is left to run")
 	}
-	p.Cells = append(p.Cells, cells...)
+	ps.plan.Cells = append(ps.plan.Cells, cells...)
+}
+
+// baseCell is what all cells of a group have in common: what the group states,
+// else what the plan does.
+func (ps *parser) baseCell(group string, g yamldoc.Mapping) Cell {
+	p := ps.plan
+	base := Cell{Group: group, Iterations: p.Iterations, Limits: p.Limits, SampleInterval: p.SampleInterval}
+	if group == "" {
+		ps.choose(&base, yamldoc.Value{})
+		return base
+	}
+	if f := g.Field("iterations"); f.Present() {
+		base.Iterations = iterations(f)
+	}
+	if f := g.Field("limits"); f.Present() {
+		base.Limits = limits(f)
+	}
+	if f := g.Field("sample_interval"); f.Present() {
+		base.SampleInterval = interval(f)
+	}
+	ps.choose(&base, g.Field("treatments"))
+	return base
+}
+
+// crossing is a group's cells before they are made: every radio at every
+// topology with each of its sizes and each combination of the sweep.
+type crossing struct {
+	base               Cell
+	radios, topologies []string
+	sizes              map[string][]int64 // by topology
+	sweep              []axis
+}
+
+// count is how many cells that makes; it stops counting combinations beyond [maxCells].
+func (x *crossing) count() int {
+	combinations := 1
+	for _, a := range x.sweep {
+		combinations *= max(1, len(a.labels))
+		if combinations > maxCells {
+			break
+		}
+	}
+	n := 0
+	for _, tn := range x.topologies {
+		n += len(x.radios) * len(x.sizes[tn]) * combinations
+	}
+	return n
+}
+
+// cross makes the cells; not ok where a value of the sweep cannot be applied.
+func (ps *parser) cross(x *crossing, sweep yamldoc.Value) (cells []Cell, ok bool) {
+	failed := 0
+	for _, rn := range x.radios {
+		for _, tn := range x.topologies {
+			for _, size := range x.sizes[tn] {
+				for _, at := range combine(x.sweep) {
+					c := x.base
+					c.Topology, c.SizeBytes = ps.cat.Topology(tn), size
+					switch {
+					case failed == maxFailed: // a value that is wrong is so in every combination
+					case ps.apply(&c, rn, x.sweep, at, sweep):
+						cells = append(cells, c)
+					default:
+						failed++
+					}
+				}
+			}
+		}
+	}
+	return cells, failed == 0
 }
 
 // choose is the treatments and mixes of a group: those it names, or all.

@@ -168,6 +168,14 @@ func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
 	}
 	f.Where, _ = conditions(m.Field("where").Mapping(axisNames(axes)...), axes)
 	f.RelativeTo, _ = conditions(m.Field("relative_to").Mapping(axisNames(axes)...), axes)
+	f.readStatements(m, axes)
+	f.Order = names(m.Field("order"), "treatment or radio", append(slices.Clone(all), axes[0].labels...))
+	ps.oneStatement(v, m, &f)
+	return f, true
+}
+
+// readStatements reads what a figure states of its metric, but for order and text.
+func (f *Figure) readStatements(m yamldoc.Mapping, axes []axis) {
 	number := func(key string) *float64 {
 		x := m.Field(key)
 		if !x.Present() {
@@ -199,9 +207,6 @@ func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
 	}
 	f.Value, f.AtLeast, f.AtMost, f.ChangePercent = number("value"), number("at_least"), number("at_most"), number("change_percent")
 	f.Best, f.FlatFrom, f.Falls, f.Rises = one("best"), one("flat_from"), along("falls"), along("rises")
-	f.Order = names(m.Field("order"), "treatment or radio", append(slices.Clone(all), axes[0].labels...))
-	ps.oneStatement(v, m, &f)
-	return f, true
 }
 
 func (ps *parser) oneStatement(v yamldoc.Value, m yamldoc.Mapping, f *Figure) {

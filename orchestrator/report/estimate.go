@@ -74,29 +74,15 @@ func together(es []Estimate) Estimate {
 // Estimate is a metric of one treatment (or mix, or plan.Ideal); where there
 // is none, why.
 func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estimate, string) {
-	row := func(name string) int {
-		return slices.IndexFunc(s.table.Rows, func(r Row) bool { return r.Treatment == name })
-	}
 	if m == plan.MetricFlowMbitps {
-		return s.flowEstimate(treatment, row(treatment))
+		return s.flowEstimate(treatment, s.row(treatment))
 	}
-	i := row(treatment)
-	var sm *sample
-	switch {
-	case treatment == plan.Ideal:
-		sm = s.idealSample()
-	case i < 0:
-		return noEstimate, notPart
-	case s.table.Rows[i].Missing != "":
-		return noEstimate, "missing: " + s.table.Rows[i].Missing
-	default:
-		sm = &s.samples[i]
+	sm, why := s.sampleOf(treatment)
+	if sm == nil {
+		return noEstimate, why
 	}
 	if m == plan.MetricCompleted {
-		if ended := len(sm.valid) + sm.failed; ended > 0 {
-			return Estimate{Mean: float64(len(sm.valid)) / float64(ended), variance: math.NaN(), N: ended}, ""
-		}
-		return noEstimate, "no trial has ended"
+		return sm.completed()
 	}
 	if len(sm.valid) == 0 {
 		if treatment == plan.Ideal {
@@ -128,20 +114,55 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 		}
 		return noEstimate, "the protocol does not count timeouts"
 	case plan.MetricGain:
-		j := row(cmp.Or(reference, s.table.Reference))
-		if j < 0 {
-			return noEstimate, "the reference is not part of the run"
-		}
-		if s.table.Rows[j].Missing != "" {
-			return noEstimate, "the reference is missing: " + s.table.Rows[j].Missing
-		}
-		ratio := stats.RatioOfMeans(stats.PairUp(s.samples[j].by(elapsedOf), sm.by(elapsedOf)))
-		if math.IsNaN(ratio.Ratio) {
-			return noEstimate, "no iteration has both the reference's time and this one's"
-		}
-		return Estimate{Mean: stats.GainPercent(1, ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), N: ratio.Pairs}, ""
+		return s.gain(sm, cmp.Or(reference, s.table.Reference))
 	}
 	return noEstimate, "no such metric: " + string(m)
+}
+
+// row is the place of a treatment in the table; -1 where it has none.
+func (s *summarised) row(treatment string) int {
+	return slices.IndexFunc(s.table.Rows, func(r Row) bool { return r.Treatment == treatment })
+}
+
+// sampleOf is the trials of a treatment; nil and why where there can be none.
+func (s *summarised) sampleOf(treatment string) (*sample, string) {
+	if treatment == plan.Ideal {
+		return s.idealSample(), ""
+	}
+	i := s.row(treatment)
+	if i < 0 {
+		return nil, notPart
+	}
+	if missing := s.table.Rows[i].Missing; missing != "" {
+		return nil, "missing: " + missing
+	}
+	return &s.samples[i], ""
+}
+
+// completed is the share of ended trials that are valid.
+func (s *sample) completed() (Estimate, string) {
+	ended := len(s.valid) + s.failed
+	if ended == 0 {
+		return noEstimate, "no trial has ended"
+	}
+	return Estimate{Mean: float64(len(s.valid)) / float64(ended), variance: math.NaN(), N: ended}, ""
+}
+
+// gain is by how many percent the transfers of sm are shorter than those of the
+// reference, paired by iteration.
+func (s *summarised) gain(sm *sample, reference string) (Estimate, string) {
+	i := s.row(reference)
+	if i < 0 {
+		return noEstimate, "the reference is not part of the run"
+	}
+	if missing := s.table.Rows[i].Missing; missing != "" {
+		return noEstimate, "the reference is missing: " + missing
+	}
+	ratio := stats.RatioOfMeans(stats.PairUp(s.samples[i].by(elapsedOf), sm.by(elapsedOf)))
+	if math.IsNaN(ratio.Ratio) {
+		return noEstimate, "no iteration has both the reference's time and this one's"
+	}
+	return Estimate{Mean: stats.GainPercent(1, ratio.Ratio), variance: 1e4 * ratio.Variance, degrees: float64(ratio.Pairs - 1), N: ratio.Pairs}, ""
 }
 
 // noFigure says why a treatment that has trials gave nothing.

@@ -91,9 +91,17 @@ func (g *compactGroup) write(b *strings.Builder) {
 	paragraph(b, g.heading)
 	axes := g.varying()
 	header := append(slices.Clone(axes), "treatment", "valid", "average", "±", "SD", "of Ideal", "×")
-	left := len(axes) + 1 // columns of words
-	var rows [][]string
-	var missing []string
+	rows, missing := g.rows(axes)
+	writeAligned(b, header, rows, len(axes)+1)
+	for _, s := range missing {
+		paragraph(b, s)
+	}
+}
+
+// rows has one for each treatment of each run: the run's values on the axes, the
+// figures, and a note on the run, both only in its first row. Treatments that
+// are missing are told of apart, each once.
+func (g *compactGroup) rows(axes []string) (rows [][]string, missing []string) {
 	for k, t := range g.runs {
 		place := make([]string, len(axes))
 		for i, a := range axes {
@@ -111,19 +119,7 @@ func (g *compactGroup) write(b *strings.Builder) {
 				}
 				continue
 			}
-			half := wording.None
-			if r.MeanCI != nil {
-				h := (r.MeanCI.High - r.MeanCI.Low) / 2
-				half = wording.KBps(&h)
-			}
-			ratio := ""
-			if c := r.Comparison; c != nil {
-				ratio = wording.KBps(c.Ratio)
-				if c.PHolm != nil && *c.PHolm < 0.05 {
-					ratio += "*"
-				}
-			}
-			rows = append(rows, append(slices.Clone(place), wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), wording.KBps(r.AverageKBps), half, wording.KBps(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1), ratio, note))
+			rows = append(rows, append(append(slices.Clone(place), compactFigures(r)...), note))
 			clear(place)
 			note = ""
 		}
@@ -131,6 +127,29 @@ func (g *compactGroup) write(b *strings.Builder) {
 			rows = append(rows, append(place, cmp.Or(note, "no trials")))
 		}
 	}
+	return rows, missing
+}
+
+// compactFigures are a treatment's name and figures.
+func compactFigures(r *report.Row) []string {
+	half := wording.None
+	if r.MeanCI != nil {
+		h := (r.MeanCI.High - r.MeanCI.Low) / 2
+		half = wording.KBps(&h)
+	}
+	ratio := ""
+	if c := r.Comparison; c != nil {
+		ratio = wording.KBps(c.Ratio)
+		if c.PHolm != nil && *c.PHolm < 0.05 {
+			ratio += "*"
+		}
+	}
+	return []string{wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), wording.KBps(r.AverageKBps), half, wording.KBps(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1), ratio}
+}
+
+// writeAligned writes columns as wide as their widest cell: the first ones, of
+// words, and the note behind the header's last are flush left, figures flush right.
+func writeAligned(b *strings.Builder, header []string, rows [][]string, words int) {
 	width := make([]int, len(header)+1)
 	all := append([][]string{header}, rows...)
 	for _, cells := range all {
@@ -144,15 +163,12 @@ func (g *compactGroup) write(b *strings.Builder) {
 			if i > 0 {
 				s += gap
 			}
-			if i < left || i == len(header) {
+			if i < words || i == len(header) {
 				s += wording.PadRight(c, width[i])
 			} else {
 				s += wording.PadLeft(c, width[i])
 			}
 		}
 		b.WriteString(wording.Clip(strings.TrimRight(s, " "), tableWidth) + "\n")
-	}
-	for _, s := range missing {
-		paragraph(b, s)
 	}
 }

@@ -91,132 +91,169 @@ type summaryRow struct {
 	published  *report.Published
 }
 
+// summaryList is the columns of summary.csv, in order.
+type summaryList []column[summaryRow]
+
+func (c *summaryList) add(name string, value func(summaryRow) string) {
+	*c = append(*c, column[summaryRow]{name, value})
+}
+
+// rate adds a figure with four decimals.
+func (c *summaryList) rate(name string, value func(summaryRow) *float64) {
+	c.add(name, func(r summaryRow) string { return fixed(value(r), 4) })
+}
+
+// share adds a figure with six decimals.
+func (c *summaryList) share(name string, value func(summaryRow) *float64) {
+	c.add(name, func(r summaryRow) string { return fixed(value(r), 6) })
+}
+
+// pub adds a figure that only rows with published ones have.
+func (c *summaryList) pub(name string, value func(*report.Published) *float64) {
+	c.add(name, func(r summaryRow) string {
+		if r.published == nil {
+			return ""
+		}
+		return fixed(value(r.published), 4)
+	})
+}
+
 func summaryColumns() []column[summaryRow] {
-	var cs []column[summaryRow]
-	add := func(name string, value func(summaryRow) string) { cs = append(cs, column[summaryRow]{name, value}) }
-	rate := func(name string, value func(summaryRow) *float64) {
-		add(name, func(r summaryRow) string { return fixed(value(r), 4) })
-	}
-	pub := func(name string, value func(*report.Published) *float64) {
-		add(name, func(r summaryRow) string {
-			if r.published == nil {
-				return ""
-			}
-			return fixed(value(r.published), 4)
-		})
-	}
-	add("campaign", func(r summaryRow) string { return r.ds.Campaign })
-	add("plan", func(r summaryRow) string { return r.ds.Plan })
-	add("run", func(r summaryRow) string { return r.run.Run })
-	add("run_state", func(r summaryRow) string { return r.run.State })
-	add("partial", func(r summaryRow) string { return strconv.FormatBool(r.run.Partial) })
-	add("place", func(r summaryRow) string { return r.run.Place })
-	add("radio", func(r summaryRow) string { return r.run.Radio })
-	add("topology", func(r summaryRow) string { return r.run.Topology })
-	add("size_bytes", func(r summaryRow) string { return strconv.FormatInt(r.run.SizeBytes, 10) })
-	add("iterations", func(r summaryRow) string { return whole(r.run.Iterations) })
-	add("treatment", func(r summaryRow) string { return r.Treatment })
-	add("label", func(r summaryRow) string { return r.Label })
-	add("protocol", func(r summaryRow) string { return r.Protocol })
-	add("missing", func(r summaryRow) string { return r.Missing })
-	add("trials", func(r summaryRow) string { return whole(r.Trials) })
-	add("valid", func(r summaryRow) string { return whole(r.Valid) })
-	add("failed", func(r summaryRow) string { return whole(r.Failed) })
-	add("not_ended", func(r summaryRow) string { return whole(r.NotEnded) })
-	add("extra_attempts", func(r summaryRow) string { return whole(r.ExtraAttempts) })
-	add("failures", func(r summaryRow) string {
+	var c summaryList
+	c.runColumns()
+	c.figureColumns()
+	c.comparisonColumns()
+	c.publishedColumns()
+	c.laterColumns()
+	return c
+}
+
+// runColumns are the run and the treatment.
+func (c *summaryList) runColumns() {
+	c.add("campaign", func(r summaryRow) string { return r.ds.Campaign })
+	c.add("plan", func(r summaryRow) string { return r.ds.Plan })
+	c.add("run", func(r summaryRow) string { return r.run.Run })
+	c.add("run_state", func(r summaryRow) string { return r.run.State })
+	c.add("partial", func(r summaryRow) string { return strconv.FormatBool(r.run.Partial) })
+	c.add("place", func(r summaryRow) string { return r.run.Place })
+	c.add("radio", func(r summaryRow) string { return r.run.Radio })
+	c.add("topology", func(r summaryRow) string { return r.run.Topology })
+	c.add("size_bytes", func(r summaryRow) string { return strconv.FormatInt(r.run.SizeBytes, 10) })
+	c.add("iterations", func(r summaryRow) string { return whole(r.run.Iterations) })
+	c.add("treatment", func(r summaryRow) string { return r.Treatment })
+	c.add("label", func(r summaryRow) string { return r.Label })
+	c.add("protocol", func(r summaryRow) string { return r.Protocol })
+	c.add("missing", func(r summaryRow) string { return r.Missing })
+	c.add("trials", func(r summaryRow) string { return whole(r.Trials) })
+	c.add("valid", func(r summaryRow) string { return whole(r.Valid) })
+	c.add("failed", func(r summaryRow) string { return whole(r.Failed) })
+	c.add("not_ended", func(r summaryRow) string { return whole(r.NotEnded) })
+	c.add("extra_attempts", func(r summaryRow) string { return whole(r.ExtraAttempts) })
+	c.add("failures", func(r summaryRow) string {
 		parts := make([]string, len(r.Failures))
 		for i, f := range r.Failures {
 			parts[i] = f.Name() + "=" + whole(f.Attempts)
 		}
 		return strings.Join(parts, "; ")
 	})
-	share := func(name string, value func(summaryRow) *float64) {
-		add(name, func(r summaryRow) string { return fixed(value(r), 6) })
-	}
-	share("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
-	share("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
-	share("failed_share_ci95_high", func(r summaryRow) *float64 { return high(r.FailedCI) })
-	rate("average_kb_per_s", func(r summaryRow) *float64 { return r.AverageKBps })
-	rate("max_kb_per_s", func(r summaryRow) *float64 { return r.MaxKBps })
-	rate("min_kb_per_s", func(r summaryRow) *float64 { return r.MinKBps })
-	rate("sd_kb_per_s", func(r summaryRow) *float64 { return r.SDKBps })
-	rate("median_kb_per_s", func(r summaryRow) *float64 { return r.MedianKBps })
-	rate("average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.MeanCI) })
-	rate("average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.MeanCI) })
-	rate("average_bootstrap_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.BootstrapCI) })
-	rate("average_bootstrap_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.BootstrapCI) })
-	share("elapsed_mean_s", func(r summaryRow) *float64 { return r.ElapsedSeconds })
-	share("connect_mean_s", func(r summaryRow) *float64 { return r.ConnectSeconds })
-	share("share_of_ideal", func(r summaryRow) *float64 { return r.ShareOfIdeal })
-	share("normalised_throughput", func(r summaryRow) *float64 { return r.Normalised })
-	add("more_iterations_for_5_percent", func(r summaryRow) string {
+}
+
+// figureColumns are the treatment's own figures.
+func (c *summaryList) figureColumns() {
+	c.share("failed_share", func(r summaryRow) *float64 { return r.FailedShare })
+	c.share("failed_share_ci95_low", func(r summaryRow) *float64 { return low(r.FailedCI) })
+	c.share("failed_share_ci95_high", func(r summaryRow) *float64 { return high(r.FailedCI) })
+	c.rate("average_kb_per_s", func(r summaryRow) *float64 { return r.AverageKBps })
+	c.rate("max_kb_per_s", func(r summaryRow) *float64 { return r.MaxKBps })
+	c.rate("min_kb_per_s", func(r summaryRow) *float64 { return r.MinKBps })
+	c.rate("sd_kb_per_s", func(r summaryRow) *float64 { return r.SDKBps })
+	c.rate("median_kb_per_s", func(r summaryRow) *float64 { return r.MedianKBps })
+	c.rate("average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.MeanCI) })
+	c.rate("average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.MeanCI) })
+	c.rate("average_bootstrap_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.BootstrapCI) })
+	c.rate("average_bootstrap_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.BootstrapCI) })
+	c.share("elapsed_mean_s", func(r summaryRow) *float64 { return r.ElapsedSeconds })
+	c.share("connect_mean_s", func(r summaryRow) *float64 { return r.ConnectSeconds })
+	c.share("share_of_ideal", func(r summaryRow) *float64 { return r.ShareOfIdeal })
+	c.share("normalised_throughput", func(r summaryRow) *float64 { return r.Normalised })
+	c.add("more_iterations_for_5_percent", func(r summaryRow) string {
 		if r.MoreIterations == nil {
 			return ""
 		}
 		return whole(*r.MoreIterations)
 	})
-	add("reference", func(r summaryRow) string { return r.comparison.Reference })
-	add("pairs", func(r summaryRow) string {
+}
+
+// comparisonColumns are the comparison with the reference.
+func (c *summaryList) comparisonColumns() {
+	c.add("reference", func(r summaryRow) string { return r.comparison.Reference })
+	c.add("pairs", func(r summaryRow) string {
 		if r.Comparison == nil {
 			return ""
 		}
 		return whole(r.comparison.Pairs)
 	})
-	rate("difference_kb_per_s", func(r summaryRow) *float64 { return r.comparison.DifferenceKBps })
-	rate("difference_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.comparison.DifferenceCI) })
-	rate("difference_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.comparison.DifferenceCI) })
-	share("ratio", func(r summaryRow) *float64 { return r.comparison.Ratio })
-	share("ratio_ci95_low", func(r summaryRow) *float64 { return low(r.comparison.RatioCI) })
-	share("ratio_ci95_high", func(r summaryRow) *float64 { return high(r.comparison.RatioCI) })
-	rate("gain_percent", func(r summaryRow) *float64 { return r.comparison.GainPercent })
-	add("wilcoxon_w", func(r summaryRow) string { return fixed(r.comparison.W, 1) })
-	add("wilcoxon_p", func(r summaryRow) string { return digits(r.comparison.P) })
-	add("wilcoxon_p_holm", func(r summaryRow) string { return digits(r.comparison.PHolm) })
-	share("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
-	pub("published_average_kb_per_s", func(p *report.Published) *float64 { return &p.AvgKBps })
-	pub("published_max_kb_per_s", func(p *report.Published) *float64 { return &p.MaxKBps })
-	pub("published_min_kb_per_s", func(p *report.Published) *float64 { return &p.MinKBps })
-	pub("published_sd_kb_per_s", func(p *report.Published) *float64 { return &p.SDKBps })
-	pub("average_deviation_percent", func(p *report.Published) *float64 { return p.AvgDeviation })
-	add("published_source", func(r summaryRow) string {
+	c.rate("difference_kb_per_s", func(r summaryRow) *float64 { return r.comparison.DifferenceKBps })
+	c.rate("difference_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.comparison.DifferenceCI) })
+	c.rate("difference_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.comparison.DifferenceCI) })
+	c.share("ratio", func(r summaryRow) *float64 { return r.comparison.Ratio })
+	c.share("ratio_ci95_low", func(r summaryRow) *float64 { return low(r.comparison.RatioCI) })
+	c.share("ratio_ci95_high", func(r summaryRow) *float64 { return high(r.comparison.RatioCI) })
+	c.rate("gain_percent", func(r summaryRow) *float64 { return r.comparison.GainPercent })
+	c.add("wilcoxon_w", func(r summaryRow) string { return fixed(r.comparison.W, 1) })
+	c.add("wilcoxon_p", func(r summaryRow) string { return digits(r.comparison.P) })
+	c.add("wilcoxon_p_holm", func(r summaryRow) string { return digits(r.comparison.PHolm) })
+	c.share("rank_biserial", func(r summaryRow) *float64 { return r.comparison.RankBiserial })
+}
+
+// publishedColumns are the published figures, and how far ours are from them.
+func (c *summaryList) publishedColumns() {
+	c.pub("published_average_kb_per_s", func(p *report.Published) *float64 { return &p.AvgKBps })
+	c.pub("published_max_kb_per_s", func(p *report.Published) *float64 { return &p.MaxKBps })
+	c.pub("published_min_kb_per_s", func(p *report.Published) *float64 { return &p.MinKBps })
+	c.pub("published_sd_kb_per_s", func(p *report.Published) *float64 { return &p.SDKBps })
+	c.pub("average_deviation_percent", func(p *report.Published) *float64 { return p.AvgDeviation })
+	c.add("published_source", func(r summaryRow) string {
 		if r.published == nil {
 			return ""
 		}
 		return r.published.Source
 	})
-	add("sheet_hash", func(r summaryRow) string { return r.run.SheetHash })
-	add("group", func(r summaryRow) string { return r.run.Group })
-	add("settings", func(r summaryRow) string { return r.run.Settings })
-	rate("average_kbit_per_s", func(r summaryRow) *float64 { return r.AverageKbitPS })
-	share("average_mbit_per_s", func(r summaryRow) *float64 { return r.AverageMbitPS })
-	rate("retransmits_mean", func(r summaryRow) *float64 { return r.Retransmits })
-	rate("timeouts_mean", func(r summaryRow) *float64 { return r.Timeouts })
-	rate("gain_ci95_low_percent", func(r summaryRow) *float64 { return low(r.comparison.GainCI) })
-	rate("gain_ci95_high_percent", func(r summaryRow) *float64 { return high(r.comparison.GainCI) })
-	rate("gain_with_connect_percent", func(r summaryRow) *float64 { return r.comparison.GainWholePercent })
-	add("flows", func(r summaryRow) string {
+}
+
+// laterColumns are what was added later: new columns come last, so that old readers still find theirs.
+func (c *summaryList) laterColumns() {
+	c.add("sheet_hash", func(r summaryRow) string { return r.run.SheetHash })
+	c.add("group", func(r summaryRow) string { return r.run.Group })
+	c.add("settings", func(r summaryRow) string { return r.run.Settings })
+	c.rate("average_kbit_per_s", func(r summaryRow) *float64 { return r.AverageKbitPS })
+	c.share("average_mbit_per_s", func(r summaryRow) *float64 { return r.AverageMbitPS })
+	c.rate("retransmits_mean", func(r summaryRow) *float64 { return r.Retransmits })
+	c.rate("timeouts_mean", func(r summaryRow) *float64 { return r.Timeouts })
+	c.rate("gain_ci95_low_percent", func(r summaryRow) *float64 { return low(r.comparison.GainCI) })
+	c.rate("gain_ci95_high_percent", func(r summaryRow) *float64 { return high(r.comparison.GainCI) })
+	c.rate("gain_with_connect_percent", func(r summaryRow) *float64 { return r.comparison.GainWholePercent })
+	c.add("flows", func(r summaryRow) string {
 		if r.Flows == 0 {
 			return ""
 		}
 		return whole(r.Flows)
 	})
-	rate("flow_average_kb_per_s", func(r summaryRow) *float64 { return r.FlowKBps })
-	rate("flow_average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.FlowCI) })
-	rate("flow_average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.FlowCI) })
-	share("jain_index", func(r summaryRow) *float64 { return r.Jain })
-	add("flow_parts", func(r summaryRow) string {
+	c.rate("flow_average_kb_per_s", func(r summaryRow) *float64 { return r.FlowKBps })
+	c.rate("flow_average_ci95_low_kb_per_s", func(r summaryRow) *float64 { return low(r.FlowCI) })
+	c.rate("flow_average_ci95_high_kb_per_s", func(r summaryRow) *float64 { return high(r.FlowCI) })
+	c.share("jain_index", func(r summaryRow) *float64 { return r.Jain })
+	c.add("flow_parts", func(r summaryRow) string {
 		parts := make([]string, len(r.Parts))
 		for i, p := range r.Parts {
 			parts[i] = fmt.Sprintf("%s ×%d=%s", p.Treatment, p.Flows, fixed(p.AverageKBps, 4))
 		}
 		return strings.Join(parts, "; ")
 	})
-	rate("p05_kb_per_s", func(r summaryRow) *float64 { return r.P05KBps })
-	rate("p25_kb_per_s", func(r summaryRow) *float64 { return r.P25KBps })
-	rate("p75_kb_per_s", func(r summaryRow) *float64 { return r.P75KBps })
-	rate("p95_kb_per_s", func(r summaryRow) *float64 { return r.P95KBps })
-	return cs
+	c.rate("p05_kb_per_s", func(r summaryRow) *float64 { return r.P05KBps })
+	c.rate("p25_kb_per_s", func(r summaryRow) *float64 { return r.P25KBps })
+	c.rate("p75_kb_per_s", func(r summaryRow) *float64 { return r.P75KBps })
+	c.rate("p95_kb_per_s", func(r summaryRow) *float64 { return r.P95KBps })
 }
 
 func renderCSV(v *report.Analysis) ([]byte, error) {

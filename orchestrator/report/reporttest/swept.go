@@ -25,16 +25,24 @@ func On(axis, value string) plan.Condition { return plan.Condition{Axis: axis, V
 func Swept() *report.Dataset {
 	ds := Campaign()
 	ds.Plan = "sweeps"
-	index := 0
-	add := func(r report.Run, group string, conditions ...plan.Condition) {
-		r.Sheet.Cell.Index, r.Sheet.Cell.Group = index, group
-		r.Sheet.Cell.Label = report.ConditionText(conditions)
-		for _, c := range conditions {
-			r.Sheet.Cell.Settings = append(r.Sheet.Cell.Settings, runsheet.Setting{Axis: c.Axis, Parameter: c.Axis, Value: c.Value, Label: c.Value})
-		}
-		index++
-		ds.Runs = append(ds.Runs, r)
+	addBandwidths(ds)
+	addLosses(ds)
+	ds.Figures = sweptFigures()
+	return ds
+}
+
+// addSwept adds a run of a group, of the conditions of a sweep.
+func addSwept(ds *report.Dataset, r report.Run, group string, conditions ...plan.Condition) {
+	r.Sheet.Cell.Index, r.Sheet.Cell.Group = len(ds.Runs), group
+	r.Sheet.Cell.Label = report.ConditionText(conditions)
+	for _, c := range conditions {
+		r.Sheet.Cell.Settings = append(r.Sheet.Cell.Settings, runsheet.Setting{Axis: c.Axis, Parameter: c.Axis, Value: c.Value, Label: c.Value})
 	}
+	ds.Runs = append(ds.Runs, r)
+}
+
+// addBandwidths adds the group in the manner of decola-2006.
+func addBandwidths(ds *report.Dataset) {
 	for _, bandwidth := range []string{"16 kbit/s", "1 Mbit/s"} {
 		rate := map[string]float64{"16 kbit/s": 16e3, "1 Mbit/s": 1e6}[bandwidth]
 		for si, size := range []int64{3000, 100_000, 1_000_000} {
@@ -43,7 +51,7 @@ func Swept() *report.Dataset {
 				// A delay of 1 s each way, and losses that cost the one more than the other.
 				full := float64(size) / (2 + float64(size)*8/rate) / 1024
 				slow.KBps, quick.KBps = full*(0.5-0.12*float64(si))*(1+0.2*float64(ci)), full*(0.9-0.05*float64(si))
-				r := NewRun(fmt.Sprintf("s-%d", index), "decola-radio", "decola radio", "point-to-point", "Point to point", size, 4, slow, quick, LTTCP)
+				r := NewRun(fmt.Sprintf("s-%d", len(ds.Runs)), "decola-radio", "decola radio", "point-to-point", "Point to point", size, 4, slow, quick, LTTCP)
 				r.Sheet.Network = &radio.Network{Links: []radio.Link{{A: radio.RoleClient, B: radio.RoleServer, RateBitsPerSecond: rate}}}
 				for i := range r.Trials {
 					r.Trials[i].Attempts[0].Timeouts = Ptr(int64(3 - ci))
@@ -51,10 +59,14 @@ func Swept() *report.Dataset {
 				if bandwidth == "1 Mbit/s" && si == 2 && ci == 0 {
 					Spoil(&r.Trials[0], "timed-out", "transfer-timeout", "", true)
 				}
-				add(r, "test-1", On("bandwidth", bandwidth), On("channel", channel))
+				addSwept(ds, r, "test-1", On("bandwidth", bandwidth), On("channel", channel))
 			}
 		}
 	}
+}
+
+// addLosses adds the group in the manner of lttcp-2006, each run with a mix.
+func addLosses(ds *report.Dataset) {
 	for i, loss := range []string{"0", "0.05", "0.1"} {
 		sack := Treatment{"sack", "TCP SACK", "tcp", 1000 / float64(1+3*i), ""}
 		r := NewRun(fmt.Sprintf("l-%d", i), "bottleneck", "Bottleneck", "point-to-point", "Point to point", 1<<20, 3, sack, LTTCP)
@@ -71,12 +83,16 @@ func Swept() *report.Dataset {
 			r.Trials = append(r.Trials, m)
 			r.Sheet.Trials = append(r.Sheet.Trials, runsheet.Trial{Index: n + k, Iteration: m.Iteration, Treatment: m.Treatment})
 		}
-		add(r, "loss", On("loss", loss))
+		addSwept(ds, r, "loss", On("loss", loss))
 	}
+}
+
+// sweptFigures has a published figure of each form.
+func sweptFigures() []plan.Figure {
 	half, few, change, at := 0.5, 0.04, -70.0, 0.3
 	eighty := 80.0
 	big := []plan.Condition{On("size", "1000000 B"), On("bandwidth", "1 Mbit/s")}
-	ds.Figures = []plan.Figure{
+	return []plan.Figure{
 		{Group: "test-1", Where: big, Treatment: "radio-newrto", Metric: plan.MetricNormalised, Value: Ptr(0.61), Source: "decola-2006, section 6"},
 		{Group: "test-1", Where: big, Treatment: plan.Ideal, Metric: plan.MetricNormalised, Value: Ptr(0.65), Source: "decola-2006, section 6"},
 		{Group: "test-1", Where: big, Treatment: "lt-tcp", Metric: plan.MetricNormalised, Value: Ptr(0.6), Source: "decola-2006, section 6"},
@@ -91,7 +107,6 @@ func Swept() *report.Dataset {
 		{Group: "loss", Where: []plan.Condition{On("loss", "0")}, Treatment: "bbr", Metric: plan.MetricFlowMbitps, Value: &few, Source: "lttcp-2006, section V"},
 		{Group: "loss", Treatment: "sack", Metric: plan.MetricMbitps, Text: "SACK is dismal beyond 10 %.", Source: "lttcp-2006, section V"},
 	}
-	return ds
 }
 
 // Split splits a trial's figure among flows that ran one after another's start.

@@ -1,9 +1,15 @@
 package results
 
 import (
+	"fmt"
 	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store"
+	"linktrial/protocols/contract"
 )
 
 // Every column of the files that are written here is described.
@@ -12,7 +18,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for file, columns := range map[string][]string{"samples.csv": samplesHeader, "channels.csv": channelsHeader, "readings.csv": readingsHeader} {
+	for file, columns := range map[string][]string{"samples.csv": samplesHeader(), "channels.csv": channelsHeader, "readings.csv": readingsHeader} {
 		_, section, found := strings.Cut(string(text), "\n## "+file+"\n")
 		if !found {
 			t.Errorf("%s has no section", file)
@@ -23,5 +29,50 @@ func TestColumnsAreDescribed(t *testing.T) {
 				t.Errorf("%s: the column %s is not described", file, c)
 			}
 		}
+	}
+}
+
+// The document describes each figure as the driver contract does.
+func TestFiguresAreDescribed(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/exports.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range contract.Figures {
+		if f.Name == contract.ElapsedNS {
+			continue // in seconds there
+		}
+		if row := fmt.Sprintf("| `%s` | %s; %s |\n", f.Name, strings.ReplaceAll(f.Meaning, "sent_bytes", "`sent_bytes`"), f.Unit); !strings.Contains(string(text), row) {
+			t.Errorf("docs/exports.md has no row\n%s", row)
+		}
+	}
+}
+
+// The file's columns and their form do not change: other programs read it.
+func TestSampleRow(t *testing.T) {
+	const header = "run,trial,iteration,treatment,attempt,flow,side,at,elapsed_s,sent_bytes,acked_bytes,cwnd_bytes,ssthresh_bytes,flight_bytes," +
+		"srtt_us,rttvar_us,rto_us,retransmits,timeouts,loss_events,pacing_bps,bandwidth_bps,more"
+	if got := strings.Join(samplesHeader(), ","); got != header {
+		t.Errorf("columns\n%s, expected\n%s", got, header)
+	}
+	trial := &report.Trial{Index: 4, Iteration: 2, Treatment: "cubic"}
+	s := &store.Sample{At: time.Date(2026, 3, 14, 15, 9, 26, 535_000_000, time.UTC), RunID: "r-1", Attempt: 1, Flow: 3, Side: "client",
+		Figures: contract.Sample{ElapsedNS: 1_234_567_890, SentBytes: 10}}
+	for want, change := range map[string]func(){
+		"r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,,,,,,,,,,,,,": func() {},
+		`r-1,4,2,cubic,1,3,client,2026-03-14T15:09:26.535Z,1.234568,10,9,8,7,6,5,4,3,2,1,0,1.5e+06,0.25,{"x": 1}`: func() {
+			f := &s.Figures
+			f.AckedBytes, f.CwndBytes, f.SsthreshBytes, f.FlightBytes = new(int64(9)), new(int64(8)), new(int64(7)), new(int64(6))
+			f.SRTTUS, f.RTTVarUS, f.RTOUS = new(int64(5)), new(int64(4)), new(int64(3))
+			f.Retransmits, f.Timeouts, f.LossEvents = new(int64(2)), new(int64(1)), new(int64(0))
+			f.PacingBPS, f.BandwidthBPS, s.More = new(1.5e6), new(0.25), []byte(`{"x": 1}`)
+		},
+	} {
+		before := *s
+		change()
+		if got := strings.Join(sampleRow(trial, s), ","); got != want {
+			t.Errorf("row\n%s, expected\n%s", got, want)
+		}
+		*s = before
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,8 +17,14 @@ import (
 // from the store a trial at a time, so that only the text is in memory.
 const samplesCSV = "samples-csv"
 
-// samplesHeader is followed by the columns of [contract.Figures], and by more.
-var samplesHeader = []string{"run", "trial", "iteration", "treatment", "attempt", "flow", "side", "at"}
+// samplesHeader is the columns of samples.csv.
+func samplesHeader() []string {
+	out := []string{"run", "trial", "iteration", "treatment", "attempt", "flow", "side", "at"}
+	for i := range contract.Figures {
+		out = append(out, figureHeader(&contract.Figures[i]))
+	}
+	return append(out, "more")
+}
 
 // figureHeader is a figure's column in samples.csv: its name, but the time is in seconds.
 func figureHeader(f *contract.Figure) string {
@@ -34,11 +39,7 @@ func figureHeader(f *contract.Figure) string {
 func writeSamples(ctx context.Context, st *store.Store, ds *report.Dataset) (render.File, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
-	header := slices.Clone(samplesHeader)
-	for i := range contract.Figures {
-		header = append(header, figureHeader(&contract.Figures[i]))
-	}
-	if err := w.Write(append(header, "more")); err != nil {
+	if err := w.Write(samplesHeader()); err != nil {
 		return render.File{}, err
 	}
 	for _, r := range ds.Runs {
