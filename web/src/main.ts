@@ -2,9 +2,9 @@ import { QueryClient, VueQueryPlugin } from '@tanstack/vue-query'
 import { createApp } from 'vue'
 import App from './App.vue'
 import './style.css'
-import './components/ui/forms.css'
-import { isCancelled } from './lib/api'
-import { guard } from './composables/access'
+import '@/components/ui/forms.css'
+import { isCancelled } from '@/lib/api'
+import { guard } from '@/features/access/session'
 import { router } from './router'
 
 const queries = new QueryClient({

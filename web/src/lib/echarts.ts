@@ -1,5 +1,5 @@
 // The parts of ECharts that the figures use, in one chunk that is loaded when
-// the first figure is drawn: `await import('@/lib/echarts')`. Canvas draws what
+// the first figure is drawn: `await import('./echarts')`. Canvas draws what
 // is on the screen, SVG what is downloaded.
 import { CustomChart, LineChart, ScatterChart } from 'echarts/charts'
 import {

@@ -1,0 +1,39 @@
+// The nodes, their links and preflights, as the orchestrator answers.
+import { useMutation, useQuery, useQueryClient } from '@tanstack/vue-query'
+import { computed, ref } from 'vue'
+import { fleet, operator } from '@/lib/api'
+
+export function useNodes() {
+  const query = useQuery({
+    queryKey: ['nodes'],
+    queryFn: ({ signal }) => operator.listNodes({}, { signal }),
+    refetchInterval: 3000,
+  })
+  const nodes = computed(() => query.data.value?.nodes ?? [])
+  return { query, nodes, connected: computed(() => nodes.value.filter((n) => n.connected)) }
+}
+
+export function useLinks() {
+  return useQuery({ queryKey: ['links'], queryFn: ({ signal }) => fleet.links({}, { signal }), refetchInterval: 5000 })
+}
+
+export function usePreflight() {
+  const client = useQueryClient()
+  const id = ref('')
+  const query = useQuery({
+    queryKey: ['preflight', id],
+    queryFn: ({ signal }) => fleet.getPreflight({ id: id.value }, { signal }),
+    // While one goes on its answers come one after the other.
+    refetchInterval: (q) => (q.state.data && q.state.data.id && !q.state.data.ended ? 700 : false),
+  })
+  const start = useMutation({
+    mutationFn: (scope: { nodes: string[]; topology: string; radio: string }) => fleet.startPreflight(scope),
+    onSuccess: async (r) => {
+      id.value = r.id
+      await client.invalidateQueries({ queryKey: ['preflight'] })
+      await client.invalidateQueries({ queryKey: ['links'] })
+    },
+  })
+  const running = computed(() => !!query.data.value?.id && !query.data.value.ended)
+  return { query, start, running }
+}

@@ -1,0 +1,87 @@
+import { readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { freeName, oneOrMany, splitValues, template, viewOf } from './form'
+import { edit, readText } from './text'
+
+const plan = (name: string) => viewOf(readText(readFileSync(resolve(__dirname, `../../../plans/${name}.yaml`), 'utf8')))
+
+describe('viewOf', () => {
+  it('reads a plain plan', () => {
+    const v = plan('quickstart')
+    expect(v).toMatchObject({
+      name: 'quickstart',
+      radios: ['prc-117g-anw2c'],
+      topologies: ['vip-lot'],
+      sizes: ['256 KiB'],
+      iterations: '3',
+      order: 'fixed',
+      seed: '1',
+      inText: [],
+      grouped: false,
+    })
+    expect(v.treatments!.map((t) => t.name)).toEqual(['tcp-cubic', 'tcp-bbr', 'sctp', 'udt'])
+    expect(v.treatments![0]).toMatchObject({
+      protocol: 'tcp',
+      options: { congestion: 'cubic' },
+      line: 8,
+      locked: false,
+    })
+    expect(v.limits).toEqual({ connect: '10s', transfer: '60s', attempts: '2', pause: '' })
+  })
+  it('says what is in the text alone, and where', () => {
+    const v = plan('decola-2006')
+    expect(v.grouped).toBe(true)
+    expect(v.inText.map((t) => t.key)).toEqual(['notes', 'groups', 'published'])
+    expect(v.inText[1]).toMatchObject({ what: '3 groups: test-1, test-2, test-3' })
+    expect(v.inText.every((t) => t.line > 1)).toBe(true)
+    expect(plan('breedy-2015').sizes).toBeUndefined()
+    expect(plan('breedy-2015').inText.map((t) => t.key)).toContain('size')
+  })
+  it('knows simple axes and leaves the others', () => {
+    const v = viewOf(
+      readText(
+        'sweep:\n  - {name: loss, set: channel.loss, values: [0, 0.1]}\n  - {name: c, set: [a, b], values: [[1, 2]]}\n',
+      ),
+    )
+    expect(v.sweep).toMatchObject([
+      { name: 'loss', set: 'channel.loss', values: ['0', '0.1'], inText: false, line: 2 },
+      { name: 'c', inText: true, line: 3 },
+    ])
+  })
+  it('marks treatments that share their options', () => {
+    const v = viewOf(
+      readText(
+        'treatments:\n  - {name: a, protocol: tcp, options: &o {mss: 1 KB}}\n  - {name: b, protocol: tcp, options: *o}\n  - {name: c, protocol: udt}\n',
+      ),
+    )
+    expect(v.treatments!.map((t) => t.locked)).toEqual([true, true, false])
+    expect(v.treatments![1]!.options).toEqual({ mss: '1 KB' })
+  })
+  it('bears anything', () => {
+    expect(viewOf(readText('')).treatments).toEqual([])
+    expect(
+      viewOf(readText('treatments: 3\nradio: {a: 1}\nlimits: [1]\nsweep: x\ngroups: 1')).treatments,
+    ).toBeUndefined()
+    expect(viewOf(readText('treatments: [1]')).treatments).toBeUndefined()
+  })
+})
+
+it('writes lists as people do', () => {
+  expect(oneOrMany([])).toBeUndefined()
+  expect(oneOrMany(['a'])).toBe('a')
+  expect(oneOrMany(['a', 'b'])).toEqual(['a', 'b'])
+  expect(splitValues('0, 0.05,16 kbit/s,, 1e-4,007')).toEqual([0, 0.05, '16 kbit/s', '1e-4', '007'])
+})
+
+it('finds a free name', () => {
+  expect(freeName('My Plan!', [])).toBe('my-plan')
+  expect(freeName('a', ['a', 'a-2'])).toBe('a-3')
+  expect(freeName('!!!', [])).toBe('plan')
+})
+
+it('starts plans from a text that reads', () => {
+  const t = template('field-day')
+  expect(readText(t).errors).toEqual([])
+  expect(viewOf(readText(edit(t, ['seed'], 7))).seed).toBe('7')
+})

@@ -1,0 +1,27 @@
+// Protocols and nodes, as the form of a plan needs them.
+import { useQuery } from '@tanstack/vue-query'
+import { computed } from 'vue'
+import { catalog, operator } from '@/lib/api'
+import { type Manifest } from './drivers'
+
+export function usePlanDrivers() {
+  const protocols = useQuery({
+    queryKey: ['protocols'],
+    queryFn: ({ signal }) => catalog.listProtocols({}, { signal }),
+    staleTime: 30_000,
+  })
+  const nodes = useQuery({
+    queryKey: ['nodes'],
+    queryFn: ({ signal }) => operator.listNodes({}, { signal }),
+    refetchInterval: 5_000,
+  })
+  return {
+    protocols,
+    nodes,
+    manifests: computed(() =>
+      (protocols.data.value?.protocols ?? []).map((p) => JSON.parse(p.manifestJson) as Manifest),
+    ),
+    connected: computed(() => (nodes.data.value?.nodes ?? []).filter((n) => n.connected)),
+    here: computed(() => new Map((protocols.data.value?.protocols ?? []).map((p) => [p.name, p.here?.choices ?? {}]))),
+  }
+}

@@ -1,0 +1,166 @@
+import { create } from '@bufbuild/protobuf'
+import { mount } from '@vue/test-utils'
+import { describe, expect, it } from 'vitest'
+import { readView } from './view'
+import { summaryOf } from './fixture'
+import { GetAttemptResponseSchema } from '@/gen/linktrial/v1/result_pb'
+import { looks } from '@/lib/palette'
+import AttemptFacts from './AttemptFacts.vue'
+import { pretty } from './pretty'
+import TableTab from './TableTab.vue'
+import TreatmentLegend from './TreatmentLegend.vue'
+import TrialsTab from './TrialsTab.vue'
+import TrialSteps from './TrialSteps.vue'
+import ViewBar from './ViewBar.vue'
+import ZoomBar from './ZoomBar.vue'
+
+const look = looks(['cubic', 'udt'])
+const RouterLink = { props: ['to'], template: '<a :href="to.path"><slot /></a>' }
+const TimeText = { template: '<time />' }
+const global = { stubs: { RouterLink, TimeText } }
+const run = summaryOf({
+  id: 'a',
+  missing: 'udt',
+  attempts: [
+    { iteration: 1, treatment: 0, kbps: 100 },
+    { iteration: 2, treatment: 0, kbps: 0, reason: 'transfer-timeout' },
+  ],
+})
+const tab = {
+  view: readView({}),
+  runs: [run],
+  marks: new Map<string, string>(),
+  looks: look,
+  legend: [],
+  caption: '',
+  name: 'plan',
+}
+
+describe('the table', () => {
+  it('has the figures of what was run, and why the rest was not', () => {
+    const rows = mount(TableTab, { props: tab, global }).findAll('tbody tr')
+    expect(rows[0]!.text()).toBe('Place t1 · Radio r1 · 1 MiB')
+    expect(rows[1]!.text()).toContain('100.00')
+    expect(rows[1]!.text()).toContain('1 of 2')
+    expect(rows[2]!.text()).toContain('no driver')
+  })
+  it('asks for the order by a column', async () => {
+    const w = mount(TableTab, { props: tab, global })
+    await w
+      .findAll('th button')
+      .find((b) => b.text().startsWith('Average'))!
+      .trigger('click')
+    expect(w.emitted('set')).toEqual([[{ sort: '-average' }]])
+  })
+  it('grows by pages, not by thousands of rows at once', () => {
+    const many = Array.from({ length: 400 }, (_, i) => summaryOf({ id: `r${i}` }))
+    expect(mount(TableTab, { props: { ...tab, runs: many }, global }).findAll('tbody tr:not(.first)')).toHaveLength(150)
+  })
+})
+
+it('trials without a figure are found and lead to their attempt', async () => {
+  const w = mount(TrialsTab, { props: { ...tab, view: readView({ verdict: 'other' }) }, global })
+  expect(w.findAll('tbody tr')).toHaveLength(1)
+  expect(w.text()).toContain('transfer-timeout')
+  expect(w.find('tbody a').attributes('href')).toBe('/results/attempt/a/1')
+})
+
+it('a legend hides a treatment, or all others', async () => {
+  const items = ['cubic', 'udt'].map((name) => ({ name, label: name, look: look.get(name)! }))
+  const w = mount(TreatmentLegend, { props: { items, hidden: ['udt'] } })
+  expect(w.findAll('button').map((b) => b.attributes('aria-pressed'))).toEqual(['true', 'false'])
+  await w.findAll('button')[0]!.trigger('click')
+  await w.findAll('button')[1]!.trigger('click', { shiftKey: true })
+  expect([w.emitted('toggle'), w.emitted('only')]).toEqual([[['cubic']], [['udt']]])
+})
+
+describe('the view bar', () => {
+  const runs = [summaryOf({ id: 'a', setting: '1 %' }), summaryOf({ id: 'b', radio: 'r2', setting: '2 %' })]
+  const props = {
+    view: readView({ setting: 'loss=1 %' }),
+    runs,
+    sweeps: true,
+    treatments: [],
+    to: () => ({ path: '/results' }),
+  }
+  it('offers what the runs differ in, and nothing else', () => {
+    const labels = mount(ViewBar, { props, global })
+      .findAll('label.tool')
+      .map((l) => l.find('span').text())
+    expect(labels).toEqual(['Radio', 'loss', 'One panel for each', 'Same scale everywhere'])
+  })
+  it('sets and takes back a setting', async () => {
+    const w = mount(ViewBar, { props, global })
+    const select = w.findAll('select')[1]!
+    expect((select.element as HTMLSelectElement).value).toBe('1 %')
+    await select.setValue('2 %')
+    await select.setValue('')
+    expect(w.emitted('set')).toEqual([[{ settings: ['loss=2 %'], page: 0 }], [{ settings: [], page: 0 }]])
+  })
+})
+
+describe('the zoom bar', () => {
+  const zooms = async (from: number, to: number, press: string) => {
+    const w = mount(ZoomBar, { props: { end: 10, from, to } })
+    await w
+      .findAll('button')
+      .find((b) => b.text() === press)!
+      .trigger('click')
+    return w.emitted('zoom')?.[0]
+  }
+  it.each([
+    [2, 4, 'Closer', [2.5, 3.5]],
+    [2, 4, 'Wider', [1, 5]],
+    [8, 10, 'Later', [8, 10]],
+    [0.5, 2.5, 'Earlier', [0, 2]],
+    [2, 4, 'Whole', [0, 10]],
+  ] as const)('from %d to %d, %s', async (from, to, press, wanted) =>
+    expect(await zooms(from, to, press)).toEqual([...wanted]),
+  )
+})
+
+describe('an attempt', () => {
+  const attempt = (received: string) =>
+    create(GetAttemptResponseSchema, {
+      run: { id: 'a', sizeBytes: 1024n },
+      attempt: 1,
+      trial: {
+        trial: 1,
+        iteration: 1,
+        treatment: 'udt',
+        attempts: [{ attempt: 1, verdict: 'succeeded', throughputBytesPerSecond: 1024, elapsedSeconds: 1 }],
+      },
+      flows: [{ sizeBytes: 1024n, digest: 'aa', receivedDigest: received }],
+      treatmentJson: '{"protocol":"udt"}',
+    })
+  it.each([
+    ['aa', 'what arrived is what was sent'],
+    ['bb', 'what arrived is not what was sent'],
+    ['', 'the server has not said what arrived'],
+  ])('of digest aa, received %s: %s', (received, words) =>
+    expect(mount(AttemptFacts, { props: { attempt: attempt(received) }, global }).text()).toContain(words),
+  )
+  it('has the trials before and after it, and those of its iteration', () => {
+    const both = summaryOf({
+      id: 'a',
+      attempts: [
+        [1, 0],
+        [1, 1],
+        [2, 0],
+      ].map(([iteration, treatment]) => ({ iteration: iteration!, treatment: treatment!, kbps: 9 })),
+    })
+    const links = mount(TrialSteps, { props: { run: both, attempt: attempt('aa'), panels: {} }, global }).findAll('a')
+    expect(links.map((l) => [l.attributes('href')!.split('/').at(-1), l.text().replace(/\s+/g, ' ')])).toEqual([
+      ['0', '← Trial 0'],
+      ['2', 'Trial 2 →'],
+      ['0', '● CUBIC'],
+      ['1', '■ UDT'],
+    ])
+  })
+})
+
+it.each([
+  ['{"a":[1,2,3,4,5,6,7,8,9,10]}', '{\n  "a": "10 values: 1, 2, 3, 4, 5, 6 …"\n}'],
+  ['not json', 'not json'],
+  ['', ''],
+])('shows the document %s', (json, text) => expect(pretty(json)).toBe(text))

@@ -1,0 +1,86 @@
+import { create } from '@bufbuild/protobuf'
+import { describe, expect, it } from 'vitest'
+import { ChannelSeriesSchema, FlowSeriesSchema, TelemetrySeriesSchema } from '@/gen/linktrial/v1/result_pb'
+import { deepPanels, endOf, sequenceLines } from './series'
+
+const flow = create(FlowSeriesSchema, {
+  trial: 3,
+  attempt: 1,
+  side: 'client',
+  treatment: 'cubic',
+  label: 'CUBIC',
+  offsetSeconds: 0.5,
+  at: [0.1, 0.2, 0.3],
+  columns: [
+    { name: 'throughput', unit: 'B/s', kind: 'gauge', values: [Number.NaN, 10240, 10240] },
+    { name: 'sent_bytes', unit: 'B', kind: 'cumulative', values: [1024, 2048, 4096] },
+    { name: 'acked_bytes', unit: 'B', kind: 'cumulative', values: [0, 1024, 2048] },
+    { name: 'cwnd_bytes', unit: 'B', kind: 'gauge', values: [10240, 20480, Number.NaN] },
+    { name: 'ssthresh_bytes', unit: 'B', kind: 'gauge', values: [3e12, 3e12, 20480] },
+    { name: 'retransmits', unit: 'count', kind: 'counter', values: [0, Number.NaN, 2] },
+    { name: 'ecn_marks', unit: 'count', kind: 'counter', values: [0, 1, 1] },
+    { name: 'window_bytes', values: [4, 5, 6] },
+    { name: 'queue_bytes', values: [1, 2, 3] },
+    { name: 'mode', values: [Number.NaN, Number.NaN, Number.NaN] },
+  ],
+})
+const channel = create(ChannelSeriesSchema, { from: 'client', to: 'server', at: [0, 0.4], loss: [0, 0.1] })
+const panels = deepPanels({
+  flows: [flow],
+  channels: [channel],
+  telemetry: [create(TelemetrySeriesSchema, { node: 'client', name: 'snr_db', at: [0], value: [12] })],
+})
+const panel = (key: string) => panels.find((p) => p.key === key)
+
+describe('panels of an attempt', () => {
+  it('are on the clock of the trial', () =>
+    expect(panel('throughput')!.lines[0]!.points.map(([x]) => x)).toEqual([0.6, 0.7, 0.8]))
+  it('have gaps where nothing is known, and no window that is no limit', () => {
+    expect(panel('window')!.lines.map((l) => [l.name, ...l.points.map(([, y]) => y)])).toEqual([
+      ['congestion window', 10, 20, Number.NaN],
+      ['slow start threshold', Number.NaN, Number.NaN, 20],
+    ])
+    expect(panel('events')!.lines[0]).toMatchObject({ name: 'retransmissions', step: true })
+    expect(panel('rtt')).toBeUndefined()
+  })
+  it("have the protocol's own figures by their unit, and none that was never known", () => {
+    expect(panel('more-bytes')!.lines.map((l) => l.name)).toEqual(['queue', 'window'])
+    expect(panels.some((p) => p.key.includes('mode'))).toBe(false)
+  })
+  it('have a figure of the contract that no panel here knows', () =>
+    expect(panel('more-ecn_marks')).toMatchObject({ title: 'ecn marks', lines: [{ name: 'ecn marks', step: true }] }))
+  it("hold the channel's state to the end of the trial", () =>
+    expect(panel('channel-loss')!.lines[0]).toEqual({
+      name: 'client → server',
+      step: true,
+      points: [
+        [0, 0],
+        [0.4, 10],
+        [0.8, 10],
+      ],
+    }))
+  it('have the telemetry of radios', () =>
+    expect(panel('radio-snr_db')).toMatchObject({ title: 'Radio: snr', unit: 'dB', lines: [{ name: 'client' }] }))
+  it('end with the flows', () =>
+    expect(
+      endOf({ flows: [flow], channels: [create(ChannelSeriesSchema, { at: [0, 99] })], telemetry: [] }),
+    ).toBeCloseTo(0.8))
+})
+
+it('draws a sequence from what is acknowledged, from the start of the first flow', () => {
+  const second = create(FlowSeriesSchema, {
+    ...flow,
+    flow: 1,
+    offsetSeconds: 1.5,
+    columns: flow.columns.filter((c) => c.name !== 'acked_bytes'),
+  })
+  const lines = sequenceLines([flow, second, create(FlowSeriesSchema, { ...flow, side: 'server' })])
+  expect(lines.map((l) => l.name)).toEqual(['CUBIC, flow 1', 'CUBIC, flow 2'])
+  expect(lines[0]!.points).toEqual([
+    [0, 0],
+    [0.1, 0],
+    [0.2, 1024],
+    [0.3, 2048],
+  ])
+  expect(lines[1]!.points[1]).toEqual([1.1, 1024])
+})

@@ -1,0 +1,141 @@
+// What one cell of the matrix shows: a glyph, words and a colour, never colour alone.
+import type { Command } from '@/gen/linktrial/v1/control_pb'
+import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
+import { kbps, percent, seconds } from '@/lib/format'
+import { ended, trialStates, type TrialKind } from '@/lib/states'
+import type { RunModel, TrialModel } from './campaignModel'
+
+export interface Cell {
+  kind: TrialKind
+  glyph: string
+  /** Short, for the cell. */
+  text: string
+  /** A second, smaller line. */
+  more: string
+  /** A whole sentence, on hover and when it is announced. */
+  spoken: string
+  /** What a screen reader says after the two lines: what glyph and colour mean. */
+  aside: string
+}
+
+/** The kinds that the legend below the matrix explains. */
+export const legend: { kind: TrialKind; glyph: string; text: string }[] = (
+  ['succeeded', 'failed', 'timed-out', 'aborted', 'skipped', 'invalid', 'running', 'waiting'] as const
+).map((kind) => ({
+  kind,
+  glyph: trialStates[kind].glyph,
+  text: kind === 'succeeded' ? 'succeeded, with KB/s' : trialStates[kind].word,
+}))
+
+/** Marks by people, by trial and attempt: the last word holds. */
+export function marks(commands: Iterable<Command>): Map<string, Command> {
+  const out = new Map<string, Command>()
+  const sorted = [...commands]
+    .filter((o) => o.kind === 'mark-invalid' || o.kind === 'unmark')
+    .sort(
+      (a, b) =>
+        Number(a.given?.seconds ?? 0n) - Number(b.given?.seconds ?? 0n) ||
+        (a.given?.nanos ?? 0) - (b.given?.nanos ?? 0),
+    )
+  for (const o of sorted) {
+    const key = `${o.trial ?? 0}/${o.attempt}`
+    if (o.kind === 'mark-invalid') out.set(key, o)
+    else out.delete(key)
+  }
+  return out
+}
+
+/** What keeps an attempt from counting, by a person's word: the row has it once it was read anew, the command before. */
+export function markOf(
+  trial: number,
+  a: AttemptRow,
+  marked: Map<string, Command>,
+): { reason: string; by: string } | undefined {
+  return marked.get(`${trial}/${a.attempt}`) ?? a.mark
+}
+
+/** The command to a trial that the leading agent has not applied yet. */
+export function pendingFor(run: RunModel, trial: number): Command | undefined {
+  for (const o of run.commands.values())
+    if (o.trial === trial && !o.applied && (o.kind === 'skip' || o.kind === 'repeat')) return o
+  return undefined
+}
+
+export function reasonText(a: { reason: string; message: string }): string {
+  return [a.reason.replaceAll('-', ' '), a.message].filter(Boolean).join(': ')
+}
+
+export function kindOf(a: AttemptRow): TrialKind {
+  if (a.verdict === 'aborted' && a.reason === 'skipped') return 'skipped'
+  return (
+    (['succeeded', 'failed', 'timed-out', 'aborted', 'invalid'] as TrialKind[]).find((k) => k === a.verdict) ?? 'failed'
+  )
+}
+
+export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command>): Cell {
+  const tries = t.attempts.size
+  const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
+  const command = pendingFor(run, t.trial)
+  const ordered = command ? (command.kind === 'skip' ? 'skip requested' : 'repeat requested') : ''
+  const whole = (kind: TrialKind, text: string, more: string, spoken: string, aside = ''): Cell => ({
+    kind,
+    glyph: trialStates[kind].glyph,
+    text,
+    more: [more, again, ordered].filter(Boolean).join(', '),
+    spoken,
+    aside,
+  })
+
+  if (t.running) {
+    const r = t.running
+    const done = t.durationSeconds ? r.elapsedSeconds / t.durationSeconds : r.sizeBytes > 0 ? r.bytes / r.sizeBytes : 0
+    const share = done > 0 ? Math.min(1, done) : undefined
+    return {
+      ...whole(
+        'running',
+        share === undefined ? 'running' : percent(share),
+        '',
+        `running, ${share === undefined ? 'connecting' : percent(share)}`,
+        share === undefined ? '' : 'running',
+      ),
+      more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', '),
+    }
+  }
+  const last = t.attempts.get(Math.max(...t.attempts.keys()))
+  if (!last) {
+    if (ended(run.run.state))
+      return {
+        kind: 'not-run',
+        glyph: trialStates['not-run'].glyph,
+        text: 'not run',
+        more: '',
+        spoken: 'not run',
+        aside: '',
+      }
+    return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
+  }
+  const mark = markOf(t.trial, last, marked)
+  const speed = last.measuredBytesPerSecond > 0 ? `${kbps(last.measuredBytesPerSecond, 1)} KB/s` : ''
+  if (mark || last.verdict === 'invalid') {
+    const why = mark?.reason || reasonText(last)
+    return whole(
+      'invalid',
+      speed || 'invalid',
+      'does not count',
+      `does not count: ${why}${speed ? `, ${speed}` : ''}`,
+      why,
+    )
+  }
+  const kind = kindOf(last)
+  if (kind === 'succeeded')
+    return whole(
+      kind,
+      speed || '0 KB/s',
+      '',
+      `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`,
+      `succeeded in ${seconds(last.elapsedSeconds)}`,
+    )
+  const word = trialStates[kind].word
+  const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')
+  return whole(kind, word, why, `${word}${why ? `: ${reasonText(last)}` : ''}`, why ? last.message : '')
+}

@@ -1,0 +1,158 @@
+import { create } from '@bufbuild/protobuf'
+import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { mount } from '@vue/test-utils'
+import { describe, expect, it } from 'vitest'
+import { nextTick } from 'vue'
+import type { SheetView } from './sheet'
+import type { Cell } from './cells'
+import { JournalLineSchema, RunSchema, RunState } from '@/gen/linktrial/v1/operator_pb'
+import JournalPanel from './JournalPanel.vue'
+import LinkBanner from './LinkBanner.vue'
+import RunMatrix from './RunMatrix.vue'
+import RunPicker from './RunPicker.vue'
+import TabBar from '@/components/ui/TabBar.vue'
+
+function matrix(iterations: number, more = {}) {
+  const sheet: SheetView = {
+    columns: [
+      { name: 'a', label: 'A', missing: '' },
+      { name: 'b', label: 'B', missing: '' },
+      { name: 'c', label: 'C', missing: 'not built' },
+    ],
+    rows: Array.from({ length: iterations }, (_, i) => ({ iteration: i + 1, trials: [i * 2, i * 2 + 1, undefined] })),
+    radioTitle: '',
+    topologyTitle: '',
+    settings: '',
+    durations: new Map(),
+  }
+  const cells = new Map<number, Cell>()
+  for (let t = 0; t < iterations * 2; t++)
+    cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: '', aside: 'succeeded' })
+  return mount(RunMatrix, { props: { sheet, cells, title: 'x', ...more }, attachTo: document.body })
+}
+
+describe('RunMatrix', () => {
+  it('says each field in words, and what is left out', async () => {
+    const w = matrix(2)
+    expect(w.find('[data-trial="3"] .words').text().replace(/\s+/g, ' ')).toBe('Iteration 2, B: 3 KB/s, succeeded')
+    expect(w.text()).toContain('C is left out: not built')
+    await w.find('[data-trial="3"]').trigger('click')
+    expect(w.emitted('select')).toEqual([[3]])
+    w.unmount()
+  })
+  it('is one stop for Tab, and the arrows go from field to field', async () => {
+    const w = matrix(3)
+    const stops = () => w.findAll('button[data-trial][tabindex="0"]').map((b) => b.attributes('data-trial'))
+    expect(stops()).toEqual(['0'])
+    ;(w.find('[data-trial="0"]').element as HTMLElement).focus()
+    await w.find('[data-trial="0"]').trigger('keydown', { key: 'ArrowDown' })
+    await w.find('[data-trial="2"]').trigger('keydown', { key: 'ArrowRight' })
+    expect(document.activeElement?.getAttribute('data-trial')).toBe('3')
+    // Not over the edge.
+    await w.find('[data-trial="3"]').trigger('keydown', { key: 'ArrowRight' })
+    expect(document.activeElement?.getAttribute('data-trial')).toBe('3')
+    expect(stops()).toEqual(['3'])
+    w.unmount()
+  })
+  it('shows many iterations page by page and follows the run', async () => {
+    const w = matrix(50, { current: 90 })
+    expect(w.text()).toContain('iterations 41 to 50 of 50')
+    await w.findAll('.pages button')[0]!.trigger('click')
+    expect(w.emitted('page')).toEqual([[20]])
+    await w.setProps({ from: 0 })
+    expect(w.text()).toContain('iterations 1 to 20 of 50')
+    w.unmount()
+  })
+})
+
+describe('JournalPanel', () => {
+  const line = (seq: number, node: string, text: string, received?: Date) =>
+    create(JournalLineSchema, {
+      runId: 'r',
+      node,
+      seq: BigInt(seq),
+      type: 'trial-end',
+      text,
+      at: timestampFromDate(new Date(1000)),
+      received: received && timestampFromDate(received),
+    })
+  const lines = [
+    line(1, 'client', 'one'),
+    line(2, 'client', 'two', new Date(90_000)),
+    line(1, 'server', 'three'),
+    create(JournalLineSchema, { runId: 'other', node: 'x', seq: 1n, text: 'four' }),
+  ]
+  it('filters by run, node and words', async () => {
+    const w = mount(JournalPanel, { props: { lines, version: 1, find: '', node: '', run: 'r' } })
+    expect(w.findAll('.line')).toHaveLength(3)
+    await w.setProps({ node: 'server' })
+    expect(w.findAll('.line')).toHaveLength(1)
+    await w.setProps({ node: '', find: 'TWO' })
+    expect(w.find('.line').text()).toContain('two')
+    await w.setProps({ find: 'nothing' })
+    expect(w.text()).toContain('No line matches.')
+  })
+  it('says when a line came late', () => {
+    const w = mount(JournalPanel, { props: { lines, version: 1, find: '', node: '', run: 'r' } })
+    expect(w.findAll('.line').map((l) => l.text().includes('arrived'))).toEqual([false, true, false])
+  })
+  it('has a bounded number of lines in the page', async () => {
+    const many = Array.from({ length: 500 }, (_, i) => line(i + 1, 'client', `line ${i}`))
+    const w = mount(JournalPanel, { props: { lines: many, version: 1, find: '', node: '', run: 'r' } })
+    expect(w.findAll('.line')).toHaveLength(200)
+    expect(w.findAll('.line').at(-1)!.text()).toContain('line 499')
+    await w.find('.box .link').trigger('click')
+    expect(w.findAll('.line')).toHaveLength(400)
+  })
+})
+
+it('LinkBanner shows for how long there is no contact with the orchestrator and with nodes', () => {
+  const now = Date.now()
+  const w = mount(LinkBanner, {
+    props: {
+      link: { state: 'lost', since: now - 40_000, retryAt: now + 3000, error: new Error('x') },
+      silent: [['client', new Date(now - 75_000)]],
+      over: false,
+    },
+  })
+  expect(w.text()).toContain('No contact with the orchestrator for 40 s')
+  expect(w.text()).toContain('No contact with client for 1 min 15 s')
+  expect(w.text()).toContain('The run continues on the node')
+})
+
+it('RunPicker has tabs for a few runs and a list for many', async () => {
+  const runs = (n: number) =>
+    Array.from({ length: n }, (_, i) =>
+      create(RunSchema, {
+        id: `r${i}`,
+        radio: 'mpu4',
+        topology: `place-${i}`,
+        sizeBytes: 1024n,
+        state: RunState.RUNNING,
+        trials: 4,
+      }),
+    )
+  const few = mount(RunPicker, { props: { runs: runs(2), chosen: 'r0' } })
+  expect(few.findAll('[role=tab]').map((t) => t.text())).toEqual(['1. place-0▶ 0/4', '2. place-1▶ 0/4'])
+  const many = mount(RunPicker, { props: { runs: runs(20), chosen: 'r0' } })
+  expect(many.findAll('option')).toHaveLength(20)
+  await many.find('select').setValue('r5')
+  expect(many.emitted('choose')).toEqual([['r5']])
+})
+
+it('TabBar goes round with the arrow keys', async () => {
+  const w = mount(TabBar, {
+    props: {
+      tabs: [
+        { value: 'a', label: 'A' },
+        { value: 'b', label: 'B' },
+      ],
+      modelValue: 'b',
+      label: 'x',
+      panel: 'p',
+    },
+  })
+  await w.find('[role=tablist]').trigger('keydown', { key: 'ArrowRight' })
+  await nextTick()
+  expect(w.emitted('update:modelValue')).toEqual([['a']])
+})
