@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { figuresOf } from './figures'
 
 it('lists what a sweep can set', () => {
-  const found = figuresOf(readFileSync(resolve(__dirname, '../../../radio-profiles/decola-radio.yaml'), 'utf8'))
+  const found = figuresOf(readFileSync(resolve(__dirname, '../../../../radio-profiles/decola-radio.yaml'), 'utf8'))
   expect(found).toContainEqual({ path: 'rate', value: '64 kbit/s' })
   expect(found).toContainEqual({ path: 'channel.alpha', value: '0.01' })
   expect(found.map((f) => f.path)).not.toContain('channel.source')

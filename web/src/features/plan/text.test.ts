@@ -5,7 +5,7 @@ import { edit, lineOf, locked, move, readText } from './text'
 
 vi.setConfig({ testTimeout: 60_000 }) // only to detect hangs
 
-const folder = resolve(__dirname, '../../../plans')
+const folder = resolve(__dirname, '../../../../plans')
 const plans = readdirSync(folder).filter((f) => f.endsWith('.yaml'))
 const text = (name: string) => readFileSync(resolve(folder, name), 'utf8')
 
