@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// config is a small bundle without packages: the test itself is the program.
+// config returns a small bundle without packages, whose program is the test itself.
 func config(t *testing.T) Config {
 	t.Helper()
 	program, err := os.Executable()
@@ -105,7 +105,7 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// entry is one of an archive made by hand.
+// entry is an entry of an archive.
 type entry struct {
 	name, text string
 	kind       byte
@@ -140,7 +140,7 @@ func pack(t testing.TB, entries []entry) []byte {
 	return b.Bytes()
 }
 
-// good is a bundle in order, for tests to spoil.
+// good returns the entries of a valid bundle, for tests to damage.
 func good(t testing.TB) []entry {
 	t.Helper()
 	m, err := json.Marshal(Manifest{Format: 1, Version: "v1", Architecture: "amd64", Drivers: []string{"tcp"}})
@@ -165,7 +165,7 @@ func sumsOf(files []entry) string {
 }
 
 func TestCheckRefuses(t *testing.T) {
-	// resum makes the checksums right again, so that the fault itself is what is found.
+	// resum corrects the checksums, so that the check finds the fault itself.
 	resum := func(e []entry) []entry {
 		e = e[:len(e)-1]
 		return append(e, entry{name: folder + "/SHA256SUMS", text: sumsOf(e)})
@@ -202,8 +202,8 @@ func TestCheckRefuses(t *testing.T) {
 	}
 }
 
-// A bundle that was cut off anywhere, or has a wrong bit that makes a difference, is never in order.
-func TestCheckSeesDamage(t *testing.T) {
+// The check fails for a bundle that is cut off anywhere, or has a wrong bit that matters.
+func TestCheckFindsDamage(t *testing.T) {
 	whole := pack(t, good(t))
 	unpacked := func(b []byte) []byte {
 		z, err := gzip.NewReader(bytes.NewReader(b))

@@ -25,7 +25,7 @@ import (
 //go:embed README.txt
 var readme []byte
 
-// Config says what goes into a bundle.
+// Config lists what goes into a bundle.
 type Config struct {
 	Out     string // path of the archive
 	Program string // path
@@ -33,17 +33,17 @@ type Config struct {
 	Version string // of linktrial
 	// Folders that are packed as they are, by their name in the bundle.
 	Folders map[string]fs.FS
-	// Debian packages, and all they depend on; empty: none.
+	// Debian packages, which are packed with their dependencies; empty: none.
 	Packages []string
 	Debian   Repository
 	Images   []string // as docker knows them
-	// Modified is the time that every file in the archive carries, so that the
+	// Modified is the modification time of every file in the archive, so that the
 	// same files give the same bundle.
 	Modified time.Time
 	Logger   *slog.Logger
 }
 
-// Create writes a bundle. On failure there is none.
+// Create writes a bundle. Where it fails it leaves no file.
 func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 	log := cfg.Logger
 	if log == nil {
@@ -93,7 +93,8 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 	return m, nil
 }
 
-// architecture is what a program was built for, as Debian names it.
+// architecture returns the architecture that a program was built for, in Debian's
+// names.
 func architecture(program string) (string, error) {
 	f, err := elf.Open(program)
 	if err != nil {
@@ -113,7 +114,7 @@ func architecture(program string) (string, error) {
 	return "", fmt.Errorf("%s was built for %s, expected x86_64 or aarch64", program, f.Machine)
 }
 
-// drivers are the folders that hold a manifest.
+// drivers returns the folders that contain a manifest.
 func drivers(dir string) ([]string, error) {
 	manifests, err := filepath.Glob(filepath.Join(dir, "*", "driver.yaml"))
 	if err != nil {
@@ -176,7 +177,7 @@ func write(out io.Writer, cfg Config, m Manifest, scrap string) error {
 	return nil
 }
 
-// archive writes files and notes their checksums.
+// archive writes files and records their checksums.
 type archive struct {
 	t        *tar.Writer
 	modified time.Time
@@ -200,8 +201,8 @@ func (a *archive) file(name, from string, mode fs.FileMode) error {
 	return a.add(name, mode, f, st.Size())
 }
 
-// tree adds the files of a folder; links in it are refused, because what they
-// lead to may be elsewhere on the machine that unpacks them.
+// tree adds the files of a folder. Links are an error: their targets may not exist on
+// the machine that unpacks them.
 func (a *archive) tree(name string, files fs.FS) error {
 	return fs.WalkDir(files, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil {

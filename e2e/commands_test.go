@@ -41,7 +41,7 @@ func (p *directed) must(args ...string) string {
 	return out
 }
 
-// refuse runs a subcommand that must fail with the words.
+// refuse runs a subcommand that must fail with an error that contains words.
 func (p *directed) refuse(words string, args ...string) {
 	p.t.Helper()
 	if out, code := p.cli(args...); code == 0 || !strings.Contains(out, words) {
@@ -65,7 +65,7 @@ func (p *directed) dataset() *report.Dataset {
 
 func (p *directed) trials(run int) []report.Trial { return p.dataset().Runs[run].Trials }
 
-// row is a treatment's in the table of results.
+// row returns the row of a treatment in the table of results.
 func (p *directed) row(label string) string {
 	p.t.Helper()
 	out := p.must("results", "--format", "table")
@@ -76,7 +76,7 @@ func (p *directed) row(label string) string {
 	return m
 }
 
-// resumed counts how often the leading agent has taken the run up again.
+// resumed counts how often the leading agent has resumed the run after a start.
 func (p *directed) resumed(run string) int {
 	p.t.Helper()
 	n := 0
@@ -96,7 +96,7 @@ func (p *directed) resumed(run string) int {
 	return n
 }
 
-// killLeader kills the client's agent and waits for its next start to take the run up.
+// killLeader kills the client's agent and waits until the restarted one resumes the run.
 func (p *directed) killLeader(run string) {
 	p.t.Helper()
 	before := p.resumed(run)
@@ -122,7 +122,7 @@ func TestCommandsToARun(t *testing.T) {
 	p.refuse("not found", "run", "pause", "nothere-1")
 	p.refuse(`required flag(s) "reason" not set`, "run", "mark", first, "--trial", "0")
 
-	// Held before the first trial, and still held by an agent that was killed.
+	// Paused before the first trial; an agent that was killed is still paused.
 	p.must("run", "pause", first, "--by", "ada")
 	p.must("run", "continue", first)
 	r.waitFor("run "+first+": paused; to resume: linktrial run resume", time.Minute)
@@ -136,7 +136,7 @@ func TestCommandsToARun(t *testing.T) {
 	}
 	p.must("run", "resume", first)
 
-	// The trial that runs is skipped.
+	// The running trial is skipped.
 	skipped := -1
 	p.waitUntil("a running trial is skipped", time.Minute, func() bool {
 		stdout, code := p.cli("run", "skip", first)
@@ -194,7 +194,7 @@ func TestCommandsToARun(t *testing.T) {
 		t.Errorf("commands:\n%s", out)
 	}
 
-	// A mark takes one figure out of the table, and gives it back.
+	// A mark removes one figure from the table; removing the mark brings it back.
 	label := p.dataset().Runs[0].Sheet.Treatment(p.trials(0)[done].Treatment).Label
 	before := p.row(label)
 	p.must("run", "mark", first, "--trial", fmt.Sprint(done), "--reason", "a truck in between")
@@ -211,7 +211,7 @@ func TestCommandsToARun(t *testing.T) {
 	}
 	p.refuse("it has ended (completed)", "run", "pause", first)
 
-	// The second run is elsewhere.
+	// The second run is at another topology.
 	r.waitFor("linktrial run continue "+second, time.Minute)
 	p.must("run", "continue", second)
 	r.waitFor("run "+second+": running", time.Minute)
@@ -224,7 +224,7 @@ func TestCommandsToARun(t *testing.T) {
 	}
 }
 
-// counted is the number of valid trials in a row of the table, "2/3".
+// counted returns the number of valid trials in a row of the table, "2/3".
 func counted(t *testing.T, row string) int {
 	t.Helper()
 	var n, of int

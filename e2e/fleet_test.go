@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// served is an orchestrator that brings its lab up itself.
+// served is an orchestrator that brings up its own lab.
 type served struct {
 	*program
 	serve *running
@@ -69,7 +69,7 @@ func (p *served) cli(args ...string) (stdout string, code int) {
 	return stdout + stderr, code
 }
 
-// call makes a call as the pages do, and returns the answer, or the error's words.
+// call makes a call as the pages do, and returns the answer or the text of the error.
 func (p *served) call(method string, request, answer any) string {
 	p.t.Helper()
 	b, err := json.Marshal(request)
@@ -118,7 +118,7 @@ func (p *served) lab(radio, topology string) {
 	}, nodes)
 }
 
-// line is the row of a preflight's table.
+// line returns a row of a preflight's table.
 func line(out, node, peer, kind string) string {
 	form := `(?m)^` + node + `\s+` + kind + `\s.*$`
 	if peer != "" {
@@ -233,7 +233,7 @@ func TestScheduleSurvivesAKill(t *testing.T) {
 	if out, code := p.cli("plan", "list"); code != 0 || !strings.Contains(out, "quickstart") || !strings.Contains(out, "short") {
 		t.Errorf("exit %d:\n%s", code, out)
 	}
-	// A topology that was drawn is there at once, and after the kill.
+	// A saved topology is listed at once, and after the kill.
 	if err := os.WriteFile(filepath.Join(p.work, "meadow.yaml"), []byte(meadow), 0o644); err != nil {
 		t.Fatal(err)
 	}

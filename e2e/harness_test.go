@@ -31,7 +31,8 @@ func freeAddr(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// waitUntil waits for what must come; state is told where it does not.
+// waitUntil blocks until done returns true. After the limit the test fails and prints
+// state.
 func waitUntil(t *testing.T, what string, limit time.Duration, done func() bool, state func() string) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !done(); time.Sleep(100 * time.Millisecond) {
@@ -41,7 +42,7 @@ func waitUntil(t *testing.T, what string, limit time.Duration, done func() bool,
 	}
 }
 
-// binDir is where make build put the program and the drivers.
+// binDir returns the folder of the program and the drivers.
 func binDir(t *testing.T) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -60,7 +61,7 @@ func binDir(t *testing.T) string {
 	return dir
 }
 
-// dataDir is a data folder that the database's own user can reach, unlike t.TempDir.
+// dataDir returns a data folder that the database's user can reach, unlike t.TempDir.
 func dataDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/var/tmp", "linktrial-e2e-")
@@ -91,7 +92,7 @@ func (p *program) command(args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(p.bin, "linktrial"), args...)
 	cmd.Dir = p.work
 	cmd.Env = append(os.Environ(), "LINKTRIAL_DATA="+p.data,
-		// Nobody listens there: a rehearsal starts an orchestrator of its own.
+		// Nothing listens there: a rehearsal starts its own orchestrator.
 		"LINKTRIAL_ORCHESTRATOR=http://127.0.0.1:9")
 	return cmd
 }
@@ -120,7 +121,7 @@ type running struct {
 	err  error
 }
 
-// Write takes what the program prints; all of it has come when done is closed.
+// Write receives the output of the program, all of it before done is closed.
 func (r *running) Write(b []byte) (int, error) {
 	r.mu.Lock()
 	r.text.Write(b)
@@ -258,7 +259,7 @@ func descends(pid, ancestor int) bool {
 	return false
 }
 
-// kill ends a process that the test's own program started.
+// kill kills a process that the test's own program has started.
 func kill(t *testing.T, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -286,11 +287,11 @@ func (p *program) exported() *report.Dataset {
 	return &doc.Dataset
 }
 
-// stood is what was there before the first test: other people's labs.
+// stood lists the labs that existed before the first test.
 var stood = standing()
 
-// neighbour matches the labs of lab/netns's own tests, which may run at the
-// same time and look for what they leave themselves.
+// neighbour matches the labs of the tests of lab/netns, which may run at the same time
+// and check for their own.
 var neighbour = regexp.MustCompile(`^/run/netns/lt-t[0-9]+-`)
 
 func standing() []string {

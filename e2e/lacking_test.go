@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A congestion control that no kernel has: the treatment is listed as missing
-// with the reason, and the other one is run.
+// A treatment whose congestion control no kernel has is listed as missing, with the
+// reason, and the other treatment is run.
 func TestRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
 	p := newProgram(t)
 	file := p.plan("lacking.yaml", `name: lacking

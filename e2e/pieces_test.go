@@ -11,7 +11,7 @@ import (
 	"linktrial/orchestrator/report"
 )
 
-// pieces runs an orchestrator and a lab with agents, as a person does by hand.
+// pieces runs an orchestrator and a lab with agents, each with its own command.
 type pieces struct {
 	*program
 	serve *running
@@ -103,13 +103,13 @@ func TestControlLinkCut(t *testing.T) {
 	p.must("run", "--detach", p.plan("short.yaml", short))
 	p.waitUntil("two trials have ended", time.Minute, func() bool { return ended(p.dataset()) >= 2 })
 	p.must("lab", "control-link", "client", "down", "--name", "e2e")
-	// What was under way has arrived by now; from here on the orchestrator hears nothing.
+	// What was on its way has arrived by now; from here on nothing reaches the orchestrator.
 	time.Sleep(time.Second)
 	before := ended(p.dataset())
-	// Long enough for the whole run to end in the dark.
+	// Long enough for the whole run to end without a control link.
 	time.Sleep(20 * time.Second)
 	if now := ended(p.dataset()); now != before {
-		t.Errorf("%d trials were heard of while the link was down", now-before)
+		t.Errorf("%d trials arrived while the link was down", now-before)
 	}
 	p.must("lab", "control-link", "client", "up", "--name", "e2e")
 	p.waitUntil("the run is completed", 2*time.Minute, func() bool { return strings.Contains(p.must("run", "list"), "completed") })
@@ -124,6 +124,6 @@ func TestControlLinkCut(t *testing.T) {
 	last := run.Trials[len(run.Trials)-1].Attempts[0].Started
 	first := run.Trials[0].Attempts[0].Started
 	if d := last.Sub(first); d > 19*time.Second {
-		t.Errorf("the trials took %s: the cut held them up", d)
+		t.Errorf("the trials took %s: the cut link delayed them", d)
 	}
 }

@@ -32,8 +32,8 @@ seed: 7
 limits: {connect: 10s, transfer: 60s, attempts: 3}
 `
 
-// checkRun holds an export against what every completed run must be: each
-// trial of the sheet once, ended, in the sheet's order, nothing counted twice.
+// checkRun checks that an export has each trial of the sheet once, ended, in the
+// sheet's order, with nothing counted twice.
 func checkRun(t *testing.T, ds *report.Dataset) {
 	t.Helper()
 	if !ds.Complete {
@@ -95,11 +95,11 @@ func TestQuickStart(t *testing.T) {
 			t.Errorf("%s, iteration %d: %s (%s)", tr.Treatment, tr.Iteration, a.Verdict, a.Message)
 			continue
 		}
-		// No protocol is faster than the sender that knows the channel.
+		// No protocol is faster than Ideal.
 		if a.Ideal <= 0 || a.Elapsed < a.Ideal {
 			t.Errorf("%s, iteration %d took %s, Ideal %s", tr.Treatment, tr.Iteration, a.Elapsed, a.Ideal)
 		}
-		// Every emulated radio is asked by HTTP, and what it tells stands beside the attempt.
+		// Every emulated radio is read by HTTP, and its readings belong to the attempt.
 		told := map[string]bool{}
 		for _, x := range a.Telemetry {
 			if x.Source == "radio-http" && x.Figure == "snr" && x.Unit == "dB" && x.Minimum >= -10 && x.Maximum <= 30 && x.Minimum <= x.Mean && x.Mean <= x.Maximum {
@@ -126,7 +126,7 @@ func TestQuickStart(t *testing.T) {
 	checkFiles(t, p, 12)
 	nothingLeft(t)
 
-	// The results can be read after all of it has gone.
+	// The results can be read after everything has ended.
 	stdout, stderr, code := p.run("results", "--format", "markdown")
 	if code == 0 {
 		t.Error("results answered although LINKTRIAL_ORCHESTRATOR names an orchestrator that is not there")

@@ -12,9 +12,9 @@ import (
 	"linktrial/executor/journal"
 )
 
-// The same plan and seed give byte-identical exports in two virtual runs, with
-// all drivers, also while both processors are busy with something else.
-func TestVirtualRunsAreTheSameToTheByte(t *testing.T) {
+// The same plan and seed give byte-identical exports in two virtual runs, with all
+// drivers, also while other processes keep both processors busy.
+func TestVirtualRunsAreByteIdentical(t *testing.T) {
 	export := func(p *program) map[string][]byte {
 		t.Helper()
 		stdout, stderr, code := p.run("rehearse", "--virtual", quickstart(t))

@@ -1,3 +1,2 @@
-// Package images has the tests of the container images and of the compose files
-// that use them. Imported by nothing; its tests import internal/enginetest.
+// Package images tests the container images and the compose files that use them.
 package images

@@ -30,7 +30,7 @@ func command(t *testing.T, environment []string, name string, args ...string) (s
 	return string(out), err
 }
 
-// needsPlugin skips where docker has not what the images are built or run with.
+// needsPlugin skips the test where docker lacks a plugin that builds or runs the images.
 func needsPlugin(t *testing.T, plugin string) {
 	t.Helper()
 	if _, err := exec.LookPath("docker"); err != nil {
@@ -41,7 +41,7 @@ func needsPlugin(t *testing.T, plugin string) {
 	}
 }
 
-// The same files give the same image, whenever and from wherever they are built.
+// The same files give the same image, at any time and from any folder.
 func TestDigestsAreReproducible(t *testing.T) {
 	needsPlugin(t, "buildx")
 	engine := enginetest.Start(t)
@@ -52,7 +52,7 @@ func TestDigestsAreReproducible(t *testing.T) {
 		if err := os.MkdirAll(driver, 0o700+os.FileMode(i)); err != nil {
 			t.Fatal(err)
 		}
-		// Other times and rights than before, as another clone has.
+		// Other times and permissions, as in another clone.
 		for name, content := range map[string]string{"tcp": "#!/bin/false\n", "driver.yaml": "name: tcp\n"} {
 			file := filepath.Join(driver, name)
 			if err := os.WriteFile(file, []byte(content), 0o640+os.FileMode(i)); err != nil {
@@ -82,7 +82,7 @@ func TestDigestsAreReproducible(t *testing.T) {
 	}
 }
 
-// composed is what docker makes of compose files.
+// composed is the configuration that docker reads from compose files.
 type composed struct {
 	Services map[string]struct {
 		Image      string   `json:"image"`

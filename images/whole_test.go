@@ -22,10 +22,10 @@ import (
 	"linktrial/internal/process"
 )
 
-// The images and all that runs in them, on an engine of the test's own: some
-// minutes, and the programs of 'make build' in LINKTRIAL_BIN.
+// These tests run the images on their own container engine. They take some minutes and
+// need the programs of 'make build' in LINKTRIAL_BIN.
 
-// machine is an engine with the product's images.
+// machine is a container engine with the images of Linktrial.
 type machine struct {
 	t           *testing.T
 	engine      *enginetest.Engine
@@ -58,7 +58,7 @@ func (m *machine) must(name string, args ...string) string {
 	return out
 }
 
-// asks runs a program that reads what it is told, and returns its output.
+// asks runs a program with an input and returns its output.
 func (m *machine) asks(input, name string, args ...string) string {
 	m.t.Helper()
 	cmd := exec.CommandContext(m.t.Context(), name, args...)
@@ -72,7 +72,7 @@ func (m *machine) asks(input, name string, args ...string) string {
 	return string(out)
 }
 
-// pages asks for the pages as a browser of the machine would.
+// pages gets the pages as a browser on the machine does.
 func (m *machine) pages(url string) {
 	m.t.Helper()
 	transport := &http.Transport{
@@ -97,8 +97,8 @@ func (m *machine) pages(url string) {
 	}
 }
 
-// quickstart waits for the service that runs it, and holds what it prints
-// against what a finished run prints.
+// quickstart waits for the service that runs the quick start, and compares its output
+// with that of a completed run.
 func quickstartIsDone(t *testing.T, log string) {
 	t.Helper()
 	for _, want := range []string{"12/12", ": completed", "TCP CUBIC", "TCP BBR", "SCTP", "UDT", "KB/s"} {
@@ -138,7 +138,7 @@ func TestCompose(t *testing.T) {
 	quickstartIsDone(t, compose("logs", "--no-color", "quickstart"))
 	m.pages("http://127.0.0.1:7700/")
 
-	// Nothing that a trial started is left; the database is what it says it is.
+	// Nothing that a trial has started is left; the database is TimescaleDB.
 	if left := strings.TrimSpace(m.must("docker", "ps", "--all", "--quiet", "--filter", "label=linktrial.role=client")); left != "" {
 		t.Errorf("containers of trials are left: %s", left)
 	}
@@ -147,12 +147,12 @@ func TestCompose(t *testing.T) {
 		t.Errorf("hypertables: %q", hypertables)
 	}
 
-	// Another version in the place of the first keeps what there was.
+	// Another version in the place of the first keeps the data.
 	compose("down")
 	m.environment = append(m.environment, "TAG=another", "LINKTRIAL_TAG=another")
 	t.Log(m.must("images/build"))
 	compose("up", "--detach")
-	// The leading agent is killed in the middle, and with it its network; it goes on.
+	// The leading agent is killed during a run, and its network with it; the run continues.
 	for begin := time.Now(); !strings.Contains(compose("logs", "--no-color", "quickstart"), " 4/12 "); time.Sleep(200 * time.Millisecond) {
 		if time.Since(begin) > 5*time.Minute {
 			t.Fatal("the second quick start does not get to its fourth trial")
@@ -177,7 +177,7 @@ func TestCompose(t *testing.T) {
 	if n := strings.Count(runs, "completed"); n != 2 {
 		t.Errorf("%d runs are completed, expected 2:\n%s", n, runs)
 	}
-	// What a confined driver needs its rights for: a route of the connection's own.
+	// What a confined driver needs its capability for: a route of its own connection.
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
 	if err := os.WriteFile(plan, []byte(routedPlan), 0o644); err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ iterations: 1
 seed: 1
 `
 
-// Emulated radios of the machine itself, with its engine's drivers.
+// Emulated radios on the machine itself, with the drivers of its engine.
 func TestRehearse(t *testing.T) {
 	m := newMachine(t)
 	dir, err := os.MkdirTemp("/var/tmp", "linktrial-images-") // the database's own user must be able to reach it

@@ -13,20 +13,20 @@ import (
 	"linktrial/internal/enginetest"
 )
 
-// A machine that no way leads out of becomes node and orchestrator from a bundle.
+// A machine without a network becomes node and orchestrator from an install bundle.
 func TestAirGapped(t *testing.T) {
 	s := newSite(t)
 	bundle := filepath.Join(s.dir, "bundle.tar.gz")
 	image := s.bundle(bundle)
 	far := s.add("far", func(tg *target) {
-		// The engine lays file systems over one another, which the machine's own is already,
-		// and uses calls that systemd-nspawn keeps from machines.
+		// The engine mounts overlay file systems, which the machine's root already is, and
+		// uses system calls that systemd-nspawn does not allow by default.
 		engine := filepath.Join(s.dir, "engine")
 		if err := os.Mkdir(engine, 0o711); err != nil {
 			t.Fatal(err)
 		}
 		tg.options = []string{"--bind=" + engine + ":/var/lib/docker", "--system-call-filter=add_key keyctl bpf"}
-		// Neither addresses nor lists of packages from the time when there was a network.
+		// No addresses and no package lists of the time with a network.
 		tg.write(t, "etc/apt/sources.list", "deb http://deb.debian.org/debian "+suite+" main\n")
 		if err := os.RemoveAll(filepath.Join(tg.root, "var/lib/apt/lists")); err != nil {
 			t.Fatal(err)
@@ -36,7 +36,7 @@ func TestAirGapped(t *testing.T) {
 		t.Fatalf("the machine has a way out:\n%s", out)
 	}
 
-	// A bundle that was cut off on its way is refused, and nothing is installed from it.
+	// A bundle that is cut off is refused, and nothing is installed from it.
 	cut := filepath.Join(s.dir, "cut.tar.gz")
 	b, err := os.ReadFile(bundle)
 	if err != nil {
@@ -62,13 +62,13 @@ func TestAirGapped(t *testing.T) {
 	if got := s.on(far, "systemctl is-active linktrial-agent linktrial-orchestrator chrony; stat -c %U /var/lib/linktrial/agents/far/identity.pem"); got != "active\nactive\nactive\nroot\n" {
 		t.Errorf("services: %s", got)
 	}
-	// The engine has the bundle's image, leaves the machine's network alone, and the agent,
-	// which is root here, finds the driver in it.
+	// The engine has the bundle's image and does not change the machine's network; the
+	// agent, which runs as root here, finds the driver in the image.
 	if got := s.on(far, "docker image inspect --format '{{.Id}}' linktrial/tcp:latest; ls /sys/class/net; sysctl -n net.ipv4.ip_forward; iptables -S FORWARD; systemctl show --property=User --value linktrial-agent"); got != image+"\ncontrol0\nlo\nradio0\n0\n-P FORWARD ACCEPT\nroot\n" {
 		t.Errorf("engine: %s", got)
 	}
-	// A kernel whose processor controller is in the older hierarchy of control groups has none
-	// for machines within machines; the engine then says so at the driver's start.
+	// A kernel whose cpu controller is in the older hierarchy of control groups (v1) has
+	// none for nested machines; the engine then reports that at the driver's start.
 	want := "far drivers ok tcp "
 	if strings.Contains(s.on(far, "docker info 2>&1"), "No cpu cfs quota support") {
 		want = "far drivers warning tcp: protocol tcp: container of linktrial/tcp:latest: Error response from daemon: NanoCPUs can not be set"
@@ -76,14 +76,14 @@ func TestAirGapped(t *testing.T) {
 	if found := s.director(far).preflight("far"); !strings.Contains(found, want) {
 		t.Errorf("preflight: expected %q:\n%s", want, found)
 	}
-	// The machine's own package settings are as they were.
+	// The machine's own package settings have not changed.
 	if got := s.on(far, "cat /etc/apt/sources.list; ls /etc/apt/sources.list.d"); got != "deb http://deb.debian.org/debian "+suite+" main\n" {
 		t.Errorf("sources of packages: %s", got)
 	}
 }
 
-// bundle makes a bundle with everything that one can have, and returns the
-// identity of its image.
+// bundle makes an install bundle with all package sets and one image, and returns the
+// identity of the image.
 func (s *site) bundle(path string) string {
 	s.t.Helper()
 	engine := enginetest.Start(s.t)

@@ -10,8 +10,8 @@ import (
 
 var nodes = []string{"client", "relay", "server"}
 
-// A machine of another distribution is refused in one sentence, and with it
-// the whole site; a dry run goes through on a bare machine. Neither changes anything.
+// A machine of another distribution is refused with one sentence, and the whole site
+// with it; a dry run succeeds on a bare machine. Neither changes anything.
 func TestRefusalAndDryRun(t *testing.T) {
 	s := newSite(t)
 	s.add("server", s.online)
@@ -56,7 +56,7 @@ func TestConverge(t *testing.T) {
 		s.add(n, s.online)
 	}
 	client, relay, server := s.targets["client"], s.targets["relay"], s.targets["server"]
-	// Otherwise than the kernel's defaults and the playbook's.
+	// Different from the defaults of kernel and playbook.
 	s.on(relay, "sysctl -q net.ipv4.tcp_no_metrics_save=0 net.ipv4.tcp_ecn=1 net.ipv4.tcp_rmem='4096 131072 6291456'")
 	before := s.on(relay, settings)
 	s.well("first run", s.play("site.yml", nodes))
@@ -111,9 +111,9 @@ func TestConverge(t *testing.T) {
 	s.still("second removal", s.play("remove.yml", []string{"relay"}))
 }
 
-// settings prints what the playbook sets on a node, as the kernel has it. The
-// default congestion control is not among it: in a network namespace the kernel
-// takes no other than those that the machine allows to everybody.
+// settings prints the kernel settings that the playbook sets on a node, except the
+// default congestion control: in a network namespace the kernel accepts only those
+// that the machine allows to everybody.
 const settings = `for k in ip_forward tcp_ecn tcp_no_metrics_save tcp_rmem tcp_wmem conf.all.send_redirects conf.radio0.send_redirects; do echo $k $(sysctl -n net.ipv4.$k); done
 echo mtu $(cat /sys/class/net/radio0/mtu); echo address $(ip -4 -o address show dev radio0 | awk '{print $4}'); echo networkd $(systemctl is-enabled systemd-networkd)
 `
@@ -130,8 +130,8 @@ address 10.232.0.2/24
 networkd enabled
 `
 
-// boundedJournal writes five times as much to the system's journal as it may
-// hold, and looks at what it holds.
+// boundedJournal writes five times the bound of the system's journal to it, and checks
+// that its size stays within the bound.
 func (s *site) boundedJournal(tg *target) {
 	s.t.Helper()
 	s.on(tg, "head -c 60000000 /dev/urandom | base64 -w 40000 | systemd-cat -t flood; journalctl --sync")
@@ -141,8 +141,8 @@ func (s *site) boundedJournal(tg *target) {
 	}
 }
 
-// What an interrupted run and an interrupted apt leave behind is completed by
-// the next run, and taken away by the removal.
+// The next run completes what an interrupted run and an interrupted apt have left
+// behind, and the removal removes it.
 func TestHalfInstalledAndRemoved(t *testing.T) {
 	s := newSite(t)
 	s.startProxy()

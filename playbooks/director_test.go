@@ -14,7 +14,7 @@ import (
 	"linktrial/internal/process"
 )
 
-// director is somebody at the command line, in the control network.
+// director is a user of the command line in the control network.
 type director struct {
 	s   *site
 	url string
@@ -35,7 +35,7 @@ func (s *site) director(orchestrator *target) *director {
 	return d
 }
 
-// says runs the program and returns all that it said.
+// says runs the program and returns its output.
 func (d *director) says(stdin string, args ...string) (string, error) {
 	d.s.t.Helper()
 	cmd := exec.Command(filepath.Join(bin(), "linktrial"), args...)
@@ -59,8 +59,8 @@ func (d *director) must(stdin string, args ...string) string {
 	return out
 }
 
-// preflight returns its table with single spaces; something in it is red, since
-// there is a bridge in the place of the radios.
+// preflight returns the table of a preflight with single spaces. A check has failed,
+// since a bridge takes the place of the radios.
 func (d *director) preflight(args ...string) string {
 	d.s.t.Helper()
 	out, err := d.says("", append([]string{"preflight"}, args...)...)
@@ -90,7 +90,7 @@ limits: {connect: 10s, transfer: 60s, attempts: 2}
 control: out-of-band
 `
 
-// trial runs a plan on the nodes, to the table of its results.
+// trial runs a plan on the nodes and prints its results.
 func (d *director) trial() {
 	d.s.t.Helper()
 	file := filepath.Join(d.s.dir, "plan.yaml")

@@ -1,14 +1,13 @@
-// Package playbooks carries the Ansible playbooks that turn Debian machines into
-// nodes, and the list of packages that they install. Goes out: the files. Read by
-// Ansible, and by bundle, which packs them.
+// Package playbooks embeds the Ansible playbooks that make Debian machines nodes or
+// orchestrator, and the list of packages that they install, for install bundles.
 //
-// Tests with the build tag "converge" run them on containers that systemd
-// boots, each with an SSH server of its own: make test-ansible.
+// Tests with the build tag "converge" run the playbooks on containers that systemd
+// boots, each with its own SSH server: make test-ansible.
 package playbooks
 
 import "embed"
 
-// Files holds the playbooks, roles and the example of an inventory.
+// Files holds the playbooks, the roles and the example inventory.
 //
 //go:embed *.yml inventories roles
 var Files embed.FS

@@ -16,8 +16,8 @@ func (s *site) add(name string, prepare func(tg *target)) *target {
 	return s.addOf(suite, name, prepare)
 }
 
-// files lists what a target has beyond the base, with sizes and times; logs
-// and what Ansible itself leaves behind are no part of it.
+// files lists the files of a target that the base does not have, with sizes and times,
+// except logs and what Ansible itself leaves behind.
 func (tg *target) files(t *testing.T) map[string]string {
 	t.Helper()
 	out := map[string]string{}

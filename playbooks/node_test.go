@@ -16,8 +16,8 @@ import (
 )
 
 // A bare machine becomes a node that has enrolled and is connected, and the
-// second run of the playbook changes nothing. The smallest of these tests: it
-// is one of all tests, the others are those of make test-ansible.
+// second run of the playbook changes nothing. This is the smallest of these tests and
+// part of make test; the others are part of make test-ansible.
 func TestNode(t *testing.T) { becomesNode(t, suite) }
 
 func becomesNode(t *testing.T, suite string) {

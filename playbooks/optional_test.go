@@ -2,5 +2,5 @@
 
 package playbooks
 
-// required says that machines are what is asked for; among all tests, they are not.
+// required is whether tests fail, not skip, where machines cannot be made.
 const required = false

@@ -17,12 +17,12 @@ import (
 	"linktrial/internal/process"
 )
 
-// recap is the line that Ansible ends with for a machine.
+// recap matches the last line of Ansible about a machine.
 type recap struct{ ok, changed, unreachable, failed int }
 
 var recapForm = regexp.MustCompile(`(?m)^(\S+)\s+: ok=(\d+)\s+changed=(\d+)\s+unreachable=(\d+)\s+failed=(\d+)`)
 
-// play is what came of a playbook.
+// play is the result of a playbook.
 type play struct {
 	output string
 	took   time.Duration
@@ -30,7 +30,7 @@ type play struct {
 	err    error
 }
 
-// ansible is where a program of Ansible is.
+// ansible returns the path of a program of Ansible.
 func ansible(program string) string {
 	dir := os.Getenv("LINKTRIAL_ANSIBLE")
 	if dir == "" {
@@ -39,7 +39,7 @@ func ansible(program string) string {
 	return filepath.Join(dir, "bin", program)
 }
 
-// bin is the folder of the built program.
+// bin returns the folder of the built program.
 func bin() string {
 	if dir := os.Getenv("LINKTRIAL_BIN"); dir != "" {
 		return dir
@@ -87,8 +87,8 @@ func (s *site) play(playbook string, hosts []string, args ...string) play {
 	return p
 }
 
-// inventory is a client, a relay and a server that is also the orchestrator;
-// where there is no server, another machine is, or the test itself.
+// inventory has a client, a relay and a server that is also the orchestrator. Without
+// a server another machine is the orchestrator, or the test itself.
 func (s *site) inventory(hosts []string) map[string]any {
 	group := func(names ...string) map[string]any {
 		out := map[string]any{}
@@ -187,7 +187,7 @@ func changes(output string) string {
 	return strings.Join(out, "")
 }
 
-// eventually waits until a command says something.
+// eventually waits until the output of a command contains a text.
 func (s *site) eventually(tg *target, command, want string) {
 	s.t.Helper()
 	deadline := time.Now().Add(time.Minute)

@@ -14,14 +14,14 @@ import (
 	"linktrial/internal/process"
 )
 
-// aptProxy is the machines' only way out: it hands on GET requests of apt, and
-// keeps packages in the cache, which never change under their name.
+// aptProxy is the machines' only connection to other networks: it forwards GET requests
+// of apt, and caches packages, which never change under their name.
 type aptProxy struct {
 	mu    sync.Mutex
 	lists map[string][]byte // for as long as the test lasts
 }
 
-// startProxy listens in the control network and calls out from the machine's own.
+// startProxy listens in the control network and connects from the host's.
 func (s *site) startProxy() {
 	s.t.Helper()
 	p := &aptProxy{lists: map[string][]byte{}}

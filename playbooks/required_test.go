@@ -2,5 +2,5 @@
 
 package playbooks
 
-// required says that machines are what is asked for: without them, nothing is tested.
+// required is whether tests fail, not skip, where machines cannot be made.
 const required = true

@@ -14,11 +14,12 @@ import (
 	"linktrial/internal/namespace"
 )
 
-// leaves tells a test process to make a machine and to wait for its end.
+// leaves names the variable that has a test process make a machine and wait to be
+// killed.
 const leaves = "LINKTRIAL_TEST_LEAVES"
 
-// What a killed test leaves behind, running machines above all, is found and
-// removed by the next one.
+// The next test finds and removes what a killed test leaves behind, running machines
+// included.
 func TestKilledTestLeavesNothing(t *testing.T) {
 	if os.Getenv(leaves) != "" {
 		newSite(t).add("left", nil)

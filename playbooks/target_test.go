@@ -21,10 +21,10 @@ import (
 	"linktrial/internal/process"
 )
 
-// cache holds what is slow to get; it lies outside the checkout and is kept.
+// cache holds downloads; it is outside the checkout and is kept.
 const cache = "/var/cache/linktrial/targets"
 
-// basePackages is a Debian as its installer leaves it with an SSH server.
+// basePackages are those of a freshly installed Debian with an SSH server.
 const basePackages = "systemd,systemd-sysv,dbus,openssh-server,python3,python3-apt,iproute2"
 
 const suite = "bookworm"
@@ -64,9 +64,8 @@ func run(t *testing.T, name string, args ...string) string {
 	return string(out)
 }
 
-// unavailable ends a test that cannot be had on this machine: as skipped, with
-// the reason, where it is one among all tests, and as failed where the machines
-// are what is asked for.
+// unavailable ends a test that this machine cannot run: it fails where machines are
+// required, and is skipped with the reason otherwise.
 func unavailable(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if required {
@@ -75,7 +74,7 @@ func unavailable(t *testing.T, format string, args ...any) {
 	t.Skipf(format, args...)
 }
 
-// tools ends the test where what makes the machines is missing.
+// tools ends the test where a program that makes the machines is missing.
 func tools(t *testing.T) {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -125,7 +124,7 @@ func newSite(t *testing.T) *site {
 	tools(t)
 	sweep(t)
 	base(t, suite)
-	// Not below the temporary folder: an overlay's folders are removed by us, after unmounting.
+	// Not below the temporary folder: an overlay's folders must be unmounted before they are removed.
 	s.dir = filepath.Join("/var/tmp", s.name)
 	if err := os.MkdirAll(s.dir, 0o711); err != nil { // an orchestrator's database in it belongs to another user
 		t.Fatal(err)
@@ -235,8 +234,8 @@ func (tg *target) write(t *testing.T, path, text string) {
 
 func (s *site) start(tg *target) {
 	s.t.Helper()
-	// In control groups of its own: the machines would otherwise share those of
-	// services that have the same name, and end each other's processes.
+	// In its own control groups: otherwise machines would share those of services with the
+	// same name, and end each other's processes.
 	var join strings.Builder
 	for _, dir := range cgroups(tg.netns) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
@@ -288,7 +287,7 @@ func (s *site) start(tg *target) {
 	}
 }
 
-// cgroups are the folders of a control group, in whichever hierarchies systemd uses here.
+// cgroups returns the folders of a control group in the hierarchies that systemd uses.
 func cgroups(name string) []string {
 	var out []string
 	for _, root := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/systemd"} {
@@ -299,8 +298,8 @@ func cgroups(name string) []string {
 	return out
 }
 
-// removeCgroup removes a control group with those below it; the last processes
-// in it may still be on their way out.
+// removeCgroup removes a control group with those below it. It retries while the last
+// processes in it are ending.
 func removeCgroup(t *testing.T, dir string) {
 	var folders []string
 	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error { // groups go away by themselves meanwhile
@@ -335,8 +334,8 @@ func (tg *target) stop() {
 	}
 }
 
-// endCgroups kills what runs in a machine's control groups: its processes
-// outlive a systemd-nspawn that is killed.
+// endCgroups kills the processes in a machine's control groups, which outlive a killed
+// systemd-nspawn.
 func endCgroups(name string) {
 	for _, dir := range cgroups(name) {
 		_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // there is none in the old hierarchy, nor one that has gone
@@ -345,7 +344,7 @@ func endCgroups(name string) {
 
 var siteForm = regexp.MustCompile(`^(ltp([0-9]+))(c|n[0-9])?$`)
 
-// sweep removes what a killed test left behind, whatever of it is still there.
+// sweep removes what a killed test has left behind.
 func sweep(t *testing.T) {
 	t.Helper()
 	sites := map[string]bool{}
@@ -404,7 +403,7 @@ func (s *site) tail(tg *target) string {
 
 var sshOptions = []string{"-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR", "-o", "ConnectTimeout=10", "-o", "IdentitiesOnly=yes"}
 
-// ssh runs a command on a target and returns all that it said.
+// ssh runs a command on a target and returns its output.
 func (s *site) ssh(ctx context.Context, tg *target, command string) (string, error) {
 	args := append([]string{"-i", s.key}, sshOptions...)
 	cmd := exec.CommandContext(ctx, "ssh", append(args, "root@"+tg.address, command)...)
@@ -417,7 +416,7 @@ func (s *site) ssh(ctx context.Context, tg *target, command string) (string, err
 	return out.String(), err
 }
 
-// on runs a command that must go well.
+// on runs a command on a target that must succeed.
 func (s *site) on(tg *target, command string) string {
 	s.t.Helper()
 	out, err := s.ssh(s.t.Context(), tg, command)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The units are what systemd understands, to the last key.
+// systemd knows every key of the units.
 func TestUnitsVerify(t *testing.T) {
 	units, err := filepath.Glob("roles/*/files/*.service")
 	if err != nil || len(units) != 2 {
@@ -27,7 +27,7 @@ func TestUnitsVerify(t *testing.T) {
 		if got := verify(t, unit, strings.ReplaceAll(string(b), "/usr/bin/linktrial", program)); got != "" {
 			t.Errorf("%s: %s", unit, got)
 		}
-		// A wrong key is seen: systemd itself would pass over it with a line in its log.
+		// A wrong key is an error here; systemd itself only logs it.
 		wrong := strings.Replace(string(b), "NoNewPrivileges=", "NoNewPriveleges=", 1)
 		if got := verify(t, unit, strings.ReplaceAll(wrong, "/usr/bin/linktrial", program)); !strings.Contains(got, "NoNewPriveleges") {
 			t.Errorf("%s: a misspelt key went through: %q", unit, got)
@@ -35,7 +35,7 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
-// verify returns what systemd-analyze has to say.
+// verify returns the output of systemd-analyze verify.
 func verify(t *testing.T, unit, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(unit))

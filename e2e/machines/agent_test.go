@@ -32,8 +32,8 @@ func work(t *testing.T, cfg agent.Config) (end func() error) {
 	}
 }
 
-// An agent that is started before its token exists becomes a node by itself,
-// and needs no token from then on.
+// An agent that is started before its token exists enrols when the token appears, and
+// needs no token afterwards.
 func TestAgentEnrolsByItself(t *testing.T) {
 	o := serve(t, nil)
 	cfg := agentConfig(t, o)
@@ -84,8 +84,7 @@ func TestAgentThatCannotStart(t *testing.T) {
 	}
 }
 
-// An agent whose certificate has two thirds of its life behind it renews it
-// while it works.
+// An agent renews its certificate after two thirds of its validity, while it works.
 func TestAgentRenewsWhileItWorks(t *testing.T) {
 	start := newClock()
 	start.move(-22 * day)

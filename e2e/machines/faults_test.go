@@ -23,7 +23,8 @@ import (
 	"linktrial/orchestrator/server"
 )
 
-// A refused enrolment says why in one sentence and leaves the node as it was.
+// The error of a refused enrolment is one sentence with the reason, and the node is
+// not changed.
 func TestRefusedEnrolments(t *testing.T) {
 	o := serve(t, nil)
 	plain := serve(t, func(c *server.Config) { c.TLS = false })
@@ -92,7 +93,7 @@ func TestRefusedEnrolments(t *testing.T) {
 	says(t, err, 0, "this orchestrator asks no node who it is")
 }
 
-// A refused certificate is refused at each call, in a sentence.
+// A refused certificate is refused at each call, with one sentence.
 func TestRefusedCertificates(t *testing.T) {
 	o := serve(t, nil)
 	ctx := t.Context()
@@ -112,14 +113,14 @@ func TestRefusedCertificates(t *testing.T) {
 	_, err = call(t, o, bare).Clock(ctx, connect.NewRequest(&linktrialv1.ClockRequest{}))
 	says(t, err, connect.CodeUnauthenticated, "enrolled nodes only", "linktrial node enrol")
 
-	// The certificate of another authority, shown to this one's orchestrator.
+	// The certificate of another authority, presented to this orchestrator.
 	another := serve(t, nil)
 	_, foreign := enrolled(t, another, "client")
 	mixed := client.TLS()
 	mixed.GetClientCertificate = foreign.TLS().GetClientCertificate
 	_, err = call(t, o, mixed).Register(ctx, registration("client"))
 	says(t, err, connect.CodeUnauthenticated, "is of another authority", o.Authority().Fingerprint())
-	// And to its own orchestrator in the place of another: the node sees that.
+	// A node that reaches another orchestrator than its own notices that.
 	_, err = call(t, another, client.TLS()).Register(ctx, registration("client"))
 	says(t, err, connect.CodeUnavailable, wire.ErrOtherAuthority.Error())
 
@@ -138,8 +139,8 @@ func TestRefusedCertificates(t *testing.T) {
 	says(t, err, connect.CodeUnauthenticated, "the certificate of relay expired at")
 }
 
-// What is not on record counts for nothing, though the authority signed it.
-func TestForgottenCertificate(t *testing.T) {
+// A certificate that is not in the store is refused, though the authority signed it.
+func TestUnrecordedCertificate(t *testing.T) {
 	o := serve(t, nil)
 	_, id := enrolled(t, o, "client")
 	fresh := serve(t, func(c *server.Config) { c.DataDir = o.cfg.DataDir }) // the same authority, an empty database
@@ -207,7 +208,7 @@ func run(t *testing.T, url, name string, id *identity.Identity, log *logged, f f
 	f()
 }
 
-// Agents that call the wrong way are told which way is right.
+// The error of a call with the wrong scheme names the right one.
 func TestSessionOnTheWrongScheme(t *testing.T) {
 	o := serve(t, nil)
 	plain := serve(t, func(c *server.Config) { c.TLS = false })
@@ -235,8 +236,8 @@ func TestSessionOnTheWrongScheme(t *testing.T) {
 	require.Equal(t, http.StatusBadRequest, res.StatusCode)
 }
 
-// Two versions that do not go together are both named.
-func TestVersions(t *testing.T) {
+// The error for incompatible versions names both.
+func TestIncompatibleVersions(t *testing.T) {
 	for name, tls := range map[string]bool{"TLS": true, "plain": false} {
 		t.Run(name, func(t *testing.T) {
 			log := &logged{}
@@ -284,7 +285,7 @@ func TestEveryCallNamesItsNode(t *testing.T) {
 	}
 }
 
-// A damaged identity is refused whole.
+// A damaged identity is refused as a whole.
 func TestDamagedIdentity(t *testing.T) {
 	o := serve(t, nil)
 	a, _ := enrolled(t, o, "one")

@@ -1,7 +1,5 @@
-// Package machines tests how nodes and orchestrator know each other: real TLS
-// over the loopback, a real PostgreSQL, and the sentences that a person reads
-// when something is wrong. Comes in: the agents' and the orchestrator's rooms.
-// Goes out: nothing.
+// Package machines tests how nodes and orchestrator authenticate each other: real TLS
+// over the loopback, a real PostgreSQL, and the error texts that a person reads.
 package machines
 
 import (
@@ -53,7 +51,7 @@ func (c *clock) move(d time.Duration) {
 
 const day = 24 * time.Hour
 
-// orchestrator is one that works with enrolled nodes, on the loopback.
+// orchestrator is an orchestrator on the loopback that works with enrolled nodes.
 type orchestrator struct {
 	*server.Server
 	clock *clock
@@ -87,7 +85,7 @@ func (o *orchestrator) start(t testing.TB) {
 	})
 }
 
-// restart keeps everything that lasts, the port too.
+// restart keeps everything that is stored, and the port.
 func (o *orchestrator) restart(t testing.TB) {
 	t.Helper()
 	o.cfg.Listen = o.Addr()
@@ -123,7 +121,7 @@ func enrolled(t testing.TB, o *orchestrator, name string) (*node, *identity.Iden
 	return n, id
 }
 
-// bare says that a node has nothing of an identity.
+// bare checks that a node has no identity, nor parts of one.
 func (n *node) bare(t testing.TB) {
 	t.Helper()
 	_, err := os.Stat(filepath.Join(n.dir, identity.File))
@@ -132,7 +130,7 @@ func (n *node) bare(t testing.TB) {
 	require.ErrorIs(t, err, identity.ErrNone)
 }
 
-// caller makes an agent's calls with what a node shows.
+// caller makes an agent's calls with the certificate of a node.
 func caller(t testing.TB, o *orchestrator, id *identity.Identity) linktrialv1connect.AgentServiceClient {
 	t.Helper()
 	return call(t, o, id.TLS())
@@ -163,7 +161,7 @@ func says(t testing.TB, err error, code connect.Code, words ...string) {
 	require.NotContains(t, text, "\n", "one sentence")
 }
 
-// logged is a logger's lines.
+// logged holds the lines of a logger.
 type logged struct {
 	mu    sync.Mutex
 	lines strings.Builder
@@ -183,7 +181,7 @@ func (l *logged) String() string {
 
 func (l *logged) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// hangs bounds what should take moments, on a machine that may be busy.
+// hangs bounds calls that should take milliseconds, on a machine that may be busy.
 const hangs = 60 * time.Second
 
 func eventually(t testing.TB, what string, f func() bool) {

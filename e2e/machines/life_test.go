@@ -39,7 +39,7 @@ func plainCaller(t testing.TB, o *orchestrator) linktrialv1connect.AgentServiceC
 	return linktrialv1connect.NewAgentServiceClient(&http.Client{Transport: tr}, "http://"+o.Addr(), connect.WithGRPC())
 }
 
-// From a token to a node that polls, over a restart of the orchestrator.
+// From a token to a node that polls, with a restart of the orchestrator in between.
 func TestEnrolment(t *testing.T) {
 	o := serve(t, nil)
 	tok := o.token(t, "client")
@@ -77,8 +77,8 @@ func TestEnrolment(t *testing.T) {
 	require.False(t, s.OpenToken)
 }
 
-// An answer that was lost costs nothing: the same key asks again.
-func TestEnrolmentWhoseAnswerWasLost(t *testing.T) {
+// After a lost answer the node enrols again with the same key and the same token.
+func TestEnrolmentAfterLostAnswer(t *testing.T) {
 	o := serve(t, nil)
 	n := newNode(t)
 	e := n.enrolment(o.URL(), o.token(t, "client"))
@@ -94,7 +94,7 @@ func TestEnrolmentWhoseAnswerWasLost(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// The same name enrolled twice is one node: the earlier certificate ends.
+// A name that is enrolled twice is one node: its earlier certificate is revoked.
 func TestEnrolledAgain(t *testing.T) {
 	o := serve(t, nil)
 	_, first := enrolled(t, o, "client")
@@ -108,7 +108,7 @@ func TestEnrolledAgain(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Revocation holds at once: also for a poll that waits, and after a restart.
+// Revocation takes effect at once, also for an open poll, and after a restart.
 func TestRevocation(t *testing.T) {
 	o := serve(t, nil)
 	_, id := enrolled(t, o, "client")
@@ -155,7 +155,7 @@ func TestRevocation(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// Tokens that were made in error end without ending the node.
+// Open tokens can be revoked without revoking the node.
 func TestTokensWithdrawn(t *testing.T) {
 	o := serve(t, nil)
 	_, id := enrolled(t, o, "client")
@@ -177,7 +177,8 @@ func TestTokensWithdrawn(t *testing.T) {
 	says(t, err, 0, "no such node with an open token")
 }
 
-// A certificate is renewed while the node works, and outlives the first one.
+// A certificate is renewed while the node works, and is valid after the first has
+// expired.
 func TestRenewal(t *testing.T) {
 	o := serve(t, nil)
 	n, id := enrolled(t, o, "client")
@@ -218,8 +219,8 @@ func mustLoad(t testing.TB, n *node) *identity.Identity {
 	return id
 }
 
-// The orchestrator's own certificate is renewed by itself, without a restart.
-func TestOrchestratorRenewsItsOwn(t *testing.T) {
+// The orchestrator renews its own certificate without a restart.
+func TestOrchestratorRenewsItsCertificate(t *testing.T) {
 	o := serve(t, nil)
 	shown := func() time.Time {
 		c, err := tls.Dial("tcp", o.Addr(), &tls.Config{ServerName: wire.OrchestratorName, InsecureSkipVerify: true})
@@ -236,7 +237,7 @@ func TestOrchestratorRenewsItsOwn(t *testing.T) {
 	require.Equal(t, second, shown(), "it is kept")
 }
 
-// Nodes that start by themselves find a token each, and only who needs one.
+// Tokens are issued at the start for those named nodes that need one.
 func TestIssuedTokens(t *testing.T) {
 	o := serve(t, nil)
 	dir := filepath.Join(t.TempDir(), "tokens")
@@ -274,7 +275,7 @@ func TestIssuedTokens(t *testing.T) {
 	says(t, o.Authority().Issue(t.Context(), []string{"a/b"}, dir), 0, "letters, digits")
 }
 
-// A certificate of the operator's own is for people; nodes see the authority's.
+// People's programs get the operator's own certificate, nodes the authority's.
 func TestOwnCertificate(t *testing.T) {
 	other := serve(t, nil) // any authority's will do
 	pem := filepath.Join(other.cfg.DataDir, "authority", "server.pem")

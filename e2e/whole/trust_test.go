@@ -33,7 +33,7 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
-// program is the test driver, built once.
+// program is the path of the test driver, which is built once.
 var program string
 
 func TestMain(m *testing.M) {
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	storetest.Main(m)
 }
 
-// drivers is a folder with the test driver.
+// drivers returns a folder with the test driver.
 func drivers(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -76,7 +76,7 @@ seed: 1
 limits: {connect: 10s, transfer: 60s, attempts: 1}
 `
 
-// bench is an orchestrator, and someone between it and its agents.
+// bench is an orchestrator with a proxy between it and its agents.
 type bench struct {
 	t        *testing.T
 	data     string
@@ -87,7 +87,7 @@ type bench struct {
 	url      string // of the one between
 }
 
-// between hands every call on, and may change what Poll answers.
+// between forwards every call, and can change the answers of Poll.
 type between struct {
 	linktrialv1connect.AgentServiceClient
 	spoil func(*linktrialv1.PollResponse)
@@ -120,7 +120,7 @@ func (b *between) ReportPreflight(ctx context.Context, r *connect.Request[linktr
 	return again(b.AgentServiceClient.ReportPreflight, ctx, r)
 }
 
-// again makes a call with nothing of the first one's headers.
+// again forwards a call without its headers.
 func again[Q, A any](call func(context.Context, *connect.Request[Q]) (*connect.Response[A], error), ctx context.Context, r *connect.Request[Q]) (*connect.Response[A], error) {
 	res, err := call(ctx, connect.NewRequest(r.Msg))
 	if err != nil {
@@ -231,9 +231,9 @@ func (b *bench) attempts(run string) int {
 	return n
 }
 
-// TestSheetsAreVerified: what the orchestrator signed is run; what was changed,
-// unsigned or signed by another on its way to the agents ends the run with one
-// sentence, and no trial of it is begun.
+// Agents run a sheet that the orchestrator has signed. A sheet that is changed,
+// unsigned or signed with another key ends the run with one sentence, before its first
+// trial.
 func TestSheetsAreVerified(t *testing.T) {
 	stranger := ed25519.NewKeyFromSeed([]byte("a stranger between both of them!"))
 	each := func(f func(*linktrialv1.Assignment)) func(*linktrialv1.PollResponse) {
@@ -287,9 +287,9 @@ func TestSheetsAreVerified(t *testing.T) {
 	}
 }
 
-// TestDriversAreVerified: a driver that is not the orchestrator's is named when
-// the plan is started, runs once it is approved, and no more when that is taken
-// back; one that changes after its node registered is found out by the agent.
+// The start of a plan names a driver that is not the orchestrator's; the driver runs
+// when it is approved, and not after the approval is withdrawn. The agent notices a
+// driver that changes after its node has registered.
 func TestDriversAreVerified(t *testing.T) {
 	b := newBench(t)
 	other := drivers(t)
@@ -324,7 +324,7 @@ func TestDriversAreVerified(t *testing.T) {
 	require.NoError(t, err)
 	refused()
 
-	// Approved again, and then changed under the agents' eyes.
+	// Approved again, and then changed while the agents run.
 	_, err = b.trust.ApproveDriver(t.Context(), connect.NewRequest(approve))
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(other, "plain", "README"), []byte("a third build\n"), 0o644))
@@ -338,7 +338,7 @@ func TestDriversAreVerified(t *testing.T) {
 	require.Zero(t, b.attempts(run.Id))
 }
 
-// TestApprovalsAreRefused: what cannot be meant is answered with what could.
+// The error of an impossible approval names the possible ones.
 func TestApprovalsAreRefused(t *testing.T) {
 	b := newBench(t)
 	digest := "sha256:" + strings.Repeat("0a", 32)

@@ -111,8 +111,8 @@ iterations: 100
 seed: 1
 `
 
-// rehearsed runs a plan with a data folder of its own and returns its results
-// and the leading agent's folder of the run.
+// rehearsed runs a plan on its own data folder and returns the results, the leading
+// agent's folder of the run, and a function that removes everything.
 func rehearsed(ctx context.Context, s *setting.Settings, plan string, flags ...string) (ds *report.Dataset, runDir string, remove func(), err error) {
 	dir, clean, err := folder("rehearsal")
 	if err != nil {

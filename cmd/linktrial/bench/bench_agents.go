@@ -33,7 +33,7 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// idleAgents is how many agents the bench connects.
+// idleAgents is the number of agents that the bench connects.
 var idleAgents = 300
 
 const (
@@ -51,8 +51,8 @@ iterations: 1
 seed: 1
 `
 
-// benchAgents measures what idle agents cost their orchestrator, which is a
-// process of its own, and how long a started run takes to reach its nodes.
+// benchAgents measures the cost of idle agents for their orchestrator, which is a
+// separate process, and how long a started run takes to reach its nodes.
 func benchAgents(ctx context.Context, s *setting.Settings) error {
 	fmt.Printf("\n%d idle agents, each with a connection of its own over the loopback\n", idleAgents)
 	dir, remove, err := folder("agents")
@@ -152,7 +152,7 @@ func (b *agentsBench) connect(ctx context.Context, running *sync.WaitGroup, arri
 		return err
 	}
 	for i := range idleAgents - len(nodes) {
-		// No relay: it could run the plan, too, for relays need no driver.
+		// No relays: they need no driver, so the orchestrator could choose one for the plan.
 		cfg := agent.Config{Name: fmt.Sprintf("idle-%04d", i), Role: []radio.Role{radio.RoleClient, radio.RoleServer}[i%2], Orchestrator: b.server.URL, StateDir: filepath.Join(b.dir, "agents", strconv.Itoa(i)), DriversDir: empty,
 			Device: "lo", RadioAddress: "127.0.0.1", Trust: agenttrust.Config{Pin: true}, Version: b.s.Version}
 		running.Go(func() {
@@ -261,8 +261,8 @@ func (b *agentsBench) watcher(role radio.Role, t *arrivals) (func(context.Contex
 	}, nil
 }
 
-// starts starts runs and takes the times until each is answered, and until the
-// last of the three nodes has heard of it.
+// starts starts runs and measures the time until each call is answered, and until the
+// last of the three nodes has received the run.
 func (b *agentsBench) starts(ctx context.Context, t *arrivals) (answered, reached []time.Duration, err error) {
 	c := client.New(b.server.URL)
 	for range agentsStarts {
@@ -297,8 +297,8 @@ func (b *agentsBench) starts(ctx context.Context, t *arrivals) (answered, reache
 	return answered, reached, nil
 }
 
-// serverCost is what orchestrator and database have cost so far. Memory is in
-// MiB, processor time in seconds.
+// serverCost is the memory of orchestrator and database in MiB, and their processor
+// time since their start in seconds.
 type serverCost struct {
 	memory, processor, databaseMemory, database, calls float64
 }
@@ -318,7 +318,7 @@ func (b *agentsBench) cost() (serverCost, error) {
 	return c, nil
 }
 
-// metrics sums the samples of each of the orchestrator's metrics.
+// metrics returns the orchestrator's metrics, each as the sum of its samples.
 func (b *agentsBench) metrics(ctx context.Context) (map[string]float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, b.server.URL+"/metrics", http.NoBody)
 	if err != nil {
@@ -344,7 +344,7 @@ func (b *agentsBench) metrics(ctx context.Context) (map[string]float64, error) {
 	return out, lines.Err()
 }
 
-// below are the processes that descend from one: the database's.
+// below returns the descendants of a process: those of the database.
 func below(pid int) []int {
 	parents := map[int]int{}
 	entries, err := os.ReadDir("/proc")
@@ -370,7 +370,7 @@ func below(pid int) []int {
 	return out
 }
 
-// statFields are those of proc(5) stat from the third on: state, parent, …
+// statFields returns the fields of proc(5) stat from the third on: state, parent, …
 func statFields(pid int) []string {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -379,8 +379,8 @@ func statFields(pid int) []string {
 	return strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
 }
 
-// processorSeconds of a process and its children that have ended, in the
-// kernel's ticks of 10 ms (proc(5) stat, fields 14 to 17).
+// processorSeconds returns the processor time of a process and of its children that
+// have ended, from the kernel's ticks of 10 ms (proc(5) stat, fields 14 to 17).
 func processorSeconds(pid int) float64 {
 	f := statFields(pid)
 	if len(f) < 15 {
@@ -394,7 +394,7 @@ func processorSeconds(pid int) float64 {
 	return ticks / 100
 }
 
-// proportional is a process's memory in KiB, with its share of shared pages.
+// proportional returns a process's memory in KiB, with its share of shared pages.
 func proportional(pid int) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {

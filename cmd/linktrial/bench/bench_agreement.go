@@ -18,8 +18,8 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// agreementPlan is the same transfer by every transport protocol over a relay.
-// SCTP runs on usrsctp in both labs: the machine's kernel may have none, and
+// agreementPlan has the same transfer with every transport protocol over a relay.
+// SCTP runs on usrsctp in both labs: the machine's kernel may have no SCTP, and
 // another stack would be another treatment.
 const agreementPlan = `name: bench-agreement
 radio: %s
@@ -52,7 +52,7 @@ var agreements = []struct {
 	{"1 % of the packets lost, the same ones in both labs while both send alike", fmt.Sprintf(agreementPlan, "lttcp-uniform", agreementRate+`, {name: loss, set: channel.loss, values: [0.01]}`, 8), false},
 }
 
-// errDisagree reports that real and virtual time differ by more than they may.
+// errDisagree reports that real and virtual time differ by more than the limit.
 var errDisagree = errors.New("real and virtual time do not agree; the table says where")
 
 // benchAgreement runs the same plans in real and in virtual time.
@@ -108,8 +108,8 @@ func benchAgreement(ctx context.Context, s *setting.Settings) error {
 	return nil
 }
 
-// busy says that others keep the machine from running in real time; empty when
-// they do not, or when it cannot be known.
+// busy returns a warning where other processes keep the machine from running in real
+// time, and "" where they do not or where that is unknown.
 func busy() string {
 	b, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
@@ -122,8 +122,8 @@ func busy() string {
 	return fmt.Sprintf("note: %.1f programs at a time have run on the %d processors in the last minute; the real-time figures suffer from that", load, runtime.NumCPU())
 }
 
-// held says in percent how a difference of means, with its confidence interval,
-// stands to the limit. One that is over it by chance alone is no disagreement.
+// held compares a difference of means and its confidence interval, in percent, with
+// the limit. It is a disagreement only where the whole interval exceeds the limit.
 func held(difference, low, high float64) (verdict string, missed bool) {
 	switch {
 	case math.Abs(difference) <= agreementLimit:
@@ -134,7 +134,7 @@ func held(difference, low, high float64) (verdict string, missed bool) {
 	return fmt.Sprintf("\tMISSED: over %.0f %%", agreementLimit), true
 }
 
-// samples are the throughputs of a rehearsal's valid trials in KB/s.
+// samples returns the throughputs of a rehearsal's valid trials in KB/s.
 type samples struct {
 	order []string
 	of    map[string][]float64
@@ -168,8 +168,8 @@ func throughputsOf(ds *report.Dataset) samples {
 	return out
 }
 
-// welch is the confidence interval of the difference between the means of two
-// samples whose variances differ (Welch 1947).
+// welch returns the confidence interval of the difference between the means of two
+// samples with different variances (Welch 1947).
 func welch(x, y []float64) stats.Interval {
 	if len(x) < 2 || len(y) < 2 {
 		return stats.Interval{Low: math.NaN(), High: math.NaN()}

@@ -27,7 +27,7 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestWelch compares with figures by hand.
+// TestWelch compares with figures that were computed by hand.
 func TestWelch(t *testing.T) {
 	x, y := []float64{1, 2, 3, 4}, []float64{2, 4, 6, 8}
 	got := welch(x, y)

@@ -15,10 +15,10 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// capturedTransfer reads from an emulator's packet log how long a TCP transfer
-// took: from the start on the air of the first data packet at the client's
-// radio to the arrival, after the last hop, of the first packet with the
-// server's acknowledgement byte that the channel let through.
+// capturedTransfer returns the duration of a TCP transfer in an emulator's packet log:
+// from the start of the transmission of the first data packet at the client's radio to
+// the arrival, after the last hop, of the first packet with the server's
+// acknowledgement byte that the channel did not lose.
 func capturedTransfer(path string, n *radio.Network) (time.Duration, error) {
 	f, err := os.Open(path)
 	if err != nil {

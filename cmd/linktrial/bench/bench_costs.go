@@ -14,8 +14,8 @@ import (
 	"linktrial/lab/uml/guest"
 )
 
-// costPair is a small transfer and a large one. What the large one costs more
-// is the packets' cost, without that of boot, agents and processes.
+// costPair is a small transfer and a large one. The difference of their costs is the
+// cost of packets, without that of boot, agents and processes.
 type costPair struct{ small, large virtualCase }
 
 var costPairs = []costPair{
@@ -28,7 +28,7 @@ var costPairs = []costPair{
 // costProcesses are the columns of the tables.
 var costProcesses = []string{guest.Emulator, string(radio.RoleClient), string(radio.RoleServer), string(radio.RoleRelay)}
 
-// costs says what a packet costs at a hop, and whose the cost is.
+// costs prints the cost of a packet at a hop, by process.
 func (b *virtualBench) costs(ctx context.Context) error {
 	var cases []virtualCase
 	for _, p := range costPairs {
@@ -86,7 +86,7 @@ func (b *virtualBench) costs(ctx context.Context) error {
 	return nil
 }
 
-// shares prints a sum, and how much of it is each process's.
+// shares prints a sum and the share of each process.
 func shares(w *tabwriter.Writer, of func(process string) float64) {
 	total := 0.0
 	for _, p := range costProcesses {
@@ -94,23 +94,23 @@ func shares(w *tabwriter.Writer, of func(process string) float64) {
 	}
 	fmt.Fprintf(w, "\t%.1f", total)
 	for _, p := range costProcesses {
-		// What differs by less than a rounding is neither less nor more.
+		// A difference below the rounding counts as none.
 		share := max(0, of(p))
 		fmt.Fprintf(w, "\t%.1f (%.0f %%)", share, 100*share/total)
 	}
 }
 
-// growth is a pair's results.
+// growth holds the results of a pair.
 type growth struct{ small, large virtualRun }
 
 func (g growth) packetHops() int64 { return g.large.packetHops - g.small.packetHops }
 
-// of is a figure's growth for each packet and hop.
+// of returns the growth of a figure for each packet and hop.
 func (g growth) of(figure func(virtualRun) int64) float64 {
 	return float64(figure(g.large)-figure(g.small)) / float64(g.packetHops())
 }
 
-// calls are a process's system calls for each packet and hop.
+// calls returns a process's system calls for each packet and hop.
 func (g growth) calls(process string) map[string]float64 {
 	out := map[string]float64{}
 	for name := range g.large.SystemCalls[process] {
@@ -127,10 +127,10 @@ func sum(m map[string]float64) float64 {
 	return total
 }
 
-// mostShown is how many calls are named.
+// mostShown is the number of system calls that are named.
 const mostShown = 5
 
-// dominant prints what most of the time goes into.
+// dominant prints where most of the time goes.
 func (g growth) dominant(host growth) {
 	type one struct {
 		name string

@@ -24,8 +24,8 @@ import (
 	"linktrial/orchestrator/store/synthetic"
 )
 
-// resultsShapes are what the results service is measured with: 10 000 trials in
-// ten runs, with 5 million samples, and as many in the 500 runs of a sweep.
+// resultsShapes are the campaigns of the measurement: 10 000 trials in ten runs, with
+// 5 million samples, and as many in the 500 runs of a sweep.
 var resultsShapes = []synthetic.Shape{
 	{ID: "tenruns", Runs: 10, Iterations: 250, Treatments: 4, Samples: 500},
 	{ID: "sweep", Runs: 500, Iterations: 5, Treatments: 4, Samples: 5},
@@ -127,7 +127,7 @@ func answered[T any, M interface {
 	return M(res.Msg), nil
 }
 
-// measure calls orchestrators that have just started, and each of them again.
+// measure measures first calls, of freshly started orchestrators, and repeated calls.
 func (c *resultsCall) measure(ctx context.Context, w *tabwriter.Writer, url, version string) error {
 	var first, then []float64
 	size := 0
@@ -143,8 +143,8 @@ func (c *resultsCall) measure(ctx context.Context, w *tabwriter.Writer, url, ver
 	return nil
 }
 
-// once starts an orchestrator, calls it again and again, and ends it. It returns
-// the calls' times in milliseconds and the bytes of the last answer.
+// once starts an orchestrator, calls it several times, and ends it. It returns the
+// times of the calls in milliseconds and the size of the last answer in bytes.
 func (c *resultsCall) once(ctx context.Context, url, version string) (times []float64, size int, err error) {
 	cat, err := catalog.Load(catalog.Config{})
 	if err != nil {

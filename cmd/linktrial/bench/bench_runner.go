@@ -19,7 +19,7 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// runnerPlan has nothing random in it, so that what differs is the runners'.
+// runnerPlan has nothing random in it, so that every difference is due to the runner.
 const runnerPlan = `name: bench-runner
 radio: reference-link
 topology: point-to-point
@@ -35,7 +35,7 @@ order: fixed
 seed: 1
 `
 
-// ran is what the trials of one treatment by one runner took.
+// ran holds the times of the trials of one treatment with one runner.
 type ran struct {
 	throughput    []float64 // KB/s, of those that succeeded
 	connect, dead []float64 // ms
@@ -90,7 +90,7 @@ func benchRunner(ctx context.Context, s *setting.Settings) error {
 	})
 }
 
-// ranOf reads a rehearsal's results, and the dead times out of its journal.
+// ranOf reads a rehearsal's results, and the dead times from its journal.
 func ranOf(ds *report.Dataset, dir string, treatments []string) (map[string]*ran, error) {
 	of := map[string]*ran{}
 	for _, name := range treatments {

@@ -34,8 +34,8 @@ import (
 
 const tlsNode = "client"
 
-// tlsLoads are what a node hands over in one call: nothing, what a second of a
-// trial yields, and what a node that was cut off for minutes catches up with.
+// tlsLoads are the deliveries of a node in one call: nothing, the samples of one second
+// of a trial, and those of some minutes without a control link.
 var tlsLoads = []struct {
 	name    string
 	samples int
@@ -92,7 +92,7 @@ func benchTLS(ctx context.Context, s *setting.Settings) error {
 	return nil
 }
 
-// tlsSide is an orchestrator with a database of its own, and a node of it.
+// tlsSide is an orchestrator with its own database, and one node.
 type tlsSide struct {
 	dir, url string
 	secure   bool
@@ -152,8 +152,8 @@ func (b *tlsSide) start(ctx context.Context, admin, database string) error {
 	return nil
 }
 
-// runs stores a campaign with a run for each load. They have ended, so that
-// nothing but deliveries is done for them.
+// runs stores a campaign with a run for each load. The runs have ended, so that the
+// orchestrator does nothing for them except to store deliveries.
 func (b *tlsSide) runs(ctx context.Context) error {
 	st, err := store.Open(ctx, b.url, nil)
 	if err != nil {
@@ -194,7 +194,7 @@ func (b *tlsSide) runs(ctx context.Context) error {
 	})
 }
 
-// begin turns to the run of a load.
+// begin selects the run of a load.
 func (b *tlsSide) begin(ctx context.Context, load int) error {
 	b.current, b.wall, b.processor = b.journals[load], nil, nil
 	b.current.c = b.client
@@ -217,7 +217,7 @@ func processorTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// tlsJournal is a node's journal that is handed over as it is written.
+// tlsJournal is a node's journal that is delivered while it is written.
 type tlsJournal struct {
 	run      string
 	sheet    string // its hash
@@ -260,7 +260,7 @@ func (j *tlsJournal) begin(ctx context.Context) error {
 	return j.deliver(ctx, started, attempt)
 }
 
-// batch hands over samples, or reads the clock where there are none.
+// batch delivers samples, or reads the clock where there are none.
 func (j *tlsJournal) batch(ctx context.Context, samples int) error {
 	if samples == 0 {
 		_, err := j.c.Clock(ctx, connect.NewRequest(&linktrialv1.ClockRequest{}))

@@ -23,7 +23,7 @@ import (
 	"linktrial/orchestrator/signing"
 )
 
-// virtualPlan is one transfer over a relay, on a perfect link of some rate.
+// virtualPlan has one transfer over a relay, on a perfect link of a given rate.
 const virtualPlan = `name: bench-virtual
 radio: reference-link
 topology: vip-lot
@@ -48,15 +48,15 @@ func (c virtualCase) options() string {
 	return ""
 }
 
-// virtualSpeeds take about two minutes of virtual time each, so that boot and
-// Start of the agents weigh little.
+// virtualSpeeds take about two minutes of virtual time each, so that boot and start of
+// the agents matter little.
 var virtualSpeeds = []virtualCase{
 	{"tcp", "16 kbit/s", "256 KiB"}, {"tcp", "64 kbit/s", "1 MiB"}, {"tcp", "256 kbit/s", "4 MiB"}, {"tcp", "1 Mbit/s", "8 MiB"}, {"tcp", "2 Mbit/s", "16 MiB"},
 	{"sctp", "16 kbit/s", "256 KiB"}, {"sctp", "64 kbit/s", "1 MiB"}, {"sctp", "2 Mbit/s", "16 MiB"},
 	{"udt", "16 kbit/s", "256 KiB"}, {"udt", "64 kbit/s", "1 MiB"}, {"udt", "256 kbit/s", "4 MiB"}, {"udt", "1 Mbit/s", "8 MiB"}, {"udt", "2 Mbit/s", "16 MiB"},
 }
 
-// virtualRun is what came of one case.
+// virtualRun is the result of one case.
 type virtualRun struct {
 	virtualCase
 	uml.SheetResult
@@ -118,7 +118,7 @@ func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases [
 	return out, nil
 }
 
-// name has a sheet name the drivers that are here.
+// name adds the digests of this machine's drivers to a sheet.
 func (b *virtualBench) name(cat *catalog.Catalog, s *runsheet.Sheet) error {
 	for i := range s.Treatments {
 		t := &s.Treatments[i]
@@ -134,8 +134,8 @@ func (b *virtualBench) name(cat *catalog.Catalog, s *runsheet.Sheet) error {
 	return nil
 }
 
-// packetHops counts the packets of all trials at every hop. A trial that did
-// not succeed has no figures that could be compared.
+// packetHops counts the packets of all trials at every hop. It fails where a trial did
+// not succeed: its figures could not be compared.
 func packetHops(path string) (n int64, err error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -161,7 +161,7 @@ func packetHops(path string) (n int64, err error) {
 	return n, err
 }
 
-// benchVirtual times the virtual-time lab and says what its time goes into.
+// benchVirtual measures the speed of the virtual-time lab and where its time goes.
 func benchVirtual(ctx context.Context, s *setting.Settings) error {
 	fmt.Println("\nVirtual time: a transfer over a relay, on a perfect link, one guest")
 	kernel, err := uml.CachedKernel("")

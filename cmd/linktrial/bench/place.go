@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// folder makes a folder for a section of the bench, and the function that
+// folder makes a folder for a section of the bench. The function that it returns
 // removes it.
 func folder(section string) (dir string, remove func(), err error) {
-	// The database's own user must be able to reach it.
+	// The database runs as another user, which must be able to reach it.
 	dir, err = os.MkdirTemp("/var/tmp", "linktrial-bench-"+section+"-")
 	if err != nil {
 		return "", nil, err
@@ -23,7 +23,7 @@ func folder(section string) (dir string, remove func(), err error) {
 	return dir, remove, nil
 }
 
-// stop ends what a section started, also where ctx has ended.
+// stop ends what a section has started, also where ctx has ended.
 func stop(ctx context.Context, what interface{ Stop(context.Context) error }) {
 	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
