@@ -61,7 +61,7 @@ test('a radio shows its figures with their sources', async () => {
   await page.getByText('402.5 MHz').waitFor()
   await clean(page)
   await shotBoth(page, 'profiles')
-  await page.getByRole('textbox', { name: 'Find a radio' }).fill('stanag')
+  await page.getByRole('searchbox', { name: 'Find a radio' }).fill('stanag')
   await page.getByRole('link', { name: /STANAG/ }).click()
   await page.getByText(/selective repeat/).waitFor()
   await page.getByText('The file, with the source of every emulated figure').click()

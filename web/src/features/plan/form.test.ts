@@ -4,7 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { freeName, oneOrMany, splitValues, template, viewOf } from './form'
 import { edit, readText } from './text'
 
-const plan = (name: string) => viewOf(readText(readFileSync(resolve(__dirname, `../../../../plans/${name}.yaml`), 'utf8')))
+const plan = (name: string) =>
+  viewOf(readText(readFileSync(resolve(__dirname, `../../../../plans/${name}.yaml`), 'utf8')))
 
 describe('viewOf', () => {
   it('reads a plain plan', () => {
