@@ -85,7 +85,7 @@ test('campaigns are found, ticked and compared', async () => {
   await drawn(page)
   expect(new URL(page.url()).searchParams.getAll('ids')).toHaveLength(2)
   await shotBoth(page, 'results-compared')
-  await page.getByRole('button', { name: 'Take browser away' }).first().click()
+  await page.getByRole('button', { name: 'Remove browser' }).first().click()
   await expect.poll(() => new URL(page.url()).searchParams.getAll('ids').length).toBe(1)
 })
 
@@ -182,7 +182,7 @@ test('trials without a valid figure are listed with the reason', async () => {
   await page.locator('label.tool', { hasText: /^Show/ }).locator('select').selectOption('other')
   // Six trials of two attempts; on a busy machine others may have needed a second one.
   await page.getByText(/^1\d attempts/).waitFor()
-  expect(await page.locator('tbody .tag.ok').count()).toBe(0)
+  expect(await page.locator('tbody .mark.ok').count()).toBe(0)
   await clean(page)
   await page
     .getByRole('row', { name: /transfer-timeout/ })
