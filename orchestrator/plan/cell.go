@@ -13,7 +13,7 @@ import (
 
 const (
 	maxGroups = 200
-	maxFailed = 20 // combinations of a sweep that are tried and told of
+	maxFailed = 20 // combinations of a sweep that are tried and reported
 )
 
 // groups reads the experiments of a plan; each takes from the plan what it does not state.

@@ -19,7 +19,7 @@
 //	    label: TCP CUBIC        # for tables; optional, else the name
 //	    protocol: tcp           # a driver's name
 //	    options: {congestion: cubic}
-//	    complete_knowledge: false # whether the driver is told rate and delay
+//	    complete_knowledge: false # whether the driver receives rate and delay
 //	    missing: why            # holds while no driver of that name, no such option or choice exists:
 //	                            # its trials are left out
 //	flows: …                    # optional: what a trial is made of, see below
@@ -31,7 +31,7 @@
 //	control: out-of-band        # or in-band: agents are silent during a trial
 //	sample_interval: 100ms
 //	capture: false              # a packet log of every trial
-//	published: …                # optional: figures of a paper, to stand beside the results
+//	published: …                # optional: figures of a paper, shown beside the results
 //
 // Runs are the cells radio × topology × size × axes of the sweep, in this
 // nesting and in the order of the plan.

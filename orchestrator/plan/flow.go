@@ -12,7 +12,7 @@ import (
 
 // Bounds of a trial's flows.
 const (
-	maxFlows    = 1000   // that one entry stands for
+	maxFlows    = 1000   // that one entry makes
 	maxOnTimes  = 20_000 // of all on/off sources of a trial, on average
 	maxDuration = 7 * 24 * time.Hour
 )

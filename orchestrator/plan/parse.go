@@ -59,7 +59,7 @@ type parser struct {
 	cat   Catalog
 	plan  *Plan
 	axes  map[string][]axis // of each group, for what the published figures name
-	types map[string]string // what a name stands for: treatment or mix
+	types map[string]string // what a name belongs to: treatment or mix
 	// varied is the profiles that sweeps have asked for, by radio and changes.
 	varied map[string]*radio.Profile
 }
@@ -118,7 +118,7 @@ func limits(v yamldoc.Value) runsheet.Limits {
 	}
 }
 
-// noteBalance says where the number of iterations leaves an order unbalanced.
+// noteBalance adds a note where the number of iterations leaves an order unbalanced.
 func (ps *parser) noteBalance() {
 	p := ps.plan
 	var said []string

@@ -178,7 +178,7 @@ func (c *Cell) Sheet(index int) runsheet.Cell {
 		Group: c.Group, Label: c.Label, Settings: c.Settings}
 }
 
-// Meets says whether a run has all these values; an empty list is met by all.
+// Meets reports whether a run has all these values; every run meets an empty list.
 func Meets(c *runsheet.Cell, conditions []Condition) bool {
 	return !slices.ContainsFunc(conditions, func(k Condition) bool { return c.At(k.Axis) != k.Value })
 }

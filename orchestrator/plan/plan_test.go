@@ -202,7 +202,7 @@ func TestCongestionChoices(t *testing.T) {
 	text := strings.Replace(small, "protocol: tcp", "protocol: tcp, options: {congestion: cubik}", 1)
 	cat := testCatalog(t)
 	if _, err := plan.Parse("p", []byte(text), cat); err != nil {
-		t.Errorf("with no probe heard of, any congestion control may exist: %v", err)
+		t.Errorf("without a probe, any congestion control may exist: %v", err)
 	}
 	_, err := plan.Parse("p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"bbr", "cubic", "reno"}))
 	if err == nil || !strings.Contains(err.Error(), `unknown "cubik" (did you mean "cubic"?); there are bbr, cubic, reno`) {
@@ -254,7 +254,7 @@ func TestReadyPlans(t *testing.T) {
 	}
 }
 
-// Williams: every treatment stands equally often at every place and follows
+// Williams: every treatment is equally often at every place and follows
 // every other equally often.
 func TestWilliams(t *testing.T) {
 	for n := range 13 {
@@ -278,7 +278,7 @@ func TestWilliams(t *testing.T) {
 		for a := range n {
 			for b := range n {
 				if place[[2]int{a, b}] != len(rows)/n {
-					t.Errorf("n = %d: treatment %d stands %d times at place %d", n, b, place[[2]int{a, b}], a)
+					t.Errorf("n = %d: treatment %d is %d times at place %d", n, b, place[[2]int{a, b}], a)
 				}
 				if a != b && follows[[2]int{a, b}] != len(rows)/n {
 					t.Errorf("n = %d: %d follows %d %d times, want %d", n, b, a, follows[[2]int{a, b}], len(rows)/n)

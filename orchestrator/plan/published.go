@@ -43,7 +43,7 @@ const (
 var metrics = []string{string(MetricNormalised), string(MetricGain), string(MetricKBps), string(MetricKbitps), string(MetricMbitps),
 	string(MetricFlowMbitps), string(MetricTimeouts), string(MetricCompleted)}
 
-// Ideal stands in a figure's treatment for the all-knowing sender.
+// Ideal as a figure's treatment is the all-knowing sender.
 const Ideal = "ideal"
 
 // Figure is a published figure of any form: a metric of the cells that meet

@@ -200,7 +200,7 @@ func (ps *parser) vary(name string, changes []radio.Change) (*radio.Profile, err
 	return p, err
 }
 
-// plain is an error without the places of a text that nobody sees.
+// plain is an error without line numbers: they are of a text that the user did not write.
 func plain(err error) string {
 	var ps yamldoc.Problems
 	if !errors.As(err, &ps) {

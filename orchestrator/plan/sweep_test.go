@@ -218,7 +218,7 @@ func TestGroupsRefused(t *testing.T) {
 	}
 	wrong := strings.Replace(many, numbers("%d000 B", 51), numbers("%d B", 40), 1) // all below the smallest MTU
 	if _, err := plan.Parse("p", []byte(wrong), cat); err == nil || strings.Count(err.Error(), "expected a size from 576 B") != 20 {
-		t.Errorf("4000 wrong combinations, of which 20 are told: %v", err)
+		t.Errorf("4000 wrong combinations, of which 20 are reported: %v", err)
 	}
 	unsized := strings.Replace(small, "size: 64 KiB\n", "", 1)
 	if _, err := plan.Parse("p", []byte(unsized), cat); err == nil || !strings.Contains(err.Error(), "size is missing") {

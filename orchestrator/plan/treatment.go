@@ -61,7 +61,7 @@ func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
 		pv.Problem("unknown protocol %q%s; %s (a treatment whose protocol does not exist yet gives the reason with missing)", t.Protocol, yamldoc.Suggest(t.Protocol, all), listed(all))
 		return t
 	}
-	// Nobody can check these options yet; they are kept as they stand.
+	// No driver can check these options yet; they are kept unchanged.
 	m.Field("options").Mapping()
 	if o, ok := m.Field("options").Any().(map[string]any); ok {
 		t.Options = o
@@ -70,9 +70,9 @@ func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
 	return t
 }
 
-// has says whether a driver has all the options and choices, where a
-// treatment waits for one that may come to exist. A value that is wrong in
-// another way is not waited for.
+// has reports whether a driver has all the options and choices, so that
+// a treatment that lacks one can be marked as missing. A value that is wrong
+// in another way does not count as lacking.
 func has(man *contract.Manifest, options yamldoc.Value) bool {
 	m := options.Mapping()
 	for _, key := range m.Keys() {

@@ -2,7 +2,7 @@ package plan
 
 // Williams is the rows of a Williams design for n treatments, numbered from 0:
 // n rows for even n, 2n for odd n (1 for n = 1). Over all rows every treatment
-// stands equally often at every place and follows every other equally often,
+// is equally often at every place and follows every other equally often,
 // so that a treatment's after-effect on its successor falls on all alike
 // (E. J. Williams, "Experimental designs balanced for the estimation of
 // residual effects of treatments", 1949).

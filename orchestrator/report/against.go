@@ -314,7 +314,7 @@ func (g *grouped) along(l *AgainstLine, f *plan.Figure, treatment, axis string) 
 	return ps
 }
 
-// below says whether a is below b, and if not, whether the intervals allow that it were.
+// below reports whether a is below b: it holds, the intervals allow it, or it does not hold.
 func below(a, b Estimate) Outcome {
 	switch {
 	case a.Mean < b.Mean:

@@ -138,6 +138,6 @@ func TestPublishedIsMatchedByName(t *testing.T) {
 	}
 	require.InEpsilon(t, 100*(*table[0].Rows[1].AverageKBps-194.15)/194.15, *cubic.AvgDeviation, 1e-6)
 	if table[1].Has(report.HasPublished) {
-		t.Error("figures of one radio stand beside another's")
+		t.Error("figures of one radio are beside another's")
 	}
 }

@@ -24,7 +24,7 @@ func (r *Run) Axes() []plan.Condition {
 	return out
 }
 
-// meets says whether the run has all these values.
+// meets reports whether the run has all these values.
 func meets(axes, where []plan.Condition) bool {
 	return !slices.ContainsFunc(where, func(c plan.Condition) bool { return !slices.Contains(axes, c) })
 }

@@ -67,7 +67,7 @@ type Trial struct {
 // Attempt is one execution of a trial.
 type Attempt struct {
 	Attempt int             `json:"attempt"`
-	Verdict journal.Verdict `json:"verdict,omitempty"` // empty: running, or not heard of yet
+	Verdict journal.Verdict `json:"verdict,omitempty"` // empty: running, or not reported yet
 	Reason  string          `json:"reason,omitempty"`
 	Message string          `json:"message,omitempty"`
 	Started time.Time       `json:"started,omitzero"`
@@ -95,7 +95,7 @@ type Attempt struct {
 	// Telemetry is filled for the exports that show it.
 	Telemetry []Telemetry `json:"telemetry,omitempty"`
 
-	// Mark is why a person keeps the figure from counting; nil: nobody does.
+	// Mark is why a person excluded the figure; nil: it is not excluded.
 	// Verdict, Reason and Message above say so already.
 	Mark *Mark `json:"-"`
 }
@@ -185,8 +185,8 @@ func (a *Attempt) window() time.Duration {
 	return last - first
 }
 
-// inTime is the bytes of a flow within the time that bounds it, at its own mean
-// rate: what came after that is not told apart.
+// inTime is the bytes of a flow within the time that bounds it, estimated at its
+// mean rate: what came later is not counted apart.
 func (f *Flow) inTime() float64 {
 	return float64(f.SizeBytes) * min(1, f.Bound.Seconds()/f.Elapsed.Seconds())
 }

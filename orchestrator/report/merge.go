@@ -13,7 +13,7 @@ import (
 const CampaignAxis = "campaign"
 
 // Merge puts the runs of several datasets into one, in their order, so that they
-// stand side by side in every table and figure. Runs of different campaigns get
+// are side by side in every table and figure. Runs of different campaigns get
 // the campaign as one more setting of their cell: without it, what else is equal
 // would be averaged.
 func Merge(all []*Dataset) *Dataset {
@@ -71,7 +71,7 @@ func addAll[T any](list, more []T, same func(a, b T) bool) []T {
 	return list
 }
 
-// sameFigure tells whether two campaigns carry one published figure.
+// sameFigure reports whether two campaigns carry one published figure.
 func sameFigure(a, b plan.Figure) bool {
 	return a.Group == b.Group && a.Treatment == b.Treatment && a.Metric == b.Metric && a.Source == b.Source && a.Text == b.Text &&
 		slices.Equal(a.Where, b.Where) && slices.Equal(a.Order, b.Order) && statement(&a, nil) == statement(&b, nil) && a.Reference == b.Reference

@@ -164,7 +164,7 @@ func flowOf(treatment string) func(*observation) float64 {
 	}
 }
 
-// Counted is the attempt whose figure the trial stands with, or nil.
+// Counted is the attempt whose figure counts for the trial, or nil.
 func (t *Trial) Counted() *Attempt {
 	if n := len(t.Attempts); n > 0 && t.Attempts[n-1].Valid() {
 		return &t.Attempts[n-1]
@@ -172,12 +172,12 @@ func (t *Trial) Counted() *Attempt {
 	return nil
 }
 
-// Valid says that the attempt succeeded and that the server had every byte as it was sent.
+// Valid reports whether the attempt succeeded and the server received every byte as it was sent.
 func (a *Attempt) Valid() bool {
 	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0
 }
 
-// Waits tells whether the server's word on a transfer may still come.
+// Waits reports whether the server's report on a transfer may still arrive.
 func (r *Run) Waits(a *Attempt) bool {
 	ended := r.State == "completed" || r.State == "aborted" || r.State == "stopped"
 	return !ended && a.Verdict == journal.Succeeded && !a.Verified

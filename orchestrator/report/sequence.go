@@ -18,7 +18,7 @@ type Series struct {
 type SeriesPoint struct {
 	Elapsed     time.Duration // since the transfer's clock started
 	Bytes       int64         // acknowledged, or sent where Sent
-	Sent        bool          // the protocol does not tell what is acknowledged
+	Sent        bool          // the protocol does not report what is acknowledged
 	Retransmits *int64        // in all so far
 }
 

@@ -154,7 +154,7 @@ type Comparison struct {
 	RankBiserial     *float64 `json:"rank_biserial"`
 }
 
-// Published is a published result and how far ours lies from it, in percent of it.
+// Published is a published result and how far ours is from it, in percent of it.
 type Published struct {
 	PublishedRow
 	AvgDeviation *float64 `json:"average_deviation_percent"`
@@ -254,7 +254,7 @@ func bandwidth(s *runsheet.Sheet) *float64 {
 	return Rounded(slowest)
 }
 
-// stream tells the resamples of treatments apart that share a run's seed.
+// stream makes the resamples of treatments differ that share a run's seed.
 func stream(treatment string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(treatment)) // a hash takes all

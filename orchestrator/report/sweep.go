@@ -22,7 +22,7 @@ type Chart struct {
 	Metric    plan.Metric
 	Reference string // of gains
 	Stations  []Station
-	Numeric   bool // stations lie on a scale; else they stand side by side
+	Numeric   bool // stations are on a scale; else they are side by side
 	Curves    []Curve
 }
 
@@ -99,7 +99,7 @@ func (v *Analysis) ChartsOf(m plan.Metric, axis string) (out []*Chart) {
 	return out
 }
 
-// inUnit brings a published figure into the metric's unit, and says whether
+// inUnit brings a published figure into the metric's unit, and reports whether
 // that is possible.
 func inUnit(f *plan.Figure, m plan.Metric) bool {
 	if f.Metric == m {
@@ -219,7 +219,7 @@ func (g *grouped) stations(axis string) (xs []Station, numeric bool) {
 	return xs, true
 }
 
-// axisNumber is where a value of an axis lies on a scale.
+// axisNumber is the place of an axis's value on a scale.
 func axisNumber(r *Run, axis, label string) (float64, bool) {
 	if axis == "size" {
 		return float64(r.Sheet.Cell.SizeBytes), true

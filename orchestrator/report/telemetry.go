@@ -1,6 +1,6 @@
 package report
 
-// Telemetry is one figure that a radio, or the laptop beside it, told during an
+// Telemetry is one figure that a radio, or the laptop beside it, reported during an
 // attempt. Of a number that only grows it is the growth a second.
 type Telemetry struct {
 	Node   string `json:"node"`

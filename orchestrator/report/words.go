@@ -57,7 +57,7 @@ func (t *RunTable) ReferenceLabel() string {
 	return ""
 }
 
-// Has says whether any row is so, as of [HasComparison].
+// Has reports whether a condition such as [HasComparison] holds for any row.
 func (t *RunTable) Has(what func(*Row) bool) bool {
 	for i := range t.Rows {
 		if what(&t.Rows[i]) {

@@ -43,7 +43,7 @@ func (s *operators) compile(ctx context.Context, file string, text []byte, virtu
 	sheets, err := sheet.Compile(p)
 	if err == nil {
 		lacking := s.cfg.Engine.Unavailable(sheets, virtual)
-		if why := p.Lack(lacking); len(why) > 0 {
+		if why := p.MarkUnavailable(lacking); len(why) > 0 {
 			if p.Trials() == 0 {
 				var out []*linktrialv1.Problem
 				for _, w := range why {

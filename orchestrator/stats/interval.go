@@ -16,7 +16,7 @@ type Interval struct {
 	High float64
 }
 
-// Defined tells whether there is an interval.
+// Defined reports whether there is an interval.
 func (i Interval) Defined() bool { return !math.IsNaN(i.Low) && !math.IsNaN(i.High) }
 
 var undefined = Interval{math.NaN(), math.NaN()}
@@ -77,14 +77,14 @@ const maxCounted = 7
 type Bootstrap struct {
 	Resamples int // 0: DefaultResamples, or every one there is of up to seven figures
 	Seed      uint64
-	Stream    uint64 // tells samples that share a seed apart
+	Stream    uint64 // distinguishes samples that share a seed
 }
 
 // Mean is the bias-corrected and accelerated (BCa) bootstrap confidence
 // interval of the mean (Efron 1987): resamples of the whole sample with
 // replacement, acceleration from the jackknife. NaN below two figures; a
 // sample without spread gives its one value. With very few figures it is too
-// narrow, as every bootstrap is; [MeanT] stands beside it for that.
+// narrow, as every bootstrap is; [MeanT] is given beside it for that.
 func (b Bootstrap) Mean(xs []float64, level float64) Interval {
 	if len(xs) < 2 || !isLevel(level) || !finite(xs) {
 		return undefined
@@ -170,7 +170,7 @@ func bcaLevels(xs []float64, share, level float64) (lo, hi float64) {
 	if share > 0 && share < 1 {
 		z0, a := distuv.UnitNormal.Quantile(share), acceleration(xs)
 		lo, hi = corrected(lo, z0, a), corrected(hi, z0, a)
-	} // else the observed mean lies outside all resamples: the plain percentiles are left
+	} // else the observed mean is outside all resamples: the plain percentiles remain
 	return lo, hi
 }
 

@@ -22,7 +22,7 @@ func GainPercent(reference, value float64) float64 {
 	return 100 * (reference - value) / reference
 }
 
-// DeviationPercent is how far a figure lies from a published one, in percent of
+// DeviationPercent is how far a figure is from a published one, in percent of
 // the published one; positive where it is larger. NaN beside a published 0.
 func DeviationPercent(published, value float64) float64 {
 	if published == 0 {

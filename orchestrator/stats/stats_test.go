@@ -116,7 +116,7 @@ func TestBootstrapRepeats(t *testing.T) {
 	if c := (Bootstrap{Seed: 4, Stream: 3}).Mean(xs, 0.95); c == a {
 		t.Error("another stream gave the same interval")
 	}
-	// One resample lies on one side of the mean or is it: the percentiles are left.
+	// All resamples are on one side of the mean or equal to it: the percentiles remain.
 	if one := (Bootstrap{Resamples: 1}).Mean(xs, 0.95); !one.Defined() || one.Low != one.High {
 		t.Errorf("one resample gave %v", one)
 	}
@@ -142,7 +142,7 @@ func TestMetrics(t *testing.T) {
 		{"two of three", Jain([]float64{1, 1, 0}), 2.0 / 3},
 		{"large shares", Jain([]float64{1e200, 1e200}), 1},
 		{"no flows", Jain(nil), nan},
-		{"nobody has anything", Jain([]float64{0, 0}), nan},
+		{"all are zero", Jain([]float64{0, 0}), nan},
 		{"negative share", Jain([]float64{1, -1}), nan},
 	} {
 		if !same(c.got, c.want) && math.Abs(c.got-c.want) > 1e-15 {

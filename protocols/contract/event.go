@@ -12,7 +12,7 @@ type Kind string
 
 const (
 	KindReady     Kind = "ready"     // probe: can run here; server: listens; client: parameters understood, about to connect
-	KindConnected Kind = "connected" // both ends: the connection stands (client: the server's one byte has arrived)
+	KindConnected Kind = "connected" // both ends: connected (client: the server's one byte has arrived)
 	KindSample    Kind = "sample"    // both ends, periodically while a transfer runs
 	KindResult    Kind = "result"    // both ends: a transfer ended well
 	KindError     Kind = "error"     // a transfer, or the driver as a whole, failed
@@ -27,11 +27,11 @@ const (
 	CodeListenFailed      Code = "listen-failed"      // the server could not open its port
 	CodeConnectRefused    Code = "connect-refused"    // nobody listens there
 	CodeConnectTimeout    Code = "connect-timeout"    // no connection, or no first byte, within limits.connect_ms
-	CodeUnreachable       Code = "unreachable"        // the network says there is no way
+	CodeUnreachable       Code = "unreachable"        // no route to the other end
 	CodeReset             Code = "reset"              // the other end or the protocol gave the connection up
 	CodeTransferTimeout   Code = "transfer-timeout"   // no acknowledgement within limits.transfer_ms
 	CodeCorrupted         Code = "corrupted"          // a byte arrived that was not sent
-	CodeProtocolViolation Code = "protocol-violation" // the other end broke the order of the transfer
+	CodeProtocolViolation Code = "protocol-violation" // the other end sent something else than the transfer's next step
 	CodeAborted           Code = "aborted"            // SIGTERM while a transfer ran
 	CodeInternal          Code = "internal"           // a fault of the driver itself
 )

@@ -92,7 +92,7 @@ func (f *Figure) Value(s *Sample) float64 {
 	return math.NaN()
 }
 
-// check refuses what no figure can be: a negative or an infinite one.
+// check refuses figures that are negative or infinite.
 func (s *Sample) check() error {
 	for i := range Figures {
 		f := &Figures[i]

@@ -50,7 +50,7 @@ type Feature string
 // bound a transfer ([Transfer.DurationMS]).
 const FeatureDuration Feature = "duration"
 
-// Has says whether the driver has a feature.
+// Has reports whether the driver has a feature.
 func (m *Manifest) Has(f Feature) bool { return slices.Contains(m.Features, f) }
 
 // OptionType is the type of an option's value.
@@ -74,7 +74,7 @@ var optionTypes = []string{string(TypeString), string(TypeInt), string(TypeNumbe
 type Option struct {
 	Name    string     `json:"name"`
 	Type    OptionType `json:"type"`
-	Default any        `json:"default,omitempty"` // absent: the protocol's own default, and the driver is not told
+	Default any        `json:"default,omitempty"` // absent: the protocol's own default, which the driver does not receive
 	Help    string     `json:"help"`
 	// Choices is the closed list of values of a string option. Empty: any, or
 	// where FromProbe is set, what the node's probe reports.
@@ -89,8 +89,8 @@ const minMemory = 6 << 20
 var nameForm = regexp.MustCompile(`^[a-z][a-z0-9-]{0,31}$`)
 var optionForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,47}$`)
 
-// ValidName says whether a protocol may be called so: lower-case letters, digits
-// and hyphens, a letter first, at most 32.
+// ValidName reports whether a protocol may have this name: at most 32 lower-case
+// letters, digits and hyphens, a letter first.
 func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
 
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].

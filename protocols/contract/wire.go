@@ -93,7 +93,7 @@ const ChunkLengthSize = 4
 // MaxChunk is the longest chunk of an open payload, in bytes: 1 MiB.
 const MaxChunk = 1 << 20
 
-// AppendChunkLength writes the length that stands before a chunk of an open
+// AppendChunkLength writes the length that precedes a chunk of an open
 // payload, in network byte order; 0 is the payload's end.
 func AppendChunkLength(b []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(n))

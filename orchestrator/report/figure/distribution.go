@@ -113,7 +113,7 @@ func (d *distributed) draw(c *canvas, x, y, highest float64, order map[string]in
 		}
 		points = append(points, [2]float64{f.left + f.width, f.py(1)})
 		c.path(points, colour, 1.4)
-		// So many marks that they can still be told apart.
+		// So many marks that they can still be distinguished.
 		every := max(1, len(xs)/40)
 		for i := 0; i < len(xs); i += every {
 			c.marker(number, f.px(xs[i]), f.py(float64(i+1)/float64(len(xs))), colour, fmt.Sprintf("%s: %d of %d trials at most %s KB/s", wording.Clean(r.Label), i+1, len(xs), wording.KBps(&xs[i])))

@@ -71,7 +71,7 @@ func scaleFor(values []float64) axisScale {
 	return linear(low, high)
 }
 
-// along is where a figure lies, 0 at the low end and 1 at the high one, and not beyond.
+// along is a figure's place on the axis, from 0 at the low end to 1 at the high one.
 func (s *axisScale) along(x float64) float64 {
 	low, high := s.low, s.high
 	if s.log {

@@ -148,7 +148,7 @@ func drawChart(ch *report.Chart, c *canvas, x, y float64, ys axisScale, order ma
 	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(first), 46))
 	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(second), 55))
 	f.draw(c, wording.Clip(wording.Clean(ch.Axis), 40), report.MetricTitle(ch.Metric))
-	shift := func(k int) float64 { // lines beside each other, so that bars can be told apart
+	shift := func(k int) float64 { // lines beside each other, so that bars do not overlap
 		return 2.4 * (float64(k) - float64(len(ch.Curves)-1)/2)
 	}
 	for k, l := range ch.Curves {

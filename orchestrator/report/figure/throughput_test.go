@@ -75,7 +75,7 @@ func TestSVGShowsEveryTrial(t *testing.T) {
 					failed += table.Rows[i].Failed
 				}
 			}
-			// One more of each stands in the legend.
+			// One more of each is in the legend.
 			if got := count["circle"] + count["polygon"] - 1; got != valid {
 				t.Errorf("%d iterations are drawn, %d are valid", got, valid)
 			}

@@ -16,7 +16,7 @@ import (
 
 const noPublished = "The plan holds no published figures for these runs."
 
-// off is how far ours lies off, as the kind of figure has it.
+// off is how far our figure is from the published one, in the terms of its kind.
 func off(l *report.AgainstLine) string {
 	switch {
 	case l.Deviation == nil:
@@ -227,5 +227,5 @@ func renderAgainstMarkdown(v *report.Analysis) ([]byte, error) {
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 
-// fits tells whether a text has room in a table's line.
+// fits reports whether a text has room in a table's line.
 func fits(s string) bool { return utf8.RuneCountInString(s) <= tableWidth/2 }

@@ -100,7 +100,7 @@ func (g *compactGroup) write(b *strings.Builder) {
 
 // rows has one for each treatment of each run: the run's values on the axes, the
 // figures, and a note on the run, both only in its first row. Treatments that
-// are missing are told of apart, each once.
+// are missing are listed apart, each once.
 func (g *compactGroup) rows(axes []string) (rows [][]string, missing []string) {
 	for k, t := range g.runs {
 		place := make([]string, len(axes))

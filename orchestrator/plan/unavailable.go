@@ -6,12 +6,12 @@ import (
 	"linktrial/executor/runsheet"
 )
 
-// Lack marks treatments as missing that nodes cannot run: for each cell, by
-// name, the reason. Mixes that need one of them are missing too; a treatment
+// MarkUnavailable marks treatments as missing that nodes cannot run: for each
+// cell, by name, the reason. Mixes that need one of them are missing too; a treatment
 // is missing from the whole plan where it is so in every cell that has it. It
 // returns every treatment and reason once, in the order of the plan, for
 // people.
-func (p *Plan) Lack(cells []map[string]string) []string {
+func (p *Plan) MarkUnavailable(cells []map[string]string) []string {
 	var why []string
 	for i := range p.Cells {
 		if i >= len(cells) || len(cells[i]) == 0 {
@@ -19,8 +19,8 @@ func (p *Plan) Lack(cells []map[string]string) []string {
 		}
 		c := &p.Cells[i]
 		// Cells of a group share these lists.
-		c.Treatments = lack(c.Treatments, cells[i])
-		c.Listeners = lack(c.Listeners, cells[i])
+		c.Treatments = markUnavailable(c.Treatments, cells[i])
+		c.Listeners = markUnavailable(c.Listeners, cells[i])
 		c.Mixes = slices.Clone(c.Mixes)
 		for k := range c.Mixes {
 			m := &c.Mixes[k]
@@ -59,7 +59,7 @@ func (p *Plan) Lack(cells []map[string]string) []string {
 	return why
 }
 
-func lack(list []runsheet.Treatment, reasons map[string]string) []runsheet.Treatment {
+func markUnavailable(list []runsheet.Treatment, reasons map[string]string) []runsheet.Treatment {
 	list = slices.Clone(list)
 	for i := range list {
 		if t := &list[i]; t.Missing == "" {
@@ -93,7 +93,7 @@ func (p *Plan) everywhere(of func(*Cell) (reason string, has bool)) string {
 	return first
 }
 
-// uses says whether a mix has flows of a treatment.
+// uses reports whether a mix has flows of a treatment.
 func (m *Mix) uses(treatment string) bool {
 	return slices.ContainsFunc(m.Flows, func(f FlowSpec) bool { return f.Treatment == treatment })
 }

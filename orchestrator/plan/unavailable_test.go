@@ -37,12 +37,12 @@ seed: 7
 	lacks := map[string]string{"b": reason}
 
 	p := parse()
-	if why := p.Lack([]map[string]string{nil, {}, nil}); why != nil || !reflect.DeepEqual(p, parse()) {
+	if why := p.MarkUnavailable([]map[string]string{nil, {}, nil}); why != nil || !reflect.DeepEqual(p, parse()) {
 		t.Errorf("nothing lacks, and yet: %q, %s", why, p.Summary())
 	}
 
 	p = parse()
-	why := p.Lack([]map[string]string{nil, lacks, nil})
+	why := p.MarkUnavailable([]map[string]string{nil, lacks, nil})
 	if want := []string{"treatment b: " + reason}; !reflect.DeepEqual(why, want) {
 		t.Errorf("got %q, expected %q", why, want)
 	}
@@ -56,7 +56,7 @@ seed: 7
 	}
 
 	p = parse()
-	p.Lack([]map[string]string{lacks, lacks, lacks})
+	p.MarkUnavailable([]map[string]string{lacks, lacks, lacks})
 	if got := p.Missing(); !reflect.DeepEqual(got, []string{"b", "both"}) {
 		t.Errorf("missing %q", got)
 	}
