@@ -31,8 +31,8 @@ Address parse_address(const Endpoint& e, const char* field);
 // where none is given.
 Address client_address(const Endpoint& local, const Address& remote);
 
-// Says whether there is a way from local to remote: a word of the kernel's
-// routing table, nothing is sent. Throws Failure(unreachable).
+// Looks up the route from local to remote in the kernel's routing table, without
+// sending anything. Throws Failure(unreachable) where there is none.
 void check_route(const Address& local, const Address& remote);
 
 // MTU of an interface in bytes; none when there is no such interface.

@@ -41,7 +41,7 @@ class Stream {
   // short: about so many, or as near as the protocol has it.
   virtual size_t write_unit(size_t about) const = 0;
 
-  // None where the protocol does not tell.
+  // None where the protocol does not know it.
   virtual std::optional<Backlog> backlog() = 0;
 
   // Fills in what the protocol knows. sent_bytes is already there, and counts
@@ -52,7 +52,7 @@ class Stream {
   // What carries this very connection.
   virtual Info info() const = 0;
 
-  // The end that closes first, after the last byte has arrived: closes in order,
+  // The end that closes first, after the last byte has arrived: closes gracefully,
   // so that the other end learns of it. Waits until the deadline at most. The
   // transfer is over by then, so neither this nor the next fails.
   virtual void close_first(Nanoseconds deadline) noexcept = 0;
@@ -61,8 +61,8 @@ class Stream {
   // at most, and then for the peer's close, for patience at most.
   virtual void close_second(Nanoseconds patience, Nanoseconds deadline) noexcept = 0;
 
-  // Gives the connection up at once and tells the peer if it can. A thread in
-  // read or write returns with a Failure. Stays so.
+  // Resets the connection at once, for good, and notifies the peer if it can. A
+  // thread in read or write returns with a Failure.
   virtual void interrupt() = 0;
 };
 
@@ -86,7 +86,7 @@ class Backend {
   // Throws Failure(listen-failed).
   virtual std::unique_ptr<Listener> listen(const Parameters& p) = 0;
 
-  // Connects, dialling again until the deadline where nobody answers; a refusal
+  // Connects; retries until the deadline where there is no answer. A refusal
   // is an answer. Throws Failure with connect-refused, connect-timeout or
   // unreachable; returns early with
   // Failure(aborted) once stop is set.

@@ -20,7 +20,7 @@ inline Nanoseconds now() {
       .count();
 }
 
-// Deadline that lies ms milliseconds after from; a limit of 0 or less is no limit.
+// Deadline ms milliseconds after from; a limit of 0 or less is no limit.
 inline Nanoseconds after_ms(Nanoseconds from, int64_t ms) {
   if (ms <= 0 || ms > (kNever - from) / kMillisecond) return kNever;
   return from + ms * kMillisecond;

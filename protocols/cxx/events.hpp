@@ -38,8 +38,8 @@ struct Result {
   Info info;
 };
 
-// Writes events as whole lines, one write(2) each, from any thread. A reader
-// that went away ends the process: nobody is left to tell.
+// Writes events as whole lines, one write(2) each, from any thread. The
+// process ends when its reader has gone.
 class Events {
  public:
   explicit Events(int fd) : fd_(fd) {}

@@ -96,7 +96,7 @@ void receive_sized(Stream& s, int64_t size, Nanoseconds deadline, Check& check) 
   }
 }
 
-// What follows the end is not told of.
+// Bytes after the end are ignored.
 void receive_open(Stream& s, uint64_t at_most, Nanoseconds deadline, Check& check) {
   std::vector<uint8_t> b(kReadBytes);
   for (Chunks chunks(at_most); !chunks.ended();) {

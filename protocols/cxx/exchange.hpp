@@ -17,7 +17,7 @@ constexpr uint32_t kMaxChunkBytes = 1 << 20;
 
 void put_big_endian32(uint8_t* b, uint32_t v);
 
-// How the payload that is sent lies in the stream after the header.
+// Where the payload is in the stream after the header.
 struct Framing {
   int64_t chunk = 0;  // bytes of a whole chunk with its length; 0: nothing but payload
   int64_t most = 0;   // payload there is at most
@@ -27,7 +27,7 @@ struct Framing {
 };
 
 // The framing of a payload sent over s: of chunks of whole packets of the
-// protocol, short enough that a slow link is soon through with one.
+// protocol, short enough that a slow link soon has sent one.
 Framing framing(const Stream& s, const Parameters& p);
 
 // Sends a payload of a size; returns its digest. Counts the bytes of the

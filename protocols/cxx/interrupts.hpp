@@ -1,4 +1,4 @@
-// What SIGTERM has to wake: whoever blocks registers how to be interrupted.
+// What SIGTERM interrupts: a blocking call registers an action that ends it.
 #pragma once
 
 #include <atomic>

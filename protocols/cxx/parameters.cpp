@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr int kContractVersion = 1;
 // A year, so that a transfer's time can be counted in nanoseconds.
 constexpr int64_t kMaxDurationMS = int64_t{365} * 24 * 3600 * 1000;
-// Longest part of somebody else's input that a message repeats, in bytes.
+// Longest part of the input that an error message quotes, in bytes.
 constexpr size_t kQuoteBytes = 60;
 
 [[noreturn]] void bad(const std::string& what) { throw Failure(code::kBadParameters, "parameters: " + what); }

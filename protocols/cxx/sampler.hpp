@@ -15,7 +15,7 @@ namespace linktrial {
 
 // When the next sample is due. The interval doubles after the first 500
 // samples and after every 250 more, so that a transfer of ten hours yields
-// about 3000 and not 360 000: nobody plots more, and in virtual time every
+// about 3000 and not 360 000: no plot shows more, and in virtual time every
 // sample costs more than the idle time around it.
 class SampleSchedule {
  public:
@@ -46,8 +46,8 @@ class Sampler {
   Sampler& operator=(const Sampler&) = delete;
 
   // Ends the thread, waits for it and returns the last state, which is also
-  // written as the last sample event. It stands at the given moment, or at that
-  // of a sample which came in between.
+  // written as the last sample event. Its time is the given moment, or that of a
+  // sample that was taken in between.
   Sample stop(Nanoseconds at);
 
  private:

@@ -13,17 +13,17 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Driver is what one protocol brings. Parameters have been checked, options
+// Driver is what a protocol implements. Parameters have been checked, options
 // have their defaults filled in, before any of its functions is called.
 type Driver struct {
-	// Probe says what carries the data on this node. It opens nothing that
-	// outlives it. An error means that the driver cannot run here; it is called
+	// Probe reports what carries the data on this node. It leaves nothing open
+	// behind. An error means that the driver cannot run here; it is called
 	// before Listen and Dial too, so it must be quick.
 	Probe func(ctx context.Context, p *contract.Parameters) (*contract.Info, error)
-	// Listen opens p.Local. The listener stands when it returns.
+	// Listen opens p.Local. Connections are accepted once it has returned.
 	Listen func(ctx context.Context, p *contract.Parameters) (Listener, error)
-	// Dial connects to p.Remote. It goes on trying until ctx ends, unless the
-	// network says that there is no use (refused, unreachable).
+	// Dial connects to p.Remote. It retries until ctx ends, unless the
+	// network refuses or there is no route (refused, unreachable).
 	Dial func(ctx context.Context, p *contract.Parameters) (Conn, error)
 }
 
@@ -49,11 +49,11 @@ type Conn interface {
 	// is set, counts all bytes of the stream that the other end has
 	// acknowledged; the harness takes off the transfer's header.
 	Sample(s *contract.Sample, sender bool)
-	// Info may refine what Probe said, now that the connection stands; nil where it does not.
+	// Info may refine what Probe said, now that there is a connection; nil where it does not.
 	Info() *contract.Info
-	// Close ends the stream in order: what was written still arrives.
+	// Close ends the stream gracefully: what was written still arrives.
 	Close() error
-	// Abort gives the stream up: what was not sent yet never will be.
+	// Abort resets the stream: what was not sent yet is discarded.
 	Abort()
 }
 

@@ -114,8 +114,8 @@ func (in *incoming) sized(size int64) error {
 	return nil
 }
 
-// open reads chunks up to their end; more payload than announced breaks the
-// order of the transfer. What follows the end is not told of.
+// open reads chunks up to their end; more payload than announced is a
+// protocol violation. Bytes after the end are ignored.
 func (in *incoming) open(atMost int64) error {
 	closed := func(err error) error {
 		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {

@@ -64,7 +64,7 @@ options:
 
 var spun atomic.Int64
 
-// faultyDriver is a driver in good order but for one fault.
+// faultyDriver is a correct driver but for one fault.
 func faultyDriver(fault string) int {
 	doc, err := io.ReadAll(os.Stdin)
 	if err != nil {

@@ -107,7 +107,7 @@ func TestDrain(t *testing.T) {
 	cxxtest.CheckDrain(t, d, buffer)
 }
 
-// Chunk types (RFC 9260, section 3.2) and where they stand in a packet: after
+// Chunk types (RFC 9260, section 3.2) and their place in a packet: after
 // the common header, whose first two fields are the ports.
 const (
 	commonHeader   = 12
@@ -115,7 +115,7 @@ const (
 )
 
 // TestRedial: the answers to the first dial's cookie are lost for good, so that
-// its association does not stand, and half of it stays with the server. A
+// it has no association, and half of one stays with the server. A
 // second dial comes through within limits.connect_ms, and the server gets rid of
 // the half, with the client's ABORT or without.
 func TestRedial(t *testing.T) {
@@ -157,7 +157,7 @@ func TestRedial(t *testing.T) {
 				t.Errorf("a result of transfer %s", e.Transfer)
 			}
 			t.Logf("done after %s", time.Since(begin).Round(100*time.Millisecond))
-			// The next one is served as ever, and the server ends in order.
+			// The next one is served as ever, and the server ends with exit code 0.
 			p = d.Parameters(contract.RoleClient, relay.Port)
 			p.Transfer.ID = strings.Repeat("f", 32)
 			if events, code = d.Start(t, cxxtest.Document(t, p)).Wait(); code != contract.ExitOK {
@@ -295,7 +295,7 @@ func TestIdle(t *testing.T) {
 }
 
 // TestConformance runs the suite of the driver contract, without the checks
-// that are long (here for the protocol's own sake) and that other tests stand for.
+// that are long (because of the protocol itself) and that other tests cover.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckConformance(t, cxxtest.Build(t, "sctp"), "client-killed")

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// silentNamespace is a network in which everything is routed and nobody
+// silentNamespace is a network in which everything is routed and no host
 // answers: a TUN device that no program reads. It vanishes with its file.
 func silentNamespace(t *testing.T) *os.File {
 	t.Helper()

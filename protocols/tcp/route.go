@@ -27,7 +27,7 @@ import (
 // Rule and route outlive a process that is killed. Each table is therefore
 // claimed by a netlink socket that has the table's number for its own, which is
 // unique in the network namespace and ends with its process: a rule of ours
-// whose table nobody claims is what is left of a killed driver, and is removed
+// whose table has no claim was left by a killed driver, and is removed
 // by the next one that starts. (A Unix socket of an abstract name would do as
 // well, but a container's driver may have none.)
 const (
@@ -37,7 +37,7 @@ const (
 	firstTable   = 0x4C540000
 	tables       = 4096
 	// rulePriority is right after the local addresses. The copied route was found
-	// by all the rules that come later, so none of them is passed over.
+	// by all the rules that come later, so none of them is skipped.
 	rulePriority = 1
 	// featureECN is RTAX_FEATURE_ECN of <linux/rtnetlink.h>.
 	featureECN = 1
@@ -51,7 +51,7 @@ type metrics struct {
 
 func (m metrics) wanted() bool { return m != metrics{} }
 
-// ecnRequested says whether connections that leave this node ask for ECN
+// ecnRequested reports whether connections that leave this node ask for ECN
 // anyway, and ecnAccepted whether those that come in get it when they ask
 // (net.ipv4.tcp_ecn, Documentation/networking/ip-sysctl.rst).
 func ecnRequested(sysctl int) bool { return sysctl == 1 || sysctl == 3 || sysctl == 4 }
@@ -295,14 +295,14 @@ func removeLeft(h *netlink.Handle, u *netlink.Rule) error {
 	return h.RuleDel(u)
 }
 
-// canRoute says whether this process may give connections routes of their own.
+// canRoute reports whether this process may give connections routes of their own.
 func canRoute() error {
 	h, err := netlink.NewHandle(unix.NETLINK_ROUTE)
 	if err != nil {
 		return routingError(err)
 	}
 	defer h.Close()
-	// Nobody's rule: the kernel looks at permission and ability first.
+	// A rule that does not exist: the kernel checks permission and ability first.
 	rule := netlink.NewRule()
 	rule.Priority, rule.Table, rule.Protocol, rule.Family = rulePriority, firstTable+tables, ruleProtocol, unix.AF_INET
 	if err := h.RuleDel(rule); err != nil && !errors.Is(err, unix.ENOENT) {

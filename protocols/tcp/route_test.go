@@ -402,7 +402,7 @@ func TestKilledDriver(t *testing.T) {
 	if nerr := inside(client, func() { started = cmd.Start() }); nerr != nil || started != nil {
 		t.Fatal(nerr, started)
 	}
-	far := <-accepted // it stands, and waits for the first byte
+	far := <-accepted // it is connected, and waits for the first byte
 	defer far.Abort()
 	if n := ours(t, h); n != 2 {
 		t.Errorf("%d rules of two clients", n)

@@ -121,7 +121,7 @@ func TestIdle(t *testing.T) {
 }
 
 // TestConformance runs the suite of the driver contract, without the checks
-// that are long (here for the protocol's own sake) and that other tests stand for.
+// that are long (because of the protocol itself) and that other tests cover.
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckConformance(t, cxxtest.Build(t, "udt"), "hundred", "client-killed", "server-killed")

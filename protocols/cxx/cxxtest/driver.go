@@ -229,7 +229,7 @@ func (d *Driver) Serve(t testing.TB, p *contract.Parameters) *Process {
 // to sockets that take any.
 var ports atomic.Int64
 
-// FreePort is a UDP port of the loopback interface that nobody has and no
+// FreePort is a UDP port of the loopback interface that is free and that no
 // other test of the process gets.
 func FreePort(t testing.TB) int {
 	t.Helper()

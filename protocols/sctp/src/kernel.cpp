@@ -43,7 +43,7 @@ void set_options(int fd, const Parameters& p) {
   set_association(p.options, {}, {}, [fd](int level, int option, const auto& value, const char* name) { set(fd, level, option, value, name); });
 }
 
-// A socket and the event that wakes whoever waits for it.
+// A socket and the event that wakes the threads that wait for it.
 class Socket {
  public:
   explicit Socket(int fd) : fd_(fd), wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
@@ -128,7 +128,7 @@ class KernelStream : public Stream {
 
   size_t write_unit(size_t) const override { return message_; }
 
-  // The kernel does not tell what it has not sent, but how many chunks it has
+  // The kernel does not report what it has not sent, but how many chunks it has
   // sent once.
   std::optional<Backlog> backlog() override {
     sctp_status status{};
@@ -252,7 +252,7 @@ class KernelListener : public Listener {
 };
 
 // Whether a connecting socket's association is in the state COOKIE-ECHOED. The
-// socket itself does not tell before the association stands; false too where
+// socket itself does not report before there is an association; false too where
 // the list of associations cannot be read.
 bool cookie_echoed(int fd) {
   constexpr int kCookieEchoed = 2;  // SCTP_STATE_COOKIE_ECHOED of the kernel's <net/sctp/constants.h>

@@ -96,7 +96,7 @@ class SctpBackend : public Backend {
 int main() {
   linktrial::SctpBackend backend;
   int code = linktrial::run_driver(backend);
-  // usrsctp's end waits for sockets that may still be closing; all that this
-  // process had to tell anyone is told.
+  // usrsctp's end waits for sockets that may still be closing; this process
+  // has written all its events.
   _exit(code);
 }

@@ -15,11 +15,11 @@ constexpr int64_t kMostTimeoutMS = 60000;
 
 // How many bytes one user message carries unless an option says otherwise.
 // One DATA chunk each: the stacks count outstanding data in chunks, and only
-// so can acknowledged bytes be told from it. On the wire it differs from
+// so do they give the acknowledged bytes. On the wire it differs from
 // larger messages only in the chunks' begin and end bits.
 size_t message_bytes(const Parameters& p, uint32_t fragmentation_point);
 
-// When a dial has come to where its association will not stand any more. Linux
+// Detects a dial that can no longer become an association. Linux
 // sends its COOKIE ACK once: the socket that the server accepts has a key of
 // its own and takes a repeated COOKIE ECHO for a forgery. Lost, it leaves an
 // association that only the server has, and no timer of the client's helps.
@@ -32,8 +32,8 @@ size_t message_bytes(const Parameters& p, uint32_t fragmentation_point);
 class CookieWatch {
  public:
   CookieWatch(const Parameters& p, int dial);
-  // Told now and then whether the dial has come to COOKIE-ECHOED; says whether
-  // it is in vain.
+  // Called from time to time; echoed is whether the dial is in state COOKIE-ECHOED.
+  // Reports whether the dial is in vain.
   bool in_vain(bool echoed);
 
  private:

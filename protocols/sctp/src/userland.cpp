@@ -13,7 +13,7 @@ namespace linktrial {
 namespace {
 
 constexpr int kBacklog = 128;
-// SCTP's own port, the same everywhere: the UDP port alone tells listeners
+// SCTP's own port, the same everywhere: the UDP port alone distinguishes listeners
 // apart, and may be another on the way (a relay, a NAT).
 constexpr int kSCTPPort = 5000;
 constexpr int kDefaultMTU = 1500;
@@ -44,7 +44,7 @@ void set_options(struct socket* s, const Parameters& p, int family) {
   sctp_initmsg attempts{};
   attempts.sinit_max_init_timeo = static_cast<uint16_t>(std::min<int64_t>(p.options.number("rto_max", kMostTimeoutMS), UINT16_MAX));
   sctp_paddrparams path{};
-  // No MTU discovery: nobody would report a packet too big through UDP. The
+  // No MTU discovery: no error comes back for a packet that is too big for UDP. The
   // library counts its common header apart.
   path.spp_flags = SPP_PMTUD_DISABLE;
   path.spp_pathmtu = static_cast<uint32_t>(packet_bytes(p, family) - kSCTPHeaderBytes);

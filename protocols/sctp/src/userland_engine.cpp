@@ -14,14 +14,14 @@ namespace {
 
 // The library counts time in ticks of 10 ms.
 constexpr int kTickMS = 10;
-// A peer that was not heard of for so long is forgotten: while connections
-// are open, longer than heartbeats (every 30 s) and any outage keep silent;
-// otherwise, as long as the end of an association may take of which a
-// packet was lost. A server between two trials then does nothing at all.
+// A peer is forgotten after so long without a packet of it: while connections
+// are open, longer than the interval of heartbeats (30 s) and any outage;
+// otherwise, as long as the end of an association may take when one of its
+// packets was lost. A server between two trials then does nothing at all.
 constexpr Nanoseconds kSilence = 3600 * kSecond;
 constexpr Nanoseconds kSilenceUnused = 15 * kSecond;
-// Once an association has ended on both sides, the library takes some ticks to
-// put its own affairs in order.
+// Once an association has ended on both sides, the library needs some ticks to
+// release its own state.
 constexpr Nanoseconds kSilenceOver = 300 * kMillisecond;
 constexpr size_t kMaxPeers = 4096;
 constexpr int kSocketBuffer = 4 << 20;
@@ -88,7 +88,7 @@ Engine::~Engine() {
   wake();
   thread_.join();
   // The library itself stays as it is: its end waits for associations that
-  // nobody would serve any more, and the process ends next.
+  // this thread no longer serves, and the process ends next.
   the_engine = nullptr;
   ::close(udp_);
   ::close(wake_);

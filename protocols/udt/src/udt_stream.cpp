@@ -18,7 +18,7 @@ constexpr int kIPAndUDPBytes = 28;
 constexpr int kUDTHeaderBytes = 16;
 constexpr int kDefaultMSS = 1500;
 constexpr int kIPv6Extra = 20;
-// The receiver's timeout while a connection stands and while none does.
+// The receiver's timeout while there is a connection and while there is none.
 constexpr Nanoseconds kReceiverActive = 10 * kMillisecond;
 constexpr Nanoseconds kReceiverIdle = 5 * kSecond;
 // A blocking call is given up this often to look at the deadline anew; the
@@ -169,7 +169,7 @@ size_t UdtStream::read(uint8_t* b, size_t n, Nanoseconds deadline) {
   }
 }
 
-// Whole packets, so that the queue's length in packets tells the bytes that
+// Whole packets, so that the queue's length in packets gives the bytes that
 // are not acknowledged.
 size_t UdtStream::write_unit(size_t about) const {
   const size_t packet = static_cast<size_t>(payload_bytes_);
@@ -211,7 +211,7 @@ void UdtStream::state(Sample& s, bool sender) {
   UDT::TRACEINFO t{};
   if (UDT::perfmon(socket_, &t, false) == UDT::ERROR) return;
   s.srtt_us = static_cast<int64_t>(t.msRTT * 1000);
-  // The estimate is the receiver's, and stands at one packet a second until
+  // The estimate is the receiver's, and is one packet a second until
   // the first packet pair.
   if (t.mbpsBandwidth > 0.1) s.bandwidth_bps = t.mbpsBandwidth * 1e6;
   if (sender) {

@@ -22,7 +22,7 @@ std::string udt_error(const std::string& doing);
 // (every 100 ms, udt4 queue.cpp), and asks for 100 µs: on a kernel that ticks
 // every millisecond these are a thousand wake-ups a second, which is what a
 // virtual-time laboratory pays for. So the timeout is set from here, to the
-// protocol's own clock interval (SYN, 10 ms) while a connection stands, and to
+// protocol's own clock interval (SYN, 10 ms) while there is a connection, and to
 // seconds while there is none and only datagrams matter.
 class UdpSocket {
  public:
