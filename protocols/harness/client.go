@@ -43,6 +43,9 @@ func (r *run) client(ctx context.Context) int {
 	return contract.ExitOK
 }
 
+// late is the message of a transfer that reached its limit.
+const late = "no acknowledgement within limits.transfer_ms"
+
 // send is the transfer as the client does it (breedy-2015, section V).
 func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) error {
 	defer interrupt(ctx, c)()
@@ -51,23 +54,12 @@ func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) e
 	if err != nil {
 		return Failf(contract.CodeBadParameters, "%w", err)
 	}
-	var one [1]byte
-	if err := setDeadline(ctx, c, connectLimit); err != nil {
+	if err := awaitReady(ctx, c, connectLimit); err != nil {
 		return err
-	}
-	if _, err := io.ReadFull(c, one[:]); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = Failf(contract.CodeReset, "the server closed the connection before its first byte")
-		}
-		return settle(ctx, err, contract.CodeConnectTimeout, "the connection stood, but no byte of the server came within limits.connect_ms")
-	}
-	if one[0] != contract.ByteReady {
-		return Failf(contract.CodeProtocolViolation, "the server's first byte is %#02x, expected %#02x", one[0], contract.ByteReady)
 	}
 	connect := time.Since(begin)
 	r.ev.write(&contract.Event{Event: contract.KindConnected, Transfer: p.Transfer.ID, ConnectNS: connect.Nanoseconds()})
 
-	const late = "no acknowledgement within limits.transfer_ms"
 	h := contract.Header{ID: id, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed, Open: p.Transfer.DurationMS > 0}
 	if err := setDeadline(ctx, c, after(time.Now(), p.Limits.TransferMS)); err != nil {
 		return err
@@ -91,23 +83,49 @@ func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) e
 	if err != nil {
 		return settle(ctx, err, contract.CodeTransferTimeout, late)
 	}
-	if _, err := io.ReadFull(c, one[:]); err != nil {
-		if errors.Is(err, io.EOF) {
-			err = Failf(contract.CodeReset, "the server closed the connection before its acknowledgement")
-		}
-		return settle(ctx, err, contract.CodeTransferTimeout, late)
-	}
+	answer, err := readByte(ctx, c, "acknowledgement", contract.CodeTransferTimeout, late)
 	elapsed := time.Since(start)
-	switch one[0] {
+	if err != nil {
+		return err
+	}
+	switch answer {
 	case contract.ByteAccepted:
 	case contract.ByteRejected:
 		return Failf(contract.CodeCorrupted, "the server received other bytes than were sent")
 	default:
-		return Failf(contract.CodeProtocolViolation, "the server's acknowledgement is %#02x, expected %#02x", one[0], contract.ByteAccepted)
+		return Failf(contract.CodeProtocolViolation, "the server's acknowledgement is %#02x, expected %#02x", answer, contract.ByteAccepted)
 	}
 	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: p.Transfer.ID, Result: &contract.Result{
 		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(),
 		Digest: hex.EncodeToString(out.sum.Sum(nil)), Final: s.finish(elapsed), Info: c.Info(),
 	}})
 	return nil
+}
+
+// awaitReady reads the server's first byte, which shows that it is there.
+func awaitReady(ctx context.Context, c Conn, limit time.Time) error {
+	if err := setDeadline(ctx, c, limit); err != nil {
+		return err
+	}
+	first, err := readByte(ctx, c, "first byte", contract.CodeConnectTimeout, "connected, but the server sent no byte within limits.connect_ms")
+	if err != nil {
+		return err
+	}
+	if first != contract.ByteReady {
+		return Failf(contract.CodeProtocolViolation, "the server's first byte is %#02x, expected %#02x", first, contract.ByteReady)
+	}
+	return nil
+}
+
+// readByte reads one byte of the server, until the connection's deadline.
+// timeout and message are the error of a deadline that passed.
+func readByte(ctx context.Context, c Conn, what string, timeout contract.Code, message string) (byte, error) {
+	var b [1]byte
+	if _, err := io.ReadFull(c, b[:]); err != nil {
+		if errors.Is(err, io.EOF) {
+			err = Failf(contract.CodeReset, "the server closed the connection before its %s", what)
+		}
+		return 0, settle(ctx, err, timeout, message)
+	}
+	return b[0], nil
 }

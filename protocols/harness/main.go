@@ -97,7 +97,7 @@ type run struct {
 	log  *slog.Logger
 }
 
-// after is the deadline that lies ms after t; none where there is no limit.
+// after is the deadline ms after t; none where there is no limit.
 func after(t time.Time, ms int64) time.Time {
 	if ms <= 0 || ms > int64(time.Duration(1<<63-1)/time.Millisecond) {
 		return time.Time{}
@@ -122,7 +122,7 @@ func setDeadline(ctx context.Context, c Conn, t time.Time) error {
 	return nil
 }
 
-var errStopped = Failf(contract.CodeAborted, "told to stop while the transfer ran")
+var errStopped = Failf(contract.CodeAborted, "SIGTERM while the transfer ran")
 
 // settle gives an error the code that the circumstances call for: what fails
 // after a signal is aborted, what meets its deadline has the given code.

@@ -126,6 +126,30 @@ func (s *suite) wellDone(ctx context.Context, srv, c *proc, p *contract.Paramete
 	if c.code != contract.ExitOK {
 		return nil, fmt.Errorf("the client ended with %s%s%s", c.ending(), c.lastError(), c.tail())
 	}
+	r, err := clientResult(c, p, outside)
+	if err != nil {
+		return nil, err
+	}
+	got, err := srv.await(ctx, s.o.Patience, "result for the transfer", about(contract.KindResult, id))
+	if err != nil {
+		return nil, err
+	}
+	if srv.find(about(contract.KindConnected, id)) == nil {
+		return nil, errors.New("the server gave no connected event for the transfer")
+	}
+	if err := order(srv.all(func(e *seen) bool { return e.Transfer == id || e.Event.Event == contract.KindReady }), id); err != nil {
+		return nil, fmt.Errorf("server: %w", err)
+	}
+	if time.Duration(got.Result.ElapsedNS) > outside {
+		return nil, fmt.Errorf("the server reports %s for the transfer, but the client's whole process took %s", time.Duration(got.Result.ElapsedNS), outside)
+	}
+	return r, sameTransfer(p, r, got.Result)
+}
+
+// clientResult checks the events of a client that has ended, after outside at
+// most, and returns its result.
+func clientResult(c *proc, p *contract.Parameters, outside time.Duration) (*contract.Result, error) {
+	id := p.Transfer.ID
 	ready, connected, result := c.find(kind(contract.KindReady)), c.find(about(contract.KindConnected, id)), c.find(about(contract.KindResult, id))
 	switch {
 	case ready == nil:
@@ -141,8 +165,7 @@ func (s *suite) wellDone(ctx context.Context, srv, c *proc, p *contract.Paramete
 		return nil, fmt.Errorf("client: %w", err)
 	}
 	r := result.Result
-	// The process was there longer than any of its figures; that holds on
-	// however slow a machine.
+	// The process ran longer than any time that it reports, on however slow a machine.
 	if time.Duration(r.ElapsedNS)+time.Duration(r.ConnectNS) > outside {
 		return nil, fmt.Errorf("the client reports %s to connect and %s for the transfer, but the whole process took %s",
 			time.Duration(r.ConnectNS), time.Duration(r.ElapsedNS), outside)
@@ -153,51 +176,43 @@ func (s *suite) wellDone(ctx context.Context, srv, c *proc, p *contract.Paramete
 	if connected.ConnectNS != r.ConnectNS || r.ConnectNS <= 0 {
 		return nil, fmt.Errorf("connect_ns is %d in the connected event and %d in the result, expected one positive figure", connected.ConnectNS, r.ConnectNS)
 	}
-	got, err := srv.await(ctx, s.o.Patience, "result for the transfer", about(contract.KindResult, id))
-	if err != nil {
-		return nil, err
-	}
-	if srv.find(about(contract.KindConnected, id)) == nil {
-		return nil, errors.New("the server gave no connected event for the transfer")
-	}
-	if err := order(srv.all(func(e *seen) bool { return e.Transfer == id || e.Event.Event == contract.KindReady }), id); err != nil {
-		return nil, fmt.Errorf("server: %w", err)
-	}
-	if time.Duration(got.Result.ElapsedNS) > outside {
-		return nil, fmt.Errorf("the server reports %s for the transfer, but the client's whole process took %s", time.Duration(got.Result.ElapsedNS), outside)
-	}
-	// What a time bounds has the size that the client says it has.
+	return r, nil
+}
+
+// sameTransfer checks that both ends report the payload that was asked for.
+func sameTransfer(p *contract.Parameters, client, server *contract.Result) error {
+	// A transfer that is bounded by time has the size that the client reports.
 	size := p.Transfer.SizeBytes
 	if p.Transfer.DurationMS > 0 {
-		if size = r.SizeBytes; size > p.Transfer.SizeBytes {
-			return nil, fmt.Errorf("the client's result says %d bytes, the transfer was of %d at most", size, p.Transfer.SizeBytes)
+		if size = client.SizeBytes; size > p.Transfer.SizeBytes {
+			return fmt.Errorf("the client's result says %d bytes, the transfer was of %d at most", size, p.Transfer.SizeBytes)
 		}
 	}
-	if got.Result.SizeBytes != r.SizeBytes {
-		return nil, fmt.Errorf("the server's result says %d bytes, the client's %d", got.Result.SizeBytes, r.SizeBytes)
+	if server.SizeBytes != client.SizeBytes {
+		return fmt.Errorf("the server's result says %d bytes, the client's %d", server.SizeBytes, client.SizeBytes)
 	}
 	want := digest(size, p.Transfer.Seed)
 	for _, x := range []struct {
 		who string
 		r   *contract.Result
-	}{{"client", r}, {"server", got.Result}} {
+	}{{"client", client}, {"server", server}} {
 		if x.r.SizeBytes != size {
-			return nil, fmt.Errorf("the %s's result says %d bytes, expected %d", x.who, x.r.SizeBytes, size)
+			return fmt.Errorf("the %s's result says %d bytes, expected %d", x.who, x.r.SizeBytes, size)
 		}
 		if x.r.Digest != want {
-			return nil, fmt.Errorf("the %s's digest is %s, the payload's is %s", x.who, x.r.Digest, want)
+			return fmt.Errorf("the %s's digest is %s, the payload's is %s", x.who, x.r.Digest, want)
 		}
 		if x.r.Final == nil {
-			return nil, fmt.Errorf("the %s's result has no final sample", x.who)
+			return fmt.Errorf("the %s's result has no final sample", x.who)
 		}
 		if x.r.Final.SentBytes != size {
-			return nil, fmt.Errorf("the %s's final sample counts %d bytes of %d", x.who, x.r.Final.SentBytes, size)
+			return fmt.Errorf("the %s's final sample counts %d bytes of %d", x.who, x.r.Final.SentBytes, size)
 		}
 		if a := x.r.Final.AckedBytes; a != nil && *a > size {
-			return nil, fmt.Errorf("the %s's final sample has %d bytes acknowledged of %d", x.who, *a, size)
+			return fmt.Errorf("the %s's final sample has %d bytes acknowledged of %d", x.who, *a, size)
 		}
 	}
-	return r, nil
+	return nil
 }
 
 // order checks ready, connected, samples, result: each before the next.

@@ -98,13 +98,13 @@ func sampled(d *proc, id string, interval time.Duration) (int, error) {
 	steps = append(steps, seen{Event: contract.Event{Sample: res.Final}})
 	for _, e := range steps {
 		x := e.Sample
+		for i := range contract.Figures {
+			f := &contract.Figures[i]
+			if before, now := f.Value(&last), f.Value(x); f.Kind == contract.Cumulative && now < before { // no NaN is
+				return 0, fmt.Errorf("%s: %s goes back from %.0f to %.0f", d.name, f.Name, before, now)
+			}
+		}
 		switch {
-		case x.ElapsedNS < last.ElapsedNS:
-			return 0, fmt.Errorf("%s: elapsed_ns goes back from %d to %d", d.name, last.ElapsedNS, x.ElapsedNS)
-		case x.SentBytes < last.SentBytes:
-			return 0, fmt.Errorf("%s: sent_bytes goes back from %d to %d", d.name, last.SentBytes, x.SentBytes)
-		case x.AckedBytes != nil && last.AckedBytes != nil && *x.AckedBytes < *last.AckedBytes:
-			return 0, fmt.Errorf("%s: acked_bytes goes back from %d to %d", d.name, *last.AckedBytes, *x.AckedBytes)
 		case x.AckedBytes != nil && *x.AckedBytes > x.SentBytes:
 			return 0, fmt.Errorf("%s: %d bytes acknowledged, but only %d sent", d.name, *x.AckedBytes, x.SentBytes)
 		case x.SentBytes > res.SizeBytes:

@@ -26,15 +26,15 @@ type Target struct {
 	UID, GID uint32
 }
 
-// Options say how thorough and how patient the suite is. Zero is the full suite.
+// Options are the extent and the timeouts of the suite. Zero is the full suite.
 type Options struct {
 	// Quick takes smaller transfers and a shorter cut of the link.
 	Quick bool
 	// Cut is how long the link is cut; 0: 30 s, in quick mode 2 s.
 	Cut time.Duration
 	// Patience is how long a driver may take beyond what the contract bounds
-	// before it counts as hung; 0: 10 s. It only has to be longer than a slow
-	// machine can make it.
+	// before it counts as hung; 0: 10 s. It must be longer than the delays of
+	// a slow machine.
 	Patience time.Duration
 	// Only names the checks to run; empty: all.
 	Only []string
@@ -45,7 +45,7 @@ type Options struct {
 	// Loopback runs everything on the loopback interface, also as root; what
 	// needs a cut of the link is skipped.
 	Loopback bool
-	// Progress is called after every check, in order; nil: nobody listens.
+	// Progress is called after every check, in order; it can be nil.
 	Progress func(Check)
 }
 
@@ -78,7 +78,7 @@ type Report struct {
 	Unsupported string `json:"unsupported,omitempty"`
 }
 
-// Passed says whether no check failed and the driver could run at all.
+// Passed reports whether no check failed and the driver could run at all.
 func (r *Report) Passed() bool {
 	return r.Unsupported == "" && !slices.ContainsFunc(r.Checks, func(c Check) bool { return c.Outcome == Failed })
 }
@@ -147,15 +147,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 			return nil, fmt.Errorf("no check %q; there are %s", name, strings.Join(Names(), ", "))
 		}
 	}
-	if o.Cut == 0 {
-		o.Cut = 30 * time.Second
-		if o.Quick {
-			o.Cut = 2 * time.Second
-		}
-	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
-	}
+	o.fill()
 	net, err := newNetwork(o.Loopback)
 	if err != nil {
 		return nil, err
@@ -168,26 +160,10 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		if len(o.Only) > 0 && !slices.Contains(o.Only, c.name) && c.name != "manifest" && c.name != "probe" {
 			continue
 		}
-		res := Check{Name: c.name, About: c.about, Outcome: Passed}
 		begin := time.Now()
-		switch {
-		case broken != "":
-			res.Outcome, res.Detail = Skipped, broken
-		case s.unsupported != "" && !alwaysRuns[c.name]:
-			res.Outcome, res.Detail = Skipped, "the driver cannot run here: "+s.unsupported
-		default:
-			var err error
-			res.Detail, err = c.run(ctx, s)
-			s.cleanup()
-			if ctx.Err() != nil {
-				return r, fmt.Errorf("conformance suite: %w", ctx.Err())
-			}
-			var sk *skipped
-			if errors.As(err, &sk) {
-				res.Outcome, res.Detail = Skipped, sk.reason
-			} else if err != nil {
-				res.Outcome, res.Detail = Failed, err.Error()
-			}
+		res, err := s.check(ctx, &c, broken)
+		if err != nil {
+			return r, err
 		}
 		res.Elapsed = time.Since(begin)
 		if res.Outcome == Failed && (c.name == "manifest" || c.name == "probe") {
@@ -203,6 +179,46 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	}
 	r.Unsupported = s.unsupported
 	return r, nil
+}
+
+// fill sets the options that were left out.
+func (o *Options) fill() {
+	if o.Cut == 0 {
+		o.Cut = 30 * time.Second
+		if o.Quick {
+			o.Cut = 2 * time.Second
+		}
+	}
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+}
+
+// check runs one check, or skips it: where broken says why, or where the driver
+// cannot run on this node. The error is ctx's end.
+func (s *suite) check(ctx context.Context, c *check, broken string) (Check, error) {
+	res := Check{Name: c.name, About: c.about, Outcome: Passed}
+	switch {
+	case broken != "":
+		res.Outcome, res.Detail = Skipped, broken
+		return res, nil
+	case s.unsupported != "" && !alwaysRuns[c.name]:
+		res.Outcome, res.Detail = Skipped, "the driver cannot run here: "+s.unsupported
+		return res, nil
+	}
+	var err error
+	res.Detail, err = c.run(ctx, s)
+	s.cleanup()
+	if ctx.Err() != nil {
+		return res, fmt.Errorf("conformance suite: %w", ctx.Err())
+	}
+	var sk *skipped
+	if errors.As(err, &sk) {
+		res.Outcome, res.Detail = Skipped, sk.reason
+	} else if err != nil {
+		res.Outcome, res.Detail = Failed, err.Error()
+	}
+	return res, nil
 }
 
 // alwaysRuns are the checks that a driver passes also where it cannot run.
