@@ -18,8 +18,8 @@ import (
 	"linktrial/orchestrator/postgres"
 )
 
-// Restore brings a backup back: into a data folder that has no database yet,
-// or into an empty database. An older store is migrated by the next serve. On
+// Restore restores a backup into a data folder that has no database yet, or into an
+// empty database. A store of an older version is migrated by the next serve. On
 // failure the data folder and the database are as they were.
 func Restore(ctx context.Context, file string, to Source) (m Manifest, err error) {
 	if err := to.asOwner(); err != nil {
@@ -35,37 +35,38 @@ func Restore(ctx context.Context, file string, to Source) (m Manifest, err error
 	if err != nil {
 		return m, err
 	}
-	// Nobody else may begin to work with the folder from here on: what is looked
-	// at below stays as it is found.
+	// Nobody else uses the folder from here on: it does not change between the
+	// checks below and the end.
 	release, err := postgres.Lock(to.DataDir, postgres.UserRestore)
 	if err != nil {
 		return m, err
 	}
 	defer release()
-	var undo []string
+	r := &restoring{to: to, given: given}
 	defer func() {
-		if err == nil {
-			return
-		}
-		for _, p := range undo {
-			os.RemoveAll(p)
-		}
-		if made {
-			_ = postgres.RemoveLock(to.DataDir)
-			_ = os.Remove(to.DataDir) // where nothing else is in it
+		if err != nil {
+			r.undo(made)
 		}
 	}()
 	if err = to.vacant(); err != nil {
 		return m, err
 	}
-	// All of it beside its place first: whatever is wrong shows before anything
-	// counts, and a restore that is killed has restored nothing.
-	scrap, err := makeScrap(to.DataDir)
-	if err != nil {
+	// Everything is unpacked in a folder beside its place first: errors show before
+	// anything is changed, and a restore that is killed has restored nothing.
+	if r.scrap, err = makeScrap(to.DataDir); err != nil {
 		return m, fmt.Errorf("data folder: %w", err)
 	}
-	defer os.RemoveAll(scrap)
-	if m, err = unpack(file, scrap); err != nil {
+	defer os.RemoveAll(r.scrap)
+	if m, err = unpackKnown(file, r.scrap); err != nil {
+		return m, err
+	}
+	return m, r.install(ctx)
+}
+
+// unpackKnown unpacks a backup, and refuses one of a newer version's store.
+func unpackKnown(file, into string) (Manifest, error) {
+	m, err := unpack(file, into)
+	if err != nil {
 		return m, fmt.Errorf("backup %s: %w", file, err)
 	}
 	newest, err := newestMigration()
@@ -75,48 +76,76 @@ func Restore(ctx context.Context, file string, to Source) (m Manifest, err error
 	if m.Schema > newest {
 		return m, fmt.Errorf("backup %s is of linktrial %s, whose store (migration %d) is newer than this program's (%d): restore it with that version or a later one", file, m.Version, m.Schema, newest)
 	}
-	dump := filepath.Join(scrap, dumpFile)
-	if given == nil {
-		own, err := private(ctx, scrap)
+	return m, nil
+}
+
+// restoring is a restore in a data folder whose lock it holds.
+type restoring struct {
+	to     Source
+	given  *database // nil: a private one is made
+	scrap  string    // what the backup was unpacked to
+	placed []string  // what was moved into the data folder
+}
+
+// install fills the database, and moves the files to their places. Where the
+// database is not private it is filled last, in one transaction: that is what
+// cannot be undone.
+func (r *restoring) install(ctx context.Context) error {
+	dump := filepath.Join(r.scrap, dumpFile)
+	if r.given == nil {
+		own, err := private(ctx, r.scrap)
 		if err != nil {
-			return m, err
+			return err
 		}
 		if err := errors.Join(own.fill(ctx, dump), own.stop()); err != nil {
-			return m, err
+			return err
 		}
-	}
-	place := func(from, name string) error {
-		to := filepath.Join(to.DataDir, name)
-		if err := os.Rename(from, to); err != nil {
-			return fmt.Errorf("data folder: %w", err)
-		}
-		undo = append(undo, to) // not before it is ours
-		return nil
 	}
 	for _, sub := range Folders {
-		from := filepath.Join(scrap, filesFolder, sub)
+		from := filepath.Join(r.scrap, filesFolder, sub)
 		if _, err := os.Stat(from); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		if err := place(from, sub); err != nil {
-			return m, err
+		if err := r.place(from, sub); err != nil {
+			return err
 		}
 	}
-	if given != nil {
-		claim, err := postgres.TakeClaim(ctx, to.DatabaseURL, postgres.UserRestore, nil)
-		if err != nil {
-			return m, err
-		}
-		defer claim.Release()
-		return m, given.fill(ctx, dump)
+	if r.given == nil {
+		return r.place(filepath.Join(r.scrap, privateFolder), privateFolder)
 	}
-	return m, place(filepath.Join(scrap, privateFolder), privateFolder)
+	claim, err := postgres.TakeClaim(ctx, r.to.DatabaseURL, postgres.UserRestore, nil)
+	if err != nil {
+		return err
+	}
+	defer claim.Release()
+	return r.given.fill(ctx, dump)
+}
+
+// place moves a folder into the data folder.
+func (r *restoring) place(from, name string) error {
+	to := filepath.Join(r.to.DataDir, name)
+	if err := os.Rename(from, to); err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	r.placed = append(r.placed, to) // only now: what was there before is not to be undone
+	return nil
+}
+
+// undo leaves the data folder as it was; made says that there was none.
+func (r *restoring) undo(made bool) {
+	for _, p := range r.placed {
+		os.RemoveAll(p)
+	}
+	if made {
+		_ = postgres.RemoveLock(r.to.DataDir)
+		_ = os.Remove(r.to.DataDir) // where nothing else is in it
+	}
 }
 
 // privateFolder is the private database's in a data folder.
 const privateFolder = "postgres"
 
-// vacant refuses a data folder that has what a backup brings.
+// vacant refuses a data folder that has already what a backup contains.
 func (s Source) vacant() error {
 	if s.DatabaseURL == "" {
 		if _, err := os.Stat(filepath.Join(s.DataDir, privateFolder)); err == nil {
@@ -155,8 +184,8 @@ func makeScrap(dataDir string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	// The user that the private database runs as must come through to its
-	// folder. What else is in here is closed to others by itself.
+	// The user that the private database runs as must be able to reach its
+	// folder. The other files are readable only by their owner.
 	return dir, os.Chmod(dir, 0o711)
 }
 
@@ -235,7 +264,7 @@ func unpackFrom(in io.Reader, into string) (m Manifest, err error) {
 			return m, err
 		}
 	}
-	// gzip's own checksum stands at the end.
+	// gzip's own checksum is at the end.
 	if _, err := io.Copy(io.Discard, z); err != nil {
 		return m, fmt.Errorf("it is cut off or damaged: %w", err)
 	}
@@ -245,7 +274,7 @@ func unpackFrom(in io.Reader, into string) (m Manifest, err error) {
 	return m, nil
 }
 
-// expected says whether a name is one that [Create] writes.
+// expected reports whether a name is one that [Create] writes.
 func expected(name string) bool {
 	if name == manifestFile || name == dumpFile {
 		return true

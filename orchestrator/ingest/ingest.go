@@ -26,7 +26,7 @@ type Record struct {
 	JSON []byte // executor/journal.Record
 }
 
-// Config says where records go and who hears of them.
+// Config is where records are stored, and what is called then.
 type Config struct {
 	Store  *store.Store
 	Logger *slog.Logger
@@ -101,38 +101,32 @@ func (e *RefusedError) Error() string {
 }
 
 // ConflictError reports that a record other than the delivered one is stored
-// in its place: the node's journal was begun anew.
+// in its place: the node has begun a new journal.
 type ConflictError struct {
 	Run, Node string
 	Seq       int64
 }
 
 func (e *ConflictError) Error() string {
-	return fmt.Sprintf("record %d of %s's journal of run %s differs from the one stored before: the node's journal was begun anew or altered, so its records cannot be taken", e.Seq, e.Node, e.Run)
+	return fmt.Sprintf("record %d of %s's journal of run %s differs from the one stored before: the node has begun a new journal or altered this one, so its records cannot be stored", e.Seq, e.Node, e.Run)
 }
 
-// Deliver stores what is new of records, which follow one another without
-// gaps, and returns the number up to which the node's journal is stored. Where
-// records begin beyond that, nothing is stored and the caller goes back to it.
-// No records at all ask for the number. The call blocks while another delivery
-// of the same journal runs, and does not end early when ctx does.
+// Deliver stores those records that are new. The records follow one another without
+// gaps. It returns the number of the last record of the node's journal that is
+// stored. Where the records begin after the one that follows it, nothing is stored
+// and the caller goes back to it; a call without records asks for the number. The
+// call blocks while another delivery of the same journal runs, for at most half a
+// minute, and does not end early when ctx does.
 func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Record) (committed int64, err error) {
-	all := make([]*parsed, len(records))
-	for i, r := range records {
-		if r.Seq < 1 || i > 0 && r.Seq != records[i-1].Seq+1 {
-			return 0, &RefusedError{run, node, r.Seq, "records of a delivery must follow one another without gaps, from 1"}
-		}
-	}
-	for i, r := range records {
-		if all[i], err = parse(r.JSON, run, node, r.Seq); err != nil {
-			return 0, &RefusedError{run, node, r.Seq, err.Error()}
-		}
+	all, err := parseAll(run, node, records)
+	if err != nil {
+		return 0, err
 	}
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
-	// A caller that goes away must not leave it open whether the commit came
-	// to pass: nobody would hear of what it brought.
+	// A caller that goes away must not leave open whether the commit succeeded: the
+	// records would be stored and Config.Stored not called.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
 	if d, err := in.append(ctx, run, node, all); err != nil {
@@ -142,6 +136,27 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 		in.cfg.Stored(d.delta)
 		return all[len(all)-1].Seq, nil
 	}
+	return in.deliver(ctx, run, node, all)
+}
+
+func parseAll(run, node string, records []Record) ([]*parsed, error) {
+	for i, r := range records {
+		if r.Seq < 1 || i > 0 && r.Seq != records[i-1].Seq+1 {
+			return nil, &RefusedError{run, node, r.Seq, "records of a delivery must follow one another without gaps, from 1"}
+		}
+	}
+	all := make([]*parsed, len(records))
+	for i, r := range records {
+		var err error
+		if all[i], err = parse(r.JSON, run, node, r.Seq); err != nil {
+			return nil, &RefusedError{run, node, r.Seq, err.Error()}
+		}
+	}
+	return all, nil
+}
+
+// deliver stores records of any types in one transaction.
+func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed) (committed int64, err error) {
 	var d *delivery
 	err = in.cfg.Store.InSampleTx(ctx, func(q *store.Tx) error {
 		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
@@ -170,17 +185,7 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 		return nil
 	})
 	if err != nil {
-		var conflict *ConflictError
-		if errors.As(err, &conflict) {
-			in.cfg.Logger.Error("journal conflicts with what is stored", "run", run, "node", node, "seq", conflict.Seq)
-		}
-		err = d.explain(err)
-		var refused *RefusedError
-		if d != nil && !errors.As(err, &refused) && conflict == nil {
-			// The connection may have been lost after the commit.
-			in.cfg.Stored(Delta{Run: run, Node: node, Structure: true})
-		}
-		return 0, err
+		return 0, in.failed(run, node, d, err)
 	}
 	if d != nil {
 		in.cfg.Stored(d.delta)
@@ -188,7 +193,23 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 	return committed, nil
 }
 
-// sameAsStored compares records that are stored already with what they are now said to be.
+// failed is the error of a delivery as its caller gets it; d is nil where nothing
+// was written.
+func (in *Ingester) failed(run, node string, d *delivery, err error) error {
+	var conflict *ConflictError
+	if errors.As(err, &conflict) {
+		in.cfg.Logger.Error("journal conflicts with what is stored", "run", run, "node", node, "seq", conflict.Seq)
+	}
+	err = d.explain(err)
+	var refused *RefusedError
+	if d != nil && !errors.As(err, &refused) && conflict == nil {
+		// The connection may have been lost after the commit.
+		in.cfg.Stored(Delta{Run: run, Node: node, Structure: true})
+	}
+	return err
+}
+
+// sameAsStored compares delivered records with those that are stored in their place.
 func sameAsStored(ctx context.Context, q *dbsqlc.Queries, records []*parsed) error {
 	if len(records) == 0 {
 		return nil
@@ -260,8 +281,8 @@ func (d *delivery) rows(records []*parsed) []dbsqlc.InsertJournalParams {
 	return out
 }
 
-// explain turns what the schema's constraints refuse (SQLSTATE classes 22 and
-// 23) into a refusal of the record: tried again, it would fail again.
+// explain turns an error of the schema's constraints (SQLSTATE classes 22 and 23)
+// into a refusal of the record: delivered again, it would fail again.
 func (d *delivery) explain(err error) error {
 	var pg *pgconn.PgError
 	if d == nil || !errors.As(err, &pg) || len(pg.Code) != 5 || pg.Code[:2] != "22" && pg.Code[:2] != "23" {
@@ -335,13 +356,13 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 		d.addTelemetry(r, b)
 		return nil
 	case *journal.Misbehaviour:
-		return nil // the record itself is all there is to keep
+		return nil // nothing is stored besides the record itself
 	}
-	return fmt.Errorf("record type %q has no place", r.Type)
+	return fmt.Errorf("record type %q is not handled", r.Type)
 }
 
-// command opens a trial again that is to be repeated. What other commands do
-// shows in the records that follow.
+// command opens a trial again that is to be repeated. The records that follow show
+// what other commands do.
 func (d *delivery) command(ctx context.Context, b *journal.Command) error {
 	if b.Kind != journal.CommandRepeat || b.Rejected != "" {
 		return nil
@@ -435,7 +456,7 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 	return d.q.InsertReception(ctx, p)
 }
 
-// addSamples keeps samples for the copy at the end. A sample's time is the
+// addSamples collects samples for the copy at the end. A sample's time is the
 // record's, less how much older the sample is than the last one of its batch.
 func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
 	trial, err := d.trial(b.Trial)

@@ -183,7 +183,7 @@ func TestRefused(t *testing.T) {
 	}{
 		"no JSON":           {raw("garbage"), "record 4 of client's journal of run refu-1 is refused: not a journal record"},
 		"too long":          {raw(`"` + strings.Repeat("x", ingest.MaxRecordBytes) + `"`), "bytes long"},
-		"other number":      {record(5, run, "client", "command", "{}"), "it says of itself that it is record 5"},
+		"other number":      {record(5, run, "client", "command", "{}"), "its own number is 5"},
 		"other run":         {record(4, "refu-2", "client", "command", "{}"), `it is of run "refu-2"`},
 		"other node":        {record(4, run, "server", "command", "{}"), `it is of node "server"`},
 		"unknown type":      {record(4, run, "client", "gossip", "{}"), `unknown type "gossip"`},
@@ -191,7 +191,7 @@ func TestRefused(t *testing.T) {
 		"no body":           {raw(`{"seq":4,"run":"refu-1","node":"client","role":"client","at":"2026-03-01T00:00:00Z","type":"command"}`), "without a body"},
 		"no time":           {raw(`{"seq":4,"run":"refu-1","node":"client","role":"client","type":"command","body":{}}`), "it has no time"},
 		"other role":        {raw(`{"seq":4,"run":"refu-1","node":"client","role":"relay","at":"2026-03-01T00:00:00Z","type":"command","body":{}}`), "the node is the run's client"},
-		"server's business": {record(4, run, "client", "received", `{"transfer":"","code":"reset"}`), "only a server writes it"},
+		"server's business": {record(4, run, "client", "received", `{"transfer":"","code":"reset"}`), "only a server may write it"},
 		"unknown verdict":   {record(4, run, "client", "trial-ended", `{"trial":0,"attempts":1,"verdict":"fine"}`), `verdict "fine"`},
 		"unknown trial":     {record(4, run, "client", "trial-ended", `{"trial":2,"attempts":1,"verdict":"failed"}`), "the run has no such trial"},
 		"sample of no trial": {record(4, run, "client", "samples", `{"trial":2,"attempt":1,"side":"client","samples":[{"elapsed_ns":1,"sent_bytes":1}]}`),
@@ -206,7 +206,7 @@ func TestRefused(t *testing.T) {
 		"repeat of unknown trial":  {record(4, run, "client", "command", `{"id":"a","kind":"repeat","trial":4294967296}`), "the run has 2"},
 		"skip of a negative trial": {record(4, run, "client", "command", `{"id":"a","kind":"skip","trial":-1}`), "trial -1"},
 		"pause by another": {[]ingest.Record{{Seq: 4, JSON: fmt.Appendf(nil, `{"seq":4,"run":%q,"node":"client","role":"server","at":"2026-03-01T00:00:00Z","type":"command","body":{"id":"a","kind":"pause"}}`, run)}},
-			"only a client writes it"},
+			"only a client may write it"},
 		"gap within": {[]ingest.Record{{Seq: 4, JSON: []byte("{}")}, {Seq: 6, JSON: []byte("{}")}}, "without gaps"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// MaxRecordBytes is the longest record that is taken.
+// MaxRecordBytes is the longest record that is accepted.
 const MaxRecordBytes = 4 << 20
 
 // limits of what the tables can hold, far above anything a plan makes.
@@ -34,7 +34,7 @@ type parsed struct {
 // parse reads record seq of a node's journal of a run.
 func parse(raw []byte, run, node string, seq int64) (*parsed, error) {
 	if len(raw) > MaxRecordBytes {
-		return nil, fmt.Errorf("%d bytes long, at most %d are taken", len(raw), MaxRecordBytes)
+		return nil, fmt.Errorf("%d bytes long, at most %d are accepted", len(raw), MaxRecordBytes)
 	}
 	p := &parsed{digest: sha256.Sum256(raw)}
 	if err := json.Unmarshal(raw, &p.Record); err != nil {
@@ -42,7 +42,7 @@ func parse(raw []byte, run, node string, seq int64) (*parsed, error) {
 	}
 	switch {
 	case p.Seq != seq:
-		return nil, fmt.Errorf("it says of itself that it is record %d", p.Seq)
+		return nil, fmt.Errorf("its own number is %d", p.Seq)
 	case p.Run != run:
 		return nil, fmt.Errorf("it is of run %q", p.Run)
 	case p.Node != node:
@@ -105,7 +105,8 @@ func bodyOf(t journal.Type) any {
 	return nil
 }
 
-// check refuses what the tables could not hold or what only another role can know.
+// check refuses a body that the tables cannot hold, and one that only a node of
+// another role can write.
 func (p *parsed) check() error {
 	switch b := p.body.(type) {
 	case *journal.RunEnded:
@@ -122,15 +123,7 @@ func (p *parsed) check() error {
 		}
 		return p.only(radio.RoleServer)
 	case *journal.AttemptStarted:
-		for _, t := range b.Transfers {
-			if _, err := contract.ParseTransferID(t); err != nil {
-				return err
-			}
-		}
-		if len(b.Transfers) == 0 || len(b.Transfers) > maxFlows {
-			return fmt.Errorf("%d transfers", len(b.Transfers))
-		}
-		return errors.Join(attempt(b.Trial, b.Attempt, 0), p.only(radio.RoleClient))
+		return p.checkAttemptStarted(b)
 	case *journal.Connected:
 		if b.ConnectNS < 0 {
 			return fmt.Errorf("connect_ns %d", b.ConnectNS)
@@ -142,28 +135,9 @@ func (p *parsed) check() error {
 		}
 		return attempt(b.Trial, b.Attempt, b.Flow)
 	case *journal.Received:
-		if b.Transfer != "" {
-			if _, err := contract.ParseTransferID(b.Transfer); err != nil {
-				return err
-			}
-		}
-		if (b.Result == nil) == (b.Code == "") {
-			return errors.New("expected either a result or a code")
-		}
-		return p.only(radio.RoleServer)
+		return p.checkReceived(b)
 	case *journal.AttemptEnded:
-		for _, f := range b.Flows {
-			if err := errors.Join(attempt(b.Trial, b.Attempt, f.Flow), verdict(f.Verdict)); err != nil {
-				return err
-			}
-			if f.Verdict == journal.Succeeded && f.Result == nil {
-				return fmt.Errorf("flow %d succeeded without a result", f.Flow)
-			}
-		}
-		if b.Duration < 0 || b.Dead < 0 {
-			return fmt.Errorf("duration %s, dead time %s", b.Duration, b.Dead)
-		}
-		return errors.Join(attempt(b.Trial, b.Attempt, 0), verdict(b.Verdict), p.only(radio.RoleClient))
+		return p.checkAttemptEnded(b)
 	case *journal.TrialEnded:
 		return errors.Join(attempt(b.Trial, 1, 0), verdict(b.Verdict), p.only(radio.RoleClient))
 	case *journal.Command:
@@ -174,7 +148,46 @@ func (p *parsed) check() error {
 	return nil
 }
 
-// checkCommand takes kinds that it does not know: they change nothing here.
+func (p *parsed) checkAttemptStarted(b *journal.AttemptStarted) error {
+	for _, t := range b.Transfers {
+		if _, err := contract.ParseTransferID(t); err != nil {
+			return err
+		}
+	}
+	if len(b.Transfers) == 0 || len(b.Transfers) > maxFlows {
+		return fmt.Errorf("%d transfers", len(b.Transfers))
+	}
+	return errors.Join(attempt(b.Trial, b.Attempt, 0), p.only(radio.RoleClient))
+}
+
+func (p *parsed) checkReceived(b *journal.Received) error {
+	if b.Transfer != "" {
+		if _, err := contract.ParseTransferID(b.Transfer); err != nil {
+			return err
+		}
+	}
+	if (b.Result == nil) == (b.Code == "") {
+		return errors.New("expected either a result or a code")
+	}
+	return p.only(radio.RoleServer)
+}
+
+func (p *parsed) checkAttemptEnded(b *journal.AttemptEnded) error {
+	for _, f := range b.Flows {
+		if err := errors.Join(attempt(b.Trial, b.Attempt, f.Flow), verdict(f.Verdict)); err != nil {
+			return err
+		}
+		if f.Verdict == journal.Succeeded && f.Result == nil {
+			return fmt.Errorf("flow %d succeeded without a result", f.Flow)
+		}
+	}
+	if b.Duration < 0 || b.Dead < 0 {
+		return fmt.Errorf("duration %s, dead time %s", b.Duration, b.Dead)
+	}
+	return errors.Join(attempt(b.Trial, b.Attempt, 0), verdict(b.Verdict), p.only(radio.RoleClient))
+}
+
+// checkCommand accepts kinds that it does not know: they change nothing here.
 func (p *parsed) checkCommand(b *journal.Command) error {
 	switch b.Kind {
 	case journal.CommandPause, journal.CommandResume:
@@ -193,7 +206,7 @@ func (p *parsed) checkCommand(b *journal.Command) error {
 
 func (p *parsed) only(r radio.Role) error {
 	if p.Role != r {
-		return fmt.Errorf("comes from a %s, only a %s writes it", p.Role, r)
+		return fmt.Errorf("written by a %s, only a %s may write it", p.Role, r)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 // control is ControlService.
 type control struct{ cfg Config }
 
-// give finds the run, by a unique prefix too, and gives the order.
+// give finds the run, by a unique prefix too, and gives it the command.
 func (s *control) give(ctx context.Context, run string, o campaign.Command) error {
 	id, err := s.find(ctx, run)
 	if err == nil {
@@ -25,7 +25,7 @@ func (s *control) give(ctx context.Context, run string, o campaign.Command) erro
 	return s.cfg.answer(ctx, string(o.Kind), err)
 }
 
-var errNoRun = errors.New("which run is not said: expected its identity, or a unique prefix")
+var errNoRun = errors.New("no run is given: expected its identity, or a unique prefix")
 
 func (s *control) find(ctx context.Context, run string) (string, error) {
 	if run == "" {
@@ -96,23 +96,23 @@ func (s *control) MarkAttempt(ctx context.Context, req *connect.Request[linktria
 func (s *control) ListCommands(ctx context.Context, req *connect.Request[linktrialv1.ListCommandsRequest]) (*connect.Response[linktrialv1.ListCommandsResponse], error) {
 	id, err := s.find(ctx, req.Msg.RunId)
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "list orders", err)
+		return nil, s.cfg.answer(ctx, "list commands", err)
 	}
 	out := &linktrialv1.ListCommandsResponse{}
 	err = s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
-		out.Commands, err = readOrders(ctx, q, id)
+		out.Commands, err = readCommands(ctx, q, id)
 		return err
 	})
 	if err != nil {
-		return nil, s.cfg.answer(ctx, "list orders", err)
+		return nil, s.cfg.answer(ctx, "list commands", err)
 	}
 	return connect.NewResponse(out), nil
 }
 
-// readOrders reads the orders and the marks of a run, oldest first.
-func readOrders(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktrialv1.Command, error) {
-	orders, err := q.CommandStates(ctx, run)
+// readCommands reads the commands and the marks of a run, oldest first.
+func readCommands(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktrialv1.Command, error) {
+	states, err := q.CommandStates(ctx, run)
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func readOrders(ctx context.Context, q *dbsqlc.Queries, run string) ([]*linktria
 		return nil, err
 	}
 	var out []*linktrialv1.Command
-	for _, o := range orders {
+	for _, o := range states {
 		x := &linktrialv1.Command{Id: o.ID, RunId: run, Kind: o.Kind, Trial: o.Trial, Reason: o.Reason, By: o.GivenBy, Given: timestamppb.New(o.GivenAt)}
 		if o.AppliedAt != nil {
 			x.Applied = timestamppb.New(*o.AppliedAt)

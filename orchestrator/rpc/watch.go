@@ -21,19 +21,20 @@ import (
 )
 
 const (
-	// lookEvery bounds how often a watcher reads the store while much happens.
-	lookEvery = 50 * time.Millisecond
+	// pollEvery bounds how often a watcher reads the store while much happens.
+	pollEvery = 50 * time.Millisecond
 	// progressEvery bounds the progress of one run: at most four a second.
 	progressEvery = 250 * time.Millisecond
-	// silenceEvery is how often silent nodes are looked for while nothing happens.
-	silenceEvery = time.Second
-	// slowPreparation is after how long a watcher is told what a run waits for.
+	// contactEvery is how often a watcher looks for nodes without contact while
+	// nothing else happens.
+	contactEvery = time.Second
+	// slowPreparation is after how long a note says what a run waits for.
 	slowPreparation = 15 * time.Second
 )
 
-// Watch sends the state of a campaign so far and then every change, by
-// comparing what is with what it has sent: a slow reader misses steps between,
-// never an attempt. It ends when all runs have ended.
+// Watch sends the state of a campaign and then every change. It compares the state
+// with what it has sent: a slow reader misses intermediate states, but no attempt.
+// It ends when all runs have ended.
 func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.WatchRequest], stream *connect.ServerStream[linktrialv1.WatchResponse]) error {
 	if err := s.campaignOf(ctx, req.Msg.CampaignId); err != nil {
 		return s.cfg.answer(ctx, "watch", err)
@@ -41,14 +42,14 @@ func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.
 	w := &watcher{s: s, campaign: req.Msg.CampaignId, journal: req.Msg.Journal, samples: req.Msg.Samples, send: stream.Send, runs: map[string]*watched{}}
 	for {
 		changed := s.cfg.Engine.Live.Changed()
-		over, err := w.look(ctx)
+		over, err := w.sendChanges(ctx)
 		if err != nil {
 			return s.cfg.answer(ctx, "watch", err)
 		}
 		if over {
 			return nil
 		}
-		if !rest(ctx, s.cfg.Engine.Stopping(), lookEvery, nil) || !rest(ctx, s.cfg.Engine.Stopping(), silenceEvery, changed) {
+		if !pause(ctx, s.cfg.Engine.Stopping(), pollEvery, nil) || !pause(ctx, s.cfg.Engine.Stopping(), contactEvery, changed) {
 			if ctx.Err() != nil {
 				return s.cfg.answer(ctx, "watch", ctx.Err())
 			}
@@ -57,8 +58,9 @@ func (s *operators) Watch(ctx context.Context, req *connect.Request[linktrialv1.
 	}
 }
 
-// rest waits for d, or until something wakes it. False: it is time to end.
-func rest(ctx context.Context, stopping <-chan struct{}, d time.Duration, wake <-chan struct{}) bool {
+// pause waits for d, or until wake is closed. It reports whether to go on: false
+// where ctx has ended or the orchestrator stops.
+func pause(ctx context.Context, stopping <-chan struct{}, d time.Duration, wake <-chan struct{}) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -86,31 +88,32 @@ type watcher struct {
 type watched struct {
 	sheet     *runsheet.Sheet
 	version   uint64
-	read      bool // the tables were read at least once
+	wasRead   bool // from the store, at least once
 	run       *linktrialv1.Run
 	estimates []float64
 	over      bool
 	marks     store.Marks
 
-	endedSeq     int64            // of the last attempt sent as ended
-	running      [2]int32         // trial and attempt sent as started
-	misbehaviour map[string]int64 // last record sent, by node
-	progressAt   time.Time
-	progress     *linktrialv1.Progress
-	silent       map[string]time.Time            // when it was said last, by node
-	orders       map[string]*linktrialv1.Command // as sent
-	skipped      map[int32]bool                  // trials without an attempt that were sent as ended
-	lines        map[string]int64                // last journal record sent, by node
-	fresh        int64                           // number of the next batch of samples
-	joined       bool                            // samples were sent or looked for
-	unheard      map[int32]bool                  // trials that were told of
-	unheardAt    time.Time
-	since        time.Time // in preparation
-	told         bool      // what the preparation waits for
+	endedSeq      int64            // of the last attempt sent as ended
+	running       [2]int32         // trial and attempt sent as started
+	misbehaviour  map[string]int64 // last record sent, by node
+	progressAt    time.Time
+	progress      *linktrialv1.Progress
+	noContact     map[string]time.Time            // when it was sent last, by node
+	commands      map[string]*linktrialv1.Command // as sent, by identity
+	skipped       map[int32]bool                  // trials without an attempt that were sent as ended
+	lines         map[string]int64                // last journal record sent, by node
+	fresh         int64                           // number of the next batch of samples
+	joined        bool                            // samples were sent or looked for
+	unconfirmed   map[int32]bool                  // trials that were sent as unconfirmed
+	unconfirmedAt time.Time                       // when they were looked for last
+	since         time.Time                       // of its state
+	waitsSent     bool                            // what the preparation waits for
 }
 
-// look sends all that has changed. True: the campaign has ended.
-func (w *watcher) look(ctx context.Context) (bool, error) {
+// sendChanges sends everything that has changed, and reports whether the campaign
+// has ended.
+func (w *watcher) sendChanges(ctx context.Context) (bool, error) {
 	if w.order == nil {
 		rows, err := w.s.cfg.Store.CampaignOverview(ctx, w.campaign)
 		if err != nil {
@@ -118,8 +121,8 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 		}
 		for _, r := range rows {
 			w.order = append(w.order, r.ID)
-			w.runs[r.ID] = &watched{silent: map[string]time.Time{}, misbehaviour: map[string]int64{}, orders: map[string]*linktrialv1.Command{},
-				skipped: map[int32]bool{}, unheard: map[int32]bool{}}
+			w.runs[r.ID] = &watched{noContact: map[string]time.Time{}, misbehaviour: map[string]int64{}, commands: map[string]*linktrialv1.Command{},
+				skipped: map[int32]bool{}, unconfirmed: map[int32]bool{}}
 		}
 		if w.journal {
 			if err := w.newestLines(ctx); err != nil {
@@ -134,11 +137,11 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 			continue
 		}
 		live := w.s.cfg.Engine.Live.Of(id)
-		if !x.read || x.version != live.Version {
-			if err := w.tables(ctx, id, x); err != nil {
+		if !x.wasRead || x.version != live.Version {
+			if err := w.sendStored(ctx, id, x); err != nil {
 				return false, err
 			}
-			x.version, x.read = live.Version, true
+			x.version, x.wasRead = live.Version, true
 		}
 		if err := w.live(id, x, live); err != nil {
 			return false, err
@@ -153,16 +156,21 @@ func (w *watcher) look(ctx context.Context) (bool, error) {
 	return over, nil
 }
 
-// tables sends what the store says of a run and has not been sent.
-func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
-	var o dbsqlc.RunOverview
-	var attempts []dbsqlc.AttemptsAfterRow
-	var notes []dbsqlc.MisbehavioursRow
-	var also extras
-	flows := map[[2]int32][]store.Flow{}
+// stored is what the store has of a run that may not have been sent yet.
+type stored struct {
+	overview      dbsqlc.RunOverview
+	attempts      []dbsqlc.AttemptsAfterRow // that have ended since, and those that run
+	flows         map[[2]int32][]store.Flow // by trial and attempt
+	misbehaviours []dbsqlc.MisbehavioursRow
+	extras        extras
+}
+
+// read reads what the store has of a run, all of it at one moment.
+func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, error) {
+	r := &stored{flows: map[[2]int32][]store.Flow{}}
 	err := w.s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
-		if o, err = q.RunOverview(ctx, id); err != nil {
+		if r.overview, err = q.RunOverview(ctx, id); err != nil {
 			return err
 		}
 		if x.sheet == nil {
@@ -174,49 +182,66 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 				return err
 			}
 		}
-		if attempts, err = q.AttemptsAfter(ctx, dbsqlc.AttemptsAfterParams{RunID: id, AfterSeq: x.endedSeq}); err != nil {
+		if r.attempts, err = q.AttemptsAfter(ctx, dbsqlc.AttemptsAfterParams{RunID: id, AfterSeq: x.endedSeq}); err != nil {
 			return err
 		}
-		for _, a := range attempts {
+		for _, a := range r.attempts {
 			rows, err := q.FlowsOfAttempt(ctx, dbsqlc.FlowsOfAttemptParams{RunID: id, Trial: a.Attempt.Trial, Attempt: a.Attempt.Attempt})
 			if err != nil {
 				return err
 			}
 			for _, f := range rows {
 				key := [2]int32{f.Trial, f.Attempt}
-				flows[key] = append(flows[key], store.Flow{Flow: f})
+				r.flows[key] = append(r.flows[key], store.Flow{Flow: f})
 			}
 		}
-		if notes, err = q.Misbehaviours(ctx, id); err != nil {
+		if r.misbehaviours, err = q.Misbehaviours(ctx, id); err != nil {
 			return err
 		}
-		also, err = w.readExtras(ctx, q, id, x, &o)
+		r.extras, err = w.readExtras(ctx, q, id, x, &r.overview)
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("watch run %s: %w", id, err)
+		return nil, fmt.Errorf("watch run %s: %w", id, err)
 	}
-	before := x.marks
-	x.estimates, x.marks = o.EstimatedSeconds, also.marks
-	// The run comes before its attempts, and once more after the last of them
-	// when no other follows: who watches shows things in that order.
-	run := reply.Run(&o)
-	ended := o.EndedAt != nil
+	return r, nil
+}
+
+// sendStored sends what the store has of a run and has not been sent. The run is
+// sent before its attempts, and once more after the last of them when no other
+// follows: who watches shows them in that order.
+func (w *watcher) sendStored(ctx context.Context, id string, x *watched) error {
+	r, err := w.read(ctx, id, x)
+	if err != nil {
+		return err
+	}
+	marksBefore := x.marks
+	x.estimates, x.marks = r.overview.EstimatedSeconds, r.extras.marks
+	run := reply.Run(&r.overview)
+	ended := r.overview.EndedAt != nil
 	last := ended || run.State == linktrialv1.RunState_RUN_STATE_COLLECTING
 	if !last || x.run == nil {
 		if err := w.sendRun(x, run); err != nil {
 			return err
 		}
 	}
-	for i := range attempts {
-		if err := w.attempt(id, x, &attempts[i], flows); err != nil {
+	for i := range r.attempts {
+		if err := w.attempt(id, x, &r.attempts[i], r.flows); err != nil {
 			return err
 		}
 	}
-	if err := w.sendExtras(id, x, before, &also); err != nil {
+	if err := w.sendExtras(id, x, marksBefore, &r.extras); err != nil {
 		return err
 	}
-	for _, n := range notes {
+	if err := w.sendMisbehaviours(id, x, r.misbehaviours); err != nil {
+		return err
+	}
+	x.over = ended
+	return w.sendRun(x, run)
+}
+
+func (w *watcher) sendMisbehaviours(id string, x *watched, rows []dbsqlc.MisbehavioursRow) error {
+	for _, n := range rows {
 		if n.Seq <= x.misbehaviour[n.Node] {
 			continue
 		}
@@ -229,8 +254,7 @@ func (w *watcher) tables(ctx context.Context, id string, x *watched) error {
 			return err
 		}
 	}
-	x.over = ended
-	return w.sendRun(x, run)
+	return nil
 }
 
 func (w *watcher) sendRun(x *watched, run *linktrialv1.Run) error {
@@ -255,7 +279,7 @@ func (w *watcher) attempt(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flo
 			RunId: id, Trial: key[0], Attempt: key[1], Iteration: a.Iteration, Treatment: a.Treatment, EstimatedSeconds: x.estimates[key[0]]}}})
 	}
 	if !a.Settled {
-		return nil // whether another attempt follows will be known soon
+		return nil // it is sent once it is known whether another attempt follows
 	}
 	x.endedSeq = *a.Attempt.EndedSeq
 	return w.ended(id, x, a, flows[key])
@@ -271,7 +295,7 @@ func (w *watcher) ended(id string, x *watched, a *dbsqlc.AttemptsAfterRow, flows
 		RunId: id, Trial: key[0], Iteration: a.Iteration, Treatment: a.Treatment, Attempt: reply.Attempt(y), LastAttempt: a.Last}}})
 }
 
-// live sends what is known beyond the store.
+// live sends what the engine knows and the store does not.
 func (w *watcher) live(id string, x *watched, l live.Run) error {
 	now := time.Now()
 	if p := l.Progress; p != nil && x.running == [2]int32{int32(p.Trial), int32(p.Attempt)} && now.Sub(x.progressAt) >= progressEvery {
@@ -286,11 +310,11 @@ func (w *watcher) live(id string, x *watched, l live.Run) error {
 			}
 		}
 	}
-	if err := w.silence(id, x, w.s.cfg.Engine.Nodes.Missing(id), now); err != nil {
+	if err := w.sendNoContact(id, x, w.s.cfg.Engine.Nodes.Missing(id), now); err != nil {
 		return err
 	}
-	if len(l.WaitingFor) > 0 && !x.told && now.Sub(x.since) >= slowPreparation {
-		x.told = true
+	if len(l.WaitingFor) > 0 && !x.waitsSent && now.Sub(x.since) >= slowPreparation {
+		x.waitsSent = true
 		return w.note(id, linktrialv1.Note_KIND_WAITS, "the run still waits for "+strings.Join(l.WaitingFor, ", "))
 	}
 	return nil

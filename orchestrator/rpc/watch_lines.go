@@ -105,7 +105,7 @@ func (w *watcher) line(run string, x *watched, l line) error {
 	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Journal{Journal: m}})
 }
 
-// textOf says in one line what a record says.
+// textOf describes a record in one line, for people.
 func textOf(t journal.Type, body json.RawMessage) string {
 	var text string
 	switch t {
@@ -185,7 +185,7 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 }
 
 func textOfCommand(b *journal.Command) string {
-	s := "order: " + string(b.Kind)
+	s := "command: " + string(b.Kind)
 	if b.Trial != nil {
 		s += fmt.Sprintf(" trial %d", *b.Trial)
 	}
@@ -193,7 +193,7 @@ func textOfCommand(b *journal.Command) string {
 		s += ", by " + b.By
 	}
 	if b.Rejected != "" {
-		s += ", passed over: " + b.Rejected
+		s += ", rejected: " + b.Rejected
 	}
 	return s
 }

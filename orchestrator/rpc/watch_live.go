@@ -22,28 +22,29 @@ import (
 )
 
 const (
-	// silenceAgain is how often a silence that lasts is said again.
-	silenceAgain = 15 * time.Second
-	// unheardEvery is how often transfers are looked for of which the server will say nothing more.
-	unheardEvery = 2 * time.Second
+	// repeatEvery is how often it is sent that there is still no contact with a node.
+	repeatEvery = 15 * time.Second
+	// unconfirmedEvery is how often the store is asked for transfers whose reception
+	// the server will not confirm any more.
+	unconfirmedEvery = 2 * time.Second
 )
 
-// extras is what the store says of a run beside its attempts.
+// extras is what the store has of a run besides its attempts.
 type extras struct {
-	orders  []*linktrialv1.Command
-	marks   store.Marks
-	marked  []dbsqlc.AttemptsAfterRow // attempts that were sent with another mark
-	flows   map[[2]int32][]store.Flow
-	skipped []dbsqlc.UnattemptedTrialsRow
-	unheard []dbsqlc.UnheardTrialsRow
-	lines   []line
-	state   campaign.State
+	commands    []*linktrialv1.Command
+	marks       store.Marks
+	marked      []dbsqlc.AttemptsAfterRow // attempts that were sent with another mark
+	flows       map[[2]int32][]store.Flow
+	skipped     []dbsqlc.UnattemptedTrialsRow
+	unconfirmed []dbsqlc.UnconfirmedTrialsRow
+	lines       []line
+	state       campaign.State
 }
 
 func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, x *watched, o *dbsqlc.RunOverview) (extras, error) {
 	e := extras{flows: map[[2]int32][]store.Flow{}, state: campaign.State(o.State)}
 	var err error
-	if e.orders, err = readOrders(ctx, q, id); err != nil {
+	if e.commands, err = readCommands(ctx, q, id); err != nil {
 		return e, err
 	}
 	if e.marks, err = store.ReadMarks(ctx, q, id); err != nil {
@@ -66,15 +67,15 @@ func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, 
 		}
 		e.marked = append(e.marked, dbsqlc.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
 	}
-	if slices.ContainsFunc(e.orders, func(o *linktrialv1.Command) bool { return o.Kind == string(campaign.Skip) }) {
+	if slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(campaign.Skip) }) {
 		if e.skipped, err = q.UnattemptedTrials(ctx, id); err != nil {
 			return e, err
 		}
 	}
 	under := e.state == campaign.Running || e.state == campaign.Collecting
-	if now := time.Now(); under && now.Sub(x.unheardAt) >= unheardEvery || o.EndedAt != nil {
-		x.unheardAt = now
-		if e.unheard, err = q.UnheardTrials(ctx, id); err != nil {
+	if now := time.Now(); under && now.Sub(x.unconfirmedAt) >= unconfirmedEvery || o.EndedAt != nil {
+		x.unconfirmedAt = now
+		if e.unconfirmed, err = q.UnconfirmedTrials(ctx, id); err != nil {
 			return e, err
 		}
 	}
@@ -120,12 +121,12 @@ func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extra
 			return err
 		}
 	}
-	for _, o := range e.orders {
-		if old := x.orders[o.Id]; old != nil && proto.Equal(old, o) {
+	for _, c := range e.commands {
+		if old := x.commands[c.Id]; old != nil && proto.Equal(old, c) {
 			continue
 		}
-		x.orders[o.Id] = o
-		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Command{Command: o}}); err != nil {
+		x.commands[c.Id] = c
+		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Command{Command: c}}); err != nil {
 			return err
 		}
 	}
@@ -134,60 +135,60 @@ func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extra
 			return err
 		}
 	}
-	return w.tellUnheard(id, x, e)
+	return w.sendUnconfirmed(id, x, e)
 }
 
-// tellUnheard says of which transfers the server's word will not come any more.
-// Nothing is repeated by itself: the director decides.
-func (w *watcher) tellUnheard(id string, x *watched, e *extras) error {
-	for _, t := range e.unheard {
-		if x.unheard[t.Trial] {
+// sendUnconfirmed sends a note for each transfer whose reception the server will not
+// confirm any more. Nothing is repeated automatically: the director decides.
+func (w *watcher) sendUnconfirmed(id string, x *watched, e *extras) error {
+	for _, t := range e.unconfirmed {
+		if x.unconfirmed[t.Trial] {
 			continue
 		}
-		x.unheard[t.Trial] = true
-		text := fmt.Sprintf("trial %d (%s, iteration %d) succeeded for the client, and the server's word on it never came, so it counts as failed; ", t.Trial, t.Treatment, t.Iteration)
+		x.unconfirmed[t.Trial] = true
+		text := fmt.Sprintf("trial %d (%s, iteration %d) succeeded for the client, but the server never confirmed it, so it counts as failed; ", t.Trial, t.Treatment, t.Iteration)
 		if e.state == campaign.Running {
 			text += fmt.Sprintf("run it once more with: linktrial run repeat %s --trial %d", id, t.Trial)
 		} else {
-			text += "the run's trials are over, so linktrial run repeat comes too late for it: only a new run measures it again"
+			text += "the run's trials are over, so it is too late for linktrial run repeat: only a new run measures it again"
 		}
-		if err := w.note(id, linktrialv1.Note_KIND_UNHEARD, text); err != nil {
+		if err := w.note(id, linktrialv1.Note_KIND_UNCONFIRMED, text); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// silence sends which nodes are not heard, when that begins and ends and now
-// and then between.
-func (w *watcher) silence(id string, x *watched, silent []nodes.MissingNode, now time.Time) error {
+// sendNoContact sends with which nodes there is no contact: when that begins, when
+// it ends, and every repeatEvery while it lasts.
+func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNode, now time.Time) error {
 	still := map[string]bool{}
-	for _, n := range silent {
+	for _, n := range missing {
 		still[n.Name] = true
-		said, known := x.silent[n.Name]
+		sent, known := x.noContact[n.Name]
 		if !known {
-			if err := w.note(id, linktrialv1.Note_KIND_SILENCE, fmt.Sprintf("agent %s has not been heard for %.0f s; the run goes on, and its records arrive when it is back", n.Name, now.Sub(n.Since).Seconds())); err != nil {
+			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("no contact with agent %s for %.0f s; the run goes on, and its records arrive when it is back", n.Name, now.Sub(n.Since).Seconds())); err != nil {
 				return err
 			}
 		}
-		if known && now.Sub(said) < silenceAgain {
+		if known && now.Sub(sent) < repeatEvery {
 			continue
 		}
-		x.silent[n.Name] = now
-		if err := w.sendSilence(&linktrialv1.Silence{RunId: id, Node: n.Name, Since: timestamppb.New(n.Since)}); err != nil {
+		x.noContact[n.Name] = now
+		if err := w.contact(&linktrialv1.NoContact{RunId: id, Node: n.Name, Since: timestamppb.New(n.Since)}); err != nil {
 			return err
 		}
 	}
-	for name := range x.silent {
+	for name := range x.noContact {
 		if still[name] {
 			continue
 		}
-		delete(x.silent, name)
-		if err := w.sendSilence(&linktrialv1.Silence{RunId: id, Node: name}); err != nil {
+		delete(x.noContact, name)
+		if err := w.contact(&linktrialv1.NoContact{RunId: id, Node: name}); err != nil {
 			return err
 		}
 		if !x.over {
-			if err := w.note(id, linktrialv1.Note_KIND_SILENCE, fmt.Sprintf("agent %s is heard again", name)); err != nil {
+			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("contact with agent %s again", name)); err != nil {
 				return err
 			}
 		}
@@ -195,12 +196,12 @@ func (w *watcher) silence(id string, x *watched, silent []nodes.MissingNode, now
 	return nil
 }
 
-func (w *watcher) sendSilence(s *linktrialv1.Silence) error {
-	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Silence{Silence: s}})
+func (w *watcher) contact(m *linktrialv1.NoContact) error {
+	return w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_NoContact{NoContact: m}})
 }
 
-// freshSamples sends the samples that have come since the last time. Who joins
-// while an attempt runs gets what is kept of that one.
+// freshSamples sends the samples that have arrived since the last time. A watcher
+// that joins while an attempt runs gets the samples of that one that are kept.
 func (w *watcher) freshSamples(id string, x *watched) error {
 	batches, next := w.s.cfg.Engine.Live.Samples(id, x.fresh)
 	x.fresh = next

@@ -59,7 +59,7 @@ func TestCommands(t *testing.T) {
 	refused[linktrialv1.RepeatTrialResponse](t, connect.CodeNotFound, "it has no trial 8; its trials are 0 to 7")(h.control.RepeatTrial(ctx, repeatOf(h.run, 8)))
 	refused[linktrialv1.SkipTrialResponse](t, connect.CodeNotFound, "no trial -1")(h.control.SkipTrial(ctx, skipOf(h.run, -1)))
 	refused[linktrialv1.SkipTrialResponse](t, connect.CodeNotFound, "not found")(h.control.SkipTrial(ctx, skipOf("none-1", 0)))
-	refused[linktrialv1.SkipTrialResponse](t, connect.CodeInvalidArgument, "which run is not said")(h.control.SkipTrial(ctx, skipOf("", 0)))
+	refused[linktrialv1.SkipTrialResponse](t, connect.CodeInvalidArgument, "no run is given")(h.control.SkipTrial(ctx, skipOf("", 0)))
 
 	h.attempt(0, 1)
 	h.tell()

@@ -114,7 +114,7 @@ func TestWatchJournalAndSamples(t *testing.T) {
 	h.x.j.Add(journal.TypeTrialEnded, journal.TrialEnded{Trial: 1, Verdict: journal.Aborted, Reason: journal.ReasonSkipped})
 	h.tell()
 	for _, want := range []string{"client: trial 0 (one, iteration 1), attempt 1 starts", "client: trial 0 (one, iteration 1), attempt 1: succeeded after 1.200 s",
-		"client: trial 0 has ended: succeeded, attempts: 1", "client: order: skip trial 1", "client: trial 1 has ended: aborted, attempts: 0: skipped",
+		"client: trial 0 has ended: succeeded, attempts: 1", "client: command: skip trial 1", "client: trial 1 has ended: aborted, attempts: 0: skipped",
 		"server: the listener of two is ready on port", "client: clock offset before the run: +2.000 ms, within 1.000 ms", "client: takes up a sheet of 8 trials"} {
 		until(want, has(want))
 	}
@@ -211,6 +211,6 @@ func TestTransferWithoutTheServersReport(t *testing.T) {
 	h.tell()
 	require.NoError(t, <-watched)
 	// The players' server speaks of a second attempt of trial 2, which there was not.
-	require.Contains(t, said(), "KIND_UNHEARD trial 2 (one, iteration 2) succeeded for the client, and the server's word on it never came, so it counts as failed; the run's trials are over")
+	require.Contains(t, said(), "KIND_UNCONFIRMED trial 2 (one, iteration 2) succeeded for the client, but the server never confirmed it, so it counts as failed; the run's trials are over")
 	require.Equal(t, 2, strings.Count(said(), "never came"), said())
 }

@@ -47,8 +47,8 @@ func (s *Store) Dataset(ctx context.Context, scope Scope) (*report.Dataset, erro
 			virtual = virtual && r.Place == journal.PlaceVirtual
 		}
 		if virtual && len(ds.Runs) > 0 {
-			// When somebody asked for it is no part of what came out: the same
-			// campaign gives the same exports to the byte.
+			// The time at which the campaign was queued would differ between two
+			// runs of the same plan, whose exports are the same to the byte.
 			ds.Created = ds.Runs[0].Started
 		}
 		return nil
@@ -106,8 +106,8 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	return r, nil
 }
 
-// guestTimes puts the guest's own clock in the place of the orchestrator's,
-// which only saw the journal arrive.
+// guestTimes replaces the orchestrator's times of a run in virtual time, at which
+// its journal arrived, with those of the virtual clock.
 func guestTimes(r *report.Run) {
 	r.Started, r.Ended = time.Time{}, time.Time{}
 	for _, t := range r.Trials {
@@ -188,10 +188,10 @@ func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
 	return nil
 }
 
-// Flow is one flow of an attempt with the server's word on it.
+// Flow is one flow of an attempt with what the server received of it.
 type Flow struct {
 	dbsqlc.Flow
-	ReceivedDigest string           // empty: the server has not said that all arrived
+	ReceivedDigest string           // empty: the server has not recorded that all arrived
 	last           *contract.Sample // in place of LastSample, where only parts of it were read
 }
 
@@ -219,7 +219,7 @@ func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32
 	return out, nil
 }
 
-// BuildAttempt puts an attempt together from its rows and what people said of
+// BuildAttempt puts an attempt together from its rows and the mark that people gave
 // it; mark is nil where its figure counts.
 func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *Mark) (*report.Attempt, error) {
 	x := &report.Attempt{Attempt: int(a.Attempt), Started: a.StartedAt, Log: a.Log}
@@ -233,6 +233,22 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 	if a.DurationNs != nil {
 		x.Duration = time.Duration(*a.DurationNs)
 	}
+	if err := addFlows(x, flows, trial); err != nil {
+		return nil, err
+	}
+	if len(flows) == 1 && flows[0].Digest != nil {
+		x.Digest = *flows[0].Digest
+	}
+	if a.Radio == nil {
+		return x, nil
+	}
+	return x, addRadioReport(x, a.Radio, trial)
+}
+
+// addFlows adds the flows of the trial's sheet to an attempt, and the figures of
+// the attempt that are made of them all. It took as long as from the start of the
+// first flow's transfer to the end of the last one's.
+func addFlows(x *report.Attempt, flows []Flow, trial *runsheet.Trial) error {
 	x.Verified = len(flows) > 0
 	var first, last time.Duration // of the flows' clocks, after the trial's start
 	for i := range trial.Flows {
@@ -244,7 +260,7 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 		k := slices.IndexFunc(flows, func(f Flow) bool { return int(f.Flow.Flow) == i })
 		if k >= 0 {
 			if err := fillFlow(&y, &flows[k]); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		x.Verified = x.Verified && k >= 0 && flows[k].Digest != nil && *flows[k].Digest == flows[k].ReceivedDigest
@@ -263,20 +279,19 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 		}
 	}
 	x.Elapsed = last - first
-	if len(flows) == 1 && flows[0].Digest != nil {
-		x.Digest = *flows[0].Digest
-	}
-	if a.Radio == nil {
-		return x, nil
-	}
-	// Of the report, the histories of its channels are most, and not wanted here.
+	return nil
+}
+
+// addRadioReport adds what an emulated radio reported of the attempt.
+func addRadioReport(x *report.Attempt, encoded []byte, trial *runsheet.Trial) error {
+	// The histories of the channels are most of the report, and not needed here.
 	var rep struct {
 		Hops      []radiocontrol.Hop `json:"hops"`
 		Ideal     []time.Duration    `json:"ideal_ns"`
 		BusyShare float64            `json:"busy_share"`
 	}
-	if err := json.Unmarshal(a.Radio, &rep); err != nil {
-		return nil, fmt.Errorf("radio's report: %w", err)
+	if err := json.Unmarshal(encoded, &rep); err != nil {
+		return fmt.Errorf("radio's report: %w", err)
 	}
 	x.Radio = &report.RadioReport{BusyShare: rep.BusyShare}
 	for _, h := range rep.Hops {
@@ -285,11 +300,11 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 		x.Radio.DroppedPackets += h.DroppedPackets
 	}
 	x.Ideal = idealTime(rep.Ideal, trial)
-	return x, nil
+	return nil
 }
 
-// idealTime is the all-knowing sender's for the trial, of the emulator's list of
-// all flows; 0 where it is not known.
+// idealTime is the trial's time with the ideal sender, which knows the state of the
+// channel, from the emulator's list of all flows; 0 where it is not known.
 func idealTime(flows []time.Duration, trial *runsheet.Trial) time.Duration {
 	// Ideal of a flow that a time bounds would be that of a size nobody meant.
 	if len(trial.Flows) == 1 && len(flows) == 1 && trial.Flows[0].Duration == 0 {
@@ -298,7 +313,7 @@ func idealTime(flows []time.Duration, trial *runsheet.Trial) time.Duration {
 	return 0
 }
 
-// fillFlow takes over what the journals say of a flow.
+// fillFlow copies what the journals have of a flow.
 func fillFlow(x *report.Flow, f *Flow) error {
 	if f.Verdict != nil {
 		x.Verdict = journal.Verdict(*f.Verdict)

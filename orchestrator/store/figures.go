@@ -84,8 +84,8 @@ func (s *Store) Figures(ctx context.Context, scopes []Scope) ([]Figures, error) 
 	return out, nil
 }
 
-// version names the state that the run's figures follow from. What has not ended
-// has none: orders change it beside its journals.
+// version identifies the state of the database that the run's figures depend on. It
+// is empty for a run that has not ended: commands change such a run, too.
 func (h *Head) version() string {
 	if h.EndedAt == nil {
 		return ""
@@ -93,8 +93,8 @@ func (h *Head) version() string {
 	return fmt.Sprintf("%s %s %d %d", h.ID, h.State, h.Committed, h.Marked)
 }
 
-// runs are those of the heads, which it completes. Runs that have ended are read
-// once.
+// runs returns the runs of the heads, whose counts it sets. Runs that have ended are
+// read once.
 func (s *Store) runs(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*report.Run, error) {
 	out := make([]*report.Run, len(heads))
 	var wanted []Head
@@ -127,85 +127,112 @@ func (s *Store) runs(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*r
 	return out, nil
 }
 
-// readFigures reads whole tables' shares of the runs at once: a campaign may
-// have hundreds of runs.
+// figureReader reads runs for figures, a whole table's rows of all of them at once:
+// a campaign may have hundreds of runs.
+type figureReader struct {
+	q     *dbsqlc.Queries
+	ids   []string
+	runs  map[string]*report.Run
+	heads map[string]*Head
+}
+
+// readFigures returns the runs of the heads, whose counts it sets.
 func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head) ([]*report.Run, error) {
-	ids := make([]string, len(heads))
 	hashes := make([]string, len(heads))
+	r := &figureReader{q: q, ids: make([]string, len(heads)), runs: map[string]*report.Run{}, heads: map[string]*Head{}}
 	for i, h := range heads {
-		ids[i], hashes[i] = h.ID, h.SheetHash
+		r.ids[i], hashes[i] = h.ID, h.SheetHash
 	}
-	sheets, err := s.sheets(ctx, q, ids, hashes)
+	sheets, err := s.sheets(ctx, q, r.ids, hashes)
 	if err != nil {
 		return nil, err
 	}
-	flows, err := figureFlows(ctx, q, ids)
-	if err != nil {
-		return nil, err
-	}
-	runs := make([]*report.Run, len(heads))
-	byID := map[string]*report.Run{}
-	headOf := map[string]*Head{}
+	out := make([]*report.Run, len(heads))
 	for i := range heads {
 		h := &heads[i]
-		headOf[h.ID] = h
-		r := &report.Run{ID: h.ID, State: h.State, Message: h.Message, Place: h.Place, SheetHash: h.SheetHash, Sheet: sheets[h.SheetHash]}
-		if h.StartedAt != nil {
-			r.Started = *h.StartedAt
-		}
-		if h.EndedAt != nil {
-			r.Ended = *h.EndedAt
-		}
-		r.Trials = make([]report.Trial, 0, h.Trials)
-		runs[i], byID[h.ID] = r, r
+		out[i] = h.run(sheets[h.SheetHash])
+		r.runs[h.ID], r.heads[h.ID] = out[i], h
 	}
-	trials, err := q.FigureTrials(ctx, ids)
+	if err := r.trials(ctx); err != nil {
+		return nil, err
+	}
+	marks, err := figureMarks(ctx, q, r.ids)
 	if err != nil {
 		return nil, err
 	}
-	for _, t := range trials {
-		r := byID[t.RunID]
-		if int(t.Trial) != len(r.Trials) || int(t.Trial) >= len(r.Sheet.Trials) {
-			return nil, fmt.Errorf("run %s: trial %d is not the sheet's", t.RunID, t.Trial)
+	if err := r.attempts(ctx, marks); err != nil {
+		return nil, err
+	}
+	for id, m := range marks {
+		for i := range r.runs[id].Trials {
+			t := &r.runs[id].Trials[i]
+			t.Verdict = m.OfTrial(int32(t.Index), t.Verdict, len(t.Attempts))
+		}
+	}
+	return out, nil
+}
+
+// run is the run without its trials.
+func (h *Head) run(sheet *runsheet.Sheet) *report.Run {
+	r := &report.Run{ID: h.ID, State: h.State, Message: h.Message, Place: h.Place, SheetHash: h.SheetHash, Sheet: sheet}
+	if h.StartedAt != nil {
+		r.Started = *h.StartedAt
+	}
+	if h.EndedAt != nil {
+		r.Ended = *h.EndedAt
+	}
+	r.Trials = make([]report.Trial, 0, h.Trials)
+	return r
+}
+
+// trials adds the trials to the runs.
+func (r *figureReader) trials(ctx context.Context) error {
+	rows, err := r.q.FigureTrials(ctx, r.ids)
+	if err != nil {
+		return err
+	}
+	for _, t := range rows {
+		run := r.runs[t.RunID]
+		if int(t.Trial) != len(run.Trials) || int(t.Trial) >= len(run.Sheet.Trials) {
+			return fmt.Errorf("run %s: trial %d is not the sheet's", t.RunID, t.Trial)
 		}
 		x := report.Trial{Index: int(t.Trial), Iteration: int(t.Iteration), Treatment: t.Treatment}
 		if t.Verdict != nil {
 			x.Verdict = journal.Verdict(*t.Verdict)
-			headOf[t.RunID].TrialsEnded++
+			r.heads[t.RunID].TrialsEnded++
 		}
-		r.Trials = append(r.Trials, x)
+		run.Trials = append(run.Trials, x)
 	}
-	marks, err := figureMarks(ctx, q, ids)
+	return nil
+}
+
+// attempts adds the attempts to the trials of the runs.
+func (r *figureReader) attempts(ctx context.Context, marks map[string]Marks) error {
+	flows, err := figureFlows(ctx, r.q, r.ids)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	attempts, err := q.FigureAttempts(ctx, ids)
+	rows, err := r.q.FigureAttempts(ctx, r.ids)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	for _, a := range attempts {
-		r := byID[a.RunID]
+	for _, a := range rows {
+		run := r.runs[a.RunID]
 		if a.Verdict != nil && *a.Verdict != string(journal.Succeeded) {
-			headOf[a.RunID].AttemptsFailed++
+			r.heads[a.RunID].AttemptsFailed++
 		}
-		t := &r.Trials[a.Trial]
+		trial := &run.Sheet.Trials[a.Trial]
 		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs}
-		y, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], &r.Sheet.Trials[a.Trial], marks[a.RunID].Of(a.Trial, a.Attempt))
+		x, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], trial, marks[a.RunID].Of(a.Trial, a.Attempt))
 		if err == nil && a.IdealNs != nil {
-			y.Ideal, err = idealOf(a.IdealNs, &r.Sheet.Trials[a.Trial])
+			x.Ideal, err = idealOf(a.IdealNs, trial)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", a.RunID, a.Trial, a.Attempt, err)
+			return fmt.Errorf("run %s, trial %d, attempt %d: %w", a.RunID, a.Trial, a.Attempt, err)
 		}
-		t.Attempts = append(t.Attempts, *y)
+		run.Trials[a.Trial].Attempts = append(run.Trials[a.Trial].Attempts, *x)
 	}
-	for id, m := range marks {
-		for i := range byID[id].Trials {
-			t := &byID[id].Trials[i]
-			t.Verdict = m.OfTrial(int32(t.Index), t.Verdict, len(t.Attempts))
-		}
-	}
-	return runs, nil
+	return nil
 }
 
 type attemptKey struct {
@@ -306,7 +333,7 @@ func (s *Store) Sheet(ctx context.Context, run, hash string) (*runsheet.Sheet, e
 	return sheets[hash], nil
 }
 
-// idealOf reads the all-knowing sender's time from the report's list.
+// idealOf reads the ideal sender's time from the report's list.
 func idealOf(list json.RawMessage, trial *runsheet.Trial) (time.Duration, error) {
 	var ideal []time.Duration
 	if err := json.Unmarshal(list, &ideal); err != nil {
@@ -315,7 +342,7 @@ func idealOf(list json.RawMessage, trial *runsheet.Trial) (time.Duration, error)
 	return idealTime(ideal, trial), nil
 }
 
-// known is nil for the -1 that queries give for what is not.
+// known is nil for -1, which queries return for what is not known.
 func known(n int64) *int64 {
 	if n < 0 {
 		return nil

@@ -481,7 +481,7 @@ func (q *Queries) UnattemptedTrials(ctx context.Context, runID string) ([]Unatte
 	return items, nil
 }
 
-const unheardTrials = `-- name: UnheardTrials :many
+const unconfirmedTrials = `-- name: UnconfirmedTrials :many
 SELECT t.trial, t.iteration, t.treatment, a.attempt
 FROM trials t
 JOIN attempts a ON a.run_id = t.run_id AND a.trial = t.trial
@@ -495,7 +495,7 @@ WHERE t.run_id = $1 AND t.verdict = 'succeeded' AND a.verdict = 'succeeded'
 ORDER BY t.trial
 `
 
-type UnheardTrialsRow struct {
+type UnconfirmedTrialsRow struct {
 	Trial     int32
 	Iteration int32
 	Treatment string
@@ -503,17 +503,17 @@ type UnheardTrialsRow struct {
 }
 
 // Trials whose last attempt succeeded for the client, while the server has not
-// said that all arrived and will not: it has ended its journal, or has spoken
+// recorded that all arrived, and will not: it has ended its journal, or has a record
 // of an attempt that began after this one had ended.
-func (q *Queries) UnheardTrials(ctx context.Context, runID string) ([]UnheardTrialsRow, error) {
-	rows, err := q.db.Query(ctx, unheardTrials, runID)
+func (q *Queries) UnconfirmedTrials(ctx context.Context, runID string) ([]UnconfirmedTrialsRow, error) {
+	rows, err := q.db.Query(ctx, unconfirmedTrials, runID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []UnheardTrialsRow{}
+	items := []UnconfirmedTrialsRow{}
 	for rows.Next() {
-		var i UnheardTrialsRow
+		var i UnconfirmedTrialsRow
 		if err := rows.Scan(
 			&i.Trial,
 			&i.Iteration,

@@ -66,9 +66,9 @@ WHERE a.run_id = $1 AND a.trial = $2 AND a.attempt = $3;
 SELECT t.trial, t.iteration, t.treatment FROM trials t
 WHERE t.run_id = $1 AND t.verdict IS NOT NULL AND NOT EXISTS (SELECT FROM attempts a WHERE a.run_id = t.run_id AND a.trial = t.trial) ORDER BY t.trial;
 
--- name: UnheardTrials :many
+-- name: UnconfirmedTrials :many
 -- Trials whose last attempt succeeded for the client, while the server has not
--- said that all arrived and will not: it has ended its journal, or has spoken
+-- recorded that all arrived, and will not: it has ended its journal, or has a record
 -- of an attempt that began after this one had ended.
 SELECT t.trial, t.iteration, t.treatment, a.attempt
 FROM trials t

@@ -146,27 +146,27 @@ type Note_Kind int32
 
 const (
 	Note_KIND_UNSPECIFIED  Note_Kind = 0
-	Note_KIND_SILENCE      Note_Kind = 1 // a Silence says the same, for programs
+	Note_KIND_NO_CONTACT   Note_Kind = 1 // NoContact is the same, for programs
 	Note_KIND_MISBEHAVIOUR Note_Kind = 2 // of a driver
 	Note_KIND_WAITS        Note_Kind = 3 // what a run's preparation waits for
-	Note_KIND_UNHEARD      Note_Kind = 4 // a transfer of which the server's word will not come
+	Note_KIND_UNCONFIRMED  Note_Kind = 4 // a transfer whose reception the server will not confirm
 )
 
 // Enum value maps for Note_Kind.
 var (
 	Note_Kind_name = map[int32]string{
 		0: "KIND_UNSPECIFIED",
-		1: "KIND_SILENCE",
+		1: "KIND_NO_CONTACT",
 		2: "KIND_MISBEHAVIOUR",
 		3: "KIND_WAITS",
-		4: "KIND_UNHEARD",
+		4: "KIND_UNCONFIRMED",
 	}
 	Note_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED":  0,
-		"KIND_SILENCE":      1,
+		"KIND_NO_CONTACT":   1,
 		"KIND_MISBEHAVIOUR": 2,
 		"KIND_WAITS":        3,
-		"KIND_UNHEARD":      4,
+		"KIND_UNCONFIRMED":  4,
 	}
 )
 
@@ -1532,7 +1532,7 @@ type WatchResponse struct {
 	//	*WatchResponse_Note
 	//	*WatchResponse_Journal
 	//	*WatchResponse_Samples
-	//	*WatchResponse_Silence
+	//	*WatchResponse_NoContact
 	//	*WatchResponse_Command
 	Event         isWatchResponse_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
@@ -1639,10 +1639,10 @@ func (x *WatchResponse) GetSamples() *LiveSamples {
 	return nil
 }
 
-func (x *WatchResponse) GetSilence() *Silence {
+func (x *WatchResponse) GetNoContact() *NoContact {
 	if x != nil {
-		if x, ok := x.Event.(*WatchResponse_Silence); ok {
-			return x.Silence
+		if x, ok := x.Event.(*WatchResponse_NoContact); ok {
+			return x.NoContact
 		}
 	}
 	return nil
@@ -1689,8 +1689,8 @@ type WatchResponse_Samples struct {
 	Samples *LiveSamples `protobuf:"bytes,7,opt,name=samples,proto3,oneof"` // where asked for
 }
 
-type WatchResponse_Silence struct {
-	Silence *Silence `protobuf:"bytes,8,opt,name=silence,proto3,oneof"` // a node's, at its start, its end, and now and then between
+type WatchResponse_NoContact struct {
+	NoContact *NoContact `protobuf:"bytes,8,opt,name=no_contact,json=noContact,proto3,oneof"` // with a node: when it begins, while it lasts, when it ends
 }
 
 type WatchResponse_Command struct {
@@ -1711,7 +1711,7 @@ func (*WatchResponse_Journal) isWatchResponse_Event() {}
 
 func (*WatchResponse_Samples) isWatchResponse_Event() {}
 
-func (*WatchResponse_Silence) isWatchResponse_Event() {}
+func (*WatchResponse_NoContact) isWatchResponse_Event() {}
 
 func (*WatchResponse_Command) isWatchResponse_Event() {}
 
@@ -1917,29 +1917,30 @@ func (x *LiveSamples) GetSrttMs() []float64 {
 	return nil
 }
 
-type Silence struct {
+// NoContact says that the orchestrator has no contact with a node of the run.
+type NoContact struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"` // unset: it is heard again
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"` // unset: there is contact again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Silence) Reset() {
-	*x = Silence{}
+func (x *NoContact) Reset() {
+	*x = NoContact{}
 	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Silence) String() string {
+func (x *NoContact) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Silence) ProtoMessage() {}
+func (*NoContact) ProtoMessage() {}
 
-func (x *Silence) ProtoReflect() protoreflect.Message {
+func (x *NoContact) ProtoReflect() protoreflect.Message {
 	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1951,26 +1952,26 @@ func (x *Silence) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Silence.ProtoReflect.Descriptor instead.
-func (*Silence) Descriptor() ([]byte, []int) {
+// Deprecated: Use NoContact.ProtoReflect.Descriptor instead.
+func (*NoContact) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *Silence) GetRunId() string {
+func (x *NoContact) GetRunId() string {
 	if x != nil {
 		return x.RunId
 	}
 	return ""
 }
 
-func (x *Silence) GetNode() string {
+func (x *NoContact) GetNode() string {
 	if x != nil {
 		return x.Node
 	}
 	return ""
 }
 
-func (x *Silence) GetSince() *timestamppb.Timestamp {
+func (x *NoContact) GetSince() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Since
 	}
@@ -2232,7 +2233,7 @@ func (x *TrialEnded) GetLastAttempt() bool {
 type Note struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // for people: "agent client has not been heard for 12 s"
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // for people: "no contact with agent client for 12 s"
 	Kind          Note_Kind              `protobuf:"varint,3,opt,name=kind,proto3,enum=linktrial.v1.Note_Kind" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2940,7 +2941,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x18\n" +
 	"\ajournal\x18\x02 \x01(\bR\ajournal\x12\x18\n" +
-	"\asamples\x18\x03 \x01(\bR\asamples\"\xf3\x03\n" +
+	"\asamples\x18\x03 \x01(\bR\asamples\"\xfa\x03\n" +
 	"\rWatchResponse\x12%\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunH\x00R\x03run\x12A\n" +
 	"\rtrial_started\x18\x02 \x01(\v2\x1a.linktrial.v1.TrialStartedH\x00R\ftrialStarted\x124\n" +
@@ -2949,8 +2950,9 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"trialEnded\x12(\n" +
 	"\x04note\x18\x05 \x01(\v2\x12.linktrial.v1.NoteH\x00R\x04note\x125\n" +
 	"\ajournal\x18\x06 \x01(\v2\x19.linktrial.v1.JournalLineH\x00R\ajournal\x125\n" +
-	"\asamples\x18\a \x01(\v2\x19.linktrial.v1.LiveSamplesH\x00R\asamples\x121\n" +
-	"\asilence\x18\b \x01(\v2\x15.linktrial.v1.SilenceH\x00R\asilence\x121\n" +
+	"\asamples\x18\a \x01(\v2\x19.linktrial.v1.LiveSamplesH\x00R\asamples\x128\n" +
+	"\n" +
+	"no_contact\x18\b \x01(\v2\x17.linktrial.v1.NoContactH\x00R\tnoContact\x121\n" +
 	"\acommand\x18\t \x01(\v2\x15.linktrial.v1.CommandH\x00R\acommandB\a\n" +
 	"\x05event\"\xd6\x01\n" +
 	"\vJournalLine\x12\x15\n" +
@@ -2971,8 +2973,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x05bytes\x18\a \x03(\x01R\x05bytes\x12\x1d\n" +
 	"\n" +
 	"cwnd_bytes\x18\b \x03(\x01R\tcwndBytes\x12\x17\n" +
-	"\asrtt_ms\x18\t \x03(\x01R\x06srttMs\"f\n" +
-	"\aSilence\x12\x15\n" +
+	"\asrtt_ms\x18\t \x03(\x01R\x06srttMs\"h\n" +
+	"\tNoContact\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x120\n" +
 	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xbe\x01\n" +
@@ -2998,18 +3000,18 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\titeration\x18\x03 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x04 \x01(\tR\ttreatment\x122\n" +
 	"\aattempt\x18\x05 \x01(\v2\x18.linktrial.v1.AttemptRowR\aattempt\x12!\n" +
-	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"\xc7\x01\n" +
+	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"\xce\x01\n" +
 	"\x04Note\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12+\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x17.linktrial.v1.Note.KindR\x04kind\"g\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x17.linktrial.v1.Note.KindR\x04kind\"n\n" +
 	"\x04Kind\x12\x14\n" +
-	"\x10KIND_UNSPECIFIED\x10\x00\x12\x10\n" +
-	"\fKIND_SILENCE\x10\x01\x12\x15\n" +
+	"\x10KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fKIND_NO_CONTACT\x10\x01\x12\x15\n" +
 	"\x11KIND_MISBEHAVIOUR\x10\x02\x12\x0e\n" +
 	"\n" +
-	"KIND_WAITS\x10\x03\x12\x10\n" +
-	"\fKIND_UNHEARD\x10\x04\"\xa4\x01\n" +
+	"KIND_WAITS\x10\x03\x12\x14\n" +
+	"\x10KIND_UNCONFIRMED\x10\x04\"\xa4\x01\n" +
 	"\x0eResultsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
@@ -3121,7 +3123,7 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*WatchResponse)(nil),         // 22: linktrial.v1.WatchResponse
 	(*JournalLine)(nil),           // 23: linktrial.v1.JournalLine
 	(*LiveSamples)(nil),           // 24: linktrial.v1.LiveSamples
-	(*Silence)(nil),               // 25: linktrial.v1.Silence
+	(*NoContact)(nil),             // 25: linktrial.v1.NoContact
 	(*TrialStarted)(nil),          // 26: linktrial.v1.TrialStarted
 	(*Progress)(nil),              // 27: linktrial.v1.Progress
 	(*TrialEnded)(nil),            // 28: linktrial.v1.TrialEnded
@@ -3162,11 +3164,11 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	29, // 20: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
 	23, // 21: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
 	24, // 22: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
-	25, // 23: linktrial.v1.WatchResponse.silence:type_name -> linktrial.v1.Silence
+	25, // 23: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
 	38, // 24: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
 	37, // 25: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
 	37, // 26: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	37, // 27: linktrial.v1.Silence.since:type_name -> google.protobuf.Timestamp
+	37, // 27: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
 	19, // 28: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
 	2,  // 29: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
 	34, // 30: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
@@ -3216,7 +3218,7 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_Note)(nil),
 		(*WatchResponse_Journal)(nil),
 		(*WatchResponse_Samples)(nil),
-		(*WatchResponse_Silence)(nil),
+		(*WatchResponse_NoContact)(nil),
 		(*WatchResponse_Command)(nil),
 	}
 	file_linktrial_v1_operator_proto_msgTypes[31].OneofWrappers = []any{}

@@ -9,7 +9,7 @@ import {
   ProgressSchema,
   RunSchema,
   RunState,
-  SilenceSchema,
+  NoContactSchema,
   TrialEndedSchema,
   TrialStartedSchema,
   type WatchResponse,
@@ -53,8 +53,8 @@ const line = (seq: number, node = 'client'): Event => ({
   value: create(JournalLineSchema, { runId: 'r', node, seq: BigInt(seq), type: 'x', text: 't' }),
 })
 const silence = (since?: Date): Event => ({
-  case: 'silence',
-  value: create(SilenceSchema, { runId: 'r', node: 'client', since: since && timestampFromDate(since) }),
+  case: 'noContact',
+  value: create(NoContactSchema, { runId: 'r', node: 'client', since: since && timestampFromDate(since) }),
 })
 const command = (id: string, kind: string, more = {}): Event => ({
   case: 'command',

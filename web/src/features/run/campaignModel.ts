@@ -75,7 +75,7 @@ export class CampaignModel {
       case 'trialStarted':
       case 'progress':
       case 'trialEnded':
-      case 'silence':
+      case 'noContact':
       case 'command': {
         const run = this.runs.get(event.value.runId)
         if (run) step(run, event, now)
@@ -184,7 +184,7 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
       if (v.attempt) endAttempt(trialOf(run, v.trial, v.iteration, v.treatment), v.attempt)
       return
     }
-    case 'silence': {
+    case 'noContact': {
       const since = date(event.value.since)
       if (since) run.silent.set(event.value.node, since)
       else run.silent.delete(event.value.node)
