@@ -210,7 +210,7 @@ func TestTransferWithoutTheServersReport(t *testing.T) {
 	h.x.j.Finish(journal.RunCompleted, "")
 	h.tell()
 	require.NoError(t, <-watched)
-	// The players' server speaks of a second attempt of trial 2, which there was not.
+	// The server of this test has a record of a second attempt of trial 2, which there was not.
 	require.Contains(t, said(), "KIND_UNCONFIRMED trial 2 (one, iteration 2) succeeded for the client, but the server never confirmed it, so it counts as failed; the run's trials are over")
-	require.Equal(t, 2, strings.Count(said(), "never came"), said())
+	require.Equal(t, 2, strings.Count(said(), "never confirmed"), said())
 }

@@ -5,8 +5,8 @@
 // source: linktrial/v1/access.proto
 
 // People at the orchestrator: who they are, what they may do, and what they
-// did. An orchestrator on the loopback asks nobody, and then these calls are
-// refused but for WhoAmI.
+// did. An orchestrator on the loopback requires no login, and then refuses these
+// calls except WhoAmI.
 
 package linktrialv1
 
@@ -26,14 +26,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Role is what one may do; each may what the one before may.
+// Role is what a person may do. Each includes the one before.
 type Role int32
 
 const (
 	Role_ROLE_UNSPECIFIED Role = 0
-	Role_ROLE_VIEWER      Role = 1 // sees everything but users and the audit log
-	Role_ROLE_DIRECTOR    Role = 2 // plans, starts and steers runs
-	Role_ROLE_ADMIN       Role = 3 // users, nodes, what drivers are trusted, the audit log
+	Role_ROLE_VIEWER      Role = 1 // may see everything but users and the audit log
+	Role_ROLE_DIRECTOR    Role = 2 // may also plan, start and control runs
+	Role_ROLE_ADMIN       Role = 3 // may also manage users, nodes and trusted drivers, and see the audit log
 )
 
 // Enum value maps for Role.
@@ -117,13 +117,13 @@ func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
 
 type WhoAmIResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	LoginRequired bool                   `protobuf:"varint,1,opt,name=login_required,json=loginRequired,proto3" json:"login_required,omitempty"` // false: this orchestrator asks nobody, and everybody may do everything
+	LoginRequired bool                   `protobuf:"varint,1,opt,name=login_required,json=loginRequired,proto3" json:"login_required,omitempty"` // false: everybody may do everything
 	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`                                         // empty: not logged in
 	Role          Role                   `protobuf:"varint,3,opt,name=role,proto3,enum=linktrial.v1.Role" json:"role,omitempty"`
 	ByToken       bool                   `protobuf:"varint,4,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`                     // by an API token, not by a session
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`                                     // of the session or token, at the latest
 	SetupNeeded   bool                   `protobuf:"varint,6,opt,name=setup_needed,json=setupNeeded,proto3" json:"setup_needed,omitempty"`         // there is no admin yet: 'linktrial user add' makes the first
-	OpenToNetwork bool                   `protobuf:"varint,7,opt,name=open_to_network,json=openToNetwork,proto3" json:"open_to_network,omitempty"` // other machines reach this orchestrator, and it asks nobody
+	OpenToNetwork bool                   `protobuf:"varint,7,opt,name=open_to_network,json=openToNetwork,proto3" json:"open_to_network,omitempty"` // other machines reach this orchestrator, and it requires no login
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -512,7 +512,7 @@ type Token struct {
 	Created       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=created,proto3" json:"created,omitempty"`
 	Expires       *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=expires,proto3" json:"expires,omitempty"`
 	LastUsed      *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=last_used,json=lastUsed,proto3" json:"last_used,omitempty"` // to the minute; unset: never
-	Revoked       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=revoked,proto3" json:"revoked,omitempty"`                   // unset: not
+	Revoked       *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=revoked,proto3" json:"revoked,omitempty"`                   // unset: it is not
 	OfLogin       bool                   `protobuf:"varint,9,opt,name=of_login,json=ofLogin,proto3" json:"of_login,omitempty"`   // made by a login from the command line
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -915,7 +915,7 @@ type User struct {
 	Created       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created,proto3" json:"created,omitempty"`
 	LastLogin     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_login,json=lastLogin,proto3" json:"last_login,omitempty"` // unset: never
 	Sessions      int32                  `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`                   // open ones
-	Tokens        int32                  `protobuf:"varint,7,opt,name=tokens,proto3" json:"tokens,omitempty"`                       // that work
+	Tokens        int32                  `protobuf:"varint,7,opt,name=tokens,proto3" json:"tokens,omitempty"`                       // valid ones
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1451,7 +1451,7 @@ type AuditEntry struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
 	At            *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=at,proto3" json:"at,omitempty"`
-	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`       // empty: nobody that is known
+	User          string                 `protobuf:"bytes,3,opt,name=user,proto3" json:"user,omitempty"`       // empty: it is not known who
 	Via           string                 `protobuf:"bytes,4,opt,name=via,proto3" json:"via,omitempty"`         // session, token NAME, setup token, password
 	Address       string                 `protobuf:"bytes,5,opt,name=address,proto3" json:"address,omitempty"` // where the call came from
 	Action        string                 `protobuf:"bytes,6,opt,name=action,proto3" json:"action,omitempty"`   // Service.Method

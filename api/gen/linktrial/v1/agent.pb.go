@@ -4,9 +4,9 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/agent.proto
 
-// What an agent and the orchestrator say to each other. Every call is opened
-// by the agent, may be repeated without harm, and carries no state of the
-// connection: an agent that was cut off for an hour goes on where it was.
+// The calls between an agent and the orchestrator. The agent makes every call, may
+// repeat it without harm, and no call depends on the connection: an agent without
+// contact for an hour continues where it was.
 
 package linktrialv1
 
@@ -29,9 +29,9 @@ type Assignment_DesiredState int32
 
 const (
 	Assignment_DESIRED_STATE_UNSPECIFIED Assignment_DesiredState = 0
-	Assignment_DESIRED_STATE_PREPARE     Assignment_DesiredState = 1 // keep the sheet, open listeners (server), measure the clock
-	Assignment_DESIRED_STATE_RUN         Assignment_DesiredState = 2 // lead through the sheet (client); the others go on serving
-	Assignment_DESIRED_STATE_FINISH      Assignment_DesiredState = 3 // the leader is done: close listeners, end the journal
+	Assignment_DESIRED_STATE_PREPARE     Assignment_DesiredState = 1 // store the sheet, open listeners (server), measure the clock offset
+	Assignment_DESIRED_STATE_RUN         Assignment_DesiredState = 2 // run the sheet's trials (client); the others go on serving
+	Assignment_DESIRED_STATE_FINISH      Assignment_DesiredState = 3 // the leading agent has finished: close listeners, end the journal
 	Assignment_DESIRED_STATE_ABORT       Assignment_DesiredState = 4 // stop now
 )
 
@@ -87,7 +87,7 @@ type RegisterRequest struct {
 	Version       string                 `protobuf:"bytes,3,opt,name=version,proto3" json:"version,omitempty"` // of linktrial
 	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
 	Kernel        string                 `protobuf:"bytes,5,opt,name=kernel,proto3" json:"kernel,omitempty"`
-	Radio         string                 `protobuf:"bytes,6,opt,name=radio,proto3" json:"radio,omitempty"` // profile attached; empty where the radio is emulated and can be any
+	Radio         string                 `protobuf:"bytes,6,opt,name=radio,proto3" json:"radio,omitempty"` // profile of the attached radio; empty where the radio is emulated and can be any
 	Emulated      bool                   `protobuf:"varint,7,opt,name=emulated,proto3" json:"emulated,omitempty"`
 	RadioAddress  string                 `protobuf:"bytes,8,opt,name=radio_address,json=radioAddress,proto3" json:"radio_address,omitempty"`
 	DiskFreeBytes int64                  `protobuf:"varint,9,opt,name=disk_free_bytes,json=diskFreeBytes,proto3" json:"disk_free_bytes,omitempty"`
@@ -95,9 +95,9 @@ type RegisterRequest struct {
 	// Identity of this start of the agent; a second live agent of the same name is refused.
 	Incarnation string `protobuf:"bytes,11,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	// The node is one of the virtual-time lab: it takes part only in campaigns
-	// that ask for virtual time, and its journals come when a run has ended.
+	// that ask for virtual time, and its journals are delivered when a run has ended.
 	Virtual bool `protobuf:"varint,12,opt,name=virtual,proto3" json:"virtual,omitempty"`
-	// Of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
+	// Version of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
 	Protocol      int32 `protobuf:"varint,13,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -229,8 +229,8 @@ type RegisterResponse struct {
 	OrchestratorVersion string                 `protobuf:"bytes,1,opt,name=orchestrator_version,json=orchestratorVersion,proto3" json:"orchestrator_version,omitempty"`
 	Protocol            int32                  `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`                          // that the orchestrator speaks; 0 is 1
 	SigningKeys         []*SigningKey          `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"` // oldest first
-	// Profile of the radio that the node said it has (internal/radio.Profile as
-	// JSON), for what is read of it; empty: none of that name.
+	// Profile of the radio that the node has registered (internal/radio.Profile as
+	// JSON), which says how telemetry is read; empty: none of that name.
 	RadioProfile  []byte `protobuf:"bytes,40,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -500,9 +500,9 @@ type Assignment struct {
 	// Addresses on the radio network by role, as the nodes registered them: the
 	// sheet does not name nodes.
 	RadioAddresses map[string]string `protobuf:"bytes,6,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// All commands of people to the leading agent, oldest first; state, as desired_state is.
+	// All commands of people to the leading agent, oldest first; a state, like desired_state.
 	Commands      []*RunCommand   `protobuf:"bytes,7,rep,name=commands,proto3" json:"commands,omitempty"`
-	Signature     *SheetSignature `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"` // of run_id and sheet; an agent runs no sheet without a good one
+	Signature     *SheetSignature `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"` // of run_id and sheet; an agent runs no sheet without a valid one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -593,8 +593,8 @@ func (x *Assignment) GetSignature() *SheetSignature {
 	return nil
 }
 
-// RunCommand is one command of a person to the agent that leads a run. Which ones
-// were applied, its journal says.
+// RunCommand is one command of a person to the agent that leads a run. Its journal
+// records which ones were applied.
 type RunCommand struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -663,18 +663,18 @@ func (x *RunCommand) GetBy() string {
 	return ""
 }
 
-// PreflightRequest asks a node to look at itself and at its peers over the radio.
-// The orchestrator asks all nodes about themselves at first, while nothing is
-// on the air, and then one after the other about their peers, so that no
-// node's probes lengthen the round trips of another's.
+// PreflightRequest asks a node to check itself and its peers over the radio. The
+// orchestrator first asks all nodes to check themselves, while nothing is sent over
+// the radio, and then one after the other to check their peers, so that no node's
+// probes lengthen the round trips of another's.
 type PreflightRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	Id         string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Peers      []*PreflightPeer       `protobuf:"bytes,2,rep,name=peers,proto3" json:"peers,omitempty"`
 	Treatments []string               `protobuf:"bytes,3,rep,name=treatments,proto3" json:"treatments,omitempty"`                 // protocols that a plan needs; empty: all it has
-	MtuBytes   int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"`    // of the radio, to be proven; 0: the interface's own
-	PairsOnly  bool                   `protobuf:"varint,5,opt,name=pairs_only,json=pairsOnly,proto3" json:"pairs_only,omitempty"` // look at the peers, and not at the node itself
-	// The radio that is looked at, as internal/radio.Profile; empty: its profile is not known.
+	MtuBytes   int32                  `protobuf:"varint,4,opt,name=mtu_bytes,json=mtuBytes,proto3" json:"mtu_bytes,omitempty"`    // of the radio, to be verified; 0: the interface's own
+	PairsOnly  bool                   `protobuf:"varint,5,opt,name=pairs_only,json=pairsOnly,proto3" json:"pairs_only,omitempty"` // check the peers, and not the node itself
+	// The radio that is checked, as internal/radio.Profile; empty: its profile is not known.
 	RadioProfile  []byte `protobuf:"bytes,6,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -29,7 +29,7 @@ const (
 type PauseRunRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // who says so, for the record
+	By            string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // who gives the command, for the record
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,7 +495,7 @@ type MarkAttemptRequest struct {
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Trial         int32                  `protobuf:"varint,2,opt,name=trial,proto3" json:"trial,omitempty"`
 	Attempt       int32                  `protobuf:"varint,3,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Invalid       bool                   `protobuf:"varint,4,opt,name=invalid,proto3" json:"invalid,omitempty"` // false: takes an earlier mark back
+	Invalid       bool                   `protobuf:"varint,4,opt,name=invalid,proto3" json:"invalid,omitempty"` // false: removes an earlier mark
 	Reason        string                 `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`    // required where invalid
 	By            string                 `protobuf:"bytes,6,opt,name=by,proto3" json:"by,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -796,7 +796,7 @@ type Command struct {
 	Reason  string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	By      string                 `protobuf:"bytes,7,opt,name=by,proto3" json:"by,omitempty"`
 	Given   *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=given,proto3" json:"given,omitempty"`
-	// Unset until the leading agent's journal says that it was applied. Marks and
+	// Unset until the leading agent's journal records that it was applied. Marks and
 	// releases are applied at once.
 	Applied       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=applied,proto3" json:"applied,omitempty"`
 	unknownFields protoimpl.UnknownFields

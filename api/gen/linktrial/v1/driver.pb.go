@@ -28,9 +28,9 @@ type DriverState struct {
 	Version        string                 `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
 	Implementation string                 `protobuf:"bytes,3,opt,name=implementation,proto3" json:"implementation,omitempty"`
 	Sha256         string                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`                                                                             // of the program alone
-	Unsupported    string                 `protobuf:"bytes,5,opt,name=unsupported,proto3" json:"unsupported,omitempty"`                                                                   // why not; empty where it runs
+	Unsupported    string                 `protobuf:"bytes,5,opt,name=unsupported,proto3" json:"unsupported,omitempty"`                                                                   // why it cannot run here; empty where it can
 	Choices        map[string]string      `protobuf:"bytes,6,rep,name=choices,proto3" json:"choices,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // option name to comma-separated values
-	Digest         string                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`                                                                             // of all that the driver is made of, as run sheets name it
+	Digest         string                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`                                                                             // of everything that the driver consists of, as run sheets have it
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/enrol.proto
 
-// How machines get an identity, and how people see and end it. A node makes its
-// key itself and never shows it; the orchestrator's own authority signs.
+// How nodes get an identity, and how people see and revoke it. A node makes its key
+// itself and never reveals it; the orchestrator's own authority signs.
 
 package linktrialv1
 
@@ -87,9 +87,9 @@ type GetAuthorityResponse_Mode int32
 
 const (
 	GetAuthorityResponse_MODE_UNSPECIFIED GetAuthorityResponse_Mode = 0
-	GetAuthorityResponse_MODE_LOOPBACK    GetAuthorityResponse_Mode = 1 // plain, reachable from this machine alone
-	GetAuthorityResponse_MODE_OPEN        GetAuthorityResponse_Mode = 2 // plain, reachable from others: no encryption, nobody is asked who they are
-	GetAuthorityResponse_MODE_TLS         GetAuthorityResponse_Mode = 3 // encrypted, nodes show certificates
+	GetAuthorityResponse_MODE_LOOPBACK    GetAuthorityResponse_Mode = 1 // plain, reachable only from this machine
+	GetAuthorityResponse_MODE_OPEN        GetAuthorityResponse_Mode = 2 // plain, reachable from others: no encryption, no authentication
+	GetAuthorityResponse_MODE_TLS         GetAuthorityResponse_Mode = 3 // encrypted, nodes present certificates
 )
 
 // Enum value maps for GetAuthorityResponse_Mode.
@@ -138,7 +138,7 @@ func (GetAuthorityResponse_Mode) EnumDescriptor() ([]byte, []int) {
 type EnrolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	TokenSecret   []byte                 `protobuf:"bytes,1,opt,name=token_secret,json=tokenSecret,proto3" json:"token_secret,omitempty"` // 32 bytes, of the token
-	Csr           []byte                 `protobuf:"bytes,2,opt,name=csr,proto3" json:"csr,omitempty"`                                    // PKCS #10, DER; its subject is not looked at
+	Csr           []byte                 `protobuf:"bytes,2,opt,name=csr,proto3" json:"csr,omitempty"`                                    // PKCS #10, DER; its subject is ignored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -683,7 +683,7 @@ func (x *NodeIdentity) GetOpenTokens() []*OpenNodeToken {
 	return nil
 }
 
-// OpenNodeToken is a one-time token without its secret, which nobody keeps.
+// OpenNodeToken is a one-time token without its secret, which is not stored.
 type OpenNodeToken struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Created       *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=created,proto3" json:"created,omitempty"`
@@ -748,7 +748,7 @@ type RevokeNodeRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
-	TokensOnly    bool                   `protobuf:"varint,3,opt,name=tokens_only,json=tokensOnly,proto3" json:"tokens_only,omitempty"` // the node's certificates stay good
+	TokensOnly    bool                   `protobuf:"varint,3,opt,name=tokens_only,json=tokensOnly,proto3" json:"tokens_only,omitempty"` // the node's certificates stay valid
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

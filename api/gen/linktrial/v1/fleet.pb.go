@@ -27,11 +27,11 @@ const (
 type CheckState int32
 
 const (
-	CheckState_CHECK_STATE_UNSPECIFIED CheckState = 0 // not looked at, see found
+	CheckState_CHECK_STATE_UNSPECIFIED CheckState = 0 // not checked, see found
 	CheckState_CHECK_STATE_OK          CheckState = 1
 	CheckState_CHECK_STATE_WARNING     CheckState = 2
 	CheckState_CHECK_STATE_FAILED      CheckState = 3
-	CheckState_CHECK_STATE_UNKNOWN     CheckState = 4 // could not be found out
+	CheckState_CHECK_STATE_UNKNOWN     CheckState = 4 // the check was not possible
 )
 
 // Enum value maps for CheckState.
@@ -239,7 +239,7 @@ type GetPreflightResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	Started       *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=started,proto3" json:"started,omitempty"`
-	Ended         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"` // unset: goes on
+	Ended         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=ended,proto3" json:"ended,omitempty"` // unset: it is running
 	Nodes         []string               `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
 	WaitingFor    []string               `protobuf:"bytes,5,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // nodes that have not answered yet
 	Checks        []*Check               `protobuf:"bytes,6,rep,name=checks,proto3" json:"checks,omitempty"`
@@ -343,7 +343,7 @@ type Check struct {
 	State         CheckState             `protobuf:"varint,4,opt,name=state,proto3,enum=linktrial.v1.CheckState" json:"state,omitempty"`
 	Found         string                 `protobuf:"bytes,5,opt,name=found,proto3" json:"found,omitempty"`       // "0.31 s ahead of the orchestrator"
 	Expected      string                 `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"` // "within 0.1 s"
-	Meaning       string                 `protobuf:"bytes,7,opt,name=meaning,proto3" json:"meaning,omitempty"`   // what a trial would suffer
+	Meaning       string                 `protobuf:"bytes,7,opt,name=meaning,proto3" json:"meaning,omitempty"`   // how it would affect a trial
 	Remedy        string                 `protobuf:"bytes,8,opt,name=remedy,proto3" json:"remedy,omitempty"`     // what to do
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

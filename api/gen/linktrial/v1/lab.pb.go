@@ -158,7 +158,7 @@ type LabNode struct {
 	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
 	Address       string                 `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	ControlLink   bool                   `protobuf:"varint,4,opt,name=control_link,json=controlLink,proto3" json:"control_link,omitempty"`
-	Agent         bool                   `protobuf:"varint,5,opt,name=agent,proto3" json:"agent,omitempty"` // its agent process stands
+	Agent         bool                   `protobuf:"varint,5,opt,name=agent,proto3" json:"agent,omitempty"` // its agent process runs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

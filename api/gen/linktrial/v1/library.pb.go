@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/library.proto
 
-// Plans kept at the orchestrator, and plans that start by themselves at a time.
+// Plans stored at the orchestrator, and plans that start automatically at a time.
 
 package linktrialv1
 
@@ -32,7 +32,7 @@ type SavedPlan struct {
 	Title         string                 `protobuf:"bytes,4,opt,name=title,proto3" json:"title,omitempty"`      // the plan's own name
 	Summary       string                 `protobuf:"bytes,5,opt,name=summary,proto3" json:"summary,omitempty"`  // one line, or what is wrong with it
 	Problems      int32                  `protobuf:"varint,6,opt,name=problems,proto3" json:"problems,omitempty"`
-	Revision      int32                  `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"` // raised at every save
+	Revision      int32                  `protobuf:"varint,7,opt,name=revision,proto3" json:"revision,omitempty"` // incremented at every save
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -296,7 +296,7 @@ type SavePlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Text  []byte                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
-	// The revision that was edited; 0: it must be new. Another one in between refuses the save.
+	// The revision that was edited; 0: it must be new. The save is refused where there is a newer one.
 	Revision      int32 `protobuf:"varint,3,opt,name=revision,proto3" json:"revision,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -597,7 +597,7 @@ type ScheduledPlan struct {
 	Name          string                 `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	By            string                 `protobuf:"bytes,5,opt,name=by,proto3" json:"by,omitempty"`
 	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`     // waiting, started, failed, missed, cancelled
-	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"` // why not
+	Message       string                 `protobuf:"bytes,7,opt,name=message,proto3" json:"message,omitempty"` // why it did not start
 	CampaignId    string                 `protobuf:"bytes,8,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

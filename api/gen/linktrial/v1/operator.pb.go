@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/operator.proto
 
-// What people and scripts do: everything the command line and the web UI show
-// and command goes through this service.
+// What people and scripts do: the command line and the web UI use this service for
+// plans, campaigns, runs and nodes.
 
 package linktrialv1
 
@@ -32,7 +32,7 @@ const (
 	RunState_RUN_STATE_QUEUED      RunState = 1
 	RunState_RUN_STATE_PREPARING   RunState = 2
 	RunState_RUN_STATE_RUNNING     RunState = 3
-	RunState_RUN_STATE_COLLECTING  RunState = 4 // the leader is done, journals are still on their way
+	RunState_RUN_STATE_COLLECTING  RunState = 4 // the leading agent has finished, journals are still being delivered
 	RunState_RUN_STATE_COMPLETED   RunState = 5
 	RunState_RUN_STATE_ABORTED     RunState = 6
 	RunState_RUN_STATE_STOPPED     RunState = 7 // by a fault of a node; message says which
@@ -890,8 +890,8 @@ type Run struct {
 	Started              *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=started,proto3" json:"started,omitempty"`
 	Ended                *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended,proto3" json:"ended,omitempty"`
 	EstimatedSecondsLeft float64                `protobuf:"fixed64,17,opt,name=estimated_seconds_left,json=estimatedSecondsLeft,proto3" json:"estimated_seconds_left,omitempty"`
-	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`   // by command; the trial that runs may still be on its way to its end
-	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"` // commanded, and not yet applied by the leading agent
+	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`   // by command; the current trial may still be running
+	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"` // the command is given, and the leading agent has not applied it yet
 	Nodes                []string               `protobuf:"bytes,20,rep,name=nodes,proto3" json:"nodes,omitempty"`      // that take part
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
@@ -1373,12 +1373,12 @@ func (x *AttemptRow) GetMark() *Mark {
 	return nil
 }
 
-// Mark is a person's word that an attempt's figure must not count. The row it
-// is on says verdict "invalid"; this says what the journal says.
+// Mark is a person's decision that an attempt's figure must not count. The row has
+// the verdict "invalid"; the mark has the verdict of the journal.
 type Mark struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Reason         string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
-	By             string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // empty: not said
+	By             string                 `protobuf:"bytes,2,opt,name=by,proto3" json:"by,omitempty"` // empty: not known
 	Given          *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=given,proto3" json:"given,omitempty"`
 	JournalVerdict string                 `protobuf:"bytes,4,opt,name=journal_verdict,json=journalVerdict,proto3" json:"journal_verdict,omitempty"`
 	JournalReason  string                 `protobuf:"bytes,5,opt,name=journal_reason,json=journalReason,proto3" json:"journal_reason,omitempty"`
@@ -1462,8 +1462,8 @@ func (x *Mark) GetJournalMessage() string {
 type WatchRequest struct {
 	state      protoimpl.MessageState `protogen:"open.v1"`
 	CampaignId string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
-	// The journal as it comes, from the newest few hundred records on, and the
-	// samples of the attempts that run, as they come.
+	// Send the journal, from the newest few hundred records on, and the samples of
+	// the attempts that run, as they arrive.
 	Journal       bool `protobuf:"varint,2,opt,name=journal,proto3" json:"journal,omitempty"`
 	Samples       bool `protobuf:"varint,3,opt,name=samples,proto3" json:"samples,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2153,7 +2153,7 @@ type TrialEnded struct {
 	Iteration     int32                  `protobuf:"varint,3,opt,name=iteration,proto3" json:"iteration,omitempty"`
 	Treatment     string                 `protobuf:"bytes,4,opt,name=treatment,proto3" json:"treatment,omitempty"`
 	Attempt       *AttemptRow            `protobuf:"bytes,5,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	LastAttempt   bool                   `protobuf:"varint,6,opt,name=last_attempt,json=lastAttempt,proto3" json:"last_attempt,omitempty"` // no other follows by itself
+	LastAttempt   bool                   `protobuf:"varint,6,opt,name=last_attempt,json=lastAttempt,proto3" json:"last_attempt,omitempty"` // no other follows automatically
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2295,7 +2295,7 @@ type ResultsRequest struct {
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`       // or a unique prefix, or a campaign's id; empty: the newest campaign
 	Format        string                 `protobuf:"bytes,2,opt,name=format,proto3" json:"format,omitempty"`                  // table, csv, trials-csv, telemetry-csv, samples-csv, json, markdown, latex, svg, cdf-svg …; an unknown one is answered with all
 	MoreIds       []string               `protobuf:"bytes,3,rep,name=more_ids,json=moreIds,proto3" json:"more_ids,omitempty"` // further runs and campaigns, to compare with the first
-	Reference     string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`            // treatment that the others are held against; empty: the first of each run
+	Reference     string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`            // treatment that the others are compared with; empty: the first of each run
 	Axis          string                 `protobuf:"bytes,5,opt,name=axis,proto3" json:"axis,omitempty"`                      // of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published figures
 	Metric        string                 `protobuf:"bytes,6,opt,name=metric,proto3" json:"metric,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -2552,7 +2552,7 @@ type Node struct {
 	Discharging       bool              `protobuf:"varint,17,opt,name=discharging,proto3" json:"discharging,omitempty"`
 	Virtual           bool              `protobuf:"varint,18,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	ClockErrorSeconds float64           `protobuf:"fixed64,19,opt,name=clock_error_seconds,json=clockErrorSeconds,proto3" json:"clock_error_seconds,omitempty"` // bound of the offset's error
-	Telemetry         []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"`                                              // as the node told it last
+	Telemetry         []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"`                                              // as the node reported it last
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }

@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/result.proto
 
-// What the results pages are drawn from. The server aggregates and thins: no
-// answer grows with the number of samples.
+// What the pages of results show. The server aggregates and downsamples: no answer
+// grows with the number of samples.
 
 package linktrialv1
 
@@ -90,7 +90,7 @@ type ListCampaignsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`  // 0: 50
 	Before        string                 `protobuf:"bytes,2,opt,name=before,proto3" json:"before,omitempty"` // id of the last campaign of the page before; empty: the newest first
-	Ids           []string               `protobuf:"bytes,3,rep,name=ids,proto3" json:"ids,omitempty"`       // only these, newest first, at most 500; the others mean nothing then
+	Ids           []string               `protobuf:"bytes,3,rep,name=ids,proto3" json:"ids,omitempty"`       // only these, newest first, at most 500; the others are ignored then
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1524,7 +1524,7 @@ type SeriesResponse struct {
 	Channels      []*ChannelSeries       `protobuf:"bytes,2,rep,name=channels,proto3" json:"channels,omitempty"`   // of an emulated radio, one attempt only
 	Telemetry     []*TelemetrySeries     `protobuf:"bytes,3,rep,name=telemetry,proto3" json:"telemetry,omitempty"` // of radios, where they were read
 	Thinned       bool                   `protobuf:"varint,4,opt,name=thinned,proto3" json:"thinned,omitempty"`
-	Samples       int64                  `protobuf:"varint,5,opt,name=samples,proto3" json:"samples,omitempty"` // before thinning
+	Samples       int64                  `protobuf:"varint,5,opt,name=samples,proto3" json:"samples,omitempty"` // before downsampling
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2172,7 +2172,7 @@ type FlowRow struct {
 	ConnectSeconds float64                `protobuf:"fixed64,10,opt,name=connect_seconds,json=connectSeconds,proto3" json:"connect_seconds,omitempty"`
 	ElapsedSeconds float64                `protobuf:"fixed64,11,opt,name=elapsed_seconds,json=elapsedSeconds,proto3" json:"elapsed_seconds,omitempty"`
 	Digest         string                 `protobuf:"bytes,12,opt,name=digest,proto3" json:"digest,omitempty"`                                       // client's
-	ReceivedDigest string                 `protobuf:"bytes,13,opt,name=received_digest,json=receivedDigest,proto3" json:"received_digest,omitempty"` // server's; empty: has not said
+	ReceivedDigest string                 `protobuf:"bytes,13,opt,name=received_digest,json=receivedDigest,proto3" json:"received_digest,omitempty"` // server's; empty: it has recorded none
 	StartSeconds   float64                `protobuf:"fixed64,14,opt,name=start_seconds,json=startSeconds,proto3" json:"start_seconds,omitempty"`
 	LastSampleJson string                 `protobuf:"bytes,15,opt,name=last_sample_json,json=lastSampleJson,proto3" json:"last_sample_json,omitempty"`
 	unknownFields  protoimpl.UnknownFields

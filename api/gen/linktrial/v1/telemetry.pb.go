@@ -4,7 +4,7 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/telemetry.proto
 
-// What radios, and the laptops beside them, tell of themselves.
+// What radios, and the laptops beside them, report about themselves.
 
 package linktrialv1
 
@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// TelemetryState is the newest word of one source of a node.
+// TelemetryState is the newest report of one source of a node.
 type TelemetryState struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Source        string                 `protobuf:"bytes,1,opt,name=source,proto3" json:"source,omitempty"` // its name in the radio's profile

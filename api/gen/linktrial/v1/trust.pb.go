@@ -4,8 +4,8 @@
 // 	protoc        (unknown)
 // source: linktrial/v1/trust.proto
 
-// What makes an agent trust what it is told to run: the keys that sign run
-// sheets, and the digests of drivers that people have accepted.
+// Why an agent can trust what it is told to run: the keys that sign run sheets, and
+// the digests of drivers that people have approved.
 
 package linktrialv1
 
@@ -661,7 +661,7 @@ type ApproveDriverRequest struct {
 	Protocol      string                 `protobuf:"bytes,1,opt,name=protocol,proto3" json:"protocol,omitempty"`
 	Digest        string                 `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	Reason        string                 `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
-	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // who says so, where the orchestrator asks nobody to log in
+	By            string                 `protobuf:"bytes,4,opt,name=by,proto3" json:"by,omitempty"` // who approves, where the orchestrator requires no login
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -3,8 +3,8 @@
 // Source: linktrial/v1/access.proto
 
 // People at the orchestrator: who they are, what they may do, and what they
-// did. An orchestrator on the loopback asks nobody, and then these calls are
-// refused but for WhoAmI.
+// did. An orchestrator on the loopback requires no login, and then refuses these
+// calls except WhoAmI.
 package linktrialv1connect
 
 import (
@@ -73,32 +73,32 @@ const (
 
 // AccessServiceClient is a client for the linktrial.v1.AccessService service.
 type AccessServiceClient interface {
-	// WhoAmI tells who calls; it is answered to everybody.
+	// WhoAmI returns who calls. Everybody may call it.
 	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 	// Login opens a session, or makes an API token where token_name is given. Too
 	// many attempts are refused with resource_exhausted and the header Retry-After.
 	Login(context.Context, *connect.Request[v1.LoginRequest]) (*connect.Response[v1.LoginResponse], error)
 	// Logout ends the session or the token that the call came with.
 	Logout(context.Context, *connect.Request[v1.LogoutRequest]) (*connect.Response[v1.LogoutResponse], error)
-	// ChangePassword is for one's own. All sessions end; the browser that asked
-	// gets a new one. API tokens stay.
+	// ChangePassword changes the caller's own password. All sessions end; the
+	// browser that called gets a new one. API tokens stay valid.
 	ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error)
-	// CreateToken makes an API token of one's own. Its text is in the answer and
-	// nowhere else.
+	// CreateToken makes an API token for the caller. Its text is only in the answer
+	// and stored nowhere.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
-	// ListTokens tells one's own tokens; admins can ask for another's, or all.
+	// ListTokens lists the caller's tokens; to admins also those of another, or all.
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
-	// RevokeToken ends a token of one's own; admins can end any.
+	// RevokeToken revokes a token of the caller; admins can revoke any.
 	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
 	ListUsers(context.Context, *connect.Request[v1.ListUsersRequest]) (*connect.Response[v1.ListUsersResponse], error)
 	AddUser(context.Context, *connect.Request[v1.AddUserRequest]) (*connect.Response[v1.AddUserResponse], error)
 	SetUserRole(context.Context, *connect.Request[v1.SetUserRoleRequest]) (*connect.Response[v1.SetUserRoleResponse], error)
 	// SetUserPassword ends all sessions of the user.
 	SetUserPassword(context.Context, *connect.Request[v1.SetUserPasswordRequest]) (*connect.Response[v1.SetUserPasswordResponse], error)
-	// SetUserDisabled ends all sessions of the user and keeps the tokens from
-	// working, or takes that back.
+	// SetUserDisabled ends all sessions of the user and makes the tokens invalid,
+	// or makes them valid again.
 	SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error)
-	// ListAudit tells what was done and refused, newest first.
+	// ListAudit lists what was done, refused and failed, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
 }
 
@@ -278,32 +278,32 @@ func (c *accessServiceClient) ListAudit(ctx context.Context, req *connect.Reques
 
 // AccessServiceHandler is an implementation of the linktrial.v1.AccessService service.
 type AccessServiceHandler interface {
-	// WhoAmI tells who calls; it is answered to everybody.
+	// WhoAmI returns who calls. Everybody may call it.
 	WhoAmI(context.Context, *connect.Request[v1.WhoAmIRequest]) (*connect.Response[v1.WhoAmIResponse], error)
 	// Login opens a session, or makes an API token where token_name is given. Too
 	// many attempts are refused with resource_exhausted and the header Retry-After.
 	Login(context.Context, *connect.Request[v1.LoginRequest]) (*connect.Response[v1.LoginResponse], error)
 	// Logout ends the session or the token that the call came with.
 	Logout(context.Context, *connect.Request[v1.LogoutRequest]) (*connect.Response[v1.LogoutResponse], error)
-	// ChangePassword is for one's own. All sessions end; the browser that asked
-	// gets a new one. API tokens stay.
+	// ChangePassword changes the caller's own password. All sessions end; the
+	// browser that called gets a new one. API tokens stay valid.
 	ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error)
-	// CreateToken makes an API token of one's own. Its text is in the answer and
-	// nowhere else.
+	// CreateToken makes an API token for the caller. Its text is only in the answer
+	// and stored nowhere.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
-	// ListTokens tells one's own tokens; admins can ask for another's, or all.
+	// ListTokens lists the caller's tokens; to admins also those of another, or all.
 	ListTokens(context.Context, *connect.Request[v1.ListTokensRequest]) (*connect.Response[v1.ListTokensResponse], error)
-	// RevokeToken ends a token of one's own; admins can end any.
+	// RevokeToken revokes a token of the caller; admins can revoke any.
 	RevokeToken(context.Context, *connect.Request[v1.RevokeTokenRequest]) (*connect.Response[v1.RevokeTokenResponse], error)
 	ListUsers(context.Context, *connect.Request[v1.ListUsersRequest]) (*connect.Response[v1.ListUsersResponse], error)
 	AddUser(context.Context, *connect.Request[v1.AddUserRequest]) (*connect.Response[v1.AddUserResponse], error)
 	SetUserRole(context.Context, *connect.Request[v1.SetUserRoleRequest]) (*connect.Response[v1.SetUserRoleResponse], error)
 	// SetUserPassword ends all sessions of the user.
 	SetUserPassword(context.Context, *connect.Request[v1.SetUserPasswordRequest]) (*connect.Response[v1.SetUserPasswordResponse], error)
-	// SetUserDisabled ends all sessions of the user and keeps the tokens from
-	// working, or takes that back.
+	// SetUserDisabled ends all sessions of the user and makes the tokens invalid,
+	// or makes them valid again.
 	SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error)
-	// ListAudit tells what was done and refused, newest first.
+	// ListAudit lists what was done, refused and failed, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
 }
 

@@ -2,9 +2,9 @@
 //
 // Source: linktrial/v1/agent.proto
 
-// What an agent and the orchestrator say to each other. Every call is opened
-// by the agent, may be repeated without harm, and carries no state of the
-// connection: an agent that was cut off for an hour goes on where it was.
+// The calls between an agent and the orchestrator. The agent makes every call, may
+// repeat it without harm, and no call depends on the connection: an agent without
+// contact for an hour continues where it was.
 package linktrialv1connect
 
 import (
@@ -51,17 +51,18 @@ const (
 
 // AgentServiceClient is a client for the linktrial.v1.AgentService service.
 type AgentServiceClient interface {
-	// Register says who the agent is and what it can run. Again after every start
-	// and whenever the orchestrator answers Poll with not_found.
+	// Register tells the orchestrator who the agent is and what it can run. The agent
+	// calls it after every start and whenever the orchestrator answers Poll with
+	// not_found.
 	Register(context.Context, *connect.Request[v1.RegisterRequest]) (*connect.Response[v1.RegisterResponse], error)
-	// Poll waits until what the orchestrator wants of this node differs from
-	// what the agent last saw, or for wait_ms, and answers all of it: the desired state
+	// Poll waits until the state that the orchestrator desires of this node differs
+	// from the one that the agent got last, or for wait_ms, and returns all of it: it
 	// is a state, not a message, so none can be lost.
 	Poll(context.Context, *connect.Request[v1.PollRequest]) (*connect.Response[v1.PollResponse], error)
-	// Deliver hands over journal records in order. The orchestrator answers what
-	// it has committed; records that it already has are passed over.
+	// Deliver delivers journal records in order. The orchestrator returns up to which
+	// one it has stored them; records that it already has are ignored.
 	Deliver(context.Context, *connect.Request[v1.DeliverRequest]) (*connect.Response[v1.DeliverResponse], error)
-	// Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
+	// Clock returns the orchestrator's clock, to measure the offset (RFC 5905, section 8).
 	Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error)
 	// ReportPreflight answers a PreflightRequest.
 	ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error)
@@ -147,17 +148,18 @@ func (c *agentServiceClient) ReportPreflight(ctx context.Context, req *connect.R
 
 // AgentServiceHandler is an implementation of the linktrial.v1.AgentService service.
 type AgentServiceHandler interface {
-	// Register says who the agent is and what it can run. Again after every start
-	// and whenever the orchestrator answers Poll with not_found.
+	// Register tells the orchestrator who the agent is and what it can run. The agent
+	// calls it after every start and whenever the orchestrator answers Poll with
+	// not_found.
 	Register(context.Context, *connect.Request[v1.RegisterRequest]) (*connect.Response[v1.RegisterResponse], error)
-	// Poll waits until what the orchestrator wants of this node differs from
-	// what the agent last saw, or for wait_ms, and answers all of it: the desired state
+	// Poll waits until the state that the orchestrator desires of this node differs
+	// from the one that the agent got last, or for wait_ms, and returns all of it: it
 	// is a state, not a message, so none can be lost.
 	Poll(context.Context, *connect.Request[v1.PollRequest]) (*connect.Response[v1.PollResponse], error)
-	// Deliver hands over journal records in order. The orchestrator answers what
-	// it has committed; records that it already has are passed over.
+	// Deliver delivers journal records in order. The orchestrator returns up to which
+	// one it has stored them; records that it already has are ignored.
 	Deliver(context.Context, *connect.Request[v1.DeliverRequest]) (*connect.Response[v1.DeliverResponse], error)
-	// Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
+	// Clock returns the orchestrator's clock, to measure the offset (RFC 5905, section 8).
 	Clock(context.Context, *connect.Request[v1.ClockRequest]) (*connect.Response[v1.ClockResponse], error)
 	// ReportPreflight answers a PreflightRequest.
 	ReportPreflight(context.Context, *connect.Request[v1.ReportPreflightRequest]) (*connect.Response[v1.ReportPreflightResponse], error)

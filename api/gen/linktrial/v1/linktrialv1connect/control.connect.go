@@ -62,22 +62,22 @@ const (
 
 // ControlServiceClient is a client for the linktrial.v1.ControlService service.
 type ControlServiceClient interface {
-	// PauseRun holds the run at its next trial boundary, ResumeRun lets it go on.
+	// PauseRun holds the run at its next trial boundary, ResumeRun resumes it.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
 	ResumeRun(context.Context, *connect.Request[v1.ResumeRunRequest]) (*connect.Response[v1.ResumeRunResponse], error)
-	// AbortRun ends one run; the campaign's others go on.
+	// AbortRun ends one run; the campaign's other runs continue.
 	AbortRun(context.Context, *connect.Request[v1.AbortRunRequest]) (*connect.Response[v1.AbortRunResponse], error)
-	// SkipTrial ends a trial that has not ended without (another) attempt: one
-	// that runs is aborted. Its verdict is aborted, its reason "skipped".
+	// SkipTrial ends a trial that has not ended, without another attempt: one that
+	// runs is aborted. Its verdict is aborted, its reason "skipped".
 	SkipTrial(context.Context, *connect.Request[v1.SkipTrialRequest]) (*connect.Response[v1.SkipTrialResponse], error)
-	// RepeatTrial has a trial that has ended run once more, as a new attempt in
-	// its own iteration, at the next trial boundary. The last attempt counts.
+	// RepeatTrial runs a trial that has ended once more, as a new attempt in its own
+	// iteration, at the next trial boundary. The last attempt counts.
 	RepeatTrial(context.Context, *connect.Request[v1.RepeatTrialRequest]) (*connect.Response[v1.RepeatTrialResponse], error)
-	// MarkAttempt says that an attempt's figure must not count, or takes that
-	// back. What was measured stays, and stays visible.
+	// MarkAttempt marks an attempt's figure as one that must not count, or removes
+	// the mark. What was measured is kept and stays visible.
 	MarkAttempt(context.Context, *connect.Request[v1.MarkAttemptRequest]) (*connect.Response[v1.MarkAttemptResponse], error)
-	// ReleaseRun says that the nodes stand where the run's topology has them: a
-	// run that waits for it goes on.
+	// ReleaseRun confirms that the nodes are where the run's topology has them: a run
+	// that waits for it continues.
 	ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error)
 	// ListCommands returns all commands and marks of a run, oldest first.
 	ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error)
@@ -199,22 +199,22 @@ func (c *controlServiceClient) ListCommands(ctx context.Context, req *connect.Re
 
 // ControlServiceHandler is an implementation of the linktrial.v1.ControlService service.
 type ControlServiceHandler interface {
-	// PauseRun holds the run at its next trial boundary, ResumeRun lets it go on.
+	// PauseRun holds the run at its next trial boundary, ResumeRun resumes it.
 	PauseRun(context.Context, *connect.Request[v1.PauseRunRequest]) (*connect.Response[v1.PauseRunResponse], error)
 	ResumeRun(context.Context, *connect.Request[v1.ResumeRunRequest]) (*connect.Response[v1.ResumeRunResponse], error)
-	// AbortRun ends one run; the campaign's others go on.
+	// AbortRun ends one run; the campaign's other runs continue.
 	AbortRun(context.Context, *connect.Request[v1.AbortRunRequest]) (*connect.Response[v1.AbortRunResponse], error)
-	// SkipTrial ends a trial that has not ended without (another) attempt: one
-	// that runs is aborted. Its verdict is aborted, its reason "skipped".
+	// SkipTrial ends a trial that has not ended, without another attempt: one that
+	// runs is aborted. Its verdict is aborted, its reason "skipped".
 	SkipTrial(context.Context, *connect.Request[v1.SkipTrialRequest]) (*connect.Response[v1.SkipTrialResponse], error)
-	// RepeatTrial has a trial that has ended run once more, as a new attempt in
-	// its own iteration, at the next trial boundary. The last attempt counts.
+	// RepeatTrial runs a trial that has ended once more, as a new attempt in its own
+	// iteration, at the next trial boundary. The last attempt counts.
 	RepeatTrial(context.Context, *connect.Request[v1.RepeatTrialRequest]) (*connect.Response[v1.RepeatTrialResponse], error)
-	// MarkAttempt says that an attempt's figure must not count, or takes that
-	// back. What was measured stays, and stays visible.
+	// MarkAttempt marks an attempt's figure as one that must not count, or removes
+	// the mark. What was measured is kept and stays visible.
 	MarkAttempt(context.Context, *connect.Request[v1.MarkAttemptRequest]) (*connect.Response[v1.MarkAttemptResponse], error)
-	// ReleaseRun says that the nodes stand where the run's topology has them: a
-	// run that waits for it goes on.
+	// ReleaseRun confirms that the nodes are where the run's topology has them: a run
+	// that waits for it continues.
 	ReleaseRun(context.Context, *connect.Request[v1.ReleaseRunRequest]) (*connect.Response[v1.ReleaseRunResponse], error)
 	// ListCommands returns all commands and marks of a run, oldest first.
 	ListCommands(context.Context, *connect.Request[v1.ListCommandsRequest]) (*connect.Response[v1.ListCommandsResponse], error)

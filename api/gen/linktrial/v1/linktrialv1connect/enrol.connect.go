@@ -2,8 +2,8 @@
 //
 // Source: linktrial/v1/enrol.proto
 
-// How machines get an identity, and how people see and end it. A node makes its
-// key itself and never shows it; the orchestrator's own authority signs.
+// How nodes get an identity, and how people see and revoke it. A node makes its key
+// itself and never reveals it; the orchestrator's own authority signs.
 package linktrialv1connect
 
 import (
@@ -56,11 +56,12 @@ const (
 
 // EnrolmentServiceClient is a client for the linktrial.v1.EnrolmentService service.
 type EnrolmentServiceClient interface {
-	// Enrol gives a certificate for a one-time token. Again with the same token
-	// and the same key it answers the same certificate, so that an answer that was
-	// lost on the way costs nothing.
+	// Enrol returns a certificate for a one-time token. Called again with the same
+	// token and the same key it returns the same certificate: an answer that was lost
+	// can be asked for again.
 	Enrol(context.Context, *connect.Request[v1.EnrolRequest]) (*connect.Response[v1.EnrolResponse], error)
-	// Renew gives a node that shows its certificate a new one, for the key in the request.
+	// Renew returns a new certificate, for the key in the request, to a node that
+	// presents its current one.
 	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.RenewResponse], error)
 }
 
@@ -108,11 +109,12 @@ func (c *enrolmentServiceClient) Renew(ctx context.Context, req *connect.Request
 
 // EnrolmentServiceHandler is an implementation of the linktrial.v1.EnrolmentService service.
 type EnrolmentServiceHandler interface {
-	// Enrol gives a certificate for a one-time token. Again with the same token
-	// and the same key it answers the same certificate, so that an answer that was
-	// lost on the way costs nothing.
+	// Enrol returns a certificate for a one-time token. Called again with the same
+	// token and the same key it returns the same certificate: an answer that was lost
+	// can be asked for again.
 	Enrol(context.Context, *connect.Request[v1.EnrolRequest]) (*connect.Response[v1.EnrolResponse], error)
-	// Renew gives a node that shows its certificate a new one, for the key in the request.
+	// Renew returns a new certificate, for the key in the request, to a node that
+	// presents its current one.
 	Renew(context.Context, *connect.Request[v1.RenewRequest]) (*connect.Response[v1.RenewResponse], error)
 }
 
@@ -160,14 +162,14 @@ func (UnimplementedEnrolmentServiceHandler) Renew(context.Context, *connect.Requ
 
 // NodeServiceClient is a client for the linktrial.v1.NodeService service.
 type NodeServiceClient interface {
-	// CreateNodeToken makes a one-time token. It is in the answer and nowhere else.
+	// CreateNodeToken makes a one-time token. It is only in the answer and stored nowhere.
 	CreateNodeToken(context.Context, *connect.Request[v1.CreateNodeTokenRequest]) (*connect.Response[v1.CreateNodeTokenResponse], error)
-	// ListNodeIdentities says which nodes have which identity.
+	// ListNodeIdentities lists the nodes with their identities.
 	ListNodeIdentities(context.Context, *connect.Request[v1.ListNodeIdentitiesRequest]) (*connect.Response[v1.ListNodeIdentitiesResponse], error)
 	// RevokeNode ends a node's certificates and its open tokens at once, or its
 	// open tokens alone.
 	RevokeNode(context.Context, *connect.Request[v1.RevokeNodeRequest]) (*connect.Response[v1.RevokeNodeResponse], error)
-	// GetAuthority answers the authority's certificate, and whether calls are checked at all.
+	// GetAuthority returns the authority's certificate, and whether calls are checked at all.
 	GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.GetAuthorityResponse], error)
 }
 
@@ -239,14 +241,14 @@ func (c *nodeServiceClient) GetAuthority(ctx context.Context, req *connect.Reque
 
 // NodeServiceHandler is an implementation of the linktrial.v1.NodeService service.
 type NodeServiceHandler interface {
-	// CreateNodeToken makes a one-time token. It is in the answer and nowhere else.
+	// CreateNodeToken makes a one-time token. It is only in the answer and stored nowhere.
 	CreateNodeToken(context.Context, *connect.Request[v1.CreateNodeTokenRequest]) (*connect.Response[v1.CreateNodeTokenResponse], error)
-	// ListNodeIdentities says which nodes have which identity.
+	// ListNodeIdentities lists the nodes with their identities.
 	ListNodeIdentities(context.Context, *connect.Request[v1.ListNodeIdentitiesRequest]) (*connect.Response[v1.ListNodeIdentitiesResponse], error)
 	// RevokeNode ends a node's certificates and its open tokens at once, or its
 	// open tokens alone.
 	RevokeNode(context.Context, *connect.Request[v1.RevokeNodeRequest]) (*connect.Response[v1.RevokeNodeResponse], error)
-	// GetAuthority answers the authority's certificate, and whether calls are checked at all.
+	// GetAuthority returns the authority's certificate, and whether calls are checked at all.
 	GetAuthority(context.Context, *connect.Request[v1.GetAuthorityRequest]) (*connect.Response[v1.GetAuthorityResponse], error)
 }
 

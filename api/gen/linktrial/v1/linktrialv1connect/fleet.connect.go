@@ -46,13 +46,13 @@ const (
 
 // FleetServiceClient is a client for the linktrial.v1.FleetService service.
 type FleetServiceClient interface {
-	// StartPreflight has the nodes look at themselves and at each other over the
-	// radio. Refused while a run uses one of them.
+	// StartPreflight makes the nodes check themselves and each other over the radio.
+	// It is refused while a run uses one of them.
 	StartPreflight(context.Context, *connect.Request[v1.StartPreflightRequest]) (*connect.Response[v1.StartPreflightResponse], error)
-	// GetPreflight tells how far it is and what was found; the newest where no
-	// id is given.
+	// GetPreflight returns the progress and the findings of a preflight; of the newest
+	// where no id is given.
 	GetPreflight(context.Context, *connect.Request[v1.GetPreflightRequest]) (*connect.Response[v1.GetPreflightResponse], error)
-	// Links is the matrix of node pairs as last measured.
+	// Links returns the matrix of node pairs as last measured.
 	Links(context.Context, *connect.Request[v1.LinksRequest]) (*connect.Response[v1.LinksResponse], error)
 }
 
@@ -112,13 +112,13 @@ func (c *fleetServiceClient) Links(ctx context.Context, req *connect.Request[v1.
 
 // FleetServiceHandler is an implementation of the linktrial.v1.FleetService service.
 type FleetServiceHandler interface {
-	// StartPreflight has the nodes look at themselves and at each other over the
-	// radio. Refused while a run uses one of them.
+	// StartPreflight makes the nodes check themselves and each other over the radio.
+	// It is refused while a run uses one of them.
 	StartPreflight(context.Context, *connect.Request[v1.StartPreflightRequest]) (*connect.Response[v1.StartPreflightResponse], error)
-	// GetPreflight tells how far it is and what was found; the newest where no
-	// id is given.
+	// GetPreflight returns the progress and the findings of a preflight; of the newest
+	// where no id is given.
 	GetPreflight(context.Context, *connect.Request[v1.GetPreflightRequest]) (*connect.Response[v1.GetPreflightResponse], error)
-	// Links is the matrix of node pairs as last measured.
+	// Links returns the matrix of node pairs as last measured.
 	Links(context.Context, *connect.Request[v1.LinksRequest]) (*connect.Response[v1.LinksResponse], error)
 }
 

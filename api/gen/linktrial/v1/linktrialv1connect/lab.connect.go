@@ -67,11 +67,11 @@ const (
 type LabServiceClient interface {
 	LabStatus(context.Context, *connect.Request[v1.LabStatusRequest]) (*connect.Response[v1.LabStatusResponse], error)
 	// LabUp makes a namespace and an agent for each node of a topology and the
-	// emulated radio between them. Refused where this orchestrator cannot, with
-	// the reason, or while one stands.
+	// emulated radio between them. It is refused where this orchestrator cannot, with
+	// the reason, or while a lab is up.
 	LabUp(context.Context, *connect.Request[v1.LabUpRequest]) (*connect.Response[v1.LabUpResponse], error)
 	LabDown(context.Context, *connect.Request[v1.LabDownRequest]) (*connect.Response[v1.LabDownResponse], error)
-	// SetControlLink cuts a node's control link, or joins it again.
+	// SetControlLink disconnects a node's control link, or connects it again.
 	SetControlLink(context.Context, *connect.Request[v1.SetControlLinkRequest]) (*connect.Response[v1.SetControlLinkResponse], error)
 }
 
@@ -145,11 +145,11 @@ func (c *labServiceClient) SetControlLink(ctx context.Context, req *connect.Requ
 type LabServiceHandler interface {
 	LabStatus(context.Context, *connect.Request[v1.LabStatusRequest]) (*connect.Response[v1.LabStatusResponse], error)
 	// LabUp makes a namespace and an agent for each node of a topology and the
-	// emulated radio between them. Refused where this orchestrator cannot, with
-	// the reason, or while one stands.
+	// emulated radio between them. It is refused where this orchestrator cannot, with
+	// the reason, or while a lab is up.
 	LabUp(context.Context, *connect.Request[v1.LabUpRequest]) (*connect.Response[v1.LabUpResponse], error)
 	LabDown(context.Context, *connect.Request[v1.LabDownRequest]) (*connect.Response[v1.LabDownResponse], error)
-	// SetControlLink cuts a node's control link, or joins it again.
+	// SetControlLink disconnects a node's control link, or connects it again.
 	SetControlLink(context.Context, *connect.Request[v1.SetControlLinkRequest]) (*connect.Response[v1.SetControlLinkResponse], error)
 }
 
@@ -224,13 +224,13 @@ type CatalogServiceClient interface {
 	// Profiles and topologies as OperatorService.ListProfiles has them, here with
 	// their text and where they came from.
 	GetSource(context.Context, *connect.Request[v1.GetSourceRequest]) (*connect.Response[v1.GetSourceResponse], error)
-	// SaveTopology keeps a topology under a new name, or again under one that was
-	// saved before; those that came with Linktrial are not overwritten.
+	// SaveTopology stores a topology under a new name, or under one that was saved
+	// before; those that came with Linktrial are not overwritten.
 	SaveTopology(context.Context, *connect.Request[v1.SaveTopologyRequest]) (*connect.Response[v1.SaveTopologyResponse], error)
 	DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
-	// tells each check as it ends; the last result of a driver is kept.
+	// sends each check as it ends; the last result of a driver is stored.
 	CheckProtocol(context.Context, *connect.Request[v1.CheckProtocolRequest]) (*connect.ServerStreamForClient[v1.CheckProtocolResponse], error)
 }
 
@@ -317,13 +317,13 @@ type CatalogServiceHandler interface {
 	// Profiles and topologies as OperatorService.ListProfiles has them, here with
 	// their text and where they came from.
 	GetSource(context.Context, *connect.Request[v1.GetSourceRequest]) (*connect.Response[v1.GetSourceResponse], error)
-	// SaveTopology keeps a topology under a new name, or again under one that was
-	// saved before; those that came with Linktrial are not overwritten.
+	// SaveTopology stores a topology under a new name, or under one that was saved
+	// before; those that came with Linktrial are not overwritten.
 	SaveTopology(context.Context, *connect.Request[v1.SaveTopologyRequest]) (*connect.Response[v1.SaveTopologyResponse], error)
 	DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
-	// tells each check as it ends; the last result of a driver is kept.
+	// sends each check as it ends; the last result of a driver is stored.
 	CheckProtocol(context.Context, *connect.Request[v1.CheckProtocolRequest], *connect.ServerStream[v1.CheckProtocolResponse]) error
 }
 

@@ -2,7 +2,7 @@
 //
 // Source: linktrial/v1/library.proto
 
-// Plans kept at the orchestrator, and plans that start by themselves at a time.
+// Plans stored at the orchestrator, and plans that start automatically at a time.
 package linktrialv1connect
 
 import (
@@ -58,12 +58,12 @@ const (
 type LibraryServiceClient interface {
 	ListPlans(context.Context, *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error)
 	GetPlan(context.Context, *connect.Request[v1.GetPlanRequest]) (*connect.Response[v1.GetPlanResponse], error)
-	// SavePlan keeps a plan, faults and all: drafts are saved too. Plans that came
+	// SavePlan stores a plan, also one with problems: drafts are saved, too. Plans that came
 	// with Linktrial are not overwritten: a save under their name is refused.
 	SavePlan(context.Context, *connect.Request[v1.SavePlanRequest]) (*connect.Response[v1.SavePlanResponse], error)
 	DeletePlan(context.Context, *connect.Request[v1.DeletePlanRequest]) (*connect.Response[v1.DeletePlanResponse], error)
-	// Schedule starts a saved plan, as it is now, at a time. What cannot start
-	// then (a node is away) says so in ListSchedules; nothing else is tried.
+	// Schedule starts a saved plan, as it is now, at a time. Where it cannot start then
+	// (a node is not connected), ListSchedules has the reason; it is not tried again.
 	Schedule(context.Context, *connect.Request[v1.ScheduleRequest]) (*connect.Response[v1.ScheduleResponse], error)
 	ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error)
 	CancelSchedule(context.Context, *connect.Request[v1.CancelScheduleRequest]) (*connect.Response[v1.CancelScheduleResponse], error)
@@ -175,12 +175,12 @@ func (c *libraryServiceClient) CancelSchedule(ctx context.Context, req *connect.
 type LibraryServiceHandler interface {
 	ListPlans(context.Context, *connect.Request[v1.ListPlansRequest]) (*connect.Response[v1.ListPlansResponse], error)
 	GetPlan(context.Context, *connect.Request[v1.GetPlanRequest]) (*connect.Response[v1.GetPlanResponse], error)
-	// SavePlan keeps a plan, faults and all: drafts are saved too. Plans that came
+	// SavePlan stores a plan, also one with problems: drafts are saved, too. Plans that came
 	// with Linktrial are not overwritten: a save under their name is refused.
 	SavePlan(context.Context, *connect.Request[v1.SavePlanRequest]) (*connect.Response[v1.SavePlanResponse], error)
 	DeletePlan(context.Context, *connect.Request[v1.DeletePlanRequest]) (*connect.Response[v1.DeletePlanResponse], error)
-	// Schedule starts a saved plan, as it is now, at a time. What cannot start
-	// then (a node is away) says so in ListSchedules; nothing else is tried.
+	// Schedule starts a saved plan, as it is now, at a time. Where it cannot start then
+	// (a node is not connected), ListSchedules has the reason; it is not tried again.
 	Schedule(context.Context, *connect.Request[v1.ScheduleRequest]) (*connect.Response[v1.ScheduleResponse], error)
 	ListSchedules(context.Context, *connect.Request[v1.ListSchedulesRequest]) (*connect.Response[v1.ListSchedulesResponse], error)
 	CancelSchedule(context.Context, *connect.Request[v1.CancelScheduleRequest]) (*connect.Response[v1.CancelScheduleResponse], error)

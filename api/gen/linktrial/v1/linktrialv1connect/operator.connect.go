@@ -2,8 +2,8 @@
 //
 // Source: linktrial/v1/operator.proto
 
-// What people and scripts do: everything the command line and the web UI show
-// and command goes through this service.
+// What people and scripts do: the command line and the web UI use this service for
+// plans, campaigns, runs and nodes.
 package linktrialv1connect
 
 import (
@@ -74,7 +74,7 @@ type OperatorServiceClient interface {
 	AbortCampaign(context.Context, *connect.Request[v1.AbortCampaignRequest]) (*connect.Response[v1.AbortCampaignResponse], error)
 	ListRuns(context.Context, *connect.Request[v1.ListRunsRequest]) (*connect.Response[v1.ListRunsResponse], error)
 	GetRun(context.Context, *connect.Request[v1.GetRunRequest]) (*connect.Response[v1.GetRunResponse], error)
-	// Watch streams what happens in a campaign: first its state so far, then
+	// Watch streams what happens in a campaign: first its state, then
 	// every change, until the campaign has ended.
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error)
 	Results(context.Context, *connect.Request[v1.ResultsRequest]) (*connect.Response[v1.ResultsResponse], error)
@@ -230,7 +230,7 @@ type OperatorServiceHandler interface {
 	AbortCampaign(context.Context, *connect.Request[v1.AbortCampaignRequest]) (*connect.Response[v1.AbortCampaignResponse], error)
 	ListRuns(context.Context, *connect.Request[v1.ListRunsRequest]) (*connect.Response[v1.ListRunsResponse], error)
 	GetRun(context.Context, *connect.Request[v1.GetRunRequest]) (*connect.Response[v1.GetRunResponse], error)
-	// Watch streams what happens in a campaign: first its state so far, then
+	// Watch streams what happens in a campaign: first its state, then
 	// every change, until the campaign has ended.
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error
 	Results(context.Context, *connect.Request[v1.ResultsRequest]) (*connect.Response[v1.ResultsResponse], error)

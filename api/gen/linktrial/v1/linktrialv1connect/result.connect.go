@@ -2,8 +2,8 @@
 //
 // Source: linktrial/v1/result.proto
 
-// What the results pages are drawn from. The server aggregates and thins: no
-// answer grows with the number of samples.
+// What the pages of results show. The server aggregates and downsamples: no answer
+// grows with the number of samples.
 package linktrialv1connect
 
 import (
@@ -52,15 +52,15 @@ const (
 // ResultServiceClient is a client for the linktrial.v1.ResultService service.
 type ResultServiceClient interface {
 	ListCampaigns(context.Context, *connect.Request[v1.ListCampaignsRequest]) (*connect.Response[v1.ListCampaignsResponse], error)
-	// Summarize gives what figures and tables over trials need, of any runs of
+	// Summarize returns what figures and tables over trials need, of any runs of
 	// any campaigns, for comparison.
 	Summarize(context.Context, *connect.Request[v1.SummarizeRequest]) (*connect.Response[v1.SummarizeResponse], error)
-	// Sweep gives one metric over one axis of a campaign with sweeps.
+	// Sweep returns one metric over one axis of a campaign with sweeps.
 	Sweep(context.Context, *connect.Request[v1.SweepRequest]) (*connect.Response[v1.SweepResponse], error)
-	// Series gives time series of attempts, thinned: for deep dives (one
-	// attempt) and time–sequence diagrams (one iteration).
+	// Series returns time series of attempts, downsampled: for the page of one
+	// attempt and for time–sequence diagrams (one iteration).
 	Series(context.Context, *connect.Request[v1.SeriesRequest]) (*connect.Response[v1.SeriesResponse], error)
-	// GetAttempt is all that is known of one attempt but its series.
+	// GetAttempt returns everything that is known of one attempt but its series.
 	GetAttempt(context.Context, *connect.Request[v1.GetAttemptRequest]) (*connect.Response[v1.GetAttemptResponse], error)
 }
 
@@ -145,15 +145,15 @@ func (c *resultServiceClient) GetAttempt(ctx context.Context, req *connect.Reque
 // ResultServiceHandler is an implementation of the linktrial.v1.ResultService service.
 type ResultServiceHandler interface {
 	ListCampaigns(context.Context, *connect.Request[v1.ListCampaignsRequest]) (*connect.Response[v1.ListCampaignsResponse], error)
-	// Summarize gives what figures and tables over trials need, of any runs of
+	// Summarize returns what figures and tables over trials need, of any runs of
 	// any campaigns, for comparison.
 	Summarize(context.Context, *connect.Request[v1.SummarizeRequest]) (*connect.Response[v1.SummarizeResponse], error)
-	// Sweep gives one metric over one axis of a campaign with sweeps.
+	// Sweep returns one metric over one axis of a campaign with sweeps.
 	Sweep(context.Context, *connect.Request[v1.SweepRequest]) (*connect.Response[v1.SweepResponse], error)
-	// Series gives time series of attempts, thinned: for deep dives (one
-	// attempt) and time–sequence diagrams (one iteration).
+	// Series returns time series of attempts, downsampled: for the page of one
+	// attempt and for time–sequence diagrams (one iteration).
 	Series(context.Context, *connect.Request[v1.SeriesRequest]) (*connect.Response[v1.SeriesResponse], error)
-	// GetAttempt is all that is known of one attempt but its series.
+	// GetAttempt returns everything that is known of one attempt but its series.
 	GetAttempt(context.Context, *connect.Request[v1.GetAttemptRequest]) (*connect.Response[v1.GetAttemptResponse], error)
 }
 

@@ -2,8 +2,8 @@
 //
 // Source: linktrial/v1/trust.proto
 
-// What makes an agent trust what it is told to run: the keys that sign run
-// sheets, and the digests of drivers that people have accepted.
+// Why an agent can trust what it is told to run: the keys that sign run sheets, and
+// the digests of drivers that people have approved.
 package linktrialv1connect
 
 import (
@@ -57,21 +57,21 @@ const (
 
 // TrustServiceClient is a client for the linktrial.v1.TrustService service.
 type TrustServiceClient interface {
-	// ListSigningKeys gives the keys that agents are to trust, oldest first; the
+	// ListSigningKeys returns the keys that agents are to trust, oldest first; the
 	// last one signs.
 	ListSigningKeys(context.Context, *connect.Request[v1.ListSigningKeysRequest]) (*connect.Response[v1.ListSigningKeysResponse], error)
-	// RotateSigningKey makes a new key, endorsed by the one before. Sheets that
-	// are signed already stay as they are.
+	// RotateSigningKey makes a new key, endorsed by the one before. Signatures of
+	// existing sheets do not change.
 	RotateSigningKey(context.Context, *connect.Request[v1.RotateSigningKeyRequest]) (*connect.Response[v1.RotateSigningKeyResponse], error)
-	// GetSignedSheet gives a run's sheet to the byte as agents get it, for a node
+	// GetSignedSheet returns a run's sheet with the bytes that agents get, for a node
 	// that works without a control link.
 	GetSignedSheet(context.Context, *connect.Request[v1.GetSignedSheetRequest]) (*connect.Response[v1.GetSignedSheetResponse], error)
-	// ListApprovals gives every digest that new sheets accept, and what the nodes
-	// have.
+	// ListApprovals returns every digest that new sheets accept, and the drivers that
+	// the nodes have.
 	ListApprovals(context.Context, *connect.Request[v1.ListApprovalsRequest]) (*connect.Response[v1.ListApprovalsResponse], error)
-	// ApproveDriver has new sheets accept one more digest of a protocol's driver.
+	// ApproveDriver makes new sheets accept one more digest of a protocol's driver.
 	ApproveDriver(context.Context, *connect.Request[v1.ApproveDriverRequest]) (*connect.Response[v1.ApproveDriverResponse], error)
-	// UnapproveDriver takes an approval back, for new sheets.
+	// UnapproveDriver withdraws an approval, for new sheets.
 	UnapproveDriver(context.Context, *connect.Request[v1.UnapproveDriverRequest]) (*connect.Response[v1.UnapproveDriverResponse], error)
 }
 
@@ -167,21 +167,21 @@ func (c *trustServiceClient) UnapproveDriver(ctx context.Context, req *connect.R
 
 // TrustServiceHandler is an implementation of the linktrial.v1.TrustService service.
 type TrustServiceHandler interface {
-	// ListSigningKeys gives the keys that agents are to trust, oldest first; the
+	// ListSigningKeys returns the keys that agents are to trust, oldest first; the
 	// last one signs.
 	ListSigningKeys(context.Context, *connect.Request[v1.ListSigningKeysRequest]) (*connect.Response[v1.ListSigningKeysResponse], error)
-	// RotateSigningKey makes a new key, endorsed by the one before. Sheets that
-	// are signed already stay as they are.
+	// RotateSigningKey makes a new key, endorsed by the one before. Signatures of
+	// existing sheets do not change.
 	RotateSigningKey(context.Context, *connect.Request[v1.RotateSigningKeyRequest]) (*connect.Response[v1.RotateSigningKeyResponse], error)
-	// GetSignedSheet gives a run's sheet to the byte as agents get it, for a node
+	// GetSignedSheet returns a run's sheet with the bytes that agents get, for a node
 	// that works without a control link.
 	GetSignedSheet(context.Context, *connect.Request[v1.GetSignedSheetRequest]) (*connect.Response[v1.GetSignedSheetResponse], error)
-	// ListApprovals gives every digest that new sheets accept, and what the nodes
-	// have.
+	// ListApprovals returns every digest that new sheets accept, and the drivers that
+	// the nodes have.
 	ListApprovals(context.Context, *connect.Request[v1.ListApprovalsRequest]) (*connect.Response[v1.ListApprovalsResponse], error)
-	// ApproveDriver has new sheets accept one more digest of a protocol's driver.
+	// ApproveDriver makes new sheets accept one more digest of a protocol's driver.
 	ApproveDriver(context.Context, *connect.Request[v1.ApproveDriverRequest]) (*connect.Response[v1.ApproveDriverResponse], error)
-	// UnapproveDriver takes an approval back, for new sheets.
+	// UnapproveDriver withdraws an approval, for new sheets.
 	UnapproveDriver(context.Context, *connect.Request[v1.UnapproveDriverRequest]) (*connect.Response[v1.UnapproveDriverResponse], error)
 }
 

@@ -3,8 +3,8 @@
 /* eslint-disable */
 
 // People at the orchestrator: who they are, what they may do, and what they
-// did. An orchestrator on the loopback asks nobody, and then these calls are
-// refused but for WhoAmI.
+// did. An orchestrator on the loopback requires no login, and then refuses these
+// calls except WhoAmI.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -36,7 +36,7 @@ export const WhoAmIRequestSchema: GenMessage<WhoAmIRequest> = /*@__PURE__*/
  */
 export type WhoAmIResponse = Message<"linktrial.v1.WhoAmIResponse"> & {
   /**
-   * false: this orchestrator asks nobody, and everybody may do everything
+   * false: everybody may do everything
    *
    * @generated from field: bool login_required = 1;
    */
@@ -76,7 +76,7 @@ export type WhoAmIResponse = Message<"linktrial.v1.WhoAmIResponse"> & {
   setupNeeded: boolean;
 
   /**
-   * other machines reach this orchestrator, and it asks nobody
+   * other machines reach this orchestrator, and it requires no login
    *
    * @generated from field: bool open_to_network = 7;
    */
@@ -261,7 +261,7 @@ export type Token = Message<"linktrial.v1.Token"> & {
   lastUsed?: Timestamp | undefined;
 
   /**
-   * unset: not
+   * unset: it is not
    *
    * @generated from field: google.protobuf.Timestamp revoked = 8;
    */
@@ -453,7 +453,7 @@ export type User = Message<"linktrial.v1.User"> & {
   sessions: number;
 
   /**
-   * that work
+   * valid ones
    *
    * @generated from field: int32 tokens = 7;
    */
@@ -663,7 +663,7 @@ export type AuditEntry = Message<"linktrial.v1.AuditEntry"> & {
   at?: Timestamp | undefined;
 
   /**
-   * empty: nobody that is known
+   * empty: it is not known who
    *
    * @generated from field: string user = 3;
    */
@@ -798,7 +798,7 @@ export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE_
   messageDesc(file_linktrial_v1_access, 28);
 
 /**
- * Role is what one may do; each may what the one before may.
+ * Role is what a person may do. Each includes the one before.
  *
  * @generated from enum linktrial.v1.Role
  */
@@ -809,21 +809,21 @@ export enum Role {
   UNSPECIFIED = 0,
 
   /**
-   * sees everything but users and the audit log
+   * may see everything but users and the audit log
    *
    * @generated from enum value: ROLE_VIEWER = 1;
    */
   VIEWER = 1,
 
   /**
-   * plans, starts and steers runs
+   * may also plan, start and control runs
    *
    * @generated from enum value: ROLE_DIRECTOR = 2;
    */
   DIRECTOR = 2,
 
   /**
-   * users, nodes, what drivers are trusted, the audit log
+   * may also manage users, nodes and trusted drivers, and see the audit log
    *
    * @generated from enum value: ROLE_ADMIN = 3;
    */
@@ -846,7 +846,7 @@ export const RoleSchema: GenEnum<Role> = /*@__PURE__*/
  */
 export const AccessService: GenService<{
   /**
-   * WhoAmI tells who calls; it is answered to everybody.
+   * WhoAmI returns who calls. Everybody may call it.
    *
    * @generated from rpc linktrial.v1.AccessService.WhoAmI
    */
@@ -877,8 +877,8 @@ export const AccessService: GenService<{
     output: typeof LogoutResponseSchema;
   },
   /**
-   * ChangePassword is for one's own. All sessions end; the browser that asked
-   * gets a new one. API tokens stay.
+   * ChangePassword changes the caller's own password. All sessions end; the
+   * browser that called gets a new one. API tokens stay valid.
    *
    * @generated from rpc linktrial.v1.AccessService.ChangePassword
    */
@@ -888,8 +888,8 @@ export const AccessService: GenService<{
     output: typeof ChangePasswordResponseSchema;
   },
   /**
-   * CreateToken makes an API token of one's own. Its text is in the answer and
-   * nowhere else.
+   * CreateToken makes an API token for the caller. Its text is only in the answer
+   * and stored nowhere.
    *
    * @generated from rpc linktrial.v1.AccessService.CreateToken
    */
@@ -899,7 +899,7 @@ export const AccessService: GenService<{
     output: typeof CreateTokenResponseSchema;
   },
   /**
-   * ListTokens tells one's own tokens; admins can ask for another's, or all.
+   * ListTokens lists the caller's tokens; to admins also those of another, or all.
    *
    * @generated from rpc linktrial.v1.AccessService.ListTokens
    */
@@ -909,7 +909,7 @@ export const AccessService: GenService<{
     output: typeof ListTokensResponseSchema;
   },
   /**
-   * RevokeToken ends a token of one's own; admins can end any.
+   * RevokeToken revokes a token of the caller; admins can revoke any.
    *
    * @generated from rpc linktrial.v1.AccessService.RevokeToken
    */
@@ -953,8 +953,8 @@ export const AccessService: GenService<{
     output: typeof SetUserPasswordResponseSchema;
   },
   /**
-   * SetUserDisabled ends all sessions of the user and keeps the tokens from
-   * working, or takes that back.
+   * SetUserDisabled ends all sessions of the user and makes the tokens invalid,
+   * or makes them valid again.
    *
    * @generated from rpc linktrial.v1.AccessService.SetUserDisabled
    */
@@ -964,7 +964,7 @@ export const AccessService: GenService<{
     output: typeof SetUserDisabledResponseSchema;
   },
   /**
-   * ListAudit tells what was done and refused, newest first.
+   * ListAudit lists what was done, refused and failed, newest first.
    *
    * @generated from rpc linktrial.v1.AccessService.ListAudit
    */

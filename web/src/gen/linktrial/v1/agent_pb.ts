@@ -2,9 +2,9 @@
 // @generated from file linktrial/v1/agent.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// What an agent and the orchestrator say to each other. Every call is opened
-// by the agent, may be repeated without harm, and carries no state of the
-// connection: an agent that was cut off for an hour goes on where it was.
+// The calls between an agent and the orchestrator. The agent makes every call, may
+// repeat it without harm, and no call depends on the connection: an agent without
+// contact for an hour continues where it was.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -58,7 +58,7 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
   kernel: string;
 
   /**
-   * profile attached; empty where the radio is emulated and can be any
+   * profile of the attached radio; empty where the radio is emulated and can be any
    *
    * @generated from field: string radio = 6;
    */
@@ -93,14 +93,14 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
 
   /**
    * The node is one of the virtual-time lab: it takes part only in campaigns
-   * that ask for virtual time, and its journals come when a run has ended.
+   * that ask for virtual time, and its journals are delivered when a run has ended.
    *
    * @generated from field: bool virtual = 12;
    */
   virtual: boolean;
 
   /**
-   * Of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
+   * Version of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
    *
    * @generated from field: int32 protocol = 13;
    */
@@ -138,8 +138,8 @@ export type RegisterResponse = Message<"linktrial.v1.RegisterResponse"> & {
   signingKeys: SigningKey[];
 
   /**
-   * Profile of the radio that the node said it has (internal/radio.Profile as
-   * JSON), for what is read of it; empty: none of that name.
+   * Profile of the radio that the node has registered (internal/radio.Profile as
+   * JSON), which says how telemetry is read; empty: none of that name.
    *
    * @generated from field: bytes radio_profile = 40;
    */
@@ -311,14 +311,14 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
   radioAddresses: { [key: string]: string };
 
   /**
-   * All commands of people to the leading agent, oldest first; state, as desired_state is.
+   * All commands of people to the leading agent, oldest first; a state, like desired_state.
    *
    * @generated from field: repeated linktrial.v1.RunCommand commands = 7;
    */
   commands: RunCommand[];
 
   /**
-   * of run_id and sheet; an agent runs no sheet without a good one
+   * of run_id and sheet; an agent runs no sheet without a valid one
    *
    * @generated from field: linktrial.v1.SheetSignature signature = 10;
    */
@@ -342,21 +342,21 @@ export enum Assignment_DesiredState {
   UNSPECIFIED = 0,
 
   /**
-   * keep the sheet, open listeners (server), measure the clock
+   * store the sheet, open listeners (server), measure the clock offset
    *
    * @generated from enum value: DESIRED_STATE_PREPARE = 1;
    */
   PREPARE = 1,
 
   /**
-   * lead through the sheet (client); the others go on serving
+   * run the sheet's trials (client); the others go on serving
    *
    * @generated from enum value: DESIRED_STATE_RUN = 2;
    */
   RUN = 2,
 
   /**
-   * the leader is done: close listeners, end the journal
+   * the leading agent has finished: close listeners, end the journal
    *
    * @generated from enum value: DESIRED_STATE_FINISH = 3;
    */
@@ -377,8 +377,8 @@ export const Assignment_DesiredStateSchema: GenEnum<Assignment_DesiredState> = /
   enumDesc(file_linktrial_v1_agent, 4, 0);
 
 /**
- * RunCommand is one command of a person to the agent that leads a run. Which ones
- * were applied, its journal says.
+ * RunCommand is one command of a person to the agent that leads a run. Its journal
+ * records which ones were applied.
  *
  * @generated from message linktrial.v1.RunCommand
  */
@@ -416,10 +416,10 @@ export const RunCommandSchema: GenMessage<RunCommand> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 5);
 
 /**
- * PreflightRequest asks a node to look at itself and at its peers over the radio.
- * The orchestrator asks all nodes about themselves at first, while nothing is
- * on the air, and then one after the other about their peers, so that no
- * node's probes lengthen the round trips of another's.
+ * PreflightRequest asks a node to check itself and its peers over the radio. The
+ * orchestrator first asks all nodes to check themselves, while nothing is sent over
+ * the radio, and then one after the other to check their peers, so that no node's
+ * probes lengthen the round trips of another's.
  *
  * @generated from message linktrial.v1.PreflightRequest
  */
@@ -442,21 +442,21 @@ export type PreflightRequest = Message<"linktrial.v1.PreflightRequest"> & {
   treatments: string[];
 
   /**
-   * of the radio, to be proven; 0: the interface's own
+   * of the radio, to be verified; 0: the interface's own
    *
    * @generated from field: int32 mtu_bytes = 4;
    */
   mtuBytes: number;
 
   /**
-   * look at the peers, and not at the node itself
+   * check the peers, and not the node itself
    *
    * @generated from field: bool pairs_only = 5;
    */
   pairsOnly: boolean;
 
   /**
-   * The radio that is looked at, as internal/radio.Profile; empty: its profile is not known.
+   * The radio that is checked, as internal/radio.Profile; empty: its profile is not known.
    *
    * @generated from field: bytes radio_profile = 6;
    */
@@ -649,8 +649,9 @@ export const ClockResponseSchema: GenMessage<ClockResponse> = /*@__PURE__*/
  */
 export const AgentService: GenService<{
   /**
-   * Register says who the agent is and what it can run. Again after every start
-   * and whenever the orchestrator answers Poll with not_found.
+   * Register tells the orchestrator who the agent is and what it can run. The agent
+   * calls it after every start and whenever the orchestrator answers Poll with
+   * not_found.
    *
    * @generated from rpc linktrial.v1.AgentService.Register
    */
@@ -660,8 +661,8 @@ export const AgentService: GenService<{
     output: typeof RegisterResponseSchema;
   },
   /**
-   * Poll waits until what the orchestrator wants of this node differs from
-   * what the agent last saw, or for wait_ms, and answers all of it: the desired state
+   * Poll waits until the state that the orchestrator desires of this node differs
+   * from the one that the agent got last, or for wait_ms, and returns all of it: it
    * is a state, not a message, so none can be lost.
    *
    * @generated from rpc linktrial.v1.AgentService.Poll
@@ -672,8 +673,8 @@ export const AgentService: GenService<{
     output: typeof PollResponseSchema;
   },
   /**
-   * Deliver hands over journal records in order. The orchestrator answers what
-   * it has committed; records that it already has are passed over.
+   * Deliver delivers journal records in order. The orchestrator returns up to which
+   * one it has stored them; records that it already has are ignored.
    *
    * @generated from rpc linktrial.v1.AgentService.Deliver
    */
@@ -683,7 +684,7 @@ export const AgentService: GenService<{
     output: typeof DeliverResponseSchema;
   },
   /**
-   * Clock reads the orchestrator's clock, to measure the offset (RFC 5905, section 8).
+   * Clock returns the orchestrator's clock, to measure the offset (RFC 5905, section 8).
    *
    * @generated from rpc linktrial.v1.AgentService.Clock
    */

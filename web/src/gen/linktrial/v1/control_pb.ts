@@ -28,7 +28,7 @@ export type PauseRunRequest = Message<"linktrial.v1.PauseRunRequest"> & {
   runId: string;
 
   /**
-   * who says so, for the record
+   * who gives the command, for the record
    *
    * @generated from field: string by = 2;
    */
@@ -230,7 +230,7 @@ export type MarkAttemptRequest = Message<"linktrial.v1.MarkAttemptRequest"> & {
   attempt: number;
 
   /**
-   * false: takes an earlier mark back
+   * false: removes an earlier mark
    *
    * @generated from field: bool invalid = 4;
    */
@@ -385,7 +385,7 @@ export type Command = Message<"linktrial.v1.Command"> & {
   given?: Timestamp | undefined;
 
   /**
-   * Unset until the leading agent's journal says that it was applied. Marks and
+   * Unset until the leading agent's journal records that it was applied. Marks and
    * releases are applied at once.
    *
    * @generated from field: google.protobuf.Timestamp applied = 9;
@@ -405,7 +405,7 @@ export const CommandSchema: GenMessage<Command> = /*@__PURE__*/
  */
 export const ControlService: GenService<{
   /**
-   * PauseRun holds the run at its next trial boundary, ResumeRun lets it go on.
+   * PauseRun holds the run at its next trial boundary, ResumeRun resumes it.
    *
    * @generated from rpc linktrial.v1.ControlService.PauseRun
    */
@@ -423,7 +423,7 @@ export const ControlService: GenService<{
     output: typeof ResumeRunResponseSchema;
   },
   /**
-   * AbortRun ends one run; the campaign's others go on.
+   * AbortRun ends one run; the campaign's other runs continue.
    *
    * @generated from rpc linktrial.v1.ControlService.AbortRun
    */
@@ -433,8 +433,8 @@ export const ControlService: GenService<{
     output: typeof AbortRunResponseSchema;
   },
   /**
-   * SkipTrial ends a trial that has not ended without (another) attempt: one
-   * that runs is aborted. Its verdict is aborted, its reason "skipped".
+   * SkipTrial ends a trial that has not ended, without another attempt: one that
+   * runs is aborted. Its verdict is aborted, its reason "skipped".
    *
    * @generated from rpc linktrial.v1.ControlService.SkipTrial
    */
@@ -444,8 +444,8 @@ export const ControlService: GenService<{
     output: typeof SkipTrialResponseSchema;
   },
   /**
-   * RepeatTrial has a trial that has ended run once more, as a new attempt in
-   * its own iteration, at the next trial boundary. The last attempt counts.
+   * RepeatTrial runs a trial that has ended once more, as a new attempt in its own
+   * iteration, at the next trial boundary. The last attempt counts.
    *
    * @generated from rpc linktrial.v1.ControlService.RepeatTrial
    */
@@ -455,8 +455,8 @@ export const ControlService: GenService<{
     output: typeof RepeatTrialResponseSchema;
   },
   /**
-   * MarkAttempt says that an attempt's figure must not count, or takes that
-   * back. What was measured stays, and stays visible.
+   * MarkAttempt marks an attempt's figure as one that must not count, or removes
+   * the mark. What was measured is kept and stays visible.
    *
    * @generated from rpc linktrial.v1.ControlService.MarkAttempt
    */
@@ -466,8 +466,8 @@ export const ControlService: GenService<{
     output: typeof MarkAttemptResponseSchema;
   },
   /**
-   * ReleaseRun says that the nodes stand where the run's topology has them: a
-   * run that waits for it goes on.
+   * ReleaseRun confirms that the nodes are where the run's topology has them: a run
+   * that waits for it continues.
    *
    * @generated from rpc linktrial.v1.ControlService.ReleaseRun
    */

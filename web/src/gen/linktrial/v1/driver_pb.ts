@@ -41,7 +41,7 @@ export type DriverState = Message<"linktrial.v1.DriverState"> & {
   sha256: string;
 
   /**
-   * why not; empty where it runs
+   * why it cannot run here; empty where it can
    *
    * @generated from field: string unsupported = 5;
    */
@@ -55,7 +55,7 @@ export type DriverState = Message<"linktrial.v1.DriverState"> & {
   choices: { [key: string]: string };
 
   /**
-   * of all that the driver is made of, as run sheets name it
+   * of everything that the driver consists of, as run sheets have it
    *
    * @generated from field: string digest = 7;
    */

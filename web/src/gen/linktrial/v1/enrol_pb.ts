@@ -2,8 +2,8 @@
 // @generated from file linktrial/v1/enrol.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// How machines get an identity, and how people see and end it. A node makes its
-// key itself and never shows it; the orchestrator's own authority signs.
+// How nodes get an identity, and how people see and revoke it. A node makes its key
+// itself and never reveals it; the orchestrator's own authority signs.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -31,7 +31,7 @@ export type EnrolRequest = Message<"linktrial.v1.EnrolRequest"> & {
   tokenSecret: Uint8Array;
 
   /**
-   * PKCS #10, DER; its subject is not looked at
+   * PKCS #10, DER; its subject is ignored
    *
    * @generated from field: bytes csr = 2;
    */
@@ -342,7 +342,7 @@ export const NodeIdentity_StateSchema: GenEnum<NodeIdentity_State> = /*@__PURE__
   enumDesc(file_linktrial_v1_enrol, 8, 0);
 
 /**
- * OpenNodeToken is a one-time token without its secret, which nobody keeps.
+ * OpenNodeToken is a one-time token without its secret, which is not stored.
  *
  * @generated from message linktrial.v1.OpenNodeToken
  */
@@ -385,7 +385,7 @@ export type RevokeNodeRequest = Message<"linktrial.v1.RevokeNodeRequest"> & {
   reason: string;
 
   /**
-   * the node's certificates stay good
+   * the node's certificates stay valid
    *
    * @generated from field: bool tokens_only = 3;
    */
@@ -479,21 +479,21 @@ export enum GetAuthorityResponse_Mode {
   UNSPECIFIED = 0,
 
   /**
-   * plain, reachable from this machine alone
+   * plain, reachable only from this machine
    *
    * @generated from enum value: MODE_LOOPBACK = 1;
    */
   LOOPBACK = 1,
 
   /**
-   * plain, reachable from others: no encryption, nobody is asked who they are
+   * plain, reachable from others: no encryption, no authentication
    *
    * @generated from enum value: MODE_OPEN = 2;
    */
   OPEN = 2,
 
   /**
-   * encrypted, nodes show certificates
+   * encrypted, nodes present certificates
    *
    * @generated from enum value: MODE_TLS = 3;
    */
@@ -513,9 +513,9 @@ export const GetAuthorityResponse_ModeSchema: GenEnum<GetAuthorityResponse_Mode>
  */
 export const EnrolmentService: GenService<{
   /**
-   * Enrol gives a certificate for a one-time token. Again with the same token
-   * and the same key it answers the same certificate, so that an answer that was
-   * lost on the way costs nothing.
+   * Enrol returns a certificate for a one-time token. Called again with the same
+   * token and the same key it returns the same certificate: an answer that was lost
+   * can be asked for again.
    *
    * @generated from rpc linktrial.v1.EnrolmentService.Enrol
    */
@@ -525,7 +525,8 @@ export const EnrolmentService: GenService<{
     output: typeof EnrolResponseSchema;
   },
   /**
-   * Renew gives a node that shows its certificate a new one, for the key in the request.
+   * Renew returns a new certificate, for the key in the request, to a node that
+   * presents its current one.
    *
    * @generated from rpc linktrial.v1.EnrolmentService.Renew
    */
@@ -544,7 +545,7 @@ export const EnrolmentService: GenService<{
  */
 export const NodeService: GenService<{
   /**
-   * CreateNodeToken makes a one-time token. It is in the answer and nowhere else.
+   * CreateNodeToken makes a one-time token. It is only in the answer and stored nowhere.
    *
    * @generated from rpc linktrial.v1.NodeService.CreateNodeToken
    */
@@ -554,7 +555,7 @@ export const NodeService: GenService<{
     output: typeof CreateNodeTokenResponseSchema;
   },
   /**
-   * ListNodeIdentities says which nodes have which identity.
+   * ListNodeIdentities lists the nodes with their identities.
    *
    * @generated from rpc linktrial.v1.NodeService.ListNodeIdentities
    */
@@ -575,7 +576,7 @@ export const NodeService: GenService<{
     output: typeof RevokeNodeResponseSchema;
   },
   /**
-   * GetAuthority answers the authority's certificate, and whether calls are checked at all.
+   * GetAuthority returns the authority's certificate, and whether calls are checked at all.
    *
    * @generated from rpc linktrial.v1.NodeService.GetAuthority
    */

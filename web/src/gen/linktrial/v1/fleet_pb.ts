@@ -105,7 +105,7 @@ export type GetPreflightResponse = Message<"linktrial.v1.GetPreflightResponse"> 
   started?: Timestamp | undefined;
 
   /**
-   * unset: goes on
+   * unset: it is running
    *
    * @generated from field: google.protobuf.Timestamp ended = 3;
    */
@@ -189,7 +189,7 @@ export type Check = Message<"linktrial.v1.Check"> & {
   expected: string;
 
   /**
-   * what a trial would suffer
+   * how it would affect a trial
    *
    * @generated from field: string meaning = 7;
    */
@@ -303,7 +303,7 @@ export const LinkSchema: GenMessage<Link> = /*@__PURE__*/
  */
 export enum CheckState {
   /**
-   * not looked at, see found
+   * not checked, see found
    *
    * @generated from enum value: CHECK_STATE_UNSPECIFIED = 0;
    */
@@ -325,7 +325,7 @@ export enum CheckState {
   FAILED = 3,
 
   /**
-   * could not be found out
+   * the check was not possible
    *
    * @generated from enum value: CHECK_STATE_UNKNOWN = 4;
    */
@@ -343,8 +343,8 @@ export const CheckStateSchema: GenEnum<CheckState> = /*@__PURE__*/
  */
 export const FleetService: GenService<{
   /**
-   * StartPreflight has the nodes look at themselves and at each other over the
-   * radio. Refused while a run uses one of them.
+   * StartPreflight makes the nodes check themselves and each other over the radio.
+   * It is refused while a run uses one of them.
    *
    * @generated from rpc linktrial.v1.FleetService.StartPreflight
    */
@@ -354,8 +354,8 @@ export const FleetService: GenService<{
     output: typeof StartPreflightResponseSchema;
   },
   /**
-   * GetPreflight tells how far it is and what was found; the newest where no
-   * id is given.
+   * GetPreflight returns the progress and the findings of a preflight; of the newest
+   * where no id is given.
    *
    * @generated from rpc linktrial.v1.FleetService.GetPreflight
    */
@@ -365,7 +365,7 @@ export const FleetService: GenService<{
     output: typeof GetPreflightResponseSchema;
   },
   /**
-   * Links is the matrix of node pairs as last measured.
+   * Links returns the matrix of node pairs as last measured.
    *
    * @generated from rpc linktrial.v1.FleetService.Links
    */

@@ -104,7 +104,7 @@ export type LabNode = Message<"linktrial.v1.LabNode"> & {
   controlLink: boolean;
 
   /**
-   * its agent process stands
+   * its agent process runs
    *
    * @generated from field: bool agent = 5;
    */
@@ -597,8 +597,8 @@ export const LabService: GenService<{
   },
   /**
    * LabUp makes a namespace and an agent for each node of a topology and the
-   * emulated radio between them. Refused where this orchestrator cannot, with
-   * the reason, or while one stands.
+   * emulated radio between them. It is refused where this orchestrator cannot, with
+   * the reason, or while a lab is up.
    *
    * @generated from rpc linktrial.v1.LabService.LabUp
    */
@@ -616,7 +616,7 @@ export const LabService: GenService<{
     output: typeof LabDownResponseSchema;
   },
   /**
-   * SetControlLink cuts a node's control link, or joins it again.
+   * SetControlLink disconnects a node's control link, or connects it again.
    *
    * @generated from rpc linktrial.v1.LabService.SetControlLink
    */
@@ -644,8 +644,8 @@ export const CatalogService: GenService<{
     output: typeof GetSourceResponseSchema;
   },
   /**
-   * SaveTopology keeps a topology under a new name, or again under one that was
-   * saved before; those that came with Linktrial are not overwritten.
+   * SaveTopology stores a topology under a new name, or under one that was saved
+   * before; those that came with Linktrial are not overwritten.
    *
    * @generated from rpc linktrial.v1.CatalogService.SaveTopology
    */
@@ -672,7 +672,7 @@ export const CatalogService: GenService<{
   },
   /**
    * CheckProtocol runs the conformance suite on the orchestrator's machine and
-   * tells each check as it ends; the last result of a driver is kept.
+   * sends each check as it ends; the last result of a driver is stored.
    *
    * @generated from rpc linktrial.v1.CatalogService.CheckProtocol
    */

@@ -2,7 +2,7 @@
 // @generated from file linktrial/v1/library.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// Plans kept at the orchestrator, and plans that start by themselves at a time.
+// Plans stored at the orchestrator, and plans that start automatically at a time.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -61,7 +61,7 @@ export type SavedPlan = Message<"linktrial.v1.SavedPlan"> & {
   problems: number;
 
   /**
-   * raised at every save
+   * incremented at every save
    *
    * @generated from field: int32 revision = 7;
    */
@@ -161,7 +161,7 @@ export type SavePlanRequest = Message<"linktrial.v1.SavePlanRequest"> & {
   text: Uint8Array;
 
   /**
-   * The revision that was edited; 0: it must be new. Another one in between refuses the save.
+   * The revision that was edited; 0: it must be new. The save is refused where there is a newer one.
    *
    * @generated from field: int32 revision = 3;
    */
@@ -310,7 +310,7 @@ export type ScheduledPlan = Message<"linktrial.v1.ScheduledPlan"> & {
   state: string;
 
   /**
-   * why not
+   * why it did not start
    *
    * @generated from field: string message = 7;
    */
@@ -412,7 +412,7 @@ export const LibraryService: GenService<{
     output: typeof GetPlanResponseSchema;
   },
   /**
-   * SavePlan keeps a plan, faults and all: drafts are saved too. Plans that came
+   * SavePlan stores a plan, also one with problems: drafts are saved, too. Plans that came
    * with Linktrial are not overwritten: a save under their name is refused.
    *
    * @generated from rpc linktrial.v1.LibraryService.SavePlan
@@ -431,8 +431,8 @@ export const LibraryService: GenService<{
     output: typeof DeletePlanResponseSchema;
   },
   /**
-   * Schedule starts a saved plan, as it is now, at a time. What cannot start
-   * then (a node is away) says so in ListSchedules; nothing else is tried.
+   * Schedule starts a saved plan, as it is now, at a time. Where it cannot start then
+   * (a node is not connected), ListSchedules has the reason; it is not tried again.
    *
    * @generated from rpc linktrial.v1.LibraryService.Schedule
    */

@@ -2,8 +2,8 @@
 // @generated from file linktrial/v1/operator.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// What people and scripts do: everything the command line and the web UI show
-// and command goes through this service.
+// What people and scripts do: the command line and the web UI use this service for
+// plans, campaigns, runs and nodes.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -461,14 +461,14 @@ export type Run = Message<"linktrial.v1.Run"> & {
   estimatedSecondsLeft: number;
 
   /**
-   * by command; the trial that runs may still be on its way to its end
+   * by command; the current trial may still be running
    *
    * @generated from field: bool paused = 18;
    */
   paused: boolean;
 
   /**
-   * commanded, and not yet applied by the leading agent
+   * the command is given, and the leading agent has not applied it yet
    *
    * @generated from field: bool pausing = 19;
    */
@@ -653,8 +653,8 @@ export const AttemptRowSchema: GenMessage<AttemptRow> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_operator, 16);
 
 /**
- * Mark is a person's word that an attempt's figure must not count. The row it
- * is on says verdict "invalid"; this says what the journal says.
+ * Mark is a person's decision that an attempt's figure must not count. The row has
+ * the verdict "invalid"; the mark has the verdict of the journal.
  *
  * @generated from message linktrial.v1.Mark
  */
@@ -665,7 +665,7 @@ export type Mark = Message<"linktrial.v1.Mark"> & {
   reason: string;
 
   /**
-   * empty: not said
+   * empty: not known
    *
    * @generated from field: string by = 2;
    */
@@ -709,8 +709,8 @@ export type WatchRequest = Message<"linktrial.v1.WatchRequest"> & {
   campaignId: string;
 
   /**
-   * The journal as it comes, from the newest few hundred records on, and the
-   * samples of the attempts that run, as they come.
+   * Send the journal, from the newest few hundred records on, and the samples of
+   * the attempts that run, as they arrive.
    *
    * @generated from field: bool journal = 2;
    */
@@ -1076,7 +1076,7 @@ export type TrialEnded = Message<"linktrial.v1.TrialEnded"> & {
   attempt?: AttemptRow | undefined;
 
   /**
-   * no other follows by itself
+   * no other follows automatically
    *
    * @generated from field: bool last_attempt = 6;
    */
@@ -1189,7 +1189,7 @@ export type ResultsRequest = Message<"linktrial.v1.ResultsRequest"> & {
   moreIds: string[];
 
   /**
-   * treatment that the others are held against; empty: the first of each run
+   * treatment that the others are compared with; empty: the first of each run
    *
    * @generated from field: string reference = 4;
    */
@@ -1390,7 +1390,7 @@ export type Node = Message<"linktrial.v1.Node"> & {
   clockErrorSeconds: number;
 
   /**
-   * as the node told it last
+   * as the node reported it last
    *
    * @generated from field: repeated linktrial.v1.TelemetryState telemetry = 40;
    */
@@ -1475,7 +1475,7 @@ export enum RunState {
   RUNNING = 3,
 
   /**
-   * the leader is done, journals are still on their way
+   * the leading agent has finished, journals are still being delivered
    *
    * @generated from enum value: RUN_STATE_COLLECTING = 4;
    */
@@ -1568,7 +1568,7 @@ export const OperatorService: GenService<{
     output: typeof GetRunResponseSchema;
   },
   /**
-   * Watch streams what happens in a campaign: first its state so far, then
+   * Watch streams what happens in a campaign: first its state, then
    * every change, until the campaign has ended.
    *
    * @generated from rpc linktrial.v1.OperatorService.Watch

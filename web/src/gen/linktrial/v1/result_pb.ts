@@ -2,8 +2,8 @@
 // @generated from file linktrial/v1/result.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// What the results pages are drawn from. The server aggregates and thins: no
-// answer grows with the number of samples.
+// What the pages of results show. The server aggregates and downsamples: no answer
+// grows with the number of samples.
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -38,7 +38,7 @@ export type ListCampaignsRequest = Message<"linktrial.v1.ListCampaignsRequest"> 
   before: string;
 
   /**
-   * only these, newest first, at most 500; the others mean nothing then
+   * only these, newest first, at most 500; the others are ignored then
    *
    * @generated from field: repeated string ids = 3;
    */
@@ -862,7 +862,7 @@ export type SeriesResponse = Message<"linktrial.v1.SeriesResponse"> & {
   thinned: boolean;
 
   /**
-   * before thinning
+   * before downsampling
    *
    * @generated from field: int64 samples = 5;
    */
@@ -1269,7 +1269,7 @@ export type FlowRow = Message<"linktrial.v1.FlowRow"> & {
   digest: string;
 
   /**
-   * server's; empty: has not said
+   * server's; empty: it has recorded none
    *
    * @generated from field: string received_digest = 13;
    */
@@ -1356,7 +1356,7 @@ export const ResultService: GenService<{
     output: typeof ListCampaignsResponseSchema;
   },
   /**
-   * Summarize gives what figures and tables over trials need, of any runs of
+   * Summarize returns what figures and tables over trials need, of any runs of
    * any campaigns, for comparison.
    *
    * @generated from rpc linktrial.v1.ResultService.Summarize
@@ -1367,7 +1367,7 @@ export const ResultService: GenService<{
     output: typeof SummarizeResponseSchema;
   },
   /**
-   * Sweep gives one metric over one axis of a campaign with sweeps.
+   * Sweep returns one metric over one axis of a campaign with sweeps.
    *
    * @generated from rpc linktrial.v1.ResultService.Sweep
    */
@@ -1377,8 +1377,8 @@ export const ResultService: GenService<{
     output: typeof SweepResponseSchema;
   },
   /**
-   * Series gives time series of attempts, thinned: for deep dives (one
-   * attempt) and time–sequence diagrams (one iteration).
+   * Series returns time series of attempts, downsampled: for the page of one
+   * attempt and for time–sequence diagrams (one iteration).
    *
    * @generated from rpc linktrial.v1.ResultService.Series
    */
@@ -1388,7 +1388,7 @@ export const ResultService: GenService<{
     output: typeof SeriesResponseSchema;
   },
   /**
-   * GetAttempt is all that is known of one attempt but its series.
+   * GetAttempt returns everything that is known of one attempt but its series.
    *
    * @generated from rpc linktrial.v1.ResultService.GetAttempt
    */

@@ -2,7 +2,7 @@
 // @generated from file linktrial/v1/telemetry.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// What radios, and the laptops beside them, tell of themselves.
+// What radios, and the laptops beside them, report about themselves.
 
 import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
@@ -15,7 +15,7 @@ export const file_linktrial_v1_telemetry: GenFile = /*@__PURE__*/
   fileDesc("ChxsaW5rdHJpYWwvdjEvdGVsZW1ldHJ5LnByb3RvEgxsaW5rdHJpYWwudjEiggEKDlRlbGVtZXRyeVN0YXRlEg4KBnNvdXJjZRgBIAEoCRIMCgRraW5kGAIgASgJEi4KBnZhbHVlcxgDIAMoCzIeLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlSZWFkaW5nEg0KBWVycm9yGAQgASgJEhMKC2FnZV9zZWNvbmRzGAUgASgBIk4KEFRlbGVtZXRyeVJlYWRpbmcSDAoEbmFtZRgBIAEoCRINCgV2YWx1ZRgCIAEoARIMCgR1bml0GAMgASgJEg8KB2NvdW50ZXIYBCABKAhCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM");
 
 /**
- * TelemetryState is the newest word of one source of a node.
+ * TelemetryState is the newest report of one source of a node.
  *
  * @generated from message linktrial.v1.TelemetryState
  */

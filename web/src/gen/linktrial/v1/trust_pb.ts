@@ -2,8 +2,8 @@
 // @generated from file linktrial/v1/trust.proto (package linktrial.v1, syntax proto3)
 /* eslint-disable */
 
-// What makes an agent trust what it is told to run: the keys that sign run
-// sheets, and the digests of drivers that people have accepted.
+// Why an agent can trust what it is told to run: the keys that sign run sheets, and
+// the digests of drivers that people have approved.
 
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
@@ -330,7 +330,7 @@ export type ApproveDriverRequest = Message<"linktrial.v1.ApproveDriverRequest"> 
   reason: string;
 
   /**
-   * who says so, where the orchestrator asks nobody to log in
+   * who approves, where the orchestrator requires no login
    *
    * @generated from field: string by = 4;
    */
@@ -402,7 +402,7 @@ export const UnapproveDriverResponseSchema: GenMessage<UnapproveDriverResponse> 
  */
 export const TrustService: GenService<{
   /**
-   * ListSigningKeys gives the keys that agents are to trust, oldest first; the
+   * ListSigningKeys returns the keys that agents are to trust, oldest first; the
    * last one signs.
    *
    * @generated from rpc linktrial.v1.TrustService.ListSigningKeys
@@ -413,8 +413,8 @@ export const TrustService: GenService<{
     output: typeof ListSigningKeysResponseSchema;
   },
   /**
-   * RotateSigningKey makes a new key, endorsed by the one before. Sheets that
-   * are signed already stay as they are.
+   * RotateSigningKey makes a new key, endorsed by the one before. Signatures of
+   * existing sheets do not change.
    *
    * @generated from rpc linktrial.v1.TrustService.RotateSigningKey
    */
@@ -424,7 +424,7 @@ export const TrustService: GenService<{
     output: typeof RotateSigningKeyResponseSchema;
   },
   /**
-   * GetSignedSheet gives a run's sheet to the byte as agents get it, for a node
+   * GetSignedSheet returns a run's sheet with the bytes that agents get, for a node
    * that works without a control link.
    *
    * @generated from rpc linktrial.v1.TrustService.GetSignedSheet
@@ -435,8 +435,8 @@ export const TrustService: GenService<{
     output: typeof GetSignedSheetResponseSchema;
   },
   /**
-   * ListApprovals gives every digest that new sheets accept, and what the nodes
-   * have.
+   * ListApprovals returns every digest that new sheets accept, and the drivers that
+   * the nodes have.
    *
    * @generated from rpc linktrial.v1.TrustService.ListApprovals
    */
@@ -446,7 +446,7 @@ export const TrustService: GenService<{
     output: typeof ListApprovalsResponseSchema;
   },
   /**
-   * ApproveDriver has new sheets accept one more digest of a protocol's driver.
+   * ApproveDriver makes new sheets accept one more digest of a protocol's driver.
    *
    * @generated from rpc linktrial.v1.TrustService.ApproveDriver
    */
@@ -456,7 +456,7 @@ export const TrustService: GenService<{
     output: typeof ApproveDriverResponseSchema;
   },
   /**
-   * UnapproveDriver takes an approval back, for new sheets.
+   * UnapproveDriver withdraws an approval, for new sheets.
    *
    * @generated from rpc linktrial.v1.TrustService.UnapproveDriver
    */
