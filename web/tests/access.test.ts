@@ -80,7 +80,7 @@ test('an admin keeps users', async () => {
       .getByRole('combobox')
       .selectOption({
         label: {
-          director: 'director: also plans, starts and steers runs',
+          director: 'director: also plans, starts and controls runs',
           viewer: 'viewer: sees everything but users and the audit log',
         }[role],
       })
