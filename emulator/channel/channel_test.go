@@ -167,7 +167,7 @@ func TestGilbertElliottAbsorbingStates(t *testing.T) {
 }
 
 // What one sender did must not change what another meets at the same moment.
-func TestSameMomentSameFate(t *testing.T) {
+func TestSameTimeSameLoss(t *testing.T) {
 	const n = 50_000
 	for _, c := range []radio.Channel{
 		{Model: radio.ChannelUniform, Loss: 0.3},
@@ -197,7 +197,7 @@ func TestSameMomentSameFate(t *testing.T) {
 }
 
 // Foresee with a place in the opportunity is what Lost does for that place.
-func TestForeseenPlaces(t *testing.T) {
+func TestForesee(t *testing.T) {
 	c := radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: 0.1, BadToGood: 0.2, LossGood: 0.3, LossBad: 0.8}
 	seer, met := process(t, c, 9), process(t, c, 9)
 	for i := range 4000 {
@@ -224,7 +224,7 @@ func TestForeseenAnswerHolds(t *testing.T) {
 }
 
 // A silence of years must not stall whoever sends next.
-func TestLongSilenceIsBounded(t *testing.T) {
+func TestLongPauseCostsBoundedWork(t *testing.T) {
 	p := process(t, radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: 0.9, BadToGood: 0.9, LossBad: 1, Slot: time.Millisecond}, 4).(*gilbertElliott)
 	p.Lost(0, packet)
 	p.Lost(10*365*24*time.Hour, 10*365*24*time.Hour+packet)
@@ -249,7 +249,7 @@ func TestSeedsOfDirectionsDiffer(t *testing.T) {
 	}
 }
 
-func TestCheckTellsEverything(t *testing.T) {
+func TestCheckReportsEverything(t *testing.T) {
 	for _, tc := range []struct {
 		c    radio.Channel
 		want []string

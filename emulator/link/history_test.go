@@ -58,7 +58,7 @@ func TestHistory(t *testing.T) {
 	}
 }
 
-func TestRadiosTell(t *testing.T) {
+func TestRadioStatus(t *testing.T) {
 	n := lossy(pair(radio.MediumFullDuplex), radio.Channel{Model: radio.ChannelUniform, Loss: 0.1})
 	l := build(t, n, 1)
 	for range 4 {

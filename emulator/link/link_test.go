@@ -156,7 +156,7 @@ func TestTiming(t *testing.T) {
 }
 
 // A caller that wakes late and in other steps gets the same moments.
-func TestLateCallerGetsSameMoments(t *testing.T) {
+func TestLateCallerGetsSameTimes(t *testing.T) {
 	n := chain(radio.MediumShared)
 	n.Turnaround = 3 * ms
 	n.Queue = radio.Queue{Packets: 4}
@@ -327,7 +327,7 @@ func TestConservation(t *testing.T) {
 
 // Two treatments that send at the same moments meet the same fates, whatever
 // else each has sent before.
-func TestSameMomentSameFate(t *testing.T) {
+func TestSameTimeSameLoss(t *testing.T) {
 	n := pair(radio.MediumFullDuplex)
 	n.Links[0].Channel = radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: 0.1, BadToGood: 0.3, LossBad: 0.9, LossGood: 0.05}
 	fates := func(seed uint64, every int) map[time.Duration]Outcome {
@@ -383,7 +383,7 @@ func TestNoAllocationPerPacket(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhole(t *testing.T) {
+func TestNewReportsEverythingWrong(t *testing.T) {
 	n := chain("simplex")
 	n.MTUBytes, n.Turnaround, n.FrameOverheadBytes, n.Queue.Bytes = 20, -1, -1, -1
 	n.Nodes = append(n.Nodes, n.Nodes[0])

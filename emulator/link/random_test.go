@@ -97,7 +97,7 @@ func anyTraffic(seed uint64, packets int) []entry {
 
 // Every packet is delivered, lost, dropped or inside; once each. With ARQ in
 // order, packets of a hop come out in the order they went in.
-func TestConservationOfEverything(t *testing.T) {
+func TestConservationWithAllLayers(t *testing.T) {
 	seen := map[string]int{}
 	for seed := range uint64(60) {
 		n := anyNetwork(seed)
@@ -172,7 +172,7 @@ func TestConservationOfEverything(t *testing.T) {
 }
 
 // A caller that wakes late and in other steps gets the same moments.
-func TestLateCallerWithEverything(t *testing.T) {
+func TestLateCallerWithAllLayers(t *testing.T) {
 	for seed := range uint64(30) {
 		n, in := anyNetwork(seed), anyTraffic(seed, 200)
 		end := in[len(in)-1].at + 30*time.Hour
@@ -199,7 +199,7 @@ func TestLateCallerWithEverything(t *testing.T) {
 	}
 }
 
-func TestNoAllocationWithEverything(t *testing.T) {
+func TestNoAllocationWithAllLayers(t *testing.T) {
 	for seed := range uint64(25) {
 		n := anyNetwork(seed)
 		l := build(t, n, 1)

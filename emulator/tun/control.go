@@ -75,7 +75,7 @@ func listen(cfg Config, e *Emulator) (*control, error) {
 	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
 }
 
-// serve takes clients until close.
+// serve accepts clients until close.
 func (c *control) serve() {
 	c.clients.Go(func() {
 		for {
@@ -113,7 +113,7 @@ func (c *control) forget(conn net.Conn) {
 	conn.Close()
 }
 
-// close ends all clients and waits for them. A trial that runs is given up.
+// close ends all clients and waits for them. A trial under way is abandoned.
 func (c *control) close() {
 	c.connMu.Lock()
 	if c.closed {
@@ -132,7 +132,7 @@ func (c *control) close() {
 	c.abandon()
 }
 
-// talk answers one client's requests until it hangs up.
+// talk answers one client's requests until it closes the connection.
 func (c *control) talk(conn net.Conn) error {
 	if err := c.e.loop.watch(conn.(*net.UnixConn)); err != nil {
 		return err

@@ -78,7 +78,7 @@ func TestLoopAllocatesNothingPerPacket(t *testing.T) {
 	}
 }
 
-func TestWhatTheLoopDoesNotCarry(t *testing.T) {
+func TestPacketsThatAreNotCarried(t *testing.T) {
 	l, ends := sockets(t, chain())
 	for _, tc := range []struct {
 		name                            string

@@ -30,13 +30,13 @@ type Config struct {
 	Network       *radio.Network `json:"network"`
 	ControlSocket string         `json:"control_socket,omitempty"` // path; empty: none
 
-	// Shared has the loop share one thread with the caller's goroutines, which it
-	// lets wait for a second at most. It is for where time is virtual and each
+	// Shared makes the loop share one thread with the caller's goroutines, which it
+	// blocks for a second at most. It is for where time is virtual and each
 	// switch between threads costs more than all of the loop's work; where time is
 	// real, packets would be late whenever another goroutine computes.
 	Shared bool `json:"shared,omitempty"`
 
-	// Telemetry has each radio answer SNMP and HTTP in its node's namespace, on
+	// Telemetry makes each radio answer SNMP and HTTP in its node's namespace, on
 	// the ports that internal/radio names.
 	Telemetry bool `json:"telemetry,omitempty"`
 

@@ -1,11 +1,11 @@
-// Package join brings nodes to emulated radios that are not of the same maker:
-// where a container engine has made the nodes' networks, nobody else has a name
-// for them. Each node hands the emulator a descriptor of its network namespace
-// over a Unix socket, and keeps the connection for as long as it wants the
-// radio; the emulator puts radio0 into it.
+// Package join gives emulated radios to nodes whose network namespaces the
+// emulator did not make and cannot name, such as those of a container engine.
+// Each node sends the emulator a descriptor of its network namespace over a Unix
+// socket, and keeps the connection open for as long as it wants the radio; the
+// emulator puts radio0 into the namespace.
 //
 //	node → {"role": "client"}, with the descriptor
-//	emulator → {"up": true} once every node has come, or {"refused": "why"}
+//	emulator → {"up": true} once every node has joined, or {"refused": "why"}
 //
 // Comes in: a radio network. Goes out: running radios.
 package join
@@ -27,6 +27,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/emulator/tun"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 )
 
@@ -39,17 +40,17 @@ type message struct {
 // maxMessage bounds a message, in bytes.
 const maxMessage = 4 << 10
 
-// helloLimit is how long a new connection may take to say who it is.
+// helloLimit is how long a new connection may take to send its role.
 const helloLimit = 10 * time.Second
 
 // Config of [Serve].
 type Config struct {
-	Socket string // where nodes come to
+	Socket string // that nodes connect to
 	Radios tun.Config
 	Logger *slog.Logger
 }
 
-// member is a node that has come.
+// member is a node that has joined.
 type member struct {
 	role      radio.Role
 	conn      *net.UnixConn
@@ -61,7 +62,7 @@ func (m *member) close() {
 	_ = m.namespace.Close()
 }
 
-func (m *member) tell(a message) error {
+func (m *member) send(a message) error {
 	b, err := json.Marshal(a)
 	if err != nil {
 		return err
@@ -70,11 +71,11 @@ func (m *member) tell(a message) error {
 	return err
 }
 
-// Serve runs the radios of cfg.Radios.Network whenever all its nodes have come,
-// until ctx ends (nil) or a radio fails. A node that goes takes the radios down
-// until it has come again.
+// Serve runs the radios of cfg.Radios.Network while all its nodes have joined,
+// until ctx ends (nil) or a radio fails. When a node leaves, the radios are down
+// until it has joined again.
 func Serve(ctx context.Context, cfg Config) error {
-	// Left by one that was killed.
+	// An emulator that was killed leaves its socket.
 	if err := os.Remove(cfg.Socket); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("socket for nodes: %w", err)
 	}
@@ -82,7 +83,7 @@ func Serve(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("socket for nodes: %w", err)
 	}
-	s := &server{cfg: cfg, members: map[radio.Role]*member{}, came: make(chan *member), gone: make(chan *member)}
+	s := &server{cfg: cfg, members: map[radio.Role]*member{}, joined: make(chan *member), left: make(chan *member)}
 	ctx, cancel := context.WithCancel(ctx)
 	s.running.Go(func() { s.accept(ctx, l) })
 	err = s.run(ctx)
@@ -98,8 +99,8 @@ func Serve(ctx context.Context, cfg Config) error {
 type server struct {
 	cfg     Config
 	members map[radio.Role]*member // of run alone
-	came    chan *member
-	gone    chan *member
+	joined  chan *member
+	left    chan *member
 	running sync.WaitGroup
 }
 
@@ -109,16 +110,17 @@ func (s *server) accept(ctx context.Context, l *net.UnixListener) {
 		if err != nil {
 			return // closed
 		}
-		s.running.Go(func() { s.welcome(ctx, c) })
+		s.running.Go(func() { s.handshake(ctx, c) })
 	}
 }
 
-// welcome reads who has come, and then waits until it goes.
-func (s *server) welcome(ctx context.Context, c *net.UnixConn) {
+// handshake reads which node connects, adds it to the members, and waits until it
+// leaves.
+func (s *server) handshake(ctx context.Context, c *net.UnixConn) {
 	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
-	m, err := s.hello(c)
+	m, err := s.readHello(c)
 	if err != nil && ctx.Err() != nil {
-		_ = c.Close() // it comes again to the next emulator
+		_ = c.Close() // it will join the next emulator
 		return
 	}
 	if err != nil {
@@ -130,19 +132,19 @@ func (s *server) welcome(ctx context.Context, c *net.UnixConn) {
 		return
 	}
 	select {
-	case s.came <- m:
+	case s.joined <- m:
 	case <-ctx.Done():
 		m.close()
 		return
 	}
 	_, _ = io.Copy(io.Discard, c) // up to its end
 	select {
-	case s.gone <- m:
+	case s.left <- m:
 	case <-ctx.Done():
 	}
 }
 
-func (s *server) hello(c *net.UnixConn) (*member, error) {
+func (s *server) readHello(c *net.UnixConn) (*member, error) {
 	if err := c.SetReadDeadline(time.Now().Add(helloLimit)); err != nil {
 		return nil, err
 	}
@@ -175,11 +177,11 @@ func (s *server) hello(c *net.UnixConn) (*member, error) {
 	case !known:
 		return nil, fmt.Errorf("the radio network has no node %q", hello.Role)
 	case len(files) != 1:
-		return nil, fmt.Errorf("node %s came with %d descriptors, expected that of its network namespace", hello.Role, len(files))
+		return nil, fmt.Errorf("node %s sent %d descriptors, expected that of its network namespace", hello.Role, len(files))
 	}
 	var fs unix.Statfs_t
 	if err := unix.Fstatfs(int(files[0].Fd()), &fs); err != nil || fs.Type != unix.NSFS_MAGIC {
-		return nil, fmt.Errorf("node %s came with a descriptor that is no namespace's", hello.Role)
+		return nil, fmt.Errorf("node %s sent a descriptor that is not one of a namespace", hello.Role)
 	}
 	if err := c.SetReadDeadline(time.Time{}); err != nil {
 		return nil, err
@@ -207,7 +209,7 @@ func descriptors(space []byte) ([]*os.File, error) {
 	return files, nil
 }
 
-// run starts and stops the radios as nodes come and go.
+// run starts and stops the radios as nodes join and leave.
 func (s *server) run(ctx context.Context) error {
 	var up *tun.Emulator
 	stop := func() error {
@@ -228,26 +230,26 @@ func (s *server) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return stop()
 		case <-failed:
-			return fmt.Errorf("emulated radios ended: %w", errors.Join(stop(), errors.New("nodes must come again")))
-		case m := <-s.gone:
+			return fmt.Errorf("emulated radios ended: %w", errors.Join(stop(), errors.New("nodes must join again")))
+		case m := <-s.left:
 			if s.members[m.role] != m { // another one has taken its place
 				m.close()
 				continue
 			}
-			s.cfg.Logger.Info("node has gone", "role", string(m.role))
+			s.cfg.Logger.Info("node has left", "role", string(m.role))
 			delete(s.members, m.role)
 			err := stop()
 			m.close()
 			if err != nil {
 				return err
 			}
-		case m := <-s.came:
-			s.cfg.Logger.Info("node has come", "role", string(m.role))
+		case m := <-s.joined:
+			s.cfg.Logger.Info("node has joined", "role", string(m.role))
 			if err := stop(); err != nil {
 				return err
 			}
 			if old := s.members[m.role]; old != nil {
-				_ = old.conn.Close() // its reader sees to the rest
+				_ = old.conn.Close() // its handshake then ends and closes the rest
 			}
 			s.members[m.role] = m
 			if len(s.members) < len(s.cfg.Radios.Network.Nodes) {
@@ -258,8 +260,8 @@ func (s *server) run(ctx context.Context) error {
 				return err
 			}
 			for _, m := range s.members {
-				if err := m.tell(message{Up: true}); err != nil {
-					s.cfg.Logger.Warn("node was not told that its radio is up", "role", string(m.role), "error", err)
+				if err := m.send(message{Up: true}); err != nil {
+					s.cfg.Logger.Warn("node could not be told that its radio is up", "role", string(m.role), "error", err)
 				}
 			}
 		}
@@ -285,15 +287,15 @@ func (e *refusedError) Error() string {
 	return "the emulated radio network refused this node: " + e.reason
 }
 
-// Node brings the caller's network namespace to the radios of a socket, and
-// keeps it there until ctx ends: where the emulator ends, it comes again to the
-// next one. up is called once, when the radio is up for the first time. The
-// error is one that trying again does not mend.
+// Node gives the caller's network namespace a radio of the emulator at a socket
+// until ctx ends: where the emulator ends, it joins the next one. up is called
+// once, when the radio is up for the first time. Node returns an error only where
+// trying again is of no use.
 func Node(ctx context.Context, socket string, role radio.Role, up func(), log *slog.Logger) error {
 	once := sync.OnceFunc(up)
 	told := ""
 	for {
-		err := attend(ctx, socket, role, once)
+		err := connect(ctx, socket, role, once)
 		var refused *refusedError
 		switch {
 		case ctx.Err() != nil:
@@ -302,19 +304,17 @@ func Node(ctx context.Context, socket string, role radio.Role, up func(), log *s
 			return err
 		}
 		if text := err.Error(); text != told {
-			log.Info("emulated radio is waited for", "reason", text)
+			log.Info("waiting for the emulated radio", "reason", text)
 			told = text
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, 200*time.Millisecond) {
 			return nil
 		}
 	}
 }
 
-// attend is one visit; it ends with the connection, never with nil.
-func attend(ctx context.Context, socket string, role radio.Role, up func()) error {
+// connect joins once. It returns when the connection has ended, never with nil.
+func connect(ctx context.Context, socket string, role radio.Role, up func()) error {
 	ns, err := os.Open("/proc/self/ns/net")
 	if err != nil {
 		return err
@@ -342,7 +342,7 @@ func attend(ctx context.Context, socket string, role radio.Role, up func()) erro
 	for {
 		var m message
 		if err := in.Decode(&m); err != nil {
-			return fmt.Errorf("the emulator has gone: %w", err)
+			return fmt.Errorf("the emulator has closed the connection: %w", err)
 		}
 		if m.Refused != "" {
 			return &refusedError{m.Refused}

@@ -139,12 +139,12 @@ func serve(t *testing.T) (socket string) {
 	return socket
 }
 
-func TestNodesComeAndGo(t *testing.T) {
+func TestNodesJoinAndLeave(t *testing.T) {
 	socket := serve(t)
 	a, b := makeNamespace(t, "a"), makeNamespace(t, "b")
 	client := start(t, socket, a, "client")
 	if hasRadio(t, a) {
-		t.Error("a radio is there before every node has come")
+		t.Error("a radio is there before every node has joined")
 	}
 	server := start(t, socket, b, "server")
 	for _, n := range []*node{client, server} {
@@ -158,7 +158,7 @@ func TestNodesComeAndGo(t *testing.T) {
 	server.end()
 	for deadline := time.Now().Add(hang); hasRadio(t, a); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("the radio stays though the other node has gone")
+			t.Fatal("the radio stays though the other node has left")
 		}
 	}
 	server = start(t, socket, b, "server")
@@ -171,7 +171,7 @@ func TestNodesComeAndGo(t *testing.T) {
 }
 
 // Radios that cannot be made end the emulator, and nodes come to the next one.
-func TestRadiosFail(t *testing.T) {
+func TestRadiosThatFail(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
@@ -211,7 +211,7 @@ func TestRadiosFail(t *testing.T) {
 }
 
 // Nodes wait for an emulator that is not there yet.
-func TestNodeWaits(t *testing.T) {
+func TestNodeWaitsForTheEmulator(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("making network namespaces needs root")
 	}
@@ -228,7 +228,7 @@ func TestNodeWaits(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedNodes(t *testing.T) {
 	socket := serve(t)
 	ns := makeNamespace(t, "r")
 	if said := start(t, socket, ns, "relay").line(); !strings.Contains(said, `no node "relay"`) {
@@ -245,7 +245,7 @@ func TestRefused(t *testing.T) {
 		want     string
 	}{
 		{`{"role": "client"}`, nil, "0 descriptors"},
-		{`{"role": "client"}`, []int{int(null.Fd())}, "no namespace's"},
+		{`{"role": "client"}`, []int{int(null.Fd())}, "not one of a namespace"},
 		{`{"role": "client"}`, []int{int(null.Fd()), int(null.Fd())}, "2 descriptors"},
 		{`nonsense`, nil, "nonsense"},
 	} {

@@ -107,7 +107,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	return l, nil
 }
 
-// Possible says in a sentence what this machine lacks for a lab, or nil.
+// Possible returns what this machine lacks for a lab, for people, or nil.
 func Possible() error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab makes network namespaces, which needs root: run the command with sudo")
@@ -197,7 +197,7 @@ func (l *Lab) lastLog() string {
 	return lines[len(lines)-1]
 }
 
-// adopt notes a child in the state file, so that Sweep ends it if this process dies.
+// adopt adds a child to the state file, so that Sweep ends it if this process dies.
 func (l *Lab) adopt(pid int) error {
 	id, err := process.Identify(pid)
 	if err != nil {
@@ -237,7 +237,7 @@ func (l *Lab) Start(role radio.Role, cmd *exec.Cmd) error {
 	return fmt.Errorf("the lab has no node %s", role)
 }
 
-// Folder is the lab's own folder, removed with it.
+// Folder returns the lab's own folder, which is removed with it.
 func (l *Lab) Folder() string { return filepath.Join(l.dir, l.State.Name) }
 
 // Down removes the lab. What was started in its nodes and still runs is ended.

@@ -26,8 +26,8 @@ var controlAddresses = map[radio.Role]string{radio.RoleClient: "10.213.0.1", rad
 // MakeNamespace makes a named namespace with its loopback up.
 func MakeNamespace(name string) error { return namespace.Make(name) }
 
-// RemoveNamespace removes a namespace of [MakeNamespace] that nobody uses any
-// more; one that is not there is no error.
+// RemoveNamespace removes a namespace of [MakeNamespace] that is no longer in use;
+// one that does not exist is no error.
 func RemoveNamespace(name string) error { return namespace.Remove(name) }
 
 // joinControl lays a veth pair from a node's namespace to the control bridge.

@@ -151,7 +151,8 @@ func (s *State) remove(ctx context.Context, dir string) error {
 	return os.RemoveAll(filepath.Join(dir, s.Name))
 }
 
-// deleteNamespace ends what still runs inside a namespace of ours and removes it.
+// deleteNamespace ends the processes that still run inside a namespace of a lab
+// and removes it.
 func deleteNamespace(ctx context.Context, name string) error {
 	if !strings.HasPrefix(name, prefix) {
 		return fmt.Errorf("namespace %q is not one of a lab", name)

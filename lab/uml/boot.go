@@ -138,7 +138,7 @@ func (b *boot) arguments(dir string) []string {
 		"init="+filepath.Join(dir, guest.LinkProgram), "--", "lab", "guest", dir, b.name+".json")
 }
 
-// kernelArguments are those of every guest.
+// kernelArguments returns those of every guest.
 func kernelArguments(dir string, memory int64, seed uint64) []string {
 	return []string{
 		fmt.Sprintf("mem=%dM", memory>>20), "root=none", "rootfstype=hostfs", "rootflags=/", "ro",
@@ -209,7 +209,7 @@ func (b *boot) look() error {
 	return nil
 }
 
-// report tells the caller how far all guests are.
+// report calls Progress with how far all guests are.
 func (b *boot) report(passed time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +235,7 @@ func (b *boot) report(passed time.Duration) {
 func (b *boot) take(text string) {
 	l, ok := guest.ParseLine(text)
 	if !ok {
-		// A panic's stack of bare addresses says nothing to anyone.
+		// A panic's stack has bare addresses, which are of no use.
 		if text = strings.TrimSpace(text); len(b.lastRows) > 0 && strings.Contains(b.lastRows[len(b.lastRows)-1], "panic") {
 			return
 		}

@@ -68,8 +68,9 @@ func tools() error {
 	return nil
 }
 
-// foreign is what of the source tree no build of the guest reads; most of it.
-// The Kconfig files and Makefiles stay, for the configuration refers to them.
+// foreign is the parts of the source tree that no build of the guest reads, which
+// is most of it. The Kconfig files and Makefiles are kept because the
+// configuration refers to them.
 var foreign = []string{
 	"*/Documentation/*.rst", "*/Documentation/*.yaml", "*/Documentation/*.txt", "*/tools/testing", "*/tools/perf",
 	"*/arch/[!ux]*/*.[chS]", "*/arch/*/*.dts*", "*/drivers/gpu/*.[ch]", "*/drivers/media/*.[ch]", "*/drivers/staging/*.[ch]",
@@ -137,7 +138,7 @@ func (b *build) patch(ctx context.Context, tree string) error {
 		if err != nil {
 			return err
 		}
-		// O_EXCL: a file of that name in a newer tree is another's.
+		// O_EXCL: a file of that name in a newer tree is not ours to replace.
 		f, err := os.OpenFile(filepath.Join(tree, path), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 		if err != nil {
 			return err
@@ -179,7 +180,7 @@ func (b *build) compile(ctx context.Context, tree, out string) error {
 	if err != nil {
 		return err
 	}
-	if err := taken(fragment, got); err != nil {
+	if err := checkOptions(fragment, got); err != nil {
 		return err
 	}
 	b.Progress("compile", 0)
@@ -190,8 +191,9 @@ func (b *build) compile(ctx context.Context, tree, out string) error {
 	}, "make", makeArgs(fmt.Sprintf("-j%d", b.Jobs), programName)...)
 }
 
-// taken says which options of a fragment a configuration does not have.
-func taken(fragment, config []byte) error {
+// checkOptions returns an error that names the options of a fragment that a
+// configuration does not have.
+func checkOptions(fragment, config []byte) error {
 	has := map[string]bool{}
 	for l := range strings.Lines(string(config)) {
 		has[strings.TrimSpace(l)] = true
@@ -203,7 +205,7 @@ func taken(fragment, config []byte) error {
 		}
 	}
 	if len(lost) > 0 {
-		return fmt.Errorf("this kernel's configuration does not take %s", strings.Join(lost, ", "))
+		return fmt.Errorf("this kernel's configuration does not have %s", strings.Join(lost, ", "))
 	}
 	return nil
 }
@@ -225,8 +227,8 @@ func (b *build) follow(ctx context.Context, dir string, line func(string), name 
 	return err
 }
 
-// runCommand runs a program to its end, which ctx brings early; its children
-// go with it. The error has the end of what it said.
+// runCommand runs a program until it ends or ctx does, and then ends its children
+// too. The error has the last lines of its output.
 func runCommand(ctx context.Context, dir string, stdin []byte, line func(string), name string, args ...string) (string, error) {
 	cmd := exec.Command(name, args...)
 	cmd.Dir, cmd.Env = dir, environment()
@@ -257,16 +259,16 @@ func runCommand(ctx context.Context, dir string, stdin []byte, line func(string)
 	return said, nil
 }
 
-// sayLimit bounds how much of a program's output is kept, in bytes.
-const sayLimit = 1 << 20
+// outputLimit bounds how much of a program's output is kept, in bytes.
+const outputLimit = 1 << 20
 
 func readAll(r io.Reader, line func(string)) string {
 	var said strings.Builder
 	in := bufio.NewReader(r)
 	for {
 		text, err := in.ReadString('\n')
-		if said.Len() > sayLimit {
-			rest := said.String()[said.Len()-sayLimit/2:]
+		if said.Len() > outputLimit {
+			rest := said.String()[said.Len()-outputLimit/2:]
 			said.Reset()
 			said.WriteString(rest)
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// checkScript is the first process of a guest that is only looked at. Its end
+// checkScript is the first process of a guest that is only checked. Its end
 // is a panic of the kernel, which ends the guest.
 const checkScript = `#!/bin/sh
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
@@ -29,7 +29,7 @@ echo "check done"
 
 const checkLimit = 2 * time.Minute
 
-// check boots a kernel twice and holds what it says against what the lab needs.
+// check boots a kernel twice and compares its output with what the lab needs.
 func check(ctx context.Context, program string) error {
 	first, err := checkBoot(ctx, program)
 	if err != nil {
@@ -54,7 +54,7 @@ func checkSaid(said string) error {
 		}
 	}
 	if _, done := words["done"]; !done {
-		return fmt.Errorf("the check did not come to its end: %s", lastLines(said, 5))
+		return fmt.Errorf("the check did not complete: %s", lastLines(said, 5))
 	}
 	var before, after float64
 	if _, err := fmt.Sscan(words["time"], &before, &after); err != nil || after-before < 1000 {

@@ -79,7 +79,7 @@ func (b *boot) openCounters(pid int) (*counters, error) {
 	return &c, err
 }
 
-// account notes what the boot has cost, with each of its sheets.
+// account adds what the boot has cost to each of its sheets.
 func (b *boot) account(c *counters) error {
 	var host HostCost
 	if c != nil {
@@ -156,7 +156,7 @@ func parseTrace(text []byte) (map[string]int64, error) {
 		return nil, err
 	}
 	if inside {
-		return nil, errors.New("strace's summary ends in the midst of its table")
+		return nil, errors.New("strace's summary ends within its table")
 	}
 	return calls, nil // a process that made no calls has no table
 }

@@ -40,7 +40,7 @@ type Kernel struct {
 	Built time.Time `json:"built"`
 }
 
-// BuildConfig is what [BuildKernel] needs; the zero value will do.
+// BuildConfig is what [BuildKernel] needs; the zero value is ready to use.
 type BuildConfig struct {
 	CacheDir string // empty: [DefaultCacheDir]
 	Jobs     int    // compilers at a time; 0: one for each processor
@@ -129,9 +129,9 @@ const neededBytes = 1200 << 20
 
 // BuildKernel returns the guest kernel from the cache, or builds it: it
 // downloads the kernel's source package with apt, which checks its signatures,
-// compiles it, boots it twice to see that it does what the lab needs of it, and
-// only then puts it into the cache, from which kernels go that nobody has
-// booted for a month. It takes minutes, and ends with ctx. Two builds at a time
+// compiles it, boots it twice to check that it does what the lab needs, and only
+// then puts it into the cache. Kernels that were not booted for a month are
+// deleted from there. It takes minutes, and ends with ctx. Two builds at a time
 // wait for each other.
 func BuildKernel(ctx context.Context, cfg BuildConfig) (Kernel, error) {
 	if cfg.CacheDir == "" {
@@ -150,7 +150,7 @@ func BuildKernel(ctx context.Context, cfg BuildConfig) (Kernel, error) {
 		return k, err
 	}
 	if runtime.GOARCH != "amd64" {
-		return Kernel{}, fmt.Errorf("the virtual-time lab runs on amd64 machines alone, this one is %s", runtime.GOARCH)
+		return Kernel{}, fmt.Errorf("the virtual-time lab runs on amd64 machines only, and this one is %s", runtime.GOARCH)
 	}
 	if err := tools(); err != nil {
 		return Kernel{}, err
@@ -163,7 +163,7 @@ func BuildKernel(ctx context.Context, cfg BuildConfig) (Kernel, error) {
 		return Kernel{}, err
 	}
 	defer release()
-	// Whoever held the lock may have built it.
+	// The process that held the lock before may have built it.
 	if k, err := CachedKernel(cfg.CacheDir); !errors.Is(err, ErrNoKernel) {
 		return k, err
 	}
@@ -188,7 +188,7 @@ func BuildKernel(ctx context.Context, cfg BuildConfig) (Kernel, error) {
 
 const buildPrefix = "build-"
 
-// sweep removes what killed builds left; the lock is held.
+// sweep removes what killed builds left behind. The caller holds the lock.
 func sweep(cacheDir string) error {
 	left, err := filepath.Glob(filepath.Join(cacheDir, buildPrefix+"*"))
 	if err != nil {
@@ -242,7 +242,7 @@ func lockCache(ctx context.Context, dir string, waits func()) (release func(), e
 	}
 }
 
-// commit moves a finished program into the cache, whole or not at all.
+// commit moves a finished program into the cache atomically.
 func commit(cacheDir, program string, k Kernel) (Kernel, error) {
 	hash, err := recipeHash()
 	if err != nil {

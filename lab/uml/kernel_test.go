@@ -120,17 +120,17 @@ func TestMadison(t *testing.T) {
 	}
 }
 
-func TestTaken(t *testing.T) {
+func TestCheckOptions(t *testing.T) {
 	fragment := []byte("# a remark\nCONFIG_A=y\nCONFIG_B=y\n# CONFIG_C is not set\n")
-	if err := taken(fragment, []byte("CONFIG_A=y\n# CONFIG_B is not set\n")); err == nil || !strings.Contains(err.Error(), "CONFIG_B=y") {
+	if err := checkOptions(fragment, []byte("CONFIG_A=y\n# CONFIG_B is not set\n")); err == nil || !strings.Contains(err.Error(), "CONFIG_B=y") {
 		t.Errorf("a lost option: %v", err)
 	}
-	if err := taken(fragment, []byte("CONFIG_A=y\nCONFIG_B=y\n")); err != nil {
+	if err := checkOptions(fragment, []byte("CONFIG_A=y\nCONFIG_B=y\n")); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestCheckSaid(t *testing.T) {
+func TestCheckOfTheKernelsOutput(t *testing.T) {
 	good := "check time 0.10 1000.12\ncheck random ab\ncheck congestion reno bbr cubic westwood veno vegas radio radio_newrto\ncheck sctp 1\ncheck root read-only\ncheck done"
 	if err := checkSaid(good); err != nil {
 		t.Error(err)

@@ -35,7 +35,7 @@ type RunConfig struct {
 	Kernel Kernel
 	// Dir is shared with the guests: sheets and journals of all runs, and the
 	// consoles. It is made where it does not exist. A run whose journal is there
-	// already goes on where it was.
+	// already continues where that ends.
 	Dir        string
 	Sheets     []Sheet
 	Executable string // the linktrial binary, static or with libraries the host has
@@ -53,7 +53,7 @@ type RunConfig struct {
 	SheetsPerBoot int
 	MemoryBytes   int64 // of a guest; 0 is 512 MiB, of which it takes what it uses
 	// Watchdog is how long, in wall time, a guest may show no progress; 0 is
-	// three minutes. A guest says every 20 s of its own time how late it is.
+	// three minutes. A guest reports its time every 20 s by its own clock.
 	Watchdog time.Duration
 	// Count has the guests' costs counted, see [SheetResult.Host]. Trace has their
 	// system calls counted with strace, which takes fifty times as long and no
@@ -78,7 +78,7 @@ type Result struct {
 	Wall   time.Duration
 }
 
-// SheetResult is one run as it came out of its guest.
+// SheetResult is the outcome of one run.
 type SheetResult struct {
 	Run string
 	// Journals by role, those that exist. They may end in the midst of a trial
@@ -91,7 +91,7 @@ type SheetResult struct {
 	Err     error
 	Virtual time.Duration // of the guest's time, from the sheet's begin to its end
 	Wall    time.Duration
-	// ToBegin is the wall time from the guest's start to the sheet's begin.
+	// ToBegin is the wall time from the guest's start to the start of the sheet.
 	ToBegin time.Duration
 	// Switches are how often the guest's scheduler switched away from the threads
 	// of each process, by role, those of the drivers included; the first process
@@ -107,14 +107,14 @@ var (
 	// ErrHung reports that a guest showed no progress and was ended.
 	ErrHung = errors.New("the guest showed no progress and was ended")
 	// ErrDied reports that a guest ended before its work did.
-	ErrDied = errors.New("the guest ended before its time")
+	ErrDied = errors.New("the guest ended before its work was done")
 )
 
 var runForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,127}$`)
 
 // Run executes sheets in guests and returns when all have ended or ctx has.
-// The error is of the lab as a whole; what befell one guest is in the result
-// of its sheets, and the others go on.
+// The error is of the lab as a whole; the error of one guest is in the results
+// of its sheets, and the other guests continue.
 func Run(ctx context.Context, cfg RunConfig) (Result, error) {
 	if err := cfg.complete(); err != nil {
 		return Result{}, err
@@ -231,7 +231,7 @@ type runner struct {
 	virtual time.Duration // of all guests together
 }
 
-// processors are those that this process may use.
+// processors returns those that this process may use.
 func processors() []int {
 	var set unix.CPUSet
 	var list []int
@@ -279,10 +279,10 @@ func (s *SheetResult) ended() bool { return s.Wall > 0 || s.Err != nil }
 func (r *runner) order(name string, o guest.Job) error {
 	b, err := json.Marshal(o)
 	if err != nil {
-		return fmt.Errorf("orders of %s: %w", name, err)
+		return fmt.Errorf("job of %s: %w", name, err)
 	}
 	if err := os.WriteFile(filepath.Join(r.cfg.Dir, name+".json"), b, 0o644); err != nil {
-		return fmt.Errorf("orders of %s: %w", name, err)
+		return fmt.Errorf("job of %s: %w", name, err)
 	}
 	return nil
 }
@@ -292,7 +292,7 @@ func (r *runner) journal(i int, role radio.Role) string {
 	return filepath.Join(r.cfg.Dir, s.StateDir(role), "runs", s.Run, "journal.jsonl")
 }
 
-// collect notes which journals a sheet left, and how many trials ended.
+// collect finds the journals that a sheet left, and counts the trials that ended.
 func (r *runner) collect(i int) error {
 	res := &r.results[i]
 	res.Journals = map[radio.Role]string{}

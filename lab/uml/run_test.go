@@ -53,10 +53,10 @@ func (b *bench) run(t *testing.T, jobs int, sheets ...Sheet) Result {
 	return res
 }
 
-// TestSameBytes is what the lab is for: the journals of two runs are the same
+// TestResultsAreByteIdentical is what the lab is for: the journals of two runs are the same
 // to the byte, for every driver, however many guests run at a time and however
 // busy the machine is.
-func TestSameBytes(t *testing.T) {
+func TestResultsAreByteIdentical(t *testing.T) {
 	b := newBench(t)
 	all := []string{"tcp-cubic", "tcp-bbr", "sctp", "udt", "tcp-radio", "tcp-radio-newrto"}
 	sheets := []Sheet{
@@ -150,9 +150,9 @@ func leftovers(t *testing.T, dir string) []string {
 	return out
 }
 
-// TestAGuestThatDoesNotEndInOrder: what befalls a guest is told, and nothing
+// TestGuestThatFails: what befalls a guest is told, and nothing
 // of it stays.
-func TestAGuestThatDoesNotEndInOrder(t *testing.T) {
+func TestGuestThatFails(t *testing.T) {
 	kernel := cached(t)
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)

@@ -62,7 +62,8 @@ func systemMirror(root string) (mirror, error) {
 	return mirror{}, errors.New("the system's package lists in /etc/apt name no Debian mirror, from which the guest kernel's source package would come")
 }
 
-// debianURI tells Debian's own archive from its security archive and others'.
+// debianURI reports whether a URI is that of Debian's own archive, and not of its
+// security archive or another one.
 var debianURI = regexp.MustCompile(`^(https?|mirror\+https?|ftp|file|copy)://?.*/debian/?$`)
 
 // oneLineSources reads sources.list(5), one line a source.
@@ -137,8 +138,8 @@ func deb822Sources(b []byte) []mirror {
 	return out
 }
 
-// apt works on lists of its own, so the system's are not touched. It trusts
-// what the system's keyring has signed and nothing else.
+// apt runs apt with lists of its own, so that the system's are not touched. It
+// trusts what the system's keyring has signed and nothing else.
 type apt struct {
 	dir  string
 	args []string
@@ -178,10 +179,10 @@ func (a *apt) run(ctx context.Context, program string, args ...string) (string, 
 	return runCommand(ctx, a.dir, nil, nil, program, append(slices.Clone(a.args), args...)...)
 }
 
-// candidate is a package that there is.
+// candidate is an available package.
 type candidate struct{ pkg, version string }
 
-// candidates lists every version of every kernel source package.
+// candidates returns every version of every kernel source package.
 func (a *apt) candidates(ctx context.Context) ([]candidate, error) {
 	names, err := a.run(ctx, "apt-cache", "pkgnames", "linux-source-")
 	if err != nil {
@@ -315,7 +316,7 @@ func (b *build) fetch(ctx context.Context) (source, error) {
 			return source{}, err
 		}
 		if len(files) != 1 {
-			return source{}, fmt.Errorf("package %s %s: %d files came, expected one", c.pkg, c.version, len(files))
+			return source{}, fmt.Errorf("package %s %s: %d files were downloaded, expected one", c.pkg, c.version, len(files))
 		}
 		b.Progress("download", 1)
 		return source{file: files[0], pkg: c.pkg, version: c.version, note: note}, nil

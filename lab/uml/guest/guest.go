@@ -41,7 +41,7 @@ const timeEvery = 20 * time.Second
 // not return. It must be the guest's first process.
 func Main(ctx context.Context, cfg Config) error {
 	if os.Getpid() != 1 {
-		return errors.New("this is the first process of a guest of the virtual-time lab; it is started by the lab alone")
+		return errors.New("this is the first process of a guest of the virtual-time lab; only the lab starts it")
 	}
 	g := &guest{cfg: cfg, began: time.Now(), console: os.Stdout}
 	if err := g.run(ctx); err != nil {
@@ -117,7 +117,7 @@ func (g *guest) reportTime(ctx context.Context) {
 	}
 }
 
-// prepare turns the bare kernel into a machine for agents.
+// prepare makes the bare kernel ready for agents: mounts and host name.
 func prepare(dir string) error {
 	if err := mounts(dir); err != nil {
 		return err
@@ -136,15 +136,16 @@ func prepare(dir string) error {
 const (
 	device        = "radio0"
 	controlSocket = "/run/emulator.sock"
-	// listenTime is what the server's agent has, in virtual time, before the
-	// client's starts: more than its listeners may take to stand or fail. Idle
-	// time costs nothing here.
+	// listenTime is how long, in virtual time, the server's agent runs before the
+	// client's starts: more than its listeners may take to be ready or to fail.
+	// Idle time costs nothing here.
 	listenTime = 20 * time.Second
 	// endGrace is how long an agent may take to end when it is asked to.
 	endGrace = 60 * time.Second
 )
 
-// sheet executes one run from nothing to nothing: namespaces, radios, agents.
+// sheet executes one run: it makes namespaces, radios and agents, and removes
+// them afterwards.
 func (g *guest) sheet(ctx context.Context, s Sheet, costs Costs) (err error) {
 	if s.Network == nil {
 		return errors.New("the radio of this run cannot be emulated")
@@ -181,7 +182,7 @@ func (g *guest) sheet(ctx context.Context, s Sheet, costs Costs) (err error) {
 	return err
 }
 
-// agents starts an agent in each node, and ends them when the client's is through.
+// agents starts an agent in each node, and ends them when the client's has ended.
 func (g *guest) agents(ctx context.Context, s Sheet, costs Costs) error {
 	var others []*running
 	var client *radio.Node

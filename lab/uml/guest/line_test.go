@@ -38,7 +38,7 @@ func FuzzParseLine(f *testing.F) {
 	})
 }
 
-func TestMainIsForGuestsAlone(t *testing.T) {
+func TestMainRefusesOutsideAGuest(t *testing.T) {
 	if os.Getpid() == 1 {
 		t.Skip("the test is the first process of its machine itself, and would power it off")
 	}
