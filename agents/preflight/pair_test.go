@@ -81,7 +81,7 @@ func wire(t *testing.T) (inside func(func()), set func(node int, change func(*ne
 }
 
 // look looks at the peer from the first node.
-func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightRequest, change ...func(*Config)) Report {
+func look(t *testing.T, inside func(func()), wanted *linktrialv1.PreflightRequest, change ...func(*Config)) Report {
 	t.Helper()
 	var r Report
 	dir := t.TempDir()
@@ -91,7 +91,7 @@ func look(t *testing.T, inside func(func()), wish *linktrialv1.PreflightRequest,
 		for _, f := range change {
 			f(&c)
 		}
-		r = Run(t.Context(), c, wish)
+		r = Run(t.Context(), c, wanted)
 	})
 	for _, c := range r.Checks {
 		if c.Node != "client" {

@@ -110,7 +110,7 @@ func node(t *testing.T, dir string, role radio.Role, sheet []byte) (executor.Con
 }
 
 // serve starts the server's part and returns when every listener has been
-// heard of; the returned function finishes it.
+// recorded; the returned function finishes it.
 func serve(t *testing.T, dir string, sheet []byte, listeners int) (*journal.File, func()) {
 	t.Helper()
 	cfg, j := node(t, dir, radio.RoleServer, sheet)
@@ -126,7 +126,7 @@ func serve(t *testing.T, dir string, sheet []byte, listeners int) (*journal.File
 		select {
 		case <-changed:
 		case <-time.After(time.Until(deadline)):
-			t.Fatal("listeners do not stand")
+			t.Fatal("listeners are not ready")
 		}
 	}
 	return j, func() {

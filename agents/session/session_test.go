@@ -353,12 +353,12 @@ func TestSuspendAndWindow(t *testing.T) {
 		t.Errorf("%d connections in silence", n)
 	}
 	eventually(t, "the other end sees the connections end", func() bool { return o.open.Load() == 0 })
-	heard := polls.Load()
+	answered := polls.Load()
 	j.Append(journal.TypeTrialEnded, journal.TrialEnded{Trial: 1})
 	j.Sync()
 	o.assign()
 	time.Sleep(200 * time.Millisecond)
-	if o.open.Load() != 0 || len(o.records("r1")) != 1 || polls.Load() != heard {
+	if o.open.Load() != 0 || len(o.records("r1")) != 1 || polls.Load() != answered {
 		t.Fatal("something was sent while calls are suspended")
 	}
 	soon, cut := context.WithTimeout(ctx, 50*time.Millisecond)
@@ -367,7 +367,7 @@ func TestSuspendAndWindow(t *testing.T) {
 	}
 	cut()
 	s.Gate().Window(ctx, 20*time.Second, d.CaughtUp)
-	if len(o.records("r1")) != 2 || polls.Load() == heard {
+	if len(o.records("r1")) != 2 || polls.Load() == answered {
 		t.Error("the window did not deliver and poll")
 	}
 	if n := s.dial.open(); n != 0 {

@@ -79,7 +79,7 @@ func TestNewerOrchestrator(t *testing.T) {
 	eventually(t, "the node keeps trying", func() bool { return v.registrations.Load() >= 3 })
 	const want = "the orchestrator's version v9 speaks protocol 99 and this agent's version v8 protocol 1: install the same version on both"
 	if n := strings.Count(log.String(), want); n != 1 || handled.Load() != 0 {
-		t.Errorf("said %d times, %d answers obeyed: %s", n, handled.Load(), log)
+		t.Errorf("logged %d times, %d answers applied: %s", n, handled.Load(), log)
 	}
 	v.protocol.Store(0) // one from before the number was told
 	eventually(t, "the node works with an orchestrator of its protocol", func() bool { return handled.Load() > 0 })
