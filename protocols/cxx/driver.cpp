@@ -142,7 +142,7 @@ int client(Backend& backend, const Parameters& p, Events& events) {
     if (!failed) events.error(id, f.code, f.what());
     failed = true;
   };
-  const Failure aborted(code::kAborted, "told to stop while the transfer ran");
+  const Failure aborted(code::kAborted, "SIGTERM while the transfer ran");
   std::atomic<bool> delivered{false};
   Signals signals(interrupts, [&] {
     if (delivered) _exit(kExitOK);

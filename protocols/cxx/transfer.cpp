@@ -53,7 +53,7 @@ void check_ready(Stream& s, Nanoseconds deadline) {
   try {
     if (!read_full(s, &ready, 1, deadline)) throw Failure(code::kReset, "the server closed the connection before its first byte");
   } catch (const Timeout&) {
-    throw Failure(code::kConnectTimeout, "the connection stood, but no byte of the server arrived within limits.connect_ms");
+    throw Failure(code::kConnectTimeout, "connected, but the server sent no byte within limits.connect_ms");
   }
   if (ready != kByteReady) throw Failure(code::kProtocolViolation, "the server's first byte is " + byte_text(ready));
 }
@@ -182,7 +182,7 @@ void serve(Stream& stream, const Parameters& p, Events& events, const std::atomi
     if (id.empty()) {
       log_line(std::string("a connection failed before its transfer was known: ") + f.what());
     } else if (stop) {
-      events.error(id, code::kAborted, "the server was told to stop");
+      events.error(id, code::kAborted, "SIGTERM at the server while the transfer ran");
     } else {
       events.error(id, f.code, f.what());
     }

@@ -18,6 +18,29 @@ import (
 // CheckGarbage feeds a driver what is no document of the contract: each must
 // end with one error event, bad-parameters, and exit code 1.
 func CheckGarbage(t *testing.T, d *Driver) {
+	for name, document := range garbage(t, d) {
+		t.Run(name, func(t *testing.T) { refused(t, d, []byte(document)) })
+	}
+	// Bytes turned over at random: whatever it makes of them, the driver ends by
+	// itself, with lines that are events. As a probe, it opens nothing.
+	probe := Document(t, d.Parameters(contract.RoleProbe, 7000))
+	rnd := rand.New(rand.NewPCG(3, 4))
+	for range 60 {
+		b := bytes.Clone(probe)
+		for range 1 + rnd.IntN(4) {
+			b[rnd.IntN(len(b))] = byte(rnd.Uint32())
+		}
+		if bytes.Contains(b, []byte(`"server"`)) || bytes.Contains(b, []byte(`"client"`)) {
+			continue
+		}
+		if _, code := d.Start(t, b).Wait(); code != contract.ExitOK && code != contract.ExitFailed {
+			t.Errorf("exit code %d for %q", code, b)
+		}
+	}
+}
+
+// garbage is documents that a driver must refuse, by what is wrong with them.
+func garbage(t *testing.T, d *Driver) map[string]string {
 	good := string(Document(t, d.Parameters(contract.RoleClient, 7000)))
 	with := func(old, new string) string {
 		if !strings.Contains(good, old) {
@@ -25,7 +48,7 @@ func CheckGarbage(t *testing.T, d *Driver) {
 		}
 		return strings.Replace(good, old, new, 1)
 	}
-	cases := map[string]string{
+	return map[string]string{
 		"nothing":             "",
 		"text":                "hello",
 		"cut":                 good[:len(good)/2],
@@ -74,25 +97,6 @@ func CheckGarbage(t *testing.T, d *Driver) {
 		"limits a number":     with(`"limits":{`, `"limits":3,"limits_":{`),
 		"interval text":       with(`"sample_interval_ms":100`, `"sample_interval_ms":"100"`),
 	}
-	for name, document := range cases {
-		t.Run(name, func(t *testing.T) { refused(t, d, []byte(document)) })
-	}
-	// Bytes turned over at random: whatever it makes of them, the driver ends by
-	// itself, with lines that are events. As a probe, it opens nothing.
-	probe := Document(t, d.Parameters(contract.RoleProbe, 7000))
-	rnd := rand.New(rand.NewPCG(3, 4))
-	for range 60 {
-		b := bytes.Clone(probe)
-		for range 1 + rnd.IntN(4) {
-			b[rnd.IntN(len(b))] = byte(rnd.Uint32())
-		}
-		if bytes.Contains(b, []byte(`"server"`)) || bytes.Contains(b, []byte(`"client"`)) {
-			continue
-		}
-		if _, code := d.Start(t, b).Wait(); code != contract.ExitOK && code != contract.ExitFailed {
-			t.Errorf("exit code %d for %q", code, b)
-		}
-	}
 }
 
 func refused(t *testing.T, d *Driver, document []byte) {
@@ -105,7 +109,7 @@ func refused(t *testing.T, d *Driver, document []byte) {
 }
 
 // CheckOptions holds the manifest's options against the program's: defaults
-// and bounds are taken, what lies beyond them or is of another type is not.
+// and bounds are accepted, what is beyond them or of another type is refused.
 func CheckOptions(t *testing.T, d *Driver) {
 	try := func(name string, value any, taken bool) {
 		t.Helper()

@@ -49,7 +49,7 @@ func (p *Process) stop(t *testing.T) []*contract.Event {
 	p.Signal(syscall.SIGTERM)
 	events, code := p.Wait()
 	if code != contract.ExitOK {
-		t.Errorf("exit code %d of a server told to stop", code)
+		t.Errorf("exit code %d of a server after SIGTERM", code)
 	}
 	return events
 }
@@ -169,13 +169,13 @@ func expectError(t *testing.T, p *Process, codes ...contract.Code) {
 // CheckEnds: signals, limits and vanished peers in the middle of a transfer.
 func CheckEnds(t *testing.T, d *Driver) {
 	same := func(*contract.Parameters) {}
-	t.Run("client told to stop", func(t *testing.T) {
+	t.Run("SIGTERM at the client", func(t *testing.T) {
 		t.Parallel()
 		client, _, _ := stuck(t, d, same)
 		client.Signal(syscall.SIGTERM)
 		expectError(t, client, contract.CodeAborted)
 	})
-	t.Run("server told to stop", func(t *testing.T) {
+	t.Run("SIGTERM at the server", func(t *testing.T) {
 		t.Parallel()
 		_, server, _ := stuck(t, d, same)
 		if e := Only(t, server.stop(t), contract.KindError); e.Code != contract.CodeAborted || e.Transfer != Transfer {
@@ -226,15 +226,16 @@ func CheckSlow(t *testing.T, d *Driver, delay time.Duration) {
 	server.stop(t)
 }
 
-// CheckConnect: nobody there, nobody answers, no way, a port in use.
+// CheckConnect checks failures to connect and to listen: no listener, no answer,
+// no route, a port in use.
 func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
-	t.Run("nobody listens", func(t *testing.T) {
+	t.Run("no listener", func(t *testing.T) {
 		t.Parallel()
 		p := d.Parameters(contract.RoleClient, FreePort(t))
 		p.Limits.ConnectMS = 1000
 		expectError(t, d.Start(t, Document(t, p)), nobodyListens)
 	})
-	t.Run("nobody answers", func(t *testing.T) {
+	t.Run("no answer", func(t *testing.T) {
 		t.Parallel()
 		relay := NewRelay(t, FreePort(t), 1)
 		p := d.Parameters(contract.RoleClient, relay.Port)
@@ -245,7 +246,7 @@ func CheckConnect(t *testing.T, d *Driver, nobodyListens contract.Code) {
 			t.Errorf("given up after %s, before the limit", took)
 		}
 	})
-	t.Run("told to stop while connecting", func(t *testing.T) {
+	t.Run("SIGTERM while connecting", func(t *testing.T) {
 		t.Parallel()
 		relay := NewRelay(t, FreePort(t), 1)
 		client := d.Start(t, Document(t, d.Parameters(contract.RoleClient, relay.Port)))

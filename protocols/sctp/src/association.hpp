@@ -69,16 +69,16 @@ bool wait_for_end(Stream& s, Nanoseconds patience, Nanoseconds deadline, Acknowl
   return false;
 }
 
-// Dials until an association stands: dial(n, err) dials for the n-th time, from
-// 0, and says with an errno how it failed; 0 where it came to nothing.
+// Dials until there is an association: dial(n, err) dials for the n-th time, from
+// 0, and sets the errno of a failure; 0 where there was no answer.
 template <typename Dial>
 std::unique_ptr<Stream> dial_until(const Address& remote, Nanoseconds deadline, const std::atomic<bool>& stop, Dial dial) {
   constexpr Nanoseconds kPause = 200 * kMillisecond;
   for (int n = 0;; n++) {
     int err = 0;
     if (std::unique_ptr<Stream> stream = dial(n, &err)) return stream;
-    if (stop) throw Failure(code::kAborted, "told to stop while connecting");
-    if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "nobody listens at " + remote.text());
+    if (stop) throw Failure(code::kAborted, "SIGTERM while connecting");
+    if (err == ECONNREFUSED) throw Failure(code::kConnectRefused, "no listener at " + remote.text());
     if (err == ENETUNREACH || err == EHOSTUNREACH) throw Failure(code::kUnreachable, errno_text(remote.text(), err));
     // A stack that gives up at once must not be asked in a loop.
     if (err != 0) std::this_thread::sleep_for(std::chrono::nanoseconds(std::clamp<Nanoseconds>(deadline - now(), 0, kPause)));

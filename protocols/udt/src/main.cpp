@@ -49,7 +49,7 @@ class UdtBackend : public Backend {
     check_route(local, remote);
     for (;;) {
       if (auto stream = dial(p, local, remote, deadline, stop)) return stream;
-      if (stop) throw Failure(code::kAborted, "told to stop while connecting");
+      if (stop) throw Failure(code::kAborted, "SIGTERM while connecting");
       if (now() >= deadline) throw Failure(code::kConnectTimeout, "no answer from " + remote.text() + " within limits.connect_ms");
     }
   }
@@ -101,7 +101,7 @@ class UdtBackend : public Backend {
 int main() {
   linktrial::UdtBackend backend;
   int code = linktrial::run_driver(backend);
-  // The library's cleanup waits more than a second for its own threads; all
-  // that this process had to tell anyone is told.
+  // The library's cleanup waits more than a second for its own threads; this
+  // process has written all its events.
   _exit(code);
 }
