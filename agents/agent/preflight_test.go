@@ -122,7 +122,13 @@ func TestPreflightWhenWanted(t *testing.T) {
 		}
 	}
 	// The same preflight is wanted in further polls, and is not carried out twice; another one is.
-	time.Sleep(200 * time.Millisecond)
+	polls := func() int {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return len(o.polls)
+	}
+	before := polls()
+	eventually(t, "three more polls", func() bool { return polls() >= before+3 })
 	o.want("two")
 	if r := o.report(t, 2); r.Id != "two" {
 		t.Errorf("the second report is for %s", r.Id)
