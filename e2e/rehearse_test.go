@@ -181,7 +181,7 @@ func TestKillOrchestrator(t *testing.T) {
 	r := p.start("rehearse", p.plan("short.yaml", short))
 	r.waitFor(`\n +3/12 `, 2*time.Minute)
 	kill(t, r.child("serve"))
-	r.waitFor(`no word from the orchestrator`, 30*time.Second)
+	r.waitFor(`no contact with the orchestrator`, 30*time.Second)
 	if code := r.wait(3 * time.Minute); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

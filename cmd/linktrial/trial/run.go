@@ -195,7 +195,7 @@ func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 		}
 		if lostAt.IsZero() {
 			lostAt = time.Now()
-			p.Line("no contact with the orchestrator; the agents continue, and this view does when the orchestrator is back")
+			p.Line("no contact with the orchestrator; the agents continue, and the view resumes when it is back")
 		}
 		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
