@@ -78,7 +78,7 @@ test('empty pages name what works here, and no lab', async () => {
   await clean(anna)
   await shotBoth(anna, 'fleet-empty-tls')
   await anna.goto(`${s.url}/lab`)
-  await anna.getByText('No lab can be brought up here').waitFor()
+  await anna.getByText('No lab can run here').waitFor()
   await clean(anna)
   await anna.goto(`${s.url}/fleet`)
   await anna.getByRole('link', { name: 'Identities', exact: true }).first().click()
