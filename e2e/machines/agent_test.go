@@ -106,6 +106,6 @@ func TestAgentRenewsWhileItWorks(t *testing.T) {
 	})
 	start.move(9 * day) // past the end of the first
 	o.restart(t)
-	eventually(t, "the node is heard of again", func() bool { return states(t, o)["client"].Connected })
+	eventually(t, "the node is connected again", func() bool { return states(t, o)["client"].Connected })
 	require.NoError(t, end())
 }

@@ -178,7 +178,7 @@ func (l *loop) run() error {
 		}
 		l.release()
 		if commands {
-			l.obey()
+			l.runPending()
 			if l.ending {
 				return nil
 			}
@@ -291,7 +291,7 @@ func (l *loop) do(f func(*loop)) bool {
 	return <-done
 }
 
-func (l *loop) obey() {
+func (l *loop) runPending() {
 	l.mu.Lock()
 	todo := l.pending
 	l.pending = nil

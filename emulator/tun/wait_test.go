@@ -80,7 +80,7 @@ func TestSharedLoopNoticesRequests(t *testing.T) {
 	if token := next(); token != tokenWake {
 		t.Errorf("event %d, expected %d", token, tokenWake)
 	}
-	l.obey()
+	l.runPending()
 	if !l.shared.park || l.shared.busy.Load() != 0 {
 		t.Errorf("after the request: %+v", l.shared)
 	}

@@ -114,7 +114,7 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
-// may says whether a role is enough. The setup token makes one user and does
+// may reports whether a role is enough. The setup token makes one user and does
 // nothing else.
 func (p Principal) may(service, method string, need rule) bool {
 	if p.setup {
@@ -154,7 +154,7 @@ func (a *Access) write(w http.ResponseWriter, r *http.Request, coded *connect.Er
 	}
 	challenge(w, coded)
 	if err := errorWriter.Write(w, r, coded); err != nil {
-		a.log.Debug("a refusal was not heard", "error", err)
+		a.log.Debug("a refusal was not delivered", "error", err)
 	}
 }
 

@@ -162,7 +162,7 @@ func (h *hasher) hash(ctx context.Context, password string) (string, error) {
 	return p.String(), nil
 }
 
-// verify says whether the password is the one of the PHC string, and whether
+// verify reports whether the password is the one of the PHC string, and whether
 // that was made at another cost than today's. An empty string takes as long
 // and is no password's.
 func (h *hasher) verify(ctx context.Context, password, text string) (ok, stale bool, err error) {

@@ -73,7 +73,7 @@ func (a *Access) closeSetup() error {
 	return a.removeSetupFile()
 }
 
-// setupState says whether a setup token is good, and whether there is an admin besides.
+// setupState reports whether a setup token is good, and whether there is an admin besides.
 func (a *Access) setupState() (good, forced bool) {
 	a.setup.mu.Lock()
 	defer a.setup.mu.Unlock()

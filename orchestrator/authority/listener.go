@@ -84,7 +84,7 @@ func (h *handed) Accept() (net.Conn, error) {
 func (h *handed) Close() error   { return nil }
 func (h *handed) Addr() net.Addr { return h.t.Addr() }
 
-// sniffed is a connection whose first byte says whether it is TLS. crypto/tls
+// sniffed is a connection whose first byte reports whether it is TLS. crypto/tls
 // reads it in one goroutine.
 type sniffed struct {
 	net.Conn

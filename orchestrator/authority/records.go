@@ -74,7 +74,7 @@ func (r *records) find(cert *x509.Certificate) *record {
 	return &c
 }
 
-// valid says whether a node has a certificate that is good now.
+// valid reports whether a node has a certificate that is good now.
 func (r *records) valid(node string, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

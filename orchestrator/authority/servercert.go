@@ -110,7 +110,7 @@ func covers(cert *x509.Certificate, names []string, now time.Time) bool {
 	return true
 }
 
-// due says whether two thirds of a certificate's life are over.
+// due reports whether two thirds of a certificate's life are over.
 func due(cert *x509.Certificate, now time.Time) bool {
 	return now.After(cert.NotBefore.Add(cert.NotAfter.Sub(cert.NotBefore) * 2 / 3))
 }

@@ -265,7 +265,7 @@ func (s *Server) shutDown(ctx context.Context, pid int) error {
 	return nil
 }
 
-// workers says whether any living process works in the data folder, as all of PostgreSQL's do.
+// workers reports whether any living process works in the data folder, as all of PostgreSQL's do.
 func workers(data string) bool {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -284,7 +284,7 @@ func workers(data string) bool {
 	return false
 }
 
-// servesFolder says whether the process is a PostgreSQL server started on the data folder.
+// servesFolder reports whether the process is a PostgreSQL server started on the data folder.
 func servesFolder(pid int, data string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 	if err != nil {

@@ -92,7 +92,7 @@ func parseVersion(s string) (major int, ok bool) {
 	return major, err == nil
 }
 
-// hasTimescale says whether the server can load TimescaleDB.
+// hasTimescale reports whether the server can load TimescaleDB.
 func (b binaries) hasTimescale() bool {
 	for _, lib := range []string{filepath.Join(b.dir, "..", "lib"), filepath.Join(b.dir, "..", "lib", "postgresql")} {
 		if _, err := os.Stat(filepath.Join(lib, "timescaledb.so")); err == nil {

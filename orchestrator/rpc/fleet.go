@@ -60,8 +60,8 @@ func (s *agents) ReportPreflight(ctx context.Context, req *connect.Request[linkt
 	return connect.NewResponse(&linktrialv1.ReportPreflightResponse{}), nil
 }
 
-// heard notes what a registered node tells with a poll.
-func (s *agents) heard(m *linktrialv1.PollRequest) {
+// noteContact notes what a registered node reports with a poll.
+func (s *agents) noteContact(m *linktrialv1.PollRequest) {
 	if !s.cfg.Engine.Nodes.IsRegistered(m.Name, m.Incarnation) {
 		return
 	}

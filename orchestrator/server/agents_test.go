@@ -141,7 +141,7 @@ func (p *player) register(ctx context.Context) error {
 // play runs until ctx ends, also while the orchestrator is down.
 func (p *player) play(ctx context.Context) {
 	var revision int64
-	var wishes []*linktrialv1.Assignment
+	var assignments []*linktrialv1.Assignment
 	retry := func() {
 		select {
 		case <-ctx.Done():
@@ -160,8 +160,8 @@ func (p *player) play(ctx context.Context) {
 			retry()
 			continue
 		}
-		revision, wishes = res.Msg.Revision, res.Msg.Assignments
-		for _, a := range wishes {
+		revision, assignments = res.Msg.Revision, res.Msg.Assignments
+		for _, a := range assignments {
 			if err := p.act(ctx, a); err != nil {
 				revision = 0 // look again
 				retry()
@@ -216,7 +216,7 @@ func (p *player) act(ctx context.Context, a *linktrialv1.Assignment) error {
 			if err := p.deliver(ctx, x); err != nil {
 				return err
 			}
-			return errHeld // there is more to do; look at the wish first
+			return errHeld // there is more to do; look at the desired state first
 		}
 		x.j.Finish(journal.RunCompleted, "")
 		x.over = true

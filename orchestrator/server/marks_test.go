@@ -35,7 +35,7 @@ func TestMarkedAttempt(t *testing.T) {
 
 	// A watcher that was there before hears of the mark, and of its end.
 	type seen struct{ verdict, reason string }
-	heard := make(chan seen, 100)
+	events := make(chan seen, 100)
 	wctx, end := context.WithCancel(ctx)
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -43,16 +43,16 @@ func TestMarkedAttempt(t *testing.T) {
 	wg.Go(func() {
 		_ = c.watch(wctx, started.CampaignId, func(ev *linktrialv1.WatchResponse) {
 			if e := ev.GetTrialEnded(); e != nil && e.Trial == 0 {
-				heard <- seen{e.Attempt.Verdict, e.Attempt.Reason}
+				events <- seen{e.Attempt.Verdict, e.Attempt.Reason}
 			}
 			if o := ev.GetCommand(); o != nil {
-				heard <- seen{"command", o.Kind + " " + o.Reason}
+				events <- seen{"command", o.Kind + " " + o.Reason}
 			}
 		})
 	})
 	next := func() seen {
 		select {
-		case s := <-heard:
+		case s := <-events:
 			return s
 		case <-ctx.Done():
 			t.Fatal("the watcher was not told")

@@ -107,9 +107,9 @@ func TestCallsNeedALogin(t *testing.T) {
 	ask.Header().Set("Authorization", "Bearer "+token)
 	log, err := people.ListAudit(ctx, ask)
 	require.NoError(t, err)
-	heard := map[string]bool{}
+	logged := map[string]bool{}
 	for _, e := range log.Msg.Entries {
-		heard[e.Action] = true
+		logged[e.Action] = true
 		require.NotContains(t, e.Message, "was not told", "%s: its service is mounted without the interceptor", e.Action)
 	}
 	for _, action := range []string{
@@ -117,9 +117,9 @@ func TestCallsNeedALogin(t *testing.T) {
 		"CatalogService.SaveTopology", "CatalogService.CheckProtocol", "FleetService.StartPreflight", "LabService.LabUp", "NodeService.CreateNodeToken", "NodeService.RevokeNode",
 		"TrustService.ApproveDriver", "TrustService.RotateSigningKey", "AccessService.AddUser", "AccessService.Login", "AccessService.CreateToken",
 	} {
-		require.True(t, heard[action], "the log has no %s", action)
+		require.True(t, logged[action], "the log has no %s", action)
 	}
-	require.False(t, heard["OperatorService.ListRuns"], "what is only read is not logged")
+	require.False(t, logged["OperatorService.ListRuns"], "what is only read is not logged")
 }
 
 // A command carries the name of the user who is logged in, whatever the message says.

@@ -316,7 +316,7 @@ func TestAbort(t *testing.T) {
 	for _, p := range players {
 		p.mu.Lock()
 		require.True(t, p.parts[started.RunIds[0]].over, "%s was told", p.role)
-		require.Nil(t, p.parts[started.RunIds[1]], "%s never heard of the second run", p.role)
+		require.Nil(t, p.parts[started.RunIds[1]], "%s got nothing of the second run", p.role)
 		p.mu.Unlock()
 	}
 	// The nodes are free again.
@@ -371,7 +371,7 @@ func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
 			require.NoError(t, p.register(ctx))
 		}
 	}
-	wishes := func(incarnation string) []*linktrialv1.Assignment {
+	assignments := func(incarnation string) []*linktrialv1.Assignment {
 		res, err := c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: incarnation}))
 		require.NoError(t, err)
 		return res.Msg.Assignments
@@ -379,7 +379,7 @@ func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
 	register("first")
 	started := c.start(t, fmt.Sprintf(testPlan, "1 KiB"))
 	require.Empty(t, started.Problems)
-	require.Eventually(t, func() bool { return len(wishes("first")) == 1 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(assignments("first")) == 1 }, 20*time.Second, 10*time.Millisecond)
 
 	// The orchestrator is started again, so that nobody is connected, and the campaign aborted.
 	stop(t, s)
@@ -392,13 +392,13 @@ func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
 	require.NoError(t, c.watch(ctx, started.CampaignId, l.event))
 	require.Equal(t, linktrialv1.RunState_RUN_STATE_ABORTED, l.runs[started.RunIds[0]].State)
 
-	as := wishes("first")
+	as := assignments("first")
 	require.Len(t, as, 1)
 	require.Equal(t, linktrialv1.Assignment_DESIRED_STATE_ABORT, as[0].DesiredState)
 	again := newPlayer(c, "relay")
 	again.incarnation = "second"
 	require.Eventually(t, func() bool { return again.register(ctx) == nil }, 20*time.Second, 50*time.Millisecond, "the first relay counts as connected for a moment")
-	require.Eventually(t, func() bool { return len(wishes("second")) == 0 }, 20*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return len(assignments("second")) == 0 }, 20*time.Second, 10*time.Millisecond)
 	_, err = c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: "first"}))
 	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err), "the first relay is to register again")
 }

@@ -98,7 +98,7 @@ func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {
 // Close waits for the connections in use and closes them all.
 func (s *Store) Close() { s.pool.Close() }
 
-// Ping says whether the database answers.
+// Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.pool.Ping(ctx); err != nil {
 		return fmt.Errorf("the database does not answer: %w", err)
