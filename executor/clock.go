@@ -1,6 +1,10 @@
 package executor
 
-import "time"
+import (
+	"time"
+
+	"linktrial/internal/backoff"
+)
 
 // Clock tells the time and waits; nil in [Config] is the system's.
 type Clock interface {
@@ -9,10 +13,6 @@ type Clock interface {
 	Timer(d time.Duration) (fired <-chan time.Time, stop func())
 }
 
-type systemClock struct{}
+type systemClock struct{ backoff.System }
 
 func (systemClock) Now() time.Time { return time.Now() }
-func (systemClock) Timer(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTimer(d)
-	return t.C, func() { t.Stop() }
-}

@@ -7,7 +7,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// linkKnowledge is what a treatment with complete knowledge is told of the path from one
+// linkKnowledge is what a treatment with complete knowledge gets to know of the path from one
 // node to another: the rate at which it carries a stream, the round trip of a
 // full-sized packet, and the loss of one that crosses all hops once.
 //

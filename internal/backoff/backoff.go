@@ -51,7 +51,7 @@ func (b *Backoff) Wait(ctx context.Context) bool {
 }
 
 // Sleep pauses for d. It returns false where ctx ended first.
-func Sleep(ctx context.Context, d time.Duration) bool { return SleepOn(ctx, system{}, d) }
+func Sleep(ctx context.Context, d time.Duration) bool { return SleepOn(ctx, System{}, d) }
 
 // SleepOn is [Sleep] by a clock other than the system's.
 func SleepOn(ctx context.Context, c Clock, d time.Duration) bool {
@@ -68,9 +68,11 @@ func SleepOn(ctx context.Context, c Clock, d time.Duration) bool {
 	}
 }
 
-type system struct{}
+// System is the system's clock.
+type System struct{}
 
-func (system) Timer(d time.Duration) (<-chan time.Time, func()) {
+// Timer implements [Clock].
+func (System) Timer(d time.Duration) (<-chan time.Time, func()) {
 	t := time.NewTimer(d)
 	return t.C, func() { t.Stop() }
 }

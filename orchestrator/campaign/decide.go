@@ -125,7 +125,7 @@ func next(r *run, now time.Time, w Waits) step {
 }
 
 // nextAborting waits for the nodes to end, but not for one that is not
-// connected: its records are stored whenever they arrive, and it is told of the
+// connected: its records are stored whenever they arrive, and it learns of the
 // abort when it is back.
 func nextAborting(r *run, now time.Time, w Waits) step {
 	wait := w.Abort
