@@ -240,7 +240,7 @@ func (c *client) watch(ctx context.Context) {
 	f := c.flow
 	lines := driver.Lines(c.process.Output(), f.node.clock)
 	defer c.stop.Release()
-	c.stop.After(f.node.sheet.Limits.Connect + limitGrace)
+	c.stop.After(f.node.sheet.Limits.Connect + contract.LimitPatience)
 	done, cancelled := c.process.Done(), ctx.Done()
 	for lines != nil || done != nil {
 		select {
@@ -285,7 +285,7 @@ func (c *client) take(ctx context.Context, line driver.Line) {
 	}
 	if f.take(line) {
 		c.limit = contract.CodeTransferTimeout
-		c.stop.After(f.node.sheet.Limits.Transfer + limitGrace)
+		c.stop.After(f.node.sheet.Limits.Transfer + contract.LimitPatience)
 	}
 	if !f.decided || was {
 		return
@@ -294,7 +294,7 @@ func (c *client) take(ctx context.Context, line driver.Line) {
 		f.onDecided()
 	}
 	if !c.stop.Asked {
-		c.stop.After(exitGrace)
+		c.stop.After(contract.ExitPatience)
 	}
 }
 
@@ -308,7 +308,7 @@ func (c *client) timeUp() {
 		}
 		f.decide(journal.TimedOut, string(c.limit), fmt.Sprintf("the limit of %s passed and the driver did not say so itself", limit))
 	} else if f.decided && !c.stop.Asked {
-		f.breaches = append(f.breaches, fmt.Sprintf("did not exit within %s of its last event", exitGrace))
+		f.breaches = append(f.breaches, fmt.Sprintf("did not exit within %s of its last event", contract.ExitPatience))
 	}
 	c.stop.Step()
 }

@@ -15,7 +15,6 @@ import (
 
 // Times of a listener, all in the node's time.
 const (
-	listenLimit     = 15 * time.Second       // from its start to its ready event
 	restartPause    = 100 * time.Millisecond // between two starts of one that keeps ending
 	restartPauseMax = 5 * time.Second
 	steadyAfter     = 10 * time.Second // a listener that ran so long is not in a crash loop
@@ -120,7 +119,7 @@ type server struct {
 func (s *server) watch(ctx context.Context) {
 	lines := driver.Lines(s.process.Output(), s.listener.node.clock)
 	defer s.stop.Release()
-	s.stop.After(listenLimit)
+	s.stop.After(contract.ReadyPatience)
 	done, cancelled := s.process.Done(), ctx.Done()
 	for lines != nil || done != nil {
 		select {
@@ -132,7 +131,7 @@ func (s *server) watch(ctx context.Context) {
 			s.takeLine(line)
 		case <-s.stop.Fired:
 			if !s.ready && s.message == "" && ctx.Err() == nil {
-				s.message = fmt.Sprintf("not ready within %s", listenLimit)
+				s.message = fmt.Sprintf("not ready within %s", contract.ReadyPatience)
 			}
 			s.stop.Step()
 		case <-cancelled:

@@ -14,12 +14,9 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Grace periods, all in the node's time.
-const (
-	limitGrace = 2 * time.Second  // past a limit of the plan, for the driver to report that itself
-	exitGrace  = 2 * time.Second  // from a client's last event to its exit
-	peerLimit  = 30 * time.Second // for the emulator or another node that is being started again
-)
+// peerLimit is how long the emulator or another node has, in the node's time, to
+// be started again.
+const peerLimit = 30 * time.Second
 
 // node is this node in a run, once the sheet is read.
 type node struct {

@@ -166,7 +166,7 @@ func (s State) Runs() bool { return s.Driver.Unsupported == "" }
 
 // List reads and probes every driver of a folder, in the order of their
 // names. A driver that cannot run is in the list with the reason. Each probe
-// takes at most [ProbeLimit].
+// takes at most [contract.ProbePatience].
 func List(ctx context.Context, dir string) ([]State, error) {
 	return New(Config{Dir: dir}).List(ctx)
 }
@@ -216,9 +216,6 @@ func (r *Runner) Manifests() ([]*contract.Manifest, error) {
 	return out, nil
 }
 
-// ProbeLimit is how long a driver may take to report whether it runs here.
-const ProbeLimit = 10 * time.Second
-
 // Probe asks one driver whether it can run here.
 func (r *Runner) Probe(ctx context.Context, name string) State {
 	s := State{Driver: journal.Driver{Name: name}}
@@ -245,7 +242,7 @@ func (r *Runner) Probe(ctx context.Context, name string) State {
 }
 
 // Probe starts a driver that has been found in the role of a probe, and completes
-// its state with what it reports. It takes at most [ProbeLimit].
+// its state with what it reports. It takes at most [contract.ProbePatience].
 func Probe(ctx context.Context, r executor.Runner, s State) State {
 	no := func(format string, args ...any) State {
 		s.Driver.Unsupported = fmt.Sprintf(format, args...)
@@ -255,7 +252,7 @@ func Probe(ctx context.Context, r executor.Runner, s State) State {
 	if err != nil {
 		return no("%v", err)
 	}
-	limit := time.AfterFunc(ProbeLimit, p.Kill)
+	limit := time.AfterFunc(contract.ProbePatience, p.Kill)
 	defer limit.Stop()
 	cancel := context.AfterFunc(ctx, p.Kill)
 	defer cancel()
@@ -267,7 +264,7 @@ func Probe(ctx context.Context, r executor.Runner, s State) State {
 	}
 	<-p.Done()
 	if !limit.Stop() && ctx.Err() == nil {
-		return no("its probe did not end within %s", ProbeLimit)
+		return no("its probe did not end within %s", contract.ProbePatience)
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	e, err := contract.ParseEvent([]byte(line))

@@ -1,9 +1,10 @@
 package driver
 
-import "time"
+import (
+	"time"
 
-// termGrace is the time between SIGTERM and SIGKILL.
-const termGrace = time.Second
+	"linktrial/protocols/contract"
+)
 
 // Signalled is a process that can be told to end. Neither method waits.
 type Signalled interface {
@@ -11,7 +12,7 @@ type Signalled interface {
 	Kill()
 }
 
-// Stopper ends a process: SIGTERM, and SIGKILL after a second. It is used by
+// Stopper ends a process: SIGTERM, and SIGKILL after [contract.StopPatience]. It is used by
 // one goroutine, which selects on Fired and then calls Step.
 type Stopper struct {
 	process Signalled
@@ -46,7 +47,7 @@ func (s *Stopper) Step() {
 	case !s.Asked:
 		s.Asked = true
 		s.process.Terminate()
-		s.After(termGrace)
+		s.After(contract.StopPatience)
 	case !s.killed:
 		s.Kill()
 	}

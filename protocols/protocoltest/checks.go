@@ -94,7 +94,7 @@ func (s *suite) serve(ctx context.Context, p *contract.Parameters) (*proc, error
 	if err != nil {
 		return nil, err
 	}
-	_, err = srv.await(ctx, s.o.Patience, "ready event", kind(contract.KindReady))
+	_, err = srv.await(ctx, s.o.waits.ready, "ready event", kind(contract.KindReady))
 	return srv, err
 }
 
@@ -110,9 +110,9 @@ func (s *suite) clientParams(port int, size int64) *contract.Parameters {
 	return p
 }
 
-// within bounds a whole client: its own limits and the suite's patience.
+// within bounds a whole client: its own limits, and what Linktrial waits beyond each.
 func (s *suite) within(p *contract.Parameters) time.Duration {
-	return time.Duration(p.Limits.ConnectMS+p.Limits.TransferMS)*time.Millisecond + s.o.Patience
+	return time.Duration(p.Limits.ConnectMS+p.Limits.TransferMS)*time.Millisecond + 2*s.o.waits.limit + s.o.waits.exit
 }
 
 // wellDone waits for a client that must succeed and holds all it said, and

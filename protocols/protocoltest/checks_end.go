@@ -21,7 +21,7 @@ func checkStopClient(ctx context.Context, s *suite) (string, error) {
 	}
 	begin := time.Now()
 	c.terminate()
-	if _, err := s.failure(ctx, c, s.o.Patience, contract.CodeAborted); err != nil {
+	if _, err := s.failure(ctx, c, s.o.waits.stop, contract.CodeAborted); err != nil {
 		return "", err
 	}
 	took := time.Since(begin)
@@ -67,7 +67,7 @@ func checkStopServer(ctx context.Context, s *suite) (string, error) {
 }
 
 func (s *suite) stopped(ctx context.Context, srv *proc) error {
-	if err := srv.wait(ctx, s.o.Patience); err != nil {
+	if err := srv.wait(ctx, s.o.waits.stop); err != nil {
 		return err
 	}
 	if srv.signal != 0 || srv.code != contract.ExitOK {

@@ -41,7 +41,7 @@ func checkProbe(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	p.name = "probe"
-	if err := p.wait(ctx, s.o.Patience); err != nil {
+	if err := p.wait(ctx, s.o.waits.probe); err != nil {
 		return "", err
 	}
 	switch p.code {
@@ -83,7 +83,7 @@ func (s *suite) refused(ctx context.Context, what string, role contract.Role, do
 	if err != nil {
 		return err
 	}
-	if _, err := s.failure(ctx, p, s.o.Patience, codes...); err != nil {
+	if _, err := s.failure(ctx, p, s.o.waits.ready, codes...); err != nil {
 		return fmt.Errorf("%s: %w", what, err)
 	}
 	return nil
@@ -152,7 +152,7 @@ func checkUnknownOption(ctx context.Context, s *suite) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if _, err := s.failure(ctx, d, s.o.Patience, contract.CodeBadParameters); err != nil {
+			if _, err := s.failure(ctx, d, s.o.waits.ready, contract.CodeBadParameters); err != nil {
 				return "", fmt.Errorf("%s: %w", c.what, err)
 			}
 		}
@@ -178,7 +178,7 @@ func checkUnsupported(ctx context.Context, s *suite) (string, error) {
 			if err != nil {
 				return "", err
 			}
-			if _, err := s.failure(ctx, d, s.o.Patience, contract.CodeUnsupported); err != nil {
+			if _, err := s.failure(ctx, d, s.o.waits.ready, contract.CodeUnsupported); err != nil {
 				return "", fmt.Errorf("option %s with a value that no probe lists: %w", o.Name, err)
 			}
 		}
@@ -197,7 +197,7 @@ func checkPortTaken(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := s.failure(ctx, second, s.o.Patience, contract.CodeListenFailed); err != nil {
+	if _, err := s.failure(ctx, second, s.o.waits.ready, contract.CodeListenFailed); err != nil {
 		return "", fmt.Errorf("second server: %w", err)
 	}
 	if _, err := s.transfer(ctx, first, p.Local.Port, kib); err != nil {

@@ -33,8 +33,9 @@ type Options struct {
 	// Cut is how long the link is cut; 0: 30 s, in quick mode 2 s.
 	Cut time.Duration
 	// Patience is how long a driver may take beyond what the contract bounds
-	// before it counts as hung; 0: 10 s. It must be longer than the delays of
-	// a slow machine.
+	// before it counts as hung; 0: as long as Linktrial itself waits
+	// ([contract.LimitPatience] and the others). It must be longer than the
+	// delays of a slow machine.
 	Patience time.Duration
 	// Only names the checks to run; empty: all.
 	Only []string
@@ -47,6 +48,8 @@ type Options struct {
 	Loopback bool
 	// Progress is called after every check, in order; it can be nil.
 	Progress func(Check)
+
+	waits waits
 }
 
 // Outcome of one check.
@@ -189,9 +192,20 @@ func (o *Options) fill() {
 			o.Cut = 2 * time.Second
 		}
 	}
-	if o.Patience == 0 {
-		o.Patience = 10 * time.Second
+	if o.waits = waitsOf(o.Patience); o.Patience == 0 {
+		o.Patience = contract.LimitPatience
 	}
+}
+
+// waits are how long the suite waits for a driver beyond what the contract bounds.
+type waits struct{ probe, ready, limit, exit, stop time.Duration }
+
+// waitsOf are Linktrial's own, or all of them a given one.
+func waitsOf(given time.Duration) waits {
+	if given > 0 {
+		return waits{given, given, given, given, given}
+	}
+	return waits{contract.ProbePatience, contract.ReadyPatience, contract.LimitPatience, contract.ExitPatience, contract.StopPatience}
 }
 
 // check runs one check, or skips it: where broken says why, or where the driver
