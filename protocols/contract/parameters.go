@@ -61,6 +61,13 @@ type Parameters struct {
 	// [ByteRejected] and reported as [CodeCorrupted], so that a test can tell a
 	// server that verifies from one that does not. A decimal string like the seed.
 	VerifySeedXOR uint64 `json:"verify_seed_xor,string,omitempty"`
+
+	// VerifyFlipAt is a test hook, for servers only: where it is set, a server
+	// expects every bit of the payload's byte at this offset (from 0, without the
+	// lengths of chunks) to be the opposite of what the seed says. A payload that
+	// has this byte is then wrong in it alone, so that a test can tell a server
+	// that verifies to the end, and reads to the end, from one that does not.
+	VerifyFlipAt *int64 `json:"verify_flip_at,omitempty"`
 }
 
 // Endpoint is an IP address and a port of whatever the protocol's ports are.
@@ -114,6 +121,9 @@ func ParseParameters(b []byte) (*Parameters, error) {
 	case RoleServer:
 		if p.Local.Address == "" || !port(p.Local.Port) {
 			return nil, fmt.Errorf("parameters: server needs local.address and local.port 1…65535, found %q and %d", p.Local.Address, p.Local.Port)
+		}
+		if at := p.VerifyFlipAt; at != nil && (*at < 0 || *at > MaxSize) {
+			return nil, fmt.Errorf("parameters: verify_flip_at is %d, expected 0 to %d", *at, int64(MaxSize))
 		}
 	case RoleClient:
 		if p.Remote.Address == "" || !port(p.Remote.Port) {

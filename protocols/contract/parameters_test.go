@@ -28,6 +28,13 @@ func TestParseParameters(t *testing.T) {
 	if b, err := json.Marshal(p); err != nil || !strings.Contains(string(b), `"verify_seed_xor":"18446744073709551615"`) {
 		t.Errorf("written as %s, %v", b, err)
 	}
+	flip := strings.Replace(goodServer, `"options"`, `"verify_flip_at":0,"options"`, 1)
+	if p, err = ParseParameters([]byte(flip)); err != nil || p.VerifyFlipAt == nil || *p.VerifyFlipAt != 0 {
+		t.Errorf("read %+v, %v", p, err)
+	}
+	if b, err := json.Marshal(p); err != nil || !strings.Contains(string(b), `"verify_flip_at":0`) {
+		t.Errorf("written as %s, %v", b, err)
+	}
 	bounded := strings.Replace(goodClient, `"seed"`, `"duration_ms":100000,"seed"`, 1)
 	if p, err = ParseParameters([]byte(bounded)); err != nil || p.Transfer.DurationMS != 100_000 {
 		t.Errorf("read %+v, %v", p, err)
@@ -54,6 +61,7 @@ func TestParseParameters(t *testing.T) {
 		swap(goodClient, `"address":"10.77.0.3"`, `"address":""`):        "remote.address",
 		swap(goodClient, `"size_bytes":1024`, `"size_bytes":-1`):         "size_bytes",
 		swap(goodClient, `1024`, `1099511627777`):                        "size_bytes",
+		swap(flip, `"verify_flip_at":0`, `"verify_flip_at":-1`):          "verify_flip_at",
 		swap(bounded, `100000`, `-1`):                                    "duration_ms",
 		swap(bounded, `100000`, `9223372036854775807`):                   "duration_ms",
 		swap(goodClient, `18446744073709551615`, `18446744073709551616`): "parameters:",

@@ -58,12 +58,15 @@ bool wants_more(Stream& s, size_t chunk, Nanoseconds until, Nanoseconds deadline
 // Checks and digests the payload as it arrives.
 class Check {
  public:
-  Check(uint64_t seed, std::atomic<int64_t>& received) : seed_(seed), received_(received) {}
+  Check(const Expected& expected, std::atomic<int64_t>& received) : expected_(expected), received_(received) {}
 
-  void take(const uint8_t* b, size_t n) {
+  // Changes what is in b.
+  void take(uint8_t* b, size_t n) {
     digest_.add(b, n);
     if (r_.wrong_at < 0) {
-      size_t same = verify(b, n, seed_, static_cast<uint64_t>(r_.size_bytes));
+      const int64_t flip = expected_.flip_at - r_.size_bytes;
+      if (expected_.flip_at >= r_.size_bytes && flip < static_cast<int64_t>(n)) b[flip] ^= 0xff;
+      size_t same = verify(b, n, expected_.seed, static_cast<uint64_t>(r_.size_bytes));
       if (same < n) r_.wrong_at = r_.size_bytes + static_cast<int64_t>(same);
     }
     r_.size_bytes += static_cast<int64_t>(n);
@@ -77,7 +80,7 @@ class Check {
   }
 
  private:
-  const uint64_t seed_;
+  const Expected expected_;
   std::atomic<int64_t>& received_;
   Digest digest_;
   Received r_;
@@ -204,8 +207,8 @@ size_t Chunks::take(const uint8_t* b, size_t n, size_t* taken) {
   return at + *taken;
 }
 
-Received receive_payload(Stream& s, const Header& h, uint64_t seed, Nanoseconds deadline, std::atomic<int64_t>& received) {
-  Check check(seed, received);
+Received receive_payload(Stream& s, const Header& h, const Expected& expected, Nanoseconds deadline, std::atomic<int64_t>& received) {
+  Check check(expected, received);
   if (h.open) {
     receive_open(s, h.size_bytes, deadline, check);
   } else {

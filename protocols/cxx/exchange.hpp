@@ -68,11 +68,17 @@ struct Received {
   int64_t wrong_at = -1;  // the first byte that is not the payload's
 };
 
+// The payload that a server compares with: that of a seed, but for the byte at
+// flip_at, of which every bit is the other way round; -1: no such byte.
+struct Expected {
+  uint64_t seed = 0;
+  int64_t flip_at = -1;
+};
+
 struct Header;
 
-// Receives and checks the payload that h announces against the stream of seed;
-// counts it in received. Throws as Stream::read does, and
+// Receives the payload that h announces and compares it with expected; counts it in received. Throws as Stream::read does, and
 // Failure(protocol-violation).
-Received receive_payload(Stream& s, const Header& h, uint64_t seed, Nanoseconds deadline, std::atomic<int64_t>& received);
+Received receive_payload(Stream& s, const Header& h, const Expected& expected, Nanoseconds deadline, std::atomic<int64_t>& received);
 
 }  // namespace linktrial

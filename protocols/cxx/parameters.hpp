@@ -62,6 +62,9 @@ struct Parameters {
   // A test hook, for servers: payloads are verified against the header's seed
   // XOR this (contract.Parameters.VerifySeedXOR).
   uint64_t verify_seed_xor = 0;
+  // The same: every bit of the payload's byte at this offset is expected to be
+  // the other way round (contract.Parameters.VerifyFlipAt); -1: of none.
+  int64_t verify_flip_at = -1;
 };
 
 // Throws Failure(bad-parameters) with the field and what was expected.

@@ -77,7 +77,7 @@ void serve_transfer(Stream& stream, const Header& h, const Parameters& p, Events
   events.connected(id, std::nullopt);
   std::atomic<int64_t> received{0};
   Sampler sampler(events, id, stream, false, received, Framing{0, kMaxSizeBytes}, start, p.sample_interval_ms * kMillisecond);
-  Received r = receive_payload(stream, h, h.seed ^ p.verify_seed_xor, deadline, received);
+  Received r = receive_payload(stream, h, Expected{h.seed ^ p.verify_seed_xor, p.verify_flip_at}, deadline, received);
   const bool right = r.wrong_at < 0;
   write_all(stream, right ? &kByteAccepted : &kByteRejected, 1, deadline);
   Sample last = sampler.stop(r.end);

@@ -52,7 +52,7 @@ func FuzzOpenPayload(f *testing.F) {
 	f.Add([]byte{0, 0x10, 0, 1, 5}, int64(1<<30))
 	f.Fuzz(func(t *testing.T, b []byte, atMost int64) {
 		var got atomic.Int64
-		in := incoming{c: bytes.NewReader(b), seed: 7, sum: sha256.New(), got: &got, buf: make([]byte, 64), wrong: -1}
+		in := incoming{c: bytes.NewReader(b), seed: 7, sum: sha256.New(), got: &got, buf: make([]byte, 64), flip: -1, wrong: -1}
 		err := in.open(atMost)
 		if n := got.Load(); n > max(0, atMost) || n > int64(len(b)) {
 			t.Fatalf("%d bytes were taken of %d, announced %d", n, len(b), atMost)
@@ -84,6 +84,24 @@ func TestOpenPayload(t *testing.T) {
 	} {
 		if got := openPayload(stream); got != want {
 			t.Errorf("%d bytes of the stream are %d of payload, expected %d", stream, got, want)
+		}
+	}
+}
+
+// TestFlip: a byte that a test has expected to be another is the one that is
+// wrong, wherever reads are cut, and the digest is of what arrived.
+func TestFlip(t *testing.T) {
+	payload := make([]byte, 1000)
+	contract.Payload(payload, 7, 0)
+	sum := sha256.Sum256(payload)
+	for flip, want := range map[int64]int64{0: 0, 1: 1, 63: 63, 64: 64, 999: 999, 1000: -1, -1: -1} {
+		var got atomic.Int64
+		in := incoming{c: bytes.NewReader(payload), seed: 7, sum: sha256.New(), got: &got, buf: make([]byte, 64), flip: flip, wrong: -1}
+		if err := in.sized(1000); err != nil {
+			t.Fatal(err)
+		}
+		if in.wrong != want || !bytes.Equal(in.sum.Sum(nil), sum[:]) {
+			t.Errorf("flip at %d: wrong at %d, expected %d; digest %x", flip, in.wrong, want, in.sum.Sum(nil))
 		}
 	}
 }

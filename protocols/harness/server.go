@@ -138,7 +138,10 @@ func (r *run) receive(ctx context.Context, c Conn, h *contract.Header) error {
 
 	bp := buffers.Get().(*[]byte)
 	defer buffers.Put(bp)
-	in := incoming{c: c, seed: h.Seed ^ r.p.VerifySeedXOR, sum: sha256.New(), got: &s.bytes, buf: *bp, wrong: -1}
+	in := incoming{c: c, seed: h.Seed ^ r.p.VerifySeedXOR, sum: sha256.New(), got: &s.bytes, buf: *bp, flip: -1, wrong: -1}
+	if r.p.VerifyFlipAt != nil {
+		in.flip = *r.p.VerifyFlipAt
+	}
 	read := in.sized
 	if h.Open {
 		read = in.open

@@ -36,6 +36,8 @@ var checks = []check{
 	{"duration-payload", "a wrong payload in chunks is rejected, and a time that is none is refused", checkDurationPayload},
 	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples},
 	{"wrong-payload", "a payload other than the announced one is rejected, and the client says corrupted", checkWrongPayload},
+	{"late-byte", "a server verifies to the last byte: one wrong byte at the end is rejected, and the client says corrupted", checkLateByte},
+	{"reads-on", "a server reads to the end after a wrong byte, so that the client gets its answer", checkReadsOn},
 	{"hundred", "100 transfers (quick: 20) on one listener, one after another", checkHundred},
 	{"concurrent", "several transfers at once on one listener, none waits for another", checkConcurrent},
 	{"late-server", "without a server the client gives up within its limit; once there is one, it works", checkLateServer},

@@ -164,6 +164,24 @@ func faultyDriver(fault string) int {
 		out.each = func(e *contract.Event) bool { out.times = 30; return true } // also where a busy machine misses beats
 	case "no-verification":
 		edit(func(m map[string]any) { delete(m, "verify_seed_xor") })
+	case "verifies-first-kib":
+		edit(func(m map[string]any) {
+			if at, ok := m["verify_flip_at"].(float64); ok && at >= kib {
+				delete(m, "verify_flip_at")
+			}
+		})
+	case "verifies-no-end": // that is not a whole block of 8
+		edit(func(m map[string]any) {
+			if at, ok := m["verify_flip_at"].(float64); ok && at >= mib {
+				delete(m, "verify_flip_at")
+			}
+		})
+	case "rejects-all":
+		edit(func(m map[string]any) {
+			if m["verify_flip_at"] != nil {
+				m["verify_seed_xor"] = "1"
+			}
+		})
 	case "endless-transfer":
 		edit(func(m map[string]any) { m["limits"].(map[string]any)["transfer_ms"] = 0 })
 	case "wrong-code":
@@ -279,7 +297,7 @@ func tcpDriver(fault string) harness.Driver {
 			if err != nil {
 				return nil, err
 			}
-			return &faultyListener{Listener: l, fault: fault, free: make(chan struct{}, 1)}, nil
+			return &faultyListener{Listener: l, fault: fault, wrong: p.VerifyFlipAt != nil, free: make(chan struct{}, 1)}, nil
 		},
 		Dial: func(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 			if fault == "connects-for-ever" {
@@ -303,6 +321,7 @@ func tcpDriver(fault string) harness.Driver {
 type faultyListener struct {
 	net.Listener
 	fault string
+	wrong bool // a payload, as far as this server has been told
 	free  chan struct{} // of a serial server
 	count atomic.Int64
 }
@@ -325,10 +344,16 @@ type faultyConn struct {
 	net.Conn
 	fault string
 	l     *faultyListener
+	got   int // bytes read
 }
 
 func (c *faultyConn) Read(b []byte) (int, error) {
+	if c.fault == "stops-at-wrong-byte" && c.l != nil && c.l.wrong && c.got > contract.HeaderSize {
+		_, _ = c.Conn.Write([]byte{contract.ByteRejected})
+		return 0, harness.Failf(contract.CodeCorrupted, "a byte is wrong")
+	}
 	n, err := c.Conn.Read(b)
+	c.got += n
 	if c.fault == "dies-with-client" && c.l != nil && err != nil {
 		os.Exit(1)
 	}

@@ -26,6 +26,10 @@ def payload(seed, at, size):  # at is a multiple of 8
         words.append(z ^ z >> 31)
     return struct.pack("<%dQ" % len(words), *words)[:size]
 
+def expected(p, seed, at, size):  # a test has a server expect another seed's payload, or one byte to be another
+    b, flip = payload(seed ^ int(p.get("verify_seed_xor", "0")), at, size), p.get("verify_flip_at", -1) - at
+    return b[:flip] + bytes([b[flip] ^ 255]) + b[flip + 1:] if 0 <= flip < size else b
+
 def parse(text):
     def need(holds, what):
         if not holds: raise Failure("bad-parameters", "parameters: " + what)

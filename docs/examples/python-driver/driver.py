@@ -3,7 +3,7 @@
 import select, signal, socket, struct, sys, threading, time
 
 sys.dont_write_bytecode = True  # the folder need not be writable
-from contract import INFO, Failure, Stream, Transfer, event, fail, limit, parse, payload
+from contract import INFO, Failure, Stream, Transfer, event, expected, fail, limit, parse, payload
 
 HEADER, LENGTH = struct.Struct(">16sQQ"), struct.Struct(">I")
 PART, MAX_CHUNK, OPEN = 16384, 1 << 20, 1 << 63  # OPEN: a time bounds the payload, which comes in chunks
@@ -59,7 +59,7 @@ def serve(p, s):
     try:
         s.wait(s.sendall, b"R")
         identity, size, seed = HEADER.unpack(s.exactly(HEADER.size))
-        id, right, rest, seed = identity.hex(), True, b"", seed ^ int(p.get("verify_seed_xor", "0"))
+        id, right, rest = identity.hex(), True, b""
         if size & ~OPEN > 1 << 40: raise Failure("protocol-violation", "the header announces %d bytes" % (size & ~OPEN))
         limit(s, p, "transfer_ms")
         event("connected", transfer=id)
@@ -72,9 +72,9 @@ def serve(p, s):
                 rest, at = rest + b, t.moved - len(rest)  # rest begins at a multiple of 8
                 t.moved += len(b)
                 whole = len(rest) & ~7
-                right = right and rest[:whole] == payload(seed, at, whole)
+                right = right and rest[:whole] == expected(p, seed, at, whole)
                 rest = rest[whole:]
-        right = right and rest == payload(seed, t.moved - len(rest), len(rest))
+        right = right and rest == expected(p, seed, t.moved - len(rest), len(rest))
         elapsed = time.monotonic() - t.began
         s.wait(s.sendall, b"." if right else b"!")
         if right: t.result(elapsed)
