@@ -34,6 +34,8 @@ type FlowOutcome struct {
 	// had exited, by the clock that the nodes share; zero: not known.
 	Ready  time.Time `json:"ready,omitzero"`
 	Exited time.Time `json:"exited,omitzero"`
+	// Connected is when its connected event was read, by the same clock.
+	Connected time.Time `json:"connected,omitzero"`
 }
 
 // Sources reaches the nodes that do not lead.

@@ -73,6 +73,7 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	}
 	defer closeSources(sources)
 	name := fmt.Sprintf("%s/%d/%d", a.node.runID, trial.Index, n)
+	opened, sent := a.node.clock.Now(), a.node.countSent() // before the channel's clock starts
 	if err := a.emulator.begin(ctx, name, trial, a.capture(trial.Index, n)); err != nil {
 		abortAll(ctx, flows)
 		return journal.ReasonRadioDown, err
@@ -87,7 +88,9 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	}
 	runAll(ctx, own, began)
 	running.Wait()
+	a.node.holdSent(ctx, own, sent)
 	end.Radio, err = a.emulator.end(ctx, name)
+	a.node.holdRadio(flows, end.Radio, opened)
 	return journal.ReasonRadioDown, err
 }
 

@@ -34,10 +34,12 @@ func (c *carrier) Prepare(ctx context.Context, a FlowAssignment) (release func()
 
 func (c *carrier) Carry(ctx context.Context, a FlowAssignment, began time.Time) []FlowOutcome {
 	flows := c.flows(a)
+	before := c.node.countSent()
 	runAll(ctx, flows, began)
+	c.node.holdSent(ctx, flows, before)
 	out := make([]FlowOutcome, len(flows))
 	for i, f := range flows {
-		out[i] = FlowOutcome{Result: f.result, Breaches: f.breaches, Ready: f.ready, Exited: f.exited}
+		out[i] = FlowOutcome{Result: f.result, Breaches: f.breaches, Ready: f.ready, Exited: f.exited, Connected: f.seen.Connected}
 		if f.result.Verdict != journal.Succeeded || len(f.breaches) > 0 {
 			out[i].Log = tail(f.log, MaxLog/len(flows))
 		}

@@ -61,9 +61,11 @@ type Config struct {
 
 	Journal Journal
 	Runner  Runner
-	Radio   Radio        // nil on a real radio
-	Clock   Clock        // nil: the system's
-	Logger  *slog.Logger // nil: none
+	Radio   Radio // nil on a real radio
+	// Sent is how many bytes the radio's interface has sent so far; nil: not known.
+	Sent   func() (int64, error)
+	Clock  Clock        // nil: the system's
+	Logger *slog.Logger // nil: none
 
 	// Commands are people's, to the leading node; nil: there are none.
 	Commands Commands

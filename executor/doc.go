@@ -13,7 +13,8 @@
 //   - lead, serve, attend: the three roles
 //   - walk: from trial to trial; command: what people ask meanwhile
 //   - attempt: one execution of a trial, with prestart (drivers of the next
-//     trial), remote (flows of other nodes), emulator (the radio's channel)
+//     trial), remote (flows of other nodes), emulator (the radio's channel),
+//     hold (the flows' figures against what was seen)
 //   - listener: one treatment's server process, with transfers (what belongs
 //     to which attempt); carrier: another node's flows
 //   - flow: one transfer's client process, with samples and knowledge

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"linktrial/executor/driver"
+	"linktrial/executor/figures"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
@@ -29,6 +30,7 @@ type flow struct {
 	decided   bool // result has the outcome
 	connected bool // the connection is established, and the transfer's limit counts
 	samples   sampleBatch
+	seen      figures.Seen
 	ready     time.Time // when the driver was about to connect
 	exited    time.Time
 	log       string
@@ -152,7 +154,7 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		f.decide(journal.Failed, reason, err.Error())
 		return
 	}
-	f.ready = started
+	f.ready, f.seen.Started = started, started
 	c := &client{flow: f, process: p, stop: driver.NewStopper(p, n.clock), limit: contract.CodeConnectTimeout}
 	c.watch(ctx)
 	f.log = p.Log()
@@ -179,13 +181,13 @@ func (f *flow) take(line driver.Line) (connected bool) {
 	}
 	switch e.Event {
 	case contract.KindReady:
-		f.ready = f.node.clock.Now()
+		f.ready, f.seen.Ready = f.node.clock.Now(), line.At
 	case contract.KindConnected:
-		return f.connect(e.ConnectNS)
+		return f.connect(e.ConnectNS, line.At)
 	case contract.KindSample:
 		f.samples.add(*e.Sample, line.Size)
 	case contract.KindResult:
-		f.takeResult(e.Result)
+		f.takeResult(e.Result, line.At)
 	case contract.KindError:
 		v := journal.Failed
 		if e.Code == contract.CodeConnectTimeout || e.Code == contract.CodeTransferTimeout {
@@ -196,11 +198,11 @@ func (f *flow) take(line driver.Line) (connected bool) {
 	return false
 }
 
-func (f *flow) connect(ns int64) bool {
+func (f *flow) connect(ns int64, at time.Time) bool {
 	if f.decided || f.connected {
 		return false
 	}
-	f.connected = true
+	f.connected, f.seen.Connected = true, at
 	f.result.ConnectNS = ns
 	if f.node.role == radio.RoleClient { // only the leading node has records of attempts
 		f.node.record.append(journal.TypeConnected, journal.Connected{Trial: f.trial, Attempt: f.attempt, Flow: f.index, ConnectNS: ns})
@@ -208,7 +210,7 @@ func (f *flow) connect(ns int64) bool {
 	return true
 }
 
-func (f *flow) takeResult(r *contract.Result) {
+func (f *flow) takeResult(r *contract.Result, at time.Time) {
 	switch size := r.SizeBytes; {
 	case f.spec.Duration > 0 && size > f.spec.SizeBytes:
 		f.decide(journal.Failed, journal.ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected at most %d", size, f.spec.SizeBytes))
@@ -222,8 +224,20 @@ func (f *flow) takeResult(r *contract.Result) {
 		if r.ConnectNS != 0 {
 			f.result.ConnectNS = r.ConnectNS
 		}
+		f.seen.Result = at
+	}
+	if wrong := f.seen.Clock(time.Duration(f.result.ConnectNS), time.Duration(r.ElapsedNS)); wrong != nil {
+		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
 	f.decide(journal.Succeeded, "", "")
+}
+
+// invalidate takes the success away from a flow whose figures cannot be true.
+// What its driver reported stays.
+func (f *flow) invalidate(wrong *figures.Fault) {
+	if wrong != nil && f.result.Verdict == journal.Succeeded {
+		f.result.Verdict, f.result.Reason, f.result.Message = journal.Invalid, wrong.Reason, clip(wrong.Message)
+	}
 }
 
 // client is the running client process of a flow.

@@ -53,7 +53,12 @@ func (s *scripted) Start(_ context.Context, _ string, p *contract.Parameters) (P
 	} else {
 		say(contract.Event{Event: contract.KindConnected, Transfer: id, ConnectNS: 7})
 		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: 1, SentBytes: p.Transfer.SizeBytes}})
-		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{SizeBytes: p.Transfer.SizeBytes, ElapsedNS: 1000, Digest: strings.Repeat("0", 64)}})
+		size := p.Transfer.SizeBytes
+		if p.Transfer.DurationMS > 0 {
+			size = 1000
+		}
+		// As long as 1000 bytes take at the least on the sheet's radio.
+		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{SizeBytes: size, ElapsedNS: 10e6, Digest: strings.Repeat("0", 64)}})
 	}
 	done := make(chan struct{})
 	close(done)
@@ -78,6 +83,8 @@ type fakeRadio struct {
 	calls []string
 	flows []radiocontrol.Flow // of the last trial
 	fail  func(call string) error
+	ideal []time.Duration    // of every report
+	hops  []radiocontrol.Hop // of every report
 }
 
 func (a *fakeRadio) note(call string) error {
@@ -98,7 +105,7 @@ func (a *fakeRadio) Begin(_ context.Context, b radiocontrol.Begin) error {
 	return a.note(fmt.Sprintf("begin %s seed %d flows %d", b.Trial, b.Seed, len(b.Flows)))
 }
 func (a *fakeRadio) End(_ context.Context, trial string) (*radiocontrol.Report, error) {
-	return &radiocontrol.Report{Duration: time.Second}, a.note("end " + trial)
+	return &radiocontrol.Report{Duration: time.Second, Ideal: a.ideal, Hops: a.hops}, a.note("end " + trial)
 }
 
 func testSheet(t testing.TB, trials, attempts int) []byte {

@@ -28,6 +28,7 @@ type node struct {
 	address string
 	peers   map[radio.Role]string
 	device  string
+	sent    func() (int64, error) // by the radio's interface so far; nil: not known
 
 	record   *recorder
 	runner   Runner
@@ -79,7 +80,7 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	log = log.With("run", cfg.RunID)
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device,
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent,
 		record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
 	}
 	if n.clock == nil {

@@ -97,6 +97,7 @@ func (f *flow) takeOutcome(ctx context.Context, o FlowOutcome, began time.Time) 
 	if !o.Exited.IsZero() {
 		f.exited = o.Exited
 	}
+	f.seen.Connected = o.Connected
 	if o.Result.Verdict != journal.Aborted {
 		f.decided, f.result = true, o.Result
 		return

@@ -48,6 +48,9 @@ func (x *execution) execute(ctx context.Context) error {
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device,
 		Journal: x.journal, Runner: guard, Logger: a.cfg.Logger, Observer: x,
 	}
+	if device := a.cfg.Device; device != "" {
+		cfg.Sent = func() (int64, error) { return provenance.SentBytes(device) }
+	}
 	switch a.cfg.Role {
 	case radio.RoleClient:
 		return x.lead(ctx, cfg)

@@ -155,6 +155,20 @@ func interfaces() ([]journal.Interface, error) {
 	return out, nil
 }
 
+// SentBytes is how many bytes a network interface has sent since it exists, as
+// packets with all their headers.
+func SentBytes(device string) (int64, error) {
+	l, err := netlink.LinkByName(device)
+	if err != nil {
+		return 0, fmt.Errorf("counters of interface %s: %w", device, err)
+	}
+	s := l.Attrs().Statistics
+	if s == nil {
+		return 0, fmt.Errorf("counters of interface %s: the kernel gives none", device)
+	}
+	return int64(s.TxBytes), nil
+}
+
 // offloadWords pick, among the kernel's features of a device, those that
 // change which packets leave it or who checks them.
 var offloadWords = []string{"segmentation", "checksum", "scatter-gather", "gro", "lro", "gso"}

@@ -35,6 +35,7 @@ type Clock interface {
 type Line struct {
 	Event *contract.Event // nil: a fault
 	Size  int             // of the line, bytes
+	At    time.Time       // when it was read, by the node's clock
 	// Reason of a fault, [journal.ReasonGarbage] or [journal.ReasonFlood], and
 	// what is wrong.
 	Reason, Message string
@@ -72,7 +73,7 @@ func Lines(out io.ReadCloser, clock Clock) <-chan Line {
 				c <- Line{Reason: journal.ReasonGarbage, Message: fmt.Sprintf("%v: %.120q", err, text)}
 				return
 			}
-			c <- Line{Event: e, Size: len(text)}
+			c <- Line{Event: e, Size: len(text), At: now}
 		}
 	}()
 	return c

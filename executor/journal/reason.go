@@ -14,4 +14,22 @@ const (
 	ReasonRadioDown   = "radio-down"       // the emulated radio could not be reached
 	ReasonElsewhere   = "source-elsewhere" // the flow starts on another node, which cannot be reached
 	ReasonSourceDown  = "source-down"      // the node on which a flow starts failed to run it
+
+	// Rules that a driver's figures broke: the attempt is invalid, and no other
+	// follows by itself.
+	ReasonLongerThanRun   = "longer-than-run"   // more time than the driver's process ran
+	ReasonShorterThanRun  = "shorter-than-run"  // less time than passed between its events
+	ReasonMoreThanSent    = "more-than-sent"    // more payload than the interface or the emulated radio counted
+	ReasonFasterThanRadio = "faster-than-radio" // than the emulated radio's rate
+	ReasonFasterThanIdeal = "faster-than-ideal" // than a sender who knows the channel beforehand
 )
+
+// FalseFigure reports whether a reason names a rule that a driver's figures
+// broke. Another attempt would break it again, or pass by chance.
+func FalseFigure(reason string) bool {
+	switch reason {
+	case ReasonLongerThanRun, ReasonShorterThanRun, ReasonMoreThanSent, ReasonFasterThanRadio, ReasonFasterThanIdeal:
+		return true
+	}
+	return false
+}

@@ -36,6 +36,7 @@ type Trial struct {
 
 	counted  int // attempts that ended and were not interrupted
 	last     journal.Verdict
+	untrue   bool // the last attempt's figures cannot be true
 	repeated bool // the attempt asked for by command has ended: no other follows by itself
 }
 
@@ -186,12 +187,15 @@ func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
 	}
 	t.counted++
 	t.last = v
+	t.untrue = v == journal.Invalid && journal.FalseFigure(reason)
 	t.repeated = t.repeated || t.Repeat
 	t.Repeat = false
 }
 
 // Over reports whether no further attempt follows by itself, where a sheet
-// allows limit attempts. A repetition by command is a single attempt, whatever
+// allows limit attempts. None follows one whose figures cannot be true: of a
+// driver that reports false figures, attempts would be repeated until one is
+// not found out. A repetition by command is a single attempt, whatever
 // the limit and however it ends.
 func (t *Trial) Over(limit int) bool {
 	switch {
@@ -202,7 +206,7 @@ func (t *Trial) Over(limit int) bool {
 	case t.repeated:
 		return true
 	}
-	return t.counted > 0 && (t.last == journal.Succeeded || t.counted >= limit)
+	return t.counted > 0 && (t.last == journal.Succeeded || t.untrue || t.counted >= limit)
 }
 
 // Verdict is what the trial ends with. A trial skipped before any attempt of it

@@ -53,6 +53,7 @@ var allowed = map[string][]string{
 	"executor/journal/":       {"protocols/contract", "internal/"},
 	"executor/replay/":        {"executor/journal", "internal/"},
 	"executor/driver/":        {"executor/journal", "protocols/contract", "internal/"},
+	"executor/figures/":       {"executor/journal", "internal/"},
 	"agents/":                 {"executor/", "protocols/contract", "internal/"}, // testdata
 	"agents/agent/":           {"agents/", "executor/", "protocols/contract", "api/gen/", "internal/"},
 	"agents/session/":         {"agents/identity", "agents/silence", "executor/journal", "api/gen/", "internal/"},

@@ -1,0 +1,90 @@
+// Package figures holds what drivers report against what the executor, the
+// node's interface and the emulated radio have seen. Each rule is one that no
+// honest driver can break, whatever its protocol and however busy the machine
+// is; docs/data-format.md has them in a table.
+package figures
+
+import (
+	"fmt"
+	"time"
+
+	"linktrial/executor/journal"
+)
+
+// A driver's time may differ from the executor's by Slack plus Share of it. The
+// executor sees events when it reads them: scheduling on a machine with many
+// more programs than processors delays that by up to some 100 ms, a container
+// engine between them by some 10 ms. Share is for two clocks that run apart;
+// those of one machine differ by less than a thousandth.
+const (
+	Slack = 500 * time.Millisecond
+	Share = 0.02
+)
+
+// Fault is a figure that cannot be true.
+type Fault struct {
+	Reason  string // of the verdict, one of journal's
+	Message string // one sentence with both figures
+}
+
+func fault(reason, format string, args ...any) *Fault {
+	return &Fault{reason, fmt.Sprintf(format, args...)}
+}
+
+// Seen is when the executor read a client's events; zero: it did not.
+type Seen struct {
+	Started   time.Time // before the driver got its parameters
+	Ready     time.Time
+	Connected time.Time
+	Result    time.Time
+}
+
+// Clock holds a client's times against those at which its events were read: the
+// transfer lies between connected and result, connecting and transfer together
+// lie between the driver's start and its result and take as long as from ready
+// to result. It returns nil where they may be true.
+func (s *Seen) Clock(connect, elapsed time.Duration) *Fault {
+	if s.Result.IsZero() || s.Started.IsZero() {
+		return nil
+	}
+	if lived := s.Result.Sub(s.Started); connect+elapsed > lived+tolerance(lived) {
+		return fault(journal.ReasonLongerThanRun, "the driver reports %s for connecting and %s for the transfer, its process had run for %s when it reported the result", show(connect), show(elapsed), show(lived))
+	}
+	if !s.Connected.IsZero() {
+		between := s.Result.Sub(s.Connected)
+		switch {
+		case elapsed > between+tolerance(between):
+			return fault(journal.ReasonLongerThanRun, "the driver reports %s for the transfer, its result came %s after its connected event", show(elapsed), show(between))
+		case elapsed < between-tolerance(between):
+			return fault(journal.ReasonShorterThanRun, "the driver reports %s for the transfer, its result came %s after its connected event", show(elapsed), show(between))
+		}
+	}
+	if !s.Ready.IsZero() {
+		if whole := s.Result.Sub(s.Ready); connect+elapsed < whole-tolerance(whole) {
+			return fault(journal.ReasonShorterThanRun, "the driver reports %s for connecting and %s for the transfer, its result came %s after its ready event", show(connect), show(elapsed), show(whole))
+		}
+	}
+	return nil
+}
+
+// tolerance is by how much a driver's time may differ from one of the executor's.
+func tolerance(d time.Duration) time.Duration {
+	return Slack + time.Duration(Share*float64(d))
+}
+
+// Sent holds the payload of all flows that a node sent in an attempt against
+// what its interface has sent meanwhile: every byte of payload is in a packet.
+func Sent(payload, counted int64) *Fault {
+	if payload <= counted {
+		return nil
+	}
+	return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the radio's interface sent %d bytes with all headers meanwhile", payload, counted)
+}
+
+// show is a time as people read it: to the millisecond.
+func show(d time.Duration) string {
+	if d < time.Millisecond {
+		return d.String()
+	}
+	return fmt.Sprintf("%.3f s", d.Seconds())
+}

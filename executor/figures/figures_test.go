@@ -1,0 +1,138 @@
+package figures
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
+)
+
+func reason(f *Fault) string {
+	if f == nil {
+		return ""
+	}
+	return f.Reason
+}
+
+func TestClock(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
+	seen := func(ready, connected, result int) Seen {
+		return Seen{Started: start, Ready: at(ready), Connected: at(connected), Result: at(result)}
+	}
+	noConnected := seen(10, 0, 31_010)
+	noConnected.Connected = time.Time{}
+	for name, c := range map[string]struct {
+		seen             Seen
+		connect, elapsed int // milliseconds
+		want             string
+	}{
+		"as seen":                               {seen(10, 1010, 31_010), 1000, 30_000, ""},
+		"events read late, connected latest":    {seen(10, 1410, 31_010), 1000, 30_000, ""},
+		"events read late, result latest":       {seen(10, 1010, 31_500), 1000, 30_000, ""},
+		"clock at 0.8 of real time":             {seen(10, 1010, 31_010), 800, 24_000, journal.ReasonShorterThanRun},
+		"clock at 0.95 of real time":            {seen(10, 1010, 31_010), 950, 28_500, journal.ReasonShorterThanRun},
+		"clock at 1.2 of real time":             {seen(10, 1010, 31_010), 1200, 36_000, journal.ReasonLongerThanRun},
+		"transfer alone longer than seen":       {seen(10, 16_010, 31_010), 0, 20_000, journal.ReasonLongerThanRun},
+		"connecting is claimed to take nothing": {seen(10, 16_010, 31_010), 0, 15_000, journal.ReasonShorterThanRun},
+		"no connected event, true":              {noConnected, 1000, 30_000, ""},
+		"no connected event, longer":            {noConnected, 1000, 33_000, journal.ReasonLongerThanRun},
+		"short and slow by less than tolerance": {seen(10, 20, 420), 10, 320, ""},
+	} {
+		got := c.seen.Clock(time.Duration(c.connect)*time.Millisecond, time.Duration(c.elapsed)*time.Millisecond)
+		if reason(got) != c.want {
+			t.Errorf("%s: %+v, expected %q", name, got, c.want)
+		}
+	}
+	none := Seen{Started: start}
+	if f := none.Clock(time.Hour, time.Hour); f != nil {
+		t.Errorf("a client without a result: %+v", f)
+	}
+	slow := seen(10, 1010, 31_010)
+	if m := slow.Clock(800*time.Millisecond, 24*time.Second).Message; !strings.Contains(m, "24.000 s") || !strings.Contains(m, "30.000 s") {
+		t.Errorf("message %q does not have both figures", m)
+	}
+}
+
+func TestSent(t *testing.T) {
+	if f := Sent(1000, 1000); f != nil {
+		t.Error(f)
+	}
+	if f := Sent(1001, 1000); reason(f) != journal.ReasonMoreThanSent || !strings.Contains(f.Message, "1001") || !strings.Contains(f.Message, "1000") {
+		t.Errorf("%+v", f)
+	}
+}
+
+// network is client – relay – server; the second hop's rate follows a trace.
+func network(medium radio.Medium) *radio.Network {
+	return &radio.Network{MTUBytes: 1500, Medium: medium, FEC: &radio.FEC{CodeRate: 0.5}, Links: []radio.Link{
+		{A: radio.RoleClient, B: radio.RoleRelay, RateBitsPerSecond: 1e6},
+		{A: radio.RoleServer, B: radio.RoleRelay, RateBitsPerSecond: 1000,
+			Channel: radio.Channel{Model: radio.ChannelCombined, Parts: []radio.Channel{{Model: radio.ChannelPerfect}, {Model: radio.ChannelTrace, Trace: &radio.Trace{RateBitsPerSecond: []float64{0, 128_000, 64_000}}}}}},
+	}}
+}
+
+func TestFaster(t *testing.T) {
+	// 8000 bytes take a second at the second hop's 64 kbit/s of user bits.
+	flow := func(elapsed, end time.Duration) *Flow {
+		return &Flow{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 8000, Elapsed: elapsed, End: end}
+	}
+	s := func(x float64) time.Duration { return time.Duration(x * 1e9) }
+	full, shared := network(radio.MediumFullDuplex), network(radio.MediumShared)
+	slotted := network(radio.MediumShared)
+	slotted.Access = &radio.Access{TDMA: &radio.TDMA{Slot: s(0.5), Owners: []radio.Role{radio.RoleClient, radio.RoleRelay}}}
+	for name, c := range map[string]struct {
+		network *radio.Network
+		flow    *Flow
+		ideal   time.Duration
+		want    string
+	}{
+		"real radio":                                {nil, flow(s(0.001), 0), 0, ""},
+		"at the radio's rate":                       {full, flow(s(1), 0), 0, ""},
+		"by rounding above it":                      {full, flow(s(0.995), 0), 0, ""},
+		"above the radio's rate":                    {full, flow(s(0.98), 0), 0, journal.ReasonFasterThanRadio},
+		"slower than Ideal":                         {full, flow(s(5), s(10)), s(9.9), ""},
+		"as fast as Ideal, by rounding":             {full, flow(s(5), s(9.85)), s(9.9), ""},
+		"117 % of Ideal":                            {full, flow(s(5), s(10/1.17)), s(10), journal.ReasonFasterThanIdeal},
+		"no Ideal":                                  {full, flow(s(5), s(1)), 0, ""},
+		"end not known":                             {full, flow(s(5), 0), s(10), ""},
+		"hops share the medium: a few packets":      {shared, flow(s(5), s(9.2)), s(10), ""},
+		"hops share the medium: more than a few":    {shared, flow(s(5), s(9.0)), s(10), journal.ReasonFasterThanIdeal},
+		"hops share the medium in slots: one round": {slotted, flow(s(5), s(8.2)), s(10), ""},
+	} {
+		if got := Faster(c.network, c.flow, c.ideal); reason(got) != c.want {
+			t.Errorf("%s: %+v, expected %q", name, got, c.want)
+		}
+	}
+}
+
+func TestDelivered(t *testing.T) {
+	n := network(radio.MediumShared)
+	hops := func(first, second, back int64) []radiocontrol.Hop {
+		return []radiocontrol.Hop{
+			{From: radio.RoleClient, To: radio.RoleRelay, DeliveredBytes: first}, {From: radio.RoleRelay, To: radio.RoleServer, DeliveredBytes: second},
+			{From: radio.RoleServer, To: radio.RoleRelay, DeliveredBytes: back}, {From: radio.RoleRelay, To: radio.RoleClient, DeliveredBytes: back}}
+	}
+	two := []Flow{{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 600}, {From: radio.RoleRelay, To: radio.RoleServer, SizeBytes: 500}}
+	back := []Flow{{From: radio.RoleServer, To: radio.RoleClient, SizeBytes: 600}}
+	for name, c := range map[string]struct {
+		flows []Flow
+		hops  []radiocontrol.Hop
+		want  string
+	}{
+		"all of both":              {two, hops(600, 1100, 0), ""},
+		"the second hop too few":   {two, hops(2000, 1099, 0), journal.ReasonMoreThanSent},
+		"the first hop too few":    {two, hops(599, 2000, 0), journal.ReasonMoreThanSent},
+		"the other way":            {back, hops(0, 0, 600), ""},
+		"the other way, too few":   {back, hops(9999, 9999, 599), journal.ReasonMoreThanSent},
+		"nothing counted, nothing": {nil, hops(0, 0, 0), ""},
+		"no report":                {two, nil, ""},
+	} {
+		if got := Delivered(n, c.flows, c.hops); reason(got) != c.want {
+			t.Errorf("%s: %+v, expected %q", name, got, c.want)
+		}
+	}
+}
