@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,6 +18,9 @@ func checkManifest(_ context.Context, s *suite) (string, error) {
 			return "", err
 		}
 		s.target.Manifest = m
+	}
+	if err := inOwnFolder(s.target); err != nil {
+		return "", err
 	}
 	cmd, err := resolve(s.target)
 	if err != nil {
@@ -33,6 +37,21 @@ func checkManifest(_ context.Context, s *suite) (string, error) {
 		return "", fmt.Errorf("the manifest's own defaults: %w", err)
 	}
 	return fmt.Sprintf("%s %s, %d options", s.target.Manifest.Name, s.target.Manifest.Version, len(s.target.Manifest.Options)), nil
+}
+
+// inOwnFolder checks the name of the driver's folder; an image has none.
+func inOwnFolder(t Target) error {
+	if t.Root != "" {
+		return nil
+	}
+	dir, err := filepath.Abs(t.Dir)
+	if err != nil {
+		return err
+	}
+	if name := filepath.Base(dir); name != t.Manifest.Name {
+		return fmt.Errorf("the manifest's name is %s, its folder is called %s: rename one of them, nodes look for a driver in the folder of its name", t.Manifest.Name, name)
+	}
+	return nil
 }
 
 func checkProbe(ctx context.Context, s *suite) (string, error) {

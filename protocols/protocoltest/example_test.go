@@ -19,9 +19,12 @@ func TestPythonExample(t *testing.T) {
 	if err != nil {
 		t.Skipf("the example needs python3: %v", err)
 	}
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "python-tcp")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"driver.yaml", "driver.py", "contract.py"} {
-		b, err := os.ReadFile(filepath.Join("../../docs/examples/python-driver", name))
+		b, err := os.ReadFile(filepath.Join("../../docs/examples/python-tcp", name))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -321,7 +321,7 @@ func tcpDriver(fault string) harness.Driver {
 type faultyListener struct {
 	net.Listener
 	fault string
-	wrong bool // a payload, as far as this server has been told
+	wrong bool          // a payload, as far as this server has been told
 	free  chan struct{} // of a serial server
 	count atomic.Int64
 }

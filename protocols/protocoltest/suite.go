@@ -65,7 +65,8 @@ const (
 // Check is what came of one check.
 type Check struct {
 	Name    string        `json:"name"`
-	About   string        `json:"about"` // what the contract promises
+	About   string        `json:"about"`           // what the contract promises
+	Holds   []string      `json:"holds,omitempty"` // sentences of docs/driver-contract.md, by their numbers
 	Outcome Outcome       `json:"outcome"`
 	Detail  string        `json:"detail,omitempty"`
 	Elapsed time.Duration `json:"elapsed_ns"`
@@ -108,6 +109,14 @@ func Names() []string {
 		out[i] = c.name
 	}
 	return out
+}
+
+// Selected lists the checks that run where Only names some, in their order: these,
+// and the first two, without which no other can run. Empty: all.
+func Selected(only []string) []string {
+	return slices.DeleteFunc(Names(), func(name string) bool {
+		return len(only) > 0 && !slices.Contains(only, name) && name != "manifest" && name != "probe"
+	})
 }
 
 // Load reads the manifest of the driver in a folder.
@@ -159,8 +168,9 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	s := &suite{target: t, o: o, net: net, ports: net.firstPort}
 	r := &Report{Network: net.kind()}
 	broken := ""
+	selected := Selected(o.Only)
 	for _, c := range checks {
-		if len(o.Only) > 0 && !slices.Contains(o.Only, c.name) && c.name != "manifest" && c.name != "probe" {
+		if !slices.Contains(selected, c.name) {
 			continue
 		}
 		begin := time.Now()
@@ -211,7 +221,7 @@ func waitsOf(given time.Duration) waits {
 // check runs one check, or skips it: where broken says why, or where the driver
 // cannot run on this node. The error is ctx's end.
 func (s *suite) check(ctx context.Context, c *check, broken string) (Check, error) {
-	res := Check{Name: c.name, About: c.about, Outcome: Passed}
+	res := Check{Name: c.name, About: c.about, Holds: Holds(c.name), Outcome: Passed}
 	switch {
 	case broken != "":
 		res.Outcome, res.Detail = Skipped, broken

@@ -16,7 +16,10 @@ import (
 // folder makes a driver's folder whose program is this test program with a fault.
 func folder(t *testing.T, fault string) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "faulty")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -158,6 +161,7 @@ func TestManifest(t *testing.T) {
 		"none":        {"", "no such file"},
 		"not one":     {"name: [", "driver.yaml:1"},
 		"no program":  {strings.Replace(faultyManifest, "./driver", "./absent", 1), "command"},
+		"other name":  {strings.Replace(faultyManifest, "name: faulty", "name: other", 1), "its folder is called faulty"},
 		"bad default": {strings.Replace(faultyManifest, "min: 1,", "min: 1, default: 11,", 1), "1 to 10"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -270,5 +274,17 @@ func TestRunEndsWithContext(t *testing.T) {
 	}
 	if n := len(r.Checks); n == 0 || r.Checks[n-1].Name != "size-0" {
 		t.Errorf("the report ends with %+v", r.Checks)
+	}
+}
+
+// TestSelected: the checks that always run are counted once, named or not.
+func TestSelected(t *testing.T) {
+	for _, only := range [][]string{{"size-1"}, {"size-1", "probe"}, {"size-1", "size-1", "manifest"}} {
+		if got := Selected(only); !slices.Equal(got, []string{"manifest", "probe", "size-1"}) {
+			t.Errorf("only %q: %q", only, got)
+		}
+	}
+	if got := Selected(nil); !slices.Equal(got, Names()) {
+		t.Errorf("without a selection: %q", got)
 	}
 }

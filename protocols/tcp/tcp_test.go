@@ -12,7 +12,7 @@ import (
 // build makes a driver folder as an installation has it.
 func build(t *testing.T) string {
 	t.Helper()
-	dir := t.TempDir()
+	dir := filepath.Join(t.TempDir(), "tcp")
 	cmd := exec.Command("go", "build", "-o", filepath.Join(dir, "tcp"), ".")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {

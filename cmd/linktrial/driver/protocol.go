@@ -88,19 +88,16 @@ container image.`,
 			defer done()
 			m := target.Manifest
 			fmt.Printf("%s %s: %s\n", m.Name, m.Version, m.Summary)
-			names := protocoltest.Names()
-			if len(only) > 0 {
-				names = only
-			}
+			total := len(protocoltest.Selected(only))
 			n, began := 0, time.Now()
 			rep, err := protocoltest.Run(cmd.Context(), target, protocoltest.Options{
 				Quick: quick, Only: only,
 				Progress: func(c protocoltest.Check) {
 					n++
 					mark := map[protocoltest.Outcome]string{protocoltest.Passed: "ok  ", protocoltest.Failed: "FAIL", protocoltest.Skipped: "skip"}[c.Outcome]
-					fmt.Printf("%2d/%d %s %-28s %6.1f s  %s\n", n, len(names), mark, c.Name, c.Elapsed.Seconds(), c.Detail)
+					fmt.Printf("%2d/%d %s %-28s %6.1f s  %s\n", n, total, mark, c.Name, c.Elapsed.Seconds(), c.Detail)
 					if c.Outcome == protocoltest.Failed {
-						fmt.Printf("          the contract: %s\n", c.About)
+						fmt.Printf("          expected: %s (driver contract, %s)\n", c.About, strings.Join(c.Holds, ", "))
 					}
 				},
 			})
@@ -119,7 +116,7 @@ container image.`,
 	}
 	cmd.Flags().BoolVar(&quick, "quick", false, "smaller transfers and a shorter cut of the link")
 	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine, for an image (default: DOCKER_HOST, else its usual socket)")
-	cmd.Flags().StringSliceVar(&only, "only", nil, "only these checks: "+strings.Join(protocoltest.Names(), ", "))
+	cmd.Flags().StringSliceVar(&only, "only", nil, "only these checks, and manifest and probe, which the others need: "+strings.Join(protocoltest.Names(), ", "))
 	return cmd
 }
 

@@ -57,7 +57,7 @@ func (d *servedDrivers) Check(ctx context.Context, name string, tell func(*linkt
 	_, err = protocoltest.Run(ctx, protocoltest.Target{Manifest: m, Dir: dir}, protocoltest.Options{Progress: func(c protocoltest.Check) {
 		message := c.Detail
 		if c.Outcome == protocoltest.Failed {
-			message += " (the contract: " + c.About + ")"
+			message += " (expected: " + c.About + "; driver contract, " + strings.Join(c.Holds, ", ") + ")"
 		}
 		tell(&linktrialv1.ConformanceCheck{Name: c.Name, Outcome: string(c.Outcome), Message: message, Seconds: c.Elapsed.Seconds()})
 	}})

@@ -1,0 +1,88 @@
+package protocoltest
+
+// holds names, for every check, the sentences of docs/driver-contract.md that it
+// holds a driver to, by the numbers that they have there. A new check gets a row;
+// go test ./protocols/protocoltest -run TestSentences -update writes the table at
+// the end of the page.
+var holds = map[string][]string{
+	"manifest":         {"F1", "F2", "F3", "F4"},
+	"probe":            {"R1", "E9"},
+	"bad-parameters":   {"P1", "P4", "P5", "C3"},
+	"unknown-option":   {"P3", "C3"},
+	"unsupported":      {"C2"},
+	"port-taken":       {"P11", "C4"},
+	"size-0":           {"W1", "E5", "E6", "E10", "S8"},
+	"size-1":           {"W1", "W10", "E10"},
+	"size-1KiB":        {"W1", "W10", "E10"},
+	"size-1MiB":        {"W1", "W10", "E10", "S4"},
+	"size-64MiB":       {"W1", "W10", "E10", "S4"},
+	"duration":         {"D1", "D2", "D5", "D8"},
+	"duration-payload": {"D5", "W3", "P4"},
+	"samples":          {"S2", "S4", "S7", "S8"},
+	"wrong-payload":    {"W3", "W4", "C10", "T1"},
+	"late-byte":        {"W3", "T2"},
+	"reads-on":         {"W4", "T2"},
+	"hundred":          {"R2"},
+	"concurrent":       {"R3"},
+	"late-server":      {"L1", "C6"},
+	"client-killed":    {"R4", "C8"},
+	"server-killed":    {"C8", "L4"},
+	"transfer-limit":   {"L4", "C9"},
+	"connect-limit":    {"L1", "L2", "C6"},
+	"link-cut":         {"R4", "L6"},
+	"stop-client":      {"R9", "C12"},
+	"stop-server":      {"R8", "C12"},
+	"idle-server":      {"R13"},
+	"output":           {"C1", "C14", "E1", "E2", "E3"},
+	"exit-codes":       {"R7", "E7"},
+	"children":         {"R11"},
+}
+
+// untested are the other sentences, with the reason why no check holds them.
+var untested = map[string]string{
+	"F5":  "which files a program reads cannot be seen from outside without tracing it",
+	"N1":  "the suite runs as root, whom a folder without write permission does not stop",
+	"N2":  "a driver that depends on more fails every check, because the suite gives it the same environment",
+	"P2":  "no check yet",
+	"P6":  "no check yet",
+	"P7":  "no check yet",
+	"P8":  "which value an option has shows only in the protocol's own behaviour",
+	"P9":  "the suite's network has IPv4 only",
+	"P10": "the suite's namespaces have one way out, by the radio's interface",
+	"P12": "no check yet",
+	"R5":  "no check yet",
+	"R6":  "no check yet",
+	"R10": "when a program installs its handler cannot be seen from outside; any end is permitted",
+	"R12": "no check yet",
+	"R14": "what a driver may change on a node is its own; tests of the driver hold it (protocols/tcp)",
+	"W2":  "no check yet",
+	"W5":  "no check yet",
+	"W6":  "no check yet",
+	"W7":  "no check yet",
+	"W8":  "no check yet",
+	"W9":  "permits both ways",
+	"D3":  "no check yet",
+	"D4":  "no check yet",
+	"D6":  "how much is unsent is known to the protocol alone",
+	"D7":  "no check yet",
+	"E4":  "a bound of Linktrial's, which no driver comes near",
+	"E8":  "no check yet",
+	"E11": "no check yet",
+	"E12": "no check yet",
+	"E13": "no check yet",
+	"S1":  "what a protocol knows of itself is known to it alone",
+	"S3":  "no check yet",
+	"S5":  "no check yet",
+	"S6":  "no check yet",
+	"C5":  "no check yet",
+	"C7":  "no check yet",
+	"C11": "no check yet",
+	"C13": "a fault of the driver itself cannot be made from outside",
+	"L3":  "no check yet",
+	"L5":  "no check yet",
+	"L7":  "a promise of Linktrial's, not of a driver; tests of the executor hold it",
+}
+
+// Holds returns the numbers of the sentences of docs/driver-contract.md that a
+// check holds a driver to.
+func Holds(check string) []string { return holds[check] }

@@ -1,0 +1,116 @@
+package protocoltest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the table of sentences to docs/driver-contract.md")
+
+const (
+	contractPage = "../../docs/driver-contract.md"
+	tableHead    = "| sentence | held by |\n|---|---|\n"
+)
+
+// splitPage returns the page before its table of sentences, the table's rows, and
+// what follows.
+func splitPage(t *testing.T) (before, rows, after string) {
+	t.Helper()
+	b, err := os.ReadFile(contractPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(b), tableHead)
+	if !found {
+		t.Fatalf("%s has no table that begins with\n%s", contractPage, tableHead)
+	}
+	for strings.HasPrefix(rest, "|") {
+		row, more, _ := strings.Cut(rest, "\n")
+		rows, rest = rows+row+"\n", more
+	}
+	return before, rows, rest
+}
+
+// numbered are the sentences of a text by their numbers, in its order.
+func numbered(text string) []string {
+	var out []string
+	for _, m := range regexp.MustCompile(`\[([A-Z][0-9]+)\][ ]`).FindAllStringSubmatch(text, -1) {
+		out = append(out, m[1])
+	}
+	return out
+}
+
+// TestSentences holds the page against the checks: every sentence with a number is
+// held by a check or has the reason why not, and the page lists which.
+func TestSentences(t *testing.T) {
+	before, rows, after := splitPage(t)
+	sentences := numbered(before + after)
+	by := map[string][]string{}
+	for _, check := range Names() {
+		if len(Holds(check)) == 0 {
+			t.Errorf("the check %s holds no sentence of the contract: add its row to holds", check)
+		}
+		for _, n := range Holds(check) {
+			by[n] = append(by[n], "`"+check+"`")
+		}
+	}
+	for check := range holds {
+		if !slices.Contains(Names(), check) {
+			t.Errorf("holds has a row of the check %s, which does not exist", check)
+		}
+	}
+	for _, n := range slices.Concat(keys(by), keys(untested)) {
+		if !slices.Contains(sentences, n) {
+			t.Errorf("%s has no sentence %s", contractPage, n)
+		}
+	}
+	var want strings.Builder
+	seen := map[string]bool{}
+	for _, n := range sentences {
+		if seen[n] {
+			t.Errorf("%s has the number %s twice", contractPage, n)
+		}
+		seen[n] = true
+		reason := untested[n]
+		switch {
+		case len(by[n]) > 0 && reason != "":
+			t.Errorf("%s is held by %s, and has a reason why nothing holds it", n, strings.Join(by[n], ", "))
+		case len(by[n]) > 0:
+			fmt.Fprintf(&want, "| %s | %s |\n", n, strings.Join(by[n], ", "))
+		case reason != "":
+			fmt.Fprintf(&want, "| %s | nothing: %s |\n", n, reason)
+		default:
+			t.Errorf("no check holds the sentence %s, and untested has no reason", n)
+		}
+	}
+	if t.Failed() || want.String() == rows {
+		return
+	}
+	if !*update {
+		t.Fatalf("the table of sentences in %s is not what the checks declare: go test ./protocols/protocoltest -run TestSentences -update", contractPage)
+	}
+	if err := os.WriteFile(contractPage, []byte(before+tableHead+want.String()+after), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func keys[V any](m map[string]V) []string {
+	out := make([]string, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestNumbered(t *testing.T) {
+	got := numbered("[A1] One. [A2] Two, [B10] and\n[C3] three, not [link](x), `b[D4]` nor [x] y")
+	if want := []string{"A1", "A2", "B10", "C3"}; !slices.Equal(got, want) {
+		t.Errorf("%q, expected %q", got, want)
+	}
+}
