@@ -75,7 +75,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	}
 	d.cmd = exec.Command(path, m.Command[1:]...)
 	d.cmd.Dir = filepath.Join(r.cfg.Dir, m.Name)
-	d.cmd.Env = environment()
+	d.cmd.Env = contract.Environment(os.LookupEnv)
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = bytes.NewReader(doc), outW, errW
 	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
 	err = process.Start(d.cmd)
@@ -90,18 +90,6 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	go d.readLog()
 	go d.reap()
 	return d, nil
-}
-
-// environment is what a driver gets of the agent's: the path of programs and the
-// language of messages, so that no run depends on a shell's settings.
-func environment() []string {
-	env := []string{"LC_ALL=C.UTF-8"}
-	for _, k := range []string{"PATH", "HOME", "TMPDIR"} {
-		if v, ok := os.LookupEnv(k); ok {
-			env = append(env, k+"="+v)
-		}
-	}
-	return env
 }
 
 func (d *driver) Output() io.ReadCloser { return d.out }

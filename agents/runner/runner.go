@@ -84,6 +84,15 @@ func (r *Runner) Digest(_ context.Context, name string) (driverdigest.Digest, er
 	return f.Digest, nil
 }
 
+// Newest returns the file of a driver's folder that changed last, and when.
+func (r *Runner) Newest(name string) (file string, at time.Time) {
+	f, err := r.folder(name)
+	if err != nil {
+		return "", time.Time{}
+	}
+	return f.Newest, f.NewestAt
+}
+
 // manifest is <dir>/<name>/driver.yaml as it is now.
 func (r *Runner) manifest(name string) (*contract.Manifest, error) {
 	f, err := r.folder(name)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"linktrial/executor"
 	"linktrial/executor/runsheet"
@@ -26,11 +27,21 @@ type Pinner interface {
 	Pin(ctx context.Context) error
 }
 
+// Newest is a [Digester] of folders. It returns the file of a driver's folder that
+// changed last, and when; "" where that is not known.
+type Newest interface {
+	Newest(protocol string) (file string, at time.Time)
+}
+
 // DriverError reports that a run sheet does not name the driver that is here.
 type DriverError struct {
 	Protocol string
 	Found    driverdigest.Digest
 	Named    []string
+	// Newest is the file of the driver's folder that changed last, and when; ""
+	// where that is not known.
+	Newest   string
+	NewestAt time.Time
 	// Changed is set when an earlier start in the same run found a driver that
 	// the sheet names.
 	Changed bool
@@ -45,8 +56,12 @@ func (e *DriverError) Error() string {
 	if e.Changed {
 		changed = " now, which it was not when the run began,"
 	}
-	return fmt.Sprintf("refused: driver %s on this node is %s%s and the run sheet %s; put the orchestrator's driver on the node, or have this one accepted with 'linktrial protocol approve %s@%s', and start the plan again",
-		e.Protocol, e.Found, changed, named, e.Protocol, e.Found)
+	newest := ""
+	if e.Newest != "" {
+		newest = fmt.Sprintf(" (the file of its folder that changed last is %s, at %s)", e.Newest, e.NewestAt.UTC().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("refused: driver %s on this node is %s%s%s and the run sheet %s; put the orchestrator's driver on the node, or have this one accepted with 'linktrial protocol approve %s@%s', and start the plan again",
+		e.Protocol, e.Found, newest, changed, named, e.Protocol, e.Found)
 }
 
 // Is makes the executor give a treatment up at once: trying again is of no use.
@@ -100,7 +115,11 @@ func (g *Guard) check(ctx context.Context, protocol string) error {
 	if slices.Contains(named, string(d)) {
 		return nil
 	}
-	return &DriverError{Protocol: protocol, Found: d, Named: named}
+	refused := &DriverError{Protocol: protocol, Found: d, Named: named}
+	if n, ok := g.Drivers.(Newest); ok {
+		refused.Newest, refused.NewestAt = n.Newest(protocol)
+	}
+	return refused
 }
 
 // named are the digests that the sheet accepts of a protocol.

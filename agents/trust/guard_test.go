@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"linktrial/executor"
 	"linktrial/executor/runsheet"
@@ -64,5 +65,22 @@ func TestDriversAreCheckedAtEachStart(t *testing.T) {
 	}
 	if e.started != 0 {
 		t.Errorf("%d drivers were started", e.started)
+	}
+}
+
+// folders are drivers in folders, of which one has written into its own.
+type folders struct{ engine }
+
+func (*folders) Newest(string) (string, time.Time) {
+	return "__pycache__/x.pyc", time.Date(2026, 11, 22, 9, 30, 0, 0, time.UTC)
+}
+
+// The refusal of a driver names the file that may have made it another one.
+func TestRefusalNamesTheNewestFile(t *testing.T) {
+	e := &folders{engine{pinned: map[string]driverdigest.Digest{"mine": "sha256:b"}}}
+	g := &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "mine", Digests: []string{"sha256:a"}}}}}
+	_, err := g.Start(t.Context(), "mine", nil)
+	if err == nil || !strings.Contains(err.Error(), "changed last is __pycache__/x.pyc, at 2026-11-22T09:30:00Z") {
+		t.Errorf("error %v", err)
 	}
 }

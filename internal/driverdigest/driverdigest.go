@@ -1,7 +1,7 @@
-// Package driverdigest identifies a protocol driver by all its files. The
-// orchestrator and the agents compute the digest with the same function: two
-// equal digests mean the same driver. Comes in: a
-// driver's folder. Goes out: a [Digest].
+// Package driverdigest identifies a protocol driver by its files: those that its
+// manifest lists, or all in its folder. The orchestrator and the agents compute
+// the digest with the same function: two equal digests mean the same driver.
+// Comes in: a driver's folder. Goes out: a [Digest].
 package driverdigest
 
 import (
@@ -16,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // Digest names a driver: "sha256:" and 64 hexadecimal digits for a folder,
@@ -54,6 +55,10 @@ type Folder struct {
 	// Files are the SHA-256 of each regular file, in hexadecimal, by its path
 	// in the folder.
 	Files map[string]string
+	// Newest is the file or link of the digest that changed last, and when:
+	// where a digest is not the expected one, what to look at first.
+	Newest   string
+	NewestAt time.Time
 }
 
 // format of the list that is hashed; another format gives other digests.
@@ -65,14 +70,21 @@ const format = "linktrial driver folder v1\n"
 //	file 0644|0755 SHA256 PATH     a regular file; only its executable bit counts
 //	link SHA256-OF-TARGET PATH     a symbolic link to something in the folder
 //
-// Empty folders do not count. Whatever else lies there, and links that lead out
-// of the folder, are refused: the digest would not cover what they refer to.
+// Where the folder's driver.yaml has a list "files", only driver.yaml and what the
+// list names count, a folder with all below it. Empty folders do not count.
+// Whatever else lies there, and links that lead out of the folder or to what the
+// list does not name, are refused: the digest would not cover what they refer to.
 func OfFolder(dir string) (*Folder, error) {
 	entries, err := walk(dir)
 	if err != nil {
 		return nil, err
 	}
 	out := &Folder{Files: map[string]string{}}
+	for _, e := range entries {
+		if _, at := e.changed(); out.Newest == "" || at.After(out.NewestAt) {
+			out.Newest, out.NewestAt = e.path, at
+		}
+	}
 	list := sha256.New()
 	_, _ = io.WriteString(list, format) // hash.Hash.Write never fails
 	for _, e := range entries {
@@ -119,8 +131,21 @@ type entry struct {
 	link string // target of a symbolic link
 }
 
-// walk lists a folder in the order of the paths, byte by byte.
+// changed returns the number of a file, and when it was changed last, by the time
+// that the kernel alone sets.
+func (e *entry) changed() (inode uint64, at time.Time) {
+	if st, ok := e.info.Sys().(*syscall.Stat_t); ok {
+		return st.Ino, time.Unix(st.Ctim.Sec, st.Ctim.Nsec)
+	}
+	return 0, e.info.ModTime()
+}
+
+// walk lists what counts of a folder in the order of the paths, byte by byte.
 func walk(dir string) ([]entry, error) {
+	counts, err := readList(filepath.Join(dir, manifestName))
+	if err != nil {
+		return nil, err
+	}
 	var out []entry
 	var bytes int64
 	root, err := filepath.EvalSymlinks(dir)
@@ -128,12 +153,21 @@ func walk(dir string) ([]entry, error) {
 		return nil, fmt.Errorf("driver's folder: %w", err)
 	}
 	err = filepath.WalkDir(dir+string(filepath.Separator), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil {
 			return err
 		}
 		rel, err := filepath.Rel(dir, path)
 		if err != nil {
 			return err
+		}
+		if d.IsDir() {
+			if !counts.leadsTo(filepath.ToSlash(rel)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !counts.has(filepath.ToSlash(rel)) {
+			return nil
 		}
 		info, err := d.Info()
 		if err != nil {
@@ -150,6 +184,9 @@ func walk(dir string) ([]entry, error) {
 			if !inside(root, path, rel, e.link) {
 				return fmt.Errorf("%s is a link to %s, outside the folder: put the file itself there", path, e.link)
 			}
+			if !counts.hasTarget(root, path, rel, e.link) {
+				return fmt.Errorf("%s is a link to %s, which the list files of %s does not name: name it there, too", path, e.link, manifestName)
+			}
 		default:
 			return fmt.Errorf("%s is neither a file nor a link", path)
 		}
@@ -164,6 +201,9 @@ func walk(dir string) ([]entry, error) {
 	}
 	if len(out) == 0 {
 		return nil, fmt.Errorf("driver's folder: there is nothing in %s", dir)
+	}
+	if missing := counts.missing(out); missing != "" {
+		return nil, fmt.Errorf("driver's folder: the list files of %s names %s, which is not in %s", manifestName, missing, dir)
 	}
 	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	return out, nil
@@ -233,12 +273,8 @@ func state(dir string) (string, error) {
 	}
 	h := sha256.New()
 	for _, e := range entries {
-		var inode uint64
-		var changed syscall.Timespec
-		if st, ok := e.info.Sys().(*syscall.Stat_t); ok {
-			inode, changed = st.Ino, st.Ctim
-		}
-		fmt.Fprintf(h, "%q %q %o %d %d %d %d.%09d\n", e.path, e.link, e.info.Mode(), e.info.Size(), e.info.ModTime().UnixNano(), inode, changed.Sec, changed.Nsec)
+		inode, changed := e.changed()
+		fmt.Fprintf(h, "%q %q %o %d %d %d %d\n", e.path, e.link, e.info.Mode(), e.info.Size(), e.info.ModTime().UnixNano(), inode, changed.UnixNano())
 	}
 	return string(h.Sum(nil)), nil
 }

@@ -214,3 +214,82 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// listed makes a driver whose manifest names its program and a folder, with other
+// files beside them.
+func listed(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	write(t, dir, "driver.yaml", "name: x\nfiles: [./x, lib]\n", 0o644)
+	write(t, dir, "x", "program", 0o755)
+	write(t, dir, "lib/a", "1", 0o644)
+	return dir
+}
+
+// TestListed: with a list, what a program writes beside itself is no other driver,
+// and every change of what the list names is.
+func TestListed(t *testing.T) {
+	dir := listed(t)
+	before := digest(t, dir)
+	write(t, dir, "__pycache__/x.pyc", "compiled", 0o644)
+	write(t, dir, "run.log", "log", 0o644)
+	write(t, dir, "lib.d/a", "not of lib", 0o644)
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if after := digest(t, dir); after != before {
+		t.Errorf("files that the list does not name change the digest")
+	}
+	for name, change := range map[string]func(dir string){
+		"program":  func(dir string) { write(t, dir, "x", "other", 0o755) },
+		"mode":     func(dir string) { write(t, dir, "x", "program", 0o644) },
+		"module":   func(dir string) { write(t, dir, "lib/a", "2", 0o644) },
+		"addition": func(dir string) { write(t, dir, "lib/__pycache__/a.pyc", "compiled", 0o644) },
+		"list":     func(dir string) { write(t, dir, "driver.yaml", "name: x\nfiles: [lib, x]\n", 0o644) },
+		"no list":  func(dir string) { write(t, dir, "driver.yaml", "name: x\n", 0o644) },
+	} {
+		dir := listed(t)
+		change(dir)
+		if after := digest(t, dir); after == before {
+			t.Errorf("%s: the digest is the same", name)
+		}
+	}
+}
+
+// TestListRefused: a list that leaves open what the digest covers.
+func TestListRefused(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(dir string) error
+		want   string
+	}{
+		"not there": {func(dir string) error { return os.Remove(filepath.Join(dir, "x")) }, "names x, which is not in"},
+		"link to what is not named": {func(dir string) error {
+			return os.Symlink("../elsewhere", filepath.Join(dir, "lib/link"))
+		}, "which the list files of driver.yaml does not name"},
+		"link by a link": {func(dir string) error {
+			write(t, dir, "elsewhere", "program", 0o755)
+			return errors.Join(os.Symlink("../elsewhere", filepath.Join(dir, "lib/one")), os.Symlink("one", filepath.Join(dir, "lib/two")))
+		}, "does not name"},
+	} {
+		dir := listed(t)
+		if err := c.change(dir); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OfFolder(dir); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: error %v, expected one with %q", name, err, c.want)
+		}
+	}
+}
+
+// TestNewest: the file that changed last is named.
+func TestNewest(t *testing.T) {
+	dir := folder(t)
+	write(t, dir, "__pycache__/x.pyc", "compiled", 0o644)
+	f, err := OfFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Newest != "__pycache__/x.pyc" || f.NewestAt.IsZero() {
+		t.Errorf("newest %q at %s", f.Newest, f.NewestAt)
+	}
+}

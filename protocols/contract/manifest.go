@@ -3,11 +3,13 @@ package contract
 import (
 	"fmt"
 	"math"
+	"path"
 	"regexp"
 	"slices"
 	"sort"
 	"strings"
 
+	"linktrial/internal/driverdigest"
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 )
@@ -22,6 +24,9 @@ type Manifest struct {
 	Contract int      `json:"contract"`
 	Command  []string `json:"command"`         // the program, relative to the manifest's folder where it has a slash
 	Image    string   `json:"image,omitempty"` // the container image, for runners that use images
+	// Files are the files and folders of the driver's folder that its digest
+	// covers, with the manifest; empty: all.
+	Files []string `json:"files,omitempty"`
 
 	Options []Option `json:"options,omitempty"`
 	// Features of the contract that a driver need not have, and this one has.
@@ -96,7 +101,7 @@ func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "image", "options", "features", "capabilities", "resources", "kernel", "network")
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "files", "image", "options", "features", "capabilities", "resources", "kernel", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
 		Title:    r.Field("title").Required().String(""),
@@ -119,6 +124,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	if f := r.Field("command"); f.IsList() && (len(m.Command) == 0 || m.Command[0] == "") {
 		f.Problem("expected the program and its arguments, found an empty list")
 	}
+	m.readFiles(r.Field("files"))
 	for _, v := range r.Field("capabilities").List() {
 		c := v.String("")
 		if !strings.HasPrefix(c, "CAP_") {
@@ -146,6 +152,30 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// readFiles reads the list of the driver's files, which must have the program.
+func (m *Manifest) readFiles(f yamldoc.Value) {
+	if !f.Present() {
+		return
+	}
+	for _, v := range f.List() {
+		name := v.String("")
+		if clean := path.Clean(name); name == "" || clean == "." || path.IsAbs(name) || clean == ".." || strings.HasPrefix(clean, "../") {
+			v.Problem("expected a file or folder in the driver's folder, found %q", name)
+		}
+		m.Files = append(m.Files, name)
+	}
+	if f.IsList() && len(m.Files) == 0 {
+		f.Problem("expected the files that make the driver, found an empty list; leave files out to have all of the folder")
+		return
+	}
+	if len(m.Command) == 0 {
+		return
+	}
+	if p := m.Command[0]; strings.Contains(p, "/") && !path.IsAbs(p) && !driverdigest.Listed(m.Files, p) {
+		f.Problem("the list lacks the program %s of command: the driver's digest would not cover it", p)
+	}
 }
 
 func parseOption(om yamldoc.Mapping, name string) Option {

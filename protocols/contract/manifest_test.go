@@ -61,6 +61,9 @@ func TestParseManifest(t *testing.T) {
 		{"{type: bool,", "{type: bool, min: 1,", "has no bounds"},
 		{"{type: int,", "{type: int, from_probe: true,", "only a string option"},
 		{"title: Demo\n", "", "title"},
+		{"title: Demo\n", "title: Demo\nfiles: []\n", "found an empty list"},
+		{"title: Demo\n", "title: Demo\nfiles: [lib]\n", "the list lacks the program"},
+		{"title: Demo\n", "title: Demo\nfiles: [../lib]\n", "expected a file or folder in the driver's folder"},
 		{"version: 1.2.3", "verson: 1.2.3", `did you mean "version"?`},
 	} {
 		if !strings.Contains(goodManifest, c.old) {

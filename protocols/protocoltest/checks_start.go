@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"linktrial/internal/driverdigest"
 	"linktrial/protocols/contract"
 )
 
@@ -27,6 +29,9 @@ func checkManifest(_ context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	s.command = cmd
+	if err := filesListed(s.target); err != nil {
+		return "", err
+	}
 	defaults := map[string]any{}
 	for _, o := range s.target.Manifest.Options {
 		if o.Default != nil {
@@ -37,6 +42,23 @@ func checkManifest(_ context.Context, s *suite) (string, error) {
 		return "", fmt.Errorf("the manifest's own defaults: %w", err)
 	}
 	return fmt.Sprintf("%s %s, %d options", s.target.Manifest.Name, s.target.Manifest.Version, len(s.target.Manifest.Options)), nil
+}
+
+// filesListed checks that a manifest's list of files has those that its command
+// names: the script that an interpreter is started with.
+func filesListed(t Target) error {
+	if t.Root != "" || len(t.Manifest.Files) == 0 {
+		return nil
+	}
+	if _, err := driverdigest.OfFolder(t.Dir); err != nil {
+		return err
+	}
+	for _, word := range t.Manifest.Command {
+		if _, err := os.Lstat(filepath.Join(t.Dir, word)); err == nil && filepath.IsLocal(word) && !driverdigest.Listed(t.Manifest.Files, word) {
+			return fmt.Errorf("the manifest's command names the file %s of its folder, and its list files does not: the driver's digest would not cover it", word)
+		}
+	}
+	return nil
 }
 
 // inOwnFolder checks the name of the driver's folder; an image has none.

@@ -63,7 +63,7 @@ type proc struct {
 func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
 	p := &proc{name: string(role), role: role, ended: make(chan struct{})}
 	p.cmd = exec.Command(s.command[0], s.command[1:]...)
-	p.cmd.Dir = s.target.Dir
+	p.cmd.Dir, p.cmd.Env = s.target.Dir, contract.Environment(os.LookupEnv)
 	if s.target.Root != "" {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.target.Root, Credential: &syscall.Credential{Uid: s.target.UID, Gid: s.target.GID}}
 	}

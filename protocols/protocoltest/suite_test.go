@@ -162,6 +162,8 @@ func TestManifest(t *testing.T) {
 		"not one":     {"name: [", "driver.yaml:1"},
 		"no program":  {strings.Replace(faultyManifest, "./driver", "./absent", 1), "command"},
 		"other name":  {strings.Replace(faultyManifest, "name: faulty", "name: other", 1), "its folder is called faulty"},
+		"not listed":  {strings.Replace(faultyManifest, "command: [./driver]", "command: [sh, driver]\nfiles: [driver.yaml]", 1), "names the file driver"},
+		"list":        {faultyManifest + "files: [driver, lib]\n", "names lib, which is not in"},
 		"bad default": {strings.Replace(faultyManifest, "min: 1,", "min: 1, default: 11,", 1), "1 to 10"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"linktrial/agents/runner"
 	"linktrial/executor"
@@ -121,6 +122,15 @@ func (e *Mixed) Digest(ctx context.Context, protocol string) (driverdigest.Diges
 		return e.processes.Digest(ctx, protocol)
 	}
 	return r.Digest(ctx, protocol)
+}
+
+// Newest returns the file of a driver's folder that changed last, and when; ""
+// for a driver that runs as an image.
+func (e *Mixed) Newest(protocol string) (file string, at time.Time) {
+	if !e.processes.HasProgram(protocol) {
+		return "", time.Time{}
+	}
+	return e.processes.Newest(protocol)
 }
 
 // Sweep ends what an earlier agent left running.

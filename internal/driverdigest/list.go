@@ -1,0 +1,102 @@
+package driverdigest
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"linktrial/internal/yamldoc"
+)
+
+// manifestName is the manifest's name in a driver's folder; it always counts.
+const manifestName = "driver.yaml"
+
+// MaxManifest bounds a manifest, in bytes.
+const MaxManifest = 1 << 20
+
+// list is what a manifest names as the driver's files; nil: everything counts.
+type list []string
+
+// Listed reports whether a manifest's list of files covers a path, both relative
+// to the driver's folder, with slashes. An empty list covers everything.
+func Listed(files []string, name string) bool { return list(files).has(path.Clean(name)) }
+
+// readList reads the list "files" of a manifest. A manifest that is not there or
+// that is not one lists nothing: whoever runs the driver refuses it.
+func readList(file string) (list, error) {
+	// Opening a pipe that was put in place of the file must not block.
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("driver's folder: %w", err)
+	}
+	defer f.Close()
+	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("driver's folder: %s is not a file", file))
+	}
+	b, err := io.ReadAll(io.LimitReader(f, MaxManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("driver's folder: %w", err)
+	}
+	if len(b) > MaxManifest {
+		return nil, fmt.Errorf("driver's folder: %s is larger than %d bytes", file, MaxManifest)
+	}
+	root := yamldoc.Parse(file, b).Root()
+	if !root.IsMapping() {
+		return nil, nil
+	}
+	field := root.Mapping().Field("files")
+	if !field.IsList() {
+		return nil, nil
+	}
+	out := list{manifestName}
+	for _, v := range field.List() {
+		out = append(out, path.Clean(v.String("")))
+	}
+	return out, nil
+}
+
+// has reports whether a file counts.
+func (l list) has(name string) bool {
+	return len(l) == 0 || slices.ContainsFunc(l, func(x string) bool { return x == name || strings.HasPrefix(name, x+"/") })
+}
+
+// leadsTo reports whether a folder counts, or something below it may.
+func (l list) leadsTo(folder string) bool {
+	return folder == "." || l.has(folder) || slices.ContainsFunc(l, func(x string) bool { return strings.HasPrefix(x, folder+"/") })
+}
+
+// hasTarget reports whether what a link refers to counts, too: otherwise it could
+// change and the digest would not.
+func (l list) hasTarget(root, path, rel, link string) bool {
+	if len(l) == 0 {
+		return true
+	}
+	if !l.has(filepath.ToSlash(filepath.Join(filepath.Dir(rel), link))) {
+		return false
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return os.IsNotExist(err)
+	}
+	target, err = filepath.Rel(root, target)
+	return err == nil && l.has(filepath.ToSlash(target))
+}
+
+// missing is a name of the list that none of the entries has, or "".
+func (l list) missing(entries []entry) string {
+	for _, name := range l {
+		if !slices.ContainsFunc(entries, func(e entry) bool { return e.path == name || strings.HasPrefix(e.path, name+"/") }) {
+			return name
+		}
+	}
+	return ""
+}
