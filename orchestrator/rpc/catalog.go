@@ -16,6 +16,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/catalog"
+	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -97,7 +98,7 @@ func (s *catalogs) states(ctx context.Context) (map[string]*linktrialv1.DriverSt
 func (s *catalogs) ListProtocols(ctx context.Context, _ *connect.Request[linktrialv1.ListProtocolsRequest]) (*connect.Response[linktrialv1.ListProtocolsResponse], error) {
 	here, err := s.states(ctx)
 	if err != nil {
-		return nil, s.fault(ctx, "list protocols", err)
+		return nil, reply.Told(ctx, s.cfg.Logger, "list protocols", err)
 	}
 	rows, err := s.cfg.Store.ConformanceResults(ctx)
 	if err != nil {
@@ -180,7 +181,7 @@ func (s *catalogs) CheckProtocol(ctx context.Context, req *connect.Request[linkt
 	defer cancel()
 	here, err := s.states(ctx)
 	if err != nil {
-		return s.fault(ctx, "check protocol", err)
+		return reply.Told(ctx, s.cfg.Logger, "check protocol", err)
 	}
 	result := &linktrialv1.ConformanceResult{Version: manifest.Version}
 	if d := here[name]; d != nil {
@@ -193,7 +194,7 @@ func (s *catalogs) CheckProtocol(ctx context.Context, req *connect.Request[linkt
 		}
 	})
 	if err != nil {
-		return s.fault(ctx, "check protocol", err)
+		return reply.Told(ctx, s.cfg.Logger, "check protocol", err)
 	}
 	at := time.Now()
 	result.CheckedUnix = at.Unix()

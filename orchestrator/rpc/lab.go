@@ -12,6 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/rpc/reply"
 )
 
 // Lab brings emulated radio networks up on the orchestrator's own machine. The
@@ -44,7 +45,7 @@ func (s *lab) fault(ctx context.Context, call string, err error) error {
 	if errors.Is(err, ErrLab) {
 		return connect.NewError(connect.CodeFailedPrecondition, err)
 	}
-	return s.cfg.answer(ctx, call, err)
+	return reply.Told(ctx, s.cfg.Logger, call, err)
 }
 
 func (s *lab) LabStatus(ctx context.Context, _ *connect.Request[linktrialv1.LabStatusRequest]) (*connect.Response[linktrialv1.LabStatusResponse], error) {

@@ -19,7 +19,6 @@ import (
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/sheet"
-	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -254,8 +253,6 @@ func (s *operators) ListProfiles(ctx context.Context, _ *connect.Request[linktri
 
 // campaignOf checks that a campaign exists.
 func (s *operators) campaignOf(ctx context.Context, id string) error {
-	if _, err := s.cfg.Store.Campaign(ctx, id); err != nil {
-		return fmt.Errorf("campaign %q: %w", id, errors.Join(store.ErrNotFound, err))
-	}
-	return nil
+	_, err := s.cfg.Store.Campaign(ctx, id)
+	return reply.NotFound(fmt.Sprintf("campaign %q", id), err)
 }

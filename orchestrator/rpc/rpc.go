@@ -19,6 +19,7 @@ import (
 	"linktrial/orchestrator/rpc/enrol"
 	"linktrial/orchestrator/rpc/people"
 	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/rpc/request"
 	"linktrial/orchestrator/rpc/results"
 	"linktrial/orchestrator/rpc/trust"
 	"linktrial/orchestrator/signing"
@@ -66,6 +67,9 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
 	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
+	// Innermost, so that what counts and logs calls gets the codes that callers get.
+	opts = append(opts, connect.WithInterceptors(reply.Errors(cfg.Logger)), reply.Recover(cfg.Logger))
+	opts = append(opts, request.Options()...)
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append([]connect.HandlerOption{connect.WithInterceptors(cfg.Authority.Guard())}, opts...)...))
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))

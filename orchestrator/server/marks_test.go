@@ -30,7 +30,7 @@ func TestMarkedAttempt(t *testing.T) {
 	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeFailedPrecondition, "has not ended yet")(h.control.MarkAttempt(ctx, markOf(h.run, 1, 1, true, "x")))
 	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeFailedPrecondition, "is not marked")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, false, "")))
 
-	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a reason with a control character at byte 1")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a\x00b")))
+	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "reason has the control character U+0000 at byte 1")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, "a\x00b")))
 	refused[linktrialv1.MarkAttemptResponse](t, connect.CodeInvalidArgument, "a reason of 1001 bytes")(h.control.MarkAttempt(ctx, markOf(h.run, 0, 1, true, strings.Repeat("x", 1001))))
 
 	// A watcher that was there before hears of the mark, and of its end.

@@ -190,17 +190,32 @@ func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 			return ctx.Err()
 		case err == nil:
 			return nil
-		case connect.CodeOf(err) == connect.CodeNotFound:
+		case final[connect.CodeOf(err)]:
 			return client.Error(base, err)
 		}
 		if lostAt.IsZero() {
 			lostAt = time.Now()
-			p.Line("no contact with the orchestrator; the agents continue, and the view resumes when it is back")
+			p.Line("%s; the agents continue, and the view resumes when it is back", lost(err))
 		}
 		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
+}
+
+// final are the codes with which a view ends: asked again, the orchestrator would
+// answer the same.
+var final = map[connect.Code]bool{connect.CodeNotFound: true, connect.CodeInvalidArgument: true, connect.CodeUnimplemented: true,
+	connect.CodePermissionDenied: true, connect.CodeUnauthenticated: true}
+
+// lost says why a view is interrupted: whether the orchestrator is gone, or answers
+// that it cannot answer, as it does while its database is down.
+func lost(err error) string {
+	var ce *connect.Error
+	if errors.As(err, &ce) && connect.IsWireError(err) {
+		return "the orchestrator cannot answer now: " + ce.Message()
+	}
+	return "no contact with the orchestrator"
 }
 
 var errStreamEnded = errors.New("the stream ended before the campaign did")

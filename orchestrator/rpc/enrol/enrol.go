@@ -21,6 +21,7 @@ import (
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/rpc/reply"
+	"linktrial/orchestrator/rpc/request"
 )
 
 // Config is what the services answer from.
@@ -37,7 +38,8 @@ const maxRequest = 64 << 10
 // Mount adds both services to a mux. The options are of the service that people call.
 func Mount(mux *http.ServeMux, cfg Config, opts ...connect.HandlerOption) {
 	read := connect.WithReadMaxBytes(maxRequest)
-	mux.Handle(linktrialv1connect.NewEnrolmentServiceHandler(&enrolment{cfg: cfg, guard: cfg.Authority.Guard().WrapUnary}, read))
+	own := append([]connect.HandlerOption{read, connect.WithInterceptors(reply.Errors(cfg.Logger)), reply.Recover(cfg.Logger)}, request.Options()...)
+	mux.Handle(linktrialv1connect.NewEnrolmentServiceHandler(&enrolment{cfg: cfg, guard: cfg.Authority.Guard().WrapUnary}, own...))
 	mux.Handle(linktrialv1connect.NewNodeServiceHandler(&nodes{cfg: cfg}, append(append([]connect.HandlerOption{}, opts...), read)...))
 }
 

@@ -16,6 +16,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -28,18 +29,12 @@ type Service struct {
 // New returns the service. log gets errors that are not the caller's.
 func New(a *access.Access, log *slog.Logger) *Service { return &Service{a, log} }
 
-// answer gives a refusal its code. Any other error is logged here, once, and the
-// caller is not told its text: it could be about other people.
+// answer gives a refusal its code.
 func (s *Service) answer(ctx context.Context, call string, err error) error {
-	var refused *access.Refusal
-	switch {
-	case errors.As(err, &refused):
+	if refused := (*access.Refusal)(nil); errors.As(err, &refused) {
 		return refused.Coded()
-	case ctx.Err() != nil:
-		return ctx.Err()
 	}
-	s.log.Error("call failed", "call", call, "error", err)
-	return connect.NewError(connect.CodeInternal, errors.New("the orchestrator failed at this: its log says why"))
+	return reply.Error(ctx, s.log, call, err)
 }
 
 func noStore(h http.Header) { h.Set("Cache-Control", "no-store") }

@@ -2,11 +2,17 @@ package reply
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
+	"runtime/debug"
 
 	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
@@ -14,37 +20,102 @@ import (
 	"linktrial/orchestrator/store"
 )
 
-// Error puts an error into the code that callers branch on. What is nobody's
-// fault but ours is logged here, once.
+// What callers are answered where the fault is not theirs. The orchestrator's log
+// has the cause: its text names tables, columns and files, which no caller can
+// act on.
+const (
+	unavailableText = "the database does not answer, so the orchestrator cannot answer either: the same call can succeed later, and the orchestrator's log has the reason"
+	internalText    = "the orchestrator failed at this call: its log has the reason, as incident %s"
+	badValueText    = "a value of the request cannot be stored: the orchestrator's log has the reason, as incident %s"
+	noRowsText      = "what was asked for does not exist"
+)
+
+// Error puts an error into the code that callers branch on. What is not the
+// caller's fault is logged here, once, and the caller does not get its text.
 func Error(ctx context.Context, log *slog.Logger, call string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if coded := (*connect.Error)(nil); errors.As(err, &coded) {
+	if coded := (*connect.Error)(nil); errors.As(err, &coded) && !ofDatabase(err) {
 		return coded
 	}
-	if code, ok := codeOf(ctx, err); ok {
-		return connect.NewError(code, err)
+	switch ended := ctx.Err(); {
+	case errors.Is(ended, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the caller's time for the call is over"))
+	case ended != nil:
+		return connect.NewError(connect.CodeCanceled, errors.New("the caller has ended the call"))
+	}
+	fault := store.FaultOf(err)
+	if fault == store.NoFault {
+		if code, ok := codeOf(err); ok {
+			return connect.NewError(code, err)
+		}
+	}
+	switch fault {
+	case store.NoRows:
+		return connect.NewError(connect.CodeNotFound, errors.New(noRowsText))
+	case store.Unavailable:
+		log.Error("call failed: the database does not answer", "call", call, "error", err)
+		return connect.NewError(connect.CodeUnavailable, errors.New(unavailableText))
+	case store.BadValue:
+		id := incident()
+		log.Error("call failed: a value cannot be stored", "call", call, "incident", id, "error", err)
+		return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(badValueText, id))
+	}
+	id := incident()
+	log.Error("call failed", "call", call, "incident", id, "error", err)
+	return connect.NewError(connect.CodeInternal, fmt.Errorf(internalText, id))
+}
+
+// Told is [Error] for what runs on the orchestrator's machine beside it, such as a lab
+// or a driver: what went wrong there is for people to read and to mend, so they get
+// the text.
+func Told(ctx context.Context, log *slog.Logger, call string, err error) error {
+	coded := (*connect.Error)(nil)
+	if err == nil || ctx.Err() != nil || errors.As(err, &coded) || ofDatabase(err) {
+		return Error(ctx, log, call, err)
 	}
 	log.Error("call failed", "call", call, "error", err)
 	return connect.NewError(connect.CodeInternal, err)
 }
 
-func codeOf(ctx context.Context, err error) (connect.Code, bool) {
+// NotFound is the error of a look-up: that what does not exist where the query
+// had no rows, and any other error as it is.
+func NotFound(what string, err error) error {
+	if errors.Is(err, pgx.ErrNoRows) {
+		return fmt.Errorf("%s: %w", what, store.ErrNotFound)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// ofDatabase reports whether an error wraps one of the database, whose text nobody
+// outside may see.
+func ofDatabase(err error) bool {
+	var refused *pgconn.PgError
+	var connecting *pgconn.ConnectError
+	return errors.As(err, &refused) || errors.As(err, &connecting) || errors.Is(err, pgx.ErrNoRows)
+}
+
+// incident is a name under which the log has what a caller is not told.
+func incident() string {
+	b := make([]byte, 4)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+func codeOf(err error) (connect.Code, bool) {
 	var refused *ingest.RefusedError
 	var conflict *ingest.ConflictError
 	switch {
-	case ctx.Err() != nil:
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return connect.CodeDeadlineExceeded, true
-		}
-		return connect.CodeCanceled, true
 	case errors.As(err, &refused), errors.Is(err, nodes.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, campaign.ErrBadText):
 		return connect.CodeInvalidArgument, true
 	case errors.As(err, &conflict), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
 		return connect.CodeFailedPrecondition, true
 	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, nodes.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign), errors.Is(err, campaign.ErrNoTrial),
-		errors.Is(err, store.ErrNotFound), errors.Is(err, pgx.ErrNoRows):
+		errors.Is(err, store.ErrNotFound):
 		return connect.CodeNotFound, true
 	case errors.Is(err, store.ErrAmbiguous):
 		return connect.CodeInvalidArgument, true
@@ -54,4 +125,40 @@ func codeOf(ctx context.Context, err error) (connect.Code, bool) {
 		return connect.CodeUnavailable, true
 	}
 	return 0, false
+}
+
+// Errors returns the interceptor that sees to it that every service answers with
+// [Error], whatever its handlers return.
+func Errors(log *slog.Logger) connect.Interceptor { return translator{log} }
+
+type translator struct{ log *slog.Logger }
+
+func (t translator) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		res, err := next(ctx, req)
+		if err != nil {
+			return nil, Error(ctx, t.log, req.Spec().Procedure, err)
+		}
+		return res, nil
+	}
+}
+
+func (t translator) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+func (t translator) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
+		return Error(ctx, t.log, conn.Spec().Procedure, next(ctx, conn))
+	}
+}
+
+// Recover returns the option that answers a handler's panic like any other
+// internal error, with the stack in the log.
+func Recover(log *slog.Logger) connect.HandlerOption {
+	return connect.WithRecover(func(_ context.Context, spec connect.Spec, _ http.Header, p any) error {
+		id := incident()
+		log.Error("call failed with a panic", "call", spec.Procedure, "incident", id, "panic", p, "stack", string(debug.Stack()))
+		return connect.NewError(connect.CodeInternal, fmt.Errorf(internalText, id))
+	})
 }

@@ -57,8 +57,9 @@ func (s *Service) ListCampaigns(ctx context.Context, req *connect.Request[linktr
 
 func (s *Service) listCampaigns(ctx context.Context, limit int32, before string, only []string) (*linktrialv1.ListCampaignsResponse, error) {
 	if before != "" {
-		if _, err := s.cfg.Store.Campaign(ctx, before); err != nil {
-			return nil, fmt.Errorf("campaign %q: %w", before, err)
+		_, err := s.cfg.Store.Campaign(ctx, before)
+		if err := reply.NotFound(fmt.Sprintf("campaign %q", before), err); err != nil {
+			return nil, err
 		}
 	}
 	out := &linktrialv1.ListCampaignsResponse{}

@@ -6,6 +6,7 @@ package trust
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"connectrpc.com/connect"
@@ -51,7 +52,7 @@ func (s *Service) RotateSigningKey(ctx context.Context, _ *connect.Request[linkt
 func (s *Service) GetSignedSheet(ctx context.Context, req *connect.Request[linktrialv1.GetSignedSheetRequest]) (*connect.Response[linktrialv1.GetSignedSheetResponse], error) {
 	sheet, sig, err := s.trust.SignedSheet(ctx, req.Msg.RunId)
 	if err != nil {
-		return nil, s.answer(ctx, "signed sheet", err)
+		return nil, s.answer(ctx, "signed sheet", reply.NotFound(fmt.Sprintf("run %q", req.Msg.RunId), err))
 	}
 	out := &linktrialv1.GetSignedSheetResponse{Sheet: sheet, Keys: reply.SigningKeys(s.trust.Keys())}
 	if !sig.IsZero() {

@@ -58,9 +58,19 @@ export const catalog = createClient(CatalogService, transport)
 export const nodes = createClient(NodeService, transport)
 export const trust = createClient(TrustService, transport)
 
+/**
+ * Whether the orchestrator itself answered that it cannot answer now, as it does while
+ * its database is down; a proxy's answer has only a status.
+ */
+export function unavailableHere(error: unknown): boolean {
+  const e = ConnectError.from(error)
+  return e.code === Code.Unavailable && e.rawMessage !== '' && !/^HTTP \d+/.test(e.rawMessage)
+}
+
 /** What went wrong, for people: the server's own words where it answered. */
 export function explain(error: unknown): string {
   const e = ConnectError.from(error)
+  if (unavailableHere(error)) return e.rawMessage
   if (e.code === Code.Unavailable || (e.code === Code.Unknown && /fetch|network/i.test(e.rawMessage))) {
     return 'The orchestrator does not answer. It may have been stopped: linktrial serve starts it.'
   }

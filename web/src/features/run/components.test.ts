@@ -1,5 +1,6 @@
 import { create } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
+import { Code, ConnectError } from '@connectrpc/connect'
 import { mount } from '@vue/test-utils'
 import { describe, expect, it } from 'vitest'
 import { nextTick } from 'vue'
@@ -118,6 +119,15 @@ it('LinkBanner shows for how long there is no contact with the orchestrator and 
   expect(w.text()).toContain('No contact with the orchestrator for 40 s')
   expect(w.text()).toContain('No contact with client for 1 min 15 s')
   expect(w.text()).toContain('The run continues on the node')
+})
+
+it('LinkBanner gives the reason where the orchestrator itself says that it cannot answer', () => {
+  const reason = 'the database does not answer: the same call can succeed later'
+  const at = (error: unknown) =>
+    mount(LinkBanner, { props: { link: { state: 'lost', since: Date.now(), error }, silent: [], over: false } }).text()
+  expect(at(new ConnectError(reason, Code.Unavailable))).toMatch(/No answer from the orchestrator.*database/)
+  expect(at(new ConnectError('HTTP 503', Code.Unavailable))).toContain('linktrial serve')
+  expect(at(new TypeError('Failed to fetch'))).toMatch(/No contact with the orchestrator.*linktrial serve/)
 })
 
 it('RunPicker has tabs for a few runs and a list for many', async () => {
