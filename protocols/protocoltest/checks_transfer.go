@@ -89,43 +89,6 @@ func checkSamples(ctx context.Context, s *suite) (string, error) {
 	}
 }
 
-// sampled checks the samples of one side of a finished transfer.
-func sampled(d *proc, id string, interval time.Duration) (int, error) {
-	es := d.all(about(contract.KindSample, id))
-	res := d.find(about(contract.KindResult, id)).Result
-	last := contract.Sample{}
-	steps := append([]seen(nil), es...)
-	steps = append(steps, seen{Event: contract.Event{Sample: res.Final}})
-	for _, e := range steps {
-		x := e.Sample
-		for i := range contract.Figures {
-			f := &contract.Figures[i]
-			if before, now := f.Value(&last), f.Value(x); f.Kind == contract.Cumulative && now < before { // no NaN is
-				return 0, fmt.Errorf("%s: %s goes back from %.0f to %.0f", d.name, f.Name, before, now)
-			}
-		}
-		switch {
-		case x.AckedBytes != nil && *x.AckedBytes > x.SentBytes:
-			return 0, fmt.Errorf("%s: %d bytes acknowledged, but only %d sent", d.name, *x.AckedBytes, x.SentBytes)
-		case x.SentBytes > res.SizeBytes:
-			return 0, fmt.Errorf("%s: a sample counts %d bytes of a transfer of %d", d.name, x.SentBytes, res.SizeBytes)
-		}
-		last = *x
-	}
-	elapsed := time.Duration(res.ElapsedNS)
-	if len(es) == 0 && elapsed > fewSamples*interval {
-		return 0, fmt.Errorf("%s: no sample in %s at an interval of %s", d.name, elapsed, interval)
-	}
-	if n := len(es); n == 0 || es[n-1].Sample.ElapsedNS != res.Final.ElapsedNS || es[n-1].Sample.SentBytes != res.Final.SentBytes {
-		return 0, fmt.Errorf("%s: the result's final sample is not the last sample event", d.name)
-	}
-	// One more for the last sample, one for rounding.
-	if limit := int(elapsed/interval) + 2; len(es) > limit {
-		return 0, fmt.Errorf("%s: %d samples in %s at an interval of %s", d.name, len(es), elapsed, interval)
-	}
-	return len(es), nil
-}
-
 func checkWrongPayload(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
 	sp.VerifySeedXOR = 1

@@ -94,6 +94,7 @@ func faultyDriver(fault string) int {
 	}
 	drop := func(match func(*contract.Event) bool) { out.each = func(e *contract.Event) bool { return !match(e) } }
 
+	clockFault(fault, &p, edit, out)
 	switch fault {
 	case "silent-probe":
 		drop(func(e *contract.Event) bool { return p.Role == contract.RoleProbe })
@@ -344,13 +345,17 @@ type faultyConn struct {
 	net.Conn
 	fault string
 	l     *faultyListener
-	got   int // bytes read
+	got   int   // bytes read
+	again int64 // retransmissions at the last sample
 }
 
 func (c *faultyConn) Read(b []byte) (int, error) {
 	if c.fault == "stops-at-wrong-byte" && c.l != nil && c.l.wrong && c.got > contract.HeaderSize {
 		_, _ = c.Conn.Write([]byte{contract.ByteRejected})
 		return 0, harness.Failf(contract.CodeCorrupted, "a byte is wrong")
+	}
+	if c.fault == "clock-ends-at-ack" && c.l == nil && c.got > 0 {
+		c.awaitAcknowledged()
 	}
 	n, err := c.Conn.Read(b)
 	c.got += n
@@ -360,8 +365,15 @@ func (c *faultyConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func (c *faultyConn) Sample(*contract.Sample, bool) {}
-func (c *faultyConn) Info() *contract.Info          { return nil }
+func (c *faultyConn) Sample(x *contract.Sample, sender bool) {
+	if sender && c.fault == "counts-since-sample" {
+		all := int64(c.tcpInfo().Total_retrans)
+		since := all - c.again
+		x.Retransmits, c.again = &since, all
+	}
+}
+
+func (c *faultyConn) Info() *contract.Info { return nil }
 func (c *faultyConn) Close() error {
 	if c.fault == "serial" && c.l != nil {
 		<-c.l.free

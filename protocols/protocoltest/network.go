@@ -20,8 +20,9 @@ import (
 // process, whatever its end. Where making them is not permitted it is the
 // loopback interface, which cannot be cut.
 type network struct {
-	client, server, router *os.File // nil on the loopback interface
-	loopback               string   // why there are no namespaces
+	client, server, router *os.File    // nil on the loopback interface
+	link                   *packetLink // in the place of the router, where the suite carries the packets
+	loopback               string      // why there are no namespaces
 	firstPort              int
 }
 
@@ -140,6 +141,9 @@ func (n *network) cut() error     { return n.forward(false) }
 func (n *network) restore() error { return n.forward(true) }
 
 func (n *network) close() {
+	if n.link != nil {
+		n.link.close()
+	}
 	for _, f := range []*os.File{n.client, n.server, n.router} {
 		if f != nil {
 			f.Close()
@@ -187,6 +191,9 @@ func (n *network) inhabitants() []process.Identity {
 	}
 	ours := map[string]bool{}
 	for _, f := range []*os.File{n.client, n.server, n.router} {
+		if f == nil {
+			continue
+		}
 		if l, err := os.Readlink(nsPath(f)); err == nil {
 			ours[l] = true
 		}
