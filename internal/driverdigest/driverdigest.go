@@ -71,7 +71,8 @@ const format = "linktrial driver folder v1\n"
 //	link SHA256-OF-TARGET PATH     a symbolic link to something in the folder
 //
 // Where the folder's driver.yaml has a list "files", only driver.yaml and what the
-// list names count, a folder with all below it. Empty folders do not count.
+// list names count, a folder with all below it; compiled modules of Python that it
+// does not name are refused. Empty folders do not count.
 // Whatever else lies there, and links that lead out of the folder or to what the
 // list does not name, are refused: the digest would not cover what they refer to.
 func OfFolder(dir string) (*Folder, error) {
@@ -161,6 +162,9 @@ func walk(dir string) ([]entry, error) {
 			return err
 		}
 		if d.IsDir() {
+			if err := counts.refuseCompiled(path, filepath.ToSlash(rel)); err != nil {
+				return err
+			}
 			if !counts.leadsTo(filepath.ToSlash(rel)) {
 				return filepath.SkipDir
 			}

@@ -231,7 +231,7 @@ func listed(t *testing.T) string {
 func TestListed(t *testing.T) {
 	dir := listed(t)
 	before := digest(t, dir)
-	write(t, dir, "__pycache__/x.pyc", "compiled", 0o644)
+	write(t, dir, "cache/x", "written at run time", 0o644)
 	write(t, dir, "run.log", "log", 0o644)
 	write(t, dir, "lib.d/a", "not of lib", 0o644)
 	if err := syscall.Mkfifo(filepath.Join(dir, "pipe"), 0o644); err != nil {
@@ -266,6 +266,10 @@ func TestListRefused(t *testing.T) {
 		"link to what is not named": {func(dir string) error {
 			return os.Symlink("../elsewhere", filepath.Join(dir, "lib/link"))
 		}, "which the list files of driver.yaml does not name"},
+		"compiled": {func(dir string) error {
+			write(t, dir, "__pycache__/x.pyc", "compiled", 0o644)
+			return nil
+		}, "__pycache__/x.pyc would be executed"},
 		"link by a link": {func(dir string) error {
 			write(t, dir, "elsewhere", "program", 0o755)
 			return errors.Join(os.Symlink("../elsewhere", filepath.Join(dir, "lib/one")), os.Symlink("one", filepath.Join(dir, "lib/two")))

@@ -74,6 +74,20 @@ func (l list) leadsTo(folder string) bool {
 	return folder == "." || l.has(folder) || slices.ContainsFunc(l, func(x string) bool { return strings.HasPrefix(x, folder+"/") })
 }
 
+// refuseCompiled refuses a folder of compiled Python modules that does not count:
+// Python executes them in place of the sources, without a look at more of these
+// than a time and a size.
+func (l list) refuseCompiled(dir, rel string) error {
+	if path.Base(rel) != "__pycache__" || l.has(rel) {
+		return nil
+	}
+	there, err := filepath.Glob(filepath.Join(dir, "*.pyc"))
+	if err != nil || len(there) == 0 {
+		return err
+	}
+	return fmt.Errorf("%s would be executed in place of its source, and the list files of %s does not name it: delete the folder, which something other than Linktrial let Python write", there[0], manifestName)
+}
+
 // hasTarget reports whether what a link refers to counts, too: otherwise it could
 // change and the digest would not.
 func (l list) hasTarget(root, path, rel, link string) bool {

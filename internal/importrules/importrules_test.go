@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"protocols/harness/":      {"protocols/contract", "internal/"},
 	"protocols/cxx/":          {"protocols/cxx/", "protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/protocoltest/": {"protocols/contract", "protocols/harness", "internal/"},
+	"protocols/templates/":    {"protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":          {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/sctp/":         {"protocols/contract", "protocols/cxx/", "internal/"},

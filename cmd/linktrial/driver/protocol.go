@@ -23,9 +23,9 @@ func newProtocol(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "protocol",
 		GroupID: setting.GroupProtocols,
-		Short:   "List, check and approve protocol drivers",
+		Short:   "Write, list, check and approve protocol drivers",
 	}
-	cmd.AddCommand(newProtocolList(s), newProtocolCheck(s), newProtocolImages(s), newProtocolApprove(s), newProtocolUnapprove(s), newProtocolApprovals(s))
+	cmd.AddCommand(newProtocolNew(), newProtocolList(s), newProtocolCheck(s), newProtocolImages(s), newProtocolApprove(s), newProtocolUnapprove(s), newProtocolApprovals(s))
 	return cmd
 }
 

@@ -1,9 +1,9 @@
-"""What a driver needs beside the transfer itself: parameters, events, payload, sockets, samples."""
-import errno, hashlib, ipaddress, json, os, re, socket, struct, sys, threading, time
+"""What every driver needs of the contract, whatever its protocol: parameters, events, payload, samples."""
+import errno, hashlib, ipaddress, json, os, re, socket, struct, threading, time
 
 U64 = (1 << 64) - 1
-CODES = {errno.ECONNREFUSED: "connect-refused", errno.ENETUNREACH: "unreachable", errno.EHOSTUNREACH: "unreachable"}
-INFO = {"implementation": "linux-kernel", "detail": {"python": sys.version.split()[0]}}
+CODES = {errno.ECONNREFUSED: "connect-refused", **dict.fromkeys(
+    (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EADDRNOTAVAIL), "unreachable")}
 
 class Failure(Exception): pass  # code, message
 
@@ -30,7 +30,7 @@ def expected(p, seed, at, size):  # a test has a server expect another seed's pa
     b, flip = payload(seed ^ int(p.get("verify_seed_xor", "0")), at, size), p.get("verify_flip_at", -1) - at
     return b[:flip] + bytes([b[flip] ^ 255]) + b[flip + 1:] if 0 <= flip < size else b
 
-def parse(text):
+def parse(text, option):  # option reports whether a protocol takes a value of an option
     def need(holds, what):
         if not holds: raise Failure("bad-parameters", "parameters: " + what)
     whole = lambda v, low, high: type(v) is int and low <= v <= high
@@ -38,7 +38,7 @@ def parse(text):
         p = json.loads(text)
         need(whole(p["contract"], 1, 1) and p["role"] in ("probe", "server", "client"), "contract or role")
         for name, value in p.setdefault("options", {}).items():
-            need(name == "nodelay" and type(value) is bool, "option %.40r" % name)
+            need(option(name, value), "option %.40r" % name)
         if p["role"] != "probe":
             here = p["local" if p["role"] == "server" else "remote"]
             need(ipaddress.ip_address(here["address"]) and whole(here["port"], 1, 65535), "address or port")
@@ -50,38 +50,14 @@ def parse(text):
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as e:
         raise Failure("bad-parameters", "parameters: %.300r" % e)
 
-def limit(s, p, name):  # what is left is set anew before every wait
+def until(p, name):  # when a limit that counts from now ends
     ms = p.get("limits", {}).get(name, 0)
-    s.end = time.monotonic() + (ms / 1000 if ms > 0 else 1e6)
-
-class Stream(socket.socket):
-    def open(self, p):
-        # Whatever ends this process, nothing goes on sending: with a linger of 0 a close resets.
-        self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        self.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, p["options"].get("nodelay", True))
-        limit(self, p, "connect_ms")
-        return self
-    def wait(self, action, argument):
-        left = self.end - time.monotonic()
-        if left <= 0: raise socket.timeout()
-        self.settimeout(left)
-        return action(argument)
-    def read(self, most):
-        b = self.wait(self.recv, most)
-        if not b: raise Failure("reset", "the other end closed the connection")
-        return b
-    def exactly(self, count):
-        b = b""
-        while len(b) < count: b += self.read(count - len(b))
-        return b
-    def finish(self):  # in order: what was written still arrives
-        self.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 0, 0))
-        self.close()
+    return time.monotonic() + (ms / 1000 if ms > 0 else 1e6)
 
 class Transfer(threading.Thread):  # its clock, bytes, digest and samples
-    def __init__(self, p, id):
+    def __init__(self, p, id, stream):
         super().__init__(daemon=True)
-        self.id, self.moved, self.last, self.sum, self.quit = id, 0, 0, hashlib.sha256(), threading.Event()
+        self.id, self.stream, self.moved, self.last, self.sum, self.quit = id, stream, 0, 0, hashlib.sha256(), threading.Event()
         self.interval, self.began = p.get("sample_interval_ms", 100) / 1000, time.monotonic()
         self.start()
     def run(self):
@@ -93,7 +69,7 @@ class Transfer(threading.Thread):  # its clock, bytes, digest and samples
             due += self.interval * (1 + max(0, time.monotonic() - due) // self.interval)
     def sample(self, elapsed):
         self.last = max(self.last, int(elapsed * 1e9))
-        sample = {"elapsed_ns": self.last, "sent_bytes": self.moved}
+        sample = {"elapsed_ns": self.last, "sent_bytes": self.moved, **self.stream.figures()}
         event("sample", transfer=self.id, sample=sample)
         return sample
     def end(self):
@@ -102,4 +78,4 @@ class Transfer(threading.Thread):  # its clock, bytes, digest and samples
     def result(self, elapsed, **more):
         self.end()
         event("result", transfer=self.id, result={"size_bytes": self.moved, "elapsed_ns": int(elapsed * 1e9),
-              "digest": self.sum.hexdigest(), "final": self.sample(elapsed), "info": INFO, **more})
+              "digest": self.sum.hexdigest(), "final": self.sample(elapsed), **more})

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A driver of the contract (docs/driver-contract.md): TCP, from the standard library alone."""
+"""A protocol driver of Linktrial: the transfer from both ends. protocol.py is the protocol that carries it."""
 import select, signal, socket, struct, sys, threading, time
 
 sys.dont_write_bytecode = True  # the folder need not be writable
-from contract import INFO, Failure, Stream, Transfer, event, expected, fail, limit, parse, payload
+from contract import Failure, Transfer, event, expected, fail, parse, payload, until
+from protocol import INFO, connect, listen, option
 
 HEADER, LENGTH = struct.Struct(">16sQQ"), struct.Struct(">I")
 PART, MAX_CHUNK, OPEN = 16384, 1 << 20, 1 << 63  # OPEN: a time bounds the payload, which comes in chunks
@@ -16,27 +17,24 @@ def client(p):
     event("ready", info=INFO)
     begin, late, t, s = time.monotonic(), "connect-timeout", None, None
     try:
-        family = socket.AF_INET6 if ":" in p["remote"]["address"] else socket.AF_INET
-        s = Stream(family, socket.SOCK_STREAM).open(p)
-        if p.get("local", {}).get("address"): s.bind((p["local"]["address"], 0))
-        s.wait(s.connect, (p["remote"]["address"], p["remote"]["port"]))
+        s = connect(p, until(p, "connect_ms"))
         if s.read(1) != b"R": raise Failure("protocol-violation", "the server's first byte is not R")
         connect_ns = int((time.monotonic() - begin) * 1e9)
         event("connected", transfer=id, connect_ns=connect_ns)
         late = "transfer-timeout"
-        limit(s, p, "transfer_ms")
-        s.wait(s.sendall, HEADER.pack(bytes.fromhex(id), size | OPEN if duration else size, seed))
-        t = Transfer(p, id)
+        s.end = until(p, "transfer_ms")
+        s.write(HEADER.pack(bytes.fromhex(id), size | OPEN if duration else size, seed))
+        t = Transfer(p, id, s)
+        s.end = until(p, "transfer_ms")
         part = 4096 if duration else PART  # a chunk is sent whole, also when the time is up
-        if duration:  # what the kernel has not sent by then would be sent all the same
-            s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, 4 * part)
+        if duration: s.keep_little_unsent(4 * part)
         for at in range(0, size, part):
             if duration and time.monotonic() >= t.began + duration: break
             b = payload(seed, at, min(part, size - at))
             t.sum.update(b)
-            s.wait(s.sendall, LENGTH.pack(len(b)) + b if duration else b)
+            s.write(LENGTH.pack(len(b)) + b if duration else b)
             t.moved += len(b)
-        if duration: s.wait(s.sendall, LENGTH.pack(0))
+        if duration: s.write(LENGTH.pack(0))
         answer = s.read(1)
         elapsed = time.monotonic() - t.began
         if answer != b".": raise Failure("corrupted" if answer == b"!" else "protocol-violation", "the answer is %r" % answer)
@@ -48,22 +46,27 @@ def client(p):
         if t: t.end()
         return fail(e, late, id)
 
+def exactly(s, count):
+    b = b""
+    while len(b) < count: b += s.read(count - len(b))
+    return b
+
 def pieces(s, size, t):  # how much payload comes next
     if not size & OPEN: return (yield size)
-    while count := LENGTH.unpack(s.exactly(LENGTH.size))[0]:
+    while count := LENGTH.unpack(exactly(s, LENGTH.size))[0]:
         if count > min(MAX_CHUNK, (size ^ OPEN) - t.moved): raise Failure("protocol-violation", "a chunk of %d bytes" % count)
         yield count
 
 def serve(p, s):
     id, t = None, None
     try:
-        s.wait(s.sendall, b"R")
-        identity, size, seed = HEADER.unpack(s.exactly(HEADER.size))
+        s.write(b"R")
+        identity, size, seed = HEADER.unpack(exactly(s, HEADER.size))
         id, right, rest = identity.hex(), True, b""
         if size & ~OPEN > 1 << 40: raise Failure("protocol-violation", "the header announces %d bytes" % (size & ~OPEN))
-        limit(s, p, "transfer_ms")
+        s.end = until(p, "transfer_ms")
         event("connected", transfer=id)
-        t = Transfer(p, id)
+        t = Transfer(p, id, s)
         for count in pieces(s, size, t):  # also a wrong payload is read to its end
             end = t.moved + count
             while t.moved < end:
@@ -76,11 +79,11 @@ def serve(p, s):
                 rest = rest[whole:]
         right = right and rest == expected(p, seed, t.moved - len(rest), len(rest))
         elapsed = time.monotonic() - t.began
-        s.wait(s.sendall, b"." if right else b"!")
+        s.write(b"." if right else b"!")
         if right: t.result(elapsed)
         else: t.end(); fail(Failure("corrupted", "the payload is not the one announced"), transfer=id)
-        limit(s, p, "transfer_ms")
-        s.wait(s.recv, 1)  # the client closes first
+        s.end = until(p, "transfer_ms")
+        s.closed()  # the client closes first
         s.finish()
     except Exception as e:
         if id and not (t and t.quit.is_set()):  # else it was nobody's, or is reported already
@@ -92,8 +95,7 @@ def server(p):
     p["stopping"], running = False, {}
     def stop(*_): p["stopping"] = True
     try:
-        family = socket.AF_INET6 if ":" in p["local"]["address"] else socket.AF_INET
-        l = socket.create_server((p["local"]["address"], p["local"]["port"]), family=family, backlog=128)
+        l = listen(p)
     except OSError as e:
         return fail(Failure("listen-failed", str(e)))
     # A signal just before a blocking call would be noticed only after it; a byte in a pipe is not missed.
@@ -105,15 +107,14 @@ def server(p):
     event("ready", info=INFO)
     while not p["stopping"]:
         if told in select.select([l, told], [], [])[0]: continue
-        try: s = Stream(fileno=l.accept()[0].detach()).open(p)
+        try: s = l.accept().open(p, until(p, "connect_ms"))
         except OSError: continue  # told to stop, or a connection that is gone already
         running = {t: c for t, c in running.items() if t.is_alive()}
         thread = threading.Thread(target=serve, args=(p, s))
         running[thread] = s
         thread.start()
     for thread, s in running.items():
-        try: s.shutdown(socket.SHUT_RDWR)
-        except OSError: pass  # closed already
+        s.interrupt()
         thread.join()
     return 0
 
@@ -122,7 +123,7 @@ def probe(p):
     return 0
 
 try:
-    p = parse(sys.stdin.buffer.read())
+    p = parse(sys.stdin.buffer.read(), option)
 except Failure as e:
     sys.exit(fail(e))
 sys.exit({"probe": probe, "client": client, "server": server}[p["role"]](p))
