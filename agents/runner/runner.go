@@ -26,6 +26,8 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/inputfile"
+	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
 )
 
@@ -119,7 +121,7 @@ func readManifest(dir, name string) (*contract.Manifest, error) {
 		return nil, fmt.Errorf("protocol %q: %w", name, executor.ErrNoDriver)
 	}
 	file := filepath.Join(dir, name, "driver.yaml")
-	b, err := os.ReadFile(file)
+	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("protocol %s: %w in %s", name, executor.ErrNoDriver, dir)
 	}

@@ -197,13 +197,14 @@ func Decode(b []byte) (*Sheet, error) {
 	if dec.More() {
 		return nil, errors.New("run sheet: more than one document")
 	}
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return nil, fmt.Errorf("run sheet: %w", err)
 	}
 	return &s, nil
 }
 
-func (s *Sheet) check() error {
+// Check reports why a sheet cannot be walked through. [Decode] does so, too.
+func (s *Sheet) Check() error {
 	if s.Format != Format {
 		return fmt.Errorf("format %d, this Linktrial reads %d", s.Format, Format)
 	}

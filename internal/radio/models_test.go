@@ -355,7 +355,7 @@ func TestVary(t *testing.T) {
 		want   string
 	}{
 		{Change{"arq.persistence", "3"}, "the profile's emulation has no arq; there are medium, rate"},
-		{Change{"channel", "3"}, "channel is not a single figure; it has model, loss"},
+		{Change{"channel", "3"}, "channel: is not a single figure; it has model, loss"},
 		{Change{"channel.alpha", "3"}, "a uniform channel has no such figure"},
 		{Change{"channel.los", "3"}, `unknown key "los"`},
 		{Change{"rate", "fast"}, "expected a rate such as"},

@@ -29,7 +29,10 @@ func ParseProfile(file string, data []byte) (*Profile, error) {
 // ReadProfile is ParseProfile for a profile that may refer to other files of
 // its folder (traces), which open gives by name.
 func ReadProfile(file string, data []byte, open func(name string) ([]byte, error)) (*Profile, error) {
-	d := yamldoc.Parse(file, data)
+	return readProfile(yamldoc.Parse(file, data), data, open)
+}
+
+func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byte, error)) (*Profile, error) {
 	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "attach", "telemetry", "emulation")
 	p := &Profile{
 		Name:         name(r.Field("name")),

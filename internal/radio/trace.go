@@ -19,7 +19,9 @@ import (
 var traceColumns = []string{"time_s", "rate_bit_s", "delay_ms", "loss"}
 
 const (
-	maxTraceText     = 4 << 20
+	// MaxTraceText is the size of the largest trace that is read, in bytes: five
+	// times what maxTraceSteps rows take.
+	MaxTraceText     = 4 << 20
 	maxTraceProblems = 20 // listed of one trace
 )
 
@@ -37,8 +39,8 @@ const (
 func ParseTrace(file string, text []byte) (*Trace, error) {
 	p := traceParser{file: file, csv: csv.NewReader(bytes.NewReader(text)), column: map[string]int{}}
 	p.csv.Comment, p.csv.TrimLeadingSpace, p.csv.ReuseRecord = '#', true, true
-	if len(text) > maxTraceText {
-		p.problem(1, 1, "%d bytes long, a trace has at most %d", len(text), maxTraceText)
+	if len(text) > MaxTraceText {
+		p.problem(1, 1, "%d bytes long, a trace has at most %d", len(text), MaxTraceText)
 		return nil, p.problems
 	}
 	if p.header(); p.problems != nil {

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"linktrial/internal/yamldoc"
 )
 
 // Change is a new value for one figure of a profile's emulation section. The
@@ -18,11 +20,39 @@ type Change struct {
 	Value string
 }
 
+// ChangeError is why a profile cannot have a change.
+type ChangeError struct {
+	Index int    // of the change
+	Path  string // of it
+	Value bool   // whether its value is wrong; else its path is
+	Err   error
+}
+
+func (e *ChangeError) Error() string { return e.Path + ": " + e.Err.Error() }
+func (e *ChangeError) Unwrap() error { return e.Err }
+
 // Vary reads a profile with some figures of its emulation changed. The changed
 // profile passes the same checks as a file; its Hash stays that of the text as
-// given. The error names the path or, from reading, is [yamldoc.Problems] with
-// lines that are not those of the file.
+// given. What is wrong with a change is a [*ChangeError].
 func Vary(file string, text []byte, changes []Change, open func(name string) ([]byte, error)) (*Profile, error) {
+	t, err := ReadTree(file, text, open)
+	if err != nil {
+		return nil, err
+	}
+	return t.Vary(changes)
+}
+
+// Tree is the file of a profile, to read it with other figures. Any number of
+// goroutines may use it.
+type Tree struct {
+	file string
+	text []byte
+	open func(name string) ([]byte, error)
+	root *yaml.Node
+}
+
+// ReadTree is the tree of a profile's file, which [ReadProfile] has found right.
+func ReadTree(file string, text []byte, open func(name string) ([]byte, error)) (*Tree, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
@@ -30,31 +60,44 @@ func Vary(file string, text []byte, changes []Change, open func(name string) ([]
 	if len(doc.Content) != 1 {
 		return nil, fmt.Errorf("%s: the document is empty", file)
 	}
+	return &Tree{file: file, text: text, open: open, root: doc.Content[0]}, nil
+}
+
+// Vary is [Vary] of the tree's file.
+func (t *Tree) Vary(changes []Change) (*Profile, error) {
 	nodes := 0
-	root, err := expanded(doc.Content[0], &nodes)
+	root, err := expanded(t.root, &nodes)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+		return nil, fmt.Errorf("%s: %w", t.file, err)
 	}
 	emulation := child(root, "emulation")
-	if emulation == nil {
-		return nil, fmt.Errorf("%s: the profile has no emulation section to change", file)
+	if emulation == nil && len(changes) > 0 {
+		return nil, &ChangeError{Path: changes[0].Path, Err: errors.New("the profile has no emulation section to change")}
 	}
-	for _, c := range changes {
-		if err := change(emulation, c); err != nil {
-			return nil, err
+	for i, c := range changes {
+		if err := change(emulation, c, changedLine(i)); err != nil {
+			return nil, &ChangeError{Index: i, Path: c.Path, Err: err}
 		}
 	}
-	changed, err := yaml.Marshal(root)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
+	p, err := readProfile(yamldoc.FromTree(t.file, root), t.text, t.open)
+	var problems yamldoc.Problems
+	if !errors.As(err, &problems) {
+		return p, err
 	}
-	p, err := ReadProfile(file, changed, open)
-	if err != nil {
-		return nil, err
+	for i, c := range changes {
+		for _, p := range problems {
+			if p.Line == changedLine(i) {
+				return nil, &ChangeError{Index: i, Path: c.Path, Value: true, Err: errors.New(p.Message)}
+			}
+		}
 	}
-	p.Hash = hash(text)
-	return p, nil
+	// What was changed does not go with something that was not.
+	return nil, &ChangeError{Path: changes[0].Path, Value: true, Err: errors.New(problems[0].Message)}
 }
+
+// changedLine is the line of the value of a change: no line of a file, so that a
+// problem with the value is told from one with the file.
+func changedLine(index int) int { return -1 - index }
 
 // maxVaryNodes bounds the tree that aliases may expand a small file into.
 const maxVaryNodes = 200_000
@@ -101,12 +144,12 @@ func keys(n *yaml.Node) (out []string) {
 	return out
 }
 
-func change(at *yaml.Node, c Change) error {
+func change(at *yaml.Node, c Change, line int) error {
 	parts := strings.Split(c.Path, ".")
 	for i, part := range parts {
 		name, index, err := indexed(part)
 		if err != nil {
-			return fmt.Errorf("%s: %w", c.Path, err)
+			return err
 		}
 		next := child(at, name)
 		if next == nil {
@@ -129,9 +172,9 @@ func change(at *yaml.Node, c Change) error {
 		at = v
 	}
 	if at.Kind != yaml.ScalarNode {
-		return fmt.Errorf("%s is not a single figure; it has %s", c.Path, strings.Join(keys(at), ", "))
+		return fmt.Errorf("is not a single figure; it has %s", strings.Join(keys(at), ", "))
 	}
-	*at = yaml.Node{Kind: yaml.ScalarNode, Value: c.Value}
+	*at = yaml.Node{Kind: yaml.ScalarNode, Value: c.Value, Line: line}
 	return nil
 }
 

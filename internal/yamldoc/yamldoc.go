@@ -17,56 +17,44 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
 	"linktrial/internal/unit"
 )
 
-// Problem is one thing wrong with a document.
-type Problem struct {
-	File    string `json:"file"`
-	Line    int    `json:"line"`   // from 1; 0 where the whole document is meant
-	Column  int    `json:"column"` // from 1
-	Message string `json:"message"`
-}
-
-func (p Problem) String() string {
-	if p.Line == 0 {
-		return p.File + ": " + p.Message
-	}
-	return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
-}
-
-// Problems is all that is wrong with a document, in the order of its lines.
-type Problems []Problem
-
-func (ps Problems) Error() string {
-	lines := make([]string, len(ps))
-	for i, p := range ps {
-		lines[i] = p.String()
-	}
-	return strings.Join(lines, "\n")
-}
-
 // Document is one parsed YAML document and the problems found in it so far.
 type Document struct {
-	file     string
-	root     *yaml.Node
-	problems Problems
+	file  string
+	root  *yaml.Node
+	notes notes
+	reads int
 }
 
+// MaxText is the size of the largest document that is read, in bytes: some
+// sixty times the largest plan that comes with Linktrial.
+const MaxText = 1 << 20
+
 // maxDepth and maxNodes bound the tree that is walked: aliases can
-// expand a small file into a huge tree.
+// expand a small file into a huge tree. maxReads bounds how often values of it are
+// read: a plan of many groups reads what they share once for each.
 const (
 	maxDepth = 64
-	maxNodes = 200_000
+	maxNodes = 100_000
+	maxReads = 1_000_000
 )
 
 // Parse reads one document. Syntax errors are problems of the document too;
 // reading a document that has them yields only missing values.
 func Parse(file string, data []byte) *Document {
 	d := &Document{file: file}
+	if p := unreadable(data); p != nil {
+		p.File = file
+		d.notes.add(*p)
+		return d
+	}
 	var n, second yaml.Node
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	err := dec.Decode(&n)
@@ -81,34 +69,33 @@ func Parse(file string, data []byte) *Document {
 		}
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
-		line, msg := syntaxError(err)
-		d.problems = append(d.problems, Problem{File: file, Line: line, Column: min(1, line), Message: msg})
+		p := syntaxProblem(data, dec, err)
+		p.File = file
+		d.notes.add(p)
 		return d
 	}
 	if n.Kind != yaml.DocumentNode || len(n.Content) != 1 {
-		d.problems = append(d.problems, Problem{File: file, Message: "the document is empty"})
+		d.note(nil, "the document is empty")
 		return d
 	}
-	count := 0
-	if at := tooMuch(n.Content[0], 0, &count); at != nil {
-		d.note(at, "the document is too large or too deep, or refers to itself by an alias")
-		return d
-	}
-	d.root = n.Content[0]
-	return d
+	return d.of(n.Content[0])
 }
 
-func syntaxError(err error) (int, string) {
-	msg := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 0
-	if rest, ok := strings.CutPrefix(msg, "line "); ok {
-		if num, after, ok := strings.Cut(rest, ": "); ok {
-			if n, err := strconv.Atoi(num); err == nil {
-				line, msg = n, after
-			}
-		}
+// FromTree is a document of a tree that was parsed already, so that a program
+// can change some of it. Nodes without a line are those that it has put in.
+func FromTree(file string, root *yaml.Node) *Document {
+	d := &Document{file: file}
+	return d.of(root)
+}
+
+func (d *Document) of(root *yaml.Node) *Document {
+	count := 0
+	if at := tooMuch(root, 0, &count); at != nil {
+		d.note(at, "the document has more than %d values or is more than %d deep, or refers to itself by an alias", maxNodes, maxDepth)
+		return d
 	}
-	return line, "not YAML: " + msg
+	d.root = root
+	return d
 }
 
 func tooMuch(n *yaml.Node, depth int, count *int) *yaml.Node {
@@ -130,26 +117,16 @@ func tooMuch(n *yaml.Node, depth int, count *int) *yaml.Node {
 // Root is the document's outermost value.
 func (d *Document) Root() Value { return Value{doc: d, node: d.root} }
 
-// Err is the [Problems] found so far, sorted by line, or nil.
-func (d *Document) Err() error {
-	if len(d.problems) == 0 {
-		return nil
+// spend counts readings of values, and reports whether there may be more.
+func (d *Document) spend(n int) bool {
+	if d.reads > maxReads {
+		return false
 	}
-	slices.SortStableFunc(d.problems, func(a, b Problem) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
-		}
-		return a.Column - b.Column
-	})
-	return d.problems
-}
-
-func (d *Document) note(n *yaml.Node, format string, args ...any) {
-	p := Problem{File: d.file, Message: fmt.Sprintf(format, args...)}
-	if n != nil {
-		p.Line, p.Column = n.Line, n.Column
+	if d.reads += n; d.reads > maxReads {
+		d.note(d.root, "the document takes more than %d steps to read; make it smaller, or let fewer groups share its lists", maxReads)
+		return false
 	}
-	d.problems = append(d.problems, p)
+	return true
 }
 
 // Value is one value of a document, or the absence of one.
@@ -158,18 +135,21 @@ type Value struct {
 	node   *yaml.Node // nil where the value is absent
 	parent *yaml.Node // where to point when it is absent and required
 	name   string
-	broken bool // the parent is not a mapping, which has been noted already
+	broken bool // an empty element, or the parent is not a mapping, which has been noted already
 }
 
 // Present reports whether the document has the value; null counts as absent.
 func (v Value) Present() bool { return v.node != nil && v.resolved().Tag != "!!null" }
 
-// Line and column of the value, 0 when it is absent.
-func (v Value) Line() int {
+// Given reports whether the document has the value or its key alone.
+func (v Value) Given() bool { return v.node != nil }
+
+// Position is line and column of the value, from 1; 0 when it is absent.
+func (v Value) Position() (line, column int) {
 	if v.node == nil {
-		return 0
+		return 0, 0
 	}
-	return v.node.Line
+	return v.node.Line, v.node.Column
 }
 
 func (v Value) resolved() *yaml.Node {
@@ -180,27 +160,6 @@ func (v Value) resolved() *yaml.Node {
 	return n
 }
 
-// Problem notes a problem that the caller has found with the value.
-func (v Value) Problem(format string, args ...any) {
-	n := v.node
-	if n == nil {
-		n = v.parent
-	}
-	msg := fmt.Sprintf(format, args...)
-	if v.name != "" {
-		msg = v.name + ": " + msg
-	}
-	v.doc.note(n, "%s", msg)
-}
-
-// Required notes a problem when the value is absent.
-func (v Value) Required() Value {
-	if !v.Present() && v.doc.root != nil && !v.broken {
-		v.doc.note(v.parent, "%s is missing", v.name)
-	}
-	return v
-}
-
 func (v Value) found() string {
 	switch n := v.resolved(); n.Kind {
 	case yaml.MappingNode:
@@ -208,12 +167,12 @@ func (v Value) found() string {
 	case yaml.SequenceNode:
 		return "a list"
 	default:
-		return strconv.Quote(n.Value)
+		return strconv.Quote(shortened(n.Value, maxQuoted))
 	}
 }
 
 func (v Value) scalar(want string) (string, bool) {
-	if !v.Present() {
+	if !v.Present() || !v.doc.spend(1) {
 		return "", false
 	}
 	n := v.resolved()
@@ -224,13 +183,41 @@ func (v Value) scalar(want string) (string, bool) {
 	return n.Value, true
 }
 
-// String reads text; absent is the default.
+// String reads text; absent is the default. Control characters other than those
+// that end lines and separate columns are refused.
 func (v Value) String(def string) string {
 	s, ok := v.scalar("text")
 	if !ok {
 		return def
 	}
+	for _, r := range s {
+		if r != '\n' && r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)) {
+			v.Problem("holds the control character %U; expected text without any", r)
+			return def
+		}
+	}
 	return s
+}
+
+// maxLabel is the length of the longest label or title, in characters.
+const maxLabel = 200
+
+// Label reads a line of text for tables and headings, that is not empty.
+func (v Value) Label(def string) string {
+	s := strings.TrimSpace(v.String(def))
+	switch {
+	case !v.OK():
+		return def
+	case s == "":
+		v.Problem("expected text, found nothing")
+	case strings.ContainsAny(s, "\n\t"):
+		v.Problem("expected one line without tabs, found %q", s)
+	case utf8.RuneCountInString(s) > maxLabel:
+		v.Problem("expected at most %d characters, found %d", maxLabel, utf8.RuneCountInString(s))
+	default:
+		return s
+	}
+	return def
 }
 
 // OneOf reads one of the given words.
@@ -253,11 +240,24 @@ func (v Value) Int(def, lo, hi int64) int64 {
 		return def
 	}
 	n, err := strconv.ParseInt(strings.ReplaceAll(s, "_", ""), 0, 64)
-	if err != nil || n < lo || n > hi {
+	switch {
+	case v.leadingZero(s):
+		return def
+	case err != nil || n < lo || n > hi:
 		v.Problem("expected a whole number from %d to %d, found %q", lo, hi, s)
 		return def
 	}
 	return n
+}
+
+// leadingZero notes a whole number that YAML 1.1 takes for octal, YAML 1.2 for decimal.
+func (v Value) leadingZero(s string) bool {
+	digits := strings.TrimLeft(s, "+-")
+	if len(digits) < 2 || digits[0] != '0' || strings.Trim(digits, "0123456789_") != "" {
+		return false
+	}
+	v.Problem("%q may mean two numbers, as some programs read a leading zero as octal; write it without (or as 0o10 for octal)", s)
+	return true
 }
 
 // Uint64 reads a whole number that uses up to 64 bits: a seed.
@@ -267,6 +267,9 @@ func (v Value) Uint64(def uint64) uint64 {
 		return def
 	}
 	n, err := strconv.ParseUint(strings.ReplaceAll(s, "_", ""), 0, 64)
+	if v.leadingZero(s) {
+		return def
+	}
 	if err != nil {
 		v.Problem("expected a whole number from 0 to 2^64-1, found %q", s)
 		return def
@@ -281,6 +284,9 @@ func (v Value) Float(def, lo, hi float64) float64 {
 		return def
 	}
 	f, err := strconv.ParseFloat(strings.ReplaceAll(s, "_", ""), 64)
+	if v.leadingZero(s) {
+		return def
+	}
 	if err != nil || math.IsNaN(f) || f < lo || f > hi {
 		v.Problem("expected a number from %g to %g, found %q", lo, hi, s)
 		return def
@@ -346,7 +352,8 @@ func quantity[T any](v Value, def T, want string, parse func(string) (T, error))
 	return q
 }
 
-// List reads a list; absent is empty.
+// List reads a list; absent is empty. An element without a value is a problem; what
+// would be in it is not missed any more.
 func (v Value) List() []Value {
 	if !v.Present() {
 		return nil
@@ -356,9 +363,16 @@ func (v Value) List() []Value {
 		v.Problem("expected a list, found %s", v.found())
 		return nil
 	}
+	if !v.doc.spend(len(n.Content)) {
+		return nil
+	}
 	out := make([]Value, len(n.Content))
 	for i, c := range n.Content {
-		out[i] = Value{doc: v.doc, node: c, parent: n, name: fmt.Sprintf("%s[%d]", v.name, i)}
+		out[i] = Value{doc: v.doc, node: c, parent: n, name: v.name + "[" + strconv.Itoa(i) + "]"}
+		if !out[i].Present() {
+			v.doc.note(c, "%s is empty; expected a value, or no such element", out[i].name)
+			out[i].broken = true
+		}
 	}
 	return out
 }
@@ -410,7 +424,8 @@ func toAny(n *yaml.Node) any {
 }
 
 // Mapping reads a mapping whose keys must be among known. With no known keys,
-// any key is taken. Absent is empty; a key given twice is a problem.
+// any key is taken, and must have a value. Absent is empty; a key given twice is
+// a problem.
 func (v Value) Mapping(known ...string) Mapping {
 	m := Mapping{doc: v.doc, name: v.name, broken: v.broken}
 	if !v.Present() {
@@ -425,11 +440,18 @@ func (v Value) Mapping(known ...string) Mapping {
 		m.broken = true
 		return m
 	}
+	if !v.doc.spend(1 + len(n.Content)/2) {
+		m.broken = true
+		return m
+	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, c := n.Content[i], n.Content[i+1]
 		if m.fields[k.Value] != nil {
 			v.doc.note(k, "%s is given twice", m.path(k.Value))
 			continue
+		}
+		if f := (Value{doc: v.doc, node: c}); len(known) == 0 && !f.Present() {
+			v.doc.note(k, "%s is empty; expected a value, or no such key", m.path(k.Value))
 		}
 		if len(known) > 0 && !slices.Contains(known, k.Value) {
 			v.doc.note(k, "unknown key %q%s; there are %s", k.Value, Suggest(k.Value, known), strings.Join(known, ", "))
@@ -438,7 +460,10 @@ func (v Value) Mapping(known ...string) Mapping {
 		if m.fields == nil {
 			m.fields = map[string]*yaml.Node{}
 		}
-		m.fields[k.Value] = c
+		if m.at == nil {
+			m.at = map[string]*yaml.Node{}
+		}
+		m.fields[k.Value], m.at[k.Value] = c, k
 		m.keys = append(m.keys, k)
 	}
 	return m
@@ -451,6 +476,7 @@ type Mapping struct {
 	name   string
 	fields map[string]*yaml.Node
 	keys   []*yaml.Node
+	at     map[string]*yaml.Node // the keys, by what they are
 	broken bool
 }
 
@@ -466,6 +492,9 @@ func (m Mapping) Field(key string) Value {
 	return Value{doc: m.doc, node: m.fields[key], parent: m.node, name: m.path(key), broken: m.broken}
 }
 
+// OK reports whether there is a mapping and no problem in the whole document so far.
+func (m Mapping) OK() bool { return m.node != nil && !m.broken && len(m.doc.notes.list) == 0 }
+
 // Keys lists the keys in the order of the document.
 func (m Mapping) Keys() []string {
 	out := make([]string, len(m.keys))
@@ -477,12 +506,7 @@ func (m Mapping) Keys() []string {
 
 // Key is the key itself as a value, to note a problem at its place.
 func (m Mapping) Key(key string) Value {
-	for _, k := range m.keys {
-		if k.Value == key {
-			return Value{doc: m.doc, node: k, parent: m.node, name: m.name}
-		}
-	}
-	return Value{doc: m.doc, parent: m.node, name: m.name}
+	return Value{doc: m.doc, node: m.at[key], parent: m.node, name: m.name}
 }
 
 // Suggest is ` (did you mean "x"?)` for the nearest word, or nothing.

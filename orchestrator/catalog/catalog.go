@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
@@ -53,7 +54,7 @@ type Catalog struct {
 type source struct {
 	file    string
 	text    []byte
-	open    func(name string) ([]byte, error)
+	tree    *radio.Tree
 	shipped bool
 }
 
@@ -128,12 +129,16 @@ func (l *loader) folder(root fs.FS, dir, shown string, take takes) error {
 		if !ok || e.IsDir() || strings.HasPrefix(base, ".") {
 			continue
 		}
-		data, err := fs.ReadFile(root, path.Join(dir, e.Name()))
+		data, err := inputfile.ReadFS(root, path.Join(dir, e.Name()), yamldoc.MaxText)
+		if errors.Is(err, inputfile.ErrRefused) {
+			l.note(filepath.Join(shown, e.Name()), err)
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		l.note(filepath.Join(shown, e.Name()), take(filepath.Join(shown, e.Name()), base, data, func(name string) ([]byte, error) {
-			return fs.ReadFile(root, path.Join(dir, name))
+			return inputfile.ReadFS(root, path.Join(dir, name), radio.MaxTraceText)
 		}))
 	}
 	return nil
@@ -172,7 +177,11 @@ func (l *loader) profile(file, base string, data []byte, open func(name string) 
 		return err
 	}
 	l.cat.profiles[p.Name] = p
-	l.cat.sources[p.Name] = source{file, data, open, l.shipped}
+	tree, err := radio.ReadTree(file, data, open)
+	if err != nil {
+		return err
+	}
+	l.cat.sources[p.Name] = source{file, data, tree, l.shipped}
 	return nil
 }
 
@@ -195,8 +204,12 @@ func (l *loader) drivers(dir string) error {
 	}
 	for _, e := range entries {
 		file := filepath.Join(dir, e.Name(), "driver.yaml")
-		data, err := os.ReadFile(file)
+		data, err := inputfile.Read(file, yamldoc.MaxText)
 		if errors.Is(err, fs.ErrNotExist) || !isDir(filepath.Join(dir, e.Name())) {
+			continue
+		}
+		if errors.Is(err, inputfile.ErrRefused) {
+			l.note(file, err)
 			continue
 		}
 		if err != nil {
@@ -243,13 +256,13 @@ func (l *loader) checkSites() {
 func (c *Catalog) Profile(name string) *radio.Profile { return c.profiles[name] }
 
 // Vary is the radio profile of that name with some figures of its emulation
-// changed, as [radio.Vary].
+// changed, as [radio.Tree.Vary].
 func (c *Catalog) Vary(name string, changes []radio.Change) (*radio.Profile, error) {
 	src, ok := c.sources[name]
 	if !ok {
 		return nil, fmt.Errorf("unknown radio %q", name)
 	}
-	return radio.Vary(src.file, src.text, changes, src.open)
+	return src.tree.Vary(changes)
 }
 
 // Profiles is the names of all radio profiles, sorted.

@@ -22,7 +22,7 @@ func breedy(t *testing.T) (*catalog.Catalog, *plan.Plan) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := plan.Parse("breedy-2015.yaml", text, c)
+	p, err := plan.Parse(nil, "breedy-2015.yaml", text, c)
 	if err != nil {
 		t.Fatal(err)
 	}

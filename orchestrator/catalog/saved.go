@@ -12,7 +12,6 @@ import (
 
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/radio"
-	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 )
 
@@ -45,9 +44,6 @@ var (
 	ErrReadOnly = errors.New("is read-only")
 	ErrInUse    = errors.New("is in use")
 )
-
-// maxTopology bounds a topology's text, in bytes.
-const maxTopology = 1 << 20
 
 // Topology is the topology of that name, or nil.
 func (c *Catalog) Topology(name string) *radio.Topology {
@@ -102,9 +98,6 @@ func (c *Catalog) ProfileSource(name string) (Source, error) {
 // nothing was saved then. Plans see it when SaveTopology returns, and it is on
 // disk.
 func (c *Catalog) SaveTopology(name string, text []byte) error {
-	if len(text) > maxTopology {
-		return yamldoc.Problems{{File: name + ".yaml", Message: fmt.Sprintf("%s long, a topology has at most %s", unit.FormatBytes(int64(len(text))), unit.FormatBytes(maxTopology))}}
-	}
 	t, err := radio.ParseTopology(name+".yaml", text)
 	if err != nil {
 		return err

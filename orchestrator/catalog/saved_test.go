@@ -70,7 +70,7 @@ func TestRefusedTopologies(t *testing.T) {
 	}{
 		{name: "meadow", text: strings.Replace(drawn, "latitude: 39.04", "latitude: 139.04", 1), line: 6, word: "139.04"},
 		{name: "meadow", text: "name: [", line: 1},
-		{name: "meadow", text: strings.Repeat("#", maxTopology+1), word: "at most"},
+		{name: "meadow", text: strings.Repeat("#", yamldoc.MaxText+1), word: "at most"},
 		{name: "forest", text: drawn, line: 1, word: `"meadow"`},
 		{name: "../meadow", text: strings.Replace(drawn, "name: meadow", "name: ../meadow", 1), line: 1},
 		{name: "vip-lot", text: strings.Replace(drawn, "name: meadow", "name: vip-lot", 1), is: ErrReadOnly, word: "another name"},

@@ -85,7 +85,7 @@ var (
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
 
 // maxText bounds a plan, as orchestrator/plan does.
-const maxText = 4 << 20
+const maxText = yamldoc.MaxText
 
 // Start resolves the schedules that an earlier orchestrator left half done, marks
 // the missed ones, and returns; from then on plans start at their times until
@@ -138,7 +138,7 @@ func (l *Library) List(ctx context.Context) ([]Plan, error) {
 	}
 	var out []Plan
 	for _, r := range rows {
-		p := l.describe(saved(r))
+		p := l.describe(ctx, saved(r))
 		p.Text = nil
 		out = append(out, p)
 	}
@@ -148,7 +148,7 @@ func (l *Library) List(ctx context.Context) ([]Plan, error) {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		p := l.describe(Plan{Name: name, Shipped: true, Text: l.shipped[name]})
+		p := l.describe(ctx, Plan{Name: name, Shipped: true, Text: l.shipped[name]})
 		p.Text = nil
 		out = append(out, p)
 	}
@@ -160,16 +160,16 @@ func saved(r dbsqlc.SavedPlan) Plan {
 }
 
 // describe adds to a plan its title, and its summary or first fault.
-func (l *Library) describe(p Plan) Plan {
-	read, err := plan.Parse(p.Name+".yaml", p.Text, l.cfg.Catalog)
+func (l *Library) describe(ctx context.Context, p Plan) Plan {
+	read, err := plan.Parse(ctx.Err, p.Name+".yaml", p.Text, l.cfg.Catalog)
 	var problems yamldoc.Problems
 	switch {
 	case err == nil:
 		p.Title, p.Summary = read.Name, read.Summary()
 	case errors.As(err, &problems):
-		p.Problems = len(problems)
+		p.Problems = problems.Number()
 		p.Summary = problems[0].String()
-		if n := len(problems) - 1; n > 0 {
+		if n := problems.Number() - 1; n > 0 {
 			p.Summary += fmt.Sprintf(" (and %d more)", n)
 		}
 	default:
@@ -188,7 +188,7 @@ func (l *Library) describe(p Plan) Plan {
 // Get returns one plan with its text.
 func (l *Library) Get(ctx context.Context, name string) (Plan, error) {
 	if text, ok := l.shipped[name]; ok {
-		return l.describe(Plan{Name: name, Shipped: true, Text: text}), nil
+		return l.describe(ctx, Plan{Name: name, Shipped: true, Text: text}), nil
 	}
 	r, err := l.cfg.Store.SavedPlan(ctx, name)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -197,7 +197,7 @@ func (l *Library) Get(ctx context.Context, name string) (Plan, error) {
 	if err != nil {
 		return Plan{}, fmt.Errorf("plan %q: %w", name, err)
 	}
-	return l.describe(saved(r)), nil
+	return l.describe(ctx, saved(r)), nil
 }
 
 // Save stores a plan, also one with faults. revision is the one that was edited;
@@ -238,7 +238,7 @@ func (l *Library) Save(ctx context.Context, name string, text []byte, revision i
 		}
 		return Plan{}, fmt.Errorf("plan %q %w: it is in revision %d by now, and revision %d was edited", name, ErrRevision, now.Revision, revision)
 	}
-	return l.describe(Plan{Name: name, Changed: l.cfg.Now(), Revision: revision + 1, Text: text}), nil
+	return l.describe(ctx, Plan{Name: name, Changed: l.cfg.Now(), Revision: revision + 1, Text: text}), nil
 }
 
 // Delete removes a saved plan. It returns [ErrInUse] while the plan is scheduled.
@@ -260,12 +260,12 @@ func (l *Library) Delete(ctx context.Context, name string) error {
 }
 
 // estimate returns how long a plan will take; the error is the plan's faults.
-func (l *Library) estimate(p Plan) (time.Duration, error) {
-	read, err := plan.Parse(p.Name+".yaml", p.Text, l.cfg.Catalog)
+func (l *Library) estimate(ctx context.Context, p Plan) (time.Duration, error) {
+	read, err := plan.Parse(ctx.Err, p.Name+".yaml", p.Text, l.cfg.Catalog)
 	if err != nil {
 		return 0, err
 	}
-	sheets, err := sheet.Compile(read)
+	sheets, err := sheet.Compile(ctx.Err, read)
 	if err != nil {
 		return 0, err
 	}

@@ -62,7 +62,7 @@ func (l *Library) Schedule(ctx context.Context, name string, at time.Time, campa
 	if err != nil {
 		return Scheduled{}, err
 	}
-	total, err := l.estimate(p)
+	total, err := l.estimate(ctx, p)
 	if err != nil {
 		return Scheduled{}, fmt.Errorf("plan %s cannot be scheduled because it has faults: %w:\n%w", name, ErrRefused, err)
 	}

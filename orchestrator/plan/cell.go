@@ -3,6 +3,7 @@ package plan
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"time"
 
 	"linktrial/executor/runsheet"
@@ -12,8 +13,9 @@ import (
 )
 
 const (
-	maxGroups = 200
-	maxFailed = 20 // combinations of a sweep that are tried and reported
+	maxGroups   = 200
+	maxExcludes = 500
+	maxFailed   = 200 // combinations of a sweep that are tried although they are wrong: each value is noted once
 )
 
 // groups reads the experiments of a plan; each takes from the plan what it does not state.
@@ -54,26 +56,80 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 	radios := names(pick("radio").Required(), "radio", ps.cat.Profiles())
 	topologies := names(pick("topology").Required(), "topology", ps.cat.Topologies())
 	x := crossing{base: base, radios: radios, topologies: topologies, sizes: ps.sizes(&base, pick("size"), topologies), sweep: ps.sweep(pick("sweep"))}
+	x.base.Where = ps.place(pick("radio"))
 	ps.axes[group] = append([]axis{{name: "radio", labels: radios}, {name: "topology", labels: topologies}, sizeAxis(x.sizes, topologies)}, x.sweep...)
 	for _, tn := range topologies {
 		ps.checkRoles(&base, ps.cat.Topology(tn), pick("flows"), r.Field("mixes"))
 	}
-	if len(ps.plan.Cells)+x.count() > maxCells {
-		pick("sweep").Problem("more than %d runs", maxCells)
+	n := x.count()
+	if ps.cellCount > maxCells {
+		return // noted with the group before
+	}
+	if ps.cellCount += n; ps.cellCount > maxCells {
+		if ps.cellCount == n {
+			firstPresent(pick("sweep"), pick("size"), pick("radio")).Problem("makes %s runs, at most %d fit in a plan", formatCount(n), maxCells)
+		} else {
+			r.Field("groups").Problem("make %s runs up to group %s, at most %d fit in a plan", formatCount(ps.cellCount), group, maxCells)
+		}
 		return
 	}
-	cells, ok := ps.cross(&x, pick("sweep"))
+	if n == 0 {
+		return
+	}
+	drafts, ok := ps.cross(&x)
 	if !ok {
 		return // what is excluded of the rest says nothing
 	}
-	had := len(cells)
-	for _, v := range pick("exclude").List() {
-		cells = exclude(cells, v, ps.axes[group])
+	had := len(drafts)
+	excludes := pick("exclude").List()
+	if len(excludes) > maxExcludes {
+		pick("exclude").Problem("expected at most %d entries, found %d", maxExcludes, len(excludes))
+		excludes = nil
 	}
-	if had > 0 && len(cells) == 0 {
+	for _, v := range excludes {
+		drafts = exclude(drafts, v, ps.axes[group])
+	}
+	if had > 0 && len(drafts) == 0 {
 		pick("exclude").Problem("nothing is left to run")
 	}
-	ps.plan.Cells = append(ps.plan.Cells, cells...)
+	for i := range drafts {
+		ps.count.add(&drafts[i].Cell)
+		drafts[i].sweep = x.sweep
+	}
+	ps.drafts = append(ps.drafts, drafts...)
+}
+
+// make makes the cells of all groups, once their number is known.
+func (ps *parser) make() {
+	for i, failed := 0, 0; i < len(ps.drafts) && failed < maxFailed && ps.going(); i++ {
+		if !ps.apply(&ps.drafts[i]) {
+			failed++
+			continue
+		}
+		ps.plan.Cells = append(ps.plan.Cells, ps.drafts[i].Cell)
+	}
+}
+
+func (ps *parser) place(v yamldoc.Value) Place {
+	line, column := v.Position()
+	return Place{File: ps.file, Line: line, Column: column}
+}
+
+func firstPresent(vs ...yamldoc.Value) yamldoc.Value {
+	for _, v := range vs {
+		if v.Present() {
+			return v
+		}
+	}
+	return vs[0]
+}
+
+// formatCount writes a number that may be beyond every integer.
+func formatCount(n float64) string {
+	if n < 1e15 {
+		return strconv.FormatFloat(n, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(n, 'g', 3, 64)
 }
 
 // baseCell is what all cells of a group have in common: what the group states,
@@ -107,43 +163,45 @@ type crossing struct {
 	sweep              []axis
 }
 
-// count is how many cells that makes; it stops counting combinations beyond [maxCells].
-func (x *crossing) count() int {
-	combinations := 1
+// count is how many cells that makes.
+func (x *crossing) count() float64 {
+	combinations := 1.0
 	for _, a := range x.sweep {
-		combinations *= max(1, len(a.labels))
-		if combinations > maxCells {
-			break
-		}
+		combinations *= float64(max(1, len(a.values)))
 	}
-	n := 0
+	n := 0.0
 	for _, tn := range x.topologies {
-		n += len(x.radios) * len(x.sizes[tn]) * combinations
+		n += float64(len(x.radios)*len(x.sizes[tn])) * combinations
 	}
 	return n
 }
 
-// cross makes the cells; not ok where a value of the sweep cannot be applied.
-func (ps *parser) cross(x *crossing, sweep yamldoc.Value) (cells []Cell, ok bool) {
-	failed := 0
+// draft is a cell to which its combination of the sweep's values has still to be
+// applied, as far as that takes more than counting.
+type draft struct {
+	Cell
+	sweep []axis
+	at    []int // which value of each axis
+}
+
+// cross drafts the cells; not ok where a number of flows or a duration in the
+// sweep is wrong.
+func (ps *parser) cross(x *crossing) (drafts []draft, ok bool) {
+	combinations := combine(x.sweep)
+	ok = true
 	for _, rn := range x.radios {
 		for _, tn := range x.topologies {
 			for _, size := range x.sizes[tn] {
-				for _, at := range combine(x.sweep) {
-					c := x.base
-					c.Topology, c.SizeBytes = ps.cat.Topology(tn), size
-					switch {
-					case failed == maxFailed: // a value that is wrong is so in every combination
-					case ps.apply(&c, rn, x.sweep, at, sweep):
-						cells = append(cells, c)
-					default:
-						failed++
-					}
+				for _, at := range combinations {
+					d := draft{Cell: x.base, at: at}
+					d.Radio, d.Topology, d.SizeBytes = ps.cat.Profile(rn), ps.cat.Topology(tn), size
+					ok = d.settle(x.sweep) && ok
+					drafts = append(drafts, d)
 				}
 			}
 		}
 	}
-	return cells, failed == 0
+	return drafts, ok
 }
 
 // choose is the treatments and mixes of a group: those it names, or all.
@@ -189,10 +247,18 @@ func (c *Cell) allFlows(flows, mixes yamldoc.Value, f func(FlowSpec, yamldoc.Val
 
 func (ps *parser) checkFlows(c *Cell, flows, mixes yamldoc.Value) {
 	c.allFlows(flows, mixes, func(f FlowSpec, v yamldoc.Value) {
-		if f.Duration > c.Limits.Transfer {
-			v.Problem("a flow of %s is longer than the limit of a transfer, %s", f.Duration, c.Limits.Transfer)
-		}
+		c.checkDuration(f.Duration, v)
 	})
+}
+
+// checkDuration notes a problem with a flow that would be cut off. It reports
+// whether there is none.
+func (c *Cell) checkDuration(d time.Duration, v yamldoc.Value) bool {
+	if d > c.Limits.Transfer {
+		v.Problem("a flow of %s is longer than the limit of a transfer, %s", d, c.Limits.Transfer)
+		return false
+	}
+	return true
 }
 
 func (ps *parser) checkRoles(c *Cell, t *radio.Topology, flows, mixes yamldoc.Value) {
@@ -235,7 +301,7 @@ func (ps *parser) sizes(c *Cell, v yamldoc.Value, topologies []string) map[strin
 		out[key] = sizes(m.Field(key))
 	}
 	for _, t := range topologies {
-		if !m.Field(t).Present() {
+		if !m.Field(t).Given() {
 			v.Problem("no size for topology %s", t)
 		}
 	}
@@ -287,7 +353,7 @@ func axisNames(axes []axis) (out []string) {
 }
 
 // exclude takes the cells out that one entry of the list describes.
-func exclude(cells []Cell, v yamldoc.Value, axes []axis) []Cell {
+func exclude(cells []draft, v yamldoc.Value, axes []axis) []draft {
 	m := v.Mapping(axisNames(axes)...)
 	where, ok := conditions(m, axes)
 	if len(where) == 0 {
@@ -299,7 +365,7 @@ func exclude(cells []Cell, v yamldoc.Value, axes []axis) []Cell {
 	if !ok {
 		return cells
 	}
-	left := slices.DeleteFunc(slices.Clone(cells), func(c Cell) bool {
+	left := slices.DeleteFunc(slices.Clone(cells), func(c draft) bool {
 		sc := c.Sheet(0)
 		return Meets(&sc, where)
 	})

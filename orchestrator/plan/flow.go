@@ -12,7 +12,8 @@ import (
 
 // Bounds of a trial's flows.
 const (
-	maxFlows    = 1000   // that one entry makes
+	maxEntries  = 100    // of a list of flows
+	maxFlows    = 1000   // of a trial, an on/off source being one
 	maxOnTimes  = 20_000 // of all on/off sources of a trial, on average
 	maxDuration = 7 * 24 * time.Hour
 )
@@ -31,19 +32,54 @@ func (ps *parser) flowList(v yamldoc.Value, treatments []string) []FlowSpec {
 	if v.IsList() && len(list) == 0 {
 		v.Problem("expected at least one, found an empty list")
 	}
+	if len(list) > maxEntries {
+		v.Problem("expected at most %d entries, found %d", maxEntries, len(list))
+		return nil
+	}
 	var out []FlowSpec
-	onTimes := 0.0
 	for _, e := range list {
-		f := flowSpec(e, treatments)
-		out = append(out, f)
+		out = append(out, flowSpec(e, treatments))
+	}
+	checkNumber(out, v)
+	return out
+}
+
+// checkNumber notes a problem with the number of a trial's flows. It reports
+// whether there is none.
+func checkNumber(flows []FlowSpec, v yamldoc.Value) bool {
+	n, onTimes := 0, 0.0
+	for _, f := range flows {
+		n += f.Count
 		if f.OnMean > 0 {
-			onTimes += float64(f.Count) * (1 + f.Duration.Seconds()/(f.OnMean+f.IdleMean).Seconds())
+			onTimes += float64(f.Count) * f.onTimes()
 		}
 	}
-	if onTimes > maxOnTimes {
+	switch {
+	case n > maxFlows:
+		v.Problem("%d flows in a trial, at most %d fit", n, maxFlows)
+	case onTimes > maxOnTimes:
 		v.Problem("about %.0f on-times in a trial, at most %d fit", onTimes, maxOnTimes)
+	default:
+		return true
 	}
-	return out
+	return false
+}
+
+// onTimes is how often an on/off source is on in a trial, on average.
+func (f *FlowSpec) onTimes() float64 {
+	return 1 + f.Duration.Seconds()/(f.OnMean+f.IdleMean).Seconds()
+}
+
+// perTrial is how many flows these make in a trial, on average.
+func perTrial(flows []FlowSpec) (n float64) {
+	for _, f := range flows {
+		if f.OnMean > 0 {
+			n += float64(f.Count) * f.onTimes()
+		} else {
+			n += float64(f.Count)
+		}
+	}
+	return n
 }
 
 func flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
@@ -98,10 +134,15 @@ func (ps *parser) mixes(v yamldoc.Value) {
 	for _, t := range ps.plan.Treatments {
 		treatments = append(treatments, t.Name)
 	}
-	for _, e := range v.List() {
+	list := v.List()
+	if len(list) > maxTreatments {
+		v.Problem("expected at most %d mixes, found %d", maxTreatments, len(list))
+		return
+	}
+	for _, e := range list {
 		m := e.Mapping("name", "label", "flows")
 		x := Mix{Name: name(m.Field("name"))}
-		x.Label = m.Field("label").String(x.Name)
+		x.Label = ps.label(m.Field("label"), m.Field("name"), x.Name)
 		x.Flows = ps.flowList(m.Field("flows").Required(), slices.Clip(append([]string{}, treatments...)))
 		if x.Name != "" && ps.types[x.Name] != "" {
 			m.Field("name").Problem("%s %q is given already", ps.types[x.Name], x.Name)

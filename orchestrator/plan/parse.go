@@ -3,7 +3,6 @@ package plan
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -17,16 +16,20 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Bounds of a plan. They are far beyond any field trial and keep a slip of the
-// pen from becoming a sheet that no node can hold.
+// Bounds of a plan. They are far beyond any field trial (the largest of the plans
+// that come with Linktrial has 140 runs, 1840 trials and 4424 flows) and keep a
+// slip of the pen from becoming a sheet that no node can hold. What a plan makes
+// is counted before any of it is made.
 const (
 	maxIterations = 10_000
 	maxAttempts   = 100
-	maxTreatments = 200
+	maxTreatments = 200 // mixes have the same bound
 	maxSizes      = 1000
+	maxCells      = 1_000
 	maxTrials     = 50_000
-	maxCells      = 5_000
-	maxText       = 4 << 20 // bytes
+	maxFlowsInAll = 100_000 // of all trials, an on-time of an on/off source being one
+	maxListed     = 50_000  // treatments of all runs, those that are missing included
+	maxNotes      = 1000
 )
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
@@ -34,32 +37,45 @@ var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,47}$`)
 // Parse reads a plan and resolves its names in the catalog. The error, if any,
 // is [yamldoc.Problems]: everything wrong with the plan, each with line and
 // column. The file's name serves messages only.
-func Parse(file string, text []byte, cat Catalog) (*Plan, error) {
-	if len(text) > maxText {
-		return nil, yamldoc.Problems{{File: file, Message: fmt.Sprintf("%s long, a plan has at most %s", unit.FormatBytes(int64(len(text))), unit.FormatBytes(maxText))}}
-	}
+//
+// Stop is asked while a plan is read whether reading is to end, such as
+// ctx.Err; an error of it is returned as it is. It may be nil.
+func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, error) {
 	d := yamldoc.Parse(file, text)
 	if err := d.Err(); err != nil {
 		return nil, err
 	}
 	sum := sha256.Sum256(text)
-	ps := parser{cat: cat, plan: &Plan{Hash: hex.EncodeToString(sum[:])},
+	ps := parser{cat: cat, plan: &Plan{Hash: hex.EncodeToString(sum[:]), Expected: map[string]string{}}, stop: stop, file: file,
 		axes: map[string][]axis{}, types: map[string]string{}, varied: map[string]*radio.Profile{}}
+	if ps.stop == nil {
+		ps.stop = func() error { return nil }
+	}
 	ps.read(d.Root().Mapping("name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes",
 		"iterations", "order", "seed", "limits", "control", "sample_interval", "capture", "published"))
-	var problems yamldoc.Problems
-	if err := d.Err(); errors.As(err, &problems) {
-		// What groups take from the plan is read once for each of them.
-		return nil, slices.Compact(problems)
+	if ps.stopped != nil {
+		return nil, ps.stopped
+	}
+	if err := d.Err(); err != nil {
+		return nil, err
 	}
 	return ps.plan, nil
 }
 
 type parser struct {
-	cat   Catalog
-	plan  *Plan
-	axes  map[string][]axis // of each group, for what the published figures name
-	types map[string]string // what a name belongs to: treatment or mix
+	cat     Catalog
+	plan    *Plan
+	file    string
+	stop    func() error
+	stopped error // what stop has returned
+	count   budget
+
+	drafts    []draft           // of all groups
+	cellCount float64           // what they come from, before anything is excluded
+	axes      map[string][]axis // of each group, for what the published figures name
+	types     map[string]string // what a name belongs to: treatment or mix
+	// labels is the names of treatments and mixes by what tables call them.
+	labels map[string]string
 	// varied is the profiles that sweeps have asked for, by radio and changes.
 	varied map[string]*radio.Profile
 }
@@ -67,7 +83,7 @@ type parser struct {
 func (ps *parser) read(r yamldoc.Mapping) {
 	p := ps.plan
 	p.Name = name(r.Field("name"))
-	p.Title = r.Field("title").String(p.Name)
+	p.Title = r.Field("title").Label(p.Name)
 	p.Notes = notes(r.Field("notes"))
 	ps.treatments(r.Field("treatments").Required())
 	ps.mixes(r.Field("mixes"))
@@ -85,18 +101,69 @@ func (ps *parser) read(r yamldoc.Mapping) {
 	} else {
 		ps.cells("", r, r)
 	}
-	ps.published(r.Field("published"))
-
-	if n := p.Trials(); n > maxTrials {
-		r.Field("iterations").Problem("the plan has %d trials, at most %d fit", n, maxTrials)
+	if ps.bounded(r); r.OK() {
+		ps.make()
 	}
+	ps.published(r)
+
 	if p.Order == OrderCounterbalanced {
 		ps.noteBalance()
 	}
 }
 
+// budget counts what a plan makes.
+type budget struct {
+	trials, listed int
+	flows          float64 // with on/off sources as they are on average
+}
+
+func (b *budget) add(c *Cell) {
+	one := perTrial(c.Flows)
+	for _, t := range c.Treatments {
+		if t.Missing == "" {
+			b.trials += c.Iterations
+			b.flows += float64(c.Iterations) * one
+		}
+	}
+	for _, m := range c.Mixes {
+		if m.Missing == "" {
+			b.trials += c.Iterations
+			b.flows += float64(c.Iterations) * perTrial(m.Flows)
+		}
+	}
+	b.listed += len(c.Treatments) + len(c.Listeners) + len(c.Mixes)
+}
+
+// bounded holds what the plan makes against the bounds.
+func (ps *parser) bounded(r yamldoc.Mapping) {
+	at := r.Field("iterations")
+	switch b := ps.count; {
+	case b.trials > maxTrials:
+		at.Problem("the plan has %d trials, at most %d fit", b.trials, maxTrials)
+	case b.flows > maxFlowsInAll:
+		at.Problem("the plan has %.0f flows in its %d trials, at most %d fit", b.flows, b.trials, maxFlowsInAll)
+	case b.listed > maxListed:
+		at.Problem("the plan's runs list %d treatments and mixes, at most %d fit", b.listed, maxListed)
+	case b.trials == 0 && r.OK():
+		at.Problem("the plan has no trials: nothing is left to run")
+	}
+}
+
+// going reports whether reading may go on.
+func (ps *parser) going() bool {
+	if ps.stopped == nil {
+		ps.stopped = ps.stop()
+	}
+	return ps.stopped == nil
+}
+
 func notes(v yamldoc.Value) (out []string) {
-	for _, e := range v.List() {
+	list := v.List()
+	if len(list) > maxNotes {
+		v.Problem("expected at most %d notes, found %d", maxNotes, len(list))
+		return nil
+	}
+	for _, e := range list {
 		out = append(out, strings.TrimSpace(e.String("")))
 	}
 	return out
@@ -124,7 +191,7 @@ func (ps *parser) noteBalance() {
 	var said []string
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		rows := len(Williams(len(c.Runnable())))
+		rows := williamsRows(len(c.Runnable()))
 		if rows == 0 || c.Iterations%rows == 0 || slices.Contains(said, c.Group) {
 			continue
 		}
@@ -139,7 +206,7 @@ func (ps *parser) noteBalance() {
 
 func name(v yamldoc.Value) string {
 	s := v.Required().String("")
-	if v.Present() && !v.IsList() && !v.IsMapping() && !nameForm.MatchString(s) {
+	if v.OK() && !nameForm.MatchString(s) {
 		v.Problem("%q, expected lower-case letters, digits and hyphens, at most 48", s)
 	}
 	return s
@@ -172,7 +239,7 @@ func oneOrMany(v yamldoc.Value) []yamldoc.Value {
 // known reads a name that must be among those that exist.
 func known(v yamldoc.Value, kind string, names []string) (string, bool) {
 	s := v.String("")
-	if !v.Present() || v.IsList() || v.IsMapping() {
+	if !v.OK() || v.IsList() || v.IsMapping() {
 		return "", false
 	}
 	if slices.Contains(names, s) {
@@ -216,8 +283,8 @@ func sizes(v yamldoc.Value) []int64 {
 		n := e.Bytes(-1)
 		switch {
 		case n < 0: // its own problem is noted
-		case n > contract.MaxSize:
-			e.Problem("expected at most %s, found %s", unit.FormatBytes(contract.MaxSize), unit.FormatBytes(n))
+		case n < 1 || n > contract.MaxSize:
+			e.Problem("expected 1 B to %s, found %s", unit.FormatBytes(contract.MaxSize), unit.FormatBytes(n))
 		case slices.Contains(out, n):
 			e.Problem("size %s is given twice", unit.FormatBytes(n))
 		default:

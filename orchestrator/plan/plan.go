@@ -8,6 +8,7 @@ import (
 
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
 )
 
@@ -44,6 +45,10 @@ type Plan struct {
 	SampleInterval time.Duration
 	Capture        bool
 
+	// Expected is the reasons that the plan gives for treatments that may be
+	// missing, by name: a driver or a node may have them all the same.
+	Expected map[string]string
+
 	// Published is figures of a paper for treatments and cells of the plan, in
 	// the form of breedy-2015's Table 2; Figures is those in any other.
 	Published []Published
@@ -69,6 +74,20 @@ type Cell struct {
 	Iterations     int
 	Limits         runsheet.Limits
 	SampleInterval time.Duration
+
+	// Where is the place in the plan that makes the cell, for problems of it.
+	Where Place
+}
+
+// Place is a place in a plan's text.
+type Place struct {
+	File         string
+	Line, Column int
+}
+
+// Problem is a problem with what is made at the place.
+func (p Place) Problem(message string) yamldoc.Problems {
+	return yamldoc.Problems{{File: p.File, Line: p.Line, Column: p.Column, Message: yamldoc.Printable(message)}}
 }
 
 // Condition is an axis and one of its values. Axes are radio, topology, size

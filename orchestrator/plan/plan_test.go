@@ -37,7 +37,7 @@ seed: 7
 `
 
 func TestDefaults(t *testing.T) {
-	p, err := plan.Parse("p.yaml", []byte(small), testCatalog(t))
+	p, err := plan.Parse(nil, "p.yaml", []byte(small), testCatalog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestDefaults(t *testing.T) {
 }
 
 func TestEverything(t *testing.T) {
-	p, err := plan.Parse("p.yaml", []byte(`
+	p, err := plan.Parse(nil, "p.yaml", []byte(`
 name: all
 title: All of it
 notes: [one]
@@ -132,7 +132,7 @@ treatments:
 iterations: 3
 seed: 1
 `
-	_, err := plan.Parse("three.yaml", []byte(text), testCatalog(t))
+	_, err := plan.Parse(nil, "three.yaml", []byte(text), testCatalog(t))
 	var ps yamldoc.Problems
 	if !errors.As(err, &ps) {
 		t.Fatalf("got %v", err)
@@ -156,7 +156,7 @@ func TestRefused(t *testing.T) {
 		{"no radio", "radio: mpu4", "radio: []", "2:8: radio: expected at least one"},
 		{"radio of a wrong form", "radio: mpu4", "radio: {name: mpu4}", "2:8: radio: expected text, found a mapping"},
 		{"size", "64 KiB", "64", `4:7: size: expected a size such as "256 KiB"`},
-		{"size too large", "64 KiB", "2000 GiB", "4:7: size: expected at most 1024 GiB"},
+		{"size too large", "64 KiB", "2000 GiB", "4:7: size: expected 1 B to 1024 GiB, found 2000 GiB"},
 		{"size twice", "64 KiB", "[1 KiB, 1024 B]", "4:15: size[1]: size 1 KiB is given twice"},
 		{"size of no topology", "64 KiB", "{k-lot: 1 KiB, vip-lot: 1 KiB}", `4:22: size: topology "vip-lot" is not one of the plan's; there are k-lot`},
 		{"topology of no size", "topology: k-lot\nsize: 64 KiB", "topology: [k-lot, vip-lot]\nsize: {k-lot: 1 KiB}", "4:7: size: no size for topology vip-lot"},
@@ -186,13 +186,13 @@ func TestRefused(t *testing.T) {
 			if text == small {
 				t.Fatalf("%q is not in the plan", c.old)
 			}
-			_, err := plan.Parse("p", []byte(text), cat)
+			_, err := plan.Parse(nil, "p", []byte(text), cat)
 			if err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got\n%v\nwant\n%s", err, c.want)
 			}
 		})
 	}
-	if _, err := plan.Parse("p", make([]byte, 5<<20), cat); err == nil || !strings.Contains(err.Error(), "at most 4 MiB") {
+	if _, err := plan.Parse(nil, "p", make([]byte, 5<<20), cat); err == nil || !strings.Contains(err.Error(), "5 MiB long, expected at most 1 MiB") {
 		t.Errorf("a huge plan: %v", err)
 	}
 }
@@ -201,10 +201,10 @@ func TestRefused(t *testing.T) {
 func TestCongestionChoices(t *testing.T) {
 	text := strings.Replace(small, "protocol: tcp", "protocol: tcp, options: {congestion: cubik}", 1)
 	cat := testCatalog(t)
-	if _, err := plan.Parse("p", []byte(text), cat); err != nil {
+	if _, err := plan.Parse(nil, "p", []byte(text), cat); err != nil {
 		t.Errorf("without a probe, any congestion control may exist: %v", err)
 	}
-	_, err := plan.Parse("p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"bbr", "cubic", "reno"}))
+	_, err := plan.Parse(nil, "p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"bbr", "cubic", "reno"}))
 	if err == nil || !strings.Contains(err.Error(), `unknown "cubik" (did you mean "cubic"?); there are bbr, cubic, reno`) {
 		t.Errorf("got %v", err)
 	}
@@ -213,7 +213,7 @@ func TestCongestionChoices(t *testing.T) {
 // A driver that has come to exist ends its treatment being missing.
 func TestMissingEndsWithTheDriver(t *testing.T) {
 	text := strings.Replace(small, "protocol: tcp", "protocol: tcp, missing: not yet", 1)
-	p, err := plan.Parse("p", []byte(text), testCatalog(t))
+	p, err := plan.Parse(nil, "p", []byte(text), testCatalog(t))
 	if err != nil || p.Treatments[0].Missing != "" {
 		t.Errorf("got %+v, %v", p, err)
 	}
@@ -239,7 +239,7 @@ func TestReadyPlans(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p, err := plan.Parse(name+".yaml", text, cat)
+			p, err := plan.Parse(nil, name+".yaml", text, cat)
 			if err != nil {
 				t.Errorf("with the drivers of %s:\n%v", drivers, err)
 				continue
@@ -307,7 +307,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("name: x\nradio: [mpu4]\ntopology: {}\nsize: {k-lot: []}\ntreatments: [3, {}, {name: [], protocol: {}}]\nexclude: [{}, 3]\npublished: {rows: [{}]}\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := plan.Parse("f", text, cat)
+		p, err := plan.Parse(nil, "f", text, cat)
 		if err != nil {
 			var ps yamldoc.Problems
 			if !errors.As(err, &ps) || len(ps) == 0 {

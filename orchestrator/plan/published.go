@@ -43,6 +43,9 @@ const (
 var metrics = []string{string(MetricNormalised), string(MetricGain), string(MetricKBps), string(MetricKbitps), string(MetricMbitps),
 	string(MetricFlowMbitps), string(MetricTimeouts), string(MetricCompleted)}
 
+// maxPublished bounds the rows and the figures of a paper; each is sought among all runs.
+const maxPublished = 1000
+
 // Ideal as a figure's treatment is the all-knowing sender.
 const Ideal = "ideal"
 
@@ -81,20 +84,26 @@ type Figure struct {
 	Text string `json:"text,omitempty"`
 }
 
-func (ps *parser) published(v yamldoc.Value) {
+func (ps *parser) published(r yamldoc.Mapping) {
+	v := r.Field("published")
 	if !v.Present() {
 		return
 	}
 	m := v.Mapping("source", "rows", "figures")
 	src := m.Field("source").Required().String("")
-	if len(ps.plan.Cells) == 0 || len(ps.plan.Treatments) == 0 {
+	if !r.OK() || len(ps.plan.Cells) == 0 {
 		return // the names have problems of their own; do not repeat them for every row
 	}
 	if !m.Field("rows").Present() && !m.Field("figures").Present() {
 		m.Field("rows").Required()
 	}
 	ps.rows(m.Field("rows"), src)
-	for _, e := range m.Field("figures").List() {
+	figures := m.Field("figures").List()
+	if len(figures) > maxPublished {
+		m.Field("figures").Problem("expected at most %d figures, found %d", maxPublished, len(figures))
+		return
+	}
+	for _, e := range figures {
 		if f, ok := ps.figure(e, src); ok {
 			ps.plan.Figures = append(ps.plan.Figures, f)
 		}
@@ -115,7 +124,12 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 	for _, t := range p.Treatments {
 		treatments = append(treatments, t.Name)
 	}
-	for _, e := range v.List() {
+	list := v.List()
+	if len(list) > maxPublished {
+		v.Problem("expected at most %d rows, found %d", maxPublished, len(list))
+		return
+	}
+	for _, e := range list {
 		row := e.Mapping("radio", "topology", "treatment", "n", "average", "maximum", "minimum", "sd", "source")
 		figure := func(key string) float64 { return row.Field(key).Required().Float(0, 0, 1e12) }
 		w := Published{
@@ -126,7 +140,7 @@ func (ps *parser) rows(v yamldoc.Value, src string) {
 		w.Radio, _ = known(row.Field("radio").Required(), "radio of the plan", radios)
 		w.Topology, _ = known(row.Field("topology").Required(), "topology of the plan", topologies)
 		w.Treatment, _ = known(row.Field("treatment").Required(), "treatment", treatments)
-		if row.Field("average").Present() && (w.Average < w.Minimum || w.Average > w.Maximum) {
+		if row.Field("average").OK() && row.Field("minimum").OK() && row.Field("maximum").OK() && (w.Average < w.Minimum || w.Average > w.Maximum) {
 			row.Field("average").Problem("%g does not lie between minimum %g and maximum %g", w.Average, w.Minimum, w.Maximum)
 		}
 		switch {
@@ -166,11 +180,14 @@ func (ps *parser) figure(v yamldoc.Value, src string) (Figure, bool) {
 	if t := m.Field("reference"); t.Present() || f.Metric == MetricGain {
 		f.Reference, _ = known(t.Required(), "treatment", all)
 	}
-	f.Where, _ = conditions(m.Field("where").Mapping(axisNames(axes)...), axes)
-	f.RelativeTo, _ = conditions(m.Field("relative_to").Mapping(axisNames(axes)...), axes)
+	var good, also bool
+	f.Where, good = conditions(m.Field("where").Mapping(axisNames(axes)...), axes)
+	f.RelativeTo, also = conditions(m.Field("relative_to").Mapping(axisNames(axes)...), axes)
 	f.readStatements(m, axes)
 	f.Order = names(m.Field("order"), "treatment or radio", append(slices.Clone(all), axes[0].labels...))
-	ps.oneStatement(v, m, &f)
+	if good && also {
+		ps.oneStatement(v, m, &f)
+	}
 	return f, true
 }
 

@@ -12,7 +12,11 @@ import (
 	"linktrial/internal/yamldoc"
 )
 
-const maxAxisValues = 1000
+const (
+	maxAxes       = 16
+	maxSet        = 64 // parameters of one axis
+	maxAxisValues = 1000
+)
 
 // axis is one parameter of a sweep, or several that go together.
 type axis struct {
@@ -20,19 +24,31 @@ type axis struct {
 	set    []string          // the parameters
 	labels []string          // of its values
 	values [][]yamldoc.Value // of each label, one for each parameter
-	at     yamldoc.Value     // where the parameters are named
+	named  []yamldoc.Value   // where each parameter is named
 }
 
 func (ps *parser) sweep(v yamldoc.Value) []axis {
 	var out []axis
-	for _, e := range v.List() {
+	entries := v.List()
+	if len(entries) > maxAxes {
+		v.Problem("expected at most %d axes, found %d", maxAxes, len(entries))
+		return nil
+	}
+	for _, e := range entries {
 		m := e.Mapping("name", "set", "values", "labels")
-		a := axis{name: name(m.Field("name")), at: m.Field("set").Required()}
+		a, at := axis{name: name(m.Field("name"))}, m.Field("set").Required()
 		taken := slices.ContainsFunc(out, func(o axis) bool { return o.name == a.name })
 		if taken || slices.Contains([]string{"radio", "topology", "size", "group", "treatment"}, a.name) {
 			m.Field("name").Problem("%q is an axis already", a.name)
 		}
-		for _, s := range oneOrMany(a.at) {
+		a.named = oneOrMany(at)
+		if len(a.named) > maxSet {
+			at.Problem("expected at most %d parameters, found %d", maxSet, len(a.named))
+		}
+		if !at.OK() {
+			continue
+		}
+		for _, s := range a.named {
 			path := s.String("")
 			if slices.Contains(a.set, path) || slices.ContainsFunc(out, func(o axis) bool { return slices.Contains(o.set, path) }) {
 				s.Problem("%s is set twice", path)
@@ -57,6 +73,9 @@ func (ps *parser) sweep(v yamldoc.Value) []axis {
 				x.Problem("%d values for %d parameters", len(one), len(a.set))
 				continue
 			}
+			if slices.ContainsFunc(one, func(v yamldoc.Value) bool { return !v.Present() }) {
+				continue // noted with the list
+			}
 			a.values = append(a.values, one)
 		}
 		a.labels = axisLabels(&a, m.Field("labels"), len(list))
@@ -78,22 +97,24 @@ func axisLabels(a *axis, v yamldoc.Value, n int) []string {
 			out = append(out, label)
 		}
 	}
-	if v.Present() {
-		given := v.List()
-		if v.IsList() && len(given) != n {
-			v.Problem("%d labels for %d values", len(given), n)
-			return out
-		}
-		if len(given) == len(out) {
-			for i, l := range given {
-				out[i] = l.String("")
-			}
+	given := v.List()
+	if v.IsList() && len(given) != n {
+		v.Problem("%d labels for %d values", len(given), n)
+		return out
+	}
+	at := func(i int) yamldoc.Value { return a.values[i][0] }
+	if v.IsList() && len(given) == len(out) {
+		at = func(i int) yamldoc.Value { return given[i] }
+		for i, l := range given {
+			out[i] = l.Label("")
 		}
 	}
+	seen := map[string]bool{}
 	for i, l := range out {
-		if slices.Contains(out[:i], l) {
-			a.at.Problem("the value %q is given twice", l)
+		if seen[l] {
+			at(i).Problem("the value %q is given twice", l)
 		}
+		seen[l] = true
 	}
 	return out
 }
@@ -114,52 +135,82 @@ func combine(axes []axis) [][]int {
 	return out
 }
 
-// apply gives a cell its radio and the values of one combination.
-func (ps *parser) apply(c *Cell, radioName string, axes []axis, at []int, where yamldoc.Value) bool {
-	var changes []radio.Change
+// settle gives a draft its settings, their label and its flows: what says which
+// cell it is, and how much it makes. Not ok where a value is wrong.
+func (c *draft) settle(axes []axis) (ok bool) {
+	ok = true
 	var labels []string
-	options := map[string]yamldoc.Value{}
-	count, duration := 0, time.Duration(0)
 	c.Settings = nil
 	for i, a := range axes {
-		label := a.labels[at[i]]
+		label := a.labels[c.at[i]]
 		labels = append(labels, a.name+" "+label)
 		for j, path := range a.set {
-			v := a.values[at[i]][j]
+			v := a.values[c.at[i]][j]
 			c.Settings = append(c.Settings, runsheet.Setting{Axis: a.name, Parameter: path, Value: v.String(""), Label: label})
-			switch option, isOption := strings.CutPrefix(path, "option."); {
-			case isOption:
-				options[option] = v
-			case path == "flows.count":
-				count = int(v.Int(1, 1, maxFlows))
-			case path == "flows.duration":
-				duration = span(v, time.Second, time.Millisecond, maxDuration)
-			default:
-				changes = append(changes, radio.Change{Path: path, Value: v.String("")})
+			switch path {
+			case "flows.count":
+				c.Flows = withFlows(c.Flows, int(v.Int(1, 1, maxFlows)), 0)
+				ok = v.OK() && checkNumber(c.Flows, v) && ok
+			case "flows.duration":
+				d := span(v, time.Second, time.Millisecond, maxDuration)
+				c.Flows = withFlows(c.Flows, 0, d)
+				ok = v.OK() && c.checkDuration(d, v) && checkNumber(c.Flows, v) && ok
 			}
 		}
 	}
 	c.Label = strings.Join(labels, ", ")
-	if count > 0 || duration > 0 {
-		c.Flows = withFlows(c.Flows, count, duration)
-	}
-	for option, v := range options {
-		found := false
-		c.Treatments = ps.setOption(c.Treatments, option, v, &found)
-		c.Listeners = ps.setOption(c.Listeners, option, v, &found)
-		runs := func(t runsheet.Treatment) bool { return t.Missing == "" }
-		if !found && (slices.ContainsFunc(c.Treatments, runs) || slices.ContainsFunc(c.Listeners, runs)) {
-			v.Problem("no treatment here has an option %q", option)
-			return false
+	return ok
+}
+
+// apply gives a draft its radio and its options. It reports whether they are right.
+func (ps *parser) apply(c *draft) bool {
+	var changes []radio.Change
+	var values []yamldoc.Value // of each change
+	ok := true
+	for i, a := range c.sweep {
+		for j, path := range a.set {
+			v := a.values[c.at[i]][j]
+			switch option, isOption := strings.CutPrefix(path, "option."); {
+			case isOption:
+				found := false
+				c.Treatments = ps.setOption(c.Treatments, option, v, &found)
+				c.Listeners = ps.setOption(c.Listeners, option, v, &found)
+				runs := func(t runsheet.Treatment) bool { return t.Missing == "" }
+				if !found && (slices.ContainsFunc(c.Treatments, runs) || slices.ContainsFunc(c.Listeners, runs)) {
+					a.named[j].Problem("no treatment here has an option %q", option)
+				}
+				ok = ok && v.OK() && a.named[j].OK()
+			case strings.HasPrefix(path, "flows."): // settled
+			default:
+				changes, values = append(changes, radio.Change{Path: path, Value: v.String("")}), append(values, v)
+			}
 		}
 	}
-	p, err := ps.vary(radioName, changes)
+	p, err := ps.vary(c.Radio.Name, changes)
 	if err != nil {
-		where.Problem("%s with %s: %s", radioName, c.Label, plain(err))
+		ps.noteChange(c, values, err)
 		return false
 	}
 	c.Radio = p
-	return true
+	return ok
+}
+
+// noteChange notes why a radio cannot have the values of a sweep, at the value or
+// the parameter that is at fault.
+func (ps *parser) noteChange(c *draft, values []yamldoc.Value, err error) {
+	var ce *radio.ChangeError
+	switch {
+	case !errors.As(err, &ce):
+		c.sweep[0].named[0].Problem("%s with %s: %s", c.Radio.Name, c.Label, plain(err))
+	case ce.Value:
+		values[ce.Index].Problem("%s: %s", c.Radio.Name, plain(ce.Err))
+	default:
+		for _, a := range c.sweep {
+			if j := slices.Index(a.set, ce.Path); j >= 0 {
+				a.named[j].Problem("%s: %s", c.Radio.Name, plain(ce.Err))
+			}
+		}
+	}
 }
 
 // setOption sets an option of every treatment that has it. Nobody can check

@@ -62,7 +62,7 @@ published:
 
 func parse(t *testing.T, text string) *plan.Plan {
 	t.Helper()
-	p, err := plan.Parse("p", []byte(text), testCatalog(t))
+	p, err := plan.Parse(nil, "p", []byte(text), testCatalog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestGroupsRefused(t *testing.T) {
 	cat := testCatalog(t)
 	for _, c := range []struct{ old, new, want string }{
 		{"set: rate", "set: rat", "the profile's emulation has no rat; there are medium, rate"},
-		{"[16 kbit/s, 1 Mbit/s]}", "[16 kbit/s, fast]}", `groups[0].sweep: decola-radio with bandwidth fast, channel (0.001, 0.01), packet 400 B: emulation.rate.value: expected a rate`},
+		{"[16 kbit/s, 1 Mbit/s]}", "[16 kbit/s, fast]}", `p:16:58: groups[0].sweep[0].values[1]: decola-radio: emulation.rate.value: expected a rate`},
 		{"[0.1, 1]]", "[0.1, 2]]", "emulation.channel.beta: expected a number from 1e-09 to 1"},
 		{"[0.1, 1]]", "[0.1]]", "values[1]: 1 values for 2 parameters"},
 		{"[0.1, 1]]", "[0.001, 0.01]]", `the value "(0.001, 0.01)" is given twice`},
@@ -206,22 +206,22 @@ func TestGroupsRefused(t *testing.T) {
 		if text == grouped {
 			t.Fatalf("%q is not in the plan", c.old)
 		}
-		_, err := plan.Parse("p", []byte(text), cat)
+		_, err := plan.Parse(nil, "p", []byte(text), cat)
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s → %s: got\n%v\nwant\n%s", c.old, c.new, err, c.want)
 		}
 	}
 	many := strings.Replace(small, "seed: 7", "seed: 7\nsweep:\n"+
 		"  - {name: a, set: rate, values: ["+numbers("%d Mbit/s", 100)+"]}\n  - {name: b, set: mtu, values: ["+numbers("%d000 B", 51)+"]}", 1)
-	if _, err := plan.Parse("p", []byte(many), cat); err == nil || !strings.Contains(err.Error(), "more than 5000 runs") {
+	if _, err := plan.Parse(nil, "p", []byte(many), cat); err == nil || !strings.Contains(err.Error(), "p:10:3: sweep: makes 5100 runs, at most 1000 fit in a plan") {
 		t.Errorf("5100 runs: %v", err)
 	}
-	wrong := strings.Replace(many, numbers("%d000 B", 51), numbers("%d B", 40), 1) // all below the smallest MTU
-	if _, err := plan.Parse("p", []byte(wrong), cat); err == nil || strings.Count(err.Error(), "expected a size from 576 B") != 20 {
-		t.Errorf("4000 wrong combinations, of which 20 are reported: %v", err)
+	wrong := strings.Replace(many, numbers("%d000 B", 51), numbers("%d B", 9), 1) // all below the smallest MTU
+	if _, err := plan.Parse(nil, "p", []byte(wrong), cat); err == nil || strings.Count(err.Error(), "expected a size from 576 B") != 9 || strings.Count(err.Error(), "\n") != 8 {
+		t.Errorf("9 wrong values in 900 combinations, each of which is to be reported once: %v", err)
 	}
 	unsized := strings.Replace(small, "size: 64 KiB\n", "", 1)
-	if _, err := plan.Parse("p", []byte(unsized), cat); err == nil || !strings.Contains(err.Error(), "size is missing") {
+	if _, err := plan.Parse(nil, "p", []byte(unsized), cat); err == nil || !strings.Contains(err.Error(), "size is missing") {
 		t.Errorf("no size: %v", err)
 	}
 	if p := parse(t, strings.Replace(small, "size: 64 KiB\n", "flows: [{duration: 1s}]\n", 1)); len(p.Cells) != 1 || p.Cells[0].SizeBytes != 0 {
@@ -242,19 +242,19 @@ func numbers(format string, n int) string {
 func TestMissingOptionOrChoice(t *testing.T) {
 	cat := testCatalog(t)
 	text := strings.Replace(small, "  - {name: a, protocol: tcp}\n", "  - {name: a, protocol: tcp}\n  - {name: b, protocol: tcp, options: {congestion: radio}, missing: no such congestion control}\n", 1)
-	p, err := plan.Parse("p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"cubic", "reno"}))
+	p, err := plan.Parse(nil, "p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"cubic", "reno"}))
 	if err != nil || p.Treatments[1].Missing != "no such congestion control" || p.Treatments[1].Options["congestion"] != "radio" || p.Trials() != 2 {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	p, err = plan.Parse("p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"cubic", "radio", "reno"}))
+	p, err = plan.Parse(nil, "p", []byte(text), cat.WithChoices("tcp", "congestion", []string{"cubic", "radio", "reno"}))
 	if err != nil || p.Treatments[1].Missing != "" || p.Trials() != 4 {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	p, err = plan.Parse("p", []byte(strings.Replace(text, "congestion: radio", "segment_shape: round", 1)), cat)
+	p, err = plan.Parse(nil, "p", []byte(strings.Replace(text, "congestion: radio", "segment_shape: round", 1)), cat)
 	if err != nil || p.Treatments[1].Missing == "" {
 		t.Errorf("got %+v, %v", p, err)
 	}
-	if _, err = plan.Parse("p", []byte(strings.Replace(text, "congestion: radio", "receive_buffer: 1 B", 1)), cat); err == nil {
+	if _, err = plan.Parse(nil, "p", []byte(strings.Replace(text, "congestion: radio", "receive_buffer: 1 B", 1)), cat); err == nil {
 		t.Error("a wrong value of an option that exists was waited for")
 	}
 }

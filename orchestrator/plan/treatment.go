@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,32 +17,64 @@ func (ps *parser) treatments(v yamldoc.Value) {
 		return
 	}
 	seen := map[string]bool{}
+	same := map[string]string{}
 	for _, e := range list {
-		t := ps.treatment(e)
+		t, name := ps.treatment(e)
 		if t.Name != "" && seen[t.Name] {
-			e.Mapping().Field("name").Problem("treatment %q is given twice", t.Name)
+			name.Problem("treatment %q is given twice", t.Name)
 		}
 		seen[t.Name] = true
+		// fmt writes the keys of a map in their order.
+		what := fmt.Sprintf("%q %t %q", t.Protocol, t.CompleteKnowledge, fmt.Sprint(t.Options))
+		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() {
+			name.Problem("is the same as %s: its protocol and all its options", other)
+		}
+		if t.Missing == "" {
+			same[what] = t.Name
+		}
 		ps.types[t.Name] = "treatment"
 		ps.plan.Treatments = append(ps.plan.Treatments, t)
 	}
-	if len(list) > 0 && len(ps.plan.Runnable()) == 0 {
+	if v.OK() && len(list) > 0 && len(ps.plan.Runnable()) == 0 {
 		v.Problem("every treatment is missing, nothing is left to run")
 	}
 }
 
-func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
+// label is what tables call a treatment or mix: what it says, or its name. Two of a
+// plan must differ.
+func (ps *parser) label(v, nameAt yamldoc.Value, name string) string {
+	label := v.Label(name)
+	at := v
+	if !at.Present() {
+		at = nameAt
+	}
+	if other, taken := ps.labels[label]; taken && other != name && label != "" {
+		at.Problem("%q is the label of %s already", label, other)
+	}
+	if ps.labels == nil {
+		ps.labels = map[string]string{}
+	}
+	ps.labels[label] = name
+	return label
+}
+
+// treatment reads one treatment; the value is its name.
+func (ps *parser) treatment(v yamldoc.Value) (runsheet.Treatment, yamldoc.Value) {
 	m := v.Mapping("name", "label", "protocol", "options", "complete_knowledge", "missing")
+	return ps.treatmentOf(m), m.Field("name")
+}
+
+func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
 	t := runsheet.Treatment{
 		Name:              name(m.Field("name")),
 		Protocol:          m.Field("protocol").Required().String(""),
 		CompleteKnowledge: m.Field("complete_knowledge").Bool(false),
 		Options:           map[string]any{},
 	}
-	t.Label = m.Field("label").String(t.Name)
+	t.Label = ps.label(m.Field("label"), m.Field("name"), t.Name)
 	reason := strings.TrimSpace(m.Field("missing").String(""))
 	pv := m.Field("protocol")
-	if !pv.Present() || pv.IsList() || pv.IsMapping() {
+	if !pv.OK() || pv.IsList() || pv.IsMapping() {
 		return t
 	}
 	if mv := m.Field("missing"); mv.Present() && reason == "" {
@@ -51,6 +84,9 @@ func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
 	if man := ps.cat.Manifest(t.Protocol); man != nil {
 		t.DriverVersion = man.Version
 		if reason == "" || has(man, m.Field("options")) {
+			if reason != "" {
+				ps.plan.Expected[t.Name] = reason
+			}
 			t.Options = man.ReadOptions(m.Field("options"))
 			return t
 		}
@@ -67,6 +103,7 @@ func (ps *parser) treatment(v yamldoc.Value) runsheet.Treatment {
 		t.Options = o
 	}
 	t.Missing = reason
+	ps.plan.Expected[t.Name] = reason
 	return t
 }
 

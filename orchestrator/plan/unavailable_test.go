@@ -27,7 +27,7 @@ iterations: 2
 seed: 7
 `
 	parse := func() *plan.Plan {
-		p, err := plan.Parse("p.yaml", []byte(text), testCatalog(t))
+		p, err := plan.Parse(nil, "p.yaml", []byte(text), testCatalog(t))
 		if err != nil {
 			t.Fatal(err)
 		}

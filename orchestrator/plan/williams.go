@@ -1,5 +1,13 @@
 package plan
 
+// williamsRows is how many rows a Williams design for n treatments has.
+func williamsRows(n int) int {
+	if n%2 == 0 || n == 1 {
+		return n
+	}
+	return 2 * n
+}
+
 // Williams is the rows of a Williams design for n treatments, numbered from 0:
 // n rows for even n, 2n for odd n (1 for n = 1). Over all rows every treatment
 // is equally often at every place and follows every other equally often,

@@ -32,14 +32,14 @@ type operators struct {
 // treatment that they lack is listed as missing, and the rest is run. Only
 // where that leaves nothing to run is it a problem.
 func (s *operators) compile(ctx context.Context, file string, text []byte, virtual bool) (*plan.Plan, []*runsheet.Sheet, []*linktrialv1.Problem, error) {
-	p, err := plan.Parse(file, text, s.cfg.Catalog)
+	p, err := plan.Parse(ctx.Err, file, text, s.cfg.Catalog)
 	var problems yamldoc.Problems
 	if errors.As(err, &problems) {
 		return nil, nil, asProblems(problems), nil
 	} else if err != nil {
 		return nil, nil, nil, err
 	}
-	sheets, err := sheet.Compile(p)
+	sheets, err := sheet.Compile(ctx.Err, p)
 	if err == nil {
 		lacking := s.cfg.Engine.Unavailable(sheets, virtual)
 		if why := p.MarkUnavailable(lacking); len(why) > 0 {
@@ -50,12 +50,14 @@ func (s *operators) compile(ctx context.Context, file string, text []byte, virtu
 				}
 				return nil, nil, out, nil
 			}
-			sheets, err = sheet.Compile(p)
+			sheets, err = sheet.Compile(ctx.Err, p)
 		}
 	}
-	if err != nil {
+	if errors.As(err, &problems) {
 		// What a plan asks for and no sheet can hold is the plan's problem too.
-		return nil, nil, []*linktrialv1.Problem{{File: file, Message: err.Error()}}, nil
+		return nil, nil, asProblems(problems), nil
+	} else if err != nil {
+		return nil, nil, nil, err
 	}
 	untold, err := s.cfg.Trust.Name(ctx, sheets)
 	if err != nil || untold != nil {

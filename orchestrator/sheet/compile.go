@@ -16,21 +16,84 @@ import (
 // do not change when its driver comes to exist.
 const FirstPort = 5001
 
-// Compile makes one sheet of every cell, in the order of the plan.
-func Compile(p *plan.Plan) ([]*runsheet.Sheet, error) {
+// maxTraceRows bounds the channel traces of all sheets: each sheet holds its own.
+const maxTraceRows = 1_000_000
+
+// Compile makes one sheet of every cell, in the order of the plan. What no sheet
+// can hold is [yamldoc.Problems] of the plan.
+//
+// Stop is asked before every iteration whether compiling is to end, such as ctx.Err;
+// an error of it is returned as it is. It may be nil.
+func Compile(stop func() error, p *plan.Plan) ([]*runsheet.Sheet, error) {
+	if stop == nil {
+		stop = func() error { return nil }
+	}
+	co := compiler{stop: stop, plan: p, networks: map[pair]*radio.Network{}}
 	sheets := make([]*runsheet.Sheet, 0, len(p.Cells))
 	for i := range p.Cells {
 		c := &p.Cells[i]
-		s, err := compileCell(p, i, c)
-		if err != nil {
-			return nil, fmt.Errorf("plan %s, run %d (%s at %s): %w", p.Name, i+1, c.Radio.Name, c.Topology.Name, err)
+		s, err := co.cell(i, c)
+		switch {
+		case co.stopped != nil:
+			return nil, co.stopped
+		case err != nil:
+			return nil, c.Where.Problem(fmt.Sprintf("run %d (%s at %s): %v", i+1, c.Radio.Name, c.Topology.Name, err))
 		}
 		sheets = append(sheets, s)
 	}
 	return sheets, nil
 }
 
-func compileCell(p *plan.Plan, index int, c *plan.Cell) (*runsheet.Sheet, error) {
+// compiler compiles the cells of one plan.
+type compiler struct {
+	plan    *plan.Plan
+	stop    func() error
+	stopped error // what stop has returned
+
+	networks  map[pair]*radio.Network // cells that differ in other things share one
+	traceRows int                     // of the sheets so far
+}
+
+type pair struct {
+	radio    *radio.Profile
+	topology *radio.Topology
+}
+
+// network is the radio of a cell as emulated.
+func (co *compiler) network(c *plan.Cell) (*radio.Network, error) {
+	k := pair{c.Radio, c.Topology}
+	n := co.networks[k]
+	if n == nil {
+		var err error
+		if n, err = radio.Resolve(c.Radio, c.Topology); err != nil {
+			return nil, err
+		}
+		co.networks[k] = n
+	}
+	for i := range n.Links {
+		co.traceRows += traceRows(&n.Links[i].Channel) + traceRows(n.Links[i].Back)
+	}
+	if co.traceRows > maxTraceRows {
+		return nil, fmt.Errorf("the channel traces of the runs up to this one have %d rows, at most %d fit in a plan", co.traceRows, maxTraceRows)
+	}
+	return n, nil
+}
+
+func traceRows(c *radio.Channel) (n int) {
+	if c == nil {
+		return 0
+	}
+	if c.Trace != nil {
+		n = len(c.Trace.Loss)
+	}
+	for i := range c.Parts {
+		n += traceRows(&c.Parts[i])
+	}
+	return n
+}
+
+func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
+	p := co.plan
 	s := &runsheet.Sheet{
 		Format: runsheet.Format, Plan: p.Name, PlanHash: p.Hash,
 		Cell:    c.Sheet(index),
@@ -39,7 +102,7 @@ func compileCell(p *plan.Plan, index int, c *plan.Cell) (*runsheet.Sheet, error)
 		Limits: c.Limits, SampleInterval: c.SampleInterval, Seed: p.Seed, Capture: p.Capture,
 	}
 	if c.Radio.Emulation != nil {
-		n, err := radio.Resolve(c.Radio, c.Topology)
+		n, err := co.network(c)
 		if err != nil {
 			return nil, err
 		}
@@ -51,8 +114,15 @@ func compileCell(p *plan.Plan, index int, c *plan.Cell) (*runsheet.Sheet, error)
 	}
 	where := cellParts(c)
 	runnable := c.Runnable()
+	var rows [][]int
+	if p.Order == plan.OrderCounterbalanced {
+		rows = plan.Williams(len(runnable))
+	}
 	for it := 1; it <= c.Iterations; it++ {
-		for _, name := range order(p, where, it, runnable) {
+		if co.stopped = co.stop(); co.stopped != nil {
+			return nil, co.stopped
+		}
+		for _, name := range order(p, where, it, runnable, rows) {
 			s.Trials = append(s.Trials, runsheet.Trial{
 				Index: len(s.Trials), Iteration: it, Treatment: name,
 				ChannelSeed: derive(p.Seed, "channel", append(where, number(int64(it)))...),
@@ -60,12 +130,8 @@ func compileCell(p *plan.Plan, index int, c *plan.Cell) (*runsheet.Sheet, error)
 			})
 		}
 	}
-	// An agent will decode what is encoded here; what it would refuse must not leave.
-	b, err := s.Encode()
-	if err != nil {
-		return nil, err
-	}
-	if _, err := runsheet.Decode(b); err != nil {
+	// What an agent would refuse must not leave.
+	if err := s.Check(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -100,8 +166,9 @@ func cellParts(c *plan.Cell) []string {
 	return parts[:len(parts):len(parts)] // appending copies
 }
 
-// order is the names of the treatments of one iteration as they run.
-func order(p *plan.Plan, where []string, iteration int, names []string) []string {
+// order is the names of the treatments of one iteration as they run; rows is those
+// of a counterbalanced order.
+func order(p *plan.Plan, where []string, iteration int, names []string, rows [][]int) []string {
 	switch p.Order {
 	case plan.OrderRandom:
 		// Sorting by a hash of each name is a uniform shuffle that needs no
@@ -122,7 +189,9 @@ func order(p *plan.Plan, where []string, iteration int, names []string) []string
 		})
 		return out
 	case plan.OrderCounterbalanced:
-		rows := plan.Williams(len(names))
+		if len(rows) == 0 {
+			return nil
+		}
 		row := rows[(iteration-1)%len(rows)]
 		out := make([]string, len(row))
 		for i, t := range row {

@@ -150,7 +150,7 @@ seed: 7
 // A flow without end has more to send than its radio can carry, also where
 // movement or a trace raises the rate.
 func TestEndlessFlowsOutlastTheRadio(t *testing.T) {
-	p, err := plan.Parse("p", []byte(sources), loadCatalog(t))
+	p, err := plan.Parse(nil, "p", []byte(sources), loadCatalog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestEndlessFlowsOutlastTheRadio(t *testing.T) {
 	e.Channel = radio.Channel{Model: radio.ChannelTrace, Trace: &radio.Trace{Step: time.Second, RateBitsPerSecond: []float64{1e6, 80e6}, Loss: []float64{0, 0}}}
 	faster.Emulation = &e
 	p.Cells[1].Radio = &faster
-	sheets, err := sheet.Compile(p)
+	sheets, err := sheet.Compile(nil, p)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,11 +33,11 @@ func loadCatalog(t testing.TB) *catalog.Catalog {
 
 func compile(t testing.TB, text string) []*runsheet.Sheet {
 	t.Helper()
-	p, err := plan.Parse("test.yaml", []byte(text), loadCatalog(t))
+	p, err := plan.Parse(nil, "test.yaml", []byte(text), loadCatalog(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheets, err := sheet.Compile(p)
+	sheets, err := sheet.Compile(nil, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ topology: [vip-lot, k-lot]
 size: 64 KiB
 treatments:
   - {name: a, protocol: tcp}
-  - {name: b, protocol: tcp}
+  - {name: b, protocol: tcp, options: {congestion: reno}}
   - {name: c, protocol: udt}
   - {name: d, protocol: sctp}
 iterations: %d
@@ -242,7 +242,7 @@ func TestSeeds(t *testing.T) {
 // What is added to a plan leaves the seeds of what was there.
 func TestSeedsStayWhenThePlanGrows(t *testing.T) {
 	short := compile(t, fmt.Sprintf(four, "tw-400-tsm-e", 2, "fixed", 3))
-	long := compile(t, strings.Replace(fmt.Sprintf(four, "[mpu4, tw-400-tsm-e]", 3, "fixed", 3), "treatments:\n", "treatments:\n  - {name: z, protocol: udt}\n", 1))
+	long := compile(t, strings.Replace(fmt.Sprintf(four, "[mpu4, tw-400-tsm-e]", 3, "fixed", 3), "treatments:\n", "treatments:\n  - {name: z, protocol: tcp, options: {congestion: bbr}}\n", 1))
 	type key struct {
 		cell      string
 		iteration int
@@ -312,7 +312,7 @@ func TestEstimateByMedium(t *testing.T) {
 // of which nothing is known by the limit.
 func TestEstimateWithoutEmulation(t *testing.T) {
 	cat := loadCatalog(t)
-	p, err := plan.Parse("p", []byte(fmt.Sprintf(four, "mpu4", 1, "fixed", 1)), cat)
+	p, err := plan.Parse(nil, "p", []byte(fmt.Sprintf(four, "mpu4", 1, "fixed", 1)), cat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func TestEstimateWithoutEmulation(t *testing.T) {
 	unknown := bare
 	unknown.Figures = []radio.Figure{{Name: "rate", Unit: "Mbit/s", Source: "test", Unknown: true}}
 	p.Cells[1].Radio = &unknown
-	sheets, err := sheet.Compile(p)
+	sheets, err := sheet.Compile(nil, p)
 	if err != nil {
 		t.Fatal(err)
 	}

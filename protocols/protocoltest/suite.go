@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"linktrial/internal/inputfile"
+	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
 )
 
@@ -127,7 +128,7 @@ func Load(dir string) (Target, error) {
 
 func readManifest(dir string) (*contract.Manifest, error) {
 	file := filepath.Join(dir, "driver.yaml")
-	b, err := os.ReadFile(file)
+	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if err != nil {
 		return nil, fmt.Errorf("driver manifest: %w", err)
 	}

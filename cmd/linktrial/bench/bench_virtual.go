@@ -86,11 +86,11 @@ func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases [
 	}
 	var out []virtualRun
 	for i, c := range cases {
-		p, err := plan.Parse("bench", fmt.Appendf(nil, virtualPlan, c.size, c.protocol, c.protocol, c.protocol, c.options(), c.rate), cat)
+		p, err := plan.Parse(ctx.Err, "bench", fmt.Appendf(nil, virtualPlan, c.size, c.protocol, c.protocol, c.protocol, c.options(), c.rate), cat)
 		if err != nil {
 			return nil, err
 		}
-		sheets, err := sheet.Compile(p)
+		sheets, err := sheet.Compile(ctx.Err, p)
 		if err != nil {
 			return nil, err
 		}

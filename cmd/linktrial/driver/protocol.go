@@ -15,6 +15,8 @@ import (
 	"linktrial/agents/runner"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/inputfile"
+	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/protocoltest"
 )
@@ -128,7 +130,7 @@ func Find(s *setting.Settings, arg string) (string, *contract.Manifest, error) {
 		dir = arg
 	}
 	file := filepath.Join(dir, "driver.yaml")
-	b, err := os.ReadFile(file)
+	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
 		there, _ := filepath.Glob(filepath.Join(s.Drivers, "*", "driver.yaml"))
 		var names []string

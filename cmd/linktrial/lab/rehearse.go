@@ -25,6 +25,7 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/yamldoc"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
@@ -98,7 +99,7 @@ type rehearsal struct {
 const longRun = 24 * time.Hour
 
 func (r *rehearsal) run(ctx context.Context) (err error) {
-	text, err := r.prepare()
+	text, err := r.prepare(ctx)
 	if err != nil {
 		return err
 	}
@@ -132,16 +133,21 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 
 // prepare checks flags, plan and machine before anything is started, and returns the
 // text of the plan.
-func (r *rehearsal) prepare() ([]byte, error) {
+func (r *rehearsal) prepare(ctx context.Context) ([]byte, error) {
 	if r.runner != agent.RunnerExec && r.runner != agent.RunnerDocker {
 		return nil, fmt.Errorf("--runner %q, expected %s or %s", r.runner, agent.RunnerExec, agent.RunnerDocker)
 	}
-	text, err := os.ReadFile(r.file)
+	text, name, err := trial.ReadPlan(r.file)
 	if err != nil {
 		return nil, err
 	}
-	if r.plan, r.sheets, err = trial.Compile(r.s, r.file); err != nil {
+	var problems yamldoc.Problems
+	r.plan, r.sheets, err = trial.CompileText(ctx, r.s, name, text)
+	switch {
+	case errors.As(err, &problems):
 		return nil, fmt.Errorf("the plan is refused:\n%w", err)
+	case err != nil:
+		return nil, err
 	}
 	if r.cat, err = r.s.LoadCatalog(); err != nil {
 		return nil, err

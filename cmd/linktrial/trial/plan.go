@@ -1,6 +1,7 @@
 package trial
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +15,7 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/unit"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/plan"
@@ -31,36 +33,60 @@ func newPlan(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
-// Compile reads a plan and compiles it, without an orchestrator.
-func Compile(s *setting.Settings, file string) (*plan.Plan, []*runsheet.Sheet, error) {
+// ReadPlan reads the text of a plan from a file, or from standard input where the
+// file is "-", and returns it with the name that messages use.
+func ReadPlan(file string) (text []byte, name string, err error) {
+	if file == "-" {
+		text, err = inputfile.ReadStream(os.Stdin, "standard input", yamldoc.MaxText)
+		return text, "standard input", err
+	}
+	text, err = inputfile.Read(file, yamldoc.MaxText)
+	return text, file, err
+}
+
+// Compile reads a plan and compiles it, without an orchestrator, until ctx ends.
+// Problems of the plan are [yamldoc.Problems]; those of what it names, such as a
+// radio profile, are not.
+func Compile(ctx context.Context, s *setting.Settings, file string) (*plan.Plan, []*runsheet.Sheet, error) {
+	text, name, err := ReadPlan(file)
+	if err != nil {
+		return nil, nil, err
+	}
+	return CompileText(ctx, s, name, text)
+}
+
+// CompileText is [Compile] of a plan that was read already.
+func CompileText(ctx context.Context, s *setting.Settings, name string, text []byte) (*plan.Plan, []*runsheet.Sheet, error) {
 	cat, err := s.LoadCatalog()
+	var broken yamldoc.Problems
+	if errors.As(err, &broken) {
+		return nil, nil, fmt.Errorf("%s of radio profiles, topologies or drivers; the plan was not read:\n%s", terminal.Count(len(broken), "problem"), broken.Error())
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	text, err := os.ReadFile(file)
+	p, err := plan.Parse(ctx.Err, name, text, cat)
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := plan.Parse(file, text, cat)
-	if err != nil {
-		return nil, nil, err
-	}
-	sheets, err := sheet.Compile(p)
+	sheets, err := sheet.Compile(ctx.Err, p)
 	return p, sheets, err
 }
 
 func newPlanCheck(s *setting.Settings) *cobra.Command {
 	return &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Check a plan and list all its errors, with line and column",
-		Example: `  linktrial plan check plans/quickstart.yaml`,
-		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			_, sheets, err := Compile(s, args[0])
+		Use:   "check FILE",
+		Short: "Check a plan and list all its errors, with line and column",
+		Long:  `Check reads a plan from FILE, or from standard input where FILE is "-".`,
+		Example: `  linktrial plan check plans/quickstart.yaml
+  linktrial plan check - < plans/quickstart.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, sheets, err := Compile(cmd.Context(), s, args[0])
 			var ps yamldoc.Problems
 			if errors.As(err, &ps) {
 				fmt.Fprintln(os.Stderr, ps.Error())
-				return fmt.Errorf("%s is refused: %s", args[0], terminal.Count(len(ps), "problem"))
+				return fmt.Errorf("%s is refused: %s", ps[0].File, terminal.Count(ps.Number(), "problem"))
 			}
 			if err != nil {
 				return err
@@ -88,8 +114,8 @@ the pages and the exports use, too: the first trial of a run has number 0. ABOUT
 estimate, and STARTS AFTER the sum of the estimates before.`,
 		Example: `  linktrial plan explain plans/quickstart.yaml`,
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			_, sheets, err := Compile(s, args[0])
+		RunE: func(cmd *cobra.Command, args []string) error {
+			_, sheets, err := Compile(cmd.Context(), s, args[0])
 			if err != nil {
 				return err
 			}

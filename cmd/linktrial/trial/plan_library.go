@@ -84,7 +84,7 @@ plan list'): if somebody else has saved the plan since, nothing is overwritten.`
   linktrial plan save mine.yaml --name evening --revision 3`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
+			text, _, err := ReadPlan(args[0])
 			if err != nil {
 				return err
 			}

@@ -41,7 +41,7 @@ do about it.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req.Nodes = args
 			if file != "" {
-				if err := ofPlan(s, file, &req); err != nil {
+				if err := ofPlan(cmd.Context(), s, file, &req); err != nil {
 					return err
 				}
 			}
@@ -72,8 +72,8 @@ do about it.`,
 }
 
 // ofPlan fills in what a plan needs, where the flags leave it open.
-func ofPlan(s *setting.Settings, file string, req *linktrialv1.StartPreflightRequest) error {
-	p, sheets, err := Compile(s, file)
+func ofPlan(ctx context.Context, s *setting.Settings, file string, req *linktrialv1.StartPreflightRequest) error {
+	p, sheets, err := Compile(ctx, s, file)
 	if err != nil {
 		return err
 	}

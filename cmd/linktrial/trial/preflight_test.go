@@ -33,7 +33,7 @@ iterations: 1
 seed: 1
 `), 0o644))
 			req := &linktrialv1.StartPreflightRequest{Radio: tt.flag}
-			require.NoError(t, ofPlan(s, file, req))
+			require.NoError(t, ofPlan(t.Context(), s, file, req))
 			require.Equal(t, tt.want, req.Radio)
 			require.Equal(t, "vip-lot", req.Topology)
 			require.Equal(t, []string{"tcp"}, req.Protocols)

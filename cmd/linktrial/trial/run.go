@@ -76,7 +76,7 @@ the runs continue.`,
   linktrial run start plans/quickstart.yaml --detach    # prints the campaign's identity`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
+			text, file, err := ReadPlan(args[0])
 			if err != nil {
 				return err
 			}
@@ -84,7 +84,7 @@ the runs continue.`,
 			if err := awaitNodes(ctx, s.Orchestrator, c, nodes); err != nil {
 				return err
 			}
-			campaign, err := Start(ctx, s.Orchestrator, c, args[0], text, name, confirm)
+			campaign, err := Start(ctx, s.Orchestrator, c, file, text, name, confirm)
 			if err != nil {
 				return err
 			}

@@ -18,6 +18,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 )
@@ -95,7 +96,7 @@ func newTopologySave(s *setting.Settings) *cobra.Command {
 		Example: `  linktrial topology save meadow.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := os.ReadFile(args[0])
+			text, err := inputfile.Read(args[0], yamldoc.MaxText)
 			if err != nil {
 				return err
 			}
@@ -105,7 +106,7 @@ func newTopologySave(s *setting.Settings) *cobra.Command {
 			var problems yamldoc.Problems
 			if errors.As(err, &problems) {
 				fmt.Fprintln(os.Stderr, problems.Error())
-				return fmt.Errorf("%s is refused: %s", args[0], terminal.Count(len(problems), "problem"))
+				return fmt.Errorf("%s is refused: %s", args[0], terminal.Count(problems.Number(), "problem"))
 			}
 			if err != nil {
 				return err

@@ -22,7 +22,7 @@ func (s *Service) addPublished(ctx context.Context, ds *report.Dataset) error {
 	if !bytes.Contains(c.PlanText, []byte("published:")) {
 		return nil
 	}
-	p, err := plan.Parse(c.PlanFile, c.PlanText, s.cfg.Catalog)
+	p, err := plan.Parse(ctx.Err, c.PlanFile, c.PlanText, s.cfg.Catalog)
 	if err != nil {
 		var problems yamldoc.Problems
 		why := err.Error()
