@@ -37,6 +37,7 @@ var checks = []check{
 	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples},
 	{"sample-share", "samples come at the interval for as long as the transfer lasts: at least half of them, on however busy a machine", checkSampleShare},
 	{"sample-interval", "the interval doubles after 500 samples and after every 250 more; over a link with losses no counter goes back", checkSampleInterval},
+	{"connect-time", "connect_ns is the time from the first attempt until the server's first byte, and elapsed_ns begins after it", checkConnectTime},
 	{"clock", "both ends measure the transfer, and its samples, in real time", checkClock},
 	{"clock-duration", "both ends measure a transfer that a time bounds in real time", checkClockDuration},
 	{"clock-end", "the client's clock runs until the server's answer has arrived, the server's until the last byte", checkClockEnd},

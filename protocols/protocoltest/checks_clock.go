@@ -55,8 +55,19 @@ type hold struct {
 	deaf time.Duration
 }
 
-// hold runs a transfer that goes well, over a link that holds it.
-func (s *suite) hold(ctx context.Context, l *packetLink, h hold) (*held, error) {
+// hold runs a transfer that goes well, over a link that holds it, and has judge
+// look at it.
+func (s *suite) hold(ctx context.Context, h hold, judge func(*held) error) error {
+	return s.onLink(func(l *packetLink) error {
+		t, err := s.transferOver(ctx, l, h)
+		if err != nil {
+			return err
+		}
+		return judge(t)
+	})
+}
+
+func (s *suite) transferOver(ctx context.Context, l *packetLink, h hold) (*held, error) {
 	sp := s.serverParams()
 	sp.SampleIntervalMS = h.intervalMS
 	srv, err := s.serve(ctx, sp)
@@ -251,23 +262,24 @@ func (t *held) sharp() bool {
 
 // measured runs a transfer, several times at most where the suite knows its time
 // not well enough: on a busy machine the bounds may stay wide.
-func (s *suite) measured(ctx context.Context, l *packetLink, h hold, tries int, what string) (string, error) {
-	for try := 1; ; try++ {
-		t, err := s.hold(ctx, l, h)
+func (s *suite) measured(ctx context.Context, h hold, tries int, what string) (detail string, err error) {
+	sharp := false
+	for try := 1; try <= tries && !sharp; try++ {
+		err := s.hold(ctx, h, func(t *held) error {
+			if err := t.holds(what); err != nil {
+				return err
+			}
+			sharp = t.sharp()
+			detail = fmt.Sprintf("client %s of %s to %s, server %s of %s to %s",
+				ms(time.Duration(t.client.ElapsedNS)), ms(t.atClient.least()), ms(t.atClient.most()),
+				ms(time.Duration(t.server.ElapsedNS)), ms(t.atServer.least()), ms(t.atServer.most()))
+			return t.samples()
+		})
 		if err != nil {
 			return "", err
 		}
-		if err := t.holds(what); err != nil {
-			return "", err
-		}
-		if err := t.samples(); err != nil {
-			return "", err
-		}
-		if t.sharp() || try == tries {
-			return fmt.Sprintf("client %s of %s to %s, server %s of %s to %s", ms(time.Duration(t.client.ElapsedNS)), ms(t.atClient.least()), ms(t.atClient.most()),
-				ms(time.Duration(t.server.ElapsedNS)), ms(t.atServer.least()), ms(t.atServer.most())), nil
-		}
 	}
+	return detail, nil
 }
 
 // How long the clocks are measured: 5 % of it are far more than the bounds are apart.
@@ -280,18 +292,14 @@ const (
 const untilReleased = "until which the link held the end of the payload back"
 
 func checkClock(ctx context.Context, s *suite) (string, error) {
-	return s.onLink(ctx, func(ctx context.Context, l *packetLink) (string, error) {
-		return s.measured(ctx, l, hold{lasts: clockHold, paused: clockPause, intervalMS: clockMS}, 2, untilReleased)
-	})
+	return s.measured(ctx, hold{lasts: clockHold, paused: clockPause, intervalMS: clockMS}, 2, untilReleased)
 }
 
 func checkClockDuration(ctx context.Context, s *suite) (string, error) {
 	if err := s.needDuration(); err != nil {
 		return "", err
 	}
-	return s.onLink(ctx, func(ctx context.Context, l *packetLink) (string, error) {
-		return s.measured(ctx, l, hold{lasts: clockHold, paused: clockPause, intervalMS: clockMS, durationMS: durationMS}, 1, untilReleased)
-	})
+	return s.measured(ctx, hold{lasts: clockHold, paused: clockPause, intervalMS: clockMS, durationMS: durationMS}, 1, untilReleased)
 }
 
 // How long the server is stopped when the last of the payload comes, and the
@@ -302,8 +310,60 @@ const (
 )
 
 func checkClockEnd(ctx context.Context, s *suite) (string, error) {
-	return s.onLink(ctx, func(ctx context.Context, l *packetLink) (string, error) {
-		return s.measured(ctx, l, hold{lasts: answerHold, deaf: answerDeaf, intervalMS: clockMS}, 1,
-			"until which the server's process was stopped and could not answer; whatever the protocols had acknowledged, the clock runs until '.' has arrived")
+	return s.measured(ctx, hold{lasts: answerHold, deaf: answerDeaf, intervalMS: clockMS}, 1,
+		"until which the server's process was stopped and could not answer; whatever the protocols had acknowledged, the clock runs until '.' has arrived")
+}
+
+// connectHold is how long the link holds the client's first packet.
+const connectHold = 400 * time.Millisecond
+
+// checkConnectTime holds a client's first packet back: until it is released there
+// is no connection, and neither end's clock runs.
+func checkConnectTime(ctx context.Context, s *suite) (detail string, err error) {
+	err = s.onLink(func(l *packetLink) error {
+		detail, err = s.heldConnect(ctx, l)
+		return err
 	})
+	return detail, err
+}
+
+func (s *suite) heldConnect(ctx context.Context, l *packetLink) (string, error) {
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	p := s.clientParams(sp.Local.Port, kib)
+	l.begin(holdAll, 0)
+	c, err := s.begin(p)
+	if err != nil {
+		return "", err
+	}
+	if _, err := l.await(ctx, c, s.o.waits.ready, "no packet was sent", func(p *passage) bool { return len(p.held) > 0 }); err != nil {
+		return "", err
+	}
+	if err := wait(ctx, connectHold); err != nil {
+		return "", err
+	}
+	released := l.release()
+	r, err := s.wellDone(ctx, srv, c, p)
+	if err != nil {
+		return "", err
+	}
+	connect := time.Duration(r.ConnectNS)
+	least := released.Sub(l.state().came)
+	most := c.find(about(contract.KindConnected, p.Transfer.ID)).at.Sub(c.began)
+	if connect+tolerance(least) < least || connect > most+tolerance(most) {
+		return "", fmt.Errorf("client: connect_ns is %s, expected %s to %s: the link held the client's first packet back for the former, and the latter is from the start of the process to the connected event",
+			ms(connect), ms(least), ms(most))
+	}
+	for _, d := range []*proc{c, srv} {
+		e := d.find(about(contract.KindResult, p.Transfer.ID))
+		elapsed, most := time.Duration(e.Result.ElapsedNS), e.at.Sub(released)
+		if elapsed > most+tolerance(most) {
+			return "", fmt.Errorf("%s: elapsed_ns is %s, and its clock ran for %s at most: before, the link held the client's first packet back, and there was no connection",
+				d.name, ms(elapsed), ms(most))
+		}
+	}
+	return fmt.Sprintf("%s of %s to %s", ms(connect), ms(least), ms(most)), nil
 }

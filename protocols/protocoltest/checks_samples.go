@@ -105,42 +105,40 @@ func spaced(who string, es []seen, interval time.Duration) error {
 // checkSampleShare has the link hold a transfer, so that it lasts, and counts
 // the samples. A busy machine misses some, so the share must only be half; and
 // where it is less, the interval is tried that such a machine does keep.
-func checkSampleShare(ctx context.Context, s *suite) (string, error) {
-	return s.onLink(ctx, func(ctx context.Context, l *packetLink) (detail string, err error) {
-		for _, h := range []hold{
-			{lasts: time.Second, intervalMS: 20},
-			{lasts: 2 * time.Second, intervalMS: 60},
-			{lasts: 5 * time.Second, intervalMS: 200},
-		} {
-			t, herr := s.hold(ctx, l, h)
-			if herr != nil {
-				return "", herr
-			}
-			if detail, err = t.share(); err == nil {
-				return detail, nil
-			}
+func checkSampleShare(ctx context.Context, s *suite) (detail string, err error) {
+	for _, h := range []hold{
+		{lasts: time.Second, intervalMS: 20},
+		{lasts: 2 * time.Second, intervalMS: 60},
+		{lasts: 5 * time.Second, intervalMS: 200},
+	} {
+		few := false
+		if err = s.hold(ctx, h, func(t *held) (err error) {
+			detail, few, err = t.share()
+			return err
+		}); !few {
+			break
 		}
-		return "", err
-	})
+	}
+	return detail, err
 }
 
 // share checks that at least half of the samples came that a transfer wants.
-func (t *held) share() (string, error) {
+func (t *held) share() (detail string, few bool, err error) {
 	var counts [2]int
 	interval := time.Duration(t.p.SampleIntervalMS) * time.Millisecond
 	for i, d := range []*proc{t.c, t.srv} {
 		n, err := sampled(d, t.p.Transfer.ID, interval)
 		if err != nil {
-			return "", err
+			return "", false, err
 		}
 		elapsed := time.Duration(d.find(about(contract.KindResult, t.p.Transfer.ID)).Result.ElapsedNS)
 		if want := mostSamples(elapsed, interval); n-1 < want/2 {
-			return "", fmt.Errorf("%s: %d samples before the final one in %s at an interval of %s, expected %d, or half of them on a busy machine; they come until the transfer has ended, also while only the answer is awaited",
+			return "", true, fmt.Errorf("%s: %d samples before the final one in %s at an interval of %s, expected %d, or half of them on a busy machine; they come until the transfer has ended, also while only the answer is awaited",
 				d.name, n-1, elapsed.Round(time.Millisecond), interval, want)
 		}
 		counts[i] = n
 	}
-	return fmt.Sprintf("%d of the client and %d of the server, every %s", counts[0], counts[1], interval), nil
+	return fmt.Sprintf("%d of the client and %d of the server, every %s", counts[0], counts[1], interval), false, nil
 }
 
 // The transfer of [checkSampleInterval]: 500 samples in a second, 250 in the
@@ -151,25 +149,22 @@ const (
 	doublingLoss     = 20 // one packet of so many, so that the counters count
 )
 
-func checkSampleInterval(ctx context.Context, s *suite) (string, error) {
-	return s.onLink(ctx, func(ctx context.Context, l *packetLink) (string, error) {
-		t, err := s.hold(ctx, l, hold{lasts: doublingHold, intervalMS: doublingInterval, loseEach: doublingLoss})
-		if err != nil {
-			return "", err
-		}
+func checkSampleInterval(ctx context.Context, s *suite) (detail string, err error) {
+	err = s.hold(ctx, hold{lasts: doublingHold, intervalMS: doublingInterval, loseEach: doublingLoss}, func(t *held) error {
 		var counts [2]int
 		for i, d := range []*proc{t.c, t.srv} {
 			if counts[i], err = sampled(d, t.p.Transfer.ID, doublingInterval*time.Millisecond); err != nil {
-				return "", err
+				return err
 			}
 		}
-		detail := fmt.Sprintf("%d of the client and %d of the server in %s", counts[0], counts[1], time.Duration(t.client.ElapsedNS).Round(time.Millisecond))
+		detail = fmt.Sprintf("%d of the client and %d of the server in %s", counts[0], counts[1], time.Duration(t.client.ElapsedNS).Round(time.Millisecond))
 		if again := t.client.Final.Retransmits; again != nil {
 			detail += fmt.Sprintf(", %d retransmissions", *again)
 		}
 		if min(counts[0], counts[1]) < samplesFull+spacedOver {
 			detail += "; this machine was too busy to see the interval double"
 		}
-		return detail, nil
+		return nil
 	})
+	return detail, err
 }

@@ -41,6 +41,20 @@ func clockFault(fault string, p *contract.Parameters, edit func(func(map[string]
 		out.each = times(func(ns int64) int64 { return ns + int64(50*time.Millisecond) }, everyTime)
 	case "clock-50ms-less":
 		out.each = times(func(ns int64) int64 { return max(0, ns-int64(50*time.Millisecond)) }, everyTime)
+	case "connect-of-1ms":
+		out.each = times(func(int64) int64 { return 1e6 }, connectTimes)
+	case "connect-of-an-hour":
+		out.each = times(func(int64) int64 { return time.Hour.Nanoseconds() }, connectTimes)
+	case "clock-from-connect":
+		out.each = func(e *contract.Event) bool {
+			if e.Result != nil {
+				e.Result.ElapsedNS += e.Result.ConnectNS
+				e.Result.Final.ElapsedNS += e.Result.ConnectNS
+			}
+			return true
+		}
+	case "clock-30ms-more":
+		out.each = times(func(ns int64) int64 { return ns + int64(30*time.Millisecond) }, everyTime)
 	case "clock-ends-at-ack":
 		out.each = func(e *contract.Event) bool {
 			if at := allAcknowledged.Load(); e.Result != nil && at != nil {
@@ -77,13 +91,18 @@ func scaledClock(f float64, edit func(func(map[string]any)), out *eventFilter) {
 			}
 		}
 	})
-	out.each = times(scale, func(e *contract.Event) []*int64 {
-		all := append(everyTime(e), &e.ConnectNS)
-		if e.Result != nil {
-			all = append(all, &e.Result.ConnectNS)
-		}
-		return all
-	})
+	out.each = times(scale, func(e *contract.Event) []*int64 { return append(everyTime(e), connectTimes(e)...) })
+}
+
+// connectTimes is how long it took to connect, in an event.
+func connectTimes(e *contract.Event) []*int64 {
+	switch {
+	case e.Result != nil && e.Result.ConnectNS > 0:
+		return []*int64{&e.Result.ConnectNS}
+	case e.ConnectNS > 0:
+		return []*int64{&e.ConnectNS}
+	}
+	return nil
 }
 
 // everyTime is what a transfer's clock shows in an event.

@@ -52,16 +52,20 @@ type passage struct {
 	seen   [2]int64 // when they came
 	passed [2]int64 // when they had been handed on
 
+	came     time.Time    // when the client's first packet had come
 	first    [2]time.Time // just before the first packet was handed on
 	answered time.Time    // just before the first packet to the server that followed one to the client
 	flowing  time.Time    // when flowingBytes of the client had come: its clock runs
 
-	holdAfter int64    // packets to the server are held from this many bytes on; 0: never
+	holdAfter int64    // packets to the server are held from this many bytes on; 0: none, holdAll: the first too
 	held      [][]byte // in order
 	heldBytes int
 	loseEach  int // one of so many packets with content is lost before the link holds; 0: none
 	contents  int
 }
+
+// holdAll has a link hold from the first packet to the server on.
+const holdAll = -1
 
 // flowingBytes is more than any handshake: who has sent so much has started
 // the clock, which runs from just after the header is written.
@@ -202,11 +206,14 @@ func (l *packetLink) take(d direction, b []byte, content int64, at time.Time) {
 		l.hand(d, b, content)
 		return
 	}
+	if l.came.IsZero() {
+		l.came = at
+	}
 	if before < flowingBytes && l.seen[d] >= flowingBytes {
 		l.flowing = at
 	}
 	switch {
-	case l.holdAfter > 0 && (len(l.held) > 0 || l.passed[d]+content > l.holdAfter):
+	case l.holdAfter != 0 && (len(l.held) > 0 || l.passed[d]+content > l.holdAfter):
 		if l.heldBytes += len(b); l.heldBytes <= maxHeldBytes {
 			l.held = append(l.held, append([]byte(nil), b...))
 		}
@@ -291,25 +298,25 @@ func (l *packetLink) await(ctx context.Context, c *proc, within time.Duration, w
 	}
 }
 
-// onLink runs a check over a link that the suite can hold.
-func (s *suite) onLink(ctx context.Context, check func(context.Context, *packetLink) (string, error)) (string, error) {
+// onLink runs a measurement over a link that the suite can hold. Everyone has
+// namespaces of its own: what another measurement's drivers still send is not on
+// this link.
+func (s *suite) onLink(measure func(*packetLink) error) error {
 	if s.net.loopback != "" {
-		return "", skip("packets on the loopback interface cannot be held: %s", s.net.loopback)
+		return skip("packets on the loopback interface cannot be held: %s", s.net.loopback)
 	}
-	if s.linked == nil {
-		n, err := newLinkedNetwork()
-		if err != nil {
-			return "", err
-		}
-		s.linked = n
+	n, err := newLinkedNetwork()
+	if err != nil {
+		return err
 	}
 	usual := s.net
-	s.net = s.linked
+	s.net = n
 	defer func() {
 		s.cleanup()
 		s.net = usual
+		n.close()
 	}()
-	return check(ctx, s.linked.link)
+	return measure(n.link)
 }
 
 // group are the threads of a driver and of its children, as folders of /proc.

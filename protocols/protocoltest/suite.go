@@ -140,7 +140,6 @@ type suite struct {
 	target  Target
 	o       Options
 	net     *network
-	linked  *network // with a link that the suite can hold, once a check has needed one
 	command []string
 
 	unsupported string         // the driver's reason, once the probe has run
@@ -168,11 +167,6 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	}
 	defer net.close()
 	s := &suite{target: t, o: o, net: net, ports: net.firstPort}
-	defer func() {
-		if s.linked != nil {
-			s.linked.close()
-		}
-	}()
 	r := &Report{Network: net.kind()}
 	broken := ""
 	selected := Selected(o.Only)
