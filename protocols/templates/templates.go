@@ -20,7 +20,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
-//go:embed python/driver.yaml python/*.py
+//go:embed go/driver.yaml go/Makefile go/*.go python/driver.yaml python/*.py
 var files embed.FS
 
 // Language is a language that there is a template in.
@@ -34,6 +34,7 @@ type Language struct {
 
 // Languages lists the languages.
 var Languages = []Language{
+	{Name: "go", Protocol: "protocol.go", Build: "make"},
 	{Name: "python", Protocol: "protocol.py", executable: []string{"driver.py"}},
 }
 
@@ -45,6 +46,9 @@ func Names() []string {
 	}
 	return out
 }
+
+// goVersion is the oldest Go that builds the template in Go.
+const goVersion = "1.21"
 
 // ErrExists reports that there is something where the folder would be written.
 var ErrExists = errors.New("exists already")
@@ -80,6 +84,12 @@ func (l *Language) fill(dir, name string) error {
 	entries, err := files.ReadDir(l.Name)
 	if err != nil {
 		return err
+	}
+	if l.Name == "go" {
+		// Not among the files: embed takes none of another module's folder.
+		if err := os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module "+name+"\n\ngo "+goVersion+"\n"), 0o644); err != nil {
+			return err
+		}
 	}
 	for _, e := range entries {
 		b, err := files.ReadFile(path.Join(l.Name, e.Name()))

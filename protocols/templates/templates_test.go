@@ -52,6 +52,12 @@ func TestPython(t *testing.T) {
 	}
 }
 
+// TestGo: also outside this module, with nothing but the standard library.
+func TestGo(t *testing.T) {
+	t.Parallel()
+	protocoltest.Exercise(t, written(t, "go"))
+}
+
 // TestManifests: a new driver has its own name, and its file to replace is there.
 func TestManifests(t *testing.T) {
 	for _, l := range Languages {
