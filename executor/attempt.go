@@ -120,7 +120,8 @@ func summarize(end *journal.AttemptEnded, flows []*flow, record *recorder) {
 			end.Verdict, end.Reason, end.Message = f.result.Verdict, f.result.Reason, f.result.Message
 		}
 		for _, breach := range f.breaches {
-			record.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{Treatment: f.spec.Treatment, Message: clip(breach), Log: tail(f.log, MaxLog/len(flows))})
+			record.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{
+				Treatment: f.spec.Treatment, Trial: &f.trial, Attempt: f.attempt, Flow: &f.index, Message: clip(breach), Log: tail(f.log, MaxLog/len(flows))})
 		}
 		end.Flows = append(end.Flows, f.result)
 	}

@@ -337,6 +337,9 @@ func (c *client) exited(exit Exit) {
 		f.decide(journal.Failed, string(contract.CodeUnsupported), "the driver says that it cannot run on this node")
 	}
 	f.decide(journal.Failed, journal.ReasonExited, "the driver ended without a result: "+exit.String())
+	if left := exit.leftMessage(); left != "" {
+		f.breaches = append(f.breaches, left)
+	}
 	if f.result.Verdict == journal.Succeeded && !c.stop.Asked && exit.Code != contract.ExitOK {
 		f.breaches = append(f.breaches, "reported a result and ended with "+exit.String())
 	}

@@ -98,8 +98,16 @@ func (l *listener) recordReady(info *contract.Info) {
 	l.node.record.syncNow()
 }
 
-func (l *listener) recordBreach(message, log string) {
-	l.node.record.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{Treatment: l.treatment.Name, Message: clip(message), Log: tail(log, MaxLog)})
+// recordBreach records a breach; at is where it happened, nil for no attempt.
+func (l *listener) recordBreach(message, log string, at *place) {
+	m := journal.Misbehaviour{Treatment: l.treatment.Name, Message: clip(message), Log: tail(log, MaxLog)}
+	if at != nil {
+		m.Trial, m.Attempt = &at.trial, at.attempt
+		if at.flow >= 0 {
+			m.Flow = &at.flow
+		}
+	}
+	l.node.record.append(journal.TypeDriverMisbehaved, m)
 }
 
 // server is one process of a listener from its start to its end.
@@ -143,6 +151,9 @@ func (s *server) watch(ctx context.Context) {
 			done = nil
 		}
 	}
+	if left := s.process.Exit().leftMessage(); left != "" {
+		s.listener.recordBreach(left, s.process.Log(), s.where())
+	}
 	// A process that has exited finishes none of its transfers.
 	for _, b := range s.samples {
 		b.flush()
@@ -152,10 +163,29 @@ func (s *server) watch(ctx context.Context) {
 	}
 }
 
+// where is the attempt of the process's transfers; nil: they are of none, or of
+// several. The flow is -1 where there are several.
+func (s *server) where() *place {
+	var at *place
+	for id := range s.active {
+		p, ok := s.listener.transfers.place(id)
+		switch {
+		case !ok:
+		case at == nil:
+			at = &p
+		case at.trial != p.trial || at.attempt != p.attempt:
+			return nil
+		default:
+			at.flow = -1
+		}
+	}
+	return at
+}
+
 func (s *server) takeLine(line driver.Line) {
 	if line.Event == nil {
 		s.message = line.Reason + ": " + line.Message
-		s.listener.recordBreach(s.message, s.process.Log())
+		s.listener.recordBreach(s.message, s.process.Log(), s.where())
 		s.stop.Kill()
 		return
 	}
@@ -259,6 +289,6 @@ func (s *server) end(r journal.Received) {
 // stray records what belongs to no attempt.
 func (s *server) stray(message string) {
 	if s.strays++; s.strays <= maxStrays {
-		s.listener.recordBreach(message, "")
+		s.listener.recordBreach(message, "", nil)
 	}
 }

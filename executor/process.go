@@ -57,6 +57,16 @@ type Exit struct {
 	Code    int    // -1 when a signal ended it
 	Signal  string // "killed"; empty when it exited by itself
 	Flooded bool   // its standard error came faster than a log may
+	// Left names the processes that it left behind, which were ended; empty: none.
+	Left string
+}
+
+// leftMessage says what a driver left behind; empty: nothing.
+func (e Exit) leftMessage() string {
+	if e.Left == "" {
+		return ""
+	}
+	return "left behind, and Linktrial ended: " + e.Left
 }
 
 func (e Exit) String() string {

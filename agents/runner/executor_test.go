@@ -260,6 +260,9 @@ func TestFaults(t *testing.T) {
 		{"exit-after", journal.Succeeded, "", false, 1},
 		{"server-dies", journal.Failed, string(contract.CodeReset), true, 0},
 		{"no-listener", journal.Failed, string(contract.CodeConnectRefused), true, 0},
+		{"child", journal.Succeeded, "", false, 1},
+		{"daemon", journal.Succeeded, "", false, 1},
+		{"server-daemon", journal.Succeeded, "", false, 0},
 		{"none", journal.Succeeded, "", false, 0},
 	}
 	for _, f := range faults {
@@ -271,6 +274,9 @@ func TestFaults(t *testing.T) {
 			cfg, cj := node(t, dir, radio.RoleClient, sheet)
 			if err := executor.Lead(context.Background(), cfg); err != nil {
 				t.Fatal(err)
+			}
+			for f.fault == "server-dies" && count(t, sj, journal.TypeListenerFailed) == 0 {
+				<-sj.Changed()
 			}
 			finish()
 			e := bodies[journal.AttemptEnded](t, cj, journal.TypeAttemptEnded)[0]
@@ -286,6 +292,7 @@ func TestFaults(t *testing.T) {
 			if n := count(t, cj, journal.TypeDriverMisbehaved); n != f.notes {
 				t.Errorf("%d breaches noted, expected %d: %+v", n, f.notes, bodies[journal.Misbehaviour](t, cj, journal.TypeDriverMisbehaved))
 			}
+			checkLeft(t, f.fault, cj, sj)
 			if strings.HasPrefix(f.fault, "stuck") && (e.Flows[0].LastSample == nil || e.Flows[0].LastSample.SentBytes == 0) {
 				t.Errorf("a stuck transfer lost its last sample: %+v", e.Flows[0])
 			}
@@ -294,6 +301,64 @@ func TestFaults(t *testing.T) {
 				if n := bodies[journal.Listener](t, sj, journal.TypeListenerFailed); len(n) == 0 || n[0].Restarts != 1 {
 					t.Errorf("listener's death is not in the journal: %+v", n)
 				}
+			}
+			closeAll(t, sj, cj)
+		})
+	}
+}
+
+// checkLeft asserts that what a driver has left behind is named, with its attempt
+// where it has one, and has gone.
+func checkLeft(t *testing.T, fault string, client, server *journal.File) {
+	t.Helper()
+	j := client
+	switch fault {
+	case "server-daemon":
+		j = server
+	case "child", "daemon":
+	default:
+		return
+	}
+	left := bodies[journal.Misbehaviour](t, j, journal.TypeDriverMisbehaved)
+	if len(left) != 1 || !strings.Contains(left[0].Message, "sleep 3600 (process ") {
+		t.Fatalf("what was left behind is not named: %+v", left)
+	}
+	if at := left[0]; fault != "server-daemon" && (at.Trial == nil || *at.Trial != 0 || at.Attempt != 1 || at.Flow == nil || *at.Flow != 0) {
+		t.Errorf("the breach is of no attempt: %+v", at)
+	}
+	_, number, _ := strings.Cut(left[0].Message, "(process ")
+	number, _, _ = strings.Cut(number, ")")
+	if _, err := os.Stat("/proc/" + number); err == nil {
+		t.Errorf("process %s still runs", number)
+	}
+}
+
+// A driver whose clock is slow or fast, consistently and samples too, has no
+// valid figure, and its trial is not repeated.
+func TestClocksThatAreWrong(t *testing.T) {
+	for _, c := range []struct {
+		clock   float64
+		verdict journal.Verdict
+		reason  string
+	}{
+		{1, journal.Succeeded, ""},
+		{0.5, journal.Invalid, journal.ReasonShorterThanRun},
+		{2, journal.Invalid, journal.ReasonLongerThanRun},
+	} {
+		t.Run(fmt.Sprint(c.clock), func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			// 16 chunks of 4 KiB with a pause of 100 ms after each: 1.6 s.
+			sheet := sheetOf(t, 64<<10, 1, 3, treatment{"x", map[string]any{"clock": c.clock, "pace": 100.0}})
+			sj, finish := serve(t, dir, sheet, 1)
+			cfg, cj := node(t, dir, radio.RoleClient, sheet)
+			if err := executor.Lead(context.Background(), cfg); err != nil {
+				t.Fatal(err)
+			}
+			finish()
+			ended := bodies[journal.AttemptEnded](t, cj, journal.TypeAttemptEnded)
+			if len(ended) != 1 || ended[0].Verdict != c.verdict || ended[0].Reason != c.reason {
+				t.Errorf("attempts %+v, expected one that is %s (%s)", ended, c.verdict, c.reason)
 			}
 			closeAll(t, sj, cj)
 		})

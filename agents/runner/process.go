@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,6 +33,7 @@ type driver struct {
 	cmd      *exec.Cmd
 	out, err *os.File // our ends of the pipes
 	pidFile  string
+	mark     string // in its environment, so that what it leaves behind is found
 
 	mu     sync.Mutex
 	gone   bool
@@ -40,6 +42,12 @@ type driver struct {
 	done   chan struct{}
 	logged chan struct{}
 }
+
+// started counts the drivers that this process has started.
+var started atomic.Int64
+
+// adopt makes what drivers leave behind children of this process.
+var adopt = sync.OnceValue(process.Adopt)
 
 // Start implements [executor.Runner]. The driver runs in its own process
 // group, in its manifest's folder, and dies with this process.
@@ -62,6 +70,9 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
 	}
+	if err := adopt(); err != nil {
+		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
+	}
 	d := &driver{done: make(chan struct{}), logged: make(chan struct{})}
 	d.log = NewLog(d.Kill)
 	var outW, errW *os.File
@@ -75,7 +86,8 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	}
 	d.cmd = exec.Command(path, m.Command[1:]...)
 	d.cmd.Dir = filepath.Join(r.cfg.Dir, m.Name)
-	d.cmd.Env = contract.Environment(os.LookupEnv)
+	d.mark = process.Mark(started.Add(1))
+	d.cmd.Env = append(contract.Environment(os.LookupEnv), d.mark)
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = bytes.NewReader(doc), outW, errW
 	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
 	err = process.Start(d.cmd)
@@ -125,11 +137,13 @@ func (d *driver) reap() {
 			break
 		}
 	}
+	left := process.EndLeft(pid, d.mark)
 	d.mu.Lock()
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // fails where no process is left
 	d.gone = true
 	d.mu.Unlock()
 	d.cmd.Wait() // the outcome is in ProcessState
+	process.Forget(pid)
 	deadline := time.Now().Add(strayGrace)
 	_ = d.out.SetReadDeadline(deadline) // the reader may have closed it
 	_ = d.err.SetReadDeadline(deadline)
@@ -139,12 +153,23 @@ func (d *driver) reap() {
 		_ = os.Remove(d.pidFile) // a file that stays names a process that has ended
 	}
 	d.mu.Lock()
-	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.log.Flooded()}
+	d.exit = executor.Exit{Code: d.cmd.ProcessState.ExitCode(), Flooded: d.log.Flooded(), Left: nameSome(left)}
 	if ws, ok := d.cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
 		d.exit.Signal = ws.Signal().String()
 	}
 	d.mu.Unlock()
 	close(d.done)
+}
+
+// mostNamed is how many processes that were left behind are named.
+const mostNamed = 5
+
+func nameSome(left []string) string {
+	text := strings.Join(left[:min(len(left), mostNamed)], ", ")
+	if n := len(left) - mostNamed; n > 0 {
+		text += fmt.Sprintf(" and %d more", n)
+	}
+	return text
 }
 
 // readLog reads standard error to its end; what a flood goes on with is not read.

@@ -81,6 +81,33 @@ func Sent(payload, counted int64) *Fault {
 	return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the radio's interface sent %d bytes with all headers meanwhile", payload, counted)
 }
 
+// End is what one end of a transfer reports of it.
+type End struct {
+	SizeBytes     int64
+	Elapsed       time.Duration
+	Digest        string
+	Code, Message string // of an error of the server; it has no figures then
+}
+
+// Ends holds what the client reports of a transfer that succeeded against what
+// the server reports. The server's clock runs from the header to the last byte,
+// the client's from just after it sent the header until it has the server's
+// answer to the last byte. How much longer the client's may be has no bound: the
+// answer can be lost, and be sent again after any time.
+func Ends(client, server *End) *Fault {
+	switch {
+	case server.Code != "":
+		return fault(journal.ReasonServerFailed, "the client reports that the server accepted the payload, the server reports %s: %s", server.Code, server.Message)
+	case client.SizeBytes != server.SizeBytes:
+		return fault(journal.ReasonSizeDiffers, "the client reports %d bytes sent, the server %d bytes received", client.SizeBytes, server.SizeBytes)
+	case client.Digest != server.Digest:
+		return fault(journal.ReasonDigestDiffers, "the client reports the SHA-256 %s of what it sent, the server %s of what it received", client.Digest, server.Digest)
+	case server.Elapsed > client.Elapsed+tolerance(client.Elapsed):
+		return fault(journal.ReasonServerIsLonger, "the client reports %s from the header to the answer, the server %s from the header to the last byte", show(client.Elapsed), show(server.Elapsed))
+	}
+	return nil
+}
+
 // show is a time as people read it: to the millisecond.
 func show(d time.Duration) string {
 	if d < time.Millisecond {

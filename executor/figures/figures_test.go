@@ -136,3 +136,23 @@ func TestDelivered(t *testing.T) {
 		}
 	}
 }
+
+func TestEnds(t *testing.T) {
+	client := End{SizeBytes: 1000, Elapsed: 10 * time.Second, Digest: "d"}
+	for name, c := range map[string]struct {
+		server End
+		want   string
+	}{
+		"as the client":           {End{SizeBytes: 1000, Elapsed: 10 * time.Second, Digest: "d"}, ""},
+		"within the client's":     {End{SizeBytes: 1000, Elapsed: time.Second, Digest: "d"}, ""},
+		"longer by the tolerance": {End{SizeBytes: 1000, Elapsed: 10_700 * time.Millisecond, Digest: "d"}, ""},
+		"longer than the client":  {End{SizeBytes: 1000, Elapsed: 10_701 * time.Millisecond, Digest: "d"}, journal.ReasonServerIsLonger},
+		"another size":            {End{SizeBytes: 999, Elapsed: 10 * time.Second, Digest: "d"}, journal.ReasonSizeDiffers},
+		"another digest":          {End{SizeBytes: 1000, Elapsed: 10 * time.Second, Digest: "e"}, journal.ReasonDigestDiffers},
+		"an error":                {End{Code: "corrupted", Message: "byte 7"}, journal.ReasonServerFailed},
+	} {
+		if got := Ends(&client, &c.server); reason(got) != c.want {
+			t.Errorf("%s: %+v, expected %q", name, got, c.want)
+		}
+	}
+}

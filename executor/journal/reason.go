@@ -24,6 +24,15 @@ const (
 	ReasonFasterThanIdeal = "faster-than-ideal" // than a sender who knows the channel beforehand
 )
 
+// Reasons that the orchestrator gives where the journals of both ends are
+// together: no journal has them.
+const (
+	ReasonServerFailed   = "server-failed"    // the server reports an error of a transfer that the client reports as accepted
+	ReasonSizeDiffers    = "size-differs"     // client and server report different sizes
+	ReasonDigestDiffers  = "digest-differs"   // client and server report different digests
+	ReasonServerIsLonger = "longer-at-server" // the server reports more time than the client, whose time contains the server's
+)
+
 // FalseFigure reports whether a reason names a rule that a driver's figures
 // broke. Another attempt would break it again, or pass by chance.
 func FalseFigure(reason string) bool {

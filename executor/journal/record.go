@@ -241,6 +241,11 @@ type Command struct {
 // Misbehaviour is a breach of the driver contract that did not end the attempt by itself.
 type Misbehaviour struct {
 	Treatment string `json:"treatment"`
-	Message   string `json:"message"`
-	Log       string `json:"log,omitempty"`
+	// Trial, Attempt and Flow are where it happened; absent where it belongs to no
+	// attempt, and Flow also where it belongs to no one flow.
+	Trial   *int   `json:"trial,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Flow    *int   `json:"flow,omitempty"`
+	Message string `json:"message"`
+	Log     string `json:"log,omitempty"`
 }

@@ -4,15 +4,12 @@
 package process
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"runtime"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -79,10 +76,15 @@ func StartIn(cmd *exec.Cmd, netns string) error {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	cmd.SysProcAttr.Setpgid = true
 	return onSpawner(func() error {
-		if netns == "" {
-			return cmd.Start()
+		start := cmd.Start
+		if netns != "" {
+			start = func() error { return inNamespace(netns, cmd.Start) }
 		}
-		return inNamespace(netns, cmd.Start)
+		err := start()
+		if err == nil {
+			remember(cmd.Process.Pid, true)
+		}
+		return err
 	})
 }
 
@@ -125,27 +127,14 @@ type Identity struct {
 
 // Identify reads the identity of a running process.
 func Identify(pid int) (Identity, error) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
+	s, err := readStat(pid)
+	switch {
+	case err != nil:
 		return Identity{}, err
-	}
-	// The command name, in brackets, may itself hold spaces and brackets.
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return Identity{}, fmt.Errorf("process %d: cannot read its stat line", pid)
-	}
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 20 {
-		return Identity{}, fmt.Errorf("process %d: its stat line has %d fields", pid, len(f))
-	}
-	if f[0] == "Z" {
+	case s.state == 'Z':
 		return Identity{}, fmt.Errorf("process %d has ended: %w", pid, os.ErrProcessDone)
 	}
-	ticks, err := strconv.ParseUint(f[19], 10, 64)
-	if err != nil {
-		return Identity{}, fmt.Errorf("process %d: start time: %w", pid, err)
-	}
-	return Identity{PID: pid, StartTicks: ticks}, nil
+	return Identity{PID: pid, StartTicks: s.start}, nil
 }
 
 // Alive reports whether this very process still runs.

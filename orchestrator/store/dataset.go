@@ -10,6 +10,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/executor/figures"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radiocontrol"
@@ -157,7 +158,7 @@ func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r
 			}
 			x.Attempts = append(x.Attempts, *y)
 		}
-		x.Verdict = marks.OfTrial(t.Trial, x.Verdict, len(x.Attempts))
+		x.Verdict = OfTrial(x.Verdict, x.Attempts)
 		r.Trials = append(r.Trials, x)
 	}
 	return nil
@@ -192,6 +193,7 @@ func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
 type Flow struct {
 	dbsqlc.Flow
 	ReceivedDigest string           // empty: the server has not recorded that all arrived
+	received       *figures.End     // as the server reports it; nil: it has not yet
 	last           *contract.Sample // in place of LastSample, where only parts of it were read
 }
 
@@ -201,12 +203,7 @@ func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32
 	if err != nil {
 		return nil, err
 	}
-	digests := map[string]string{}
-	for _, x := range receptions {
-		if x.Digest != nil && x.Transfer != nil {
-			digests[*x.Transfer] = *x.Digest
-		}
-	}
+	received := Received(receptions)
 	rows, err := q.Flows(ctx, run)
 	if err != nil {
 		return nil, err
@@ -214,7 +211,7 @@ func readFlows(ctx context.Context, q *dbsqlc.Queries, run string) (map[[2]int32
 	out := map[[2]int32][]Flow{}
 	for _, f := range rows {
 		key := [2]int32{f.Trial, f.Attempt}
-		out[key] = append(out[key], Flow{Flow: f, ReceivedDigest: digests[f.Transfer]})
+		out[key] = append(out[key], NewFlow(f, received))
 	}
 	return out, nil
 }
@@ -235,6 +232,9 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 	}
 	if err := addFlows(x, flows, trial); err != nil {
 		return nil, err
+	}
+	if wrong := contradiction(flows); wrong != nil && x.Verdict == journal.Succeeded {
+		x.Verdict, x.Reason, x.Message = journal.Invalid, wrong.Reason, wrong.Message
 	}
 	if len(flows) == 1 && flows[0].Digest != nil {
 		x.Digest = *flows[0].Digest

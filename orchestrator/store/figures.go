@@ -163,10 +163,10 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head
 	if err := r.attempts(ctx, marks); err != nil {
 		return nil, err
 	}
-	for id, m := range marks {
-		for i := range r.runs[id].Trials {
-			t := &r.runs[id].Trials[i]
-			t.Verdict = m.OfTrial(int32(t.Index), t.Verdict, len(t.Attempts))
+	for _, run := range out {
+		for i := range run.Trials {
+			t := &run.Trials[i]
+			t.Verdict = OfTrial(t.Verdict, t.Attempts)
 		}
 	}
 	return out, nil
@@ -262,11 +262,7 @@ func figureFlows(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[att
 	if err != nil {
 		return nil, err
 	}
-	type key struct{ run, transfer string }
-	digests := make(map[key]string, len(receptions))
-	for _, x := range receptions {
-		digests[key{x.RunID, *x.Transfer}] = *x.Digest
-	}
+	received := Received(receptions)
 	rows, err := q.FigureFlows(ctx, runs)
 	if err != nil {
 		return nil, err
@@ -275,12 +271,10 @@ func figureFlows(ctx context.Context, q *dbsqlc.Queries, runs []string) (map[att
 	for i := range rows {
 		f := &rows[i]
 		k := attemptKey{f.RunID, f.Trial, f.Attempt}
-		out[k] = append(out[k], Flow{
-			Flow: dbsqlc.Flow{RunID: f.RunID, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Transfer: f.Transfer, Verdict: f.Verdict,
-				ConnectNs: f.ConnectNs, SizeBytes: f.SizeBytes, ElapsedNs: f.ElapsedNs, Digest: f.Digest},
-			ReceivedDigest: digests[key{f.RunID, f.Transfer}],
-			last:           &contract.Sample{Retransmits: known(f.Retransmits), Timeouts: known(f.Timeouts)},
-		})
+		x := NewFlow(dbsqlc.Flow{RunID: f.RunID, Trial: f.Trial, Attempt: f.Attempt, Flow: f.Flow, Transfer: f.Transfer, Verdict: f.Verdict,
+			ConnectNs: f.ConnectNs, SizeBytes: f.SizeBytes, ElapsedNs: f.ElapsedNs, Digest: f.Digest}, received)
+		x.last = &contract.Sample{Retransmits: known(f.Retransmits), Timeouts: known(f.Timeouts)}
+		out[k] = append(out[k], x)
 	}
 	return out, nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -59,10 +60,10 @@ func ReadMarks(ctx context.Context, q *dbsqlc.Queries, run string) (Marks, error
 // Of is the mark on an attempt, nil where there is none.
 func (m Marks) Of(trial, attempt int32) *Mark { return m[[2]int32{trial, attempt}] }
 
-// OfTrial is the verdict on a trial: invalid where its last attempt, the one
-// that counts, is marked.
-func (m Marks) OfTrial(trial int32, v journal.Verdict, attempts int) journal.Verdict {
-	if v != "" && m.Of(trial, int32(attempts)) != nil {
+// OfTrial is the verdict on a trial whose journal says v: invalid where its last
+// attempt, the one that counts, is marked, or is contradicted by the server.
+func OfTrial(v journal.Verdict, attempts []report.Attempt) journal.Verdict {
+	if n := len(attempts); v != "" && n > 0 && attempts[n-1].Verdict == journal.Invalid {
 		return journal.Invalid
 	}
 	return v

@@ -23,6 +23,12 @@ import (
 
 var out sync.Mutex
 
+// clockRate is how fast the driver's clock runs, of real time.
+var clockRate = 1.0
+
+// since is the time that has passed by the driver's clock.
+func since(t time.Time) time.Duration { return time.Duration(clockRate * float64(time.Since(t))) }
+
 func say(e contract.Event) {
 	out.Lock()
 	defer out.Unlock()
@@ -45,6 +51,9 @@ func main() {
 	}
 	fault, _ := p.Options["fault"].(string)
 	pace, _ := p.Options["pace"].(float64)
+	if c, ok := p.Options["clock"].(float64); ok && c > 0 {
+		clockRate = c
+	}
 	fmt.Fprintln(os.Stderr, "driver starts as", p.Role, "with fault", fault)
 	ready := func() {
 		say(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "test over tcp"}})
@@ -106,13 +115,19 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		fail(id, contract.CodeReset, err)
 		os.Exit(contract.ExitFailed)
 	}
-	connect := time.Since(began)
+	connect := since(began)
 	say(contract.Event{Event: contract.KindConnected, Transfer: id, ConnectNS: int64(connect)})
 	tid, _ := contract.ParseTransferID(id)
 	c.Write(contract.Header{ID: tid, SizeBytes: uint64(p.Transfer.SizeBytes), Seed: p.Transfer.Seed}.Append(nil))
 	start := time.Now()
 	sample := func(sent int64) {
-		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(time.Since(start)), SentBytes: sent}})
+		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: sent}})
+	}
+	if fault == "unsent" {
+		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
+			SizeBytes: p.Transfer.SizeBytes, ElapsedNS: int64(since(start)), ConnectNS: int64(connect), Digest: strings.Repeat("0", 64),
+		}})
+		return
 	}
 	h := sha256.New()
 	b := make([]byte, 4096)
@@ -138,14 +153,27 @@ func client(p *contract.Parameters, fault string, pace time.Duration) {
 		size++
 	}
 	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-		SizeBytes: size, ElapsedNS: int64(time.Since(start)), ConnectNS: int64(connect), Digest: hex.EncodeToString(h.Sum(nil)),
+		SizeBytes: size, ElapsedNS: int64(since(start)), ConnectNS: int64(connect), Digest: hex.EncodeToString(h.Sum(nil)),
 	}})
 	switch fault {
+	case "child", "daemon":
+		leave(fault)
 	case "late-exit":
 		time.Sleep(time.Hour)
 	case "exit-after":
 		os.Exit(9)
 	}
+}
+
+// leave starts a process that goes on when this one has ended: in the driver's
+// process group, or as a daemon in a session of its own and with an environment
+// of its own.
+func leave(kind string) {
+	child := exec.Command("sleep", "3600")
+	if kind == "daemon" {
+		child.Env, child.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
+	}
+	child.Start()
 }
 
 // failInTransfer misbehaves after the first bytes were sent, if asked to.
@@ -180,6 +208,9 @@ func server(p *contract.Parameters, fault string, ready func()) {
 	signal.Notify(stop, syscall.SIGTERM)
 	go func() {
 		<-stop
+		if fault == "server-daemon" {
+			leave("daemon")
+		}
 		os.Exit(contract.ExitOK)
 	}()
 	ready()
@@ -226,10 +257,10 @@ func serve(c net.Conn, fault string) {
 		}
 		sum.Write(b[:n])
 		at += uint64(n)
-		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(time.Since(start)), SentBytes: int64(at)}})
+		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: int64(at)}})
 	}
 	c.Write([]byte{contract.ByteAccepted})
 	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
-		SizeBytes: int64(h.SizeBytes), ElapsedNS: int64(time.Since(start)), Digest: hex.EncodeToString(sum.Sum(nil)),
+		SizeBytes: int64(h.SizeBytes), ElapsedNS: int64(since(start)), Digest: hex.EncodeToString(sum.Sum(nil)),
 	}})
 }

@@ -11,6 +11,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -52,16 +53,17 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 	}
 	spec := &run.sheet.Trials[t.Trial]
 	row := &linktrialv1.TrialRow{Trial: t.Trial, Iteration: t.Iteration, Treatment: t.Treatment}
-	if t.Verdict != nil {
-		row.Verdict = string(marks.OfTrial(t.Trial, journal.Verdict(*t.Verdict), len(p.attempts)))
-	}
+	var attempts []report.Attempt
 	for i := range p.attempts {
 		x := &p.attempts[i]
 		y, err := store.BuildAttempt(x, p.flows[x.Attempt], spec, marks.Of(x.Trial, x.Attempt))
 		if err != nil {
 			return nil, fmt.Errorf("run %s, trial %d, attempt %d: %w", run.id, x.Trial, x.Attempt, err)
 		}
-		row.Attempts = append(row.Attempts, reply.Attempt(y))
+		row.Attempts, attempts = append(row.Attempts, reply.Attempt(y)), append(attempts, *y)
+	}
+	if t.Verdict != nil {
+		row.Verdict = string(store.OfTrial(journal.Verdict(*t.Verdict), attempts))
 	}
 	treatment, err := treatmentJSON(run.sheet, spec)
 	if err != nil {

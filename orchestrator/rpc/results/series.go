@@ -176,13 +176,10 @@ func (s *Service) parts(ctx context.Context, run *runRef, trials []dbsqlc.Trial)
 		if err != nil {
 			return err
 		}
-		digests := map[string]string{}
-		for _, r := range receptions {
-			digests[*r.Transfer] = *r.Digest
-		}
+		received := store.Received(receptions)
 		for _, f := range flows {
 			p := out[f.Trial]
-			p.flows[f.Attempt] = append(p.flows[f.Attempt], store.Flow{Flow: f, ReceivedDigest: digests[f.Transfer]})
+			p.flows[f.Attempt] = append(p.flows[f.Attempt], store.NewFlow(f, received))
 		}
 		return nil
 	})

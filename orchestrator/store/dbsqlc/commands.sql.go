@@ -488,7 +488,7 @@ JOIN attempts a ON a.run_id = t.run_id AND a.trial = t.trial
 WHERE t.run_id = $1 AND t.verdict = 'succeeded' AND a.verdict = 'succeeded'
   AND NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt)
   AND EXISTS (SELECT FROM flows f WHERE f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt
-              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer AND r.digest IS NOT NULL))
+              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer AND r.digest = f.digest))
   AND (EXISTS (SELECT FROM run_nodes n WHERE n.run_id = t.run_id AND n.role = 'server' AND n.ended IS NOT NULL)
        OR a.ended_seq < (SELECT max(l.started_seq) FROM attempts l JOIN flows f ON f.run_id = l.run_id AND f.trial = l.trial AND f.attempt = l.attempt
                          JOIN receptions r ON r.run_id = f.run_id AND r.transfer = f.transfer WHERE l.run_id = $1))
@@ -503,7 +503,7 @@ type UnconfirmedTrialsRow struct {
 }
 
 // Trials whose last attempt succeeded for the client, while the server has not
-// recorded that all arrived, and will not: it has ended its journal, or has a record
+// recorded that all of it arrived as it was sent, and will not: it has ended its journal, or has a record
 // of an attempt that began after this one had ended.
 func (q *Queries) UnconfirmedTrials(ctx context.Context, runID string) ([]UnconfirmedTrialsRow, error) {
 	rows, err := q.db.Query(ctx, unconfirmedTrials, runID)

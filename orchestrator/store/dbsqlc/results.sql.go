@@ -274,6 +274,44 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 	return items, nil
 }
 
+const faults = `-- name: Faults :many
+SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq
+`
+
+type FaultsRow struct {
+	Node string
+	Role string
+	At   time.Time
+	Body json.RawMessage
+}
+
+// What drivers did wrong in a run, as far as it did not decide an attempt.
+func (q *Queries) Faults(ctx context.Context, runID string) ([]FaultsRow, error) {
+	rows, err := q.db.Query(ctx, faults, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []FaultsRow{}
+	for rows.Next() {
+		var i FaultsRow
+		if err := rows.Scan(
+			&i.Node,
+			&i.Role,
+			&i.At,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const figureAttempts = `-- name: FigureAttempts :many
 SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns
 FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
@@ -409,26 +447,31 @@ func (q *Queries) FigureMarks(ctx context.Context, runs []string) ([]InvalidAtte
 }
 
 const figureReceptions = `-- name: FigureReceptions :many
-SELECT run_id, transfer, digest FROM receptions
-WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL AND digest IS NOT NULL ORDER BY seq
+SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message FROM receptions WHERE run_id = ANY ($1::text[]) AND transfer IS NOT NULL ORDER BY seq
 `
 
-type FigureReceptionsRow struct {
-	RunID    string
-	Transfer *string
-	Digest   *string
-}
-
-func (q *Queries) FigureReceptions(ctx context.Context, runs []string) ([]FigureReceptionsRow, error) {
+func (q *Queries) FigureReceptions(ctx context.Context, runs []string) ([]Reception, error) {
 	rows, err := q.db.Query(ctx, figureReceptions, runs)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []FigureReceptionsRow{}
+	items := []Reception{}
 	for rows.Next() {
-		var i FigureReceptionsRow
-		if err := rows.Scan(&i.RunID, &i.Transfer, &i.Digest); err != nil {
+		var i Reception
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.Seq,
+			&i.Treatment,
+			&i.Transfer,
+			&i.At,
+			&i.SizeBytes,
+			&i.ElapsedNs,
+			&i.Digest,
+			&i.Code,
+			&i.Message,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)
@@ -664,8 +707,7 @@ func (q *Queries) Receptions(ctx context.Context, runID string) ([]Reception, er
 }
 
 const receptionsOfTransfers = `-- name: ReceptionsOfTransfers :many
-SELECT transfer, digest FROM receptions
-WHERE run_id = $1 AND transfer = ANY ($2::text[]) AND digest IS NOT NULL ORDER BY seq
+SELECT run_id, node, seq, treatment, transfer, at, size_bytes, elapsed_ns, digest, code, message FROM receptions WHERE run_id = $1 AND transfer = ANY ($2::text[]) ORDER BY seq
 `
 
 type ReceptionsOfTransfersParams struct {
@@ -673,21 +715,28 @@ type ReceptionsOfTransfersParams struct {
 	Transfers []string
 }
 
-type ReceptionsOfTransfersRow struct {
-	Transfer *string
-	Digest   *string
-}
-
-func (q *Queries) ReceptionsOfTransfers(ctx context.Context, arg ReceptionsOfTransfersParams) ([]ReceptionsOfTransfersRow, error) {
+func (q *Queries) ReceptionsOfTransfers(ctx context.Context, arg ReceptionsOfTransfersParams) ([]Reception, error) {
 	rows, err := q.db.Query(ctx, receptionsOfTransfers, arg.RunID, arg.Transfers)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []ReceptionsOfTransfersRow{}
+	items := []Reception{}
 	for rows.Next() {
-		var i ReceptionsOfTransfersRow
-		if err := rows.Scan(&i.Transfer, &i.Digest); err != nil {
+		var i Reception
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.Seq,
+			&i.Treatment,
+			&i.Transfer,
+			&i.At,
+			&i.SizeBytes,
+			&i.ElapsedNs,
+			&i.Digest,
+			&i.Code,
+			&i.Message,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -31,6 +31,11 @@ SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 -- name: Misbehaviours :many
 SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;
 
+-- name: Faults :many
+-- What drivers did wrong in a run, as far as it did not decide an attempt.
+SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq;
+
 -- name: CampaignPage :many
 -- The newest campaigns, those older than one of them, or those of the list.
 SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
@@ -80,8 +85,7 @@ SELECT run_id, trial, attempt, flow, transfer, verdict, connect_ns, size_bytes, 
 FROM flows WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt, flow;
 
 -- name: FigureReceptions :many
-SELECT run_id, transfer, digest FROM receptions
-WHERE run_id = ANY (sqlc.arg(runs)::text[]) AND transfer IS NOT NULL AND digest IS NOT NULL ORDER BY seq;
+SELECT * FROM receptions WHERE run_id = ANY (sqlc.arg(runs)::text[]) AND transfer IS NOT NULL ORDER BY seq;
 
 -- name: FigureMarks :many
 SELECT * FROM invalid_attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]);
@@ -99,8 +103,7 @@ SELECT * FROM attempts WHERE run_id = sqlc.arg(run_id) AND trial = ANY (sqlc.arg
 SELECT * FROM flows WHERE run_id = sqlc.arg(run_id) AND trial = ANY (sqlc.arg(trials)::integer[]) ORDER BY trial, attempt, flow;
 
 -- name: ReceptionsOfTransfers :many
-SELECT transfer, digest FROM receptions
-WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) AND digest IS NOT NULL ORDER BY seq;
+SELECT * FROM receptions WHERE run_id = sqlc.arg(run_id) AND transfer = ANY (sqlc.arg(transfers)::text[]) ORDER BY seq;
 
 -- name: SeriesOfAttempt :many
 -- Which series of samples there are of an attempt. Days without samples of the

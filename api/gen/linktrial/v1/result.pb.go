@@ -2061,6 +2061,7 @@ type GetAttemptResponse struct {
 	TreatmentJson string                 `protobuf:"bytes,7,opt,name=treatment_json,json=treatmentJson,proto3" json:"treatment_json,omitempty"` // of the run sheet: protocol, options; of a mix, a list
 	ChannelSeed   uint64                 `protobuf:"varint,8,opt,name=channel_seed,json=channelSeed,proto3" json:"channel_seed,omitempty"`
 	Label         string                 `protobuf:"bytes,9,opt,name=label,proto3" json:"label,omitempty"`
+	Breaches      []*Breach              `protobuf:"bytes,10,rep,name=breaches,proto3" json:"breaches,omitempty"` // of the driver contract, in this attempt or in no attempt by a driver of its treatments
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2158,6 +2159,106 @@ func (x *GetAttemptResponse) GetLabel() string {
 	return ""
 }
 
+func (x *GetAttemptResponse) GetBreaches() []*Breach {
+	if x != nil {
+		return x.Breaches
+	}
+	return nil
+}
+
+// Breach is what a driver did wrong without deciding an attempt by it.
+type Breach struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"` // the node's clock
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Role          string                 `protobuf:"bytes,3,opt,name=role,proto3" json:"role,omitempty"`
+	Treatment     string                 `protobuf:"bytes,4,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	Message       string                 `protobuf:"bytes,5,opt,name=message,proto3" json:"message,omitempty"`
+	OfAttempt     bool                   `protobuf:"varint,6,opt,name=of_attempt,json=ofAttempt,proto3" json:"of_attempt,omitempty"` // else it belongs to no one attempt
+	Log           string                 `protobuf:"bytes,7,opt,name=log,proto3" json:"log,omitempty"`                               // the end of the driver's standard error
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Breach) Reset() {
+	*x = Breach{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Breach) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Breach) ProtoMessage() {}
+
+func (x *Breach) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Breach.ProtoReflect.Descriptor instead.
+func (*Breach) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Breach) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *Breach) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Breach) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Breach) GetTreatment() string {
+	if x != nil {
+		return x.Treatment
+	}
+	return ""
+}
+
+func (x *Breach) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Breach) GetOfAttempt() bool {
+	if x != nil {
+		return x.OfAttempt
+	}
+	return false
+}
+
+func (x *Breach) GetLog() string {
+	if x != nil {
+		return x.Log
+	}
+	return ""
+}
+
 type FlowRow struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Flow           int32                  `protobuf:"varint,1,opt,name=flow,proto3" json:"flow,omitempty"`
@@ -2181,7 +2282,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2294,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2307,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -2530,7 +2631,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x11GetAttemptRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\xbf\x02\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\xf1\x02\n" +
 	"\x12GetAttemptResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12,\n" +
 	"\x05trial\x18\x02 \x01(\v2\x16.linktrial.v1.TrialRowR\x05trial\x12\x18\n" +
@@ -2541,7 +2642,18 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x05flows\x18\x06 \x03(\v2\x15.linktrial.v1.FlowRowR\x05flows\x12%\n" +
 	"\x0etreatment_json\x18\a \x01(\tR\rtreatmentJson\x12!\n" +
 	"\fchannel_seed\x18\b \x01(\x04R\vchannelSeed\x12\x14\n" +
-	"\x05label\x18\t \x01(\tR\x05label\"\xc8\x03\n" +
+	"\x05label\x18\t \x01(\tR\x05label\x120\n" +
+	"\bbreaches\x18\n" +
+	" \x03(\v2\x14.linktrial.v1.BreachR\bbreaches\"\xc5\x01\n" +
+	"\x06Breach\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
+	"\x04role\x18\x03 \x01(\tR\x04role\x12\x1c\n" +
+	"\ttreatment\x18\x04 \x01(\tR\ttreatment\x12\x18\n" +
+	"\amessage\x18\x05 \x01(\tR\amessage\x12\x1d\n" +
+	"\n" +
+	"of_attempt\x18\x06 \x01(\bR\tofAttempt\x12\x10\n" +
+	"\x03log\x18\a \x01(\tR\x03log\"\xc8\x03\n" +
 	"\aFlowRow\x12\x12\n" +
 	"\x04flow\x18\x01 \x01(\x05R\x04flow\x12\x1c\n" +
 	"\ttreatment\x18\x02 \x01(\tR\ttreatment\x12\x12\n" +
@@ -2589,7 +2701,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
 	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
@@ -2614,48 +2726,51 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*TelemetrySeries)(nil),       // 20: linktrial.v1.TelemetrySeries
 	(*GetAttemptRequest)(nil),     // 21: linktrial.v1.GetAttemptRequest
 	(*GetAttemptResponse)(nil),    // 22: linktrial.v1.GetAttemptResponse
-	(*FlowRow)(nil),               // 23: linktrial.v1.FlowRow
-	nil,                           // 24: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Run)(nil),                   // 26: linktrial.v1.Run
-	(*TrialRow)(nil),              // 27: linktrial.v1.TrialRow
+	(*Breach)(nil),                // 23: linktrial.v1.Breach
+	(*FlowRow)(nil),               // 24: linktrial.v1.FlowRow
+	nil,                           // 25: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*Run)(nil),                   // 27: linktrial.v1.Run
+	(*TrialRow)(nil),              // 28: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	25, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	25, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	26, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	26, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
 	6,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	26, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	27, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
 	7,  // 5: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
 	8,  // 6: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
 	10, // 7: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
 	9,  // 8: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
 	0,  // 9: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	24, // 10: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	25, // 10: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
 	13, // 11: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
 	14, // 12: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
 	17, // 13: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
 	19, // 14: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
 	20, // 15: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
 	18, // 16: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	26, // 17: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	27, // 18: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	23, // 19: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	1,  // 20: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 21: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	11, // 22: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	15, // 23: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	21, // 24: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	2,  // 25: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 26: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	12, // 27: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	16, // 28: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	22, // 29: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	25, // [25:30] is the sub-list for method output_type
-	20, // [20:25] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	27, // 17: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	28, // 18: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	24, // 19: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	23, // 20: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	26, // 21: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	1,  // 22: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 23: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	11, // 24: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	15, // 25: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	21, // 26: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	2,  // 27: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 28: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	12, // 29: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	16, // 30: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	22, // 31: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	27, // [27:32] is the sub-list for method output_type
+	22, // [22:27] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -2671,7 +2786,7 @@ func file_linktrial_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -1,0 +1,224 @@
+package process
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leftGrace is the time that what a process has started may take to end after
+// it: a pipeline's last program, for example.
+const leftGrace = 50 * time.Millisecond
+
+// markName is the environment variable by which a child's descendants are told
+// from those of others, whatever session they are in.
+const markName = "LINKTRIAL_PROCESS"
+
+// Mark is the entry for the environment of the nth child whose descendants are
+// looked for with [EndLeft].
+func Mark(n int64) string {
+	return markName + "=" + strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(n, 10)
+}
+
+// started are the children that [StartIn] has started and nobody has forgotten.
+var started struct {
+	sync.Mutex
+	pids map[int]bool
+}
+
+func remember(pid int, is bool) {
+	started.Lock()
+	defer started.Unlock()
+	if started.pids == nil {
+		started.pids = map[int]bool{}
+	}
+	if is {
+		started.pids[pid] = true
+	} else {
+		delete(started.pids, pid)
+	}
+}
+
+func remembered(pid int) bool {
+	started.Lock()
+	defer started.Unlock()
+	return started.pids[pid]
+}
+
+// Adopt makes this process the parent of all that its children leave behind when
+// they end, so that [EndLeft] finds it (prctl(2), PR_SET_CHILD_SUBREAPER).
+func Adopt() error {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("adopt orphaned processes: %w", err)
+	}
+	return nil
+}
+
+// EndLeft kills what a child of this process has left behind, and names it. The
+// child was started by [Start] with mark in its environment, has ended, and was
+// not waited for, so that its number is still its own. It takes no time where
+// nothing is left, else as long as leftGrace.
+func EndLeft(pid int, mark string) (names []string) {
+	child, err := readStat(pid)
+	if err != nil {
+		return nil
+	}
+	left := orphans(&child, mark)
+	if len(left) == 0 {
+		return nil
+	}
+	time.Sleep(leftGrace)
+	for _, o := range orphans(&child, mark) {
+		// One that is new may be a child that is being started and not remembered yet.
+		if slices.ContainsFunc(left, func(l stat) bool { return l.pid == o.pid && l.start == o.start }) {
+			names = append(names, fmt.Sprintf("%s (process %d)", o.command(), o.pid))
+			o.end()
+		}
+	}
+	return names
+}
+
+// end kills an orphan and waits until it has gone, a second at most.
+func (s *stat) end() {
+	_ = syscall.Kill(s.pid, syscall.SIGKILL) // fails where it has just ended
+	for range 200 {
+		if pid, err := syscall.Wait4(s.pid, nil, syscall.WNOHANG, nil); pid != 0 || err != nil && !errors.Is(err, syscall.EINTR) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// orphans are this process's children that it has not started itself, as far as
+// they are of the given child. Those that have ended are waited for.
+func orphans(child *stat, mark string) (out []stat) {
+	own := os.Getpid()
+	group := syscall.Getpgrp()
+	for _, pid := range children(own) {
+		o, err := readStat(pid)
+		// A child of exec.Command alone is in this process's group.
+		if err != nil || o.parent != own || o.group == group || remembered(pid) || o.start < child.start {
+			continue
+		}
+		if o.state == 'Z' {
+			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
+			continue
+		}
+		if o.of(child, mark) {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// of reports whether an orphan is of a child: by group, session or environment.
+// One that has nothing of another child that runs is taken for it.
+func (s *stat) of(child *stat, mark string) bool {
+	if s.group == child.pid || s.session == child.pid {
+		return true
+	}
+	if remembered(s.group) || remembered(s.session) {
+		return false
+	}
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.pid), "environ"))
+	if err != nil {
+		return true // of another user
+	}
+	for _, v := range strings.Split(string(env), "\x00") {
+		if strings.HasPrefix(v, markName+"=") {
+			return v == mark
+		}
+	}
+	return true
+}
+
+// stat is what is read of a process in /proc (proc(5)).
+type stat struct {
+	pid, parent, group, session int
+	state                       byte
+	start                       uint64 // clock ticks since boot
+	name                        string
+}
+
+func readStat(pid int) (stat, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, err
+	}
+	// The command name, in brackets, may itself hold spaces and brackets.
+	first, last := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
+	if first < 0 || last < first {
+		return stat{}, fmt.Errorf("process %d: cannot read its stat line", pid)
+	}
+	f := strings.Fields(string(b[last+1:]))
+	if len(f) < 20 {
+		return stat{}, fmt.Errorf("process %d: its stat line has %d fields", pid, len(f))
+	}
+	s := stat{pid: pid, state: f[0][0], name: string(b[first+1 : last])}
+	var errs [4]error
+	s.parent, errs[0] = strconv.Atoi(f[1])
+	s.group, errs[1] = strconv.Atoi(f[2])
+	s.session, errs[2] = strconv.Atoi(f[3])
+	s.start, errs[3] = strconv.ParseUint(f[19], 10, 64)
+	return s, errors.Join(errs[:]...)
+}
+
+// command is how a process was started, or its name; at most 120 characters.
+func (s *stat) command() string {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(s.pid) + "/cmdline")
+	text := strings.TrimSpace(strings.ReplaceAll(strings.ToValidUTF8(string(b), "?"), "\x00", " "))
+	if err != nil || text == "" {
+		text = s.name
+	}
+	if r := []rune(text); len(r) > 120 {
+		text = string(r[:120]) + "…"
+	}
+	return text
+}
+
+// children are the children of this process.
+func children(own int) (pids []int) {
+	lists, err := filepath.Glob("/proc/self/task/*/children")
+	if err == nil && len(lists) > 0 {
+		for _, list := range lists {
+			b, err := os.ReadFile(list)
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // a thread that has ended
+			}
+			for _, f := range strings.Fields(string(b)) {
+				if pid, err := strconv.Atoi(f); err == nil {
+					pids = append(pids, pid)
+				}
+			}
+		}
+		return pids
+	}
+	// A kernel without the list (CONFIG_PROC_CHILDREN).
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if s, err := readStat(pid); err == nil && s.parent == own {
+				pids = append(pids, pid)
+			}
+		}
+	}
+	return pids
+}
+
+// Forget ends what is remembered of a child that [Start] has started; it is
+// called when the child has been waited for.
+func Forget(pid int) { remember(pid, false) }

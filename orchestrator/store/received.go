@@ -1,0 +1,62 @@
+package store
+
+import (
+	"time"
+
+	"linktrial/executor/figures"
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Receptions is what servers report of transfers.
+type Receptions map[receptionKey]*figures.End
+
+type receptionKey struct{ run, transfer string }
+
+// Received gathers a run's or several runs' receptions, which come in the order
+// of their records. Of several of one transfer, the last result holds; an error
+// holds only where there is none.
+func Received(rows []dbsqlc.Reception) Receptions {
+	out := Receptions{}
+	for i := range rows {
+		r := &rows[i]
+		if r.Transfer == nil {
+			continue
+		}
+		key := receptionKey{r.RunID, *r.Transfer}
+		if before := out[key]; r.Digest == nil && before != nil && before.Code == "" {
+			continue
+		}
+		end := &figures.End{Code: r.Code, Message: r.Message}
+		if r.Digest != nil && r.SizeBytes != nil && r.ElapsedNs != nil {
+			end = &figures.End{SizeBytes: *r.SizeBytes, Elapsed: time.Duration(*r.ElapsedNs), Digest: *r.Digest}
+		}
+		out[key] = end
+	}
+	return out
+}
+
+// NewFlow is a flow with what the server reports of it.
+func NewFlow(f dbsqlc.Flow, received Receptions) Flow {
+	x := Flow{Flow: f, received: received[receptionKey{f.RunID, f.Transfer}]}
+	if x.received != nil {
+		x.ReceivedDigest = x.received.Digest
+	}
+	return x
+}
+
+// contradiction is why the server's report excludes a success of the client; nil
+// where it does not, or has not arrived.
+func contradiction(flows []Flow) *figures.Fault {
+	for i := range flows {
+		f := &flows[i]
+		if f.received == nil || f.Verdict == nil || *f.Verdict != string(journal.Succeeded) || f.SizeBytes == nil || f.ElapsedNs == nil || f.Digest == nil {
+			continue
+		}
+		client := figures.End{SizeBytes: *f.SizeBytes, Elapsed: time.Duration(*f.ElapsedNs), Digest: *f.Digest}
+		if wrong := figures.Ends(&client, f.received); wrong != nil {
+			return wrong
+		}
+	}
+	return nil
+}
