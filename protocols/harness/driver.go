@@ -102,6 +102,8 @@ func dialCode(err error) contract.Code {
 		return f.Code
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return contract.CodeConnectRefused
+	case errors.Is(err, syscall.EADDRNOTAVAIL): // the node has lost local.address
+		return contract.CodeUnreachable
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
 		return contract.CodeConnectTimeout
 	case errors.As(err, &ne) && ne.Timeout():

@@ -258,8 +258,7 @@ func (s *suite) cutDuring(ctx context.Context, srv *proc, p *contract.Parameters
 		return "", false, err
 	}
 	if c.code != contract.ExitOK {
-		code, err := s.failure(ctx, c, s.o.Patience, lost...)
-		return fmt.Sprintf("gave up with %s %s after the cut of %s", code, time.Since(cut).Round(100*time.Millisecond), s.o.Cut), true, err
+		return "", false, fmt.Errorf("the transfer did not survive an outage of %s, and limits.transfer_ms is %d: the client ended with %s %s after the cut%s", s.o.Cut, p.Limits.TransferMS, c.ending(), time.Since(cut).Round(100*time.Millisecond), c.lastError())
 	}
 	r, err := s.wellDone(ctx, srv, c, p)
 	if err != nil {

@@ -66,6 +66,7 @@ var spun atomic.Int64
 
 // faultyDriver is a correct driver but for one fault.
 func faultyDriver(fault string) int {
+	beforeDocument(fault)
 	doc, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		return 1
@@ -82,6 +83,12 @@ func faultyDriver(fault string) int {
 		}
 	}
 	d := tcpDriver(fault)
+	if fault == "no-retransmission" {
+		d.Listen, d.Dial = udpListen, udpDial
+	}
+	if refuses(fault, doc) {
+		return 1
+	}
 	code := func(c int) int { return c }
 	out := &eventFilter{w: os.Stdout, each: func(*contract.Event) bool { return true }}
 	onResult := func(f func(*contract.Result)) {
@@ -95,6 +102,7 @@ func faultyDriver(fault string) int {
 	drop := func(match func(*contract.Event) bool) { out.each = func(e *contract.Event) bool { return !match(e) } }
 
 	clockFault(fault, &p, edit, out)
+	linkFault(fault, &p, edit, drop, &code)
 	switch fault {
 	case "silent-probe":
 		drop(func(e *contract.Event) bool { return p.Role == contract.RoleProbe })
@@ -294,6 +302,9 @@ func tcpDriver(fault string) harness.Driver {
 					return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
 				}
 			}
+			if fault == "opens-late" {
+				return openLate(lc, address(p.Local))
+			}
 			l, err := lc.Listen(ctx, "tcp", address(p.Local))
 			if err != nil {
 				return nil, err
@@ -309,12 +320,19 @@ func tcpDriver(fault string) harness.Driver {
 					time.Sleep(10 * time.Millisecond)
 				}
 			}
-			var dialer net.Dialer
-			c, err := dialer.DialContext(ctx, "tcp", address(p.Remote))
-			if err != nil {
-				return nil, err
+			dialer := net.Dialer{Control: dialControl(fault)}
+			if p.Local.Address != "" {
+				dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(p.Local.Address)}
 			}
-			return &faultyConn{Conn: c, fault: fault}, nil
+			for {
+				c, err := dialer.DialContext(ctx, "tcp", address(p.Remote))
+				if err == nil {
+					return &faultyConn{Conn: c, fault: fault}, nil
+				}
+				if !asksAgain(ctx, fault, err) {
+					return nil, err
+				}
+			}
 		},
 	}
 }
@@ -344,9 +362,11 @@ func (l *faultyListener) Accept() (harness.Conn, error) {
 type faultyConn struct {
 	net.Conn
 	fault string
-	l     *faultyListener
-	got   int   // bytes read
-	again int64 // retransmissions at the last sample
+	l     *faultyListener // nil at the client
+	got   int             // bytes read
+	again int64           // retransmissions at the last sample
+	wrote bool
+	idle  *time.Timer
 }
 
 func (c *faultyConn) Read(b []byte) (int, error) {
@@ -356,6 +376,12 @@ func (c *faultyConn) Read(b []byte) (int, error) {
 	}
 	if c.fault == "clock-ends-at-ack" && c.l == nil && c.got > 0 {
 		c.awaitAcknowledged()
+	}
+	if c.fault == "idle-timer-of-server" && c.l != nil {
+		if c.idle == nil {
+			c.idle = time.AfterFunc(10*time.Second, c.Abort)
+		}
+		defer c.idle.Reset(10 * time.Second)
 	}
 	n, err := c.Conn.Read(b)
 	c.got += n
@@ -373,15 +399,55 @@ func (c *faultyConn) Sample(x *contract.Sample, sender bool) {
 	}
 }
 
+func (c *faultyConn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	c.wrote = true
+	if c.l != nil && len(b) == 1 && b[0] == contract.ByteAccepted {
+		switch c.fault {
+		case "forgets":
+			c.Abort()
+		case "closes-first":
+			_ = c.Close()
+		}
+	}
+	return n, err
+}
+
+func (c *faultyConn) SetDeadline(t time.Time) error {
+	if c.fault == "no-first-byte-limit" && c.l == nil && !c.wrote {
+		return nil
+	}
+	return c.Conn.SetDeadline(t)
+}
+
 func (c *faultyConn) Info() *contract.Info { return nil }
 func (c *faultyConn) Close() error {
-	if c.fault == "serial" && c.l != nil {
+	switch {
+	case c.fault == "serial" && c.l != nil:
 		<-c.l.free
+	case c.fault == "never-closes" && c.l != nil:
+		return nil
+	case c.fault == "closes-late" && c.l == nil:
+		time.Sleep(8 * time.Second)
 	}
+	if c.idle != nil {
+		c.idle.Stop()
+	}
+	_ = c.Conn.(*net.TCPConn).SetLinger(-1)
 	return c.Conn.Close()
 }
 
 func (c *faultyConn) Abort() {
-	_ = c.Conn.(*net.TCPConn).SetLinger(0)
-	_ = c.Close()
+	switch {
+	case c.fault == "never-aborts" && c.l != nil:
+		return
+	case c.fault == "drains":
+		_ = c.Conn.(*net.TCPConn).SetLinger(-1)
+	default:
+		_ = c.Conn.(*net.TCPConn).SetLinger(0)
+	}
+	if c.fault == "serial" && c.l != nil {
+		<-c.l.free
+	}
+	_ = c.Conn.Close()
 }

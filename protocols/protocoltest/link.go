@@ -3,14 +3,11 @@ package protocoltest
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"net"
 	"os"
 	"sync"
 	"time"
 
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"linktrial/internal/namespace"
@@ -85,8 +82,11 @@ func newLinkedNetwork() (*network, error) {
 			return nil, fmt.Errorf("make a network namespace: %w", err)
 		}
 		*side.ns = ns
-		err = process.InNamespace(nsPath(ns), func() (err error) {
-			l.ends[i], err = openTUN(side.address, side.far)
+		err = process.InNamespace(nsPath(ns), func() error {
+			fd, err := openTUN([]string{side.address}, []string{side.far})
+			if err == nil {
+				l.ends[i] = os.NewFile(uintptr(fd), "/dev/net/tun")
+			}
 			return err
 		})
 		if err != nil {
@@ -97,56 +97,6 @@ func newLinkedNetwork() (*network, error) {
 	l.readers.Go(func() { l.carry(toServer, l.ends[0]) })
 	l.readers.Go(func() { l.carry(toClient, l.ends[1]) })
 	return n, nil
-}
-
-// openTUN makes the radio of this namespace: a TUN device with an address and a
-// route to the other end.
-func openTUN(address, far string) (*os.File, error) {
-	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
-	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENODEV) {
-		return nil, skip("this machine has no /dev/net/tun: load it with 'modprobe tun'")
-	}
-	if err != nil {
-		return nil, fmt.Errorf("open /dev/net/tun: %w", err)
-	}
-	ifr, err := unix.NewIfreq(device)
-	if err == nil {
-		ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI)
-		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr)
-	}
-	if err != nil {
-		_ = unix.Close(fd)
-		return nil, fmt.Errorf("make a TUN device: %w", err)
-	}
-	f := os.NewFile(uintptr(fd), "/dev/net/tun")
-	if err := configureTUN(address, far); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-func configureTUN(address, far string) error {
-	h, err := netlink.NewHandle()
-	if err != nil {
-		return err
-	}
-	defer h.Close()
-	if err := up(h, device, address); err != nil {
-		return err
-	}
-	if err := up(h, "lo", ""); err != nil {
-		return err
-	}
-	l, err := h.LinkByName(device)
-	if err != nil {
-		return err
-	}
-	route := &netlink.Route{Dst: host(far), LinkIndex: l.Attrs().Index, Scope: netlink.SCOPE_LINK, Src: net.ParseIP(address)}
-	if err := h.RouteAdd(route); err != nil {
-		return fmt.Errorf("route to %s: %w", far, err)
-	}
-	return nil
 }
 
 func (l *packetLink) close() {

@@ -24,6 +24,7 @@ type network struct {
 	link                   *packetLink // in the place of the router, where the suite carries the packets
 	loopback               string      // why there are no namespaces
 	firstPort              int
+	wire                   *wire // in place of the router, see newWireNetwork
 }
 
 // The networks on either side of the router (RFC 5737, TEST-NET-1 and 2).
@@ -104,7 +105,10 @@ func (n *network) connect() error {
 }
 
 func host(ip string) *net.IPNet {
-	return &net.IPNet{IP: net.ParseIP(ip).To4(), Mask: net.CIDRMask(32, 32)}
+	if ip4 := net.ParseIP(ip).To4(); ip4 != nil {
+		return &net.IPNet{IP: ip4, Mask: net.CIDRMask(32, 32)}
+	}
+	return &net.IPNet{IP: net.ParseIP(ip), Mask: net.CIDRMask(128, 128)}
 }
 
 func up(h *netlink.Handle, name, ip string) error {
@@ -143,6 +147,9 @@ func (n *network) restore() error { return n.forward(true) }
 func (n *network) close() {
 	if n.link != nil {
 		n.link.close()
+	}
+	if n.wire != nil {
+		n.wire.close()
 	}
 	for _, f := range []*os.File{n.client, n.server, n.router} {
 		if f != nil {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,17 +58,23 @@ type proc struct {
 	signal syscall.Signal
 
 	killed bool // by the suite: its end breaks no rule
+	early  bool // told to stop before it was ready: a signal may end it
 }
 
 // start runs the driver with the given document on standard input.
 func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
+	return s.startReading(role, bytes.NewReader(document))
+}
+
+// startReading runs the driver with a given standard input.
+func (s *suite) startReading(role contract.Role, stdin io.Reader) (*proc, error) {
 	p := &proc{name: string(role), role: role, ended: make(chan struct{})}
 	p.cmd = exec.Command(s.command[0], s.command[1:]...)
 	p.cmd.Dir, p.cmd.Env = s.target.Dir, contract.Environment(os.LookupEnv)
 	if s.target.Root != "" {
 		p.cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: s.target.Root, Credential: &syscall.Credential{Uid: s.target.UID, Gid: s.target.GID}}
 	}
-	p.cmd.Stdin = bytes.NewReader(document)
+	p.cmd.Stdin = stdin
 	// A child that keeps the pipes open must not keep the suite waiting.
 	p.cmd.WaitDelay = s.o.Patience
 	p.cmd.Stdout = &lines{p: p}
@@ -330,7 +337,7 @@ func (s *suite) strays() {
 
 // exitFault holds an exit code against the events.
 func (p *proc) exitFault() string {
-	if p.killed {
+	if p.killed || p.early && p.signal == syscall.SIGTERM {
 		return ""
 	}
 	unsupported := p.find(func(e *seen) bool { return e.Event.Event == contract.KindError && e.Code == contract.CodeUnsupported })

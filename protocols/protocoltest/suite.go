@@ -170,12 +170,21 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	r := &Report{Network: net.kind()}
 	broken := ""
 	selected := Selected(o.Only)
-	for _, c := range checks {
+	var group []*check // of checks that run at once
+	for i := range checks {
+		c := &checks[i]
 		if !slices.Contains(selected, c.name) {
 			continue
 		}
+		if apart[c.name] {
+			group = append(group, c)
+			continue
+		}
+		if err := s.finish(ctx, r, &group, broken); err != nil {
+			return r, err
+		}
 		begin := time.Now()
-		res, err := s.check(ctx, &c, broken)
+		res, err := s.check(ctx, c, broken)
 		if err != nil {
 			return r, err
 		}
@@ -183,16 +192,35 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		if res.Outcome == Failed && (c.name == "manifest" || c.name == "probe") {
 			broken = "the check " + c.name + " failed"
 		}
-		r.Checks = append(r.Checks, res)
-		if o.Progress != nil {
-			o.Progress(res)
-		}
+		s.report(r, res)
+	}
+	if err := s.finish(ctx, r, &group, broken); err != nil {
+		return r, err
 	}
 	if m := s.target.Manifest; m != nil {
 		r.Driver, r.Version = m.Name, m.Version
 	}
 	r.Unsupported = s.unsupported
 	return r, nil
+}
+
+// finish runs the checks of a group that run at once, and empties it.
+func (s *suite) finish(ctx context.Context, r *Report, group *[]*check, broken string) error {
+	for _, x := range s.runApart(ctx, *group, broken) {
+		if x.err != nil {
+			return x.err
+		}
+		s.report(r, x.res)
+	}
+	*group = nil
+	return nil
+}
+
+func (s *suite) report(r *Report, res Check) {
+	r.Checks = append(r.Checks, res)
+	if s.o.Progress != nil {
+		s.o.Progress(res)
+	}
 }
 
 // fill sets the options that were left out.

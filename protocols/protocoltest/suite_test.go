@@ -65,11 +65,14 @@ func TestSoundDriver(t *testing.T) {
 	}
 }
 
+// sabotage is a fault, the check that it fails, and a part of what that says.
+type sabotage struct{ fault, check, detail string }
+
 // TestEveryCheckCanFail runs drivers with one fault each.
 func TestEveryCheckCanFail(t *testing.T) {
 	needRoot(t)
 	t.Parallel()
-	cases := []struct{ fault, check, detail string }{
+	cases := []sabotage{
 		{"silent-probe", "probe", "without a ready event"},
 		{"unexplained-127", "probe", "without an error event that says why"},
 		{"any-version", "bad-parameters", "another version"},
@@ -140,6 +143,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"leaves-child", "children", "process group"},
 		{"leaves-daemon", "children", "still runs"},
 	}
+	cases = append(cases, linkFaults...)
 	covered := map[string]bool{"manifest": true} // TestManifest
 	for _, c := range cases {
 		covered[c.check] = true
@@ -165,6 +169,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 					break
 				}
 			}
+			t.Logf("%s: %s", x.Outcome, x.Detail)
 			if x.Outcome != Failed || !strings.Contains(x.Detail, c.detail) {
 				t.Errorf("%s: %q, expected a failure with %q", x.Outcome, x.Detail, c.detail)
 			}
@@ -217,6 +222,12 @@ func TestManifest(t *testing.T) {
 	}
 }
 
+// needCut are the checks that the loopback interface is no place for.
+var needCut = []string{
+	"connect-limit", "link-cut", "no-route", "header-limit", "silent-peer", "long-outage", "answer-kept", "broken-off", "lossy-link",
+	"sample-share", "sample-interval", "clock", "clock-duration", "clock-end", "connect-time",
+}
+
 // TestLoopback: without namespaces all checks pass but those that need a link
 // that can be cut or held.
 func TestLoopback(t *testing.T) {
@@ -229,7 +240,7 @@ func TestLoopback(t *testing.T) {
 	}
 	for _, c := range r.Checks {
 		want := Passed
-		if slices.Contains([]string{"connect-limit", "link-cut", "sample-share", "sample-interval", "connect-time", "clock", "clock-duration", "clock-end"}, c.Name) {
+		if slices.Contains(needCut, c.Name) {
 			want = Skipped
 		}
 		if c.Outcome != want {
