@@ -36,6 +36,7 @@ type agent struct {
 	drivers     []runner.State
 	clock       measured // last of the clock, between runs
 	preflightID string   // preflight that was begun last
+	faults      []fault  // that the orchestrator is told of
 	running     sync.WaitGroup
 }
 
@@ -67,15 +68,19 @@ func Run(ctx context.Context, cfg Config) error {
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
 		Registered: func(r *linktrialv1.RegisterResponse) { a.learnRadio(r.RadioProfile) },
+		Refused: func(run string, err error) {
+			a.addFault(fault{run, fmt.Sprintf("the orchestrator refuses the node's journal: %v; the journal is kept in %s on the node", err, filepath.Dir(JournalPath(cfg.StateDir, run)))})
+		},
 	})
 	if err != nil {
 		return err
 	}
 	defer a.session.Close()
-	notes, err := readNotes(a.cfg.runsDir())
+	notes, bad, err := readNotes(a.cfg.runsDir())
 	if err != nil {
 		return err
 	}
+	a.setAsideAll(bad)
 	if err := prune(a.cfg.runsDir(), notes, time.Now()); err != nil {
 		return err
 	}
@@ -244,7 +249,7 @@ func (a *agent) isStored(id string) bool {
 	if !runForm.MatchString(id) {
 		return false
 	}
-	notes, err := readNotes(a.cfg.runsDir())
+	notes, _, err := readNotes(a.cfg.runsDir())
 	if err != nil {
 		return false
 	}
@@ -263,7 +268,7 @@ func (a *agent) saveRun(n note, sheet []byte) error {
 		return fmt.Errorf("run %q: expected letters, digits, hyphens and underscores", n.Run)
 	}
 	dir := filepath.Join(a.cfg.runsDir(), n.Run)
-	if old, err := os.ReadFile(filepath.Join(dir, sheetFile)); err == nil && runsheet.Hash(old) != n.SheetHash {
+	if old, err := readState(filepath.Join(dir, sheetFile), maxSheet); err == nil && runsheet.Hash(old) != n.SheetHash {
 		if _, err := os.Stat(filepath.Join(dir, noteFile)); err == nil {
 			return fmt.Errorf("run %s is here already, with another sheet", n.Run)
 		}

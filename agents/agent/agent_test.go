@@ -342,7 +342,7 @@ func TestRunOfThreeNodes(t *testing.T) {
 			}
 			o.mu.Unlock()
 			eventually(t, "the client's note says that the run is stored", func() bool {
-				n, err := readNotes(filepath.Join(clientState, "runs"))
+				n, _, err := readNotes(filepath.Join(clientState, "runs"))
 				return err == nil && len(n) == 1 && !n[0].Stored.IsZero()
 			})
 			for _, stop := range stops {

@@ -70,7 +70,7 @@ func TestCommands(t *testing.T) {
 			}
 			o.command(&linktrialv1.RunCommand{Id: "1", Kind: "pause", By: "ada"}, &linktrialv1.RunCommand{Id: "2", Kind: "skip", Trial: 1})
 			eventually(t, "the commands are noted", func() bool {
-				n, err := readNotes(filepath.Join(client.StateDir, "runs"))
+				n, _, err := readNotes(filepath.Join(client.StateDir, "runs"))
 				return err == nil && len(n) == 1 && len(n[0].Commands) == 2
 			})
 			stopClient()

@@ -50,12 +50,13 @@ func (a *agent) noteClock(o journal.ClockOffset) {
 	a.clock = measured{ClockOffset: o, at: time.Now()}
 }
 
-// addStatus adds battery, telemetry and clock to a poll.
+// addStatus adds battery, telemetry, faults and clock to a poll.
 func (a *agent) addStatus(r *linktrialv1.PollRequest) {
 	if b, ok := provenance.ReadBattery(provenance.PowerSupplies); ok {
 		r.Battery, r.Discharging = &b.Charge, b.Discharging
 	}
 	a.addTelemetry(r)
+	a.addFaults(r)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.clock.at.IsZero() {

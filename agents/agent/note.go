@@ -41,6 +41,8 @@ type note struct {
 	Addresses map[radio.Role]string `json:"addresses,omitempty"`
 	// Commands of people to the leading agent, oldest first.
 	Commands []executor.Command `json:"orders,omitempty"`
+	// Begun is set when the run has a journal: from then on a missing one is lost.
+	Begun bool `json:"begun,omitempty"`
 	// Stored is set when the run has ended and the orchestrator has all of it.
 	Stored time.Time `json:"stored,omitzero"`
 }
@@ -70,33 +72,61 @@ func (n *note) write(dir string) error {
 	return nil
 }
 
-// readNotes reads the runs of a state folder, oldest first. A folder without a
-// note is one whose first note was never written: nothing happened in it.
-func readNotes(runs string) ([]note, error) {
+// maxNote bounds a note, in bytes; commands of people are what makes one long.
+const maxNote = 1 << 20
+
+// readNotes reads the runs of a state folder, oldest first, and returns the files that
+// cannot be read beside them. A folder without a note is one whose first note was
+// never written: nothing happened in it.
+func readNotes(runs string) (out []note, bad []badFile, err error) {
 	entries, err := os.ReadDir(runs)
 	if err != nil {
-		return nil, fmt.Errorf("state folder: %w", err)
+		return nil, nil, fmt.Errorf("state folder: %w", err)
 	}
-	var out []note
 	for _, e := range entries {
-		b, err := os.ReadFile(filepath.Join(runs, e.Name(), noteFile))
+		path := filepath.Join(runs, e.Name())
+		if !runForm.MatchString(e.Name()) {
+			continue // set aside, or not ours
+		}
+		if !e.IsDir() {
+			bad = append(bad, badFile{path, fmt.Errorf("it is %s, expected a folder", kindOf(e.Type()))})
+			continue
+		}
+		path = filepath.Join(path, noteFile)
+		b, err := readState(path, maxNote)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		var n note
 		if err == nil {
-			err = json.Unmarshal(b, &n)
+			n, err = parseNote(b)
 		}
 		if err == nil && n.Run != e.Name() {
 			err = fmt.Errorf("it is of run %q", n.Run)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("note of run %s: %w", e.Name(), err)
+			bad = append(bad, badFile{path, err})
+			continue
 		}
 		out = append(out, n)
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Taken.Before(out[j].Taken) })
-	return out, nil
+	return out, bad, nil
+}
+
+// parseNote decodes a note and checks what the agent relies on.
+func parseNote(b []byte) (note, error) {
+	var n note
+	if err := json.Unmarshal(b, &n); err != nil {
+		return note{}, err
+	}
+	if !runForm.MatchString(n.Run) {
+		return note{}, fmt.Errorf("run %.140q, expected letters, digits, hyphens and underscores", n.Run)
+	}
+	if _, ok := rank[n.Desired]; !ok {
+		return note{}, fmt.Errorf("desired state %.40q, expected prepare, run, finish or abort", n.Desired)
+	}
+	return n, nil
 }
 
 // prune removes runs that were stored long ago, or are too many.

@@ -127,14 +127,8 @@ func (r *run) run(ctx, ectx context.Context) (err error) {
 			close(r.ended)
 		}
 	}()
-	cfg := r.a.cfg
-	encoded, err := os.ReadFile(filepath.Join(r.dir, sheetFile))
-	if err != nil {
-		return fmt.Errorf("run sheet: %w", err)
-	}
-	sheet, refused := r.checkSheet(encoded)
-	j, err := journal.Open(JournalPath(cfg.StateDir, r.id), journal.Identity{Run: r.id, Node: cfg.Name, Role: cfg.Role},
-		journal.Options{FloorBytes: cfg.FloorBytes, Logger: r.log})
+	encoded, sheet, refused := r.readSheet()
+	j, err := r.openJournal()
 	if err != nil {
 		return err
 	}
@@ -169,6 +163,56 @@ func (r *run) run(ctx, ectx context.Context) (err error) {
 		err = errors.Join(err, werr)
 	}
 	return err
+}
+
+// maxSheet bounds a run sheet, in bytes: more than one answer of the orchestrator holds.
+const maxSheet = 64 << 20
+
+// readSheet reads the run's sheet from the state folder, or reports why it must not
+// be executed; the journal tells the orchestrator then.
+func (r *run) readSheet() ([]byte, *runsheet.Sheet, error) {
+	path := filepath.Join(r.dir, sheetFile)
+	encoded, err := readState(path, maxSheet)
+	if err != nil {
+		return nil, nil, fmt.Errorf("the run sheet %s is damaged or missing: %w; start the run anew", path, err)
+	}
+	sheet, err := r.checkSheet(encoded)
+	if err != nil && runsheet.Hash(encoded) != r.hash {
+		err = fmt.Errorf("the run sheet %s is damaged: its hash is %.12s…, the assignment says %.12s…; start the run anew (%w)", path, runsheet.Hash(encoded), r.hash, err)
+	}
+	return encoded, sheet, err
+}
+
+// openJournal opens the run's journal. Where it is damaged, or missing though the run
+// had begun, the node can neither go on nor tell what it did: the orchestrator hears
+// of it with the polls.
+func (r *run) openJournal() (*journal.File, error) {
+	cfg := r.a.cfg
+	path := JournalPath(cfg.StateDir, r.id)
+	r.mu.Lock()
+	begun := r.note.Begun
+	r.mu.Unlock()
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		return nil, r.cannotGoOn("the journal "+path+" is damaged", fmt.Errorf("it is %s, expected a regular file", kindOf(info.Mode())))
+	case begun && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0):
+		return nil, r.cannotGoOn("the journal "+path+" is missing", errors.New("the run had begun, and what it recorded is gone"))
+	}
+	j, err := journal.Open(path, journal.Identity{Run: r.id, Node: cfg.Name, Role: cfg.Role}, journal.Options{FloorBytes: cfg.FloorBytes, Logger: r.log})
+	if err != nil {
+		return nil, r.cannotGoOn("the journal cannot be used", err)
+	}
+	if begun {
+		return j, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note.Begun = true
+	if err := r.note.write(r.dir); err != nil {
+		r.log.Warn("the note of the run could not be written", "error", err)
+	}
+	return j, nil
 }
 
 // closeJournal completes the journal of a run that is over on this node; failed

@@ -230,7 +230,11 @@ func (r *Runner) Sweep(ctx context.Context) error {
 		var l pidRecord
 		b, err := os.ReadFile(file)
 		if err != nil {
-			return fmt.Errorf("pid file: %w", err)
+			r.cfg.Logger.Error("pid file cannot be read and is set aside; a driver of an earlier agent may still run", "file", file, "error", err)
+			if err := os.Rename(file, file+".damaged"); err != nil {
+				return fmt.Errorf("pid file: %w", err)
+			}
+			continue
 		}
 		// A file that a crash cut short names no process.
 		if json.Unmarshal(b, &l) == nil && l.PID > 1 && l.Alive() {

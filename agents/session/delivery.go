@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -99,6 +100,7 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 				d.s.cfg.Logger.Warn("journal could not be delivered; it is kept and tried again", "run", d.run, "error", err)
 			}
 			failing = true
+			d.report(err)
 			switch connect.CodeOf(err) {
 			case connect.CodeInvalidArgument, connect.CodeFailedPrecondition, connect.CodeNotFound, connect.CodeDataLoss:
 				backoff.Sleep(ctx, refusedWait)
@@ -111,6 +113,17 @@ func (d *Delivery) Run(ctx context.Context, ended <-chan struct{}) bool {
 		retry.Reset()
 	}
 	return false
+}
+
+// report tells of a refusal that no further try changes.
+func (d *Delivery) report(err error) {
+	var ce *connect.Error
+	if d.s.cfg.Refused == nil || !errors.As(err, &ce) {
+		return
+	}
+	if c := ce.Code(); c == connect.CodeInvalidArgument || c == connect.CodeFailedPrecondition {
+		d.s.cfg.Refused(d.run, errors.New(ce.Message()))
+	}
 }
 
 // idle waits for something to deliver.

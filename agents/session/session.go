@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -40,6 +41,9 @@ type Config struct {
 	Keys func([]*linktrialv1.SigningKey)
 	// Registered is called with the answer to each registration; it can be nil.
 	Registered func(*linktrialv1.RegisterResponse)
+	// Refused is called when the orchestrator refuses a run's journal for good; it can
+	// be nil.
+	Refused func(run string, err error)
 }
 
 // Session is the connection to one orchestrator. Its methods may be called
@@ -50,6 +54,9 @@ type Session struct {
 	http   *http.Transport
 	dial   *dialer
 	gate   *silence.Gate
+
+	mu      sync.Mutex
+	pending context.CancelFunc // ends the poll that waits; nil: none does
 }
 
 // Times of the session, all in the node's time.
@@ -188,12 +195,11 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	if s.cfg.Disk != nil {
 		r.DiskFreeBytes = s.cfg.Disk()
 	}
-	if s.cfg.AddStatus != nil {
-		s.cfg.AddStatus(r)
-	}
 	var answer *linktrialv1.PollResponse
 	inWindow := false
-	err := s.do(ctx, pollWait+callLimit, func(ctx context.Context) error {
+	pctx, done := s.beginPoll(ctx, r)
+	defer done()
+	err := s.do(pctx, pollWait+callLimit, func(ctx context.Context) error {
 		// Only here is it known whether the call waited for a window.
 		if inWindow = s.gate.InWindow(); inWindow {
 			r.WaitMs = 0
@@ -204,6 +210,9 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 		}
 		return err
 	})
+	if err != nil && ctx.Err() == nil && pctx.Err() != nil {
+		return revision, nil // ended by PollNow
+	}
 	if err != nil {
 		return revision, err
 	}
@@ -216,6 +225,34 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	}
 	s.gate.Answered(ctx, inWindow)
 	return answer.Revision, nil
+}
+
+// PollNow has the node's state reported at once: it ends the poll that waits, if any.
+func (s *Session) PollNow() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pending != nil {
+		s.pending()
+	}
+}
+
+// beginPoll completes a poll's request and returns the context that [Session.PollNow]
+// ends; done must be called when the poll has ended.
+func (s *Session) beginPoll(ctx context.Context, r *linktrialv1.PollRequest) (_ context.Context, done func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	s.mu.Lock()
+	s.pending = cancel
+	s.mu.Unlock()
+	// After pending is set: a fault that is added from here on ends this poll.
+	if s.cfg.AddStatus != nil {
+		s.cfg.AddStatus(r)
+	}
+	return ctx, func() {
+		s.mu.Lock()
+		s.pending = nil
+		s.mu.Unlock()
+		cancel()
+	}
 }
 
 // Exchanges of a clock measurement, and how long all of them may take.

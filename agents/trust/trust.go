@@ -101,7 +101,12 @@ func Open(cfg Config) (*Keys, error) {
 	}
 	list, err := signature.ParseEndorsed(path, b)
 	if err != nil {
-		return nil, fmt.Errorf("endorsed keys: %w", err)
+		// The orchestrator shows them again, and they count only as trusted keys endorse them.
+		cfg.Logger.Error("the file of endorsed keys cannot be read and is set aside", "file", path, "now", path+".damaged", "error", err)
+		if err := os.Rename(path, path+".damaged"); err != nil {
+			return nil, fmt.Errorf("endorsed keys: %w", err)
+		}
+		return k, nil
 	}
 	// Only as far as they still follow from what the node trusts to begin with.
 	k.endorsed = k.trusted.Extend(list)

@@ -21,6 +21,7 @@ import (
 	"linktrial/cmd/linktrial/orchestrator"
 	"linktrial/cmd/linktrial/people"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
 )
 
@@ -40,7 +41,7 @@ func main() {
 	if errors.As(err, &code) {
 		os.Exit(int(code))
 	}
-	fmt.Fprintln(os.Stderr, "linktrial:", err)
+	fmt.Fprintln(os.Stderr, "linktrial:", terminal.Printable(err.Error()))
 	os.Exit(1)
 }
 

@@ -109,7 +109,7 @@ func (o *openRuns) readParticipants(ctx context.Context, q *dbsqlc.Queries) erro
 // derive adds to what the store has what else the next step of each run depends
 // on: the sheets, the connections of the nodes, and the runs before it.
 func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
-	occupied := map[string]bool{} // nodes of earlier runs that have not ended: no run overtakes another
+	occupied := map[string]*run{} // nodes of earlier runs that have not ended: no run overtakes another
 	var before activeTransmissions
 	var out []*run
 	for i := range open.runs {
@@ -118,7 +118,7 @@ func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
 		if err != nil {
 			return nil, err
 		}
-		r := &run{id: row.ID, state: State(row.State), sheetInfo: sheet, attempted: row.Attempted, confirmMove: row.ConfirmMove && !row.Released,
+		r := &run{id: row.ID, campaign: row.CampaignID, state: State(row.State), sheetInfo: sheet, attempted: row.Attempted, confirmMove: row.ConfirmMove && !row.Released,
 			abort: abort{reason: row.AbortReason, fault: row.AbortFault}, participants: open.participants[row.ID], listening: open.listening[row.ID]}
 		if row.AbortAt != nil {
 			r.abort.at = *row.AbortAt
@@ -130,10 +130,12 @@ func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
 			p := &r.participants[k]
 			n, _ := e.Nodes.Get(p.node)
 			p.connected = n.Connected
-			r.blocked = r.blocked || occupied[p.node]
+			r.blockedBy(occupied[p.node], p.node)
 		}
 		for _, p := range r.participants {
-			occupied[p.node] = true
+			if occupied[p.node] == nil {
+				occupied[p.node] = r
+			}
 		}
 		r.realRadios = e.haveRealRadios(r.participants)
 		if r.conflict = before.conflict(r); r.conflict != "" {
@@ -143,6 +145,25 @@ func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// blockedBy notes that an earlier run uses a node; nil: none does. What the run waits
+// for is told of runs of other campaigns only: those of one campaign follow one another.
+func (r *run) blockedBy(earlier *run, node string) {
+	if earlier == nil {
+		return
+	}
+	r.blocked = true
+	if earlier.campaign == r.campaign {
+		return
+	}
+	for _, b := range r.blockers {
+		if b.run == earlier {
+			b.nodes = append(b.nodes, node)
+			return
+		}
+	}
+	r.blockers = append(r.blockers, &blocker{earlier, []string{node}})
 }
 
 // carryOut takes a step. False: there was none to take, or the run's state had

@@ -34,12 +34,14 @@ const leader = radio.RoleClient
 type run struct {
 	*sheetInfo
 	id           string
+	campaign     string
 	state        State
-	attempted    bool   // an attempt has started, so the leader has begun
-	blocked      bool   // an earlier run still uses one of the nodes, or overlapping frequencies
-	conflict     string // the frequencies that block it, for people; empty: none do
-	realRadios   bool   // of the nodes
-	confirmMove  bool   // somebody has yet to say that the nodes were moved
+	attempted    bool       // an attempt has started, so the leader has begun
+	blocked      bool       // an earlier run still uses one of the nodes, or overlapping frequencies
+	blockers     []*blocker // runs of other campaigns that use its nodes
+	conflict     string     // the frequencies that block it, for people; empty: none do
+	realRadios   bool       // of the nodes
+	confirmMove  bool       // somebody has yet to say that the nodes were moved
 	abort        abort
 	collectingAt time.Time // since when; of a run that collects
 	participants []participant
@@ -166,6 +168,9 @@ func nextCollecting(r *run, now time.Time, w Waits) step {
 			notes = append(notes, p.failureText())
 		}
 	}
+	if r.abort.reason != nil && r.abort.fault {
+		notes = append(notes, *r.abort.reason)
+	}
 	s := step{action: end, state: Completed}
 	switch lead := r.participant(leader); lead.ended {
 	case journal.RunAborted:
@@ -199,8 +204,15 @@ func (r *run) participant(role radio.Role) participant {
 func waitingFor(r *run) []string {
 	switch {
 	case r.abort.reason != nil:
-	case r.state == Queued && r.conflict != "":
-		return []string{r.conflict}
+	case r.state == Queued:
+		var out []string
+		for _, b := range r.blockers {
+			out = append(out, b.text())
+		}
+		if r.conflict != "" {
+			out = append(out, r.conflict)
+		}
+		return out
 	case r.state == Preparing:
 		return missingPreparations(r)
 	}

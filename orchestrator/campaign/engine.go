@@ -37,6 +37,7 @@ type Engine struct {
 	loop   loop
 	sheets map[string]*sheetInfo // of open runs; only the goroutine of the loop uses it
 	open   atomic.Int64          // runs that have not ended
+	faults sync.Map              // nodes and runs whose fault is stored
 }
 
 // loop is the goroutine that reviews the runs.

@@ -55,6 +55,13 @@ type Health struct {
 	// Telemetry is the newest reading of each source, as it was at ReportedAt.
 	Telemetry  []*linktrialv1.TelemetryState
 	ReportedAt time.Time
+	Faults     []Fault
+}
+
+// Fault is something on a node that it cannot mend by itself.
+type Fault struct {
+	Run  string // that cannot go on because of it; empty: none
+	Text string // what it is, and what to do
 }
 
 // Fleet keeps what is known of the nodes. Its methods may be called from

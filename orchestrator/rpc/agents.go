@@ -49,6 +49,7 @@ var desired = map[nodes.DesiredState]linktrialv1.Assignment_DesiredState{
 func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
 	m := req.Msg
 	s.noteContact(m)
+	s.noteFaults(ctx, m)
 	// A node that is cut off does not count as connected for as long as its poll
 	// would wait. Where it comes back on the same connection it is told to poll again.
 	ctx, stop := liveness.Watch(ctx, liveness.Limit)

@@ -71,7 +71,26 @@ func (s *agents) noteContact(m *linktrialv1.PollRequest) {
 	}
 	h.ClockKnown = m.ClockErrorNs > 0 || m.ClockOffsetNs != 0
 	h.Telemetry, h.ReportedAt = fleet.CleanTelemetry(m.Telemetry), time.Now()
+	for _, f := range m.Faults {
+		h.Faults = append(h.Faults, fleet.Fault{Run: f.RunId, Text: f.Text})
+	}
 	s.cfg.Fleet.SetHealth(m.Name, h)
+}
+
+// noteFaults stops the runs that a registered node reports it cannot go on with.
+func (s *agents) noteFaults(ctx context.Context, m *linktrialv1.PollRequest) {
+	if len(m.Faults) == 0 || !s.cfg.Engine.Nodes.IsRegistered(m.Name, m.Incarnation) {
+		return
+	}
+	for _, f := range m.Faults {
+		if f.RunId == "" {
+			continue
+		}
+		if err := s.cfg.Engine.Fault(ctx, m.Name, f.RunId, f.Text); err != nil {
+			// The node reports it again with its next poll.
+			s.cfg.Logger.Error("fault of a node could not be stored", "node", m.Name, "run", f.RunId, "error", err)
+		}
+	}
 }
 
 // radioProfile is the profile of a radio for the agent that has it.
@@ -87,6 +106,12 @@ func (s *agents) radioProfile(name string) []byte {
 func (s *operators) health(n *linktrialv1.Node) {
 	h := s.cfg.Fleet.Health(n.Name)
 	n.Battery, n.Discharging = h.Battery, h.Discharging
+	for _, f := range h.Faults {
+		// The fault of a run is the run's, and is shown with it once that has ended.
+		if f.Run == "" || f.Run == n.RunId {
+			n.Faults = append(n.Faults, f.Text)
+		}
+	}
 	n.Telemetry = h.Aged(time.Now())
 	if h.ClockKnown {
 		n.ClockOffsetKnown, n.ClockOffsetSeconds, n.ClockErrorSeconds = true, h.ClockOffset.Seconds(), h.ClockError.Seconds()

@@ -108,7 +108,7 @@ type watched struct {
 	unconfirmed   map[int32]bool                  // trials that were sent as unconfirmed
 	unconfirmedAt time.Time                       // when they were looked for last
 	since         time.Time                       // of its state
-	waitsSent     bool                            // what the preparation waits for
+	waitsSent     string                          // what the run waits for, as it was sent last
 }
 
 // sendChanges sends everything that has changed, and reports whether the campaign
@@ -313,11 +313,25 @@ func (w *watcher) live(id string, x *watched, l live.Run) error {
 	if err := w.sendNoContact(id, x, w.s.cfg.Engine.Nodes.Missing(id), now); err != nil {
 		return err
 	}
-	if len(l.WaitingFor) > 0 && !x.waitsSent && now.Sub(x.since) >= slowPreparation {
-		x.waitsSent = true
-		return w.note(id, linktrialv1.Note_KIND_WAITS, "the run still waits for "+strings.Join(l.WaitingFor, ", "))
+	return w.sendWaits(id, x, l.WaitingFor, now)
+}
+
+// sendWaits sends what a run waits for: at once where another run is in its way, and
+// after a while where nodes are slow to prepare.
+func (w *watcher) sendWaits(id string, x *watched, waitingFor []string, now time.Time) error {
+	queued := x.run.GetState() == linktrialv1.RunState_RUN_STATE_QUEUED
+	if len(waitingFor) == 0 || !queued && (x.waitsSent != "" || now.Sub(x.since) < slowPreparation) {
+		return nil
 	}
-	return nil
+	text := strings.Join(waitingFor, ", ")
+	if text == x.waitsSent {
+		return nil
+	}
+	x.waitsSent = text
+	if queued {
+		return w.note(id, linktrialv1.Note_KIND_WAITS, fmt.Sprintf("run %s waits for %s", id, text))
+	}
+	return w.note(id, linktrialv1.Note_KIND_WAITS, "the run still waits for "+text)
 }
 
 func (w *watcher) note(run string, kind linktrialv1.Note_Kind, text string) error {

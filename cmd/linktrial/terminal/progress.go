@@ -142,7 +142,7 @@ func (p *Progress) done() int {
 // Line writes one line that is not updated.
 func (p *Progress) Line(format string, args ...any) {
 	p.clear()
-	fmt.Fprintf(p.out, format+"\n", args...)
+	fmt.Fprintln(p.out, Printable(fmt.Sprintf(format, args...)))
 }
 
 func (p *Progress) clear() {
@@ -186,6 +186,7 @@ func (p *Progress) Moving(text string) {
 		p.Line("%s", text)
 		return
 	}
+	text = Printable(text)
 	for utf8.RuneCountInString(text) >= p.width {
 		_, n := utf8.DecodeLastRuneInString(text)
 		text = text[:len(text)-n]

@@ -12,9 +12,10 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 )
 
-// Columns prints an aligned table to standard output.
+// Columns prints an aligned table to standard output. Its values may come from
+// anywhere: see [Printable].
 func Columns(head string, rows func(w *tabwriter.Writer)) error {
-	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	w := tabwriter.NewWriter(escaper{os.Stdout}, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, head)
 	rows(w)
 	return w.Flush()

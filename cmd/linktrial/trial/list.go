@@ -44,6 +44,9 @@ as after a cable was pulled, the node is no longer connected.
   VERSION        of the agent
   RUN            the run that the node takes part in now
 
+Below the table is what is wrong on nodes and needs a person, such as a damaged
+journal or a radio's interface that is missing.
+
 'linktrial node list' lists identities and certificates instead.`,
 		Example: `  linktrial nodes
   linktrial nodes --orchestrator https://10.20.0.10:7700`,
@@ -57,7 +60,11 @@ as after a cable was pulled, the node is no longer connected.
 				fmt.Println("No node has connected yet. Start one on each laptop: linktrial agent --name … --role client|relay|server")
 				return nil
 			}
-			return printNodes(res.Msg.Nodes)
+			if err := printNodes(res.Msg.Nodes); err != nil {
+				return err
+			}
+			printFaults(res.Msg.Nodes)
+			return nil
 		},
 	}
 }
@@ -96,6 +103,15 @@ func printNodes(nodes []*linktrialv1.Node) error {
 	})
 }
 
+// printFaults writes what is wrong on nodes, a line each.
+func printFaults(nodes []*linktrialv1.Node) {
+	for _, n := range nodes {
+		for _, f := range n.Faults {
+			fmt.Printf("\nnode %s: %s\n", terminal.Printable(n.Name), terminal.Printable(f))
+		}
+	}
+}
+
 func newRunList(s *setting.Settings) *cobra.Command {
 	var limit int32
 	cmd := &cobra.Command{
@@ -109,7 +125,9 @@ folder for as long as the command lasts.
                     collecting (journals), completed, aborted or stopped
   TRIALS            trials that have ended, of all
   FAILED ATTEMPTS   attempts that gave no figure
-  WHERE             real radio; emulated, real time; or emulated, virtual time`,
+  WHERE             real radio; emulated, real time; or emulated, virtual time
+
+Below the table is why runs were stopped.`,
 		Example: `  linktrial run list
   linktrial run list --limit 5`,
 		Args: cobra.NoArgs,
@@ -127,7 +145,7 @@ folder for as long as the command lasts.
 				fmt.Println("No runs yet. Start with: linktrial rehearse plans/quickstart.yaml")
 				return nil
 			}
-			return terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tWHERE", func(w *tabwriter.Writer) {
+			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tWHERE", func(w *tabwriter.Writer) {
 				for _, r := range res.Msg.Runs {
 					started := "–"
 					if r.Started != nil {
@@ -136,7 +154,15 @@ folder for as long as the command lasts.
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
 						unit.FormatBytes(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
 				}
-			})
+			}); err != nil {
+				return err
+			}
+			for _, r := range res.Msg.Runs {
+				if r.State == linktrialv1.RunState_RUN_STATE_STOPPED && r.Message != "" {
+					fmt.Printf("\nrun %s stopped: %s\n", r.Id, terminal.Printable(r.Message))
+				}
+			}
+			return nil
 		},
 	}
 	cmd.Flags().Int32Var(&limit, "limit", 50, "the largest number of runs to list")

@@ -14,6 +14,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/cmd/linktrial/terminal"
 	"linktrial/orchestrator/server"
 )
 
@@ -64,6 +65,10 @@ func PrintResults(ctx context.Context, base string, c linktrialv1connect.Operato
 	if err != nil {
 		return client.Error(base, err)
 	}
-	_, err = w.Write(res.Msg.Content)
+	content := res.Msg.Content
+	if format == "" || format == "table" { // for people; files get what was recorded
+		content = []byte(terminal.Printable(string(content)))
+	}
+	_, err = w.Write(content)
 	return err
 }

@@ -51,7 +51,7 @@ var kinds = map[protoreflect.FullName]kind{
 	"RegisterRequest.host": report, "RegisterRequest.kernel": report,
 	"DriverState.version": report, "DriverState.implementation": report, "DriverState.unsupported": report, "DriverState.choices": report,
 	"Check.found": report, "Check.expected": report, "Check.meaning": report, "Check.remedy": report,
-	"TelemetryState.error": report, "TelemetryState.source": report, "TelemetryReading.name": report, "TelemetryReading.unit": report,
+	"NodeFault.text": report, "TelemetryState.error": report, "TelemetryState.source": report, "TelemetryReading.name": report, "TelemetryReading.unit": report,
 }
 
 const apiPackage = "linktrial.v1."

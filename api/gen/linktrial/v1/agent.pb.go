@@ -77,7 +77,7 @@ func (x Assignment_DesiredState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Assignment_DesiredState.Descriptor instead.
 func (Assignment_DesiredState) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{4, 0}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5, 0}
 }
 
 type RegisterRequest struct {
@@ -308,6 +308,8 @@ type PollRequest struct {
 	ClockErrorNs  int64             `protobuf:"varint,9,opt,name=clock_error_ns,json=clockErrorNs,proto3" json:"clock_error_ns,omitempty"`
 	Telemetry     []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"` // newest of each source
 	Protocol      int32             `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"`  // as in RegisterRequest
+	// What is wrong on the node and needs a person; a state, like all of a poll.
+	Faults        []*NodeFault `protobuf:"bytes,11,rep,name=faults,proto3" json:"faults,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -419,6 +421,66 @@ func (x *PollRequest) GetProtocol() int32 {
 	return 0
 }
 
+func (x *PollRequest) GetFaults() []*NodeFault {
+	if x != nil {
+		return x.Faults
+	}
+	return nil
+}
+
+// NodeFault is something on a node that it cannot mend by itself.
+type NodeFault struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // that cannot go on because of it; empty: none
+	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`                // what it is, and what to do
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NodeFault) Reset() {
+	*x = NodeFault{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NodeFault) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NodeFault) ProtoMessage() {}
+
+func (x *NodeFault) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NodeFault.ProtoReflect.Descriptor instead.
+func (*NodeFault) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *NodeFault) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *NodeFault) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 type PollResponse struct {
 	state       protoimpl.MessageState `protogen:"open.v1"`
 	Revision    int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
@@ -433,7 +495,7 @@ type PollResponse struct {
 
 func (x *PollResponse) Reset() {
 	*x = PollResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[3]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -445,7 +507,7 @@ func (x *PollResponse) String() string {
 func (*PollResponse) ProtoMessage() {}
 
 func (x *PollResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[3]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +520,7 @@ func (x *PollResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PollResponse.ProtoReflect.Descriptor instead.
 func (*PollResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{3}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PollResponse) GetRevision() int64 {
@@ -509,7 +571,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[4]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -521,7 +583,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[4]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -534,7 +596,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{4}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Assignment) GetRunId() string {
@@ -607,7 +669,7 @@ type RunCommand struct {
 
 func (x *RunCommand) Reset() {
 	*x = RunCommand{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -619,7 +681,7 @@ func (x *RunCommand) String() string {
 func (*RunCommand) ProtoMessage() {}
 
 func (x *RunCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -632,7 +694,7 @@ func (x *RunCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCommand.ProtoReflect.Descriptor instead.
 func (*RunCommand) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunCommand) GetId() string {
@@ -682,7 +744,7 @@ type PreflightRequest struct {
 
 func (x *PreflightRequest) Reset() {
 	*x = PreflightRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -694,7 +756,7 @@ func (x *PreflightRequest) String() string {
 func (*PreflightRequest) ProtoMessage() {}
 
 func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -707,7 +769,7 @@ func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreflightRequest.ProtoReflect.Descriptor instead.
 func (*PreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PreflightRequest) GetId() string {
@@ -762,7 +824,7 @@ type PreflightPeer struct {
 
 func (x *PreflightPeer) Reset() {
 	*x = PreflightPeer{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -774,7 +836,7 @@ func (x *PreflightPeer) String() string {
 func (*PreflightPeer) ProtoMessage() {}
 
 func (x *PreflightPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -787,7 +849,7 @@ func (x *PreflightPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreflightPeer.ProtoReflect.Descriptor instead.
 func (*PreflightPeer) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PreflightPeer) GetName() string {
@@ -816,7 +878,7 @@ type ReportPreflightRequest struct {
 
 func (x *ReportPreflightRequest) Reset() {
 	*x = ReportPreflightRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +890,7 @@ func (x *ReportPreflightRequest) String() string {
 func (*ReportPreflightRequest) ProtoMessage() {}
 
 func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +903,7 @@ func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportPreflightRequest.ProtoReflect.Descriptor instead.
 func (*ReportPreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReportPreflightRequest) GetName() string {
@@ -880,7 +942,7 @@ type ReportPreflightResponse struct {
 
 func (x *ReportPreflightResponse) Reset() {
 	*x = ReportPreflightResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -892,7 +954,7 @@ func (x *ReportPreflightResponse) String() string {
 func (*ReportPreflightResponse) ProtoMessage() {}
 
 func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -905,7 +967,7 @@ func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportPreflightResponse.ProtoReflect.Descriptor instead.
 func (*ReportPreflightResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 type DeliverRequest struct {
@@ -919,7 +981,7 @@ type DeliverRequest struct {
 
 func (x *DeliverRequest) Reset() {
 	*x = DeliverRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +993,7 @@ func (x *DeliverRequest) String() string {
 func (*DeliverRequest) ProtoMessage() {}
 
 func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1006,7 @@ func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverRequest.ProtoReflect.Descriptor instead.
 func (*DeliverRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeliverRequest) GetName() string {
@@ -978,7 +1040,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1052,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1065,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *JournalRecord) GetSeq() int64 {
@@ -1029,7 +1091,7 @@ type DeliverResponse struct {
 
 func (x *DeliverResponse) Reset() {
 	*x = DeliverResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1041,7 +1103,7 @@ func (x *DeliverResponse) String() string {
 func (*DeliverResponse) ProtoMessage() {}
 
 func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1054,7 +1116,7 @@ func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverResponse.ProtoReflect.Descriptor instead.
 func (*DeliverResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DeliverResponse) GetCommittedSeq() int64 {
@@ -1072,7 +1134,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1084,7 +1146,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1097,7 +1159,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 type ClockResponse struct {
@@ -1110,7 +1172,7 @@ type ClockResponse struct {
 
 func (x *ClockResponse) Reset() {
 	*x = ClockResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1184,7 @@ func (x *ClockResponse) String() string {
 func (*ClockResponse) ProtoMessage() {}
 
 func (x *ClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1197,7 @@ func (x *ClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
 func (*ClockResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ClockResponse) GetReceivedUnixNs() int64 {
@@ -1177,7 +1239,7 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\bprotocol\x18\x02 \x01(\x05R\bprotocol\x12;\n" +
 	"\fsigning_keys\x18\n" +
 	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\x12#\n" +
-	"\rradio_profile\x18( \x01(\fR\fradioProfile\"\x93\x03\n" +
+	"\rradio_profile\x18( \x01(\fR\fradioProfile\"\xc4\x03\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -1190,9 +1252,13 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x0eclock_error_ns\x18\t \x01(\x03R\fclockErrorNs\x12:\n" +
 	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetry\x12\x1a\n" +
 	"\bprotocol\x18\n" +
-	" \x01(\x05R\bprotocolB\n" +
+	" \x01(\x05R\bprotocol\x12/\n" +
+	"\x06faults\x18\v \x03(\v2\x17.linktrial.v1.NodeFaultR\x06faultsB\n" +
 	"\n" +
-	"\b_battery\"\xe1\x01\n" +
+	"\b_battery\"6\n" +
+	"\tNodeFault\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xe1\x01\n" +
 	"\fPollResponse\x12\x1a\n" +
 	"\brevision\x18\x01 \x01(\x03R\brevision\x12:\n" +
 	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\x12<\n" +
@@ -1279,62 +1345,64 @@ func file_linktrial_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_linktrial_v1_agent_proto_goTypes = []any{
 	(Assignment_DesiredState)(0),    // 0: linktrial.v1.Assignment.DesiredState
 	(*RegisterRequest)(nil),         // 1: linktrial.v1.RegisterRequest
 	(*RegisterResponse)(nil),        // 2: linktrial.v1.RegisterResponse
 	(*PollRequest)(nil),             // 3: linktrial.v1.PollRequest
-	(*PollResponse)(nil),            // 4: linktrial.v1.PollResponse
-	(*Assignment)(nil),              // 5: linktrial.v1.Assignment
-	(*RunCommand)(nil),              // 6: linktrial.v1.RunCommand
-	(*PreflightRequest)(nil),        // 7: linktrial.v1.PreflightRequest
-	(*PreflightPeer)(nil),           // 8: linktrial.v1.PreflightPeer
-	(*ReportPreflightRequest)(nil),  // 9: linktrial.v1.ReportPreflightRequest
-	(*ReportPreflightResponse)(nil), // 10: linktrial.v1.ReportPreflightResponse
-	(*DeliverRequest)(nil),          // 11: linktrial.v1.DeliverRequest
-	(*JournalRecord)(nil),           // 12: linktrial.v1.JournalRecord
-	(*DeliverResponse)(nil),         // 13: linktrial.v1.DeliverResponse
-	(*ClockRequest)(nil),            // 14: linktrial.v1.ClockRequest
-	(*ClockResponse)(nil),           // 15: linktrial.v1.ClockResponse
-	nil,                             // 16: linktrial.v1.Assignment.RadioAddressesEntry
-	(*DriverState)(nil),             // 17: linktrial.v1.DriverState
-	(*SigningKey)(nil),              // 18: linktrial.v1.SigningKey
-	(*TelemetryState)(nil),          // 19: linktrial.v1.TelemetryState
-	(*SheetSignature)(nil),          // 20: linktrial.v1.SheetSignature
-	(*Check)(nil),                   // 21: linktrial.v1.Check
-	(*Link)(nil),                    // 22: linktrial.v1.Link
+	(*NodeFault)(nil),               // 4: linktrial.v1.NodeFault
+	(*PollResponse)(nil),            // 5: linktrial.v1.PollResponse
+	(*Assignment)(nil),              // 6: linktrial.v1.Assignment
+	(*RunCommand)(nil),              // 7: linktrial.v1.RunCommand
+	(*PreflightRequest)(nil),        // 8: linktrial.v1.PreflightRequest
+	(*PreflightPeer)(nil),           // 9: linktrial.v1.PreflightPeer
+	(*ReportPreflightRequest)(nil),  // 10: linktrial.v1.ReportPreflightRequest
+	(*ReportPreflightResponse)(nil), // 11: linktrial.v1.ReportPreflightResponse
+	(*DeliverRequest)(nil),          // 12: linktrial.v1.DeliverRequest
+	(*JournalRecord)(nil),           // 13: linktrial.v1.JournalRecord
+	(*DeliverResponse)(nil),         // 14: linktrial.v1.DeliverResponse
+	(*ClockRequest)(nil),            // 15: linktrial.v1.ClockRequest
+	(*ClockResponse)(nil),           // 16: linktrial.v1.ClockResponse
+	nil,                             // 17: linktrial.v1.Assignment.RadioAddressesEntry
+	(*DriverState)(nil),             // 18: linktrial.v1.DriverState
+	(*SigningKey)(nil),              // 19: linktrial.v1.SigningKey
+	(*TelemetryState)(nil),          // 20: linktrial.v1.TelemetryState
+	(*SheetSignature)(nil),          // 21: linktrial.v1.SheetSignature
+	(*Check)(nil),                   // 22: linktrial.v1.Check
+	(*Link)(nil),                    // 23: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
-	17, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
-	18, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	19, // 2: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
-	5,  // 3: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
-	7,  // 4: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightRequest
-	18, // 5: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	0,  // 6: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
-	16, // 7: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	6,  // 8: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
-	20, // 9: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
-	8,  // 10: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
-	21, // 11: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
-	22, // 12: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
-	12, // 13: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 14: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 15: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	11, // 16: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	14, // 17: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	9,  // 18: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
-	2,  // 19: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	4,  // 20: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	13, // 21: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	15, // 22: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	10, // 23: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
-	19, // [19:24] is the sub-list for method output_type
-	14, // [14:19] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	18, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
+	19, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	20, // 2: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
+	4,  // 3: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
+	6,  // 4: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
+	8,  // 5: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightRequest
+	19, // 6: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	0,  // 7: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
+	17, // 8: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	7,  // 9: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
+	21, // 10: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
+	9,  // 11: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
+	22, // 12: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	23, // 13: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	13, // 14: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	1,  // 15: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	3,  // 16: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	12, // 17: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	15, // 18: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	10, // 19: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	2,  // 20: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	5,  // 21: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	14, // 22: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	16, // 23: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	11, // 24: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	20, // [20:25] is the sub-list for method output_type
+	15, // [15:20] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -1353,7 +1421,7 @@ func file_linktrial_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_agent_proto_rawDesc), len(file_linktrial_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

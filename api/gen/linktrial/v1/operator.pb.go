@@ -2553,6 +2553,7 @@ type Node struct {
 	Virtual           bool              `protobuf:"varint,18,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	ClockErrorSeconds float64           `protobuf:"fixed64,19,opt,name=clock_error_seconds,json=clockErrorSeconds,proto3" json:"clock_error_seconds,omitempty"` // bound of the offset's error
 	Telemetry         []*TelemetryState `protobuf:"bytes,40,rep,name=telemetry,proto3" json:"telemetry,omitempty"`                                              // as the node reported it last
+	Faults            []string          `protobuf:"bytes,20,rep,name=faults,proto3" json:"faults,omitempty"`                                                    // what is wrong on the node and needs a person, as it reported last
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -2723,6 +2724,13 @@ func (x *Node) GetClockErrorSeconds() float64 {
 func (x *Node) GetTelemetry() []*TelemetryState {
 	if x != nil {
 		return x.Telemetry
+	}
+	return nil
+}
+
+func (x *Node) GetFaults() []string {
+	if x != nil {
+		return x.Faults
 	}
 	return nil
 }
@@ -3029,7 +3037,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\acontent\x18\x05 \x01(\fR\acontent\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xcf\x05\n" +
+	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xe7\x05\n" +
 	"\x04Node\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -3051,7 +3059,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vdischarging\x18\x11 \x01(\bR\vdischarging\x12\x18\n" +
 	"\avirtual\x18\x12 \x01(\bR\avirtual\x12.\n" +
 	"\x13clock_error_seconds\x18\x13 \x01(\x01R\x11clockErrorSeconds\x12:\n" +
-	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetryB\n" +
+	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetry\x12\x16\n" +
+	"\x06faults\x18\x14 \x03(\tR\x06faultsB\n" +
 	"\n" +
 	"\b_battery\"\x15\n" +
 	"\x13ListProfilesRequest\"}\n" +

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/agent.proto.
  */
 export const file_linktrial_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKRAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBSKJAQoQUmVnaXN0ZXJSZXNwb25zZRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgBIAEoCRIQCghwcm90b2NvbBgCIAEoBRIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIVCg1yYWRpb19wcm9maWxlGCggASgMIpcCCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKAMSLwoJdGVsZW1ldHJ5GCggAygLMhwubGlua3RyaWFsLnYxLlRlbGVtZXRyeVN0YXRlEhAKCHByb3RvY29sGAogASgFQgoKCF9iYXR0ZXJ5IrIBCgxQb2xsUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSLQoLYXNzaWdubWVudHMYAiADKAsyGC5saW5rdHJpYWwudjEuQXNzaWdubWVudBIxCglwcmVmbGlnaHQYAyABKAsyHi5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UmVxdWVzdBIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSL9AwoKQXNzaWdubWVudBIOCgZydW5faWQYASABKAkSEgoKc2hlZXRfaGFzaBgCIAEoCRINCgVzaGVldBgDIAEoDBI8Cg1kZXNpcmVkX3N0YXRlGAQgASgOMiUubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuRGVzaXJlZFN0YXRlEg4KBnJlYXNvbhgFIAEoCRJFCg9yYWRpb19hZGRyZXNzZXMYBiADKAsyLC5saW5rdHJpYWwudjEuQXNzaWdubWVudC5SYWRpb0FkZHJlc3Nlc0VudHJ5EioKCGNvbW1hbmRzGAcgAygLMhgubGlua3RyaWFsLnYxLlJ1bkNvbW1hbmQSLwoJc2lnbmF0dXJlGAogASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKSAQoMRGVzaXJlZFN0YXRlEh0KGURFU0lSRURfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVERVNJUkVEX1NUQVRFX1BSRVBBUkUQARIVChFERVNJUkVEX1NUQVRFX1JVThACEhgKFERFU0lSRURfU1RBVEVfRklOSVNIEAMSFwoTREVTSVJFRF9TVEFURV9BQk9SVBAEIkEKClJ1bkNvbW1hbmQSCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKcAQoQUHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgSFQoNcmFkaW9fcHJvZmlsZRgGIAEoDCI0Cg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCSJ6ChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsiGQoXUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2UiXAoORGVsaXZlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZydW5faWQYAiABKAkSLAoHcmVjb3JkcxgDIAMoCzIbLmxpbmt0cmlhbC52MS5Kb3VybmFsUmVjb3JkIioKDUpvdXJuYWxSZWNvcmQSCwoDc2VxGAEgASgDEgwKBGpzb24YAiABKAwiKAoPRGVsaXZlclJlc3BvbnNlEhUKDWNvbW1pdHRlZF9zZXEYASABKAMiDgoMQ2xvY2tSZXF1ZXN0Ij8KDUNsb2NrUmVzcG9uc2USGAoQcmVjZWl2ZWRfdW5peF9ucxgBIAEoAxIUCgxzZW50X3VuaXhfbnMYAiABKAMyggMKDEFnZW50U2VydmljZRJJCghSZWdpc3RlchIdLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlcXVlc3QaHi5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXNwb25zZRI9CgRQb2xsEhkubGlua3RyaWFsLnYxLlBvbGxSZXF1ZXN0GhoubGlua3RyaWFsLnYxLlBvbGxSZXNwb25zZRJGCgdEZWxpdmVyEhwubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXNwb25zZRJACgVDbG9jaxIaLmxpbmt0cmlhbC52MS5DbG9ja1JlcXVlc3QaGy5saW5rdHJpYWwudjEuQ2xvY2tSZXNwb25zZRJeCg9SZXBvcnRQcmVmbGlnaHQSJC5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBolLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKRAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBSKJAQoQUmVnaXN0ZXJSZXNwb25zZRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgBIAEoCRIQCghwcm90b2NvbBgCIAEoBRIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIVCg1yYWRpb19wcm9maWxlGCggASgMIsACCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKAMSLwoJdGVsZW1ldHJ5GCggAygLMhwubGlua3RyaWFsLnYxLlRlbGVtZXRyeVN0YXRlEhAKCHByb3RvY29sGAogASgFEicKBmZhdWx0cxgLIAMoCzIXLmxpbmt0cmlhbC52MS5Ob2RlRmF1bHRCCgoIX2JhdHRlcnkiKQoJTm9kZUZhdWx0Eg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJIrIBCgxQb2xsUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSLQoLYXNzaWdubWVudHMYAiADKAsyGC5saW5rdHJpYWwudjEuQXNzaWdubWVudBIxCglwcmVmbGlnaHQYAyABKAsyHi5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UmVxdWVzdBIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSL9AwoKQXNzaWdubWVudBIOCgZydW5faWQYASABKAkSEgoKc2hlZXRfaGFzaBgCIAEoCRINCgVzaGVldBgDIAEoDBI8Cg1kZXNpcmVkX3N0YXRlGAQgASgOMiUubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuRGVzaXJlZFN0YXRlEg4KBnJlYXNvbhgFIAEoCRJFCg9yYWRpb19hZGRyZXNzZXMYBiADKAsyLC5saW5rdHJpYWwudjEuQXNzaWdubWVudC5SYWRpb0FkZHJlc3Nlc0VudHJ5EioKCGNvbW1hbmRzGAcgAygLMhgubGlua3RyaWFsLnYxLlJ1bkNvbW1hbmQSLwoJc2lnbmF0dXJlGAogASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKSAQoMRGVzaXJlZFN0YXRlEh0KGURFU0lSRURfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVERVNJUkVEX1NUQVRFX1BSRVBBUkUQARIVChFERVNJUkVEX1NUQVRFX1JVThACEhgKFERFU0lSRURfU1RBVEVfRklOSVNIEAMSFwoTREVTSVJFRF9TVEFURV9BQk9SVBAEIkEKClJ1bkNvbW1hbmQSCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKcAQoQUHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgSFQoNcmFkaW9fcHJvZmlsZRgGIAEoDCI0Cg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCSJ6ChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsiGQoXUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2UiXAoORGVsaXZlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZydW5faWQYAiABKAkSLAoHcmVjb3JkcxgDIAMoCzIbLmxpbmt0cmlhbC52MS5Kb3VybmFsUmVjb3JkIioKDUpvdXJuYWxSZWNvcmQSCwoDc2VxGAEgASgDEgwKBGpzb24YAiABKAwiKAoPRGVsaXZlclJlc3BvbnNlEhUKDWNvbW1pdHRlZF9zZXEYASABKAMiDgoMQ2xvY2tSZXF1ZXN0Ij8KDUNsb2NrUmVzcG9uc2USGAoQcmVjZWl2ZWRfdW5peF9ucxgBIAEoAxIUCgxzZW50X3VuaXhfbnMYAiABKAMyggMKDEFnZW50U2VydmljZRJJCghSZWdpc3RlchIdLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlcXVlc3QaHi5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXNwb25zZRI9CgRQb2xsEhkubGlua3RyaWFsLnYxLlBvbGxSZXF1ZXN0GhoubGlua3RyaWFsLnYxLlBvbGxSZXNwb25zZRJGCgdEZWxpdmVyEhwubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXNwb25zZRJACgVDbG9jaxIaLmxpbmt0cmlhbC52MS5DbG9ja1JlcXVlc3QaGy5saW5rdHJpYWwudjEuQ2xvY2tSZXNwb25zZRJeCg9SZXBvcnRQcmVmbGlnaHQSJC5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBolLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.RegisterRequest
@@ -221,6 +221,13 @@ export type PollRequest = Message<"linktrial.v1.PollRequest"> & {
    * @generated from field: int32 protocol = 10;
    */
   protocol: number;
+
+  /**
+   * What is wrong on the node and needs a person; a state, like all of a poll.
+   *
+   * @generated from field: repeated linktrial.v1.NodeFault faults = 11;
+   */
+  faults: NodeFault[];
 };
 
 /**
@@ -229,6 +236,34 @@ export type PollRequest = Message<"linktrial.v1.PollRequest"> & {
  */
 export const PollRequestSchema: GenMessage<PollRequest> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 2);
+
+/**
+ * NodeFault is something on a node that it cannot mend by itself.
+ *
+ * @generated from message linktrial.v1.NodeFault
+ */
+export type NodeFault = Message<"linktrial.v1.NodeFault"> & {
+  /**
+   * that cannot go on because of it; empty: none
+   *
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * what it is, and what to do
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+};
+
+/**
+ * Describes the message linktrial.v1.NodeFault.
+ * Use `create(NodeFaultSchema)` to create a new message.
+ */
+export const NodeFaultSchema: GenMessage<NodeFault> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_agent, 3);
 
 /**
  * @generated from message linktrial.v1.PollResponse
@@ -265,7 +300,7 @@ export type PollResponse = Message<"linktrial.v1.PollResponse"> & {
  * Use `create(PollResponseSchema)` to create a new message.
  */
 export const PollResponseSchema: GenMessage<PollResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 3);
+  messageDesc(file_linktrial_v1_agent, 4);
 
 /**
  * Assignment is one run this node takes part in, and how far it may go.
@@ -330,7 +365,7 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 4);
+  messageDesc(file_linktrial_v1_agent, 5);
 
 /**
  * @generated from enum linktrial.v1.Assignment.DesiredState
@@ -374,7 +409,7 @@ export enum Assignment_DesiredState {
  * Describes the enum linktrial.v1.Assignment.DesiredState.
  */
 export const Assignment_DesiredStateSchema: GenEnum<Assignment_DesiredState> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_agent, 4, 0);
+  enumDesc(file_linktrial_v1_agent, 5, 0);
 
 /**
  * RunCommand is one command of a person to the agent that leads a run. Its journal
@@ -413,7 +448,7 @@ export type RunCommand = Message<"linktrial.v1.RunCommand"> & {
  * Use `create(RunCommandSchema)` to create a new message.
  */
 export const RunCommandSchema: GenMessage<RunCommand> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 5);
+  messageDesc(file_linktrial_v1_agent, 6);
 
 /**
  * PreflightRequest asks a node to check itself and its peers over the radio. The
@@ -468,7 +503,7 @@ export type PreflightRequest = Message<"linktrial.v1.PreflightRequest"> & {
  * Use `create(PreflightRequestSchema)` to create a new message.
  */
 export const PreflightRequestSchema: GenMessage<PreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 6);
+  messageDesc(file_linktrial_v1_agent, 7);
 
 /**
  * @generated from message linktrial.v1.PreflightPeer
@@ -490,7 +525,7 @@ export type PreflightPeer = Message<"linktrial.v1.PreflightPeer"> & {
  * Use `create(PreflightPeerSchema)` to create a new message.
  */
 export const PreflightPeerSchema: GenMessage<PreflightPeer> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 7);
+  messageDesc(file_linktrial_v1_agent, 8);
 
 /**
  * @generated from message linktrial.v1.ReportPreflightRequest
@@ -522,7 +557,7 @@ export type ReportPreflightRequest = Message<"linktrial.v1.ReportPreflightReques
  * Use `create(ReportPreflightRequestSchema)` to create a new message.
  */
 export const ReportPreflightRequestSchema: GenMessage<ReportPreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 8);
+  messageDesc(file_linktrial_v1_agent, 9);
 
 /**
  * @generated from message linktrial.v1.ReportPreflightResponse
@@ -535,7 +570,7 @@ export type ReportPreflightResponse = Message<"linktrial.v1.ReportPreflightRespo
  * Use `create(ReportPreflightResponseSchema)` to create a new message.
  */
 export const ReportPreflightResponseSchema: GenMessage<ReportPreflightResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 9);
+  messageDesc(file_linktrial_v1_agent, 10);
 
 /**
  * @generated from message linktrial.v1.DeliverRequest
@@ -564,7 +599,7 @@ export type DeliverRequest = Message<"linktrial.v1.DeliverRequest"> & {
  * Use `create(DeliverRequestSchema)` to create a new message.
  */
 export const DeliverRequestSchema: GenMessage<DeliverRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 10);
+  messageDesc(file_linktrial_v1_agent, 11);
 
 /**
  * @generated from message linktrial.v1.JournalRecord
@@ -588,7 +623,7 @@ export type JournalRecord = Message<"linktrial.v1.JournalRecord"> & {
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema: GenMessage<JournalRecord> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 11);
+  messageDesc(file_linktrial_v1_agent, 12);
 
 /**
  * @generated from message linktrial.v1.DeliverResponse
@@ -607,7 +642,7 @@ export type DeliverResponse = Message<"linktrial.v1.DeliverResponse"> & {
  * Use `create(DeliverResponseSchema)` to create a new message.
  */
 export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 12);
+  messageDesc(file_linktrial_v1_agent, 13);
 
 /**
  * @generated from message linktrial.v1.ClockRequest
@@ -620,7 +655,7 @@ export type ClockRequest = Message<"linktrial.v1.ClockRequest"> & {
  * Use `create(ClockRequestSchema)` to create a new message.
  */
 export const ClockRequestSchema: GenMessage<ClockRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 13);
+  messageDesc(file_linktrial_v1_agent, 14);
 
 /**
  * @generated from message linktrial.v1.ClockResponse
@@ -642,7 +677,7 @@ export type ClockResponse = Message<"linktrial.v1.ClockResponse"> & {
  * Use `create(ClockResponseSchema)` to create a new message.
  */
 export const ClockResponseSchema: GenMessage<ClockResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 14);
+  messageDesc(file_linktrial_v1_agent, 15);
 
 /**
  * @generated from service linktrial.v1.AgentService
