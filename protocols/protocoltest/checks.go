@@ -277,9 +277,13 @@ func (s *suite) failure(ctx context.Context, c *proc, within time.Duration, code
 	if err := c.wait(ctx, within); err != nil {
 		return "", err
 	}
+	words := make([]string, len(codes))
+	for i, k := range codes {
+		words[i] = string(k)
+	}
 	e := c.find(kind(contract.KindError))
 	if e == nil {
-		return "", fmt.Errorf("the %s ended with %s and no error event%s", c.name, c.ending(), c.tail())
+		return "", fmt.Errorf("the %s ended with %s and no error event, expected %s%s", c.name, c.ending(), strings.Join(words, " or "), c.tail())
 	}
 	for _, k := range codes {
 		if e.Code == k {
@@ -295,10 +299,6 @@ func (s *suite) failure(ctx context.Context, c *proc, within time.Duration, code
 			}
 			return k, nil
 		}
-	}
-	words := make([]string, len(codes))
-	for i, k := range codes {
-		words[i] = string(k)
 	}
 	return e.Code, fmt.Errorf("the %s said %s (%s), expected %s", c.name, e.Code, e.Message, strings.Join(words, " or "))
 }

@@ -141,30 +141,73 @@ func (t *held) share() (detail string, few bool, err error) {
 	return fmt.Sprintf("%d of the client and %d of the server, every %s", counts[0], counts[1], interval), false, nil
 }
 
-// The transfer of [checkSampleInterval]: 500 samples in a second, 250 in the
-// next, then 125 a second.
+// doublingLoss has the link lose one packet of so many, so that the counters count.
+const doublingLoss = 20
+
+// checkSampleInterval looks at transfers of more than 500 samples: 500 in the
+// first second, 250 in the next, then 125 a second. A machine that is too busy
+// for that gets longer intervals.
+func checkSampleInterval(ctx context.Context, s *suite) (detail string, err error) {
+	for _, h := range []hold{
+		{lasts: 3200 * time.Millisecond, intervalMS: 2, loseEach: doublingLoss},
+		{lasts: 5 * time.Second, intervalMS: 8, loseEach: doublingLoss},
+		{lasts: 10 * time.Second, intervalMS: 25, loseEach: doublingLoss},
+	} {
+		sparse := false
+		if err = s.hold(ctx, h, func(t *held) (err error) {
+			detail, sparse, err = t.doubling()
+			return err
+		}); !sparse {
+			break
+		}
+	}
+	return detail, err
+}
+
+// doubling checks the distances of samples from both sides. Where they are too
+// long, sparse says so: the machine may have been too busy.
+func (t *held) doubling() (detail string, sparse bool, err error) {
+	interval := time.Duration(t.p.SampleIntervalMS) * time.Millisecond
+	var counts [2]int
+	for i, d := range []*proc{t.c, t.srv} {
+		if counts[i], err = sampled(d, t.p.Transfer.ID, interval); err != nil {
+			return "", false, err
+		}
+	}
+	for _, d := range []*proc{t.c, t.srv} {
+		if err := dense(d.name, d.all(about(contract.KindSample, t.p.Transfer.ID)), interval); err != nil {
+			return "", true, err
+		}
+	}
+	detail = fmt.Sprintf("%d of the client and %d of the server in %s", counts[0], counts[1], time.Duration(t.client.ElapsedNS).Round(time.Millisecond))
+	if again := t.client.Final.Retransmits; again != nil {
+		detail += fmt.Sprintf(", %d retransmissions", *again)
+	}
+	if min(counts[0], counts[1]) < samplesFull+spacedOver {
+		detail += "; this machine was too busy to see the interval double"
+	}
+	return detail, false, nil
+}
+
+// Of these samples (by their number) the interval is still the given one, and
+// most follow the one before after that time, if the machine lets them.
 const (
-	doublingHold     = 3200 * time.Millisecond
-	doublingInterval = 2
-	doublingLoss     = 20 // one packet of so many, so that the counters count
+	denseFrom  = 150
+	denseShare = 0.1
 )
 
-func checkSampleInterval(ctx context.Context, s *suite) (detail string, err error) {
-	err = s.hold(ctx, hold{lasts: doublingHold, intervalMS: doublingInterval, loseEach: doublingLoss}, func(t *held) error {
-		var counts [2]int
-		for i, d := range []*proc{t.c, t.srv} {
-			if counts[i], err = sampled(d, t.p.Transfer.ID, doublingInterval*time.Millisecond); err != nil {
-				return err
-			}
+// dense checks that the interval has not become longer before its time.
+func dense(who string, es []seen, interval time.Duration) error {
+	es = es[min(denseFrom, len(es)):min(samplesFull-1, len(es))]
+	near := 0
+	for i := range es[min(1, len(es)):] {
+		if time.Duration(es[i+1].Sample.ElapsedNS-es[i].Sample.ElapsedNS) < interval*3/2 {
+			near++
 		}
-		detail = fmt.Sprintf("%d of the client and %d of the server in %s", counts[0], counts[1], time.Duration(t.client.ElapsedNS).Round(time.Millisecond))
-		if again := t.client.Final.Retransmits; again != nil {
-			detail += fmt.Sprintf(", %d retransmissions", *again)
-		}
-		if min(counts[0], counts[1]) < samplesFull+spacedOver {
-			detail += "; this machine was too busy to see the interval double"
-		}
-		return nil
-	})
-	return detail, err
+	}
+	if len(es) > 2*spacedOver && float64(near) < denseShare*float64(len(es)) {
+		return fmt.Errorf("%s: of the samples %d to %d, %d follow the one before after an interval of %s, the others later; expected all, on a machine that is not too busy: the interval doubles after %d samples, not before",
+			who, denseFrom+1, denseFrom+len(es), near, interval, samplesFull)
+	}
+	return nil
 }

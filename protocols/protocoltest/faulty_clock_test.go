@@ -72,8 +72,12 @@ func clockFault(fault string, p *contract.Parameters, edit func(func(map[string]
 		edit(func(m map[string]any) { m["sample_interval_ms"] = 1e6 })
 	case "fifth-of-samples":
 		edit(func(m map[string]any) { m["sample_interval_ms"] = 5 * p.SampleIntervalMS })
-	case "never-doubles", "doubles-once":
-		out.each = ownSamples(out, time.Duration(p.SampleIntervalMS)*time.Millisecond, fault == "doubles-once")
+	case "never-doubles":
+		out.each = ownSamples(out, p, func(int) bool { return false })
+	case "doubles-once":
+		out.each = ownSamples(out, p, func(n int) bool { return n == samplesFull })
+	case "doubles-at-100":
+		out.each = ownSamples(out, p, func(n int) bool { return n%100 == 0 })
 	}
 }
 
@@ -145,8 +149,9 @@ func butFinal(out *eventFilter, change func(*contract.Sample)) func(*contract.Ev
 	}
 }
 
-// ownSamples writes samples at an interval that doubles once or never.
-func ownSamples(out *eventFilter, interval time.Duration, once bool) func(*contract.Event) bool {
+// ownSamples writes samples at an interval that doubles after the n-th if it is so.
+func ownSamples(out *eventFilter, p *contract.Parameters, doubles func(n int) bool) func(*contract.Event) bool {
+	interval := time.Duration(max(1, p.SampleIntervalMS)) * time.Millisecond
 	var mu sync.Mutex
 	var last *contract.Event
 	var began time.Time // of the clock, about
@@ -162,7 +167,7 @@ func ownSamples(out *eventFilter, interval time.Duration, once bool) func(*contr
 			if last != nil {
 				last.Sample.ElapsedNS = max(last.Sample.ElapsedNS, time.Since(began).Nanoseconds())
 				out.put(last)
-				if n++; once && n == samplesFull {
+				if n++; doubles(n) {
 					interval *= 2
 				}
 			}

@@ -101,6 +101,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"never-doubles", "sample-interval", "an interval of 2ms"},
 		{"never-doubles-server", "sample-interval", "server: "},
 		{"doubles-once", "sample-interval", "an interval of 2ms"},
+		{"doubles-at-100", "sample-interval", "doubles after 500 samples, not before"},
 		{"counts-since-sample", "sample-interval", "retransmits goes back"},
 		{"connect-of-1ms", "connect-time", "connect_ns is 1.0 ms"},
 		{"connect-of-an-hour", "connect-time", "took"},
