@@ -1,7 +1,9 @@
 package radio
 
 import (
+	"errors"
 	"math"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -136,11 +138,11 @@ func onOff(m yamldoc.Mapping) *OnOff {
 	if f := m.Field("period_min"); f.Present() && o.PeriodMin < minSlot {
 		f.Problem("expected at least %s, found %s", minSlot, o.PeriodMin)
 	}
-	if f := m.Field("period_max"); f.Present() && o.PeriodMax < o.PeriodMin {
+	if f := m.Field("period_max"); f.OK() && m.Field("period_min").OK() && o.PeriodMax < o.PeriodMin {
 		f.Problem("%s is shorter than period_min, %s", o.PeriodMax, o.PeriodMin)
 	}
 	loss := m.Field("loss")
-	if worst := loss.Float(0, 0, 1) * math.Max(o.OnFactor, o.OffFactor); worst > 1 {
+	if worst := loss.Float(0, 0, 1) * math.Max(o.OnFactor, o.OffFactor); m.OK() && worst > 1 {
 		loss.Problem("%g times a factor of %g is more than 1", loss.Float(0, 0, 1), math.Max(o.OnFactor, o.OffFactor))
 	}
 	return o
@@ -187,7 +189,7 @@ func hiddenMarkov(m yamldoc.Mapping) *HiddenMarkov {
 		ev.Problem("%d rates for %d states", len(h.BitErrorRates), len(rows))
 		good = false
 	}
-	if !good || !ev.IsList() {
+	if !good || !ev.IsList() || !m.OK() {
 		return h
 	}
 	if _, err := h.Stationary(); err != nil {
@@ -222,7 +224,7 @@ func outages(m yamldoc.Mapping) *Outages {
 		case o.Period < minSlot:
 			period.Problem("expected at least %s, found %s", minSlot, o.Period)
 			o.Period = minSlot
-		case o.Length > o.Period:
+		case period.OK() && m.Field("length").OK() && o.Length > o.Period:
 			m.Field("length").Problem("%s is longer than the period, %s", o.Length, o.Period)
 		}
 		return o
@@ -241,7 +243,7 @@ func outages(m yamldoc.Mapping) *Outages {
 		om := v.Mapping("start", "end")
 		x := Outage{Start: moment(om.Field("start").Required()), End: moment(om.Field("end").Required())}
 		switch {
-		case !v.IsMapping():
+		case !v.IsMapping() || !om.Field("start").OK() || !om.Field("end").OK():
 		case x.End <= x.Start:
 			v.Problem("ends at %s, which is not after its start at %s", x.End, x.Start)
 		case len(o.Times) > 0 && x.Start < o.Times[len(o.Times)-1].End:
@@ -286,10 +288,13 @@ func (pp *profileParser) trace(m yamldoc.Mapping) *Trace {
 		f.Problem("%v", err)
 		return t
 	}
-	read, err := ParseTrace(name, text)
+	read, err := ParseTrace(filepath.Join(filepath.Dir(pp.file), name), text)
 	if err != nil {
-		for _, line := range strings.Split(err.Error(), "\n") {
-			f.Problem("%s", line)
+		var problems yamldoc.Problems
+		if errors.As(err, &problems) {
+			f.Include(problems)
+		} else {
+			f.Problem("%v", err)
 		}
 		return t
 	}
@@ -313,13 +318,13 @@ func mobility(m yamldoc.Mapping) *Mobility {
 		}
 		if up.Present() {
 			byDistance = true
-			l.UpToMetres = up.Metres(0)
+			l.UpToMetres = metres(up, maxDistance)
 		} else {
 			bySNR = true
 			x := snr.Float(0, -200, 200)
 			l.MinSNR = &x
 		}
-		if n := len(mo.Levels); n > 0 && v.IsMapping() {
+		if n := len(mo.Levels); n > 0 && v.IsMapping() && m.OK() {
 			before := mo.Levels[n-1]
 			switch {
 			case (before.MinSNR == nil) != (l.MinSNR == nil):
@@ -336,7 +341,7 @@ func mobility(m yamldoc.Mapping) *Mobility {
 	if bySNR {
 		mo.Exponent = m.Field("exponent").Required().Float(2, 1, 10)
 		mo.ReferenceSNR = m.Field("reference_snr").Required().Float(0, -200, 200)
-		mo.ReferenceMetres = m.Field("reference").Required().Metres(1)
+		mo.ReferenceMetres = metres(m.Field("reference").Required(), maxDistance)
 		if mo.ReferenceMetres <= 0 {
 			m.Field("reference").Problem("expected a distance of more than 0")
 			mo.ReferenceMetres = 1

@@ -13,12 +13,12 @@ func (pp *profileParser) figure(name string, value float64, unit, source string)
 	pp.p.Figures = append(pp.p.Figures, Figure{Name: "emulation." + name, Value: value, Unit: unit, Source: source})
 }
 
-func (pp *profileParser) queue(f yamldoc.Value, mtu int) Queue {
+func (pp *profileParser) queue(f yamldoc.Value, mtu int, mtuAt yamldoc.Value) Queue {
 	var q Queue
 	qm := f.Mapping("bytes", "packets", "red", "source")
 	if b := qm.Field("bytes"); b.Present() {
 		q.Bytes = bounded(b, 1, maxQueueBytes)
-		if q.Bytes > 0 && q.Bytes < mtu {
+		if q.Bytes > 0 && q.Bytes < mtu && mtuAt.Mapping().Field("value").OK() {
 			b.Problem("%d B, no packet of the MTU (%d B) would fit", q.Bytes, mtu)
 		}
 	}
@@ -38,11 +38,12 @@ func (pp *profileParser) queue(f yamldoc.Value, mtu int) Queue {
 			Gentle: rm.Field("gentle").Bool(false), ECN: rm.Field("ecn").Bool(false),
 		}
 		switch {
+		case !rm.Field("max").OK() || !rm.Field("min").OK() || !f.OK():
 		case q.RED.MaxBytes <= q.RED.MinBytes:
 			rm.Field("max").Problem("%d B is not more than min, %d B", q.RED.MaxBytes, q.RED.MinBytes)
 		case q.Bytes == 0:
 			v.Problem("needs a bound of the queue in bytes")
-		case q.RED.MaxBytes > q.Bytes:
+		case qm.Field("bytes").OK() && q.RED.MaxBytes > q.Bytes:
 			rm.Field("max").Problem("%d B is more than the queue holds, %d B", q.RED.MaxBytes, q.Bytes)
 		}
 	}
@@ -55,7 +56,7 @@ func (pp *profileParser) framing(v yamldoc.Value) *Framing {
 	}
 	m := v.Mapping("frame", "header", "source")
 	f := &Framing{FrameBytes: bounded(m.Field("frame").Required(), 1, maxMTU), HeaderBytes: bounded(m.Field("header").Required(), 0, maxMTU)}
-	if m.Field("frame").Present() && m.Field("header").Present() && f.FrameBytes <= f.HeaderBytes {
+	if m.Field("frame").OK() && m.Field("header").OK() && f.FrameBytes <= f.HeaderBytes {
 		m.Field("frame").Problem("a frame of %d B with a header of %d B has no room for data", f.FrameBytes, f.HeaderBytes)
 	}
 	src := source(m.Field("source"))
@@ -105,7 +106,7 @@ func (pp *profileParser) fec(v yamldoc.Value) *FEC {
 		f.BlockSymbols = int(m.Field("block").Required().Int(255, 3, 255)) // of GF(2^8)
 		f.DataSymbols = int(m.Field("data").Required().Int(223, 1, 255))
 		f.InterleavingDepth = int(m.Field("interleaving").Int(1, 1, 1024))
-		if f.DataSymbols >= f.BlockSymbols {
+		if m.Field("data").OK() && m.Field("block").OK() && f.DataSymbols >= f.BlockSymbols {
 			m.Field("data").Problem("%d symbols of data in a block of %d leave none to correct with", f.DataSymbols, f.BlockSymbols)
 		}
 		f.CodeRate = float64(f.DataSymbols) / float64(f.BlockSymbols)
@@ -164,7 +165,7 @@ func (pp *profileParser) access(v yamldoc.Value, e *Emulation) *Access {
 		if owners.IsList() && (len(a.TDMA.Owners) == 0 || len(a.TDMA.Owners) > 1000) {
 			owners.Problem("expected 1 to 1000 slots, found %d", len(a.TDMA.Owners))
 		}
-		if airtime := e.unitAirtime(); airtime > a.TDMA.Slot-a.TDMA.Guard && a.TDMA.Slot > 0 {
+		if airtime := e.unitAirtime(); m.OK() && airtime > a.TDMA.Slot-a.TDMA.Guard && a.TDMA.Slot > 0 {
 			t.Problem("the longest transmission takes %s at the profile's rate and does not fit into a slot of %s with a guard of %s", airtime.Round(time.Microsecond), a.TDMA.Slot, a.TDMA.Guard)
 		}
 	}
@@ -178,7 +179,7 @@ func (pp *profileParser) access(v yamldoc.Value, e *Emulation) *Access {
 		if f := cm.Field("slot"); f.Present() && a.CSMA.Slot < minSlot {
 			f.Problem("expected at least %s, found %s", minSlot, a.CSMA.Slot)
 		}
-		if a.CSMA.WindowMax < a.CSMA.WindowMin {
+		if cm.Field("window_max").OK() && cm.Field("window_min").OK() && a.CSMA.WindowMax < a.CSMA.WindowMin {
 			cm.Field("window_max").Problem("%d is less than window_min, %d", a.CSMA.WindowMax, a.CSMA.WindowMin)
 		}
 	}

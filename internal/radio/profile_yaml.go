@@ -36,11 +36,11 @@ func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byt
 	r := d.Root().Mapping("name", "title", "manufacturer", "model", "firmware", "waveform", "figures", "notes", "attach", "telemetry", "emulation")
 	p := &Profile{
 		Name:         name(r.Field("name")),
-		Title:        r.Field("title").Required().String(""),
-		Manufacturer: r.Field("manufacturer").Required().String(""),
-		Model:        r.Field("model").Required().String(""),
-		Firmware:     r.Field("firmware").String(""),
-		Waveform:     r.Field("waveform").Required().String(""),
+		Title:        r.Field("title").Required().Label(""),
+		Manufacturer: r.Field("manufacturer").Required().Label(""),
+		Model:        r.Field("model").Required().Label(""),
+		Firmware:     r.Field("firmware").Label(""),
+		Waveform:     r.Field("waveform").Required().Label(""),
 		Notes:        texts(r.Field("notes")),
 		Hash:         hash(data),
 	}
@@ -55,7 +55,7 @@ func readProfile(d *yamldoc.Document, data []byte, open func(name string) ([]byt
 	}
 	p.Attach, p.Telemetry = attach(r.Field("attach")), telemetry(r.Field("telemetry"))
 	if e := r.Field("emulation"); e.Present() {
-		pp := profileParser{p: p, open: open}
+		pp := profileParser{file: d.File(), p: p, open: open}
 		p.Emulation = pp.emulation(e)
 	}
 	if err := d.Err(); err != nil {
@@ -109,9 +109,6 @@ func figure(v yamldoc.Value) Figure {
 		f.Unknown = true
 		f.Unit = m.Field("unit").Required().OneOf("", figureUnits...)
 	case s != "":
-		if m.Field("unit").Present() {
-			m.Field("unit").Problem("the unit goes with the value, as in \"5 MHz\"")
-		}
 		num, u, _ := strings.Cut(s, " ")
 		x, err := strconv.ParseFloat(num, 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
@@ -119,8 +116,13 @@ func figure(v yamldoc.Value) Figure {
 			break
 		}
 		f.Value, f.Unit = x, strings.TrimSpace(u)
-		if !slices.Contains(figureUnits, f.Unit) {
+		switch {
+		case !slices.Contains(figureUnits, f.Unit):
 			val.Problem("unknown unit %q%s; there are %s", f.Unit, yamldoc.Suggest(f.Unit, figureUnits), strings.Join(figureUnits, ", "))
+		case m.Field("unit").Present():
+			m.Field("unit").Problem("the unit goes with the value, as in \"5 MHz\"")
+		case math.Abs(x) > maxFigure:
+			val.Problem("expected a figure of at most %g, found %q", maxFigure, s)
 		}
 	}
 	return f
@@ -134,9 +136,11 @@ const (
 	minSlot        = time.Microsecond // no radio's conditions change faster
 	maxQueueBytes  = 1 << 30
 	maxQueueCount  = 1 << 20
+	maxFigure      = 1e15 // in the unit that it is given in
 )
 
 type profileParser struct {
+	file string
 	p    *Profile
 	open func(name string) ([]byte, error) // nil: no other files
 }
@@ -152,7 +156,7 @@ func (pp *profileParser) emulation(v yamldoc.Value) *Emulation {
 	}
 	pp.linkFigures(m, e)
 	if f := m.Field("queue").Required(); f.Present() {
-		e.Queue = pp.queue(f, e.MTUBytes)
+		e.Queue = pp.queue(f, e.MTUBytes, m.Field("mtu"))
 	}
 	e.Channel = Channel{Model: ChannelPerfect}
 	if f := m.Field("channel").Required(); f.Present() {
@@ -253,6 +257,7 @@ func rate(v yamldoc.Value) float64 {
 	r := v.BitsPerSecond(1)
 	if r < 1 || r > maxRate {
 		v.Problem("expected a rate from 1 bit/s to 100 Gbit/s, found %q", v.String(""))
+		return 1
 	}
 	return r
 }
@@ -261,6 +266,7 @@ func delay(v yamldoc.Value) time.Duration {
 	d := v.Duration(0)
 	if d > maxDelay {
 		v.Problem("expected at most %s, found %s", maxDelay, d)
+		return maxDelay
 	}
 	return d
 }
@@ -269,6 +275,7 @@ func bounded(v yamldoc.Value, lo, hi int64) int {
 	n := v.Bytes(lo)
 	if n < lo || n > hi {
 		v.Problem("expected a size from %d B to %d B, found %q", lo, hi, v.String(""))
+		return int(lo)
 	}
 	return int(n)
 }

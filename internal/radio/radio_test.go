@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,7 +144,7 @@ func TestTopologyRefused(t *testing.T) {
 		{"latitude: 39,", "latitude: 91,", "expected a number from -90 to 90"},
 		{"role: relay", "role: client", "station a is the client already"},
 		{"name: b", "name: a", `another station is called "a" too`},
-		{"role: server", "role: relay", "no station has the role server"},
+		{"  - {name: c, role: server", "  #- {name: c, role: server", "no station has the role server"},
 		{"role: client,", "role: sink,", `unknown "sink"; there are client, relay, server`},
 		{"111.2 m", "300 m", "300.0 m stated, but the positions are 111.2 m apart"},
 		{"[client, relay]", "[client]", "expected two different roles"},
@@ -151,6 +152,11 @@ func TestTopologyRefused(t *testing.T) {
 		{"[client, relay]", "[server, relay]", "the link between relay and server is given twice"},
 		{"  - {between: [client, relay], distance: 111.2 m, source: s}\n", "", "no way leads from the client to the server"},
 		{", elevation: 60 m", "", "elevation is missing"},
+		{"elevation: 60 m", "elevation: 1e300 km", "expected an elevation from -500 m to 9000 m, found \"1e300 km\""},
+		{"elevation: 60 m", "elevation: -501 m", "expected an elevation from -500 m to 9000 m, found \"-501 m\""},
+		{"elevation: 60 m", "elevation: --5 m", "expected a height such as"},
+		{"111.2 m", "1e300 km", "expected at most 20040 km"},
+		{"name: b", "name: \"\\e[31mb\"", "holds the control character U+001B"},
 		{", source: computed from the positions", "", "source is missing"},
 	} {
 		text := strings.Replace(topologyText, c.old, c.new, 1)
@@ -160,6 +166,31 @@ func TestTopologyRefused(t *testing.T) {
 		if _, err := ParseTopology("t", []byte(text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s → %s: got\n%v\nwant\n%s", c.old, c.new, err, c.want)
 		}
+	}
+}
+
+// The shore of the Dead Sea lies 430 m below the sea.
+func TestElevationBelowSea(t *testing.T) {
+	topo, err := ParseTopology("t", []byte(strings.Replace(topologyText, "elevation: 60 m", "elevation: -430 m", 1)))
+	if err != nil || !slices.ContainsFunc(topo.Stations, func(s Station) bool { return s.Elevation == -430 }) {
+		t.Errorf("%+v, %v", topo, err)
+	}
+}
+
+// A spreadsheet writes a byte-order mark; a fault in a trace is the trace's, and
+// names its line.
+func TestTraceOfProfile(t *testing.T) {
+	text := withChannel("model: trace, file: hill.csv", "")
+	of := func(trace string) error {
+		_, err := ReadProfile("radios/p.yaml", []byte(text), func(string) ([]byte, error) { return []byte(trace), nil })
+		return err
+	}
+	if err := of("\ufefftime_s,loss\n0,0\n1,0.5\n"); err != nil {
+		t.Errorf("with a byte-order mark: %v", err)
+	}
+	want := `radios/hill.csv:3:3: loss: expected a number, found "x"`
+	if err := of("time_s,loss\n0,0\n1,x\n"); err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
 	}
 }
 

@@ -16,7 +16,7 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 	r := d.Root().Mapping("name", "title", "source", "stations", "links", "notes")
 	t := &Topology{
 		Name:   name(r.Field("name")),
-		Title:  r.Field("title").Required().String(""),
+		Title:  r.Field("title").Required().Label(""),
 		Source: source(r.Field("source")),
 		Notes:  texts(r.Field("notes")),
 		Hash:   hash(data),
@@ -33,12 +33,13 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 		t.Notes = append(t.Notes, "Elevation unknown, and given as 0 m: "+strings.Join(unknown, ", ")+".")
 	}
 	for _, role := range []Role{RoleClient, RoleServer} {
-		if f := r.Field("stations"); f.IsList() && t.Station(role) == nil {
+		if f := r.Field("stations"); r.OK() && t.Station(role) == nil {
 			f.Problem("no station has the role %s", role)
 		}
 	}
+	placed := r.OK()
 	for _, v := range r.Field("links").Required().List() {
-		t.Links = append(t.Links, link(v, t))
+		t.Links = append(t.Links, link(v, t, placed))
 	}
 	if err := d.Err(); err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (t *Topology) Station(role Role) *Station {
 func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool) {
 	m := v.Mapping("name", "role", "latitude", "longitude", "elevation", "moves")
 	s = Station{
-		Name:      m.Field("name").Required().String(""),
+		Name:      m.Field("name").Required().Label(""),
 		Role:      Role(m.Field("role").Required().OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer))),
 		Latitude:  m.Field("latitude").Required().Float(0, -90, 90),
 		Longitude: m.Field("longitude").Required().Float(0, -180, 180),
@@ -87,11 +88,32 @@ func station(v yamldoc.Value, others []Station) (s Station, elevationKnown bool)
 	if !e.Present() || e.String("") == "unknown" {
 		return s, !e.Present()
 	}
-	s.Elevation = e.Metres(0)
+	s.Elevation = e.SignedMetres(0)
+	if s.Elevation < minElevation || s.Elevation > maxElevation {
+		e.Problem("expected an elevation from %d m to %d m, found %q", minElevation, maxElevation, e.String(""))
+		s.Elevation = 0
+	}
 	return s, true
 }
 
-const maxWaypoints = 1000
+// Bounds of places on the ground, in metres: from below the shore of the Dead Sea
+// to above every summit, and not farther from each other than the other side of the earth.
+const (
+	minElevation = -500
+	maxElevation = 9000
+	maxDistance  = 20_040_000
+	maxWaypoints = 1000
+)
+
+// metres reads a distance of at most hi.
+func metres(v yamldoc.Value, hi float64) float64 {
+	d := v.Metres(0)
+	if d > hi {
+		v.Problem("expected at most %.0f km, found %q", hi/1000, v.String(""))
+		return 0
+	}
+	return d
+}
 
 func moves(v yamldoc.Value) *Moves {
 	if !v.Present() {
@@ -134,14 +156,16 @@ func speed(v yamldoc.Value) float64 {
 // a latitude and a longitude that are swapped.
 const positionTolerance = 0.05
 
-func link(v yamldoc.Value, t *Topology) Path {
+// link reads a link. Placed says whether the stations have no problem: without
+// them nothing follows for a link.
+func link(v yamldoc.Value, t *Topology, placed bool) Path {
 	m := v.Mapping("between", "distance", "source")
 	p := Path{Source: source(m.Field("source"))}
 	ends := m.Field("between").Required()
 	var roles []Role
 	for _, e := range ends.List() {
 		role := Role(e.OneOf("", string(RoleClient), string(RoleRelay), string(RoleServer)))
-		if role != "" && t.Station(role) == nil {
+		if placed && role != "" && t.Station(role) == nil {
 			e.Problem("no station has the role %s", role)
 		}
 		roles = append(roles, role)
@@ -165,8 +189,8 @@ func link(v yamldoc.Value, t *Topology) Path {
 	between := a.DistanceMetres(b)
 	p.DistanceMetres = between
 	if f := m.Field("distance"); f.Present() {
-		p.DistanceMetres = f.Metres(between)
-		if math.Abs(p.DistanceMetres-between) > positionTolerance*math.Max(p.DistanceMetres, 1) {
+		p.DistanceMetres = metres(f, maxDistance)
+		if placed && f.OK() && math.Abs(p.DistanceMetres-between) > positionTolerance*math.Max(p.DistanceMetres, 1) {
 			f.Problem("%.1f m stated, but the positions are %.1f m apart", p.DistanceMetres, between)
 		}
 	}

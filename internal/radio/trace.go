@@ -37,7 +37,7 @@ const (
 // time, a time that does not rise, an empty field and a negative figure are
 // refused. The error, if any, is [yamldoc.Problems].
 func ParseTrace(file string, text []byte) (*Trace, error) {
-	p := traceParser{file: file, csv: csv.NewReader(bytes.NewReader(text)), column: map[string]int{}}
+	p := traceParser{file: file, csv: csv.NewReader(bytes.NewReader(bytes.TrimPrefix(text, []byte(byteOrderMark)))), column: map[string]int{}}
 	p.csv.Comment, p.csv.TrimLeadingSpace, p.csv.ReuseRecord = '#', true, true
 	if len(text) > MaxTraceText {
 		p.problem(1, 1, "%d bytes long, a trace has at most %d", len(text), MaxTraceText)
@@ -61,6 +61,9 @@ func ParseTrace(file string, text []byte) (*Trace, error) {
 	}
 	return &p.trace, nil
 }
+
+// byteOrderMark is what some programs write before UTF-8.
+const byteOrderMark = "\ufeff"
 
 // traceParser reads a trace row by row and collects the problems.
 type traceParser struct {

@@ -45,6 +45,15 @@ func BitsPerSecond(s string) (float64, error) { return quantity(s, rates) }
 // Metres reads a distance such as "673.1 ft".
 func Metres(s string) (float64, error) { return quantity(s, distances) }
 
+// SignedMetres reads a height such as "-430 m".
+func SignedMetres(s string) (float64, error) {
+	if rest, below := strings.CutPrefix(strings.TrimSpace(s), "-"); below && !strings.HasPrefix(rest, "-") {
+		v, err := quantity(rest, distances)
+		return 0 - v, err
+	}
+	return quantity(s, distances)
+}
+
 func quantity(s string, scales []scale) (float64, error) {
 	t := strings.TrimSpace(s)
 	i := len(t)

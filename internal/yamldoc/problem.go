@@ -148,12 +148,12 @@ func (ns *notes) follows(n *yaml.Node) bool {
 	switch {
 	case n == nil || len(ns.bad) == 0:
 		return false
-	case n.Kind == yaml.SequenceNode:
-		return slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return ns.bad[c] })
-	case n.Kind == yaml.MappingNode:
-		return false
+	case ns.bad[n]:
+		return true
+	case n.Kind == yaml.AliasNode:
+		n = n.Alias
 	}
-	return ns.bad[n]
+	return n.Kind == yaml.SequenceNode && slices.ContainsFunc(n.Content, func(c *yaml.Node) bool { return ns.bad[c] })
 }
 
 // Err is the [Problems] found so far, sorted by line, or nil.
@@ -178,7 +178,6 @@ func (d *Document) note(n *yaml.Node, format string, args ...any) {
 	p := Problem{File: d.file, Message: message(format, args...)}
 	if n != nil {
 		p.Line, p.Column = n.Line, n.Column
-		d.notes.mark(n)
 	}
 	d.notes.add(p)
 }
@@ -196,6 +195,8 @@ func (v Value) Problem(format string, args ...any) {
 			return
 		}
 		n = v.parent
+	default:
+		v.doc.notes.mark(n)
 	}
 	msg := message(format, args...)
 	if v.name != "" {

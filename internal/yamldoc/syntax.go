@@ -104,21 +104,16 @@ func syntaxProblem(data []byte, dec *yaml.Decoder, err error) Problem {
 	if q := open.quote; q.line > 0 && q.line < e.problemMark.line {
 		return problemAt(q, "not YAML: the quotation mark here is not closed on its line")
 	}
+	inFlow := strings.Contains(e.context, "flow ") // the library's word for brackets and braces
+	if b := open.bracket; b.line > 0 && b.line <= e.problemMark.line && (inFlow || atEnd(e.problemMark, lines)) {
+		what := "mapping in braces"
+		if open.list {
+			what = "list in brackets"
+		}
+		return problemAt(b, "not YAML: the "+what+" that begins here is not closed")
+	}
 	at := clamp(e.problemMark, lines)
 	said := e.problem
-	if inFlow := strings.Contains(e.context, "flow "); inFlow {
-		begins := clamp(e.contextMark, lines)
-		what := "list in brackets"
-		if strings.Contains(e.context, "mapping") {
-			what = "mapping in braces"
-		}
-		if begins.line < at.line {
-			if atEnd(e.problemMark, lines) || blockKey.MatchString(lines[at.line-1]) {
-				return problemAt(begins, "not YAML: the "+what+" that begins here is not closed")
-			}
-			said += fmt.Sprintf(", in the %s that begins in line %d", what, begins.line)
-		}
-	}
 	if strings.Contains(e.context, "simple key") {
 		at = clamp(e.contextMark, lines)
 		said = "a key without a colon: " + said
@@ -179,15 +174,31 @@ func findAlias(lines []string, name string) mark {
 // opened is what a text leaves open at the end of a line.
 type opened struct {
 	quote mark // the first quoted text that does not end on its line
+	// bracket is the first bracket or brace that is open where the block structure
+	// goes on: with an entry or a key that is not farther in than its own line.
+	bracket mark
+	list    bool // whether it is a bracket
 }
 
-// openings goes through a text as far as quotes and comments go.
+// openings goes through a text as far as quotes, brackets and comments go.
 func openings(lines []string) opened {
+	type place struct {
+		mark
+		indent int
+		list   bool
+	}
 	var o opened
+	var open []place
 	for i, line := range lines {
+		indent := len(line) - len(strings.TrimLeft(line, " "))
+		if n := len(open); n > 0 && indent <= open[n-1].indent && (strings.HasPrefix(line[indent:], "- ") || blockKey.MatchString(line)) {
+			o.bracket, o.list = open[n-1].mark, open[n-1].list
+			return o
+		}
 		quote, at := byte(0), 0
 		for k := 0; k < len(line); k++ {
 			c := line[k]
+			starts := k == 0 || strings.IndexByte(" \t[{,:", line[k-1]) >= 0 // a value, and not the middle of one
 			switch {
 			case quote == '"' && c == '\\':
 				k++
@@ -196,14 +207,21 @@ func openings(lines []string) opened {
 			case quote != 0:
 			case c == '#' && (k == 0 || line[k-1] == ' ' || line[k-1] == '\t'):
 				k = len(line)
-			case (c == '"' || c == '\'') && (k == 0 || strings.IndexByte(" \t[{,", line[k-1]) >= 0):
+			case (c == '"' || c == '\'') && starts:
 				quote, at = c, k
+			case (c == '[' || c == '{') && (starts || len(open) > 0):
+				open = append(open, place{mark{i + 1, utf8.RuneCountInString(line[:k]) + 1}, indent, c == '['})
+			case (c == ']' || c == '}') && len(open) > 0:
+				open = open[:len(open)-1]
 			}
 		}
 		if quote != 0 {
 			o.quote = mark{i + 1, utf8.RuneCountInString(line[:at]) + 1}
 			return o
 		}
+	}
+	if n := len(open); n > 0 {
+		o.bracket, o.list = open[n-1].mark, open[n-1].list
 	}
 	return o
 }

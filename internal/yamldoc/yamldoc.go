@@ -114,6 +114,9 @@ func tooMuch(n *yaml.Node, depth int, count *int) *yaml.Node {
 	return nil
 }
 
+// File is the name of the document for messages.
+func (d *Document) File() string { return d.file }
+
 // Root is the document's outermost value.
 func (d *Document) Root() Value { return Value{doc: d, node: d.root} }
 
@@ -339,6 +342,11 @@ func (v Value) Metres(def float64) float64 {
 	return quantity(v, def, `a distance such as "673.1 ft"`, unit.Metres)
 }
 
+// SignedMetres reads a height such as "-430 m".
+func (v Value) SignedMetres(def float64) float64 {
+	return quantity(v, def, `a height such as "12 m" or "-430 m"`, unit.SignedMetres)
+}
+
 func quantity[T any](v Value, def T, want string, parse func(string) (T, error)) T {
 	s, ok := v.scalar(want)
 	if !ok {
@@ -371,6 +379,7 @@ func (v Value) List() []Value {
 		out[i] = Value{doc: v.doc, node: c, parent: n, name: v.name + "[" + strconv.Itoa(i) + "]"}
 		if !out[i].Present() {
 			v.doc.note(c, "%s is empty; expected a value, or no such element", out[i].name)
+			v.doc.notes.mark(c)
 			out[i].broken = true
 		}
 	}

@@ -175,7 +175,7 @@ func TestBrokenFiles(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	for _, want := range []string{
-		"x.yaml:2:1: unknown key \"figurs\" (did you mean \"figures\"?)", "vip-lot.yaml:1:8: not YAML",
+		"x.yaml:2:1: unknown key \"figurs\" (did you mean \"figures\"?)", "vip-lot.yaml:1:7: not YAML",
 		"tcp/driver.yaml:2:10: options: expected a mapping", "tcp/driver.yaml:1:1: version is missing",
 	} {
 		if !strings.Contains(err.Error(), want) {

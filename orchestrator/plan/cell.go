@@ -55,7 +55,7 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 
 	radios := names(pick("radio").Required(), "radio", ps.cat.Profiles())
 	topologies := names(pick("topology").Required(), "topology", ps.cat.Topologies())
-	x := crossing{base: base, radios: radios, topologies: topologies, sizes: ps.sizes(&base, pick("size"), topologies), sweep: ps.sweep(pick("sweep"))}
+	x := crossing{base: base, radios: radios, topologies: topologies, sizes: ps.sizes(&base, pick("size"), pick("topology"), topologies), sweep: ps.sweep(pick("sweep"))}
 	x.base.Where = ps.place(pick("radio"))
 	ps.axes[group] = append([]axis{{name: "radio", labels: radios}, {name: "topology", labels: topologies}, sizeAxis(x.sizes, topologies)}, x.sweep...)
 	for _, tn := range topologies {
@@ -209,7 +209,7 @@ func (ps *parser) choose(c *Cell, v yamldoc.Value) {
 	p := ps.plan
 	all := trialNames(p)
 	chosen := all
-	if v.Present() {
+	if v.Present() && !ps.misnamed {
 		chosen = names(v, "treatment", all)
 	}
 	for _, m := range p.Mixes {
@@ -273,7 +273,7 @@ func (ps *parser) checkRoles(c *Cell, t *radio.Topology, flows, mixes yamldoc.Va
 
 // sizes is the transfer sizes of each topology. They may be left out where no
 // flow needs one.
-func (ps *parser) sizes(c *Cell, v yamldoc.Value, topologies []string) map[string][]int64 {
+func (ps *parser) sizes(c *Cell, v, at yamldoc.Value, topologies []string) map[string][]int64 {
 	needed := false
 	c.allFlows(v, v, func(f FlowSpec, _ yamldoc.Value) { needed = needed || f.SizeBytes == 0 && f.Duration == 0 })
 	out := map[string][]int64{}
@@ -295,13 +295,13 @@ func (ps *parser) sizes(c *Cell, v yamldoc.Value, topologies []string) map[strin
 	}
 	m := v.Mapping()
 	for _, key := range m.Keys() {
-		if !slices.Contains(topologies, key) {
+		if at.OK() && !slices.Contains(topologies, key) {
 			m.Key(key).Problem("topology %q is not one of the plan's%s; %s", key, yamldoc.Suggest(key, topologies), listed(topologies))
 		}
 		out[key] = sizes(m.Field(key))
 	}
 	for _, t := range topologies {
-		if !m.Field(t).Given() {
+		if at.OK() && !m.Field(t).Given() {
 			v.Problem("no size for topology %s", t)
 		}
 	}

@@ -38,7 +38,7 @@ func (ps *parser) flowList(v yamldoc.Value, treatments []string) []FlowSpec {
 	}
 	var out []FlowSpec
 	for _, e := range list {
-		out = append(out, flowSpec(e, treatments))
+		out = append(out, flowSpec(e, treatments, ps.misnamed))
 	}
 	checkNumber(out, v)
 	return out
@@ -82,7 +82,7 @@ func perTrial(flows []FlowSpec) (n float64) {
 	return n
 }
 
-func flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
+func flowSpec(v yamldoc.Value, treatments []string, misnamed bool) FlowSpec {
 	keys := []string{"count", "from", "to", "start", "spacing", "size", "duration", "on_off"}
 	if treatments != nil {
 		keys = append(keys, "treatment")
@@ -97,7 +97,10 @@ func flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
 		Spacing: span(m.Field("spacing"), 0, 0, time.Hour),
 	}
 	if treatments != nil {
-		f.Treatment, _ = known(m.Field("treatment").Required(), "treatment", treatments)
+		at := m.Field("treatment").Required()
+		if f.Treatment = at.String(""); !misnamed {
+			f.Treatment, _ = known(at, "treatment", treatments)
+		}
 	}
 	switch {
 	case f.From == f.To:
@@ -148,6 +151,7 @@ func (ps *parser) mixes(v yamldoc.Value) {
 			m.Field("name").Problem("%s %q is given already", ps.types[x.Name], x.Name)
 		}
 		ps.types[x.Name] = "mix"
+		ps.misnamed = ps.misnamed || !m.Field("name").OK()
 		for _, t := range ps.plan.Treatments {
 			if t.Missing != "" && slices.ContainsFunc(x.Flows, func(f FlowSpec) bool { return f.Treatment == t.Name }) {
 				x.Missing = t.Label + " is missing: " + t.Missing

@@ -74,6 +74,8 @@ type parser struct {
 	cellCount float64           // what they come from, before anything is excluded
 	axes      map[string][]axis // of each group, for what the published figures name
 	types     map[string]string // what a name belongs to: treatment or mix
+	// misnamed: the name of a treatment or mix has a problem, so what refers to it has none.
+	misnamed bool
 	// labels is the names of treatments and mixes by what tables call them.
 	labels map[string]string
 	// varied is the profiles that sweeps have asked for, by radio and changes.
@@ -204,6 +206,7 @@ func (ps *parser) noteBalance() {
 	}
 }
 
+// name reads a name of the plan's own.
 func name(v yamldoc.Value) string {
 	s := v.Required().String("")
 	if v.OK() && !nameForm.MatchString(s) {

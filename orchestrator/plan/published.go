@@ -237,7 +237,7 @@ func (ps *parser) oneStatement(v yamldoc.Value, m yamldoc.Mapping, f *Figure) {
 	switch {
 	case len(given) != 1 && !bounds:
 		v.Problem("expected one statement (value, at_least, at_most, change_percent, best, falls, rises, flat_from, order or text), found %d", len(given))
-	case bounds && *f.AtLeast > *f.AtMost:
+	case bounds && m.Field("at_least").OK() && m.Field("at_most").OK() && *f.AtLeast > *f.AtMost:
 		v.Problem("at_least %g is more than at_most %g", *f.AtLeast, *f.AtMost)
 	case m.Field("change_percent").Present() != m.Field("relative_to").Present():
 		v.Problem("change_percent and relative_to go together")

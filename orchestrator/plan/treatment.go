@@ -24,6 +24,7 @@ func (ps *parser) treatments(v yamldoc.Value) {
 			name.Problem("treatment %q is given twice", t.Name)
 		}
 		seen[t.Name] = true
+		ps.misnamed = ps.misnamed || !name.OK()
 		// fmt writes the keys of a map in their order.
 		what := fmt.Sprintf("%q %t %q", t.Protocol, t.CompleteKnowledge, fmt.Sprint(t.Options))
 		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() {

@@ -104,9 +104,9 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "files", "image", "options", "features", "capabilities", "resources", "kernel", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
-		Title:    r.Field("title").Required().String(""),
+		Title:    r.Field("title").Required().Label(""),
 		Summary:  r.Field("summary").Required().String(""),
-		Version:  r.Field("version").Required().String(""),
+		Version:  r.Field("version").Required().Label(""),
 		Contract: int(r.Field("contract").Required().Int(Version, 1, 1000)),
 		Image:    r.Field("image").String(""),
 		Kernel:   r.Field("kernel").String(""),
@@ -195,11 +195,15 @@ func parseOption(om yamldoc.Mapping, name string) Option {
 	if o.Type != TypeString && (len(o.Choices) > 0 || o.FromProbe) {
 		f.Field("type").Problem("only a string option has choices, found %s", o.Type)
 	}
+	if f.Field("type").Present() && !f.Field("type").OK() {
+		return o // what its values may be is not known
+	}
 	o.Min, o.Max = o.bound(f.Field("min")), o.bound(f.Field("max"))
 	if o.Min != nil && o.Max != nil && *o.Min > *o.Max {
 		f.Field("max").Problem("below min, no value would do")
+		o.Min, o.Max = nil, nil
 	}
-	if v := f.Field("default"); v.Present() {
+	if v := f.Field("default"); v.Present() && (len(o.Choices) == 0 || f.Field("choices").OK()) {
 		o.Default = o.Read(v)
 	}
 	return o
@@ -219,6 +223,9 @@ func (o *Option) bound(v yamldoc.Value) *float64 {
 		b = v.Float(0, -1e18, 1e18)
 	default:
 		v.Problem("a %s option has no bounds", o.Type)
+		return nil
+	}
+	if !v.OK() {
 		return nil
 	}
 	return &b
