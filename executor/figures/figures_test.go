@@ -94,6 +94,8 @@ func TestFaster(t *testing.T) {
 		"at the radio's rate":                       {full, flow(s(1), 0), 0, ""},
 		"by rounding above it":                      {full, flow(s(0.995), 0), 0, ""},
 		"above the radio's rate":                    {full, flow(s(0.98), 0), 0, journal.ReasonFasterThanRadio},
+		"hops share the medium: at its rate":        {shared, flow(s(1.128), 0), 0, ""},
+		"hops share the medium: above its rate":     {shared, flow(s(1.1), 0), 0, journal.ReasonFasterThanRadio},
 		"slower than Ideal":                         {full, flow(s(5), s(10)), s(9.9), ""},
 		"as fast as Ideal, by rounding":             {full, flow(s(5), s(9.85)), s(9.9), ""},
 		"117 % of Ideal":                            {full, flow(s(5), s(10/1.17)), s(10), journal.ReasonFasterThanIdeal},

@@ -15,7 +15,7 @@ const (
 	// idealSlack is the time that a busy machine may let pass between a
 	// driver's connected event and the start of its clock, which counts neither
 	// as connecting nor as transfer.
-	idealSlack = 100 * time.Millisecond
+	idealSlack = 50 * time.Millisecond
 	// idealPackets is how many packets' time on the air Ideal may lie above the
 	// true optimum where hops share the medium (emulator/ideal); with TDMA a
 	// round of slots more.
@@ -40,22 +40,26 @@ func Faster(n *radio.Network, f *Flow, ideal time.Duration) *Fault {
 		return nil
 	}
 	route := n.Route(f.From, f.To)
-	slowest, link := 0.0, ""
-	air := time.Duration(0) // of a full packet on the slowest link
+	shared := n.Medium == radio.MediumShared
+	var least, air time.Duration // of the payload on all hops, of a full packet on the slowest hop
 	for i := 1; i < len(route); i++ {
-		if rate := fastest(n, route[i-1], route[i]); rate > 0 && (slowest == 0 || rate < slowest) {
-			slowest, link = rate, string(route[i-1])+"–"+string(route[i])
-			air = seconds(float64(n.MTUBytes) * 8 / rate)
+		rate := fastest(n, route[i-1], route[i])
+		if rate <= 0 {
+			continue
 		}
+		on := seconds(float64(f.SizeBytes) * 8 / rate)
+		if shared { // one transmission at a time
+			least += on
+		} else {
+			least = max(least, on)
+		}
+		air = max(air, seconds(float64(n.MTUBytes)*8/rate))
 	}
-	if slowest > 0 {
-		if least := seconds(float64(f.SizeBytes) * 8 / slowest); f.Elapsed < least-part(least) {
-			return fault(journal.ReasonFasterThanRadio, "the driver reports %d bytes of payload in %s, which is %.0f bit/s; the link %s has at most %.0f bit/s, at which they take %s",
-				f.SizeBytes, show(f.Elapsed), float64(f.SizeBytes)*8/max(f.Elapsed.Seconds(), 1e-9), link, slowest, show(least))
-		}
+	if f.Elapsed < least-part(least) {
+		return fault(journal.ReasonFasterThanRadio, "the driver reports %s for %d bytes of payload, the emulated radios need %s at their highest rates", show(f.Elapsed), f.SizeBytes, show(least))
 	}
 	slack := idealSlack + part(ideal)
-	if n.Medium == radio.MediumShared && len(route) > 2 {
+	if shared && len(route) > 2 {
 		slack += idealPackets * air
 		if n.Access != nil && n.Access.TDMA != nil {
 			slack += time.Duration(len(n.Access.TDMA.Owners)) * n.Access.TDMA.Slot

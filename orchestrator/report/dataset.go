@@ -50,9 +50,27 @@ type Run struct {
 	Started   time.Time       `json:"started,omitzero"`
 	Ended     time.Time       `json:"ended,omitzero"`
 
-	Trials     []Trial                          `json:"trials"`     // every trial of the sheet, in order
+	Trials []Trial `json:"trials"` // every trial of the sheet, in order
+	// Breaches of the driver contract that did not decide an attempt.
+	Breaches []Breach `json:"breaches,omitempty"`
+
 	Provenance map[string]journal.Provenance    `json:"provenance"` // by node
 	Clocks     map[string][]journal.ClockOffset `json:"clocks"`     // by node
+}
+
+// Breach is what a driver did wrong without deciding an attempt by it.
+type Breach struct {
+	At        time.Time `json:"at"` // the node's clock
+	Node      string    `json:"node"`
+	Role      string    `json:"role"`
+	Treatment string    `json:"treatment"`
+	// Trial, Attempt and Flow are where it happened: absent where it is of no one
+	// attempt, and Flow also where it is of no one flow.
+	Trial   *int   `json:"trial,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Flow    *int   `json:"flow,omitempty"`
+	Message string `json:"message"`
+	Log     string `json:"log,omitempty"` // the end of the driver's standard error
 }
 
 // Trial is one trial and its attempts, in order.

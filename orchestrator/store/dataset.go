@@ -101,6 +101,13 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	if err := readTrials(ctx, q, o, r); err != nil {
 		return nil, err
 	}
+	breaches, err := q.Breaches(ctx, o.ID)
+	if err != nil {
+		return nil, err
+	}
+	if r.Breaches, err = Breaches(breaches); err != nil {
+		return nil, err
+	}
 	if r.Place == journal.PlaceVirtual {
 		guestTimes(r)
 	}

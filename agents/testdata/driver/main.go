@@ -260,6 +260,10 @@ func serve(c net.Conn, fault string) {
 		say(contract.Event{Event: contract.KindSample, Transfer: id, Sample: &contract.Sample{ElapsedNS: int64(since(start)), SentBytes: int64(at)}})
 	}
 	c.Write([]byte{contract.ByteAccepted})
+	if fault == "corrupted" {
+		fail(id, contract.CodeCorrupted, fmt.Errorf("wrong byte after 7"))
+		return
+	}
 	say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
 		SizeBytes: int64(h.SizeBytes), ElapsedNS: int64(since(start)), Digest: hex.EncodeToString(sum.Sum(nil)),
 	}})

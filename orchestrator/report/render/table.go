@@ -108,6 +108,7 @@ func renderTable(v *report.Analysis) ([]byte, error) {
 	if len(v.Tables) == 0 {
 		b.WriteString("no runs\n")
 	}
+	writeBreaches(&b, v)
 	writeNotes(&b, v)
 	return []byte(b.String()), nil
 }

@@ -117,6 +117,11 @@ func Eventful() *report.Dataset {
 		{Node: "client", Role: "client", Source: "radio", Figure: "snr", Unit: "dB", Readings: 2, Minimum: 11.5, Mean: 12.25, Maximum: 13},
 		{Node: "server", Role: "server", Source: "host \"power\"", Figure: "battery", Minimum: 0.81, Mean: 0.81, Maximum: 0.81},
 	}
+	trial, flow := 4, 0
+	one.Breaches = []report.Breach{
+		{At: one.Started, Node: "client", Role: "client", Treatment: "udt", Trial: &trial, Attempt: 1, Flow: &flow, Message: "did not exit within 2s of its last event", Log: "driver: waits\n"},
+		{At: one.Ended, Node: "server", Role: "server", Treatment: "sctp", Message: "left behind, and Linktrial ended: sleep \"3600\" (process 7)\r\n"},
+	}
 	two := NewRun("r-2", "tw-400-tsm-e", "TW-400 CUB, TSM-E", "vip-lot", "VIP Lot", 2048<<10, 3, Haul, Cubic, BBR, SCTP, UDT)
 	for i := range two.Trials {
 		if two.Trials[i].Treatment == "udt" {

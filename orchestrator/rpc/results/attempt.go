@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
@@ -73,6 +75,31 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 		TreatmentJson: treatment, ChannelSeed: spec.ChannelSeed, Label: run.sheet.Label(t.Treatment)}
 	for _, f := range p.flows[a.Attempt] {
 		out.Flows = append(out.Flows, asFlow(&f, spec))
+	}
+	if out.Breaches, err = s.breaches(ctx, run.id, spec, a.Attempt); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// breaches are those of an attempt, and those of its treatments' drivers that
+// belong to no attempt.
+func (s *Service) breaches(ctx context.Context, run string, trial *runsheet.Trial, attempt int32) (out []*linktrialv1.Breach, err error) {
+	rows, err := s.cfg.Store.Breaches(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	all, err := store.Breaches(rows)
+	if err != nil {
+		return nil, err
+	}
+	for i := range all {
+		b := &all[i]
+		of := b.Trial != nil && *b.Trial == trial.Index && b.Attempt == int(attempt)
+		ours := b.Trial == nil && slices.ContainsFunc(trial.Flows, func(f runsheet.Flow) bool { return f.Treatment == b.Treatment })
+		if of || ours {
+			out = append(out, &linktrialv1.Breach{At: timestamppb.New(b.At), Node: b.Node, Role: b.Role, Treatment: b.Treatment, Message: b.Message, OfAttempt: of, Log: b.Log})
+		}
 	}
 	return out, nil
 }

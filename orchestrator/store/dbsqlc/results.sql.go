@@ -162,6 +162,44 @@ func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsPara
 	return items, nil
 }
 
+const breaches = `-- name: Breaches :many
+SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq
+`
+
+type BreachesRow struct {
+	Node string
+	Role string
+	At   time.Time
+	Body json.RawMessage
+}
+
+// What drivers did wrong in a run, as far as it did not decide an attempt.
+func (q *Queries) Breaches(ctx context.Context, runID string) ([]BreachesRow, error) {
+	rows, err := q.db.Query(ctx, breaches, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []BreachesRow{}
+	for rows.Next() {
+		var i BreachesRow
+		if err := rows.Scan(
+			&i.Node,
+			&i.Role,
+			&i.At,
+			&i.Body,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const campaignPage = `-- name: CampaignPage :many
 SELECT id, name, plan, created_at, (position('published:'::bytea IN plan_text) > 0)::boolean AS published FROM campaigns c
 WHERE CASE WHEN cardinality($1::text[]) > 0 THEN c.id = ANY ($1::text[])
@@ -263,44 +301,6 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 			&i.OffsetNs,
 			&i.ErrorNs,
 			&i.Unknown,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
-const faults = `-- name: Faults :many
-SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
-WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq
-`
-
-type FaultsRow struct {
-	Node string
-	Role string
-	At   time.Time
-	Body json.RawMessage
-}
-
-// What drivers did wrong in a run, as far as it did not decide an attempt.
-func (q *Queries) Faults(ctx context.Context, runID string) ([]FaultsRow, error) {
-	rows, err := q.db.Query(ctx, faults, runID)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []FaultsRow{}
-	for rows.Next() {
-		var i FaultsRow
-		if err := rows.Scan(
-			&i.Node,
-			&i.Role,
-			&i.At,
-			&i.Body,
 		); err != nil {
 			return nil, err
 		}

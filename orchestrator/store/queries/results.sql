@@ -31,7 +31,7 @@ SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 -- name: Misbehaviours :many
 SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;
 
--- name: Faults :many
+-- name: Breaches :many
 -- What drivers did wrong in a run, as far as it did not decide an attempt.
 SELECT j.node, n.role, j.at, j.body FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
 WHERE j.run_id = $1 AND j.type = 'driver-misbehaved' ORDER BY n.role, j.node, j.seq;

@@ -3,7 +3,7 @@ import { mount } from '@vue/test-utils'
 import { describe, expect, it } from 'vitest'
 import { readView } from './view'
 import { summaryOf } from './fixture'
-import { GetAttemptResponseSchema } from '@/gen/linktrial/v1/result_pb'
+import { BreachSchema, GetAttemptResponseSchema } from '@/gen/linktrial/v1/result_pb'
 import { looks } from '@/lib/palette'
 import AttemptFacts from './AttemptFacts.vue'
 import { pretty } from './pretty'
@@ -140,6 +140,19 @@ describe('an attempt', () => {
   ])('of digest aa, received %s: %s', (received, words) =>
     expect(mount(AttemptFacts, { props: { attempt: attempt(received) }, global }).text()).toContain(words),
   )
+  it('names what drivers did wrong, and where', () => {
+    const wrong = attempt('aa')
+    expect(mount(AttemptFacts, { props: { attempt: wrong }, global }).text()).not.toContain('Breaches')
+    wrong.breaches.push(
+      create(BreachSchema, { message: 'did not exit', treatment: 'udt', node: 'client', ofAttempt: true }),
+      create(BreachSchema, { message: 'left behind: sleep', treatment: 'udt', node: 'server' }),
+    )
+    const items = mount(AttemptFacts, { props: { attempt: wrong }, global }).findAll('li')
+    expect(items.map((x) => [x.text().includes('of no one attempt'), x.text().replace(/ driver of.*/s, '')])).toEqual([
+      [false, 'did not exit'],
+      [true, 'left behind: sleep'],
+    ])
+  })
   it('has the trials before and after it, and those of its iteration', () => {
     const both = summaryOf({
       id: 'a',

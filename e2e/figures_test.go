@@ -1,0 +1,112 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/report"
+)
+
+// lying is trials of a driver that carries its transfers well, and reports
+// other figures than those it measured.
+const lying = `
+name: lying
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 96 KiB
+treatments:
+  - {name: honest, protocol: plain}
+  - {name: slow-clock, protocol: plain, options: {clock: 0.8, pace: 150ms}}
+  - {name: fast-clock, protocol: plain, options: {clock: 1.5, pace: 150ms}}
+  - {name: beyond-ideal, protocol: plain, options: {clock: 0.45}}
+  - {name: unsent, protocol: plain, options: {fault: unsent}}
+  - {name: corrupted, protocol: plain, options: {fault: corrupted}}
+  - {name: daemon, protocol: plain, options: {fault: daemon}}
+iterations: 2
+order: fixed
+seed: 1
+limits: {connect: 10s, transfer: 60s, attempts: 3}
+`
+
+// expectLies asserts what comes of the trials of lying: the reason of each
+// treatment's only attempt, and that no other figure than those of honest trials
+// counts.
+func expectLies(t *testing.T, p *program, table string) {
+	t.Helper()
+	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
+		"beyond-ideal": journal.ReasonFasterThanRadio, "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
+	ds := p.exported()
+	for _, tr := range ds.Runs[0].Trials {
+		verdict := journal.Invalid
+		if want[tr.Treatment] == "" {
+			verdict = journal.Succeeded
+		}
+		if len(tr.Attempts) != 1 {
+			t.Errorf("%s, iteration %d: %d attempts, expected 1", tr.Treatment, tr.Iteration, len(tr.Attempts))
+		}
+		for _, a := range tr.Attempts {
+			if tr.Verdict != verdict || a.Verdict != verdict || a.Reason != want[tr.Treatment] || a.Valid() != (verdict == journal.Succeeded) {
+				t.Errorf("%s, iteration %d: %s, %s (%s: %s), expected %s (%s)", tr.Treatment, tr.Iteration, tr.Verdict, a.Verdict, a.Reason, a.Message, verdict, want[tr.Treatment])
+			}
+			t.Logf("%s: %s (%s: %s)", tr.Treatment, a.Verdict, a.Reason, a.Message)
+		}
+	}
+	for treatment, reason := range want {
+		if reason != "" && !strings.Contains(table, "2× invalid ("+reason+")") {
+			t.Errorf("the table does not count the attempts of %s as invalid (%s)", treatment, reason)
+		}
+	}
+	left := slices.DeleteFunc(ds.Runs[0].Breaches, func(b report.Breach) bool { return b.Treatment != "daemon" })
+	if len(left) != 2 || left[0].Trial == nil || !strings.Contains(left[0].Message, "sleep 3600") {
+		t.Errorf("breaches %+v, expected the daemon of each of two trials", left)
+	}
+	b, err := filepath.Glob(filepath.Join(p.work, "results", "*", "breaches.csv"))
+	if err != nil || len(b) != 1 {
+		t.Fatalf("breaches.csv: %v, %v", b, err)
+	}
+	text, err := os.ReadFile(b[0])
+	if err != nil || strings.Count(string(text), "sleep 3600") != 2 || !strings.Contains(table, "sleep 3600") {
+		t.Errorf("%v: what was left behind is not in breaches.csv and the table:\n%s", err, text)
+	}
+}
+
+// liars makes a folder with the agents' test driver.
+func liars(t *testing.T) string {
+	t.Helper()
+	dir := dataDir(t)
+	plain := filepath.Join(dir, "plain")
+	if out, err := exec.Command("go", "build", "-o", filepath.Join(plain, "plain"), "../agents/testdata/driver").CombinedOutput(); err != nil {
+		t.Fatalf("build test driver: %v\n%s", err, out)
+	}
+	manifest, err := os.ReadFile("../agents/testdata/driver/driver.yaml")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(plain, "driver.yaml"), manifest, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// A driver that reports false figures has none in the table, in the real-time
+// lab; what it left behind is in the exports.
+func TestFalseFiguresDoNotCount(t *testing.T) {
+	p := newProgram(t)
+	r := p.start("rehearse", p.plan("lying", lying), "--drivers", liars(t))
+	r.wait(4 * time.Minute) // its exit code says that trials failed
+	expectLies(t, p, r.output())
+	nothingLeft(t)
+}
+
+// The same in virtual time.
+func TestFalseFiguresDoNotCountInVirtualTime(t *testing.T) {
+	p := newProgram(t)
+	stdout, stderr, _ := p.run("rehearse", "--virtual", p.plan("lying", lying), "--drivers", liars(t))
+	expectLies(t, p, stdout+stderr)
+}

@@ -1,0 +1,25 @@
+package store
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Breaches reads what journals have of drivers that broke the contract, in the
+// order of roles and records.
+func Breaches(rows []dbsqlc.BreachesRow) ([]report.Breach, error) {
+	out := make([]report.Breach, 0, len(rows))
+	for _, r := range rows {
+		var m journal.Misbehaviour
+		if err := json.Unmarshal(r.Body, &m); err != nil {
+			return nil, fmt.Errorf("breach recorded by %s: %w", r.Node, err)
+		}
+		out = append(out, report.Breach{At: r.At.UTC(), Node: r.Node, Role: r.Role, Treatment: m.Treatment,
+			Trial: m.Trial, Attempt: m.Attempt, Flow: m.Flow, Message: m.Message, Log: m.Log})
+	}
+	return out, nil
+}
