@@ -20,6 +20,7 @@ import (
 	"linktrial/protocols/contract"
 )
 
+//go:embed cpp/driver.yaml cpp/Makefile cpp/*.hpp cpp/*.cpp
 //go:embed go/driver.yaml go/Makefile go/*.go python/driver.yaml python/*.py
 var files embed.FS
 
@@ -35,6 +36,7 @@ type Language struct {
 // Languages lists the languages.
 var Languages = []Language{
 	{Name: "go", Protocol: "protocol.go", Build: "make"},
+	{Name: "cpp", Protocol: "protocol.cpp", Build: "make"},
 	{Name: "python", Protocol: "protocol.py", executable: []string{"driver.py"}},
 }
 

@@ -58,6 +58,15 @@ func TestGo(t *testing.T) {
 	protocoltest.Exercise(t, written(t, "go"))
 }
 
+// TestCPP: needs a compiler and make.
+func TestCPP(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skipf("the template needs g++: %v", err)
+	}
+	protocoltest.Exercise(t, written(t, "cpp"))
+}
+
 // TestManifests: a new driver has its own name, and its file to replace is there.
 func TestManifests(t *testing.T) {
 	for _, l := range Languages {
