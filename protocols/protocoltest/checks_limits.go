@@ -120,6 +120,12 @@ func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
 			return "", err
 		}
 	}
+	// Their programs start at once, which takes its time.
+	for _, c := range cs {
+		if _, err := c.await(ctx, s.o.waits.ready, "ready event", kind(contract.KindReady)); err != nil {
+			return "", err
+		}
+	}
 	held, waiting, err := s.headless(ctx, srv, cs[:], ps[:], time.Duration(sp.Limits.ConnectMS)*time.Millisecond)
 	if err != nil {
 		return "", err
@@ -145,38 +151,45 @@ func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
 // headless waits until the server's limit has passed, and returns the clients
 // that have R and whose header the server has not. A server that keeps its limit
 // breaks off within it, and these clients hear of that and end: packets to them
-// are not held.
+// are not held. One that goes on is waited for as long as the server may take.
 func (s *suite) headless(ctx context.Context, srv *proc, cs []*proc, ps []*contract.Parameters, limit time.Duration) (held time.Duration, waiting []int, err error) {
+	most := limit + s.o.waits.limit
 	begin := time.Now()
-	for {
-		waiting, held = nil, time.Since(begin)
-		alive := false
-		for i, c := range cs {
-			if c.find(kind(contract.KindConnected)) == nil || srv.find(about(contract.KindConnected, ps[i].Transfer.ID)) != nil {
-				continue
-			}
-			waiting = append(waiting, i)
-			select {
-			case <-c.ended:
-			default:
-				alive = true
-			}
-		}
-		if held >= limit+s.o.waits.limit || held >= 2*limit && len(waiting) > 0 && !alive {
-			break
-		}
+	for done := false; !done; {
 		select {
 		case <-ctx.Done():
-			return held, nil, ctx.Err()
+			return 0, nil, ctx.Err()
 		case <-time.After(50 * time.Millisecond):
 		}
+		var connected int
+		waiting, held = nil, 0
+		for i, c := range cs {
+			e := c.find(kind(contract.KindConnected))
+			if e == nil || srv.find(about(contract.KindConnected, ps[i].Transfer.ID)) != nil {
+				continue
+			}
+			connected++
+			select {
+			case <-c.ended:
+				waiting = append(waiting, i)
+				continue
+			default:
+			}
+			if since := time.Since(e.at); since >= most {
+				held, done = max(held, since), true
+				waiting = append(waiting, i)
+			}
+		}
+		since := time.Since(begin)
+		// Twice the limit: some client may be connected later than the first.
+		done = done || since >= 2*limit && connected > 0 && len(waiting) == connected || since >= most && connected == 0
 	}
 	if len(waiting) == 0 {
 		return held, nil, skip("none of %d clients was connected without its header having arrived", len(cs))
 	}
 	for i, c := range cs {
 		if !slices.Contains(waiting, i) {
-			c.kill() // it hangs in its handshake
+			c.kill() // it hangs in its handshake, or has not waited for long enough
 		}
 	}
 	return held, waiting, nil
