@@ -16,7 +16,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers web images rehearse bench clean \
 	check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	test test-go test-race test-pages test-web test-ansible test-images
+	fuzz test test-go test-race test-pages test-web test-ansible test-images
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -40,6 +40,7 @@ help:
 	@echo "  make test-pages    of these, the ones of the pages"
 	@echo "  make test-go       of these, the ones of Go, all under go test"
 	@echo "  make test-race     of those, the packages with goroutines, under the race detector"
+	@echo "make fuzz          every fuzz target for a minute each (FUZZTIME=60s), and 10 000 mutated documents"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
 	@echo
@@ -77,6 +78,12 @@ drivers: deps
 images: build
 	@scripts/install-deps docker
 	TAG=$(VERSION) images/build
+
+# Every fuzz target for FUZZTIME, and the test of mutated documents with 10 000 of them.
+FUZZTIME ?= 60s
+fuzz:
+	LINKTRIAL_HOSTILE=10000 go test ./orchestrator/plan -count=1 -run '^TestHostileDocuments$$' -v
+	go run ./tools/fuzz -time $(FUZZTIME)
 
 # The pages, built again only when something that they are made of has changed.
 web: web/dist/index.html

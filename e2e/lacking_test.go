@@ -6,7 +6,8 @@ import (
 )
 
 // A treatment whose congestion control no kernel has is listed as missing, with the
-// reason, and the other treatment is run.
+// reason, and the other treatment is run. The program says so before and after, and
+// fails, as the plan does not say that it expects this.
 func TestRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
 	p := newProgram(t)
 	file := p.plan("lacking.yaml", `name: lacking
@@ -20,10 +21,10 @@ iterations: 2
 seed: 1
 `)
 	stdout, stderr, code := p.run("rehearse", file)
-	if code != 0 {
+	const reason = "the kernel of client and server has no congestion control nowhere"
+	if code != 1 || !strings.Contains(stderr, "treatment nowhere: "+reason+"; its trials are left out") || !strings.Contains(stderr, "1 treatment not run: nowhere: "+reason) {
 		t.Fatalf("exit %d:\n%s%s", code, stdout, stderr)
 	}
-	const reason = "the kernel of client and server has no congestion control nowhere"
 	if !strings.Contains(stdout, "missing: "+reason) {
 		t.Errorf("the table does not say why:\n%s", stdout)
 	}

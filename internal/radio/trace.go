@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/csv"
 	"errors"
-	"fmt"
 	"io"
 	"math"
 	"slices"
@@ -77,7 +76,7 @@ type traceParser struct {
 
 func (p *traceParser) problem(line, column int, format string, args ...any) {
 	if len(p.problems) < maxTraceProblems {
-		p.problems = append(p.problems, yamldoc.Problem{File: p.file, Line: line, Column: column, Message: fmt.Sprintf(format, args...)})
+		p.problems = append(p.problems, yamldoc.At(p.file, line, column, format, args...))
 	}
 }
 

@@ -22,6 +22,11 @@ type Problem struct {
 	more int // one less than it stands for, where it is the last of a list that was cut
 }
 
+// At is a problem at a place of a file, its text fit for a terminal.
+func At(file string, line, column int, format string, args ...any) Problem {
+	return Problem{File: file, Line: line, Column: column, Message: message(format, args...)}
+}
+
 func (p Problem) String() string {
 	file := Printable(p.File)
 	if p.Line == 0 {
@@ -96,7 +101,7 @@ func shortened(s string, n int) string {
 // message formats what is said of a value. What the document gave is shortened.
 func message(format string, args ...any) string {
 	for i, a := range args {
-		if s, ok := a.(string); ok {
+		if s, ok := a.(string); ok && len(s) > maxArgument {
 			args[i] = shortened(s, maxArgument)
 		}
 	}

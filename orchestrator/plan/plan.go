@@ -87,7 +87,7 @@ type Place struct {
 
 // Problem is a problem with what is made at the place.
 func (p Place) Problem(message string) yamldoc.Problems {
-	return yamldoc.Problems{{File: p.File, Line: p.Line, Column: p.Column, Message: yamldoc.Printable(message)}}
+	return yamldoc.Problems{yamldoc.At(p.File, p.Line, p.Column, "%s", message)}
 }
 
 // Condition is an axis and one of its values. Axes are radio, topology, size

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,6 +47,9 @@ PostgreSQL (unless one answers at --orchestrator), brings up a node and an agent
 for each role, runs the plan, prints the table, exports the results, and removes
 everything that it has started. What a killed rehearsal leaves behind, the next one
 removes.
+
+A treatment that this machine cannot run is left out; the exit code is then 1, unless
+the plan gives a reason for it with missing.
 
 With --virtual the nodes run in guests whose clock jumps over every wait
 (docs/virtual-time.md): a campaign of days takes minutes.
@@ -150,6 +154,9 @@ func (r *rehearsal) prepare(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	if r.cat, err = r.s.LoadCatalog(); err != nil {
+		return nil, err
+	}
+	if err := trial.Writable(cmp.Or(r.out, "results")); err != nil {
 		return nil, err
 	}
 	if r.virtual {
@@ -336,13 +343,21 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	if err := os.WriteFile(r.marker(), []byte(r.campaign), 0o644); err != nil {
 		return err
 	}
+	missing, err := trial.FindMissing(ctx, r.base, r.campaign, text)
+	if err != nil {
+		return err
+	}
+	missing.Say()
 	if err := trial.Follow(ctx, r.base, r.client, r.campaign); err != nil {
 		return err
 	}
 	if err := os.Remove(r.marker()); err != nil {
 		return err
 	}
-	return r.present(ctx)
+	if err := r.present(ctx); err != nil {
+		return err
+	}
+	return missing.Err()
 }
 
 // present prints the table and exports the files.

@@ -70,7 +70,8 @@ func newRunStart(s *setting.Settings) *cobra.Command {
 		Short: "Start the runs of a plan on the connected nodes, and watch them",
 		Long: `Start hands a plan to the orchestrator, which runs it on the connected nodes, shows
 every trial as it ends, and prints the results. Interrupting it ends only the view:
-the runs continue.`,
+the runs continue. A treatment that the nodes cannot run is left out; the exit code is
+then 1, unless the plan gives a reason for it with missing.`,
 		Example: `  linktrial run start plans/quickstart.yaml
   linktrial run start plans/quickstart.yaml --nodes 3 --name evening
   linktrial run start plans/quickstart.yaml --detach    # prints the campaign's identity`,
@@ -88,6 +89,11 @@ the runs continue.`,
 			if err != nil {
 				return err
 			}
+			missing, err := FindMissing(ctx, s.Orchestrator, campaign, text)
+			if err != nil {
+				return err
+			}
+			missing.Say()
 			if detach {
 				fmt.Println(campaign)
 				return nil
@@ -98,7 +104,10 @@ the runs continue.`,
 				}
 				return err
 			}
-			return PrintResults(ctx, s.Orchestrator, c, campaign, "table", os.Stdout)
+			if err := PrintResults(ctx, s.Orchestrator, c, campaign, "table", os.Stdout); err != nil {
+				return err
+			}
+			return missing.Err()
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
