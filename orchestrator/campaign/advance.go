@@ -94,7 +94,7 @@ func (o *openRuns) readParticipants(ctx context.Context, q *dbsqlc.Queries) erro
 		return err
 	}
 	for _, row := range rows {
-		p := participant{role: radio.Role(row.Role), node: row.Node, reason: row.EndReason, provenance: row.HasProvenance}
+		p := participant{role: radio.Role(row.Role), node: row.Node, reason: row.EndReason, provenance: row.HasProvenance, refused: row.Refused}
 		if row.Ended != nil {
 			p.ended = journal.RunEnd(*row.Ended)
 		}

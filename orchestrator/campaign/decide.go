@@ -64,6 +64,7 @@ type participant struct {
 	provenance  bool
 	deliveredAt time.Time
 	connected   bool
+	refused     int64 // records of its journal that could not be stored
 }
 
 // Waits bounds how long a run waits for a node without contact.
@@ -166,6 +167,11 @@ func nextCollecting(r *run, now time.Time, w Waits) step {
 			notes = append(notes, fmt.Sprintf("the journal of %s is not complete, and nothing came for %s", p.node, wait))
 		case p.ended != journal.RunCompleted && p.role != leader:
 			notes = append(notes, p.failureText())
+		}
+	}
+	for _, p := range r.participants {
+		if p.refused > 0 {
+			notes = append(notes, fmt.Sprintf("%d records of %s's journal could not be stored: the run's journal says which and why", p.refused, p.node))
 		}
 	}
 	if r.abort.reason != nil && r.abort.fault {

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -86,11 +87,15 @@ type Progress struct {
 // that has no part in it.
 var ErrNotFound = errors.New("no such part of a run")
 
-// RefusedError reports a record that cannot be stored; nothing of its delivery was.
+// RefusedError reports a journal that cannot be stored, because a record shows that
+// it is another one; nothing of the delivery was stored. A record that cannot be
+// stored for itself alone is [Refused].
 type RefusedError struct {
 	Run, Node string
 	Seq       int64 // 0 where the database refused and did not say which
 	Reason    string
+
+	alone bool // only this record is concerned
 }
 
 func (e *RefusedError) Error() string {
@@ -118,7 +123,7 @@ func (e *ConflictError) Error() string {
 // call blocks while another delivery of the same journal runs, for at most half a
 // minute, and does not end early when ctx does.
 func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Record) (committed int64, err error) {
-	all, err := parseAll(run, node, records)
+	all, err := in.parseAll(run, node, records)
 	if err != nil {
 		return 0, err
 	}
@@ -136,20 +141,57 @@ func (in *Ingester) Deliver(ctx context.Context, run, node string, records []Rec
 		in.cfg.Stored(d.delta)
 		return all[len(all)-1].Seq, nil
 	}
-	return in.deliver(ctx, run, node, all)
+	return in.deliverAround(ctx, run, node, all)
 }
 
-func parseAll(run, node string, records []Record) ([]*parsed, error) {
+// deliverAround stores records, and in the place of each that cannot be stored why
+// that is so: a node can do nothing about it, and the records after it must not wait.
+func (in *Ingester) deliverAround(ctx context.Context, run, node string, all []*parsed) (committed int64, err error) {
+	for {
+		committed, err = in.deliver(ctx, run, node, all)
+		var refused *RefusedError
+		if err == nil || !errors.As(err, &refused) || !refused.alone {
+			return committed, err
+		}
+		switch at := refused.Seq; {
+		case at >= all[0].Seq && all[at-all[0].Seq].Type != TypeRefused:
+			all[at-all[0].Seq] = in.quarantine(run, node, all[at-all[0].Seq], refused.Reason)
+		case at == 0 && len(all) == 1 && all[0].Type != TypeRefused:
+			all[0] = in.quarantine(run, node, all[0], refused.Reason)
+		case at == 0 && len(all) > 1:
+			// The database did not say which: each by itself.
+			for i := range all {
+				if committed, err = in.deliverAround(ctx, run, node, all[i:i+1]); err != nil || committed < all[i].Seq {
+					return committed, err
+				}
+			}
+			return committed, nil
+		default:
+			return 0, err
+		}
+	}
+}
+
+func (in *Ingester) quarantine(run, node string, p *parsed, reason string) *parsed {
+	in.cfg.Logger.Error("a record cannot be stored; the reason takes its place", "run", run, "node", node, "seq", p.Seq, "type", string(p.Type), "reason", reason)
+	return quarantined(run, node, p.Seq, p.raw, p.digest, reason, time.Now())
+}
+
+func (in *Ingester) parseAll(run, node string, records []Record) ([]*parsed, error) {
 	for i, r := range records {
 		if r.Seq < 1 || i > 0 && r.Seq != records[i-1].Seq+1 {
-			return nil, &RefusedError{run, node, r.Seq, "records of a delivery must follow one another without gaps, from 1"}
+			return nil, &RefusedError{Run: run, Node: node, Seq: r.Seq, Reason: "records of a delivery must follow one another without gaps, from 1"}
 		}
 	}
 	all := make([]*parsed, len(records))
 	for i, r := range records {
 		var err error
-		if all[i], err = parse(r.JSON, run, node, r.Seq); err != nil {
-			return nil, &RefusedError{run, node, r.Seq, err.Error()}
+		all[i], err = parse(r.JSON, run, node, r.Seq)
+		switch {
+		case errors.Is(err, errForeign):
+			return nil, &RefusedError{Run: run, Node: node, Seq: r.Seq, Reason: err.Error()}
+		case err != nil:
+			all[i] = in.quarantine(run, node, &parsed{Record: journal.Record{Seq: r.Seq}, raw: r.JSON, digest: sha256.Sum256(r.JSON)}, err.Error())
 		}
 	}
 	return all, nil
@@ -200,7 +242,7 @@ func (in *Ingester) failed(run, node string, d *delivery, err error) error {
 	if errors.As(err, &conflict) {
 		in.cfg.Logger.Error("journal conflicts with what is stored", "run", run, "node", node, "seq", conflict.Seq)
 	}
-	err = d.explain(err)
+	err = in.explain(d, err)
 	var refused *RefusedError
 	if d != nil && !errors.As(err, &refused) && conflict == nil {
 		// The connection may have been lost after the commit.
@@ -243,8 +285,8 @@ type delivery struct {
 
 func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
 	for _, r := range fresh {
-		if string(r.Role) != d.part.Role {
-			return &RefusedError{d.run, d.node, r.Seq, fmt.Sprintf("it is of a %s, and the node is the run's %s", r.Role, d.part.Role)}
+		if r.Type != TypeRefused && string(r.Role) != d.part.Role {
+			return &RefusedError{Run: d.run, Node: d.node, Seq: r.Seq, Reason: fmt.Sprintf("it is of a %s, and the node is the run's %s", r.Role, d.part.Role)}
 		}
 	}
 	rows := d.rows(fresh)
@@ -281,22 +323,32 @@ func (d *delivery) rows(records []*parsed) []dbsqlc.InsertJournalParams {
 	return out
 }
 
-// explain turns an error of the schema's constraints (SQLSTATE classes 22 and 23)
-// into a refusal of the record: delivered again, it would fail again.
-func (d *delivery) explain(err error) error {
+// explain turns an error that the schema's types, constraints and limits make
+// (SQLSTATE classes 22, 23 and 54) into a refusal of the record: delivered again, it
+// would fail again. The text of the database, which names tables and columns, is for
+// the log.
+func (in *Ingester) explain(d *delivery, err error) error {
 	var pg *pgconn.PgError
-	if d == nil || !errors.As(err, &pg) || len(pg.Code) != 5 || pg.Code[:2] != "22" && pg.Code[:2] != "23" {
+	if d == nil || !errors.As(err, &pg) || len(pg.Code) != 5 {
 		return err
 	}
-	reason := pg.Message
-	if pg.Detail != "" {
-		reason += " (" + pg.Detail + ")"
+	reason := ""
+	switch pg.Code[:2] {
+	case "22":
+		reason = "a value of it cannot be stored"
+	case "23":
+		reason = "it contradicts what is stored, or a value is outside of its range"
+	case "54":
+		reason = "it is larger than can be stored"
+	default:
+		return err
 	}
-	return &RefusedError{d.run, d.node, d.at, reason}
+	in.cfg.Logger.Error("the database refuses a record", "run", d.run, "node", d.node, "seq", d.at, "error", pg.Error(), "detail", pg.Detail)
+	return &RefusedError{Run: d.run, Node: d.node, Seq: d.at, Reason: reason, alone: true}
 }
 
 func (d *delivery) refuse(format string, args ...any) error {
-	return &RefusedError{d.run, d.node, d.at, fmt.Sprintf(format, args...)}
+	return &RefusedError{Run: d.run, Node: d.node, Seq: d.at, Reason: fmt.Sprintf(format, args...), alone: true}
 }
 
 // trial refuses trials that the run's sheet does not have.
@@ -312,7 +364,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	switch b := r.body.(type) {
 	case *journal.RunStarted:
 		if b.SheetHash != d.part.SheetHash {
-			return d.refuse("the node runs the sheet %.12s…, the run's is %.12s…", b.SheetHash, d.part.SheetHash)
+			return &RefusedError{Run: d.run, Node: d.node, Seq: d.at, Reason: fmt.Sprintf("the node runs the sheet %.12s…, the run's is %.12s…", b.SheetHash, d.part.SheetHash)}
 		}
 		return nil
 	case *journal.RunEnded:
@@ -355,7 +407,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Telemetry:
 		d.addTelemetry(r, b)
 		return nil
-	case *journal.Misbehaviour:
+	case *journal.Misbehaviour, *Refused:
 		return nil // nothing is stored besides the record itself
 	}
 	return fmt.Errorf("record type %q is not handled", r.Type)

@@ -155,9 +155,10 @@ func TestGapStoresNothing(t *testing.T) {
 	require.Zero(t, committed)
 }
 
-// What is refused names the record, and leaves nothing behind.
+// A record that cannot be stored leaves its place to the reason; what was written of it
+// is undone. A journal that is another one is refused and leaves nothing behind.
 func TestRefused(t *testing.T) {
-	s, url := open(t)
+	s, _ := open(t)
 	sheet := storetest.Sheet(2)
 	run := storetest.AddRun(t, s, "refu", sheet)
 	in := ingest.New(ingest.Config{Store: s})
@@ -165,7 +166,10 @@ func TestRefused(t *testing.T) {
 	good.Begin(sheet)
 	_, err := in.Deliver(t.Context(), run, "client", batch(good, 1, 3))
 	require.NoError(t, err)
-	before := tables(t, url)
+	foreign := map[string]bool{"other number": true, "other run": true, "other node": true, "other role": true, "another sheet": true, "gap within": true}
+	at := func(when string) []ingest.Record {
+		return []ingest.Record{{Seq: 4, JSON: fmt.Appendf(nil, `{"seq":4,"run":%q,"node":"client","role":"client","at":%q,"type":"driver-misbehaved","body":{"treatment":"one"}}`, run, when)}}
+	}
 
 	one := func(change func(*storetest.Journal)) []ingest.Record {
 		j := storetest.NewJournal(run, radio.RoleClient)
@@ -181,13 +185,13 @@ func TestRefused(t *testing.T) {
 		records []ingest.Record
 		want    string
 	}{
-		"no JSON":           {raw("garbage"), "record 4 of client's journal of run refu-1 is refused: not a journal record"},
+		"no JSON":           {raw("garbage"), "not a journal record"},
 		"too long":          {raw(`"` + strings.Repeat("x", ingest.MaxRecordBytes) + `"`), "bytes long"},
 		"other number":      {record(5, run, "client", "command", "{}"), "its own number is 5"},
 		"other run":         {record(4, "refu-2", "client", "command", "{}"), `it is of run "refu-2"`},
 		"other node":        {record(4, run, "server", "command", "{}"), `it is of node "server"`},
 		"unknown type":      {record(4, run, "client", "gossip", "{}"), `unknown type "gossip"`},
-		"body of no shape":  {record(4, run, "client", "samples", "[]"), "record 4"},
+		"body of no shape":  {record(4, run, "client", "samples", "[]"), "cannot unmarshal array"},
 		"no body":           {raw(`{"seq":4,"run":"refu-1","node":"client","role":"client","at":"2026-03-01T00:00:00Z","type":"command"}`), "without a body"},
 		"no time":           {raw(`{"seq":4,"run":"refu-1","node":"client","role":"client","type":"command","body":{}}`), "it has no time"},
 		"other role":        {raw(`{"seq":4,"run":"refu-1","node":"client","role":"relay","at":"2026-03-01T00:00:00Z","type":"command","body":{}}`), "the node is the run's client"},
@@ -196,9 +200,9 @@ func TestRefused(t *testing.T) {
 		"unknown trial":     {record(4, run, "client", "trial-ended", `{"trial":2,"attempts":1,"verdict":"failed"}`), "the run has no such trial"},
 		"sample of no trial": {record(4, run, "client", "samples", `{"trial":2,"attempt":1,"side":"client","samples":[{"elapsed_ns":1,"sent_bytes":1}]}`),
 			"trial 2, the run has 2"},
-		"negative sample":     {record(4, run, "client", "samples", `{"trial":1,"attempt":1,"side":"client","samples":[{"elapsed_ns":-1,"sent_bytes":1}]}`), "samples_elapsed_ns_check"},
+		"negative sample":     {record(4, run, "client", "samples", `{"trial":1,"attempt":1,"side":"client","samples":[{"elapsed_ns":-1,"sent_bytes":1}]}`), "elapsed_ns -1, expected 0 to"},
 		"end without a start": {one(func(j *storetest.Journal) { j.End(sheet, 0, 1, journal.Failed) }), "has not started, or has ended already"},
-		"attempt twice":       {one(func(j *storetest.Journal) { j.Start(sheet, 0, 1); j.Start(sheet, 0, 1) }), "record 5"},
+		"attempt twice":       {one(func(j *storetest.Journal) { j.Start(sheet, 0, 1); j.Start(sheet, 0, 1) }), "it contradicts what is stored"},
 		"another sheet": {record(4, run, "client", "run-resumed", `{"sheet_hash":"ffff","version":"x","trials":2}`),
 			"the node runs the sheet ffff"},
 		"repeat of no trial":       {record(4, run, "client", "command", `{"id":"a","kind":"repeat"}`), "repeat of no trial"},
@@ -207,17 +211,51 @@ func TestRefused(t *testing.T) {
 		"skip of a negative trial": {record(4, run, "client", "command", `{"id":"a","kind":"skip","trial":-1}`), "trial -1"},
 		"pause by another": {[]ingest.Record{{Seq: 4, JSON: fmt.Appendf(nil, `{"seq":4,"run":%q,"node":"client","role":"server","at":"2026-03-01T00:00:00Z","type":"command","body":{"id":"a","kind":"pause"}}`, run)}},
 			"only a client may write it"},
-		"gap within": {[]ingest.Record{{Seq: 4, JSON: []byte("{}")}, {Seq: 6, JSON: []byte("{}")}}, "without gaps"},
+		"gap within":         {[]ingest.Record{{Seq: 4, JSON: []byte("{}")}, {Seq: 6, JSON: []byte("{}")}}, "without gaps"},
+		"year 0":             {at("0000-01-01T00:00:00Z"), "its time is 0000-01-01T00:00:00Z, expected one from 1970 to 2199"},
+		"year 9999":          {at("9999-12-31T23:59:59Z"), "expected one from 1970 to 2199"},
+		"an enormous name":   {record(4, run, "client", "telemetry", `{"source":"`+strings.Repeat("s", 5000)+`","values":[{"name":"a","value":1}]}`), "the name of a source has 5000 bytes, expected at most 500"},
+		"an enormous text":   {record(4, run, "client", "driver-misbehaved", `{"treatment":"one","message":"`+strings.Repeat("m", 300<<10)+`"}`), "a text of it has 307200 bytes"},
+		"a field of 3 KiB":   {record(4, run, "client", "provenance", `{"`+strings.Repeat("k", 3<<10)+`":1}`), "the name of a field has 3072 bytes"},
+		"a number too large": {record(4, run, "client", "samples", `{"trial":1,"attempt":1,"side":"client","samples":[{"elapsed_ns":1,"sent_bytes":1e300}]}`), "samples"},
+		"a long transfer":    {record(4, run, "client", "samples", `{"trial":1,"attempt":1,"side":"client","samples":[{"elapsed_ns":9e18,"sent_bytes":1}]}`), "elapsed_ns"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := in.Deliver(t.Context(), run, "client", c.records)
-			var refused *ingest.RefusedError
-			require.ErrorAs(t, err, &refused)
-			require.ErrorContains(t, err, c.want)
+			s, url := open(t)
+			run := storetest.AddRun(t, s, "refu", sheet)
+			in := ingest.New(ingest.Config{Store: s})
+			_, err := in.Deliver(t.Context(), run, "client", batch(good, 1, 3))
+			require.NoError(t, err)
+			before := tables(t, url)
+			last := c.records[len(c.records)-1].Seq
+			committed, err := in.Deliver(t.Context(), run, "client", c.records)
+			if foreign[name] {
+				var refused *ingest.RefusedError
+				require.ErrorAs(t, err, &refused)
+				require.ErrorContains(t, err, c.want)
+				if diff := cmp.Diff(before, tables(t, url)); diff != "" {
+					t.Error("a refused delivery left something behind:", diff)
+				}
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, last, committed, "what follows is not kept waiting")
+			after := tables(t, url)
+			require.Contains(t, after["journal"], "refused")
+			require.Contains(t, after["journal"], strings.ReplaceAll(c.want, `"`, `\"`))
+			require.Equal(t, before["samples"], after["samples"])
+			require.NotRegexp(t, "(?i)sqlstate|constraint|_check", after["journal"])
+			// Delivered again, it is known; and the next one is taken.
+			committed, err = in.Deliver(t.Context(), run, "client", c.records)
+			require.NoError(t, err)
+			require.Equal(t, last, committed)
+			next := storetest.NewJournal(run, radio.RoleClient)
+			next.Records = make([][]byte, last)
+			next.Start(sheet, 1, 1)
+			committed, err = in.Deliver(t.Context(), run, "client", batch(next, int(last)+1, int(last)+1))
+			require.NoError(t, err)
+			require.Equal(t, last+1, committed)
 		})
-	}
-	if diff := cmp.Diff(before, tables(t, url)); diff != "" {
-		t.Error("a refused delivery left something behind:", diff)
 	}
 
 	_, err = in.Deliver(t.Context(), "none-1", "client", nil)

@@ -29,30 +29,35 @@ type parsed struct {
 	digest [sha256.Size]byte
 	stored json.RawMessage // the body as jsonb can hold it
 	body   any             // pointer to the struct that Type names
+	raw    []byte          // as delivered
 }
 
-// parse reads record seq of a node's journal of a run.
+// errForeign reports a record that is not of the journal that it is delivered as.
+var errForeign = errors.New("it is not of this journal")
+
+// parse reads record seq of a node's journal of a run. The error wraps errForeign
+// where the journal is another one; any other concerns this record alone.
 func parse(raw []byte, run, node string, seq int64) (*parsed, error) {
 	if len(raw) > MaxRecordBytes {
 		return nil, fmt.Errorf("%d bytes long, at most %d are accepted", len(raw), MaxRecordBytes)
 	}
-	p := &parsed{digest: sha256.Sum256(raw)}
+	p := &parsed{digest: sha256.Sum256(raw), raw: raw}
 	if err := json.Unmarshal(raw, &p.Record); err != nil {
 		return nil, fmt.Errorf("not a journal record: %w", err)
 	}
 	switch {
 	case p.Seq != seq:
-		return nil, fmt.Errorf("its own number is %d", p.Seq)
+		return nil, fmt.Errorf("%w: its own number is %d", errForeign, p.Seq)
 	case p.Run != run:
-		return nil, fmt.Errorf("it is of run %q", p.Run)
+		return nil, fmt.Errorf("%w: it is of run %.100q", errForeign, p.Run)
 	case p.Node != node:
-		return nil, fmt.Errorf("it is of node %q", p.Node)
+		return nil, fmt.Errorf("%w: it is of node %.100q", errForeign, p.Node)
 	case p.At.IsZero():
 		return nil, errors.New("it has no time")
 	}
 	p.body = bodyOf(p.Type)
 	if p.body == nil {
-		return nil, fmt.Errorf("unknown type %q", p.Type)
+		return nil, fmt.Errorf("unknown type %.100q", p.Type)
 	}
 	if len(p.Body) == 0 {
 		return nil, fmt.Errorf("%s without a body", p.Type)
@@ -61,6 +66,9 @@ func parse(raw []byte, run, node string, seq int64) (*parsed, error) {
 		return nil, fmt.Errorf("%s: %w", p.Type, err)
 	}
 	if err := p.check(); err != nil {
+		return nil, fmt.Errorf("%s: %w", p.Type, err)
+	}
+	if err := p.checkBounds(); err != nil {
 		return nil, fmt.Errorf("%s: %w", p.Type, err)
 	}
 	stored, err := storable(p.Body)

@@ -15,6 +15,7 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/campaign/live"
 	"linktrial/orchestrator/campaign/nodes"
+	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -246,6 +247,12 @@ func (w *watcher) sendMisbehaviours(id string, x *watched, rows []dbsqlc.Misbeha
 			continue
 		}
 		x.misbehaviour[n.Node] = n.Seq
+		if n.Type == string(ingest.TypeRefused) {
+			if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("record %d of %s's journal could not be stored: %s", n.Seq, n.Node, reasonOf(n.Body))); err != nil {
+				return err
+			}
+			continue
+		}
 		var m journal.Misbehaviour
 		if err := json.Unmarshal(n.Body, &m); err != nil {
 			return fmt.Errorf("watch run %s: record %d: %w", id, n.Seq, err)

@@ -12,6 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -180,8 +181,20 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 		return with(body, func(b *journal.Misbehaviour) string {
 			return "the driver of " + b.Treatment + " misbehaved" + because(b.Message)
 		})
+	case ingest.TypeRefused:
+		return "a record that could not be stored" + because(reasonOf(body))
 	}
 	return string(t)
+}
+
+// reasonOf is why a record was refused.
+func reasonOf(body json.RawMessage) string {
+	return with(body, func(b *ingest.Refused) string {
+		if b.Type != "" {
+			return b.Type + ": " + b.Reason
+		}
+		return b.Reason
+	})
 }
 
 func textOfCommand(b *journal.Command) string {

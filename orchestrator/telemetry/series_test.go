@@ -160,9 +160,14 @@ func TestRefusedTelemetry(t *testing.T) {
 			typ = journal.TypeTelemetryFailed
 		}
 		b.add(t, 0, typ, body)
+		st := storetest.Open(t)
+		run := storetest.AddRun(t, st, "refused", sheet)
 		_, err := ingest.New(ingest.Config{Store: st}).Deliver(t.Context(), run, "client", b.records)
-		var refused *ingest.RefusedError
-		require.ErrorAs(t, err, &refused, "%+v", body)
-		require.Equal(t, int64(2), refused.Seq)
+		require.NoError(t, err)
+		rows, err := st.Misbehaviours(t.Context(), run)
+		require.NoError(t, err)
+		require.Len(t, rows, 1, "%+v", body)
+		require.Equal(t, int64(2), rows[0].Seq)
+		require.Equal(t, string(ingest.TypeRefused), rows[0].Type)
 	}
 }

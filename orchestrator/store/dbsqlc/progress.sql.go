@@ -93,7 +93,8 @@ func (q *Queries) OpenRunListeners(ctx context.Context) ([]OpenRunListenersRow, 
 }
 
 const openRunNodes = `-- name: OpenRunNodes :many
-SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end_reason, (n.provenance IS NOT NULL)::boolean AS has_provenance
+SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end_reason, (n.provenance IS NOT NULL)::boolean AS has_provenance,
+       (SELECT count(*) FROM journal j WHERE j.run_id = n.run_id AND j.node = n.node AND j.type = 'refused') AS refused
 FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.ended_at IS NULL ORDER BY r.ordinal, n.role
 `
 
@@ -106,6 +107,7 @@ type OpenRunNodesRow struct {
 	Ended         *string
 	EndReason     string
 	HasProvenance bool
+	Refused       int64
 }
 
 func (q *Queries) OpenRunNodes(ctx context.Context) ([]OpenRunNodesRow, error) {
@@ -126,6 +128,7 @@ func (q *Queries) OpenRunNodes(ctx context.Context) ([]OpenRunNodesRow, error) {
 			&i.Ended,
 			&i.EndReason,
 			&i.HasProvenance,
+			&i.Refused,
 		); err != nil {
 			return nil, err
 		}

@@ -641,15 +641,17 @@ func (q *Queries) FlowsOfTrials(ctx context.Context, arg FlowsOfTrialsParams) ([
 }
 
 const misbehaviours = `-- name: Misbehaviours :many
-SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200
+SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused') ORDER BY node, seq LIMIT 200
 `
 
 type MisbehavioursRow struct {
 	Seq  int64
 	Node string
+	Type string
 	Body json.RawMessage
 }
 
+// What drivers did wrong, and records that were refused.
 func (q *Queries) Misbehaviours(ctx context.Context, runID string) ([]MisbehavioursRow, error) {
 	rows, err := q.db.Query(ctx, misbehaviours, runID)
 	if err != nil {
@@ -659,7 +661,12 @@ func (q *Queries) Misbehaviours(ctx context.Context, runID string) ([]Misbehavio
 	items := []MisbehavioursRow{}
 	for rows.Next() {
 		var i MisbehavioursRow
-		if err := rows.Scan(&i.Seq, &i.Node, &i.Body); err != nil {
+		if err := rows.Scan(
+			&i.Seq,
+			&i.Node,
+			&i.Type,
+			&i.Body,
+		); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

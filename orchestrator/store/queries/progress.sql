@@ -14,7 +14,8 @@ CROSS JOIN LATERAL (SELECT max(p.ordinal) AS first FROM runs p WHERE p.campaign_
 WHERE r.ended_at IS NULL ORDER BY r.ordinal;
 
 -- name: OpenRunNodes :many
-SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end_reason, (n.provenance IS NOT NULL)::boolean AS has_provenance
+SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end_reason, (n.provenance IS NOT NULL)::boolean AS has_provenance,
+       (SELECT count(*) FROM journal j WHERE j.run_id = n.run_id AND j.node = n.node AND j.type = 'refused') AS refused
 FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.ended_at IS NULL ORDER BY r.ordinal, n.role;
 
 -- name: OpenRunListeners :many

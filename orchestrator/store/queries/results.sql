@@ -29,7 +29,8 @@ SELECT * FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq
 SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 
 -- name: Misbehaviours :many
-SELECT seq, node, body FROM journal WHERE run_id = $1 AND type = 'driver-misbehaved' ORDER BY node, seq LIMIT 200;
+-- What drivers did wrong, and records that were refused.
+SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused') ORDER BY node, seq LIMIT 200;
 
 -- name: Breaches :many
 -- What drivers did wrong in a run, as far as it did not decide an attempt.
