@@ -118,56 +118,43 @@ func (s *suite) outlive(ctx context.Context, outage time.Duration, c, srv *proc,
 const answerTries = 4
 
 // checkAnswerKept loses everything that the server sends for a second after its
-// result: the client must get the answer from a server that is still there.
+// last event: the client must get the answer, good or bad, from a server that is
+// still there.
 func checkAnswerKept(ctx context.Context, s *suite) (string, error) {
 	l, err := s.needWire()
 	if err != nil {
 		return "", err
 	}
-	sp := s.serverParams()
-	srv, err := s.serve(ctx, sp)
-	if err != nil {
-		return "", err
-	}
-	idle, err := s.idleSockets(ctx, srv, sp.Local.Port)
-	if err != nil {
-		return "", err
-	}
-	delay := 300 * time.Millisecond
-	for range answerTries {
-		l.up.change(conditions{Delay: delay})
-		// Of any protocol, sent in full before an acknowledgement arrives.
-		p := s.clientParams(sp.Local.Port, kib)
-		c, err := s.begin(p)
+	for _, rejected := range []bool{false, true} {
+		sp := s.serverParams()
+		if rejected {
+			sp.VerifySeedXOR = 1
+		}
+		srv, err := s.serve(ctx, sp)
 		if err != nil {
 			return "", err
 		}
-		if _, err := c.await(ctx, s.within(p), "connected event", kind(contract.KindConnected)); err != nil {
-			return "", err
+		idle := 0
+		if !rejected {
+			if idle, err = s.idleSockets(ctx, srv, sp.Local.Port); err != nil {
+				return "", err
+			}
 		}
-		// The header and the payload are on their way.
-		l.down.change(conditions{Cut: true})
-		done, err := s.answerLost(ctx, l, srv, c, p, idle)
-		if err != nil {
-			return "", err
-		}
-		if _, err := s.wellDone(ctx, srv, c, p); err != nil {
-			return "", fmt.Errorf("the answer was lost for a second after the server's result; its end stays open until the client has closed, so that the answer is sent again: %w", err)
-		}
-		if !done {
+		delay, kept := 300*time.Millisecond, false
+		for try := 0; try < answerTries && !kept; try++ {
+			l.up.change(conditions{Delay: delay})
+			// Of any protocol, sent in full before an acknowledgement arrives.
+			p := s.clientParams(sp.Local.Port, kib)
+			if kept, err = s.answerKept(ctx, l, srv, p, idle); err != nil {
+				return "", err
+			}
 			delay *= 2 // the answer had arrived before the cut
-			continue
 		}
-		left, err := s.settled(ctx, srv, idle)
-		if err != nil {
-			return "", err
+		if !kept {
+			return "", skip("the answer could not be lost, not with a delay of %s either", delay/2)
 		}
-		if left > idle {
-			return "", fmt.Errorf("the server has %d sockets open %s after its client has closed, and had %d before", left, s.o.waits.limit, idle)
-		}
-		return "", nil
 	}
-	return "", skip("the answer could not be lost, not with a delay of %s either", delay)
+	return "", nil
 }
 
 // idleSockets is how many sockets a server has without a transfer, once it has
@@ -180,12 +167,23 @@ func (s *suite) idleSockets(ctx context.Context, srv *proc, port int) (int, erro
 	return s.settled(ctx, srv, fresh)
 }
 
-// answerLost waits for the server's result while nothing that it sends arrives,
-// and a second more; done is false where the client has its answer all the same.
-func (s *suite) answerLost(ctx context.Context, l *wire, srv, c *proc, p *contract.Parameters, idle int) (done bool, err error) {
-	defer l.both(conditions{})
-	before := sockets(srv)
-	if _, err := srv.await(ctx, s.within(p), "result for the transfer", about(contract.KindResult, p.Transfer.ID)); err != nil {
+// answerKept is one transfer whose answer is lost; false: it came too early for that.
+func (s *suite) answerKept(ctx context.Context, l *wire, srv *proc, p *contract.Parameters, idle int) (bool, error) {
+	c, err := s.begin(p)
+	if err != nil {
+		return false, err
+	}
+	if _, err := c.await(ctx, s.within(p), "connected event", kind(contract.KindConnected)); err != nil {
+		return false, err
+	}
+	// The header and the payload are on their way.
+	l.down.change(conditions{Cut: true})
+	cut := time.Since(c.began)
+	open := sockets(srv)
+	last, err := srv.await(ctx, s.within(p), "last event of the transfer", func(e *seen) bool {
+		return e.Transfer == p.Transfer.ID && (e.Event.Event == contract.KindResult || e.Event.Event == contract.KindError)
+	})
+	if err != nil {
 		return false, fmt.Errorf("while nothing that the server sends arrives: %w", err)
 	}
 	select {
@@ -193,15 +191,33 @@ func (s *suite) answerLost(ctx context.Context, l *wire, srv, c *proc, p *contra
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	if c.find(kind(contract.KindResult)) != nil {
+	left := sockets(srv)
+	early := c.find(func(e *seen) bool { return e.Event.Event == contract.KindResult || e.Code == contract.CodeCorrupted }) != nil
+	l.both(conditions{})
+	const lost = "the server's answer was lost for a second; its end stays open until the client has closed, so that the answer is sent again: %w"
+	if last.Event.Event == contract.KindError {
+		if _, err := s.failure(ctx, c, s.within(p), contract.CodeCorrupted); err != nil {
+			return false, fmt.Errorf("a payload that is not the announced one: "+lost, err)
+		}
+		return !early, nil
+	}
+	r, err := s.wellDone(ctx, srv, c, p)
+	if err != nil {
+		return false, fmt.Errorf(lost, err)
+	}
+	// By the client's clock the answer came before the cut, and the server was free to close.
+	if early || time.Duration(r.ConnectNS+r.ElapsedNS) <= cut {
 		return false, nil
 	}
-	if e := c.find(kind(contract.KindError)); e != nil {
-		return true, nil // wellDone tells
-	}
 	// A protocol whose connections share a socket, or have none, shows nothing here.
-	if after := sockets(srv); before > idle && after <= idle {
-		return true, fmt.Errorf("the server has closed the connection (%d sockets open, %d in the transfer) before the client had its answer; its end stays open until the client has closed", after, before)
+	if open > idle && left <= idle {
+		return false, fmt.Errorf("the server had closed the connection (%d sockets open, %d in the transfer) before the client had its answer; its end stays open until the client has closed", left, open)
+	}
+	if left, err = s.settled(ctx, srv, idle); err != nil {
+		return false, err
+	}
+	if left > idle {
+		return false, fmt.Errorf("the server has %d sockets open %s after its client has closed, and had %d before", left, s.o.waits.limit, idle)
 	}
 	return true, nil
 }

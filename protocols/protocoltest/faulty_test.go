@@ -402,6 +402,9 @@ func (c *faultyConn) Sample(x *contract.Sample, sender bool) {
 func (c *faultyConn) Write(b []byte) (int, error) {
 	n, err := c.Conn.Write(b)
 	c.wrote = true
+	if c.l != nil && len(b) == 1 && b[0] == contract.ByteRejected && c.fault == "forgets-rejected" {
+		c.Abort()
+	}
 	if c.l != nil && len(b) == 1 && b[0] == contract.ByteAccepted {
 		switch c.fault {
 		case "forgets":

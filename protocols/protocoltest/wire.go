@@ -173,7 +173,7 @@ func (d *lane) close() {
 	d.mu.Unlock()
 	d.nudge()
 	<-d.done
-	unix.Close(d.wake)
+	_ = unix.Close(d.wake)
 }
 
 // carry moves packets until close is called.
@@ -181,28 +181,42 @@ func (d *lane) carry() {
 	defer close(d.done)
 	b := make([]byte, maxPacket)
 	for {
+		if _, over := d.deliver(); over {
+			return
+		}
+		empty, err := d.read(b)
+		if err != nil {
+			return // its device is gone
+		}
+		if !empty {
+			continue
+		}
 		next, over := d.deliver()
 		if over {
 			return
 		}
-		for range 64 { // then look at what is due
-			n, err := unix.Read(d.from, b)
-			if n > 0 {
-				d.take(append([]byte(nil), b[:n]...))
-				continue
-			}
-			if err == nil || errors.Is(err, unix.EAGAIN) {
-				d.foundEmpty()
-			} else if !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EIO) {
-				return
-			}
-			next, over = d.deliver()
-			if over {
-				return
-			}
-			d.sleep(next)
+		d.sleep(next)
+	}
+}
+
+// readAtOnce is how many packets are read before it is looked at what is due.
+const readAtOnce = 64
+
+// read takes what the sender's device has, up to a bound; empty: it has no more.
+func (d *lane) read(b []byte) (empty bool, err error) {
+	for range readAtOnce {
+		n, err := unix.Read(d.from, b)
+		switch {
+		case n > 0:
+			d.take(append([]byte(nil), b[:n]...))
+		case err == nil || errors.Is(err, unix.EAGAIN):
+			d.foundEmpty()
+			return true, nil
+		case !errors.Is(err, unix.EINTR) && !errors.Is(err, unix.EIO): // EIO: the device is down
+			return false, err
 		}
 	}
+	return false, nil
 }
 
 // sleep waits for a packet, a change, or the next packet that is due.

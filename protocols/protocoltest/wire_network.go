@@ -106,7 +106,7 @@ func openTUN(addresses, far []string) (fd int, err error) {
 		err = configureTUN(addresses, far)
 	}
 	if err != nil {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
@@ -159,7 +159,7 @@ func (l *wire) close() {
 		}
 	}
 	for _, fd := range l.tuns {
-		unix.Close(fd)
+		_ = unix.Close(fd)
 	}
 }
 
