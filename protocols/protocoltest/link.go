@@ -294,7 +294,7 @@ func (s *suite) pause(ctx context.Context, p *proc) (time.Time, error) {
 	if err := unix.Kill(-p.cmd.Process.Pid, unix.SIGSTOP); err != nil {
 		return time.Time{}, fmt.Errorf("stop the %s: %w", p.name, err)
 	}
-	for {
+	for began := time.Now(); ; {
 		running := ""
 		for _, thread := range s.group(p) {
 			if b, err := os.ReadFile(thread + "/stat"); err == nil && !stoppedThread(b) {
@@ -306,6 +306,8 @@ func (s *suite) pause(ctx context.Context, p *proc) (time.Time, error) {
 			return time.Now(), nil
 		case ctx.Err() != nil:
 			return time.Time{}, ctx.Err()
+		case time.Since(began) > s.o.waits.ready:
+			return time.Time{}, fmt.Errorf("the %s does not stop by SIGSTOP: %s still runs after %s", p.name, running, time.Since(began).Round(time.Millisecond))
 		}
 		select {
 		case <-time.After(time.Millisecond):
