@@ -37,7 +37,9 @@ type agent struct {
 	clock       measured // last of the clock, between runs
 	preflightID string   // preflight that was begun last
 	faults      []fault  // that the orchestrator is told of
-	running     sync.WaitGroup
+	// radioFault and profileFault are what is wrong with the radio now; empty: nothing.
+	radioFault, profileFault string
+	running                  sync.WaitGroup
 }
 
 // Run works for an orchestrator until ctx ends, and returns nil then. Runs
@@ -67,7 +69,10 @@ func Run(ctx context.Context, cfg Config) error {
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
-		Registered: func(r *linktrialv1.RegisterResponse) { a.learnRadio(r.RadioProfile) },
+		Registered: func(r *linktrialv1.RegisterResponse) {
+			a.noteProfile(len(r.RadioProfile) > 0)
+			a.learnRadio(r.RadioProfile)
+		},
 		Refused: func(run string, err error) {
 			a.addFault(fault{run, fmt.Sprintf("the orchestrator refuses the node's journal: %v; the journal is kept in %s on the node", err, filepath.Dir(JournalPath(cfg.StateDir, run)))})
 		},

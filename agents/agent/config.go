@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/agents/trust"
+	"linktrial/internal/identity"
 	"linktrial/internal/radio"
 )
 
@@ -75,6 +77,10 @@ func (c *Config) complete() error {
 	if len(wrong) > 0 {
 		return errors.New("the agent needs " + strings.Join(wrong, ", "))
 	}
+	// Before anything is made: the name becomes part of paths.
+	if err := c.check(); err != nil {
+		return err
+	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -102,6 +108,27 @@ func (c *Config) complete() error {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return fmt.Errorf("state folder: %w", err)
 		}
+	}
+	return nil
+}
+
+// check refuses values that cannot be right whatever the state of the node.
+func (c *Config) check() error {
+	if err := identity.CheckName(c.Name); err != nil {
+		return err
+	}
+	if a := c.RadioAddress; a != "" {
+		if _, err := netip.ParseAddr(a); err != nil {
+			return fmt.Errorf("radio address %.100q (--radio-address), expected an IP address such as 10.78.0.1", a)
+		}
+	}
+	for role, a := range c.Peers {
+		if _, err := netip.ParseAddr(a); err != nil {
+			return fmt.Errorf("radio address %.100q of the %s, expected an IP address such as 10.78.0.1", a, role)
+		}
+	}
+	if strings.ContainsAny(c.Device, "/ \t\n\x00") || len(c.Device) >= unix.IFNAMSIZ {
+		return fmt.Errorf("interface %.100q (--device), expected the name of a network interface of at most %d characters, such as radio0", c.Device, unix.IFNAMSIZ-1)
 	}
 	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,11 +39,74 @@ func (a *agent) addFault(f fault) {
 }
 
 func (a *agent) addFaults(r *linktrialv1.PollRequest) {
+	radio := radioFault(a.cfg.Device, a.cfg.RadioAddress)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, f := range a.faults {
+	if radio != a.radioFault && radio != "" {
+		a.cfg.Logger.Warn("the radio cannot be used", "reason", radio)
+	}
+	a.radioFault = radio
+	all := a.faults[:len(a.faults):len(a.faults)]
+	for _, text := range []string{radio, a.profileFault} {
+		if text != "" {
+			all = append(all, fault{text: text})
+		}
+	}
+	for _, f := range all {
 		r.Faults = append(r.Faults, &linktrialv1.NodeFault{RunId: f.run, Text: f.text})
 	}
+}
+
+// radioFault says why the radio cannot be used as it is now; empty: it can. The radio
+// may be plugged in later, so the agent starts without it.
+func radioFault(device, address string) string {
+	if device == "" {
+		return ""
+	}
+	l, err := net.InterfaceByName(device)
+	if err != nil {
+		var names []string
+		all, _ := net.Interfaces() // none are named then
+		for _, i := range all {
+			names = append(names, i.Name)
+		}
+		return fmt.Sprintf("there is no network interface %s, which --device names; there are %s: connect the radio, or start the agent with another --device", device, strings.Join(names, ", "))
+	}
+	want, err := netip.ParseAddr(address)
+	if err != nil {
+		return "" // taken from the run sheet
+	}
+	addrs, _ := l.Addrs() // without any, the address is missing
+	var found []string
+	for _, a := range addrs {
+		p, err := netip.ParsePrefix(a.String())
+		if err != nil {
+			continue
+		}
+		if p.Addr().Unmap() == want.Unmap() {
+			return ""
+		}
+		found = append(found, p.Addr().String())
+	}
+	have := "it has none"
+	if len(found) > 0 {
+		have = "it has " + strings.Join(found, ", ")
+	}
+	return fmt.Sprintf("interface %s does not have the address %s, which --radio-address names; %s: add it with 'ip address add %s/24 dev %s', or start the agent with another --radio-address", device, address, have, address, device)
+}
+
+// noteProfile notes whether the orchestrator knows the radio's profile.
+func (a *agent) noteProfile(known bool) {
+	text := ""
+	if a.cfg.Radio != "" && !known {
+		text = fmt.Sprintf("the orchestrator has no radio profile %q, which --radio names: no plan can use this node; 'linktrial profiles' lists the profiles", a.cfg.Radio)
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if text != a.profileFault && text != "" {
+		a.cfg.Logger.Warn("the radio's profile is not known", "reason", text)
+	}
+	a.profileFault = text
 }
 
 // cannotGoOn reports that a file of the run's folder is damaged or missing, so that

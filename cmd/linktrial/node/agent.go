@@ -10,6 +10,7 @@ import (
 
 	"linktrial/agents/agent"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/identity"
 	"linktrial/internal/loopback"
 	"linktrial/internal/radio"
 )
@@ -33,6 +34,9 @@ func newAgent(s *setting.Settings) *cobra.Command {
 			}
 			if cfg.Name == "" {
 				cfg.Name = role
+			}
+			if err := identity.CheckName(cfg.Name); err != nil { // before it is part of a path
+				return fmt.Errorf("--name: %w", err)
 			}
 			if cfg.StateDir == "" {
 				cfg.StateDir = filepath.Join(s.Data, "agents", cfg.Name)
