@@ -18,34 +18,47 @@ var apart = map[string]bool{
 // apartAtOnce is how many of them run at a time.
 const apartAtOnce = 6
 
-// portsApart is the number of ports that one of them has on the loopback interface.
-const portsApart = 16
+// What one of them has for itself: ports, on the loopback interface, and numbers
+// of transfers.
+const (
+	portsApart     = 16
+	transfersApart = 1000
+)
 
-// outcome is a check that has run.
-type outcome struct {
-	res Check
-	err error
-}
-
-// runApart runs the checks of a group and returns their results in order.
-func (s *suite) runApart(ctx context.Context, group []*check, broken string) []outcome {
-	out := make([]outcome, len(group))
+// runApart runs the checks of a group and reports their results in order, each
+// as soon as those before it are there. The error is ctx's end, or of the suite.
+func (s *suite) runApart(ctx context.Context, group []*check, broken string, report func(Check)) error {
+	type outcome struct {
+		res Check
+		err error
+	}
+	out := make([]chan outcome, len(group))
 	subs := make([]*suite, len(group))
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, apartAtOnce)
 	for i, c := range group {
 		sub := &suite{
 			target: s.target, o: s.o, command: s.command, unsupported: s.unsupported, instead: s.instead,
-			ports: s.ports + i*portsApart, transfers: s.transfers + uint64(i)*1000,
+			ports: s.ports + i*portsApart, transfers: s.transfers + uint64(i)*transfersApart,
 		}
-		subs[i] = sub
+		out[i], subs[i] = make(chan outcome, 1), sub
 		wg.Go(func() {
 			slots <- struct{}{}
 			defer func() { <-slots }()
 			begin := time.Now()
-			out[i].res, out[i].err = sub.checkApart(ctx, c, broken, s.net)
-			out[i].res.Elapsed = time.Since(begin)
+			res, err := sub.checkApart(ctx, c, broken, s.net)
+			res.Elapsed = time.Since(begin)
+			out[i] <- outcome{res, err}
 		})
+	}
+	var failed error
+	for _, o := range out {
+		x := <-o
+		if failed == nil && x.err == nil {
+			report(x.res)
+		} else if failed == nil {
+			failed = x.err
+		}
 	}
 	wg.Wait()
 	for _, sub := range subs {
@@ -54,8 +67,8 @@ func (s *suite) runApart(ctx context.Context, group []*check, broken string) []o
 		s.children = append(s.children, sub.children...)
 	}
 	s.ports += len(group) * portsApart
-	s.transfers += uint64(len(group)) * 1000
-	return out
+	s.transfers += uint64(len(group)) * transfersApart
+	return failed
 }
 
 func (s *suite) checkApart(ctx context.Context, c *check, broken string, home *network) (Check, error) {

@@ -206,14 +206,9 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 
 // finish runs the checks of a group that run at once, and empties it.
 func (s *suite) finish(ctx context.Context, r *Report, group *[]*check, broken string) error {
-	for _, x := range s.runApart(ctx, *group, broken) {
-		if x.err != nil {
-			return x.err
-		}
-		s.report(r, x.res)
-	}
+	err := s.runApart(ctx, *group, broken, func(res Check) { s.report(r, res) })
 	*group = nil
-	return nil
+	return err
 }
 
 func (s *suite) report(r *Report, res Check) {
