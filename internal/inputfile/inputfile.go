@@ -74,12 +74,18 @@ func read(f io.Reader, st fs.FileInfo, name string, limit int64) ([]byte, error)
 
 // ErrRefused is the errors of names that lead to something else than a regular
 // file of the size allowed.
-var ErrRefused = errors.New("not read")
+var ErrRefused = errors.New("no regular file of the size allowed")
+
+// refusal is an error that is [ErrRefused] and says only what was found.
+type refusal string
+
+func (r refusal) Error() string        { return string(r) }
+func (r refusal) Is(target error) bool { return target == ErrRefused }
 
 func regular(st fs.FileInfo, name string, limit int64) error {
 	switch {
 	case !st.Mode().IsRegular():
-		return fmt.Errorf("%s is %s, expected a regular file: %w", name, kind(st.Mode()), ErrRefused)
+		return refusal(fmt.Sprintf("%s is %s, expected a regular file", name, kind(st.Mode())))
 	case st.Size() > limit:
 		return tooLong(name, unit.FormatBytes(st.Size()), limit)
 	}
@@ -87,7 +93,7 @@ func regular(st fs.FileInfo, name string, limit int64) error {
 }
 
 func tooLong(name, size string, limit int64) error {
-	return fmt.Errorf("%s is %s long, expected at most %s: %w", name, size, unit.FormatBytes(limit), ErrRefused)
+	return refusal(fmt.Sprintf("%s is %s long, expected at most %s", name, size, unit.FormatBytes(limit)))
 }
 
 func kind(m fs.FileMode) string {

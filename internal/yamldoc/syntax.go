@@ -183,19 +183,24 @@ type opened struct {
 // openings goes through a text as far as quotes, brackets and comments go.
 func openings(lines []string) opened {
 	type place struct {
-		mark
-		indent int
-		list   bool
+		line, offset, indent int // lines from 0, the offset in bytes
+		list                 bool
 	}
 	var o opened
 	var open []place
+	// Columns are counted only for what is reported: a line may be long, and full of brackets.
+	at := func(line, offset int) mark {
+		return mark{line + 1, utf8.RuneCountInString(lines[line][:offset]) + 1}
+	}
+	bracket := func(p place) opened {
+		return opened{bracket: at(p.line, p.offset), list: p.list}
+	}
 	for i, line := range lines {
 		indent := len(line) - len(strings.TrimLeft(line, " "))
 		if n := len(open); n > 0 && indent <= open[n-1].indent && (strings.HasPrefix(line[indent:], "- ") || blockKey.MatchString(line)) {
-			o.bracket, o.list = open[n-1].mark, open[n-1].list
-			return o
+			return bracket(open[n-1])
 		}
-		quote, at := byte(0), 0
+		quote, begins := byte(0), 0
 		for k := 0; k < len(line); k++ {
 			c := line[k]
 			starts := k == 0 || strings.IndexByte(" \t[{,:", line[k-1]) >= 0 // a value, and not the middle of one
@@ -208,20 +213,20 @@ func openings(lines []string) opened {
 			case c == '#' && (k == 0 || line[k-1] == ' ' || line[k-1] == '\t'):
 				k = len(line)
 			case (c == '"' || c == '\'') && starts:
-				quote, at = c, k
+				quote, begins = c, k
 			case (c == '[' || c == '{') && (starts || len(open) > 0):
-				open = append(open, place{mark{i + 1, utf8.RuneCountInString(line[:k]) + 1}, indent, c == '['})
+				open = append(open, place{i, k, indent, c == '['})
 			case (c == ']' || c == '}') && len(open) > 0:
 				open = open[:len(open)-1]
 			}
 		}
 		if quote != 0 {
-			o.quote = mark{i + 1, utf8.RuneCountInString(line[:at]) + 1}
+			o.quote = at(i, begins)
 			return o
 		}
 	}
 	if n := len(open); n > 0 {
-		o.bracket, o.list = open[n-1].mark, open[n-1].list
+		return bracket(open[n-1])
 	}
 	return o
 }

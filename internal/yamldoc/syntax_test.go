@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -100,6 +101,23 @@ func TestSyntaxErrorsNameTheirLine(t *testing.T) {
 	}
 	if tried < 1000 || first > 0 {
 		t.Errorf("%d broken texts, %d of them with column 1 although the break is farther in", tried, first)
+	}
+}
+
+// A line full of brackets is as quick to refuse as any other text of its length:
+// reading does not take the square of it.
+func TestManyBrackets(t *testing.T) {
+	// Quotation marks in pairs are text, as a comment is none.
+	for _, s := range []string{"[", "{", "- [", "\"", "'", "a: ", "? ", "*a ", "&a ", "#"} {
+		text := []byte("a: " + strings.Repeat(s, MaxText/len(s)-10))
+		began := time.Now()
+		if err := Parse("f", text).Err(); err == nil && s != "#" && s != "'" {
+			t.Errorf("%s… was read", s)
+		}
+		// It takes tens of milliseconds; the square would take minutes.
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("%s… took %s", s, took)
+		}
 	}
 }
 

@@ -295,7 +295,7 @@ func mutateBytes(rng *rand.Rand, text []byte) []byte {
 		case 5:
 			out = out[:i]
 		case 6:
-			out = bytes.Repeat(out, 1+rng.IntN(100))
+			out = bytes.Repeat(out, min(1+rng.IntN(100), 1+(2<<20)/len(out)))
 		}
 	}
 	return out

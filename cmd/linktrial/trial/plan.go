@@ -37,11 +37,19 @@ func newPlan(s *setting.Settings) *cobra.Command {
 // file is "-", and returns it with the name that messages use.
 func ReadPlan(file string) (text []byte, name string, err error) {
 	if file == "-" {
-		text, err = inputfile.ReadStream(os.Stdin, "standard input", yamldoc.MaxText)
-		return text, "standard input", err
+		text, err = inputfile.ReadStream(os.Stdin, shownFile(file), yamldoc.MaxText)
+		return text, shownFile(file), err
 	}
 	text, err = inputfile.Read(file, yamldoc.MaxText)
 	return text, file, err
+}
+
+// shownFile is what messages call a file of [ReadPlan].
+func shownFile(file string) string {
+	if file == "-" {
+		return "standard input"
+	}
+	return file
 }
 
 // Compile reads a plan and compiles it, without an orchestrator, until ctx ends.
@@ -98,7 +106,7 @@ func newPlanCheck(s *setting.Settings) *cobra.Command {
 					total += d
 				}
 			}
-			fmt.Printf("%s is in order: %s, %s, about %s\n", args[0], terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), terminal.ForPeople(total.Seconds()))
+			fmt.Printf("%s is in order: %s, %s, about %s\n", shownFile(args[0]), terminal.Count(len(sheets), "run"), terminal.Count(trials, "trial"), terminal.ForPeople(total.Seconds()))
 			return nil
 		},
 	}
