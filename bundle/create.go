@@ -20,6 +20,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"linktrial/internal/driverfolder"
 )
 
 //go:embed README.txt
@@ -29,7 +31,7 @@ var readme []byte
 type Config struct {
 	Out     string // path of the archive
 	Program string // path
-	Drivers string // folder with a folder for each driver
+	Drivers string // folder with a folder for each driver; can be a list of folders, as PATH has it
 	Version string // of linktrial
 	// Folders that are packed as they are, by their name in the bundle.
 	Folders map[string]fs.FS
@@ -114,20 +116,13 @@ func architecture(program string) (string, error) {
 	return "", fmt.Errorf("%s was built for %s, expected x86_64 or aarch64", program, f.Machine)
 }
 
-// drivers returns the folders that contain a manifest.
-func drivers(dir string) ([]string, error) {
-	manifests, err := filepath.Glob(filepath.Join(dir, "*", "driver.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("folder of drivers: %w", err)
+// drivers lists the drivers of a list of folders.
+func drivers(list string) ([]string, error) {
+	names, err := driverfolder.Names(list)
+	if err == nil && len(names) == 0 {
+		err = fmt.Errorf("there is no driver in %s, expected folders with a driver.yaml", driverfolder.Shown(list))
 	}
-	if len(manifests) == 0 {
-		return nil, fmt.Errorf("there is no driver in %s, expected folders with a driver.yaml", dir)
-	}
-	var out []string
-	for _, m := range manifests {
-		out = append(out, filepath.Base(filepath.Dir(m)))
-	}
-	return out, nil
+	return names, err
 }
 
 // write streams the archive.
@@ -148,7 +143,8 @@ func write(out io.Writer, cfg Config, m Manifest, scrap string) error {
 		return err
 	}
 	for _, d := range m.Drivers {
-		if err := a.tree(path.Join(driversFolder, d), os.DirFS(filepath.Join(cfg.Drivers, d))); err != nil {
+		dir, _ := driverfolder.Find(cfg.Drivers, d)
+		if err := a.tree(path.Join(driversFolder, d), os.DirFS(dir)); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/agents/trust"
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/identity"
 	"linktrial/internal/radio"
 )
@@ -24,7 +25,7 @@ type Config struct {
 	Orchestrator string     // URL; not used by [RunSheet]
 	TokenFile    string     // with a one-time token to enrol with, where the node has no certificate; can be empty
 	StateDir     string
-	DriversDir   string
+	DriversDir   string // can be a list of folders, as PATH has it
 	Drivers      DriversConfig
 
 	RadioAddress string // of this node on the radio network; empty: from the run sheet
@@ -96,12 +97,13 @@ func (c *Config) complete() error {
 			c.Place = "emulated, real time"
 		}
 	}
-	for _, dir := range []*string{&c.StateDir, &c.DriversDir} {
-		abs, err := filepath.Abs(*dir)
-		if err != nil {
-			return fmt.Errorf("folder %s: %w", *dir, err)
-		}
-		*dir = abs
+	state, err := filepath.Abs(c.StateDir)
+	if err != nil {
+		return fmt.Errorf("folder %s: %w", c.StateDir, err)
+	}
+	c.StateDir = state
+	if c.DriversDir, err = driverfolder.Abs(c.DriversDir); err != nil {
+		return err
 	}
 	c.Trust.Dir, c.Trust.Logger = c.StateDir, c.Logger
 	for _, dir := range []string{c.StateDir, c.runsDir(), c.pidDir()} {

@@ -62,7 +62,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if p.Transfer.DurationMS > 0 && !m.Has(contract.FeatureDuration) {
 		return nil, fmt.Errorf("protocol %s: %w that carries transfers bounded by time: its manifest has no feature %s", protocol, executor.ErrNoDriver, contract.FeatureDuration)
 	}
-	path, err := program(r.cfg.Dir, m)
+	path, dir, err := r.program(m)
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
@@ -85,7 +85,7 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
 	d.cmd = exec.Command(path, m.Command[1:]...)
-	d.cmd.Dir = filepath.Join(r.cfg.Dir, m.Name)
+	d.cmd.Dir = dir
 	d.mark = process.Mark(started.Add(1))
 	d.cmd.Env = append(contract.Environment(os.LookupEnv), d.mark)
 	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = bytes.NewReader(doc), outW, errW

@@ -18,7 +18,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sort"
 	"strings"
 	"sync"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
@@ -33,7 +33,7 @@ import (
 
 // Config of a [Runner].
 type Config struct {
-	Dir string // of drivers: <Dir>/<name>/driver.yaml
+	Dir string // of drivers: <Dir>/<name>/driver.yaml; can be a list of such folders, as PATH has it
 	// PIDDir has a file for each running process, so that [Runner.Sweep] finds
 	// them after a crash; empty: there are no files.
 	PIDDir string
@@ -69,11 +69,15 @@ func (r *Runner) folder(name string) (*driverdigest.Folder, error) {
 	if !contract.ValidName(name) {
 		return nil, fmt.Errorf("protocol %q: %w", name, executor.ErrNoDriver)
 	}
-	dir := filepath.Join(r.cfg.Dir, name)
-	if _, err := os.Stat(filepath.Join(dir, "driver.yaml")); errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("protocol %s: %w in %s", name, executor.ErrNoDriver, r.cfg.Dir)
+	dir, found := driverfolder.Find(r.cfg.Dir, name)
+	if !found {
+		return nil, r.noDriver(name)
 	}
 	return r.digests.Folder(dir)
+}
+
+func (r *Runner) noDriver(name string) error {
+	return fmt.Errorf("protocol %s: %w in %s (--drivers adds a folder)", name, executor.ErrNoDriver, driverfolder.Shown(r.cfg.Dir))
 }
 
 // Digest names a driver by all that its folder has now. The error wraps
@@ -102,28 +106,32 @@ func (r *Runner) manifest(name string) (*contract.Manifest, error) {
 		return nil, err
 	}
 	if err != nil { // no digest: it can be probed, and no run sheet will name it
-		return readManifest(r.cfg.Dir, name)
+		return r.readManifest(name)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if have, ok := r.manifests[name]; ok && have.digest == f.Digest {
 		return have.manifest, nil
 	}
-	m, err := readManifest(r.cfg.Dir, name)
+	m, err := r.readManifest(name)
 	if err == nil {
 		r.manifests[name] = cachedManifest{m, f.Digest}
 	}
 	return m, err
 }
 
-func readManifest(dir, name string) (*contract.Manifest, error) {
+func (r *Runner) readManifest(name string) (*contract.Manifest, error) {
 	if !contract.ValidName(name) {
 		return nil, fmt.Errorf("protocol %q: %w", name, executor.ErrNoDriver)
 	}
-	file := filepath.Join(dir, name, "driver.yaml")
+	dir, found := driverfolder.Find(r.cfg.Dir, name)
+	if !found {
+		return nil, r.noDriver(name)
+	}
+	file := filepath.Join(dir, driverfolder.Manifest)
 	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("protocol %s: %w in %s", name, executor.ErrNoDriver, dir)
+		return nil, r.noDriver(name) // it has gone meanwhile
 	}
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", name, err)
@@ -138,16 +146,20 @@ func readManifest(dir, name string) (*contract.Manifest, error) {
 	return m, nil
 }
 
-// program is the path of a manifest's program.
-func program(dir string, m *contract.Manifest) (string, error) {
-	if strings.Contains(m.Command[0], "/") {
-		p := m.Command[0]
-		if !filepath.IsAbs(p) {
-			p = filepath.Join(dir, m.Name, p)
-		}
-		return filepath.Abs(p)
+// program is the path of a manifest's program, and the driver's folder.
+func (r *Runner) program(m *contract.Manifest) (path, dir string, err error) {
+	dir, found := driverfolder.Find(r.cfg.Dir, m.Name)
+	if !found {
+		return "", "", r.noDriver(m.Name)
 	}
-	return exec.LookPath(m.Command[0])
+	path = m.Command[0]
+	switch {
+	case !strings.Contains(path, "/"):
+		path, err = exec.LookPath(path)
+	case !filepath.IsAbs(path):
+		path, err = filepath.Abs(filepath.Join(dir, path))
+	}
+	return path, dir, err
 }
 
 // HasProgram reports whether the folder has a driver's manifest and its program.
@@ -157,7 +169,7 @@ func (r *Runner) HasProgram(name string) bool {
 	if err != nil {
 		return !errors.Is(err, executor.ErrNoDriver)
 	}
-	path, err := program(r.cfg.Dir, m)
+	path, _, err := r.program(m)
 	if err != nil {
 		return false
 	}
@@ -168,6 +180,7 @@ func (r *Runner) HasProgram(name string) bool {
 // State is one driver as it is on this node.
 type State struct {
 	Manifest *contract.Manifest // nil where it could not be read
+	Dir      string             // the driver's folder; "" of an image
 	Driver   journal.Driver     // Unsupported is why it does not run here
 	Choices  map[string][]string
 }
@@ -197,18 +210,7 @@ func (r *Runner) List(ctx context.Context) ([]State, error) {
 
 // names are the folder's drivers, sorted.
 func (r *Runner) names() ([]string, error) {
-	entries, err := os.ReadDir(r.cfg.Dir)
-	if err != nil {
-		return nil, fmt.Errorf("folder of drivers: %w", err)
-	}
-	var names []string
-	for _, e := range entries {
-		if _, err := os.Stat(filepath.Join(r.cfg.Dir, e.Name(), "driver.yaml")); err == nil {
-			names = append(names, e.Name())
-		}
-	}
-	sort.Strings(names)
-	return names, nil
+	return driverfolder.Names(r.cfg.Dir)
 }
 
 // Manifests reads the manifests of the folder, in the order of their names,
@@ -239,10 +241,11 @@ func (r *Runner) Probe(ctx context.Context, name string) State {
 		return no("%v", err)
 	}
 	s.Manifest, s.Driver.Version = m, m.Version
-	path, err := program(r.cfg.Dir, m)
+	path, dir, err := r.program(m)
 	if err != nil {
 		return no("%v", err)
 	}
+	s.Dir = dir
 	s.Driver.SHA256 = r.identify(&s, path)
 	if s.Driver.SHA256 == "" {
 		if s.Driver.SHA256, err = fileHash(path); err != nil {
@@ -301,7 +304,7 @@ func (r *Runner) identify(s *State, program string) string {
 		return ""
 	}
 	s.Driver.Digest = string(f.Digest)
-	rel, err := filepath.Rel(filepath.Join(r.cfg.Dir, s.Driver.Name), program)
+	rel, err := filepath.Rel(s.Dir, program)
 	if err != nil {
 		return ""
 	}

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/lab/uml/guest"
@@ -118,7 +119,11 @@ func (b *boot) links() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name, target := range map[string]string{guest.LinkShare: b.cfg.Dir, guest.LinkDrivers: b.cfg.Drivers, guest.LinkProgram: b.cfg.Executable} {
+	links := map[string]string{guest.LinkShare: b.cfg.Dir, guest.LinkProgram: b.cfg.Executable}
+	for i, folder := range driverfolder.Split(b.cfg.Drivers) {
+		links[guest.LinkDrivers(i)] = folder
+	}
+	for name, target := range links {
 		if err == nil {
 			err = os.Symlink(target, filepath.Join(dir, name))
 		}

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 	"linktrial/lab/uml/guest"
@@ -39,7 +40,7 @@ type RunConfig struct {
 	Dir        string
 	Sheets     []Sheet
 	Executable string // the linktrial binary, static or with libraries the host has
-	Drivers    string // folder of drivers
+	Drivers    string // folder of drivers; can be a list of folders, as PATH has it
 	// Trust are the keys that the agents in the guests trust to sign run sheets.
 	Trust []signature.PublicKey
 
@@ -190,17 +191,22 @@ func (c *RunConfig) complete() error {
 			return fmt.Errorf("run %s: its radio cannot be emulated", s.Run)
 		}
 	}
-	for _, p := range []*string{&c.Dir, &c.Executable, &c.Drivers, &c.Kernel.Path} {
+	for _, p := range []*string{&c.Dir, &c.Executable, &c.Kernel.Path} {
 		abs, err := filepath.Abs(*p)
 		if err != nil {
 			return err
 		}
 		*p = abs
 	}
+	list, err := driverfolder.Abs(c.Drivers)
+	if err != nil {
+		return err
+	}
+	c.Drivers = list
 	if err := os.MkdirAll(c.Dir, 0o755); err != nil {
 		return fmt.Errorf("shared folder: %w", err)
 	}
-	for _, p := range []string{c.Executable, c.Drivers, c.Kernel.Path} {
+	for _, p := range append(driverfolder.Split(c.Drivers), c.Executable, c.Kernel.Path) {
 		if _, err := os.Stat(p); err != nil {
 			return fmt.Errorf("the virtual-time lab needs %s: %w", p, err)
 		}

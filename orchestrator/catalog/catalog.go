@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
@@ -27,7 +28,8 @@ import (
 // Config says where to look besides the binary's own data.
 type Config struct {
 	// DriversDir has a folder with a driver.yaml for each protocol; folders
-	// without one are passed over. Empty: no protocols.
+	// without one are passed over. It can be a list of folders, as PATH has it.
+	// Empty: no protocols.
 	DriversDir string
 	// ExtraDirs may each have folders radio-profiles and topologies, with
 	// *.yaml files as in the source tree. A name that exists already is
@@ -46,6 +48,7 @@ type Catalog struct {
 	topologies *book
 	manifests  map[string]*contract.Manifest
 	driverDirs map[string]string
+	driversDir string            // where drivers were looked for
 	origin     map[string]string // of each kind/name, for messages
 	sources    map[string]source // of each profile
 }
@@ -96,6 +99,7 @@ func Load(c Config) (*Catalog, error) {
 		}
 	}
 	if c.DriversDir != "" {
+		l.cat.driversDir = c.DriversDir
 		if err := l.drivers(c.DriversDir); err != nil {
 			return nil, err
 		}
@@ -197,16 +201,17 @@ func (l *loader) topology(file, base string, data []byte, _ func(name string) ([
 	return nil
 }
 
-func (l *loader) drivers(dir string) error {
-	entries, err := os.ReadDir(dir)
+func (l *loader) drivers(list string) error {
+	names, err := driverfolder.Names(list)
 	if err != nil {
-		return fmt.Errorf("drivers folder: %w", err)
+		return err
 	}
-	for _, e := range entries {
-		file := filepath.Join(dir, e.Name(), "driver.yaml")
+	for _, name := range names {
+		dir, found := driverfolder.Find(list, name)
+		file := filepath.Join(dir, driverfolder.Manifest)
 		data, err := inputfile.Read(file, yamldoc.MaxText)
-		if errors.Is(err, fs.ErrNotExist) || !isDir(filepath.Join(dir, e.Name())) {
-			continue
+		if !found || errors.Is(err, fs.ErrNotExist) {
+			continue // it has gone meanwhile
 		}
 		if errors.Is(err, inputfile.ErrRefused) {
 			l.note(file, err)
@@ -217,21 +222,16 @@ func (l *loader) drivers(dir string) error {
 		}
 		m, err := contract.ParseManifest(file, data)
 		if err == nil {
-			err = l.claim("protocol", m.Name, e.Name(), file)
+			err = l.claim("protocol", m.Name, name, file)
 		}
 		if err != nil {
 			l.note(file, err)
 			continue
 		}
 		l.cat.manifests[m.Name] = m
-		l.cat.driverDirs[m.Name] = filepath.Join(dir, e.Name())
+		l.cat.driverDirs[m.Name] = dir
 	}
 	return nil
-}
-
-func isDir(name string) bool {
-	st, err := os.Stat(name)
-	return err == nil && st.IsDir()
 }
 
 // checkSites refuses conditions for a topology that does not exist: they
@@ -270,6 +270,9 @@ func (c *Catalog) Profiles() []string { return slices.Sorted(maps.Keys(c.profile
 
 // Manifest is the driver manifest of that protocol, or nil.
 func (c *Catalog) Manifest(protocol string) *contract.Manifest { return c.manifests[protocol] }
+
+// LookedFor says where drivers were looked for, for messages.
+func (c *Catalog) LookedFor() string { return driverfolder.Shown(c.driversDir) }
 
 // Protocols is the names of all protocols, sorted.
 func (c *Catalog) Protocols() []string { return slices.Sorted(maps.Keys(c.manifests)) }

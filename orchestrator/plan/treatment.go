@@ -95,7 +95,7 @@ func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
 	}
 	if reason == "" {
 		all := ps.cat.Protocols()
-		pv.Problem("unknown protocol %q%s; %s (a treatment whose protocol does not exist yet gives the reason with missing)", t.Protocol, yamldoc.Suggest(t.Protocol, all), listed(all))
+		pv.Problem("unknown protocol %q%s; %s (a treatment whose protocol does not exist yet gives the reason with missing)", t.Protocol, yamldoc.Suggest(t.Protocol, all), listed(all)+lookedFor(ps.cat))
 		return t
 	}
 	// No driver can check these options yet; they are kept unchanged.
@@ -124,4 +124,14 @@ func has(man *contract.Manifest, options yamldoc.Value) bool {
 		}
 	}
 	return true
+}
+
+// lookedFor says where a catalog has its drivers from, where it knows.
+func lookedFor(c Catalog) string {
+	if l, ok := c.(interface{ LookedFor() string }); ok {
+		if folders := l.LookedFor(); folders != "" {
+			return "; drivers are looked for in " + folders + ", --drivers adds a folder"
+		}
+	}
+	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"linktrial/agents/runner"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
@@ -43,9 +44,9 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 				return err
 			}
 			if len(states) == 0 {
-				return fmt.Errorf("no drivers in %s: build them with 'make drivers', or name another folder with --drivers", s.Drivers)
+				return fmt.Errorf("no drivers in %s: build them with 'make drivers', or add a folder with --drivers", driverfolder.Shown(s.Drivers))
 			}
-			return terminal.Columns("PROTOCOL\tVERSION\tRUNS HERE\tIMPLEMENTATION\tOPTIONS", func(w *tabwriter.Writer) {
+			return terminal.Columns("PROTOCOL\tVERSION\tRUNS HERE\tIMPLEMENTATION\tOPTIONS\tFOLDER", func(w *tabwriter.Writer) {
 				for _, st := range states {
 					runs := "yes"
 					if !st.Runs() {
@@ -61,7 +62,7 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 							opts = append(opts, text)
 						}
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, runs, st.Driver.Implementation, strings.Join(opts, " "))
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, runs, st.Driver.Implementation, strings.Join(opts, " "), st.Dir)
 				}
 			})
 		},
@@ -125,19 +126,21 @@ container image.`,
 // Find returns the folder and the manifest of a driver. The argument is a path, or a
 // name in the folder of drivers.
 func Find(s *setting.Settings, arg string) (string, *contract.Manifest, error) {
-	dir := filepath.Join(s.Drivers, arg)
+	dir, _ := driverfolder.Find(s.Drivers, arg)
 	if strings.ContainsRune(arg, os.PathSeparator) || arg == "." {
 		dir = arg
 	}
-	file := filepath.Join(dir, "driver.yaml")
+	file := filepath.Join(dir, driverfolder.Manifest)
+	if dir == "" {
+		file = filepath.Join(driverfolder.Split(s.Drivers)[0], arg, driverfolder.Manifest) // which is not there
+	}
 	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if errors.Is(err, fs.ErrNotExist) {
-		there, _ := filepath.Glob(filepath.Join(s.Drivers, "*", "driver.yaml"))
-		var names []string
-		for _, t := range there {
-			names = append(names, filepath.Base(filepath.Dir(t)))
+		names, err := driverfolder.Names(s.Drivers)
+		if err != nil {
+			return "", nil, err
 		}
-		return "", nil, fmt.Errorf("no driver %q; in %s there are: %s; or give the path of a folder with a driver.yaml", arg, s.Drivers, strings.Join(names, ", "))
+		return "", nil, fmt.Errorf("no driver %q; in %s there are: %s; or give the path of a folder with a driver.yaml", arg, driverfolder.Shown(s.Drivers), strings.Join(names, ", "))
 	}
 	if err != nil {
 		return "", nil, err

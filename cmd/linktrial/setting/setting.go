@@ -4,6 +4,7 @@
 package setting
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"linktrial/internal/driverfolder"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/server"
 	"linktrial/plans"
@@ -26,7 +28,7 @@ func (c ExitCode) Error() string { return fmt.Sprintf("exit code %d", int(c)) }
 // Settings are the flags that all commands share.
 type Settings struct {
 	Orchestrator string   // URL
-	Drivers      string   // folder with a folder for each protocol driver
+	Drivers      string   // folders with a folder for each protocol driver, as PATH has it (internal/driverfolder)
 	Data         string   // folder
 	Catalog      []string // further folders with radio profiles and topologies
 	CA           string   // file with the authority of the orchestrator, for people's commands
@@ -38,7 +40,7 @@ type Settings struct {
 // Register adds the flags. The environment gives their defaults.
 func (s *Settings) Register(f *pflag.FlagSet) {
 	f.StringVar(&s.Orchestrator, "orchestrator", envOr("LINKTRIAL_ORCHESTRATOR", DefaultOrchestrator), "URL of the orchestrator (or LINKTRIAL_ORCHESTRATOR)")
-	f.StringVar(&s.Drivers, "drivers", envOr("LINKTRIAL_DRIVERS", defaultDrivers()), "folder with a folder for each protocol driver (or LINKTRIAL_DRIVERS)")
+	f.Var(newDrivers(&s.Drivers, os.Getenv("LINKTRIAL_DRIVERS")), "drivers", "folder with a folder for each protocol driver of your own, searched before those of the program; can be given several times (or LINKTRIAL_DRIVERS)")
 	f.StringVar(&s.Data, "data", envOr("LINKTRIAL_DATA", defaultData()), "folder of the private database and of agents' journals (or LINKTRIAL_DATA)")
 	f.StringSliceVar(&s.Catalog, "catalog", filepath.SplitList(os.Getenv("LINKTRIAL_CATALOG")), "folder with radio-profiles/ and topologies/ of your own, in addition to those of the program; can be given several times (or LINKTRIAL_CATALOG)")
 	f.StringVar(&s.CA, "ca", os.Getenv("LINKTRIAL_CA"), "certificate of the orchestrator's authority, in PEM (or LINKTRIAL_CA; default: the one of 'linktrial trust')")
@@ -55,11 +57,56 @@ func envOr(name, def string) string {
 	return def
 }
 
+// drivers is the value of --drivers: every folder that is given is searched before
+// those of the environment, and these before the program's own.
+type drivers struct {
+	list  *string
+	given string
+	rest  string // of the list
+}
+
+func newDrivers(list *string, environment string) *drivers {
+	d := &drivers{list: list, rest: environment}
+	// A program without drivers of its own, as in a container, has those named to it.
+	if own := defaultDrivers(); isDir(own) || environment == "" {
+		d.rest = driverfolder.Join(environment, own)
+	}
+	*list = d.rest
+	return d
+}
+
+func (d *drivers) Set(folder string) error {
+	if len(driverfolder.Split(folder)) == 0 {
+		return errors.New("expected a folder")
+	}
+	d.given = driverfolder.Join(d.given, folder)
+	rest := d.rest
+	if own := defaultDrivers(); !isDir(own) && rest == own {
+		rest = "" // there are none beside the named ones
+	}
+	*d.list = driverfolder.Join(d.given, rest)
+	return nil
+}
+
+func (d *drivers) String() string {
+	if d.list == nil {
+		return ""
+	}
+	return *d.list
+}
+
+func (d *drivers) Type() string { return "folder" }
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
 // defaultDrivers returns the folder beside the program, or that of an installed program.
 func defaultDrivers() string {
 	if exe, err := os.Executable(); err == nil {
 		beside := filepath.Join(filepath.Dir(exe), "drivers")
-		if st, err := os.Stat(beside); err == nil && st.IsDir() {
+		if isDir(beside) {
 			return beside
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"syscall"
 	"time"
@@ -18,6 +19,7 @@ import (
 
 	"linktrial/emulator/tun"
 	"linktrial/internal/backoff"
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/lab/netns"
@@ -236,10 +238,22 @@ type running struct {
 	done  chan error
 }
 
+// driversDirs lists the mounted folders of drivers in their order.
+func driversDirs() string {
+	var dirs []string
+	for i := 0; ; i++ {
+		dir := filepath.Join(driversDir, strconv.Itoa(i))
+		if _, err := os.Stat(dir); err != nil {
+			return driverfolder.Join(dirs...)
+		}
+		dirs = append(dirs, dir)
+	}
+}
+
 func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	spec, err := json.Marshal(Agent{
 		Name: NodeName(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()), Trust: filepath.Join(ShareDir, TrustFile),
-		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDir, Device: device,
+		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDirs(), Device: device,
 		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package guest
 
 import (
 	"path/filepath"
+	"strconv"
 
 	"linktrial/internal/radio"
 )
@@ -10,7 +11,7 @@ import (
 // a run: two runs in different folders stay the same to the byte.
 const (
 	ShareDir   = "/run/lab"     // the folder shared with the host, the only one that is written
-	driversDir = "/run/drivers" // the folder of drivers
+	driversDir = "/run/drivers" // has the folders of drivers, by their place in the list
 	program    = "/run/program/linktrial"
 )
 
@@ -18,9 +19,13 @@ const (
 // links, so that the command line has no blanks whatever folders are called.
 const (
 	LinkShare   = "share"
-	LinkDrivers = "drivers"
 	LinkProgram = "linktrial"
+
+	linkDrivers = "drivers"
 )
+
+// LinkDrivers is the name of the link to the i-th folder of drivers.
+func LinkDrivers(i int) string { return linkDrivers + strconv.Itoa(i) }
 
 // TrustFile, in the shared folder, has the keys that the agents trust to sign
 // run sheets.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,14 +23,18 @@ func mounts(dir string) error {
 			return fmt.Errorf("mount %s: %w", m.target, err)
 		}
 	}
-	for _, m := range []struct {
+	type mount struct {
 		link, target string
 		flags        uintptr
-	}{
-		{LinkShare, ShareDir, 0},
-		{LinkDrivers, driversDir, unix.MS_RDONLY},
-		{LinkProgram, program, unix.MS_RDONLY},
-	} {
+	}
+	shared := []mount{{LinkShare, ShareDir, 0}, {LinkProgram, program, unix.MS_RDONLY}}
+	for i := 0; ; i++ {
+		if _, err := os.Lstat(filepath.Join(dir, LinkDrivers(i))); err != nil {
+			break // there are no more
+		}
+		shared = append(shared, mount{LinkDrivers(i), filepath.Join(driversDir, strconv.Itoa(i)), unix.MS_RDONLY})
+	}
+	for _, m := range shared {
 		source, err := filepath.EvalSymlinks(filepath.Join(dir, m.link))
 		if err != nil {
 			return fmt.Errorf("folder from the host: %w", err)
