@@ -257,7 +257,11 @@ func (w *watcher) sendMisbehaviours(id string, x *watched, rows []dbsqlc.Misbeha
 		if err := json.Unmarshal(n.Body, &m); err != nil {
 			return fmt.Errorf("watch run %s: record %d: %w", id, n.Seq, err)
 		}
-		if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("treatment %s on %s: %s", m.Treatment, n.Node, m.Message)); err != nil {
+		where := "treatment " + m.Treatment
+		if m.Trial != nil {
+			where += fmt.Sprintf(", trial %d", *m.Trial)
+		}
+		if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("%s on %s: %s", where, n.Node, m.Message)); err != nil {
 			return err
 		}
 	}

@@ -179,7 +179,11 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 		})
 	case journal.TypeDriverMisbehaved:
 		return with(body, func(b *journal.Misbehaviour) string {
-			return "the driver of " + b.Treatment + " misbehaved" + because(b.Message)
+			where := ""
+			if b.Trial != nil {
+				where = fmt.Sprintf("trial %d, attempt %d: ", *b.Trial, b.Attempt)
+			}
+			return where + "the driver of " + b.Treatment + " misbehaved" + because(b.Message)
 		})
 	case ingest.TypeRefused:
 		return "a record that could not be stored" + because(reasonOf(body))
