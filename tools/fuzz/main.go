@@ -93,7 +93,16 @@ func (t target) run(ctx context.Context, each time.Duration, parallel int) (stri
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	out, err := cmd.CombinedOutput()
+	if err != nil && endedLate(string(out)) {
+		err = nil
+	}
 	return string(out), err
+}
+
+// endedLate reports whether a target has found nothing and only ended after its
+// time: on a busy machine go test reports its own deadline as a failure.
+func endedLate(out string) bool {
+	return strings.Contains(out, "\n    context deadline exceeded\n") && !strings.Contains(out, "Failing input written to") && !strings.Contains(out, "panic:")
 }
 
 // executions is the last figure of go test's progress.

@@ -19,6 +19,13 @@ func TestDeclared(t *testing.T) {
 	}
 }
 
+func TestEndedLate(t *testing.T) {
+	late := "fuzz: elapsed: 4s, execs: 43792 (10505/sec), new interesting: 91 (total: 93)\n--- FAIL: FuzzX (4.07s)\n    context deadline exceeded\nFAIL\n"
+	if !endedLate(late) || endedLate(late+"    Failing input written to testdata/fuzz/FuzzX/1\n") || endedLate("--- FAIL: FuzzX\n") {
+		t.Error("a finding is not told from a deadline")
+	}
+}
+
 func TestOutcome(t *testing.T) {
 	out := "fuzz: elapsed: 3s, execs: 100 (33/sec), new interesting: 1\nfuzz: elapsed: 6s, execs: 250 (50/sec), new interesting: 1\nPASS\n"
 	if got := outcome(out, nil); got != "ok, 250 inputs" {
