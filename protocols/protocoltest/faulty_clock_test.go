@@ -54,6 +54,7 @@ func clockFault(fault string, p *contract.Parameters, edit func(func(map[string]
 			return true
 		}
 	case "clock-30ms-more":
+		time.Sleep(100 * time.Millisecond) // the process's own time must not show it
 		out.each = times(func(ns int64) int64 { return ns + int64(30*time.Millisecond) }, everyTime)
 	case "clock-ends-at-ack":
 		out.each = func(e *contract.Event) bool {
