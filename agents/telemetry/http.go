@@ -77,7 +77,9 @@ func numbers(body []byte, want []radio.TelemetryValue) ([]journal.Reading, error
 		if err != nil {
 			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Pointer, err)
 		}
-		out[i] = journal.Reading{Name: v.Name, Value: x * v.Scale, Unit: v.Unit, Counter: v.Counter}
+		if out[i], err = reading(&want[i], x*v.Scale); err != nil {
+			return nil, fmt.Errorf("%s (%s): %w", v.Name, v.Pointer, err)
+		}
 	}
 	return out, nil
 }

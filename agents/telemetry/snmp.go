@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -97,9 +98,20 @@ func readSNMP(ctx context.Context, t *radio.Telemetry, host string, env func(str
 		if err != nil {
 			return nil, fmt.Errorf("%s (%s) at %s: %w", v.Name, v.OID, place, err)
 		}
-		out[i] = journal.Reading{Name: v.Name, Value: x * v.Scale, Unit: v.Unit, Counter: v.Counter}
+		if out[i], err = reading(&t.Values[i], x*v.Scale); err != nil {
+			return nil, fmt.Errorf("%s (%s) at %s: %w", v.Name, v.OID, place, err)
+		}
 	}
 	return out, nil
+}
+
+// reading is a figure as the journal has it. JSON, which the journal is, has no
+// infinities and no NaN, which radios report as text.
+func reading(v *radio.TelemetryValue, x float64) (journal.Reading, error) {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return journal.Reading{}, fmt.Errorf("expected a number, found %v", x)
+	}
+	return journal.Reading{Name: v.Name, Value: x, Unit: v.Unit, Counter: v.Counter}, nil
 }
 
 // snmpNumber is the number that an object holds; text that reads as one is one:

@@ -77,3 +77,23 @@ func FuzzClean(f *testing.F) {
 		require.Equal(t, got, Clean(got, most), "cleaning once is enough")
 	})
 }
+
+// Whatever a request's bytes are, a handler gets texts within their bounds, or an
+// error that names a field.
+func FuzzRequest(f *testing.F) {
+	good, err := proto.Marshal(&linktrialv1.RegisterRequest{Name: "client", Role: "client", Kernel: "6.1", Drivers: []*linktrialv1.DriverState{{Name: "tcp", Choices: map[string]string{"a": "b"}}}})
+	require.NoError(f, err)
+	f.Add(good)
+	f.Add([]byte{0x0a, 0x02, 0xff, 0xfe})
+	f.Add([]byte("\x0a\x03a\x00b"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := new(linktrialv1.RegisterRequest)
+		if (binaryCodec{}).Unmarshal(b, m) != nil || check(m) != nil {
+			return
+		}
+		for _, s := range []string{m.Name, m.Kernel, m.Host} {
+			require.True(t, utf8.ValidString(s) && !strings.ContainsRune(s, 0))
+		}
+		require.NoError(t, check(m), "a checked request is in order")
+	})
+}
