@@ -14,7 +14,7 @@ namespace {
 // in the next trial's time. The server's begins when its answer was
 // acknowledged; until then, within limits.transfer_ms, the client may still be
 // waiting for it.
-constexpr Nanoseconds kCloseFirst = 5 * kSecond;
+constexpr Nanoseconds kCloseFirst = 4 * kSecond;  // below contract.ExitPatience
 constexpr Nanoseconds kCloseSecond = 10 * kSecond;
 // Of the header's size field: the payload is an open one.
 constexpr uint64_t kOpenBit = uint64_t{1} << 63;
