@@ -24,7 +24,7 @@ treatments:
   - {name: honest, protocol: plain}
   - {name: slow-clock, protocol: plain, options: {clock: 0.8, pace: 150ms}}
   - {name: fast-clock, protocol: plain, options: {clock: 1.5, pace: 150ms}}
-  - {name: beyond-ideal, protocol: plain, options: {clock: 0.45}}
+  - {name: short-and-slow, protocol: plain, options: {clock: 0.2}}
   - {name: unsent, protocol: plain, options: {fault: unsent}}
   - {name: corrupted, protocol: plain, options: {fault: corrupted}}
   - {name: daemon, protocol: plain, options: {fault: daemon}}
@@ -40,7 +40,7 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 func expectLies(t *testing.T, p *program, table string) {
 	t.Helper()
 	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
-		"beyond-ideal": journal.ReasonFasterThanRadio, "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
+		"short-and-slow": journal.ReasonShorterThanRun, "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
 	for _, tr := range ds.Runs[0].Trials {
 		verdict := journal.Invalid
