@@ -34,9 +34,9 @@ type Document struct {
 }
 
 // MaxText is the size of the largest document that is read, in bytes: some
-// thirty times the largest plan that comes with Linktrial. Parsing takes up to
-// 190 bytes of memory for each byte of a text that is all structure.
-const MaxText = 512 << 10
+// 17 times the largest plan that comes with Linktrial. Parsing allocates some 400
+// bytes for each byte of a text that is all structure.
+const MaxText = 256 << 10
 
 // maxDepth and maxNodes bound the tree that is walked: aliases can
 // expand a small file into a huge tree. maxReads bounds how often values of it are

@@ -87,7 +87,7 @@
 //
 // # Bounds
 //
-// A plan has at most 512 KiB of text, 1000 runs, 50 000 trials and 100 000 flows
+// A plan has at most 256 KiB of text, 1000 runs, 50 000 trials and 100 000 flows
 // in all, 1000 flows in a trial, 200 treatments, 10 000 iterations. Labels and
 // titles are one line of at most 200 characters; no two treatments are alike in
 // their name, in their label, or in their protocol and all options. An element of

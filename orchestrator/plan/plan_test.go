@@ -192,7 +192,7 @@ func TestRefused(t *testing.T) {
 			}
 		})
 	}
-	if _, err := plan.Parse(nil, "p", make([]byte, 5<<20), cat); err == nil || !strings.Contains(err.Error(), "5 MiB long, expected at most 512 KiB") {
+	if _, err := plan.Parse(nil, "p", make([]byte, 5<<20), cat); err == nil || !strings.Contains(err.Error(), "5 MiB long, expected at most 256 KiB") {
 		t.Errorf("a huge plan: %v", err)
 	}
 }
