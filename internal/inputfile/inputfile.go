@@ -44,7 +44,7 @@ func ReadFS(files fs.FS, name string, limit int64) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }() // only read
 	if st, err = f.Stat(); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package yamldoc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -84,7 +85,8 @@ func TestSyntaxErrorsNameTheirLine(t *testing.T) {
 				if i == 0 {
 					broken = b + "\n" + strings.Join(lines[1:], "\n")
 				}
-				ps, _ := Parse(filepath.Base(f), []byte(broken)).Err().(Problems)
+				var ps Problems
+				errors.As(Parse(filepath.Base(f), []byte(broken)).Err(), &ps)
 				if len(ps) == 0 {
 					continue // it is YAML still
 				}

@@ -106,7 +106,7 @@ func TestStop(t *testing.T) {
 		return nil
 	}
 	text := []byte(strings.Replace(small, "seed: 7", "seed: 7\nsweep: [{name: a, set: rate, values: ["+numbers("%d Mbit/s", 10)+"]}]", 1))
-	if _, err := plan.Parse(stop, "p", text, cat); err != gone || asked != 3 {
+	if _, err := plan.Parse(stop, "p", text, cat); !errors.Is(err, gone) || asked != 3 {
 		t.Errorf("plan: %v, asked %d times", err, asked)
 	}
 	p, err := plan.Parse(nil, "p", text, cat)
@@ -114,7 +114,7 @@ func TestStop(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked = 0
-	if _, err := sheet.Compile(stop, p); err != gone || asked != 3 {
+	if _, err := sheet.Compile(stop, p); !errors.Is(err, gone) || asked != 3 {
 		t.Errorf("sheets: %v, asked %d times", err, asked)
 	}
 }

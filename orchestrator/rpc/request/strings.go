@@ -192,7 +192,7 @@ func one(k kind, name, s string) (string, error) {
 		return "", fmt.Errorf("%s is not valid UTF-8", name)
 	}
 	for i, r := range s {
-		if unicode.IsControl(r) && !(k == text && (r == '\n' || r == '\t' || r == '\r')) {
+		if unicode.IsControl(r) && (k != text || !strings.ContainsRune("\n\t\r", r)) {
 			return "", fmt.Errorf("%s has the control character %U at byte %d: expected text without control characters", name, r, i)
 		}
 	}

@@ -85,14 +85,14 @@ var errStopped = failf(aborted, "SIGTERM while the transfer ran")
 // bounded sets a stream's deadline, and ends its waits when ctx ends.
 type bounded struct {
 	stream
-	ctx context.Context
+	ended func() error // of ctx
 }
 
 func (b *bounded) until(t time.Time) error {
 	if err := b.SetDeadline(t); err != nil {
 		return err
 	}
-	if b.ctx.Err() != nil {
+	if b.ended() != nil {
 		return errStopped
 	}
 	return nil
@@ -100,7 +100,7 @@ func (b *bounded) until(t time.Time) error {
 
 // interruptible returns a stream whose waits end with ctx, until release is called.
 func interruptible(ctx context.Context, s stream) (b *bounded, release func() bool) {
-	return &bounded{s, ctx}, context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Unix(1, 0)) })
+	return &bounded{s, ctx.Err}, context.AfterFunc(ctx, func() { _ = s.SetDeadline(time.Unix(1, 0)) })
 }
 
 // transfer is the clock, the bytes, the digest and the samples of one transfer.
@@ -263,7 +263,7 @@ func (t *transfer) write(b *bounded, p *parameters) error {
 		}
 	}
 	buf := make([]byte, 4+n)
-	for at := int64(0); at < p.Transfer.SizeBytes && !(open && !time.Now().Before(until)); {
+	for at := int64(0); at < p.Transfer.SizeBytes && (!open || time.Now().Before(until)); {
 		part := buf[4 : 4+min(n, p.Transfer.SizeBytes-at)]
 		payload(part, p.seed, uint64(at))
 		t.sum.Write(part)
