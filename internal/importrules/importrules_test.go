@@ -32,7 +32,7 @@ var allowed = map[string][]string{
 	"topologies":              {},
 	"plans":                   {},
 	"playbooks":               {},
-	"bundle":                  {},
+	"bundle":                  {"internal/"},
 	"images":                  {"internal/"},
 	"protocols/contract/":     {"internal/"},
 	"protocols/harness/":      {"protocols/contract", "internal/"},
