@@ -96,6 +96,7 @@ func Run(ctx context.Context, cfg Config) error {
 		a.cfg.Logger.Info("run of an earlier start is resumed", "run", n.Run, "desired_state", string(n.Desired))
 		a.startRun(ctx, n)
 	}
+	a.checkRadio() // also where the orchestrator cannot be reached
 	a.running.Go(func() { a.watchClock(ctx) })
 	a.running.Go(func() { a.watchTelemetry(ctx) })
 	if id != nil {

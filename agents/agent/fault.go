@@ -39,13 +39,9 @@ func (a *agent) addFault(f fault) {
 }
 
 func (a *agent) addFaults(r *linktrialv1.PollRequest) {
-	radio := radioFault(a.cfg.Device, a.cfg.RadioAddress)
+	radio := a.checkRadio()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if radio != a.radioFault && radio != "" {
-		a.cfg.Logger.Warn("the radio cannot be used", "reason", radio)
-	}
-	a.radioFault = radio
 	all := a.faults[:len(a.faults):len(a.faults)]
 	for _, text := range []string{radio, a.profileFault} {
 		if text != "" {
@@ -55,6 +51,18 @@ func (a *agent) addFaults(r *linktrialv1.PollRequest) {
 	for _, f := range all {
 		r.Faults = append(r.Faults, &linktrialv1.NodeFault{RunId: f.run, Text: f.text})
 	}
+}
+
+// checkRadio says why the radio cannot be used as it is now, and logs it once.
+func (a *agent) checkRadio() string {
+	fault := radioFault(a.cfg.Device, a.cfg.RadioAddress)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if fault != a.radioFault && fault != "" {
+		a.cfg.Logger.Warn("the radio cannot be used", "reason", fault)
+	}
+	a.radioFault = fault
+	return fault
 }
 
 // radioFault says why the radio cannot be used as it is now; empty: it can. The radio
