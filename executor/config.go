@@ -58,6 +58,7 @@ type Config struct {
 	Address string                // of this node on the radio network; empty: from the sheet's network
 	Peers   map[radio.Role]string // addresses of the nodes; a role not in it is looked up in the sheet's network
 	Device  string                // the radio's interface
+	Place   string                // of the run, as in its provenance; with [journal.PlaceVirtual] drivers' times are held more closely
 
 	Journal Journal
 	Runner  Runner

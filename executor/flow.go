@@ -226,7 +226,7 @@ func (f *flow) takeResult(r *contract.Result, at time.Time) {
 		}
 		f.seen.Result = at
 	}
-	if wrong := f.seen.Clock(time.Duration(f.result.ConnectNS), time.Duration(r.ElapsedNS)); wrong != nil {
+	if wrong := f.seen.Clock(time.Duration(f.result.ConnectNS), time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
 		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
 	f.decide(journal.Succeeded, "", "")

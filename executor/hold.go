@@ -85,7 +85,7 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 			ideal = report.Ideal[f.index]
 		}
 		all = append(all, x)
-		f.invalidate(figures.Faster(n.sheet.Network, &x, ideal))
+		f.invalidate(figures.Faster(n.sheet.Network, &x, ideal, n.tolerance))
 	}
 	if wrong := figures.Delivered(n.sheet.Network, all, report.Hops); wrong != nil {
 		for _, f := range flows {

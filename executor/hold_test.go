@@ -14,7 +14,7 @@ import (
 	"linktrial/internal/radiocontrol"
 )
 
-// Every client reports 1000 bytes in 10 ms. Each rule that this breaks makes the
+// Every client reports 1000 bytes in 100 ms. Each rule that this breaks makes the
 // attempt invalid, what was reported stays in the journal, and no other attempt
 // follows although the sheet allows three.
 func TestFiguresAreHeldAgainstWhatWasSeen(t *testing.T) {
@@ -39,7 +39,7 @@ func TestFiguresAreHeldAgainstWhatWasSeen(t *testing.T) {
 		reason string
 		words  []string
 	}{
-		"all true":                         {counter(500, 1600), &fakeRadio{hops: hops(1200), ideal: []time.Duration{9 * time.Millisecond}}, "", nil},
+		"all true":                         {counter(500, 1600), &fakeRadio{hops: hops(1200), ideal: []time.Duration{90 * time.Millisecond}}, "", nil},
 		"nothing known":                    {nil, &fakeRadio{}, "", nil},
 		"more than the interface sent":     {counter(500, 1499), &fakeRadio{}, journal.ReasonMoreThanSent, []string{"1000 bytes", "999 bytes"}},
 		"a counter that is updated late":   {counter(500, 500, 600, 1600), &fakeRadio{}, "", nil},

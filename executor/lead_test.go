@@ -58,7 +58,7 @@ func (s *scripted) Start(_ context.Context, _ string, p *contract.Parameters) (P
 			size = 1000
 		}
 		// As long as 1000 bytes take at the least on the sheet's radio.
-		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{SizeBytes: size, ElapsedNS: 10e6, Digest: strings.Repeat("0", 64)}})
+		say(contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{SizeBytes: size, ElapsedNS: 100e6, Digest: strings.Repeat("0", 64)}})
 	}
 	done := make(chan struct{})
 	close(done)

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"linktrial/executor/figures"
 	"linktrial/executor/journal"
 	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
@@ -29,6 +30,8 @@ type node struct {
 	peers   map[radio.Role]string
 	device  string
 	sent    func() (int64, error) // by the radio's interface so far; nil: not known
+
+	tolerance *figures.Tolerance // of drivers' times
 
 	record   *recorder
 	runner   Runner
@@ -80,7 +83,7 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	log = log.With("run", cfg.RunID)
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent,
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, tolerance: figures.At(cfg.Place),
 		record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
 	}
 	if n.clock == nil {

@@ -45,7 +45,7 @@ func (x *execution) execute(ctx context.Context) error {
 	x.silence = executor.NopObserver{}
 	cfg := executor.Config{
 		RunID: r.id, Role: a.cfg.Role, Sheet: x.encoded, SheetHash: r.hash, Version: a.cfg.Version,
-		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device,
+		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
 		Journal: x.journal, Runner: guard, Logger: a.cfg.Logger, Observer: x,
 	}
 	if device := a.cfg.Device; device != "" {

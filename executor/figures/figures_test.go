@@ -42,18 +42,37 @@ func TestClock(t *testing.T) {
 		"no connected event, longer":            {noConnected, 1000, 33_000, journal.ReasonLongerThanRun},
 		"short and slow by less than tolerance": {seen(10, 20, 420), 10, 320, ""},
 	} {
-		got := c.seen.Clock(time.Duration(c.connect)*time.Millisecond, time.Duration(c.elapsed)*time.Millisecond)
+		got := c.seen.Clock(time.Duration(c.connect)*time.Millisecond, time.Duration(c.elapsed)*time.Millisecond, &RealTime)
 		if reason(got) != c.want {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
 		}
 	}
 	none := Seen{Started: start}
-	if f := none.Clock(time.Hour, time.Hour); f != nil {
+	if f := none.Clock(time.Hour, time.Hour, &RealTime); f != nil {
 		t.Errorf("a client without a result: %+v", f)
 	}
 	slow := seen(10, 1010, 31_010)
-	if m := slow.Clock(800*time.Millisecond, 24*time.Second).Message; !strings.Contains(m, "24.000 s") || !strings.Contains(m, "30.000 s") {
+	if m := slow.Clock(800*time.Millisecond, 24*time.Second, &RealTime).Message; !strings.Contains(m, "24.000 s") || !strings.Contains(m, "30.000 s") {
 		t.Errorf("message %q does not have both figures", m)
+	}
+}
+
+// In virtual time a clock at 0.8 is found in a transfer of 0.15 s.
+func TestClockInVirtualTime(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	seen := Seen{Started: start, Ready: start, Connected: start.Add(10 * time.Millisecond), Result: start.Add(160 * time.Millisecond)}
+	for elapsed, want := range map[time.Duration]string{
+		150 * time.Millisecond: "",
+		131 * time.Millisecond: "",
+		120 * time.Millisecond: journal.ReasonShorterThanRun,
+		180 * time.Millisecond: journal.ReasonLongerThanRun,
+	} {
+		if f := seen.Clock(10*time.Millisecond, elapsed, At(journal.PlaceVirtual)); reason(f) != want {
+			t.Errorf("%s: %+v, expected %q", elapsed, f, want)
+		}
+		if f := seen.Clock(10*time.Millisecond, elapsed, At("emulated, real time")); f != nil {
+			t.Errorf("%s in real time: %+v", elapsed, f)
+		}
 	}
 }
 
@@ -76,7 +95,9 @@ func network(medium radio.Medium) *radio.Network {
 }
 
 func TestFaster(t *testing.T) {
-	// 8000 bytes take a second at the second hop's 64 kbit/s of user bits.
+	// 8000 bytes in six packets, 8120 bytes with headers, take 1.015 s at the second
+	// hop's 64 kbit/s of user bits, the answer 2.6 ms; at the first hop's 500 kbit/s
+	// 130 ms and 0.3 ms.
 	flow := func(elapsed, end time.Duration) *Flow {
 		return &Flow{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 8000, Elapsed: elapsed, End: end}
 	}
@@ -91,11 +112,11 @@ func TestFaster(t *testing.T) {
 		want    string
 	}{
 		"real radio":                                {nil, flow(s(0.001), 0), 0, ""},
-		"at the radio's rate":                       {full, flow(s(1), 0), 0, ""},
-		"by rounding above it":                      {full, flow(s(0.995), 0), 0, ""},
-		"above the radio's rate":                    {full, flow(s(0.98), 0), 0, journal.ReasonFasterThanRadio},
-		"hops share the medium: at its rate":        {shared, flow(s(1.128), 0), 0, ""},
-		"hops share the medium: above its rate":     {shared, flow(s(1.1), 0), 0, journal.ReasonFasterThanRadio},
+		"at the radio's rate":                       {full, flow(s(1.018), 0), 0, ""},
+		"by tolerance above it":                     {full, flow(s(1.006), 0), 0, ""},
+		"above the radio's rate":                    {full, flow(s(1.005), 0), 0, journal.ReasonFasterThanRadio},
+		"hops share the medium: at its rate":        {shared, flow(s(1.148), 0), 0, ""},
+		"hops share the medium: above its rate":     {shared, flow(s(1.134), 0), 0, journal.ReasonFasterThanRadio},
 		"slower than Ideal":                         {full, flow(s(5), s(10)), s(9.9), ""},
 		"as fast as Ideal, by rounding":             {full, flow(s(5), s(9.85)), s(9.9), ""},
 		"117 % of Ideal":                            {full, flow(s(5), s(10/1.17)), s(10), journal.ReasonFasterThanIdeal},
@@ -105,8 +126,63 @@ func TestFaster(t *testing.T) {
 		"hops share the medium: more than a few":    {shared, flow(s(5), s(9.0)), s(10), journal.ReasonFasterThanIdeal},
 		"hops share the medium in slots: one round": {slotted, flow(s(5), s(8.2)), s(10), ""},
 	} {
-		if got := Faster(c.network, c.flow, c.ideal); reason(got) != c.want {
+		if got := Faster(c.network, c.flow, c.ideal, &RealTime); reason(got) != c.want {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
+		}
+	}
+	if got := Faster(full, flow(s(5), s(9.93)), s(10), &RealTime); got != nil {
+		t.Errorf("70 ms before Ideal in real time: %+v", got)
+	}
+	if got := Faster(full, flow(s(5), s(9.93)), s(10), &VirtualTime); reason(got) != journal.ReasonFasterThanIdeal {
+		t.Errorf("70 ms before Ideal in virtual time: %+v", got)
+	}
+}
+
+// What the least time has in it, on one link at 80 kbit/s: 10 bytes take a
+// millisecond.
+func TestLeast(t *testing.T) {
+	ms := func(x float64) time.Duration { return time.Duration(x * 1e6) }
+	flow := &Flow{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 200}
+	for name, c := range map[string]struct {
+		change func(*radio.Network)
+		want   time.Duration
+	}{
+		// two packets of 120 bytes, the answer of 21
+		"headers and the answer":     {func(*radio.Network) {}, ms(24 + 2.1)},
+		"propagation there and back": {func(n *radio.Network) { n.Links[0].Delay = ms(100) }, ms(226.1)},
+		"overhead of a packet":       {func(n *radio.Network) { n.FrameOverheadBytes = 10 }, ms(26 + 3.1)},
+		"frames as full as they are": {func(n *radio.Network) { n.Framing = &radio.Framing{FrameBytes: 50, HeaderBytes: 10} }, ms(30 + 3.1)},
+		"code":                       {func(n *radio.Network) { n.FEC = &radio.FEC{CodeRate: 0.5} }, ms(52.2)},
+		"turnaround":                 {func(n *radio.Network) { n.Medium, n.Turnaround = radio.MediumHalfDuplex, ms(50) }, ms(76.1)},
+		"turnaround with propagation": {func(n *radio.Network) {
+			n.Medium, n.Turnaround, n.Links[0].Delay = radio.MediumHalfDuplex, ms(50), ms(40)
+		}, ms(116.1)},
+		"no turnaround with both ways at once": {func(n *radio.Network) { n.Turnaround = ms(50) }, ms(26.1)},
+		"no turnaround with CSMA": {func(n *radio.Network) {
+			n.Medium, n.Turnaround, n.Access = radio.MediumShared, ms(50), &radio.Access{CSMA: &radio.CSMA{}}
+		}, ms(26.1)},
+		"the shortest delay of a trace": {func(n *radio.Network) {
+			n.Links[0].Delay = ms(100)
+			n.Links[0].Channel = radio.Channel{Model: radio.ChannelTrace, Trace: &radio.Trace{Delay: []time.Duration{ms(30), ms(10)}}}
+		}, ms(46.1)},
+		"another delay on the way back": {func(n *radio.Network) {
+			n.Links[0].Delay = ms(100)
+			n.Links[0].Back = &radio.Channel{Model: radio.ChannelTrace, Trace: &radio.Trace{Delay: []time.Duration{ms(30)}}}
+		}, ms(156.1)},
+		"a relay, one transmission at a time": {func(n *radio.Network) {
+			n.Medium, n.Turnaround = radio.MediumShared, ms(5)
+			n.Links[0].B = radio.RoleRelay
+			n.Links = append(n.Links, radio.Link{A: radio.RoleRelay, B: radio.RoleServer, RateBitsPerSecond: 80e3, Delay: ms(10)})
+		}, ms(24 + 24 + 5 + 10 + 10 + 2*2.1)},
+		"a relay, both hops at once": {func(n *radio.Network) {
+			n.Links[0].B = radio.RoleRelay
+			n.Links = append(n.Links, radio.Link{A: radio.RoleRelay, B: radio.RoleServer, RateBitsPerSecond: 40e3, Delay: ms(10)})
+		}, ms(48 + 10 + 10 + 2.1 + 4.2)},
+	} {
+		n := &radio.Network{MTUBytes: 120, Medium: radio.MediumFullDuplex, Links: []radio.Link{{A: radio.RoleClient, B: radio.RoleServer, RateBitsPerSecond: 80e3}}}
+		c.change(n)
+		if got := Least(n, flow); got.Round(time.Microsecond) != c.want {
+			t.Errorf("%s: %s, expected %s", name, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package figures
 
 import (
+	"math"
+	"slices"
 	"time"
 
 	"linktrial/executor/journal"
@@ -9,17 +11,20 @@ import (
 )
 
 const (
-	// clockShare is by how much a driver's clock may run apart from the
+	// radioShare is by how much a driver's clock may run apart from the
 	// emulator's.
-	clockShare = 0.01
-	// idealSlack is the time that a busy machine may let pass between a
-	// driver's connected event and the start of its clock, which counts neither
-	// as connecting nor as transfer.
-	idealSlack = 50 * time.Millisecond
+	radioShare = 0.01
+	// radioSlack is by how much the emulator may release a packet too early: it
+	// reads packets that come together with one look at its clock (emulator/tun).
+	radioSlack = 2 * time.Millisecond
 	// idealPackets is how many packets' time on the air Ideal may lie above the
 	// true optimum where hops share the medium (emulator/ideal); with TDMA a
 	// round of slots more.
 	idealPackets = 4
+	// headerBytes is the least about the payload in every packet: the IPv4
+	// header without options (RFC 791).
+	headerBytes = 20
+	answerBytes = headerBytes + 1
 )
 
 // Flow is what a client reports of one flow.
@@ -32,43 +37,77 @@ type Flow struct {
 	End time.Duration
 }
 
-// Faster holds a flow's time against the rate of the emulated radios on its way
+// Faster holds a flow's time against what the emulated radios on its way need,
 // and against Ideal, the time of a sender who knows the channel beforehand; 0:
 // there is none.
-func Faster(n *radio.Network, f *Flow, ideal time.Duration) *Fault {
+func Faster(n *radio.Network, f *Flow, ideal time.Duration, t *Tolerance) *Fault {
 	if n == nil {
 		return nil
 	}
-	route := n.Route(f.From, f.To)
-	shared := n.Medium == radio.MediumShared
-	var least, air time.Duration // of the payload on all hops, of a full packet on the slowest hop
-	for i := 1; i < len(route); i++ {
-		rate := fastest(n, route[i-1], route[i])
-		if rate <= 0 {
-			continue
-		}
-		on := seconds(float64(f.SizeBytes) * 8 / rate)
-		if shared { // one transmission at a time
-			least += on
-		} else {
-			least = max(least, on)
-		}
-		air = max(air, seconds(float64(n.MTUBytes)*8/rate))
+	if least := Least(n, f); f.Elapsed < least-radioSlack-part(least, radioShare) {
+		return fault(journal.ReasonFasterThanRadio, "the driver reports %s for %d bytes of payload, the emulated radios need %s at their highest rates for it and the answer", show(f.Elapsed), f.SizeBytes, show(least))
 	}
-	if f.Elapsed < least-part(least) {
-		return fault(journal.ReasonFasterThanRadio, "the driver reports %s for %d bytes of payload, the emulated radios need %s at their highest rates", show(f.Elapsed), f.SizeBytes, show(least))
-	}
-	slack := idealSlack + part(ideal)
-	if shared && len(route) > 2 {
-		slack += idealPackets * air
-		if n.Access != nil && n.Access.TDMA != nil {
-			slack += time.Duration(len(n.Access.TDMA.Owners)) * n.Access.TDMA.Slot
-		}
-	}
-	if ideal > 0 && f.End > 0 && f.End < ideal-slack {
+	if ideal > 0 && f.End > 0 && f.End < ideal-idealSlack(n, f, ideal, t) {
 		return fault(journal.ReasonFasterThanIdeal, "by the driver's times the transfer ended %s after the channel's start, a sender who knows the channel beforehand needs %s", show(f.End), show(ideal))
 	}
 	return nil
+}
+
+// idealSlack is by how much the end of a flow may lie before Ideal.
+func idealSlack(n *radio.Network, f *Flow, ideal time.Duration, t *Tolerance) time.Duration {
+	slack := t.Gap + part(ideal, min(t.Share, radioShare))
+	route := n.Route(f.From, f.To)
+	if n.Medium != radio.MediumShared || len(route) <= 2 {
+		return slack
+	}
+	air := time.Duration(0) // of a full packet on the slowest hop
+	for i := 1; i < len(route); i++ {
+		if h := hopOf(n, route[i-1], route[i]); h.rate > 0 {
+			air = max(air, h.packet(n, n.MTUBytes))
+		}
+	}
+	slack += idealPackets * air
+	if n.Access != nil && n.Access.TDMA != nil {
+		slack += time.Duration(len(n.Access.TDMA.Owners)) * n.Access.TDMA.Slot
+	}
+	return slack
+}
+
+// Least is the least time between the moment at which a client may send the
+// payload and the arrival of the server's answer to its last byte, whatever the
+// protocol: all of the payload passes every hop, in packets of the largest size
+// with nothing but IPv4 headers and at the highest rate and shortest delay that
+// the hop ever has; then the answer of one byte passes them back. Nothing is
+// lost, and no radio waits for its turn.
+func Least(n *radio.Network, f *Flow) time.Duration {
+	route := n.Route(f.From, f.To)
+	shared := n.Medium == radio.MediumShared
+	turnaround := n.Turnaround
+	if n.Medium == radio.MediumFullDuplex || n.Access != nil && n.Access.CSMA != nil {
+		turnaround = 0
+	}
+	var sum, longest, delays, back time.Duration // of the payload on all hops, on the slowest; of propagation; of the answer
+	last := time.Duration(0)                     // propagation on the hop to the server
+	for i := 1; i < len(route); i++ {
+		there, answer := hopOf(n, route[i-1], route[i]), hopOf(n, route[i], route[i-1])
+		if there.rate <= 0 || answer.rate <= 0 {
+			continue
+		}
+		air := there.payload(n, f.SizeBytes)
+		sum, longest = sum+air, max(longest, air)
+		delays, last = delays+there.delay, there.delay
+		back += answer.delay + answer.packet(n, answerBytes)
+	}
+	// On a shared medium there is one transmission at a time, and a change of the
+	// sender between two hops; while a packet propagates others may be sent.
+	data, arrived := longest, delays
+	if shared {
+		data = max(longest+delays-last, sum+time.Duration(len(route)-2)*turnaround)
+		arrived = last
+	}
+	// The answer waits for the last byte's arrival and for the radio's turnaround,
+	// which pass at the same time.
+	return data + max(arrived, turnaround) + back
 }
 
 // Delivered holds the payload of all flows of an attempt against what the
@@ -77,34 +116,79 @@ func Delivered(n *radio.Network, flows []Flow, hops []radiocontrol.Hop) *Fault {
 	if n == nil || len(hops) == 0 {
 		return nil
 	}
-	type hop struct{ from, to radio.Role }
-	payload := map[hop]int64{}
+	type way struct{ from, to radio.Role }
+	payload := map[way]int64{}
 	for _, f := range flows {
 		route := n.Route(f.From, f.To)
 		for i := 1; i < len(route); i++ {
-			payload[hop{route[i-1], route[i]}] += f.SizeBytes
+			payload[way{route[i-1], route[i]}] += f.SizeBytes
 		}
 	}
 	for _, h := range hops {
-		if p := payload[hop{h.From, h.To}]; p > h.DeliveredBytes {
+		if p := payload[way{h.From, h.To}]; p > h.DeliveredBytes {
 			return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the emulated radio delivered %d bytes with all headers from %s to %s", p, h.DeliveredBytes, h.From, h.To)
 		}
 	}
 	return nil
 }
 
-// fastest is the highest rate that user bits ever have on a hop, in bit/s; 0
-// where it is not known.
-func fastest(n *radio.Network, from, to radio.Role) float64 {
+// hop is one direction of a link at its best.
+type hop struct {
+	rate  float64 // the highest that user bits ever have, in bit/s; 0: not known
+	delay time.Duration
+}
+
+func hopOf(n *radio.Network, from, to radio.Role) hop {
 	for i := range n.Links {
 		l := &n.Links[i]
 		if l.A == from && l.B == to || l.A == to && l.B == from {
-			link := *l
-			link.RateBitsPerSecond = max(l.RateBitsPerSecond, traced(l.Toward(to)))
-			return n.UserRate(&link)
+			link, c := *l, l.Toward(to)
+			link.RateBitsPerSecond = max(l.RateBitsPerSecond, traced(c))
+			delay, ok := nearest(c)
+			if !ok {
+				delay = l.Delay
+			}
+			return hop{n.UserRate(&link), delay}
 		}
 	}
-	return 0
+	return hop{}
+}
+
+// air is how long so many bytes are on the air.
+func (h hop) air(bytes float64) time.Duration { return time.Duration(bytes * 8e9 / h.rate) }
+
+// packet is how long one IP packet is on the air.
+func (h hop) packet(n *radio.Network, bytes int) time.Duration {
+	if n.Framing == nil {
+		return h.air(float64(bytes + n.FrameOverheadBytes))
+	}
+	_, framed := n.Framing.Frames(bytes)
+	return h.air(float64(framed))
+}
+
+// payload is the least time on the air of a payload in full packets.
+func (h hop) payload(n *radio.Network, size int64) time.Duration {
+	packets := math.Ceil(float64(size) / float64(max(1, n.MTUBytes-headerBytes)))
+	bytes := float64(size) + packets*headerBytes
+	if n.Framing == nil {
+		return h.air(bytes + packets*float64(n.FrameOverheadBytes))
+	}
+	// Frames as full as they can be: a packet's last one may be shorter.
+	frames := bytes / float64(max(1, n.Framing.FrameBytes-n.Framing.HeaderBytes))
+	return h.air(bytes + frames*float64(n.Framing.HeaderBytes))
+}
+
+// nearest is the shortest delay by a channel's traces, which add up; false where
+// none has delays.
+func nearest(c *radio.Channel) (delay time.Duration, ok bool) {
+	if c.Trace != nil && len(c.Trace.Delay) > 0 {
+		delay, ok = slices.Min(c.Trace.Delay), true
+	}
+	for i := range c.Parts {
+		d, is := nearest(&c.Parts[i])
+		delay, ok = delay+d, ok || is
+	}
+	return delay, ok
 }
 
 // traced is the highest rate of a channel's traces.
@@ -120,5 +204,4 @@ func traced(c *radio.Channel) (rate float64) {
 	return rate
 }
 
-func seconds(s float64) time.Duration    { return time.Duration(s * 1e9) }
-func part(d time.Duration) time.Duration { return time.Duration(clockShare * float64(d)) }
+func part(d time.Duration, share float64) time.Duration { return time.Duration(share * float64(d)) }
