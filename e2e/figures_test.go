@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,7 @@ treatments:
   - {name: honest, protocol: plain}
   - {name: slow-clock, protocol: plain, options: {clock: 0.8, pace: 150ms}}
   - {name: fast-clock, protocol: plain, options: {clock: 1.5, pace: 150ms}}
-  - {name: short-and-slow, protocol: plain, options: {clock: 0.2}}
+  - {name: short-and-slow, protocol: plain, options: {clock: 0.45}}
   - {name: unsent, protocol: plain, options: {fault: unsent}}
   - {name: corrupted, protocol: plain, options: {fault: corrupted}}
   - {name: daemon, protocol: plain, options: {fault: daemon}}
@@ -36,11 +37,11 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 
 // expectLies asserts what comes of the trials of lying: the reason of each
 // treatment's only attempt, and that no other figure than those of honest trials
-// counts.
-func expectLies(t *testing.T, p *program, table string) {
+// counts. short is the reason of the short transfer with a slow clock.
+func expectLies(t *testing.T, p *program, table, short string) {
 	t.Helper()
 	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
-		"short-and-slow": journal.ReasonShorterThanRun, "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
+		"short-and-slow": short, "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
 	for _, tr := range ds.Runs[0].Trials {
 		verdict := journal.Invalid
@@ -100,7 +101,9 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("lying", lying), "--drivers", liars(t))
 	r.wait(4 * time.Minute) // its exit code says that trials failed
-	expectLies(t, p, r.output())
+	// A busy machine could delay events of so short a transfer by as much, but no
+	// radio can carry it as fast.
+	expectLies(t, p, r.output(), journal.ReasonFasterThanRadio)
 	nothingLeft(t)
 }
 
@@ -108,5 +111,70 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 func TestFalseFiguresDoNotCountInVirtualTime(t *testing.T) {
 	p := newProgram(t)
 	stdout, stderr, _ := p.run("rehearse", "--virtual", p.plan("lying", lying), "--drivers", liars(t))
-	expectLies(t, p, stdout+stderr)
+	expectLies(t, p, stdout+stderr, journal.ReasonShorterThanRun)
+}
+
+// outage is a radio that is slow, then holds everything back, then is fast.
+const outage = `
+name: outage
+title: Radio with an outage
+manufacturer: none
+model: none
+waveform: none
+figures:
+  - {name: rate, value: 400 kbit/s, source: "chosen"}
+emulation:
+  medium: {value: full-duplex, source: "chosen"}
+  rate: {value: 400 kbit/s, source: "chosen"}
+  processing_delay: {value: 1ms, source: "chosen"}
+  mtu: {value: 1500 B, source: "chosen"}
+  queue: {bytes: 1 MiB, source: "chosen"}
+  channel: {model: trace, file: outage.csv, source: "chosen"}
+`
+
+// The radio could carry the short transfer as fast after the outage, but the
+// driver has connected before it: a clock at 0.6 ends within the outage.
+func TestFasterThanIdealDoesNotCount(t *testing.T) {
+	p := newProgram(t)
+	catalog := dataDir(t)
+	profiles := filepath.Join(catalog, "radio-profiles")
+	if err := os.MkdirAll(profiles, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	trace := strings.Builder{}
+	trace.WriteString("time_s,loss,rate_bit_s\n")
+	for i, rate := range []int{50_000, 50_000, 50_000, 50_000, 0, 0, 0, 400_000} {
+		fmt.Fprintf(&trace, "%.1f,0,%d\n", float64(i)/10, rate)
+	}
+	for name, text := range map[string]string{"outage.yaml": outage, "outage.csv": trace.String()} {
+		if err := os.WriteFile(filepath.Join(profiles, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r := p.start("rehearse", "--catalog", catalog, "--drivers", liars(t), p.plan("swift", `
+name: swift
+radio: outage
+topology: point-to-point
+size: 16 KiB
+treatments:
+  - {name: honest, protocol: plain}
+  - {name: swift, protocol: plain, options: {clock: 0.6}}
+iterations: 2
+order: fixed
+seed: 1
+limits: {connect: 10s, transfer: 60s, attempts: 1}
+`))
+	r.wait(4 * time.Minute)
+	for _, tr := range p.exported().Runs[0].Trials {
+		a := tr.Attempts[0]
+		want, reason := journal.Succeeded, ""
+		if tr.Treatment == "swift" {
+			want, reason = journal.Invalid, journal.ReasonFasterThanIdeal
+		}
+		if tr.Verdict != want || a.Reason != reason {
+			t.Errorf("%s, iteration %d: %s (%s: %s), expected %s (%s)", tr.Treatment, tr.Iteration, tr.Verdict, a.Reason, a.Message, want, reason)
+		}
+		t.Logf("%s: %s (%s: %s)", tr.Treatment, a.Verdict, a.Reason, a.Message)
+	}
+	nothingLeft(t)
 }
