@@ -44,6 +44,13 @@ type sourceMessage struct {
 	Flows      []executor.FlowOutcome   `json:"flows,omitempty"`
 }
 
+// Bounds of one document, in bytes: outcomes have the logs of drivers, the others
+// some names and numbers.
+const (
+	maxAssignment = 64 << 10
+	maxOutcomes   = 16 << 20
+)
+
 const (
 	assignLimit = 10 * time.Second // for the assignment of a new connection, and for the outcomes of flows that were stopped
 	beginLimit  = 2 * time.Minute  // from an accepted assignment to the trial's beginning
@@ -83,13 +90,13 @@ func (s sources) prepare(ctx context.Context, role radio.Role, a executor.FlowAs
 		return nil, fmt.Errorf("a %T, expected a Unix socket", c)
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	x := &source{c: unix, in: json.NewDecoder(c), out: json.NewEncoder(c)}
-	var answer sourceMessage
+	x := &source{c: unix, in: newSourceMessages(c), out: json.NewEncoder(c)}
 	if err := x.out.Encode(sourceMessage{Assignment: &a}); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("assignment: %w", err)
 	}
-	if err := x.in.Decode(&answer); err != nil {
+	answer, err := x.in.next(maxAssignment)
+	if err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("the assignment was not answered: %w", err)
 	}
@@ -107,8 +114,33 @@ func (s sources) prepare(ctx context.Context, role radio.Role, a executor.FlowAs
 // source is a node that has accepted an assignment.
 type source struct {
 	c   *net.UnixConn
-	in  *json.Decoder
+	in  *sourceMessages
 	out *json.Encoder
+}
+
+// sourceMessages reads documents of bounded size.
+type sourceMessages struct {
+	r   io.LimitedReader
+	dec *json.Decoder
+}
+
+func newSourceMessages(r io.Reader) *sourceMessages {
+	m := &sourceMessages{r: io.LimitedReader{R: r}}
+	m.dec = json.NewDecoder(&m.r)
+	return m
+}
+
+// next reads a document of at most most bytes.
+func (s *sourceMessages) next(most int64) (m sourceMessage, err error) {
+	s.r.N = most // what was read already of the document counts not
+	err = s.dec.Decode(&m)
+	if err != nil && s.r.N <= 0 {
+		err = fmt.Errorf("a document of more than %d bytes", most)
+	}
+	if err != nil {
+		return sourceMessage{}, err
+	}
+	return m, nil
 }
 
 // Carry implements [executor.Source].
@@ -121,8 +153,8 @@ func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.FlowOut
 		_ = s.c.SetReadDeadline(time.Now().Add(assignLimit))
 		_ = s.c.CloseWrite()
 	})()
-	var m sourceMessage
-	if err := s.in.Decode(&m); err != nil {
+	m, err := s.in.next(maxOutcomes)
+	if err != nil {
 		return nil, fmt.Errorf("outcome of its flows: %w", err)
 	}
 	return m.Flows, nil
@@ -163,10 +195,10 @@ func takeAssignments(ctx context.Context, path string, log *slog.Logger, carrier
 
 func takeAssignment(ctx context.Context, c net.Conn, carrier executor.Carrier) error {
 	defer context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Unix(1, 0)) })()
-	in, out := json.NewDecoder(c), json.NewEncoder(c)
+	in, out := newSourceMessages(c), json.NewEncoder(c)
 	read := func(limit time.Duration) (m sourceMessage, err error) {
 		if err = c.SetReadDeadline(time.Now().Add(limit)); err == nil && ctx.Err() == nil {
-			err = in.Decode(&m)
+			m, err = in.next(maxAssignment)
 		}
 		return m, errors.Join(err, ctx.Err())
 	}

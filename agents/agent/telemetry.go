@@ -88,12 +88,20 @@ func (a *agent) readProfile(encoded []byte, wantedFor string) *radio.Profile {
 	if len(encoded) == 0 {
 		return nil
 	}
-	p := new(radio.Profile)
-	if err := json.Unmarshal(encoded, p); err != nil {
+	p, err := decodeProfile(encoded)
+	if err != nil {
 		a.cfg.Logger.Warn("the radio's profile cannot be read; the agent goes on without it", "wanted_for", wantedFor, "error", err)
 		return nil
 	}
 	return p
+}
+
+func decodeProfile(encoded []byte) (*radio.Profile, error) {
+	p := new(radio.Profile)
+	if err := json.Unmarshal(encoded, p); err != nil {
+		return nil, err
+	}
+	return p, nil
 }
 
 // watchTelemetry reads the radio while nothing else uses the node, until ctx ends.

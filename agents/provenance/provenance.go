@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -77,7 +78,11 @@ func field(file, sep, key string) string {
 		return ""
 	}
 	defer f.Close()
-	s := bufio.NewScanner(f)
+	return fieldOf(f, sep, key)
+}
+
+func fieldOf(lines io.Reader, sep, key string) string {
+	s := bufio.NewScanner(lines)
 	for s.Scan() {
 		k, v, ok := strings.Cut(s.Text(), sep)
 		if ok && strings.TrimSpace(k) == key {

@@ -58,3 +58,16 @@ func TestNoKeyIsRecorded(t *testing.T) {
 		t.Errorf("sysctls %v, %v", got, err)
 	}
 }
+
+// FuzzFieldOf: a value is one line, without the blanks and quotes around it.
+func FuzzFieldOf(f *testing.F) {
+	f.Add("NAME=\"Debian\"\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n", "=", "PRETTY_NAME")
+	f.Add("processor\t: 0\nmodel name\t: A processor\n", ":", "model name")
+	f.Add("a", "", "")
+	f.Fuzz(func(t *testing.T, text, sep, key string) {
+		v := fieldOf(strings.NewReader(text), sep, key)
+		if strings.ContainsRune(v, '\n') || strings.HasPrefix(v, `"`) || strings.HasSuffix(v, `"`) || !strings.Contains(text, v) {
+			t.Fatalf("%q", v)
+		}
+	})
+}

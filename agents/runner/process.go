@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/executor"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 )
@@ -191,6 +192,22 @@ type pidRecord struct {
 	Command []string `json:"command"`
 }
 
+// maxPIDRecord bounds a pid file, in bytes: a driver's command line is short.
+const maxPIDRecord = 64 << 10
+
+// parsePIDRecord decodes a pid file. Its process is one that can be a driver: 0, 1 and
+// negative numbers are other processes, or all, to kill(2).
+func parsePIDRecord(b []byte) (pidRecord, error) {
+	var l pidRecord
+	if err := json.Unmarshal(b, &l); err != nil {
+		return pidRecord{}, err
+	}
+	if l.PID <= 1 {
+		return pidRecord{}, fmt.Errorf("pid %d, expected one above 1", l.PID)
+	}
+	return l, nil
+}
+
 // writePIDFile writes the pid file. Without it the driver still dies with this
 // process; the file is for the case that the kernel could not do that.
 func (d *driver) writePIDFile(r *Runner) {
@@ -227,8 +244,7 @@ func (r *Runner) Sweep(ctx context.Context) error {
 		return fmt.Errorf("folder of pid files: %w", err)
 	}
 	for _, file := range files {
-		var l pidRecord
-		b, err := os.ReadFile(file)
+		b, err := inputfile.Read(file, maxPIDRecord)
 		if err != nil {
 			r.cfg.Logger.Error("pid file cannot be read and is set aside; a driver of an earlier agent may still run", "file", file, "error", err)
 			if err := os.Rename(file, file+".damaged"); err != nil {
@@ -237,7 +253,7 @@ func (r *Runner) Sweep(ctx context.Context) error {
 			continue
 		}
 		// A file that a crash cut short names no process.
-		if json.Unmarshal(b, &l) == nil && l.PID > 1 && l.Alive() {
+		if l, err := parsePIDRecord(b); err == nil && l.Alive() {
 			r.cfg.Logger.Warn("driver left by an earlier agent is ended", "pid", l.PID, "command", strings.Join(l.Command, " "))
 			_ = syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the process itself is ended below
 			if err := l.End(ctx, 0); err != nil {

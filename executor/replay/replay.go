@@ -157,8 +157,11 @@ func (s *State) EndTrial(trial int) {
 // those to be repeated, then the sheet's in order; false when all have ended.
 func (s *State) Next(n int) (trial int, ok bool) {
 	for _, begun := range []bool{true, false} {
-		if !begun && len(s.repeats) > 0 {
-			return s.repeats[0], true
+		if !begun {
+			// A command may name a trial that the sheet does not have.
+			if i := slices.IndexFunc(s.repeats, func(trial int) bool { return trial >= 0 && trial < n }); i >= 0 {
+				return s.repeats[i], true
+			}
 		}
 		for i := range n {
 			if t := s.Trial(i); !t.Ended && !t.Repeat && (!begun || t.Attempts > 0) {

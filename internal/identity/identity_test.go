@@ -159,3 +159,41 @@ func TestExplain(t *testing.T) {
 	}
 	require.NoError(t, Explain("http://h:1", nil))
 }
+
+// FuzzParseFingerprint: what is taken is written and taken again, the same.
+func FuzzParseFingerprint(f *testing.F) {
+	one := strings.Repeat("0123456789abcdef", 4)
+	f.Add(one)
+	f.Add(strings.ToUpper(one[:2] + ":" + one[2:]))
+	f.Add(one[1:])
+	f.Add("")
+	f.Fuzz(func(t *testing.T, s string) {
+		p, err := ParseFingerprint(s)
+		if err != nil {
+			return
+		}
+		if again, err := ParseFingerprint(FormatFingerprint(p)); err != nil || again != p {
+			t.Fatalf("%x was %x: %v", again, p, err)
+		}
+	})
+}
+
+// FuzzNodeOf: a name that is read of a certificate is a valid one, and names this
+// certificate alone.
+func FuzzNodeOf(f *testing.F) {
+	f.Add("linktrial://agent/n-1")
+	f.Add("linktrial://agent/n-1?x=1")
+	f.Add("linktrial://agent/../n-1")
+	f.Add("linktrial://agent/%6e-1")
+	f.Add("https://agent/n-1")
+	f.Fuzz(func(t *testing.T, text string) {
+		u, err := url.Parse(text)
+		if err != nil {
+			return
+		}
+		name, ok := NodeOf(&x509.Certificate{URIs: []*url.URL{u}})
+		if ok && (CheckName(name) != nil || NodeURI(name).String() != u.String()) {
+			t.Fatalf("%q is the node %q", text, name)
+		}
+	})
+}

@@ -156,6 +156,10 @@ func readStat(pid int) (stat, error) {
 	if err != nil {
 		return stat{}, err
 	}
+	return parseStat(pid, b)
+}
+
+func parseStat(pid int, b []byte) (stat, error) {
 	// The command name, in brackets, may itself hold spaces and brackets.
 	first, last := bytes.IndexByte(b, '('), bytes.LastIndexByte(b, ')')
 	if first < 0 || last < first {

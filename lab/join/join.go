@@ -11,6 +11,7 @@
 package join
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,6 +40,13 @@ type message struct {
 
 // maxMessage bounds a message, in bytes.
 const maxMessage = 4 << 10
+
+func parseMessage(b []byte) (m message, err error) {
+	if err := json.Unmarshal(b, &m); err != nil {
+		return message{}, err
+	}
+	return m, nil
+}
 
 // helloLimit is how long a new connection may take to send its role.
 const helloLimit = 10 * time.Second
@@ -165,8 +173,8 @@ func (s *server) readHello(c *net.UnixConn) (*member, error) {
 			}
 		}
 	}()
-	var hello message
-	if err := json.Unmarshal(b[:n], &hello); err != nil {
+	hello, err := parseMessage(b[:n])
+	if err != nil {
 		return nil, fmt.Errorf("greeting %.60q: %w", b[:n], err)
 	}
 	known := false
@@ -338,11 +346,17 @@ func connect(ctx context.Context, socket string, role radio.Role, up func()) err
 	if _, _, err := u.WriteMsgUnix(b, syscall.UnixRights(int(ns.Fd())), nil); err != nil {
 		return err
 	}
-	in := json.NewDecoder(u)
-	for {
-		var m message
-		if err := in.Decode(&m); err != nil {
-			return fmt.Errorf("the emulator has closed the connection: %w", err)
+	return follow(u, up)
+}
+
+// follow reads the emulator's messages, one a line, to their end.
+func follow(from io.Reader, up func()) error {
+	lines := bufio.NewScanner(from)
+	lines.Buffer(nil, maxMessage)
+	for lines.Scan() {
+		m, err := parseMessage(lines.Bytes())
+		if err != nil {
+			return fmt.Errorf("message of the emulator: %w", err)
 		}
 		if m.Refused != "" {
 			return &refusedError{m.Refused}
@@ -351,4 +365,8 @@ func connect(ctx context.Context, socket string, role radio.Role, up func()) err
 			up()
 		}
 	}
+	if err := lines.Err(); err != nil {
+		return fmt.Errorf("message of the emulator: %w", err)
+	}
+	return errors.New("the emulator has closed the connection")
 }

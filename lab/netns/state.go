@@ -28,6 +28,9 @@ const prefix = "lt-"
 
 var nameForm = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,20}$`)
 
+// namespaceForm is what [Start] calls namespaces; nothing else is ever removed.
+var namespaceForm = regexp.MustCompile(`^` + prefix + `[a-z0-9][a-z0-9-]{0,60}$`)
+
 // State is a lab as written to its folder: enough to use it and to remove it.
 type State struct {
 	Name     string             `json:"name"`
@@ -80,9 +83,30 @@ func Load(dir, name string) (*State, error) {
 	if err != nil {
 		return nil, err
 	}
+	s, err := parseState(b, name)
+	if err != nil {
+		return nil, fmt.Errorf("lab state %s: %w", statePath(dir, name), err)
+	}
+	return s, nil
+}
+
+// parseState decodes the state of the lab of a name. What it names is removed with the
+// lab, so nothing of it may be other than a lab's.
+func parseState(b []byte, name string) (*State, error) {
 	var s State
 	if err := json.Unmarshal(b, &s); err != nil {
-		return nil, fmt.Errorf("lab state %s: %w", statePath(dir, name), err)
+		return nil, err
+	}
+	if s.Name != name || !nameForm.MatchString(s.Name) {
+		return nil, fmt.Errorf("it is of lab %.60q, expected lower-case letters, digits and hyphens as its folder has them", s.Name)
+	}
+	for _, n := range s.Nodes {
+		if !namespaceForm.MatchString(n.Namespace) {
+			return nil, fmt.Errorf("namespace %.60q is not one of a lab", n.Namespace)
+		}
+	}
+	if s.Control != "" && !namespaceForm.MatchString(s.Control) {
+		return nil, fmt.Errorf("namespace %.60q is not one of a lab", s.Control)
 	}
 	return &s, nil
 }

@@ -57,7 +57,7 @@ func checkSaid(said string) error {
 		return fmt.Errorf("the check did not complete: %s", lastLines(said, 5))
 	}
 	var before, after float64
-	if _, err := fmt.Sscan(words["time"], &before, &after); err != nil || after-before < 1000 {
+	if _, err := fmt.Sscan(words["time"], &before, &after); err != nil || !(after-before >= 1000) { // "NaN" is a number to Sscan
 		return fmt.Errorf("1000 s of sleep made the clock go from %q", words["time"])
 	}
 	have := strings.Fields(words["congestion"])

@@ -103,12 +103,12 @@ func CachedKernel(cacheDir string) (Kernel, error) {
 	}
 	var found []Kernel
 	for _, file := range files {
-		var k Kernel
 		b, err := os.ReadFile(file)
 		if err != nil {
 			return Kernel{}, fmt.Errorf("cache of guest kernels: %w", err)
 		}
-		if err := json.Unmarshal(b, &k); err != nil {
+		k, err := parseKernel(b)
+		if err != nil {
 			return Kernel{}, fmt.Errorf("cache of guest kernels: %s: %w", file, err)
 		}
 		k.Path = filepath.Join(filepath.Dir(file), programName)
@@ -121,6 +121,13 @@ func CachedKernel(cacheDir string) (Kernel, error) {
 		return Kernel{}, ErrNoKernel
 	}
 	return slices.MaxFunc(found, func(a, b Kernel) int { return a.Built.Compare(b.Built) }), nil
+}
+
+func parseKernel(b []byte) (k Kernel, err error) {
+	if err := json.Unmarshal(b, &k); err != nil {
+		return Kernel{}, err
+	}
+	return k, nil
 }
 
 // neededBytes is the disk space of a build: package 170 MB, source without

@@ -1,6 +1,7 @@
 package uml
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -189,6 +190,50 @@ func FuzzMadison(f *testing.F) {
 			if kernelRelease(c.pkg) == [2]int{} || c.version == "" {
 				t.Errorf("%+v", c)
 			}
+		}
+	})
+}
+
+// FuzzParseKernel: what the cache has of a kernel can be written and is read again.
+func FuzzParseKernel(f *testing.F) {
+	b, err := json.Marshal(Kernel{Version: "6.1.1", Built: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(b[:len(b)/2])
+	f.Add([]byte("null"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		k, err := parseKernel(b)
+		if err != nil {
+			return
+		}
+		written, err := json.Marshal(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := parseKernel(written); err != nil || again.Version != k.Version || !again.Built.Equal(k.Built) {
+			t.Fatalf("%+v was %+v: %v", again, k, err)
+		}
+	})
+}
+
+// A clock that is no number did not go on.
+func TestCheckSaidNoNumber(t *testing.T) {
+	if err := checkSaid("check time NaN NaN\ncheck done\n"); err == nil || !strings.Contains(err.Error(), "made the clock go") {
+		t.Fatal(err)
+	}
+}
+
+// FuzzCheckSaid: a kernel that did not say that the check is done has not passed it.
+func FuzzCheckSaid(f *testing.F) {
+	f.Add("check time 1 1001.5\ncheck congestion reno cubic bbr westwood veno vegas radio radio_newrto\ncheck sctp 1\ncheck root read-only\ncheck done\n")
+	f.Add("check time NaN NaN\ncheck done\n")
+	f.Add("Kernel panic - not syncing\n")
+	f.Add("")
+	f.Fuzz(func(t *testing.T, said string) {
+		if checkSaid(said) == nil && !strings.Contains(said, "check done") {
+			t.Fatalf("%q passes", said)
 		}
 	})
 }

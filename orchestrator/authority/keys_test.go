@@ -1,12 +1,14 @@
 package authority
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"log/slog"
 	"net"
 	"os"
@@ -162,3 +164,44 @@ func TestServerNames(t *testing.T) {
 }
 
 var discard = slog.New(slog.DiscardHandler)
+
+// FuzzNodeCertificate: whatever a request says, the certificate is for the token's
+// node, of this authority, for a key of a form that agents make.
+func FuzzNodeCertificate(f *testing.F) {
+	now := time.Now()
+	p, err := openKeys(filepath.Join(f.TempDir(), "authority"), now)
+	require.NoError(f, err)
+	p256, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	require.NoError(f, err)
+	p384, err := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	require.NoError(f, err)
+	_, ed, err := ed25519.GenerateKey(rand.Reader)
+	require.NoError(f, err)
+	for _, key := range []crypto.Signer{p256, p384, ed} {
+		csr, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{CommonName: "other"}, DNSNames: []string{"x"}}, key)
+		require.NoError(f, err)
+		f.Add(csr)
+		f.Add(csr[:len(csr)-3])
+	}
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, csr []byte) {
+		cert, err := p.nodeCertificate("n-1", csr, now)
+		if err != nil {
+			require.ErrorIs(t, err, ErrRequest)
+			return
+		}
+		name, ok := identity.NodeOf(cert)
+		require.True(t, ok)
+		require.Equal(t, "n-1", name)
+		require.NoError(t, cert.CheckSignatureFrom(p.cert))
+		require.False(t, cert.IsCA)
+		require.Empty(t, cert.DNSNames)
+		switch k := cert.PublicKey.(type) {
+		case ed25519.PublicKey:
+		case *ecdsa.PublicKey:
+			require.Equal(t, elliptic.P256(), k.Curve)
+		default:
+			t.Fatalf("a key of type %T", k)
+		}
+	})
+}

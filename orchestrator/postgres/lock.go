@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 )
@@ -70,8 +71,13 @@ func Lock(dir string, as User) (release func(), err error) {
 // holder words who has the lock, and what to do.
 func holder(f *os.File) string {
 	b, _ := io.ReadAll(io.LimitReader(f, 64)) // what cannot be read is not told
+	return holderOf(b)
+}
+
+// holderOf words what the lock's file has.
+func holderOf(b []byte) string {
 	pid, as, _ := strings.Cut(strings.TrimSpace(string(b)), "\n")
-	if pid == "" {
+	if _, err := strconv.ParseUint(pid, 10, 32); err != nil {
 		pid = "not known"
 	}
 	switch User(as) {

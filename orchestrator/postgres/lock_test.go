@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -69,4 +70,18 @@ func TestLockThatIsRemoved(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// FuzzHolderOf: of the lock's file, only a number reaches the error.
+func FuzzHolderOf(f *testing.F) {
+	f.Add([]byte("4711\nbackup\n"))
+	f.Add([]byte("4711\n"))
+	f.Add([]byte(""))
+	f.Add([]byte("\x1b[2J\nrestore"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		text := holderOf(b)
+		if strings.ContainsFunc(text, func(r rune) bool { return r < ' ' || r > '~' }) || len(text) > 300 {
+			t.Fatalf("%q", text)
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -13,6 +12,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -142,8 +142,8 @@ func textOf(t journal.Type, body json.RawMessage) string {
 	default:
 		text = textOfTrial(t, body)
 	}
-	// What a driver said may have several lines.
-	return strings.Join(strings.Fields(text), " ")
+	// What a driver said may have several lines, and characters that move a cursor.
+	return wording.Clean(text)
 }
 
 func textOfTrial(t journal.Type, body json.RawMessage) string {

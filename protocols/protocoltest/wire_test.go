@@ -197,3 +197,25 @@ func TestHeaders(t *testing.T) {
 		}
 	}
 }
+
+// FuzzHeaders: what is taken for an IP packet has a source address, and the rest of
+// a packet does not change what flow it is of.
+func FuzzHeaders(f *testing.F) {
+	f.Add([]byte{0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 77, 0, 1, 10, 77, 0, 3, 1, 2, 3, 4, 0, 8, 0, 0})
+	f.Add([]byte{0x4f, 0, 0, 20, 0, 0, 0, 0, 64, 6, 0, 0, 10, 77, 0, 1, 10, 77, 0, 3})
+	f.Add(append([]byte{0x60, 0, 0, 0, 0, 4, 6, 64}, make([]byte, 36)...))
+	f.Add([]byte{0x60})
+	f.Add([]byte(nil))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		src, flow, ok := headers(b)
+		if !ok {
+			return
+		}
+		if !src.IsValid() {
+			t.Fatal("no source")
+		}
+		if again, same, ok := headers(append(b[:len(b):len(b)], 1, 2, 3, 4)); len(b) >= 64 && (!ok || again != src || same != flow) {
+			t.Fatalf("flow %x became %x", flow, same)
+		}
+	})
+}

@@ -324,7 +324,12 @@ func (r *Runner) readManifest(ctx context.Context, id, ref string) (*contract.Ma
 		return nil, fmt.Errorf("image %s: expected the driver's manifest at %s: %w", ref, ManifestPath, err)
 	}
 	defer copied.Content.Close()
-	in := tar.NewReader(copied.Content)
+	return manifestOf(copied.Content, ref)
+}
+
+// manifestOf reads the manifest in the archive that the engine makes of one file.
+func manifestOf(archive io.Reader, ref string) (*contract.Manifest, error) {
+	in := tar.NewReader(archive)
 	h, err := in.Next()
 	if err == nil && (h.Typeflag != tar.TypeReg || h.Size > 1<<20) {
 		err = fmt.Errorf("a regular file of at most 1 MiB, found type %q of %d bytes", h.Typeflag, h.Size)

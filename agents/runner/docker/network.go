@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"regexp"
@@ -208,7 +209,12 @@ func ownContainer() string {
 		return ""
 	}
 	defer f.Close()
-	lines := bufio.NewScanner(f)
+	return containerOf(f)
+}
+
+// containerOf finds the container in a list of mounts (proc_pid_mountinfo(5)).
+func containerOf(mounts io.Reader) string {
+	lines := bufio.NewScanner(mounts)
 	for lines.Scan() {
 		fields := strings.Fields(lines.Text())
 		if len(fields) < 5 || !strings.HasPrefix(fields[4], "/etc/") {

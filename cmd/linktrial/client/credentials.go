@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -61,8 +62,32 @@ func ReadCredentials() (credentials, error) {
 	if st.Mode().Perm()&0o077 != 0 {
 		return c, fmt.Errorf("other users can read %s (mode %04o): revoke its tokens with 'linktrial token revoke' if somebody may have read it, then chmod 600 it", path, st.Mode().Perm())
 	}
-	if err := json.NewDecoder(f).Decode(&c); err != nil {
+	if c, err = parseCredentials(f); err != nil {
 		return credentials{}, fmt.Errorf("%s: %w: remove it and log in again", path, err)
+	}
+	return c, nil
+}
+
+// maxCredentials bounds the file, in bytes: a credential has some hundred.
+const maxCredentials = 1 << 20
+
+func parseCredentials(r io.Reader) (credentials, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxCredentials+1))
+	if err != nil {
+		return credentials{}, err
+	}
+	if len(b) > maxCredentials {
+		return credentials{}, fmt.Errorf("more than %d bytes", maxCredentials)
+	}
+	var c credentials
+	if err := json.Unmarshal(b, &c); err != nil {
+		return credentials{}, err
+	}
+	for at, one := range c.Orchestrators {
+		// Each token becomes the header of a call.
+		if strings.ContainsFunc(one.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return credentials{}, fmt.Errorf("the token for %.120q has characters that no token has", at)
+		}
 	}
 	return c, nil
 }

@@ -2,7 +2,6 @@ package lab
 
 import (
 	"bufio"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -78,9 +77,9 @@ func newLabGuestAgent(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("standard input of the agent: %w", err)
 			}
-			var a guest.Agent
-			if err := json.Unmarshal(line, &a); err != nil {
-				return fmt.Errorf("standard input of the agent: %w", err)
+			a, err := guest.ParseAgent(line)
+			if err != nil {
+				return err
 			}
 			finish := make(chan struct{})
 			go func() {

@@ -77,13 +77,13 @@ func (g *guest) run(ctx context.Context) error {
 	if err := prepare(g.cfg.Dir); err != nil {
 		return err
 	}
-	var job Job
 	b, err := os.ReadFile(filepath.Join(ShareDir, g.cfg.Job))
 	if err != nil {
 		return fmt.Errorf("job: %w", err)
 	}
-	if err := json.Unmarshal(b, &job); err != nil {
-		return fmt.Errorf("job: %w", err)
+	job, err := ParseJob(b)
+	if err != nil {
+		return err
 	}
 	g.trace = job.Trace
 	ctx, cancel := context.WithCancel(ctx)

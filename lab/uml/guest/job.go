@@ -1,6 +1,8 @@
 package guest
 
 import (
+	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"strconv"
 
@@ -39,6 +41,23 @@ type Job struct {
 	Trace bool `json:"trace,omitempty"`
 }
 
+// ParseJob reads a job and checks that its runs stay below the shared folder.
+func ParseJob(b []byte) (Job, error) {
+	var j Job
+	if err := json.Unmarshal(b, &j); err != nil {
+		return Job{}, fmt.Errorf("job: %w", err)
+	}
+	for i, s := range j.Sheets {
+		if !filepath.IsLocal(s.Run) || filepath.Clean(s.Run) != s.Run || s.Run == "." {
+			return Job{}, fmt.Errorf("job: run %d is %.140q, expected the name of a folder", i, s.Run)
+		}
+		if s.Network == nil {
+			return Job{}, fmt.Errorf("job: run %.140q has no radio network", s.Run)
+		}
+	}
+	return j, nil
+}
+
 // Sheet is one run that a guest executes. Its run sheet is at [Sheet.File], and the
 // sheet's signature beside it.
 type Sheet struct {
@@ -67,6 +86,15 @@ type Agent struct {
 	RadioAddress string     `json:"radio_address"`
 	RadioControl string     `json:"radio_control"`
 	Place        string     `json:"place"`
+}
+
+// ParseAgent reads the document of [Agent].
+func ParseAgent(line []byte) (Agent, error) {
+	var a Agent
+	if err := json.Unmarshal(line, &a); err != nil {
+		return Agent{}, fmt.Errorf("standard input of the agent: %w", err)
+	}
+	return a, nil
 }
 
 // Place is where the trials ran, for the provenance.

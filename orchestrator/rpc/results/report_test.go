@@ -1,0 +1,56 @@
+package results
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/internal/radiocontrol"
+)
+
+// FuzzOfIteration: an iteration is a number from 1, and only of the one format.
+func FuzzOfIteration(f *testing.F) {
+	for _, s := range []string{"csv", "sequence-svg", "sequence-svg:3", "sequence-svg:0", "sequence-svg:x", "sequence-svg:99999999999999999999"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, format string) {
+		name, n, err := ofIteration(format)
+		switch {
+		case err != nil:
+			require.Empty(t, name)
+		case n == 0:
+			require.Equal(t, format, name)
+		default:
+			require.Equal(t, sequenceSVG, name)
+			again, m, err := ofIteration(fmt.Sprintf("%s:%d", name, n))
+			require.NoError(t, err)
+			require.Equal(t, name, again)
+			require.Equal(t, n, m)
+			require.Positive(t, n)
+		}
+	})
+}
+
+// FuzzChannels: a report of an emulated radio gives as many series as it has, each no
+// longer than what was sent.
+func FuzzChannels(f *testing.F) {
+	b, err := json.Marshal(map[string]any{"channels": []radiocontrol.ChannelHistory{{From: "client", To: "server", Step: time.Second, AtUS: []int64{0, 1}, Loss: []float64{0, 0.5}}}})
+	require.NoError(f, err)
+	f.Add(b)
+	f.Add([]byte(`{"channels":[null]}`))
+	f.Add([]byte(`{"channels":null}`))
+	f.Add([]byte("["))
+	f.Fuzz(func(t *testing.T, report []byte) {
+		series, err := channels(report)
+		if err != nil {
+			require.Empty(t, series)
+			return
+		}
+		for _, s := range series {
+			require.LessOrEqual(t, len(s.At)+len(s.Loss)+len(s.DelayMs), len(report))
+		}
+	})
+}
