@@ -37,7 +37,7 @@ var allowed = map[string][]string{
 	"protocols/contract/":     {"internal/"},
 	"protocols/harness/":      {"protocols/contract", "internal/"},
 	"protocols/cxx/":          {"protocols/cxx/", "protocols/contract", "protocols/protocoltest", "internal/"},
-	"protocols/protocoltest/": {"protocols/contract", "protocols/harness", "internal/"},
+	"protocols/protocoltest/": {"protocols/contract", "protocols/protocoltest/link", "protocols/harness", "internal/"},
 	"protocols/templates/":    {"protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":          {"protocols/contract", "protocols/cxx/", "internal/"},
@@ -92,6 +92,8 @@ var allowed = map[string][]string{
 	"lab/netns/":                   {"emulator/tun", "internal/"},
 	"lab/uml/":                     {"lab/uml/", "lab/netns", "emulator/tun", "internal/"},
 	"lab/join/":                    {"emulator/tun", "internal/"},
+	// The suite's link knows neither drivers nor checks.
+	"protocols/protocoltest/link/": {"internal/"},
 }
 
 // pure packages take time as a value and touch nothing of the world.

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// apart are the checks that run in a network of their own, with a [wire], and
+// apart are the checks that run in a network of their own, with a link, and
 // several of them at once: most of their time is waiting.
 var apart = map[string]bool{
 	"local-address": true, "unknown-fields": true, "refused": true, "no-route": true, "no-such-address": true, "ipv6": true, "ready-open": true,
@@ -72,7 +72,7 @@ func (s *suite) runApart(ctx context.Context, group []*check, broken string, rep
 }
 
 func (s *suite) checkApart(ctx context.Context, c *check, broken string, home *network) (Check, error) {
-	net, err := newWireNetwork(home.loopback, s.ports)
+	net, err := newNetworkApart(home.loopback)
 	var sk *skipped
 	if errors.As(err, &sk) {
 		return Check{Name: c.name, About: c.about, Holds: Holds(c.name), Outcome: Skipped, Detail: sk.reason}, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest/link"
 )
 
 // The payload of transfers that the link holds, and how much of it passes
@@ -63,7 +64,7 @@ type hold struct {
 // hold runs a transfer that goes well, over a link that holds it, and has judge
 // look at it.
 func (s *suite) hold(ctx context.Context, h hold, judge func(*held) error) error {
-	return s.onLink(func(l *packetLink) error {
+	return s.onLink(func(l *link.Link) error {
 		t, err := s.transferOver(ctx, l, h)
 		if err != nil {
 			return err
@@ -72,7 +73,7 @@ func (s *suite) hold(ctx context.Context, h hold, judge func(*held) error) error
 	})
 }
 
-func (s *suite) transferOver(ctx context.Context, l *packetLink, h hold) (*held, error) {
+func (s *suite) transferOver(ctx context.Context, l *link.Link, h hold) (*held, error) {
 	sp := s.serverParams()
 	sp.SampleIntervalMS = h.intervalMS
 	srv, err := s.serve(ctx, sp)
@@ -85,12 +86,12 @@ func (s *suite) transferOver(ctx context.Context, l *packetLink, h hold) (*held,
 	if h.open {
 		t.p.Transfer.DurationMS, t.p.Transfer.SizeBytes, after = heldMS, endless, heldAfterOpen
 	}
-	l.begin(after, h.loseEach)
+	l.Begin(flowingBytes)
+	l.Up.Change(link.Conditions{Hold: link.HoldAfter(after), Lose: loseOneOf(h.loseEach)})
 	if t.c, err = s.begin(t.p); err != nil {
 		return nil, err
 	}
-	ok, err := l.await(ctx, t.c, connectMS*time.Millisecond+s.o.Patience, fmt.Sprintf("%d bytes of the payload were not sent", after),
-		func(p *passage) bool { return len(p.held) > 0 })
+	ok, err := awaitHeld(ctx, l, t.c, connectMS*time.Millisecond+s.o.Patience, fmt.Sprintf("%d bytes of the payload were not sent", after))
 	if err != nil {
 		return nil, err
 	}
@@ -108,14 +109,15 @@ func (s *suite) transferOver(ctx context.Context, l *packetLink, h hold) (*held,
 	}
 	server := srv.find(about(contract.KindResult, t.p.Transfer.ID))
 	t.server = server.Result
-	t.bound(l.state(), server)
+	up, down := l.Traffic()
+	t.bound(up, down, server)
 	return t, nil
 }
 
 // duringHold lets the time pass that the link holds the transfer, and releases it.
-func (s *suite) duringHold(ctx context.Context, l *packetLink, h hold, t *held) error {
+func (s *suite) duringHold(ctx context.Context, l *link.Link, h hold, t *held) error {
 	// One half on either side of the pause.
-	part := max(h.lasts-h.paused-time.Since(l.state().flowing), h.lasts/4) / 2
+	part := max(h.lasts-h.paused-time.Since(l.Up.Traffic().Marked), h.lasts/4) / 2
 	if err := wait(ctx, part); err != nil {
 		return err
 	}
@@ -141,7 +143,7 @@ func (s *suite) duringHold(ctx context.Context, l *packetLink, h hold, t *held) 
 			return err
 		}
 	}
-	t.released = l.release()
+	t.released = l.Up.Release()
 	if h.deaf > 0 {
 		if err := wait(ctx, h.deaf); err != nil {
 			return err
@@ -163,7 +165,7 @@ func wait(ctx context.Context, d time.Duration) error {
 
 // bound finds what the moments on the link and those of the event lines say of
 // the two measured times.
-func (t *held) bound(l passage, server *seen) {
+func (t *held) bound(up, down link.Traffic, server *seen) {
 	id := t.p.Transfer.ID
 	sampled := func(p *proc, or time.Time) time.Time {
 		if e := p.find(about(contract.KindSample, id)); e != nil {
@@ -174,18 +176,18 @@ func (t *held) bound(l passage, server *seen) {
 	// The client's clock starts after the server's first byte came, which the
 	// link had then handed on, and before the payload is sent. A clock that a
 	// sample shows has started.
-	begun := l.flowing
+	begun := up.Marked
 	if at := sampled(t.c, begun); at.Before(begun) {
 		begun = at
 	}
 	t.atClient = bounds{
-		begun: [2]time.Time{l.first[toClient], begun},
+		begun: [2]time.Time{down.First, begun},
 		ended: [2]time.Time{t.released, t.c.find(about(contract.KindResult, id)).at},
 	}
 	// The server's starts with the header, which answers the server's first
 	// byte, and ends with the last byte.
 	t.atServer = bounds{
-		begun: [2]time.Time{l.answered, sampled(t.srv, server.at)},
+		begun: [2]time.Time{up.Answered, sampled(t.srv, server.at)},
 		ended: [2]time.Time{t.released, server.at},
 	}
 }
@@ -331,38 +333,39 @@ const connectHold = 400 * time.Millisecond
 // checkConnectTime holds a client's first packet back: until it is released there
 // is no connection, and neither end's clock runs.
 func checkConnectTime(ctx context.Context, s *suite) (detail string, err error) {
-	err = s.onLink(func(l *packetLink) error {
+	err = s.onLink(func(l *link.Link) error {
 		detail, err = s.heldConnect(ctx, l)
 		return err
 	})
 	return detail, err
 }
 
-func (s *suite) heldConnect(ctx context.Context, l *packetLink) (string, error) {
+func (s *suite) heldConnect(ctx context.Context, l *link.Link) (string, error) {
 	sp := s.serverParams()
 	srv, err := s.serve(ctx, sp)
 	if err != nil {
 		return "", err
 	}
 	p := s.clientParams(sp.Local.Port, kib)
-	l.begin(holdAll, 0)
+	l.Begin(flowingBytes)
+	l.Up.Change(link.Conditions{Hold: link.HoldAfter(-1)}) // the first packet too
 	c, err := s.begin(p)
 	if err != nil {
 		return "", err
 	}
-	if _, err := l.await(ctx, c, s.o.waits.ready, "no packet was sent", func(p *passage) bool { return len(p.held) > 0 }); err != nil {
+	if _, err := awaitHeld(ctx, l, c, s.o.waits.ready, "no packet was sent"); err != nil {
 		return "", err
 	}
 	if err := wait(ctx, connectHold); err != nil {
 		return "", err
 	}
-	released := l.release()
+	released := l.Up.Release()
 	r, err := s.wellDone(ctx, srv, c, p)
 	if err != nil {
 		return "", err
 	}
 	connect := time.Duration(r.ConnectNS)
-	least := released.Sub(l.state().came)
+	least := released.Sub(l.Up.Traffic().Came)
 	most := c.find(about(contract.KindConnected, p.Transfer.ID)).at.Sub(c.began)
 	if connect+tolerance(least) < least || connect > most+tolerance(most) {
 		return "", fmt.Errorf("client: connect_ns is %s, expected %s to %s: the link held the client's first packet back for the former, and the latter is from the start of the process to the connected event",

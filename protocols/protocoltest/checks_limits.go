@@ -8,19 +8,20 @@ import (
 	"time"
 
 	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest/link"
 )
 
 // brisk is a link that no driver fills a processor with.
-var brisk = conditions{BitsPerSecond: 20_000_000, Backlog: 32 << 10}
+var brisk = link.Conditions{BitsPerSecond: 20_000_000, Backlog: 32 << 10}
 
 // checkSilentPeer cuts the link for good in a transfer: each end has only its
 // own limit to notice.
 func checkSilentPeer(ctx context.Context, s *suite) (string, error) {
-	l, err := s.needWire()
+	l, err := s.needLink()
 	if err != nil {
 		return "", err
 	}
-	l.both(brisk)
+	l.Both(brisk)
 	sp := s.serverParams()
 	sp.Limits.TransferMS = 2500
 	p := s.clientParams(sp.Local.Port, endless)
@@ -29,7 +30,7 @@ func checkSilentPeer(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.both(conditions{Cut: true})
+	l.Both(link.Conditions{Cut: true})
 	cut := time.Now()
 	for _, end := range []struct {
 		d     *proc
@@ -51,7 +52,7 @@ func checkSilentPeer(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.failure(ctx, c, s.o.waits.exit, contract.CodeTransferTimeout); err != nil {
 		return "", err
 	}
-	l.both(conditions{})
+	l.Both(link.Conditions{})
 	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}
@@ -101,7 +102,7 @@ const headerTries = 6
 // checkHeaderLimit: clients whose header arrives long after the server's
 // limits.connect_ms must not be served.
 func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
-	l, err := s.needWire()
+	l, err := s.needLink()
 	if err != nil {
 		return "", err
 	}
@@ -111,7 +112,7 @@ func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.up.change(conditions{Hold: func(flow, packet int) bool { return packet > flow }})
+	l.Up.Change(link.Conditions{Hold: func(p link.Packet) bool { return p.Number > p.Flow }})
 	ps, cs := [headerTries]*contract.Parameters{}, [headerTries]*proc{}
 	for i := range headerTries {
 		ps[i] = s.clientParams(sp.Local.Port, kib)
@@ -130,7 +131,7 @@ func checkHeaderLimit(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.up.release()
+	l.Up.Release()
 	for _, i := range waiting {
 		if err := cs[i].wait(ctx, s.o.waits.limit); err != nil && ctx.Err() != nil {
 			return "", ctx.Err()

@@ -9,14 +9,15 @@ import (
 	"time"
 
 	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest/link"
 )
 
 // lossy is a bad radio link: 256 kbit/s, 100 ms each way, 5 % of the packets
 // lost in either direction.
-var lossy = conditions{BitsPerSecond: 256_000, Delay: 100 * time.Millisecond, Loss: 0.05, Duplicate: 0.01, Reorder: 0.02}
+var lossy = link.Conditions{BitsPerSecond: 256_000, Delay: 100 * time.Millisecond, Loss: 0.05, Duplicate: 0.01, Reorder: 0.02}
 
 func checkLossyLink(ctx context.Context, s *suite) (string, error) {
-	l, err := s.needWire()
+	l, err := s.needLink()
 	if err != nil {
 		return "", err
 	}
@@ -25,7 +26,7 @@ func checkLossyLink(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	l.both(lossy)
+	l.Both(lossy)
 	p := s.clientParams(sp.Local.Port, 64*kib)
 	p.Limits.ConnectMS, p.Limits.TransferMS = 30_000, 60_000
 	c, err := s.begin(p)
@@ -53,7 +54,7 @@ func (s *suite) longOutage() time.Duration {
 }
 
 func checkLongOutage(ctx context.Context, s *suite) (string, error) {
-	l, err := s.needWire()
+	l, err := s.needLink()
 	if err != nil {
 		return "", err
 	}
@@ -65,7 +66,7 @@ func checkLongOutage(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	for size := int64(2 * mib); ; size *= 4 {
-		l.both(brisk)
+		l.Both(brisk)
 		p := s.clientParams(sp.Local.Port, size)
 		p.Limits.TransferMS = sp.Limits.TransferMS
 		c, err := s.begin(p)
@@ -75,7 +76,7 @@ func checkLongOutage(ctx context.Context, s *suite) (string, error) {
 		if _, err := srv.await(ctx, s.within(p), "connected event", about(contract.KindConnected, p.Transfer.ID)); err != nil {
 			return "", err
 		}
-		l.both(conditions{Cut: true})
+		l.Both(link.Conditions{Cut: true})
 		cut := time.Now()
 		if err := s.outlive(ctx, outage, c, srv, p); err != nil {
 			return "", fmt.Errorf("the link was cut for %s in a transfer, limits.transfer_ms is %d: %w", outage, p.Limits.TransferMS, err)
@@ -83,7 +84,7 @@ func checkLongOutage(ctx context.Context, s *suite) (string, error) {
 		if c.find(kind(contract.KindResult)) != nil && size < 1<<34 {
 			continue // done before the cut
 		}
-		l.both(brisk)
+		l.Both(brisk)
 		r, err := s.wellDone(ctx, srv, c, p)
 		if err != nil {
 			return "", fmt.Errorf("after an outage of %s, limits.transfer_ms is %d: %w", outage, p.Limits.TransferMS, err)
@@ -121,7 +122,7 @@ const answerTries = 4
 // last event: the client must get the answer, good or bad, from a server that is
 // still there.
 func checkAnswerKept(ctx context.Context, s *suite) (string, error) {
-	l, err := s.needWire()
+	l, err := s.needLink()
 	if err != nil {
 		return "", err
 	}
@@ -142,7 +143,7 @@ func checkAnswerKept(ctx context.Context, s *suite) (string, error) {
 		}
 		delay, kept := 300*time.Millisecond, false
 		for try := 0; try < answerTries && !kept; try++ {
-			l.up.change(conditions{Delay: delay})
+			l.Up.Change(link.Conditions{Delay: delay})
 			// Of any protocol, sent in full before an acknowledgement arrives.
 			p := s.clientParams(sp.Local.Port, kib)
 			if kept, err = s.answerKept(ctx, l, srv, p, idle); err != nil {
@@ -168,7 +169,7 @@ func (s *suite) idleSockets(ctx context.Context, srv *proc, port int) (int, erro
 }
 
 // answerKept is one transfer whose answer is lost; false: it came too early for that.
-func (s *suite) answerKept(ctx context.Context, l *wire, srv *proc, p *contract.Parameters, idle int) (bool, error) {
+func (s *suite) answerKept(ctx context.Context, l *link.Link, srv *proc, p *contract.Parameters, idle int) (bool, error) {
 	c, err := s.begin(p)
 	if err != nil {
 		return false, err
@@ -177,7 +178,7 @@ func (s *suite) answerKept(ctx context.Context, l *wire, srv *proc, p *contract.
 		return false, err
 	}
 	// The header and the payload are on their way.
-	l.down.change(conditions{Cut: true})
+	l.Down.Change(link.Conditions{Cut: true})
 	cut := time.Since(c.began)
 	open := sockets(srv)
 	last, err := srv.await(ctx, s.within(p), "last event of the transfer", func(e *seen) bool {
@@ -193,7 +194,7 @@ func (s *suite) answerKept(ctx context.Context, l *wire, srv *proc, p *contract.
 	}
 	left := sockets(srv)
 	early := c.find(func(e *seen) bool { return e.Event.Event == contract.KindResult || e.Code == contract.CodeCorrupted }) != nil
-	l.both(conditions{})
+	l.Both(link.Conditions{})
 	const lost = "the server's answer was lost for a second; its end stays open until the client has closed, so that the answer is sent again: %w"
 	if last.Event.Event == contract.KindError {
 		if _, err := s.failure(ctx, c, s.within(p), contract.CodeCorrupted); err != nil {
@@ -278,7 +279,7 @@ func members(group int) []int {
 }
 
 // slow is a link on which a send buffer lasts for seconds.
-var slow = conditions{BitsPerSecond: 128_000, Backlog: 8 << 10, Delay: 20 * time.Millisecond}
+var slow = link.Conditions{BitsPerSecond: 128_000, Backlog: 8 << 10, Delay: 20 * time.Millisecond}
 
 const (
 	// brokenOffBytes may come from a transfer that was broken off: its reset, and
@@ -289,11 +290,11 @@ const (
 
 // checkBrokenOff counts what comes from a client that has ended in its transfer.
 func checkBrokenOff(ctx context.Context, s *suite) (string, error) {
-	l, err := s.needWire()
+	l, err := s.needLink()
 	if err != nil {
 		return "", err
 	}
-	l.both(slow)
+	l.Both(slow)
 	sp := s.serverParams()
 	var detail []string
 	for _, end := range []struct {
@@ -318,16 +319,16 @@ func checkBrokenOff(ctx context.Context, s *suite) (string, error) {
 		if err := c.wait(ctx, s.within(p)); err != nil {
 			return "", err
 		}
-		if err := l.up.drain(ctx); err != nil {
+		if err := l.Up.Drain(ctx); err != nil {
 			return "", err
 		}
-		before := l.up.far()
+		before := l.Up.Traffic()
 		select {
 		case <-time.After(brokenOffWindow):
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}
-		after := l.up.far()
+		after := l.Up.Traffic()
 		sent := after.Bytes - before.Bytes
 		if sent > brokenOffBytes {
 			return "", fmt.Errorf("%d bytes in %d packets came from the client in the %s after its process had ended by %s; a transfer that failed is reset, and its send buffer is not sent (at most %d bytes are expected)", sent, after.Packets-before.Packets, brokenOffWindow, end.how, brokenOffBytes)
@@ -343,8 +344,8 @@ func checkServerBreaksOff(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
 	sp.Limits.TransferMS = 1000
 	p := s.clientParams(sp.Local.Port, endless)
-	if s.net.wire != nil {
-		s.net.wire.both(brisk)
+	if s.net.link != nil {
+		s.net.link.Both(brisk)
 	}
 	srv, c, err := s.running(ctx, sp, p)
 	if err != nil {

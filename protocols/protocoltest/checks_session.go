@@ -24,7 +24,7 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	other, another := "127.0.0.2", "127.0.0.3"
-	if s.net.wire != nil {
+	if s.net.link != nil {
 		other, another = serverAddress2, clientAddress2
 	}
 	p := s.clientParams(sp.Local.Port, kib)
@@ -43,10 +43,10 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.failure(ctx, c, s.o.waits.exit, contract.CodeConnectRefused, contract.CodeConnectTimeout, contract.CodeUnreachable); err != nil {
 		return "", fmt.Errorf("at %s, where no server listens: %w", other, err)
 	}
-	if s.net.wire == nil {
+	if s.net.link == nil {
 		return "the server alone: the loopback interface does not show whose packets it carries", nil
 	}
-	before := s.net.wire.up.far().Sources
+	before := s.net.link.Up.Traffic().Sources
 	p = s.clientParams(sp.Local.Port, kib)
 	p.Local.Address = another
 	if c, err = s.begin(p); err != nil {
@@ -55,11 +55,11 @@ func checkLocalAddress(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.wellDone(ctx, srv, c, p); err != nil {
 		return "", fmt.Errorf("a client whose local.address is %s: %w", another, err)
 	}
-	if err := s.net.wire.up.drain(ctx); err != nil {
+	if err := s.net.link.Up.Drain(ctx); err != nil {
 		return "", err
 	}
 	want := netip.MustParseAddr(another)
-	for a, n := range s.net.wire.up.far().Sources {
+	for a, n := range s.net.link.Up.Traffic().Sources {
 		if n -= before[a]; a != want && n > 0 {
 			return "", fmt.Errorf("the client was to bind %s (local.address), but %d of its packets came from %s", another, n, a)
 		}
@@ -169,7 +169,7 @@ func checkRefused(ctx context.Context, s *suite) (string, error) {
 }
 
 func checkNoRoute(ctx context.Context, s *suite) (string, error) {
-	if _, err := s.needWire(); err != nil {
+	if _, err := s.needLink(); err != nil {
 		return "", err
 	}
 	p := s.clientParams(s.port(), kib)
@@ -420,7 +420,7 @@ func checkNoSuchAddress(ctx context.Context, s *suite) (string, error) {
 // checkIPv6 is a transfer between addresses of IPv6.
 func checkIPv6(ctx context.Context, s *suite) (string, error) {
 	here, there := "::1", "::1"
-	if s.net.wire != nil {
+	if s.net.link != nil {
 		here, there = clientAddress6, serverAddress6
 	} else if l, err := net.Listen("tcp", "[::1]:0"); err != nil {
 		return "", skip("this node has no IPv6: %v", err)

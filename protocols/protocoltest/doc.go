@@ -4,5 +4,6 @@
 // contract's promises they keep.
 //
 // Comes in: a folder with driver.yaml and the program. Goes out: a [Report].
-// May import: protocols/contract, internal leaves, netlink; no driver.
+// May import: protocols/contract, protocoltest/link (the link on which packets are
+// held, lost and counted), internal leaves, netlink; no driver.
 package protocoltest

@@ -12,6 +12,7 @@ import (
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest/link"
 )
 
 // network is where the drivers run: a client and a server namespace with a
@@ -20,11 +21,10 @@ import (
 // process, whatever its end. Where making them is not permitted it is the
 // loopback interface, which cannot be cut.
 type network struct {
-	client, server, router *os.File    // nil on the loopback interface
-	link                   *packetLink // in the place of the router, where the suite carries the packets
-	loopback               string      // why there are no namespaces
+	client, server, router *os.File   // nil on the loopback interface
+	link                   *link.Link // in the place of the router, where the suite carries the packets
+	loopback               string     // why there are no namespaces
 	firstPort              int
-	wire                   *wire // in place of the router, see newWireNetwork
 }
 
 // The networks on either side of the router (RFC 5737, TEST-NET-1 and 2).
@@ -33,7 +33,7 @@ const (
 	clientRouter  = "192.0.2.254"
 	serverAddress = "198.51.100.1"
 	serverRouter  = "198.51.100.254"
-	device        = "radio0"
+	device        = link.Device
 )
 
 func newNetwork(loopback bool) (*network, error) {
@@ -97,18 +97,11 @@ func (n *network) connect() error {
 		if err := up(end, "lo", ""); err != nil {
 			return err
 		}
-		if err := end.RouteAdd(&netlink.Route{Dst: host(side.far), Gw: net.ParseIP(side.gateway)}); err != nil {
+		if err := end.RouteAdd(&netlink.Route{Dst: &net.IPNet{IP: net.ParseIP(side.far).To4(), Mask: net.CIDRMask(32, 32)}, Gw: net.ParseIP(side.gateway)}); err != nil {
 			return fmt.Errorf("route of the %s: %w", side.port, err)
 		}
 	}
 	return n.restore()
-}
-
-func host(ip string) *net.IPNet {
-	if ip4 := net.ParseIP(ip).To4(); ip4 != nil {
-		return &net.IPNet{IP: ip4, Mask: net.CIDRMask(32, 32)}
-	}
-	return &net.IPNet{IP: net.ParseIP(ip), Mask: net.CIDRMask(128, 128)}
 }
 
 func up(h *netlink.Handle, name, ip string) error {
@@ -146,10 +139,8 @@ func (n *network) restore() error { return n.forward(true) }
 
 func (n *network) close() {
 	if n.link != nil {
-		n.link.close()
-	}
-	if n.wire != nil {
-		n.wire.close()
+		n.link.Close() // and its namespaces
+		return
 	}
 	for _, f := range []*os.File{n.client, n.server, n.router} {
 		if f != nil {
