@@ -198,7 +198,7 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
     p.connect_ms = whole_field(*limits, "connect_ms", INT64_MIN, INT64_MAX);
     p.transfer_ms = whole_field(*limits, "transfer_ms", INT64_MIN, INT64_MAX);
   }
-  p.sample_interval_ms = whole_field(d, "sample_interval_ms", INT32_MIN, INT32_MAX);
+  p.sample_interval_ms = std::min(whole_field(d, "sample_interval_ms", INT64_MIN, INT64_MAX), int64_t{INT32_MAX});
   if (p.sample_interval_ms <= 0) p.sample_interval_ms = 100;
   p.verify_seed_xor = seed_field(d, "verify_seed_xor");
   if (field(d, "verify_flip_at")) p.verify_flip_at = whole_field(d, "verify_flip_at", 0, kMaxSizeBytes);
