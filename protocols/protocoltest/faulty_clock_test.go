@@ -159,10 +159,13 @@ func ownSamples(out *eventFilter, p *contract.Parameters, doubles func(n int) bo
 	quit := make(chan struct{})
 	go func() {
 		for n := 0; ; {
+			mu.Lock()
+			pause := interval - time.Since(began)%interval
+			mu.Unlock()
 			select {
 			case <-quit:
 				return
-			case <-time.After(interval - time.Since(began)%interval):
+			case <-time.After(pause):
 			}
 			mu.Lock()
 			if last != nil {

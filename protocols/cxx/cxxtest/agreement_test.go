@@ -165,11 +165,11 @@ func takes(t *testing.T, d *cxxtest.Driver, doc string) (took bool, said string,
 		return false, "", fmt.Errorf("nothing within %s", cxxtest.Hang)
 	}
 	if status, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); !ok || status.Signaled() && status.Signal() != syscall.SIGTERM {
-		return false, "", fmt.Errorf("it ended with %v, %v", cmd.ProcessState, err)
+		return false, "", fmt.Errorf("it ended with %v", cmd.ProcessState)
 	}
 	line, _, whole := bytes.Cut(out.b.Bytes(), []byte("\n"))
 	if !whole {
-		return false, "", fmt.Errorf("no event, %v", err)
+		return false, "", fmt.Errorf("no event: it ended with %v", cmd.ProcessState)
 	}
 	e, err := contract.ParseEvent(line)
 	if err != nil {
