@@ -16,6 +16,9 @@ import (
 func checkStopClient(ctx context.Context, s *suite) (string, error) {
 	sp := s.serverParams()
 	p := s.clientParams(sp.Local.Port, endless)
+	// No sample follows the connected events: they come although nothing fills a buffer.
+	sp.SampleIntervalMS = int(time.Hour.Milliseconds())
+	p.SampleIntervalMS = sp.SampleIntervalMS
 	srv, c, err := s.running(ctx, sp, p)
 	if err != nil {
 		return "", err

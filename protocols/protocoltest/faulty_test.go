@@ -1,6 +1,7 @@
 package protocoltest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -197,6 +198,20 @@ func faultyDriver(fault string) int {
 		out.each = func(e *contract.Event) bool {
 			if e.Code == contract.CodeReset {
 				e.Code = contract.CodeInternal
+			}
+			return true
+		}
+	case "buffers-lines": // until there are many, or an outcome
+		b := bufio.NewWriterSize(os.Stdout, 8*kib)
+		out.w = b
+		defer b.Flush()
+		code = func(c int) int { b.Flush(); return c }
+		out.each = func(e *contract.Event) bool {
+			if e.Event == contract.KindReady {
+				b.Flush()
+				out.w = os.Stdout
+			} else {
+				out.w = b
 			}
 			return true
 		}

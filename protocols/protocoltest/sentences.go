@@ -36,7 +36,7 @@ var holds = map[string][]string{
 	"transfer-limit":   {"L4", "C9"},
 	"connect-limit":    {"L1", "L2", "C6"},
 	"link-cut":         {"R4", "L6"},
-	"stop-client":      {"R9", "C12"},
+	"stop-client":      {"R9", "C12", "E1"},
 	"stop-server":      {"R8", "C12"},
 	"local-address":    {"P6", "P7"},
 	"unknown-fields":   {"P2"},

@@ -133,6 +133,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"endless-transfer", "transfer-limit", "has not ended within"},
 		{"connects-for-ever", "connect-limit", "has not ended within"},
 		{"fast-clock", "link-cut", "through an outage of"},
+		{"buffers-lines", "stop-client", "gave no connected event"},
 		{"ignores-sigterm", "stop-client", "has not ended within"},
 		{"ignores-sigterm", "stop-server", "has not ended within"},
 		{"aborts-silently", "stop-server", "no error event for it"},
