@@ -7,15 +7,7 @@ import (
 	"time"
 )
 
-// apart are the checks that run in a network of their own, with a link, and
-// several of them at once: most of their time is waiting.
-var apart = map[string]bool{
-	"local-address": true, "unknown-fields": true, "refused": true, "no-route": true, "no-such-address": true, "ipv6": true, "ready-open": true,
-	"stop-early": true, "prompt-exit": true, "first-byte-limit": true, "header-limit": true, "silent-peer": true, "server-limit": true,
-	"long-outage": true, "answer-kept": true, "broken-off": true, "lossy-link": true,
-}
-
-// apartAtOnce is how many of them run at a time.
+// apartAtOnce is how many checks that run apart run at a time.
 const apartAtOnce = 6
 
 // What one of them has for itself: ports, on the loopback interface, and numbers
@@ -75,10 +67,10 @@ func (s *suite) checkApart(ctx context.Context, c *check, broken string, home *n
 	net, err := newNetworkApart(home.loopback)
 	var sk *skipped
 	if errors.As(err, &sk) {
-		return Check{Name: c.name, About: c.about, Holds: Holds(c.name), Outcome: Skipped, Detail: sk.reason}, nil
+		return Check{Name: c.name, About: c.about, Holds: c.holds, Outcome: Skipped, Detail: sk.reason}, nil
 	}
 	if err != nil {
-		return Check{Name: c.name, About: c.about}, err
+		return Check{Name: c.name, About: c.about, Holds: c.holds}, err
 	}
 	defer net.close()
 	s.net = net

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"syscall"
 	"time"
 
 	"linktrial/protocols/contract"
@@ -67,12 +66,10 @@ func checkFirstByteLimit(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	group := -srv.cmd.Process.Pid
-	if err := syscall.Kill(group, syscall.SIGSTOP); err != nil {
-		return "", fmt.Errorf("stop the server's process: %w", err)
+	if _, err := s.pause(ctx, srv); err != nil {
+		return "", err
 	}
-	resume := func() { _ = syscall.Kill(group, syscall.SIGCONT) }
-	defer resume()
+	defer srv.resume()
 	p := s.clientParams(sp.Local.Port, kib)
 	p.Limits.ConnectMS = 1000
 	c, err := s.begin(p)
@@ -87,7 +84,7 @@ func checkFirstByteLimit(ctx context.Context, s *suite) (string, error) {
 	if took < limit {
 		return "", fmt.Errorf("connect-timeout after %s, limits.connect_ms is %d", took.Round(time.Millisecond), p.Limits.ConnectMS)
 	}
-	resume()
+	srv.resume()
 	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
 		return "", fmt.Errorf("the next transfer: %w", err)
 	}

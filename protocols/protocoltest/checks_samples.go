@@ -103,17 +103,23 @@ func spaced(who string, es []seen, interval time.Duration) error {
 }
 
 // checkSampleShare has the link hold a transfer, so that it lasts, and counts
-// the samples. A busy machine misses some, so the share must only be half; and
-// where it is less, the interval is tried that such a machine does keep.
-func checkSampleShare(ctx context.Context, s *suite) (detail string, err error) {
-	for _, h := range []hold{
+// the samples. A busy machine misses some, so the share must only be half.
+func checkSampleShare(ctx context.Context, s *suite) (string, error) {
+	return s.anyInterval(ctx, []hold{
 		{lasts: time.Second, intervalMS: 20},
 		{lasts: 2 * time.Second, intervalMS: 60},
 		{lasts: 5 * time.Second, intervalMS: 200},
-	} {
+	}, (*held).share)
+}
+
+// anyInterval judges one transfer after another, until one has enough samples:
+// where a judgement says few, the machine may have been too busy for the interval,
+// and keeps a longer one. The last judgement counts.
+func (s *suite) anyInterval(ctx context.Context, hs []hold, judge func(*held) (detail string, few bool, err error)) (detail string, err error) {
+	for _, h := range hs {
 		few := false
 		if err = s.hold(ctx, h, func(t *held) (err error) {
-			detail, few, err = t.share()
+			detail, few, err = judge(t)
 			return err
 		}); !few {
 			break
@@ -145,28 +151,18 @@ func (t *held) share() (detail string, few bool, err error) {
 const doublingLoss = 20
 
 // checkSampleInterval looks at transfers of more than 500 samples: 500 in the
-// first second, 250 in the next, then 125 a second. A machine that is too busy
-// for that gets longer intervals.
-func checkSampleInterval(ctx context.Context, s *suite) (detail string, err error) {
-	for _, h := range []hold{
+// first second, 250 in the next, then 125 a second.
+func checkSampleInterval(ctx context.Context, s *suite) (string, error) {
+	return s.anyInterval(ctx, []hold{
 		{lasts: 3200 * time.Millisecond, intervalMS: 2, loseEach: doublingLoss},
 		{lasts: 5 * time.Second, intervalMS: 8, loseEach: doublingLoss},
 		{lasts: 10 * time.Second, intervalMS: 25, loseEach: doublingLoss},
-	} {
-		sparse := false
-		if err = s.hold(ctx, h, func(t *held) (err error) {
-			detail, sparse, err = t.doubling()
-			return err
-		}); !sparse {
-			break
-		}
-	}
-	return detail, err
+	}, (*held).doubling)
 }
 
 // doubling checks the distances of samples from both sides. Where they are too
-// long, sparse says so: the machine may have been too busy.
-func (t *held) doubling() (detail string, sparse bool, err error) {
+// long, few says so: the machine may have been too busy.
+func (t *held) doubling() (detail string, few bool, err error) {
 	interval := time.Duration(t.p.SampleIntervalMS) * time.Millisecond
 	var counts [2]int
 	for i, d := range []*proc{t.c, t.srv} {

@@ -67,11 +67,11 @@ func (s *suite) onLink(measure func(*link.Link) error) error {
 	if err != nil {
 		return err
 	}
-	usual := s.net
+	before := s.net
 	s.net = n
 	defer func() {
 		s.cleanup()
-		s.net = usual
+		s.net = before
 		n.close()
 	}()
 	return measure(n.link)

@@ -1,67 +1,7 @@
 package protocoltest
 
-// holds names, for every check, the sentences of docs/driver-contract.md that it
-// holds a driver to, by the numbers that they have there. A new check gets a row;
-// go test ./protocols/protocoltest -run TestSentences -update writes the table at
-// the end of the page.
-var holds = map[string][]string{
-	"manifest":         {"F1", "F2", "F3", "F4", "F5"},
-	"probe":            {"R1", "E9"},
-	"bad-parameters":   {"P1", "P4", "P5", "C3"},
-	"unknown-option":   {"P3", "C3"},
-	"unsupported":      {"C2"},
-	"port-taken":       {"P11", "C4"},
-	"size-0":           {"W1", "E5", "E6", "E10", "S8"},
-	"size-1":           {"W1", "W10", "E10"},
-	"size-1KiB":        {"W1", "W10", "E10"},
-	"size-1MiB":        {"W1", "W10", "E10", "S4"},
-	"size-64MiB":       {"W1", "W10", "E10", "S4"},
-	"duration":         {"D1", "D2", "D5", "D8"},
-	"duration-payload": {"D5", "W3", "P4"},
-	"samples":          {"S2", "S4", "S7", "S8"},
-	"sample-share":     {"S5"},
-	"sample-interval":  {"S3", "S6", "S7"},
-	"connect-time":     {"W2", "E11", "E12"},
-	"clock":            {"E1", "E11", "E12", "E13"},
-	"clock-duration":   {"D5", "E11", "E12", "E13"},
-	"clock-end":        {"E11", "E12"},
-	"wrong-payload":    {"W3", "W4", "C10", "T1"},
-	"late-byte":        {"W3", "T2"},
-	"reads-on":         {"W4", "T2"},
-	"hundred":          {"R2"},
-	"concurrent":       {"R3"},
-	"late-server":      {"L1", "C6"},
-	"client-killed":    {"R4", "C8"},
-	"server-killed":    {"C8", "L4"},
-	"transfer-limit":   {"L4", "C9"},
-	"connect-limit":    {"L1", "L2", "C6"},
-	"link-cut":         {"R4", "L6"},
-	"stop-client":      {"R9", "C12", "E1"},
-	"stop-server":      {"R8", "C12"},
-	"local-address":    {"P6", "P7"},
-	"unknown-fields":   {"P2"},
-	"refused":          {"C5"},
-	"no-route":         {"C7"},
-	"no-such-address":  {"P11", "P12"},
-	"ipv6":             {"P9"},
-	"ready-open":       {"R5"},
-	"stop-early":       {"R10"},
-	"prompt-exit":      {"R6"},
-	"first-byte-limit": {"L1", "C6"},
-	"header-limit":     {"L3", "E8"},
-	"silent-peer":      {"L4", "L5", "C9"},
-	"server-limit":     {"L5", "W8", "C8", "C9"},
-	"long-outage":      {"L6"},
-	"answer-kept":      {"W6", "W7"},
-	"broken-off":       {"R12", "W8"},
-	"lossy-link":       {"W1"},
-	"idle-server":      {"R13"},
-	"output":           {"C1", "C14", "E1", "E2", "E3"},
-	"exit-codes":       {"R7", "E7"},
-	"children":         {"R11"},
-}
-
-// untested are the other sentences, with the reason why no check holds them.
+// untested are the sentences of docs/driver-contract.md that no check holds a
+// driver to, with the reason.
 var untested = map[string]string{
 	"F6":  "which files a program reads cannot be seen from outside without tracing it",
 	"N1":  "the suite runs as root, whom a folder without write permission does not stop",
@@ -81,7 +21,3 @@ var untested = map[string]string{
 	"C13": "a fault of the driver itself cannot be made from outside",
 	"L7":  "a promise of Linktrial's, not of a driver; tests of the executor hold it",
 }
-
-// Holds returns the numbers of the sentences of docs/driver-contract.md that a
-// check holds a driver to.
-func Holds(check string) []string { return holds[check] }

@@ -94,7 +94,27 @@ type check struct {
 	name  string
 	about string
 	run   func(ctx context.Context, s *suite) (string, error)
+	place place
+	holds []string // sentences of docs/driver-contract.md, by their numbers
 }
+
+// place says where and when a check runs.
+type place int
+
+const (
+	// usual: alone, in the suite's network, if the driver can run on this node.
+	usual place = iota
+	// first: whatever checks were asked for, and no other can run where it fails.
+	first
+	// anywhere: also of a driver that cannot run on this node.
+	anywhere
+	// apart: in a network of its own, with a link, and several such checks at once:
+	// most of their time is waiting.
+	apart
+)
+
+// here reports whether the check holds also of a driver that cannot run on this node.
+func (c *check) here() bool { return c.place == first || c.place == anywhere }
 
 // skipped is the error of a check that cannot run here.
 type skipped struct{ reason string }
@@ -115,9 +135,21 @@ func Names() []string {
 // Selected lists the checks that run where Only names some, in their order: these,
 // and the first two, without which no other can run. Empty: all.
 func Selected(only []string) []string {
-	return slices.DeleteFunc(Names(), func(name string) bool {
-		return len(only) > 0 && !slices.Contains(only, name) && name != "manifest" && name != "probe"
-	})
+	var out []string
+	for _, c := range selected(only) {
+		out = append(out, c.name)
+	}
+	return out
+}
+
+func selected(only []string) []*check {
+	var out []*check
+	for i := range checks {
+		if c := &checks[i]; len(only) == 0 || c.place == first || slices.Contains(only, c.name) {
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // Load reads the manifest of the driver in a folder.
@@ -169,14 +201,9 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	s := &suite{target: t, o: o, net: net, ports: net.firstPort}
 	r := &Report{Network: net.kind()}
 	broken := ""
-	selected := Selected(o.Only)
 	var group []*check // of checks that run at once
-	for i := range checks {
-		c := &checks[i]
-		if !slices.Contains(selected, c.name) {
-			continue
-		}
-		if apart[c.name] {
+	for _, c := range selected(o.Only) {
+		if c.place == apart {
 			group = append(group, c)
 			continue
 		}
@@ -189,7 +216,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 			return r, err
 		}
 		res.Elapsed = time.Since(begin)
-		if res.Outcome == Failed && (c.name == "manifest" || c.name == "probe") {
+		if res.Outcome == Failed && c.place == first {
 			broken = "the check " + c.name + " failed"
 		}
 		s.report(r, res)
@@ -245,12 +272,12 @@ func waitsOf(given time.Duration) waits {
 // check runs one check, or skips it: where broken says why, or where the driver
 // cannot run on this node. The error is ctx's end.
 func (s *suite) check(ctx context.Context, c *check, broken string) (Check, error) {
-	res := Check{Name: c.name, About: c.about, Holds: Holds(c.name), Outcome: Passed}
+	res := Check{Name: c.name, About: c.about, Holds: c.holds, Outcome: Passed}
 	switch {
 	case broken != "":
 		res.Outcome, res.Detail = Skipped, broken
 		return res, nil
-	case s.unsupported != "" && !alwaysRuns[c.name]:
+	case s.unsupported != "" && !c.here():
 		res.Outcome, res.Detail = Skipped, "the driver cannot run here: "+s.unsupported
 		return res, nil
 	}
@@ -268,9 +295,6 @@ func (s *suite) check(ctx context.Context, c *check, broken string) (Check, erro
 	}
 	return res, nil
 }
-
-// alwaysRuns are the checks that a driver passes also where it cannot run.
-var alwaysRuns = map[string]bool{"manifest": true, "probe": true, "unsupported": true, "output": true, "exit-codes": true, "children": true}
 
 // TB is the part of [testing.TB] that Exercise needs.
 type TB interface {
