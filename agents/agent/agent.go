@@ -36,7 +36,7 @@ type agent struct {
 	drivers     []runner.State
 	clock       measured // last of the clock, between runs
 	preflightID string   // preflight that was begun last
-	faults      []fault  // that the orchestrator is told of
+	faults      []fault  // reported to the orchestrator with every poll
 	// radioFault and profileFault are what is wrong with the radio now; empty: nothing.
 	radioFault, profileFault string
 	running                  sync.WaitGroup

@@ -24,7 +24,7 @@ type fault struct {
 	text string // what it is, and what to do
 }
 
-// addFault has the orchestrator told of a fault, at once and with every poll.
+// addFault reports a fault to the orchestrator, at once and with every poll.
 func (a *agent) addFault(f fault) {
 	a.mu.Lock()
 	known := slices.Contains(a.faults, f)

@@ -156,8 +156,8 @@ func speed(v yamldoc.Value) float64 {
 // a latitude and a longitude that are swapped.
 const positionTolerance = 0.05
 
-// link reads a link. Placed says whether the stations have no problem: without
-// them nothing follows for a link.
+// link reads a link. Placed reports whether all stations were read without a
+// problem; only then are the link's roles looked up among them.
 func link(v yamldoc.Value, t *Topology, placed bool) Path {
 	m := v.Mapping("between", "distance", "source")
 	p := Path{Source: source(m.Field("source"))}

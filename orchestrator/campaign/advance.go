@@ -20,7 +20,8 @@ type openRuns struct {
 	unfinished   []dbsqlc.UnfinishedPartsRow
 }
 
-// unfinishedFor is how long after a run's end a node that was away is told of it.
+// unfinishedFor is how long after a run's end the orchestrator tells a node that was
+// away to end its part.
 const unfinishedFor = 24 * time.Hour
 
 // advance takes every step that is due, until there is none, and then tells
@@ -147,8 +148,9 @@ func (e *Engine) derive(ctx context.Context, open *openRuns) ([]*run, error) {
 	return out, nil
 }
 
-// blockedBy notes that an earlier run uses a node; nil: none does. What the run waits
-// for is told of runs of other campaigns only: those of one campaign follow one another.
+// blockedBy records that an earlier run uses a node; nil: none does. Only runs of
+// other campaigns become blockers, which are shown as what the run waits for: the runs
+// of one campaign always follow one another.
 func (r *run) blockedBy(earlier *run, node string) {
 	if earlier == nil {
 		return
