@@ -40,6 +40,7 @@ var checks = []check{
 	{"samples", "samples come at the interval, never go back, and the last one sums up", checkSamples, usual, []string{"S2", "S4", "S7", "S8"}},
 	{"sample-share", "samples come at the interval for as long as the transfer lasts: at least half of them, on however busy a machine", checkSampleShare, usual, []string{"S5"}},
 	{"sample-interval", "the interval doubles after 500 samples and after every 250 more; over a link with losses no counter goes back", checkSampleInterval, usual, []string{"S3", "S6", "S7"}},
+	{"sample-counts", "samples count the whole payload, at most 64 KiB behind what was sent, acknowledged and received by then", checkSampleCounts, usual, []string{"S9"}},
 	{"connect-time", "connect_ns is the time from the first attempt until the server's first byte, and elapsed_ns begins after it", checkConnectTime, usual, []string{"W2", "E11", "E12"}},
 	{"clock", "both ends measure the transfer, and its samples, in real time", checkClock, usual, []string{"E1", "E11", "E12", "E13"}},
 	{"clock-duration", "both ends measure a transfer that a time bounds in real time", checkClockDuration, usual, []string{"D5", "E11", "E12", "E13"}},

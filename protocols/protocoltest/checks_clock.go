@@ -10,13 +10,13 @@ import (
 	"linktrial/protocols/protocoltest/link"
 )
 
-// The payload of transfers that the link holds, and how much of it passes
-// before. What is left passes within milliseconds once the link is released,
+// The payload of transfers that the link holds, and how much of it is held
+// back: that passes within milliseconds once the link is released,
 // and fits into any receive buffer. A payload that a time bounds cannot end
 // before, so there the link holds early: a protocol may begin slowly.
 const (
 	heldSize      = 256 * kib
-	heldAfter     = 224 * kib
+	heldBack      = 32 * kib
 	heldAfterOpen = 32 * kib
 	heldMS        = 2000 // bound of such a transfer, shorter than the hold
 )
@@ -46,11 +46,17 @@ type held struct {
 	pause [2]time.Time
 	// released is until when the link held the end of the payload back.
 	released time.Time
+	// atHalf is what the link had seen of the client in the middle of the hold.
+	atHalf link.Traffic
+	half   time.Time // just after
+	// sent is what the link had seen of the client in the end.
+	sent link.Traffic
 }
 
 // hold says how a transfer is held.
 type hold struct {
 	lasts      time.Duration // until the link is released, from the start of the transfer
+	size       int64         // of the payload; 0: heldSize
 	open       bool          // a time bounds the transfer
 	intervalMS int           // of the samples
 	clientMS   int           // the same, of the client alone; 0: intervalMS
@@ -80,9 +86,9 @@ func (s *suite) transferOver(ctx context.Context, l *link.Link, h hold) (*held, 
 	if err != nil {
 		return nil, err
 	}
-	t := &held{srv: srv, p: s.clientParams(sp.Local.Port, heldSize)}
+	t := &held{srv: srv, p: s.clientParams(sp.Local.Port, cmp.Or(h.size, heldSize))}
 	t.p.SampleIntervalMS = cmp.Or(h.clientMS, h.intervalMS)
-	after := int64(heldAfter)
+	after := t.p.Transfer.SizeBytes - heldBack
 	if h.open {
 		t.p.Transfer.DurationMS, t.p.Transfer.SizeBytes, after = heldMS, endless, heldAfterOpen
 	}
@@ -110,6 +116,7 @@ func (s *suite) transferOver(ctx context.Context, l *link.Link, h hold) (*held, 
 	server := srv.find(about(contract.KindResult, t.p.Transfer.ID))
 	t.server = server.Result
 	up, down := l.Traffic()
+	t.sent = up
 	t.bound(up, down, server)
 	return t, nil
 }
@@ -121,6 +128,7 @@ func (s *suite) duringHold(ctx context.Context, l *link.Link, h hold, t *held) e
 	if err := wait(ctx, part); err != nil {
 		return err
 	}
+	t.atHalf, t.half = l.Up.Traffic(), time.Now()
 	if h.paused > 0 {
 		for _, p := range []*proc{t.c, t.srv} {
 			at, err := s.pause(ctx, p)

@@ -67,6 +67,10 @@ func clockFault(fault string, p *contract.Parameters, edit func(func(map[string]
 		}
 	case "slow-samples":
 		out.each = butFinal(out, func(x *contract.Sample) { x.ElapsedNS = x.ElapsedNS * 95 / 100 })
+	case "counts-half":
+		out.each = butFinal(out, func(x *contract.Sample) { x.SentBytes /= 2 })
+	case "acknowledges-half":
+		out.each = butFinal(out, func(x *contract.Sample) { half := x.SentBytes / 2; x.AckedBytes = &half })
 	case "standing-samples":
 		out.each = butFinal(out, func(x *contract.Sample) { x.ElapsedNS = min(x.ElapsedNS, 1e6) })
 	case "no-interval-samples":

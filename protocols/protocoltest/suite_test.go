@@ -103,6 +103,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"doubles-once", "sample-interval", "an interval of 2ms"},
 		{"doubles-at-100", "sample-interval", "doubles after 500 samples, not before"},
 		{"counts-since-sample", "sample-interval", "retransmits goes back"},
+		{"counts-half-client", "sample-counts", "client: sent_bytes is"},
+		{"counts-half-server", "sample-counts", "server: sent_bytes is"},
+		{"acknowledges-half-client", "sample-counts", "client: acked_bytes is"},
 		{"connect-of-1ms", "connect-time", "connect_ns is 1.0 ms"},
 		{"connect-of-an-hour", "connect-time", "took"},
 		{"clock-from-connect", "connect-time", "for the transfer, but the whole process took"},
@@ -227,7 +230,7 @@ func TestManifest(t *testing.T) {
 // needCut are the checks that the loopback interface is no place for.
 var needCut = []string{
 	"connect-limit", "link-cut", "no-route", "header-limit", "silent-peer", "long-outage", "answer-kept", "broken-off", "lossy-link",
-	"sample-share", "sample-interval", "clock", "clock-duration", "clock-end", "connect-time",
+	"sample-share", "sample-interval", "sample-counts", "clock", "clock-duration", "clock-end", "connect-time",
 }
 
 // TestLoopback: without namespaces all checks pass but those that need a link
