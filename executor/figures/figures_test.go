@@ -158,8 +158,32 @@ func TestLeast(t *testing.T) {
 			n.Medium, n.Turnaround, n.Links[0].Delay = radio.MediumHalfDuplex, ms(50), ms(40)
 		}, ms(116.1)},
 		"no turnaround with both ways at once": {func(n *radio.Network) { n.Turnaround = ms(50) }, ms(26.1)},
-		"no turnaround with CSMA": {func(n *radio.Network) {
-			n.Medium, n.Turnaround, n.Access = radio.MediumShared, ms(50), &radio.Access{CSMA: &radio.CSMA{}}
+		// Between the two packets, and before the answer, the medium is idle for the
+		// longer of turnaround and DIFS.
+		"CSMA, turnaround": {func(n *radio.Network) {
+			n.Medium, n.Turnaround, n.Access = radio.MediumShared, ms(50), &radio.Access{CSMA: &radio.CSMA{DIFS: ms(1), Slot: ms(5), WindowMin: 15}}
+		}, ms(126.1)},
+		"CSMA, DIFS": {func(n *radio.Network) {
+			n.Medium, n.Turnaround, n.Access = radio.MediumShared, ms(2), &radio.Access{CSMA: &radio.CSMA{DIFS: ms(4), Slot: ms(5), WindowMin: 15}}
+		}, ms(34.1)},
+		"CSMA, a relay": {func(n *radio.Network) {
+			n.Medium, n.Access = radio.MediumShared, &radio.Access{CSMA: &radio.CSMA{DIFS: ms(4)}}
+			n.Links[0].B = radio.RoleRelay
+			n.Links = append(n.Links, radio.Link{A: radio.RoleRelay, B: radio.RoleServer, RateBitsPerSecond: 80e3})
+		}, ms(24 + 24 + 3*4 + 4 + 2*2.1)},
+		// 24 ms on the air in slots of 10 ms, of which 8 can be used: two whole rounds
+		// pass before the last 8 ms, and one where the radio has two slots of three.
+		"TDMA, one slot of three": {func(n *radio.Network) {
+			slots(n, ms(10), ms(2), radio.RoleClient, radio.RoleServer, radio.RoleServer)
+		}, ms(2*30 + 8 + 2.1)},
+		"TDMA, two slots of three": {func(n *radio.Network) {
+			slots(n, ms(10), ms(2), radio.RoleClient, radio.RoleServer, radio.RoleClient)
+		}, ms(30 + 8 + 2.1)},
+		"TDMA, slots of a radio that is not there": {func(n *radio.Network) {
+			slots(n, ms(10), ms(2), radio.RoleClient, radio.RoleRelay, radio.RoleServer)
+		}, ms(2*20 + 8 + 2.1)},
+		"TDMA, all in one slot": {func(n *radio.Network) {
+			slots(n, ms(30), 0, radio.RoleClient, radio.RoleServer)
 		}, ms(26.1)},
 		"the shortest delay of a trace": {func(n *radio.Network) {
 			n.Links[0].Delay = ms(100)
@@ -185,6 +209,12 @@ func TestLeast(t *testing.T) {
 			t.Errorf("%s: %s, expected %s", name, got, c.want)
 		}
 	}
+}
+
+// slots gives a network of client and server turns in time slots.
+func slots(n *radio.Network, slot, guard time.Duration, owners ...radio.Role) {
+	n.Medium, n.Access = radio.MediumShared, &radio.Access{TDMA: &radio.TDMA{Slot: slot, Guard: guard, Owners: owners}}
+	n.Nodes = []radio.Node{{Role: radio.RoleClient}, {Role: radio.RoleServer}}
 }
 
 func TestDelivered(t *testing.T) {

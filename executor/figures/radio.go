@@ -1,7 +1,6 @@
 package figures
 
 import (
-	"math"
 	"slices"
 	"time"
 
@@ -76,16 +75,13 @@ func idealSlack(n *radio.Network, f *Flow, ideal time.Duration, t *Tolerance) ti
 // Least is the least time between the moment at which a client may send the
 // payload and the arrival of the server's answer to its last byte, whatever the
 // protocol: all of the payload passes every hop, in packets of the largest size
-// with nothing but IPv4 headers and at the highest rate and shortest delay that
-// the hop ever has; then the answer of one byte passes them back. Nothing is
-// lost, and no radio waits for its turn.
+// with nothing but IPv4 headers, at the highest rate and shortest delay that the
+// hop ever has, and in the turns of its medium at their best; then the answer of
+// one byte passes them back. Nothing is lost, and no radio waits for another.
 func Least(n *radio.Network, f *Flow) time.Duration {
 	route := n.Route(f.From, f.To)
 	shared := n.Medium == radio.MediumShared
-	turnaround := n.Turnaround
-	if n.Medium == radio.MediumFullDuplex || n.Access != nil && n.Access.CSMA != nil {
-		turnaround = 0
-	}
+	turns := turnsOf(n)
 	var sum, longest, delays, back time.Duration // of the payload on all hops, on the slowest; of propagation; of the answer
 	last := time.Duration(0)                     // propagation on the hop to the server
 	for i := 1; i < len(route); i++ {
@@ -93,8 +89,8 @@ func Least(n *radio.Network, f *Flow) time.Duration {
 		if there.rate <= 0 || answer.rate <= 0 {
 			continue
 		}
-		air := there.payload(n, f.SizeBytes)
-		sum, longest = sum+air, max(longest, air)
+		air := there.payload(n, f.SizeBytes) + time.Duration(packets(n, f.SizeBytes)-1)*turns.gap
+		sum, longest = sum+air, max(longest, turns.owned(route[i-1], air))
 		delays, last = delays+there.delay, there.delay
 		back += answer.delay + answer.packet(n, answerBytes)
 	}
@@ -102,12 +98,59 @@ func Least(n *radio.Network, f *Flow) time.Duration {
 	// sender between two hops; while a packet propagates others may be sent.
 	data, arrived := longest, delays
 	if shared {
-		data = max(longest+delays-last, sum+time.Duration(len(route)-2)*turnaround)
+		data = max(longest+delays-last, sum+time.Duration(len(route)-2)*turns.change)
 		arrived = last
 	}
 	// The answer waits for the last byte's arrival and for the radio's turnaround,
 	// which pass at the same time.
-	return data + max(arrived, turnaround) + back
+	return data + max(arrived, turns.change) + back
+}
+
+// turns is what the access to the medium costs at its best.
+type turns struct {
+	change time.Duration // idle time between transmissions of two radios
+	gap    time.Duration // idle time between two packets of one radio
+	tdma   *radio.TDMA
+	round  []radio.Role // owners of the slots of a round
+}
+
+func turnsOf(n *radio.Network) turns {
+	t := turns{change: n.Turnaround}
+	if n.Medium == radio.MediumFullDuplex {
+		t.change = 0
+	}
+	if n.Access == nil {
+		return t
+	}
+	if c := n.Access.CSMA; c != nil { // every packet waits, with the shortest draw no slot more
+		t.gap = max(c.DIFS, n.Turnaround)
+		t.change = t.gap
+	}
+	if t.tdma = n.Access.TDMA; t.tdma != nil {
+		for _, owner := range t.tdma.Owners { // those who are not there have no slots
+			if slices.ContainsFunc(n.Nodes, func(v radio.Node) bool { return v.Role == owner }) {
+				t.round = append(t.round, owner)
+			}
+		}
+	}
+	return t
+}
+
+// owned is the least time in which a radio can be on the air for so long in its
+// slots. Whenever a time as long as a round begins, the radio's slots in it add
+// up to the same, so each such amount but the last takes a whole round.
+func (t *turns) owned(by radio.Role, air time.Duration) time.Duration {
+	own := time.Duration(0)
+	for _, owner := range t.round {
+		if owner == by {
+			own += t.tdma.Slot - t.tdma.Guard
+		}
+	}
+	if own <= 0 || air <= 0 {
+		return air
+	}
+	rounds := (air - 1) / own
+	return air + rounds*(time.Duration(len(t.round))*t.tdma.Slot-own)
 }
 
 // Delivered holds the payload of all flows of an attempt against what the
@@ -168,7 +211,7 @@ func (h hop) packet(n *radio.Network, bytes int) time.Duration {
 
 // payload is the least time on the air of a payload in full packets.
 func (h hop) payload(n *radio.Network, size int64) time.Duration {
-	packets := math.Ceil(float64(size) / float64(max(1, n.MTUBytes-headerBytes)))
+	packets := float64(packets(n, size))
 	bytes := float64(size) + packets*headerBytes
 	if n.Framing == nil {
 		return h.air(bytes + packets*float64(n.FrameOverheadBytes))
@@ -176,6 +219,12 @@ func (h hop) payload(n *radio.Network, size int64) time.Duration {
 	// Frames as full as they can be: a packet's last one may be shorter.
 	frames := bytes / float64(max(1, n.Framing.FrameBytes-n.Framing.HeaderBytes))
 	return h.air(bytes + frames*float64(n.Framing.HeaderBytes))
+}
+
+// packets is how many packets a payload needs at least.
+func packets(n *radio.Network, size int64) int64 {
+	most := int64(max(1, n.MTUBytes-headerBytes))
+	return max(1, (size+most-1)/most)
 }
 
 // nearest is the shortest delay by a channel's traces, which add up; false where
