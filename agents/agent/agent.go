@@ -19,6 +19,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 )
 
@@ -121,7 +122,7 @@ func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <
 	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
 		return err
 	}
-	sheet, err := os.ReadFile(sheetPath)
+	sheet, err := inputfile.Read(sheetPath, maxSheet)
 	if err != nil {
 		return fmt.Errorf("run sheet: %w", err)
 	}

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"slices"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 )
@@ -20,7 +20,7 @@ func SignaturePath(sheetPath string) string { return sheetPath + ".sig" }
 // readSignature reads the signature beside a sheet. Where there is none, the
 // sheet is not signed, and will be refused as such.
 func readSignature(sheetPath string) (signature.Signature, error) {
-	b, err := os.ReadFile(SignaturePath(sheetPath))
+	b, err := inputfile.Read(SignaturePath(sheetPath), signature.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return signature.Signature{}, nil
 	}

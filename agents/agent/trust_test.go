@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"linktrial/agents/runner"
@@ -274,5 +275,19 @@ func TestSheetCannotNameAProgram(t *testing.T) {
 	b, err := os.ReadFile(told)
 	if err != nil || !strings.HasPrefix(string(b), "arguments 0\n"+filepath.Join(dir, "plain")+"\n") || strings.Contains(string(b), "smuggled") {
 		t.Errorf("the driver was started with %q (%v)", b, err)
+	}
+}
+
+// What is no signature is refused by its kind, without waiting for a writer.
+func TestSignatureIsARegularFile(t *testing.T) {
+	sheet := filepath.Join(t.TempDir(), "sheet.json")
+	if s, err := readSignature(sheet); err != nil || !s.IsZero() {
+		t.Errorf("without a file: %v, %v", s, err)
+	}
+	if err := syscall.Mkfifo(SignaturePath(sheet), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readSignature(sheet); err == nil || !strings.Contains(err.Error(), "sheet.json.sig is a named pipe, expected a regular file") {
+		t.Errorf("a named pipe: %v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
+	"linktrial/internal/inputfile"
 )
 
 // Enrolment is one enrolment of a node.
@@ -109,7 +110,7 @@ func Enrol(ctx context.Context, e Enrolment) (*Identity, error) {
 // used up for nothing.
 func (e *Enrolment) pendingKey() (crypto.Signer, error) {
 	path := filepath.Join(e.Dir, pendingFile)
-	if b, err := os.ReadFile(path); err == nil {
+	if b, err := inputfile.Read(path, maxFile); err == nil {
 		block, _ := pem.Decode(b)
 		if key, err := parseKey(block); err == nil {
 			return key, nil

@@ -17,13 +17,13 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/identity"
+	"linktrial/internal/inputfile"
 )
 
 // Files in a node's state folder.
@@ -35,6 +35,9 @@ const (
 	// asks again where the answer was lost.
 	pendingFile = "identity-pending.pem"
 )
+
+// maxFile bounds these files, in bytes: two certificates and a key have some thousand.
+const maxFile = 64 << 10
 
 // ErrNone reports that a node has no identity.
 var ErrNone = errors.New("the node is not enrolled")
@@ -57,7 +60,7 @@ func Load(dir string, now func() time.Time) (*Identity, error) {
 		now = time.Now
 	}
 	path := filepath.Join(dir, File)
-	b, err := os.ReadFile(path)
+	b, err := inputfile.Read(path, maxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%w: there is no %s", ErrNone, path)
 	} else if err != nil {

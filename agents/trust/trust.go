@@ -18,6 +18,7 @@ import (
 	"sync"
 
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
 )
 
@@ -92,7 +93,7 @@ func Open(cfg Config) (*Keys, error) {
 		return k, nil
 	}
 	path := filepath.Join(cfg.Dir, endorsedFile)
-	b, err := os.ReadFile(path)
+	b, err := inputfile.Read(path, signature.MaxFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
 	}
@@ -126,7 +127,7 @@ func Enrolled(dir string, keys []signature.PublicKey) error {
 }
 
 func (k *Keys) read(path string) error {
-	b, err := os.ReadFile(path)
+	b, err := inputfile.Read(path, signature.MaxFile)
 	if err != nil {
 		return fmt.Errorf("trusted keys: %w", err)
 	}

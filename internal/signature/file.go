@@ -11,6 +11,10 @@ import (
 //	ed25519:BASE64                                 a file of trusted keys
 //	ed25519:BASE64 by IDENTITY BASE64              a file of endorsed keys
 
+// MaxFile bounds a file of keys, and one with a signature, in bytes: a line has some
+// hundred.
+const MaxFile = 1 << 20
+
 // FormatKeys writes a file of trusted keys.
 func FormatKeys(comment string, keys ...PublicKey) []byte {
 	var b strings.Builder

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net"
 	"net/http"
@@ -15,6 +14,7 @@ import (
 	"sync"
 
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/inputfile"
 )
 
 // TokenEnv names the environment variable with an API token, which has precedence over
@@ -47,22 +47,24 @@ func ReadCredentials() (credentials, error) {
 	if err != nil {
 		return c, nil // a service without a home folder has none
 	}
-	f, err := os.Open(path)
+	st, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return c, nil
 	}
 	if err != nil {
 		return c, fmt.Errorf("credentials: %w", err)
 	}
-	defer f.Close()
-	st, err := f.Stat()
-	if err != nil {
-		return c, fmt.Errorf("credentials: %w", err)
-	}
 	if st.Mode().Perm()&0o077 != 0 {
 		return c, fmt.Errorf("other users can read %s (mode %04o): revoke its tokens with 'linktrial token revoke' if somebody may have read it, then chmod 600 it", path, st.Mode().Perm())
 	}
-	if c, err = parseCredentials(f); err != nil {
+	b, err := inputfile.Read(path, maxCredentials)
+	switch {
+	case errors.Is(err, inputfile.ErrRefused):
+		return c, fmt.Errorf("credentials: %w: remove it and log in again", err)
+	case err != nil:
+		return c, fmt.Errorf("credentials: %w", err)
+	}
+	if c, err = parseCredentials(b); err != nil {
 		return credentials{}, fmt.Errorf("%s: %w: remove it and log in again", path, err)
 	}
 	return c, nil
@@ -71,14 +73,7 @@ func ReadCredentials() (credentials, error) {
 // maxCredentials bounds the file, in bytes: a credential has some hundred.
 const maxCredentials = 1 << 20
 
-func parseCredentials(r io.Reader) (credentials, error) {
-	b, err := io.ReadAll(io.LimitReader(r, maxCredentials+1))
-	if err != nil {
-		return credentials{}, err
-	}
-	if len(b) > maxCredentials {
-		return credentials{}, fmt.Errorf("more than %d bytes", maxCredentials)
-	}
+func parseCredentials(b []byte) (credentials, error) {
 	var c credentials
 	if err := json.Unmarshal(b, &c); err != nil {
 		return credentials{}, err

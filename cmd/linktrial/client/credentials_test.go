@@ -2,9 +2,13 @@ package client
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -16,7 +20,7 @@ func FuzzParseCredentials(f *testing.F) {
 	f.Add(`{}`)
 	f.Add("")
 	f.Fuzz(func(t *testing.T, text string) {
-		c, err := parseCredentials(strings.NewReader(text))
+		c, err := parseCredentials([]byte(text))
 		if err != nil {
 			if len(c.Orchestrators) > 0 {
 				t.Fatal("credentials beside an error")
@@ -38,16 +42,46 @@ func FuzzParseCredentials(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := parseCredentials(strings.NewReader(string(b)))
+		again, err := parseCredentials(b)
 		if err != nil || !reflect.DeepEqual(again, c) {
 			t.Fatalf("%+v was %+v: %v", again, c, err)
 		}
 	})
 }
 
-// A file without end is not read whole.
+// What is no file of credentials is refused by its kind or its size, without reading
+// it whole or waiting for a writer.
 func TestCredentialsAreBounded(t *testing.T) {
-	if _, err := parseCredentials(strings.NewReader(strings.Repeat(" ", maxCredentials+1))); err == nil || !strings.Contains(err.Error(), "more than 1048576 bytes") {
+	for want, harm := range map[string]func(path string) error{
+		"is 100 GiB long, expected at most 1 MiB": func(path string) error {
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 100<<30))
+		},
+		"is a named pipe, expected a regular file":        func(path string) error { return syscall.Mkfifo(path, 0o600) },
+		"other users can read":                            func(path string) error { return os.WriteFile(path, nil, 0o644) },
+		"is a folder, expected a regular file":            func(path string) error { return os.Mkdir(path, 0o700) },
+		"unexpected end of JSON input: remove it and log": func(path string) error { return os.WriteFile(path, nil, 0o600) },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+			path, err := credentialsPath()
+			if err := errors.Join(err, os.MkdirAll(filepath.Dir(path), 0o700), harm(path)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err = ReadCredentials(); err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), path) != 1 {
+				t.Fatalf("%v, expected %q and the path once", err, want)
+			}
+		})
+	}
+}
+
+// A --ca that is no file of certificates is named, with what it is.
+func TestAuthoritiesAreBounded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ca.crt")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	_, err := Trust{CAFile: path}.pool("a:1")
+	if want := "--ca: " + path + " is a named pipe, expected a regular file"; err == nil || err.Error() != want {
+		t.Fatalf("%v, expected %q", err, want)
 	}
 }

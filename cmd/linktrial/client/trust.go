@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"linktrial/internal/identity"
+	"linktrial/internal/inputfile"
 	"linktrial/orchestrator/authority"
 )
 
@@ -73,13 +74,17 @@ func (t Trust) dial(ctx context.Context, network, address string) (net.Conn, err
 	return nil, u
 }
 
+// maxAuthorities bounds a file of certificates, in bytes: all of a browser's have some
+// hundred thousand.
+const maxAuthorities = 1 << 20
+
 func (t Trust) pool(address string) (*x509.CertPool, error) {
 	pool, err := x509.SystemCertPool()
 	if err != nil {
 		pool = x509.NewCertPool() // a machine without authorities
 	}
 	if t.CAFile != "" {
-		b, err := os.ReadFile(t.CAFile)
+		b, err := inputfile.Read(t.CAFile, maxAuthorities)
 		if err != nil {
 			return nil, fmt.Errorf("--ca: %w", err)
 		}
@@ -88,7 +93,7 @@ func (t Trust) pool(address string) (*x509.CertPool, error) {
 		}
 	}
 	for _, path := range []string{filepath.Join(t.Data, authority.Folder, "ca.crt"), KeptPath(address)} {
-		b, err := os.ReadFile(path)
+		b, err := inputfile.Read(path, maxAuthorities)
 		switch {
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		case err != nil:

@@ -14,6 +14,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/signature"
 	"linktrial/lab/uml"
 	"linktrial/orchestrator/signing"
@@ -102,7 +103,7 @@ func SigningKeys(ctx context.Context, base string) ([]signature.PublicKey, error
 // OwnKeys returns the public signing keys of the orchestrator with this data folder.
 func OwnKeys(data string) ([]signature.PublicKey, error) {
 	path := filepath.Join(signing.Dir(data), signing.PublicFile)
-	b, err := os.ReadFile(path)
+	b, err := inputfile.Read(path, signature.MaxFile)
 	if err != nil {
 		return nil, fmt.Errorf("signing keys: %w", err)
 	}

@@ -20,6 +20,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/unit"
 )
 
 func newAccessClient(base string) linktrialv1connect.AccessServiceClient {
@@ -31,9 +32,13 @@ type passwords struct {
 	lines *bufio.Reader // nil: a person is asked
 }
 
+// maxLine bounds a line with a password, in bytes; no orchestrator takes one of more
+// than 256.
+const maxLine = 4096
+
 func passwordsFrom(stdin bool) (*passwords, error) {
 	if stdin {
-		return &passwords{lines: bufio.NewReader(os.Stdin)}, nil
+		return &passwords{lines: bufio.NewReaderSize(os.Stdin, maxLine)}, nil
 	}
 	if !term.IsTerminal(int(os.Stdin.Fd())) {
 		return nil, errors.New("standard input is not a terminal: give the password with --password-stdin")
@@ -44,11 +49,14 @@ func passwordsFrom(stdin bool) (*passwords, error) {
 // ask reads one password. With again it asks twice on a terminal, for a new password.
 func (p *passwords) ask(prompt string, again bool) (string, error) {
 	if p.lines != nil {
-		line, err := p.lines.ReadString('\n')
-		if err != nil && (!errors.Is(err, io.EOF) || line == "") {
+		line, err := p.lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return "", fmt.Errorf("%s: the line on standard input is longer than %s, expected a password alone", strings.ToLower(prompt), unit.FormatBytes(maxLine))
+		case err != nil && (!errors.Is(err, io.EOF) || len(line) == 0):
 			return "", fmt.Errorf("%s: expected a line on standard input: %w", strings.ToLower(prompt), err)
 		}
-		return strings.TrimRight(line, "\r\n"), nil
+		return strings.TrimRight(string(line), "\r\n"), nil
 	}
 	read := func(prompt string) (string, error) {
 		fmt.Fprintf(os.Stderr, "%s: ", prompt)

@@ -16,6 +16,7 @@ import (
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/inputfile"
 	"linktrial/orchestrator/access"
 )
 
@@ -98,7 +99,7 @@ func article(role string) string {
 // setupToken returns the setup token in the data folder, or "" where there is none.
 func setupToken(data string) (string, error) {
 	path := filepath.Join(data, access.SetupFile)
-	b, err := os.ReadFile(path)
+	b, err := inputfile.Read(path, maxLine)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, fs.ErrPermission):
 		return "", nil
