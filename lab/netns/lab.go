@@ -86,13 +86,13 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	l := &Lab{dir: cfg.StateDir, log: cfg.Log, ended: make(chan struct{})}
 	l.State = State{
 		Name: cfg.Name, Owner: self, Radio: cfg.Radio, Topology: cfg.Topology,
-		Control:       prefix + cfg.Name + "-control",
+		Control:       controlNamespace(cfg.Name),
 		Orchestrator:  fmt.Sprintf("http://%s:%d", controlGateway, controlPort),
 		ControlSocket: filepath.Join(cfg.StateDir, cfg.Name, "emulator.sock"),
 	}
 	for _, n := range cfg.Network.Nodes {
 		l.State.Nodes = append(l.State.Nodes, NodeState{
-			Role: n.Role, Namespace: prefix + cfg.Name + "-" + string(n.Role),
+			Role: n.Role, Namespace: nodeNamespace(cfg.Name, n.Role),
 			RadioAddress: n.Address, ControlAddress: controlAddresses[n.Role],
 		})
 	}

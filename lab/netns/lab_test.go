@@ -79,7 +79,7 @@ func testConfig(t *testing.T, name, forward string) Config {
 	}
 	dir := t.TempDir()
 	t.Cleanup(func() {
-		if _, err := Sweep(context.Background(), dir); err != nil {
+		if _, _, err := Sweep(context.Background(), dir); err != nil {
 			t.Error(err)
 		}
 		if left, _ := filepath.Glob(NamespacePath(prefix + name + "-*")); len(left) > 0 {
@@ -215,12 +215,12 @@ func TestSweepRemovesAKilledLab(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Wait() }()
 
-	if removed, err := Sweep(context.Background(), cfg.StateDir); err != nil || len(removed) != 0 {
+	if removed, _, err := Sweep(context.Background(), cfg.StateDir); err != nil || len(removed) != 0 {
 		t.Fatalf("sweep of a running lab removed %v (%v)", removed, err)
 	}
 	holder.Process.Kill()
 	holder.Wait()
-	removed, err := Sweep(context.Background(), cfg.StateDir)
+	removed, _, err := Sweep(context.Background(), cfg.StateDir)
 	if err != nil || len(removed) != 1 {
 		t.Fatalf("sweep removed %v (%v)", removed, err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
@@ -77,15 +78,58 @@ func (s *State) save(dir string) error {
 	return nil
 }
 
-// Load reads the state of a lab; os.ErrNotExist where there is none.
+// maxState bounds the file of a lab, in bytes: some hundred for each node and process.
+const maxState = 1 << 20
+
+// Damaged is the error of a lab whose state cannot be read.
+type Damaged struct {
+	Name  string
+	dir   string // of all labs
+	cause error
+}
+
+func (d *Damaged) Error() string {
+	remedy := "remove the lab with 'linktrial lab down --name " + d.Name + "'"
+	if !nameForm.MatchString(d.Name) {
+		remedy = "no lab has such a name: remove " + filepath.Join(d.dir, d.Name)
+	}
+	return fmt.Sprintf("the state of lab %q cannot be read: %v; %s", d.Name, d.cause, remedy)
+}
+
+func (d *Damaged) Unwrap() error { return d.cause }
+
+// Remove removes what the lab has by its name alone: the namespaces of all roles, the
+// processes inside them, and its folder. It cannot end a process that still holds the
+// lab: only the state names that.
+func (d *Damaged) Remove(ctx context.Context) error {
+	if !nameForm.MatchString(d.Name) {
+		return d
+	}
+	s := State{Name: d.Name, Control: controlNamespace(d.Name)}
+	for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
+		s.Nodes = append(s.Nodes, NodeState{Role: role, Namespace: nodeNamespace(d.Name, role)})
+	}
+	return s.remove(ctx, d.dir)
+}
+
+func nodeNamespace(lab string, role radio.Role) string { return prefix + lab + "-" + string(role) }
+
+func controlNamespace(lab string) string { return prefix + lab + "-control" }
+
+// Load reads the state of a lab. It fails with os.ErrNotExist where there is none, and
+// with [Damaged] where it cannot be read.
 func Load(dir, name string) (*State, error) {
-	b, err := os.ReadFile(statePath(dir, name))
-	if err != nil {
+	path := statePath(dir, name)
+	b, err := inputfile.Read(path, maxState)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, err
+	case err != nil:
+		return nil, &Damaged{name, dir, err}
 	}
 	s, err := parseState(b, name)
 	if err != nil {
-		return nil, fmt.Errorf("lab state %s: %w", statePath(dir, name), err)
+		return nil, &Damaged{name, dir, fmt.Errorf("%s: %w", path, err)}
 	}
 	return s, nil
 }
@@ -111,49 +155,55 @@ func parseState(b []byte, name string) (*State, error) {
 	return &s, nil
 }
 
-// List reads the states of all labs, running or left behind.
-func List(dir string) ([]*State, error) {
+// List reads the states of all labs, running or left behind, and returns those that
+// cannot be read beside them.
+func List(dir string) (labs []*State, damaged []*Damaged, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list labs: %w", err)
+		return nil, nil, fmt.Errorf("list labs: %w", err)
 	}
-	var out []*State
 	for _, e := range entries {
 		s, err := Load(dir, e.Name())
-		if errors.Is(err, fs.ErrNotExist) {
+		var d *Damaged
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
 			// Killed between making the folder and writing the state: nothing else exists yet.
 			os.RemoveAll(filepath.Join(dir, e.Name()))
-			continue
+		case errors.As(err, &d):
+			damaged = append(damaged, d)
+		case err != nil:
+			return nil, nil, err
+		default:
+			labs = append(labs, s)
 		}
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, s)
 	}
-	return out, nil
+	return labs, damaged, nil
 }
 
 // Sweep removes every lab whose holder has died: its processes, namespaces and
-// folders. It returns the names of those it removed.
-func Sweep(ctx context.Context, dir string) ([]string, error) {
-	states, err := List(dir)
+// folders. It returns the names of those it removed, and the labs whose state cannot
+// be read, of which it removes nothing. What keeps one lab from being removed does not
+// keep the others.
+func Sweep(ctx context.Context, dir string) (removed []string, damaged []*Damaged, err error) {
+	states, damaged, err := List(dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var removed []string
+	var errs []error
 	for _, s := range states {
 		if s.Running() {
 			continue
 		}
 		if err := s.remove(ctx, dir); err != nil {
-			return removed, fmt.Errorf("remove the lab %q that an earlier process left behind: %w", s.Name, err)
+			errs = append(errs, fmt.Errorf("remove the lab %q that an earlier process left behind: %w", s.Name, err))
+			continue
 		}
 		removed = append(removed, s.Name)
 	}
-	return removed, nil
+	return removed, damaged, errors.Join(errs...)
 }
 
 // remove deletes everything of a lab that no process holds. Devices go with

@@ -97,7 +97,7 @@ func newLabUp(s *setting.Settings) *cobra.Command {
 			if _, err := labConfig(s, cat, l); err != nil { // here, where the user sees the error
 				return err
 			}
-			if _, err := netns.Sweep(ctx, netns.DefaultStateDir); err != nil {
+			if _, err := sweepLabs(ctx, os.Stderr, netns.DefaultStateDir, l.name); err != nil {
 				return err
 			}
 			if err := holdInBackground(ctx, s, l, agents); err != nil {
@@ -303,22 +303,7 @@ func newLabDown() *cobra.Command {
 		Example: `  linktrial lab down`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			st, err := netns.Load(netns.DefaultStateDir, name)
-			if errors.Is(err, fs.ErrNotExist) {
-				return fmt.Errorf("no lab %q is up", name)
-			}
-			if err != nil {
-				return err
-			}
-			if err := st.Owner.End(cmd.Context(), 20*time.Second); err != nil {
-				return err
-			}
-			// What the ended process did not remove.
-			if _, err := netns.Sweep(cmd.Context(), netns.DefaultStateDir); err != nil {
-				return err
-			}
-			fmt.Printf("Lab %s has been removed.\n", name)
-			return nil
+			return removeLab(cmd.Context(), os.Stdout, netns.DefaultStateDir, name)
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "lab", "name of the lab")
@@ -337,23 +322,7 @@ func newLabStatus() *cobra.Command {
 		Example: `  linktrial lab status`,
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			all, err := netns.List(netns.DefaultStateDir)
-			if err != nil {
-				return err
-			}
-			if len(all) == 0 {
-				fmt.Println("No lab is up. Start one: linktrial lab up")
-				return nil
-			}
-			return terminal.Columns("LAB\tSTATE\tRADIO\tTOPOLOGY\tHELD BY\tEMULATOR", func(w *tabwriter.Writer) {
-				for _, st := range all {
-					state := "up"
-					if !st.Running() {
-						state = "left behind (the next start removes it)"
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", st.Name, state, st.Radio, st.Topology, st.Owner.PID, st.Emulator)
-				}
-			})
+			return listLabs(netns.DefaultStateDir)
 		},
 	}
 }

@@ -45,9 +45,12 @@ func NewServed(ctx context.Context, s *setting.Settings, cat *catalog.Catalog, a
 	if err := netns.Possible(); err != nil {
 		return nil, err
 	}
-	swept, err := netns.Sweep(ctx, netns.DefaultStateDir)
+	swept, damaged, err := netns.Sweep(ctx, netns.DefaultStateDir)
 	if err != nil {
 		return nil, err
+	}
+	for _, d := range damaged {
+		log.Error("a lab cannot be read and stays as it is", "lab", d.Name, "error", d)
 	}
 	if len(swept) > 0 {
 		log.Info("labs that were left behind have been removed", "labs", swept)

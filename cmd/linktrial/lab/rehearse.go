@@ -244,7 +244,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err != nil {
 		return err
 	}
-	swept, err := netns.Sweep(ctx, netns.DefaultStateDir)
+	swept, err := sweepLabs(ctx, os.Stderr, netns.DefaultStateDir, RehearsalLab)
 	if err != nil {
 		return err
 	}
