@@ -33,7 +33,8 @@ type Process interface {
 	Lost(start, end time.Duration) bool
 	// Foresee tells, without sending, what would become of a transmission if it were
 	// the nth (from 0) to start in its opportunity, and until when a later
-	// start of one as long would meet the same answer. Until is always after start.
+	// start of one as long would meet the same answer. Until is always after start,
+	// and not beyond the opportunity where the answer depends on nth.
 	Foresee(start, end time.Duration, nth uint64) (lost bool, until time.Duration)
 	// State is the channel's condition at a moment and when it may next change,
 	// which is always after the moment.

@@ -17,6 +17,10 @@ type hop struct {
 	moves bool          // the conditions change over time
 	done  count
 	steps int
+
+	coded   bool          // without knowledge of the future
+	unit    int           // coded: the next transmission of the packet under way
+	lastDue time.Duration // coded: arrival of the last transmission
 }
 
 // count is how many transmissions have started in the opportunity of the last.
@@ -48,7 +52,7 @@ func (s *search) hop(i int, back bool) (*hop, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &hop{s: s, line: line, slots: link.NewSlots(s.n, from), gap: link.Gap(s.n), done: count{opportunity: -1}}
+	h := &hop{s: s, line: line, slots: link.NewSlots(s.n, from), gap: link.Gap(s.n), done: count{opportunity: -1}, coded: s.coded && !back}
 	_, until := line.Conditions(0)
 	h.moves = until != channel.Forever
 	h.burst = s.n.Framing != nil && s.n.ARQ == nil && h.slots == nil && !h.moves
@@ -58,9 +62,13 @@ func (s *search) hop(i int, back bool) (*hop, error) {
 // commit makes a placement the hop's last.
 func (h *hop) commit(p placement) { h.done = p.done }
 
-// send places a packet that may start from ready on so that it ends first.
+// send places a packet that may start from ready on so that it ends first, or
+// finds when it gets through without knowledge of the future.
 // Ready must not decrease from call to call below an earlier placement's start.
 func (h *hop) send(bytes int, ready, horizon time.Duration) (placement, error) {
+	if h.coded {
+		return h.sendCoded(bytes, ready, horizon)
+	}
 	units, each, last := h.line.Units(bytes)
 	if units > 1 && h.burst {
 		return h.sendBurst(units, each, last, ready, horizon)

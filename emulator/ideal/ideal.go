@@ -1,6 +1,8 @@
-// Package ideal computes the time that an all-knowing sender would need for a
-// flow on the very channel realisation that a trial meets. Comes in: a
-// network, the realisation's seed, a flow. Goes out: a time. Pure.
+// Package ideal computes two bounds for a flow on the very channel realisation
+// that a trial meets: the time that an all-knowing sender would need, Ideal, and
+// that of one who knows the channel's statistics but not its future and has an
+// ideal code, the coded bound. Comes in: a network, the realisation's seed, a flow.
+// Goes out: two times. Pure.
 //
 // The all-knowing sender puts full-sized packets on the air, with 28 bytes of
 // IP and UDP header in each so that it has the overhead of the others, each
@@ -19,6 +21,28 @@
 // interframe space and counts down from 0. Where the rate changes over time, a
 // transmission waits for a better rate if it ends earlier so.
 //
+// # Coded bound
+//
+// The sender without the future has the same packets, sizes, headers and
+// acknowledgement, but sends back to back from the first moment on, at whatever
+// rate the link has, also during an outage; where the link has no rate it waits.
+// What is lost has cost its airtime. With an ideal code any packet
+// that gets through is worth as much as any other, so the flow has arrived
+// once as many have got through as its bytes fill, the last of them short where the
+// bytes fill it only in part: from the moment at which only that one is missing
+// it is the short one that is sent. Relays do the same with what they have: each
+// hop sends while the next node has fewer packets than it. With ARQ a lost frame is sent
+// again at once; without, a lost frame has cost its whole packet. Packets do not overtake
+// each other. On a shared medium with a relay the hop sends that can start first; of several,
+// the one nearest to the source. There it is also tried that a hop
+// whose channel at the moment loses more than half gives way to one that loses
+// less, and the better of the two rules counts. The acknowledgement is Ideal's.
+//
+// Ideal is never longer than the coded bound. The two are equal where nothing is lost and
+// neither rate nor delay changes. Where losses of packets are independent with
+// probability p, a flow's time on the air is 1/(1 − p) of that without loss in the mean.
+// By luck, a single transfer can be faster than the coded bound.
+//
 // # Exactness
 //
 // On full-duplex and half-duplex media, and over one hop, sending each packet
@@ -30,10 +54,18 @@
 // point is tried, or a grid of them for long flows, and the best is
 // taken. Turnaround and delay can leave the result a little above the true
 // optimum, by at most about the time of a few packets; so can, there, frames,
-// slots and changing rates. Never below it, but in two cases that no
+// slots and changing rates, and anywhere frames without ARQ. Where the coded
+// bound is below it, that is Ideal. Never below the optimum, but in two cases that no
 // transfer can use: where the delay changes over time, a packet is taken
 // to arrive as if no other held it up; and where the rate changes or there is
 // TDMA, frames without ARQ are placed one by one.
+//
+// The coded bound follows its rules exactly. In the mean, a sender who does not
+// know the future can be faster only by what the rules leave out: waiting for a
+// rate that it expects to rise, packets smaller than the full size where the
+// channel's slots are shorter than a packet, and, on a shared medium with a relay, a
+// better choice between hops. The choice of packet size and rule by their result
+// makes the bound a little shorter than that sender could be.
 package ideal
 
 import (
@@ -56,33 +88,57 @@ const (
 // ErrCancelled reports that a computation was cancelled.
 var ErrCancelled = errors.New("cancelled")
 
-// Time is how long the flow takes, from the start of the channel's clock to
-// the arrival of the acknowledgement; 0 where it does not end within horizon.
-// cancelled is called now and then, ends the computation with [ErrCancelled] where
-// it returns true, and may be nil.
-func Time(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Duration, cancelled func() bool) (time.Duration, error) {
+// Times is how long a flow takes, from the start of the channel's clock to the
+// arrival of the acknowledgement; 0 where it does not end within the horizon.
+type Times struct {
+	Ideal time.Duration // of the all-knowing sender; never longer than Coded
+	Coded time.Duration // of the sender who does not know the future
+}
+
+// Compute returns a flow's times. cancelled is called now and then, ends the
+// computation with [ErrCancelled] where it returns true, and may be nil.
+func Compute(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time.Duration, cancelled func() bool) (Times, error) {
 	if err := link.Check(n); err != nil {
-		return 0, err
+		return Times{}, err
 	}
 	if flow.SizeBytes < 0 {
-		return 0, fmt.Errorf("flow of %d bytes", flow.SizeBytes)
+		return Times{}, fmt.Errorf("flow of %d bytes", flow.SizeBytes)
 	}
 	route := n.Route(flow.From, flow.To)
 	if len(route) < 2 {
-		return 0, fmt.Errorf("no way from %q to %q", flow.From, flow.To)
+		return Times{}, fmt.Errorf("no way from %q to %q", flow.From, flow.To)
 	}
 	if cancelled == nil {
 		cancelled = func() bool { return false }
 	}
+	s := search{n: n, seed: seed, route: route, horizon: horizon, cancelled: cancelled}
+	var t Times
+	var err error
+	if t.Ideal, err = s.best(flow.SizeBytes); err != nil || t.Ideal == 0 {
+		return Times{}, err
+	}
+	s.coded = true
+	if t.Coded, err = s.best(flow.SizeBytes); err != nil {
+		return Times{}, err
+	}
+	if t.Coded > 0 { // the all-knowing sender could send the same, without what is lost
+		t.Ideal = min(t.Ideal, t.Coded)
+	}
+	return t, nil
+}
+
+// best is the time with the best packet size.
+func (s search) best(flowBytes int64) (time.Duration, error) {
 	best := time.Duration(0)
-	for _, size := range sizes(n) {
-		s := &search{n: n, seed: seed, route: route, size: size, horizon: horizon, cancelled: cancelled}
-		switch t, err := s.time(flow.SizeBytes); {
+	for _, size := range sizes(s.n) {
+		one := s
+		one.size = size
+		switch t, err := one.time(flowBytes); {
 		case errors.Is(err, errTooLong):
 		case err != nil:
 			return 0, err
 		default:
-			best, horizon = t, t // a longer time would not be used
+			best, s.horizon = t, t // a longer time would not be used
 		}
 	}
 	return best, nil
@@ -132,6 +188,9 @@ func (s *search) time(flowBytes int64) (time.Duration, error) {
 	}
 	s.packets = int(full)
 	if s.n.Medium == radio.MediumShared && len(s.links) > 1 && s.packets > 0 {
+		if s.coded {
+			return s.sharedCoded()
+		}
 		return s.shared()
 	}
 	return s.pipeline()
@@ -145,6 +204,7 @@ type search struct {
 	seed      uint64
 	route     []radio.Role
 	links     []*radio.Link // by hop
+	coded     bool          // without knowledge of the future
 	packets   int
 	size      int // of a full-sized packet, as an IP packet
 	lastBytes int // of the last one

@@ -39,7 +39,12 @@ func flow(bytes int64) radiocontrol.Flow {
 
 func compute(t testing.TB, n *radio.Network, seed uint64, bytes int64) time.Duration {
 	t.Helper()
-	d, err := Time(n, seed, flow(bytes), radiocontrol.IdealHorizon, nil)
+	return times(t, n, seed, bytes).Ideal
+}
+
+func times(t testing.TB, n *radio.Network, seed uint64, bytes int64) Times {
+	t.Helper()
+	d, err := Compute(n, seed, flow(bytes), radiocontrol.IdealHorizon, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,18 +287,18 @@ func eager(t *testing.T, n *radio.Network, seed uint64, packets int) time.Durati
 
 func TestRefusesAndCancels(t *testing.T) {
 	n := chain(radio.MediumShared)
-	if _, err := Time(n, 1, radiocontrol.Flow{From: radio.RoleClient, To: "moon"}, time.Hour, nil); err == nil {
+	if _, err := Compute(n, 1, radiocontrol.Flow{From: radio.RoleClient, To: "moon"}, time.Hour, nil); err == nil {
 		t.Error("a flow to nowhere was accepted")
 	}
-	if _, err := Time(n, 1, flow(-1), time.Hour, nil); err == nil {
+	if _, err := Compute(n, 1, flow(-1), time.Hour, nil); err == nil {
 		t.Error("a negative size was accepted")
 	}
 	n.Links[0].Channel = radio.Channel{Model: radio.ChannelUniform, Loss: 1 - 1e-12}
-	if _, err := Time(n, 1, flow(100), radiocontrol.IdealHorizon, func() bool { return true }); !errors.Is(err, ErrCancelled) {
+	if _, err := Compute(n, 1, flow(100), radiocontrol.IdealHorizon, func() bool { return true }); !errors.Is(err, ErrCancelled) {
 		t.Errorf("cancelled: %v", err)
 	}
 	n.MTUBytes = 1
-	if _, err := Time(n, 1, flow(1), time.Hour, nil); err == nil {
+	if _, err := Compute(n, 1, flow(1), time.Hour, nil); err == nil {
 		t.Error("a bad network was accepted")
 	}
 }

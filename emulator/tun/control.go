@@ -48,7 +48,7 @@ type trial struct {
 	seed    uint64
 	network *radio.Network
 	capture *capture
-	ideal   *forecast
+	bounds  *forecast
 }
 
 func listen(cfg Config, e *Emulator) (*control, error) {
@@ -252,7 +252,7 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
-	t.ideal = foresee(n, b.Seed, b.Flows)
+	t.bounds = foresee(n, b.Seed, b.Flows)
 	c.trial = t
 	if !l.do(func(l *loop) {
 		l.install(m)
@@ -297,7 +297,7 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 		err = t.capture.finish()
 	}
 	var ierr, herr error
-	r.Ideal, ierr = t.ideal.wait()
+	r.Ideal, r.Coded, ierr = t.bounds.wait()
 	r.Channels, herr = link.History(t.network, t.seed, r.Duration)
 	return r, errors.Join(err, ierr, herr)
 }
@@ -363,15 +363,15 @@ func (c *control) abandon() {
 			c.log.Warn("packet log is incomplete", "trial", t.name, "error", err)
 		}
 	}
-	t.ideal.stop()
+	t.bounds.stop()
 }
 
-// forecast computes Ideal beside the trial.
+// forecast computes Ideal and the coded bound beside the trial.
 type forecast struct {
-	done  chan struct{}
-	halt  chan struct{}
-	times []time.Duration
-	err   error
+	done         chan struct{}
+	halt         chan struct{}
+	ideal, coded []time.Duration
+	err          error
 }
 
 // foresee starts the computation on a thread that gives way to the loop's.
@@ -381,7 +381,7 @@ func foresee(n *radio.Network, seed uint64, flows []radiocontrol.Flow) *forecast
 		defer close(f.done)
 		yieldToOthers()
 		for _, flow := range flows {
-			d, err := ideal.Time(n, seed, flow, radiocontrol.IdealHorizon, func() bool {
+			d, err := ideal.Compute(n, seed, flow, radiocontrol.IdealHorizon, func() bool {
 				select {
 				case <-f.halt:
 					return true
@@ -390,18 +390,18 @@ func foresee(n *radio.Network, seed uint64, flows []radiocontrol.Flow) *forecast
 				}
 			})
 			if err != nil {
-				f.err = fmt.Errorf("ideal from %s to %s: %w", flow.From, flow.To, err)
+				f.err = fmt.Errorf("ideal and coded bound from %s to %s: %w", flow.From, flow.To, err)
 				return
 			}
-			f.times = append(f.times, d)
+			f.ideal, f.coded = append(f.ideal, d.Ideal), append(f.coded, d.Coded)
 		}
 	}()
 	return f
 }
 
-func (f *forecast) wait() ([]time.Duration, error) {
+func (f *forecast) wait() (ideal, coded []time.Duration, err error) {
 	<-f.done
-	return f.times, f.err
+	return f.ideal, f.coded, f.err
 }
 
 func (f *forecast) stop() {

@@ -1,6 +1,6 @@
 // Package radiocontrol is the protocol between the leading agent and the emulated
 // radio network: JSON lines over a Unix socket, one reply to each request, in order. Comes
-// in: networks and trial boundaries. Goes out: counters and Ideal.
+// in: networks and trial boundaries. Goes out: counters, Ideal and the coded bound.
 //
 // A trial's channel realisation is drawn from the seed in [Begin] and its
 // clock starts when Begin is answered, so that every treatment of an iteration
@@ -28,7 +28,7 @@ type Request struct {
 type Begin struct {
 	Trial string `json:"trial"` // for the packet log and for errors
 	Seed  uint64 `json:"seed,string"`
-	Flows []Flow `json:"flows"` // what Ideal is computed for
+	Flows []Flow `json:"flows"` // what Ideal and the coded bound are computed for
 	// Capture, when set, is the path of a pcapng file to write: every packet
 	// at every hop, one interface a hop and direction.
 	Capture string `json:"capture,omitempty"`
@@ -61,6 +61,10 @@ type Report struct {
 	// on the same realisation, alone on the channel, in the order of
 	// Begin.Flows; 0 where none could deliver it within IdealHorizon.
 	Ideal []time.Duration `json:"ideal_ns"`
+	// Coded is the coded bound of each flow, in the same order: the time that a
+	// sender would have needed who knows the channel's statistics but not its
+	// future, and has an ideal code; 0 as Ideal. Empty in journals from before it.
+	Coded []time.Duration `json:"coded_ns,omitempty"`
 	// BusyShare is the part of Duration in which the medium carried a
 	// transmission (shared medium; otherwise the busiest link direction).
 	BusyShare float64 `json:"busy_share"`
@@ -91,7 +95,7 @@ type ChannelHistory struct {
 // MaxHistory is the most moments of a ChannelHistory.
 const MaxHistory = 500
 
-// IdealHorizon bounds the search for Ideal on a channel that never recovers.
+// IdealHorizon bounds the search for Ideal and the coded bound on a channel that never recovers.
 const IdealHorizon = 24 * time.Hour
 
 // Hop counts one direction of one link.
