@@ -89,6 +89,10 @@ func TestCreateRefuses(t *testing.T) {
 		}, "bin/drivers/tcp/link is neither a file nor a folder"},
 		"unknown Debian": {func(c *Config) { c.Packages, c.Debian.Suite = []string{"chrony"}, "sarge" }, `Debian "sarge", expected one of bookworm, trixie`},
 		"no folder":      {func(c *Config) { c.Out = filepath.Join(c.Drivers, "gone", "b.tar.gz") }, "no such file"},
+		"no folder, found before packages are fetched": {func(c *Config) {
+			c.Out, c.Packages, c.Debian.Suite = filepath.Join(c.Drivers, "gone", "b.tar.gz"), []string{"chrony"}, "sarge"
+		}, "b.tar.gz.part: no such file"},
+		"no file": {func(c *Config) { c.Out, c.Packages, c.Debian.Suite = os.DevNull, []string{"chrony"}, "sarge" }, "/dev/null is there and no regular file"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config(t)
@@ -98,6 +102,9 @@ func TestCreateRefuses(t *testing.T) {
 				t.Errorf("error %v, expected %q", err, c.want)
 			}
 			left, err := filepath.Glob(cfg.Out + "*")
+			if cfg.Out == os.DevNull {
+				left = left[1:]
+			}
 			if err != nil || len(left) != 0 {
 				t.Errorf("left behind: %v, %v", left, err)
 			}

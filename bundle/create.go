@@ -58,6 +58,16 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 	if m.Drivers, err = drivers(cfg.Drivers); err != nil {
 		return m, err
 	}
+	// Opened before packages and images are fetched, which takes minutes.
+	part, f, err := begin(cfg.Out)
+	if err != nil {
+		return m, err
+	}
+	defer func() {
+		if f.Close(); err != nil {
+			_ = os.Remove(part) // the first error is the one to tell
+		}
+	}()
 	scrap, err := os.MkdirTemp("", "linktrial-bundle-")
 	if err != nil {
 		return m, fmt.Errorf("bundle: %w", err)
@@ -73,16 +83,6 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 	if m.Images, err = saveImages(ctx, cfg.Images, scrap); err != nil {
 		return m, err
 	}
-	part := cfg.Out + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return m, fmt.Errorf("bundle: %w", err)
-	}
-	defer func() {
-		if f.Close(); err != nil {
-			_ = os.Remove(part) // the first error is the one to tell
-		}
-	}()
 	if err = write(f, cfg, m, scrap); err != nil {
 		return m, err
 	}
@@ -93,6 +93,18 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 		return m, fmt.Errorf("bundle: %w", err)
 	}
 	return m, nil
+}
+
+// begin opens the file that becomes the archive out when it is complete.
+func begin(out string) (part string, f *os.File, err error) {
+	if st, err := os.Stat(out); err == nil && !st.Mode().IsRegular() {
+		return "", nil, fmt.Errorf("bundle: %s is there and no regular file, expected the name of the archive to write", out)
+	}
+	part = out + ".part"
+	if f, err = os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644); err != nil {
+		return "", nil, fmt.Errorf("bundle: %w", err)
+	}
+	return part, f, nil
 }
 
 // architecture returns the architecture that a program was built for, in Debian's

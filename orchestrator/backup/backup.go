@@ -102,6 +102,9 @@ func create(ctx context.Context, db *database, dataDir, out, version string, now
 // into, and removes what backups to the same file left there when they were
 // killed. A living one is known by its lock on the folder.
 func scrapFor(out string) (dir string, remove func(), err error) {
+	if st, err := os.Stat(out); err == nil && !st.Mode().IsRegular() {
+		return "", nil, fmt.Errorf("%s is there and no regular file, expected the name of the file to write", out)
+	}
 	beside, prefix := filepath.Dir(out), "."+filepath.Base(out)+".writing-"
 	entries, err := os.ReadDir(beside)
 	if err != nil {

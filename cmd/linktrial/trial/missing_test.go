@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"linktrial/cmd/linktrial/setting"
 )
 
 func TestExpectedMissing(t *testing.T) {
@@ -43,6 +45,16 @@ func TestMissingErr(t *testing.T) {
 	}
 	want := "1 treatment not run: x: no such kernel; where that is expected, the plan gives the reason with missing"
 	if err := (Missing{"x: no such kernel"}).Err(); err == nil || err.Error() != want {
+		t.Errorf("%v", err)
+	}
+}
+
+// A folder that cannot be written is found before an orchestrator is asked.
+func TestResultsOutIsCheckedFirst(t *testing.T) {
+	cmd := newResults(&setting.Settings{Orchestrator: "http://127.0.0.1:1", Data: t.TempDir()})
+	cmd.SetArgs([]string{"--out", "/proc/results"})
+	cmd.SilenceUsage, cmd.SilenceErrors = true, true
+	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "results cannot be written to /proc/results: ") {
 		t.Errorf("%v", err)
 	}
 }

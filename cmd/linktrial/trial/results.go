@@ -50,6 +50,11 @@ data folder for as long as the command lasts.`,
 				}
 				q.Format = format
 			}
+			if out != "" { // before the orchestrator may be started and asked
+				if err := Writable(out); err != nil {
+					return err
+				}
+			}
 			o, err := openOrchestrator(ctx, s, cmd.Flags().Changed("orchestrator"))
 			if err != nil {
 				return err
