@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"protocols/udt/":          {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/sctp/":         {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/haul/secure/":  {"internal/"},
+	"protocols/haul/code/":    {"internal/"},
 	"emulator/channel/":       {"internal/"},
 	"emulator/link/":          {"emulator/channel", "internal/"},
 	"emulator/ideal/":         {"emulator/channel", "emulator/link", "internal/"},
@@ -99,7 +100,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/secure"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/secure", "protocols/haul/code"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 
