@@ -44,6 +44,7 @@ var allowed = map[string][]string{
 	"protocols/sctp/":         {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/haul/secure/":  {"internal/"},
 	"protocols/haul/code/":    {"internal/"},
+	"protocols/datagram/":     {"internal/"},
 	"emulator/channel/":       {"internal/"},
 	"emulator/link/":          {"emulator/channel", "internal/"},
 	"emulator/ideal/":         {"emulator/channel", "emulator/link", "internal/"},
