@@ -29,10 +29,20 @@ class UdtBackend : public Backend {
     return table;
   }
 
-  Info probe(const Parameters& p) override { return udt_info(p); }
+  // Every role probes before it is ready. The clock is chosen here, because the
+  // library takes 100 ms to measure the counter's frequency, which is no time to
+  // connect.
+  Info probe(const Parameters& p) override {
+    if (p.options.text("clock", "system") == "tsc") {
+      use_time_stamp_counter();
+    } else {
+      use_system_clock();
+    }
+    return udt_info(p);
+  }
 
   std::unique_ptr<Listener> listen(const Parameters& p) override {
-    start(p);
+    start();
     Address local = parse_address(p.local, "local");
     auto udp = std::make_shared<UdpSocket>(local, code::kListenFailed);
     UDTSOCKET u = udt_socket(p, *udp, local.family(), code::kListenFailed);
@@ -43,7 +53,7 @@ class UdtBackend : public Backend {
   }
 
   std::unique_ptr<Stream> connect(const Parameters& p, Nanoseconds deadline, const std::atomic<bool>& stop) override {
-    start(p);
+    start();
     Address remote = parse_address(p.remote, "remote");
     Address local = client_address(p.local, remote);
     check_route(local, remote);
@@ -55,12 +65,7 @@ class UdtBackend : public Backend {
   }
 
  private:
-  static void start(const Parameters& p) {
-    if (p.options.text("clock", "system") == "tsc") {
-      use_time_stamp_counter();
-    } else {
-      use_system_clock();
-    }
+  static void start() {
     if (UDT::startup() == UDT::ERROR) throw Failure(code::kInternal, udt_error("UDT startup"));
   }
 
