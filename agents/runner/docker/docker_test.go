@@ -389,6 +389,63 @@ func TestExits(t *testing.T) {
 	}
 }
 
+// Nothing that a driver starts outlives its container, however it ends: the
+// processes of a PID namespace are killed with its first one, before the end of
+// that one is reported (pid_namespaces(7)). A container's breaches therefore never
+// have processes that were left behind.
+func TestNothingIsLeftBehind(t *testing.T) {
+	r := newRunner(t, "leaves")
+	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
+	for name, c := range map[string]struct {
+		end  func(executor.Process)
+		exit executor.Exit
+	}{
+		"ends by itself": {executor.Process.Terminate, executor.Exit{}},
+		"killed":         {executor.Process.Kill, executor.Exit{Code: -1, Signal: "killed"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mark := fmt.Sprintf("%s-%d", strings.ReplaceAll(name, " ", "-"), os.Getpid())
+			q := parameters(contract.RoleServer, 1)
+			q.Options["do"] = "leave " + mark
+			p, err := r.Start(t.Context(), "confined", q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer p.Output().Close()
+			if _, err := io.ReadFull(p.Output(), make([]byte, 1)); err != nil { // ready
+				t.Fatalf("%v: %s", err, p.Log())
+			}
+			left := processesWith(t, mark)
+			if len(left) != 1 {
+				t.Errorf("processes %v while the driver runs, expected the daemon", left)
+			}
+			c.end(p)
+			if exit := await(t, p); exit != c.exit {
+				t.Errorf("exit %+v, expected %+v; log %s", exit, c.exit, p.Log())
+			}
+			if left := processesWith(t, mark); len(left) > 0 {
+				t.Errorf("processes %v still run after the container's end", left)
+			}
+		})
+	}
+}
+
+// processesWith are the processes of this machine whose last argument is the mark.
+func processesWith(t *testing.T, mark string) (pids []string) {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range lines {
+		b, err := os.ReadFile(line)
+		if err == nil && strings.HasSuffix(string(b), "\x00"+mark+"\x00") {
+			pids = append(pids, filepath.Base(filepath.Dir(line)))
+		}
+	}
+	return pids
+}
+
 // What an agent left that was killed, its next start removes, and no other's.
 func TestSweep(t *testing.T) {
 	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))

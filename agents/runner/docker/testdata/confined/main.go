@@ -8,6 +8,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"os/exec"
+	"os/signal"
 	"runtime/debug"
 	"strings"
 	"sync"
@@ -17,7 +19,15 @@ import (
 	"linktrial/protocols/contract"
 )
 
+// leftArgument makes this program a process that a driver leaves behind.
+const leftArgument = "left"
+
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == leftArgument {
+		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
+		time.Sleep(time.Hour)
+		return
+	}
 	doc, err := io.ReadAll(os.Stdin)
 	if err != nil {
 		os.Exit(contract.ExitFailed)
@@ -70,6 +80,11 @@ func act(p *contract.Parameters) {
 		sockets()
 	case "accept":
 		accept(rest)
+	case "leave":
+		if err := leave(rest); err != nil {
+			fmt.Fprintln(os.Stderr, "leave:", err)
+			os.Exit(contract.ExitFailed)
+		}
 	}
 	json.NewEncoder(os.Stdout).Encode(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "confined"}})
 	switch do {
@@ -86,7 +101,19 @@ func act(p *contract.Parameters) {
 		}
 	case "sleep":
 		time.Sleep(time.Hour) // whatever the signal
+	case "leave":
+		stop := make(chan os.Signal, 1)
+		signal.Notify(stop, syscall.SIGTERM)
+		<-stop
 	}
+}
+
+// leave starts a daemon: in a session of its own, with no environment, deaf to the
+// signals that end a service.
+func leave(mark string) error {
+	child := exec.Command("/proc/self/exe", leftArgument, mark)
+	child.Env, child.SysProcAttr = []string{}, &syscall.SysProcAttr{Setsid: true}
+	return child.Start()
 }
 
 // setting is of this container's control group, of the second or the first version.
