@@ -53,12 +53,16 @@
 // that could change places, the first hop's belongs first); every such switching
 // point is tried, or a grid of them for long flows, and the best is
 // taken. Turnaround and delay can leave the result a little above the true
-// optimum, by at most about the time of a few packets; so can, there, frames,
-// slots and changing rates, and anywhere frames without ARQ. Where the coded
-// bound is below it, that is Ideal. Never below the optimum, but in two cases that no
+// optimum, by at most about the time of a few packets; so can, there, changing
+// rates, and anywhere frames without ARQ. Frames that ARQ sends one by one can leave
+// it further above, there: what one hop carries between two frames of a packet on the
+// other is not found. Where the coded
+// bound is below it, that is Ideal. Never below the optimum, but in three cases that no
 // transfer can use: where the delay changes over time, a packet is taken
-// to arrive as if no other held it up; and where the rate changes or there is
-// TDMA, frames without ARQ are placed one by one.
+// to arrive as if no other held it up; where the rate changes or there is
+// TDMA, frames without ARQ are placed one by one; and with TDMA and frames a
+// turnaround beyond the guard time is left out. With TDMA the hops do not compete
+// otherwise: each radio has its slots to itself.
 //
 // The coded bound follows its rules exactly. In the mean, a sender who does not
 // know the future can be faster only by what the rules leave out: waiting for a
@@ -187,13 +191,22 @@ func (s *search) time(flowBytes int64) (time.Duration, error) {
 		s.links = append(s.links, k)
 	}
 	s.packets = int(full)
-	if s.n.Medium == radio.MediumShared && len(s.links) > 1 && s.packets > 0 {
+	if s.n.Medium == radio.MediumShared && len(s.links) > 1 && s.packets > 0 && !s.apart() {
 		if s.coded {
 			return s.sharedCoded()
 		}
 		return s.shared()
 	}
 	return s.pipeline()
+}
+
+// apart reports whether the hops of a shared medium do not compete: with TDMA no
+// radio can use another's slots. A turnaround beyond the guard time can delay the
+// next slot's first transmission; with frames that is left out, because a packet
+// whose frames are spread over several slots would keep the others' slots from them.
+func (s *search) apart() bool {
+	a := s.n.Access
+	return a != nil && a.TDMA != nil && (s.n.Turnaround <= a.TDMA.Guard || s.n.Framing != nil)
 }
 
 var errTooLong = errors.New("beyond the horizon")

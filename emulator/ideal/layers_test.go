@@ -147,3 +147,20 @@ func TestSmallerPacketsWhereBitsAreWrong(t *testing.T) {
 		}
 	}
 }
+
+// Packets whose frames do not fit into one slot keep no other radio from its slots.
+func TestFramesOverSlotsOfARelay(t *testing.T) {
+	for _, slot := range []time.Duration{60 * ms, 110 * ms, 210 * ms, 250 * ms} {
+		n := chain(radio.MediumShared)
+		n.Framing = &radio.Framing{FrameBytes: 50, HeaderBytes: 10}
+		n.Access = &radio.Access{TDMA: &radio.TDMA{Slot: slot, Guard: 5 * ms}}
+		for _, v := range n.Nodes {
+			n.Access.TDMA.Owners = append(n.Access.TDMA.Owners, v.Role)
+		}
+		const packets = 30
+		best, took := compute(t, n, 1, packets*100), eager(t, n, 1, packets)
+		if best <= 0 || best > took || float64(took) > 1.2*float64(best) {
+			t.Errorf("slots of %s: ideal %s, a sender took %s", slot, best, took)
+		}
+	}
+}

@@ -105,6 +105,10 @@ func TestFaster(t *testing.T) {
 	full, shared := network(radio.MediumFullDuplex), network(radio.MediumShared)
 	slotted := network(radio.MediumShared)
 	slotted.Access = &radio.Access{TDMA: &radio.TDMA{Slot: s(0.5), Owners: []radio.Role{radio.RoleClient, radio.RoleRelay}}}
+	framed := network(radio.MediumShared)
+	framed.Framing = &radio.Framing{FrameBytes: 200, HeaderBytes: 6}
+	framedSlots := network(radio.MediumShared)
+	framedSlots.Framing, framedSlots.Access = framed.Framing, slotted.Access
 	for name, c := range map[string]struct {
 		network *radio.Network
 		flow    *Flow
@@ -125,6 +129,8 @@ func TestFaster(t *testing.T) {
 		"hops share the medium: a few packets":      {shared, flow(s(5), s(9.2)), s(10), ""},
 		"hops share the medium: more than a few":    {shared, flow(s(5), s(9.0)), s(10), journal.ReasonFasterThanIdeal},
 		"hops share the medium in slots: one round": {slotted, flow(s(5), s(8.2)), s(10), ""},
+		"hops share the medium, frames one by one":  {framed, flow(s(5), s(9.0)), s(10), ""},
+		"frames in slots: more than one round":      {framedSlots, flow(s(5), s(7.5)), s(10), journal.ReasonFasterThanIdeal},
 	} {
 		if got := Faster(c.network, c.flow, c.ideal, &RealTime); reason(got) != c.want {
 			t.Errorf("%s: %+v, expected %q", name, got, c.want)
