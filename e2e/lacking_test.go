@@ -9,6 +9,16 @@ import (
 // reason, and the other treatment is run. The program says so before and after, and
 // fails, as the plan does not say that it expects this.
 func TestRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
+	expectLacking(t, "client and server")
+}
+
+// The same in virtual time, where the guest's kernel counts.
+func TestVirtualRehearsalOfTreatmentThatKernelLacks(t *testing.T) {
+	expectLacking(t, "virtual-client and virtual-server", "--virtual")
+}
+
+func expectLacking(t *testing.T, nodes string, flags ...string) {
+	t.Helper()
 	p := newProgram(t)
 	file := p.plan("lacking.yaml", `name: lacking
 radio: reference-link
@@ -20,8 +30,8 @@ treatments:
 iterations: 2
 seed: 1
 `)
-	stdout, stderr, code := p.run("rehearse", file)
-	const reason = "the kernel of client and server has no congestion control nowhere"
+	stdout, stderr, code := p.run(append([]string{"rehearse", file}, flags...)...)
+	reason := "the kernel of " + nodes + " has no congestion control nowhere"
 	if code != 1 || !strings.Contains(stderr, "treatment nowhere: "+reason+"; its trials are left out") || !strings.Contains(stderr, "1 treatment not run: nowhere: "+reason) {
 		t.Fatalf("exit %d:\n%s%s", code, stdout, stderr)
 	}

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"linktrial/agents/agent"
+	"linktrial/agents/runner"
 	agenttrust "linktrial/agents/trust"
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
@@ -58,7 +60,30 @@ func newLabGuest() *cobra.Command {
 		Args:   cobra.ExactArgs(2),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}})
+			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}, Probe: []string{"lab", "guest-probe"}})
+		},
+	}
+}
+
+// newLabGuestProbe returns the command that probes drivers inside a guest.
+func newLabGuestProbe() *cobra.Command {
+	return &cobra.Command{
+		Use:    "guest-probe DRIVERS FILE NAME...",
+		Short:  "Probe drivers inside a guest of the virtual-time lab",
+		Args:   cobra.MinimumNArgs(2),
+		Hidden: true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r := runner.New(runner.Config{Dir: args[0]})
+			var list []guest.Driver
+			for _, name := range args[2:] {
+				s := r.Probe(cmd.Context(), name)
+				list = append(list, guest.Driver{Name: name, Unsupported: s.Driver.Unsupported, Choices: s.Choices})
+			}
+			b, err := json.Marshal(list)
+			if err != nil {
+				return fmt.Errorf("state of the drivers: %w", err)
+			}
+			return os.WriteFile(args[1], b, 0o644)
 		},
 	}
 }

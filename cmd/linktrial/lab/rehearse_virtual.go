@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -34,6 +36,10 @@ type virtual struct {
 	*rehearsal
 	agents linktrialv1connect.AgentServiceClient
 	kernel uml.Kernel
+
+	executable string // this program's
+	// missing is the treatments that cannot be run in a guest.
+	missing trial.Missing
 }
 
 func (r *rehearsal) virtually(ctx context.Context, text []byte, log *os.File) error {
@@ -44,15 +50,18 @@ func (r *rehearsal) virtually(ctx context.Context, text []byte, log *os.File) er
 	if err := r.orchestrator(ctx, log); err != nil {
 		return err
 	}
-	v := &virtual{rehearsal: r, agents: client.NewAgent(r.base), kernel: kernel}
-	return v.trials(ctx, text, r.sheets)
+	executable, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	v := &virtual{rehearsal: r, agents: client.NewAgent(r.base), kernel: kernel, executable: executable}
+	return v.trials(ctx, text)
 }
 
 func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error {
-	var drivers []*linktrialv1.DriverState
-	for _, name := range v.cat.Protocols() {
-		// The options that the guest's kernel has are in the journal.
-		drivers = append(drivers, &linktrialv1.DriverState{Name: name, Version: v.cat.Manifest(name).Version})
+	drivers, err := v.probe(ctx)
+	if err != nil {
+		return err
 	}
 	for role := range roles {
 		_, err := v.agents.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{
@@ -67,10 +76,43 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 	return nil
 }
 
+// probe asks the drivers of the plan in a guest whether they can run there, and which
+// values their options can have with its kernel.
+func (v *virtual) probe(ctx context.Context) ([]*linktrialv1.DriverState, error) {
+	var names []string
+	for _, t := range v.plan.Treatments {
+		if v.cat.Manifest(t.Protocol) != nil && !slices.Contains(names, t.Protocol) {
+			names = append(names, t.Protocol)
+		}
+	}
+	parent := filepath.Join(v.s.Data, "virtual")
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp(parent, "probe-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	states, err := uml.Probe(ctx, uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Dir: dir, Executable: v.executable, Seed: v.plan.Seed, Logger: v.log}, names)
+	if err != nil {
+		return nil, err
+	}
+	var drivers []*linktrialv1.DriverState
+	for _, s := range states {
+		d := &linktrialv1.DriverState{Name: s.Name, Version: v.cat.Manifest(s.Name).Version, Unsupported: s.Unsupported, Choices: map[string]string{}}
+		for option, values := range s.Choices {
+			d.Choices[option] = strings.Join(values, ",")
+		}
+		drivers = append(drivers, d)
+	}
+	return drivers, nil
+}
+
 // trials runs all sheets of the plan in guests, delivers their journals and shows the
 // results.
-func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sheet) error {
-	cfg, err := v.start(ctx, text, sheets)
+func (v *virtual) trials(ctx context.Context, text []byte) error {
+	cfg, err := v.start(ctx, text)
 	if err != nil {
 		return err
 	}
@@ -103,15 +145,15 @@ func (v *virtual) trials(ctx context.Context, text []byte, sheets []*runsheet.Sh
 	if len(failed) > maxShown {
 		failed = append(failed[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(failed)-maxShown))
 	}
-	return errors.Join(errors.Join(failed...), os.RemoveAll(cfg.Dir))
+	return errors.Join(errors.Join(failed...), v.missing.Err(), os.RemoveAll(cfg.Dir))
 }
 
 // start registers the nodes, starts the plan's campaign at the orchestrator and returns
 // what the guests run: the signed sheets.
-func (v *virtual) start(ctx context.Context, text []byte, sheets []*runsheet.Sheet) (uml.RunConfig, error) {
-	cfg := uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Jobs: v.jobs, Seed: v.plan.Seed}
+func (v *virtual) start(ctx context.Context, text []byte) (uml.RunConfig, error) {
+	cfg := uml.RunConfig{Kernel: v.kernel, Drivers: v.s.Drivers, Executable: v.executable, Jobs: v.jobs, Seed: v.plan.Seed}
 	roles := map[radio.Role]bool{}
-	for _, sh := range sheets {
+	for _, sh := range v.sheets {
 		for _, st := range sh.Topology.Stations {
 			roles[st.Role] = true
 		}
@@ -130,16 +172,22 @@ func (v *virtual) start(ctx context.Context, text []byte, sheets []*runsheet.She
 	if err := os.WriteFile(v.marker(), []byte(v.campaign), 0o644); err != nil {
 		return cfg, err
 	}
-	cfg.Dir = filepath.Join(v.s.Data, "virtual", v.campaign)
-	if cfg.Executable, err = os.Executable(); err != nil {
+	if v.missing, err = trial.FindMissing(ctx, v.base, v.campaign, text); err != nil {
 		return cfg, err
 	}
-	for i, id := range res.Msg.RunIds {
+	v.missing.Say()
+	cfg.Dir = filepath.Join(v.s.Data, "virtual", v.campaign)
+	for _, id := range res.Msg.RunIds {
 		signed, keys, err := driver.SignedSheet(ctx, v.base, id)
 		if err != nil {
 			return cfg, err
 		}
-		signed.Network, signed.Trials = sheets[i].Network, len(sheets[i].Trials)
+		// The orchestrator's sheet has no trials of what is missing.
+		sh, err := runsheet.Decode(signed.Document)
+		if err != nil {
+			return cfg, fmt.Errorf("run sheet of %s: %w", id, err)
+		}
+		signed.Network, signed.Trials = sh.Network, len(sh.Trials)
 		cfg.Sheets, cfg.Trust = append(cfg.Sheets, signed), keys
 	}
 	return cfg, nil

@@ -34,6 +34,9 @@ type Config struct {
 	// Agent is the command line of an agent after the program's own name; it
 	// reads an [Agent] from standard input.
 	Agent []string
+	// Probe is the command line of what probes drivers, in the same way. It is
+	// followed by the list of their folders, the file to write, and their names.
+	Probe []string
 }
 
 // timeEvery is how often, in virtual time, the console reports the time.
@@ -91,6 +94,11 @@ func (g *guest) run(ctx context.Context) error {
 	clock.Go(func() { g.reportTime(ctx) })
 	defer clock.Wait()
 	defer cancel()
+	if len(job.Probe) > 0 {
+		if err := g.probe(ctx, job.Probe); err != nil {
+			return err
+		}
+	}
 	for i, s := range job.Sheets {
 		g.say(Line{Kind: LineBegun, Sheet: i})
 		end := Line{Kind: LineEnded, Sheet: i}
@@ -102,6 +110,16 @@ func (g *guest) run(ctx context.Context) error {
 		g.say(end)
 	}
 	g.say(Line{Kind: LineDone})
+	return nil
+}
+
+// probe asks drivers whether they can run here.
+func (g *guest) probe(ctx context.Context, drivers []string) error {
+	args := append(append(g.cfg.Probe[:len(g.cfg.Probe):len(g.cfg.Probe)], driversDirs(), filepath.Join(ShareDir, ProbeFile)), drivers...)
+	out, err := exec.CommandContext(ctx, program, args...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("probe drivers: %w: %.500s", err, out)
+	}
 	return nil
 }
 

@@ -39,6 +39,28 @@ type Job struct {
 	// Trace has the system calls of every process counted, with strace, into
 	// files at [TracePath].
 	Trace bool `json:"trace,omitempty"`
+	// Probe is the drivers that the guest asks, in place of runs, whether they can run
+	// in it; what they say is then in [ProbeFile].
+	Probe []string `json:"probe,omitempty"`
+}
+
+// ProbeFile, in the shared folder, has a list of [Driver] in JSON.
+const ProbeFile = "drivers.json"
+
+// Driver is what a driver says of itself in a guest.
+type Driver struct {
+	Name        string              `json:"name"`
+	Unsupported string              `json:"unsupported,omitempty"` // why it cannot run; empty where it can
+	Choices     map[string][]string `json:"choices,omitempty"`     // values that an option can have here
+}
+
+// ParseDrivers reads a [ProbeFile].
+func ParseDrivers(b []byte) ([]Driver, error) {
+	var list []Driver
+	if err := json.Unmarshal(b, &list); err != nil {
+		return nil, fmt.Errorf("drivers of the guest: %w", err)
+	}
+	return list, nil
 }
 
 // ParseJob reads a job and checks that its runs stay below the shared folder.

@@ -90,3 +90,26 @@ func FuzzParseCosts(f *testing.F) {
 		}
 	})
 }
+
+// FuzzParseDrivers: what is taken can be written and is taken again, the same.
+func FuzzParseDrivers(f *testing.F) {
+	f.Add([]byte(`[{"name":"tcp","choices":{"congestion":["reno","cubic"]}},{"name":"sctp","unsupported":"no SCTP"}]`))
+	f.Add([]byte(`{}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		list, err := ParseDrivers(b)
+		if err != nil {
+			return
+		}
+		written, err := json.Marshal(list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseDrivers(written)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if rewritten, _ := json.Marshal(again); string(rewritten) != string(written) {
+			t.Fatalf("%s was %s", rewritten, written)
+		}
+	})
+}
