@@ -178,3 +178,75 @@ limits: {connect: 10s, transfer: 60s, attempts: 1}
 	}
 	nothingLeft(t)
 }
+
+// turning are radios of 8 Mbit/s that make packets wait for more than the ones
+// before them: by name, what differs in their profiles.
+var turning = map[string]string{
+	"slots":      "  medium: {value: shared, source: chosen}\n  access: {tdma: {slot: 2ms, guard: 200us, owners: [client, server]}, source: chosen}\n  queue: {bytes: 256 KiB, source: chosen}\n  channel: {model: perfect, source: chosen}\n",
+	"contention": "  medium: {value: shared, source: chosen}\n  access: {csma: {difs: 50us, slot: 20us, window_min: 15, window_max: 1023, retries: 7}, source: chosen}\n  queue: {bytes: 256 KiB, source: chosen}\n  channel: {model: perfect, source: chosen}\n",
+	"jitter":     "  medium: {value: full-duplex, source: chosen}\n  queue: {bytes: 256 KiB, source: chosen}\n  channel: {model: trace, file: jitter.csv, repeat: true, source: chosen}\n",
+	"marking":    "  medium: {value: full-duplex, source: chosen}\n  queue: {bytes: 256 KiB, red: {min: 2 KiB, max: 32 KiB, weight: 0.1, max_probability: 0.5, gentle: true, ecn: true}, source: chosen}\n  channel: {model: perfect, source: chosen}\n",
+}
+
+// turningCatalog makes a folder with these radios.
+func turningCatalog(t *testing.T) string {
+	t.Helper()
+	dir := dataDir(t)
+	profiles := filepath.Join(dir, "radio-profiles")
+	if err := os.MkdirAll(profiles, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{"jitter.csv": "time_s,loss,delay_ms\n0,0,1\n0.01,0,3\n0.02,0,2\n0.03,0,4\n"}
+	for name, more := range turning {
+		files[name+".yaml"] = "name: " + name + "\ntitle: " + name + "\nmanufacturer: none\nmodel: none\nwaveform: none\nfigures:\n  - {name: rate, value: 8 Mbit/s, source: chosen}\n" +
+			"emulation:\n  rate: {value: 8 Mbit/s, source: chosen}\n  processing_delay: {value: 1ms, source: chosen}\n  mtu: {value: 1500 B, source: chosen}\n" + more
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(profiles, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// On radios with TDMA, CSMA, jitter and ECN no honest figure is invalid, and a
+// time below what the radio needs is, where it is too short for the rules about
+// the executor's own clock.
+func TestFasterThanARadioWithTurns(t *testing.T) {
+	p := newProgram(t)
+	stdout, stderr, _ := p.run("rehearse", "--virtual", "--catalog", turningCatalog(t), "--drivers", liars(t), p.plan("turns", `
+name: turns
+radio: [slots, contention, jitter, marking]
+topology: point-to-point
+size: 8 KiB
+treatments:
+  - {name: tcp, protocol: tcp}
+  - {name: sctp, protocol: sctp}
+  - {name: udt, protocol: udt}
+  - {name: plain, protocol: plain}
+  - {name: swift, protocol: plain, options: {clock: 0.4}}
+iterations: 3
+order: fixed
+seed: 1
+limits: {connect: 10s, transfer: 60s, attempts: 1}
+`))
+	ds := p.exported()
+	if len(ds.Runs) != len(turning) {
+		t.Fatalf("%d runs, expected one of each radio:\n%s%s", len(ds.Runs), stdout, stderr)
+	}
+	for _, run := range ds.Runs {
+		if len(run.Trials) != 15 {
+			t.Errorf("%s: %d trials, expected 15", run.Sheet.Cell.Radio, len(run.Trials))
+		}
+		for _, tr := range run.Trials {
+			a := tr.Attempts[0]
+			want, reason := journal.Succeeded, ""
+			if tr.Treatment == "swift" {
+				want, reason = journal.Invalid, journal.ReasonFasterThanRadio
+			}
+			if a.Verdict != want || a.Reason != reason {
+				t.Errorf("%s, %s, iteration %d: %s (%s: %s), expected %s (%s)", run.Sheet.Cell.Radio, tr.Treatment, tr.Iteration, a.Verdict, a.Reason, a.Message, want, reason)
+			}
+		}
+	}
+}
