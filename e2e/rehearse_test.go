@@ -255,6 +255,37 @@ func TestKillRehearsal(t *testing.T) {
 	nothingLeft(t)
 }
 
+// Two rehearsals with data folders of their own run at once, and neither removes what
+// the other uses; a third one is kept out of a folder that is in use.
+func TestTwoRehearsalsAtOnce(t *testing.T) {
+	p, q := newProgram(t), newProgram(t)
+	text := strings.Replace(short, "iterations: 4", "iterations: 12", 1)
+	first := p.start("rehearse", p.plan("short.yaml", text))
+	second := q.start("rehearse", q.plan("short.yaml", text))
+	first.waitFor(`\n +1/36 `, 2*time.Minute)
+	second.waitFor(`\n +1/36 `, 2*time.Minute)
+	stdout, stderr, code := p.run("rehearse", filepath.Join(p.work, "short.yaml"))
+	if code == 0 || !strings.Contains(stderr, "another rehearsal uses the data folder "+p.data) {
+		t.Errorf("on a data folder in use: exit code %d:\n%s%s", code, stdout, stderr)
+	}
+	for _, r := range []*running{first, second} {
+		if strings.Contains(r.output(), " 36/36 ") {
+			t.Error("one of the rehearsals had ended its trials before both ran")
+		}
+	}
+	for _, r := range []*running{first, second} {
+		if code := r.wait(4 * time.Minute); code != 0 {
+			t.Errorf("exit code %d:\n%s", code, r.output())
+		}
+		if strings.Contains(r.output(), "left behind") {
+			t.Errorf("a rehearsal removed another's lab:\n%s", r.output())
+		}
+	}
+	checkRun(t, p.exported())
+	checkRun(t, q.exported())
+	nothingLeft(t)
+}
+
 func TestInterrupt(t *testing.T) {
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("short.yaml", short))

@@ -69,16 +69,6 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	if cfg.StateDir == "" {
 		cfg.StateDir = DefaultStateDir
 	}
-	if old, err := Load(cfg.StateDir, cfg.Name); err == nil {
-		if old.Running() {
-			return nil, fmt.Errorf("lab %q %w (held by process %d); remove it first: linktrial lab down --name %s", cfg.Name, ErrRunning, old.Owner.PID, cfg.Name)
-		}
-		if err := old.remove(ctx, cfg.StateDir); err != nil {
-			return nil, err
-		}
-	} else if !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
 	self, err := process.Identify(os.Getpid())
 	if err != nil {
 		return nil, err
@@ -96,15 +86,37 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 			RadioAddress: n.Address, ControlAddress: controlAddresses[n.Role],
 		})
 	}
-	// The state is on disk before anything exists, so that a crash at any
-	// moment leaves nothing that Sweep does not know of.
-	if err := l.State.save(l.dir); err != nil {
+	if err := l.claim(ctx); err != nil {
 		return nil, err
 	}
 	if err := l.build(ctx, cfg); err != nil {
 		return nil, errors.Join(err, l.Down(context.WithoutCancel(ctx)))
 	}
 	return l, nil
+}
+
+// claim takes the lab's name: it writes the state, and removes what an earlier lab
+// of that name has left behind. The state is on disk before anything exists, so that
+// a crash at any moment leaves nothing that [Sweep] does not know of.
+func (l *Lab) claim(ctx context.Context) error {
+	unlock, err := lock(l.dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	old, err := Load(l.dir, l.State.Name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return err
+	case old.Running():
+		return fmt.Errorf("lab %q %w (held by process %d); remove it first: linktrial lab down --name %s", l.State.Name, ErrRunning, old.Owner.PID, l.State.Name)
+	default:
+		if err := old.remove(ctx, l.dir); err != nil {
+			return err
+		}
+	}
+	return l.State.save(l.dir)
 }
 
 // Possible returns what this machine lacks for a lab, for people, or nil.

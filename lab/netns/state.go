@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/namespace"
@@ -155,9 +157,42 @@ func parseState(b []byte, name string) (*State, error) {
 	return &s, nil
 }
 
+// lock keeps other processes from making and sweeping labs until unlock: they
+// would take a lab that is being made for one that was left behind. It waits for
+// them, seconds at most. The kernel drops the lock with the process.
+func lock(dir string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
+		return nil, fmt.Errorf("lock of labs: %w", err)
+	}
+	f, err := os.OpenFile(dir+".lock", os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("lock of labs: %w", err)
+	}
+	for {
+		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
+			break
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("lock of labs: %w", err)
+	}
+	return func() { f.Close() }, nil
+}
+
 // List reads the states of all labs, running or left behind, and returns those that
 // cannot be read beside them.
 func List(dir string) (labs []*State, damaged []*Damaged, err error) {
+	unlock, err := lock(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	return list(dir)
+}
+
+// list is [List] under the lock.
+func list(dir string) (labs []*State, damaged []*Damaged, err error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, nil
@@ -188,7 +223,12 @@ func List(dir string) (labs []*State, damaged []*Damaged, err error) {
 // be read, of which it removes nothing. What keeps one lab from being removed does not
 // keep the others.
 func Sweep(ctx context.Context, dir string) (removed []string, damaged []*Damaged, err error) {
-	states, damaged, err := List(dir)
+	unlock, err := lock(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer unlock()
+	states, damaged, err := list(dir)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -144,7 +144,7 @@ func rehearsed(ctx context.Context, s *setting.Settings, plan string, flags ...s
 	if ds, err = report.ReadJSON(b); err != nil {
 		return nil, "", nil, err
 	}
-	return ds, filepath.Join(dir, "agents", lab.RehearsalLab, "client", "runs", ds.Runs[0].ID), clean, nil
+	return ds, filepath.Join(dir, lab.RehearsalAgents, "client", "runs", ds.Runs[0].ID), clean, nil
 }
 
 func benchReported(ctx context.Context, s *setting.Settings) error {

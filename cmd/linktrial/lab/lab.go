@@ -222,7 +222,7 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 				if err != nil {
 					cfg.Log.Info("the agents will trust the first signing key that their orchestrator shows", "reason", err)
 				}
-				as, err := startAgents(s, lab, filepath.Join(s.Data, "agents"), keys, cfg.Log)
+				as, err := startAgents(s, lab, filepath.Join(s.Data, "agents", lab.State.Name), keys, cfg.Log)
 				defer as.stop()
 				if err != nil {
 					return err
@@ -246,8 +246,8 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 // labAgents is one supervised agent in each node of a lab.
 type labAgents []*process.Supervisor
 
-// startAgents starts an agent in every node. The agents trust the keys, which it
-// writes into a file, or without keys the first that their orchestrator presents.
+// startAgents starts an agent in every node, with a state folder of its own within
+// state. The agents trust the keys, which it writes into a file, or without keys the first that their orchestrator presents.
 // More are further arguments of each agent. With an error it returns the agents that
 // it has started before.
 func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signature.PublicKey, logger *slog.Logger, more ...string) (labAgents, error) {
@@ -255,7 +255,7 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 	if err != nil {
 		return nil, err
 	}
-	trusted, err := driver.WriteTrusted(filepath.Join(state, lab.State.Name), keys)
+	trusted, err := driver.WriteTrusted(state, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -263,7 +263,7 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 	for _, n := range lab.State.Nodes {
 		name := string(n.Role)
 		args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.Drivers,
-			"--data", s.Data, "--state", filepath.Join(state, lab.State.Name, name),
+			"--data", s.Data, "--state", filepath.Join(state, name),
 			"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
 		if trusted != "" {
 			args = append(args, "--trust", trusted)

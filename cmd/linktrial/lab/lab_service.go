@@ -91,7 +91,7 @@ func (l *Served) Up(ctx context.Context, radioName, topology string) error {
 	if err != nil {
 		return err
 	}
-	agents, err := startAgents(&l.s, lab, filepath.Join(l.s.Data, "agents"), keys, l.log)
+	agents, err := startAgents(&l.s, lab, filepath.Join(l.s.Data, "agents", lab.State.Name), keys, l.log)
 	if err != nil {
 		agents.stop()
 		return errors.Join(err, lab.Down(context.WithoutCancel(ctx)))

@@ -9,11 +9,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"linktrial/agents/agent"
@@ -26,6 +28,7 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
@@ -33,8 +36,13 @@ import (
 	"linktrial/orchestrator/sheet"
 )
 
-// RehearsalLab is the name of a rehearsal's lab.
-const RehearsalLab = "rehearsal"
+// RehearsalAgents is the folder within a data folder where a rehearsal keeps the
+// agents' state.
+const RehearsalAgents = "agents/rehearsal"
+
+// rehearsalLab is the name of this rehearsal's lab: no other process has it, so that
+// rehearsals with data folders of their own can run at once.
+func rehearsalLab() string { return fmt.Sprintf("rehearsal-%d", os.Getpid()) }
 
 func newRehearse(s *setting.Settings) *cobra.Command {
 	r := &rehearsal{s: s}
@@ -46,7 +54,7 @@ func newRehearse(s *setting.Settings) *cobra.Command {
 PostgreSQL (unless one answers at --orchestrator), brings up a node and an agent
 for each role, runs the plan, prints the table, exports the results, and removes
 everything that it has started. What a killed rehearsal leaves behind, the next one
-removes.
+removes. Rehearsals that run at once need a --data folder each.
 
 A treatment that this machine cannot run is left out; the exit code is then 1, unless
 the plan gives a reason for it with missing.
@@ -111,6 +119,11 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 	if err := os.MkdirAll(logs, 0o755); err != nil {
 		return err
 	}
+	unlock, err := lockRehearsal(r.s.Data)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	logFile, err := os.Create(filepath.Join(logs, "rehearsal.log"))
 	if err != nil {
 		return err
@@ -133,6 +146,25 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 		return err
 	}
 	return r.trialsInLab(ctx, text)
+}
+
+// lockRehearsal keeps other rehearsals out of a data folder until unlock: they would
+// share the log, the agents' state and the note of the campaign. The kernel drops the
+// lock with the process, however that ends.
+func lockRehearsal(data string) (unlock func(), err error) {
+	path := filepath.Join(data, "rehearsal.lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("another rehearsal uses the data folder %s: wait until it has ended, or choose another folder with --data", data)
+		}
+		return nil, fmt.Errorf("lock %s: %w", path, err)
+	}
+	return func() { f.Close() }, nil
 }
 
 // prepare checks flags, plan and machine before anything is started, and returns the
@@ -240,11 +272,11 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 			first, nodes = sh.Cell, n
 		}
 	}
-	cfg, err := labConfig(r.s, r.cat, labFlags{name: RehearsalLab, radio: first.Radio, topology: first.Topology})
+	cfg, err := labConfig(r.s, r.cat, labFlags{name: rehearsalLab(), radio: first.Radio, topology: first.Topology})
 	if err != nil {
 		return err
 	}
-	swept, err := sweepLabs(ctx, os.Stderr, netns.DefaultStateDir, RehearsalLab)
+	swept, err := sweepLabs(ctx, os.Stderr, netns.DefaultStateDir, cfg.Name)
 	if err != nil {
 		return err
 	}
@@ -254,13 +286,18 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err := r.orchestrator(ctx, log); err != nil {
 		return err
 	}
+	if r.serve == nil {
+		if err := r.namesAreFree(ctx, cfg.Network.Nodes); err != nil {
+			return err
+		}
+	}
 	cfg.Forward, cfg.Log = strings.TrimPrefix(r.base, "http://"), r.log
 	if r.lab, err = netns.Up(ctx, cfg); err != nil {
 		return err
 	}
-	state := filepath.Join(r.s.Data, "agents")
+	state := filepath.Join(r.s.Data, RehearsalAgents)
 	// The journals of an earlier rehearsal are in the store, or belong to a campaign that was just aborted.
-	if err := os.RemoveAll(filepath.Join(state, RehearsalLab)); err != nil {
+	if err := os.RemoveAll(state); err != nil {
 		return err
 	}
 	keys, err := driver.SigningKeys(ctx, r.base)
@@ -301,6 +338,35 @@ func (r *rehearsal) forgetEarlier(ctx context.Context) error {
 		return client.Error(r.base, err)
 	}
 	return os.Remove(r.marker())
+}
+
+// namesLimit is how long the nodes of a rehearsal that has just ended may still count
+// as connected.
+const namesLimit = 5 * time.Second
+
+// namesAreFree returns an error where an orchestrator that was running has connected
+// nodes of the names that the rehearsal's nodes will have: its trials would run there.
+func (r *rehearsal) namesAreFree(ctx context.Context, nodes []radio.Node) error {
+	for deadline := time.Now().Add(namesLimit); ; {
+		res, err := r.client.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
+		if err != nil {
+			return client.Error(r.base, err)
+		}
+		taken := ""
+		for _, n := range res.Msg.Nodes {
+			if n.Connected && slices.ContainsFunc(nodes, func(v radio.Node) bool { return string(v.Role) == n.Name }) {
+				taken = n.Name
+			}
+		}
+		switch {
+		case taken == "":
+			return nil
+		case time.Now().After(deadline):
+			return fmt.Errorf("the orchestrator at %s has a connected node %q, of another rehearsal, a lab or a laptop: end that one, or give this rehearsal an orchestrator of its own (--data with another folder, and --orchestrator with a URL at which none answers)", r.base, taken)
+		case !backoff.Sleep(ctx, 100*time.Millisecond):
+			return ctx.Err()
+		}
+	}
 }
 
 func (r *rehearsal) waitForNodes(ctx context.Context) error {
