@@ -231,12 +231,10 @@ func (d *Decoder) shrink() {
 	}
 }
 
-// recover takes symbols from equations that have one symbol only, and from those that
-// become such.
+// recover takes symbols from the equations that have one symbol only. These are all that
+// follow: what is subtracted with them from other equations leaves no other such equation.
 func (d *Decoder) recover(single []*equation) (recovered []Symbol) {
-	for len(single) > 0 {
-		e := single[0]
-		single = single[1:]
+	for _, e := range single {
 		d.system.remove(e)
 		value, ok := solve(e)
 		if !ok {
@@ -245,7 +243,7 @@ func (d *Decoder) recover(single []*equation) (recovered []Symbol) {
 		}
 		d.keep(e.first, value)
 		recovered = append(recovered, Symbol{ID: e.first, Data: value[lengthBytes:]})
-		single = append(single, d.system.substitute(e.first, value)...)
+		d.system.substitute(e.first, value)
 	}
 	slices.SortFunc(recovered, func(a, b Symbol) int { return cmp.Compare(a.ID, b.ID) })
 	return recovered

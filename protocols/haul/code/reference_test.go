@@ -145,13 +145,20 @@ func (r *reference) repair(p *Repair) bool {
 type source struct {
 	seed    uint64
 	longest int
+	made    map[ID]Symbol // if not nil: those that were made, to make them once
 }
 
 func (s source) symbol(id ID) Symbol {
+	if symbol, ok := s.made[id]; ok {
+		return symbol
+	}
 	random := rand.New(rand.NewPCG(s.seed, id))
 	data := make([]byte, random.IntN(s.longest+1))
 	for i := range data {
 		data[i] = byte(random.Uint32())
+	}
+	if s.made != nil {
+		s.made[id] = Symbol{ID: id, Data: data}
 	}
 	return Symbol{ID: id, Data: data}
 }
