@@ -99,6 +99,9 @@ func TestQuickStart(t *testing.T) {
 		if a.Ideal <= 0 || a.Elapsed < a.Ideal {
 			t.Errorf("%s, iteration %d took %s, Ideal %s", tr.Treatment, tr.Iteration, a.Elapsed, a.Ideal)
 		}
+		if a.CodedBound < a.Ideal {
+			t.Errorf("%s, iteration %d: the coded bound is %s, Ideal %s", tr.Treatment, tr.Iteration, a.CodedBound, a.Ideal)
+		}
 		// Every emulated radio is read by HTTP, and its readings belong to the attempt.
 		told := map[string]bool{}
 		for _, x := range a.Telemetry {

@@ -297,7 +297,7 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 		err = t.capture.finish()
 	}
 	var ierr, herr error
-	r.Ideal, r.Coded, ierr = t.bounds.wait()
+	r.Ideal, r.CodedBound, ierr = t.bounds.wait()
 	r.Channels, herr = link.History(t.network, t.seed, r.Duration)
 	return r, errors.Join(err, ierr, herr)
 }

@@ -155,8 +155,8 @@ func TestTrialBoundaries(t *testing.T) {
 	if len(rep.Ideal) != 2 || rep.Ideal[0] != rep.Ideal[1] || rep.Ideal[0] <= 500*time.Millisecond {
 		t.Errorf("ideal %v", rep.Ideal)
 	}
-	if len(rep.Coded) != 2 || rep.Coded[0] != rep.Coded[1] || rep.Coded[0] < rep.Ideal[0] {
-		t.Errorf("coded bound %v, ideal %v", rep.Coded, rep.Ideal)
+	if len(rep.CodedBound) != 2 || rep.CodedBound[0] != rep.CodedBound[1] || rep.CodedBound[0] < rep.Ideal[0] {
+		t.Errorf("coded bound %v, ideal %v", rep.CodedBound, rep.Ideal)
 	}
 }
 

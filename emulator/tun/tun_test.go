@@ -227,14 +227,14 @@ func TestTrialOverTCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	took := time.Since(began)
-	if len(rep.Hops) != 4 || len(rep.Ideal) != 1 || len(rep.Coded) != 1 {
+	if len(rep.Hops) != 4 || len(rep.Ideal) != 1 || len(rep.CodedBound) != 1 {
 		t.Fatalf("report %+v", rep)
 	}
 	if rep.Ideal[0] <= 0 || rep.Ideal[0] > rep.Duration || rep.Duration > took+time.Second {
 		t.Errorf("ideal %s, duration %s, measured %s", rep.Ideal[0], rep.Duration, took)
 	}
-	if rep.Coded[0] < rep.Ideal[0] {
-		t.Errorf("coded bound %s, ideal %s", rep.Coded[0], rep.Ideal[0])
+	if rep.CodedBound[0] < rep.Ideal[0] {
+		t.Errorf("coded bound %s, ideal %s", rep.CodedBound[0], rep.Ideal[0])
 	}
 	if rep.BusyShare <= 0 || rep.BusyShare > 1 {
 		t.Errorf("busy share %g", rep.BusyShare)

@@ -61,10 +61,10 @@ type Report struct {
 	// on the same realisation, alone on the channel, in the order of
 	// Begin.Flows; 0 where none could deliver it within IdealHorizon.
 	Ideal []time.Duration `json:"ideal_ns"`
-	// Coded is the coded bound of each flow, in the same order: the time that a
+	// CodedBound is that of each flow, in the same order: the time that a
 	// sender would have needed who knows the channel's statistics but not its
 	// future, and has an ideal code; 0 as Ideal. Empty in journals from before it.
-	Coded []time.Duration `json:"coded_ns,omitempty"`
+	CodedBound []time.Duration `json:"coded_bound_ns,omitempty"`
 	// BusyShare is the part of Duration in which the medium carried a
 	// transmission (shared medium; otherwise the busiest link direction).
 	BusyShare float64 `json:"busy_share"`

@@ -88,7 +88,7 @@ func TestResultsAreByteIdentical(t *testing.T) {
 			if e.Verdict != journal.Succeeded {
 				t.Errorf("run %s, trial %d: %s", s.Run, e.Trial, figure(e))
 			}
-			if e.Radio == nil || len(e.Radio.Ideal) != 1 {
+			if e.Radio == nil || len(e.Radio.Ideal) != 1 || len(e.Radio.CodedBound) != 1 {
 				t.Errorf("run %s, trial %d: no report of the radio", s.Run, e.Trial)
 			}
 		}

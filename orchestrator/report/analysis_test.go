@@ -117,6 +117,11 @@ func TestCharts(t *testing.T) {
 	if l := line("lt-tcp"); l.Missing == "" || l.Points[2].Known || l.Points[2].Published == nil {
 		t.Errorf("a missing treatment: %+v", l)
 	}
+	for k := range c.Stations {
+		if ideal, coded := line(plan.Ideal).Points[k], line(report.CodedBound).Points[k]; ideal.Known != coded.Known || ideal.Known && !(coded.Mean > 0 && coded.Mean < ideal.Mean) {
+			t.Errorf("Ideal %+v, coded bound %+v", ideal, coded)
+		}
+	}
 	if line(plan.Ideal).Points[0].Published != nil {
 		t.Error("a published figure at another size")
 	}

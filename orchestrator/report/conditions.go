@@ -46,21 +46,18 @@ func ConditionText(cs []plan.Condition) string {
 	return strings.Join(parts, ", ")
 }
 
-// MetricShareOfIdeal is the mean of Ideal's time over the time taken. No paper
-// publishes it; charts have it beside the metrics of plans.
-const MetricShareOfIdeal plan.Metric = "share-of-ideal"
-
 // metricNames are what tables and axes call a metric.
 var metricNames = map[plan.Metric]struct{ short, long string }{
-	plan.MetricNormalised: {"normalised", "normalised throughput"},
-	plan.MetricGain:       {"gain %", "gain (%)"},
-	plan.MetricKBps:       {"KB/s", "throughput (KB/s)"},
-	plan.MetricKbitps:     {"kbit/s", "throughput (kbit/s)"},
-	plan.MetricMbitps:     {"Mbit/s", "throughput (Mbit/s)"},
-	plan.MetricFlowMbitps: {"Mbit/s a flow", "throughput of a flow (Mbit/s)"},
-	plan.MetricTimeouts:   {"timeouts", "timeouts"},
-	plan.MetricCompleted:  {"completed", "share of trials completed"},
-	MetricShareOfIdeal:    {"of Ideal", "share of Ideal"},
+	plan.MetricNormalised:   {"normalised", "normalised throughput"},
+	plan.MetricGain:         {"gain %", "gain (%)"},
+	plan.MetricKBps:         {"KB/s", "throughput (KB/s)"},
+	plan.MetricKbitps:       {"kbit/s", "throughput (kbit/s)"},
+	plan.MetricMbitps:       {"Mbit/s", "throughput (Mbit/s)"},
+	plan.MetricFlowMbitps:   {"Mbit/s a flow", "throughput of a flow (Mbit/s)"},
+	plan.MetricTimeouts:     {"timeouts", "timeouts"},
+	plan.MetricCompleted:    {"completed", "share of trials completed"},
+	MetricShareOfIdeal:      {"of Ideal", "share of Ideal"},
+	MetricShareOfCodedBound: {"of coded", "share of the coded bound"},
 }
 
 func shortName(m plan.Metric) string {
@@ -107,7 +104,10 @@ func (g *grouped) values(axis string, where []plan.Condition) (out []string) {
 
 // treatments are the names and labels of all rows of the runs that meet the conditions.
 func (g *grouped) treatments(where []plan.Condition) (names []string, labels map[string]string) {
-	labels = map[string]string{plan.Ideal: "Ideal"}
+	labels = map[string]string{}
+	for _, b := range bounds {
+		labels[b.name] = b.label
+	}
 	for i, s := range g.runs {
 		if !meets(g.axes[i], where) {
 			continue

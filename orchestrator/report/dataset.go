@@ -96,12 +96,14 @@ type Attempt struct {
 	// Elapsed is the paper's time. Of several flows: from the first start of a
 	// flow's clock to the last one's end.
 	Elapsed  time.Duration `json:"elapsed_ns"`
-	Connect  time.Duration `json:"connect_ns"`         // the longest of the flows'
-	Duration time.Duration `json:"duration_ns"`        // the whole attempt
-	Ideal    time.Duration `json:"ideal_ns,omitempty"` // on an emulated radio, one flow
-	Digest   string        `json:"digest,omitempty"`   // of the payload, client's
-	Verified bool          `json:"verified"`           // the server's digest is known and equal
-	Log      string        `json:"log,omitempty"`      // of a failed attempt
+	Connect  time.Duration `json:"connect_ns"`  // the longest of the flows'
+	Duration time.Duration `json:"duration_ns"` // the whole attempt
+	// Ideal and CodedBound are of an emulated radio and one flow; 0: not known.
+	Ideal      time.Duration `json:"ideal_ns,omitempty"`
+	CodedBound time.Duration `json:"coded_bound_ns,omitempty"`
+	Digest     string        `json:"digest,omitempty"` // of the payload, client's
+	Verified   bool          `json:"verified"`         // the server's digest is known and equal
+	Log        string        `json:"log,omitempty"`    // of a failed attempt
 
 	Retransmits *int64 `json:"retransmits,omitempty"` // as the protocol counts them
 	Timeouts    *int64 `json:"timeouts,omitempty"`

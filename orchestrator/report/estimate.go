@@ -71,7 +71,7 @@ func together(es []Estimate) Estimate {
 	return out
 }
 
-// Estimate is a metric of one treatment (or mix, or plan.Ideal); where there
+// Estimate is a metric of one treatment (or mix, or bound); where there
 // is none, why.
 func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estimate, string) {
 	if m == plan.MetricFlowMbitps {
@@ -85,8 +85,8 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 		return sm.completed()
 	}
 	if len(sm.valid) == 0 {
-		if treatment == plan.Ideal {
-			return noEstimate, "Ideal is not known"
+		if b := boundNamed(treatment); b != nil {
+			return noEstimate, b.unknown
 		}
 		return noEstimate, sm.noFigure()
 	}
@@ -103,11 +103,12 @@ func (s *summarised) estimate(m plan.Metric, treatment, reference string) (Estim
 			return rate.scaled(8 * unit.KB / *b), ""
 		}
 		return noEstimate, "the bandwidth is not known"
-	case MetricShareOfIdeal:
-		if xs := sm.values(shareOf); len(xs) > 0 {
+	case MetricShareOfIdeal, MetricShareOfCodedBound:
+		b := boundOfShare(m)
+		if xs := sm.values(shareOf(b.of)); len(xs) > 0 {
 			return estimateOf(xs), ""
 		}
-		return noEstimate, "Ideal is not known"
+		return noEstimate, b.unknown
 	case plan.MetricTimeouts:
 		if xs := sm.values(timeoutsOf); len(xs) > 0 {
 			return estimateOf(xs), ""
@@ -126,8 +127,8 @@ func (s *summarised) row(treatment string) int {
 
 // sampleOf is the trials of a treatment; nil and why where there can be none.
 func (s *summarised) sampleOf(treatment string) (*sample, string) {
-	if treatment == plan.Ideal {
-		return s.idealSample(), ""
+	if b := boundNamed(treatment); b != nil {
+		return s.boundSample(b.of), ""
 	}
 	i := s.row(treatment)
 	if i < 0 {
@@ -207,23 +208,4 @@ func (s *summarised) flowEstimate(treatment string, row int) (Estimate, string) 
 
 func (s *summarised) isMix(name string) bool {
 	return s.run.Sheet != nil && slices.ContainsFunc(s.run.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
-}
-
-// idealSample is the all-knowing sender's transfers, one an iteration: all
-// treatments of an iteration met the same channel.
-func (s *summarised) idealSample() *sample {
-	var out sample
-	seen := map[int]bool{}
-	for i := range s.samples {
-		for _, o := range s.samples[i].valid {
-			if math.IsNaN(o.ideal) || seen[o.iteration] {
-				continue
-			}
-			seen[o.iteration] = true
-			out.valid = append(out.valid, observation{iteration: o.iteration, elapsed: o.ideal, kbps: float64(o.sizeBytes) / unit.KB / o.ideal, ideal: o.ideal, sizeBytes: o.sizeBytes})
-		}
-	}
-	out.trials = len(out.valid)
-	slices.SortFunc(out.valid, func(a, b observation) int { return a.iteration - b.iteration })
-	return &out
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/unit"
@@ -15,7 +16,7 @@ type observation struct {
 	iteration             int
 	kbps                  float64 // of all flows
 	elapsed, connect      float64 // seconds
-	ideal                 float64 // seconds; NaN where it is not known
+	ideal, coded          float64 // seconds; NaN where they are not known
 	sizeBytes             int64
 	retransmits, timeouts *int64
 	flows                 []flowRate
@@ -27,16 +28,13 @@ type flowRate struct {
 	kbps      float64
 }
 
-// whole is the time that Ideal's is comparable with: its clock starts with the
+// whole is the time that a bound's is comparable with: its clock starts with the
 // channel's, before the connect.
 func (o *observation) whole() float64 { return o.connect + o.elapsed }
 
 func observe(t *Trial, a *Attempt) observation {
 	o := observation{iteration: t.Iteration, kbps: a.ThroughputBytesPerSecond() / unit.KB, elapsed: a.Elapsed.Seconds(), connect: a.Connect.Seconds(),
-		ideal: math.NaN(), sizeBytes: a.SizeBytes, retransmits: a.Retransmits, timeouts: a.Timeouts}
-	if a.Ideal > 0 {
-		o.ideal = a.Ideal.Seconds()
-	}
+		ideal: known(a.Ideal), coded: known(a.CodedBound), sizeBytes: a.SizeBytes, retransmits: a.Retransmits, timeouts: a.Timeouts}
 	window := a.window().Seconds()
 	sources := map[int]int{} // place in o.flows of an on/off source
 	for _, f := range a.Flows {
@@ -61,6 +59,14 @@ func observe(t *Trial, a *Attempt) observation {
 		o.flows = append(o.flows, flowRate{f.Treatment, rate})
 	}
 	return o
+}
+
+// known is a time in seconds, NaN for none.
+func known(d time.Duration) float64 {
+	if d <= 0 {
+		return math.NaN()
+	}
+	return d.Seconds()
 }
 
 // sample is what one treatment's trials of a run gave.
@@ -124,7 +130,18 @@ func rateOf(o *observation) float64    { return o.kbps }
 func elapsedOf(o *observation) float64 { return o.elapsed }
 func connectOf(o *observation) float64 { return o.connect }
 func wholeOf(o *observation) float64   { return o.whole() }
-func shareOf(o *observation) float64   { return stats.ShareOfIdeal(o.ideal, o.whole()) }
+func idealOf(o *observation) float64   { return o.ideal }
+func codedOf(o *observation) float64   { return o.coded }
+
+// shareOf is the share of a bound.
+func shareOf(bound func(*observation) float64) func(*observation) float64 {
+	return func(o *observation) float64 { return stats.ShareOfBound(bound(o), o.whole()) }
+}
+
+// boundRateOf is the throughput that a bound would have, KB/s.
+func boundRateOf(bound func(*observation) float64) func(*observation) float64 {
+	return func(o *observation) float64 { return float64(o.sizeBytes) / unit.KB / bound(o) }
+}
 
 func retransmitsOf(o *observation) float64 { return number(o.retransmits) }
 func timeoutsOf(o *observation) float64    { return number(o.timeouts) }

@@ -87,6 +87,12 @@ type Row struct {
 	// time from the first connect attempt to the acknowledgement: Ideal's clock
 	// starts with the channel's, before the connect.
 	ShareOfIdeal *float64 `json:"share_of_ideal"`
+	// ShareOfCodedBound is the same of the coded bound.
+	ShareOfCodedBound *float64 `json:"share_of_coded_bound"`
+	// IdealKBps and CodedBoundKBps are the means over the valid trials of the
+	// throughput that the bounds would have.
+	IdealKBps      *float64 `json:"ideal_kb_per_s"`
+	CodedBoundKBps *float64 `json:"coded_bound_kb_per_s"`
 	// Normalised is the average throughput over the bandwidth (decola-2006).
 	Normalised *float64 `json:"normalised_throughput"`
 	// MoreIterations is how many further ones would bring the average's interval
@@ -280,7 +286,9 @@ func (s *sample) fill(row *Row, bandwidth *float64) {
 	row.AverageKbitPS, row.AverageMbitPS = Rounded(d.Mean*8*unit.KB/1e3), Rounded(d.Mean*8*unit.KB/1e6)
 	row.MeanCI = interval(stats.MeanT(rates, level))
 	mean := func(of func(*observation) float64) *float64 { return Rounded(stats.Mean(s.values(of))) }
-	row.ElapsedSeconds, row.ConnectSeconds, row.ShareOfIdeal = mean(elapsedOf), mean(connectOf), mean(shareOf)
+	row.ElapsedSeconds, row.ConnectSeconds = mean(elapsedOf), mean(connectOf)
+	row.ShareOfIdeal, row.ShareOfCodedBound = mean(shareOf(idealOf)), mean(shareOf(codedOf))
+	row.IdealKBps, row.CodedBoundKBps = mean(boundRateOf(idealOf)), mean(boundRateOf(codedOf))
 	row.Retransmits, row.Timeouts = mean(retransmitsOf), mean(timeoutsOf)
 	if bandwidth != nil {
 		row.Normalised = Rounded(stats.NormalisedThroughput(d.Mean*unit.KB, *bandwidth))

@@ -30,7 +30,7 @@ func trial(iteration int, treatment string, seconds ...float64) Trial {
 		a := Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.TimedOut, Reason: "transfer-timeout"}
 		if s > 0 {
 			e := time.Duration(s * 1e9)
-			a = Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.Succeeded, Verified: true, Elapsed: e, Ideal: (e + time.Second) / 2, Connect: time.Second}
+			a = Attempt{Attempt: i + 1, SizeBytes: 10240, Verdict: journal.Succeeded, Verified: true, Elapsed: e, Ideal: (e + time.Second) / 2, CodedBound: (e + time.Second) * 4 / 5, Connect: time.Second}
 		}
 		t.Attempts, t.Verdict = append(t.Attempts, a), a.Verdict
 	}
@@ -67,6 +67,10 @@ func TestSummarize(t *testing.T) {
 	near(t, "median", a.MedianKBps, 3.75)
 	near(t, "sd", a.SDKBps, math.Sqrt((5.125*5.125+0.125*0.125+2.375*2.375+2.875*2.875)/3))
 	near(t, "share of ideal", a.ShareOfIdeal, 0.5)
+	near(t, "share of the coded bound", a.ShareOfCodedBound, 0.8)
+	// 2, 3, 5 and 6 s from the first connect attempt, twice as fast or 5/4 of it.
+	near(t, "throughput of ideal", a.IdealKBps, 2*(10./2+10./3+10./5+10./6)/4)
+	near(t, "throughput of the coded bound", a.CodedBoundKBps, 5./4*(10./2+10./3+10./5+10./6)/4)
 	near(t, "elapsed", a.ElapsedSeconds, 3)
 	if a.MeanCI == nil || a.BootstrapCI == nil || a.MoreIterations == nil || a.Comparison != nil || a.Normalised != nil {
 		t.Errorf("figures of a: %+v", a)
@@ -125,7 +129,7 @@ func TestWhatIsPartial(t *testing.T) {
 			if r.Valid != c.valid || r.Failed != c.failed || r.NotEnded != c.waits || len(r.Failures) != c.failures {
 				t.Errorf("row %+v", r)
 			}
-			if r.Valid == 0 && (r.AverageKBps != nil || r.MeanCI != nil || r.ShareOfIdeal != nil || r.MoreIterations != nil) {
+			if r.Valid == 0 && (r.AverageKBps != nil || r.MeanCI != nil || r.ShareOfIdeal != nil || r.CodedBoundKBps != nil || r.MoreIterations != nil) {
 				t.Errorf("figures of nothing: %+v", r)
 			}
 		})

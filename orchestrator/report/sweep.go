@@ -32,7 +32,7 @@ type Station struct {
 	At    float64
 }
 
-// Curve is one treatment of a [Chart], or Ideal.
+// Curve is one treatment of a [Chart], or a bound.
 type Curve struct {
 	Treatment, Label string
 	Points           []CurvePoint // one for each station
@@ -303,9 +303,7 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 // draw fills a chart's lines from the runs of its conditions.
 func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 	names, labels := g.treatments(nil)
-	if !slices.Contains([]plan.Metric{plan.MetricTimeouts, plan.MetricCompleted, plan.MetricFlowMbitps, MetricShareOfIdeal}, c.Metric) {
-		names = append(names, plan.Ideal)
-	}
+	names = append(names, boundsOn(c.Metric)...)
 	byStation := map[string]*grouped{}
 	for i := range g.runs {
 		label := ValueOf(g.axes[i], c.Axis)

@@ -67,7 +67,7 @@ func (t *RunTable) Has(what func(*Row) bool) bool {
 	return false
 }
 
-// HasComparison, HasPublished and HasIdeal say what a row has to show.
+// HasComparison, HasPublished, HasIdeal and HasCodedBound say what a row has to show.
 func HasComparison(r *Row) bool { return r.Comparison != nil }
 
 // HasPublished: see [HasComparison].
@@ -75,6 +75,9 @@ func HasPublished(r *Row) bool { return r.Published != nil }
 
 // HasIdeal: see [HasComparison].
 func HasIdeal(r *Row) bool { return r.ShareOfIdeal != nil }
+
+// HasCodedBound: see [HasComparison].
+func HasCodedBound(r *Row) bool { return r.ShareOfCodedBound != nil }
 
 // ValidOf is "9/10".
 func (r *Row) ValidOf() string { return fmt.Sprintf("%d/%d", r.Valid, r.Trials) }

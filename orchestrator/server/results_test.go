@@ -129,6 +129,7 @@ func TestSummaryEqualsTheTable(t *testing.T) {
 				require.Equal(t, *x.want*unit.KB, x.got, name)
 			}
 			require.Equal(t, w.ShareOfIdeal, g.IdealShare)
+			require.Equal(t, w.ShareOfCodedBound, g.CodedBoundShare)
 			require.Equal(t, *w.ConnectSeconds, g.ConnectAverage)
 			require.Equal(t, w.Retransmits, g.RetransmitsAverage)
 			require.Equal(t, w.Timeouts, g.TimeoutsAverage)
@@ -152,6 +153,7 @@ func TestSummaryEqualsTheTable(t *testing.T) {
 			require.Equal(t, a.ThroughputBytesPerSecond(), p.Throughput[k])
 			require.Equal(t, a.Elapsed.Seconds(), p.Elapsed[k])
 			require.Equal(t, a.Ideal.Seconds(), p.Ideal[k])
+			require.Equal(t, a.CodedBound.Seconds(), p.CodedBound[k])
 			require.Equal(t, trial.Counted() == a, p.Counts[k])
 			require.Equal(t, a.Reason, p.Reason[int32(k)])
 			k++
@@ -189,7 +191,7 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, "radio radio-0", p.Title)
 	require.Equal(t, []string{"0.000", "0.003"}, p.Values)
 	require.Equal(t, []float64{0, 0.003}, p.Positions)
-	require.Len(t, p.Curves, 3, "two treatments and Ideal")
+	require.Len(t, p.Curves, 4, "two treatments, Ideal and the coded bound")
 	require.InEpsilon(t, *tables[3].Rows[1].AverageKBps, p.Curves[1].Value[1], 1e-6)
 	require.InEpsilon(t, tables[3].Rows[1].MeanCI.Low, p.Curves[1].Low[1], 1e-6)
 	require.EqualValues(t, tables[3].Rows[1].Valid, p.Curves[1].N[1])

@@ -31,14 +31,14 @@ func DeviationPercent(published, value float64) float64 {
 	return 100 * (value - published) / published
 }
 
-// ShareOfIdeal is the time the all-knowing sender needed over the time the
-// protocol needed, on the same channel realisation and from the same moment: 1
-// is all that was possible. NaN where either is not known.
-func ShareOfIdeal(ideal, elapsed float64) float64 {
-	if !(ideal > 0) || !(elapsed > 0) {
+// ShareOfBound is the time that a bound, Ideal or the coded bound, needed over
+// the time the protocol needed, on the same channel realisation and from the
+// same moment. NaN where either is not known.
+func ShareOfBound(bound, elapsed float64) float64 {
+	if !(bound > 0) || !(elapsed > 0) {
 		return math.NaN()
 	}
-	return ideal / elapsed
+	return bound / elapsed
 }
 
 // Jain is the fairness index of the flows' shares (Jain, Chiu and Hawe 1984):

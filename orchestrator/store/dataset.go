@@ -293,9 +293,10 @@ func addFlows(x *report.Attempt, flows []Flow, trial *runsheet.Trial) error {
 func addRadioReport(x *report.Attempt, encoded []byte, trial *runsheet.Trial) error {
 	// The histories of the channels are most of the report, and not needed here.
 	var rep struct {
-		Hops      []radiocontrol.Hop `json:"hops"`
-		Ideal     []time.Duration    `json:"ideal_ns"`
-		BusyShare float64            `json:"busy_share"`
+		Hops       []radiocontrol.Hop `json:"hops"`
+		Ideal      []time.Duration    `json:"ideal_ns"`
+		CodedBound []time.Duration    `json:"coded_bound_ns"`
+		BusyShare  float64            `json:"busy_share"`
 	}
 	if err := json.Unmarshal(encoded, &rep); err != nil {
 		return fmt.Errorf("radio's report: %w", err)
@@ -306,14 +307,14 @@ func addRadioReport(x *report.Attempt, encoded []byte, trial *runsheet.Trial) er
 		x.Radio.LostPackets += h.LostPackets
 		x.Radio.DroppedPackets += h.DroppedPackets
 	}
-	x.Ideal = idealTime(rep.Ideal, trial)
+	x.Ideal, x.CodedBound = boundOf(rep.Ideal, trial), boundOf(rep.CodedBound, trial)
 	return nil
 }
 
-// idealTime is the trial's time with the ideal sender, which knows the state of the
-// channel, from the emulator's list of all flows; 0 where it is not known.
-func idealTime(flows []time.Duration, trial *runsheet.Trial) time.Duration {
-	// Ideal of a flow that a time bounds would be that of a size nobody meant.
+// boundOf is Ideal or the coded bound of a trial from the emulator's list of
+// all flows; 0 where it is not known.
+func boundOf(flows []time.Duration, trial *runsheet.Trial) time.Duration {
+	// That of a flow that a time bounds would be that of a size nobody meant.
 	if len(trial.Flows) == 1 && len(flows) == 1 && trial.Flows[0].Duration == 0 {
 		return flows[0]
 	}

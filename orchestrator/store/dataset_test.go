@@ -91,7 +91,7 @@ func TestBuildAttempt(t *testing.T) {
 	}
 	num := func(n int64) *int64 { return &n }
 	text := func(s string) *string { return &s }
-	rep, err := json.Marshal(radiocontrol.Report{Ideal: []time.Duration{time.Second}, BusyShare: 0.5,
+	rep, err := json.Marshal(radiocontrol.Report{Ideal: []time.Duration{time.Second}, CodedBound: []time.Duration{2 * time.Second}, BusyShare: 0.5,
 		Hops: []radiocontrol.Hop{{From: radio.RoleClient, SentPackets: 5, LostPackets: 1}, {SentPackets: 4, DroppedPackets: 2}}})
 	require.NoError(t, err)
 	flow := func(i int32, elapsed, connect int64, digest, received string, last json.RawMessage) store.Flow {
@@ -104,6 +104,7 @@ func TestBuildAttempt(t *testing.T) {
 	a, err := store.BuildAttempt(row, []store.Flow{flow(0, 2, 1, "d", "d", final(num(1), nil))}, one, nil)
 	require.NoError(t, err)
 	require.Equal(t, time.Second, a.Ideal)
+	require.Equal(t, 2*time.Second, a.CodedBound)
 	require.Equal(t, "d", a.Digest)
 	require.True(t, a.Verified)
 	require.EqualValues(t, 9, a.Radio.SentPackets)
@@ -123,6 +124,7 @@ func TestBuildAttempt(t *testing.T) {
 	require.False(t, a.Verified, "one of the digests differs")
 	require.Empty(t, a.Digest)
 	require.Zero(t, a.Ideal, "of one flow alone")
+	require.Zero(t, a.CodedBound, "of one flow alone")
 	require.EqualValues(t, 3, *a.Retransmits)
 	require.EqualValues(t, 4, *a.Timeouts)
 
@@ -135,7 +137,14 @@ func TestBuildAttempt(t *testing.T) {
 	require.EqualValues(t, 400, a.SizeBytes)
 	require.EqualValues(t, 50, a.Elapsed)
 	require.Zero(t, a.Ideal, "of a size nobody meant")
+	require.Zero(t, a.CodedBound, "of a size nobody meant")
 	require.Equal(t, []report.Flow{{Treatment: "x", Session: 1, Start: 3, Bound: time.Minute, Connect: 4, Elapsed: 50, SizeBytes: 400}}, a.Flows)
+
+	// Journals from before the coded bound.
+	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1, Radio: []byte(`{"ideal_ns":[5]}`)}, nil, one, nil)
+	require.NoError(t, err)
+	require.EqualValues(t, 5, a.Ideal)
+	require.Zero(t, a.CodedBound)
 
 	a, err = store.BuildAttempt(&dbsqlc.Attempt{Attempt: 1}, nil, one, nil)
 	require.NoError(t, err)

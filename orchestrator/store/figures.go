@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -224,8 +225,8 @@ func (r *figureReader) attempts(ctx context.Context, marks map[string]Marks) err
 		trial := &run.Sheet.Trials[a.Trial]
 		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs}
 		x, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], trial, marks[a.RunID].Of(a.Trial, a.Attempt))
-		if err == nil && a.IdealNs != nil {
-			x.Ideal, err = idealOf(a.IdealNs, trial)
+		if err == nil {
+			err = errors.Join(readBound(&x.Ideal, a.IdealNs, trial), readBound(&x.CodedBound, a.CodedBoundNs, trial))
 		}
 		if err != nil {
 			return fmt.Errorf("run %s, trial %d, attempt %d: %w", a.RunID, a.Trial, a.Attempt, err)
@@ -327,13 +328,18 @@ func (s *Store) Sheet(ctx context.Context, run, hash string) (*runsheet.Sheet, e
 	return sheets[hash], nil
 }
 
-// idealOf reads the ideal sender's time from the report's list.
-func idealOf(list json.RawMessage, trial *runsheet.Trial) (time.Duration, error) {
-	var ideal []time.Duration
-	if err := json.Unmarshal(list, &ideal); err != nil {
-		return 0, fmt.Errorf("ideal: %w", err)
+// readBound reads a bound of the trial from its list in the radio's report,
+// where there is one.
+func readBound(into *time.Duration, list json.RawMessage, trial *runsheet.Trial) error {
+	if list == nil {
+		return nil
 	}
-	return idealTime(ideal, trial), nil
+	var flows []time.Duration
+	if err := json.Unmarshal(list, &flows); err != nil {
+		return fmt.Errorf("bound of the radio's report: %w", err)
+	}
+	*into = boundOf(flows, trial)
+	return nil
 }
 
 // known is nil for -1, which queries return for what is not known.

@@ -88,7 +88,7 @@ data folder for as long as the command lasts.`,
 	f.StringVar(&against, "against", "", "published: compare with the figures of the paper, and list what deviates")
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")
 	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
-	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, gain or timeouts (default: as the published figures have it)")
+	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, share-of-coded-bound, gain or timeouts (default: as the published figures have it)")
 	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that apply to the results, or the one of --format")
 	return cmd
 }

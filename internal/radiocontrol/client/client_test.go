@@ -60,7 +60,7 @@ func TestRequestsAndReplies(t *testing.T) {
 		case strings.Contains(line, `"half"`):
 			return `{"error":"packet log incomplete","report":{"duration_ns":5}}` + "\n"
 		case strings.HasPrefix(line, `{"end"`):
-			return `{"report":{"duration_ns":3,"ideal_ns":[2],"coded_ns":[4]}}` + "\n"
+			return `{"report":{"duration_ns":3,"ideal_ns":[2],"coded_bound_ns":[4]}}` + "\n"
 		case strings.Contains(line, `"refuse"`):
 			return `{"error":"no"}` + "\n"
 		}
@@ -77,7 +77,7 @@ func TestRequestsAndReplies(t *testing.T) {
 	if err := c.Begin(ctx, radiocontrol.Begin{Trial: "refuse"}); !errors.As(err, &refused) || refused.Message != "no" {
 		t.Errorf("refusal: %v", err)
 	}
-	if r, err := c.End(ctx, "a"); err != nil || r.Duration != 3 || r.Ideal[0] != 2 || r.Coded[0] != 4 {
+	if r, err := c.End(ctx, "a"); err != nil || r.Duration != 3 || r.Ideal[0] != 2 || r.CodedBound[0] != 4 {
 		t.Errorf("report %+v, %v", r, err)
 	}
 	if r, err := c.End(ctx, "half"); err == nil || r == nil || r.Duration != 5 {
@@ -119,7 +119,7 @@ func TestBrokenReplies(t *testing.T) {
 }
 
 func FuzzReply(f *testing.F) {
-	b, err := json.Marshal(radiocontrol.Reply{Report: &radiocontrol.Report{Hops: []radiocontrol.Hop{{From: "client"}}, Ideal: []time.Duration{1}, Coded: []time.Duration{2}}})
+	b, err := json.Marshal(radiocontrol.Reply{Report: &radiocontrol.Report{Hops: []radiocontrol.Hop{{From: "client"}}, Ideal: []time.Duration{1}, CodedBound: []time.Duration{2}}})
 	if err != nil {
 		f.Fatal(err)
 	}

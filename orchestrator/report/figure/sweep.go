@@ -71,7 +71,9 @@ func Curves(v *report.Analysis) ([]byte, error) {
 		reach[family(c)] = append(reach[family(c)], figures(c)...)
 	}
 	order := treatmentOrder(v.Tables)
-	order[plan.Ideal] = len(order)
+	for _, name := range report.Bounds() {
+		order[name] = len(order)
+	}
 	const cell = chartLeft + chartWidth + chartRight
 	const row = chartTop + chartHeight + chartBottom
 	rows, column := 0, chartsAbreast

@@ -46,7 +46,10 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 	published := len(v.Dataset.Figures) > 0 || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) })
 	legend := "KB/s of 1024 bytes: average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration; * is p < 0.05 (Wilcoxon signed-rank, Holm-corrected)."
 	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasIdeal) }) {
-		legend += " Ideal: an all-knowing sender on the same channel realisations."
+		legend += idealLegend
+	}
+	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasCodedBound) }) {
+		legend += codedLegend
 	}
 	paragraph(b, legend)
 	if published {
@@ -90,8 +93,13 @@ const compactWidth = 22 // of an axis's value and of a treatment
 func (g *compactGroup) write(b *strings.Builder) {
 	paragraph(b, g.heading)
 	axes := g.varying()
-	header := append(slices.Clone(axes), "treatment", "valid", "average", "±", "SD", "of Ideal", "×")
-	rows, missing := g.rows(axes)
+	header := append(slices.Clone(axes), "treatment", "valid", "average", "±", "SD", "Ideal")
+	coded := slices.ContainsFunc(g.runs, func(t *report.RunTable) bool { return t.Has(report.HasCodedBound) })
+	if coded {
+		header = append(header, "coded")
+	}
+	header = append(header, "×")
+	rows, missing := g.rows(axes, coded)
 	writeAligned(b, header, rows, len(axes)+1)
 	for _, s := range missing {
 		paragraph(b, s)
@@ -101,7 +109,7 @@ func (g *compactGroup) write(b *strings.Builder) {
 // rows has one for each treatment of each run: the run's values on the axes, the
 // figures, and a note on the run, both only in its first row. Treatments that
 // are missing are listed apart, each once.
-func (g *compactGroup) rows(axes []string) (rows [][]string, missing []string) {
+func (g *compactGroup) rows(axes []string, coded bool) (rows [][]string, missing []string) {
 	for k, t := range g.runs {
 		place := make([]string, len(axes))
 		for i, a := range axes {
@@ -119,7 +127,7 @@ func (g *compactGroup) rows(axes []string) (rows [][]string, missing []string) {
 				}
 				continue
 			}
-			rows = append(rows, append(append(slices.Clone(place), compactFigures(r)...), note))
+			rows = append(rows, append(append(slices.Clone(place), compactFigures(r, coded)...), note))
 			clear(place)
 			note = ""
 		}
@@ -131,7 +139,7 @@ func (g *compactGroup) rows(axes []string) (rows [][]string, missing []string) {
 }
 
 // compactFigures are a treatment's name and figures.
-func compactFigures(r *report.Row) []string {
+func compactFigures(r *report.Row, coded bool) []string {
 	half := wording.None
 	if r.MeanCI != nil {
 		h := (r.MeanCI.High - r.MeanCI.Low) / 2
@@ -144,7 +152,11 @@ func compactFigures(r *report.Row) []string {
 			ratio += "*"
 		}
 	}
-	return []string{wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), wording.KBps(r.AverageKBps), half, wording.KBps(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1), ratio}
+	cells := []string{wording.ClipMiddle(wording.Clean(r.Label), compactWidth), r.ValidOf(), wording.KBps(r.AverageKBps), half, wording.KBps(r.SDKBps), wording.Percent(r.ShareOfIdeal, 1)}
+	if coded {
+		cells = append(cells, wording.Percent(r.ShareOfCodedBound, 1))
+	}
+	return append(cells, ratio)
 }
 
 // writeAligned writes columns as wide as their widest cell: the first ones, of

@@ -254,6 +254,9 @@ func (c *summaryList) laterColumns() {
 	c.rate("p25_kb_per_s", func(r summaryRow) *float64 { return r.P25KBps })
 	c.rate("p75_kb_per_s", func(r summaryRow) *float64 { return r.P75KBps })
 	c.rate("p95_kb_per_s", func(r summaryRow) *float64 { return r.P95KBps })
+	c.share("share_of_coded_bound", func(r summaryRow) *float64 { return r.ShareOfCodedBound })
+	c.rate("ideal_kb_per_s", func(r summaryRow) *float64 { return r.IdealKBps })
+	c.rate("coded_bound_kb_per_s", func(r summaryRow) *float64 { return r.CodedBoundKBps })
 }
 
 func renderCSV(v *report.Analysis) ([]byte, error) {
@@ -330,12 +333,7 @@ func trialColumns() []column[attemptRow] {
 			return ""
 		}},
 		{"ideal_s", func(r attemptRow) string { return seconds(r.Ideal) }},
-		{"share_of_ideal", func(r attemptRow) string {
-			if !r.Valid() {
-				return ""
-			}
-			return fixed(report.Rounded(stats.ShareOfIdeal(r.Ideal.Seconds(), (r.Connect+r.Elapsed).Seconds())), 6)
-		}},
+		{"share_of_ideal", shareOfBound(func(r attemptRow) time.Duration { return r.Ideal })},
 		{"verified", func(r attemptRow) string { return strconv.FormatBool(r.Verified) }},
 		{"sha256", func(r attemptRow) string { return r.Digest }},
 		{"retransmits", func(r attemptRow) string { return optional(r.Retransmits) }},
@@ -344,6 +342,18 @@ func trialColumns() []column[attemptRow] {
 		{"radio_lost_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.LostPackets, 10) })},
 		{"radio_dropped_packets", hops(func(r *report.RadioReport) string { return strconv.FormatInt(r.DroppedPackets, 10) })},
 		{"radio_busy_share", hops(func(r *report.RadioReport) string { return fixed(&r.BusyShare, 6) })},
+		{"coded_bound_s", func(r attemptRow) string { return seconds(r.CodedBound) }},
+		{"share_of_coded_bound", shareOfBound(func(r attemptRow) time.Duration { return r.CodedBound })},
+	}
+}
+
+// shareOfBound is a bound's time over that of a valid attempt.
+func shareOfBound(bound func(attemptRow) time.Duration) func(attemptRow) string {
+	return func(r attemptRow) string {
+		if !r.Valid() {
+			return ""
+		}
+		return fixed(report.Rounded(stats.ShareOfBound(bound(r).Seconds(), (r.Connect+r.Elapsed).Seconds())), 6)
 	}
 }
 

@@ -169,8 +169,8 @@ func TestTableColumnsAlign(t *testing.T) {
 	rows := 0
 	for _, line := range lines {
 		r := []rune(line)
-		if i := strings.Index(line, "of Ideal"); i >= 0 && at < 0 {
-			at = utf8.RuneCountInString(line[:i]) + len("of Ideal")
+		if i := strings.Index(line, "Ideal"); i >= 0 && at < 0 {
+			at = utf8.RuneCountInString(line[:i]) + len("Ideal")
 		} else if strings.Contains(line, "70.0 %") {
 			rows++
 			if string(r[at-1]) != "%" || r[at] != ' ' {

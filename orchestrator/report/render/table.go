@@ -41,7 +41,7 @@ func (g *grid) write(b *strings.Builder) {
 	for _, w := range width[1:] {
 		total += len(gap) + w
 	}
-	width[0] = max(min(width[0], tableWidth-total), 12)
+	width[0] = min(width[0], max(tableWidth-total, 12))
 	names := g.names(width[0])
 	line := func(name string, r gridRow) {
 		s := wording.PadRight(name, width[0])
@@ -134,10 +134,13 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 		paragraph(b, s)
 	}
 	b.WriteString("\n")
-	ideal, vs := t.Has(report.HasIdeal), t.Has(report.HasComparison)
+	ideal, coded, vs := t.Has(report.HasIdeal), t.Has(report.HasCodedBound), t.Has(report.HasComparison)
 	g := grid{header: []string{"KB/s", "valid", "average", "max", "min", "SD", "median", "95 % CI"}}
 	if ideal {
-		g.header = append(g.header, "of Ideal")
+		g.header = append(g.header, "Ideal")
+	}
+	if coded {
+		g.header = append(g.header, "coded")
 	}
 	if vs {
 		g.header = append(g.header, "ratio", "p")
@@ -148,9 +151,12 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 			g.rows = append(g.rows, gridRow{cells: []string{wording.Clean(r.Label)}, text: "missing: " + wording.Clean(r.Missing)})
 			continue
 		}
-		cells := []string{wording.Clean(r.Label), r.ValidOf(), wording.KBps(r.AverageKBps), wording.KBps(r.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(r.SDKBps), wording.KBps(r.MedianKBps), span(r.MeanCI, wording.KBps)}
+		cells := []string{wording.Clean(r.Label), r.ValidOf(), wording.KBps(r.AverageKBps), wording.KBps(r.MaxKBps), wording.KBps(r.MinKBps), wording.KBps(r.SDKBps), wording.KBps(r.MedianKBps), narrowSpan(r.MeanCI)}
 		if ideal {
 			cells = append(cells, wording.Percent(r.ShareOfIdeal, 1))
+		}
+		if coded {
+			cells = append(cells, wording.Percent(r.ShareOfCodedBound, 1))
 		}
 		if vs {
 			cells = append(cells, comparisonCells(t, r)...)
@@ -190,10 +196,18 @@ func comparisonCells(t *report.RunTable, r *report.Row) []string {
 	return []string{wording.KBps(r.Comparison.Ratio), wording.PValue(r.Comparison.PHolm)}
 }
 
+const (
+	idealLegend = " Ideal: share of what an all-knowing sender reaches on the same channel realisations."
+	codedLegend = " coded: share of the coded bound, what a sender reaches there who knows the channel's statistics but not its future."
+)
+
 func legendOf(t *report.RunTable) string {
 	s := "1 KB is 1024 bytes; CI: of the average, Student's t."
 	if t.Has(report.HasIdeal) {
-		s += " Ideal: an all-knowing sender on the same channel realisations."
+		s += idealLegend
+	}
+	if t.Has(report.HasCodedBound) {
+		s += codedLegend
 	}
 	if t.Has(report.HasComparison) {
 		s += " ratio and p: against " + t.ReferenceLabel() + " by iteration; geometric mean; Wilcoxon signed-rank, Holm-corrected."
@@ -221,6 +235,14 @@ func writePublished(b *strings.Builder, t *report.RunTable) {
 	}
 	g.write(b)
 	paragraph(b, "published: "+strings.TrimSuffix(source, "; "))
+}
+
+// narrowSpan is a throughput's interval where columns are few.
+func narrowSpan(r *report.Range) string {
+	if r == nil || r.Low < 0 {
+		return span(r, wording.KBps)
+	}
+	return wording.KBps(&r.Low) + "–" + wording.KBps(&r.High)
 }
 
 // span is an interval for people.

@@ -60,7 +60,7 @@ func NewRun(id, radioName, radioTitle, topology, title string, sizeBytes int64, 
 			elapsed := time.Duration(float64(sizeBytes) / rate * 1e9).Round(time.Microsecond)
 			r.Trials = append(r.Trials, report.Trial{Index: i, Iteration: it, Treatment: t.Name, Verdict: journal.Succeeded, Attempts: []report.Attempt{{
 				Attempt: 1, Verdict: journal.Succeeded, Started: at, SizeBytes: sizeBytes, Elapsed: elapsed, Connect: 180 * time.Millisecond,
-				Duration: elapsed + 400*time.Millisecond, Ideal: (elapsed + 180*time.Millisecond) * 7 / 10, Digest: fmt.Sprintf("%064x", it), Verified: true,
+				Duration: elapsed + 400*time.Millisecond, Ideal: (elapsed + 180*time.Millisecond) * 7 / 10, CodedBound: (elapsed + 180*time.Millisecond) * 3 / 4, Digest: fmt.Sprintf("%064x", it), Verified: true,
 				Retransmits: Ptr(int64(it)), Radio: &report.RadioReport{SentPackets: 400, LostPackets: 3, BusyShare: 0.875},
 			}}})
 			at = at.Add(elapsed + 500*time.Millisecond)

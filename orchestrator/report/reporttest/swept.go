@@ -113,7 +113,7 @@ func sweptFigures() []plan.Figure {
 func Split(t *report.Trial, treatments ...string) {
 	for k := range t.Attempts {
 		a := &t.Attempts[k]
-		a.Flows, a.Ideal, a.Digest = nil, 0, ""
+		a.Flows, a.Ideal, a.CodedBound, a.Digest = nil, 0, 0, ""
 		for i, name := range treatments {
 			share := a.SizeBytes * int64(i+1) * 2 / int64(len(treatments)*(len(treatments)+1))
 			a.Flows = append(a.Flows, report.Flow{Treatment: name, Verdict: a.Verdict, Bound: a.Elapsed, Connect: 10 * time.Millisecond, Elapsed: a.Elapsed, SizeBytes: share})

@@ -55,7 +55,7 @@ func secondsLeft(o *dbsqlc.RunOverview) float64 {
 func Attempt(a *report.Attempt) *linktrialv1.AttemptRow {
 	row := &linktrialv1.AttemptRow{Attempt: int32(a.Attempt), Verdict: string(a.Verdict), Reason: a.Reason, Message: a.Message,
 		ThroughputBytesPerSecond: a.ThroughputBytesPerSecond(), ElapsedSeconds: a.Elapsed.Seconds(), ConnectSeconds: a.Connect.Seconds(),
-		IdealSeconds: a.Ideal.Seconds(), Started: timestamppb.New(a.Started), MeasuredBytesPerSecond: a.MeasuredBytesPerSecond()}
+		IdealSeconds: a.Ideal.Seconds(), CodedBoundSeconds: a.CodedBound.Seconds(), Started: timestamppb.New(a.Started), MeasuredBytesPerSecond: a.MeasuredBytesPerSecond()}
 	if m := a.Mark; m != nil {
 		row.Mark = &linktrialv1.Mark{Reason: m.Reason, By: m.By, Given: timestamppb.New(m.At),
 			JournalVerdict: string(m.Verdict), JournalReason: m.JournalReason, JournalMessage: m.JournalMessage}

@@ -37,7 +37,7 @@ func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
 		Valid: int32(r.Valid), Attempted: attempted, Failed: int32(r.Failed), Planned: int32(r.Trials),
 		Average: bytesPerSecond(r.AverageKBps), Sd: bytesPerSecond(r.SDKBps), Min: bytesPerSecond(r.MinKBps), Max: bytesPerSecond(r.MaxKBps),
 		Median: bytesPerSecond(r.MedianKBps), P05: bytesPerSecond(r.P05KBps), P25: bytesPerSecond(r.P25KBps), P75: bytesPerSecond(r.P75KBps), P95: bytesPerSecond(r.P95KBps),
-		IdealShare: r.ShareOfIdeal, ConnectAverage: value(r.ConnectSeconds), RetransmitsAverage: r.Retransmits, TimeoutsAverage: r.Timeouts,
+		IdealShare: r.ShareOfIdeal, CodedBoundShare: r.ShareOfCodedBound, ConnectAverage: value(r.ConnectSeconds), RetransmitsAverage: r.Retransmits, TimeoutsAverage: r.Timeouts,
 	}
 	if r.MeanCI != nil {
 		out.CiLow, out.CiHigh = r.MeanCI.Low*unit.KB, r.MeanCI.High*unit.KB
@@ -96,7 +96,8 @@ func asPoints(t *report.RunTable, r *report.Run) *linktrialv1.Points {
 			}
 			p.Trial, p.Attempt, p.Iteration = append(p.Trial, int32(trial.Index)), append(p.Attempt, int32(a.Attempt)), append(p.Iteration, int32(trial.Iteration))
 			p.Treatment, p.Verdict = append(p.Treatment, place[trial.Treatment]), append(p.Verdict, verdict)
-			p.Throughput, p.Elapsed, p.Ideal = append(p.Throughput, a.ThroughputBytesPerSecond()), append(p.Elapsed, a.Elapsed.Seconds()), append(p.Ideal, a.Ideal.Seconds())
+			p.Throughput, p.Elapsed = append(p.Throughput, a.ThroughputBytesPerSecond()), append(p.Elapsed, a.Elapsed.Seconds())
+			p.Ideal, p.CodedBound = append(p.Ideal, a.Ideal.Seconds()), append(p.CodedBound, a.CodedBound.Seconds())
 			p.Counts = append(p.Counts, trial.Counted() == a)
 		}
 	}

@@ -24,6 +24,7 @@ var sweepMetrics = []struct {
 	{"throughput", plan.MetricKBps, "KB/s"},
 	{"normalised", plan.MetricNormalised, ""},
 	{"share-of-ideal", report.MetricShareOfIdeal, ""},
+	{"share-of-coded-bound", report.MetricShareOfCodedBound, ""},
 	{"gain", plan.MetricGain, "%"},
 	{"timeouts", plan.MetricTimeouts, ""},
 }

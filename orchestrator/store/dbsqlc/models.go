@@ -23,21 +23,22 @@ type ApiToken struct {
 }
 
 type Attempt struct {
-	RunID      string
-	Trial      int32
-	Attempt    int32
-	StartedSeq int64
-	StartedAt  time.Time
-	EndedSeq   *int64
-	EndedAt    *time.Time
-	Verdict    *string
-	Reason     string
-	Message    string
-	DurationNs *int64
-	DeadNs     *int64
-	Radio      json.RawMessage
-	Log        string
-	IdealNs    json.RawMessage
+	RunID        string
+	Trial        int32
+	Attempt      int32
+	StartedSeq   int64
+	StartedAt    time.Time
+	EndedSeq     *int64
+	EndedAt      *time.Time
+	Verdict      *string
+	Reason       string
+	Message      string
+	DurationNs   *int64
+	DeadNs       *int64
+	Radio        json.RawMessage
+	Log          string
+	IdealNs      json.RawMessage
+	CodedBoundNs json.RawMessage
 }
 
 type AttemptMark struct {

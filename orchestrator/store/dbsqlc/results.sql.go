@@ -12,7 +12,7 @@ import (
 )
 
 const attempts = `-- name: Attempts :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
 `
 
 func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error) {
@@ -40,6 +40,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error)
 			&i.Radio,
 			&i.Log,
 			&i.IdealNs,
+			&i.CodedBoundNs,
 		); err != nil {
 			return nil, err
 		}
@@ -52,7 +53,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error)
 }
 
 const attemptsAfter = `-- name: AttemptsAfter :many
-SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
+SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
        (t.verdict IS NOT NULL AND NOT later.yes)::boolean AS last
 FROM attempts a
 JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
@@ -102,6 +103,7 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 			&i.Attempt.Radio,
 			&i.Attempt.Log,
 			&i.Attempt.IdealNs,
+			&i.Attempt.CodedBoundNs,
 			&i.Iteration,
 			&i.Treatment,
 			&i.Settled,
@@ -118,7 +120,7 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 }
 
 const attemptsOfTrials = `-- name: AttemptsOfTrials :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
 `
 
 type AttemptsOfTrialsParams struct {
@@ -151,6 +153,7 @@ func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsPara
 			&i.Radio,
 			&i.Log,
 			&i.IdealNs,
+			&i.CodedBoundNs,
 		); err != nil {
 			return nil, err
 		}
@@ -313,23 +316,24 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 }
 
 const figureAttempts = `-- name: FigureAttempts :many
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns
 FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
 `
 
 type FigureAttemptsRow struct {
-	RunID      string
-	Trial      int32
-	Attempt    int32
-	StartedAt  time.Time
-	Verdict    *string
-	Reason     string
-	Message    string
-	DurationNs *int64
-	IdealNs    json.RawMessage
+	RunID        string
+	Trial        int32
+	Attempt      int32
+	StartedAt    time.Time
+	Verdict      *string
+	Reason       string
+	Message      string
+	DurationNs   *int64
+	IdealNs      json.RawMessage
+	CodedBoundNs json.RawMessage
 }
 
-// What figures are made from: no logs, and of the radio's report only Ideal.
+// What figures are made from: no logs, and of the radio's report only the bounds.
 func (q *Queries) FigureAttempts(ctx context.Context, runs []string) ([]FigureAttemptsRow, error) {
 	rows, err := q.db.Query(ctx, figureAttempts, runs)
 	if err != nil {
@@ -349,6 +353,7 @@ func (q *Queries) FigureAttempts(ctx context.Context, runs []string) ([]FigureAt
 			&i.Message,
 			&i.DurationNs,
 			&i.IdealNs,
+			&i.CodedBoundNs,
 		); err != nil {
 			return nil, err
 		}

@@ -75,8 +75,8 @@ SELECT sheet_hash, sheet FROM runs WHERE id = ANY (sqlc.arg(runs)::text[]);
 SELECT * FROM trials WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial;
 
 -- name: FigureAttempts :many
--- What figures are made from: no logs, and of the radio's report only Ideal.
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns
+-- What figures are made from: no logs, and of the radio's report only the bounds.
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns
 FROM attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt;
 
 -- name: FigureFlows :many

@@ -199,7 +199,7 @@ func (f *filler) attempt(run int, t *runsheet.Trial, attempt int, verdict string
 	id := f.id(run)
 	transfer := runsheet.TransferID(id, t.Index, attempt, 0).String()
 	elapsed := time.Duration(float64(5*time.Second) * math.Exp(0.2*f.rng.NormFloat64()) * (1 + float64(t.Index%f.Treatments)/5))
-	report, err := json.Marshal(radiocontrol.Report{Duration: elapsed, BusyShare: 0.8, Ideal: []time.Duration{elapsed / 2}, Hops: []radiocontrol.Hop{
+	report, err := json.Marshal(radiocontrol.Report{Duration: elapsed, BusyShare: 0.8, Ideal: []time.Duration{elapsed / 2}, CodedBound: []time.Duration{elapsed / 2 * 10 / 9}, Hops: []radiocontrol.Hop{
 		{From: radio.RoleClient, To: radio.RoleServer, SentPackets: 900, SentBytes: 1 << 20, LostPackets: 20, DeliveredPackets: 880},
 		{From: radio.RoleServer, To: radio.RoleClient, SentPackets: 450, SentBytes: 1 << 15}},
 		Channels: []radiocontrol.ChannelHistory{f.channel(radio.RoleClient, radio.RoleServer), f.channel(radio.RoleServer, radio.RoleClient)}})

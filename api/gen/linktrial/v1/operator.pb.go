@@ -1261,7 +1261,8 @@ type AttemptRow struct {
 	// As throughput_bytes_per_second, also of an attempt whose figure a mark
 	// keeps from counting; 0 where it measured none.
 	MeasuredBytesPerSecond float64 `protobuf:"fixed64,10,opt,name=measured_bytes_per_second,json=measuredBytesPerSecond,proto3" json:"measured_bytes_per_second,omitempty"`
-	Mark                   *Mark   `protobuf:"bytes,11,opt,name=mark,proto3" json:"mark,omitempty"` // unset: none
+	Mark                   *Mark   `protobuf:"bytes,11,opt,name=mark,proto3" json:"mark,omitempty"`                                                        // unset: none
+	CodedBoundSeconds      float64 `protobuf:"fixed64,12,opt,name=coded_bound_seconds,json=codedBoundSeconds,proto3" json:"coded_bound_seconds,omitempty"` // 0 where unknown
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
 }
@@ -1371,6 +1372,13 @@ func (x *AttemptRow) GetMark() *Mark {
 		return x.Mark
 	}
 	return nil
+}
+
+func (x *AttemptRow) GetCodedBoundSeconds() float64 {
+	if x != nil {
+		return x.CodedBoundSeconds
+	}
+	return 0
 }
 
 // Mark is a person's decision that an attempt's figure must not count. The row has
@@ -2923,7 +2931,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\titeration\x18\x02 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x03 \x01(\tR\ttreatment\x124\n" +
 	"\battempts\x18\x04 \x03(\v2\x18.linktrial.v1.AttemptRowR\battempts\x12\x18\n" +
-	"\averdict\x18\x05 \x01(\tR\averdict\"\xc1\x03\n" +
+	"\averdict\x18\x05 \x01(\tR\averdict\"\xf1\x03\n" +
 	"\n" +
 	"AttemptRow\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x18\n" +
@@ -2937,7 +2945,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\astarted\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\astarted\x129\n" +
 	"\x19measured_bytes_per_second\x18\n" +
 	" \x01(\x01R\x16measuredBytesPerSecond\x12&\n" +
-	"\x04mark\x18\v \x01(\v2\x12.linktrial.v1.MarkR\x04mark\"\xd9\x01\n" +
+	"\x04mark\x18\v \x01(\v2\x12.linktrial.v1.MarkR\x04mark\x12.\n" +
+	"\x13coded_bound_seconds\x18\f \x01(\x01R\x11codedBoundSeconds\"\xd9\x01\n" +
 	"\x04Mark\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x120\n" +

@@ -679,6 +679,7 @@ type TreatmentSummary struct {
 	ConnectAverage     float64          `protobuf:"fixed64,28,opt,name=connect_average,json=connectAverage,proto3" json:"connect_average,omitempty"`
 	RetransmitsAverage *float64         `protobuf:"fixed64,29,opt,name=retransmits_average,json=retransmitsAverage,proto3,oneof" json:"retransmits_average,omitempty"`
 	TimeoutsAverage    *float64         `protobuf:"fixed64,30,opt,name=timeouts_average,json=timeoutsAverage,proto3,oneof" json:"timeouts_average,omitempty"`
+	CodedBoundShare    *float64         `protobuf:"fixed64,31,opt,name=coded_bound_share,json=codedBoundShare,proto3,oneof" json:"coded_bound_share,omitempty"` // as ideal_share, of the coded bound
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -916,6 +917,13 @@ func (x *TreatmentSummary) GetTimeoutsAverage() float64 {
 	return 0
 }
 
+func (x *TreatmentSummary) GetCodedBoundShare() float64 {
+	if x != nil && x.CodedBoundShare != nil {
+		return *x.CodedBoundShare
+	}
+	return 0
+}
+
 type PublishedFigure struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Average       float64                `protobuf:"fixed64,1,opt,name=average,proto3" json:"average,omitempty"`
@@ -1013,6 +1021,7 @@ type Points struct {
 	Ideal         []float64              `protobuf:"fixed64,8,rep,packed,name=ideal,proto3" json:"ideal,omitempty"`                                                                      // seconds; 0 where unknown
 	Counts        []bool                 `protobuf:"varint,9,rep,packed,name=counts,proto3" json:"counts,omitempty"`                                                                     // the attempt is its trial's last and its figure counts
 	Reason        map[int32]string       `protobuf:"bytes,10,rep,name=reason,proto3" json:"reason,omitempty" protobuf_key:"varint,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // by place in the columns; only where there is one
+	CodedBound    []float64              `protobuf:"fixed64,11,rep,packed,name=coded_bound,json=codedBound,proto3" json:"coded_bound,omitempty"`                                         // seconds; 0 where unknown
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1117,11 +1126,18 @@ func (x *Points) GetReason() map[int32]string {
 	return nil
 }
 
+func (x *Points) GetCodedBound() []float64 {
+	if x != nil {
+		return x.CodedBound
+	}
+	return nil
+}
+
 type SweepRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
 	Axis          string                 `protobuf:"bytes,2,opt,name=axis,proto3" json:"axis,omitempty"`     // empty: the first
-	Metric        string                 `protobuf:"bytes,3,opt,name=metric,proto3" json:"metric,omitempty"` // throughput, normalised, share-of-ideal, gain, timeouts; empty: throughput
+	Metric        string                 `protobuf:"bytes,3,opt,name=metric,proto3" json:"metric,omitempty"` // throughput, normalised, share-of-ideal, share-of-coded-bound, gain, timeouts; empty: throughput
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2477,7 +2493,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06points\x18\t \x01(\v2\x14.linktrial.v1.PointsR\x06points\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
-	"\x05label\x18\x02 \x01(\tR\x05label\"\xb3\a\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\"\xfa\a\n" +
 	"\x10TreatmentSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x1a\n" +
@@ -2510,7 +2526,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\bfailures\x18\x1b \x03(\tR\bfailures\x12'\n" +
 	"\x0fconnect_average\x18\x1c \x01(\x01R\x0econnectAverage\x124\n" +
 	"\x13retransmits_average\x18\x1d \x01(\x01H\x05R\x12retransmitsAverage\x88\x01\x01\x12.\n" +
-	"\x10timeouts_average\x18\x1e \x01(\x01H\x06R\x0ftimeoutsAverage\x88\x01\x01B\x0e\n" +
+	"\x10timeouts_average\x18\x1e \x01(\x01H\x06R\x0ftimeoutsAverage\x88\x01\x01\x12/\n" +
+	"\x11coded_bound_share\x18\x1f \x01(\x01H\aR\x0fcodedBoundShare\x88\x01\x01B\x0e\n" +
 	"\f_ideal_shareB\b\n" +
 	"\x06_ratioB\f\n" +
 	"\n" +
@@ -2519,14 +2536,15 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_p_valueB\x16\n" +
 	"\x14_retransmits_averageB\x13\n" +
-	"\x11_timeouts_average\"\x85\x01\n" +
+	"\x11_timeouts_averageB\x14\n" +
+	"\x12_coded_bound_share\"\x85\x01\n" +
 	"\x0fPublishedFigure\x12\x18\n" +
 	"\aaverage\x18\x01 \x01(\x01R\aaverage\x12\x0e\n" +
 	"\x02sd\x18\x02 \x01(\x01R\x02sd\x12\x10\n" +
 	"\x03min\x18\x03 \x01(\x01R\x03min\x12\x10\n" +
 	"\x03max\x18\x04 \x01(\x01R\x03max\x12\f\n" +
 	"\x01n\x18\x05 \x01(\x05R\x01n\x12\x16\n" +
-	"\x06source\x18\x06 \x01(\tR\x06source\"\x87\x03\n" +
+	"\x06source\x18\x06 \x01(\tR\x06source\"\xa8\x03\n" +
 	"\x06Points\x12\x14\n" +
 	"\x05trial\x18\x01 \x03(\x05R\x05trial\x12\x18\n" +
 	"\aattempt\x18\x02 \x03(\x05R\aattempt\x12\x1c\n" +
@@ -2540,7 +2558,9 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x05ideal\x18\b \x03(\x01R\x05ideal\x12\x16\n" +
 	"\x06counts\x18\t \x03(\bR\x06counts\x128\n" +
 	"\x06reason\x18\n" +
-	" \x03(\v2 .linktrial.v1.Points.ReasonEntryR\x06reason\x1a9\n" +
+	" \x03(\v2 .linktrial.v1.Points.ReasonEntryR\x06reason\x12\x1f\n" +
+	"\vcoded_bound\x18\v \x03(\x01R\n" +
+	"codedBound\x1a9\n" +
 	"\vReasonEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\x05R\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"[\n" +
