@@ -7,7 +7,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/bin
 DRIVERS := $(BIN)/drivers
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-GO_DRIVERS := tcp
+GO_DRIVERS := haul tcp
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
@@ -67,9 +67,10 @@ build: deps drivers web
 
 drivers: deps
 	@set -e; for d in $(GO_DRIVERS); do \
+		from=protocols/$$d; [ ! -d $$from/cmd ] || from=$$from/cmd/$$d; \
 		mkdir -p $(DRIVERS)/$$d; \
-		cp protocols/$$d/driver.yaml $(DRIVERS)/$$d/driver.yaml; \
-		CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./protocols/$$d; \
+		cp $$from/driver.yaml $(DRIVERS)/$$d/driver.yaml; \
+		CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./$$from; \
 	done
 	@$(MAKE) --no-print-directory -C protocols/cxx OUT=$(DRIVERS)
 

@@ -42,6 +42,10 @@ var allowed = map[string][]string{
 	"protocols/tcp/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":          {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/sctp/":         {"protocols/contract", "protocols/cxx/", "internal/"},
+	"protocols/haul/":         {"protocols/datagram", "protocols/haul/", "internal/"},
+	"protocols/haul/cmd/":     {"protocols/contract", "protocols/harness", "protocols/haul", "protocols/protocoltest", "internal/"},
+	"protocols/haul/core/":    {"protocols/haul/code", "protocols/haul/secure", "protocols/haul/wire", "internal/"},
+	"protocols/haul/wire/":    {"internal/"},
 	"protocols/haul/secure/":  {"internal/"},
 	"protocols/haul/code/":    {"internal/"},
 	"protocols/datagram/":     {"internal/"},
@@ -101,7 +105,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/secure", "protocols/haul/code"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

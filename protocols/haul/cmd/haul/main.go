@@ -1,0 +1,212 @@
+// Command haul is the driver of haul, Linktrial's own transport. Comes in and
+// goes out: the driver contract (docs/driver-contract.md).
+package main
+
+import (
+	"context"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/harness"
+	"linktrial/protocols/haul"
+)
+
+//go:embed driver.yaml
+var manifest []byte
+
+func main() {
+	harness.Main(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
+}
+
+// implementation is the version of the protocol, which both ends have to have.
+const implementation = "haul 1"
+
+func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
+	return &contract.Info{Implementation: implementation}, nil
+}
+
+// options of a connection, from those of the plan.
+func options(p *contract.Parameters) (haul.Options, error) {
+	var o haul.Options
+	if s, _ := p.Options["encryption"].(string); s == "plain" {
+		o.Plain = true
+	}
+	if s, _ := p.Options["key"].(string); s != "" {
+		k, err := hex.DecodeString(s)
+		if err != nil || len(k) != 32 {
+			return o, harness.Failf(contract.CodeBadParameters, "options.key has %d characters, expected 64 hexadecimal digits", len(s))
+		}
+		if o.Plain {
+			return o, harness.Failf(contract.CodeBadParameters, "options.key is set, expected none with encryption: plain")
+		}
+		o.Key = k
+	}
+	if on, ok := p.Options["coding"].(bool); ok {
+		o.NoCoding = !on
+	}
+	if on, ok := p.Options["ecn"].(bool); ok {
+		o.NoECN = !on
+	}
+	o.Packet = size(p, "packet")
+	o.Queue = size(p, "send_queue")
+	o.Buffer = size(p, "receive_buffer")
+	if p.Transfer.DurationMS > 0 {
+		// What has not been sent when the time is up would be sent all the same.
+		o.Queue = min(o.Queue, 16<<10)
+	}
+	if l := p.Link; l != nil {
+		o.Link = haul.Link{
+			Rate: float64(l.RateBitsPerSecond) / 8,
+			RTT:  time.Duration(l.RoundTripMS * float64(time.Millisecond)),
+			MTU:  int(l.MTUBytes),
+			Loss: min(max(l.LossShare, 0), 0.95),
+		}
+	}
+	o.Device = p.Device
+	return o, nil
+}
+
+// size is an option's number of bytes, 0 where the plan says nothing.
+func size(p *contract.Parameters, name string) int {
+	switch v := p.Options[name].(type) {
+	case int64:
+		return int(v)
+	case float64:
+		return int(v)
+	case int:
+		return v
+	}
+	return 0
+}
+
+func endpoint(e contract.Endpoint, what string) (netip.AddrPort, error) {
+	if e.Address == "" {
+		return netip.AddrPort{}, nil
+	}
+	a, err := netip.ParseAddr(e.Address)
+	if err != nil {
+		return netip.AddrPort{}, harness.Failf(contract.CodeBadParameters, "%s.address is %q, expected an IP address", what, e.Address)
+	}
+	return netip.AddrPortFrom(a.Unmap(), uint16(e.Port)), nil
+}
+
+func listen(_ context.Context, p *contract.Parameters) (harness.Listener, error) {
+	local, err := endpoint(p.Local, "local")
+	if err != nil {
+		return nil, err
+	}
+	o, err := options(p)
+	if err != nil {
+		return nil, err
+	}
+	o.Device = "" // the address is the radio's; see the contract, P10
+	l, err := haul.Listen(local, o)
+	if err != nil {
+		return nil, err
+	}
+	return &listener{l, o}, nil
+}
+
+type listener struct {
+	*haul.Listener
+	o haul.Options
+}
+
+func (l *listener) Accept() (harness.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return newConn(c, l.o), nil
+}
+
+func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
+	local, err := endpoint(p.Local, "local")
+	if err != nil {
+		return nil, err
+	}
+	local = netip.AddrPortFrom(local.Addr(), 0)
+	remote, err := endpoint(p.Remote, "remote")
+	if err != nil {
+		return nil, err
+	}
+	o, err := options(p)
+	if err != nil {
+		return nil, err
+	}
+	o.Device = ""
+	c, err := haul.Dial(ctx, local, remote, o)
+	if errors.Is(err, haul.ErrRefused) {
+		return nil, harness.Failf(contract.CodeConnectRefused, "%w", err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return newConn(c, o), nil
+}
+
+// conn carries the transfer over the connection's stream 0.
+type conn struct {
+	*haul.Stream
+	c *haul.Conn
+	o haul.Options
+}
+
+func newConn(c *haul.Conn, o haul.Options) *conn { return &conn{c.Stream(0), c, o} }
+
+// Times of a close: what was sent is delivered first, which the harness's
+// deadlines bound already; then the other end has to hear of the close.
+const closeWithin = 3 * time.Second
+
+func (c *conn) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	if err := c.c.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
+func (c *conn) Abort() { c.c.Abort("the transfer was aborted") }
+
+func (c *conn) Info() *contract.Info {
+	s := c.c.Stats()
+	return &contract.Info{Implementation: implementation, Detail: map[string]string{
+		"encryption": map[bool]string{true: "plain", false: "noise"}[c.o.Plain],
+		"key":        map[bool]string{true: "none", false: "pre-shared"}[len(c.o.Key) == 0],
+		"packet":     strconv.Itoa(s.Packet),
+		"coding":     map[bool]string{true: "off", false: "on"}[c.o.NoCoding],
+	}}
+}
+
+func (c *conn) Sample(s *contract.Sample, sender bool) {
+	t := c.c.Stats()
+	set := func(to **int64, v int64) { *to = &v }
+	setFloat := func(to **float64, v float64) { *to = &v }
+	if sender {
+		set(&s.AckedBytes, int64(t.BytesDelivered))
+	}
+	set(&s.CwndBytes, int64(t.Window))
+	set(&s.FlightBytes, int64(t.InFlight))
+	set(&s.SRTTUS, t.RTT.Microseconds())
+	set(&s.RTTVarUS, t.RTTVariation.Microseconds())
+	set(&s.RTOUS, t.Timeout.Microseconds())
+	set(&s.Retransmits, int64(t.Retransmits))
+	set(&s.Timeouts, int64(t.Timeouts))
+	set(&s.LossEvents, int64(t.PacketsLost))
+	setFloat(&s.PacingBPS, t.Pacing*8)
+	setFloat(&s.BandwidthBPS, t.Rate*8)
+	s.More = map[string]float64{
+		"repairs":       float64(t.Repairs),
+		"recovered":     float64(t.Recovered),
+		"loss_share":    t.Loss,
+		"burst_packets": t.Burst,
+		"queue_us":      float64(t.Queue.Microseconds()),
+		"acks_sent":     float64(t.AcksSent),
+	}
+}

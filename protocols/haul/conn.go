@@ -1,0 +1,371 @@
+package haul
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"syscall"
+	"time"
+
+	"linktrial/protocols/datagram"
+	"linktrial/protocols/haul/core"
+)
+
+// defaultQueue is how many bytes Send takes before it waits.
+const defaultQueue = 64 << 10
+
+// Conn is one end of a connection. Its methods may be called from any goroutine.
+type Conn struct {
+	end     *endpoint
+	core    *core.Conn
+	changed chan struct{} // closed and replaced when something has changed
+	err     error         // why the connection failed, besides what core says
+	heard   time.Duration
+	touched bool
+	told    bool // that it has ended
+	waiters int  // calls of Send that wait for room
+	streams map[uint16]*Stream
+	events  chan Event
+}
+
+func (e *endpoint) conn(k *core.Conn) *Conn {
+	c := &Conn{end: e, core: k, changed: make(chan struct{}), streams: map[uint16]*Stream{}, heard: e.now()}
+	if e.options.OnEvent != nil {
+		c.events = make(chan Event, 64)
+		go func() {
+			for v := range c.events {
+				e.options.OnEvent(v)
+			}
+		}()
+	}
+	return c
+}
+
+// Dial connects to an address, until ctx ends. local may be the zero value: any
+// address and port. An error wraps what the system said (for example
+// [syscall.ECONNREFUSED]), or ctx's.
+func Dial(ctx context.Context, local, remote netip.AddrPort, o Options) (*Conn, error) {
+	return DialEarly(ctx, local, remote, o, nil)
+}
+
+// DialEarly is Dial with data in the first packet, for what must not wait for a
+// round trip: see [Conn.Early]. It can be replayed, and without a key be read.
+func DialEarly(ctx context.Context, local, remote netip.AddrPort, o Options, early []byte) (*Conn, error) {
+	s, err := datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	if err != nil {
+		return nil, fmt.Errorf("dial haul %s: %w", remote, err)
+	}
+	config := o.config()
+	config.Random = randomness{}
+	if config.Packet == 0 {
+		config.Packet = min(max(s.MTU()-overhead(remote), core.MinPacket), core.MaxPacket)
+		if o.Link.MTU > 0 {
+			config.Packet = min(config.Packet, max(o.Link.MTU-overhead(remote), core.MinPacket))
+		}
+	}
+	k, err := core.Dial(config, remote, early)
+	if err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("dial haul %s: %w", remote, err)
+	}
+	e := newEndpoint(s, o)
+	c := e.conn(k)
+	e.client = c
+	e.mu.Lock()
+	c.touched = true
+	e.settle(e.now())
+	e.mu.Unlock()
+	e.start()
+	err = c.wait(ctx, time.Time{}, func() (bool, error) {
+		return c.core.Open(), c.failure()
+	})
+	if err != nil {
+		c.Abort("not wanted any more")
+		return nil, fmt.Errorf("dial haul %s: %w", remote, err)
+	}
+	return c, nil
+}
+
+// overhead is the length of the IP and UDP headers.
+func overhead(a netip.AddrPort) int {
+	if a.Addr().Unmap().Is6() {
+		return 48
+	}
+	return 28
+}
+
+// tell wakes everyone who waits for a change; the lock is held.
+func (c *Conn) tell() {
+	close(c.changed)
+	c.changed = make(chan struct{})
+	for _, v := range c.core.Events() {
+		if c.events != nil {
+			select {
+			case c.events <- v:
+			default: // nobody takes them
+			}
+		}
+	}
+	if over, _ := c.core.Closed(); over && !c.told {
+		c.told = true
+		if c.events != nil {
+			close(c.events)
+			c.events = nil
+		}
+	}
+}
+
+// fail ends the connection with an error of the system; the lock is held.
+func (c *Conn) fail(err error) {
+	if c.err == nil {
+		c.err = err
+		c.touched = true
+	}
+}
+
+// failure is why the connection cannot be used any more; the lock is held.
+func (c *Conn) failure() error {
+	if c.err != nil {
+		return c.err
+	}
+	over, err := c.core.Closed()
+	switch {
+	case !over:
+		return nil
+	case errors.Is(err, core.ErrAborted):
+		return fmt.Errorf("%w: %w", err, syscall.ECONNRESET)
+	case err != nil:
+		return err
+	}
+	return io.EOF
+}
+
+// wait waits until ready says so, or fails; it calls it with the lock held.
+func (c *Conn) wait(ctx context.Context, deadline time.Time, ready func() (bool, error)) error {
+	var late <-chan time.Time
+	if !deadline.IsZero() {
+		t := time.NewTimer(time.Until(deadline))
+		defer t.Stop()
+		late = t.C
+	}
+	for {
+		c.end.mu.Lock()
+		ok, err := ready()
+		changed := c.changed
+		c.end.mu.Unlock()
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return os.ErrDeadlineExceeded
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// do touches the connection with the lock held, and sends what follows from it.
+func (c *Conn) do(f func(now time.Duration)) {
+	c.end.mu.Lock()
+	defer c.end.mu.Unlock()
+	now := c.end.now()
+	f(now)
+	c.touched = true
+	c.end.settle(now)
+}
+
+// Send queues a message. It waits while the queue is full, until ctx ends.
+func (c *Conn) Send(ctx context.Context, m Message) error {
+	return c.queue(ctx, m, false)
+}
+
+// Replace gives up what has not been delivered of messages with the same stream
+// and tag, and queues this one.
+func (c *Conn) Replace(ctx context.Context, m Message) error {
+	return c.queue(ctx, m, true)
+}
+
+func (c *Conn) queue(ctx context.Context, m Message, replace bool) error {
+	if err := c.room(ctx, time.Time{}); err != nil {
+		return err
+	}
+	var err error
+	c.do(func(now time.Duration) {
+		k := core.Message{Stream: m.Stream, Class: m.Class, Priority: m.Priority, Tag: m.Tag, Data: m.Data}
+		if m.SendWithin > 0 {
+			k.SendBy = now + m.SendWithin
+		}
+		if m.DeliverWithin > 0 {
+			k.DeliverBy = now + m.DeliverWithin
+		}
+		if err = c.failure(); err != nil {
+			return
+		}
+		if replace {
+			err = c.core.Replace(now, k)
+		} else {
+			err = c.core.Send(now, k)
+		}
+	})
+	return closedError(err)
+}
+
+func closedError(err error) error {
+	if errors.Is(err, core.ErrClosed) {
+		return net.ErrClosed
+	}
+	return err
+}
+
+// room waits until the queue is short enough for more.
+func (c *Conn) room(ctx context.Context, deadline time.Time) error {
+	return c.roomBut(ctx, deadline, func() error { return nil })
+}
+
+// roomBut is room that fails when stop does.
+func (c *Conn) roomBut(ctx context.Context, deadline time.Time, stop func() error) error {
+	limit := c.end.options.Queue
+	if limit == 0 {
+		limit = defaultQueue
+	}
+	waits := false
+	err := c.wait(ctx, deadline, func() (bool, error) {
+		if err := c.failure(); err != nil {
+			return false, err
+		}
+		if c.core.Queued() < limit {
+			return true, nil
+		}
+		if !waits {
+			waits = true
+			c.waiters++
+			c.core.WriterWaits(true)
+		}
+		return false, stop()
+	})
+	if waits {
+		c.end.mu.Lock()
+		c.waiters--
+		c.core.WriterWaits(c.waiters > 0)
+		c.end.mu.Unlock()
+	}
+	return err
+}
+
+// Receive waits for the next message that is not of a stream that is read as
+// bytes. [io.EOF]: the other end has closed the connection.
+func (c *Conn) Receive(ctx context.Context) (Message, error) {
+	var got core.Received
+	err := c.wait(ctx, time.Time{}, func() (bool, error) {
+		r, ok := c.core.NextOf(func(r *core.Received) bool {
+			return !r.End && (c.streams[r.Stream] == nil || r.Class != ReliableSequenced)
+		})
+		if ok {
+			got = r
+			return true, nil
+		}
+		return false, c.failure()
+	})
+	if err != nil {
+		return Message{}, err
+	}
+	c.read()
+	return Message{Stream: got.Stream, Class: got.Class, Tag: got.Tag, Data: got.Data}, nil
+}
+
+// read lets the other end know, where it is time, that something has been read.
+func (c *Conn) read() { c.do(func(time.Duration) {}) }
+
+// Cancel gives up every message of the stream with the tag that has not been
+// delivered, and reports how many there were.
+func (c *Conn) Cancel(stream uint16, tag uint32) (n int) {
+	c.do(func(time.Duration) { n = c.core.Cancel(stream, tag) })
+	return n
+}
+
+// Stats returns the figures of now.
+func (c *Conn) Stats() Stats {
+	c.end.mu.Lock()
+	defer c.end.mu.Unlock()
+	return c.core.Stats()
+}
+
+// Early is what the client sent with its first packet (of a listener's connections).
+func (c *Conn) Early() []byte {
+	c.end.mu.Lock()
+	defer c.end.mu.Unlock()
+	return c.core.Early()
+}
+
+// RemoteAddr is where the other end is now.
+func (c *Conn) RemoteAddr() netip.AddrPort {
+	c.end.mu.Lock()
+	defer c.end.mu.Unlock()
+	return c.core.Remote()
+}
+
+// Suspend tells the other end, and then nothing is sent and no time counts until Resume.
+func (c *Conn) Suspend() { c.do(func(time.Duration) { c.core.Suspend() }) }
+
+// Resume ends what Suspend began.
+func (c *Conn) Resume() { c.do(func(now time.Duration) { c.core.Resume(now) }) }
+
+// Close ends the connection in order: what was sent still arrives. It waits for
+// that, at most until ctx ends, and then aborts.
+func (c *Conn) Close(ctx context.Context) error {
+	c.do(func(time.Duration) { c.core.Close() })
+	err := c.wait(ctx, time.Time{}, func() (bool, error) {
+		over, err := c.core.Closed()
+		return over || c.err != nil, err
+	})
+	if ctx.Err() != nil {
+		c.Abort("not delivered in time")
+		return err
+	}
+	c.release()
+	return err
+}
+
+// Abort ends the connection at once; what has not arrived is discarded. reason is for people.
+func (c *Conn) Abort(reason string) {
+	c.do(func(time.Duration) { c.core.Abort(reason) })
+	c.release()
+}
+
+// release closes the socket of a client whose connection has ended.
+func (c *Conn) release() {
+	c.end.mu.Lock()
+	defer c.end.mu.Unlock()
+	if c.end.client == c {
+		c.end.stop()
+	}
+}
+
+// Rebind moves a client's connection to another local address, as when its node
+// has got a new one; the connection goes on.
+func (c *Conn) Rebind(local netip.AddrPort) error {
+	e := c.end
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.client != c || e.ended {
+		return errors.New("only a client's open connection can be bound anew")
+	}
+	s, err := datagram.Open(datagram.Config{Local: local, Remote: c.core.Remote(), Device: e.options.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	if err != nil {
+		return err
+	}
+	old := e.socket
+	e.socket = s
+	_ = old.Close()
+	go e.read(s)
+	c.core.Ping()
+	c.touched = true
+	e.settle(e.now())
+	return nil
+}

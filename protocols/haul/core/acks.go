@@ -1,0 +1,278 @@
+package core
+
+import (
+	"math/bits"
+	"net/netip"
+	"time"
+
+	"linktrial/protocols/haul/secure"
+	"linktrial/protocols/haul/wire"
+)
+
+// acks is what an end knows of the packets that it has received, and what it
+// owes the other end of that.
+type acks struct {
+	replay     secure.Replay
+	got        uint64 // packets
+	top        uint64 // highest number, plus one
+	topAt      time.Duration
+	topFrom    netip.AddrPort
+	holes      uint64 // bursts of missing numbers
+	ce         uint64
+	ackPending bool
+	ackAt      time.Duration
+	ackNow     bool
+	credited   uint64 // last told
+	heldRank   int    // of the other end
+
+	requestDelay time.Duration
+	here         arrivedSymbols
+	ranges       []wire.Range
+	ackFrame     wire.Ack
+	frame        wire.Frame
+	plain, coded []byte
+	loose        []byte
+	starved      bool
+	reason       string
+}
+
+// arrivedSymbols is the set of symbols that have arrived: all below next, and a bitmap beyond.
+type arrivedSymbols struct {
+	next  uint64
+	words []uint64 // bit i of words[0]: symbol (next &^ 63) + i
+}
+
+func (a *arrivedSymbols) has(id uint64) bool {
+	if id < a.next {
+		return true
+	}
+	w := (id - a.next&^63) / 64
+	return w < uint64(len(a.words)) && a.words[w]>>(id%64)&1 != 0
+}
+
+func (a *arrivedSymbols) add(id uint64) {
+	if id < a.next {
+		return
+	}
+	w := int((id - a.next&^63) / 64)
+	for len(a.words) <= w {
+		a.words = append(a.words, 0)
+	}
+	a.words[w] |= 1 << (id % 64)
+	for len(a.words) > 0 && a.words[0]>>(a.next%64)&1 != 0 {
+		base := a.next &^ 63
+		ones := bits.TrailingZeros64(^(a.words[0] >> (a.next % 64)))
+		a.next += uint64(ones)
+		if a.next >= base+64 {
+			a.next = base + 64
+			a.words = a.words[1:]
+		}
+	}
+	if len(a.words) == 0 {
+		a.words = nil
+	}
+}
+
+// ranges lists the holes and what has arrived behind them, at most limit.
+func (a *arrivedSymbols) list(to []wire.Range, limit int) []wire.Range {
+	to = to[:0]
+	id, end := a.next, a.next&^63+uint64(len(a.words))*64
+	var r wire.Range
+	for id < end && len(to) < limit {
+		word := a.words[(id-a.next&^63)/64] >> (id % 64)
+		left := 64 - id%64
+		if r.Arrived == 0 {
+			n := min(uint64(bits.TrailingZeros64(word)), left)
+			r.Missing += n
+			id += n
+			if n == left {
+				continue
+			}
+			word >>= n
+			left -= n
+		}
+		n := min(uint64(bits.TrailingZeros64(^word)), left)
+		r.Arrived += n
+		id += n
+		if n < left {
+			to = append(to, r)
+			r = wire.Range{}
+		}
+	}
+	if r.Arrived > 0 && len(to) < limit {
+		to = append(to, r)
+	}
+	return to
+}
+
+// farthest is how far beyond what has arrived a symbol may be: no sender that
+// keeps to its credit is farther ahead.
+const farthest = 1 << 20
+
+// Receive takes in a packet from an address, with the mark of its IP header
+// (RFC 3168). Packets that are not the connection's change nothing; they are
+// counted in Stats.
+func (c *Conn) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn uint8) {
+	c.stats.PacketsReceived++
+	kind, version, err := wire.KindOf(p)
+	switch {
+	case err != nil:
+		c.stats.Dropped.Malformed++
+	case kind == wire.KindRefusal && c.client:
+		c.refused(p)
+	case version != wire.Version:
+		c.stats.Dropped.Version++
+	case kind == wire.KindAnswer && c.client:
+		c.answered(now, p)
+	case kind == wire.KindRetry && c.client:
+		c.retry(now, p)
+	case kind == wire.KindData && c.keys != nil:
+		c.data(now, p, from, ecn)
+	default:
+		c.stats.Dropped.Unexpected++
+	}
+}
+
+func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8) {
+	id, truncated, err := wire.ParseData(p)
+	if err != nil || id != c.id {
+		c.stats.Dropped.Malformed++
+		return
+	}
+	number := wire.Expand(truncated, c.top)
+	if !c.replay.Check(number) {
+		c.stats.Dropped.Replayed++
+		return
+	}
+	body, err := c.keys.Open(p[wire.DataHeader:wire.DataHeader], p[:wire.DataHeader], number, p[wire.DataHeader:])
+	if err != nil {
+		c.stats.Dropped.Forged++
+		return
+	}
+	if !wellFormed(body) {
+		c.stats.Dropped.Malformed++
+		return
+	}
+	c.replay.Accept(number)
+	if c.state == closed {
+		// The last word may have been lost: it is said again.
+		c.farewells = max(c.farewells, 1)
+	}
+	c.heard(now, number, from, ecn)
+	asks := false
+	for len(body) > 0 && c.state != closed || len(body) > 0 && wire.FrameKind(body[0]) == wire.FrameClose {
+		body, _ = wire.Next(body, &c.frame)
+		asks = c.take(now, number) || asks
+	}
+	if asks && !c.ackPending {
+		c.ackPending, c.ackAt = true, now+c.requestDelay
+	}
+}
+
+// wellFormed reports whether all frames and items of a body can be read, before
+// any of them takes effect.
+func wellFormed(body []byte) bool {
+	var f wire.Frame
+	var ranges [wire.MaxRanges]wire.Range
+	f.Ack.Ranges = ranges[:0]
+	var i wire.Item
+	for len(body) > 0 {
+		rest, err := wire.Next(body, &f)
+		if err != nil {
+			return false
+		}
+		if f.Kind == wire.FrameSymbol || f.Kind == wire.FrameLoose {
+			for b := f.Symbol.Data; len(b) > 0; {
+				if b, err = wire.NextItem(b, &i); err != nil {
+					return false
+				}
+			}
+		}
+		body = rest
+	}
+	return true
+}
+
+// heard notes that a packet has arrived.
+func (c *Conn) heard(now time.Duration, number uint64, from netip.AddrPort, ecn uint8) {
+	c.lastHeard = now
+	c.shake.proven, c.starved = true, false
+	c.shake.message = nil // the client has the answer
+	if c.silent {
+		c.silent = false
+		c.events = append(c.events, PeerResumed)
+	}
+	if ecn == 3 {
+		c.ce++
+	}
+	c.got++
+	if number >= c.top {
+		if missing := number - c.top; missing > 0 {
+			c.holes++
+			if c.open == 0 || c.largest == 0 {
+				// What this direction loses is the best guess for the other.
+				c.loss.observe(missing+1, missing, 1)
+			}
+		} else if c.largest == 0 {
+			c.loss.observe(1, 0, 0)
+		}
+		c.top, c.topAt = number+1, now
+		if from != c.peer.address && from.IsValid() {
+			c.peer.address = from
+			c.events = append(c.events, AddressChanged)
+		}
+	}
+}
+
+// take acts on the frame that was read last, and reports whether its packet is to be acknowledged.
+func (c *Conn) take(now time.Duration, number uint64) (asks bool) {
+	f := &c.frame
+	switch f.Kind {
+	case wire.FrameAck:
+		c.acked(now, &f.Ack)
+		return false
+	case wire.FrameRequest:
+		c.requestDelay = min(time.Duration(min(f.Request.Delay, 1<<40))*time.Microsecond, 5*time.Second)
+		c.ackPending, c.ackNow = true, true
+	case wire.FrameSuspend:
+		c.silent = true
+		c.events = append(c.events, PeerSuspended)
+		return false
+	case wire.FrameClose:
+		c.closedBy(f.Close)
+		return false
+	case wire.FrameSymbol:
+		return c.symbolArrived(f.Symbol.ID, f.Symbol.Data)
+	case wire.FrameRepair:
+		return c.repairArrived(number, &f.Repair)
+	case wire.FrameLoose:
+		c.items(f.Symbol.Data, false)
+	}
+	return true
+}
+
+// ackDue reports whether an acknowledgement is to be sent now.
+func (c *Conn) ackDue(now time.Duration) bool {
+	if c.ackNow || c.ackPending && now >= c.ackAt {
+		return true
+	}
+	// Much more has been read than the other end knows.
+	return c.credit()-c.credited > uint64(c.config.Buffer)/2 && c.got > 0 && c.credited > 0
+}
+
+// acknowledgement appends what has arrived.
+func (c *Conn) acknowledgement(now time.Duration, b []byte, room int) []byte {
+	if c.top == 0 {
+		return b
+	}
+	c.ranges = c.here.list(c.ranges, wire.MaxRanges)
+	c.credited = c.credit()
+	c.ackFrame = wire.Ack{
+		Largest: c.top - 1, Received: c.got, Bursts: c.holes,
+		At: uint32(c.topAt / time.Microsecond), Delay: uint64((now - c.topAt) / time.Microsecond),
+		CE: c.ce, Credit: c.credited, Rank: uint64(c.in.decoder.Rank()), Next: c.here.next, Ranges: c.ranges,
+	}
+	c.ackPending, c.ackNow = false, false
+	c.stats.AcksSent++
+	return wire.AppendAck(b, &c.ackFrame, room)
+}

@@ -1,0 +1,268 @@
+// Package core is haul without its sockets: a state machine that takes packets,
+// messages and the time, and gives packets and the time at which it wants to be
+// asked again. It is pure: no goroutine, no clock, no socket, and the same calls
+// give the same packets. docs/haul-protocol.md specifies it.
+//
+// Times are durations since any fixed moment. A Conn is used by one goroutine
+// at a time.
+package core
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"linktrial/protocols/haul/code"
+	"linktrial/protocols/haul/secure"
+	"linktrial/protocols/haul/wire"
+)
+
+// Bounds of a configuration.
+const (
+	MinPacket     = 256  // bytes of UDP payload
+	MaxPacket     = 8972 // of a path with 9000 bytes
+	DefaultPacket = 1472 // of a path with 1500 bytes
+	MinBuffer     = 64 << 10
+	DefaultBuffer = 4 << 20
+	MaxBuffer     = 1 << 30
+)
+
+// Config is what an end of a connection is told. The zero value is good for
+// everything but Random.
+type Config struct {
+	Secure    secure.Config
+	Link      Link // what is known of the radio
+	Packet    int  // largest UDP payload to begin with, in bytes; 0: from Link.MTU, or DefaultPacket
+	Buffer    int  // bytes that may wait to be put in order or to be read; 0: DefaultBuffer
+	KeepAlive time.Duration
+	DeadAfter time.Duration // without a packet although some are expected; 0: never
+	NoCoding  bool          // no repairs: what is lost is sent again, and nothing ahead of time
+	Random    io.Reader
+}
+
+func (c Config) withDefaults() (Config, error) {
+	if c.Packet == 0 {
+		c.Packet = DefaultPacket
+		if c.Link.MTU > 0 {
+			c.Packet = min(max(c.Link.MTU-headers, MinPacket), MaxPacket)
+		}
+	}
+	if c.Buffer == 0 {
+		c.Buffer = DefaultBuffer
+	}
+	switch {
+	case c.Packet < MinPacket || c.Packet > MaxPacket:
+		return c, fmt.Errorf("packet is %d bytes, expected %d to %d", c.Packet, MinPacket, MaxPacket)
+	case c.Buffer < MinBuffer || c.Buffer > MaxBuffer:
+		return c, fmt.Errorf("buffer is %d bytes, expected %d to %d", c.Buffer, MinBuffer, MaxBuffer)
+	case c.Link.Loss < 0 || c.Link.Loss >= 1 || c.Link.Rate < 0 || c.Link.RTT < 0 || c.Link.MTU < 0:
+		return c, errors.New("link: expected a rate, a round trip and an MTU of at least 0, and a loss share from 0 to below 1")
+	case c.Random == nil:
+		return c, errors.New("no source of randomness")
+	}
+	return c, c.Secure.Check()
+}
+
+type state uint8
+
+const (
+	connecting state = iota // client: no answer yet
+	open
+	closing // the application has closed; what it sent is still on its way
+	closed
+)
+
+// Why a connection ended.
+var (
+	ErrRefused  = errors.New("refused by the other end")
+	ErrAborted  = errors.New("connection aborted by the other end")
+	ErrDead     = errors.New("the other end has not been heard from")
+	ErrProtocol = errors.New("the other end does not keep to the protocol")
+)
+
+// peer is what the other end said of itself.
+type peer struct {
+	id      uint32
+	address netip.AddrPort
+	credit  uint64 // bytes that may have been sent
+	buffer  int
+}
+
+// Conn is one end of a connection.
+type Conn struct {
+	config Config
+	client bool
+	state  state
+	err    error // why closed, nil for an orderly end
+	id     uint32
+	peer   peer
+	keys   *secure.Keys
+	shake  handshake
+	rate   rate
+	loss   loss
+	stats  Stats
+	packet int // largest UDP payload now
+
+	out     outbox
+	in      inbox
+	symbols ring[symbol]
+	open    int    // symbols that have not arrived
+	missing int    // of these, known to be lost
+	sent    uint64 // bytes counted against the credit
+	scratch []code.Symbol
+
+	lookFrom   uint64 // no missed symbol below it
+	repairFrom uint64
+
+	flight
+	acks
+	ending
+	writerWaits bool
+	suspended   bool // by the application
+	silent      bool // the other end is suspended
+	events      []Event
+	lastHeard   time.Duration
+	lastSaid    time.Duration
+}
+
+// Event is something that the application may want to know at once.
+type Event uint8
+
+const (
+	LinkLost Event = iota + 1 // nothing has been heard for some round trips although something was asked
+	LinkBack
+	AddressChanged
+	PeerSuspended
+	PeerResumed
+)
+
+// Events returns what has happened since the last call.
+func (c *Conn) Events() []Event {
+	e := c.events
+	c.events = nil
+	return e
+}
+
+// Open reports whether the handshake is complete and the connection has not ended.
+func (c *Conn) Open() bool { return c.state == open || c.state == closing }
+
+// Closed reports whether the connection has ended, and why: nil after an orderly end.
+func (c *Conn) Closed() (bool, error) { return c.state == closed, c.err }
+
+// Remote is where the other end is now.
+func (c *Conn) Remote() netip.AddrPort { return c.peer.address }
+
+// ID is the identity that packets to this end bear.
+func (c *Conn) ID() uint32 { return c.id }
+
+// WriterWaits says that the application has more to send as soon as the queue
+// is shorter: the end of the queue is then not the end of the data.
+func (c *Conn) WriterWaits(waits bool) { c.writerWaits = waits }
+
+// TooLarge notes that the path refused a packet of so many bytes of UDP payload.
+func (c *Conn) TooLarge(size int) {
+	if size > MinPacket && size <= c.packet {
+		c.shrink(size - 1)
+	}
+}
+
+// SetPacket bounds packets, as the path's MTU does.
+func (c *Conn) shrink(to int) {
+	c.packet = max(to, MinPacket)
+	c.lostLarge, c.smallArrived = 0, 0
+	c.stats.Shrunk++
+	c.resplit()
+}
+
+// symbolSize is the largest source symbol: a repair of it fits into a packet.
+func (c *Conn) symbolSize() int {
+	const repairHead = 3 + 4 + 2 // frame, number, length
+	const request = 4
+	return c.packet - wire.DataHeader - c.keys.Overhead() - repairHead - request
+}
+
+func (c *Conn) end(err error) {
+	if c.state == closed {
+		return
+	}
+	c.state, c.err = closed, err
+}
+
+// Deadline is when Tick wants to be called at the latest; false: not until a
+// packet arrives or the application does something.
+func (c *Conn) Deadline() (time.Duration, bool) {
+	var at time.Duration
+	earlier := func(t time.Duration) {
+		if t > 0 && (at == 0 || t < at) {
+			at = t
+		}
+	}
+	switch {
+	case c.state == closed:
+		if c.farewells > 0 {
+			earlier(1)
+		}
+		return at, at > 0
+	case c.state == connecting:
+		return max(c.shake.next, 1), true
+	case c.suspended:
+		return 0, false
+	}
+	if c.ackPending {
+		earlier(max(c.ackAt, 1))
+	}
+	earlier(c.nextExpiry())
+	if !c.silent {
+		earlier(c.timeoutAt())
+	}
+	if c.waiting() {
+		earlier(max(c.nextSend, 1))
+	}
+	if c.config.KeepAlive > 0 {
+		earlier(max(c.lastSaid, c.lastHeard) + c.config.KeepAlive)
+	}
+	if c.config.DeadAfter > 0 && !c.silent {
+		earlier(c.lastHeard + c.config.DeadAfter)
+	}
+	earlier(c.closeAt)
+	return at, at > 0
+}
+
+// Tick lets time pass. Transmit is to be called after it.
+func (c *Conn) Tick(now time.Duration) {
+	if c.state == closed || c.state == connecting || c.suspended {
+		return
+	}
+	c.expire(now)
+	if c.config.DeadAfter > 0 && !c.silent && now >= c.lastHeard+c.config.DeadAfter {
+		c.end(ErrDead)
+		return
+	}
+	if at := c.timeoutAt(); at > 0 && now >= at && !c.silent {
+		c.timedOut(now)
+	}
+	if k := c.config.KeepAlive; k > 0 && now >= max(c.lastSaid, c.lastHeard)+k {
+		c.ping = true
+	}
+	c.tickClose(now)
+}
+
+// Suspend lets the connection fall silent: after a notice to the other end
+// nothing is sent, and no time counts, until Resume.
+func (c *Conn) Suspend() {
+	if c.Open() && !c.suspended {
+		c.notices = 3
+	}
+}
+
+// Resume ends what Suspend began.
+func (c *Conn) Resume(now time.Duration) {
+	if c.suspended || c.notices > 0 {
+		c.suspended, c.notices, c.ping = false, 0, true
+		c.lastHeard = now
+		c.overdue = 0
+		c.lastAsked = now
+	}
+}

@@ -1,0 +1,536 @@
+package core
+
+import (
+	"time"
+
+	"linktrial/protocols/haul/wire"
+)
+
+// Figures of sending.
+const (
+	reordering   = 3                      // packets that may overtake another before it counts as lost
+	probeEvery   = 180 * time.Millisecond // pause between two probes of a link that is lost
+	patient      = 15 * time.Minute       // so long; then less often
+	probeSeldom  = 5 * time.Second
+	lostAfter    = 3   // timeouts in a row that make a link lost
+	tailWeight   = 0.5 // of a packet's airtime against a round trip saved
+	largeLost    = 20  // full-size packets lost in a row, while small ones arrive: the path has become narrower
+	burstQuantum = time.Millisecond
+	maxQuantum   = 64 // packets
+)
+
+// flight is what an end knows of the packets that it has sent.
+type flight struct {
+	packets   ring[sentPacket] // from the oldest that may still be told to be lost
+	largest   uint64           // highest number that is known to have arrived, plus one
+	received  uint64           // how many are known to have arrived
+	bursts    uint64
+	bytes     uint64 // IP packets' bytes sent so far
+	inFlight  int    // bytes beyond largest
+	useful    int    // packets beyond largest that can still help
+	repairs   int    // of these, repairs
+	asking    uint64 // number of the last packet that will be acknowledged, plus one
+	presumed  uint64 // packets below it are presumed to be lost
+	nextSend  time.Duration
+	ping      bool
+	probes    int // packets that may be sent although the window is full
+	overdue   int // timeouts in a row
+	lostSince time.Duration
+	lastAsked time.Duration // when a packet was sent last that will be acknowledged
+	lastAck   time.Duration
+	unasked   int // packets since acknowledgements were asked for last
+	asked     time.Duration
+
+	lostLarge, smallArrived int
+}
+
+// sentPacket is one packet that was sent.
+type sentPacket struct {
+	at     time.Duration
+	bytes  uint64 // IP packets' bytes sent up to it, with it
+	symbol uint64 // number plus one; 0: none
+	size   int32
+	asks   bool // will be acknowledged
+	useful bool // carries a symbol or a repair
+	repair bool
+	large  bool
+}
+
+// content is what a packet shall carry.
+type content uint8
+
+const (
+	nothing content = iota
+	aPing
+	aSymbol
+	aRepair
+	aLoose
+)
+
+// Transmit writes the next packet that is to be sent now into buf, which holds
+// at least a packet, and returns its length; 0: none now. It is called until
+// it returns 0: after Receive, Tick, and whenever the application did something.
+func (c *Conn) Transmit(now time.Duration, buf []byte) int {
+	switch {
+	case c.state == connecting:
+		return c.hello(now, buf)
+	case c.shake.owed:
+		return c.answer(buf)
+	case c.state == closed:
+		return c.farewell(now, buf)
+	case c.suspended:
+		return 0
+	case c.notices > 0:
+		c.notices--
+		if c.notices == 0 {
+			c.suspended = true
+		}
+		return c.seal(now, buf, wire.AppendSuspend(c.begin(buf)), sentPacket{})
+	case c.closeDue(now):
+		return c.seal(now, buf, wire.AppendClose(c.begin(buf), c.closeFrame()), sentPacket{asks: true})
+	}
+	what, id := c.choose(now)
+	acknowledge := c.ackDue(now)
+	if what == nothing && !acknowledge {
+		return 0
+	}
+	return c.compose(now, buf, what, id, acknowledge)
+}
+
+// begin writes the header of the next packet; its body follows.
+func (c *Conn) begin(buf []byte) []byte {
+	return wire.AppendData(buf[:0], c.peer.id, c.packets.end())
+}
+
+// compose writes a packet with what has been chosen.
+func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, acknowledge bool) int {
+	b := c.begin(buf)
+	limit := c.packet - c.keys.Overhead()
+	p := sentPacket{asks: what != nothing}
+	var payload []byte
+	var head [64]byte
+	h := head[:0]
+	switch what {
+	case aPing:
+		h = wire.AppendPing(h)
+	case aSymbol:
+		h, payload = wire.AppendSymbol(h, id), c.symbols.at(id).data
+		p.symbol, p.useful = id+1, true
+	case aRepair:
+		r, ok := c.repairOf(c.coded[:0], uint16(c.packets.end()))
+		c.coded = r.Data
+		if !ok {
+			return 0
+		}
+		h, payload = wire.AppendRepair(h, r.First, r.Count, r.Skip), r.Data
+		p.useful, p.repair = true, true
+	case aLoose:
+		h, payload = wire.AppendLoose(h), c.loose
+	}
+	room := limit - len(b) - len(h) - len(payload)
+	if what != nothing && room >= 4 && c.asksNow(now, what) {
+		b = wire.AppendRequest(b, wire.Request{Delay: uint64(c.ackPatience() / time.Microsecond)})
+		room = limit - len(b) - len(h) - len(payload)
+		c.unasked, c.asked = 0, now
+	}
+	if (acknowledge || c.ackPending) && room >= 48 {
+		b = c.acknowledgement(now, b, min(room, 400))
+	} else if acknowledge && what != nothing {
+		// There is no room: a packet of its own, and the content next time.
+		return c.seal(now, buf, c.acknowledgement(now, c.begin(buf), 600), sentPacket{})
+	}
+	b = append(append(b, h...), payload...)
+	n := c.seal(now, buf, b, p)
+	c.sentContent(now, what, id, n)
+	return n
+}
+
+// seal protects a packet whose header and body are in b (of buf) and notes it as sent.
+func (c *Conn) seal(now time.Duration, buf, b []byte, p sentPacket) int {
+	number := c.packets.end()
+	c.plain = append(c.plain[:0], b[wire.DataHeader:]...)
+	b = c.keys.Seal(b[:wire.DataHeader], b[:wire.DataHeader], number, c.plain)
+	if !c.shake.proven {
+		if len(b) > c.shake.budget {
+			// Not before the client has proven its address; its next packet does.
+			c.starved = true
+			return 0
+		}
+		c.shake.budget -= len(b)
+	}
+	p.at, p.size = now, int32(len(b)+headers)
+	c.bytes += uint64(p.size)
+	p.bytes = c.bytes
+	p.large = len(b) > c.packet*9/10
+	c.packets.push(p)
+	for c.packets.len() > 0 && !c.packets.at(c.packets.first).asks {
+		c.packets.pop() // nobody will tell that it has arrived
+	}
+	if p.asks {
+		c.inFlight += int(p.size)
+		c.asking = number + 1
+	}
+	if p.useful {
+		c.useful++
+		if p.repair {
+			c.repairs++
+		}
+	}
+	if p.asks {
+		c.lastAsked = now
+		c.unasked++
+	}
+	c.lastSaid = now
+	c.stats.PacketsSent++
+	c.stats.BytesSent += uint64(p.size)
+	return len(b)
+}
+
+// sentContent notes what went out with the newest packet.
+func (c *Conn) sentContent(now time.Duration, what content, id uint64, n int) {
+	if n == 0 || what == nothing {
+		return
+	}
+	if c.probes > 0 {
+		c.probes--
+	}
+	c.ping = false
+	switch what {
+	case aSymbol:
+		s := c.symbols.at(id)
+		if s.sends > 0 {
+			c.stats.Retransmits++
+		}
+		s.sends++
+		s.last = c.packets.end() - 1
+		if s.state == missed {
+			s.state = flying
+			c.missing--
+		}
+	case aRepair:
+		c.stats.Repairs++
+	case aLoose:
+		c.loose = nil
+	}
+	if rate := c.rate.pacing(); rate > 0 {
+		quantum := max(burstQuantum, c.rate.packetTime()/4)
+		c.nextSend = max(c.nextSend, now-quantum) + seconds(float64(n+headers)/rate)
+	}
+}
+
+// asksNow reports whether the next packet asks for an acknowledgement at once.
+func (c *Conn) asksNow(now time.Duration, what content) bool {
+	if c.unasked+1 >= c.askEvery() || c.packets.end() < 3 || what == aPing || c.overdue > 0 {
+		return true
+	}
+	return what == aRepair || c.tail()
+}
+
+// askEvery is the number of packets that one acknowledgement stands for: so
+// many as go out in a quarter of a round trip, but not so few that the
+// acknowledgements need much of the airtime.
+func (c *Conn) askEvery() int {
+	t := c.rate.packetTime()
+	if t == 0 || c.rate.startup {
+		return 2
+	}
+	return int(min(max(c.rate.srtt/4/t, 4), 256))
+}
+
+// ackPatience is after how long the other end acknowledges what nobody asked for.
+func (c *Conn) ackPatience() time.Duration {
+	return max(c.rate.srtt/2, 2*time.Duration(c.askEvery())*c.rate.packetTime(), time.Millisecond)
+}
+
+// tail reports whether nothing waits that has not been sent.
+func (c *Conn) tail() bool {
+	return !c.writerWaits && c.out.bytes == 0 && c.loose == nil && len(c.out.items) == 0 && !c.fills()
+}
+
+// fills reports whether there is anything new to send now.
+func (c *Conn) fills() bool {
+	return len(c.out.items) > 0 || c.out.head(func(m *outMessage) bool {
+		return !m.Class.Reliable() || m.finish || c.sent+itemCost < c.peer.credit
+	}) != nil
+}
+
+// waiting reports whether content waits only for the time to send it.
+func (c *Conn) waiting() bool {
+	if c.starved {
+		return false
+	}
+	if c.ping {
+		return true
+	}
+	if float64(c.inFlight) >= c.rate.window() && c.probes == 0 || c.overdue >= lostAfter && c.probes == 0 {
+		return false
+	}
+	return c.missing > 0 && !c.tail() || c.loose != nil || c.fills() || c.wantsRepair()
+}
+
+// choose decides what the next packet carries.
+func (c *Conn) choose(now time.Duration) (content, uint64) {
+	if c.starved || now < c.nextSend {
+		return nothing, 0
+	}
+	switch {
+	case c.overdue >= lostAfter && c.probes == 0, float64(c.inFlight) >= c.rate.window() && c.probes == 0:
+		if c.ping && c.probes > 0 {
+			return aPing, 0
+		}
+		return nothing, 0
+	case c.overdue >= lostAfter && c.rate.packetTime() > probeEvery/4:
+		return aPing, 0
+	}
+	fills := c.fills()
+	if c.missing > 0 && (fills || c.writerWaits || c.config.NoCoding) {
+		if id, ok := c.missedSymbol(); ok {
+			return aSymbol, id
+		}
+	}
+	if c.loose != nil {
+		return aLoose, 0
+	}
+	if fills {
+		if what, id := c.newContent(); what != nothing {
+			return what, id
+		}
+	}
+	if c.wantsRepair() {
+		if c.missing > 0 && c.repairs == 0 {
+			if id, ok := c.missedSymbol(); ok {
+				return aSymbol, id
+			}
+		}
+		return aRepair, 0
+	}
+	if c.ping || c.probes > 0 && c.open > 0 {
+		return aPing, 0
+	}
+	return nothing, 0
+}
+
+// newContent makes a symbol, or a loose body, of what is first in the queue.
+func (c *Conn) newContent() (content, uint64) {
+	m := c.out.head(func(m *outMessage) bool {
+		return !m.Class.Reliable() || m.finish || c.sent+itemCost < c.peer.credit
+	})
+	if m != nil && !m.Class.Reliable() && len(c.out.items) == 0 {
+		data, parts, _ := c.fill(c.symbolSize(), false)
+		if data != nil {
+			c.loose = data
+			for _, p := range parts {
+				if p.of.whole {
+					c.finished(p.of, Sent)
+				}
+			}
+			return aLoose, 0
+		}
+	}
+	if c.fresh() {
+		c.open++
+		c.missing++
+		return aSymbol, c.symbols.end() - 1
+	}
+	return nothing, 0
+}
+
+// missedSymbol finds the first symbol that is known to be lost.
+func (c *Conn) missedSymbol() (uint64, bool) {
+	for id := max(c.lookFrom, c.symbols.first); id < c.symbols.end(); id++ {
+		if c.symbols.at(id).state == missed {
+			c.lookFrom = id
+			return id, true
+		}
+	}
+	return 0, false
+}
+
+// wantsRepair decides whether one more packet ahead of any news is worth its
+// airtime: it is while what it saves, a round trip times the probability that
+// what is under way does not suffice, is more.
+func (c *Conn) wantsRepair() bool {
+	if c.open == 0 || !c.tail() && !(c.blocked() && c.probes > 0) {
+		return false
+	}
+	need := c.open - c.heldRank
+	if need <= 0 {
+		need = 1
+	}
+	share := c.loss.share()
+	if c.config.NoCoding {
+		return c.missing > 0
+	}
+	if c.useful >= need && c.useful > 3*need+12 {
+		return false
+	}
+	if c.useful < need {
+		return true
+	}
+	fail := shortfall(c.useful, need, share, c.loss.burst())
+	wait := max(c.rate.srtt, time.Millisecond)
+	cost := c.rate.packetTime()
+	if cost == 0 {
+		cost = wait / 10
+	}
+	if last := c.symbols.at(c.symbols.end() - 1); last != nil && c.symbols.len() == 1 {
+		cost = time.Duration(float64(cost) * float64(len(last.data)+64) / c.rate.size)
+	}
+	return fail*float64(wait) > tailWeight*float64(cost)
+}
+
+// blocked reports whether the other end's buffer keeps new data back.
+func (c *Conn) blocked() bool {
+	return c.out.count > 0 && !c.fills()
+}
+
+// timeoutAt is when the next acknowledgement is overdue, 0 where none is expected.
+func (c *Conn) timeoutAt() time.Duration {
+	if c.open == 0 && !c.blocked() && !(c.closeSent > 0) && !c.pinged() {
+		return 0
+	}
+	after := c.rate.timeout()
+	switch {
+	case c.overdue >= lostAfter && c.lastAsked-c.lostSince > patient:
+		after = max(after, probeSeldom)
+	case c.overdue >= lostAfter:
+		after = max(min(after, 2*c.rate.srtt), probeEvery)
+	case c.open == 0 && c.blocked():
+		after = max(after, 200*time.Millisecond)
+	}
+	return max(c.lastAsked, c.asked, c.lastAck) + after
+}
+
+// pinged reports whether an answer to a packet is expected although no symbol is under way.
+func (c *Conn) pinged() bool { return c.asking > c.largest }
+
+// timedOut acts on an acknowledgement that is overdue: nothing is known of what
+// is under way, so it no longer counts, and something is sent that brings news.
+func (c *Conn) timedOut(now time.Duration) {
+	c.overdue++
+	c.stats.Timeouts++
+	c.useful, c.repairs = 0, 0
+	c.presumed = c.packets.end()
+	c.lastAck = now
+	if c.overdue == lostAfter {
+		c.lostSince = now
+		c.events = append(c.events, LinkLost)
+	}
+	c.probes = 1
+	if c.overdue < lostAfter {
+		c.probes = 2
+	}
+	c.ping = c.open == 0
+	c.nextSend = min(c.nextSend, now)
+	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() {
+		c.smallFirst()
+	}
+}
+
+// neverLarge reports whether no full-size packet has ever arrived.
+func (c *Conn) neverLarge() bool { return c.stats.LargeArrived == 0 && c.lostLarge > 0 }
+
+// smallFirst makes the next probe a small packet.
+func (c *Conn) smallFirst() { c.ping, c.probes = true, max(c.probes, 1) }
+
+// acked takes in an acknowledgement.
+func (c *Conn) acked(now time.Duration, a *wire.Ack) {
+	if a.Largest >= c.packets.end() || a.Next > c.symbols.end() {
+		c.stats.Dropped.Unexpected++ // of packets that were never sent
+		return
+	}
+	c.stats.AcksReceived++
+	c.peer.credit = max(c.peer.credit, a.Credit)
+	newest := a.Largest+1 > c.largest
+	c.arrivals(a)
+	if newest {
+		c.advance(now, a)
+	}
+	c.heldRank = int(min(a.Rank, 1<<20))
+	c.lastAck = now
+	if c.overdue >= lostAfter {
+		c.events = append(c.events, LinkBack)
+	}
+	c.overdue, c.probes = 0, 0
+}
+
+// arrivals settles the symbols that the acknowledgement names.
+func (c *Conn) arrivals(a *wire.Ack) {
+	for id := c.symbols.first; id < a.Next; id++ {
+		c.settled(id, arrived)
+	}
+	id := a.Next
+	for _, r := range a.Ranges {
+		id += r.Missing
+		for range r.Arrived {
+			if id >= c.symbols.end() {
+				return
+			}
+			c.settled(id, arrived)
+			id++
+		}
+	}
+}
+
+// advance takes in that packets up to a new one have arrived or are lost.
+func (c *Conn) advance(now time.Duration, a *wire.Ack) {
+	total := a.Largest + 1 - c.largest
+	got := min(a.Received-min(a.Received, c.received), total)
+	c.loss.observe(total, total-got, a.Bursts-min(a.Bursts, c.bursts))
+	c.stats.PacketsLost += total - got
+	if p := c.packets.at(a.Largest); p != nil {
+		if took := now - p.at - time.Duration(a.Delay)*time.Microsecond; took > 0 {
+			c.rate.roundTrip(took)
+		}
+		if p.large {
+			c.lostLarge, c.smallArrived = 0, 0
+			c.stats.LargeArrived++
+		} else {
+			c.smallArrived++
+		}
+		c.rate.arrived(now, a.At, point{number: a.Largest, sent: p.at, bytes: p.bytes, got: a.Received}, a.CE)
+	}
+	for n := max(c.largest, c.packets.first); n <= a.Largest; n++ {
+		p := c.packets.at(n)
+		if p.asks {
+			c.inFlight -= int(p.size)
+		}
+		if p.useful && n >= c.presumed {
+			c.useful--
+			if p.repair {
+				c.repairs--
+			}
+		}
+	}
+	c.largest, c.received, c.bursts = a.Largest+1, a.Received, a.Bursts
+	c.missedUpTo(a.Largest)
+	if c.lostLarge >= largeLost && c.smallArrived >= 2 {
+		c.shrink(c.packet * 3 / 4)
+	}
+}
+
+// missedUpTo declares lost what was sent so long before an arrived packet that
+// it would have arrived as well.
+func (c *Conn) missedUpTo(largest uint64) {
+	for c.packets.len() > 0 && c.packets.first+reordering <= largest {
+		p := *c.packets.at(c.packets.first)
+		number := c.packets.first
+		c.packets.pop()
+		if p.symbol == 0 {
+			continue
+		}
+		s := c.symbols.at(p.symbol - 1)
+		if s == nil || s.state != flying || s.last != number {
+			continue
+		}
+		s.state = missed
+		c.missing++
+		c.lookFrom = min(c.lookFrom, p.symbol-1)
+		if p.large {
+			c.lostLarge++
+		}
+	}
+}
+
+// Ping asks the other end for a sign of life.
+func (c *Conn) Ping() { c.ping = true }

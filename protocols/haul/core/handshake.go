@@ -1,0 +1,246 @@
+package core
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"time"
+
+	"linktrial/protocols/haul/secure"
+	"linktrial/protocols/haul/wire"
+)
+
+// Times of the handshake.
+const (
+	firstHello = 250 * time.Millisecond // until the second hello, where the round trip is not known
+	lastHello  = 2 * time.Second        // longest pause between two hellos
+	helloGrows = 1.4
+)
+
+// handshake is the client's state until the answer, and what either end keeps of it.
+type handshake struct {
+	initiator *secure.Initiator
+	message   []byte // the client's first message, or the server's answer
+	cookie    []byte
+	attempt   uint8
+	next      time.Duration // next hello
+	pause     time.Duration
+	sent      [256]time.Duration
+	owed      bool   // server: an answer is to be sent
+	budget    int    // server: bytes that may be sent to an address that nobody has proven
+	proven    bool   // the address is the other end's
+	early     []byte // data of the first packet
+	key       helloKey
+}
+
+// prologue binds both ends to version and protocol (Noise, section 6).
+var prologue = []byte("haul 1")
+
+// Dial begins a connection to an address. early is given to the other end's
+// application with the first packet, before the handshake is complete: it can
+// be replayed by whoever recorded it, and without a pre-shared key be read;
+// at most 1000 bytes.
+func Dial(config Config, remote netip.AddrPort, early []byte) (*Conn, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if len(early) > 1000 {
+		return nil, fmt.Errorf("early data of %d bytes, expected at most 1000", len(early))
+	}
+	c := &Conn{config: config, client: true}
+	c.setup()
+	c.peer.address = remote
+	if err := c.identify(); err != nil {
+		return nil, err
+	}
+	if c.shake.initiator, err = secure.NewInitiator(config.Secure, prologue, config.Random); err != nil {
+		return nil, err
+	}
+	c.shake.message, err = c.shake.initiator.Hello(c.introduce(early))
+	c.shake.proven = true
+	c.shake.pause = firstHello
+	if r := config.Link.RTT; r > 0 {
+		c.shake.pause = r + r/4 + 5*time.Millisecond
+	}
+	return c, err
+}
+
+func (c *Conn) setup() {
+	c.packet = c.config.Packet
+	c.rate.init(c.config.Link, c.packet)
+	c.loss.init(c.config.Link.Loss)
+	c.in.init(c.config.Buffer)
+	c.requestDelay = 50 * time.Millisecond
+}
+
+func (c *Conn) identify() error {
+	var b [4]byte
+	if _, err := io.ReadFull(c.config.Random, b[:]); err != nil {
+		return err
+	}
+	c.id = binary.BigEndian.Uint32(b[:])
+	return nil
+}
+
+// introduce is what an end says of itself in the handshake: its identity, its
+// buffer, its largest packet; and data.
+func (c *Conn) introduce(early []byte) []byte {
+	b := binary.BigEndian.AppendUint32(nil, c.id)
+	b = binary.AppendUvarint(b, uint64(c.config.Buffer))
+	b = binary.AppendUvarint(b, uint64(c.config.Packet))
+	return append(b, early...)
+}
+
+func (c *Conn) introduced(b []byte) (early []byte, err error) {
+	if len(b) < 4 {
+		return nil, ErrProtocol
+	}
+	id := binary.BigEndian.Uint32(b)
+	buffer, n := binary.Uvarint(b[4:])
+	if n <= 0 {
+		return nil, ErrProtocol
+	}
+	b = b[4+n:]
+	packet, n := binary.Uvarint(b)
+	if n <= 0 || buffer < MinBuffer || buffer > MaxBuffer || packet < MinPacket || packet > MaxPacket {
+		return nil, ErrProtocol
+	}
+	c.peer.id, c.peer.credit, c.peer.buffer = id, buffer, int(buffer)
+	c.packet = min(c.packet, int(packet))
+	return b[n:], nil
+}
+
+// hello writes the client's next hello where it is time for it.
+func (c *Conn) hello(now time.Duration, buf []byte) int {
+	if now < c.shake.next {
+		return 0
+	}
+	s := &c.shake
+	b := wire.AppendHello(buf[:0], wire.Hello{Client: c.id, Attempt: s.attempt, Cookie: s.cookie, Message: s.message})
+	s.sent[s.attempt] = now
+	s.attempt++
+	s.next = now + s.pause
+	s.pause = min(time.Duration(float64(s.pause)*helloGrows), max(lastHello, c.config.Link.RTT*5/4))
+	c.stats.Hellos++
+	return len(b)
+}
+
+// answered takes in the server's answer.
+func (c *Conn) answered(now time.Duration, p []byte) {
+	a, err := wire.ParseAnswer(p)
+	if err != nil || a.Client != c.id || c.state != connecting {
+		c.stats.Dropped.Unexpected++
+		return
+	}
+	said, keys, err := c.shake.initiator.Finish(a.Message)
+	if err != nil {
+		c.stats.Dropped.Forged++
+		return
+	}
+	if _, err := c.introduced(said); err != nil {
+		c.end(err)
+		return
+	}
+	c.keys, c.state = keys, open
+	if at := c.shake.sent[a.Attempt]; a.Attempt < c.shake.attempt && now >= at {
+		c.rate.roundTrip(now - at)
+	}
+	// Hellos that were lost tell something of the path before the first packet does.
+	if n := uint64(c.shake.attempt) - uint64(a.Attempt); c.shake.attempt > 1 && n > 0 {
+		c.loss.observe(uint64(a.Attempt)+1, uint64(a.Attempt), uint64(a.Attempt))
+	}
+	c.lastHeard, c.lastSaid = now, now
+	c.ping = true // the server must learn that this address is ours
+	c.shake.initiator, c.shake.message = nil, nil
+}
+
+// retry takes in a cookie.
+func (c *Conn) retry(now time.Duration, p []byte) {
+	id, cookie, err := wire.ParseRetry(p)
+	if err != nil || id != c.id || c.state != connecting || c.shake.cookie != nil {
+		c.stats.Dropped.Unexpected++
+		return
+	}
+	c.shake.cookie = append([]byte(nil), cookie...)
+	c.shake.next = now
+}
+
+// refused takes in a refusal. It is not authenticated, so it counts only while
+// there is no connection.
+func (c *Conn) refused(p []byte) {
+	id, sentence, err := wire.ParseRefusal(p)
+	if err != nil || id != c.id || c.state != connecting {
+		c.stats.Dropped.Unexpected++
+		return
+	}
+	c.end(fmt.Errorf("%w: %q", ErrRefused, sentence))
+}
+
+// Accept makes the server's end of a connection from a hello. early is what the
+// client gave to Dial. The first call of Transmit gives the answer.
+func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time.Duration) (c *Conn, early []byte, err error) {
+	if config, err = config.withDefaults(); err != nil {
+		return nil, nil, err
+	}
+	c = &Conn{config: config, state: open}
+	c.setup()
+	c.peer.address = from
+	if err = c.identify(); err != nil {
+		return nil, nil, err
+	}
+	r, said, err := secure.NewResponder(config.Secure, prologue, h.Message, config.Random)
+	if err != nil {
+		return nil, nil, err
+	}
+	if early, err = c.introduced(said); err != nil {
+		return nil, nil, err
+	}
+	if c.peer.id != h.Client {
+		return nil, nil, ErrProtocol
+	}
+	if c.shake.message, c.keys, err = r.Answer(c.introduce(nil)); err != nil {
+		return nil, nil, err
+	}
+	c.shake.attempt = h.Attempt
+	c.shake.owed = true
+	c.shake.proven = len(h.Cookie) > 0
+	c.shake.budget = 3 * size
+	c.shake.early = append([]byte(nil), early...)
+	c.lastHeard, c.lastSaid = now, now
+	// What the client had to repeat, this direction or the other has lost.
+	if h.Attempt > 0 {
+		c.loss.observe(uint64(h.Attempt)+1, uint64(h.Attempt), uint64(h.Attempt))
+	}
+	return c, c.shake.early, nil
+}
+
+// helloAgain answers a hello of the same connection that came again.
+func (c *Conn) helloAgain(h wire.Hello, size int) {
+	if c.shake.message == nil {
+		c.stats.Dropped.Unexpected++
+		return
+	}
+	c.shake.owed, c.shake.attempt, c.starved = true, h.Attempt, false
+	c.shake.budget += 3 * size
+}
+
+// answer writes the server's answer.
+func (c *Conn) answer(buf []byte) int {
+	c.shake.owed = false
+	b := wire.AppendAnswer(buf[:0], wire.Answer{Client: c.peer.id, Attempt: c.shake.attempt, Message: c.shake.message})
+	if !c.shake.proven {
+		if len(b) > c.shake.budget {
+			return 0
+		}
+		c.shake.budget -= len(b)
+	}
+	return len(b)
+}
+
+// Early is what the client sent with its first packet (server).
+func (c *Conn) Early() []byte { return c.shake.early }
+
+var errMode = errors.New("the other end uses another encryption or pre-shared key")

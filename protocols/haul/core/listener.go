@@ -1,0 +1,168 @@
+package core
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"linktrial/protocols/haul/secure"
+	"linktrial/protocols/haul/wire"
+)
+
+// Bounds of a listener.
+const (
+	halfOpenFree = 64              // connections without a proven address before cookies are asked for
+	halfOpenMost = 1024            // and in all
+	lingers      = 5 * time.Second // a closed connection answers late packets so long
+)
+
+// Listener finds the connection of each packet, and makes new ones of hellos.
+type Listener struct {
+	config  Config
+	cookies *secure.Cookies
+	conns   map[uint32]*Conn
+	hellos  map[helloKey]*Conn
+	closed  map[*Conn]time.Duration
+	half    int
+	// Always asks every client for a cookie before anything is kept for it.
+	Always bool
+	// Dropped counts packets of no connection.
+	Dropped Dropped
+}
+
+type helloKey struct {
+	from    netip.AddrPort
+	client  uint32
+	message [32]byte
+}
+
+// NewListener makes a listener; every connection gets the configuration.
+func NewListener(config Config) (*Listener, error) {
+	config, err := config.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	cookies, err := secure.NewCookies(config.Random)
+	if err != nil {
+		return nil, err
+	}
+	return &Listener{config: config, cookies: cookies, conns: map[uint32]*Conn{},
+		hellos: map[helloKey]*Conn{}, closed: map[*Conn]time.Duration{}}, nil
+}
+
+// Receive takes in a packet. conn is the connection that it belongs to, nil for
+// none; fresh says that it is new. reply, in buf, is to be sent back at once.
+func (l *Listener) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn uint8, buf []byte) (conn *Conn, fresh bool, reply []byte) {
+	kind, version, err := wire.KindOf(p)
+	switch {
+	case err != nil:
+		l.Dropped.Malformed++
+	case kind == wire.KindData:
+		id, _, err := wire.ParseData(p)
+		if err != nil {
+			l.Dropped.Malformed++
+			return nil, false, nil
+		}
+		if c := l.conns[id]; c != nil {
+			proven := c.shake.proven
+			c.Receive(now, p, from, ecn)
+			if c.shake.proven && !proven {
+				l.half--
+			}
+			return c, false, nil
+		}
+		l.Dropped.Unexpected++
+	case kind == wire.KindHello && version == wire.Version:
+		return l.hello(now, p, from, buf)
+	case kind == wire.KindHello && len(p) >= wire.MinHello:
+		l.Dropped.Version++
+		id := uint32(p[1])<<24 | uint32(p[2])<<16 | uint32(p[3])<<8 | uint32(p[4])
+		return nil, false, wire.AppendRefusal(buf[:0], id,
+			fmt.Sprintf("this end speaks version %d of haul, the other version %d", wire.Version, version))
+	default:
+		l.Dropped.Unexpected++
+	}
+	return nil, false, nil
+}
+
+func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf []byte) (conn *Conn, fresh bool, reply []byte) {
+	h, err := wire.ParseHello(p)
+	if err != nil || len(h.Message) < 4 {
+		l.Dropped.Malformed++
+		return nil, false, nil
+	}
+	key := helloKey{from: from, client: h.Client}
+	copy(key.message[:], h.Message)
+	if c := l.hellos[key]; c != nil {
+		c.helloAgain(h, len(p))
+		return c, false, nil
+	}
+	if l.Always || l.half >= halfOpenFree || len(h.Cookie) > 0 {
+		if !l.cookies.Check(from, h.Message, h.Cookie, now) {
+			return nil, false, wire.AppendRetry(buf[:0], h.Client, l.cookies.Make(from, h.Message, now))
+		}
+	}
+	if l.half >= halfOpenMost {
+		l.Dropped.Unexpected++
+		return nil, false, nil
+	}
+	c, _, err := accept(l.config, h, from, len(p), now)
+	switch {
+	case errors.Is(err, secure.ErrMismatch):
+		l.Dropped.Forged++
+		return nil, false, wire.AppendRefusal(buf[:0], h.Client, errMode.Error())
+	case err != nil:
+		l.Dropped.Malformed++
+		return nil, false, nil
+	}
+	if l.conns[c.id] != nil {
+		return nil, false, nil // the same identity twice: the client asks again, and gets another
+	}
+	if !c.shake.proven {
+		l.half++
+	}
+	l.conns[c.id], l.hellos[key] = c, c
+	c.shake.key = key
+	return c, true, nil
+}
+
+// Sweep forgets connections that have ended, and those whose client never
+// proved its address. It returns when it wants to be called again, 0 for not
+// until something happens.
+func (l *Listener) Sweep(now time.Duration) (next time.Duration) {
+	for _, c := range l.conns {
+		at, known := l.closed[c]
+		switch {
+		case c.state != closed && !c.shake.proven && now-c.lastHeard > 60*time.Second:
+			c.end(ErrDead)
+			fallthrough
+		case c.state == closed && !known:
+			at = now + lingers
+			l.closed[c] = at
+		case c.state == closed && now >= at:
+			l.forget(c)
+			continue
+		}
+		if c.state == closed && (next == 0 || at < next) {
+			next = at
+		}
+	}
+	return next
+}
+
+func (l *Listener) forget(c *Conn) {
+	delete(l.conns, c.id)
+	delete(l.hellos, c.shake.key)
+	delete(l.closed, c)
+	if !c.shake.proven {
+		l.half--
+	}
+}
+
+// Conns calls f for every connection that has not been forgotten.
+func (l *Listener) Conns(f func(*Conn)) {
+	for _, c := range l.conns {
+		f(c)
+	}
+}

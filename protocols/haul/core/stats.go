@@ -1,0 +1,55 @@
+package core
+
+import "time"
+
+// Dropped counts packets that changed nothing.
+type Dropped struct {
+	Malformed  uint64 // not of the format
+	Version    uint64 // of another version
+	Forged     uint64 // not authentic, or damaged on the way
+	Replayed   uint64 // came before, or is too old to know
+	Unexpected uint64 // of no connection, or not now
+	Overflow   uint64 // beyond what the buffer holds
+}
+
+// Stats are the figures of a connection.
+type Stats struct {
+	RTT, RTTVariation, MinRTT time.Duration
+	Timeout                   time.Duration // after which an acknowledgement is overdue
+	Queue                     time.Duration // standing queue of the path, as far as it is known
+	Rate                      float64       // estimated rate of the path, bytes/s of IP packets
+	Pacing                    float64       // rate of sending, bytes/s of IP packets
+	Window                    int           // bytes of IP packets that may be under way
+	InFlight                  int           // bytes of IP packets that are
+	Loss                      float64       // estimated share of packets that are lost
+	Burst                     float64       // estimated mean length of a burst of losses, in packets
+	Packet                    int           // largest UDP payload now
+	Queued                    int           // bytes that have not been sent
+	Held                      int           // bytes that have arrived and wait to be read or to be put in order
+
+	Hellos, PacketsSent, PacketsReceived, PacketsLost uint64
+	BytesSent                                         uint64 // of IP packets
+	BytesDelivered                                    uint64 // payload of reliable messages that is acknowledged
+	Retransmits, Repairs, Timeouts                    uint64
+	AcksSent, AcksReceived                            uint64
+	Duplicates, Recovered, Useless                    uint64 // symbols that came twice, were recovered; repairs that told nothing new
+	Shrunk, LargeArrived                              uint64
+	MessagesSent, MessagesDelivered, MessagesExpired  uint64
+	MessagesCancelled, MessagesReceived               uint64
+
+	Dropped Dropped
+}
+
+// Stats returns the figures of now.
+func (c *Conn) Stats() Stats {
+	s := c.stats
+	s.RTT, s.RTTVariation, s.MinRTT = c.rate.srtt, c.rate.rttvar, c.rate.minRTT
+	s.Timeout = c.rate.timeout()
+	s.Queue = c.rate.standing
+	s.Rate, s.Pacing = c.rate.bandwidth, c.rate.pacing()
+	s.Window, s.InFlight = int(c.rate.window()), c.inFlight
+	s.Loss, s.Burst = c.loss.share(), c.loss.burst()
+	s.Packet = c.packet
+	s.Queued, s.Held = c.out.bytes, c.in.buffered+c.in.decoder.Held()
+	return s
+}

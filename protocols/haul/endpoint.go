@@ -1,0 +1,308 @@
+package haul
+
+import (
+	"crypto/rand"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"syscall"
+	"time"
+
+	"linktrial/protocols/datagram"
+	"linktrial/protocols/haul/core"
+)
+
+// Figures of the sockets.
+const (
+	batchSize    = 64
+	socketBuffer = 4 << 20
+	packetRoom   = 9216
+	quietFor     = time.Second // what a port that is closed has to be, before it ends a connection
+	refusals     = 3           // and so often
+)
+
+// endpoint is a socket and the connections over it: one of a client, any number
+// of a listener. One goroutine reads packets, one waits for deadlines; both, and
+// the application's calls, hold the lock while they touch a connection.
+type endpoint struct {
+	mu       sync.Mutex
+	socket   *datagram.Socket
+	options  Options
+	began    time.Time
+	client   *Conn
+	listener *core.Listener
+	conns    map[*core.Conn]*Conn
+	sweep    time.Duration // when the listener wants to be swept
+	closing  bool          // no new connections
+	ended    bool
+	wake     chan struct{} // the deadline has changed
+	done     chan struct{}
+	deadline time.Duration
+	out      []datagram.Packet
+	room     [][]byte
+	refused  int
+	accepted chan *Conn // a listener's, until Accept
+}
+
+func newEndpoint(s *datagram.Socket, o Options) *endpoint {
+	e := &endpoint{socket: s, options: o, began: time.Now(), conns: map[*core.Conn]*Conn{},
+		wake: make(chan struct{}, 1), done: make(chan struct{})}
+	for range batchSize {
+		e.room = append(e.room, make([]byte, packetRoom))
+	}
+	return e
+}
+
+func (e *endpoint) now() time.Duration { return time.Since(e.began) + time.Second }
+
+func (e *endpoint) start() {
+	go e.read(e.socket)
+	go e.time()
+}
+
+// read takes in packets until the socket is closed.
+func (e *endpoint) read(s *datagram.Socket) {
+	batch := make([]datagram.Packet, batchSize)
+	space := make([]byte, batchSize*packetRoom)
+	reply := make([]byte, packetRoom)
+	for {
+		for i := range batch {
+			batch[i] = datagram.Packet{Data: space[i*packetRoom : (i+1)*packetRoom]}
+		}
+		n, err := s.Read(batch)
+		e.mu.Lock()
+		if e.socket != s || e.ended {
+			e.mu.Unlock()
+			return
+		}
+		if err != nil && !e.readFailed(err) {
+			e.mu.Unlock()
+			return
+		}
+		now := e.now()
+		for _, p := range batch[:n] {
+			e.receive(now, p, reply)
+		}
+		e.settle(now)
+		e.mu.Unlock()
+	}
+}
+
+// readFailed acts on an error of the socket, and reports whether reading goes on.
+func (e *endpoint) readFailed(err error) bool {
+	switch {
+	case errors.Is(err, net.ErrClosed):
+		return false
+	case errors.Is(err, syscall.ECONNREFUSED) && e.client != nil:
+		e.portClosed()
+	}
+	return true
+}
+
+// portClosed notes that the other end's node says that nobody listens there. It
+// is not authenticated, so a connection that is alive takes no notice.
+func (e *endpoint) portClosed() {
+	c := e.client
+	if over, _ := c.core.Closed(); over {
+		return
+	}
+	if !c.core.Open() {
+		c.fail(syscall.ECONNREFUSED)
+		return
+	}
+	e.refused++
+	if e.refused >= refusals && e.now()-c.heard > quietFor {
+		c.core.Abort("the port is closed")
+		c.fail(syscall.ECONNRESET)
+	}
+}
+
+func (e *endpoint) receive(now time.Duration, p datagram.Packet, reply []byte) {
+	if e.client != nil {
+		e.client.core.Receive(now, p.Data, p.Addr, p.ECN)
+		e.client.heard, e.refused = now, 0
+		e.client.touched = true
+		return
+	}
+	k, fresh, r := e.listener.Receive(now, p.Data, p.Addr, p.ECN, reply)
+	if r != nil {
+		e.queue(r, p.Addr)
+		e.send()
+	}
+	if k == nil {
+		return
+	}
+	if fresh {
+		if e.closing || !e.admit(k) {
+			k.Abort("not accepted")
+			return
+		}
+	}
+	if c := e.conns[k]; c != nil {
+		c.touched = true
+	}
+}
+
+// settle sends what connections have to send, tells applications what has
+// changed, and sets the deadline.
+func (e *endpoint) settle(now time.Duration) {
+	deadline := time.Duration(0)
+	each := func(c *Conn) {
+		if c.touched {
+			c.touched = false
+			e.flush(now, c)
+			c.tell()
+		}
+		if at, ok := c.core.Deadline(); ok && (deadline == 0 || at < deadline) {
+			deadline = at
+		}
+	}
+	if e.client != nil {
+		each(e.client)
+	} else {
+		for k, c := range e.conns {
+			each(c)
+			if over, _ := k.Closed(); over && c.told {
+				delete(e.conns, k)
+			}
+		}
+		if e.sweep = e.listener.Sweep(now); e.sweep > 0 && (deadline == 0 || e.sweep < deadline) {
+			deadline = e.sweep
+		}
+	}
+	if deadline != e.deadline {
+		e.deadline = deadline
+		select {
+		case e.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// flush sends what a connection has to send now.
+func (e *endpoint) flush(now time.Duration, c *Conn) {
+	for {
+		n := c.core.Transmit(now, e.room[len(e.out)])
+		if n == 0 {
+			break
+		}
+		e.queue(e.room[len(e.out)][:n], c.core.Remote())
+		if len(e.out) == batchSize {
+			e.send()
+			now = e.now()
+		}
+	}
+	e.send()
+}
+
+func (e *endpoint) queue(b []byte, to netip.AddrPort) {
+	p := datagram.Packet{Data: b}
+	if e.client == nil {
+		p.Addr = to
+	}
+	if !e.options.NoECN {
+		p.ECN = 2 // ECT(0), RFC 3168
+	}
+	e.out = append(e.out, p)
+}
+
+// send writes the queued packets. What the system refuses is lost, as on any
+// path; but a packet that is too large for the path is not sent again as it is.
+func (e *endpoint) send() {
+	for rest := e.out; len(rest) > 0; {
+		n, err := e.socket.Write(rest)
+		if err == nil {
+			break
+		}
+		if n >= len(rest) {
+			break
+		}
+		failed := rest[n]
+		rest = rest[n+1:]
+		switch {
+		case errors.Is(err, syscall.EMSGSIZE):
+			e.tooLarge(failed)
+		case errors.Is(err, syscall.ECONNREFUSED) && e.client != nil:
+			e.portClosed()
+		case errors.Is(err, net.ErrClosed):
+			rest = nil
+		case e.client != nil && !e.client.core.Open() && unreachable(err):
+			e.client.fail(err)
+		}
+	}
+	e.out = e.out[:0]
+}
+
+func unreachable(err error) bool {
+	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN)
+}
+
+func (e *endpoint) tooLarge(p datagram.Packet) {
+	if e.client != nil {
+		e.client.core.TooLarge(len(p.Data))
+		return
+	}
+	for k := range e.conns {
+		if k.Remote() == p.Addr {
+			k.TooLarge(len(p.Data))
+		}
+	}
+}
+
+// time waits for deadlines.
+func (e *endpoint) time() {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		e.mu.Lock()
+		deadline := e.deadline
+		wait := deadline - e.now()
+		e.mu.Unlock()
+		var due <-chan time.Time
+		if deadline > 0 {
+			timer.Reset(max(wait, 0))
+			due = timer.C
+		}
+		select {
+		case <-e.done:
+			return
+		case <-e.wake:
+		case <-due:
+			e.mu.Lock()
+			now := e.now()
+			e.tick(now)
+			e.settle(now)
+			e.mu.Unlock()
+		}
+	}
+}
+
+func (e *endpoint) tick(now time.Duration) {
+	each := func(c *Conn) {
+		if at, ok := c.core.Deadline(); ok && at <= now {
+			c.core.Tick(now)
+			c.touched = true
+		}
+	}
+	if e.client != nil {
+		each(e.client)
+	}
+	for _, c := range e.conns {
+		each(c)
+	}
+}
+
+// stop closes the socket; the lock is held.
+func (e *endpoint) stop() {
+	if e.ended {
+		return
+	}
+	e.ended = true
+	close(e.done)
+	_ = e.socket.Close()
+}
+
+type randomness struct{}
+
+func (randomness) Read(b []byte) (int, error) { return rand.Read(b) }

@@ -1,0 +1,99 @@
+package haul
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"sync"
+
+	"linktrial/protocols/datagram"
+	"linktrial/protocols/haul/core"
+)
+
+// backlog is how many connections may wait for Accept.
+const backlog = 256
+
+// Listener accepts connections.
+type Listener struct {
+	end  *endpoint
+	new  chan *Conn
+	once sync.Once
+	done chan struct{}
+}
+
+// Listen opens an address for connections; every one gets the options.
+func Listen(local netip.AddrPort, o Options) (*Listener, error) {
+	s, err := datagram.Open(datagram.Config{Local: local, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	if err != nil {
+		return nil, fmt.Errorf("listen haul %s: %w", local, err)
+	}
+	config := o.config()
+	config.Random = randomness{}
+	if config.Packet == 0 {
+		config.Packet = min(max(s.MTU()-overhead(local), core.MinPacket), core.MaxPacket)
+		if o.Link.MTU > 0 {
+			config.Packet = min(config.Packet, max(o.Link.MTU-overhead(local), core.MinPacket))
+		}
+	}
+	k, err := core.NewListener(config)
+	if err != nil {
+		_ = s.Close()
+		return nil, fmt.Errorf("listen haul %s: %w", local, err)
+	}
+	e := newEndpoint(s, o)
+	e.listener = k
+	l := &Listener{end: e, new: make(chan *Conn, backlog), done: make(chan struct{})}
+	e.accepted = l.new
+	e.start()
+	return l, nil
+}
+
+// admit makes a connection of the listener; false where too many wait already.
+func (e *endpoint) admit(k *core.Conn) bool {
+	c := e.conn(k)
+	select {
+	case e.accepted <- c:
+		e.conns[k] = c
+		return true
+	default:
+		return false
+	}
+}
+
+// Addr is the address that the listener has.
+func (l *Listener) Addr() netip.AddrPort { return l.end.socket.Local() }
+
+// Dropped counts packets of no connection.
+func (l *Listener) Dropped() core.Dropped {
+	l.end.mu.Lock()
+	defer l.end.mu.Unlock()
+	return l.end.listener.Dropped
+}
+
+// Accept waits for the next connection. After Close it fails with [net.ErrClosed].
+func (l *Listener) Accept() (*Conn, error) {
+	select {
+	case c := <-l.new:
+		return c, nil
+	case <-l.done:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close takes no more connections, and aborts those that are open.
+func (l *Listener) Close() error {
+	l.once.Do(func() {
+		close(l.done)
+		e := l.end
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.closing = true
+		for _, c := range e.conns {
+			c.core.Abort("the listener is closed")
+			c.touched = true
+		}
+		e.settle(e.now())
+		e.stop()
+	})
+	return nil
+}

@@ -1,0 +1,251 @@
+package wire
+
+import "encoding/binary"
+
+// FrameKind is the kind of a frame: its first byte.
+type FrameKind uint8
+
+// Frames of a data packet's body. Those that end the body say so.
+const (
+	FramePing    FrameKind = 0x01 // nothing; asks for an acknowledgement as every packet does that is not only an acknowledgement
+	FrameAck     FrameKind = 0x02 // what has arrived
+	FrameRequest FrameKind = 0x03 // acknowledge at once, and others at the latest after a delay
+	FrameClose   FrameKind = 0x04 // the connection ends
+	FrameSuspend FrameKind = 0x05 // the sender will be silent until it sends again
+	FrameSymbol  FrameKind = 0x06 // a source symbol; ends the body
+	FrameRepair  FrameKind = 0x07 // a combination of source symbols; ends the body
+	FrameLoose   FrameKind = 0x08 // items that are never repeated; ends the body
+)
+
+// Limits of what frames may say.
+const (
+	// MaxRanges is the most ranges of an acknowledgement.
+	MaxRanges = 128
+	// MaxSkip is the longest bitmap of a repair, in bytes.
+	MaxSkip = 32
+	// MaxReason is the longest reason of a close, in bytes.
+	MaxReason = 200
+	maxNumber = 1 << 60
+)
+
+// Range is a hole in what has arrived, and what has arrived behind it.
+type Range struct{ Missing, Arrived uint64 }
+
+// Ack says what has arrived.
+type Ack struct {
+	Largest  uint64  // highest number of a packet that arrived
+	Received uint64  // packets that arrived so far
+	Bursts   uint64  // how often one or more numbers before an arriving packet had not arrived
+	At       uint32  // when Largest arrived: µs of the receiver's clock, modulo 2^32
+	Delay    uint64  // µs from then until this was sent
+	CE       uint64  // packets that arrived with the mark CE (RFC 3168)
+	Credit   uint64  // bytes of payload that may have been sent so far
+	Rank     uint64  // equations held that have given no symbol yet
+	Next     uint64  // all symbols below it have arrived
+	Ranges   []Range // what has arrived beyond, ascending; Missing and Arrived at least 1
+}
+
+// Request asks for acknowledgements.
+type Request struct {
+	Delay uint64 // µs: later packets are acknowledged at the latest after it
+}
+
+// Close ends the connection.
+type Close struct {
+	Abort  bool   // what was not delivered is discarded
+	Answer bool   // answers the other end's close
+	Reason string // for people
+}
+
+// Symbol is a source symbol: a number and its items.
+type Symbol struct {
+	ID   uint64
+	Data []byte
+}
+
+// Repair is a combination of source symbols; its coefficients follow from the
+// packet's number (package code).
+type Repair struct {
+	First uint64
+	Count int // 1 to 256
+	Skip  []byte
+	Data  []byte
+}
+
+// Frame is one frame; of the fields that of its kind is set.
+type Frame struct {
+	Kind    FrameKind
+	Ack     Ack
+	Request Request
+	Close   Close
+	Symbol  Symbol // also of FrameLoose, without a number
+	Repair  Repair
+}
+
+// AppendAck appends an acknowledgement whose length is at most room beyond b;
+// ranges that do not fit are left out from the end.
+func AppendAck(b []byte, a *Ack, room int) []byte {
+	limit := len(b) + room
+	b = append(b, byte(FrameAck))
+	b = binary.AppendUvarint(b, a.Largest)
+	b = binary.AppendUvarint(b, a.Largest+1-a.Received) // packets that have not arrived
+	b = binary.AppendUvarint(b, a.Bursts)
+	b = binary.BigEndian.AppendUint32(b, a.At)
+	b = binary.AppendUvarint(b, a.Delay)
+	b = binary.AppendUvarint(b, a.CE)
+	b = binary.AppendUvarint(b, a.Credit)
+	b = binary.AppendUvarint(b, a.Rank)
+	b = binary.AppendUvarint(b, a.Next)
+	count := len(b)
+	b = append(b, 0)
+	for i, r := range a.Ranges {
+		n := len(b)
+		b = binary.AppendUvarint(b, r.Missing)
+		b = binary.AppendUvarint(b, r.Arrived)
+		if i == MaxRanges-1 || len(b) > limit {
+			return b[:n]
+		}
+		b[count]++
+	}
+	return b
+}
+
+func parseAck(b []byte, a *Ack) ([]byte, error) {
+	ranges := a.Ranges[:0]
+	*a = Ack{}
+	var missing, n uint64
+	var err error
+	for _, f := range []struct {
+		to    *uint64
+		limit uint64
+	}{{&a.Largest, maxNumber}, {&missing, maxNumber}, {&a.Bursts, maxNumber}} {
+		if *f.to, b, err = takeUpTo(b, f.limit); err != nil {
+			return nil, err
+		}
+	}
+	if missing > a.Largest || a.Bursts > missing || len(b) < 4 {
+		return nil, ErrMalformed
+	}
+	a.Received = a.Largest + 1 - missing
+	a.At, b = binary.BigEndian.Uint32(b), b[4:]
+	for _, to := range []*uint64{&a.Delay, &a.CE, &a.Credit, &a.Rank, &a.Next} {
+		if *to, b, err = takeUpTo(b, maxNumber); err != nil {
+			return nil, err
+		}
+	}
+	if n, b, err = takeUpTo(b, MaxRanges); err != nil {
+		return nil, err
+	}
+	total := a.Next
+	for range n {
+		var r Range
+		if r.Missing, b, err = takeUpTo(b, maxNumber); err == nil {
+			r.Arrived, b, err = takeUpTo(b, maxNumber)
+		}
+		if err != nil || r.Missing == 0 || r.Arrived == 0 {
+			return nil, ErrMalformed
+		}
+		if total += r.Missing + r.Arrived; total > maxNumber {
+			return nil, ErrMalformed
+		}
+		ranges = append(ranges, r)
+	}
+	a.Ranges = ranges
+	return b, nil
+}
+
+// AppendPing appends a ping.
+func AppendPing(b []byte) []byte { return append(b, byte(FramePing)) }
+
+// AppendSuspend appends the notice that the sender falls silent.
+func AppendSuspend(b []byte) []byte { return append(b, byte(FrameSuspend)) }
+
+// AppendRequest appends a request.
+func AppendRequest(b []byte, r Request) []byte {
+	return binary.AppendUvarint(append(b, byte(FrameRequest)), r.Delay)
+}
+
+// AppendClose appends a close.
+func AppendClose(b []byte, c Close) []byte {
+	var flags byte
+	if c.Abort {
+		flags |= 1
+	}
+	if c.Answer {
+		flags |= 2
+	}
+	reason := c.Reason[:min(len(c.Reason), MaxReason)]
+	b = append(b, byte(FrameClose), flags, byte(len(reason)))
+	return append(b, reason...)
+}
+
+// AppendSymbol appends the head of a source symbol, whose data follows and ends the body.
+func AppendSymbol(b []byte, id uint64) []byte {
+	return binary.AppendUvarint(append(b, byte(FrameSymbol)), id)
+}
+
+// AppendLoose appends the head of items that are never repeated, which follow and end the body.
+func AppendLoose(b []byte) []byte { return append(b, byte(FrameLoose)) }
+
+// AppendRepair appends the head of a repair, whose data follows and ends the body.
+func AppendRepair(b []byte, first uint64, count int, skip []byte) []byte {
+	b = binary.AppendUvarint(append(b, byte(FrameRepair)), first)
+	b = append(b, byte(count-1), byte(len(skip)))
+	return append(b, skip...)
+}
+
+// RepairHead is the length of a repair's head with a bitmap of skip bytes.
+func RepairHead(first uint64, skip int) int {
+	var b [binary.MaxVarintLen64]byte
+	return 3 + binary.PutUvarint(b[:], first) + skip
+}
+
+// Next reads the frame at the beginning of a body into f and returns what
+// follows it. What f holds refers to the body; the ranges of an acknowledgement
+// reuse those of f.
+func Next(b []byte, f *Frame) (rest []byte, err error) {
+	if len(b) == 0 {
+		return nil, ErrMalformed
+	}
+	f.Kind, b = FrameKind(b[0]), b[1:]
+	switch f.Kind {
+	case FramePing, FrameSuspend:
+		return b, nil
+	case FrameAck:
+		return parseAck(b, &f.Ack)
+	case FrameRequest:
+		f.Request.Delay, b, err = takeUpTo(b, maxNumber)
+		return b, err
+	case FrameClose:
+		if len(b) < 2 || b[0] > 3 || int(b[1]) > MaxReason || len(b) < 2+int(b[1]) {
+			return nil, ErrMalformed
+		}
+		n := 2 + int(b[1])
+		f.Close = Close{Abort: b[0]&1 != 0, Answer: b[0]&2 != 0, Reason: string(b[2:n])}
+		return b[n:], nil
+	case FrameSymbol:
+		if f.Symbol.ID, b, err = takeUpTo(b, maxNumber); err != nil {
+			return nil, err
+		}
+		f.Symbol.Data = b
+		return nil, nil
+	case FrameLoose:
+		f.Symbol = Symbol{Data: b}
+		return nil, nil
+	case FrameRepair:
+		return nil, parseRepair(b, &f.Repair)
+	}
+	return nil, ErrMalformed
+}
+
+func parseRepair(b []byte, r *Repair) (err error) {
+	if r.First, b, err = takeUpTo(b, maxNumber); err != nil {
+		return err
+	}
+	if len(b) < 2 || b[1] > MaxSkip || len(b) < 2+int(b[1]) {
+		return ErrMalformed
+	}
+	n := 2 + int(b[1])
+	r.Count, r.Skip, r.Data = int(b[0])+1, b[2:n], b[n:]
+	return nil
+}
