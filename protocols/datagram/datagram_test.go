@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -32,11 +33,21 @@ var (
 func open(tb testing.TB, c Config) *Socket {
 	tb.Helper()
 	s, err := Open(c)
+	if errors.Is(err, unix.EAFNOSUPPORT) && !hasIPv6() {
+		tb.Skip("the kernel has no IPv6")
+	}
 	if err != nil {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { s.Close() })
 	return s
+}
+
+// hasIPv6 reports whether the kernel has IPv6; that of the virtual-time lab has
+// none.
+func hasIPv6() bool {
+	_, err := os.Stat("/proc/net/if_inet6")
+	return err == nil
 }
 
 // pair are a server's socket, not connected, and a client's, connected to it.
@@ -266,6 +277,7 @@ func waiting(t *testing.T, s *Socket) {
 		if queued == 0 {
 			return
 		}
+		runtime.Gosched()
 	}
 }
 
@@ -388,6 +400,14 @@ func joined(t *testing.T, mtu int) (paths [2]string, handles [2]*netlink.Handle)
 			t.Fatal(err)
 		}
 		t.Cleanup(handles[i].Close)
+		// Without ::1, Go takes the machine for one of IPv4 only.
+		lo, err := handles[i].LinkByName("lo")
+		if err == nil {
+			err = handles[i].LinkSetUp(lo)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "radio0", PeerNamespace: netlink.NsFd(int(files[1].Fd()))}
 	veth.Name, veth.MTU = "radio0", mtu
@@ -403,6 +423,9 @@ func joined(t *testing.T, mtu int) (paths [2]string, handles [2]*netlink.Handle)
 			{IPNet: &net.IPNet{IP: net.IPv4(192, 0, 2, byte(i+1)).To4(), Mask: net.CIDRMask(24, 32)}},
 			{IPNet: &net.IPNet{IP: netip.MustParseAddr(fmt.Sprintf("2001:db8::%d", i+1)).AsSlice(), Mask: net.CIDRMask(64, 128)}, Flags: unix.IFA_F_NODAD},
 		} {
+			if a.IP.To4() == nil && !hasIPv6() {
+				continue
+			}
 			if err := h.AddrAdd(l, a); err != nil {
 				t.Fatal(err)
 			}
@@ -418,6 +441,9 @@ func openIn(t *testing.T, path string, c Config) *Socket {
 	t.Helper()
 	var s *Socket
 	err := process.InNamespace(path, func() (err error) { s, err = Open(c); return err })
+	if errors.Is(err, unix.EAFNOSUPPORT) && !hasIPv6() {
+		t.Skip("the kernel has no IPv6")
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -488,6 +514,95 @@ func TestMTU(t *testing.T) {
 	if got := client.MTU(); got != 1280 {
 		t.Errorf("MTU is %d after the route's became 1280", got)
 	}
+}
+
+// A router reports that a packet is too large for the link behind it: the MTU is
+// that link's then, and neither reading nor writing is disturbed.
+func TestMTUOfThePath(t *testing.T) {
+	client, server := routed(t, 1300)
+	batch := []Packet{{Data: make([]byte, 1372)}}
+	for end := time.Now().Add(20 * time.Second); client.MTU() != 1300; {
+		if n, err := client.Write(batch); n != 1 || err != nil {
+			t.Fatalf("packet for the path: %d, %v", n, err)
+		}
+		if time.Now().After(end) {
+			t.Fatalf("MTU is %d, expected 1300", client.MTU())
+		}
+	}
+	gso := client.writer.gso
+	for _, size := range []int{1272, 20} {
+		// The report waits in the socket for who asks next: now Write.
+		if n, err := client.Write(slices.Repeat([]Packet{{Data: make([]byte, size)}}, 70)); n != 70 || err != nil {
+			t.Fatalf("packets of %d bytes after the report: %d, %v", size, n, err)
+		}
+		for _, p := range receive(t, server, 70, 64, 1500) {
+			if len(p.Data) != size {
+				t.Errorf("a packet of %d bytes arrived, expected %d", len(p.Data), size)
+			}
+		}
+	}
+	if client.writer.gso != gso {
+		t.Error("messages of several packets were given up for a report from the path")
+	}
+	// Another report, and now Read asks.
+	if n, err := client.Write(batch); n != 1 || err != nil {
+		t.Fatal(n, err)
+	}
+	if _, err := server.Write([]Packet{{Data: []byte("answer"), Addr: client.Local()}}); err != nil {
+		t.Fatal(err)
+	}
+	if p := receive(t, client, 1, 1, 100); string(p[0].Data) != "answer" {
+		t.Errorf("read %q", p[0].Data)
+	}
+}
+
+// routed are sockets in two network namespaces with a router between; the link
+// behind the router has another MTU.
+func routed(t *testing.T, mtu int) (client, server *Socket) {
+	t.Helper()
+	paths, handles := joined(t, 1500) // the client and the router
+	behind, err := namespace.Unnamed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { behind.Close() })
+	path := fmt.Sprintf("/proc/self/fd/%d", behind.Fd())
+	h, err := netlink.NewHandleAt(netns.NsHandle(behind.Fd()), unix.NETLINK_ROUTE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.Close)
+	veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: "radio1", PeerNamespace: netlink.NsFd(int(behind.Fd()))}
+	veth.Name, veth.MTU = "radio1", mtu
+	if err := handles[1].LinkAdd(veth); err != nil {
+		t.Fatal(err)
+	}
+	for i, h := range []*netlink.Handle{handles[1], h} {
+		l, err := h.LinkByName("radio1")
+		if err == nil {
+			err = h.AddrAdd(l, &netlink.Addr{IPNet: &net.IPNet{IP: net.IPv4(198, 51, 100, byte(i+1)).To4(), Mask: net.CIDRMask(24, 32)}})
+		}
+		if err == nil {
+			err = h.LinkSetUp(l)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, r := range []struct {
+		h       *netlink.Handle
+		gateway net.IP
+	}{{handles[0], net.IPv4(192, 0, 2, 2)}, {h, net.IPv4(198, 51, 100, 1)}} {
+		if err := r.h.RouteAdd(&netlink.Route{Dst: &net.IPNet{IP: net.IPv4zero.To4(), Mask: net.CIDRMask(0, 32)}, Gw: r.gateway.To4()}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err = process.InNamespace(paths[1], func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	server = openIn(t, path, Config{Local: netip.MustParseAddrPort("198.51.100.2:0")})
+	return openIn(t, paths[0], Config{Remote: server.Local()}), server
 }
 
 // Marks and large batches over a network device, which splits messages of

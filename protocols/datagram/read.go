@@ -12,7 +12,7 @@ const (
 	// readMessages is how many messages one system call receives. With GRO each
 	// of them may be 64 KiB, received into the reader's own memory.
 	readMessages    = 64
-	readMessagesGRO = 8
+	readMessagesGRO = 16
 	superPacket     = 1 << 16
 )
 
