@@ -81,7 +81,7 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	out := r.output()
-	for _, want := range []string{"TCP CUBIC", "TCP BBR", "SCTP", "UDT", "3/3", "KB/s", "Exported:", "Next:"} {
+	for _, want := range []string{"TCP CUBIC", "TCP BBR", "SCTP", "UDT", "Haul", "3/3", "KB/s", "Exported:", "Next:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not show %q", want)
 		}

@@ -83,6 +83,7 @@ treatments:
   - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
   - {name: sctp, label: SCTP, protocol: sctp}
   - {name: udt, label: UDT, protocol: udt}
+  - {name: haul, label: Haul, protocol: haul}
 iterations: 2
 order: fixed
 seed: 1
@@ -98,7 +99,7 @@ func (d *director) trial() {
 		d.s.t.Fatal(err)
 	}
 	out := d.must("", "run", file, "--nodes", "3")
-	for _, label := range []string{"TCP CUBIC", "SCTP", "UDT"} {
+	for _, label := range []string{"TCP CUBIC", "SCTP", "UDT", "Haul"} {
 		if !regexp.MustCompile(`(?m)^` + label + ` +2/2 +[0-9.]+ `).MatchString(out) {
 			d.s.t.Errorf("expected two valid transfers of %s:\n%s", label, out)
 		}

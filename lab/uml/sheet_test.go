@@ -41,6 +41,7 @@ var treatments = map[string]runsheet.Treatment{
 	"tcp-bbr":   {Protocol: "tcp", Options: map[string]any{"congestion": "bbr"}},
 	"sctp":      {Protocol: "sctp", Options: map[string]any{"stack": "kernel"}},
 	"udt":       {Protocol: "udt", Options: map[string]any{}},
+	"haul":      {Protocol: "haul", Options: map[string]any{}},
 
 	"tcp-radio":        {Protocol: "tcp", Options: map[string]any{"congestion": "radio"}, CompleteKnowledge: true},
 	"tcp-radio-newrto": {Protocol: "tcp", Options: map[string]any{"congestion": "radio_newrto"}, CompleteKnowledge: true},

@@ -227,7 +227,7 @@ func TestReadyPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{
-			"quickstart":  "quickstart: 1 run, 4 treatments, 3 iterations, 12 trials",
+			"quickstart":  "quickstart: 1 run, 5 treatments, 3 iterations, 15 trials",
 			"breedy-2015": "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
 			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
