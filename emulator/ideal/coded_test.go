@@ -346,6 +346,18 @@ func TestCodedIsNearIdealOnChannelsWithMemory(t *testing.T) {
 	}
 }
 
+// Who waits out an opportunity in which a full-sized packet would be lost has
+// spent as much time as who sends it.
+func TestCodedIsIdealWherePacketsAreLostWhole(t *testing.T) {
+	for seed := range uint64(50) {
+		n := pair(radio.MediumFullDuplex)
+		n.Links[0].Channel = radio.Channel{Model: radio.ChannelUniform, Loss: 0.01 * float64(seed)}
+		if got := times(t, n, seed, 5000); got.Ideal != got.Coded {
+			t.Errorf("loss %g: Ideal %s, coded %s", n.Links[0].Channel.Loss, got.Ideal, got.Coded)
+		}
+	}
+}
+
 // Attempts that are certain to be lost are counted in one step, and the
 // result is the same.
 func TestCodedSkips(t *testing.T) {

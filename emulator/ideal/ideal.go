@@ -39,7 +39,11 @@
 // less, and the better of the two rules counts. The acknowledgement is Ideal's.
 //
 // Ideal is never longer than the coded bound. The two are equal where nothing is lost and
-// neither rate nor delay changes. Where losses of packets are independent with
+// neither rate nor delay changes; nearly so, or quite, over one hop whose channel loses
+// whole packets, as to wait for the next opportunity takes as long as to lose
+// a packet in this one. Ideal gains where that time has another use or a better
+// moment comes: over a relay on a shared medium, with frames but no ARQ, with
+// changing rates. Where losses of packets are independent with
 // probability p, a flow's time on the air is 1/(1 − p) of that without loss in the mean.
 // By luck, a single transfer can be faster than the coded bound.
 //

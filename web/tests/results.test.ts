@@ -104,11 +104,13 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
 
   await page.getByLabel('Same scale everywhere').check()
   await page.getByLabel('Ideal').check()
+  await page.getByLabel('Coded bound').check()
   await page.getByRole('button', { name: 'TCP BBR' }).click()
   await page.locator('label.tool', { hasText: /^loss/ }).locator('select').selectOption('0')
   const url = new URL(page.url())
   expect(url.searchParams.get('lock')).toBe('1')
   expect(url.searchParams.get('ideal')).toBe('1')
+  expect(url.searchParams.get('coded')).toBe('1')
   expect(url.searchParams.get('hide')).toBe('tcp-bbr')
   const again = await s.open(url.pathname + url.search)
   await drawn(again)

@@ -75,6 +75,7 @@ export function summaryOf(o: {
       throughput: attempts.map((a) => a.kbps * 1024),
       elapsed: attempts.map((a) => (a.kbps > 0 ? 1024 / a.kbps : 0)),
       ideal: attempts.map((a) => (a.kbps > 0 ? 2 : 0)),
+      codedBound: attempts.map((a) => (a.kbps > 0 ? 2.5 : 0)),
       counts: attempts.map((a) => a.kbps > 0),
       reason: Object.fromEntries(attempts.flatMap((a, i) => (a.reason ? [[i, a.reason]] : []))),
     },

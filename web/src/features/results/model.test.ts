@@ -130,8 +130,9 @@ it('lists treatments in the order of the plans', () =>
 it('makes a scale that holds what is shown on it', () => {
   const [p] = panelsOf([summaryOf({ id: 'a' })], one())
   p!.slots[0]!.ideal = 1e6
-  expect(topOf(p!.slots, { ideal: false, published: false })).toBeCloseTo((202 + 1) * 1024)
-  expect(topOf(p!.slots, { ideal: true, published: false })).toBe(1e6)
+  expect(topOf(p!.slots, { ideal: false, coded: false, published: false })).toBeCloseTo((202 + 1) * 1024)
+  expect(topOf(p!.slots, { ideal: true, coded: true, published: false })).toBe(1e6)
+  expect(topOf(p!.slots, { ideal: false, coded: true, published: false })).toBeCloseTo((1024 * 1024) / 2.5)
 })
 it.each([
   [0, 1],

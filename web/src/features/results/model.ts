@@ -16,6 +16,8 @@ export interface Dot {
   value: number
   /** Seconds that an all-knowing sender would have needed; 0: not known. */
   ideal: number
+  /** The same of the coded bound. */
+  coded: number
   elapsed: number
   counts: boolean
   reason: string
@@ -42,6 +44,9 @@ export interface Slot {
   idealShare?: number
   /** Throughput of the all-knowing sender in the same trials; NaN where not known. */
   ideal: number
+  codedShare?: number
+  /** The same of the coded bound. */
+  coded: number
   published?: PublishedFigure
   /** Figures that count. */
   dots: Dot[]
@@ -114,6 +119,7 @@ export function dotsOf(r: RunSummary): Dot[][] {
       verdict: p.verdict[i] ?? 0,
       value: p.throughput[i] ?? 0,
       ideal: p.ideal[i] ?? 0,
+      coded: p.codedBound[i] ?? 0,
       elapsed: p.elapsed[i] ?? 0,
       counts: p.counts[i] ?? false,
       reason: p.reason[i] ?? '',
@@ -122,10 +128,10 @@ export function dotsOf(r: RunSummary): Dot[][] {
   return out
 }
 
-function idealOf(dots: Dot[]): number {
-  const known = dots.filter((d) => d.ideal > 0 && d.elapsed > 0)
+function boundOf(dots: Dot[], bound: 'ideal' | 'coded'): number {
+  const known = dots.filter((d) => d[bound] > 0 && d.elapsed > 0)
   // Of a trial's bytes, which are its own throughput times its own time.
-  return known.length ? known.reduce((sum, d) => sum + (d.value * d.elapsed) / d.ideal, 0) / known.length : NaN
+  return known.length ? known.reduce((sum, d) => sum + (d.value * d.elapsed) / d[bound], 0) / known.length : NaN
 }
 
 function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): Slot {
@@ -146,7 +152,9 @@ function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): 
     max: t.max,
     median: t.median,
     idealShare: t.idealShare,
-    ideal: idealOf(counting),
+    ideal: boundOf(counting, 'ideal'),
+    codedShare: t.codedBoundShare,
+    coded: boundOf(counting, 'coded'),
     published: t.published,
     dots: counting,
     failures: dots.filter((d) => !(d.counts && d.value > 0) && d.verdict !== PointVerdict.UNSPECIFIED),
@@ -167,8 +175,11 @@ export function pool(slots: Slot[]): Slot {
   const mean = n ? values.reduce((a, b) => a + b, 0) / n : 0
   const sd = n > 1 ? Math.sqrt(values.reduce((s, x) => s + (x - mean) ** 2, 0) / (n - 1)) : 0
   const sum = (f: (s: Slot) => number) => slots.reduce((a, s) => a + f(s), 0)
-  const shares = slots.filter((s) => s.idealShare !== undefined && s.valid > 0)
-  const sharedBy = shares.reduce((a, s) => a + s.valid, 0)
+  const share = (of: (s: Slot) => number | undefined) => {
+    const known = slots.filter((s) => of(s) !== undefined && s.valid > 0)
+    const trials = known.reduce((a, s) => a + s.valid, 0)
+    return trials ? known.reduce((a, s) => a + of(s)! * s.valid, 0) / trials : undefined
+  }
   return {
     ...first,
     group: '',
@@ -182,9 +193,11 @@ export function pool(slots: Slot[]): Slot {
     min: values[0] ?? 0,
     max: values[n - 1] ?? 0,
     median: median(values),
-    idealShare: sharedBy ? shares.reduce((a, s) => a + s.idealShare! * s.valid, 0) / sharedBy : undefined,
-    // Of different channels; a mean of them would be nobody's ideal.
+    idealShare: share((s) => s.idealShare),
+    codedShare: share((s) => s.codedShare),
+    // Of different channels; a mean of them would be nobody's bound.
     ideal: NaN,
+    coded: NaN,
     published: undefined,
     dots,
     failures: slots.flatMap((s) => s.failures),
@@ -292,11 +305,12 @@ export function panelsOf(runs: RunSummary[], o: PanelOptions): Panel[] {
 }
 
 /** The end of the scale that all panels share, or that one needs for itself; bytes per second. */
-export function topOf(slots: Slot[], shown: { ideal: boolean; published: boolean }): number {
+export function topOf(slots: Slot[], shown: { ideal: boolean; coded: boolean; published: boolean }): number {
   let top = 0
   for (const s of slots) {
     if (s.valid) top = Math.max(top, s.max, s.average + s.sd)
     if (shown.ideal && Number.isFinite(s.ideal)) top = Math.max(top, s.ideal)
+    if (shown.coded && Number.isFinite(s.coded)) top = Math.max(top, s.coded)
     if (shown.published && s.published) top = Math.max(top, s.published.max, s.published.average + s.published.sd)
   }
   return top

@@ -66,6 +66,13 @@ export const tableColumns: TableColumn[] = [
     value: figure((t) => t.idealShare),
   },
   {
+    name: 'coded',
+    title: 'Coded',
+    hint: 'Share of the coded bound: what a sender would have reached there who knows the statistics of the channel but not its future',
+    number: true,
+    value: figure((t) => t.codedBoundShare),
+  },
+  {
     name: 'ratio',
     title: 'Ratio',
     hint: 'To the reference, paired by iteration, with its 95 % interval',

@@ -3,7 +3,16 @@ import { readView, writeView } from './view'
 
 it('reads the plain view from an empty query, and writes nothing for it', () => {
   const v = readView({})
-  expect(v).toMatchObject({ ids: [], tab: 'figure', by: 'cell', lock: false, published: true, ideal: false, page: 0 })
+  expect(v).toMatchObject({
+    ids: [],
+    tab: 'figure',
+    by: 'cell',
+    lock: false,
+    published: true,
+    ideal: false,
+    coded: false,
+    page: 0,
+  })
   expect(writeView(v)).toEqual({})
 })
 
@@ -18,6 +27,7 @@ it('gives the same view again, whatever is in it', () => {
     lock: true,
     reference: 'udt',
     ideal: true,
+    coded: true,
     published: false,
     radios: ['a', 'b'],
     topologies: ['k-lot'],

@@ -38,6 +38,7 @@ export interface View {
   lock: boolean
   reference: string
   ideal: boolean
+  coded: boolean
   published: boolean
   radios: string[]
   topologies: string[]
@@ -75,6 +76,7 @@ export function readView(q: LocationQuery): View {
     lock: one(q.lock) === '1',
     reference: one(q.reference),
     ideal: one(q.ideal) === '1',
+    coded: one(q.coded) === '1',
     published: one(q.published) !== '0',
     radios: strings(q.radio),
     topologies: strings(q.place),
@@ -105,6 +107,7 @@ export function writeView(v: View): LocationQueryRaw {
   put('lock', v.lock ? '1' : '')
   put('reference', v.reference)
   put('ideal', v.ideal ? '1' : '')
+  put('coded', v.coded ? '1' : '')
   put('published', v.published ? '' : '0')
   put('radio', v.radios)
   put('place', v.topologies)

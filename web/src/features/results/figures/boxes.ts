@@ -31,7 +31,78 @@ export interface BoxesInput {
   /** End of the scale, KB/s; 0: its own. */
   top: number
   ideal: boolean
+  coded: boolean
   published: boolean
+}
+
+/** A sender that nobody is: what it would have reached is a line over each slot. */
+interface Bound {
+  shown: 'ideal' | 'coded'
+  of: (s: Slot) => number
+  share: (s: Slot) => number | undefined
+  label: string
+  dash: number[]
+  /** Where its words stand: where both lines coincide, both can be read. */
+  align: 'left' | 'right'
+  above: boolean
+}
+
+const bounds: Record<string, Bound> = {
+  ideal: {
+    shown: 'ideal',
+    of: (s) => s.ideal,
+    share: (s) => s.idealShare,
+    label: 'Ideal',
+    dash: [6, 3],
+    align: 'left',
+    above: true,
+  },
+  'coded bound': {
+    shown: 'coded',
+    of: (s) => s.coded,
+    share: (s) => s.codedShare,
+    label: 'coded',
+    dash: [2, 3],
+    align: 'right',
+    above: false,
+  },
+}
+
+function boundLine(name: string, bound: Bound, slots: Slot[], ink: Ink): SeriesOption {
+  return {
+    type: 'custom',
+    name,
+    z: 4,
+    clip: true,
+    silent: true,
+    data: slots.map((s, i) => [i, Number.isFinite(bound.of(s)) ? bound.of(s) / KB : 0]),
+    renderItem: (params: CustomSeriesRenderItemParams, api: CustomSeriesRenderItemAPI) => {
+      const s = slots[params.dataIndex]!
+      if (!Number.isFinite(bound.of(s))) return null
+      const [x, y] = api.coord([params.dataIndex, bound.of(s) / KB]) as [number, number]
+      const half = Math.min(60, (api.size!([1, 0]) as number[])[0]! * 0.46)
+      const share = bound.share(s)
+      return {
+        type: 'group',
+        children: [
+          line(x - half, y, x + half, y, ink.text, 2, bound.dash),
+          {
+            type: 'text',
+            style: {
+              text: share === undefined ? bound.label : `${bound.label} (${percent(share)})`,
+              x: px(bound.align === 'left' ? x - half : x + half),
+              y: px(bound.above ? y - 3 : y + 3),
+              textAlign: bound.align,
+              textVerticalAlign: bound.above ? 'bottom' : 'top',
+              fill: ink.text,
+              fontSize: 11,
+              fontFamily: ink.font,
+            },
+          },
+        ],
+      }
+    },
+  }
 }
 
 /** Narrower, the longest word below a slot would touch the next one's. */
@@ -54,7 +125,7 @@ function countText(s: Slot): string {
   return `n ${s.valid}${s.attempted === s.valid ? '' : `/${s.attempted}`}`
 }
 
-function slotHint(s: Slot, ideal: boolean): string {
+function slotHint(s: Slot, shown: { ideal: boolean; coded: boolean }): string {
   const k = (x: number) => figures(x / KB)
   const lines = [
     `<b>${escape([s.label, s.mark].filter(Boolean).join(' '))}</b>${s.group ? ` · ${escape(s.group)}` : ''}`,
@@ -67,10 +138,10 @@ function slotHint(s: Slot, ideal: boolean): string {
       `from ${k(s.min)} to ${k(s.max)}, median ${k(s.median)}`,
       `${s.valid} valid of ${s.attempted}`,
     )
-    if (s.idealShare !== undefined)
-      lines.push(
-        `${percent(s.idealShare, 1)} of Ideal${ideal && Number.isFinite(s.ideal) ? ` (${k(s.ideal)} KB/s)` : ''}`,
-      )
+    const rate = (on: boolean, x: number) => (on && Number.isFinite(x) ? ` (${k(x)} KB/s)` : '')
+    if (s.idealShare !== undefined) lines.push(`${percent(s.idealShare, 1)} of Ideal${rate(shown.ideal, s.ideal)}`)
+    if (s.codedShare !== undefined)
+      lines.push(`${percent(s.codedShare, 1)} of the coded bound${rate(shown.coded, s.coded)}`)
   }
   if (s.published)
     lines.push(
@@ -214,7 +285,7 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
       name: 'boxes',
       z: crowded ? 5 : 2,
       clip: true,
-      tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input.ideal) },
+      tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input) },
       data: slots.map((s, i) => [i, s.average / KB]),
       renderItem: (params: CustomSeriesRenderItemParams, api: CustomSeriesRenderItemAPI) => {
         const s = slots[params.dataIndex]!
@@ -290,47 +361,16 @@ export function boxesOption(input: BoxesInput, ink: Ink, size: Size): EChartsOpt
       z: 4,
       clip: true,
       data: slots.map((s, i) => [i, (s.published?.average ?? 0) / KB]),
-      tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input.ideal) },
+      tooltip: { formatter: (p) => slotHint(slots[(p as { value: number[] }).value[0]!]!, input) },
       renderItem: (params, api) =>
         slots[params.dataIndex]!.published
           ? publishedMark(params.dataIndex, slots[params.dataIndex]!, ink, api, 0)
           : null,
     })
   }
-  if (input.ideal && slots.some((s) => Number.isFinite(s.ideal))) {
-    series.push({
-      type: 'custom',
-      name: 'ideal',
-      z: 4,
-      clip: true,
-      silent: true,
-      data: slots.map((s, i) => [i, Number.isFinite(s.ideal) ? s.ideal / KB : 0]),
-      renderItem: (params, api) => {
-        const s = slots[params.dataIndex]!
-        if (!Number.isFinite(s.ideal)) return null
-        const [x, y] = api.coord([params.dataIndex, s.ideal / KB]) as [number, number]
-        const half = Math.min(60, (api.size!([1, 0]) as number[])[0]! * 0.46)
-        return {
-          type: 'group',
-          children: [
-            line(x - half, y, x + half, y, ink.text, 2, [6, 3]),
-            {
-              type: 'text',
-              style: {
-                text: s.idealShare === undefined ? 'Ideal' : `Ideal (${percent(s.idealShare)})`,
-                x: px(x - half),
-                y: px(y - 3),
-                textAlign: 'left',
-                textVerticalAlign: 'bottom',
-                fill: ink.text,
-                fontSize: 11,
-                fontFamily: ink.font,
-              },
-            },
-          ],
-        }
-      },
-    })
+  for (const [name, bound] of Object.entries(bounds)) {
+    if (input[bound.shown] && slots.some((s) => Number.isFinite(bound.of(s))))
+      series.push(boundLine(name, bound, slots, ink))
   }
   if (grouped || groups.length > 1) {
     series.push({

@@ -54,6 +54,7 @@ describe('names out of plans', () => {
           verdict: 2,
           value: 0,
           ideal: 0,
+          coded: 0,
           elapsed: 0,
           counts: false,
           reason: hostile,
@@ -72,7 +73,15 @@ const run = summaryOf({
   ]),
 })
 const slots = panelsOf([run], { by: 'cell', hidden: [], marks: new Map() })[0]!.slots
-const input = { slots, looks: looks(['cubic', 'udt']), iterations: 3, top: 0, ideal: true, published: true }
+const input = {
+  slots,
+  looks: looks(['cubic', 'udt']),
+  iterations: 3,
+  top: 0,
+  ideal: true,
+  coded: true,
+  published: true,
+}
 
 describe("the paper's figure", () => {
   it('has every iteration as a point and every failure as a mark', () => {
@@ -82,6 +91,13 @@ describe("the paper's figure", () => {
     expect(of('cubic').map((d) => d[1])).toEqual([101, 102, 103])
     expect(of('udt')).toHaveLength(2)
     expect(of('udt failed').map((d) => d[1])).toEqual([0])
+    // CUBIC's trials of 1 MiB in 2 and in 2.5 s; each line only where it is asked for.
+    expect(of('ideal')[0]![1]).toBeCloseTo(512)
+    expect(of('coded bound')[0]![1]).toBeCloseTo(409.6)
+    const plain = boxesOption({ ...input, ideal: false, coded: false }, paper, { width: 172, height: 340 })
+    const names = (plain.series as { name: string }[]).map((s) => s.name)
+    expect(names).not.toContain('ideal')
+    expect(names).not.toContain('coded bound')
     expect(of('cubic').map((d) => d[0])).toEqual([-0.25, 0, 0.25])
   })
   it('says the same in words', () =>
