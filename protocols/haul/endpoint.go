@@ -215,21 +215,22 @@ func (e *endpoint) send() {
 		if err == nil {
 			break
 		}
-		if n >= len(rest) {
+		var large *datagram.SizeError
+		if errors.As(err, &large) {
+			for _, i := range large.Refused {
+				e.tooLarge(rest[i])
+			}
 			break
 		}
-		failed := rest[n]
-		rest = rest[n+1:]
 		switch {
-		case errors.Is(err, syscall.EMSGSIZE):
-			e.tooLarge(failed)
 		case errors.Is(err, syscall.ECONNREFUSED) && e.client != nil:
 			e.portClosed()
 		case errors.Is(err, net.ErrClosed):
-			rest = nil
+			n = len(rest)
 		case e.client != nil && !e.client.core.Open() && unreachable(err):
 			e.client.fail(err)
 		}
+		rest = rest[min(n+1, len(rest)):]
 	}
 	e.out = e.out[:0]
 }

@@ -126,7 +126,7 @@ func (c *Conn) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn uin
 		c.answered(now, p)
 	case kind == wire.KindRetry && c.client:
 		c.retry(now, p)
-	case kind == wire.KindData && c.keys != nil:
+	case (kind == wire.KindData || kind == wire.KindAsking) && c.keys != nil:
 		c.data(now, p, from, ecn)
 	default:
 		c.stats.Dropped.Unexpected++
@@ -163,6 +163,9 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 	for len(body) > 0 && c.state != closed || len(body) > 0 && wire.FrameKind(body[0]) == wire.FrameClose {
 		body, _ = wire.Next(body, &c.frame)
 		asks = c.take(now, number) || asks
+	}
+	if k, _, _ := wire.KindOf(p); k == wire.KindAsking && c.state != closed {
+		c.ackPending, c.ackNow = true, true
 	}
 	if asks && !c.ackPending {
 		c.ackPending, c.ackAt = true, now+c.requestDelay
@@ -233,7 +236,6 @@ func (c *Conn) take(now time.Duration, number uint64) (asks bool) {
 		return false
 	case wire.FrameRequest:
 		c.requestDelay = min(time.Duration(min(f.Request.Delay, 1<<40))*time.Microsecond, 5*time.Second)
-		c.ackPending, c.ackNow = true, true
 	case wire.FrameSuspend:
 		c.silent = true
 		c.events = append(c.events, PeerSuspended)

@@ -8,6 +8,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -116,6 +117,7 @@ type Conn struct {
 	lookFrom   uint64 // no missed symbol below it
 	repairFrom uint64
 
+	sizes sizes
 	flight
 	acks
 	ending
@@ -171,16 +173,18 @@ func (c *Conn) TooLarge(size int) {
 // SetPacket bounds packets, as the path's MTU does.
 func (c *Conn) shrink(to int) {
 	c.packet = max(to, MinPacket)
+	c.sizes = sizes{most: c.packet}
 	c.lostLarge, c.smallArrived = 0, 0
 	c.stats.Shrunk++
 	c.resplit()
 }
 
-// symbolSize is the largest source symbol: a repair of it fits into a packet.
-func (c *Conn) symbolSize() int {
-	const repairHead = 3 + 4 + 2 // frame, number, length
-	const request = 4
-	return c.packet - wire.DataHeader - c.keys.Overhead() - repairHead - request
+// symbolSize is the largest source symbol that can be sent next: a repair of it
+// fits into a packet, with the length that the code puts before it.
+func (c *Conn) symbolSize(packet int) int {
+	var id [binary.MaxVarintLen64]byte
+	head := 2 + binary.PutUvarint(id[:], c.symbols.end()+code.MaxWindow) + 2
+	return packet - wire.DataHeader - c.keys.Overhead() - head
 }
 
 func (c *Conn) end(err error) {

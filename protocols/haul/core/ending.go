@@ -82,7 +82,7 @@ func (c *Conn) farewell(now time.Duration, buf []byte) int {
 		return 0
 	}
 	c.farewells--
-	return c.seal(now, buf, wire.AppendClose(c.begin(buf), c.last), sentPacket{})
+	return c.seal(now, buf, wire.AppendClose(c.begin(buf, false), c.last), sentPacket{})
 }
 
 // closedBy takes in the other end's close.

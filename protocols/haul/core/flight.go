@@ -40,6 +40,8 @@ type flight struct {
 	lastAck   time.Duration
 	unasked   int // packets since acknowledgements were asked for last
 	asked     time.Duration
+	toldDelay time.Duration // what the other end knows of ackPatience
+	tells     int
 
 	lostLarge, smallArrived int
 }
@@ -85,9 +87,9 @@ func (c *Conn) Transmit(now time.Duration, buf []byte) int {
 		if c.notices == 0 {
 			c.suspended = true
 		}
-		return c.seal(now, buf, wire.AppendSuspend(c.begin(buf)), sentPacket{})
+		return c.seal(now, buf, wire.AppendSuspend(c.begin(buf, false)), sentPacket{})
 	case c.closeDue(now):
-		return c.seal(now, buf, wire.AppendClose(c.begin(buf), c.closeFrame()), sentPacket{asks: true})
+		return c.seal(now, buf, wire.AppendClose(c.begin(buf, true), c.closeFrame()), sentPacket{asks: true})
 	}
 	what, id := c.choose(now)
 	acknowledge := c.ackDue(now)
@@ -98,13 +100,14 @@ func (c *Conn) Transmit(now time.Duration, buf []byte) int {
 }
 
 // begin writes the header of the next packet; its body follows.
-func (c *Conn) begin(buf []byte) []byte {
-	return wire.AppendData(buf[:0], c.peer.id, c.packets.end())
+func (c *Conn) begin(buf []byte, asks bool) []byte {
+	return wire.AppendData(buf[:0], c.peer.id, c.packets.end(), asks)
 }
 
 // compose writes a packet with what has been chosen.
 func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, acknowledge bool) int {
-	b := c.begin(buf)
+	asks := what != nothing && c.asksNow(now, what)
+	b := c.begin(buf, asks)
 	limit := c.packet - c.keys.Overhead()
 	p := sentPacket{asks: what != nothing}
 	var payload []byte
@@ -128,16 +131,21 @@ func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, a
 		h, payload = wire.AppendLoose(h), c.loose
 	}
 	room := limit - len(b) - len(h) - len(payload)
-	if what != nothing && room >= 4 && c.asksNow(now, what) {
-		b = wire.AppendRequest(b, wire.Request{Delay: uint64(c.ackPatience() / time.Microsecond)})
+	if delay := c.ackPatience(); asks && room >= 8 && c.toldDelay != delay && (delay > c.toldDelay*5/4 || delay < c.toldDelay*4/5) {
+		b = wire.AppendRequest(b, wire.Request{Delay: uint64(delay / time.Microsecond)})
 		room = limit - len(b) - len(h) - len(payload)
-		c.unasked, c.asked = 0, now
+		if c.tells++; c.tells%4 == 0 { // some may be lost
+			c.toldDelay = delay
+		}
 	}
 	if (acknowledge || c.ackPending) && room >= 48 {
 		b = c.acknowledgement(now, b, min(room, 400))
 	} else if acknowledge && what != nothing {
 		// There is no room: a packet of its own, and the content next time.
-		return c.seal(now, buf, c.acknowledgement(now, c.begin(buf), 600), sentPacket{})
+		return c.seal(now, buf, c.acknowledgement(now, c.begin(buf, false), 600), sentPacket{})
+	}
+	if asks {
+		c.unasked, c.asked = 0, now
 	}
 	b = append(append(b, h...), payload...)
 	n := c.seal(now, buf, b, p)
@@ -279,8 +287,8 @@ func (c *Conn) choose(now time.Duration) (content, uint64) {
 			return aPing, 0
 		}
 		return nothing, 0
-	case c.overdue >= lostAfter && c.rate.packetTime() > probeEvery/4:
-		return aPing, 0
+	case c.overdue >= lostAfter && (c.rate.packetTime() > probeEvery/4 || c.stats.LargeArrived == 0 || c.overdue%2 == 0):
+		return aPing, 0 // small, in case that it is the size that does not get through
 	}
 	fills := c.fills()
 	if c.missing > 0 && (fills || c.writerWaits || c.config.NoCoding) {
@@ -316,7 +324,7 @@ func (c *Conn) newContent() (content, uint64) {
 		return !m.Class.Reliable() || m.finish || c.sent+itemCost < c.peer.credit
 	})
 	if m != nil && !m.Class.Reliable() && len(c.out.items) == 0 {
-		data, parts, _ := c.fill(c.symbolSize(), false)
+		data, parts, _ := c.fill(c.symbolSize(c.packet), false)
 		if data != nil {
 			c.loose = data
 			for _, p := range parts {
@@ -517,11 +525,21 @@ func (c *Conn) missedUpTo(largest uint64) {
 		number := c.packets.first
 		c.packets.pop()
 		if p.symbol == 0 {
+			if p.repair {
+				c.repairUnheard(&p)
+			}
 			continue
 		}
 		s := c.symbols.at(p.symbol - 1)
 		if s == nil || s.state != flying || s.last != number {
+			if s == nil || s.last == number {
+				c.sizeSeen(&p, false)
+			}
 			continue
+		}
+		c.sizeSeen(&p, true)
+		if s.state != flying {
+			continue // given up, because packets have become smaller
 		}
 		s.state = missed
 		c.missing++

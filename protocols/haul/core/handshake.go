@@ -14,9 +14,9 @@ import (
 
 // Times of the handshake.
 const (
-	firstHello = 250 * time.Millisecond // until the second hello, where the round trip is not known
-	lastHello  = 2 * time.Second        // longest pause between two hellos
-	helloGrows = 1.4
+	firstHello = 120 * time.Millisecond // until the second hello, where the round trip is not known
+	lastHello  = time.Second            // longest pause between two hellos
+	helloGrows = 1.35
 )
 
 // handshake is the client's state until the answer, and what either end keeps of it.
@@ -63,7 +63,11 @@ func Dial(config Config, remote netip.AddrPort, early []byte) (*Conn, error) {
 	c.shake.proven = true
 	c.shake.pause = firstHello
 	if r := config.Link.RTT; r > 0 {
+		// Where much is lost a second hello costs less than a round trip.
 		c.shake.pause = r + r/4 + 5*time.Millisecond
+		if config.Link.Loss > 0.02 {
+			c.shake.pause = r/4 + 5*time.Millisecond
+		}
 	}
 	return c, err
 }
@@ -110,6 +114,7 @@ func (c *Conn) introduced(b []byte) (early []byte, err error) {
 	}
 	c.peer.id, c.peer.credit, c.peer.buffer = id, buffer, int(buffer)
 	c.packet = min(c.packet, int(packet))
+	c.sizes.most = c.packet
 	return b[n:], nil
 }
 

@@ -58,7 +58,7 @@ func (l *Listener) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn
 	switch {
 	case err != nil:
 		l.Dropped.Malformed++
-	case kind == wire.KindData:
+	case kind == wire.KindData || kind == wire.KindAsking:
 		id, _, err := wire.ParseData(p)
 		if err != nil {
 			l.Dropped.Malformed++

@@ -15,6 +15,7 @@ type path struct {
 	jitter    time.Duration
 	queue     int // packets
 	lost      func(now time.Duration) bool
+	lostSize  func(bytes int) bool
 	duplicate float64
 	corrupt   float64
 	mtu       int // bytes of UDP payload
@@ -103,7 +104,7 @@ func (s *sim) put(from int, data []byte) {
 		p.free += time.Duration(float64(len(data)+headers) / p.rate * 1e9)
 	}
 	p.waiting = append(p.waiting, p.free)
-	if p.lost != nil && p.lost(p.free) {
+	if p.lost != nil && p.lost(p.free) || p.lostSize != nil && p.lostSize(len(data)+headers) {
 		p.dropped++
 		return
 	}

@@ -33,7 +33,7 @@ type Stats struct {
 	Retransmits, Repairs, Timeouts                    uint64
 	AcksSent, AcksReceived                            uint64
 	Duplicates, Recovered, Useless                    uint64 // symbols that came twice, were recovered; repairs that told nothing new
-	Shrunk, LargeArrived                              uint64
+	Shrunk, Resized, LargeArrived                     uint64
 	MessagesSent, MessagesDelivered, MessagesExpired  uint64
 	MessagesCancelled, MessagesReceived               uint64
 

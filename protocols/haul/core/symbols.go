@@ -121,7 +121,8 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 
 // fresh makes the next source symbol, and reports whether there was anything for it.
 func (c *Conn) fresh() bool {
-	data, parts, bytes := c.fill(c.symbolSize(), true)
+	data, parts, bytes := c.fill(c.symbolSize(c.sizeNow()), true)
+	c.sizes.turn++
 	if data == nil {
 		return false
 	}
@@ -163,8 +164,8 @@ func (c *Conn) settled(id uint64, state symbolState) {
 func (c *Conn) voidOf(m *outMessage) {
 	for id := c.symbols.first; id < c.symbols.end(); id++ {
 		s := c.symbols.at(id)
-		if s.state >= arrived || len(s.parts) == 0 || s.sends == 0 {
-			continue
+		if s == nil || s.state >= arrived || len(s.parts) == 0 || s.sends == 0 {
+			continue // nil: given up with one before it
 		}
 		mine, dead := false, true
 		for _, p := range s.parts {
@@ -205,8 +206,8 @@ func (s *symbol) control() bool {
 func (c *Conn) resplit() {
 	for id := c.symbols.first; id < c.symbols.end(); id++ {
 		s := c.symbols.at(id)
-		if s.state >= arrived || len(s.data) <= c.symbolSize() {
-			continue
+		if s == nil || s.state >= arrived || len(s.data) <= c.symbolSize(c.packet) {
+			continue // nil: given up with one before it
 		}
 		var i wire.Item
 		for b := s.data; len(b) > 0; {

@@ -9,12 +9,13 @@ type FrameKind uint8
 const (
 	FramePing    FrameKind = 0x01 // nothing; asks for an acknowledgement as every packet does that is not only an acknowledgement
 	FrameAck     FrameKind = 0x02 // what has arrived
-	FrameRequest FrameKind = 0x03 // acknowledge at once, and others at the latest after a delay
+	FrameRequest FrameKind = 0x03 // acknowledge what does not ask for it at the latest after a delay
 	FrameClose   FrameKind = 0x04 // the connection ends
 	FrameSuspend FrameKind = 0x05 // the sender will be silent until it sends again
 	FrameSymbol  FrameKind = 0x06 // a source symbol; ends the body
 	FrameRepair  FrameKind = 0x07 // a combination of source symbols; ends the body
 	FrameLoose   FrameKind = 0x08 // items that are never repeated; ends the body
+	FramePartial FrameKind = 0x09 // a repair of a range without some of its symbols; ends the body
 )
 
 // Limits of what frames may say.
@@ -45,7 +46,7 @@ type Ack struct {
 	Ranges   []Range // what has arrived beyond, ascending; Missing and Arrived at least 1
 }
 
-// Request asks for acknowledgements.
+// Request says how long acknowledgements may wait.
 type Request struct {
 	Delay uint64 // µs: later packets are acknowledged at the latest after it
 }
@@ -187,17 +188,19 @@ func AppendSymbol(b []byte, id uint64) []byte {
 // AppendLoose appends the head of items that are never repeated, which follow and end the body.
 func AppendLoose(b []byte) []byte { return append(b, byte(FrameLoose)) }
 
-// AppendRepair appends the head of a repair, whose data follows and ends the body.
+// AppendRepair appends the head of a repair, whose data follows and ends the
+// body. skip, where it is not empty, is the bitmap of symbols that are not in it.
 func AppendRepair(b []byte, first uint64, count int, skip []byte) []byte {
-	b = binary.AppendUvarint(append(b, byte(FrameRepair)), first)
-	b = append(b, byte(count-1), byte(len(skip)))
-	return append(b, skip...)
-}
-
-// RepairHead is the length of a repair's head with a bitmap of skip bytes.
-func RepairHead(first uint64, skip int) int {
-	var b [binary.MaxVarintLen64]byte
-	return 3 + binary.PutUvarint(b[:], first) + skip
+	k := FrameRepair
+	if len(skip) > 0 {
+		k = FramePartial
+	}
+	b = binary.AppendUvarint(append(b, byte(k)), first)
+	b = append(b, byte(count-1))
+	if len(skip) > 0 {
+		b = append(append(b, byte(len(skip))), skip...)
+	}
+	return b
 }
 
 // Next reads the frame at the beginning of a body into f and returns what
@@ -232,20 +235,29 @@ func Next(b []byte, f *Frame) (rest []byte, err error) {
 	case FrameLoose:
 		f.Symbol = Symbol{Data: b}
 		return nil, nil
-	case FrameRepair:
-		return nil, parseRepair(b, &f.Repair)
+	case FrameRepair, FramePartial:
+		partial := f.Kind == FramePartial
+		f.Kind = FrameRepair
+		return nil, parseRepair(b, &f.Repair, partial)
 	}
 	return nil, ErrMalformed
 }
 
-func parseRepair(b []byte, r *Repair) (err error) {
+func parseRepair(b []byte, r *Repair, partial bool) (err error) {
 	if r.First, b, err = takeUpTo(b, maxNumber); err != nil {
 		return err
 	}
-	if len(b) < 2 || b[1] > MaxSkip || len(b) < 2+int(b[1]) {
+	if len(b) < 1 {
 		return ErrMalformed
 	}
-	n := 2 + int(b[1])
-	r.Count, r.Skip, r.Data = int(b[0])+1, b[2:n], b[n:]
+	r.Count, r.Skip, b = int(b[0])+1, nil, b[1:]
+	if partial {
+		if len(b) < 1 || b[0] == 0 || b[0] > MaxSkip || len(b) < 1+int(b[0]) {
+			return ErrMalformed
+		}
+		n := 1 + int(b[0])
+		r.Skip, b = b[1:n], b[n:]
+	}
+	r.Data = b
 	return nil
 }

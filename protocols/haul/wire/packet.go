@@ -11,6 +11,7 @@ const (
 	KindRetry   Kind = 3 // server to client: again, with this cookie
 	KindRefusal Kind = 4 // server to client: no, because
 	KindData    Kind = 5 // either way: frames, sealed
+	KindAsking  Kind = 6 // the same, and asks to be acknowledged at once
 )
 
 // Lengths, in bytes.
@@ -136,9 +137,14 @@ func ParseRefusal(p []byte) (client uint32, sentence string, err error) {
 }
 
 // AppendData appends the header of a data packet: the connection's identity at
-// the receiver, and the lowest three bytes of the packet's number.
-func AppendData(b []byte, receiver uint32, number uint64) []byte {
-	b = append(b, first(KindData))
+// the receiver, and the lowest three bytes of the packet's number. asks: it is
+// to be acknowledged at once.
+func AppendData(b []byte, receiver uint32, number uint64, asks bool) []byte {
+	k := KindData
+	if asks {
+		k = KindAsking
+	}
+	b = append(b, first(k))
 	b = binary.BigEndian.AppendUint32(b, receiver)
 	return append(b, byte(number>>16), byte(number>>8), byte(number))
 }
@@ -146,7 +152,7 @@ func AppendData(b []byte, receiver uint32, number uint64) []byte {
 // ParseData reads the header of a data packet: the receiver's identity and the
 // truncated number, which [Expand] completes. What follows it is sealed.
 func ParseData(p []byte) (receiver uint32, truncated uint32, err error) {
-	if len(p) < DataHeader || p[0] != first(KindData) {
+	if len(p) < DataHeader || p[0] != first(KindData) && p[0] != first(KindAsking) {
 		return 0, 0, ErrMalformed
 	}
 	return binary.BigEndian.Uint32(p[1:]), uint32(p[5])<<16 | uint32(p[6])<<8 | uint32(p[7]), nil
