@@ -113,6 +113,7 @@ const farthest = 1 << 20
 // (RFC 3168). Packets that are not the connection's change nothing; they are
 // counted in Stats.
 func (c *Conn) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn uint8) {
+	now = c.clock.read(now)
 	c.stats.PacketsReceived++
 	kind, version, err := wire.KindOf(p)
 	switch {
@@ -154,13 +155,13 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 		return
 	}
 	c.replay.Accept(number)
-	if c.state == closed {
-		// The last word may have been lost: it is said again.
-		c.farewells = max(c.farewells, 1)
-	}
 	c.heard(now, number, from, ecn)
+	if c.state == closed {
+		c.afterClose(body)
+		return
+	}
 	asks := false
-	for len(body) > 0 && c.state != closed || len(body) > 0 && wire.FrameKind(body[0]) == wire.FrameClose {
+	for len(body) > 0 && c.state != closed {
 		body, _ = wire.Next(body, &c.frame)
 		asks = c.take(now, number) || asks
 	}
@@ -237,8 +238,10 @@ func (c *Conn) take(now time.Duration, number uint64) (asks bool) {
 	case wire.FrameRequest:
 		c.requestDelay = min(time.Duration(min(f.Request.Delay, 1<<40))*time.Microsecond, 5*time.Second)
 	case wire.FrameSuspend:
-		c.silent = true
-		c.events = append(c.events, PeerSuspended)
+		if number+1 == c.top { // not a late notice of a suspension that is over
+			c.silent = true
+			c.events = append(c.events, PeerSuspended)
+		}
 		return false
 	case wire.FrameClose:
 		c.closedBy(f.Close)
@@ -248,7 +251,7 @@ func (c *Conn) take(now time.Duration, number uint64) (asks bool) {
 	case wire.FrameRepair:
 		return c.repairArrived(number, &f.Repair)
 	case wire.FrameLoose:
-		c.items(f.Symbol.Data, false)
+		c.items(f.Symbol.Data, 0, false)
 	}
 	return true
 }

@@ -53,6 +53,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Buffer == 0 {
 		c.Buffer = DefaultBuffer
 	}
+	if c.KeepAlive == 0 && c.DeadAfter > 0 {
+		c.KeepAlive = c.DeadAfter / 4 // or a connection with nothing to send would end
+	}
 	switch {
 	case c.Packet < MinPacket || c.Packet > MaxPacket:
 		return c, fmt.Errorf("packet is %d bytes, expected %d to %d", c.Packet, MinPacket, MaxPacket)
@@ -121,6 +124,7 @@ type Conn struct {
 	flight
 	acks
 	ending
+	clock       clock
 	writerWaits bool
 	suspended   bool // by the application
 	silent      bool // the other end is suspended
@@ -170,12 +174,13 @@ func (c *Conn) TooLarge(size int) {
 	}
 }
 
-// SetPacket bounds packets, as the path's MTU does.
+// shrink makes packets smaller, as the path's MTU has become.
 func (c *Conn) shrink(to int) {
 	c.packet = max(to, MinPacket)
 	c.sizes = sizes{most: c.packet}
 	c.lostLarge, c.smallArrived = 0, 0
 	c.stats.Shrunk++
+	c.loose = nil // it may be too large now, and is never repeated
 	c.resplit()
 }
 
@@ -192,11 +197,34 @@ func (c *Conn) end(err error) {
 		return
 	}
 	c.state, c.err = closed, err
+	c.symbols = ring[symbol]{}
+	c.packets = ring[sentPacket]{first: c.packets.end()} // numbers go on
+	c.out = outbox{number: c.out.number}
+	c.open, c.missing, c.useful, c.repairs, c.inFlight, c.loose = 0, 0, 0, 0, 0, nil
+	if errors.Is(err, ErrDead) {
+		c.last = wire.Close{Abort: true, Reason: "nothing was heard from the other end"}
+	}
 }
 
 // Deadline is when Tick wants to be called at the latest; false: not until a
 // packet arrives or the application does something.
 func (c *Conn) Deadline() (time.Duration, bool) {
+	at, ok := c.deadline()
+	if ok {
+		at = c.clock.callers(at)
+	}
+	// The deadlines of messages are times of the application.
+	if next := c.nextExpiry(); next > 0 && c.Open() && !c.suspended && (!ok || next < at) {
+		at, ok = next, true
+	}
+	if ok {
+		c.clock.expected = max(at, c.clock.caller)
+	}
+	return at, ok
+}
+
+// deadline is Deadline without messages, by the connection's clock.
+func (c *Conn) deadline() (time.Duration, bool) {
 	var at time.Duration
 	earlier := func(t time.Duration) {
 		if t > 0 && (at == 0 || t < at) {
@@ -217,15 +245,17 @@ func (c *Conn) Deadline() (time.Duration, bool) {
 	if c.ackPending {
 		earlier(max(c.ackAt, 1))
 	}
-	earlier(c.nextExpiry())
 	if !c.silent {
 		earlier(c.timeoutAt())
 	}
 	if c.waiting() {
 		earlier(max(c.nextSend, 1))
 	}
-	if c.config.KeepAlive > 0 {
+	if c.config.KeepAlive > 0 && !c.ping && !c.starved && c.timeoutAt() == 0 { // or else something is expected anyway
 		earlier(max(c.lastSaid, c.lastHeard) + c.config.KeepAlive)
+	}
+	if c.half() {
+		earlier(c.lastHeard + halfOpenFor)
 	}
 	if c.config.DeadAfter > 0 && !c.silent {
 		earlier(c.lastHeard + c.config.DeadAfter)
@@ -235,19 +265,20 @@ func (c *Conn) Deadline() (time.Duration, bool) {
 }
 
 // Tick lets time pass. Transmit is to be called after it.
-func (c *Conn) Tick(now time.Duration) {
+func (c *Conn) Tick(callers time.Duration) {
+	now := c.clock.read(callers)
 	if c.state == closed || c.state == connecting || c.suspended {
 		return
 	}
-	c.expire(now)
-	if c.config.DeadAfter > 0 && !c.silent && now >= c.lastHeard+c.config.DeadAfter {
+	c.expire(callers)
+	if c.config.DeadAfter > 0 && !c.silent && now >= c.lastHeard+c.config.DeadAfter || c.half() && now >= c.lastHeard+halfOpenFor {
 		c.end(ErrDead)
 		return
 	}
 	if at := c.timeoutAt(); at > 0 && now >= at && !c.silent {
 		c.timedOut(now)
 	}
-	if k := c.config.KeepAlive; k > 0 && now >= max(c.lastSaid, c.lastHeard)+k {
+	if k := c.config.KeepAlive; k > 0 && c.timeoutAt() == 0 && now >= max(c.lastSaid, c.lastHeard)+k {
 		c.ping = true
 	}
 	c.tickClose(now)
@@ -263,6 +294,7 @@ func (c *Conn) Suspend() {
 
 // Resume ends what Suspend began.
 func (c *Conn) Resume(now time.Duration) {
+	now = c.clock.read(now)
 	if c.suspended || c.notices > 0 {
 		c.suspended, c.notices, c.ping = false, 0, true
 		c.lastHeard = now

@@ -14,8 +14,8 @@ type ending struct {
 	closeNow  bool
 	farewells int // packets of a closed connection that still go out
 	last      wire.Close
-	remote    bool // the other end has closed
 	notices   int
+	confirmed bool // the other end knows that the connection has ended
 }
 
 const (
@@ -31,6 +31,7 @@ func (c *Conn) Close() {
 		c.end(nil)
 	case open:
 		c.state = closing
+		c.suspended, c.notices = false, 0
 	}
 }
 
@@ -49,7 +50,7 @@ func (c *Conn) Abort(reason string) {
 
 // closeDue reports whether a close is to be sent now.
 func (c *Conn) closeDue(now time.Duration) bool {
-	if c.state != closing || c.open > 0 || c.out.count > 0 && c.out.head(func(*outMessage) bool { return true }) != nil || len(c.out.items) > 0 {
+	if c.state != closing || c.open > 0 || c.out.count > 0 && c.out.head(func(*outMessage) bool { return true }) != nil || len(c.out.items) > 0 || c.loose != nil {
 		return false
 	}
 	if c.closeSent > 0 && now < c.closeAt {
@@ -85,26 +86,42 @@ func (c *Conn) farewell(now time.Duration, buf []byte) int {
 	return c.seal(now, buf, wire.AppendClose(c.begin(buf, false), c.last), sentPacket{})
 }
 
+// afterClose reads a packet that comes when the connection has ended. The last
+// word may have been lost, so it is said again, but never in answer to another
+// last word: two closed ends would go on for ever.
+func (c *Conn) afterClose(body []byte) {
+	for len(body) > 0 {
+		body, _ = wire.Next(body, &c.frame)
+		if f := &c.frame; f.Kind == wire.FrameClose {
+			if f.Close.Answer {
+				c.farewells, c.confirmed = 0, true
+			} else if f.Close.Abort {
+				c.confirmed = true
+			} else {
+				c.last, c.farewells = wire.Close{Answer: true}, 1
+			}
+			return
+		}
+	}
+	c.farewells = max(c.farewells, 1)
+}
+
 // closedBy takes in the other end's close.
 func (c *Conn) closedBy(f wire.Close) {
 	switch {
 	case f.Answer:
-		if c.state == closing || c.state == closed {
+		if c.state == closing {
+			c.confirmed = true
 			c.end(nil)
-			c.farewells = 0
 		}
 		return
 	case f.Abort:
-		if c.state != closed {
-			c.reason = f.Reason
-			c.end(ErrAborted)
-		}
+		c.reason = f.Reason
+		c.last, c.farewells = wire.Close{Abort: true, Answer: true}, 1
+		c.end(ErrAborted)
 		return
 	}
 	c.last = wire.Close{Answer: true}
 	c.farewells = 1
-	c.remote = true
-	if c.state != closed {
-		c.end(nil)
-	}
+	c.end(nil)
 }

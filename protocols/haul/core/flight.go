@@ -44,6 +44,7 @@ type flight struct {
 	tells     int
 
 	lostLarge, smallArrived int
+	smallProbe              bool // the next probe is small
 }
 
 // sentPacket is one packet that was sent.
@@ -73,6 +74,7 @@ const (
 // at least a packet, and returns its length; 0: none now. It is called until
 // it returns 0: after Receive, Tick, and whenever the application did something.
 func (c *Conn) Transmit(now time.Duration, buf []byte) int {
+	now = c.clock.read(now)
 	switch {
 	case c.state == connecting:
 		return c.hello(now, buf)
@@ -142,7 +144,7 @@ func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, a
 		b = c.acknowledgement(now, b, min(room, 400))
 	} else if acknowledge && what != nothing {
 		// There is no room: a packet of its own, and the content next time.
-		return c.seal(now, buf, c.acknowledgement(now, c.begin(buf, false), 600), sentPacket{})
+		return c.seal(now, buf, c.acknowledgement(now, c.begin(buf, false), min(limit-wire.DataHeader, 600)), sentPacket{})
 	}
 	if asks {
 		c.unasked, c.asked = 0, now
@@ -171,8 +173,8 @@ func (c *Conn) seal(now time.Duration, buf, b []byte, p sentPacket) int {
 	p.bytes = c.bytes
 	p.large = len(b) > c.packet*9/10
 	c.packets.push(p)
-	for c.packets.len() > 0 && !c.packets.at(c.packets.first).asks {
-		c.packets.pop() // nobody will tell that it has arrived
+	for c.packets.len() > 0 && c.settledPacket(c.packets.first) {
+		c.packets.pop()
 	}
 	if p.asks {
 		c.inFlight += int(p.size)
@@ -194,6 +196,22 @@ func (c *Conn) seal(now time.Duration, buf, b []byte, p sentPacket) int {
 	return len(b)
 }
 
+// settledPacket reports whether no acknowledgement will tell more of a packet.
+func (c *Conn) settledPacket(number uint64) bool {
+	p := c.packets.at(number)
+	if !p.asks {
+		return true
+	}
+	if number >= c.largest {
+		return false
+	}
+	if p.symbol == 0 {
+		return true
+	}
+	s := c.symbols.at(p.symbol - 1)
+	return s == nil || s.state >= arrived || s.last != number
+}
+
 // sentContent notes what went out with the newest packet.
 func (c *Conn) sentContent(now time.Duration, what content, id uint64, n int) {
 	if n == 0 || what == nothing {
@@ -203,6 +221,9 @@ func (c *Conn) sentContent(now time.Duration, what content, id uint64, n int) {
 		c.probes--
 	}
 	c.ping = false
+	if what == aPing {
+		c.smallProbe = false
+	}
 	switch what {
 	case aSymbol:
 		s := c.symbols.at(id)
@@ -257,9 +278,7 @@ func (c *Conn) tail() bool {
 
 // fills reports whether there is anything new to send now.
 func (c *Conn) fills() bool {
-	return len(c.out.items) > 0 || c.out.head(func(m *outMessage) bool {
-		return !m.Class.Reliable() || m.finish || c.sent+itemCost < c.peer.credit
-	}) != nil
+	return len(c.out.items) > 0 || c.out.head(c.sendable) != nil
 }
 
 // waiting reports whether content waits only for the time to send it.
@@ -267,13 +286,10 @@ func (c *Conn) waiting() bool {
 	if c.starved {
 		return false
 	}
-	if c.ping {
-		return true
-	}
 	if float64(c.inFlight) >= c.rate.window() && c.probes == 0 || c.overdue >= lostAfter && c.probes == 0 {
 		return false
 	}
-	return c.missing > 0 && !c.tail() || c.loose != nil || c.fills() || c.wantsRepair()
+	return c.ping || c.probes > 0 && c.open > 0 || c.missing > 0 && !c.tail() || c.loose != nil || c.fills() || c.wantsRepair()
 }
 
 // choose decides what the next packet carries.
@@ -283,15 +299,12 @@ func (c *Conn) choose(now time.Duration) (content, uint64) {
 	}
 	switch {
 	case c.overdue >= lostAfter && c.probes == 0, float64(c.inFlight) >= c.rate.window() && c.probes == 0:
-		if c.ping && c.probes > 0 {
-			return aPing, 0
-		}
 		return nothing, 0
-	case c.overdue >= lostAfter && (c.rate.packetTime() > probeEvery/4 || c.stats.LargeArrived == 0 || c.overdue%2 == 0):
+	case c.overdue >= lostAfter && (c.rate.packetTime() > probeEvery/4 || c.stats.LargeArrived == 0 || c.overdue%2 == 0), c.smallProbe && c.probes > 0:
 		return aPing, 0 // small, in case that it is the size that does not get through
 	}
 	fills := c.fills()
-	if c.missing > 0 && (fills || c.writerWaits || c.config.NoCoding) {
+	if c.missing > 0 && (!c.tail() || c.config.NoCoding) {
 		if id, ok := c.missedSymbol(); ok {
 			return aSymbol, id
 		}
@@ -305,7 +318,7 @@ func (c *Conn) choose(now time.Duration) (content, uint64) {
 		}
 	}
 	if c.wantsRepair() {
-		if c.missing > 0 && c.repairs == 0 {
+		if c.missing > 0 && (c.repairs == 0 || c.missing == c.open) {
 			if id, ok := c.missedSymbol(); ok {
 				return aSymbol, id
 			}
@@ -320,9 +333,7 @@ func (c *Conn) choose(now time.Duration) (content, uint64) {
 
 // newContent makes a symbol, or a loose body, of what is first in the queue.
 func (c *Conn) newContent() (content, uint64) {
-	m := c.out.head(func(m *outMessage) bool {
-		return !m.Class.Reliable() || m.finish || c.sent+itemCost < c.peer.credit
-	})
+	m := c.out.head(c.sendable)
 	if m != nil && !m.Class.Reliable() && len(c.out.items) == 0 {
 		data, parts, _ := c.fill(c.symbolSize(c.packet), false)
 		if data != nil {
@@ -394,7 +405,7 @@ func (c *Conn) blocked() bool {
 
 // timeoutAt is when the next acknowledgement is overdue, 0 where none is expected.
 func (c *Conn) timeoutAt() time.Duration {
-	if c.open == 0 && !c.blocked() && !(c.closeSent > 0) && !c.pinged() {
+	if c.starved || c.open == 0 && !c.blocked() && !(c.closeSent > 0) && !c.pinged() {
 		return 0
 	}
 	after := c.rate.timeout()
@@ -428,9 +439,11 @@ func (c *Conn) timedOut(now time.Duration) {
 	if c.overdue < lostAfter {
 		c.probes = 2
 	}
+	c.smallProbe = false
 	c.ping = c.open == 0
 	c.nextSend = min(c.nextSend, now)
-	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() {
+	// Every other probe is small: the path may have become too narrow for others.
+	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() || c.overdue > 1 && c.overdue%2 == 0 {
 		c.smallFirst()
 	}
 }
@@ -439,7 +452,7 @@ func (c *Conn) timedOut(now time.Duration) {
 func (c *Conn) neverLarge() bool { return c.stats.LargeArrived == 0 && c.lostLarge > 0 }
 
 // smallFirst makes the next probe a small packet.
-func (c *Conn) smallFirst() { c.ping, c.probes = true, max(c.probes, 1) }
+func (c *Conn) smallFirst() { c.ping, c.smallProbe, c.probes = true, true, c.probes+1 }
 
 // acked takes in an acknowledgement.
 func (c *Conn) acked(now time.Duration, a *wire.Ack) {
@@ -459,7 +472,7 @@ func (c *Conn) acked(now time.Duration, a *wire.Ack) {
 	if c.overdue >= lostAfter {
 		c.events = append(c.events, LinkBack)
 	}
-	c.overdue, c.probes = 0, 0
+	c.overdue, c.probes, c.smallProbe = 0, 0, false
 }
 
 // arrivals settles the symbols that the acknowledgement names.
@@ -487,7 +500,7 @@ func (c *Conn) advance(now time.Duration, a *wire.Ack) {
 	c.loss.observe(total, total-got, a.Bursts-min(a.Bursts, c.bursts))
 	c.stats.PacketsLost += total - got
 	if p := c.packets.at(a.Largest); p != nil {
-		if took := now - p.at - time.Duration(a.Delay)*time.Microsecond; took > 0 {
+		if took := now - p.at - time.Duration(min(a.Delay, 1<<40))*time.Microsecond; took > 0 {
 			c.rate.roundTrip(took)
 		}
 		if p.large {

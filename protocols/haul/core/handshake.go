@@ -165,12 +165,16 @@ func (c *Conn) answered(now time.Duration, p []byte) {
 // retry takes in a cookie.
 func (c *Conn) retry(now time.Duration, p []byte) {
 	id, cookie, err := wire.ParseRetry(p)
-	if err != nil || id != c.id || c.state != connecting || c.shake.cookie != nil {
+	if err != nil || id != c.id || c.state != connecting {
 		c.stats.Dropped.Unexpected++
 		return
 	}
+	// A later cookie replaces one that has become old, or was forged, but only
+	// the first makes the client say hello at once.
+	if c.shake.cookie == nil {
+		c.shake.next = now
+	}
 	c.shake.cookie = append([]byte(nil), cookie...)
-	c.shake.next = now
 }
 
 // refused takes in a refusal. It is not authenticated, so it counts only while
@@ -214,6 +218,7 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	c.shake.proven = len(h.Cookie) > 0
 	c.shake.budget = 3 * size
 	c.shake.early = append([]byte(nil), early...)
+	c.clock.read(now)
 	c.lastHeard, c.lastSaid = now, now
 	// What the client had to repeat, this direction or the other has lost.
 	if h.Attempt > 0 {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 
 	"linktrial/protocols/haul/code"
@@ -20,22 +21,24 @@ type Received struct {
 
 // inbox puts what arrives together.
 type inbox struct {
-	decoder   *code.Decoder
-	limit     int
-	buffered  int    // bytes of items that have arrived and have not been read
-	consumed  uint64 // bytes that have been read, or discarded
-	classes   map[uint32]*inClass
-	ready     []Received
-	costs     []int // of the elements of ready
-	bytewise  map[uint16]bool
-	partCount int
+	decoder  *code.Decoder
+	limit    int
+	buffered int    // what reliable messages count that have not been read, up to limit: the other end keeps to the credit
+	loose    int    // the same of the other classes: beyond limit they are dropped
+	consumed uint64 // what reliable messages count that have been read, or cancelled
+	ahead    int    // numbers in ahead of all classes
+	classes  map[uint32]*inClass
+	ready    []Received
+	costs    []int // of the elements of ready
+	bytewise map[uint16]bool
 }
 
 // inClass is one class of a stream.
 type inClass struct {
 	stream   uint16
 	class    wire.Class
-	next     uint64 // sequenced: next to deliver; unreliable: lowest that is of interest
+	next     uint64              // reliable: all below are over; unreliable: lowest that is of interest
+	ahead    map[uint64]struct{} // beyond next: over, which is delivered or cancelled (reliable)
 	messages map[uint64]*inMessage
 	end      uint64 // how many messages there will be, plus one; 0: not known
 	ended    bool
@@ -43,17 +46,20 @@ type inClass struct {
 
 // inMessage is a message of which something has arrived.
 type inMessage struct {
-	tag       uint32
-	data      []byte
-	spans     []span
-	length    int // -1: not known
-	cost      int
-	cancelled bool
-	given     int // bytes that have been delivered already (bytewise)
+	tag    uint32
+	data   []byte // from offset given on
+	given  int    // bytes that have been delivered already (bytewise)
+	spans  []span
+	length int // -1: not known
+	cost   int
 }
 
-// mostUnordered bounds the messages of an unreliable class that are incomplete.
-const mostUnordered = 64
+const (
+	// mostUnordered bounds the messages of an unreliable class that are incomplete.
+	mostUnordered = 64
+	// mostAhead bounds the numbers of messages that are over while an earlier one of their class is not.
+	mostAhead = 1 << 20
+)
 
 func (b *inbox) init(limit int) {
 	b.limit = limit
@@ -90,9 +96,11 @@ func (c *Conn) NextOf(want func(*Received) bool) (Received, bool) {
 	} else {
 		c.in.ready, c.in.costs = slices.Delete(c.in.ready, at, at+1), slices.Delete(c.in.costs, at, at+1)
 	}
-	c.in.buffered -= cost
 	if r.Class.Reliable() {
-		c.in.consumed += uint64(cost) // what is loose is not counted against the credit
+		c.in.buffered -= cost
+		c.in.consumed += uint64(cost)
+	} else {
+		c.in.loose -= cost
 	}
 	return r, true
 }
@@ -106,7 +114,7 @@ func (c *Conn) symbolArrived(id uint64, data []byte) (asks bool) {
 		c.stats.Duplicates++
 		return true
 	}
-	if id > c.here.next+farthest || c.in.buffered+len(data) > c.in.limit+c.in.limit/4+1<<16 {
+	if id > c.here.next+farthest || id != c.here.next && c.in.decoder.Held()+len(data) > 2*c.in.limit+1<<20 {
 		c.stats.Dropped.Overflow++
 		return true // not taken: it will come again
 	}
@@ -145,7 +153,7 @@ func (c *Conn) recovered(s code.Symbol) {
 
 func (c *Conn) placed(id uint64, data []byte) {
 	c.here.add(id)
-	c.items(data, true)
+	c.items(data, id, true)
 }
 
 // forget frees the symbols that no repair refers to any more.
@@ -155,31 +163,43 @@ func (c *Conn) forget() {
 	}
 }
 
-// items acts on the items of a symbol or a loose body.
-func (c *Conn) items(b []byte, reliable bool) {
+// violated ends the connection: the other end does what it must not, and what
+// it has promised can no longer be kept.
+func (c *Conn) violated(what string) {
+	if c.state == closed {
+		return
+	}
+	c.Abort("protocol violated: " + what)
+	c.err = fmt.Errorf("%w: %s", ErrProtocol, what)
+}
+
+// items acts on the items of a symbol, or of a loose body.
+func (c *Conn) items(b []byte, id uint64, reliable bool) {
 	var i wire.Item
-	for len(b) > 0 {
+	for len(b) > 0 && c.state != closed {
 		rest, err := wire.NextItem(b, &i)
 		if err != nil {
-			c.stats.Dropped.Malformed++ // a symbol that was recovered from forged repairs, or a fault of the other end
+			c.violated("a recovered symbol cannot be read")
 			return
 		}
 		b = rest
-		if i.Kind != wire.ItemVoid && i.Class.Reliable() != reliable {
-			c.stats.Dropped.Malformed++
-			continue
-		}
-		switch i.Kind {
-		case wire.ItemFragment:
+		switch {
+		case i.Kind != wire.ItemVoid && i.Class.Reliable() != reliable, i.Kind != wire.ItemFragment && !reliable:
+			c.violated("an item is not where its class belongs")
+		case i.Kind == wire.ItemVoid && i.Number+i.Offset > id:
+			c.violated("a symbol voids itself or later ones")
+		case i.Kind == wire.ItemFragment && reliable:
 			c.fragmentArrived(&i)
-		case wire.ItemVoid:
+		case i.Kind == wire.ItemFragment:
+			c.looseArrived(&i)
+		case i.Kind == wire.ItemVoid:
 			c.voided(i.Number, i.Offset)
-		case wire.ItemCancel:
+		case i.Kind == wire.ItemCancel:
 			c.cancelled(&i)
-		case wire.ItemFinish:
+		case i.Kind == wire.ItemFinish:
 			k := c.class(&i)
 			k.end = i.Number + 1
-			c.deliver(k)
+			c.finishClass(k)
 		}
 	}
 }
@@ -188,18 +208,28 @@ func (c *Conn) class(i *wire.Item) *inClass {
 	key := classKey(uint16(i.Stream), i.Class)
 	k := c.in.classes[key]
 	if k == nil {
-		k = &inClass{stream: uint16(i.Stream), class: i.Class, messages: map[uint64]*inMessage{}}
+		k = &inClass{stream: uint16(i.Stream), class: i.Class}
 		c.in.classes[key] = k
 	}
 	return k
 }
 
+// message returns the class's message of a number, a new one where there is none.
+func (k *inClass) message(n uint64) *inMessage {
+	m := k.messages[n]
+	if m == nil {
+		if k.messages == nil {
+			k.messages = map[uint64]*inMessage{}
+		}
+		m = &inMessage{length: -1, cost: messageCost}
+		k.messages[n] = m
+	}
+	return m
+}
+
 // voided notes symbols that will not come any more.
 func (c *Conn) voided(first, count uint64) {
-	if first > c.here.next+farthest {
-		return
-	}
-	for id := first; id < first+count; id++ {
+	for id := max(first, c.here.next); id < first+count; id++ {
 		if !c.here.has(id) {
 			c.in.decoder.Void(id)
 			c.here.add(id)
@@ -207,82 +237,171 @@ func (c *Conn) voided(first, count uint64) {
 	}
 }
 
-func (c *Conn) cancelled(i *wire.Item) {
-	k := c.class(i)
-	m := k.messages[i.Number]
-	if i.Number < k.next || m == nil && !k.class.Sequenced() {
-		return
+// over reports whether a message has been delivered or cancelled (reliable classes).
+func (k *inClass) over(n uint64) bool {
+	if n < k.next {
+		return true
 	}
-	if m == nil {
-		m = &inMessage{length: -1}
-		k.messages[i.Number] = m
-	}
-	c.discard(m)
-	m.cancelled, m.data, m.spans = true, nil, nil
-	if !k.class.Sequenced() {
-		delete(k.messages, i.Number)
-	}
-	c.deliver(k)
+	_, ok := k.ahead[n]
+	return ok
 }
 
-// discard frees what a message holds.
-func (c *Conn) discard(m *inMessage) {
-	c.in.buffered -= m.cost
-	c.in.consumed += uint64(m.cost)
-	m.cost = 0
-}
-
-func (c *Conn) fragmentArrived(i *wire.Item) {
-	k := c.class(i)
-	cost := len(i.Data) + itemCost
-	m := k.messages[i.Number]
-	if k.class.Reliable() {
-		if i.Number < k.next && k.class.Sequenced() || m != nil && m.cancelled {
-			c.in.consumed += uint64(cost)
+// settle notes that a message is over.
+func (c *Conn) settle(k *inClass, n uint64) {
+	if n != k.next {
+		if c.in.ahead >= mostAhead {
+			c.violated("too many messages are ahead of one that has not arrived")
 			return
 		}
-	} else if i.Number < k.next || c.in.buffered+cost > c.in.limit {
+		if k.ahead == nil {
+			k.ahead = map[uint64]struct{}{}
+		}
+		k.ahead[n] = struct{}{}
+		c.in.ahead++
+		return
+	}
+	k.next++
+	for len(k.ahead) > 0 {
+		if _, ok := k.ahead[k.next]; !ok {
+			return
+		}
+		delete(k.ahead, k.next)
+		c.in.ahead--
+		k.next++
+	}
+}
+
+// cancelled gives up a message. The other end has counted what it sent of it
+// against the credit, so all of that is given back, arrived or not.
+func (c *Conn) cancelled(i *wire.Item) {
+	k := c.class(i)
+	if k.over(i.Number) {
+		return
+	}
+	given := 0
+	if m := k.messages[i.Number]; m != nil {
+		given = m.given
+		c.in.buffered -= m.cost
+		delete(k.messages, i.Number)
+	}
+	if int(i.Offset) < given || int(i.Offset) > c.in.limit {
+		c.violated("a message is cancelled with a length that it cannot have")
+		return
+	}
+	c.in.consumed += uint64(int(i.Offset) - given + messageCost)
+	c.settle(k, i.Number)
+	if k.class.Sequenced() {
+		c.deliverInOrder(k)
+	}
+	c.finishClass(k)
+}
+
+// fragmentArrived takes in a part of a reliable message.
+func (c *Conn) fragmentArrived(i *wire.Item) {
+	k := c.class(i)
+	if k.over(i.Number) {
+		return // sent again in smaller symbols, or cancelled
+	}
+	to := int(i.Offset) + len(i.Data)
+	m, grows := k.messages[i.Number], 0
+	switch {
+	case m == nil:
+		grows = to + messageCost
+	case m.length >= 0 && to > m.length || i.Last && (m.length >= 0 && to != m.length || to < m.given+len(m.data)):
+		c.violated("parts of a message contradict each other")
+		return
+	default:
+		grows = max(to-m.given-len(m.data), 0)
+	}
+	if c.in.buffered+grows > c.in.limit {
+		c.violated("more is sent than the credit allows")
+		return
+	}
+	m = k.message(i.Number)
+	m.add(i)
+	m.cost = len(m.data) + messageCost
+	c.in.buffered += grows
+	switch {
+	case k.class.Sequenced():
+		c.deliverInOrder(k)
+	case m.complete():
+		delete(k.messages, i.Number)
+		c.settle(k, i.Number)
+		c.hand(k, m, m.data)
+	}
+	c.finishClass(k)
+}
+
+// looseArrived takes in a part of an unreliable message.
+func (c *Conn) looseArrived(i *wire.Item) {
+	k := c.class(i)
+	to := int(i.Offset) + len(i.Data)
+	m, grows := k.messages[i.Number], to+messageCost
+	if m != nil {
+		grows = max(to-len(m.data), 0)
+	}
+	if i.Number < k.next || c.in.loose+grows > c.in.limit {
 		c.stats.Dropped.Overflow++
 		return
 	}
-	if m == nil {
-		m = &inMessage{length: -1}
-		k.messages[i.Number] = m
-		c.evict(k)
+	if m != nil && (m.length >= 0 && to > m.length || i.Last && to < len(m.data)) {
+		c.stats.Dropped.Malformed++
+		return
 	}
-	if i.Tag != 0 {
-		m.tag = uint32(i.Tag)
-	}
+	m = k.message(i.Number)
 	m.add(i)
-	m.cost += cost
-	c.in.buffered += cost
-	c.deliver(k)
+	m.cost = len(m.data) + messageCost
+	c.in.loose += grows
+	if m.complete() {
+		delete(k.messages, i.Number)
+		if k.class.Sequenced() {
+			c.olderThan(k, i.Number)
+			k.next = i.Number + 1
+		}
+		c.hand(k, m, m.data)
+		return
+	}
+	c.evict(k)
 }
 
 // evict forgets the oldest incomplete message of an unreliable class that has too many.
 func (c *Conn) evict(k *inClass) {
-	if k.class.Reliable() || len(k.messages) <= mostUnordered {
+	if len(k.messages) <= mostUnordered {
 		return
 	}
 	oldest := ^uint64(0)
 	for n := range k.messages {
 		oldest = min(oldest, n)
 	}
-	c.in.buffered -= k.messages[oldest].cost
-	delete(k.messages, oldest)
+	c.olderThan(k, oldest+1)
 	k.next = max(k.next, oldest+1)
+}
+
+// olderThan drops the incomplete messages of an unreliable class below n.
+func (c *Conn) olderThan(k *inClass, n uint64) {
+	for o, m := range k.messages {
+		if o < n {
+			c.in.loose -= m.cost
+			delete(k.messages, o)
+		}
+	}
 }
 
 // add puts a fragment into its place.
 func (m *inMessage) add(i *wire.Item) {
+	if i.Tag != 0 {
+		m.tag = uint32(i.Tag)
+	}
 	from, to := int(i.Offset), int(i.Offset)+len(i.Data)
 	if i.Last {
 		m.length = to
 	}
-	if need := to; need > len(m.data) {
+	if need := to - m.given; need > len(m.data) {
 		m.data = slices.Grow(m.data, need-len(m.data))[:need]
 	}
-	copy(m.data[from:to], i.Data)
+	if skip := m.given - from; skip < len(i.Data) {
+		copy(m.data[max(-skip, 0):], i.Data[max(skip, 0):])
+	}
 	s := span{from, to}
 	at := 0
 	for at < len(m.spans) && m.spans[at].to < s.from {
@@ -297,76 +416,41 @@ func (m *inMessage) add(i *wire.Item) {
 }
 
 func (m *inMessage) complete() bool {
-	return m.length == 0 || m.length > 0 && len(m.spans) == 1 && m.spans[0].from == 0 && m.spans[0].to >= m.length
+	return m.length >= 0 && len(m.spans) == 1 && m.spans[0].from == 0 && m.spans[0].to == m.length
 }
 
-// deliver hands on what is complete and in its order.
-func (c *Conn) deliver(k *inClass) {
-	switch {
-	case k.class == wire.ReliableSequenced:
-		c.deliverInOrder(k)
-	default:
-		for n, m := range k.messages {
-			if !m.complete() {
-				continue
-			}
-			delete(k.messages, n)
-			if k.class.Sequenced() {
-				c.olderThan(k, n)
-				k.next = n + 1
-			}
-			c.hand(k, m, m.data[:m.length])
-			k.given(n)
-		}
-	}
-	if k.end > 0 && !k.ended && k.next >= k.end-1 && len(k.messages) == 0 {
-		k.ended = true
-		c.in.ready = append(c.in.ready, Received{Stream: k.stream, Class: k.class, End: true})
-		c.in.costs = append(c.in.costs, 0)
-	}
-}
-
-// given counts delivered messages of a class without order: its end is when all have been.
-func (k *inClass) given(uint64) {
-	if k.class == wire.ReliableUnsequenced {
-		k.next++
-	}
-}
-
-// olderThan drops what a newer message of an unreliable sequenced class makes useless.
-func (c *Conn) olderThan(k *inClass, n uint64) {
-	for o, m := range k.messages {
-		if o < n {
-			c.in.buffered -= m.cost
-			delete(k.messages, o)
-		}
-	}
-}
-
+// deliverInOrder hands on what is complete and in its order; of a stream that is
+// read as bytes also the beginning of what is not complete.
 func (c *Conn) deliverInOrder(k *inClass) {
 	for {
 		m := k.messages[k.next]
-		switch {
-		case m == nil:
+		if m == nil {
 			return
-		case m.cancelled:
+		}
+		if m.complete() {
 			delete(k.messages, k.next)
-			k.next++
+			c.settle(k, k.next)
+			c.hand(k, m, m.data)
 			continue
-		case m.complete():
-			delete(k.messages, k.next)
-			k.next++
-			c.hand(k, m, m.data[m.given:m.length])
-			continue
-		case c.in.bytewise[k.stream] && len(m.spans) > 0 && m.spans[0].from <= m.given && m.spans[0].to > m.given:
-			to := m.spans[0].to
-			part := &inMessage{tag: m.tag, cost: to - m.given}
-			part.cost = min(part.cost, m.cost)
-			m.cost -= part.cost
-			c.hand(k, part, append([]byte(nil), m.data[m.given:to]...))
-			m.given = to
+		}
+		if c.in.bytewise[k.stream] && len(m.spans) > 0 && m.spans[0].from == 0 && m.spans[0].to > m.given {
+			n := m.spans[0].to - m.given
+			c.hand(k, &inMessage{tag: m.tag, cost: n}, m.data[:n:n])
+			m.data, m.given, m.cost = m.data[n:], m.given+n, m.cost-n
+			if len(m.data) == 0 {
+				m.data = nil
+			}
 		}
 		return
+	}
+}
+
+// finishClass tells the application that a class has no more messages, once all are over.
+func (c *Conn) finishClass(k *inClass) {
+	if k.end > 0 && !k.ended && k.next >= k.end-1 {
+		k.ended = true
+		c.in.ready = append(c.in.ready, Received{Stream: k.stream, Class: k.class, End: true})
+		c.in.costs = append(c.in.costs, 0)
 	}
 }
 

@@ -12,9 +12,11 @@ import (
 
 // Bounds of a listener.
 const (
-	halfOpenFree = 64              // connections without a proven address before cookies are asked for
+	halfOpenFree = 64              // half-open connections before cookies are asked for
 	halfOpenMost = 1024            // and in all
-	lingers      = 5 * time.Second // a closed connection answers late packets so long
+	halfOpenFor  = patient         // a connection may be half-open so long: its client's next packet may meet an outage
+	lingers      = 5 * time.Second // a closed connection answers late packets so long,
+	lingersLong  = patient         // and so long where the other end may not know that it is closed
 )
 
 // Listener finds the connection of each packet, and makes new ones of hellos.
@@ -65,9 +67,9 @@ func (l *Listener) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn
 			return nil, false, nil
 		}
 		if c := l.conns[id]; c != nil {
-			proven := c.shake.proven
+			half := c.half()
 			c.Receive(now, p, from, ecn)
-			if c.shake.proven && !proven {
+			if half && !c.half() {
 				l.half--
 			}
 			return c, false, nil
@@ -103,10 +105,6 @@ func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf [
 			return nil, false, wire.AppendRetry(buf[:0], h.Client, l.cookies.Make(from, h.Message, now))
 		}
 	}
-	if l.half >= halfOpenMost {
-		l.Dropped.Unexpected++
-		return nil, false, nil
-	}
 	c, _, err := accept(l.config, h, from, len(p), now)
 	switch {
 	case errors.Is(err, secure.ErrMismatch):
@@ -119,46 +117,68 @@ func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf [
 	if l.conns[c.id] != nil {
 		return nil, false, nil // the same identity twice: the client asks again, and gets another
 	}
-	if !c.shake.proven {
-		l.half++
+	if l.half >= halfOpenMost {
+		l.dropOldest()
 	}
+	l.half++
 	l.conns[c.id], l.hellos[key] = c, c
 	c.shake.key = key
 	return c, true, nil
 }
 
-// Sweep forgets connections that have ended, and those whose client never
-// proved its address. It returns when it wants to be called again, 0 for not
+// Sweep forgets connections that have ended. It returns when it wants to be called again, 0 for not
 // until something happens.
 func (l *Listener) Sweep(now time.Duration) (next time.Duration) {
 	for _, c := range l.conns {
 		at, known := l.closed[c]
 		switch {
-		case c.state != closed && !c.shake.proven && now-c.lastHeard > 60*time.Second:
-			c.end(ErrDead)
-			fallthrough
 		case c.state == closed && !known:
-			at = now + lingers
+			at = now + lingersLong
 			l.closed[c] = at
-		case c.state == closed && now >= at:
+		case c.state == closed && (now >= at || c.confirmed && now >= at-lingersLong+lingers):
 			l.forget(c)
 			continue
 		}
-		if c.state == closed && (next == 0 || at < next) {
-			next = at
+		if c.state == closed {
+			next = earliest(next, at)
 		}
 	}
 	return next
+}
+
+// earliest is the earlier of two times, of which a may be 0 for none.
+func earliest(a, b time.Duration) time.Duration {
+	if a == 0 {
+		return b
+	}
+	return min(a, b)
+}
+
+// dropOldest ends the half-open connection that has waited for longest: a
+// client that is there would have gone on long ago.
+func (l *Listener) dropOldest() {
+	var oldest *Conn
+	for _, c := range l.conns {
+		if c.half() && (oldest == nil || c.lastHeard < oldest.lastHeard) {
+			oldest = c
+		}
+	}
+	oldest.end(ErrDead)
+	l.forget(oldest)
 }
 
 func (l *Listener) forget(c *Conn) {
 	delete(l.conns, c.id)
 	delete(l.hellos, c.shake.key)
 	delete(l.closed, c)
-	if !c.shake.proven {
+	if c.half() {
 		l.half--
 	}
 }
+
+// half reports whether nothing has arrived that only the client can have sent:
+// a hello can be replayed, also with a cookie.
+func (c *Conn) half() bool { return !c.client && c.got == 0 }
 
 // Conns calls f for every connection that has not been forgotten.
 func (l *Listener) Conns(f func(*Conn)) {

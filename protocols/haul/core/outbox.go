@@ -63,6 +63,7 @@ var (
 // numbering counts the messages of one class of a stream.
 type numbering struct {
 	next     uint64
+	waiting  int // messages that have no number yet
 	finished bool
 }
 
@@ -155,7 +156,19 @@ func (o *outbox) forget(m *outMessage) {
 
 // Send queues a message; its data is copied. Errors: ErrTooLarge, ErrFinished,
 // ErrClosed, and what is wrong with the message.
-func (c *Conn) Send(now time.Duration, m Message) error {
+func (c *Conn) Send(_ time.Duration, m Message) error {
+	if err := c.acceptable(&m); err != nil {
+		return err
+	}
+	m.Data = append([]byte(nil), m.Data...)
+	c.out.add(&outMessage{Message: m})
+	c.out.numbering(m.Stream, m.Class).waiting++
+	c.stats.MessagesSent++
+	return nil
+}
+
+// acceptable is what is wrong with a message.
+func (c *Conn) acceptable(m *Message) error {
 	switch {
 	case c.state >= closing:
 		return ErrClosed
@@ -168,20 +181,29 @@ func (c *Conn) Send(now time.Duration, m Message) error {
 	case len(m.Data) > c.largestMessage():
 		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(m.Data), c.largestMessage())
 	}
-	m.Data = append([]byte(nil), m.Data...)
-	c.out.add(&outMessage{Message: m})
-	c.stats.MessagesSent++
 	return nil
 }
 
 // Finish says that a reliable class of a stream has no more messages; the other
-// end learns how many there were. Later calls of Send fail with ErrFinished.
+// end learns how many there were. Later calls of Send fail with ErrFinished. The
+// notice goes behind every message of the class, whatever its priority.
 func (c *Conn) Finish(stream uint16, class wire.Class, priority uint8) {
 	n := c.out.numbering(stream, class)
-	if n.finished || c.state >= closing {
+	if n.finished || c.state >= closing || !class.Reliable() {
 		return
 	}
 	n.finished = true
+	priority = min(priority, HighestPriority)
+	for p := range priority {
+		for _, m := range c.out.queues[p] {
+			if !m.over() && m.Stream == stream && m.Class == class {
+				priority = p
+			}
+		}
+		if priority == p {
+			break
+		}
+	}
 	c.out.add(&outMessage{Message: Message{Stream: stream, Class: class, Priority: priority}, finish: true})
 }
 
@@ -200,8 +222,8 @@ func (c *Conn) Replace(now time.Duration, m Message) error {
 	if m.Tag == 0 {
 		return errors.New("message has no tag, expected one to replace")
 	}
-	if len(m.Data) > c.largestMessage() {
-		return fmt.Errorf("%w: %d bytes, at most %d", ErrTooLarge, len(m.Data), c.largestMessage())
+	if err := c.acceptable(&m); err != nil {
+		return err
 	}
 	c.Cancel(m.Stream, m.Tag)
 	return c.Send(now, m)
@@ -211,7 +233,16 @@ func (c *Conn) Replace(now time.Duration, m Message) error {
 func (c *Conn) Queued() int { return c.out.bytes }
 
 func (c *Conn) largestMessage() int {
-	return min(wire.MaxMessage, c.peer.buffer/2)
+	return min(wire.MaxMessage, max(c.peer.buffer, MinBuffer)/2)
+}
+
+// sendable reports whether the other end's buffer has room for more of a
+// message. What is sent again has been counted already.
+func (c *Conn) sendable(m *outMessage) bool {
+	if m.finish {
+		return c.out.numbering(m.Stream, m.Class).waiting == 0
+	}
+	return !m.Class.Reliable() || len(m.again) > 0 || c.sent+messageCost < c.peer.credit
 }
 
 // giveUp ends a message before its time. What of it is in symbols is declared
@@ -220,15 +251,16 @@ func (c *Conn) giveUp(m *outMessage, why Outcome) {
 	if m.over() {
 		return
 	}
-	c.finished(m, why)
 	if !m.whole {
 		c.out.bytes -= len(m.Data) - m.sent
 	}
+	c.finished(m, why)
 	if !m.numbered {
+		c.out.numbering(m.Stream, m.Class).waiting--
 		return
 	}
 	if m.Class.Reliable() {
-		c.out.items = append(c.out.items, wire.Item{Kind: wire.ItemCancel, Class: m.Class, Stream: uint64(m.Stream), Number: m.number})
+		c.out.items = append(c.out.items, wire.Item{Kind: wire.ItemCancel, Class: m.Class, Stream: uint64(m.Stream), Number: m.number, Offset: uint64(m.sent)})
 		c.voidOf(m)
 	}
 }
@@ -248,10 +280,7 @@ func (c *Conn) finished(m *outMessage, what Outcome) {
 	case Cancelled:
 		c.stats.MessagesCancelled++
 	}
-	m.Data = m.Data[:0:0]
-	if what != Delivered && what != Sent {
-		return
-	}
+	m.Data = nil
 }
 
 // expire gives up messages whose deadline has passed.
@@ -270,7 +299,11 @@ func (c *Conn) expire(now time.Duration) {
 		}
 	}
 	for n := c.symbols.first; n < c.symbols.end(); n++ {
-		for _, part := range c.symbols.at(n).parts {
+		s := c.symbols.at(n)
+		if s == nil {
+			continue // given up with a message before
+		}
+		for _, part := range s.parts {
 			if late(part.of) {
 				c.giveUp(part.of, Expired)
 			}

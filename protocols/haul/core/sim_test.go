@@ -16,6 +16,7 @@ type path struct {
 	queue     int // packets
 	lost      func(now time.Duration) bool
 	lostSize  func(bytes int) bool
+	blocked   func(now time.Duration) bool // an outage
 	duplicate float64
 	corrupt   float64
 	mtu       int // bytes of UDP payload
@@ -41,11 +42,16 @@ type sim struct {
 	listener *Listener
 	paths    [2]*path // from client, from server
 	flying   []arrival
-	offset   time.Duration // of the server's clock
+	offset   [2]time.Duration // of the ends' clocks
+	asleep   [2]time.Duration // until then an end does nothing
+	address  netip.AddrPort   // of the client
 	trace    func(format string, args ...any)
 	buf      [9000]byte
-	work     func(s *sim) // applications, after every event
+	work     func(s *sim)         // applications, after every event
+	nextWork func() time.Duration // when applications have something to do
 	steps    int
+	bytewise bool // stream 0 is read as bytes
+	tells    bool // the path tells of packets that are too large
 }
 
 var addresses = [2]netip.AddrPort{netip.MustParseAddrPort("10.0.0.1:1"), netip.MustParseAddrPort("10.0.0.2:2")}
@@ -73,15 +79,12 @@ func newSim(client, server Config, forward, back *path, seed uint64) *sim {
 		panic(err)
 	}
 	forward.rnd, back.rnd = rand.New(rand.NewPCG(seed, 1)), rand.New(rand.NewPCG(seed, 2))
-	return &sim{conns: [2]*Conn{c, nil}, listener: l, paths: [2]*path{forward, back}, offset: 12345 * time.Second}
+	return &sim{conns: [2]*Conn{c, nil}, listener: l, paths: [2]*path{forward, back}, offset: [2]time.Duration{0, 12345 * time.Second}, address: addresses[0]}
 }
 
 // clock is the time at an end.
 func (s *sim) clock(end int) time.Duration {
-	if end == 1 {
-		return s.now + s.offset
-	}
-	return s.now
+	return s.now + s.offset[end]
 }
 
 func (s *sim) put(from int, data []byte) {
@@ -90,6 +93,9 @@ func (s *sim) put(from int, data []byte) {
 	p.bytes += len(data) + headers
 	if p.mtu > 0 && len(data) > p.mtu {
 		p.dropped++
+		if s.tells {
+			s.conns[from].TooLarge(len(data))
+		}
 		return
 	}
 	for len(p.waiting) > 0 && p.waiting[0] <= s.now {
@@ -104,7 +110,7 @@ func (s *sim) put(from int, data []byte) {
 		p.free += time.Duration(float64(len(data)+headers) / p.rate * 1e9)
 	}
 	p.waiting = append(p.waiting, p.free)
-	if p.lost != nil && p.lost(p.free) || p.lostSize != nil && p.lostSize(len(data)+headers) {
+	if p.lost != nil && p.lost(p.free) || p.blocked != nil && p.blocked(p.free) || p.lostSize != nil && p.lostSize(len(data)+headers) {
 		p.dropped++
 		return
 	}
@@ -115,7 +121,7 @@ func (s *sim) put(from int, data []byte) {
 	for range n {
 		d := append([]byte(nil), data...)
 		if p.rnd.Float64() < p.corrupt {
-			d[p.rnd.IntN(len(d))] ^= 1 << p.rnd.IntN(8)
+			damage(p.rnd, d)
 		}
 		at := p.free + p.delay
 		if p.jitter > 0 {
@@ -127,7 +133,7 @@ func (s *sim) put(from int, data []byte) {
 
 func (s *sim) flush() {
 	for end, c := range s.conns {
-		if c == nil {
+		if c == nil || s.now < s.asleep[end] {
 			continue
 		}
 		for n := c.Transmit(s.clock(end), s.buf[:]); n > 0; n = c.Transmit(s.clock(end), s.buf[:]) {
@@ -147,6 +153,15 @@ func (s *sim) step(limit time.Duration) bool {
 	}
 	s.flush()
 	next := limit
+	if s.nextWork != nil {
+		if at := s.nextWork(); at > s.now {
+			next = min(next, at)
+		}
+	}
+	if at := s.listener.Sweep(s.clock(1)); at > 0 {
+		next = min(next, max(at-s.offset[1], s.now+1))
+	}
+	stop := next
 	which := -1
 	for i, a := range s.flying {
 		if a.at < next {
@@ -158,11 +173,14 @@ func (s *sim) step(limit time.Duration) bool {
 		if c == nil {
 			continue
 		}
-		if at, ok := c.Deadline(); ok {
-			if end == 1 {
-				at -= s.offset
+		if s.now < s.asleep[end] {
+			if s.asleep[end] < next {
+				next, which, due = s.asleep[end], -1, true
 			}
-			if at < next {
+			continue
+		}
+		if at, ok := c.Deadline(); ok {
+			if at -= s.offset[end]; at < next {
 				next, which, due = max(at, s.now), -1, true
 			}
 		}
@@ -170,6 +188,10 @@ func (s *sim) step(limit time.Duration) bool {
 	if next >= limit {
 		s.now = limit
 		return false
+	}
+	if which < 0 && !due && next == stop {
+		s.now = next
+		return true
 	}
 	s.now = max(s.now, next)
 	if which >= 0 {
@@ -180,7 +202,7 @@ func (s *sim) step(limit time.Duration) bool {
 	}
 	if due {
 		for end, c := range s.conns {
-			if c != nil {
+			if c != nil && s.now >= s.asleep[end] {
 				c.Tick(s.clock(end))
 			}
 		}
@@ -189,18 +211,36 @@ func (s *sim) step(limit time.Duration) bool {
 }
 
 func (s *sim) arrive(a arrival) {
+	if s.now < s.asleep[a.to] {
+		return
+	}
 	if a.to == 0 {
-		s.conns[0].Receive(s.now, a.data, addresses[1], 0)
+		s.conns[0].Receive(s.clock(0), a.data, addresses[1], 0)
 		return
 	}
 	var reply [1500]byte
-	conn, fresh, r := s.listener.Receive(s.clock(1), a.data, addresses[0], 0, reply[:])
+	conn, fresh, r := s.listener.Receive(s.clock(1), a.data, s.address, 0, reply[:])
 	if r != nil {
 		s.put(1, r)
 	}
 	if fresh && s.conns[1] == nil {
 		s.conns[1] = conn
-		conn.Bytewise(0)
+		conn.Bytewise(byteStream)
+		if s.bytewise {
+			conn.Bytewise(0)
+		}
+	}
+}
+
+// damage flips bits of a packet, or makes noise of it.
+func damage(rnd *rand.Rand, d []byte) {
+	for range 1 + rnd.IntN(4) {
+		d[rnd.IntN(len(d))] ^= 1 << rnd.IntN(8)
+	}
+	if rnd.IntN(8) == 0 {
+		for i := range d {
+			d[i] = byte(rnd.Uint32())
+		}
 	}
 }
 
@@ -211,6 +251,7 @@ func (s *sim) transfer(size int, limit time.Duration) (connected, took time.Dura
 	left, got := size, 0
 	began := time.Duration(-1)
 	greeted, answered := false, false
+	s.bytewise = true
 	s.conns[0].Bytewise(0)
 	s.work = func(s *sim) {
 		c, v := s.conns[0], s.conns[1]

@@ -33,9 +33,9 @@ type part struct {
 	span
 }
 
-// itemCost is what an item counts beyond its data against the credit: what a
-// receiver needs to keep it.
-const itemCost = 16
+// messageCost is what a message counts beyond its data against the credit: what
+// a receiver needs to keep it.
+const messageCost = 16
 
 // fill builds the next symbol, or a loose body, of at most room bytes. It
 // returns nil where nothing may be sent now.
@@ -49,7 +49,7 @@ func (c *Conn) fill(room int, reliable bool) (data []byte, parts []part, bytes i
 	}
 	for room-len(data) > 24 {
 		m := c.out.head(func(m *outMessage) bool {
-			return m.Class.Reliable() == reliable && (!reliable || m.finish || c.sent+itemCost < c.peer.credit)
+			return m.Class.Reliable() == reliable && c.sendable(m)
 		})
 		if m == nil {
 			break
@@ -81,6 +81,7 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 		n := c.out.numbering(m.Stream, m.Class)
 		m.number, m.numbered = n.next, true
 		n.next++
+		n.waiting--
 	}
 	s := span{m.sent, len(m.Data)}
 	repeat := len(m.again) > 0
@@ -89,8 +90,12 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 	}
 	item := wire.Item{Class: m.Class, Stream: uint64(m.Stream), Number: m.number, Offset: uint64(s.from), Tag: uint64(m.Tag)}
 	most := room - len(data) - wire.HeadSize(&item)
+	cost := 0
+	if m.sent == 0 {
+		cost = messageCost
+	}
 	if m.Class.Reliable() && !repeat {
-		most = min(most, int(c.peer.credit-c.sent)-itemCost)
+		most = min(most, int(c.peer.credit-c.sent)-cost)
 	}
 	end := s.to-s.from >= most-2 // no room for another item behind it
 	if !end {
@@ -113,7 +118,7 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 		m.whole = item.Last
 		c.out.bytes -= s.to - s.from
 		if m.Class.Reliable() {
-			c.sent += uint64(s.to-s.from) + itemCost
+			c.sent += uint64(s.to - s.from + cost)
 		}
 	}
 	return data, part{m, s}
@@ -180,7 +185,7 @@ func (c *Conn) voidOf(m *outMessage) {
 
 // void gives a symbol up and tells the other end.
 func (c *Conn) void(id uint64) {
-	if n := len(c.out.items); n > 0 && c.out.items[n-1].Kind == wire.ItemVoid && c.out.items[n-1].Number+c.out.items[n-1].Offset == id {
+	if n := len(c.out.items); n > 0 && c.out.items[n-1].Kind == wire.ItemVoid && c.out.items[n-1].Number+c.out.items[n-1].Offset == id && c.out.items[n-1].Offset < wire.MaxVoid {
 		c.out.items[n-1].Offset++
 	} else {
 		c.out.items = append(c.out.items, wire.Item{Kind: wire.ItemVoid, Number: id, Offset: 1})

@@ -124,7 +124,8 @@ func parseAck(b []byte, a *Ack) ([]byte, error) {
 			return nil, err
 		}
 	}
-	if missing > a.Largest || a.Bursts > missing || len(b) < 4 {
+	// Bursts may be more than missing: what is late fills a gap that has been counted.
+	if missing > a.Largest || a.Bursts > a.Largest || len(b) < 4 {
 		return nil, ErrMalformed
 	}
 	a.Received = a.Largest + 1 - missing

@@ -40,7 +40,7 @@ type Item struct {
 	Last   bool   // ends its message
 	Stream uint64 // 0 to MaxStream
 	Number uint64 // of the message; ItemFinish: how many there were; ItemVoid: the first symbol
-	Offset uint64 // of the fragment in the message; ItemVoid: how many symbols
+	Offset uint64 // of the fragment in the message; ItemVoid: how many symbols; ItemCancel: bytes of the message that have been sent
 	Tag    uint64 // of the message, on its first fragment; 0 is none
 	Data   []byte // the fragment
 }
@@ -50,6 +50,7 @@ const (
 	MaxStream  = 1<<16 - 1
 	MaxMessage = 1 << 26 // bytes of a message: 64 MiB
 	MaxTag     = 1<<32 - 1
+	MaxVoid    = 1 << 16 // symbols of one ItemVoid
 )
 
 // The first byte of an item: kind (bits 6 and 7), class (4 and 5), and flags.
@@ -82,7 +83,7 @@ func appendHead(b []byte, i *Item, flags byte) []byte {
 		b = binary.AppendUvarint(b, i.Stream)
 	}
 	b = binary.AppendUvarint(b, i.Number)
-	if flags&flagOffset != 0 || i.Kind == ItemVoid {
+	if flags&flagOffset != 0 || i.Kind == ItemVoid || i.Kind == ItemCancel {
 		b = binary.AppendUvarint(b, i.Offset)
 	}
 	if flags&flagTag != 0 {
@@ -126,10 +127,13 @@ func NextItem(b []byte, i *Item) (rest []byte, err error) {
 	}
 	switch i.Kind {
 	case ItemVoid:
-		if i.Offset, b, err = takeUpTo(b, 1<<16); err != nil || i.Offset == 0 {
+		if i.Offset, b, err = takeUpTo(b, MaxVoid); err != nil || i.Offset == 0 {
 			return nil, ErrMalformed
 		}
 		return b, nil
+	case ItemCancel:
+		i.Offset, b, err = takeUpTo(b, MaxMessage)
+		return b, err
 	case ItemFragment:
 		return nextFragment(b, i, flags)
 	}
