@@ -25,8 +25,9 @@ import (
 type Drivers interface {
 	// States asks every driver whether it can run here.
 	States(ctx context.Context) ([]*linktrialv1.DriverState, error)
-	// Check runs the conformance suite and tells each check as it ends.
-	Check(ctx context.Context, name string, tell func(*linktrialv1.ConformanceCheck)) error
+	// Check runs the conformance suite, or the quick one, and tells each check as it
+	// ends, and how many there are.
+	Check(ctx context.Context, name string, quick bool, tell func(c *linktrialv1.ConformanceCheck, total int)) error
 }
 
 // catalogs is CatalogService.
@@ -187,9 +188,9 @@ func (s *catalogs) CheckProtocol(ctx context.Context, req *connect.Request[linkt
 	if d := here[name]; d != nil {
 		result.Version, result.Sha256 = cmp.Or(d.Version, manifest.Version), d.Sha256
 	}
-	err = s.cfg.Drivers.Check(ctx, name, func(c *linktrialv1.ConformanceCheck) {
+	err = s.cfg.Drivers.Check(ctx, name, req.Msg.Quick, func(c *linktrialv1.ConformanceCheck, total int) {
 		addCheck(result, c)
-		if stream.Send(&linktrialv1.CheckProtocolResponse{Event: &linktrialv1.CheckProtocolResponse_Check{Check: c}}) != nil {
+		if stream.Send(&linktrialv1.CheckProtocolResponse{Total: int32(total), Event: &linktrialv1.CheckProtocolResponse_Check{Check: c}}) != nil {
 			cancel() // nobody listens any more
 		}
 	})
@@ -198,18 +199,25 @@ func (s *catalogs) CheckProtocol(ctx context.Context, req *connect.Request[linkt
 	}
 	at := time.Now()
 	result.CheckedUnix = at.Unix()
+	if !req.Msg.Quick { // the last result stays that of the whole suite
+		if err := s.keep(ctx, name, at, result); err != nil {
+			return s.fault(ctx, "check protocol", err)
+		}
+	}
+	return stream.Send(&linktrialv1.CheckProtocolResponse{Total: int32(len(result.Checks)), Event: &linktrialv1.CheckProtocolResponse_Result{Result: result}})
+}
+
+// keep stores the result of a suite.
+func (s *catalogs) keep(ctx context.Context, name string, at time.Time, result *linktrialv1.ConformanceResult) error {
 	kept := make([]keptCheck, len(result.Checks))
 	for i, c := range result.Checks {
 		kept[i] = keptCheck{Name: c.Name, Outcome: c.Outcome, Message: strings.ReplaceAll(c.Message, "\x00", ""), Seconds: c.Seconds}
 	}
 	b, err := json.Marshal(kept)
-	if err == nil {
-		err = s.cfg.Store.KeepConformance(ctx, dbsqlc.KeepConformanceParams{Driver: name, Version: result.Version, Sha256: result.Sha256, CheckedAt: at, Checks: b})
-	}
 	if err != nil {
-		return s.fault(ctx, "check protocol", err)
+		return err
 	}
-	return stream.Send(&linktrialv1.CheckProtocolResponse{Event: &linktrialv1.CheckProtocolResponse_Result{Result: result}})
+	return s.cfg.Store.KeepConformance(ctx, dbsqlc.KeepConformanceParams{Driver: name, Version: result.Version, Sha256: result.Sha256, CheckedAt: at, Checks: b})
 }
 
 // begin sees to it that one suite runs at a time, and none beside a run: it

@@ -186,6 +186,7 @@ func TestTopologies(t *testing.T) {
 type suite struct {
 	checks []*linktrialv1.ConformanceCheck
 	wait   chan struct{} // nil: no
+	quick  bool          // as it was called
 	err    error
 }
 
@@ -193,9 +194,10 @@ func (x *suite) States(context.Context) ([]*linktrialv1.DriverState, error) {
 	return []*linktrialv1.DriverState{{Name: "alpha", Version: "1.2", Sha256: "feed"}}, nil
 }
 
-func (x *suite) Check(ctx context.Context, _ string, tell func(*linktrialv1.ConformanceCheck)) error {
+func (x *suite) Check(ctx context.Context, _ string, quick bool, tell func(*linktrialv1.ConformanceCheck, int)) error {
+	x.quick = quick
 	for _, c := range x.checks {
-		tell(c)
+		tell(c, len(x.checks))
 	}
 	if x.wait != nil {
 		select {
@@ -247,6 +249,18 @@ func TestProtocols(t *testing.T) {
 	require.Len(t, last.Checks, 3)
 	require.Equal(t, "hung", last.Checks[1].Message)
 
+	// A quick suite leaves the last result as it is.
+	x.checks = x.checks[:2]
+	stream, err := s.catalog.CheckProtocol(ctx, connect.NewRequest(&linktrialv1.CheckProtocolRequest{Name: "alpha", Quick: true}))
+	require.NoError(t, err)
+
+	for stream.Receive() {
+		require.EqualValues(t, 2, stream.Msg().Total)
+	}
+	require.NoError(t, stream.Err())
+	require.True(t, x.quick)
+	require.Len(t, list().LastCheck.Checks, 3)
+
 	_, _, err = check("gamma")
 	fails(t, err, connect.CodeNotFound, "alpha, beta")
 	x.err = errors.New("no namespaces")
@@ -258,7 +272,7 @@ func TestProtocols(t *testing.T) {
 	x.err, x.wait = nil, make(chan struct{})
 	leave, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.catalog.CheckProtocol(leave, connect.NewRequest(&linktrialv1.CheckProtocolRequest{Name: "alpha"}))
+	stream, err = s.catalog.CheckProtocol(leave, connect.NewRequest(&linktrialv1.CheckProtocolRequest{Name: "alpha"}))
 	require.NoError(t, err)
 	require.True(t, stream.Receive())
 	_, _, err = check("beta")

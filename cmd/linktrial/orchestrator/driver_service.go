@@ -49,17 +49,18 @@ func (d *servedDrivers) States(ctx context.Context) ([]*linktrialv1.DriverState,
 	return states, nil
 }
 
-func (d *servedDrivers) Check(ctx context.Context, name string, tell func(*linktrialv1.ConformanceCheck)) error {
+func (d *servedDrivers) Check(ctx context.Context, name string, quick bool, tell func(c *linktrialv1.ConformanceCheck, total int)) error {
 	dir, m, err := driver.Find(d.s, name)
 	if err != nil {
 		return err
 	}
-	_, err = protocoltest.Run(ctx, protocoltest.Target{Manifest: m, Dir: dir}, protocoltest.Options{Progress: func(c protocoltest.Check) {
+	total := len(protocoltest.Names())
+	_, err = protocoltest.Run(ctx, protocoltest.Target{Manifest: m, Dir: dir}, protocoltest.Options{Quick: quick, Progress: func(c protocoltest.Check) {
 		message := c.Detail
 		if c.Outcome == protocoltest.Failed {
 			message += " (expected: " + c.About + "; driver contract, " + strings.Join(c.Holds, ", ") + ")"
 		}
-		tell(&linktrialv1.ConformanceCheck{Name: c.Name, Outcome: string(c.Outcome), Message: message, Seconds: c.Elapsed.Seconds()})
+		tell(&linktrialv1.ConformanceCheck{Name: c.Name, Outcome: string(c.Outcome), Message: message, Seconds: c.Elapsed.Seconds()}, total)
 	}})
 	return err
 }

@@ -1167,6 +1167,7 @@ func (x *ConformanceCheck) GetSeconds() float64 {
 type CheckProtocolRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Quick         bool                   `protobuf:"varint,2,opt,name=quick,proto3" json:"quick,omitempty"` // smaller transfers and shorter outages; its result is not stored
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,8 +1209,16 @@ func (x *CheckProtocolRequest) GetName() string {
 	return ""
 }
 
+func (x *CheckProtocolRequest) GetQuick() bool {
+	if x != nil {
+		return x.Quick
+	}
+	return false
+}
+
 type CheckProtocolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
+	Total int32                  `protobuf:"varint,3,opt,name=total,proto3" json:"total,omitempty"` // checks of the whole suite
 	// Types that are valid to be assigned to Event:
 	//
 	//	*CheckProtocolResponse_Check
@@ -1247,6 +1256,13 @@ func (x *CheckProtocolResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use CheckProtocolResponse.ProtoReflect.Descriptor instead.
 func (*CheckProtocolResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_lab_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *CheckProtocolResponse) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
 }
 
 func (x *CheckProtocolResponse) GetEvent() isCheckProtocolResponse_Event {
@@ -1364,10 +1380,12 @@ const file_linktrial_v1_lab_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aoutcome\x18\x02 \x01(\tR\aoutcome\x12\x18\n" +
 	"\amessage\x18\x03 \x01(\tR\amessage\x12\x18\n" +
-	"\aseconds\x18\x04 \x01(\x01R\aseconds\"*\n" +
+	"\aseconds\x18\x04 \x01(\x01R\aseconds\"@\n" +
 	"\x14CheckProtocolRequest\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\"\x93\x01\n" +
-	"\x15CheckProtocolResponse\x126\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05quick\x18\x02 \x01(\bR\x05quick\"\xa9\x01\n" +
+	"\x15CheckProtocolResponse\x12\x14\n" +
+	"\x05total\x18\x03 \x01(\x05R\x05total\x126\n" +
 	"\x05check\x18\x01 \x01(\v2\x1e.linktrial.v1.ConformanceCheckH\x00R\x05check\x129\n" +
 	"\x06result\x18\x02 \x01(\v2\x1f.linktrial.v1.ConformanceResultH\x00R\x06resultB\a\n" +
 	"\x05event2\xc1\x02\n" +

@@ -41,17 +41,22 @@ export function useConformance() {
   const checks = ref<ConformanceCheck[]>([])
   const result = ref<ConformanceResult>()
   const error = ref('')
+  const total = ref(0)
+  const began = ref(0)
   let stop: AbortController | undefined
 
-  async function run(name: string) {
+  async function run(name: string, quick: boolean) {
     stop?.abort()
     const mine = (stop = new AbortController())
     running.value = name
     checks.value = []
     result.value = undefined
     error.value = ''
+    total.value = 0
+    began.value = Date.now()
     try {
-      for await (const r of catalog.checkProtocol({ name }, { signal: mine.signal })) {
+      for await (const r of catalog.checkProtocol({ name, quick }, { signal: mine.signal })) {
+        total.value = r.total
         if (r.event.case === 'check') checks.value.push(r.event.value)
         if (r.event.case === 'result') result.value = r.event.value
       }
@@ -63,5 +68,5 @@ export function useConformance() {
     }
   }
   onScopeDispose(() => stop?.abort())
-  return { run, cancel: () => stop?.abort(), running, checks, result, error }
+  return { run, cancel: () => stop?.abort(), running, checks, total, began, result, error }
 }

@@ -230,7 +230,8 @@ type CatalogServiceClient interface {
 	DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
-	// sends each check as it ends; the last result of a driver is stored.
+	// sends each check as it ends; the last result of a driver is stored, if the
+	// suite was not the quick one.
 	CheckProtocol(context.Context, *connect.Request[v1.CheckProtocolRequest]) (*connect.ServerStreamForClient[v1.CheckProtocolResponse], error)
 }
 
@@ -323,7 +324,8 @@ type CatalogServiceHandler interface {
 	DeleteTopology(context.Context, *connect.Request[v1.DeleteTopologyRequest]) (*connect.Response[v1.DeleteTopologyResponse], error)
 	ListProtocols(context.Context, *connect.Request[v1.ListProtocolsRequest]) (*connect.Response[v1.ListProtocolsResponse], error)
 	// CheckProtocol runs the conformance suite on the orchestrator's machine and
-	// sends each check as it ends; the last result of a driver is stored.
+	// sends each check as it ends; the last result of a driver is stored, if the
+	// suite was not the quick one.
 	CheckProtocol(context.Context, *connect.Request[v1.CheckProtocolRequest], *connect.ServerStream[v1.CheckProtocolResponse]) error
 }
 
