@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/vue-query'
 import { computed, onScopeDispose, ref } from 'vue'
 import type { ConformanceCheck, ConformanceResult } from '@/gen/linktrial/v1/lab_pb'
 import { catalog, explain, isCancelled } from '@/lib/api'
+import { timeLeft } from './conformance'
 
 export interface Manifest {
   name: string
@@ -38,27 +39,37 @@ export function useProtocols() {
 export function useConformance() {
   const client = useQueryClient()
   const running = ref('')
+  const quick = ref(false)
   const checks = ref<ConformanceCheck[]>([])
+  /** How many checks the suite has; 0 until the first has ended. */
+  const total = ref(0)
   const result = ref<ConformanceResult>()
   const error = ref('')
-  const total = ref(0)
-  const began = ref(0)
+  /** When it ends, by the last result of the whole suite; undefined while nothing is
+      known. The quick suite is none of which a time is stored. */
+  const finish = ref<Date>()
   let stop: AbortController | undefined
 
-  async function run(name: string, quick: boolean) {
+  async function run(name: string, isQuick: boolean, last?: ConformanceResult) {
     stop?.abort()
     const mine = (stop = new AbortController())
     running.value = name
+    quick.value = isQuick
     checks.value = []
+    total.value = 0
     result.value = undefined
     error.value = ''
-    total.value = 0
-    began.value = Date.now()
+    finish.value = undefined
+    const began = Date.now()
     try {
-      for await (const r of catalog.checkProtocol({ name, quick }, { signal: mine.signal })) {
+      for await (const r of catalog.checkProtocol({ name, quick: isQuick }, { signal: mine.signal })) {
         total.value = r.total
-        if (r.event.case === 'check') checks.value.push(r.event.value)
         if (r.event.case === 'result') result.value = r.event.value
+        if (r.event.case !== 'check') continue
+        checks.value.push(r.event.value)
+        const now = Date.now()
+        const left = isQuick ? undefined : timeLeft(last, checks.value, r.total, now - began)
+        finish.value = left === undefined ? undefined : new Date(now + left)
       }
     } catch (e) {
       if (!isCancelled(e)) error.value = explain(e)
@@ -68,5 +79,5 @@ export function useConformance() {
     }
   }
   onScopeDispose(() => stop?.abort())
-  return { run, cancel: () => stop?.abort(), running, checks, total, began, result, error }
+  return { run, cancel: () => stop?.abort(), running, quick, checks, total, result, error, finish }
 }
