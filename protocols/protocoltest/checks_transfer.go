@@ -24,7 +24,7 @@ func digest(size int64, seed uint64) string {
 }
 
 func rate(r *contract.Result) string {
-	return fmt.Sprintf("connected in %s, %.4g KB/s", time.Duration(r.ConnectNS).Round(time.Microsecond), float64(r.SizeBytes)/1024/(float64(r.ElapsedNS)/1e9))
+	return fmt.Sprintf("connected in %s, %.2f KB/s", time.Duration(r.ConnectNS).Round(time.Microsecond), float64(r.SizeBytes)/1024/(float64(r.ElapsedNS)/1e9))
 }
 
 func checkSize(size int64) func(context.Context, *suite) (string, error) {

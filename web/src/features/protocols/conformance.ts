@@ -1,25 +1,18 @@
 // How long a conformance suite still takes.
 import type { ConformanceCheck, ConformanceResult } from '@/gen/linktrial/v1/lab_pb'
 
-type Ended = Pick<ConformanceCheck, 'name' | 'seconds'>
-
 /**
- * Milliseconds that the whole suite still took when its last check ended, by how long
- * each check took in the last whole suite and how fast this one has been; undefined
- * while that is not known. The last suite must have had the same checks.
+ * Seconds that the whole suite still takes when these checks have ended: as long as
+ * the others took in the last whole suite, since most of a check's time is waiting for
+ * limits and outages. Undefined when the last suite had other checks, or there is none.
  */
 export function timeLeft(
   last: Pick<ConformanceResult, 'checks'> | undefined,
-  ended: readonly Ended[],
+  ended: readonly Pick<ConformanceCheck, 'name'>[],
   total: number,
-  elapsed: number,
 ): number | undefined {
-  const before = new Map(last?.checks.map((c) => [c.name, c.seconds]))
-  if (before.size !== total || !ended.every((c) => before.has(c.name))) return undefined
-  let done = 0
-  for (const c of ended) done += before.get(c.name)!
-  // Of a second or less no pace can be told.
-  if (done <= 1) return undefined
-  const all = [...before.values()].reduce((a, b) => a + b, 0)
-  return (elapsed * (all - done)) / done
+  const open = new Map(last?.checks.map((c) => [c.name, c.seconds]))
+  if (open.size !== total) return undefined
+  for (const c of ended) if (!open.delete(c.name)) return undefined
+  return [...open.values()].reduce((a, b) => a + b, 0)
 }

@@ -46,7 +46,7 @@ export function useConformance() {
   const result = ref<ConformanceResult>()
   const error = ref('')
   /** When it ends, by the last result of the whole suite; undefined while nothing is
-      known. The quick suite is none of which a time is stored. */
+      known, and of a quick suite, whose times are not stored. */
   const finish = ref<Date>()
   let stop: AbortController | undefined
 
@@ -60,16 +60,14 @@ export function useConformance() {
     result.value = undefined
     error.value = ''
     finish.value = undefined
-    const began = Date.now()
     try {
       for await (const r of catalog.checkProtocol({ name, quick: isQuick }, { signal: mine.signal })) {
         total.value = r.total
         if (r.event.case === 'result') result.value = r.event.value
         if (r.event.case !== 'check') continue
         checks.value.push(r.event.value)
-        const now = Date.now()
-        const left = isQuick ? undefined : timeLeft(last, checks.value, r.total, now - began)
-        finish.value = left === undefined ? undefined : new Date(now + left)
+        const left = isQuick ? undefined : timeLeft(last, checks.value, r.total)
+        finish.value = left === undefined ? undefined : new Date(Date.now() + left * 1000)
       }
     } catch (e) {
       if (!isCancelled(e)) error.value = explain(e)
