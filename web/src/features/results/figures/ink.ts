@@ -61,7 +61,10 @@ export function useInk(): ComputedRef<Ink> {
 
 const unknown: Look = { color: '#5a5f66', marker: 'emptyCircle', glyph: '○', dash: 'solid' }
 
+/** Beside Ideal's, which is the unknown one. */
+const codedBound: Look = { ...unknown, marker: 'emptyDiamond', glyph: '◇' }
+
 /** Looks by the name of the treatment; a name that no plan has is grey. */
 export function lookOf(all: ReturnType<typeof looks>, name: string): Look {
-  return all.get(name) ?? unknown
+  return all.get(name) ?? (name === 'coded-bound' ? codedBound : unknown)
 }
