@@ -22,7 +22,7 @@ const defaultQueue = 64 << 10
 type Conn struct {
 	end     *endpoint
 	core    *core.Conn
-	changed chan struct{} // closed and replaced when something has changed
+	changed chan struct{} // closed when something changes; nil: nobody waits for it
 	err     error         // why the connection failed, besides what core says
 	heard   time.Duration
 	touched bool
@@ -33,7 +33,7 @@ type Conn struct {
 }
 
 func (e *endpoint) conn(k *core.Conn) *Conn {
-	c := &Conn{end: e, core: k, changed: make(chan struct{}), streams: map[uint16]*Stream{}, heard: e.now()}
+	c := &Conn{end: e, core: k, streams: map[uint16]*Stream{}, heard: e.now()}
 	if e.options.OnEvent != nil {
 		c.events = make(chan Event, 64)
 		go func() {
@@ -100,8 +100,10 @@ func overhead(a netip.AddrPort) int {
 
 // tell wakes everyone who waits for a change; the lock is held.
 func (c *Conn) tell() {
-	close(c.changed)
-	c.changed = make(chan struct{})
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
+	}
 	for _, v := range c.core.Events() {
 		if c.events != nil {
 			select {
@@ -155,6 +157,9 @@ func (c *Conn) wait(ctx context.Context, deadline time.Time, ready func() (bool,
 	for {
 		c.end.mu.Lock()
 		ok, err := ready()
+		if !ok && err == nil && c.changed == nil {
+			c.changed = make(chan struct{})
+		}
 		changed := c.changed
 		c.end.mu.Unlock()
 		if ok || err != nil {

@@ -84,14 +84,28 @@ func (s *Stream) moved(deadline time.Time) error {
 
 // Read reads what has arrived; it waits until there is something. [io.EOF]: the
 // other end has finished the stream, or closed the connection.
-func (s *Stream) Read(b []byte) (int, error) {
-	if len(s.rest) == 0 && !s.ended {
+func (s *Stream) Read(b []byte) (n int, err error) {
+	if len(b) == 0 {
+		return 0, nil
+	}
+	if n = s.take(b); n > 0 {
+		return n, nil
+	}
+	if !s.ended {
 		err := s.until(func(ctx context.Context, deadline time.Time) error {
 			return s.conn.wait(ctx, deadline, func() (bool, error) {
-				r, ok := s.conn.core.NextOf(func(r *core.Received) bool { return r.Stream == s.id && r.Class == ReliableSequenced })
-				if ok {
+				// All that fits at once: what follows from a read costs the same
+				// for a packet's bytes and for a buffer's.
+				for n < len(b) && !s.ended {
+					r, ok := s.conn.core.NextOf(func(r *core.Received) bool { return r.Stream == s.id && r.Class == ReliableSequenced })
+					if !ok {
+						break
+					}
 					s.rest, s.ended = r.Data, r.End
-					return len(r.Data) > 0 || r.End, nil
+					n += s.take(b[n:])
+				}
+				if n > 0 || s.ended {
+					return true, nil
 				}
 				if err := s.conn.failure(); err != nil {
 					return false, err
@@ -104,12 +118,17 @@ func (s *Stream) Read(b []byte) (int, error) {
 		}
 		s.conn.read()
 	}
-	if len(s.rest) == 0 {
+	if n == 0 {
 		return 0, io.EOF
 	}
+	return n, nil
+}
+
+// take copies what is left of the last message.
+func (s *Stream) take(b []byte) int {
 	n := copy(b, s.rest)
 	s.rest = s.rest[n:]
-	return n, nil
+	return n
 }
 
 // Write queues bytes; it waits while the queue is full.

@@ -24,7 +24,6 @@ import (
 var transports = []transport{
 	{"haul", haulServer(haul.Options{}), haulClient(haul.Options{})},
 	{"haul-plain", haulServer(haul.Options{Plain: true}), haulClient(haul.Options{Plain: true})},
-	{"haul-q", haulServer(haul.Options{}), haulClient(haul.Options{Queue: 1<<20})},
 	{"quic-go", quicServer, quicClient},
 }
 

@@ -30,6 +30,7 @@ type acks struct {
 	ranges       []wire.Range
 	ackFrame     wire.Ack
 	frame        wire.Frame
+	item         wire.Item // being read
 	plain, coded []byte
 	loose        []byte
 	starved      bool
@@ -150,7 +151,7 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 		c.stats.Dropped.Forged++
 		return
 	}
-	if !wellFormed(body) {
+	if !c.wellFormed(body) {
 		c.stats.Dropped.Malformed++
 		return
 	}
@@ -175,19 +176,16 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 
 // wellFormed reports whether all frames and items of a body can be read, before
 // any of them takes effect.
-func wellFormed(body []byte) bool {
-	var f wire.Frame
-	var ranges [wire.MaxRanges]wire.Range
-	f.Ack.Ranges = ranges[:0]
-	var i wire.Item
+func (c *Conn) wellFormed(body []byte) bool {
+	f, i := &c.frame, &c.item // on the stack they would be allocated for each packet
 	for len(body) > 0 {
-		rest, err := wire.Next(body, &f)
+		rest, err := wire.Next(body, f)
 		if err != nil {
 			return false
 		}
 		if f.Kind == wire.FrameSymbol || f.Kind == wire.FrameLoose {
 			for b := f.Symbol.Data; len(b) > 0; {
-				if b, err = wire.NextItem(b, &i); err != nil {
+				if b, err = wire.NextItem(b, i); err != nil {
 					return false
 				}
 			}

@@ -175,9 +175,9 @@ func (c *Conn) violated(what string) {
 
 // items acts on the items of a symbol, or of a loose body.
 func (c *Conn) items(b []byte, id uint64, reliable bool) {
-	var i wire.Item
+	i := &c.item
 	for len(b) > 0 && c.state != closed {
-		rest, err := wire.NextItem(b, &i)
+		rest, err := wire.NextItem(b, i)
 		if err != nil {
 			c.violated("a recovered symbol cannot be read")
 			return
@@ -189,15 +189,15 @@ func (c *Conn) items(b []byte, id uint64, reliable bool) {
 		case i.Kind == wire.ItemVoid && i.Number+i.Offset > id:
 			c.violated("a symbol voids itself or later ones")
 		case i.Kind == wire.ItemFragment && reliable:
-			c.fragmentArrived(&i)
+			c.fragmentArrived(i)
 		case i.Kind == wire.ItemFragment:
-			c.looseArrived(&i)
+			c.looseArrived(i)
 		case i.Kind == wire.ItemVoid:
 			c.voided(i.Number, i.Offset)
 		case i.Kind == wire.ItemCancel:
-			c.cancelled(&i)
+			c.cancelled(i)
 		case i.Kind == wire.ItemFinish:
-			k := c.class(&i)
+			k := c.class(i)
 			k.end = i.Number + 1
 			c.finishClass(k)
 		}
