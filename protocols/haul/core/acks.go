@@ -121,7 +121,7 @@ func (c *Conn) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn uin
 	case err != nil:
 		c.stats.Dropped.Malformed++
 	case kind == wire.KindRefusal && c.client:
-		c.refused(p)
+		c.refused(now, p)
 	case version != wire.Version:
 		c.stats.Dropped.Version++
 	case kind == wire.KindAnswer && c.client:

@@ -2,7 +2,6 @@ package core
 
 import (
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 )
@@ -26,10 +25,15 @@ func slots(seed uint64, slot time.Duration, alpha, beta float64) func(time.Durat
 	}
 }
 
-func TestChan(t *testing.T) {
-	if os.Getenv("MEASURE") == "" {
-		t.Skip()
+// BenchmarkSlots prints how near to the coded bound transfers over two-state
+// channels come (go test -run - -bench Slots -benchtime 1x).
+func BenchmarkSlots(b *testing.B) {
+	for b.Loop() {
+		measureSlots(b)
 	}
+}
+
+func measureSlots(t *testing.B) {
 	for _, ab := range [][2]float64{{0.00428, 0.01}, {0.0428, 0.1}, {0.001, 0.01}, {.1, .1}} {
 		for _, size := range []int{3 << 10, 100 << 10, 1 << 20} {
 			sum, n, con := 0.0, 0.0, 0.0

@@ -17,7 +17,7 @@ import (
 )
 
 var (
-	channelCount = flag.Int("channels", 150, "how many random channels TestChannels runs")
+	channelCount = flag.Int("channels", 120, "how many random channels TestChannels runs")
 	firstChannel = flag.Uint64("channel", 1, "seed of the first of them")
 )
 

@@ -442,8 +442,8 @@ func (c *Conn) timedOut(now time.Duration) {
 	c.smallProbe = false
 	c.ping = c.open == 0
 	c.nextSend = min(c.nextSend, now)
-	// Every other probe is small: the path may have become too narrow for others.
-	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() || c.overdue > 1 && c.overdue%2 == 0 {
+	// One probe is small: the path may have become too narrow for others.
+	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() || c.overdue == 2 {
 		c.smallFirst()
 	}
 }
@@ -452,7 +452,12 @@ func (c *Conn) timedOut(now time.Duration) {
 func (c *Conn) neverLarge() bool { return c.stats.LargeArrived == 0 && c.lostLarge > 0 }
 
 // smallFirst makes the next probe a small packet.
-func (c *Conn) smallFirst() { c.ping, c.smallProbe, c.probes = true, true, c.probes+1 }
+func (c *Conn) smallFirst() {
+	c.ping, c.smallProbe = true, true
+	if c.overdue < lostAfter {
+		c.probes++
+	}
+}
 
 // acked takes in an acknowledgement.
 func (c *Conn) acked(now time.Duration, a *wire.Ack) {

@@ -17,6 +17,8 @@ const (
 	firstHello = 120 * time.Millisecond // until the second hello, where the round trip is not known
 	lastHello  = time.Second            // longest pause between two hellos
 	helloGrows = 1.35
+
+	enoughRefusals = 3 // that end an attempt to connect
 )
 
 // handshake is the client's state until the answer, and what either end keeps of it.
@@ -32,6 +34,7 @@ type handshake struct {
 	budget    int    // server: bytes that may be sent to an address that nobody has proven
 	proven    bool   // the address is the other end's
 	early     []byte // data of the first packet
+	refusals  int    // client: refusals so far
 	key       helloKey
 }
 
@@ -179,10 +182,16 @@ func (c *Conn) retry(now time.Duration, p []byte) {
 
 // refused takes in a refusal. It is not authenticated, so it counts only while
 // there is no connection.
-func (c *Conn) refused(p []byte) {
+func (c *Conn) refused(now time.Duration, p []byte) {
 	id, sentence, err := wire.ParseRefusal(p)
 	if err != nil || id != c.id || c.state != connecting {
 		c.stats.Dropped.Unexpected++
+		return
+	}
+	// A hello that was damaged on the way looks like one with another key, so
+	// one refusal is not enough.
+	if c.shake.refusals++; c.shake.refusals < enoughRefusals {
+		c.shake.next = now
 		return
 	}
 	c.end(fmt.Errorf("%w: %q", ErrRefused, sentence))

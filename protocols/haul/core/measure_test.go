@@ -2,17 +2,20 @@ package core
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 	"time"
 )
 
-// TestMeasure prints how near to the coded bound transfers come (MEASURE=1).
-func TestMeasure(t *testing.T) {
-	if os.Getenv("MEASURE") == "" {
-		t.Skip("prints figures; set MEASURE=1")
+// BenchmarkMeasure prints how near to the coded bound transfers come
+// (go test -run - -bench Measure -benchtime 1x).
+func BenchmarkMeasure(b *testing.B) {
+	for b.Loop() {
+		measure()
 	}
+}
+
+func measure() {
 	type cell struct {
 		name        string
 		rate        float64
