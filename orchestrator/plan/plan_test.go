@@ -250,7 +250,7 @@ func TestReadyPlans(t *testing.T) {
 			}
 		}
 	}
-	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 6 {
+	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 7 {
 		t.Errorf("%d ready plans (%v), this test knows 7", len(files), err)
 	}
 }
