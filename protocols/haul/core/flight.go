@@ -1,6 +1,7 @@
 package core
 
 import (
+	"math"
 	"time"
 
 	"linktrial/protocols/haul/wire"
@@ -9,12 +10,15 @@ import (
 // Figures of sending.
 const (
 	reordering   = 3                      // packets that may overtake another before it counts as lost
-	probeEvery   = 180 * time.Millisecond // pause between two probes of a link that is lost
+	probeEvery   = 180 * time.Millisecond // longest pause between two probes of a link that is lost
+	probeOften   = 20 * time.Millisecond  // shortest
+	blindRounds  = 8                      // round trips' worth of data beyond the window while nothing is heard
+	probeShare   = 32                     // and so many times as long as the link needs for one
 	patient      = 15 * time.Minute       // so long; then less often
 	probeSeldom  = 5 * time.Second
-	lostAfter    = 3   // timeouts in a row that make a link lost
-	tailWeight   = 0.5 // of a packet's airtime against a round trip saved
-	largeLost    = 20  // full-size packets lost in a row, while small ones arrive: the path has become narrower
+	lostAfter    = 3    // timeouts in a row that make a link lost
+	tailWeight   = 0.15 // of a packet's airtime against a round trip saved
+	largeLost    = 20   // full-size packets lost in a row, while small ones arrive: the path has become narrower
 	burstQuantum = time.Millisecond
 	maxQuantum   = 64 // packets
 )
@@ -37,8 +41,10 @@ type flight struct {
 	overdue   int // timeouts in a row
 	lostSince time.Duration
 	lastAsked time.Duration // when a packet was sent last that will be acknowledged
-	lastAck   time.Duration
-	unasked   int // packets since acknowledgements were asked for last
+	lastAck   time.Duration // or timeout
+	lastNews  time.Duration // last acknowledgement
+	quiet     time.Duration // since then, at the last timeout
+	unasked   int           // packets since acknowledgements were asked for last
 	asked     time.Duration
 	toldDelay time.Duration // what the other end knows of ackPatience
 	tells     int
@@ -286,10 +292,24 @@ func (c *Conn) waiting() bool {
 	if c.starved {
 		return false
 	}
-	if float64(c.inFlight) >= c.rate.window() && c.probes == 0 || c.overdue >= lostAfter && c.probes == 0 {
+	if c.full() && c.probes == 0 {
 		return false
 	}
 	return c.ping || c.probes > 0 && c.open > 0 || c.missing > 0 && !c.tail() || c.loose != nil || c.fills() || c.wantsRepair()
+}
+
+// full reports whether as much is under way as may be. While acknowledgements
+// stay out, some more may: they may be lost where the data is not, and a radio
+// that carries nothing now wastes nothing by it. It is the less the longer the
+// silence lasts.
+func (c *Conn) full() bool {
+	allowed := c.rate.window()
+	if c.overdue > 0 {
+		span := blindRounds * c.rate.srtt.Seconds()
+		silence := c.quiet.Seconds()
+		allowed += c.rate.bandwidth * span * (1 - math.Exp(-silence/span))
+	}
+	return float64(c.inFlight) >= allowed
 }
 
 // choose decides what the next packet carries.
@@ -298,9 +318,9 @@ func (c *Conn) choose(now time.Duration) (content, uint64) {
 		return nothing, 0
 	}
 	switch {
-	case c.overdue >= lostAfter && c.probes == 0, float64(c.inFlight) >= c.rate.window() && c.probes == 0:
+	case c.full() && c.probes == 0:
 		return nothing, 0
-	case c.overdue >= lostAfter && (c.rate.packetTime() > probeEvery/4 || c.stats.LargeArrived == 0 || c.overdue%2 == 0), c.smallProbe && c.probes > 0:
+	case c.overdue >= lostAfter && c.full() && (c.rate.packetTime() > c.probePause()/8 || c.stats.LargeArrived == 0 || c.overdue%2 == 0), c.smallProbe && c.probes > 0:
 		return aPing, 0 // small, in case that it is the size that does not get through
 	}
 	fills := c.fills()
@@ -413,11 +433,22 @@ func (c *Conn) timeoutAt() time.Duration {
 	case c.overdue >= lostAfter && c.lastAsked-c.lostSince > patient:
 		after = max(after, probeSeldom)
 	case c.overdue >= lostAfter:
-		after = max(min(after, 2*c.rate.srtt), probeEvery)
+		after = c.probePause()
 	case c.open == 0 && c.blocked():
 		after = max(after, 200*time.Millisecond)
 	}
 	return max(c.lastAsked, c.asked, c.lastAck) + after
+}
+
+// probePause is the time between two probes of a link that is lost: short, so
+// that its return is noticed soon, but not so short that probes fill it.
+func (c *Conn) probePause() time.Duration {
+	const probe = 60 // bytes
+	pause := probeEvery
+	if c.rate.bandwidth > 0 {
+		pause = seconds(probeShare * probe / c.rate.bandwidth)
+	}
+	return min(max(pause, c.rate.srtt/8, probeOften), max(probeEvery, c.rate.srtt/8))
 }
 
 // pinged reports whether an answer to a packet is expected although no symbol is under way.
@@ -427,6 +458,7 @@ func (c *Conn) pinged() bool { return c.asking > c.largest }
 // is under way, so it no longer counts, and something is sent that brings news.
 func (c *Conn) timedOut(now time.Duration) {
 	c.overdue++
+	c.quiet = now - c.lastNews
 	c.stats.Timeouts++
 	c.useful, c.repairs = 0, 0
 	c.presumed = c.packets.end()
@@ -473,7 +505,7 @@ func (c *Conn) acked(now time.Duration, a *wire.Ack) {
 		c.advance(now, a)
 	}
 	c.heldRank = int(min(a.Rank, 1<<20))
-	c.lastAck = now
+	c.lastAck, c.lastNews, c.quiet = now, now, 0
 	if c.overdue >= lostAfter {
 		c.events = append(c.events, LinkBack)
 	}
