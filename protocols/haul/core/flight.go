@@ -269,7 +269,7 @@ func (c *Conn) askEvery() int {
 	if t == 0 || c.rate.startup {
 		return 2
 	}
-	return int(min(max(c.rate.srtt/4/t, 4), 256))
+	return int(min(max(c.rate.srtt*3/4/t, 8), 256))
 }
 
 // ackPatience is after how long the other end acknowledges what nobody asked for.
@@ -415,7 +415,10 @@ func (c *Conn) wantsRepair() bool {
 	if last := c.symbols.at(c.symbols.end() - 1); last != nil && c.symbols.len() == 1 {
 		cost = time.Duration(float64(cost) * float64(len(last.data)+64) / c.rate.size)
 	}
-	return fail*float64(wait) > tailWeight*float64(cost)
+	// What goes beyond the number that arrives on average is the less worth it the more it is.
+	beyond := max(float64(c.useful)-float64(need)/(1-share), 0)
+	weight := tailWeight + 2*beyond*float64(cost)/float64(wait)
+	return fail*float64(wait) > weight*float64(cost)
 }
 
 // blocked reports whether the other end's buffer keeps new data back.

@@ -17,8 +17,8 @@ const (
 	targetPackets  = 3                // standing queue to keep, in packets ...
 	targetShare    = 0.08             // ... or in round trips, whichever is longer
 	maxGain        = 1.25             // of the pacing over the estimated rate, with an empty queue
-	minGain        = 0.75             // with a queue far beyond the target
-	startupGain    = 2.0              // until the rate is found
+	minGain        = 0.5              // with a queue far beyond the target
+	startupGain    = 2.0              // growth in a round trip until the rate is found
 	reduceBy       = 0.85             // on a mark of congestion, or a queue that does not shrink
 	baseWindow     = 30 * time.Second // how long the least delay counts
 	patienceRounds = 6                // round trips with a long queue before it counts as another flow's
@@ -161,7 +161,8 @@ func (r *rate) queueing(now time.Duration, p point) {
 
 // sample finds the rate of service up to p: over half a round trip and some
 // packets at least. sending is the rate at which the same packets were sent.
-func (r *rate) sample(p point) (service, sending, delivered float64, ok bool) {
+// paced says that they did not go out at once, so that the two can be compared.
+func (r *rate) sample(p point) (service, sending, delivered float64, paced, ok bool) {
 	span := max(r.minRTT/2, 2*time.Millisecond)
 	enough := uint64(4 * r.size)
 	if r.startup {
@@ -177,22 +178,42 @@ func (r *rate) sample(p point) (service, sending, delivered float64, ok bool) {
 		service = bytes / took.Seconds()
 		sending = bytes / max((p.sent-o.sent).Seconds(), 1e-6)
 		delivered = service * float64(p.got-o.got) / float64(p.number-o.number)
-		return service, sending, delivered, true
+		return service, sending, delivered, p.sent-o.sent > r.minRTT/4, true
 	}
-	return 0, 0, 0, false
+	return 0, 0, 0, false, false
+}
+
+// throughput is what went out in the last round trip. In the beginning the rate
+// is at most a multiple of it: a few packets in a row may have passed a shared
+// medium faster than many will.
+func (r *rate) throughput(p point) float64 {
+	from := point{}
+	for i := len(r.points) - 2; i >= 0; i-- {
+		if from = r.points[i]; p.sent-from.sent >= r.minRTT {
+			break
+		}
+		from = point{}
+	}
+	span := r.minRTT
+	if from.bytes > 0 {
+		span = p.sent - from.sent
+	}
+	return float64(p.bytes-from.bytes) / max(span.Seconds(), 1e-6)
 }
 
 func (r *rate) estimate(now time.Duration, p point, marked bool) {
-	service, sending, delivered, ok := r.sample(p)
+	service, sending, delivered, paced, ok := r.sample(p)
 	if !ok {
 		return
 	}
 	long := r.standing > r.accepted+2*r.target()
 	switch {
 	case r.startup:
-		r.bandwidth = max(r.bandwidth, min(service, 16*max(r.bandwidth, 1e3)))
-		if service < 0.8*sending && r.standing > r.target()/2 || long {
-			r.startup, r.bandwidth = false, service
+		r.bandwidth = max(r.bandwidth, min(service, startupGain*r.throughput(p)))
+		most := startupGain * r.throughput(p)
+		// Found: the queue grows, or twice what goes out would be more than the link carries.
+		if paced && (service < 0.85*sending && r.standing > r.target()/2 || service < 0.9*most) || r.standing > r.target() {
+			r.startup, r.bandwidth = false, min(service, most)
 		}
 	case r.standing > r.packetTime():
 		// The queue was never empty, so this is what the link carries.
@@ -236,10 +257,11 @@ func (r *rate) pacing() float64 {
 	case r.bandwidth == 0:
 		return startupGain * initialBurst * r.size / r.srtt.Seconds()
 	case r.startup:
-		return startupGain * r.bandwidth
+		return r.bandwidth
 	}
-	target := float64(r.target())
-	gain := 1 + 0.2*(target-float64(r.standing-r.accepted))/target
+	// The queue comes to its target within two round trips, which what is known
+	// of it a round trip late does not make oscillate.
+	gain := 1 + (r.target()-(r.standing-r.accepted)).Seconds()/(2*max(r.srtt, time.Microsecond).Seconds())
 	return r.bandwidth * min(max(gain, minGain), maxGain)
 }
 
