@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"linktrial/internal/driverfolder"
 )
 
 // Format is the version of the bundle format that this package writes and reads.
@@ -83,7 +85,7 @@ func parseManifest(b []byte) (Manifest, error) {
 func (m Manifest) files() []string {
 	out := []string{programFile}
 	for _, d := range m.Drivers {
-		out = append(out, path.Join(driversFolder, d, "driver.yaml"))
+		out = append(out, path.Join(driversFolder, d, driverfolder.Manifest))
 	}
 	for _, p := range m.Packages {
 		out = append(out, p.File)

@@ -275,7 +275,7 @@ func (a *agent) saveRun(n note, sheet []byte) error {
 		return fmt.Errorf("run %q: expected letters, digits, hyphens and underscores", n.Run)
 	}
 	dir := filepath.Join(a.cfg.runsDir(), n.Run)
-	if old, err := readState(filepath.Join(dir, sheetFile), maxSheet); err == nil && runsheet.Hash(old) != n.SheetHash {
+	if old, err := inputfile.Read(filepath.Join(dir, sheetFile), maxSheet); err == nil && runsheet.Hash(old) != n.SheetHash {
 		if _, err := os.Stat(filepath.Join(dir, noteFile)); err == nil {
 			return fmt.Errorf("run %s is here already, with another sheet", n.Run)
 		}

@@ -3,20 +3,15 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/atomicfile"
 )
-
-// damagedSuffix is added to the name of a file that cannot be read: it is kept for
-// people, and the rest of the state folder works without it.
-const damagedSuffix = ".damaged"
 
 // fault is something on the node that it cannot mend by itself.
 type fault struct {
@@ -125,81 +120,23 @@ func (r *run) cannotGoOn(what string, err error) error {
 	return errors.New(text)
 }
 
-// setAside renames a file that cannot be read, so that it is not read again.
-func setAside(path string) (to string, err error) {
-	to = path + damagedSuffix
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(to); errors.Is(err, os.ErrNotExist) {
-			break
-		}
-		to = fmt.Sprintf("%s%s-%d", path, damagedSuffix, n)
-	}
-	return to, os.Rename(path, to)
-}
-
 // setAsideAll sets aside the files of the state folder that cannot be read, names
 // them in the log, and has the orchestrator told.
 func (a *agent) setAsideAll(bad []badFile) {
 	for _, b := range bad {
-		to, err := setAside(b.path)
+		to, err := atomicfile.SetAside(b.path)
 		if err != nil {
 			a.cfg.Logger.Error("file of the state folder cannot be read, nor be renamed", "file", b.path, "reason", b.err, "error", err)
-			a.addFault(fault{text: fmt.Sprintf("%s cannot be read (%v), nor be renamed (%v): remove it", b.path, b.err, err)})
+			a.addFault(fault{text: fmt.Sprintf("%v; it cannot be renamed either (%v): remove it", b.err, err)})
 			continue
 		}
 		a.cfg.Logger.Error("file of the state folder cannot be read and is set aside", "file", b.path, "now", to, "reason", b.err)
-		a.addFault(fault{text: fmt.Sprintf("%s could not be read (%v) and is now %s: the agent works without it", b.path, b.err, filepath.Base(to))})
+		a.addFault(fault{text: fmt.Sprintf("%v; it is now %s, and the agent works without it", b.err, filepath.Base(to))})
 	}
 }
 
 // badFile is a file of the state folder that cannot be read.
 type badFile struct {
 	path string
-	err  error
-}
-
-// readState reads a file of the state folder. It refuses what is no regular file, or
-// larger than most bytes: to open a FIFO would wait for a writer.
-func readState(path string, most int64) ([]byte, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("it is %s, expected a regular file", kindOf(info.Mode()))
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err != nil {
-		return nil, withoutPath(err)
-	}
-	if int64(len(b)) > most {
-		return nil, fmt.Errorf("it has more than %d bytes", most)
-	}
-	return b, nil
-}
-
-// withoutPath is an error of a file without its path, which the caller names.
-func withoutPath(err error) error {
-	var p *os.PathError
-	if errors.As(err, &p) {
-		return p.Err
-	}
-	return err
-}
-
-func kindOf(m os.FileMode) string {
-	switch {
-	case m.IsDir():
-		return "a folder"
-	case m&os.ModeNamedPipe != 0:
-		return "a FIFO"
-	case m&os.ModeDevice != 0:
-		return "a device"
-	}
-	return "a " + strings.ToLower(m.Type().String())
+	err  error // names the file
 }

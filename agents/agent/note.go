@@ -12,6 +12,7 @@ import (
 
 	"linktrial/executor"
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 )
 
@@ -89,20 +90,22 @@ func readNotes(runs string) (out []note, bad []badFile, err error) {
 			continue // set aside, or not ours
 		}
 		if !e.IsDir() {
-			bad = append(bad, badFile{path, fmt.Errorf("it is %s, expected a folder", kindOf(e.Type()))})
+			bad = append(bad, badFile{path, fmt.Errorf("%s is %s, expected a folder", path, inputfile.Kind(e.Type()))})
 			continue
 		}
 		path = filepath.Join(path, noteFile)
-		b, err := readState(path, maxNote)
+		b, err := inputfile.Read(path, maxNote)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}
 		var n note
 		if err == nil {
-			n, err = parseNote(b)
-		}
-		if err == nil && n.Run != e.Name() {
-			err = fmt.Errorf("it is of run %q", n.Run)
+			if n, err = parseNote(b); err == nil && n.Run != e.Name() {
+				err = fmt.Errorf("it is of run %q", n.Run)
+			}
+			if err != nil {
+				err = fmt.Errorf("%s: %w", path, err)
+			}
 		}
 		if err != nil {
 			bad = append(bad, badFile{path, err})

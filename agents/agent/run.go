@@ -15,6 +15,7 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
 )
 
@@ -172,9 +173,9 @@ const maxSheet = 64 << 20
 // be executed; the journal tells the orchestrator then.
 func (r *run) readSheet() ([]byte, *runsheet.Sheet, error) {
 	path := filepath.Join(r.dir, sheetFile)
-	encoded, err := readState(path, maxSheet)
+	encoded, err := inputfile.Read(path, maxSheet)
 	if err != nil {
-		return nil, nil, fmt.Errorf("the run sheet %s is damaged or missing: %w; start the run anew", path, err)
+		return nil, nil, fmt.Errorf("the run sheet is damaged or missing: %w; start the run anew", err)
 	}
 	sheet, err := r.checkSheet(encoded)
 	if err != nil && runsheet.Hash(encoded) != r.hash {
@@ -195,7 +196,7 @@ func (r *run) openJournal() (*journal.File, error) {
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && !info.Mode().IsRegular():
-		return nil, r.cannotGoOn("the journal "+path+" is damaged", fmt.Errorf("it is %s, expected a regular file", kindOf(info.Mode())))
+		return nil, r.cannotGoOn("the journal "+path+" is damaged", fmt.Errorf("it is %s, expected a regular file", inputfile.Kind(info.Mode())))
 	case begun && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0):
 		return nil, r.cannotGoOn("the journal "+path+" is missing", errors.New("the run had begun, and what it recorded is gone"))
 	}

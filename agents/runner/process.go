@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/executor"
+	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
@@ -246,10 +247,11 @@ func (r *Runner) Sweep(ctx context.Context) error {
 	for _, file := range files {
 		b, err := inputfile.Read(file, maxPIDRecord)
 		if err != nil {
-			r.cfg.Logger.Error("pid file cannot be read and is set aside; a driver of an earlier agent may still run", "file", file, "error", err)
-			if err := os.Rename(file, file+".damaged"); err != nil {
-				return fmt.Errorf("pid file: %w", err)
+			to, aside := atomicfile.SetAside(file)
+			if aside != nil {
+				return fmt.Errorf("pid file: %w", aside)
 			}
+			r.cfg.Logger.Error("pid file cannot be read and is set aside; a driver of an earlier agent may still run", "file", file, "now", to, "error", err)
 			continue
 		}
 		// A file that a crash cut short names no process.

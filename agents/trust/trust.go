@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"sync"
 
@@ -97,16 +96,20 @@ func Open(cfg Config) (*Keys, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return k, nil
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, inputfile.ErrRefused) {
 		return nil, fmt.Errorf("endorsed keys: %w", err)
 	}
-	list, err := signature.ParseEndorsed(path, b)
+	var list []signature.Endorsed
+	if err == nil {
+		list, err = signature.ParseEndorsed(path, b)
+	}
 	if err != nil {
 		// The orchestrator shows them again, and they count only as trusted keys endorse them.
-		cfg.Logger.Error("the file of endorsed keys cannot be read and is set aside", "file", path, "now", path+".damaged", "error", err)
-		if err := os.Rename(path, path+".damaged"); err != nil {
-			return nil, fmt.Errorf("endorsed keys: %w", err)
+		to, aside := atomicfile.SetAside(path)
+		if aside != nil {
+			return nil, fmt.Errorf("endorsed keys: %w", aside)
 		}
+		cfg.Logger.Error("the file of endorsed keys cannot be read and is set aside", "file", path, "now", to, "error", err)
 		return k, nil
 	}
 	// Only as far as they still follow from what the node trusts to begin with.

@@ -1,10 +1,12 @@
 // Package atomicfile replaces a small file so that readers, also after a crash,
 // find the old content or the new one and nothing between. Comes
-// in: a path, content, a mode. Goes out: the file.
+// in: a path, content, a mode. Goes out: the file. [SetAside] keeps one that cannot be
+// read.
 package atomicfile
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,6 +40,20 @@ func Write(path string, content []byte, mode os.FileMode) (err error) {
 		return err
 	}
 	return syncFolder(dir)
+}
+
+// SetAside renames a file that cannot be read to a name that nothing has yet, so that
+// it is not read again and is kept for people: FILE.damaged, FILE.damaged-2 and so on.
+func SetAside(path string) (to string, err error) {
+	to = path + ".damaged"
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(to); errors.Is(err, os.ErrNotExist) {
+			return to, os.Rename(path, to)
+		} else if err != nil {
+			return to, err
+		}
+		to = fmt.Sprintf("%s.damaged-%d", path, n)
+	}
 }
 
 // syncFolder writes a folder to disk, so that a new name in it lasts. A file system

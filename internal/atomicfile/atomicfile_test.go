@@ -2,6 +2,7 @@ package atomicfile
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -122,5 +123,48 @@ func TestUnfinished(t *testing.T) {
 		if Unfinished(name) != want {
 			t.Errorf("%s: %v", name, !want)
 		}
+	}
+}
+
+// What is set aside has a name of its own each time: a file, a folder and a link to
+// nothing that have the name already stay as they are.
+func TestSetAside(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	if err := os.Mkdir(path+".damaged-2", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("nothing", path+".damaged-3"); err != nil {
+		t.Fatal(err)
+	}
+	wants := []string{".damaged", ".damaged-4", ".damaged-5"}
+	for _, want := range wants {
+		if err := os.WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if to, err := SetAside(path); err != nil || to != path+want {
+			t.Fatalf("%s, %v, want %s", to, err, path+want)
+		}
+	}
+	for _, n := range wants {
+		if b, err := os.ReadFile(path + n); err != nil || string(b) != n {
+			t.Fatalf("%s has %q, %v", n, b, err)
+		}
+	}
+	if to, err := os.Readlink(path + ".damaged-3"); err != nil || to != "nothing" {
+		t.Fatalf("the link: %q, %v", to, err)
+	}
+	// A folder can be in the file's place.
+	if err := os.MkdirAll(filepath.Join(path, "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := SetAside(path); err != nil || to != path+".damaged-6" {
+		t.Fatalf("%s, %v", to, err)
+	}
+	if _, err := SetAside(path); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("nothing was there: %v", err)
+	}
+	if n := names(t, dir); len(n) != 6 {
+		t.Fatalf("left: %v", n)
 	}
 }

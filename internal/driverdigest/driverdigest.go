@@ -17,6 +17,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"linktrial/internal/driverfolder"
 )
 
 // Digest names a driver: "sha256:" and 64 hexadecimal digits for a folder,
@@ -143,7 +145,7 @@ func (e *entry) changed() (inode uint64, at time.Time) {
 
 // walk lists what counts of a folder in the order of the paths, byte by byte.
 func walk(dir string) ([]entry, error) {
-	counts, err := readList(filepath.Join(dir, manifestName))
+	counts, err := readList(filepath.Join(dir, driverfolder.Manifest))
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +191,7 @@ func walk(dir string) ([]entry, error) {
 				return fmt.Errorf("%s is a link to %s, outside the folder: put the file itself there", path, e.link)
 			}
 			if !counts.hasTarget(root, path, rel, e.link) {
-				return fmt.Errorf("%s is a link to %s, which the list files of %s does not name: name it there, too", path, e.link, manifestName)
+				return fmt.Errorf("%s is a link to %s, which the list files of %s does not name: name it there, too", path, e.link, driverfolder.Manifest)
 			}
 		default:
 			return fmt.Errorf("%s is neither a file nor a link", path)
@@ -207,7 +209,7 @@ func walk(dir string) ([]entry, error) {
 		return nil, fmt.Errorf("driver's folder: there is nothing in %s", dir)
 	}
 	if missing := counts.missing(out); missing != "" {
-		return nil, fmt.Errorf("driver's folder: the list files of %s names %s, which is not in %s", manifestName, missing, dir)
+		return nil, fmt.Errorf("driver's folder: the list files of %s names %s, which is not in %s", driverfolder.Manifest, missing, dir)
 	}
 	slices.SortFunc(out, func(a, b entry) int { return strings.Compare(a.path, b.path) })
 	return out, nil

@@ -3,22 +3,16 @@ package driverdigest
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"linktrial/internal/driverfolder"
+	"linktrial/internal/inputfile"
 	"linktrial/internal/yamldoc"
 )
-
-// manifestName is the manifest's name in a driver's folder; it always counts.
-const manifestName = "driver.yaml"
-
-// MaxManifest bounds a manifest, in bytes.
-const MaxManifest = 1 << 20
 
 // list is what a manifest names as the driver's files; nil: everything counts.
 type list []string
@@ -30,24 +24,12 @@ func Listed(files []string, name string) bool { return list(files).has(path.Clea
 // readList reads the list "files" of a manifest. A manifest that is not there or
 // that is not one lists nothing: whoever runs the driver refuses it.
 func readList(file string) (list, error) {
-	// Opening a pipe that was put in place of the file must not block.
-	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("driver's folder: %w", err)
-	}
-	defer f.Close()
-	if i, err := f.Stat(); err != nil || !i.Mode().IsRegular() {
-		return nil, errors.Join(err, fmt.Errorf("driver's folder: %s is not a file", file))
-	}
-	b, err := io.ReadAll(io.LimitReader(f, MaxManifest+1))
-	if err != nil {
-		return nil, fmt.Errorf("driver's folder: %w", err)
-	}
-	if len(b) > MaxManifest {
-		return nil, fmt.Errorf("driver's folder: %s is larger than %d bytes", file, MaxManifest)
 	}
 	root := yamldoc.Parse(file, b).Root()
 	if !root.IsMapping() {
@@ -57,7 +39,7 @@ func readList(file string) (list, error) {
 	if !field.IsList() {
 		return nil, nil
 	}
-	out := list{manifestName}
+	out := list{driverfolder.Manifest}
 	for _, v := range field.List() {
 		out = append(out, path.Clean(v.String("")))
 	}
@@ -85,7 +67,7 @@ func (l list) refuseCompiled(dir, rel string) error {
 	if err != nil || len(there) == 0 {
 		return err
 	}
-	return fmt.Errorf("%s would be executed in place of its source, and the list files of %s does not name it: delete the folder, which something other than Linktrial let Python write", there[0], manifestName)
+	return fmt.Errorf("%s would be executed in place of its source, and the list files of %s does not name it: delete the folder, which something other than Linktrial let Python write", there[0], driverfolder.Manifest)
 }
 
 // hasTarget reports whether what a link refers to counts, too: otherwise it could

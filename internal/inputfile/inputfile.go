@@ -5,6 +5,7 @@
 package inputfile
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,11 @@ import (
 func Read(name string, limit int64) ([]byte, error) {
 	// Without O_NONBLOCK opening a FIFO waits for a writer.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, syscall.ENXIO) { // a socket
+		if st, statErr := os.Stat(name); statErr == nil {
+			err = cmp.Or(regular(st, name, limit), err)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +91,7 @@ func (r refusal) Is(target error) bool { return target == ErrRefused }
 func regular(st fs.FileInfo, name string, limit int64) error {
 	switch {
 	case !st.Mode().IsRegular():
-		return refusal(fmt.Sprintf("%s is %s, expected a regular file", name, kind(st.Mode())))
+		return refusal(fmt.Sprintf("%s is %s, expected a regular file", name, Kind(st.Mode())))
 	case st.Size() > limit:
 		return tooLong(name, unit.FormatBytes(st.Size()), limit)
 	}
@@ -96,8 +102,11 @@ func tooLong(name, size string, limit int64) error {
 	return refusal(fmt.Sprintf("%s is %s long, expected at most %s", name, size, unit.FormatBytes(limit)))
 }
 
-func kind(m fs.FileMode) string {
+// Kind is what a name leads to, for messages.
+func Kind(m fs.FileMode) string {
 	switch {
+	case m.IsRegular():
+		return "a regular file"
 	case m.IsDir():
 		return "a folder"
 	case m&fs.ModeNamedPipe != 0:

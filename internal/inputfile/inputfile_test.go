@@ -2,6 +2,7 @@ package inputfile_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,8 +26,15 @@ func TestRead(t *testing.T) {
 	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink("fits", link), os.Truncate(write("huge", 0), 100<<30)); err != nil {
 		t.Fatal(err)
 	}
+	socket := filepath.Join(dir, "socket")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
 	for _, c := range []struct{ name, want string }{
 		{fits, ""},
+		{socket, "is a socket, expected a regular file"},
 		{link, ""},
 		{long, "is 101 B long, expected at most 100 B"},
 		{huge, "is 100 GiB long, expected at most 100 B"},

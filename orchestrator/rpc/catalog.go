@@ -14,6 +14,7 @@ import (
 	"connectrpc.com/connect"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc/reply"
@@ -118,7 +119,7 @@ func (s *catalogs) ListProtocols(ctx context.Context, _ *connect.Request[linktri
 			return nil, s.fault(ctx, "list protocols", err)
 		}
 		out.Protocols = append(out.Protocols, &linktrialv1.ProtocolInfo{Name: name, ManifestJson: string(b), Here: here[name], LastCheck: checked[name],
-			File: filepath.Join(s.cfg.Catalog.DriverDir(name), "driver.yaml")})
+			File: filepath.Join(s.cfg.Catalog.DriverDir(name), driverfolder.Manifest)})
 	}
 	return connect.NewResponse(out), nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"linktrial/internal/driverfolder"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
@@ -159,7 +160,7 @@ func Load(dir string) (Target, error) {
 }
 
 func readManifest(dir string) (*contract.Manifest, error) {
-	file := filepath.Join(dir, "driver.yaml")
+	file := filepath.Join(dir, driverfolder.Manifest)
 	b, err := inputfile.Read(file, yamldoc.MaxText)
 	if err != nil {
 		return nil, fmt.Errorf("driver manifest: %w", err)

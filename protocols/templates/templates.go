@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 
+	"linktrial/internal/driverfolder"
 	"linktrial/protocols/contract"
 )
 
@@ -100,7 +101,7 @@ func (l *Language) fill(dir, name string) error {
 		}
 		text, mode := string(b), fs.FileMode(0o644)
 		switch {
-		case e.Name() == "driver.yaml":
+		case e.Name() == driverfolder.Manifest:
 			text = manifest(text, name)
 		case slices.Contains(l.executable, e.Name()):
 			mode = 0o755

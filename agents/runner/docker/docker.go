@@ -35,6 +35,8 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/unit"
+	"linktrial/internal/yamldoc"
 	"linktrial/protocols/contract"
 )
 
@@ -331,8 +333,8 @@ func (r *Runner) readManifest(ctx context.Context, id, ref string) (*contract.Ma
 func manifestOf(archive io.Reader, ref string) (*contract.Manifest, error) {
 	in := tar.NewReader(archive)
 	h, err := in.Next()
-	if err == nil && (h.Typeflag != tar.TypeReg || h.Size > 1<<20) {
-		err = fmt.Errorf("a regular file of at most 1 MiB, found type %q of %d bytes", h.Typeflag, h.Size)
+	if err == nil && (h.Typeflag != tar.TypeReg || h.Size > yamldoc.MaxText) {
+		err = fmt.Errorf("a regular file of at most %s, found type %q of %d bytes", unit.FormatBytes(yamldoc.MaxText), h.Typeflag, h.Size)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("image %s: expected the driver's manifest at %s: %w", ref, ManifestPath, err)
