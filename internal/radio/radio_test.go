@@ -158,6 +158,8 @@ func TestTopologyRefused(t *testing.T) {
 		{"111.2 m", "1e300 km", "expected at most 20040 km"},
 		{"name: b", "name: \"\\e[31mb\"", "holds the control character U+001B"},
 		{", source: computed from the positions", "", "source is missing"},
+		{"stations:\n", "stations:\n" + strings.Repeat("  - {name: x, role: relay}\n", 2000), "expected at most 3 stations, one for each role, found 2003"},
+		{"links:\n", "links:\n" + strings.Repeat("  - {between: [client, relay], source: s}\n", 2), "expected at most 3 links, one for each pair of stations, found 4"},
 	} {
 		text := strings.Replace(topologyText, c.old, c.new, 1)
 		if text == topologyText {

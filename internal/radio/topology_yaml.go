@@ -22,7 +22,7 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 		Hash:   hash(data),
 	}
 	var unknown []string
-	for _, v := range r.Field("stations").Required().List() {
+	for _, v := range upToThree(r.Field("stations").Required(), "stations, one for each role") {
 		s, elevationKnown := station(v, t.Stations)
 		if !elevationKnown {
 			unknown = append(unknown, s.Name)
@@ -38,7 +38,7 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 		}
 	}
 	placed := r.OK()
-	for _, v := range r.Field("links").Required().List() {
+	for _, v := range upToThree(r.Field("links").Required(), "links, one for each pair of stations") {
 		t.Links = append(t.Links, link(v, t, placed))
 	}
 	if err := d.Err(); err != nil {
@@ -55,6 +55,17 @@ func ParseTopology(file string, data []byte) (*Topology, error) {
 		return nil, err
 	}
 	return t, nil
+}
+
+// upToThree is a list of stations or links. Each is compared with those before it, so
+// the others of a list that is too long are not read.
+func upToThree(v yamldoc.Value, what string) []yamldoc.Value {
+	list := v.List()
+	if len(list) > 3 {
+		v.Problem("expected at most 3 %s, found %d", what, len(list))
+		list = list[:3]
+	}
+	return list
 }
 
 // Station is the station of a role, or nil.
