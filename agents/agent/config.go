@@ -165,5 +165,10 @@ func lock(dir string) (release func(), err error) {
 	if err := f.Truncate(0); err == nil {
 		fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	return func() { f.Close() }, nil
+	return func() {
+		// A driver that is just being started has a copy of f until its exec, and with
+		// it the lock: to close f would not be enough.
+		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
+		f.Close()
+	}, nil
 }
