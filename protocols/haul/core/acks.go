@@ -16,7 +16,6 @@ type acks struct {
 	got        uint64 // packets
 	top        uint64 // highest number, plus one
 	topAt      time.Duration
-	topFrom    netip.AddrPort
 	holes      uint64 // bursts of missing numbers
 	ce         uint64
 	ackPending bool

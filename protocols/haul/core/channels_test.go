@@ -35,18 +35,16 @@ func TestChannels(t *testing.T) {
 // trial is one random channel with its applications.
 type trial struct {
 	*sim
-	rnd      *rand.Rand
-	seed     uint64
-	apps     [2]*app
-	actions  []action // in order of time
-	calm     time.Duration
-	limit    time.Duration
-	ending   func()
-	ended    bool
-	lossy    float64
-	err      error
-	received int // bytes, by the server before the address is proven
-	replied  int
+	rnd     *rand.Rand
+	seed    uint64
+	apps    [2]*app
+	actions []action // in order of time
+	calm    time.Duration
+	limit   time.Duration
+	ending  func()
+	ended   bool
+	lossy   float64
+	err     error
 }
 
 type action struct {
@@ -166,8 +164,8 @@ func newTrial(seed uint64) *trial {
 		x.offset[i] += 200_000 * time.Second // times are positive, also after leaps
 	}
 	x.conns[0].Bytewise(byteStream)
-	x.sim.work = func(*sim) { x.work() }
-	x.sim.nextWork = x.nextAction
+	x.work = func(*sim) { x.applications() }
+	x.nextWork = x.nextAction
 	for i := range x.apps {
 		x.apps[i] = &app{name: []string{"client", "server"}[i], streams: map[uint32]*order{}, ends: map[uint32]int{}, finish: map[uint32]bool{}}
 	}
@@ -371,8 +369,8 @@ func (x *trial) fail(format string, args ...any) {
 	}
 }
 
-// work is what applications do after every event.
-func (x *trial) work() {
+// applications is what applications do after every event.
+func (x *trial) applications() {
 	for len(x.actions) > 0 && x.actions[0].at <= x.now {
 		do := x.actions[0].do
 		x.actions = x.actions[1:]

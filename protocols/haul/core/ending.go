@@ -11,7 +11,6 @@ import (
 type ending struct {
 	closeSent int
 	closeAt   time.Duration
-	closeNow  bool
 	farewells int // packets of a closed connection that still go out
 	last      wire.Close
 	notices   int

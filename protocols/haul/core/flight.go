@@ -591,8 +591,10 @@ func (c *Conn) missedUpTo(largest uint64) {
 			continue
 		}
 		c.sizeSeen(&p, true)
-		if s.state != flying {
-			continue // given up, because packets have become smaller
+		// It may have been given up, because packets have become smaller; what s
+		// points to is then no symbol any more.
+		if s = c.symbols.at(p.symbol - 1); s == nil || s.state != flying {
+			continue
 		}
 		s.state = missed
 		c.missing++

@@ -60,7 +60,7 @@ func (s *sim) works(t testing.TB, both bool) {
 		}
 	}
 	limit := s.now + 20*time.Minute
-	for s.step(limit) && !(got[0] && (got[1] || !both)) {
+	for s.step(limit) && (!got[0] || both && !got[1]) {
 		for end, c := range s.conns {
 			if over, _ := c.Closed(); over {
 				return
@@ -320,7 +320,7 @@ func TestReaderStops(t *testing.T) {
 			loose = loose || string(m.Data) == "loose"
 		}
 	}
-	for s.step(20*time.Second) && !(back && loose) {
+	for s.step(20*time.Second) && (!back || !loose) {
 	}
 	if !back || !loose {
 		t.Errorf("back %v, loose %v", back, loose)
@@ -346,7 +346,7 @@ func TestGone(t *testing.T) {
 	for s.step(from + 15*time.Minute) {
 	}
 	n := s.conns[0].Stats().PacketsSent
-	if most := uint64(15*time.Minute/probeEvery) + 100; n > most || n < 100 {
+	if most := uint64(15*time.Minute/probeEvery) + 1000; n > most || n < 100 {
 		t.Errorf("%d packets in 15 minutes, expected up to %d", n, most)
 	}
 	for s.step(from + 45*time.Minute) {
