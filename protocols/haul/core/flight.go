@@ -389,7 +389,7 @@ func (c *Conn) missedSymbol() (uint64, bool) {
 // airtime: it is while what it saves, a round trip times the probability that
 // what is under way does not suffice, is more.
 func (c *Conn) wantsRepair() bool {
-	if c.open == 0 || !c.tail() && !(c.blocked() && c.probes > 0) {
+	if c.open == 0 || !c.tail() && (!c.blocked() || c.probes == 0) {
 		return false
 	}
 	need := c.open - c.heldRank
@@ -428,7 +428,7 @@ func (c *Conn) blocked() bool {
 
 // timeoutAt is when the next acknowledgement is overdue, 0 where none is expected.
 func (c *Conn) timeoutAt() time.Duration {
-	if c.starved || c.open == 0 && !c.blocked() && !(c.closeSent > 0) && !c.pinged() {
+	if c.starved || c.open == 0 && !c.blocked() && c.closeSent == 0 && !c.pinged() {
 		return 0
 	}
 	after := c.rate.timeout()

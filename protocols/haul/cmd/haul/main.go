@@ -63,7 +63,7 @@ func options(p *contract.Parameters) (haul.Options, error) {
 		o.Link = haul.Link{
 			Rate: float64(l.RateBitsPerSecond) / 8,
 			RTT:  time.Duration(l.RoundTripMS * float64(time.Millisecond)),
-			MTU:  int(l.MTUBytes),
+			MTU:  l.MTUBytes,
 			Loss: min(max(l.LossShare, 0), 0.95),
 		}
 	}
