@@ -18,7 +18,8 @@ type clock struct {
 // read turns the caller's time into the connection's.
 func (k *clock) read(now time.Duration) time.Duration {
 	if k.expected > 0 && now > k.expected+leap {
-		k.shift -= now - k.expected
+		// Of a long wait not even that much has passed for sure.
+		k.shift -= now - min(k.expected, k.caller+leap)
 	}
 	t := now + k.shift
 	if t < k.last {

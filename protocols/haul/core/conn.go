@@ -297,6 +297,7 @@ func (c *Conn) Resume(now time.Duration) {
 	now = c.clock.read(now)
 	if c.suspended || c.notices > 0 {
 		c.suspended, c.notices, c.ping = false, 0, true
+		c.silent = false // the other end may wait for us, too: ask until it answers
 		c.lastHeard = now
 		c.overdue = 0
 		c.lastAsked = now

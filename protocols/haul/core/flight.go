@@ -602,6 +602,11 @@ func (c *Conn) missedUpTo(largest uint64) {
 		if p.large {
 			c.lostLarge++
 		}
+		if size := int(p.size) - headers; s.sends >= largeLost && size > MinPacket && size <= c.packet {
+			// It never gets through although others do: too large for the path,
+			// even where it is not as large as packets may be.
+			c.shrink(size * 3 / 4)
+		}
 	}
 }
 
