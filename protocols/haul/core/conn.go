@@ -169,8 +169,9 @@ func (c *Conn) WriterWaits(waits bool) { c.writerWaits = waits }
 
 // TooLarge notes that the path refused a packet of so many bytes of UDP payload.
 func (c *Conn) TooLarge(size int) {
-	if size > MinPacket && size <= c.packet {
-		c.shrink(size - 1)
+	if size > MinPacket && size <= c.packet+wire.MaxSkip+1 {
+		// A repair with a bitmap may be a little larger than the bound.
+		c.shrink(min(size, c.packet) - 1)
 	}
 }
 
