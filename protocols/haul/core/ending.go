@@ -18,7 +18,7 @@ type ending struct {
 }
 
 const (
-	mostCloses  = 6 // without an answer
+	mostCloses  = 12 // without an answer; the pauses grow, so that a burst of losses does not take all
 	abortCopies = 3
 )
 
@@ -63,7 +63,7 @@ func (c *Conn) closeDue(now time.Duration) bool {
 	if c.loss.share() > 0.1 {
 		pause /= 2
 	}
-	c.closeAt = now + min(pause, 2*time.Second)
+	c.closeAt = now + min(pause<<(c.closeSent/4), 2*time.Second)
 	return true
 }
 

@@ -303,6 +303,9 @@ func (c *Conn) waiting() bool {
 // that carries nothing now wastes nothing by it. It is the less the longer the
 // silence lasts.
 func (c *Conn) full() bool {
+	if c.overdue > 8*blindRounds {
+		return true // probes alone
+	}
 	allowed := c.rate.window()
 	if c.overdue > 0 {
 		span := blindRounds * c.rate.srtt.Seconds()
