@@ -262,14 +262,16 @@ func (c *Conn) asksNow(now time.Duration, what content) bool {
 }
 
 // askEvery is the number of packets that one acknowledgement stands for: so
-// many as go out in a quarter of a round trip, but not so few that the
-// acknowledgements need much of the airtime.
+// many as go out in most of a round trip, but not so few that acknowledgements
+// need much of the airtime, each of which a radio may send in a frame of its
+// own. Where acknowledgements are lost, they are asked for more often.
 func (c *Conn) askEvery() int {
 	t := c.rate.packetTime()
 	if t == 0 || c.rate.startup {
 		return 2
 	}
-	return int(min(max(c.rate.srtt*3/4/t, 8), 256))
+	arrive := 1 - min(c.loss.share(), 0.5)
+	return int(arrive * min(max(0.75*float64(c.rate.srtt)/float64(t), 8), 256))
 }
 
 // ackPatience is after how long the other end acknowledges what nobody asked for.
