@@ -468,6 +468,10 @@ func (c *Conn) timedOut(now time.Duration) {
 	c.overdue++
 	c.quiet = now - c.lastNews
 	c.stats.Timeouts++
+	if c.overdue < lostAfter {
+		// Something was lost, of one direction or the other.
+		c.loss.observe(2, 2, 1)
+	}
 	c.useful, c.repairs = 0, 0
 	c.presumed = c.packets.end()
 	c.lastAck = now
