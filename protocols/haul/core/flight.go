@@ -9,18 +9,20 @@ import (
 
 // Figures of sending.
 const (
-	reordering   = 3                      // packets that may overtake another before it counts as lost
-	probeEvery   = 180 * time.Millisecond // longest pause between two probes of a link that is lost
-	probeOften   = 20 * time.Millisecond  // shortest
-	blindRounds  = 8                      // round trips' worth of data beyond the window while nothing is heard
-	probeShare   = 32                     // and so many times as long as the link needs for one
-	patient      = 15 * time.Minute       // so long; then less often
-	probeSeldom  = 5 * time.Second
-	lostAfter    = 3    // timeouts in a row that make a link lost
-	tailWeight   = 0.15 // of a packet's airtime against a round trip saved
-	largeLost    = 20   // full-size packets lost in a row, while small ones arrive: the path has become narrower
-	burstQuantum = time.Millisecond
-	maxQuantum   = 64 // packets
+	reordering    = 3                      // packets that may overtake another before it counts as lost
+	probeEvery    = 180 * time.Millisecond // longest pause between two probes of a link that is lost
+	probeOften    = 20 * time.Millisecond  // shortest
+	blindRounds   = 8                      // round trips' worth of data beyond the window while nothing is heard
+	probeShare    = 32                     // and so many times as long as the link needs for one
+	patient       = 15 * time.Minute       // so long; then less often
+	probeSeldom   = 5 * time.Second
+	lostAfter     = 3    // timeouts in a row that make a link lost
+	tailWeight    = 0.15 // of a packet's airtime against a round trip saved
+	largeLost     = 20   // full-size packets lost in a row, while small ones arrive: the path has become narrower
+	requestRoom   = 6    // bytes
+	requestCopies = 4
+	burstQuantum  = time.Millisecond
+	maxQuantum    = 64 // packets
 )
 
 // flight is what an end knows of the packets that it has sent.
@@ -139,10 +141,10 @@ func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, a
 		h, payload = wire.AppendLoose(h), c.loose
 	}
 	room := limit - len(b) - len(h) - len(payload)
-	if delay := c.ackPatience(); asks && room >= 8 && c.toldDelay != delay && (delay > c.toldDelay*5/4 || delay < c.toldDelay*4/5) {
+	if delay := c.ackPatience(); room >= requestRoom && c.tellsDelay(delay) {
 		b = wire.AppendRequest(b, wire.Request{Delay: uint64(delay / time.Microsecond)})
 		room = limit - len(b) - len(h) - len(payload)
-		if c.tells++; c.tells%4 == 0 { // some may be lost
+		if c.tells++; c.tells%requestCopies == 0 { // some may be lost
 			c.toldDelay = delay
 		}
 	}
@@ -277,6 +279,12 @@ func (c *Conn) askEvery() int {
 // ackPatience is after how long the other end acknowledges what nobody asked for.
 func (c *Conn) ackPatience() time.Duration {
 	return max(c.rate.srtt/2, 2*time.Duration(c.askEvery())*c.rate.packetTime(), time.Millisecond)
+}
+
+// tellsDelay reports whether the other end is to be told how long
+// acknowledgements may wait.
+func (c *Conn) tellsDelay(delay time.Duration) bool {
+	return !c.rate.startup && (delay > c.toldDelay*5/4 || delay < c.toldDelay*4/5)
 }
 
 // tail reports whether nothing waits that has not been sent.

@@ -261,7 +261,8 @@ func (r *rate) pacing() float64 {
 	}
 	// The queue comes to its target within two round trips, which what is known
 	// of it a round trip late does not make oscillate.
-	gain := 1 + (r.target()-(r.standing-r.accepted)).Seconds()/(2*max(r.srtt, time.Microsecond).Seconds())
+	round := max(r.minRTT+r.target(), time.Microsecond)
+	gain := 1 + (r.target()-(r.standing-r.accepted)).Seconds()/(2*round.Seconds())
 	return r.bandwidth * min(max(gain, minGain), maxGain)
 }
 

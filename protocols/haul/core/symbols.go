@@ -126,7 +126,11 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 
 // fresh makes the next source symbol, and reports whether there was anything for it.
 func (c *Conn) fresh() bool {
-	data, parts, bytes := c.fill(c.symbolSize(c.sizeNow()), true)
+	room := c.symbolSize(c.sizeNow())
+	if c.tellsDelay(c.ackPatience()) {
+		room -= requestRoom
+	}
+	data, parts, bytes := c.fill(room, true)
 	c.sizes.turn++
 	if data == nil {
 		return false
