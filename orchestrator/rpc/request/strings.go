@@ -180,7 +180,13 @@ func mapField(m protoreflect.Message, f protoreflect.FieldDescriptor, entries pr
 
 // one checks one text. It returns the text that the handler gets.
 func one(k kind, name, s string) (string, error) {
-	bound := map[kind]int{line: maxLine, text: maxText, secret: maxSecret}[k]
+	bound := maxLine
+	switch k {
+	case text:
+		bound = maxText
+	case secret:
+		bound = maxSecret
+	}
 	switch {
 	case k == report:
 		return Clean(s, maxReport), nil
