@@ -1,0 +1,78 @@
+package core
+
+import "time"
+
+// timeoutAt is when the next acknowledgement is overdue, 0 where none is expected.
+func (c *Conn) timeoutAt() time.Duration {
+	if c.starved || c.open == 0 && !c.blocked() && c.closeSent == 0 && !c.pinged() {
+		return 0
+	}
+	after := c.rate.timeout()
+	switch {
+	case c.overdue >= lostAfter && c.lastAsked-c.lostSince > patient:
+		after = max(after, probeSeldom)
+	case c.overdue >= lostAfter:
+		after = c.probePause()
+	case c.open == 0 && c.blocked():
+		after = max(after, 200*time.Millisecond)
+	}
+	return max(c.lastAsked, c.asked, c.lastAck) + after
+}
+
+// probePause is the time between two probes of a link that is lost: short, so
+// that its return is noticed soon, but not so short that probes fill it.
+func (c *Conn) probePause() time.Duration {
+	const probe = 60 // bytes
+	pause := probeEvery
+	if c.rate.bandwidth > 0 {
+		pause = seconds(probeShare * probe / c.rate.bandwidth)
+	}
+	return min(max(pause, c.rate.srtt/8, probeOften), max(probeEvery, c.rate.srtt/8))
+}
+
+// pinged reports whether an answer to a packet is expected although no symbol is under way.
+func (c *Conn) pinged() bool { return c.asking > c.largest }
+
+// timedOut acts on an acknowledgement that is overdue: nothing is known of what
+// is under way, so it no longer counts, and something is sent that brings news.
+func (c *Conn) timedOut(now time.Duration) {
+	c.overdue++
+	c.quiet = now - c.lastNews
+	c.stats.Timeouts++
+	if c.overdue < lostAfter {
+		// Something was lost, of one direction or the other.
+		c.loss.observe(2, 2, 1)
+	}
+	c.useful, c.repairs = 0, 0
+	c.presumed = c.packets.end()
+	c.lastAck = now
+	if c.overdue == lostAfter {
+		c.lostSince = now
+		c.events = append(c.events, LinkLost)
+	}
+	c.probes = 1
+	if c.overdue < lostAfter {
+		c.probes = 2
+	}
+	c.smallProbe = false
+	c.ping = c.open == 0
+	c.nextSend = min(c.nextSend, now)
+	// One probe is small: the path may have become too narrow for others.
+	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() || c.overdue == 2 {
+		c.smallFirst()
+	}
+}
+
+// neverLarge reports whether no full-size packet has ever arrived.
+func (c *Conn) neverLarge() bool { return c.stats.LargeArrived == 0 && c.lostLarge > 0 }
+
+// smallFirst makes the next probe a small packet.
+func (c *Conn) smallFirst() {
+	c.ping, c.smallProbe = true, true
+	if c.overdue < lostAfter {
+		c.probes++
+	}
+}
+
+// Ping asks the other end for a sign of life.
+func (c *Conn) Ping() { c.ping = true }
