@@ -180,8 +180,10 @@ func mapField(m protoreflect.Message, f protoreflect.FieldDescriptor, entries pr
 
 // one checks one text. It returns the text that the handler gets.
 func one(k kind, name, s string) (string, error) {
-	bound := maxLine
+	bound := 0
 	switch k {
+	case line:
+		bound = maxLine
 	case text:
 		bound = maxText
 	case secret:
