@@ -126,7 +126,7 @@ func TestQuickStart(t *testing.T) {
 			t.Errorf("clock offset of %s: %+v", node, run.Clocks[node])
 		}
 	}
-	checkFiles(t, p, 12)
+	checkFiles(t, p, 15)
 	nothingLeft(t)
 
 	// The results can be read after everything has ended.

@@ -19,7 +19,7 @@ func (ps *parser) treatments(v yamldoc.Value) {
 	seen := map[string]bool{}
 	same := map[string]string{}
 	for _, e := range list {
-		t, name := ps.treatment(e)
+		t, name, sound := ps.treatment(e)
 		if t.Name != "" && seen[t.Name] {
 			name.Problem("treatment %q is given twice", t.Name)
 		}
@@ -27,7 +27,7 @@ func (ps *parser) treatments(v yamldoc.Value) {
 		ps.misnamed = ps.misnamed || !name.OK()
 		// fmt writes the keys of a map in their order.
 		what := fmt.Sprintf("%q %t %q", t.Protocol, t.CompleteKnowledge, fmt.Sprint(t.Options))
-		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() {
+		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() && sound {
 			name.Problem("is the same as %s: its protocol and all its options", other)
 		}
 		if t.Missing == "" {
@@ -59,10 +59,13 @@ func (ps *parser) label(v, nameAt yamldoc.Value, name string) string {
 	return label
 }
 
-// treatment reads one treatment; the value is its name.
-func (ps *parser) treatment(v yamldoc.Value) (runsheet.Treatment, yamldoc.Value) {
+// treatment reads one treatment; the value is its name. sound: what makes it
+// another than the rest could be read, its options aside.
+func (ps *parser) treatment(v yamldoc.Value) (t runsheet.Treatment, name yamldoc.Value, sound bool) {
 	m := v.Mapping("name", "label", "protocol", "options", "complete_knowledge", "missing")
-	return ps.treatmentOf(m), m.Field("name")
+	t = ps.treatmentOf(m)
+	knowledge := m.Field("complete_knowledge")
+	return t, m.Field("name"), !knowledge.Present() || knowledge.OK()
 }
 
 func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
