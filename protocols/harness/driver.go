@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"syscall"
 	"time"
@@ -69,6 +70,19 @@ func (f *Failure) Unwrap() error { return f.Err }
 // Failf makes a [Failure]; a %w in the format wraps.
 func Failf(code contract.Code, format string, args ...any) error {
 	return &Failure{Code: code, Err: fmt.Errorf(format, args...)}
+}
+
+// AddrPort is an address of the parameters; of says which, for the error. Without
+// an address it is the zero value.
+func AddrPort(e contract.Endpoint, of string) (netip.AddrPort, error) {
+	if e.Address == "" {
+		return netip.AddrPort{}, nil
+	}
+	a, err := netip.ParseAddr(e.Address)
+	if err != nil {
+		return netip.AddrPort{}, Failf(contract.CodeBadParameters, "%s.address is %q, expected an IP address", of, e.Address)
+	}
+	return netip.AddrPortFrom(a.Unmap(), uint16(e.Port)), nil
 }
 
 // Unsupported says that this node cannot do what was asked, and why.

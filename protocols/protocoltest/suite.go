@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -301,9 +303,27 @@ func (s *suite) check(ctx context.Context, c *check, broken string) (Check, erro
 type TB interface {
 	Helper()
 	Context() context.Context
+	TempDir() string
 	Logf(format string, args ...any)
 	Errorf(format string, args ...any)
 	Fatalf(format string, args ...any)
+}
+
+// ExerciseGo builds the driver whose package the test is in, as an installation
+// has it (without cgo, in a folder of its name with its manifest), and runs the
+// quick suite against it.
+func ExerciseGo(t TB, name string, manifest []byte) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), name)
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the driver: %v\n%s", err, out)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "driver.yaml"), manifest, 0o644); err != nil {
+		t.Fatalf("%v", err)
+	}
+	Exercise(t, dir)
 }
 
 // Exercise runs the quick suite from a Go test against the driver in dir.

@@ -103,18 +103,14 @@ func newDialing(p *contract.Parameters) (*dialing, error) {
 		return nil, err
 	}
 	d := &dialing{settings: settings(p), metrics: m}
-	to, err := netip.ParseAddr(p.Remote.Address)
+	if d.remote, err = harness.AddrPort(p.Remote, "remote"); err != nil {
+		return nil, err
+	}
+	local, err := harness.AddrPort(p.Local, "local")
 	if err != nil {
-		return nil, harness.Failf(contract.CodeBadParameters, "remote.address is %q, expected an IP address", p.Remote.Address)
+		return nil, err
 	}
-	d.remote = netip.AddrPortFrom(to.Unmap(), uint16(p.Remote.Port))
-	if p.Local.Address != "" {
-		from, err := netip.ParseAddr(p.Local.Address)
-		if err != nil {
-			return nil, harness.Failf(contract.CodeBadParameters, "local.address is %q, expected an IP address", p.Local.Address)
-		}
-		d.local = from.Unmap()
-	}
+	d.local = local.Addr()
 	return d, nil
 }
 

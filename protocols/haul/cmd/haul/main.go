@@ -30,7 +30,8 @@ func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
 	return &contract.Info{Implementation: implementation}, nil
 }
 
-// options of a connection, from those of the plan.
+// options of a connection, from those of the plan. The device is none of them: the
+// address is the radio's (driver contract, P10).
 func options(p *contract.Parameters) (haul.Options, error) {
 	var o haul.Options
 	if s, _ := p.Options["encryption"].(string); s == "plain" {
@@ -67,36 +68,17 @@ func options(p *contract.Parameters) (haul.Options, error) {
 			Loss: min(max(l.LossShare, 0), 0.95),
 		}
 	}
-	o.Device = p.Device
 	return o, nil
 }
 
 // size is an option's number of bytes, 0 where the plan says nothing.
 func size(p *contract.Parameters, name string) int {
-	switch v := p.Options[name].(type) {
-	case int64:
-		return int(v)
-	case float64:
-		return int(v)
-	case int:
-		return v
-	}
-	return 0
-}
-
-func endpoint(e contract.Endpoint, what string) (netip.AddrPort, error) {
-	if e.Address == "" {
-		return netip.AddrPort{}, nil
-	}
-	a, err := netip.ParseAddr(e.Address)
-	if err != nil {
-		return netip.AddrPort{}, harness.Failf(contract.CodeBadParameters, "%s.address is %q, expected an IP address", what, e.Address)
-	}
-	return netip.AddrPortFrom(a.Unmap(), uint16(e.Port)), nil
+	n, _ := p.Options[name].(int64)
+	return int(n)
 }
 
 func listen(_ context.Context, p *contract.Parameters) (harness.Listener, error) {
-	local, err := endpoint(p.Local, "local")
+	local, err := harness.AddrPort(p.Local, "local")
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +86,6 @@ func listen(_ context.Context, p *contract.Parameters) (harness.Listener, error)
 	if err != nil {
 		return nil, err
 	}
-	o.Device = "" // the address is the radio's; see the contract, P10
 	l, err := haul.Listen(local, o)
 	if err != nil {
 		return nil, err
@@ -126,12 +107,12 @@ func (l *listener) Accept() (harness.Conn, error) {
 }
 
 func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
-	local, err := endpoint(p.Local, "local")
+	local, err := harness.AddrPort(p.Local, "local")
 	if err != nil {
 		return nil, err
 	}
 	local = netip.AddrPortFrom(local.Addr(), 0)
-	remote, err := endpoint(p.Remote, "remote")
+	remote, err := harness.AddrPort(p.Remote, "remote")
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +120,6 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	o.Device = ""
 	c, err := haul.Dial(ctx, local, remote, o)
 	if errors.Is(err, haul.ErrRefused) {
 		return nil, harness.Failf(contract.CodeConnectRefused, "%w", err)
