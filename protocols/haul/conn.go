@@ -11,7 +11,6 @@ import (
 	"syscall"
 	"time"
 
-	"linktrial/protocols/datagram"
 	"linktrial/protocols/haul/core"
 )
 
@@ -55,19 +54,11 @@ func Dial(ctx context.Context, local, remote netip.AddrPort, o Options) (*Conn, 
 // DialEarly is Dial with data in the first packet, for what must not wait for a
 // round trip: see [Conn.Early]. It can be replayed, and without a key be read.
 func DialEarly(ctx context.Context, local, remote netip.AddrPort, o Options, early []byte) (*Conn, error) {
-	s, err := datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	s, err := o.open(local, remote)
 	if err != nil {
 		return nil, fmt.Errorf("dial haul %s: %w", remote, err)
 	}
-	config := o.config()
-	config.Random = randomness{}
-	if config.Packet == 0 {
-		config.Packet = min(max(s.MTU()-overhead(remote), core.MinPacket), core.MaxPacket)
-		if o.Link.MTU > 0 {
-			config.Packet = min(config.Packet, max(o.Link.MTU-overhead(remote), core.MinPacket))
-		}
-	}
-	k, err := core.Dial(config, remote, early)
+	k, err := core.Dial(o.config(s, remote), remote, early)
 	if err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("dial haul %s: %w", remote, err)
@@ -88,14 +79,6 @@ func DialEarly(ctx context.Context, local, remote netip.AddrPort, o Options, ear
 		return nil, fmt.Errorf("dial haul %s: %w", remote, err)
 	}
 	return c, nil
-}
-
-// overhead is the length of the IP and UDP headers.
-func overhead(a netip.AddrPort) int {
-	if a.Addr().Unmap().Is6() {
-		return 48
-	}
-	return 28
 }
 
 // tell wakes everyone who waits for a change; the lock is held.
@@ -197,7 +180,7 @@ func (c *Conn) Replace(ctx context.Context, m Message) error {
 }
 
 func (c *Conn) queue(ctx context.Context, m Message, replace bool) error {
-	if err := c.room(ctx, time.Time{}); err != nil {
+	if err := c.room(ctx, time.Time{}, func() error { return nil }); err != nil {
 		return err
 	}
 	var err error
@@ -228,13 +211,8 @@ func closedError(err error) error {
 	return err
 }
 
-// room waits until the queue is short enough for more.
-func (c *Conn) room(ctx context.Context, deadline time.Time) error {
-	return c.roomBut(ctx, deadline, func() error { return nil })
-}
-
-// roomBut is room that fails when stop does.
-func (c *Conn) roomBut(ctx context.Context, deadline time.Time, stop func() error) error {
+// room waits until the queue is short enough for more, or stop fails.
+func (c *Conn) room(ctx context.Context, deadline time.Time, stop func() error) error {
 	limit := c.end.options.Queue
 	if limit == 0 {
 		limit = defaultQueue
@@ -361,7 +339,7 @@ func (c *Conn) Rebind(local netip.AddrPort) error {
 	if e.client != c || e.ended {
 		return errors.New("only a client's open connection can be bound anew")
 	}
-	s, err := datagram.Open(datagram.Config{Local: local, Remote: c.core.Remote(), Device: e.options.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	s, err := e.options.open(local, c.core.Remote())
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,6 @@
 package haul
 
 import (
-	"crypto/rand"
 	"errors"
 	"net"
 	"net/netip"
@@ -18,8 +17,8 @@ const (
 	batchSize    = 64
 	socketBuffer = 4 << 20
 	packetRoom   = 9216
-	quietFor     = time.Second // what a port that is closed has to be, before it ends a connection
-	refusals     = 3           // and so often
+	refusals     = 3           // reports that the port is closed end a connection ...
+	quietFor     = time.Second // ... that has heard nothing for so long
 )
 
 // endpoint is a socket and the connections over it: one of a client, any number
@@ -33,8 +32,7 @@ type endpoint struct {
 	client   *Conn
 	listener *core.Listener
 	conns    map[*core.Conn]*Conn
-	sweep    time.Duration // when the listener wants to be swept
-	closing  bool          // no new connections
+	closing  bool // no new connections
 	ended    bool
 	wake     chan struct{} // the deadline has changed
 	done     chan struct{}
@@ -167,8 +165,8 @@ func (e *endpoint) settle(now time.Duration) {
 				delete(e.conns, k)
 			}
 		}
-		if e.sweep = e.listener.Sweep(now); e.sweep > 0 && (deadline == 0 || e.sweep < deadline) {
-			deadline = e.sweep
+		if at := e.listener.Sweep(now); at > 0 && (deadline == 0 || at < deadline) {
+			deadline = at
 		}
 	}
 	if deadline != e.deadline {
@@ -303,7 +301,3 @@ func (e *endpoint) stop() {
 	close(e.done)
 	_ = e.socket.Close()
 }
-
-type randomness struct{}
-
-func (randomness) Read(b []byte) (int, error) { return rand.Read(b) }

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"sync"
 
-	"linktrial/protocols/datagram"
 	"linktrial/protocols/haul/core"
 )
 
@@ -23,19 +22,11 @@ type Listener struct {
 
 // Listen opens an address for connections; every one gets the options.
 func Listen(local netip.AddrPort, o Options) (*Listener, error) {
-	s, err := datagram.Open(datagram.Config{Local: local, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	s, err := o.open(local, netip.AddrPort{})
 	if err != nil {
 		return nil, fmt.Errorf("listen haul %s: %w", local, err)
 	}
-	config := o.config()
-	config.Random = randomness{}
-	if config.Packet == 0 {
-		config.Packet = min(max(s.MTU()-overhead(local), core.MinPacket), core.MaxPacket)
-		if o.Link.MTU > 0 {
-			config.Packet = min(config.Packet, max(o.Link.MTU-overhead(local), core.MinPacket))
-		}
-	}
-	k, err := core.NewListener(config)
+	k, err := core.NewListener(o.config(s, local))
 	if err != nil {
 		_ = s.Close()
 		return nil, fmt.Errorf("listen haul %s: %w", local, err)

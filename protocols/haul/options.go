@@ -1,8 +1,11 @@
 package haul
 
 import (
+	"crypto/rand"
+	"net/netip"
 	"time"
 
+	"linktrial/protocols/datagram"
 	"linktrial/protocols/haul/core"
 	"linktrial/protocols/haul/secure"
 	"linktrial/protocols/haul/wire"
@@ -68,11 +71,33 @@ type Options struct {
 	OnEvent func(Event)
 }
 
-func (o *Options) config() core.Config {
-	return core.Config{
-		Secure: secure.Config{PSK: o.Key, Plain: o.Plain}, Link: o.Link, Packet: o.Packet, Buffer: o.Buffer,
-		KeepAlive: o.KeepAlive, DeadAfter: o.DeadAfter, NoCoding: o.NoCoding,
+// config is what the core is told, over a socket of addresses of that family.
+func (o *Options) config(s *datagram.Socket, of netip.AddrPort) core.Config {
+	packet := o.Packet
+	if packet == 0 {
+		mtu := s.MTU()
+		if o.Link.MTU > 0 {
+			mtu = min(mtu, o.Link.MTU)
+		}
+		packet = min(max(mtu-overhead(of), core.MinPacket), core.MaxPacket)
 	}
+	return core.Config{
+		Secure: secure.Config{PSK: o.Key, Plain: o.Plain}, Link: o.Link, Packet: packet, Buffer: o.Buffer,
+		KeepAlive: o.KeepAlive, DeadAfter: o.DeadAfter, NoCoding: o.NoCoding, Random: rand.Reader,
+	}
+}
+
+// overhead is the length of the IP and UDP headers.
+func overhead(a netip.AddrPort) int {
+	if a.Addr().Unmap().Is6() {
+		return 48
+	}
+	return 28
+}
+
+// open opens a socket; a listener's has no remote address.
+func (o *Options) open(local, remote netip.AddrPort) (*datagram.Socket, error) {
+	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
 }
 
 // Message is one message: what Send takes and Receive gives.

@@ -135,7 +135,7 @@ func (s *Stream) take(b []byte) int {
 func (s *Stream) Write(b []byte) (n int, err error) {
 	for len(b) > 0 {
 		err := s.until(func(ctx context.Context, deadline time.Time) error {
-			return s.conn.roomBut(ctx, deadline, func() error { return s.moved(deadline) })
+			return s.conn.room(ctx, deadline, func() error { return s.moved(deadline) })
 		})
 		if err != nil {
 			return n, err

@@ -33,7 +33,6 @@ type acks struct {
 	plain, coded []byte
 	loose        []byte
 	starved      bool
-	reason       string
 }
 
 // arrivedSymbols is the set of symbols that have arrived: all below next, and a bitmap beyond.
@@ -73,7 +72,7 @@ func (a *arrivedSymbols) add(id uint64) {
 	}
 }
 
-// ranges lists the holes and what has arrived behind them, at most limit.
+// list lists the holes and what has arrived behind them, at most limit.
 func (a *arrivedSymbols) list(to []wire.Range, limit int) []wire.Range {
 	to = to[:0]
 	id, end := a.next, a.next&^63+uint64(len(a.words))*64

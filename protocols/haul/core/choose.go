@@ -6,7 +6,7 @@ import (
 )
 
 // asksNow reports whether the next packet asks for an acknowledgement at once.
-func (c *Conn) asksNow(now time.Duration, what content) bool {
+func (c *Conn) asksNow(what content) bool {
 	if c.unasked+1 >= c.askEvery() || c.packets.end() < 3 || what == aPing || c.overdue > 0 {
 		return true
 	}

@@ -82,7 +82,7 @@ const (
 var (
 	ErrRefused  = errors.New("refused by the other end")
 	ErrAborted  = errors.New("connection aborted by the other end")
-	ErrDead     = errors.New("the other end has not been heard from")
+	ErrDead     = errors.New("nothing has arrived from the other end for too long")
 	ErrProtocol = errors.New("the other end does not keep to the protocol")
 )
 
@@ -117,8 +117,7 @@ type Conn struct {
 	sent    uint64 // bytes counted against the credit
 	scratch []code.Symbol
 
-	lookFrom   uint64 // no missed symbol below it
-	repairFrom uint64
+	lookFrom uint64 // no missed symbol below it
 
 	sizes sizes
 	flight
@@ -159,9 +158,6 @@ func (c *Conn) Closed() (bool, error) { return c.state == closed, c.err }
 
 // Remote is where the other end is now.
 func (c *Conn) Remote() netip.AddrPort { return c.peer.address }
-
-// ID is the identity that packets to this end bear.
-func (c *Conn) ID() uint32 { return c.id }
 
 // WriterWaits says that the application has more to send as soon as the queue
 // is shorter: the end of the queue is then not the end of the data.

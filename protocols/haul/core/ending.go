@@ -67,8 +67,6 @@ func (c *Conn) closeDue(now time.Duration) bool {
 	return true
 }
 
-func (c *Conn) closeFrame() wire.Close { return wire.Close{} }
-
 // tickClose gives the close up after some without an answer.
 func (c *Conn) tickClose(now time.Duration) {
 	if c.state == closing && c.closeSent >= mostCloses && now >= c.closeAt {
@@ -115,7 +113,6 @@ func (c *Conn) closedBy(f wire.Close) {
 		}
 		return
 	case f.Abort:
-		c.reason = f.Reason
 		c.last, c.farewells = wire.Close{Abort: true, Answer: true}, 1
 		c.end(ErrAborted)
 		return

@@ -21,7 +21,6 @@ const (
 	requestRoom   = 6    // bytes
 	requestCopies = 4
 	burstQuantum  = time.Millisecond
-	maxQuantum    = 64 // packets
 )
 
 // flight is what an end knows of the packets that it has sent.
@@ -46,7 +45,6 @@ type flight struct {
 	lastNews  time.Duration // last acknowledgement
 	quiet     time.Duration // since then, at the last timeout
 	unasked   int           // packets since acknowledgements were asked for last
-	asked     time.Duration
 	toldDelay time.Duration // what the other end knows of ackPatience
 	tells     int
 
@@ -98,7 +96,7 @@ func (c *Conn) Transmit(now time.Duration, buf []byte) int {
 		}
 		return c.seal(now, buf, wire.AppendSuspend(c.begin(buf, false)), sentPacket{})
 	case c.closeDue(now):
-		return c.seal(now, buf, wire.AppendClose(c.begin(buf, true), c.closeFrame()), sentPacket{asks: true})
+		return c.seal(now, buf, wire.AppendClose(c.begin(buf, true), wire.Close{}), sentPacket{asks: true})
 	}
 	what, id := c.choose(now)
 	acknowledge := c.ackDue(now)
@@ -115,7 +113,7 @@ func (c *Conn) begin(buf []byte, asks bool) []byte {
 
 // compose writes a packet with what has been chosen.
 func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, acknowledge bool) int {
-	asks := what != nothing && c.asksNow(now, what)
+	asks := what != nothing && c.asksNow(what)
 	b := c.begin(buf, asks)
 	limit := c.packet - c.keys.Overhead()
 	p := sentPacket{asks: what != nothing}
@@ -154,7 +152,7 @@ func (c *Conn) compose(now time.Duration, buf []byte, what content, id uint64, a
 		return c.seal(now, buf, c.acknowledgement(now, c.begin(buf, false), min(limit-wire.DataHeader, 600)), sentPacket{})
 	}
 	if asks {
-		c.unasked, c.asked = 0, now
+		c.unasked = 0
 	}
 	b = append(append(b, h...), payload...)
 	n := c.seal(now, buf, b, p)
@@ -185,17 +183,14 @@ func (c *Conn) seal(now time.Duration, buf, b []byte, p sentPacket) int {
 	}
 	if p.asks {
 		c.inFlight += int(p.size)
-		c.asking = number + 1
+		c.asking, c.lastAsked = number+1, now
+		c.unasked++
 	}
 	if p.useful {
 		c.useful++
 		if p.repair {
 			c.repairs++
 		}
-	}
-	if p.asks {
-		c.lastAsked = now
-		c.unasked++
 	}
 	c.lastSaid = now
 	c.stats.PacketsSent++

@@ -197,30 +197,28 @@ func (c *Conn) refused(now time.Duration, p []byte) {
 	c.end(fmt.Errorf("%w: %q", ErrRefused, sentence))
 }
 
-// Accept makes the server's end of a connection from a hello. early is what the
-// client gave to Dial. The first call of Transmit gives the answer.
-func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time.Duration) (c *Conn, early []byte, err error) {
-	if config, err = config.withDefaults(); err != nil {
-		return nil, nil, err
-	}
+// accept makes the server's end of a connection from a hello; the configuration
+// has been checked. The first call of Transmit gives the answer.
+func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time.Duration) (c *Conn, err error) {
 	c = &Conn{config: config, state: open}
 	c.setup()
 	c.peer.address = from
 	if err = c.identify(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	r, said, err := secure.NewResponder(config.Secure, prologue, h.Message, config.Random)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	if early, err = c.introduced(said); err != nil {
-		return nil, nil, err
+	early, err := c.introduced(said)
+	if err != nil {
+		return nil, err
 	}
 	if c.peer.id != h.Client {
-		return nil, nil, ErrProtocol
+		return nil, ErrProtocol
 	}
 	if c.shake.message, c.keys, err = r.Answer(c.introduce(nil)); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c.shake.attempt = h.Attempt
 	c.shake.owed = true
@@ -233,7 +231,7 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	if h.Attempt > 0 {
 		c.loss.observe(uint64(h.Attempt)+1, uint64(h.Attempt), uint64(h.Attempt))
 	}
-	return c, c.shake.early, nil
+	return c, nil
 }
 
 // helloAgain answers a hello of the same connection that came again.

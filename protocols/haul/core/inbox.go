@@ -105,9 +105,6 @@ func (c *Conn) NextOf(want func(*Received) bool) (Received, bool) {
 	return r, true
 }
 
-// Readable reports whether Next has a message.
-func (c *Conn) Readable() bool { return len(c.in.ready) > 0 }
-
 // symbolArrived takes in a source symbol.
 func (c *Conn) symbolArrived(id uint64, data []byte) (asks bool) {
 	if c.here.has(id) {

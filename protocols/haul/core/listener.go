@@ -1,6 +1,7 @@
 package core
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -79,8 +80,7 @@ func (l *Listener) Receive(now time.Duration, p []byte, from netip.AddrPort, ecn
 		return l.hello(now, p, from, buf)
 	case kind == wire.KindHello && len(p) >= wire.MinHello:
 		l.Dropped.Version++
-		id := uint32(p[1])<<24 | uint32(p[2])<<16 | uint32(p[3])<<8 | uint32(p[4])
-		return nil, false, wire.AppendRefusal(buf[:0], id,
+		return nil, false, wire.AppendRefusal(buf[:0], binary.BigEndian.Uint32(p[1:]),
 			fmt.Sprintf("this end speaks version %d of haul, the other version %d", wire.Version, version))
 	default:
 		l.Dropped.Unexpected++
@@ -105,7 +105,7 @@ func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf [
 			return nil, false, wire.AppendRetry(buf[:0], h.Client, l.cookies.Make(from, h.Message, now))
 		}
 	}
-	c, _, err := accept(l.config, h, from, len(p), now)
+	c, err := accept(l.config, h, from, len(p), now)
 	switch {
 	case errors.Is(err, secure.ErrMismatch):
 		l.Dropped.Forged++
@@ -126,8 +126,8 @@ func (l *Listener) hello(now time.Duration, p []byte, from netip.AddrPort, buf [
 	return c, true, nil
 }
 
-// Sweep forgets connections that have ended. It returns when it wants to be called again, 0 for not
-// until something happens.
+// Sweep forgets connections that have ended. It returns when it wants to be
+// called again, 0 for not until something happens.
 func (l *Listener) Sweep(now time.Duration) (next time.Duration) {
 	for _, c := range l.conns {
 		at, known := l.closed[c]
@@ -179,10 +179,3 @@ func (l *Listener) forget(c *Conn) {
 // half reports whether nothing has arrived that only the client can have sent:
 // a hello can be replayed, also with a cookie.
 func (c *Conn) half() bool { return !c.client && c.got == 0 }
-
-// Conns calls f for every connection that has not been forgotten.
-func (l *Listener) Conns(f func(*Conn)) {
-	for _, c := range l.conns {
-		f(c)
-	}
-}

@@ -2,7 +2,7 @@ package core
 
 import "time"
 
-// What a sender may know of the radio beforehand; what is zero it does not know.
+// Link is what a sender knows of the radio beforehand; what is zero it does not know.
 type Link struct {
 	Rate float64       // bytes of IP packets per second
 	RTT  time.Duration // without queueing
@@ -38,11 +38,10 @@ type point struct {
 // send. Random loss does not slow it down: what counts is how long the link
 // needs for all that was sent, lost or not, which the times of arrival tell.
 type rate struct {
-	known     Link
 	bandwidth float64 // bytes/s of IP packets; 0: nothing known
 	startup   bool
 
-	srtt, rttvar, minRTT, latest time.Duration
+	srtt, rttvar, minRTT time.Duration
 
 	points   []point
 	clock    time.Duration // receiver's clock, unwrapped
@@ -65,7 +64,7 @@ type queued struct {
 }
 
 func (r *rate) init(l Link, packet int) {
-	r.known, r.size = l, float64(packet+headers)
+	r.size = float64(packet + headers)
 	r.bandwidth = l.Rate
 	r.startup = l.Rate == 0
 	if l.RTT > 0 {
@@ -78,7 +77,6 @@ func (r *rate) roundTrip(d time.Duration) {
 	if d <= 0 {
 		d = time.Microsecond
 	}
-	r.latest = d
 	if r.srtt == 0 {
 		r.srtt, r.rttvar, r.minRTT = d, d/2, d
 		return
@@ -209,8 +207,8 @@ func (r *rate) estimate(now time.Duration, p point, marked bool) {
 	long := r.standing > r.accepted+2*r.target()
 	switch {
 	case r.startup:
-		r.bandwidth = max(r.bandwidth, min(service, startupGain*r.throughput(p)))
 		most := startupGain * r.throughput(p)
+		r.bandwidth = max(r.bandwidth, min(service, most))
 		// Found: the queue grows, or twice what goes out would be more than the link carries.
 		if paced && (service < 0.85*sending && r.standing > r.target()/2 || service < 0.9*most) || r.standing > r.target() {
 			r.startup, r.bandwidth = false, min(service, most)

@@ -260,7 +260,7 @@ func (c *Conn) requeue(m *outMessage) {
 func (c *Conn) repairOf(buf []byte, seed uint16) (r code.Repair, ok bool) {
 	first, last := uint64(0), uint64(0)
 	found := false
-	for id := max(c.symbols.first, c.repairFrom); id < c.symbols.end(); id++ {
+	for id := c.symbols.first; id < c.symbols.end(); id++ {
 		s := c.symbols.at(id)
 		if s.state >= arrived || s.sends == 0 {
 			continue

@@ -16,7 +16,7 @@ func (c *Conn) timeoutAt() time.Duration {
 	case c.open == 0 && c.blocked():
 		after = max(after, 200*time.Millisecond)
 	}
-	return max(c.lastAsked, c.asked, c.lastAck) + after
+	return max(c.lastAsked, c.lastAck) + after
 }
 
 // probePause is the time between two probes of a link that is lost: short, so
@@ -58,13 +58,10 @@ func (c *Conn) timedOut(now time.Duration) {
 	c.ping = c.open == 0
 	c.nextSend = min(c.nextSend, now)
 	// One probe is small: the path may have become too narrow for others.
-	if c.lostLarge >= largeLost || c.overdue == 2 && c.neverLarge() || c.overdue == 2 {
+	if c.lostLarge >= largeLost || c.overdue == 2 {
 		c.smallFirst()
 	}
 }
-
-// neverLarge reports whether no full-size packet has ever arrived.
-func (c *Conn) neverLarge() bool { return c.stats.LargeArrived == 0 && c.lostLarge > 0 }
 
 // smallFirst makes the next probe a small packet.
 func (c *Conn) smallFirst() {
