@@ -122,7 +122,9 @@ func (c *Conn) failure() error {
 	case !over:
 		return nil
 	case errors.Is(err, core.ErrAborted):
-		return fmt.Errorf("%w: %w", err, syscall.ECONNRESET)
+		return fmt.Errorf("%w (%w)", err, syscall.ECONNRESET)
+	case errors.Is(err, core.ErrClosed):
+		return net.ErrClosed
 	case err != nil:
 		return err
 	}
@@ -315,7 +317,9 @@ func (c *Conn) Close(ctx context.Context) error {
 	return err
 }
 
-// Abort ends the connection at once; what has not arrived is discarded. reason is for people.
+// Abort ends the connection at once; what has not arrived is discarded. reason is
+// for people: the other end's calls fail with an [AbortError] that has it, cut
+// after 200 bytes.
 func (c *Conn) Abort(reason string) {
 	c.do(func(time.Duration) { c.core.Abort(reason) })
 	c.release()

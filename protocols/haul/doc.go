@@ -14,7 +14,11 @@ import "linktrial/protocols/haul/core"
 // Errors that calls wrap, besides those of the system and [net.ErrClosed].
 var (
 	ErrRefused  = core.ErrRefused  // the other end does not take the connection
-	ErrAborted  = core.ErrAborted  // the other end has aborted it
+	ErrAborted  = core.ErrAborted  // the other end has aborted it: an AbortError
 	ErrDead     = core.ErrDead     // nothing was heard for Options.DeadAfter
 	ErrTooLarge = core.ErrTooLarge // the message is larger than half of the other end's buffer
 )
+
+// AbortError is why the calls of a connection fail that the other end has
+// aborted, with the reason that it gave. It is ErrAborted for errors.Is.
+type AbortError = core.AbortError

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -122,8 +123,41 @@ func TestCloseDelivers(t *testing.T) {
 func TestAbort(t *testing.T) {
 	client, server, _ := connect(t, haul.Options{})
 	client.Abort("enough")
-	if _, err := server.Receive(soon(t)); !errors.Is(err, haul.ErrAborted) || !errors.Is(err, syscall.ECONNRESET) {
-		t.Errorf("after an abort: %v", err)
+	_, err := server.Receive(soon(t))
+	var abort *haul.AbortError
+	if !errors.As(err, &abort) || !errors.Is(err, haul.ErrAborted) || !errors.Is(err, syscall.ECONNRESET) {
+		t.Fatalf("after an abort: %v", err)
+	}
+	if abort.Reason != "enough" || !strings.Contains(err.Error(), `"enough"`) {
+		t.Errorf("the reason is %q, in %q", abort.Reason, err)
+	}
+	if err := server.Send(soon(t), haul.Message{Data: []byte("x")}); !errors.As(err, &abort) {
+		t.Errorf("send after an abort: %v", err)
+	}
+	if _, err := client.Receive(soon(t)); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("receive at the end that aborted: %v", err)
+	}
+}
+
+// TestAbortReasons holds that any reason arrives as text of at most 200 bytes.
+func TestAbortReasons(t *testing.T) {
+	for reason, want := range map[string]string{
+		"":                             "",
+		"line\nand \x00":               "line\nand \x00",
+		"damaged \xff text":            "damaged \uFFFD text",
+		strings.Repeat("x", 300):       strings.Repeat("x", 200),
+		"x" + strings.Repeat("é", 150): "x" + strings.Repeat("é", 99),
+	} {
+		client, server, _ := connect(t, haul.Options{})
+		server.Abort(reason)
+		_, err := client.Receive(soon(t))
+		var abort *haul.AbortError
+		if !errors.As(err, &abort) || abort.Reason != want {
+			t.Errorf("%q: %v", reason, err)
+		}
+		if strings.ContainsAny(err.Error(), "\n\x00") {
+			t.Errorf("%q is not one line", err)
+		}
 	}
 }
 

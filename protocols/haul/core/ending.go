@@ -1,10 +1,30 @@
 package core
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"linktrial/protocols/haul/wire"
 )
+
+// AbortError is why a connection ended that the other end has aborted. It is
+// ErrAborted for errors.Is.
+type AbortError struct {
+	// Reason is what the other end said, for people; "" where it said nothing. It
+	// has at most 200 characters, which may be any.
+	Reason string
+}
+
+func (e *AbortError) Error() string {
+	if e.Reason == "" {
+		return ErrAborted.Error()
+	}
+	return fmt.Sprintf("%v: %q", ErrAborted, e.Reason)
+}
+
+// Is reports whether target is ErrAborted.
+func (e *AbortError) Is(target error) bool { return target == ErrAborted }
 
 // ending is how a connection ends: what was sent is delivered first, then a
 // close goes out until it is answered.
@@ -35,7 +55,8 @@ func (c *Conn) Close() {
 }
 
 // Abort ends the connection at once: what has not arrived is discarded, at both
-// ends. reason is for people.
+// ends. reason is for people, and arrives as the other end's AbortError; of a
+// longer one the first 200 bytes do.
 func (c *Conn) Abort(reason string) {
 	if c.state == closed {
 		return
@@ -114,7 +135,7 @@ func (c *Conn) closedBy(f wire.Close) {
 		return
 	case f.Abort:
 		c.last, c.farewells = wire.Close{Abort: true, Answer: true}, 1
-		c.end(ErrAborted)
+		c.end(&AbortError{Reason: strings.ToValidUTF8(f.Reason, "\uFFFD")})
 		return
 	}
 	c.last = wire.Close{Answer: true}

@@ -1,6 +1,9 @@
 package wire
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unicode/utf8"
+)
 
 // FrameKind is the kind of a frame: its first byte.
 type FrameKind uint8
@@ -177,6 +180,9 @@ func AppendClose(b []byte, c Close) []byte {
 		flags |= 2
 	}
 	reason := c.Reason[:min(len(c.Reason), MaxReason)]
+	for len(reason) < len(c.Reason) && len(reason) > 0 && !utf8.RuneStart(c.Reason[len(reason)]) {
+		reason = reason[:len(reason)-1] // no half of a character
+	}
 	b = append(b, byte(FrameClose), flags, byte(len(reason)))
 	return append(b, reason...)
 }
