@@ -28,6 +28,8 @@ type Manifest struct {
 	// covers, with the manifest; empty: all.
 	Files []string `json:"files,omitempty"`
 
+	// Roles that the driver has besides [RoleProbe]; empty: client and server.
+	Roles   []Role   `json:"roles,omitempty"`
 	Options []Option `json:"options,omitempty"`
 	// Features of the contract that a driver need not have, and this one has.
 	Features []Feature `json:"features,omitempty"`
@@ -54,6 +56,19 @@ type Feature string
 // FeatureDuration: client and server carry open payloads, so that a time can
 // bound a transfer ([Transfer.DurationMS]).
 const FeatureDuration Feature = "duration"
+
+// Plays reports whether the driver has a role; every driver has [RoleProbe].
+func (m *Manifest) Plays(r Role) bool {
+	return r == RoleProbe || slices.Contains(m.AllRoles(), r)
+}
+
+// AllRoles lists the roles that the driver has besides [RoleProbe].
+func (m *Manifest) AllRoles() []Role {
+	if len(m.Roles) == 0 {
+		return []Role{RoleClient, RoleServer}
+	}
+	return m.Roles
+}
 
 // Has reports whether the driver has a feature.
 func (m *Manifest) Has(f Feature) bool { return slices.Contains(m.Features, f) }
@@ -101,7 +116,7 @@ func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "files", "image", "options", "features", "capabilities", "resources", "kernel", "network")
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "files", "image", "roles", "options", "features", "capabilities", "resources", "kernel", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
 		Title:    r.Field("title").Required().Label(""),
@@ -125,6 +140,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		f.Problem("expected the program and its arguments, found an empty list")
 	}
 	m.readFiles(r.Field("files"))
+	m.readRoles(r.Field("roles"))
 	for _, v := range r.Field("capabilities").List() {
 		c := v.String("")
 		if !strings.HasPrefix(c, "CAP_") {
@@ -134,6 +150,9 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	}
 	for _, v := range r.Field("features").List() {
 		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration))))
+	}
+	if f := r.Field("features"); m.Has(FeatureDuration) && !m.Plays(RoleClient) {
+		f.Problem("%s is a feature of client and server, which are not among the roles", FeatureDuration)
 	}
 	rm := r.Field("resources").Mapping("memory", "cpus", "processes")
 	if v := rm.Field("memory"); v.Present() {
@@ -152,6 +171,27 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		return nil, err
 	}
 	return m, nil
+}
+
+// readRoles reads the list of roles. A client needs a server of the same driver.
+func (m *Manifest) readRoles(f yamldoc.Value) {
+	if !f.Present() {
+		return
+	}
+	for _, v := range f.List() {
+		role := Role(v.OneOf("", string(RoleClient), string(RoleServer), string(RoleRelay)))
+		if slices.Contains(m.Roles, role) {
+			v.Problem("%s is there twice", role)
+		}
+		m.Roles = append(m.Roles, role)
+	}
+	switch {
+	case !f.OK():
+	case len(m.Roles) == 0:
+		f.Problem("expected client and server, relay, or all three, found an empty list")
+	case slices.Contains(m.Roles, RoleClient) != slices.Contains(m.Roles, RoleServer):
+		f.Problem("expected client and server together, found one of them alone")
+	}
 }
 
 // readFiles reads the list of the driver's files, which must have the program.

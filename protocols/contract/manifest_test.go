@@ -2,6 +2,7 @@ package contract
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,6 +65,11 @@ func TestParseManifest(t *testing.T) {
 		{"title: Demo\n", "title: Demo\nfiles: []\n", "found an empty list"},
 		{"title: Demo\n", "title: Demo\nfiles: [lib]\n", "the list lacks the program"},
 		{"title: Demo\n", "title: Demo\nfiles: [../lib]\n", "expected a file or folder in the driver's folder"},
+		{"features: [duration]", "roles: []", "found an empty list"},
+		{"features: [duration]", "roles: [client]", "one of them alone"},
+		{"features: [duration]", "roles: [relay, relay]", "relay is there twice"},
+		{"features: [duration]", "roles: [probe]", `unknown "probe"`},
+		{"features: [duration]", "features: [duration]\nroles: [relay]", "not among the roles"},
 		{"version: 1.2.3", "verson: 1.2.3", `did you mean "version"?`},
 	} {
 		if !strings.Contains(goodManifest, c.old) {
@@ -72,6 +78,25 @@ func TestParseManifest(t *testing.T) {
 		_, err := ParseManifest("driver.yaml", []byte(strings.Replace(goodManifest, c.old, c.with, 1)))
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, expected an error with %q", c.with, err, c.want)
+		}
+	}
+}
+
+func TestRoles(t *testing.T) {
+	for text, want := range map[string][]Role{
+		"":                               {RoleProbe, RoleClient, RoleServer},
+		"roles: [relay]":                 {RoleProbe, RoleRelay},
+		"roles: [client, server, relay]": {RoleProbe, RoleClient, RoleServer, RoleRelay},
+	} {
+		m, err := ParseManifest("driver.yaml", []byte(strings.Replace(goodManifest, "features: [duration]", text, 1)))
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		for _, r := range []Role{RoleProbe, RoleClient, RoleServer, RoleRelay, "", "router"} {
+			if m.Plays(r) != slices.Contains(want, r) {
+				t.Errorf("%q: plays %q is %t", text, r, m.Plays(r))
+			}
 		}
 	}
 }

@@ -21,6 +21,9 @@ const (
 	RoleServer Role = "server"
 	// RoleClient carries one transfer and exits.
 	RoleClient Role = "client"
+	// RoleRelay accepts connections at Local and carries the bytes of each one over
+	// a connection of its own to Remote, and back, until it receives SIGTERM.
+	RoleRelay Role = "relay"
 )
 
 // Exit codes of a driver.
@@ -35,11 +38,12 @@ type Parameters struct {
 	Contract int  `json:"contract"` // [Version]
 	Role     Role `json:"role"`
 
-	// Local is the address to bind: the radio's address on this node. The
-	// server listens on Local.Address and Local.Port; the client binds
+	// Local is the address to bind: the radio's address on this node. Server
+	// and relay listen on Local.Address and Local.Port; the client binds
 	// Local.Address where it is set and takes any port.
 	Local Endpoint `json:"local"`
-	// Remote is the server's address, for the client.
+	// Remote is the address that the client connects to, the server's or that of
+	// the first relay, and the next address for a relay.
 	Remote Endpoint `json:"remote,omitzero"`
 	// Device is the radio's interface ("radio0"), for drivers that need to name it.
 	Device string `json:"device,omitempty"`
@@ -115,36 +119,49 @@ func ParseParameters(b []byte) (*Parameters, error) {
 	if p.Contract != Version {
 		return nil, fmt.Errorf("parameters: contract version %d, this driver speaks %d", p.Contract, Version)
 	}
-	switch p.Role {
-	case RoleProbe:
-		return &p, nil
-	case RoleServer:
-		if p.Local.Address == "" || !port(p.Local.Port) {
-			return nil, fmt.Errorf("parameters: server needs local.address and local.port 1…65535, found %q and %d", p.Local.Address, p.Local.Port)
-		}
-		if at := p.VerifyFlipAt; at != nil && (*at < 0 || *at > MaxSize) {
-			return nil, fmt.Errorf("parameters: verify_flip_at is %d, expected 0 to %d", *at, int64(MaxSize))
-		}
-	case RoleClient:
-		if p.Remote.Address == "" || !port(p.Remote.Port) {
-			return nil, fmt.Errorf("parameters: client needs remote.address and remote.port 1…65535, found %q and %d", p.Remote.Address, p.Remote.Port)
-		}
-		if p.Transfer.SizeBytes < 0 || p.Transfer.SizeBytes > MaxSize {
-			return nil, fmt.Errorf("parameters: transfer.size_bytes is %d, expected 0 to %d", p.Transfer.SizeBytes, int64(MaxSize))
-		}
-		if p.Transfer.DurationMS < 0 || p.Transfer.DurationMS > maxDurationMS {
-			return nil, fmt.Errorf("parameters: transfer.duration_ms is %d, expected 0 to %d", p.Transfer.DurationMS, int64(maxDurationMS))
-		}
-		if _, err := ParseTransferID(p.Transfer.ID); err != nil {
-			return nil, fmt.Errorf("parameters: %w", err)
-		}
-	default:
-		return nil, fmt.Errorf("parameters: role %q, expected probe, server or client", p.Role)
+	if err := p.check(); err != nil {
+		return nil, err
 	}
 	if p.SampleIntervalMS <= 0 {
 		p.SampleIntervalMS = 100
 	}
 	return &p, nil
+}
+
+// check holds the fields against the role.
+func (p *Parameters) check() error {
+	switch p.Role {
+	case RoleProbe:
+		return nil
+	case RoleServer:
+		if p.Local.Address == "" || !port(p.Local.Port) {
+			return fmt.Errorf("parameters: server needs local.address and local.port 1…65535, found %q and %d", p.Local.Address, p.Local.Port)
+		}
+		if at := p.VerifyFlipAt; at != nil && (*at < 0 || *at > MaxSize) {
+			return fmt.Errorf("parameters: verify_flip_at is %d, expected 0 to %d", *at, int64(MaxSize))
+		}
+	case RoleRelay:
+		if p.Local.Address == "" || !port(p.Local.Port) || p.Remote.Address == "" || !port(p.Remote.Port) {
+			return fmt.Errorf("parameters: relay needs local and remote, each with an address and a port 1…65535, found %q and %d, and %q and %d",
+				p.Local.Address, p.Local.Port, p.Remote.Address, p.Remote.Port)
+		}
+	case RoleClient:
+		if p.Remote.Address == "" || !port(p.Remote.Port) {
+			return fmt.Errorf("parameters: client needs remote.address and remote.port 1…65535, found %q and %d", p.Remote.Address, p.Remote.Port)
+		}
+		if p.Transfer.SizeBytes < 0 || p.Transfer.SizeBytes > MaxSize {
+			return fmt.Errorf("parameters: transfer.size_bytes is %d, expected 0 to %d", p.Transfer.SizeBytes, int64(MaxSize))
+		}
+		if p.Transfer.DurationMS < 0 || p.Transfer.DurationMS > maxDurationMS {
+			return fmt.Errorf("parameters: transfer.duration_ms is %d, expected 0 to %d", p.Transfer.DurationMS, int64(maxDurationMS))
+		}
+		if _, err := ParseTransferID(p.Transfer.ID); err != nil {
+			return fmt.Errorf("parameters: %w", err)
+		}
+	default:
+		return fmt.Errorf("parameters: role %q, expected probe, server, client or relay", p.Role)
+	}
+	return nil
 }
 
 // maxDurationMS bounds a transfer's time, so that it can be counted in nanoseconds.

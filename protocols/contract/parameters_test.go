@@ -10,6 +10,7 @@ const (
 	goodServer = `{"contract":1,"role":"server","local":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1},"sample_interval_ms":50}`
 	goodClient = `{"contract":1,"role":"client","local":{"address":"10.77.0.1"},"remote":{"address":"10.77.0.3","port":7001},` +
 		`"transfer":{"id":"` + vectorID + `","size_bytes":1024,"seed":"18446744073709551615"},"options":{"a":1},"limits":{"connect_ms":1,"transfer_ms":1}}`
+	goodRelay = `{"contract":1,"role":"relay","local":{"address":"10.77.0.2","port":7101},"remote":{"address":"10.77.0.3","port":7001},"options":{},"limits":{"connect_ms":1,"transfer_ms":1}}`
 	goodProbe = `{"contract":1,"role":"probe"}`
 )
 
@@ -39,8 +40,10 @@ func TestParseParameters(t *testing.T) {
 	if p, err = ParseParameters([]byte(bounded)); err != nil || p.Transfer.DurationMS != 100_000 {
 		t.Errorf("read %+v, %v", p, err)
 	}
-	if _, err = ParseParameters([]byte(goodProbe)); err != nil {
-		t.Error(err)
+	for _, good := range []string{goodProbe, goodRelay} {
+		if _, err = ParseParameters([]byte(good)); err != nil {
+			t.Error(err)
+		}
 	}
 	swap := func(s, old, with string) string {
 		if !strings.Contains(s, old) {
@@ -49,15 +52,20 @@ func TestParseParameters(t *testing.T) {
 		return strings.Replace(s, old, with, 1)
 	}
 	for s, want := range map[string]string{
-		``:                                               "parameters:",
-		goodProbe + goodProbe:                            "parameters:",
-		`{"role":"probe"}`:                               "contract version 0",
-		`{"contract":2,"role":"probe"}`:                  "contract version 2",
-		`{"contract":1,"role":"client "}`:                "role",
-		swap(goodServer, "7001", "0"):                    "local.port",
-		swap(goodServer, "7001", "65536"):                "local.port",
-		swap(goodServer, "10.77.0.3", ""):                "local.address",
-		swap(goodServer, `"options":{}`, `"options":[]`): "parameters:",
+		``:                                                               "parameters:",
+		goodProbe + goodProbe:                                            "parameters:",
+		`{"role":"probe"}`:                                               "contract version 0",
+		`{"contract":2,"role":"probe"}`:                                  "contract version 2",
+		`{"contract":1,"role":"client "}`:                                "role",
+		`{"contract":1,"role":"router"}`:                                 "probe, server, client or relay",
+		swap(goodRelay, "7101", "0"):                                     "relay needs local and remote",
+		swap(goodRelay, "7001", "65536"):                                 "relay needs local and remote",
+		swap(goodRelay, "10.77.0.2", ""):                                 "relay needs local and remote",
+		swap(goodRelay, "10.77.0.3", ""):                                 "relay needs local and remote",
+		swap(goodServer, "7001", "0"):                                    "local.port",
+		swap(goodServer, "7001", "65536"):                                "local.port",
+		swap(goodServer, "10.77.0.3", ""):                                "local.address",
+		swap(goodServer, `"options":{}`, `"options":[]`):                 "parameters:",
 		swap(goodClient, `"address":"10.77.0.3"`, `"address":""`):        "remote.address",
 		swap(goodClient, `"size_bytes":1024`, `"size_bytes":-1`):         "size_bytes",
 		swap(goodClient, `1024`, `1099511627777`):                        "size_bytes",
@@ -76,7 +84,7 @@ func TestParseParameters(t *testing.T) {
 
 // FuzzParseParameters: what is taken can be written and is taken again, the same.
 func FuzzParseParameters(f *testing.F) {
-	for _, s := range []string{goodServer, goodClient, goodProbe, strings.Replace(goodClient, `"seed"`, `"duration_ms":1,"seed"`, 1)} {
+	for _, s := range []string{goodServer, goodClient, goodRelay, goodProbe, strings.Replace(goodClient, `"seed"`, `"duration_ms":1,"seed"`, 1)} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

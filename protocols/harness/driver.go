@@ -26,6 +26,9 @@ type Driver struct {
 	// Dial connects to p.Remote. It retries until ctx ends, unless the
 	// network refuses or there is no route (refused, unreachable).
 	Dial func(ctx context.Context, p *contract.Parameters) (Conn, error)
+	// Relay opens p.Local as Listen does, of a driver whose manifest has the role
+	// relay; nil where it has not.
+	Relay func(ctx context.Context, p *contract.Parameters) (*Relay, error)
 }
 
 // Listener accepts connections until it is closed.

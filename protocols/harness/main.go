@@ -51,6 +51,8 @@ func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Write
 		return r.server(ctx)
 	case contract.RoleClient:
 		return r.client(ctx)
+	case contract.RoleRelay:
+		return r.relay(ctx)
 	default:
 		ev.write(&contract.Event{Event: contract.KindReady, Info: info})
 		return contract.ExitOK
@@ -74,6 +76,9 @@ func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, err
 	p, err := contract.ParseParameters(b)
 	if err != nil {
 		return nil, err
+	}
+	if !m.Plays(p.Role) {
+		return nil, fmt.Errorf("parameters: role %s, this driver has %v", p.Role, m.AllRoles())
 	}
 	if p.Role != contract.RoleClient {
 		p.Transfer = contract.Transfer{} // of no meaning there, and not to be repeated in errors

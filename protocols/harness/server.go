@@ -29,6 +29,15 @@ func (r *run) server(ctx context.Context) int {
 	if err != nil {
 		return r.ev.failed("", codeOf(err, contract.CodeListenFailed), err)
 	}
+	return accept(ctx, r, l, r.serve)
+}
+
+// accept reports ready and gives every connection of a listener to serve, in a
+// goroutine of its own, until ctx ends.
+func accept[C any](ctx context.Context, r *run, l interface {
+	Accept() (C, error)
+	Close() error
+}, serve func(context.Context, C)) int {
 	var conns sync.WaitGroup
 	defer conns.Wait()
 	cctx, cancel := context.WithCancel(ctx)
@@ -40,7 +49,7 @@ func (r *run) server(ctx context.Context) int {
 		c, err := l.Accept()
 		switch {
 		case err == nil:
-			conns.Go(func() { r.serve(cctx, c) })
+			conns.Go(func() { serve(cctx, c) })
 		case ctx.Err() != nil:
 			return contract.ExitOK
 		case !errors.Is(err, net.ErrClosed) && (errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) ||

@@ -140,7 +140,7 @@ func checkBadParameters(ctx context.Context, s *suite) (string, error) {
 		{"not an object", `[1]`},
 		{"another version", `{"contract":2,"role":"probe"}`},
 		{"no version", `{"role":"probe"}`},
-		{"an unknown role", `{"contract":1,"role":"relay"}`},
+		{"an unknown role", `{"contract":1,"role":"router"}`},
 		{"a role that is a number", `{"contract":1,"role":1}`},
 		{"a server without an address", `{"contract":1,"role":"server","options":{},"limits":{}}`},
 		{"a port of 65536", `{"contract":1,"role":"server","local":{"address":"127.0.0.1","port":65536},"options":{},"limits":{}}`},

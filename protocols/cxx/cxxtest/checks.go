@@ -61,7 +61,7 @@ func garbage(t *testing.T, d *Driver) map[string]string {
 		"deep objects":        strings.Repeat(`{"a":`, 100_000),
 		"too long":            good + strings.Repeat(" ", 1<<20),
 		"no role":             with(`"role":"client"`, `"role":""`),
-		"other role":          with(`"role":"client"`, `"role":"relay"`),
+		"other role":          with(`"role":"client"`, `"role":"router"`),
 		"role a number":       with(`"role":"client"`, `"role":7`),
 		"contract 2":          with(`"contract":1`, `"contract":2`),
 		"contract missing":    with(`"contract":1,`, ``),
