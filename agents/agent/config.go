@@ -14,6 +14,7 @@ import (
 
 	"linktrial/agents/trust"
 	"linktrial/internal/driverfolder"
+	"linktrial/internal/filelock"
 	"linktrial/internal/identity"
 	"linktrial/internal/radio"
 )
@@ -151,9 +152,9 @@ func lock(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("state folder: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := filelock.TryLock(f, filelock.Exclusive); err != nil {
 		defer f.Close()
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			return nil, fmt.Errorf("state folder %s cannot be locked: %w", dir, err)
 		}
 		holder := "another process"
@@ -165,10 +166,5 @@ func lock(dir string) (release func(), err error) {
 	if err := f.Truncate(0); err == nil {
 		fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	return func() {
-		// A driver that is just being started has a copy of f until its exec, and with
-		// it the lock: to close f would not be enough.
-		_ = unix.Flock(int(f.Fd()), unix.LOCK_UN)
-		f.Close()
-	}, nil
+	return func() { filelock.Release(f) }, nil
 }

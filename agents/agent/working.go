@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
+	"linktrial/internal/filelock"
 )
 
 // Working returns an error where no agent works in any of the state folders
@@ -21,9 +21,9 @@ func Working(dir string) error {
 		if err != nil {
 			return err
 		}
-		err = unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB)
-		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		err = filelock.TryLock(f, filelock.Shared)
+		filelock.Release(f)
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil
 		}
 	}

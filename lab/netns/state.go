@@ -12,9 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/filelock"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
@@ -168,16 +167,11 @@ func lock(dir string) (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock of labs: %w", err)
 	}
-	for {
-		if err = unix.Flock(int(f.Fd()), unix.LOCK_EX); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
-	if err != nil {
+	if err := filelock.Lock(f, filelock.Exclusive); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("lock of labs: %w", err)
 	}
-	return func() { f.Close() }, nil
+	return func() { filelock.Release(f) }, nil
 }
 
 // List reads the states of all labs, running or left behind, and returns those that

@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"linktrial/internal/filelock"
 )
 
 // The recipe: a configuration, patches, and files that are added to the tree.
@@ -228,11 +230,11 @@ func lockCache(ctx context.Context, dir string, waits func()) (release func(), e
 	}
 	told := false
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		err := filelock.TryLock(f, filelock.Exclusive)
 		if err == nil {
-			return func() { f.Close() }, nil
+			return func() { filelock.Release(f) }, nil
 		}
-		if !errors.Is(err, unix.EWOULDBLOCK) {
+		if !errors.Is(err, filelock.ErrHeld) {
 			f.Close()
 			return nil, fmt.Errorf("cache of guest kernels: lock: %w", err)
 		}

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"linktrial/internal/filelock"
 )
 
 // keepUnused is how long a kernel of another recipe stays in the cache after
@@ -35,7 +35,7 @@ func (k Kernel) hold() (release func(), err error) {
 
 func (k Kernel) holdOpened(f *os.File) (release func(), err error) {
 	path := f.Name()
-	if err := flock(f, unix.LOCK_SH); err != nil {
+	if err := filelock.Lock(f, filelock.Shared); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("cache of guest kernels: lock: %w", err)
 	}
@@ -53,15 +53,7 @@ func (k Kernel) holdOpened(f *os.File) (release func(), err error) {
 	}
 	now := time.Now()
 	_ = os.Chtimes(path, now, now) // in a cache that others own their uses count
-	return func() { f.Close() }, nil
-}
-
-func flock(f *os.File, how int) error {
-	for {
-		if err := unix.Flock(int(f.Fd()), how); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
+	return func() { filelock.Release(f) }, nil
 }
 
 // prune removes the kernels that were last used before a time and that no process
@@ -87,9 +79,9 @@ func pruneOne(cacheDir, file string, before time.Time) error {
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	defer filelock.Release(f)
+	err = filelock.TryLock(f, filelock.Exclusive)
+	if errors.Is(err, filelock.ErrHeld) {
 		return nil // another process boots it
 	}
 	if err != nil {

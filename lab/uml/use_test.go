@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"linktrial/internal/filelock"
 
 	"linktrial/internal/process/processtest"
 )
@@ -123,7 +123,7 @@ func TestHoldSeesARemovedKernel(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	if err := flock(f, unix.LOCK_EX); err != nil { // as who removes it
+	if err := filelock.Lock(f, filelock.Exclusive); err != nil { // as who removes it
 		t.Fatal(err)
 	}
 	mine, err := os.Open(file)

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/pressly/goose/v3"
-	"golang.org/x/sys/unix"
 
+	"linktrial/internal/filelock"
 	"linktrial/migrations"
 )
 
@@ -142,11 +142,11 @@ func lockFolder(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := filelock.TryLock(f, filelock.Exclusive); err != nil {
 		f.Close()
 		return nil, err
 	}
-	return func() { f.Close() }, nil
+	return func() { filelock.Release(f) }, nil
 }
 
 // look reads what the manifest says of the database.

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"linktrial/internal/filelock"
 )
 
 // ErrInUse reports a data folder or a database that somebody else works with.
@@ -39,9 +40,9 @@ func Lock(dir string, as User) (release func(), err error) {
 		if err != nil {
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
-		if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		if err := filelock.TryLock(f, filelock.Exclusive); err != nil {
 			defer f.Close()
-			if errors.Is(err, syscall.EWOULDBLOCK) {
+			if errors.Is(err, filelock.ErrHeld) {
 				return nil, fmt.Errorf("data folder %s is %w by %s", dir, ErrInUse, holder(f))
 			}
 			return nil, fmt.Errorf("data folder: %w", err)
@@ -64,7 +65,7 @@ func Lock(dir string, as User) (release func(), err error) {
 			f.Close()
 			return nil, fmt.Errorf("data folder: %w", err)
 		}
-		return func() { f.Close() }, nil
+		return func() { filelock.Release(f) }, nil
 	}
 }
 

@@ -13,9 +13,8 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/filelock"
 	"linktrial/internal/signature"
 )
 
@@ -99,11 +98,11 @@ func lock(dir string) (release func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("signing key: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+	if err := filelock.Lock(f, filelock.Exclusive); err != nil {
 		f.Close()
 		return nil, fmt.Errorf("signing key: lock %s: %w", dir, err)
 	}
-	return func() { f.Close() }, nil
+	return func() { filelock.Release(f) }, nil
 }
 
 func read(dir string) (*Keyring, error) {

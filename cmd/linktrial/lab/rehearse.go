@@ -15,7 +15,6 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"linktrial/agents/agent"
@@ -28,6 +27,7 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/filelock"
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/netns"
@@ -157,14 +157,14 @@ func lockRehearsal(data string) (unlock func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := filelock.TryLock(f, filelock.Exclusive); err != nil {
 		f.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, filelock.ErrHeld) {
 			return nil, fmt.Errorf("another rehearsal uses the data folder %s: wait until it has ended, or choose another folder with --data", data)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
-	return func() { f.Close() }, nil
+	return func() { filelock.Release(f) }, nil
 }
 
 // prepare checks flags, plan and machine before anything is started, and returns the
