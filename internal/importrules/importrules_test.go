@@ -40,6 +40,7 @@ var allowed = map[string][]string{
 	"protocols/protocoltest/": {"protocols/contract", "protocols/protocoltest/link", "protocols/harness", "internal/"},
 	"protocols/templates/":    {"protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
+	"protocols/quic/":         {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":          {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/sctp/":         {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/haul/":         {"protocols/datagram", "protocols/haul/", "internal/"},
