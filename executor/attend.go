@@ -2,15 +2,18 @@ package executor
 
 import "context"
 
-// Attend is a relay's part: its journal holds provenance and clock, and ends
-// when the run is finished or aborted.
+// Attend is a relay's part: it keeps up the relay processes that treatments pass
+// there, and its journal holds provenance and clock, and ends when the run is
+// finished or aborted.
 func Attend(ctx context.Context, cfg Config) error {
-	n, _, err := begin(ctx, cfg)
+	n, state, err := begin(ctx, cfg)
 	if n == nil || err != nil {
 		return err
 	}
+	listening, _ := keepListeners(ctx, n, state)
 	carrying := carryFor(ctx, n, cfg.TakeAssignments)
 	<-ctx.Done()
+	listening()
 	carrying()
 	return n.stopped(ctx)
 }

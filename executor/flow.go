@@ -162,12 +162,13 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 
 func (f *flow) parameters(t *runsheet.Treatment) *contract.Parameters {
 	n := f.node
-	p := n.parameters(t, contract.RoleClient)
+	p := n.parameters(t.Options, contract.RoleClient)
 	p.Local.Address = n.ownAddress()
-	p.Remote = contract.Endpoint{Address: n.addressOf(f.spec.To), Port: t.Port}
+	first := t.First(f.spec.From, f.spec.To)
+	p.Remote = contract.Endpoint{Address: n.addressOf(first.At), Port: first.Port}
 	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
 	if t.CompleteKnowledge && n.sheet.Network != nil {
-		p.Link = linkKnowledge(n.sheet.Network, f.spec.From, f.spec.To)
+		p.Link = linkKnowledge(n.sheet.Network, f.spec.From, first.At)
 	}
 	return p
 }

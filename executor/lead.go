@@ -20,6 +20,12 @@ func Lead(ctx context.Context, cfg Config) error {
 	if err := p.closeInterrupted(); err != nil {
 		return err
 	}
+	// The processes end with the run, which may end without ctx doing so.
+	lctx, end := context.WithCancel(ctx)
+	listening, known := keepListeners(lctx, n, state)
+	defer listening()
+	defer end()
+	known()
 	n.observer.Leading(ctx)
 	if ctx.Err() != nil {
 		return n.stopped(ctx)

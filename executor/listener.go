@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"linktrial/executor/driver"
 	"linktrial/executor/journal"
+	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 	"linktrial/protocols/contract"
@@ -24,12 +26,31 @@ const (
 // recorded for one process: anybody can open such connections.
 const maxStrays = 100
 
-// listener keeps one treatment's server process up.
+// keepListeners keeps up what this node listens with until ctx ends. Wait waits for
+// that end; known waits until each listener is ready, or the journal has why not.
+func keepListeners(ctx context.Context, n *node, state *replay.State) (wait, known func()) {
+	transfers := newTransferTable(n.runID, n.sheet, n.observer)
+	var running, starting sync.WaitGroup
+	for _, x := range n.sheet.Listeners(n.role) {
+		starting.Add(1)
+		l := &listener{node: n, transfers: transfers, Listener: x, started: sync.OnceFunc(starting.Done),
+			restarts: state.Restarts[replay.Listener{Treatment: x.Treatment.Name, At: x.At()}]}
+		running.Go(func() {
+			defer l.started()
+			l.keep(ctx)
+		})
+	}
+	return running.Wait, starting.Wait
+}
+
+// listener keeps one process up that listens: a treatment's server, or a relay
+// process that it passes.
 type listener struct {
+	runsheet.Listener
 	node      *node
 	transfers *transferTable
-	treatment *runsheet.Treatment
 	restarts  int
+	started   func() // called when the journal has its state for the first time
 	failure   string // the last one that was recorded, so that a repeated one is recorded once
 }
 
@@ -54,9 +75,8 @@ func (l *listener) keep(ctx context.Context) {
 // run runs one process to its end; again reports whether another start makes sense.
 func (l *listener) run(ctx context.Context) (again bool) {
 	n := l.node
-	p := n.parameters(l.treatment, contract.RoleServer)
-	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: l.treatment.Port}
-	process, err := n.runner.Start(ctx, l.treatment.Protocol, p)
+	protocol, p := l.parameters()
+	process, err := n.runner.Start(ctx, protocol, p)
 	if err != nil {
 		if ctx.Err() != nil {
 			return false
@@ -79,28 +99,60 @@ func (l *listener) run(ctx context.Context) (again bool) {
 	return !unsupported && ctx.Err() == nil
 }
 
+// parameters are the listener's driver and what it is told.
+func (l *listener) parameters() (protocol string, p *contract.Parameters) {
+	n, t, via := l.node, l.Treatment, l.Via
+	if via == nil {
+		p = n.parameters(t.Options, contract.RoleServer)
+		p.Local = contract.Endpoint{Address: n.ownAddress(), Port: t.Port}
+		return t.Protocol, p
+	}
+	p = n.parameters(via.Options, contract.RoleRelay)
+	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: via.Port}
+	p.Remote = contract.Endpoint{Address: n.addressOf(l.Next.At), Port: l.Next.Port}
+	if t.CompleteKnowledge && n.sheet.Network != nil {
+		p.Link = linkKnowledge(n.sheet.Network, via.At, l.Next.At)
+	}
+	return via.Protocol, p
+}
+
+// recorded is what the journal is told of the listener, its state aside.
+func (l *listener) recorded() journal.Listener {
+	r := journal.Listener{Treatment: l.Treatment.Name, At: l.At(), Port: l.Treatment.Port, Restarts: l.restarts}
+	if l.Via != nil {
+		r.Port = l.Via.Port
+	}
+	return r
+}
+
 // recordFailure records that the listener is not up. In a crash loop the same
 // failure is recorded once.
 func (l *listener) recordFailure(code contract.Code, message string) {
 	message = clip(message)
-	l.node.log.Warn("listener is not up", "treatment", l.treatment.Name, "code", string(code), "reason", message)
+	l.node.log.Warn("listener is not up", "treatment", l.Treatment.Name, "at", string(l.At()), "code", string(code), "reason", message)
 	if l.failure == message {
 		return
 	}
 	l.failure = message
-	l.node.record.append(journal.TypeListenerFailed, journal.Listener{Treatment: l.treatment.Name, Port: l.treatment.Port, Code: code, Message: message, Restarts: l.restarts})
+	r := l.recorded()
+	r.Code, r.Message = code, message
+	l.node.record.append(journal.TypeListenerFailed, r)
 	l.node.record.syncNow()
+	l.started()
 }
 
 func (l *listener) recordReady(info *contract.Info) {
 	l.failure = ""
-	l.node.record.append(journal.TypeListenerReady, journal.Listener{Treatment: l.treatment.Name, Port: l.treatment.Port, Info: info, Restarts: l.restarts})
+	r := l.recorded()
+	r.Info = info
+	l.node.record.append(journal.TypeListenerReady, r)
 	l.node.record.syncNow()
+	l.started()
 }
 
 // recordBreach records a breach; at is where it happened, nil for no attempt.
 func (l *listener) recordBreach(message, log string, at *place) {
-	m := journal.Misbehaviour{Treatment: l.treatment.Name, Message: clip(message), Log: tail(log, MaxLog)}
+	m := journal.Misbehaviour{Treatment: l.Treatment.Name, Message: clip(message), Log: tail(log, MaxLog)}
 	if at != nil {
 		m.Trial, m.Attempt = &at.trial, at.attempt
 		if at.flow >= 0 {
@@ -279,7 +331,7 @@ func (s *server) end(r journal.Received) {
 		s.stray("transfer " + r.Transfer + " belongs to no trial of this run")
 		return
 	}
-	r.Treatment = l.treatment.Name
+	r.Treatment = l.Treatment.Name
 	l.node.record.append(journal.TypeReceived, r)
 	// The leader may already count this transfer: were this agent to die now,
 	// nobody else could confirm what arrived.

@@ -146,10 +146,10 @@ func (n *node) ownAddress() string {
 	return n.addressOf(n.role)
 }
 
-// parameters are what both ends of a treatment's transfers are told.
-func (n *node) parameters(t *runsheet.Treatment, role contract.Role) *contract.Parameters {
+// parameters are what every driver process of a treatment is told.
+func (n *node) parameters(options map[string]any, role contract.Role) *contract.Parameters {
 	p := &contract.Parameters{
-		Contract: contract.Version, Role: role, Device: n.device, Options: t.Options,
+		Contract: contract.Version, Role: role, Device: n.device, Options: options,
 		Limits:           contract.Limits{ConnectMS: ceilMS(n.sheet.Limits.Connect), TransferMS: ceilMS(n.sheet.Limits.Transfer)},
 		SampleIntervalMS: int(ceilMS(n.sheet.SampleInterval)),
 	}

@@ -1,11 +1,9 @@
 package executor
 
-import (
-	"context"
-	"sync"
-)
+import "context"
 
-// Serve keeps a listener up for every treatment of the sheet until ctx is
+// Serve keeps a listener up for every treatment of the sheet, and every relay
+// process that treatments pass at the server, until ctx is
 // cancelled with [ErrFinish] or an [AbortError] as its cause, and returns nil
 // then, or until it is interrupted, and returns the cause. Each listener's
 // readiness or failure is in the journal, durable, as soon as it is known.
@@ -14,18 +12,9 @@ func Serve(ctx context.Context, cfg Config) error {
 	if n == nil || err != nil {
 		return err
 	}
-	transfers := newTransferTable(n.runID, n.sheet, n.observer)
-	var running sync.WaitGroup
-	for i := range n.sheet.Treatments {
-		t := &n.sheet.Treatments[i]
-		if t.Missing != "" {
-			continue
-		}
-		l := &listener{node: n, transfers: transfers, treatment: t, restarts: state.Restarts[t.Name]}
-		running.Go(func() { l.keep(ctx) })
-	}
+	listening, _ := keepListeners(ctx, n, state)
 	carrying := carryFor(ctx, n, cfg.TakeAssignments)
-	running.Wait()
+	listening()
 	carrying()
 	<-ctx.Done() // every listener may have given up
 	return n.stopped(ctx)

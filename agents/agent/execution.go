@@ -36,7 +36,7 @@ func (x *execution) execute(ctx context.Context) error {
 	r, a := x.run, x.run.a
 	guard := &trust.Guard{Runner: a.runner, Drivers: a.runner, Sheet: x.sheet, Refused: func(err error) { r.cancel(err) }}
 	if ctx.Err() == nil {
-		if err := guard.CheckAll(ctx, func(t *runsheet.Treatment) bool { return needs(x.sheet, t, a.cfg.Role) }); err != nil {
+		if err := guard.CheckAll(ctx, a.cfg.Role); err != nil {
 			return err
 		}
 	}

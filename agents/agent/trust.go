@@ -4,13 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/inputfile"
-	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 )
 
@@ -77,14 +75,4 @@ func ended(j *journal.File) (over bool, err error) {
 		return nil
 	})
 	return over, err
-}
-
-// needs reports whether a node of a role starts a treatment's driver. A relay does
-// where a flow starts or ends there.
-func needs(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
-	return role != radio.RoleRelay || slices.ContainsFunc(s.Trials, func(trial runsheet.Trial) bool {
-		return slices.ContainsFunc(trial.Flows, func(f runsheet.Flow) bool {
-			return f.Treatment == t.Name && (f.From == role || f.To == role)
-		})
-	})
 }

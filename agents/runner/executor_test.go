@@ -94,7 +94,7 @@ func sheetOf(t *testing.T, size int64, iterations, attempts int, treatments ...t
 	return b
 }
 
-var loopback = map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleServer: "127.0.0.1"}
+var loopback = map[radio.Role]string{radio.RoleClient: "127.0.0.1", radio.RoleRelay: "127.0.0.1", radio.RoleServer: "127.0.0.1"}
 
 func node(t *testing.T, dir string, role radio.Role, sheet []byte) (executor.Config, *journal.File) {
 	t.Helper()

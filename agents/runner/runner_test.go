@@ -79,7 +79,7 @@ func TestProcessGroupEndsWithDriver(t *testing.T) {
 	mark := filepath.Join(dir, "pid")
 	script(t, dir, "parent", "", "cat >/dev/null\nsleep 600 &\necho $! >"+mark+"\nexit 0")
 	r := runner.New(runner.Config{Dir: dir, PIDDir: pids})
-	p, err := r.Start(context.Background(), "parent", &contract.Parameters{})
+	p, err := r.Start(context.Background(), "parent", &contract.Parameters{Role: contract.RoleClient})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +159,7 @@ func TestSweep(t *testing.T) {
 func TestLargeLogKeepsItsEnd(t *testing.T) {
 	dir := t.TempDir()
 	script(t, dir, "chatty", "", "head -c 300000 /dev/zero | tr '\\0' x >&2; echo the end >&2")
-	p, err := runner.New(runner.Config{Dir: dir}).Start(context.Background(), "chatty", &contract.Parameters{})
+	p, err := runner.New(runner.Config{Dir: dir}).Start(context.Background(), "chatty", &contract.Parameters{Role: contract.RoleClient})
 	if err != nil {
 		t.Fatal(err)
 	}

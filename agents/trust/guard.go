@@ -11,6 +11,7 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
 
@@ -79,8 +80,8 @@ type Guard struct {
 
 // CheckAll reports which of the drivers that the sheet needs on this node must not
 // be run, as they are now: what is found good here is what runs. One that is not
-// here at all is for the executor to report. needs reports which are needed.
-func (g *Guard) CheckAll(ctx context.Context, needs func(*runsheet.Treatment) bool) error {
+// here at all is for the executor to report.
+func (g *Guard) CheckAll(ctx context.Context, role radio.Role) error {
 	if p, ok := g.Drivers.(Pinner); ok {
 		if err := p.Pin(ctx); err != nil {
 			return fmt.Errorf("refused: the drivers cannot be compared with the run sheet: %w", err)
@@ -88,13 +89,12 @@ func (g *Guard) CheckAll(ctx context.Context, needs func(*runsheet.Treatment) bo
 	}
 	var wrong []string
 	seen := map[string]bool{}
-	for i := range g.Sheet.Treatments {
-		t := &g.Sheet.Treatments[i]
-		if t.Missing != "" || seen[t.Protocol] || !needs(t) {
+	for _, u := range g.Sheet.Uses(role) {
+		if seen[u.Protocol] {
 			continue
 		}
-		seen[t.Protocol] = true
-		err := g.check(ctx, t.Protocol)
+		seen[u.Protocol] = true
+		err := g.check(ctx, u.Protocol)
 		var refused *DriverError
 		if err != nil && (errors.As(err, &refused) || !errors.Is(err, executor.ErrNoDriver)) {
 			wrong = append(wrong, err.Error())
@@ -125,15 +125,21 @@ func (g *Guard) check(ctx context.Context, protocol string) error {
 // named are the digests that the sheet accepts of a protocol.
 func (g *Guard) named(protocol string) []string {
 	var out []string
-	for i := range g.Sheet.Treatments {
-		t := &g.Sheet.Treatments[i]
-		if t.Missing != "" || t.Protocol != protocol {
-			continue
-		}
-		for _, d := range t.Digests {
-			if !slices.Contains(out, d) {
+	add := func(of string, digests []string) {
+		for _, d := range digests {
+			if of == protocol && !slices.Contains(out, d) {
 				out = append(out, d)
 			}
+		}
+	}
+	for i := range g.Sheet.Treatments {
+		t := &g.Sheet.Treatments[i]
+		if t.Missing != "" {
+			continue
+		}
+		add(t.Protocol, t.Digests)
+		for _, v := range t.Via {
+			add(v.Protocol, v.Digests)
 		}
 	}
 	return out

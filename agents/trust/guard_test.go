@@ -10,6 +10,7 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/driverdigest"
+	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
 
@@ -47,20 +48,19 @@ func TestDriversAreCheckedAtEachStart(t *testing.T) {
 	g := func(accepts string) *Guard {
 		return &Guard{Runner: e, Drivers: e, Sheet: &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "t", Protocol: "moving", Digests: []string{accepts}}}}}
 	}
-	all := func(*runsheet.Treatment) bool { return true }
-	err := g("image@sha256:old").CheckAll(t.Context(), all)
+	err := g("image@sha256:old").CheckAll(t.Context(), radio.RoleServer)
 	if err == nil || !strings.Contains(err.Error(), "is image@sha256:new and the run sheet names image@sha256:old") {
 		t.Errorf("the image of before is found good: %v", err)
 	}
 	e.pinned["moving"] = "image@sha256:old"
-	if err := g("image@sha256:new").CheckAll(t.Context(), all); err != nil {
+	if err := g("image@sha256:new").CheckAll(t.Context(), radio.RoleServer); err != nil {
 		t.Errorf("the image of now is refused: %v", err)
 	}
 	if d, _ := e.Digest(t.Context(), "moving"); d != "image@sha256:new" {
 		t.Errorf("%s would run", d)
 	}
 	e.fails = errors.New("engine is gone")
-	if err := g("image@sha256:new").CheckAll(t.Context(), all); err == nil || !strings.HasPrefix(err.Error(), "refused: ") || !strings.Contains(err.Error(), "engine is gone") {
+	if err := g("image@sha256:new").CheckAll(t.Context(), radio.RoleServer); err == nil || !strings.HasPrefix(err.Error(), "refused: ") || !strings.Contains(err.Error(), "engine is gone") {
 		t.Errorf("a look that fails: %v", err)
 	}
 	if e.started != 0 {

@@ -114,14 +114,18 @@ type ClockOffset struct {
 	Unknown string `json:"unknown,omitempty"`
 }
 
-// Listener is the state of one treatment's listener on the server node.
+// Listener is the state of one treatment's listener on the server node, or of one
+// of its relay processes.
 type Listener struct {
-	Treatment string         `json:"treatment"`
-	Port      int            `json:"port"`
-	Info      *contract.Info `json:"info,omitempty"`
-	Code      contract.Code  `json:"code,omitempty"`
-	Message   string         `json:"message,omitempty"`
-	Restarts  int            `json:"restarts,omitempty"`
+	Treatment string `json:"treatment"`
+	// At is the role whose node runs the relay process; empty for the
+	// treatment's own listener.
+	At       radio.Role     `json:"at,omitempty"`
+	Port     int            `json:"port"`
+	Info     *contract.Info `json:"info,omitempty"`
+	Code     contract.Code  `json:"code,omitempty"`
+	Message  string         `json:"message,omitempty"`
+	Restarts int            `json:"restarts,omitempty"`
 }
 
 // AttemptStarted opens one execution of a trial.

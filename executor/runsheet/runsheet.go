@@ -127,6 +127,9 @@ type Treatment struct {
 	Digests []string       `json:"digests,omitempty"`
 	Options map[string]any `json:"options"`
 	Port    int            `json:"port"`
+	// Via are the relay processes that the treatment's flows pass on their way from
+	// client to server, in this order; none: its connections go from end to end.
+	Via []Via `json:"via,omitempty"`
 	// CompleteKnowledge lets the driver know rate and delay beforehand (contract.Link).
 	CompleteKnowledge bool `json:"complete_knowledge,omitempty"`
 	// Missing is set when no driver of that name exists: its trials are not
@@ -208,22 +211,8 @@ func (s *Sheet) Check() error {
 	if s.Format != Format {
 		return fmt.Errorf("format %d, this Linktrial reads %d", s.Format, Format)
 	}
-	ports := map[int]string{}
-	for _, t := range s.Treatments {
-		if t.Missing != "" {
-			continue
-		}
-		// It becomes part of a path on every node.
-		if !contract.ValidName(t.Protocol) {
-			return fmt.Errorf("treatment %s has protocol %.80q, expected lower-case letters, digits and hyphens, at most 32", t.Name, t.Protocol)
-		}
-		if t.Port < 1 || t.Port > 65535 {
-			return fmt.Errorf("treatment %s has port %d", t.Name, t.Port)
-		}
-		if other, taken := ports[t.Port]; taken {
-			return fmt.Errorf("treatments %s and %s share port %d", other, t.Name, t.Port)
-		}
-		ports[t.Port] = t.Name
+	if err := s.checkTreatments(); err != nil {
+		return err
 	}
 	if s.Limits.Connect <= 0 || s.Limits.Transfer <= 0 || s.Limits.Attempts < 1 {
 		return fmt.Errorf("limits %+v, expected positive times and at least one attempt", s.Limits)
@@ -242,6 +231,45 @@ func (s *Sheet) Check() error {
 			}
 			if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 || f.Duration < 0 {
 				return fmt.Errorf("trial %d has a flow of %d bytes starting at %s for %s", i, f.SizeBytes, f.Start, f.Duration)
+			}
+		}
+	}
+	return nil
+}
+
+// checkTreatments reports why the sheet's listeners cannot be started.
+func (s *Sheet) checkTreatments() error {
+	ports := map[int]string{}
+	check := func(name, protocol string, port int) error {
+		// It becomes part of a path on every node.
+		if !contract.ValidName(protocol) {
+			return fmt.Errorf("treatment %s has protocol %.80q, expected lower-case letters, digits and hyphens, at most 32", name, protocol)
+		}
+		if port < 1 || port > 65535 {
+			return fmt.Errorf("treatment %s has port %d", name, port)
+		}
+		if other, taken := ports[port]; taken {
+			return fmt.Errorf("treatments %s and %s share port %d", other, name, port)
+		}
+		ports[port] = name
+		return nil
+	}
+	for _, t := range s.Treatments {
+		if t.Missing != "" {
+			continue
+		}
+		if err := check(t.Name, t.Protocol, t.Port); err != nil {
+			return err
+		}
+		last := 0
+		for _, v := range t.Via {
+			at := Place(v.At)
+			if at <= last {
+				return fmt.Errorf("treatment %s passes a relay process at the %q, expected client, relay, server in this order, each once", t.Name, v.At)
+			}
+			last = at
+			if err := check(fmt.Sprintf("%s (via the %s)", t.Name, v.At), v.Protocol, v.Port); err != nil {
+				return err
 			}
 		}
 	}

@@ -110,11 +110,9 @@ func obstacles(s *runsheet.Sheet, c *candidate) []string {
 	case !c.emulated && c.radio != s.Cell.Radio:
 		out = append(out, fmt.Sprintf("node %s has radio %s, the plan asks for %s", c.name, c.radio, s.Cell.Radio))
 	}
-	for i := range s.Treatments {
-		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) {
-			if why := driverObstacle(t, c); why != "" {
-				out = append(out, why)
-			}
+	for _, u := range s.Uses(c.role) {
+		if why := driverObstacle(&u, c); why != "" {
+			out = append(out, why)
 		}
 	}
 	return out
@@ -123,18 +121,18 @@ func obstacles(s *runsheet.Sheet, c *candidate) []string {
 // driverObstacle returns why a node is not set up for a treatment: what an
 // operator has to mend before the plan can be run. For what a node's kernel
 // does not have see [missingSupport].
-func driverObstacle(t *runsheet.Treatment, c *candidate) string {
-	d := c.driver(t.Protocol)
+func driverObstacle(u *runsheet.Use, c *candidate) string {
+	d := c.driver(u.Protocol)
 	if d == nil {
-		return fmt.Sprintf("treatment %s: node %s has no driver %s", t.Name, c.name, t.Protocol)
+		return fmt.Sprintf("treatment %s: node %s has no driver %s", u.Treatment.Name, c.name, u.Protocol)
 	}
-	if d.Unsupported == "" && d.Version != t.DriverVersion {
-		return fmt.Sprintf("treatment %s: node %s has version %s of driver %s, the plan was checked against %s", t.Name, c.name, d.Version, t.Protocol, t.DriverVersion)
+	if d.Unsupported == "" && d.Version != u.DriverVersion {
+		return fmt.Sprintf("treatment %s: node %s has version %s of driver %s, the plan was checked against %s", u.Treatment.Name, c.name, d.Version, u.Protocol, u.DriverVersion)
 	}
 	// Where the node has not reported a digest, its agent checks it before it starts anything.
-	if d.Unsupported == "" && d.Digest != "" && len(t.Digests) > 0 && !slices.Contains(t.Digests, d.Digest) {
+	if d.Unsupported == "" && d.Digest != "" && len(u.Digests) > 0 && !slices.Contains(u.Digests, d.Digest) {
 		return fmt.Sprintf("treatment %s: driver %s on node %s is %s, and accepted is %s: put the orchestrator's driver on the node, or accept this one with 'linktrial protocol approve %s@%s'",
-			t.Name, t.Protocol, c.name, d.Digest, strings.Join(t.Digests, " and "), t.Protocol, d.Digest)
+			u.Treatment.Name, u.Protocol, c.name, d.Digest, strings.Join(u.Digests, " and "), u.Protocol, d.Digest)
 	}
 	return ""
 }

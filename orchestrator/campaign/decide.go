@@ -45,7 +45,7 @@ type run struct {
 	abort        abort
 	collectingAt time.Time // since when; of a run that collects
 	participants []participant
-	listening    map[string]bool // treatments whose listener is ready, or has failed for good
+	listening    map[listener]bool // that are ready, or have failed for good
 }
 
 // abort is the request to abort a run.
@@ -234,10 +234,13 @@ func missingPreparations(r *run) []string {
 			out = append(out, "the provenance of "+p.node)
 		}
 	}
-	server := r.participant(radio.RoleServer).node
-	for _, t := range r.listeners {
-		if !r.listening[t] {
-			out = append(out, fmt.Sprintf("the listener of %s on %s", t, server))
+	for _, l := range r.listeners {
+		switch {
+		case r.listening[l]:
+		case l.at == "":
+			out = append(out, fmt.Sprintf("the listener of %s on %s", l.treatment, r.participant(radio.RoleServer).node))
+		default:
+			out = append(out, fmt.Sprintf("the relay process of %s on %s", l.treatment, r.participant(l.at).node))
 		}
 	}
 	return out

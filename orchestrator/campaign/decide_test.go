@@ -17,7 +17,7 @@ func TestNext(t *testing.T) {
 	waits := Waits{Abort: 10 * time.Second, Collect: time.Minute}
 	reason := "enough"
 	base := func(state State, change ...func(*run)) *run {
-		r := &run{id: "r-1", state: state, sheetInfo: &sheetInfo{listeners: []string{"tcp", "udt"}, longest: 5 * time.Minute}, listening: map[string]bool{},
+		r := &run{id: "r-1", state: state, sheetInfo: &sheetInfo{listeners: []listener{{"tcp", ""}, {"udt", ""}, {"udt", radio.RoleRelay}}, longest: 5 * time.Minute}, listening: map[listener]bool{},
 			abort: abort{at: now.Add(-time.Second)}, collectingAt: now.Add(-time.Second),
 			participants: []participant{{role: radio.RoleClient, node: "c"}, {role: radio.RoleRelay, node: "r"}, {role: radio.RoleServer, node: "s"}}}
 		for i := range r.participants {
@@ -33,13 +33,14 @@ func TestNext(t *testing.T) {
 			r.participants[i].provenance = true
 		}
 	}
-	listening := func(names ...string) func(*run) {
+	listening := func(these ...listener) func(*run) {
 		return func(r *run) {
-			for _, n := range names {
-				r.listening[n] = true
+			for _, l := range these {
+				r.listening[l] = true
 			}
 		}
 	}
+	tcp, udt, relayed := listener{"tcp", ""}, listener{"udt", ""}, listener{"udt", radio.RoleRelay}
 	ended := func(i int, end journal.RunEnd, why string) func(*run) {
 		return func(r *run) { r.participants[i].ended, r.participants[i].reason = end, why }
 	}
@@ -73,9 +74,10 @@ func TestNext(t *testing.T) {
 		"waits and is aborted":           {base(Waiting, func(r *run) { r.confirmMove = true }, aborting), step{end, Aborted, "enough"}},
 		"queued and aborted":             {base(Queued, aborting), step{end, Aborted, "enough"}},
 		"nothing there yet":              {base(Preparing), step{}},
-		"no provenance":                  {base(Preparing, listening("tcp", "udt")), step{}},
-		"a listener is missing":          {base(Preparing, provenance, listening("tcp")), step{}},
-		"all there":                      {base(Preparing, provenance, listening("tcp", "udt")), step{action: start}},
+		"no provenance":                  {base(Preparing, listening(tcp, udt, relayed)), step{}},
+		"a listener is missing":          {base(Preparing, provenance, listening(tcp, relayed)), step{}},
+		"a relay process is missing":     {base(Preparing, provenance, listening(tcp, udt)), step{}},
+		"all there":                      {base(Preparing, provenance, listening(tcp, udt, relayed)), step{action: start}},
 		"leader has begun already":       {base(Preparing, func(r *run) { r.attempted = true }), step{action: start}},
 		"leader's disk is full":          {base(Preparing, ended(0, journal.RunStopped, "disk full")), step{action: collect}},
 		"server's disk is full":          {base(Preparing, ended(2, journal.RunStopped, "disk full")), step{action: requestAbort, message: "node s stopped: disk full"}},

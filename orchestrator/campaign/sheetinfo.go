@@ -18,10 +18,17 @@ type sheetInfo struct {
 	encoded   []byte
 	hash      string
 	signature signature.Signature
-	listeners []string // names of the treatments that need one
+	listeners []listener // that the nodes have to open
 	inBand    bool
 	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
 	radio     *radio.Profile
+}
+
+// listener names a listener of a run: a treatment's own, or with at one of its
+// relay processes.
+type listener struct {
+	treatment string
+	at        radio.Role
 }
 
 // sheetOf returns what the engine needs of a run's sheet, from memory where it
@@ -45,9 +52,9 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 	case !errors.Is(err, pgx.ErrNoRows):
 		return nil, fmt.Errorf("signature of run %s: %w", run, err)
 	}
-	for _, t := range s.Treatments {
-		if t.Missing == "" {
-			info.listeners = append(info.listeners, t.Name)
+	for _, role := range []radio.Role{radio.RoleServer, radio.RoleRelay, radio.RoleClient} {
+		for _, l := range s.Listeners(role) {
+			info.listeners = append(info.listeners, listener{l.Treatment.Name, l.At()})
 		}
 	}
 	e.sheets[run] = info

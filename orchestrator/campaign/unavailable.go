@@ -35,14 +35,16 @@ func unavailable(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidat
 	out := map[string]string{}
 	for i := range s.Treatments {
 		t := &s.Treatments[i]
-		if t.Missing != "" {
-			continue
-		}
 		// One sentence names all nodes for which the same is missing.
 		where := map[string][]string{}
 		for _, c := range nodes {
-			if what := missingSupport(t, c); what != "" && takesPart(s, t, c.role) {
-				where[what] = append(where[what], c.name)
+			for _, u := range s.Uses(c.role) {
+				if u.Treatment != t {
+					continue
+				}
+				if what := missingSupport(&u, c); what != "" && !slices.Contains(where[what], c.name) {
+					where[what] = append(where[what], c.name)
+				}
 			}
 		}
 		var reasons []string
@@ -56,42 +58,30 @@ func unavailable(s *runsheet.Sheet, chosen map[radio.Role]string, all []candidat
 	return out
 }
 
+// countUnavailable is how many treatments a node cannot run.
 func countUnavailable(s *runsheet.Sheet, c *candidate) int {
-	n := 0
-	for i := range s.Treatments {
-		if t := &s.Treatments[i]; t.Missing == "" && takesPart(s, t, c.role) && missingSupport(t, c) != "" {
-			n++
+	these := map[*runsheet.Treatment]bool{}
+	for _, u := range s.Uses(c.role) {
+		if missingSupport(&u, c) != "" {
+			these[u.Treatment] = true
 		}
 	}
-	return n
-}
-
-// takesPart reports whether a node of the role needs the treatment's driver. A
-// relay needs it where a flow starts or ends there.
-func takesPart(s *runsheet.Sheet, t *runsheet.Treatment, role radio.Role) bool {
-	if role != radio.RoleRelay {
-		return true
-	}
-	return slices.ContainsFunc(s.Trials, func(trial runsheet.Trial) bool {
-		return slices.ContainsFunc(trial.Flows, func(f runsheet.Flow) bool {
-			return f.Treatment == t.Name && (f.From == role || f.To == role)
-		})
-	})
+	return len(these)
 }
 
 // missingSupport returns what a treatment needs and the node's kernel does not
 // support, as a format for the node's name; empty where nothing is missing.
-func missingSupport(t *runsheet.Treatment, c *candidate) string {
+func missingSupport(u *runsheet.Use, c *candidate) string {
 	literal := func(s string) string { return strings.ReplaceAll(s, "%", "%%") }
-	d := c.driver(t.Protocol)
+	d := c.driver(u.Protocol)
 	if d == nil {
 		return ""
 	}
 	if d.Unsupported != "" {
-		return "%s cannot run " + literal(t.Protocol+": "+d.Unsupported)
+		return "%s cannot run " + literal(u.Protocol+": "+d.Unsupported)
 	}
 	for _, option := range slices.Sorted(maps.Keys(d.Choices)) {
-		want, ok := t.Options[option].(string)
+		want, ok := u.Options[option].(string)
 		if !ok {
 			continue
 		}

@@ -1,6 +1,7 @@
 package campaign
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,9 @@ func TestUnavailable(t *testing.T) {
 			{Name: "sctp", Protocol: "sctp"}, {Name: "haul", Protocol: "tcp", Missing: "not yet", Options: map[string]any{"congestion": "x"}}},
 		Trials: []runsheet.Trial{{Flows: []runsheet.Flow{{Treatment: "cubic", From: radio.RoleClient, To: radio.RoleServer}}}},
 	}
+	split := *sheet
+	split.Treatments = slices.Clone(sheet.Treatments)
+	split.Treatments[0].Via = []runsheet.Via{{At: radio.RoleRelay, Protocol: "sctp"}}
 	fromRelay := *sheet
 	fromRelay.Trials = []runsheet.Trial{{Flows: []runsheet.Flow{{Treatment: "cubic", From: radio.RoleRelay, To: radio.RoleServer}}}}
 	has := func(role radio.Role, congestion, unsupported string) candidate {
@@ -42,6 +46,7 @@ func TestUnavailable(t *testing.T) {
 			map[string]string{"sctp": "client cannot run sctp: x; server cannot run sctp: y"}},
 		"a relay that only relays":  {sheet, has("client", all, ""), has("relay", "", "x"), has("server", all, ""), map[string]string{}},
 		"a relay that flows leave":  {&fromRelay, has("client", all, ""), has("relay", "", "x"), has("server", all, ""), map[string]string{"cubic": "the kernel of relay has no congestion control cubic"}},
+		"a relay that splits":       {&split, has("client", all, ""), has("relay", "", "x"), has("server", all, ""), map[string]string{"cubic": "relay cannot run sctp: x"}},
 		"options that nobody lists": {sheet, candidate{name: "client", role: "client", emulated: true, connected: true, drivers: []nodes.Driver{{Name: "tcp", Version: "1"}, {Name: "sctp"}}}, has("relay", all, ""), has("server", all, ""), map[string]string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -56,4 +61,6 @@ func TestUnavailable(t *testing.T) {
 	bare.drivers = nil
 	_, problems := choose(&none, []candidate{has("client", all, ""), bare, has("server", all, "")}, false)
 	require.Equal(t, []string{"treatment cubic: node relay has no driver tcp"}, problems)
+	_, problems = choose(&split, []candidate{has("client", all, ""), bare, has("server", all, "")}, false)
+	require.Equal(t, []string{"treatment cubic: node relay has no driver sctp"}, problems)
 }

@@ -379,7 +379,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 		if err != nil {
 			return err
 		}
-		return d.q.UpsertListener(ctx, dbsqlc.UpsertListenerParams{RunID: d.run, Node: d.node, Treatment: text(b.Treatment),
+		return d.q.UpsertListener(ctx, dbsqlc.UpsertListenerParams{RunID: d.run, Node: d.node, Treatment: text(b.Treatment), AtRole: string(b.At),
 			Ready: r.Type == journal.TypeListenerReady, Port: int32(b.Port), Info: info, Code: text(string(b.Code)),
 			Message: text(b.Message), Restarts: int32(b.Restarts), At: r.At})
 	case *journal.AttemptStarted:

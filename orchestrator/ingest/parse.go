@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -129,7 +130,7 @@ func (p *parsed) check() error {
 		if b.Treatment == "" || b.Port < 0 || b.Port > 65535 || b.Restarts < 0 || b.Restarts > maxAttempts {
 			return fmt.Errorf("treatment %q, port %d, restarts %d", b.Treatment, b.Port, b.Restarts)
 		}
-		return p.only(radio.RoleServer)
+		return p.only(cmp.Or(b.At, radio.RoleServer))
 	case *journal.AttemptStarted:
 		return p.checkAttemptStarted(b)
 	case *journal.Connected:

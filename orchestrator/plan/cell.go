@@ -60,6 +60,7 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 	ps.axes[group] = append([]axis{{name: "radio", labels: radios}, {name: "topology", labels: topologies}, sizeAxis(x.sizes, topologies)}, x.sweep...)
 	for _, tn := range topologies {
 		ps.checkRoles(&base, ps.cat.Topology(tn), pick("flows"), r.Field("mixes"))
+		ps.checkVia(&base, ps.cat.Topology(tn))
 	}
 	n := x.count()
 	if ps.cellCount > maxCells {

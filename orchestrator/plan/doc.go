@@ -19,6 +19,8 @@
 //	    label: TCP CUBIC        # for tables; optional, else the name
 //	    protocol: tcp           # a driver's name
 //	    options: {congestion: cubic}
+//	    via:                    # optional: relay processes on the way, see below
+//	      - {at: relay, protocol: split, options: {congestion: reno}}
 //	    complete_knowledge: false # whether the driver receives rate and delay
 //	    missing: why            # holds while no driver of that name, no such option or choice exists:
 //	                            # its trials are left out
@@ -65,6 +67,14 @@
 //	    iterations: 3
 //	    limits: {transfer: 1h}
 //	    sample_interval: 1s
+//
+// # Relay processes
+//
+// A treatment may pass processes that end a connection and carry its bytes onward
+// over another one. Via lists them in the order from client to server; each is a
+// driver whose manifest has the role relay, at the node of one role. The ends stay
+// those of the treatment's protocol. A flow from the relay's node does not pass
+// one that is there or at the client. A sweep's option.NAME changes the ends alone.
 //
 // # Flows
 //

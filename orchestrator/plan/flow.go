@@ -138,8 +138,8 @@ func (ps *parser) mixes(v yamldoc.Value) {
 		treatments = append(treatments, t.Name)
 	}
 	list := v.List()
-	if len(list) > maxTreatments {
-		v.Problem("expected at most %d mixes, found %d", maxTreatments, len(list))
+	if len(list) > MaxTreatments {
+		v.Problem("expected at most %d mixes, found %d", MaxTreatments, len(list))
 		return
 	}
 	for _, e := range list {

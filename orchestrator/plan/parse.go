@@ -23,7 +23,10 @@ import (
 const (
 	maxIterations = 10_000
 	maxAttempts   = 100
-	maxTreatments = 200 // mixes have the same bound
+
+	// MaxTreatments is how many treatments a plan may have; mixes have the same bound.
+	MaxTreatments = 200
+
 	maxSizes      = 1000
 	maxCells      = 1_000
 	maxTrials     = 50_000
@@ -47,7 +50,7 @@ func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, err
 	}
 	sum := sha256.Sum256(text)
 	ps := parser{cat: cat, plan: &Plan{Hash: hex.EncodeToString(sum[:]), Expected: map[string]string{}}, stop: stop, file: file,
-		axes: map[string][]axis{}, types: map[string]string{}, varied: map[string]*radio.Profile{}}
+		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, varied: map[string]*radio.Profile{}}
 	if ps.stop == nil {
 		ps.stop = func() error { return nil }
 	}
@@ -78,6 +81,8 @@ type parser struct {
 	misnamed bool
 	// labels is the names of treatments and mixes by what tables call them.
 	labels map[string]string
+	// viaAt is where each relay process of a treatment says its node.
+	viaAt map[string][]yamldoc.Value
 	// varied is the profiles that sweeps have asked for, by radio and changes.
 	varied map[string]*radio.Profile
 }

@@ -150,6 +150,27 @@ func (p *Plan) Runnable() []string {
 	return out
 }
 
+// Protocols is the drivers that the treatments need which are not missing, each
+// once: those of their ends, and of the relay processes that they pass.
+func (p *Plan) Protocols() []string {
+	var out []string
+	add := func(protocol string) {
+		if !slices.Contains(out, protocol) {
+			out = append(out, protocol)
+		}
+	}
+	for _, t := range p.Treatments {
+		if t.Missing != "" {
+			continue
+		}
+		add(t.Protocol)
+		for _, v := range t.Via {
+			add(v.Protocol)
+		}
+	}
+	return out
+}
+
 // Runnable is what has trials in the cell, treatments and then mixes, in plan order.
 func (c *Cell) Runnable() []string {
 	var out []string

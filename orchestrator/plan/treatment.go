@@ -12,8 +12,8 @@ import (
 
 func (ps *parser) treatments(v yamldoc.Value) {
 	list := v.List()
-	if v.IsList() && (len(list) == 0 || len(list) > maxTreatments) {
-		v.Problem("expected 1 to %d treatments, found %d", maxTreatments, len(list))
+	if v.IsList() && (len(list) == 0 || len(list) > MaxTreatments) {
+		v.Problem("expected 1 to %d treatments, found %d", MaxTreatments, len(list))
 		return
 	}
 	seen := map[string]bool{}
@@ -26,9 +26,9 @@ func (ps *parser) treatments(v yamldoc.Value) {
 		seen[t.Name] = true
 		ps.misnamed = ps.misnamed || !name.OK()
 		// fmt writes the keys of a map in their order.
-		what := fmt.Sprintf("%q %t %q", t.Protocol, t.CompleteKnowledge, fmt.Sprint(t.Options))
+		what := fmt.Sprintf("%q %t %q %q", t.Protocol, t.CompleteKnowledge, fmt.Sprint(t.Options), fmt.Sprint(t.Via))
 		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() && sound {
-			name.Problem("is the same as %s: its protocol and all its options", other)
+			name.Problem("is the same as %s: its protocol, all its options and what it passes", other)
 		}
 		if t.Missing == "" {
 			same[what] = t.Name
@@ -62,10 +62,13 @@ func (ps *parser) label(v, nameAt yamldoc.Value, name string) string {
 // treatment reads one treatment; the value is its name. sound: what makes it
 // another than the rest could be read, its options aside.
 func (ps *parser) treatment(v yamldoc.Value) (t runsheet.Treatment, name yamldoc.Value, sound bool) {
-	m := v.Mapping("name", "label", "protocol", "options", "complete_knowledge", "missing")
+	m := v.Mapping("name", "label", "protocol", "options", "via", "complete_knowledge", "missing")
 	t = ps.treatmentOf(m)
-	knowledge := m.Field("complete_knowledge")
-	return t, m.Field("name"), !knowledge.Present() || knowledge.OK()
+	sound = true
+	for _, f := range []yamldoc.Value{m.Field("complete_knowledge"), m.Field("via")} {
+		sound = sound && (!f.Present() || f.OK())
+	}
+	return t, m.Field("name"), sound
 }
 
 func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
@@ -85,30 +88,51 @@ func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
 		mv.Problem("expected the reason, found nothing")
 		return t
 	}
-	if man := ps.cat.Manifest(t.Protocol); man != nil {
-		t.DriverVersion = man.Version
-		if reason == "" || has(man, m.Field("options")) {
-			if reason != "" {
-				ps.plan.Expected[t.Name] = reason
-			}
-			t.Options = man.ReadOptions(m.Field("options"))
-			return t
+	ends := ps.driver(pv, m.Field("options"), reason, contract.RoleClient)
+	t.DriverVersion, t.Options = ends.version, ends.options
+	via, viaThere := ps.via(m.Field("via"), t.Name, reason)
+	t.Via = via
+	if reason != "" {
+		ps.plan.Expected[t.Name] = reason
+	}
+	if reason != "" && (!ends.there || !viaThere) {
+		t.Missing, t.DriverVersion = reason, ""
+	}
+	return t
+}
+
+// driverOf is what a plan says of one driver of a treatment.
+type driverOf struct {
+	version string
+	options map[string]any
+	there   bool // the driver exists and has all that the plan asks of it
+}
+
+// driver reads the options for a driver in a role. Where there is none, or it
+// lacks one, that is a problem unless the plan gives the reason for which the
+// treatment may be missing.
+func (ps *parser) driver(pv, options yamldoc.Value, reason string, role contract.Role) driverOf {
+	protocol := pv.String("")
+	man := ps.cat.Manifest(protocol)
+	if man != nil && (reason == "" || man.Plays(role) && has(man, options)) {
+		if !man.Plays(role) {
+			pv.Problem("%s", wrongRole(man, role))
+			return driverOf{options: map[string]any{}}
 		}
-		t.DriverVersion = ""
+		return driverOf{man.Version, man.ReadOptions(options), true}
 	}
 	if reason == "" {
 		all := ps.cat.Protocols()
-		pv.Problem("unknown protocol %q%s; %s (a treatment whose protocol does not exist yet gives the reason with missing)", t.Protocol, yamldoc.Suggest(t.Protocol, all), listed(all)+lookedFor(ps.cat))
-		return t
+		pv.Problem("unknown protocol %q%s; %s (a treatment whose protocol does not exist yet gives the reason with missing)", protocol, yamldoc.Suggest(protocol, all), listed(all)+lookedFor(ps.cat))
+		return driverOf{options: map[string]any{}}
 	}
 	// No driver can check these options yet; they are kept unchanged.
-	m.Field("options").Mapping()
-	if o, ok := m.Field("options").Any().(map[string]any); ok {
-		t.Options = o
+	options.Mapping()
+	o, ok := options.Any().(map[string]any)
+	if !ok {
+		o = map[string]any{}
 	}
-	t.Missing = reason
-	ps.plan.Expected[t.Name] = reason
-	return t
+	return driverOf{options: o}
 }
 
 // has reports whether a driver has all the options and choices, so that

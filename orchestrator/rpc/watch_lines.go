@@ -133,17 +133,25 @@ func textOf(t journal.Type, body json.RawMessage) string {
 		})
 	case journal.TypeListenerReady:
 		text = with(body, func(b *journal.Listener) string {
-			return fmt.Sprintf("the listener of %s is ready on port %d", b.Treatment, b.Port)
+			return fmt.Sprintf("%s is ready on port %d", listenerText(b), b.Port)
 		})
 	case journal.TypeListenerFailed:
 		text = with(body, func(b *journal.Listener) string {
-			return fmt.Sprintf("the listener of %s has failed%s%s", b.Treatment, because(string(b.Code)), because(b.Message))
+			return fmt.Sprintf("%s has failed%s%s", listenerText(b), because(string(b.Code)), because(b.Message))
 		})
 	default:
 		text = textOfTrial(t, body)
 	}
 	// What a driver said may have several lines, and characters that move a cursor.
 	return wording.Clean(text)
+}
+
+// listenerText names a listener.
+func listenerText(b *journal.Listener) string {
+	if b.At != "" {
+		return fmt.Sprintf("the relay process of %s at the %s", b.Treatment, b.At)
+	}
+	return "the listener of " + b.Treatment
 }
 
 func textOfTrial(t journal.Type, body json.RawMessage) string {

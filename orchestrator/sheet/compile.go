@@ -16,6 +16,11 @@ import (
 // do not change when its driver comes to exist.
 const FirstPort = 5001
 
+// firstViaPort is the port of the first relay process of the plan's first
+// treatment: behind those of all treatments that a plan may have. Each treatment
+// has a port for every role.
+const firstViaPort, viaPorts = FirstPort + plan.MaxTreatments, 3
+
 // maxTraceRows bounds the channel traces of all sheets: each sheet holds its own.
 const maxTraceRows = 1_000_000
 
@@ -146,9 +151,15 @@ func treatments(p *plan.Plan, c *plan.Cell) []runsheet.Treatment {
 			if u.Name != t.Name {
 				continue
 			}
-			u.Options = maps.Clone(u.Options)
+			u.Options, u.Via = maps.Clone(u.Options), slices.Clone(u.Via)
+			for k := range u.Via {
+				u.Via[k].Options = maps.Clone(u.Via[k].Options)
+			}
 			if u.Missing == "" {
 				u.Port = FirstPort + i
+				for k := range u.Via {
+					u.Via[k].Port = firstViaPort + viaPorts*i + runsheet.Place(u.Via[k].At) - 1
+				}
 			}
 			out = append(out, u)
 		}

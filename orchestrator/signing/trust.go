@@ -101,15 +101,21 @@ func (t *Trust) Name(ctx context.Context, sheets []*runsheet.Sheet) (problems []
 			if tr.Missing != "" {
 				continue
 			}
-			names, ok := known[tr.Protocol]
-			if !ok {
-				var why error
-				if names, why = t.accepted(tr.Protocol, approved); why != nil {
-					problems = append(problems, why.Error())
+			name := func(protocol string) []string {
+				names, ok := known[protocol]
+				if !ok {
+					var why error
+					if names, why = t.accepted(protocol, approved); why != nil {
+						problems = append(problems, why.Error())
+					}
+					known[protocol] = names
 				}
-				known[tr.Protocol] = names
+				return slices.Clone(names)
 			}
-			tr.Digests = slices.Clone(names)
+			tr.Digests = name(tr.Protocol)
+			for k := range tr.Via {
+				tr.Via[k].Digests = name(tr.Via[k].Protocol)
+			}
 		}
 	}
 	return problems, nil

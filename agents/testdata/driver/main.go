@@ -63,6 +63,8 @@ func main() {
 		ready()
 	case contract.RoleServer:
 		server(p, fault, ready)
+	case contract.RoleRelay:
+		relay(p, fault, ready)
 	case contract.RoleClient:
 		before(fault)
 		ready()
@@ -191,6 +193,48 @@ func failInTransfer(fault string) {
 		child.Start()
 		time.Sleep(time.Hour)
 	}
+}
+
+// relay carries the bytes of every connection onward over one of its own, both
+// ways, and ends both where one of them fails.
+func relay(p *contract.Parameters, fault string, ready func()) {
+	if fault == "no-relay" {
+		fail("", contract.CodeUnsupported, fmt.Errorf("no relay here"))
+		os.Exit(contract.ExitUnsupported)
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(p.Local.Address, strconv.Itoa(p.Local.Port)))
+	if err != nil {
+		fail("", contract.CodeListenFailed, err)
+		os.Exit(contract.ExitFailed)
+	}
+	ready()
+	for {
+		near, err := l.Accept()
+		if err != nil {
+			os.Exit(contract.ExitFailed)
+		}
+		go func() {
+			far, err := net.Dial("tcp", net.JoinHostPort(p.Remote.Address, strconv.Itoa(p.Remote.Port)))
+			if err != nil {
+				near.Close()
+				return
+			}
+			go carry(near, far)
+			if fault == "relay-dies" {
+				io.CopyN(far, near, 10_000)
+				syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			}
+			carry(far, near)
+		}()
+	}
+}
+
+func carry(to, from net.Conn) {
+	if _, err := io.Copy(to, from); err != nil {
+		to.Close()
+		return
+	}
+	to.(*net.TCPConn).CloseWrite()
 }
 
 func server(p *contract.Parameters, fault string, ready func()) {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -80,9 +79,9 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 // values their options can have with its kernel.
 func (v *virtual) probe(ctx context.Context) ([]*linktrialv1.DriverState, error) {
 	var names []string
-	for _, t := range v.plan.Treatments {
-		if v.cat.Manifest(t.Protocol) != nil && !slices.Contains(names, t.Protocol) {
-			names = append(names, t.Protocol)
+	for _, p := range v.plan.Protocols() {
+		if v.cat.Manifest(p) != nil {
+			names = append(names, p)
 		}
 	}
 	parent := filepath.Join(v.s.Data, "virtual")

@@ -141,6 +141,14 @@ estimate, and STARTS AFTER the sum of the estimates before.`,
 	}
 }
 
+func optionText(options map[string]any) string {
+	var opts []string
+	for k, v := range options {
+		opts = append(opts, fmt.Sprintf("%s=%v", k, v))
+	}
+	return strings.Join(slices.Sorted(slices.Values(opts)), " ")
+}
+
 func explain(sh *runsheet.Sheet) (time.Duration, error) {
 	encoded, err := sh.Encode()
 	if err != nil {
@@ -154,11 +162,10 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 			fmt.Printf("missing: %s: %s\n", t.Label, t.Missing)
 			continue
 		}
-		var opts []string
-		for k, v := range t.Options {
-			opts = append(opts, fmt.Sprintf("%s=%v", k, v))
+		fmt.Printf("treatment %s (%s): protocol %s %s on port %d %s\n", t.Name, t.Label, t.Protocol, t.DriverVersion, t.Port, optionText(t.Options))
+		for _, v := range t.Via {
+			fmt.Printf("  passes the %s: protocol %s %s on port %d %s\n", v.At, v.Protocol, v.DriverVersion, v.Port, optionText(v.Options))
 		}
-		fmt.Printf("treatment %s (%s): protocol %s %s on port %d %s\n", t.Name, t.Label, t.Protocol, t.DriverVersion, t.Port, strings.Join(slices.Sorted(slices.Values(opts)), " "))
 	}
 	fmt.Println()
 	estimates := sheet.Estimate(sh)

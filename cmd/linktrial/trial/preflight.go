@@ -87,9 +87,9 @@ func ofPlan(ctx context.Context, s *setting.Settings, file string, req *linktria
 		}
 	}
 	req.Radio, req.Topology = cmp.Or(req.Radio, radio), cmp.Or(req.Topology, topology)
-	for _, t := range p.Treatments {
-		if t.Missing == "" && !slices.Contains(req.Protocols, t.Protocol) {
-			req.Protocols = append(req.Protocols, t.Protocol)
+	for _, protocol := range p.Protocols() {
+		if !slices.Contains(req.Protocols, protocol) {
+			req.Protocols = append(req.Protocols, protocol)
 		}
 	}
 	return nil

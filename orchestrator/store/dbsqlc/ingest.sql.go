@@ -387,9 +387,9 @@ func (q *Queries) SetProvenance(ctx context.Context, arg SetProvenanceParams) er
 }
 
 const upsertListener = `-- name: UpsertListener :exec
-INSERT INTO listeners (run_id, node, treatment, ready, port, info, code, message, restarts, at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-ON CONFLICT (run_id, node, treatment) DO UPDATE SET ready = excluded.ready, port = excluded.port, info = excluded.info,
+INSERT INTO listeners (run_id, node, treatment, at_role, ready, port, info, code, message, restarts, at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (run_id, node, treatment, at_role) DO UPDATE SET ready = excluded.ready, port = excluded.port, info = excluded.info,
     code = excluded.code, message = excluded.message, restarts = excluded.restarts, at = excluded.at
 `
 
@@ -397,6 +397,7 @@ type UpsertListenerParams struct {
 	RunID     string
 	Node      string
 	Treatment string
+	AtRole    string
 	Ready     bool
 	Port      int32
 	Info      json.RawMessage
@@ -411,6 +412,7 @@ func (q *Queries) UpsertListener(ctx context.Context, arg UpsertListenerParams) 
 		arg.RunID,
 		arg.Node,
 		arg.Treatment,
+		arg.AtRole,
 		arg.Ready,
 		arg.Port,
 		arg.Info,

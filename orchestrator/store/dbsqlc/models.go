@@ -177,6 +177,7 @@ type Listener struct {
 	Message   string
 	Restarts  int32
 	At        time.Time
+	AtRole    string
 }
 
 type Node struct {

@@ -64,12 +64,13 @@ func (q *Queries) CampaignRuns(ctx context.Context, campaignID string) (Campaign
 }
 
 const openRunListeners = `-- name: OpenRunListeners :many
-SELECT l.run_id, l.treatment FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing'
+SELECT l.run_id, l.treatment, l.at_role FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing'
 `
 
 type OpenRunListenersRow struct {
 	RunID     string
 	Treatment string
+	AtRole    string
 }
 
 func (q *Queries) OpenRunListeners(ctx context.Context) ([]OpenRunListenersRow, error) {
@@ -81,7 +82,7 @@ func (q *Queries) OpenRunListeners(ctx context.Context) ([]OpenRunListenersRow, 
 	items := []OpenRunListenersRow{}
 	for rows.Next() {
 		var i OpenRunListenersRow
-		if err := rows.Scan(&i.RunID, &i.Treatment); err != nil {
+		if err := rows.Scan(&i.RunID, &i.Treatment, &i.AtRole); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

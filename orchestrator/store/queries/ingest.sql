@@ -23,9 +23,9 @@ UPDATE run_nodes SET provenance = $3 WHERE run_id = $1 AND node = $2;
 INSERT INTO clock_offsets (run_id, node, seq, at, moment, offset_ns, error_ns, unknown) VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: UpsertListener :exec
-INSERT INTO listeners (run_id, node, treatment, ready, port, info, code, message, restarts, at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
-ON CONFLICT (run_id, node, treatment) DO UPDATE SET ready = excluded.ready, port = excluded.port, info = excluded.info,
+INSERT INTO listeners (run_id, node, treatment, at_role, ready, port, info, code, message, restarts, at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+ON CONFLICT (run_id, node, treatment, at_role) DO UPDATE SET ready = excluded.ready, port = excluded.port, info = excluded.info,
     code = excluded.code, message = excluded.message, restarts = excluded.restarts, at = excluded.at;
 
 -- name: InsertAttempt :exec

@@ -19,7 +19,7 @@ SELECT n.run_id, n.role, n.node, n.committed_seq, n.delivered_at, n.ended, n.end
 FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.ended_at IS NULL ORDER BY r.ordinal, n.role;
 
 -- name: OpenRunListeners :many
-SELECT l.run_id, l.treatment FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing';
+SELECT l.run_id, l.treatment, l.at_role FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing';
 
 -- name: UnfinishedParts :many
 -- Nodes that have not ended their part in a run that is over for everybody
