@@ -49,6 +49,10 @@ var allowed = map[string][]string{
 	"protocols/haul/wire/":    {"internal/"},
 	"protocols/haul/secure/":  {"internal/"},
 	"protocols/haul/code/":    {"internal/"},
+	"protocols/lttcp/":        {"protocols/datagram", "protocols/lttcp/", "internal/"},
+	"protocols/lttcp/cmd/":    {"protocols/contract", "protocols/harness", "protocols/lttcp", "protocols/protocoltest", "internal/"},
+	"protocols/lttcp/core/":   {"protocols/lttcp/wire", "internal/"},
+	"protocols/lttcp/wire/":   {"internal/"},
 	"protocols/datagram/":     {"internal/"},
 	"emulator/channel/":       {"internal/"},
 	"emulator/link/":          {"emulator/channel", "internal/"},
@@ -106,7 +110,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 
