@@ -351,7 +351,7 @@ func (c *Conn) Rebind(local netip.AddrPort) error {
 	e.socket = s
 	_ = old.Close()
 	go e.read(s)
-	c.core.Ping()
+	c.core.Moved()
 	c.touched = true
 	e.settle(e.now())
 	return nil

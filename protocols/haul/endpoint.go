@@ -181,11 +181,11 @@ func (e *endpoint) settle(now time.Duration) {
 // flush sends what a connection has to send now.
 func (e *endpoint) flush(now time.Duration, c *Conn) {
 	for {
-		n := c.core.Transmit(now, e.room[len(e.out)])
+		n, to := c.core.Transmit(now, e.room[len(e.out)])
 		if n == 0 {
 			break
 		}
-		e.queue(e.room[len(e.out)][:n], c.core.Remote())
+		e.queue(e.room[len(e.out)][:n], to)
 		if len(e.out) == batchSize {
 			e.send()
 			now = e.now()

@@ -227,14 +227,14 @@ func TestRebind(t *testing.T) {
 	if m, err := server.Receive(ctx); err != nil || string(m.Data) != "moved" {
 		t.Fatalf("%q, %v", m.Data, err)
 	}
-	if after := server.RemoteAddr(); after == before || after.Addr() != netip.MustParseAddr("127.0.0.2") {
-		t.Errorf("the client was %v and is %v", before, after)
-	}
 	if err := server.Send(ctx, haul.Message{Data: []byte("back")}); err != nil {
 		t.Fatal(err)
 	}
 	if m, err := client.Receive(ctx); err != nil || string(m.Data) != "back" {
 		t.Fatalf("%q, %v", m.Data, err)
+	}
+	if after := server.RemoteAddr(); after == before || after.Addr() != netip.MustParseAddr("127.0.0.2") {
+		t.Errorf("the client was %v and is %v", before, after)
 	}
 }
 

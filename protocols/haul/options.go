@@ -35,7 +35,7 @@ type Event = core.Event
 const (
 	LinkLost       = core.LinkLost       // nothing is heard although something was asked; the connection goes on
 	LinkBack       = core.LinkBack       // and is heard again
-	AddressChanged = core.AddressChanged // the other end sends from elsewhere now
+	AddressChanged = core.AddressChanged // the client is elsewhere now, and has proven it (of a listener's connections)
 	PeerSuspended  = core.PeerSuspended
 	PeerResumed    = core.PeerResumed
 )

@@ -154,7 +154,8 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 		return
 	}
 	c.replay.Accept(number)
-	c.heard(now, number, from, ecn)
+	c.heard(now, number, ecn)
+	c.from(now, from, len(p), number+1 == c.top)
 	if c.state == closed {
 		c.afterClose(body)
 		return
@@ -194,9 +195,8 @@ func (c *Conn) wellFormed(body []byte) bool {
 }
 
 // heard notes that a packet has arrived.
-func (c *Conn) heard(now time.Duration, number uint64, from netip.AddrPort, ecn uint8) {
-	c.lastHeard = now
-	c.shake.proven, c.starved = true, false
+func (c *Conn) heard(now time.Duration, number uint64, ecn uint8) {
+	c.lastHeard, c.move.seeks = now, false
 	c.shake.message = nil // the client has the answer
 	if c.silent {
 		c.silent = false
@@ -217,10 +217,6 @@ func (c *Conn) heard(now time.Duration, number uint64, from netip.AddrPort, ecn 
 			c.loss.observe(1, 0, 0)
 		}
 		c.top, c.topAt = number+1, now
-		if from != c.peer.address && from.IsValid() {
-			c.peer.address = from
-			c.events = append(c.events, AddressChanged)
-		}
 	}
 }
 
@@ -239,6 +235,14 @@ func (c *Conn) take(now time.Duration, number uint64) (asks bool) {
 			c.events = append(c.events, PeerSuspended)
 		}
 		return false
+	case wire.FrameChallenge:
+		if c.client {
+			copy(c.move.answer[:], f.Token)
+			c.move.owed = true
+		}
+		return false
+	case wire.FrameResponse:
+		c.responded(now, number, f.Token)
 	case wire.FrameClose:
 		c.closedBy(f.Close)
 		return false

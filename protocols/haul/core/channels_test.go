@@ -256,6 +256,9 @@ func (x *trial) plan(slow float64, mtu int) {
 		for i := range 1 + r.IntN(3) {
 			add(at(), func() {
 				if x.conns[0].Open() { // before, it would be another client
+					if c := x.conns[0]; c.silent || c.config.KeepAlive == 0 {
+						c.Moved() // or it might say nothing from there, and nobody would know
+					}
 					x.address = netip.AddrPortFrom(addresses[0].Addr(), uint16(1000+i))
 				}
 			})

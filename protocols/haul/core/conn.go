@@ -115,6 +115,7 @@ type Conn struct {
 	open    int    // symbols that have not arrived
 	missing int    // of these, known to be lost
 	sent    uint64 // bytes counted against the credit
+	begun   uint64 // bytes that will count, of messages of which a part has been sent
 	scratch []code.Symbol
 
 	lookFrom uint64 // no missed symbol below it
@@ -123,6 +124,8 @@ type Conn struct {
 	flight
 	acks
 	ending
+	move        move
+	sendTo      netip.AddrPort // of the packet that is being made
 	clock       clock
 	writerWaits bool
 	suspended   bool // by the application
@@ -138,7 +141,7 @@ type Event uint8
 const (
 	LinkLost Event = iota + 1 // nothing has been heard for some round trips although something was asked
 	LinkBack
-	AddressChanged
+	AddressChanged // the client has proven that it is elsewhere now
 	PeerSuspended
 	PeerResumed
 )
@@ -156,7 +159,7 @@ func (c *Conn) Open() bool { return c.state == open || c.state == closing }
 // Closed reports whether the connection has ended, and why: nil after an orderly end.
 func (c *Conn) Closed() (bool, error) { return c.state == closed, c.err }
 
-// Remote is where the other end is now.
+// Remote is where the other end is, as far as it has proven it.
 func (c *Conn) Remote() netip.AddrPort { return c.peer.address }
 
 // WriterWaits says that the application has more to send as soon as the queue
@@ -197,6 +200,7 @@ func (c *Conn) end(err error) {
 	c.symbols = ring[symbol]{}
 	c.packets = ring[sentPacket]{first: c.packets.end()} // numbers go on
 	c.out = outbox{number: c.out.number}
+	c.move.to, c.move.owed = netip.AddrPort{}, false
 	c.open, c.missing, c.useful, c.repairs, c.inFlight, c.loose = 0, 0, 0, 0, 0, nil
 	if errors.Is(err, ErrDead) {
 		c.last = wire.Close{Abort: true, Reason: "nothing was heard from the other end"}
@@ -242,7 +246,8 @@ func (c *Conn) deadline() (time.Duration, bool) {
 	if c.ackPending {
 		earlier(max(c.ackAt, 1))
 	}
-	if !c.silent {
+	earlier(c.challengeAt())
+	if c.timeoutsCount() {
 		earlier(c.timeoutAt())
 	}
 	if c.waiting() {
@@ -272,7 +277,7 @@ func (c *Conn) Tick(callers time.Duration) {
 		c.end(ErrDead)
 		return
 	}
-	if at := c.timeoutAt(); at > 0 && now >= at && !c.silent {
+	if at := c.timeoutAt(); at > 0 && now >= at && c.timeoutsCount() {
 		c.timedOut(now)
 	}
 	if k := c.config.KeepAlive; k > 0 && c.timeoutAt() == 0 && now >= max(c.lastSaid, c.lastHeard)+k {

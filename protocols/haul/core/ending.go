@@ -101,7 +101,12 @@ func (c *Conn) farewell(now time.Duration, buf []byte) int {
 		return 0
 	}
 	c.farewells--
-	return c.seal(now, buf, wire.AppendClose(c.begin(buf, false), c.last), sentPacket{})
+	last := c.last
+	if c.move.to.IsValid() {
+		// To where the packet came from that this answers, and no more than may go there.
+		c.sendTo, last.Reason = c.move.to, ""
+	}
+	return c.seal(now, buf, wire.AppendClose(c.begin(buf, false), last), sentPacket{})
 }
 
 // afterClose reads a packet that comes when the connection has ended. The last

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"net/netip"
 	"time"
 
 	"linktrial/protocols/haul/wire"
@@ -76,10 +77,16 @@ const (
 )
 
 // Transmit writes the next packet that is to be sent now into buf, which holds
-// at least a packet, and returns its length; 0: none now. It is called until
-// it returns 0: after Receive, Tick, and whenever the application did something.
-func (c *Conn) Transmit(now time.Duration, buf []byte) int {
-	now = c.clock.read(now)
+// at least a packet, and returns its length and where it goes; 0: none now. It
+// is called until it returns 0: after Receive, Tick, and whenever the application
+// did something.
+func (c *Conn) Transmit(now time.Duration, buf []byte) (n int, to netip.AddrPort) {
+	c.sendTo = c.peer.address
+	n = c.transmit(c.clock.read(now), buf)
+	return n, c.sendTo
+}
+
+func (c *Conn) transmit(now time.Duration, buf []byte) int {
 	switch {
 	case c.state == connecting:
 		return c.hello(now, buf)
@@ -95,6 +102,10 @@ func (c *Conn) Transmit(now time.Duration, buf []byte) int {
 			c.suspended = true
 		}
 		return c.seal(now, buf, wire.AppendSuspend(c.begin(buf, false)), sentPacket{})
+	case c.move.owed:
+		return c.respond(now, buf)
+	case c.challengeAt() > 0 && now >= c.challengeAt():
+		return c.challenge(now, buf)
 	case c.closeDue(now):
 		return c.seal(now, buf, wire.AppendClose(c.begin(buf, true), wire.Close{}), sentPacket{asks: true})
 	}
@@ -165,13 +176,10 @@ func (c *Conn) seal(now time.Duration, buf, b []byte, p sentPacket) int {
 	number := c.packets.end()
 	c.plain = append(c.plain[:0], b[wire.DataHeader:]...)
 	b = c.keys.Seal(b[:wire.DataHeader], b[:wire.DataHeader], number, c.plain)
-	if !c.shake.proven {
-		if len(b) > c.shake.budget {
-			// Not before the client has proven its address; its next packet does.
-			c.starved = true
-			return 0
-		}
-		c.shake.budget -= len(b)
+	if !c.spend(len(b)) {
+		// Not before the client has proven its address; its next packet does.
+		c.starved = true
+		return 0
 	}
 	p.at, p.size = now, int32(len(b)+headers)
 	c.bytes += uint64(p.size)

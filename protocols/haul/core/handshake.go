@@ -223,7 +223,7 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	c.shake.attempt = h.Attempt
 	c.shake.owed = true
 	c.shake.proven = len(h.Cookie) > 0
-	c.shake.budget = 3 * size
+	c.shake.budget = amplification * size
 	c.shake.early = append([]byte(nil), early...)
 	c.clock.read(now)
 	c.lastHeard, c.lastSaid = now, now
@@ -241,18 +241,15 @@ func (c *Conn) helloAgain(h wire.Hello, size int) {
 		return
 	}
 	c.shake.owed, c.shake.attempt, c.starved = true, h.Attempt, false
-	c.shake.budget += 3 * size
+	c.shake.budget += amplification * size
 }
 
 // answer writes the server's answer.
 func (c *Conn) answer(buf []byte) int {
 	c.shake.owed = false
 	b := wire.AppendAnswer(buf[:0], wire.Answer{Client: c.peer.id, Attempt: c.shake.attempt, Message: c.shake.message})
-	if !c.shake.proven {
-		if len(b) > c.shake.budget {
-			return 0
-		}
-		c.shake.budget -= len(b)
+	if !c.spend(len(b)) {
+		return 0
 	}
 	return len(b)
 }

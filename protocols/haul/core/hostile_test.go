@@ -88,6 +88,8 @@ func FuzzReceive(f *testing.F) {
 	}
 	a := wire.Ack{Largest: 3, Received: 3, Credit: 1 << 20, Next: 1, Ranges: []wire.Range{{Missing: 1, Arrived: 1}}}
 	add(wire.AppendAck(nil, &a, 100), wire.AppendPing(nil), wire.AppendSuspend(nil))
+	token := make([]byte, wire.TokenSize)
+	add(wire.AppendToken(nil, wire.FrameChallenge, token), wire.AppendToken(nil, wire.FrameResponse, token))
 	add(wire.AppendRequest(nil, wire.Request{Delay: 1}), wire.AppendClose(nil, wire.Close{}))
 	item := func(i wire.Item) []byte { return wire.AppendItem(nil, &i, false) }
 	add(append(wire.AppendSymbol(nil, 0), item(wire.Item{Number: 5, Offset: 60000, Data: []byte("x")})...),
@@ -173,7 +175,7 @@ func refusal(t *testing.T, client, server Config, change func([]byte)) string {
 	s := newSim(client, server, &path{delay: time.Millisecond}, &path{delay: time.Millisecond}, 5)
 	for range 1000 {
 		s.now += 10 * time.Millisecond
-		if n := s.conns[0].Transmit(s.now, s.buf[:]); n > 0 {
+		if n, _ := s.conns[0].Transmit(s.now, s.buf[:]); n > 0 {
 			change(s.buf[:n])
 			var reply [1500]byte
 			_, _, r := s.listener.Receive(s.now, s.buf[:n], addresses[0], 0, reply[:])
@@ -232,7 +234,7 @@ func TestHelloFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		from := netip.AddrPortFrom(netip.AddrFrom4([4]byte{11, byte(i >> 16), byte(i >> 8), byte(i)}), 9)
-		n := c.Transmit(0, s.buf[:])
+		n, _ := c.Transmit(0, s.buf[:])
 		var reply [1500]byte
 		conn, _, r := l.Receive(s.clock(1), s.buf[:n], from, 0, reply[:])
 		if len(r) > 3*n {
@@ -245,7 +247,7 @@ func TestHelloFlood(t *testing.T) {
 			answered++
 			sent := 0
 			_ = conn.Send(s.clock(1), Message{Data: make([]byte, 10_000)})
-			for k := conn.Transmit(s.clock(1), s.buf[:]); k > 0; k = conn.Transmit(s.clock(1), s.buf[:]) {
+			for k, _ := conn.Transmit(s.clock(1), s.buf[:]); k > 0; k, _ = conn.Transmit(s.clock(1), s.buf[:]) {
 				sent += k
 			}
 			if sent > 3*n {
@@ -273,10 +275,10 @@ func TestCookieFlood(t *testing.T) {
 			t.Fatal(err)
 		}
 		var reply [1500]byte
-		n := c.Transmit(0, s.buf[:])
+		n, _ := c.Transmit(0, s.buf[:])
 		_, _, r := l.Receive(s.clock(1), s.buf[:n], addresses[0], 0, reply[:])
 		c.Receive(0, r, addresses[1], 0)
-		n = c.Transmit(time.Second, s.buf[:])
+		n, _ = c.Transmit(time.Second, s.buf[:])
 		if conn, fresh, _ := l.Receive(s.clock(1), s.buf[:n], addresses[0], 0, reply[:]); conn == nil || !fresh {
 			t.Fatalf("client %d with a cookie gets no connection", i)
 		}
@@ -353,5 +355,36 @@ func TestGone(t *testing.T) {
 	}
 	if more := s.conns[0].Stats().PacketsSent - n; more > uint64(30*time.Minute/probeSeldom)+100 {
 		t.Errorf("%d packets in the half hour after that", more)
+	}
+}
+
+// TestPrioritiesShareBuffer holds that messages which wait in order behind one
+// of a lower priority do not take the buffer that this one needs.
+func TestPrioritiesShareBuffer(t *testing.T) {
+	s := pair(t, Config{Buffer: MinBuffer}, Config{Buffer: MinBuffer})
+	s.paths[0].rate = 100e3
+	c, v := s.conns[0], s.conns[1]
+	send := func(priority uint8, size int) {
+		t.Helper()
+		if err := c.Send(s.clock(0), Message{Priority: priority, Data: make([]byte, size)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	send(0, 32_000)
+	for limit := s.now + time.Minute; s.step(limit) && c.Queued() > 20_000; {
+	}
+	for range 4 {
+		send(1, 30_000)
+	}
+	got := 0
+	s.work = func(*sim) {
+		for m, ok := v.Next(); ok; m, ok = v.Next() {
+			got += len(m.Data)
+		}
+	}
+	for limit := s.now + time.Minute; s.step(limit) && got < 152_000; {
+	}
+	if got != 152_000 {
+		t.Errorf("%d bytes arrived; %+v", got, v.Stats())
 	}
 }

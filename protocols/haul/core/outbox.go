@@ -67,6 +67,9 @@ type numbering struct {
 	finished bool
 }
 
+// cost is what a message counts against the credit.
+func (m *outMessage) cost() uint64 { return uint64(len(m.Data) + messageCost) }
+
 // outbox holds messages until they have been sent, by priority.
 type outbox struct {
 	queues [HighestPriority + 1][]*outMessage
@@ -237,12 +240,15 @@ func (c *Conn) largestMessage() int {
 }
 
 // sendable reports whether the other end's buffer has room for more of a
-// message. What is sent again has been counted already.
+// message. What is sent again has been counted already. A message is begun when
+// there is room for all of it, besides that for the rest of those begun before:
+// or else parts of messages, and what waits in order behind them, could fill the
+// buffer so that none is ever complete.
 func (c *Conn) sendable(m *outMessage) bool {
 	if m.finish {
 		return c.out.numbering(m.Stream, m.Class).waiting == 0
 	}
-	return !m.Class.Reliable() || len(m.again) > 0 || c.sent+messageCost < c.peer.credit
+	return !m.Class.Reliable() || m.numbered || c.sent+c.begun+m.cost() <= c.peer.credit
 }
 
 // giveUp ends a message before its time. What of it is in symbols is declared
@@ -253,6 +259,9 @@ func (c *Conn) giveUp(m *outMessage, why Outcome) {
 	}
 	if !m.whole {
 		c.out.bytes -= len(m.Data) - m.sent
+		if m.numbered && m.Class.Reliable() {
+			c.begun -= uint64(len(m.Data) - m.sent)
+		}
 	}
 	c.finished(m, why)
 	if !m.numbered {

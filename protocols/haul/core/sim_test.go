@@ -45,6 +45,9 @@ type sim struct {
 	offset   [2]time.Duration // of the ends' clocks
 	asleep   [2]time.Duration // until then an end does nothing
 	address  netip.AddrPort   // of the client
+	astray   int              // packets to the client that went to another address
+	// sends is asked for each packet that an end sends: false takes it from the path.
+	sends    func(end int, p []byte, to netip.AddrPort) bool
 	trace    func(format string, args ...any)
 	buf      [9000]byte
 	work     func(s *sim)         // applications, after every event
@@ -136,7 +139,14 @@ func (s *sim) flush() {
 		if c == nil || s.now < s.asleep[end] {
 			continue
 		}
-		for n := c.Transmit(s.clock(end), s.buf[:]); n > 0; n = c.Transmit(s.clock(end), s.buf[:]) {
+		for n, to := c.Transmit(s.clock(end), s.buf[:]); n > 0; n, to = c.Transmit(s.clock(end), s.buf[:]) {
+			if s.sends != nil && !s.sends(end, s.buf[:n], to) {
+				continue
+			}
+			if end == 1 && to != s.address {
+				s.astray++ // nobody is there, or no longer
+				continue
+			}
 			if s.trace != nil {
 				s.trace("%v %d sends %d bytes, inflight %d useful %d open %d", s.now, end, n, c.inFlight, c.useful, c.open)
 			}

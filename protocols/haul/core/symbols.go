@@ -75,13 +75,12 @@ func (c *Conn) fill(room int, reliable bool) (data []byte, parts []part, bytes i
 	return data, parts, bytes
 }
 
-// fragment appends as much of a message as there is room and credit for.
+// fragment appends as much of a message as there is room for. It gives the
+// message its number with the first fragment, which counts it against the credit.
 func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
+	n := c.out.numbering(m.Stream, m.Class)
 	if !m.numbered {
-		n := c.out.numbering(m.Stream, m.Class)
-		m.number, m.numbered = n.next, true
-		n.next++
-		n.waiting--
+		m.number = n.next
 	}
 	s := span{m.sent, len(m.Data)}
 	repeat := len(m.again) > 0
@@ -90,13 +89,6 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 	}
 	item := wire.Item{Class: m.Class, Stream: uint64(m.Stream), Number: m.number, Offset: uint64(s.from), Tag: uint64(m.Tag)}
 	most := room - len(data) - wire.HeadSize(&item)
-	cost := 0
-	if m.sent == 0 {
-		cost = messageCost
-	}
-	if m.Class.Reliable() && !repeat {
-		most = min(most, int(c.peer.credit-c.sent)-cost)
-	}
 	end := s.to-s.from >= most-2 // no room for another item behind it
 	if !end {
 		most -= 2 // its length
@@ -108,6 +100,15 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 	item.Last = s.to == len(m.Data)
 	item.Data = m.Data[s.from:s.to]
 	data = wire.AppendItem(data, &item, end && room-len(data) <= wire.HeadSize(&item)+len(item.Data)+2)
+	if !m.numbered {
+		m.numbered = true
+		n.next++
+		n.waiting--
+		if m.Class.Reliable() {
+			c.sent += messageCost
+			c.begun += uint64(len(m.Data))
+		}
+	}
 	switch {
 	case repeat && s.to < m.again[0].to:
 		m.again[0].from = s.to
@@ -118,7 +119,8 @@ func (c *Conn) fragment(data []byte, room int, m *outMessage) ([]byte, part) {
 		m.whole = item.Last
 		c.out.bytes -= s.to - s.from
 		if m.Class.Reliable() {
-			c.sent += uint64(s.to - s.from + cost)
+			c.sent += uint64(s.to - s.from)
+			c.begun -= uint64(s.to - s.from)
 		}
 	}
 	return data, part{m, s}

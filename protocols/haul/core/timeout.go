@@ -30,6 +30,12 @@ func (c *Conn) probePause() time.Duration {
 	return min(max(pause, c.rate.srtt/8, probeOften), max(probeEvery, c.rate.srtt/8))
 }
 
+// Ping asks the other end for a sign of life.
+func (c *Conn) Ping() { c.ping = true }
+
+// timeoutsCount reports whether acknowledgements can be overdue.
+func (c *Conn) timeoutsCount() bool { return !c.silent || c.move.seeks }
+
 // pinged reports whether an answer to a packet is expected although no symbol is under way.
 func (c *Conn) pinged() bool { return c.asking > c.largest }
 
@@ -70,6 +76,3 @@ func (c *Conn) smallFirst() {
 		c.probes++
 	}
 }
-
-// Ping asks the other end for a sign of life.
-func (c *Conn) Ping() { c.ping = true }

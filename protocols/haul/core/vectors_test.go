@@ -42,7 +42,7 @@ func vectors(t *testing.T) map[string][]byte {
 		var buf [9000]byte
 		now := patient
 		packet := func(of *Conn, what string) []byte {
-			n := of.Transmit(now, buf[:])
+			n, _ := of.Transmit(now, buf[:])
 			v[name+" "+what] = append([]byte(nil), buf[:n]...)
 			return append([]byte(nil), buf[:n]...)
 		}
@@ -61,6 +61,9 @@ func vectors(t *testing.T) map[string][]byte {
 	v["acknowledgement frame"] = wire.AppendAck(nil, &wire.Ack{Largest: 1000, Received: 990, Bursts: 4, At: 123456,
 		Delay: 800, Credit: 4 << 20, Rank: 1, Next: 280, Ranges: []wire.Range{{Missing: 2, Arrived: 15}}}, 100)
 	v["close frame"] = wire.AppendClose(nil, wire.Close{Abort: true, Reason: "enough"})
+	token := []byte("0123456789abcdef")
+	v["challenge frame"] = wire.AppendToken(nil, wire.FrameChallenge, token)
+	v["response frame"] = wire.AppendToken(nil, wire.FrameResponse, token)
 	v["void item"] = wire.AppendItem(nil, &wire.Item{Kind: wire.ItemVoid, Number: 300, Offset: 2}, false)
 	v["cancel item"] = wire.AppendItem(nil, &wire.Item{Kind: wire.ItemCancel, Stream: 3, Number: 9, Offset: 1400}, false)
 	v["finish item"] = wire.AppendItem(nil, &wire.Item{Kind: wire.ItemFinish, Stream: 3, Number: 10}, false)

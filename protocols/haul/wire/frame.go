@@ -19,6 +19,9 @@ const (
 	FrameRepair  FrameKind = 0x07 // a combination of source symbols; ends the body
 	FrameLoose   FrameKind = 0x08 // items that are never repeated; ends the body
 	FramePartial FrameKind = 0x09 // a repair of a range without some of its symbols; ends the body
+
+	FrameChallenge FrameKind = 0x0a // server: a token, to prove the address that it is sent to
+	FrameResponse  FrameKind = 0x0b // client: the token of a challenge
 )
 
 // Limits of what frames may say.
@@ -29,6 +32,8 @@ const (
 	MaxSkip = 32
 	// MaxReason is the longest reason of a close, in bytes.
 	MaxReason = 200
+	// TokenSize is the length of a challenge's token, in bytes.
+	TokenSize = 16
 	maxNumber = 1 << 60
 )
 
@@ -84,6 +89,7 @@ type Frame struct {
 	Close   Close
 	Symbol  Symbol // also of FrameLoose, without a number
 	Repair  Repair
+	Token   []byte // of a challenge or a response
 }
 
 // AppendAck appends an acknowledgement whose length is at most room beyond b;
@@ -165,6 +171,11 @@ func AppendPing(b []byte) []byte { return append(b, byte(FramePing)) }
 // AppendSuspend appends the notice that the sender falls silent.
 func AppendSuspend(b []byte) []byte { return append(b, byte(FrameSuspend)) }
 
+// AppendToken appends a challenge or a response.
+func AppendToken(b []byte, k FrameKind, token []byte) []byte {
+	return append(append(b, byte(k)), token[:TokenSize]...)
+}
+
 // AppendRequest appends a request.
 func AppendRequest(b []byte, r Request) []byte {
 	return binary.AppendUvarint(append(b, byte(FrameRequest)), r.Delay)
@@ -233,6 +244,12 @@ func Next(b []byte, f *Frame) (rest []byte, err error) {
 		n := 2 + int(b[1])
 		f.Close = Close{Abort: b[0]&1 != 0, Answer: b[0]&2 != 0, Reason: string(b[2:n])}
 		return b[n:], nil
+	case FrameChallenge, FrameResponse:
+		if len(b) < TokenSize {
+			return nil, ErrMalformed
+		}
+		f.Token = b[:TokenSize]
+		return b[TokenSize:], nil
 	case FrameSymbol:
 		if f.Symbol.ID, b, err = takeUpTo(b, maxNumber); err != nil {
 			return nil, err

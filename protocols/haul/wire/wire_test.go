@@ -49,6 +49,9 @@ func FuzzFrame(f *testing.F) {
 	f.Add(append(AppendSymbol(nil, 300), 1, 2, 3))
 	f.Add(append(AppendRepair(nil, 300, 256, []byte{1, 2}), 1, 2, 3))
 	f.Add(append(AppendLoose(nil), 1, 2, 3))
+	f.Add(AppendToken(AppendPing(nil), FrameChallenge, make([]byte, TokenSize)))
+	f.Add(AppendToken(nil, FrameResponse, bytes.Repeat([]byte{7}, TokenSize)))
+	f.Add(AppendToken(nil, FrameResponse, make([]byte, TokenSize))[:TokenSize])
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var fr Frame
 		for len(b) > 0 {
@@ -76,6 +79,8 @@ func appendFrame(f *Frame) []byte {
 		return AppendRequest(nil, f.Request)
 	case FrameClose:
 		return AppendClose(nil, f.Close)
+	case FrameChallenge, FrameResponse:
+		return AppendToken(nil, f.Kind, f.Token)
 	case FrameSymbol:
 		return append(AppendSymbol(nil, f.Symbol.ID), f.Symbol.Data...)
 	case FrameLoose:

@@ -1,0 +1,148 @@
+package core
+
+import (
+	"encoding/binary"
+	"net/netip"
+	"time"
+
+	"linktrial/protocols/haul/secure"
+	"linktrial/protocols/haul/wire"
+)
+
+// The client's address may change under a connection: it has moved, or a router
+// has given it another port. But whoever copies its packets can send them from
+// anywhere, so the server goes on sending to the address that it has until the
+// client has answered a challenge from the new one (cf. RFC 9000, section 8.2).
+
+// amplification is how many times the bytes that came from an address may go
+// there before it is known to be the other end's (RFC 9000, section 8.1).
+const amplification = 3
+
+// challengeBytes is the UDP payload of a packet with a challenge, at most.
+const challengeBytes = wire.DataHeader + 1 + wire.TokenSize + 16
+
+// firstChallenge is the pause after the first challenge where no round trip is known.
+const firstChallenge = 120 * time.Millisecond
+
+// move is what an end knows of a change of the client's address.
+type move struct {
+	// Of the server.
+	tokens *secure.Cookies // made when the first is needed
+	count  uint64          // changes so far; tokens of before are void
+	to     netip.AddrPort  // where the newest packet came from, if it is not the connection's address
+	room   int             // bytes that may still be sent there
+	next   time.Duration   // next challenge
+	pause  time.Duration   // and the one after it
+
+	// Of the client.
+	answer [wire.TokenSize]byte
+	owed   bool // answer is to be sent
+	seeks  bool // it has moved, and nothing has come since
+}
+
+// Moved says that the client is elsewhere now. It asks the other end for a sign
+// of life until one comes, even if the other end has announced to be silent: that
+// would look for it where it was.
+func (c *Conn) Moved() {
+	if c.client && c.Open() {
+		c.ping, c.move.seeks = true, true
+	}
+}
+
+// from notes the address of an authentic packet of so many bytes.
+func (c *Conn) from(now time.Duration, address netip.AddrPort, size int, newest bool) {
+	if c.client || !address.IsValid() || address == c.peer.address {
+		c.shake.proven, c.starved = true, false
+		if newest {
+			c.move.to = netip.AddrPort{}
+		}
+		return
+	}
+	if !newest {
+		return
+	}
+	m := &c.move
+	if m.to != address {
+		m.to, m.room, m.next = address, 0, now
+	}
+	m.room += amplification * size
+	m.pause = firstChallenge
+	if c.rate.srtt > 0 {
+		m.pause = max(c.rate.srtt/2, probeOften)
+	}
+	m.next = min(m.next, now+m.pause)
+}
+
+// challengeAt is when the next challenge is due, 0 where none is.
+func (c *Conn) challengeAt() time.Duration {
+	if !c.move.to.IsValid() || c.move.room < challengeBytes || c.silent {
+		return 0
+	}
+	return max(c.move.next, 1)
+}
+
+// challenge writes a challenge to an address that nobody has proven.
+func (c *Conn) challenge(now time.Duration, buf []byte) int {
+	m := &c.move
+	if m.tokens == nil {
+		var err error
+		if m.tokens, err = secure.NewCookies(c.config.Random); err != nil {
+			m.to = netip.AddrPort{} // without a secret there are no challenges
+			return 0
+		}
+	}
+	m.next = now + m.pause
+	m.pause *= 2
+	c.sendTo = m.to
+	token := m.tokens.Make(m.to, binary.BigEndian.AppendUint64(nil, m.count), now)
+	return c.seal(now, buf, wire.AppendToken(c.begin(buf, false), wire.FrameChallenge, token), sentPacket{})
+}
+
+// respond writes the client's answer to a challenge. It is to be acknowledged,
+// as what the server has acknowledged lately went to another address.
+func (c *Conn) respond(now time.Duration, buf []byte) int {
+	c.move.owed = false
+	b := c.begin(buf, true)
+	if c.ackPending {
+		b = c.acknowledgement(now, b, min(c.packet-challengeBytes, 400))
+	}
+	c.unasked = 0
+	return c.seal(now, buf, wire.AppendToken(b, wire.FrameResponse, c.move.answer[:]), sentPacket{asks: true})
+}
+
+// responded takes in the answer to a challenge: it proves the address that it
+// came from, if its packet is the newest.
+func (c *Conn) responded(now time.Duration, number uint64, token []byte) {
+	m := &c.move
+	if c.client || !m.to.IsValid() || number+1 != c.top || m.tokens == nil ||
+		!m.tokens.Check(m.to, binary.BigEndian.AppendUint64(nil, m.count), token, now) {
+		return
+	}
+	c.peer.address, m.to = m.to, netip.AddrPort{}
+	m.count++
+	c.shake.proven, c.starved = true, false
+	c.events = append(c.events, AddressChanged)
+	if c.open == 0 {
+		return
+	}
+	// What is under way went to the other address, and so did what could not be sent.
+	c.useful, c.repairs, c.presumed = 0, 0, c.packets.end()
+	c.probes = 2
+	c.nextSend = min(c.nextSend, now)
+}
+
+// spend takes a packet's bytes from what may be sent to an address that nobody
+// has proven; false: not so many.
+func (c *Conn) spend(n int) bool {
+	left := &c.shake.budget
+	if c.move.to.IsValid() && c.sendTo == c.move.to {
+		left = &c.move.room
+	} else if c.shake.proven {
+		return true
+	}
+	if n > *left {
+		return false
+	}
+	*left -= n
+	return true
+}
