@@ -25,14 +25,15 @@ type Conn struct {
 	err     error         // why the connection failed, besides what core says
 	heard   time.Duration
 	touched bool
-	told    bool // that it has ended
-	waiters int  // calls of Send that wait for room
+	told    bool          // that it has ended
+	over    chan struct{} // closed when it cannot be used any more
+	waiters int           // calls of Send that wait for room
 	streams map[uint16]*Stream
 	events  chan Event
 }
 
 func (e *endpoint) conn(k *core.Conn) *Conn {
-	c := &Conn{end: e, core: k, streams: map[uint16]*Stream{}, heard: e.now()}
+	c := &Conn{end: e, core: k, streams: map[uint16]*Stream{}, heard: e.now(), over: make(chan struct{})}
 	if e.options.OnEvent != nil {
 		c.events = make(chan Event, 64)
 		go func() {
@@ -93,6 +94,13 @@ func (c *Conn) tell() {
 			case c.events <- v:
 			default: // nobody takes them
 			}
+		}
+	}
+	if c.failure() != nil {
+		select {
+		case <-c.over:
+		default:
+			close(c.over)
 		}
 	}
 	if over, _ := c.core.Closed(); over && !c.told {
@@ -158,6 +166,18 @@ func (c *Conn) wait(ctx context.Context, deadline time.Time, ready func() (bool,
 			return ctx.Err()
 		}
 	}
+}
+
+// Wait waits until the connection has ended, whether or not anybody reads or
+// writes, and returns why: nil after an orderly end, or one that this end aborted.
+func (c *Conn) Wait() error {
+	<-c.over
+	c.end.mu.Lock()
+	defer c.end.mu.Unlock()
+	if err := c.failure(); !errors.Is(err, io.EOF) && !errors.Is(err, core.ErrClosed) {
+		return err
+	}
+	return nil
 }
 
 // do touches the connection with the lock held, and sends what follows from it.

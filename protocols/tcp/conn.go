@@ -11,6 +11,7 @@ import (
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
+	"linktrial/protocols/tcp/socket"
 )
 
 // conn is one connection. As long as its transfer has not ended, the process's
@@ -94,7 +95,7 @@ func (c *conn) describe() *contract.Info {
 			i.Detail["congestion"] = cc
 		}
 	})
-	if t, n, err := c.tcpInfo(); err == nil && n >= int(unsafe.Offsetof(t.Rto)) {
+	if t, n, err := socket.Info(c.raw); err == nil && n >= int(unsafe.Offsetof(t.Rto)) {
 		// TCPI_OPT_* of <linux/tcp.h>.
 		for bit, name := range map[uint8]string{1: "timestamps", 2: "sack", 4: "window_scale", 8: "ecn"} {
 			if t.Options&bit != 0 {
@@ -126,29 +127,13 @@ func (c *conn) Abort() {
 	c.route.remove()
 }
 
-// tcpInfo reads TCP_INFO and how many bytes of it this kernel knows.
-func (c *conn) tcpInfo() (t unix.TCPInfo, n int, err error) {
-	size := uint32(unsafe.Sizeof(t))
-	cerr := c.raw.Control(func(fd uintptr) {
-		_, _, e := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.IPPROTO_TCP, unix.TCP_INFO,
-			uintptr(unsafe.Pointer(&t)), uintptr(unsafe.Pointer(&size)), 0)
-		if e != 0 {
-			err = e
-		}
-	})
-	if cerr != nil {
-		err = cerr
-	}
-	return t, int(size), err
-}
-
 // infiniteSsthresh is the kernel's initial threshold, TCP_INFINITE_SSTHRESH: no figure.
 const infiniteSsthresh = 0x7fffffff
 
 // Sample reads TCP_INFO. The kernel's fields have grown with time; those that
 // it does not have stay absent.
 func (c *conn) Sample(s *contract.Sample, sender bool) {
-	t, n, err := c.tcpInfo()
+	t, n, err := socket.Info(c.raw)
 	if err != nil {
 		return
 	}

@@ -5,17 +5,14 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"strconv"
-	"syscall"
-	"time"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
+	"linktrial/protocols/tcp/socket"
 )
 
 //go:embed driver.yaml
@@ -28,12 +25,11 @@ func main() {
 func address(e contract.Endpoint) string { return net.JoinHostPort(e.Address, strconv.Itoa(e.Port)) }
 
 func listen(ctx context.Context, p *contract.Parameters) (harness.Listener, error) {
-	// What is set on the listener, its connections inherit.
-	lc := net.ListenConfig{Control: settings(p).control, KeepAlive: -1}
-	// Go's listeners speak Multipath TCP by default, which has figures and a
-	// congestion control of its own.
-	lc.SetMultipathTCP(false)
-	l, err := lc.Listen(ctx, "tcp", address(p.Local))
+	s, err := settings(p)
+	if err != nil {
+		return nil, err
+	}
+	l, err := s.Listen().Listen(ctx, "tcp", address(p.Local))
 	if err != nil {
 		return nil, err
 	}
@@ -60,37 +56,29 @@ func (l *listener) Accept() (harness.Conn, error) {
 	}
 }
 
-// redialPause keeps a kernel that gives up at once (no SYN retries) from being asked in a loop.
-const redialPause = 100 * time.Millisecond
-
 func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	d, err := newDialing(p)
 	if err != nil {
 		return nil, err
 	}
 	removeLeftRoutes()
-	for {
+	c, err := socket.Redial(ctx, func() (*net.TCPConn, error) {
 		c, err := d.once(ctx)
-		if err == nil {
-			return newConn(c, p, d.route)
+		if err != nil {
+			d.route.remove()
+			d.route = nil
 		}
-		d.route.remove()
-		d.route = nil
-		// net.ipv4.tcp_syn_retries is not the limit, limits.connect_ms is.
-		if !errors.Is(err, syscall.ETIMEDOUT) || ctx.Err() != nil {
-			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %w", ctx.Err(), err)
-		case <-time.After(redialPause):
-		}
+		return c, err
+	})
+	if err != nil {
+		return nil, err
 	}
+	return newConn(c, p, d.route)
 }
 
 // dialing is one client's way to its connection.
 type dialing struct {
-	settings socketSettings
+	settings socket.Settings
 	metrics  metrics
 	local    netip.Addr // the zero value: any
 	remote   netip.AddrPort
@@ -102,7 +90,11 @@ func newDialing(p *contract.Parameters) (*dialing, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &dialing{settings: settings(p), metrics: m}
+	s, err := settings(p)
+	if err != nil {
+		return nil, err
+	}
+	d := &dialing{settings: s, metrics: m}
 	if d.remote, err = harness.AddrPort(p.Remote, "remote"); err != nil {
 		return nil, err
 	}
@@ -116,9 +108,8 @@ func newDialing(p *contract.Parameters) (*dialing, error) {
 
 // once asks the kernel for a connection once.
 func (d *dialing) once(ctx context.Context) (*net.TCPConn, error) {
-	// Keepalive probes would end connections in long outages.
-	nd := net.Dialer{Control: d.routed, KeepAlive: -1}
-	nd.SetMultipathTCP(false)
+	nd := d.settings.Dialer()
+	nd.Control = d.routed
 	// A socket with a route of its own is bound already, when its port must be known.
 	if d.local.IsValid() && !d.metrics.wanted() {
 		nd.LocalAddr = net.TCPAddrFromAddrPort(netip.AddrPortFrom(d.local, 0))

@@ -17,6 +17,7 @@ import (
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
+	"linktrial/protocols/tcp/socket"
 )
 
 func options(t *testing.T, set map[string]any) map[string]any {
@@ -115,7 +116,7 @@ func TestOptionsReachBothEnds(t *testing.T) {
 }
 
 func TestDefaultIsCubic(t *testing.T) {
-	there, err := controls(available)
+	there, err := socket.Controls()
 	if err != nil {
 		t.Fatal(err)
 	}

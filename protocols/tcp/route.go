@@ -335,13 +335,13 @@ func host(a netip.Addr) *net.IPNet {
 // routed wraps what a dialer does with a socket before it connects: it adds
 // the route. The dialer may open several sockets; the last one's route is kept.
 func (d *dialing) routed(network, addr string, c syscall.RawConn) error {
-	if err := d.settings.control(network, addr, c); err != nil || !d.metrics.wanted() {
+	if err := d.settings.Control(network, addr, c); err != nil || !d.metrics.wanted() {
 		return err
 	}
 	var err error
 	if cerr := c.Control(func(fd uintptr) {
 		d.route.remove()
-		d.route, err = addRoute(int(fd), d.local, d.remote, d.settings.device, d.metrics)
+		d.route, err = addRoute(int(fd), d.local, d.remote, d.settings.Device, d.metrics)
 	}); cerr != nil {
 		return cerr
 	}

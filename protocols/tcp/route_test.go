@@ -20,6 +20,7 @@ import (
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
+	"linktrial/protocols/tcp/socket"
 )
 
 func needRoot(t *testing.T) {
@@ -123,7 +124,7 @@ type flow struct {
 
 func (f flow) info(t *testing.T) unix.TCPInfo {
 	t.Helper()
-	i, _, err := f.c.tcpInfo()
+	i, _, err := socket.Info(f.c.raw)
 	if err != nil {
 		t.Fatal(err)
 	}

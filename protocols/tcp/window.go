@@ -4,8 +4,6 @@ import (
 	"math"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 )
@@ -34,15 +32,4 @@ func window(p *contract.Parameters) (int, error) {
 	}
 	bytes := p.Link.RateBitsPerSecond / 8 * p.Link.RoundTripMS / 1e3
 	return int(math.Ceil(min(max(bytes, 1), math.MaxInt32))), nil
-}
-
-// setWindow hands the window to the congestion control.
-func setWindow(fd, bytes int) error {
-	if bytes == 0 {
-		return nil
-	}
-	if err := unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK, bytes); err != nil {
-		return harness.Unsupported("the window of %d bytes cannot be set on the socket (SO_MARK needs CAP_NET_ADMIN): %w", bytes, err)
-	}
-	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/protocols/contract"
+	"linktrial/protocols/tcp/socket"
 )
 
 func TestWindow(t *testing.T) {
@@ -40,7 +41,7 @@ func TestWindowReachesSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = unix.Close(fd) }()
-	if err := (socketSettings{window: 250_125}).apply(fd); err != nil {
+	if err := (socket.Settings{Mark: 250_125}).Apply(fd); err != nil {
 		t.Fatal(err)
 	}
 	if n, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_MARK); n != 250_125 || err != nil {

@@ -5,7 +5,6 @@ package main
 import (
 	"context"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"net/netip"
 	"strconv"
@@ -14,6 +13,7 @@ import (
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 	"linktrial/protocols/haul"
+	"linktrial/protocols/haul/option"
 )
 
 //go:embed driver.yaml
@@ -23,58 +23,18 @@ func main() {
 	harness.Main(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
 }
 
-// implementation is the version of the protocol, which both ends have to have.
-const implementation = "haul 1"
-
 func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
-	return &contract.Info{Implementation: implementation}, nil
+	return &contract.Info{Implementation: option.Implementation}, nil
 }
 
-// options of a connection, from those of the plan. The device is none of them: the
-// address is the radio's (driver contract, P10).
+// options of a connection, from those of the plan.
 func options(p *contract.Parameters) (haul.Options, error) {
-	var o haul.Options
-	if s, _ := p.Options["encryption"].(string); s == "plain" {
-		o.Plain = true
-	}
-	if s, _ := p.Options["key"].(string); s != "" {
-		k, err := hex.DecodeString(s)
-		if err != nil || len(k) != 32 {
-			return o, harness.Failf(contract.CodeBadParameters, "options.key has %d characters, expected 64 hexadecimal digits", len(s))
-		}
-		if o.Plain {
-			return o, harness.Failf(contract.CodeBadParameters, "options.key is set, expected none with encryption: plain")
-		}
-		o.Key = k
-	}
-	if on, ok := p.Options["coding"].(bool); ok {
-		o.NoCoding = !on
-	}
-	if on, ok := p.Options["ecn"].(bool); ok {
-		o.NoECN = !on
-	}
-	o.Packet = size(p, "packet")
-	o.Queue = size(p, "send_queue")
-	o.Buffer = size(p, "receive_buffer")
+	o, err := option.Read(p.Options, "", p.Link)
 	if p.Transfer.DurationMS > 0 {
 		// What has not been sent when the time is up would be sent all the same.
 		o.Queue = min(o.Queue, 16<<10)
 	}
-	if l := p.Link; l != nil {
-		o.Link = haul.Link{
-			Rate: float64(l.RateBitsPerSecond) / 8,
-			RTT:  time.Duration(l.RoundTripMS * float64(time.Millisecond)),
-			MTU:  l.MTUBytes,
-			Loss: min(max(l.LossShare, 0), 0.95),
-		}
-	}
-	return o, nil
-}
-
-// size is an option's number of bytes, 0 where the plan says nothing.
-func size(p *contract.Parameters, name string) int {
-	n, _ := p.Options[name].(int64)
-	return int(n)
+	return o, err
 }
 
 func listen(_ context.Context, p *contract.Parameters) (harness.Listener, error) {
@@ -156,7 +116,7 @@ func (c *conn) Abort() { c.c.Abort("the transfer was aborted") }
 
 func (c *conn) Info() *contract.Info {
 	s := c.c.Stats()
-	return &contract.Info{Implementation: implementation, Detail: map[string]string{
+	return &contract.Info{Implementation: option.Implementation, Detail: map[string]string{
 		"encryption": map[bool]string{true: "plain", false: "noise"}[c.o.Plain],
 		"key":        map[bool]string{true: "none", false: "pre-shared"}[len(c.o.Key) == 0],
 		"packet":     strconv.Itoa(s.Packet),
