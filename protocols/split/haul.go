@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"sync"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
@@ -54,24 +55,35 @@ func dialHaul(ctx context.Context, p *contract.Parameters) (harness.Stream, erro
 // haulStream is one side of a connection over haul: its stream 0.
 type haulStream struct {
 	*haul.Stream
-	c      *haul.Conn
-	closes context.Context // ends with Abort
-	abort  context.CancelFunc
+	c       *haul.Conn
+	aborted chan struct{}
+	once    sync.Once // to close aborted
 }
 
 func newHaul(c *haul.Conn) *haulStream {
-	s := &haulStream{Stream: c.Stream(0), c: c}
-	s.closes, s.abort = context.WithCancel(context.Background())
-	return s
+	return &haulStream{Stream: c.Stream(0), c: c, aborted: make(chan struct{})}
 }
 
 // Close waits until the other end has everything, and knows that this one has.
-func (s *haulStream) Close() error { return s.c.Close(s.closes) }
+func (s *haulStream) Close() error {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-s.aborted:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return s.c.Close(ctx)
+}
 
 // Abort ends the connection; the other end learns of it, where a packet of it arrives.
 func (s *haulStream) Abort() {
-	s.abort()
-	s.c.Abort("the relay's other side was reset")
+	s.once.Do(func() {
+		close(s.aborted)
+		s.c.Abort("the relay's other side was reset")
+	})
 }
 
 // Watch waits for the connection's end.
