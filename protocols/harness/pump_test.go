@@ -83,7 +83,6 @@ type end struct {
 
 type reset struct {
 	mu    sync.Mutex
-	by    string
 	watch []func(error)
 }
 
