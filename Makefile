@@ -14,7 +14,7 @@ ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)
 # The lab makes network namespaces, which needs root.
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
-.PHONY: help deps deps-check deps-test kernel build drivers web images rehearse bench clean \
+.PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	check lint lint-web lint-shell lint-ansible verify verify-full generate \
 	fuzz test test-go test-race test-pages test-web test-ansible test-images
 
@@ -66,13 +66,16 @@ build: deps drivers web
 	CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(BIN)/linktrial ./cmd/linktrial
 
 drivers: deps
+	@$(MAKE) --no-print-directory go-drivers
+	@$(MAKE) --no-print-directory -C protocols/cxx OUT=$(DRIVERS)
+
+go-drivers:
 	@set -e; for d in $(GO_DRIVERS); do \
 		from=protocols/$$d; [ ! -d $$from/cmd ] || from=$$from/cmd/$$d; \
 		mkdir -p $(DRIVERS)/$$d; \
 		cp $$from/driver.yaml $(DRIVERS)/$$d/driver.yaml; \
 		CGO_ENABLED=0 go build $(GOFLAGS_BUILD) -o $(DRIVERS)/$$d/$$d ./$$from; \
 	done
-	@$(MAKE) --no-print-directory -C protocols/cxx OUT=$(DRIVERS)
 
 # The images, on the engine that docker talks to (DOCKER_HOST). Where no base image
 # can be pulled, one is made with debootstrap, which needs root.

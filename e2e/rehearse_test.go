@@ -81,7 +81,7 @@ func TestQuickStart(t *testing.T) {
 		t.Fatalf("exit code %d", code)
 	}
 	out := r.output()
-	for _, want := range []string{"TCP CUBIC", "TCP BBR", "SCTP", "UDT", "Haul", "3/3", "KB/s", "Exported:", "Next:"} {
+	for _, want := range []string{"TCP CUBIC", "TCP BBR", "SCTP", "UDT", "Haul", "QUIC", "3/3", "KB/s", "Exported:", "Next:"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the output does not show %q", want)
 		}
@@ -126,7 +126,7 @@ func TestQuickStart(t *testing.T) {
 			t.Errorf("clock offset of %s: %+v", node, run.Clocks[node])
 		}
 	}
-	checkFiles(t, p, 15)
+	checkFiles(t, p, 18)
 	nothingLeft(t)
 
 	// The results can be read after everything has ended.

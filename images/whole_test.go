@@ -101,7 +101,7 @@ func (m *machine) pages(url string) {
 // with that of a completed run.
 func quickstartIsDone(t *testing.T, log string) {
 	t.Helper()
-	for _, want := range []string{"15/15", ": completed", "TCP CUBIC", "TCP BBR", "SCTP", "UDT", "Haul", "KB/s"} {
+	for _, want := range []string{"18/18", ": completed", "TCP CUBIC", "TCP BBR", "SCTP", "UDT", "Haul", "QUIC", "KB/s"} {
 		if !strings.Contains(log, want) {
 			t.Fatalf("no %q in\n%s", want, log)
 		}
@@ -153,7 +153,7 @@ func TestCompose(t *testing.T) {
 	t.Log(m.must("images/build"))
 	compose("up", "--detach")
 	// The leading agent is killed during a run, and its network with it; the run continues.
-	for begin := time.Now(); !strings.Contains(compose("logs", "--no-color", "quickstart"), " 4/15 "); time.Sleep(200 * time.Millisecond) {
+	for begin := time.Now(); !strings.Contains(compose("logs", "--no-color", "quickstart"), " 4/18 "); time.Sleep(200 * time.Millisecond) {
 		if time.Since(begin) > 5*time.Minute {
 			t.Fatal("the second quick start does not get to its fourth trial")
 		}

@@ -42,6 +42,7 @@ var treatments = map[string]runsheet.Treatment{
 	"sctp":      {Protocol: "sctp", Options: map[string]any{"stack": "kernel"}},
 	"udt":       {Protocol: "udt", Options: map[string]any{}},
 	"haul":      {Protocol: "haul", Options: map[string]any{}},
+	"quic":      {Protocol: "quic", Options: map[string]any{}},
 
 	"tcp-radio":        {Protocol: "tcp", Options: map[string]any{"congestion": "radio"}, CompleteKnowledge: true},
 	"tcp-radio-newrto": {Protocol: "tcp", Options: map[string]any{"congestion": "radio_newrto"}, CompleteKnowledge: true},
@@ -190,8 +191,7 @@ func newBench(t testing.TB) *bench {
 	b.executable, b.drivers = filepath.Join(dir, "linktrial"), filepath.Join(dir, "drivers")
 	for _, c := range [][]string{
 		{"go", "build", "-trimpath", "-o", b.executable, "./lab/uml/testdata/linktrial"},
-		{"go", "build", "-trimpath", "-o", filepath.Join(b.drivers, "tcp", "tcp"), "./protocols/tcp"},
-		{"cp", "protocols/tcp/driver.yaml", filepath.Join(b.drivers, "tcp")},
+		{"make", "-s", "go-drivers", "DRIVERS=" + b.drivers},
 		{"make", "-s", "-C", "protocols/cxx", "OUT=" + b.drivers},
 	} {
 		cmd := exec.Command(c[0], c[1:]...)

@@ -227,10 +227,10 @@ func TestReadyPlans(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, want := range map[string]string{
-			"quickstart":          "quickstart: 1 run, 5 treatments, 3 iterations, 15 trials",
+			"quickstart":          "quickstart: 1 run, 6 treatments, 3 iterations, 18 trials",
 			"breedy-2015":         "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			"transports-fairness": "transports-fairness: 6 runs, 3 treatments, 10 iterations, 160 trials",
-			"transports":          "transports: 92 runs, 10 treatments, 10 iterations, 9200 trials",
+			"transports":          "transports: 92 runs, 11 treatments, 10 iterations, 10120 trials",
 			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
 			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
 			"dantas-2011":   "dantas-2011: 102 runs, 1 treatment, 10 iterations, 1020 trials",

@@ -284,7 +284,7 @@ func TestEstimate(t *testing.T) {
 			t.Errorf("trial %d: %v, want about %v", i, d, want)
 		}
 	}
-	if got, want := sheet.Total(s), 15*(sheet.Estimate(s)[0]+sheet.DeadTime); got != want {
+	if got, want := sheet.Total(s), 18*(sheet.Estimate(s)[0]+sheet.DeadTime); got != want {
 		t.Errorf("total %v, want %v", got, want)
 	}
 	s.Limits.Transfer = 100 * time.Millisecond
@@ -340,7 +340,7 @@ func TestEstimateWithoutEmulation(t *testing.T) {
 
 func TestSummary(t *testing.T) {
 	got := sheet.Summary(ready(t, "quickstart")[0])
-	want := "AN/PRC-117G, ANW2C at VIP Lot, 256 KiB: 15 trials (5 treatments × 3 iterations, fixed order), about 24s"
+	want := "AN/PRC-117G, ANW2C at VIP Lot, 256 KiB: 18 trials (6 treatments × 3 iterations, fixed order), about 29s"
 	if got != want {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

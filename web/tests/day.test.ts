@@ -30,7 +30,7 @@ test('from nothing to the table', async () => {
     .click()
   await page.getByRole('link', { name: 'quickstart', exact: true }).click()
   await page
-    .getByText(/15 trials/)
+    .getByText(/18 trials/)
     .first()
     .waitFor()
   await shot(page, 'day-plan', false)

@@ -226,7 +226,7 @@ test('changes that are not saved are not left unasked', async () => {
 test('the other screens', async () => {
   for (const theme of ['dark', 'sun']) {
     const page = await s.open('/plans/quickstart', { theme })
-    await page.getByText('15 trials').waitFor()
+    await page.getByText('18 trials').waitFor()
     await text(page).waitFor()
     await clean(page)
     await shot(page, `plan-${theme}`)

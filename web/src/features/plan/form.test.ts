@@ -21,7 +21,7 @@ describe('viewOf', () => {
       inText: [],
       grouped: false,
     })
-    expect(v.treatments!.map((t) => t.name)).toEqual(['tcp-cubic', 'tcp-bbr', 'sctp', 'udt', 'haul'])
+    expect(v.treatments!.map((t) => t.name)).toEqual(['tcp-cubic', 'tcp-bbr', 'sctp', 'udt', 'haul', 'quic'])
     expect(v.treatments![0]).toMatchObject({
       protocol: 'tcp',
       options: { congestion: 'cubic' },
