@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"net"
 	"os"
@@ -32,6 +34,7 @@ import (
 const (
 	benchSize     = 512 << 20 // bytes
 	benchPort     = 7003
+	benchSeed     = 1
 	benchPatience = 120 * time.Second
 	clientIP      = "10.99.1.1"
 	serverIP      = "10.99.1.2"
@@ -46,10 +49,14 @@ const (
 // ends are what a process of the comparison does. A server writes a line when it
 // listens, and ends with the transfer's bytes and time on standard output.
 var ends = map[string]func() error{
-	"bare-server":   bareServer,
-	"bare-client":   bareClient,
-	"driver-server": driverEnd,
-	"driver-client": driverEnd,
+	"bare-server":            func() error { return bareServer(bareReader{}) },
+	"bare-client":            func() error { return bareClient(func([]byte, int) {}) },
+	"payload-server":         func() error { return bareServer(&payloadReader{sum: sha256.New()}) },
+	"payload-client":         payloadClient,
+	"driver-server":          driverEnd,
+	"driver-client":          driverEnd,
+	"driver-noevents-server": driverEnd,
+	"driver-noevents-client": driverEnd,
 }
 
 func TestMain(m *testing.M) {
@@ -80,9 +87,37 @@ func driverEnd() error {
 	return nil
 }
 
+// bareReader takes what was read, and does nothing with it.
+type bareReader struct{}
+
+func (bareReader) Write(b []byte) (int, error) { return len(b), nil }
+
+// payloadReader checks and hashes the payload, as the contract has it.
+type payloadReader struct {
+	at  uint64
+	sum hash.Hash
+}
+
+func (r *payloadReader) Write(b []byte) (int, error) {
+	if i := contract.Verify(b, benchSeed, r.at); i >= 0 {
+		return 0, fmt.Errorf("byte %d is not the payload's", r.at+uint64(i))
+	}
+	r.at += uint64(len(b))
+	return r.sum.Write(b)
+}
+
+// payloadClient makes and hashes the payload.
+func payloadClient() error {
+	sum := sha256.New()
+	return bareClient(func(b []byte, at int) {
+		contract.Payload(b, benchSeed, uint64(at))
+		sum.Write(b)
+	})
+}
+
 // bareServer takes one stream and reads it to its end, as a program does that has
 // nothing but the library.
-func bareServer() error {
+func bareServer(to io.Writer) error {
 	c, err := certificate()
 	if err != nil {
 		return err
@@ -103,7 +138,7 @@ func bareServer() error {
 		return err
 	}
 	began := time.Now()
-	n, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{s}, make([]byte, 128<<10))
+	n, err := io.CopyBuffer(to, struct{ io.Reader }{s}, make([]byte, 128<<10))
 	took := time.Since(began)
 	if err := errors.Join(err, s.Close()); err != nil {
 		return err
@@ -113,7 +148,7 @@ func bareServer() error {
 	return nil
 }
 
-func bareClient() error {
+func bareClient(fill func(b []byte, at int)) error {
 	ctx, cancel := context.WithTimeout(context.Background(), benchPatience)
 	defer cancel()
 	conn, err := quic.DialAddr(ctx, net.JoinHostPort(serverIP, strconv.Itoa(benchPort)), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{nextProtocol}}, nil)
@@ -126,7 +161,9 @@ func bareClient() error {
 	}
 	b := make([]byte, 32<<10)
 	for sent := 0; sent < benchSize; {
-		n, err := s.Write(b[:min(len(b), benchSize-sent)])
+		b := b[:min(len(b), benchSize-sent)]
+		fill(b, sent)
+		n, err := s.Write(b)
 		if err != nil {
 			return err
 		}
@@ -243,13 +280,13 @@ func await(tb testing.TB, out *bufio.Scanner, kind contract.Kind) contract.Event
 func (w wire) transfer(tb testing.TB, name string) float64 {
 	tb.Helper()
 	p := &contract.Parameters{Contract: contract.Version, Role: contract.RoleServer, Local: contract.Endpoint{Address: serverIP, Port: benchPort},
-		Options: map[string]any{}, Limits: contract.Limits{ConnectMS: 10_000, TransferMS: benchPatience.Milliseconds()}, SampleIntervalMS: 100}
+		Options: map[string]any{"events": name != "driver-noevents"}, Limits: contract.Limits{ConnectMS: 10_000, TransferMS: benchPatience.Milliseconds()}, SampleIntervalMS: 100}
 	server, heard := w.start(tb, name, "server", p)
 	defer func() { _ = server.Process.Signal(os.Interrupt); _ = server.Wait() }()
 	await(tb, heard, contract.KindReady)
 	q := *p
 	q.Role, q.Local, q.Remote = contract.RoleClient, contract.Endpoint{Address: clientIP}, p.Local
-	q.Transfer = contract.Transfer{ID: "000102030405060708090a0b0c0d0e0f", SizeBytes: benchSize, Seed: 1}
+	q.Transfer = contract.Transfer{ID: "000102030405060708090a0b0c0d0e0f", SizeBytes: benchSize, Seed: benchSeed}
 	client, said := w.start(tb, name, "client", &q)
 	late := time.AfterFunc(benchPatience, func() { _ = client.Process.Kill(); _ = server.Process.Kill() })
 	defer late.Stop()
@@ -265,22 +302,28 @@ func (w wire) transfer(tb testing.TB, name string) float64 {
 	return float64(r.SizeBytes) * 8 / float64(r.ElapsedNS)
 }
 
-// BenchmarkDriver is the driver beside a bare transfer of the library, in turn
-// over the same link, each end with one processor.
+// BenchmarkDriver is the driver, with the library's events and without, beside a
+// bare transfer of the library, in turn over the same link, each end with one
+// processor. The contract asks of a driver to make, check and hash the payload;
+// "payload" is the bare transfer with this work.
 func BenchmarkDriver(b *testing.B) {
 	w := newWire(b)
+	names := []string{"bare", "payload", "driver", "driver-noevents"}
 	rate := map[string]float64{}
 	runs := 0
 	for b.Loop() {
 		runs++
-		for _, name := range []string{"bare", "driver"} {
+		for _, name := range names {
 			r := w.transfer(b, name)
-			b.Logf("%-6s %6.3f Gbit/s", name, r)
+			b.Logf("%-15s %6.3f Gbit/s", name, r)
 			rate[name] += r
 		}
 	}
-	b.ReportMetric(rate["bare"]/float64(runs), "bare-Gbit/s")
-	b.ReportMetric(rate["driver"]/float64(runs), "driver-Gbit/s")
+	for _, name := range names {
+		b.ReportMetric(rate[name]/float64(runs), name+"-Gbit/s")
+	}
 	b.ReportMetric(rate["driver"]/rate["bare"], "driver/bare")
+	b.ReportMetric(rate["driver"]/rate["payload"], "driver/payload")
+	b.ReportMetric(rate["driver-noevents"]/rate["payload"], "noevents/payload")
 	b.ReportMetric(0, "ns/op") // says nothing here
 }

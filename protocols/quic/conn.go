@@ -110,8 +110,11 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	k := &conn{seen: &recovery{}}
-	s.quic.Tracer = func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return k.seen }
+	k := &conn{client: true}
+	if on, ok := p.Options["events"].(bool); !ok || on {
+		k.seen = &recovery{}
+		s.quic.Tracer = func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return k.seen }
+	}
 	t := &quic.Transport{Conn: sock}
 	k.release = sync.OnceFunc(func() {
 		if err := errors.Join(t.Close(), sock.Close()); err != nil {
@@ -178,7 +181,8 @@ func (c *conn) portClosed(s *socket) func(error) {
 type conn struct {
 	*quic.Stream
 	c       *quic.Conn
-	seen    *recovery // nil at the server, which sends next to nothing
+	client  bool
+	seen    *recovery // nil without events, and at the server, which sends next to nothing
 	release func()
 }
 
@@ -223,7 +227,7 @@ func (c *conn) Close() error {
 	if err := c.Stream.Close(); err != nil {
 		return ended(err)
 	}
-	if c.seen == nil {
+	if !c.client {
 		t := time.NewTimer(closeWithin)
 		defer t.Stop()
 		select {
@@ -268,11 +272,14 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 		"packets_received": float64(t.PacketsReceived),
 		"min_rtt_us":       float64(t.MinRTT.Microseconds()),
 	}
-	if !sender || c.seen == nil {
+	if !sender {
+		return
+	}
+	set(&s.CwndBytes, int64(t.CongestionWindow))
+	if c.seen == nil {
 		return
 	}
 	f := c.seen.figures()
-	set(&s.CwndBytes, int64(t.CongestionWindow))
 	set(&s.AckedBytes, f.acked)
 	set(&s.FlightBytes, f.flight)
 	set(&s.Retransmits, f.retransmits)
