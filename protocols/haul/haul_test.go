@@ -14,12 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"linktrial/protocols/haul"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var loopback = netip.MustParseAddrPort("127.0.0.1:0")
 

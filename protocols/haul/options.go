@@ -59,7 +59,9 @@ type Options struct {
 	Queue int
 	// KeepAlive is how long the connection may be silent before it is tested; 0: never.
 	KeepAlive time.Duration
-	// DeadAfter ends a connection that has heard nothing for so long; 0: never.
+	// DeadAfter ends a connection that has heard nothing for so long; 0: never. A
+	// server whose clients may be killed needs it: nothing else tells an outage
+	// from a client that is gone.
 	DeadAfter time.Duration
 	// NoCoding sends nothing ahead of time: what is lost is sent again when that is known.
 	NoCoding bool

@@ -202,6 +202,8 @@ func (c *Conn) end(err error) {
 	c.out = outbox{number: c.out.number}
 	c.move.to, c.move.owed = netip.AddrPort{}, false
 	c.open, c.missing, c.useful, c.repairs, c.inFlight, c.loose = 0, 0, 0, 0, 0, nil
+	c.in.end()
+	c.here, c.scratch, c.coded = arrivedSymbols{next: c.here.next}, nil, nil
 	if errors.Is(err, ErrDead) {
 		c.last = wire.Close{Abort: true, Reason: "nothing was heard from the other end"}
 	}

@@ -68,6 +68,21 @@ func (b *inbox) init(limit int) {
 	b.bytewise = map[uint16]bool{}
 }
 
+// end frees what only an open connection needs: a listener keeps a closed one for
+// a while. What is complete can still be read.
+func (b *inbox) end() {
+	b.decoder = code.NewDecoder(0)
+	b.classes = map[uint32]*inClass{}
+	b.buffered, b.loose, b.ahead = 0, 0, 0
+	for i, r := range b.ready {
+		if r.Class.Reliable() {
+			b.buffered += b.costs[i]
+		} else {
+			b.loose += b.costs[i]
+		}
+	}
+}
+
 // credit is how many bytes the other end may have sent.
 func (c *Conn) credit() uint64 { return c.in.consumed + uint64(c.config.Buffer) }
 
