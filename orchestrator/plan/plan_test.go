@@ -68,7 +68,7 @@ exclude:
 treatments:
   - {name: a, label: A, protocol: tcp, options: {congestion: reno, receive_buffer: 64 KiB}, complete_knowledge: true}
   - {name: b, protocol: udt}
-  - {name: c, protocol: lttcp, missing: not built, options: {x: [1, two]}}
+  - {name: c, protocol: scps-tp, missing: not built, options: {x: [1, two]}}
 iterations: 3
 order: counterbalanced
 seed: 18446744073709551615
@@ -138,7 +138,7 @@ seed: 1
 		t.Fatalf("got %v", err)
 	}
 	want := `three.yaml:2:8: radio: unknown radio "prc-117"; there are ` + strings.Join(testCatalog(t).Profiles(), ", ") + `
-three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are haul, quic, sctp, split, tcp, udt; drivers are looked for in ../catalog/testdata/drivers, --drivers adds a folder (a treatment whose protocol does not exist yet gives the reason with missing)
+three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are haul, lttcp, quic, sctp, split, tcp, udt; drivers are looked for in ../catalog/testdata/drivers, --drivers adds a folder (a treatment whose protocol does not exist yet gives the reason with missing)
 three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, ecn, initial_window, mss, receive_buffer, rto_max, rto_min, send_buffer, syn_retries`
 	if len(ps) != 3 || err.Error() != want {
 		t.Errorf("got %d problems:\n%v\nwant\n%s", len(ps), err, want)
@@ -166,8 +166,8 @@ func TestRefused(t *testing.T) {
 		{"exclude what", "seed: 7", "seed: 7\nexclude: [{}]", "9:11: exclude[0]: expected radio, topology or size"},
 		{"no treatments", "  - {name: a, protocol: tcp}\n", "  []\n", "6:3: treatments: expected 1 to 200 treatments, found 0"},
 		{"treatment twice", "  - {name: a, protocol: tcp}\n", "  - {name: a, protocol: tcp}\n  - {name: a, protocol: udt}\n", `7:12: treatments[1].name: treatment "a" is given twice`},
-		{"all missing", "protocol: tcp", "protocol: lttcp, missing: later", "6:3: treatments: every treatment is missing"},
-		{"missing without reason", "protocol: tcp", `protocol: lttcp, missing: " "`, "p:6:41: treatments[0].missing: expected the reason"},
+		{"all missing", "protocol: tcp", "protocol: scps-tp, missing: later", "6:3: treatments: every treatment is missing"},
+		{"missing without reason", "protocol: tcp", `protocol: scps-tp, missing: " "`, "p:6:43: treatments[0].missing: expected the reason"},
 		{"option bound", "protocol: tcp", "protocol: tcp, options: {receive_buffer: 1 KiB}", "6:56: treatments[0].options.receive_buffer: expected 4 KiB to 64 MiB, found 1 KiB"},
 		{"protocol without options", "protocol: tcp", "protocol: udt, options: {x: 1}", `protocol udt has no option "x"; it has none`},
 		{"iterations", "iterations: 2", "iterations: 0", `7:13: iterations: expected a whole number from 1 to 10000, found "0"`},
@@ -221,7 +221,7 @@ func TestMissingEndsWithTheDriver(t *testing.T) {
 
 // The ready plans, against manifests like the real ones and against the real ones.
 func TestReadyPlans(t *testing.T) {
-	for _, drivers := range []string{"../catalog/testdata/drivers", "../../protocols" + string(os.PathListSeparator) + "../../protocols/haul/cmd"} {
+	for _, drivers := range []string{"../catalog/testdata/drivers", "../../protocols" + string(os.PathListSeparator) + "../../protocols/haul/cmd" + string(os.PathListSeparator) + "../../protocols/lttcp/cmd"} {
 		cat, err := catalog.Load(catalog.Config{DriversDir: drivers})
 		if err != nil {
 			t.Fatal(err)
@@ -230,11 +230,11 @@ func TestReadyPlans(t *testing.T) {
 			"quickstart":          "quickstart: 1 run, 6 treatments, 3 iterations, 18 trials",
 			"breedy-2015":         "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			"transports-fairness": "transports-fairness: 6 runs, 3 treatments, 10 iterations, 160 trials",
-			"transports":          "transports: 92 runs, 11 treatments, 10 iterations, 10120 trials",
+			"transports":          "transports: 92 runs, 12 treatments, 10 iterations, 11040 trials",
 			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
 			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
 			"dantas-2011":   "dantas-2011: 102 runs, 1 treatment, 10 iterations, 1020 trials",
-			"lttcp-2006":    "lttcp-2006: 31 runs, 1 treatment, 6 iterations, 180 trials; missing: ecn-only, adaptive-mss, rfec, pfec, lt-tcp, five-and-five",
+			"lttcp-2006":    "lttcp-2006: 31 runs, 6 treatments, 6 iterations, 390 trials",
 			"qaddoura-2006": "qaddoura-2006: 5 runs, 1 treatment, 5 iterations, 15 trials; missing: i-tcp",
 		} {
 			text, err := plans.Files.ReadFile(name + ".yaml")

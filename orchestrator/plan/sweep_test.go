@@ -18,7 +18,7 @@ topology: point-to-point
 size: [3 KB, 10 KB]
 treatments:
   - {name: reno, protocol: tcp, options: {congestion: reno}}
-  - {name: later, protocol: lttcp, missing: not built}
+  - {name: later, protocol: scps-tp, missing: not built}
   - {name: udt, protocol: udt}
 mixes:
   - {name: both, label: Both, flows: [{treatment: reno, count: 2, duration: 10s}, {treatment: udt, duration: 10s, start: 1s}]}

@@ -15,8 +15,11 @@ type Stats = core.Stats
 // Options of a connection, and of all connections of a listener. The zero value
 // is the whole of LT-TCP with the paper's figures.
 type Options struct {
+	// MSS is the segment in bytes of payload that the window counts in, and the
+	// length of segments that are not adapted; 0: Segment.
+	MSS int
 	// Segment is the longest segment in bytes of payload, Least the shortest that
-	// adaptation makes; 0: 1500 and 200. Neither is longer than the path takes.
+	// adaptation makes; 0: 1500 and 200. None of the three is longer than the path takes.
 	Segment, Least int
 	// Granularity is how many packets a window has at least; 0: 10.
 	Granularity int
@@ -59,7 +62,7 @@ func (o *Options) config(s *datagram.Socket, of netip.AddrPort) core.Config {
 		least = core.LeastSegment
 	}
 	return core.Config{
-		Segment: segment, Least: min(least, segment), Granularity: o.Granularity, Buffer: o.Buffer,
+		MSS: min(o.MSS, segment), Segment: segment, Least: min(least, segment), Granularity: o.Granularity, Buffer: o.Buffer,
 		FixedSegment: o.FixedSegment, NoProactive: o.NoProactive, NoReactive: o.NoReactive, LossResponse: o.LossResponse,
 		Random: rand.Reader,
 	}

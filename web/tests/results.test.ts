@@ -17,7 +17,7 @@ size: 128 KiB
 treatments:
   - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
   - {name: tcp-bbr, label: TCP BBR, protocol: tcp, options: {congestion: bbr}}
-  - {name: lt-tcp, label: LT-TCP, protocol: lttcp, missing: "it is not built yet"}
+  - {name: scps-tp, label: SCPS-TP, protocol: scps-tp, missing: "it is not built yet"}
 sweep:
   - {name: loss, set: channel.loss, values: [${losses}]}
 iterations: 3
@@ -95,10 +95,10 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   const figure = page.getByRole('img', { name: /^Throughput, VIP Lot/ }).first()
   await figure.waitFor()
   expect(await figure.getAttribute('aria-label')).toMatch(
-    /TCP CUBIC: mean [\d.]+ KB\/s, n 3 of 3; TCP BBR: mean [\d.]+ KB\/s, n 3 of 3; LT-TCP: not run/,
+    /TCP CUBIC: mean [\d.]+ KB\/s, n 3 of 3; TCP BBR: mean [\d.]+ KB\/s, n 3 of 3; SCPS-TP: not run/,
   )
   expect(await page.getByRole('img', { name: /no valid trial of 3/ }).count()).toBe(1)
-  await page.getByText('LT-TCP was not run: it is not built yet.').first().waitFor()
+  await page.getByText('SCPS-TP was not run: it is not built yet.').first().waitFor()
   await clean(page)
   await shotBoth(page, 'results-figure')
 
@@ -126,7 +126,7 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
 })
 
 test('a point of the figure leads to its attempt', async () => {
-  const page = await s.open(`/results?ids=${ids[0]}&hide=tcp-bbr&hide=lt-tcp&published=0`)
+  const page = await s.open(`/results?ids=${ids[0]}&hide=tcp-bbr&hide=scps-tp&published=0`)
   await drawn(page)
   const canvas = page.locator('canvas').first()
   const box = (await canvas.boundingBox())!

@@ -29,6 +29,16 @@ type segment struct {
 	pending bool // to be sent again
 }
 
+// phase says how a block's losses are repaired.
+type phase uint8
+
+const (
+	phaseAhead   phase = iota // phase 1: by the FEC that is sent with the block
+	phaseRequest              // phase 2: by what the receiver's feedback asks for
+	phaseAgain                // for what these were not enough: segments are sent again
+	phaseTimeout              // by what follows a timeout
+)
+
 // block is a window's part of the stream, with the packets of its code. It is
 // open while segments are added, and closed from then on.
 type block struct {
@@ -47,8 +57,8 @@ type block struct {
 	sent      int   // packets of the code that were sent
 	reactive  int   // packets of the code to be sent on request
 	last      int64 // number of the last packet of the phase under way
-	asked     bool  // phase 2 has begun
-	guarded   bool  // proactive FEC was planned: losses wait for the end of phase 1
+	phase     phase
+	guarded   bool // proactive FEC was planned: losses wait for the end of phase 1
 	repairs   []int64
 }
 
@@ -86,6 +96,7 @@ type sender struct {
 	una     int64 // everything before has arrived
 	limit   int64 // the receiver takes no more than that
 	most    int   // longest segment that both ends take
+	mss     int   // what the window counts in
 	ended   bool  // the application has finished
 	fin     int64 // number of the packet that said so; 0: none yet
 	finDue  bool
@@ -116,7 +127,7 @@ type sender struct {
 }
 
 func newSender(c *Config) *sender {
-	return &sender{config: c, window: first(c.Segment), most: c.Segment, number: 1, logged: 1, pipeFrom: 1, windowEnd: 1}
+	return &sender{config: c, window: first(c.MSS), most: c.Segment, mss: c.MSS, number: 1, logged: 1, pipeFrom: 1, windowEnd: 1}
 }
 
 // write takes bytes of the application up to a length of the queue.
@@ -134,7 +145,7 @@ func (s *sender) outstanding() bool {
 // segmentSize is the length of segments for a window (adaptive MSS).
 func (s *sender) segmentSize(window int) int {
 	if s.config.FixedSegment {
-		return s.most
+		return s.mss
 	}
 	return min(max(window/s.config.Granularity, min(s.config.Least, s.most)), s.most)
 }
@@ -394,7 +405,7 @@ func (s *sender) tick(now time.Duration) {
 // where there is one: it repairs a block whichever of its packets are missing.
 func (s *sender) timeout(now time.Duration) {
 	s.count.timeouts++
-	s.window.collapse(s.pipe, s.number-1, s.most, s.clock.backoff > 0)
+	s.window.collapse(s.pipe, s.number-1, s.mss, s.clock.backoff > 0)
 	s.clock.backoff++
 	any := false
 	s.pipe, s.pipeFrom = 0, s.number
@@ -411,8 +422,12 @@ func (s *sender) timeout(now time.Duration) {
 			g := &b.segments[i]
 			g.again, g.pending = false, false
 		}
-		b.asked, b.reactive = true, 0
-		s.plan(b, true)
+		b.phase, b.reactive = phaseTimeout, 0
+		want := s.needed(b.missing())
+		if !s.config.NoReactive {
+			b.reactive = s.stock(b, want)
+		}
+		s.again(b, want-b.reactive)
 		any = true
 	}
 	// Everything may have arrived, and the acknowledgements not.

@@ -21,6 +21,10 @@ const (
 
 // Config says what an end does.
 type Config struct {
+	// MSS is the segment in bytes of payload that the window counts in: it grows by
+	// one a round trip and begins again with one after a timeout. It is the length
+	// of segments where they are not adapted. 0: the longest.
+	MSS int
 	// Segment is the longest segment in bytes of payload; 0: 1500.
 	Segment int
 	// Least is the shortest that adaptation makes; 0: 200.
@@ -48,6 +52,7 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	set(&c.Segment, MostSegment)
 	set(&c.Least, min(LeastSegment, c.Segment))
+	set(&c.MSS, c.Segment)
 	set(&c.Granularity, Granularity)
 	set(&c.Buffer, DefaultBuffer)
 	switch {
@@ -55,6 +60,8 @@ func (c Config) withDefaults() (Config, error) {
 		return c, errors.New("no source of random numbers")
 	case c.Segment < 64 || c.Segment > LongestSegment:
 		return c, fmt.Errorf("the longest segment is %d bytes, expected 64 to %d", c.Segment, LongestSegment)
+	case c.MSS < 64 || c.MSS > c.Segment:
+		return c, fmt.Errorf("the segment of the window is %d bytes, expected 64 to %d (the longest)", c.MSS, c.Segment)
 	case c.Least < 16 || c.Least > c.Segment:
 		return c, fmt.Errorf("the shortest segment is %d bytes, expected 16 to %d (the longest)", c.Least, c.Segment)
 	case c.Granularity < 1 || c.Granularity > 100:

@@ -111,7 +111,8 @@ func (c *Conn) keys() {
 func (c *Conn) peer(p *wire.Packet) {
 	c.out.limit = int64(p.Window)
 	c.out.most = max(min(c.config.Segment, int(p.Most)), 64)
-	c.out.window = first(c.out.most)
+	c.out.mss = min(c.config.MSS, c.out.most)
+	c.out.window = first(c.out.mss)
 }
 
 // Receive takes in a packet of the other end's address, with its ECN mark. What

@@ -39,7 +39,7 @@ func (s *sender) onAck(now time.Duration, p *wire.Packet) {
 		return
 	}
 	s.reduce = s.reduce && s.largest <= s.window.reduced
-	if p.Flags&wire.FlagCongestion != 0 && s.window.reduce(s.largest, s.number-1, s.segmentSize(s.window.cwnd/2)) {
+	if p.Flags&wire.FlagCongestion != 0 && s.window.reduce(s.largest, s.number-1, s.mss) {
 		s.count.reductions++
 		s.reduce = true
 	}
@@ -62,7 +62,7 @@ func (s *sender) delivered(now time.Duration, largest, received int64, echo bool
 	}
 	if packets > 0 {
 		arrived := min(max(received-s.received, 0), packets)
-		s.window.grow(int(int64(left)*arrived/packets), s.segmentSize(s.window.cwnd))
+		s.window.grow(int(int64(left)*arrived/packets), s.mss)
 		s.log = s.log[largest+1-s.logged:]
 		s.logged = largest + 1
 	}
@@ -153,7 +153,7 @@ func (s *sender) lost() {
 		}
 		for i := range b.segments {
 			g := &b.segments[i]
-			if g.arrived || g.again || g.pending || b.asked || !s.left(g.number) {
+			if g.arrived || g.again || g.pending || b.phase != phaseAhead || !s.left(g.number) {
 				continue
 			}
 			any = max(any, g.number)
@@ -162,16 +162,38 @@ func (s *sender) lost() {
 				s.count.losses++
 			}
 		}
-		if !b.asked && b.sentAhead() && s.left(b.last) {
-			b.asked = true
-			s.plan(b, false)
-		}
+		s.advance(b)
 		if b.reactive > 0 {
 			b.reactive = min(b.reactive, s.needed(b.missing()))
 		}
 	}
-	if s.config.LossResponse && any > s.window.reduced && s.window.reduce(any, s.number-1, s.segmentSize(s.window.cwnd/2)) {
+	if s.config.LossResponse && any > s.window.reduced && s.window.reduce(any, s.number-1, s.mss) {
 		s.count.reductions++
+	}
+}
+
+// advance begins the next phase of a block once the packets of the last one have
+// left the network and were not enough.
+func (s *sender) advance(b *block) {
+	switch b.phase {
+	case phaseAhead:
+		if !b.sentAhead() || !s.left(b.last) {
+			return
+		}
+		b.phase = phaseRequest
+		under := s.underway(b)
+		if b.guarded && s.config.NoReactive {
+			s.again(b, s.needed(b.missing())-under)
+		}
+		if !s.config.NoReactive {
+			b.reactive = s.stock(b, s.needed(b.missing())-under)
+		}
+	case phaseRequest:
+		if b.reactive > 0 || s.underway(b) > 0 {
+			return
+		}
+		b.phase = phaseAgain
+		s.again(b, s.needed(b.missing()))
 	}
 }
 
@@ -181,40 +203,33 @@ func (s *sender) needed(missing int) int {
 	return int(math.Ceil(float64(missing)/(1-min(s.erasures, mostErasures)) - 1e-9))
 }
 
-// plan is phase 2 of a block: retransmissions of missing segments, and reactive
-// FEC that protects them. After a timeout it is the other way round.
-func (s *sender) plan(b *block, timeout bool) {
-	missing := b.missing()
-	under := 0 // repairs that are under way, or about to be
-	for _, n := range b.repairs {
-		if !s.left(n) {
-			under++
+// underway is how many repairs of a block are under way, or about to be.
+func (s *sender) underway(b *block) (n int) {
+	for _, number := range b.repairs {
+		if !s.left(number) {
+			n++
 		}
 	}
 	for i := range b.segments {
 		if b.segments[i].pending {
-			under++
+			n++
 		}
 	}
-	want := s.needed(missing) - under
-	stock := wire.MaxPackets - len(b.segments) - b.sent
-	again := want
-	if !s.config.NoReactive {
-		if again = min(missing, want); timeout {
-			again = max(want-stock, 0)
-		}
-	}
-	sent := 0
+	return n
+}
+
+// stock is how many of so many packets a block's code still has.
+func (s *sender) stock(b *block, want int) int {
+	return max(min(want, wire.MaxPackets-len(b.segments)-b.sent), 0)
+}
+
+// again has up to so many segments sent again that were not yet since the last timeout.
+func (s *sender) again(b *block, want int) {
 	for i := range b.segments {
-		if g := &b.segments[i]; sent < again && !g.arrived && !g.again && !g.pending {
+		if g := &b.segments[i]; want > 0 && !g.arrived && !g.again && !g.pending {
 			g.pending = true
-			sent++
-			if !timeout {
-				s.count.losses++
-			}
+			want--
+			s.count.losses++
 		}
-	}
-	if !s.config.NoReactive {
-		b.reactive = max(min(want-sent, stock), 0)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"math"
 	"net/netip"
 	"strconv"
 	"time"
@@ -45,13 +46,16 @@ func options(p *contract.Parameters) (lttcp.Options, error) {
 		return v
 	}
 	o := lttcp.Options{
-		Segment: number("mss_max"), Least: number("mss_min"), Granularity: number("granularity"),
+		MSS: number("mss"), Segment: number("mss_max"), Least: number("mss_min"), Granularity: number("granularity"),
 		Buffer: number("receive_buffer"), Queue: number("send_queue"),
 		FixedSegment: !on("adaptive_mss"), NoProactive: !on("proactive_fec"), NoReactive: !on("reactive_fec"),
 		LossResponse: on("loss_response"), NoECN: !on("ecn"),
 	}
 	if o.Least > o.Segment {
 		return o, harness.Failf(contract.CodeBadParameters, "options.mss_min is %d bytes, expected at most mss_max (%d)", o.Least, o.Segment)
+	}
+	if o.MSS > o.Segment {
+		return o, harness.Failf(contract.CodeBadParameters, "options.mss is %d bytes, expected at most mss_max (%d)", o.MSS, o.Segment)
 	}
 	if p.Transfer.DurationMS > 0 {
 		o.Queue = min(o.Queue, openQueue)
@@ -141,7 +145,7 @@ func (c *conn) Info() *contract.Info {
 		"reactive_fec":  onOff(c.o.NoReactive),
 		"loss_response": onOff(!c.o.LossResponse),
 		"ecn":           onOff(c.o.NoECN),
-		"mss":           strconv.Itoa(c.Stats().Segment),
+		"segment":       strconv.Itoa(c.Stats().Segment),
 	}}
 }
 
@@ -161,8 +165,8 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	set(&s.Timeouts, t.Timeouts)
 	set(&s.LossEvents, t.Losses)
 	s.More = map[string]float64{
-		"erasure_share": t.Erasures,
-		"mss":           float64(t.Segment),
+		"erasure_share": math.Round(t.Erasures*1e4) / 1e4,
+		"segment_bytes": float64(t.Segment),
 		"pfec_sent":     float64(t.Proactive),
 		"rfec_sent":     float64(t.Reactive),
 		"restored":      float64(t.Restored),
