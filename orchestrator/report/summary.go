@@ -57,7 +57,9 @@ type Row struct {
 	Treatment string `json:"treatment"`
 	Label     string `json:"label"`
 	Protocol  string `json:"protocol"`
-	Missing   string `json:"missing,omitempty"` // why the treatment could not be run
+	// Via is the relay processes that its flows pass, for people: "split 1.0.0 at the relay".
+	Via     string `json:"via,omitempty"`
+	Missing string `json:"missing,omitempty"` // why the treatment could not be run
 
 	Trials        int       `json:"trials"` // of the sheet
 	Valid         int       `json:"valid"`
@@ -188,7 +190,7 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 	var samples []sample
 	for _, treatment := range treatments(r) {
 		s := takeSample(r, byTreatment[treatment.Name])
-		row := Row{Treatment: treatment.Name, Label: cmp.Or(treatment.Label, treatment.Name), Protocol: treatment.Protocol, Missing: treatment.Missing}
+		row := Row{Treatment: treatment.Name, Label: cmp.Or(treatment.Label, treatment.Name), Protocol: treatment.Protocol, Via: passes(&treatment), Missing: treatment.Missing}
 		s.fill(&row, t.BandwidthBitsPerSecond)
 		if o.Bootstrap {
 			row.BootstrapCI = interval(stats.Bootstrap{Seed: seed, Stream: stream(treatment.Name)}.Mean(s.values(rateOf), level))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"linktrial/executor/runsheet"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report/wording"
 )
@@ -90,6 +91,19 @@ func (f Failure) Name() string {
 	return wording.Clean(string(f.Verdict) + " (" + f.Reason + ")")
 }
 
+// Remarks says in one sentence which relay processes a row's flows pass and what its
+// figures leave out, or nothing.
+func (r *Row) Remarks() string {
+	troubles := r.Troubles()
+	switch {
+	case r.Via == "":
+		return troubles
+	case troubles == "":
+		return "passes " + r.Via
+	}
+	return "passes " + r.Via + "; " + troubles
+}
+
 // Troubles says in one sentence what a row's figures leave out, or nothing.
 func (r *Row) Troubles() string {
 	var parts []string
@@ -111,4 +125,13 @@ func (r *Row) Troubles() string {
 		parts = append(parts, wording.Plural(n, "attempt gave", "attempts gave")+" no figure: "+strings.Join(names, ", "))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// passes names the relay processes that a treatment's flows pass.
+func passes(t *runsheet.Treatment) string {
+	parts := make([]string, len(t.Via))
+	for i, v := range t.Via {
+		parts[i] = strings.TrimSpace(v.Protocol+" "+v.DriverVersion) + " at the " + string(v.At)
+	}
+	return strings.Join(parts, ", ")
 }

@@ -143,6 +143,7 @@ func (c *summaryList) runColumns() {
 	c.add("treatment", func(r summaryRow) string { return r.Treatment })
 	c.add("label", func(r summaryRow) string { return r.Label })
 	c.add("protocol", func(r summaryRow) string { return r.Protocol })
+	c.add("via", func(r summaryRow) string { return r.Via })
 	c.add("missing", func(r summaryRow) string { return r.Missing })
 	c.add("trials", func(r summaryRow) string { return whole(r.Trials) })
 	c.add("valid", func(r summaryRow) string { return whole(r.Valid) })

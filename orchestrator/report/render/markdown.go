@@ -63,7 +63,7 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 	notes := 0
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		note := r.Troubles()
+		note := r.Remarks()
 		if r.Missing != "" {
 			note = "missing: " + r.Missing
 		}

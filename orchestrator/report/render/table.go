@@ -167,7 +167,7 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 	var notes []string
 	for i := range t.Rows {
 		r := &t.Rows[i]
-		if s := r.Troubles(); s != "" {
+		if s := r.Remarks(); s != "" {
 			notes = append(notes, wording.Clean(r.Label)+": "+s)
 		} else if !fits(wording.Clean(r.Missing)) { // cut above
 			notes = append(notes, wording.Clean(r.Label)+": missing: "+wording.Clean(r.Missing))

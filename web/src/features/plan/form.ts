@@ -8,6 +8,8 @@ export interface TreatmentView {
   protocol: string
   options: Record<string, string>
   completeKnowledge: boolean
+  /** The relay processes that it passes, as the text has them. */
+  via: unknown[]
   missing: string
   line: number
   locked: boolean
@@ -132,6 +134,7 @@ function treatments(p: PlanText, v: unknown): TreatmentView[] | undefined {
     protocol: shown(e.protocol),
     options: Object.fromEntries(Object.entries(plain(e.options)).map(([k, x]) => [k, shown(x)])),
     completeKnowledge: e.complete_knowledge === true,
+    via: Array.isArray(e.via) ? e.via : [],
     missing: shown(e.missing),
     line: lineOf(p, ['treatments', i]),
     locked:
@@ -139,6 +142,11 @@ function treatments(p: PlanText, v: unknown): TreatmentView[] | undefined {
       locked(p, ['treatments', i, 'options']) ||
       locked(p, ['treatments', i, 'protocol']),
   }))
+}
+
+/** What a treatment passes, for people: "split at the relay". */
+export function viaText(via: unknown[]): string {
+  return via.map((x) => `${shown(plain(x).protocol)} at the ${shown(plain(x).at)}`).join(', ')
 }
 
 function axes(p: PlanText, v: unknown): AxisView[] | undefined {
