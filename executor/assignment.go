@@ -17,7 +17,8 @@ import (
 // that ran the flows.
 
 // FlowAssignment is what another node has to do in one attempt: to run the
-// flows of the trial that start on it.
+// flows of the trial that start on it, and to have the relay processes up that
+// flows pass there.
 type FlowAssignment struct {
 	Run       string `json:"run"`
 	SheetHash string `json:"sheet_hash"`
@@ -62,6 +63,9 @@ type Source interface {
 type Carrier interface {
 	// Check reports why an assignment cannot be carried out here.
 	Check(a FlowAssignment) error
+	// Await waits until the relay processes of an assignment that passes Check are
+	// up, for ten seconds at most, and reports why one is not.
+	Await(ctx context.Context, a FlowAssignment) error
 	// Prepare prepares the drivers of an assignment that passes Check, where the
 	// runner can; release frees what Carry did not take of them.
 	Prepare(ctx context.Context, a FlowAssignment) (release func())

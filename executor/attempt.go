@@ -64,12 +64,18 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	var drivers func()
 	var preparing sync.WaitGroup
 	preparing.Go(func() { drivers = a.prestart.take(ctx, flows, attemptID{trial.Index, n}) })
-	sources, err := assign(ctx, a.node, a.sources, trial, n)
+	sources, reason, err := assign(ctx, a.node, a.sources, trial, n)
 	preparing.Wait()
 	defer drivers()
+	if err == nil {
+		if err = a.node.awaitRelays(ctx, trial); err != nil {
+			closeSources(sources)
+			reason = journal.ReasonRelayDown
+		}
+	}
 	if err != nil {
 		abortAll(ctx, flows)
-		return journal.ReasonSourceDown, err
+		return reason, err
 	}
 	defer closeSources(sources)
 	name := fmt.Sprintf("%s/%d/%d", a.node.runID, trial.Index, n)

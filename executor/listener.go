@@ -129,6 +129,7 @@ func (l *listener) recorded() journal.Listener {
 // failure is recorded once.
 func (l *listener) recordFailure(code contract.Code, message string) {
 	message = clip(message)
+	l.note(relayState{gone: code == contract.CodeUnsupported, failure: message})
 	l.node.log.Warn("listener is not up", "treatment", l.Treatment.Name, "at", string(l.At()), "code", string(code), "reason", message)
 	if l.failure == message {
 		return
@@ -141,8 +142,16 @@ func (l *listener) recordFailure(code contract.Code, message string) {
 	l.started()
 }
 
+// note lets attempts know the state of a relay process.
+func (l *listener) note(s relayState) {
+	if l.Via != nil {
+		l.node.relays.set(l.Treatment.Name, s)
+	}
+}
+
 func (l *listener) recordReady(info *contract.Info) {
 	l.failure = ""
+	l.note(relayState{up: true})
 	r := l.recorded()
 	r.Info = info
 	l.node.record.append(journal.TypeListenerReady, r)

@@ -33,6 +33,7 @@ type node struct {
 
 	tolerance *figures.Tolerance // of drivers' times
 
+	relays   *relayTable
 	record   *recorder
 	runner   Runner
 	clock    Clock
@@ -84,7 +85,7 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
 		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, tolerance: figures.At(cfg.Place),
-		record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
+		relays: newRelayTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
 	}
 	if n.clock == nil {
 		n.clock = systemClock{}

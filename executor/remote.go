@@ -12,20 +12,23 @@ import (
 	"linktrial/internal/radio"
 )
 
-// assign gives every other node on which flows of a trial start its assignment,
-// all at once, or none.
-func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial, attempt int) (map[radio.Role]Source, error) {
+// assign gives every other node that takes part in a trial its assignment, all at
+// once, or none: those on which its flows start, and those whose relay processes
+// they pass. Without sources what the others have is not known. An error has the
+// reason of the attempt's verdict.
+func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial, attempt int) (given map[radio.Role]Source, reason string, err error) {
 	out := map[radio.Role]Source{}
 	if sources == nil {
-		return out, nil
+		return out, "", nil
 	}
+	starts := rolesOfFlows(trial)
 	a := FlowAssignment{Run: n.runID, SheetHash: n.sheetHash, Trial: trial.Index, Attempt: attempt}
 	ctx, cancel := context.WithTimeout(ctx, peerLimit)
 	defer cancel()
 	var mu sync.Mutex
 	var failed error // the first; it cancels the others
 	var asking sync.WaitGroup
-	for _, role := range rolesOfFlows(trial) {
+	for _, role := range rolesOfTrial(n.sheet, trial) {
 		if role == n.role {
 			continue
 		}
@@ -36,8 +39,11 @@ func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial
 			switch {
 			case err == nil:
 				out[role] = s
+			case failed == nil && slices.Contains(starts, role):
+				reason, failed = journal.ReasonSourceDown, fmt.Errorf("flows start on the %s: %w", role, err)
+				cancel()
 			case failed == nil:
-				failed = fmt.Errorf("flows start on the %s: %w", role, err)
+				reason, failed = journal.ReasonRelayDown, fmt.Errorf("flows pass a relay process at the %s: %w", role, err)
 				cancel()
 			}
 		})
@@ -45,9 +51,9 @@ func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial
 	asking.Wait()
 	if failed != nil {
 		closeSources(out)
-		return nil, failed
+		return nil, reason, failed
 	}
-	return out, nil
+	return out, "", nil
 }
 
 func closeSources(sources map[radio.Role]Source) {

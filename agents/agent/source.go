@@ -210,6 +210,9 @@ func takeAssignment(ctx context.Context, c net.Conn, carrier executor.Carrier) e
 	if err := carrier.Check(assignment); err != nil {
 		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
 	}
+	if err := carrier.Await(ctx, assignment); err != nil {
+		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
+	}
 	defer carrier.Prepare(ctx, assignment)()
 	if err := out.Encode(sourceMessage{Accepted: true}); err != nil {
 		return err

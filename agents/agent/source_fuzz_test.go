@@ -131,6 +131,8 @@ func (r *recorder) Check(a executor.FlowAssignment) error {
 	r.checked = true
 	return nil
 }
+func (*recorder) Await(context.Context, executor.FlowAssignment) error { return nil }
+
 func (r *recorder) Prepare(context.Context, executor.FlowAssignment) func() { return func() {} }
 func (r *recorder) Carry(context.Context, executor.FlowAssignment, time.Time) []executor.FlowOutcome {
 	r.carried = true

@@ -3,6 +3,7 @@ package runner_test
 import (
 	"context"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -143,4 +144,22 @@ func TestRelayUnsupported(t *testing.T) {
 		t.Errorf("failures %+v", n)
 	}
 	closeAll(t, rj)
+}
+
+// An attempt whose relay process the leading node knows to be down says nothing of
+// the protocol: it is invalid, and no driver is started for it.
+func TestOwnRelayIsDown(t *testing.T) {
+	dir := t.TempDir()
+	sheet := viaSheet(t, "no-relay", 1, radio.RoleClient)
+	sj, finish := serve(t, dir, sheet, 1)
+	cfg, cj := node(t, dir, radio.RoleClient, sheet)
+	if err := executor.Lead(context.Background(), cfg); err != nil {
+		t.Fatal(err)
+	}
+	finish()
+	e := bodies[journal.AttemptEnded](t, cj, journal.TypeAttemptEnded)[0]
+	if e.Verdict != journal.Invalid || e.Reason != journal.ReasonRelayDown || !strings.Contains(e.Message, "no relay here") || e.Log != "" {
+		t.Errorf("attempt %+v", e)
+	}
+	closeAll(t, sj, cj)
 }

@@ -14,6 +14,7 @@ const (
 	ReasonRadioDown   = "radio-down"       // the emulated radio could not be reached
 	ReasonElsewhere   = "source-elsewhere" // the flow starts on another node, which cannot be reached
 	ReasonSourceDown  = "source-down"      // the node on which a flow starts failed to run it
+	ReasonRelayDown   = "relay-down"       // a relay process that a flow passes was not up when the attempt was to begin
 
 	// Rules that a driver's figures broke: the attempt is invalid, and no other
 	// follows by itself.
