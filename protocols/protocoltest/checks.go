@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -23,12 +24,33 @@ const (
 // docs/driver-contract.md that it holds a driver to, by their numbers there;
 // go test ./protocols/protocoltest -run TestSentences -update writes the table at
 // the end of that page.
-var checks = []check{
+var checks = slices.Concat(startChecks, transferChecks, relayChecks, endChecks)
+
+// role is that of the drivers that have a check; "": every driver has it.
+func (c *check) role() contract.Role {
+	among := func(table []check) bool {
+		return slices.ContainsFunc(table, func(x check) bool { return x.name == c.name })
+	}
+	switch {
+	case among(transferChecks):
+		return contract.RoleClient
+	case among(relayChecks):
+		return contract.RoleRelay
+	}
+	return ""
+}
+
+// startChecks are those of every driver, before the others.
+var startChecks = []check{
 	{"manifest", "driver.yaml can be read and names a program that is there", checkManifest, first, []string{"F1", "F2", "F3", "F4", "F5"}},
 	{"probe", "the probe says what the driver is, or why it cannot run here", checkProbe, first, []string{"R1", "E9"}},
-	{"bad-parameters", "what is not a document of this contract is refused with bad-parameters", checkBadParameters, usual, []string{"P1", "P4", "P5", "C3"}},
+	{"bad-parameters", "what is not a document of this contract is refused with bad-parameters", checkBadParameters, usual, []string{"P1", "P4", "P5", "P13", "C3"}},
 	{"unknown-option", "an option that is not declared, or of the wrong type, is refused with bad-parameters", checkUnknownOption, usual, []string{"P3", "C3"}},
 	{"unsupported", "what this node cannot do ends with exit code 127 and the reason", checkUnsupported, anywhere, []string{"C2"}},
+}
+
+// transferChecks are those of client and server.
+var transferChecks = []check{
 	{"port-taken", "a second server on the same port ends with listen-failed", checkPortTaken, usual, []string{"P11", "C4"}},
 	{"size-0", "a transfer of nothing is acknowledged all the same", checkSize(0), usual, []string{"W1", "E5", "E6", "E10", "S8"}},
 	{"size-1", "a transfer of 1 byte", checkSize(1), usual, []string{"W1", "W10", "E10"}},
@@ -76,7 +98,11 @@ var checks = []check{
 	{"lossy-link", "a transfer of 64 KiB over a slow link that loses, doubles and reorders packets", checkLossyLink, apart, []string{"W1"}},
 	{"long-outage", "a link cut for 75 s (quick: 12 s) ends no transfer whose limit has not passed", checkLongOutage, apart, []string{"L6"}},
 	{"idle-server", "a server without a transfer takes no processor time, and wakes up at most 10 times a second", checkIdleServer, usual, []string{"R13"}},
-	{"output", "nothing but valid event lines on standard output", checkOutput, anywhere, []string{"C1", "C14", "E1", "E2", "E3"}},
+}
+
+// endChecks look at what the processes of all checks did.
+var endChecks = []check{
+	{"output", "nothing but valid event lines on standard output", checkOutput, anywhere, []string{"C1", "C14", "E1", "E2", "E3", "Y16"}},
 	{"exit-codes", "exit code and events agree", checkExitCodes, anywhere, []string{"R7", "E7"}},
 	{"children", "no process is left behind", checkChildren, anywhere, []string{"R11"}},
 }

@@ -99,7 +99,12 @@ func checkIdleServer(ctx context.Context, s *suite) (string, error) {
 	if _, err := s.transfer(ctx, srv, sp.Local.Port, kib); err != nil {
 		return "", err
 	}
-	// What the transfer has left to tidy up may take a while.
+	return s.becomesIdle(ctx, srv, "server", "transfer")
+}
+
+// becomesIdle waits until a process is idle after its last transfer or connection:
+// what that has left to tidy up may take a while.
+func (s *suite) becomesIdle(ctx context.Context, srv *proc, role, last string) (string, error) {
 	for begin := time.Now(); ; {
 		share, wakes, err := s.idling(ctx, srv)
 		if err != nil {
@@ -110,7 +115,7 @@ func checkIdleServer(ctx context.Context, s *suite) (string, error) {
 			return detail, nil
 		}
 		if time.Since(begin) >= idleSettles {
-			return "", fmt.Errorf("an idle server takes %s, in each second of the %s after its last transfer; at most %.0f %% and %d wake-ups are expected", detail, idleSettles, 100*idleShare, int(idleWakes))
+			return "", fmt.Errorf("an idle %s takes %s, in each second of the %s after its last %s; at most %.0f %% and %d wake-ups are expected", role, detail, idleSettles, last, 100*idleShare, int(idleWakes))
 		}
 	}
 }

@@ -2,6 +2,7 @@ package protocoltest
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -118,6 +119,18 @@ func checkProbe(ctx context.Context, s *suite) (string, error) {
 	return "", fmt.Errorf("the probe ended with %s%s%s", p.ending(), p.lastError(), p.tail())
 }
 
+// paramsOf are complete ones of a role, for what is refused before it begins.
+func (s *suite) paramsOf(role contract.Role) *contract.Parameters {
+	switch role {
+	case contract.RoleClient:
+		return s.clientParams(s.port(), 1)
+	case contract.RoleRelay:
+		address, _ := s.net.address(contract.RoleServer)
+		return s.relayParams(contract.RoleClient, contract.Endpoint{Address: address, Port: s.port()})
+	}
+	return s.serverParams()
+}
+
 // refused runs a document that must be refused.
 func (s *suite) refused(ctx context.Context, what string, role contract.Role, document string, codes ...contract.Code) error {
 	p, err := s.start(role, []byte(document))
@@ -148,7 +161,19 @@ func checkBadParameters(ctx context.Context, s *suite) (string, error) {
 		{"a transfer id in capitals", `{"contract":1,"role":"client",` + fmt.Sprintf(client, strings.ToUpper(id), "1", "1") + `}`},
 		{"a negative size", `{"contract":1,"role":"client",` + fmt.Sprintf(client, id, "-1", "1") + `}`},
 		{"a seed beyond 64 bits", `{"contract":1,"role":"client",` + fmt.Sprintf(client, id, "1", "18446744073709551616") + `}`},
+		{"a relay without a remote address", `{"contract":1,"role":"relay",` + server + `}`},
+		{"a relay without a port", `{"contract":1,"role":"relay",` + server + `,"remote":{"address":"127.0.0.1"}}`},
 		{"options that are a list", `{"contract":1,"role":"server",` + strings.ReplaceAll(server, `"options":{}`, `"options":[1]`) + `}`},
+	}
+	for _, role := range []contract.Role{contract.RoleClient, contract.RoleServer, contract.RoleRelay} {
+		if s.target.Manifest.Plays(role) {
+			continue
+		}
+		p, err := json.Marshal(s.paramsOf(role))
+		if err != nil {
+			return "", err
+		}
+		cases = append(cases, struct{ what, document string }{"role " + string(role) + ", which the manifest does not have", string(p)})
 	}
 	for _, c := range cases {
 		if err := s.refused(ctx, c.what, contract.RoleProbe, c.document, contract.CodeBadParameters); err != nil {
@@ -182,12 +207,9 @@ func checkUnknownOption(ctx context.Context, s *suite) (string, error) {
 			cases = append(cases, bad{"option " + o.Name + " below its bound", o.Name, *o.Min - 1})
 		}
 	}
-	for _, role := range []contract.Role{contract.RoleServer, contract.RoleClient} {
+	for _, role := range s.target.Manifest.AllRoles() {
 		for _, c := range cases {
-			p := s.serverParams()
-			if role == contract.RoleClient {
-				p = s.clientParams(p.Local.Port, 1)
-			}
+			p := s.paramsOf(role)
 			p.Options[c.name] = c.value
 			d, err := s.begin(p)
 			if err != nil {
@@ -198,7 +220,7 @@ func checkUnknownOption(ctx context.Context, s *suite) (string, error) {
 			}
 		}
 	}
-	return fmt.Sprintf("%d values refused by both roles", len(cases)), nil
+	return fmt.Sprintf("%d values refused by every role", len(cases)), nil
 }
 
 func checkUnsupported(ctx context.Context, s *suite) (string, error) {
@@ -209,11 +231,8 @@ func checkUnsupported(ctx context.Context, s *suite) (string, error) {
 		if !o.FromProbe {
 			continue
 		}
-		for _, role := range []contract.Role{contract.RoleServer, contract.RoleClient} {
-			p := s.serverParams()
-			if role == contract.RoleClient {
-				p = s.clientParams(p.Local.Port, 1)
-			}
+		for _, role := range s.target.Manifest.AllRoles() {
+			p := s.paramsOf(role)
 			p.Options[o.Name] = "no-such-choice"
 			d, err := s.begin(p)
 			if err != nil {

@@ -56,6 +56,7 @@ version: 0.0.1
 contract: 1
 command: [./driver]
 network: tcp
+roles: [client, server, relay]
 features: [duration]
 options:
   flavour: {type: string, default: plain, from_probe: true, help: its only choice is plain}
@@ -109,6 +110,19 @@ func faultyDriver(fault string) int {
 		drop(func(e *contract.Event) bool { return p.Role == contract.RoleProbe })
 	case "any-version":
 		edit(func(m map[string]any) { m["contract"] = 1 })
+	case "any-role":
+		edit(func(m map[string]any) {
+			if m["role"] == "router" {
+				m["role"] = "probe"
+			}
+		})
+	case "relay-tells":
+		if p.Role == contract.RoleRelay {
+			out.each = func(*contract.Event) bool {
+				fmt.Println(`{"event":"connected","transfer":"000102030405060708090a0b0c0d0e0f"}`)
+				return true
+			}
+		}
 	case "panics":
 		drop(func(e *contract.Event) bool { return e.Code == contract.CodeBadParameters })
 		code = func(c int) int { return 2 * c }
@@ -224,7 +238,7 @@ func faultyDriver(fault string) int {
 	case "aborts-silently":
 		drop(func(e *contract.Event) bool { return server && e.Code == contract.CodeAborted })
 	case "busy":
-		if server {
+		if server || p.Role == contract.RoleRelay {
 			go func() {
 				for x := 0; ; x++ {
 					spun.Store(int64(x))
@@ -326,6 +340,7 @@ func tcpDriver(fault string) harness.Driver {
 			}
 			return &faultyListener{Listener: l, fault: fault, wrong: p.VerifyFlipAt != nil, free: make(chan struct{}, 1)}, nil
 		},
+		Relay: relayOf(fault),
 		Dial: func(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 			if fault == "connects-for-ever" {
 				for {

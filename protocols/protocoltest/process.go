@@ -68,6 +68,11 @@ func (s *suite) start(role contract.Role, document []byte) (*proc, error) {
 
 // startReading runs the driver with a given standard input.
 func (s *suite) startReading(role contract.Role, stdin io.Reader) (*proc, error) {
+	return s.startAt(role, role, stdin)
+}
+
+// startAt runs the driver at the node of a role that need not be its own.
+func (s *suite) startAt(at, role contract.Role, stdin io.Reader) (*proc, error) {
 	p := &proc{name: string(role), role: role, ended: make(chan struct{})}
 	p.cmd = exec.Command(s.command[0], s.command[1:]...)
 	p.cmd.Dir, p.cmd.Env = s.target.Dir, contract.Environment(os.LookupEnv)
@@ -80,7 +85,7 @@ func (s *suite) startReading(role contract.Role, stdin io.Reader) (*proc, error)
 	p.cmd.Stdout = &lines{p: p}
 	p.cmd.Stderr = (*logTail)(p)
 	p.began = time.Now()
-	if err := process.StartIn(p.cmd, s.net.namespace(role)); err != nil {
+	if err := process.StartIn(p.cmd, s.net.namespace(at)); err != nil {
 		return nil, fmt.Errorf("start the driver: %w", err)
 	}
 	s.procs = append(s.procs, p)
@@ -95,6 +100,15 @@ func (s *suite) begin(params *contract.Parameters) (*proc, error) {
 		return nil, err
 	}
 	return s.start(params.Role, b)
+}
+
+// beginAt is begin at the node of a role that need not be the driver's own.
+func (s *suite) beginAt(at contract.Role, params *contract.Parameters) (*proc, error) {
+	b, err := json.Marshal(params)
+	if err != nil {
+		return nil, err
+	}
+	return s.startAt(at, params.Role, bytes.NewReader(b))
 }
 
 // follow waits for the process and the end of its output.
@@ -295,6 +309,9 @@ func (s *suite) cleanup() {
 		for _, f := range p.faults {
 			s.output = append(s.output, p.name+": "+f)
 		}
+		if f := p.strangeEvent(); f != "" {
+			s.output = append(s.output, p.name+": "+f)
+		}
 		if f := p.exitFault(); f != "" {
 			s.exits = append(s.exits, p.name+": "+f)
 		}
@@ -333,6 +350,17 @@ func (s *suite) strays() {
 		}
 		return
 	}
+}
+
+// strangeEvent is an event that no relay has.
+func (p *proc) strangeEvent() string {
+	e := p.find(func(e *seen) bool {
+		return e.Event.Event != contract.KindReady && e.Event.Event != contract.KindError || e.Transfer != ""
+	})
+	if p.role != contract.RoleRelay || e == nil {
+		return ""
+	}
+	return fmt.Sprintf("a %s event of transfer %q, a relay reports ready and error of the driver as a whole alone", e.Event.Event, e.Transfer)
 }
 
 // exitFault holds an exit code against the events.

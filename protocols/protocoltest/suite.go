@@ -126,7 +126,7 @@ func (e *skipped) Error() string { return e.reason }
 
 func skip(format string, args ...any) error { return &skipped{fmt.Sprintf(format, args...)} }
 
-// Names lists the checks in the order they run.
+// Names lists the checks of all roles in the order they run.
 func Names() []string {
 	out := make([]string, len(checks))
 	for i, c := range checks {
@@ -135,20 +135,25 @@ func Names() []string {
 	return out
 }
 
-// Selected lists the checks that run where Only names some, in their order: these,
-// and the first two, without which no other can run. Empty: all.
-func Selected(only []string) []string {
+// Selected lists the checks of a driver that run where Only names some, in their
+// order: these, and the first two, without which no other can run. Empty: all
+// that its roles have.
+func Selected(m *contract.Manifest, only []string) []string {
 	var out []string
-	for _, c := range selected(only) {
+	for _, c := range selected(m, only) {
 		out = append(out, c.name)
 	}
 	return out
 }
 
-func selected(only []string) []*check {
+func selected(m *contract.Manifest, only []string) []*check {
 	var out []*check
 	for i := range checks {
-		if c := &checks[i]; len(only) == 0 || c.place == first || slices.Contains(only, c.name) {
+		c := &checks[i]
+		if role := c.role(); role != "" && !m.Plays(role) {
+			continue
+		}
+		if len(only) == 0 || c.place == first || slices.Contains(only, c.name) {
 			out = append(out, c)
 		}
 	}
@@ -196,6 +201,18 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 		}
 	}
 	o.fill()
+	m := t.Manifest
+	if m == nil {
+		// What cannot be read has no roles; the first check says why.
+		if m, _ = readManifest(t.Dir); m == nil {
+			m = &contract.Manifest{}
+		}
+	}
+	for _, name := range o.Only {
+		if !slices.Contains(Selected(m, nil), name) {
+			return nil, fmt.Errorf("the check %s is of a role that %s does not have; its roles are %v", name, m.Name, m.AllRoles())
+		}
+	}
 	net, err := newNetwork(o.Loopback)
 	if err != nil {
 		return nil, err
@@ -205,7 +222,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	r := &Report{Network: net.kind()}
 	broken := ""
 	var group []*check // of checks that run at once
-	for _, c := range selected(o.Only) {
+	for _, c := range selected(m, o.Only) {
 		if c.place == apart {
 			group = append(group, c)
 			continue

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"linktrial/internal/process/processtest"
+	"linktrial/protocols/contract"
 )
 
 // folder makes a driver's folder whose program is this test program with a fault.
@@ -77,6 +78,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"unexplained-127", "probe", "without an error event that says why"},
 		{"any-version", "bad-parameters", "another version"},
 		{"panics", "bad-parameters", "no error event"},
+		{"any-role", "bad-parameters", "an unknown role"},
 		{"any-option", "unknown-option", "an undeclared option"},
 		{"any-flavour", "unsupported", "option flavour"},
 		{"shares-port", "port-taken", "has not ended"},
@@ -148,7 +150,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"leaves-child", "children", "process group"},
 		{"leaves-daemon", "children", "still runs"},
 	}
-	cases = append(cases, linkFaults...)
+	cases = append(append(cases, linkFaults...), relayFaults...)
 	covered := map[string]bool{"manifest": true} // TestManifest
 	for _, c := range cases {
 		covered[c.check] = true
@@ -158,7 +160,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			o.Only = []string{c.check}
 			// These look at what the processes of other checks did.
 			if slices.Contains([]string{"output", "exit-codes", "children"}, c.check) {
-				o.Only = append(o.Only, "size-1")
+				o.Only = append(o.Only, "size-1", "relay-prompt")
 			}
 			dir := folder(t, c.fault)
 			var r *Report
@@ -230,6 +232,7 @@ func TestManifest(t *testing.T) {
 // needCut are the checks that the loopback interface is no place for.
 var needCut = []string{
 	"connect-limit", "link-cut", "no-route", "header-limit", "silent-peer", "long-outage", "answer-kept", "broken-off", "lossy-link",
+	"relay-connect-limit", "relay-outage",
 	"sample-share", "sample-interval", "sample-counts", "clock", "clock-duration", "clock-end", "connect-time",
 }
 
@@ -323,12 +326,21 @@ func TestRunEndsWithContext(t *testing.T) {
 
 // TestSelected: the checks that always run are counted once, named or not.
 func TestSelected(t *testing.T) {
+	m := &contract.Manifest{}
 	for _, only := range [][]string{{"size-1"}, {"size-1", "probe"}, {"size-1", "size-1", "manifest"}} {
-		if got := Selected(only); !slices.Equal(got, []string{"manifest", "probe", "size-1"}) {
+		if got := Selected(m, only); !slices.Equal(got, []string{"manifest", "probe", "size-1"}) {
 			t.Errorf("only %q: %q", only, got)
 		}
 	}
-	if got := Selected(nil); !slices.Equal(got, Names()) {
-		t.Errorf("without a selection: %q", got)
+	if got := Selected(m, nil); !slices.Contains(got, "size-1") || slices.Contains(got, "relay-bytes") {
+		t.Errorf("client and server: %q", got)
+	}
+	m.Roles = []contract.Role{contract.RoleRelay}
+	if got := Selected(m, nil); slices.Contains(got, "size-1") || !slices.Contains(got, "relay-bytes") || !slices.Contains(got, "output") {
+		t.Errorf("relay: %q", got)
+	}
+	m.Roles = []contract.Role{contract.RoleClient, contract.RoleServer, contract.RoleRelay}
+	if got := Selected(m, nil); !slices.Equal(got, Names()) {
+		t.Errorf("all roles: %q", got)
 	}
 }

@@ -46,14 +46,17 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 			if len(states) == 0 {
 				return fmt.Errorf("no drivers in %s: build them with 'make drivers', or add a folder with --drivers", driverfolder.Shown(s.Drivers))
 			}
-			return terminal.Columns("PROTOCOL\tVERSION\tRUNS HERE\tIMPLEMENTATION\tOPTIONS\tFOLDER", func(w *tabwriter.Writer) {
+			return terminal.Columns("PROTOCOL\tVERSION\tROLES\tRUNS HERE\tIMPLEMENTATION\tOPTIONS\tFOLDER", func(w *tabwriter.Writer) {
 				for _, st := range states {
 					runs := "yes"
 					if !st.Runs() {
 						runs = "no: " + st.Driver.Unsupported
 					}
-					var opts []string
+					var opts, roles []string
 					if st.Manifest != nil {
+						for _, r := range st.Manifest.AllRoles() {
+							roles = append(roles, string(r))
+						}
 						for _, o := range st.Manifest.Options {
 							text := o.Name
 							if c := st.Choices[o.Name]; len(c) > 0 {
@@ -62,7 +65,7 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 							opts = append(opts, text)
 						}
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, runs, st.Driver.Implementation, strings.Join(opts, " "), st.Dir)
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, strings.Join(roles, ","), runs, st.Driver.Implementation, strings.Join(opts, " "), st.Dir)
 				}
 			})
 		},
@@ -91,7 +94,7 @@ container image.`,
 			defer done()
 			m := target.Manifest
 			fmt.Printf("%s %s: %s\n", m.Name, m.Version, m.Summary)
-			total := len(protocoltest.Selected(only))
+			total := len(protocoltest.Selected(m, only))
 			n, began := 0, time.Now()
 			rep, err := protocoltest.Run(cmd.Context(), target, protocoltest.Options{
 				Quick: quick, Only: only,

@@ -54,7 +54,7 @@ func (d *servedDrivers) Check(ctx context.Context, name string, quick bool, tell
 	if err != nil {
 		return err
 	}
-	total := len(protocoltest.Names())
+	total := len(protocoltest.Selected(m, nil))
 	_, err = protocoltest.Run(ctx, protocoltest.Target{Manifest: m, Dir: dir}, protocoltest.Options{Quick: quick, Progress: func(c protocoltest.Check) {
 		message := c.Detail
 		if c.Outcome == protocoltest.Failed {

@@ -167,7 +167,7 @@ func CheckOptions(t *testing.T, d *Driver) {
 func CheckConformance(t *testing.T, d *Driver, without ...string) {
 	// These look at what the other checks' processes did.
 	always := []string{"output", "exit-codes", "children"}
-	names := slices.DeleteFunc(protocoltest.Names(), func(n string) bool {
+	names := slices.DeleteFunc(protocoltest.Selected(d.Manifest, nil), func(n string) bool {
 		return slices.Contains(without, n) || slices.Contains(always, n)
 	})
 	const parts = 4
