@@ -192,7 +192,15 @@ func Append(b []byte, p *Packet, body []byte, k *Key) []byte {
 	case Probe:
 		b = u32(b, p.Number)
 	}
-	binary.BigEndian.PutUint32(b[at+2:], check(k, b[at:]))
+	Seal(b[at:], k)
+	return b
+}
+
+// Seal puts the check into a packet's bytes, which it returns.
+func Seal(b []byte, k *Key) []byte {
+	if len(b) >= common {
+		binary.BigEndian.PutUint32(b[2:], check(k, b))
+	}
 	return b
 }
 

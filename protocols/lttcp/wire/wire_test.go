@@ -104,10 +104,8 @@ func FuzzParse(f *testing.F) {
 		f.Add(Append(nil, &p, p.Body, &key), true)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, seal bool) {
-		if seal && len(b) >= common {
-			b = bytes.Clone(b)
-			c := check(&key, b)
-			b[2], b[3], b[4], b[5] = byte(c>>24), byte(c>>16), byte(c>>8), byte(c)
+		if seal {
+			b = Seal(bytes.Clone(b), &key)
 		}
 		var p Packet
 		if Parse(b, &key, &p) != nil {
