@@ -126,7 +126,7 @@ func (x *execution) attend(ctx context.Context, cfg executor.Config) error {
 		cfg.TakeAssignments = x.takeAssignments()
 		return executor.Attend(ctx, cfg)
 	}
-	return silence.NewRelay(x.run.a.session.Gate(), x.run.delivery, x.sheet).Attend(ctx, cfg)
+	return silence.NewRelay(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet).Attend(ctx, cfg)
 }
 
 // takeAssignments takes the leading node's assignments where nodes can reach

@@ -18,7 +18,10 @@
 //   - A relay's agent cannot tell when a trial runs. [Relay] ends its part of the
 //     run with its preparation and suspends calls for as long as the sheet can
 //     take without repetitions. From then on it opens a window now and then, for
-//     a run can take longer.
+//     a run can take longer. Where treatments pass relay processes on its node, its
+//     part lasts as long as the run, and it opens a window also when its radio's
+//     interface has sent next to nothing for as long as the server's must be idle.
+//     In an outage of that length such a window can meet an attempt.
 //
 // Suspending ends every connection with a single RST: an orderly close would go
 // on sending.

@@ -2,11 +2,13 @@ package silence
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"linktrial/executor"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/radio"
 )
 
 // minRelayPause is the shortest time between two windows of a relay.
@@ -17,21 +19,38 @@ func longest(s *runsheet.Sheet) time.Duration {
 	return time.Duration(len(s.Trials)) * (s.Limits.Connect + s.Limits.Transfer + 2*connectGrace + s.Limits.Pause)
 }
 
+// Of a relay with relay processes: it looks this often at how much its radio's
+// interface has sent, and so much since the last look is a trial's traffic.
+const (
+	trafficStep = time.Second
+	trafficFrom = 1500 // bytes
+)
+
 // Relay is the policy of a relay's agent.
 type Relay struct {
-	gate     *Gate
-	delivery Delivery
-	longest  time.Duration
+	gate      *Gate
+	delivery  Delivery
+	journal   Records
+	longest   time.Duration
+	idle      time.Duration // see [idleBefore]
+	listeners int           // relay processes that treatments pass on this node
 }
 
-// NewRelay returns the policy of one run.
-func NewRelay(g *Gate, d Delivery, sheet *runsheet.Sheet) *Relay {
-	return &Relay{gate: g, delivery: d, longest: longest(sheet)}
+// NewRelay returns the policy of one run, of which j is the journal.
+func NewRelay(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet) *Relay {
+	return &Relay{gate: g, delivery: d, journal: j, longest: longest(sheet), idle: idleBefore(sheet), listeners: len(sheet.Listeners(radio.RoleRelay))}
 }
 
 // Attend is the relay's part in the run: it ends with the preparation, and calls
-// are suspended when that is delivered, until ctx ends.
+// are suspended when that is delivered, until ctx ends. A part with relay processes
+// lasts as long as the run.
 func (r *Relay) Attend(ctx context.Context, cfg executor.Config) error {
+	if r.listeners > 0 {
+		var silent sync.WaitGroup
+		silent.Go(func() { r.whileRelaying(ctx, cfg.Sent) })
+		defer silent.Wait()
+		return executor.Attend(ctx, cfg)
+	}
 	ectx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if cfg.Observer == nil {
@@ -52,6 +71,46 @@ func (r *Relay) Attend(ctx context.Context, cfg executor.Config) error {
 		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
 	}
 	return nil
+}
+
+// whileRelaying suspends calls while relay processes are up, until ctx ends, and
+// opens a window when the radio's interface has been idle for long enough, or
+// where that is not known, when the sheet's time has passed.
+func (r *Relay) whileRelaying(ctx context.Context, sent func() (int64, error)) {
+	if !prepared(ctx, r.journal, r.delivery, r.listeners) {
+		return
+	}
+	r.gate.Suspend()
+	defer r.gate.Resume()
+	patience, quiet, waited := r.longest, time.Duration(0), time.Duration(0)
+	last := counted(sent)
+	for backoff.Sleep(ctx, trafficStep) {
+		now := counted(sent)
+		if quiet += trafficStep; now < 0 || last < 0 || now-last >= trafficFrom {
+			quiet = 0
+		}
+		waited, last = waited+trafficStep, now
+		if quiet < r.idle && waited < patience {
+			continue
+		}
+		if waited >= patience {
+			patience = max(minRelayPause, patience/4)
+		}
+		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
+		quiet, waited, last = 0, 0, counted(sent)
+	}
+}
+
+// counted is how many bytes an interface has sent; -1: not known.
+func counted(sent func() (int64, error)) int64 {
+	if sent == nil {
+		return -1
+	}
+	n, err := sent()
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 // onlyBegins ends a part as soon as it has begun: provenance and clock are all of it.

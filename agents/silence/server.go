@@ -8,8 +8,10 @@ import (
 
 	"linktrial/executor"
 	"linktrial/executor/journal"
+	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/radio"
 )
 
 // connectGrace is what the executor allows a client past its connect limit.
@@ -50,11 +52,7 @@ type Server struct {
 // NewServer returns the policy of one run, of which j is the journal.
 func NewServer(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet) *Server {
 	s := &Server{gate: g, delivery: d, journal: j, idle: idleBefore(sheet), last: time.Now()}
-	for _, t := range sheet.Treatments {
-		if t.Missing == "" {
-			s.listeners++
-		}
-	}
+	s.listeners = len(sheet.Listeners(radio.RoleServer))
 	return s
 }
 
@@ -89,7 +87,7 @@ func (s *Server) Start(ctx context.Context) (stop func()) {
 }
 
 func (s *Server) run(ctx context.Context) {
-	if !s.prepared(ctx) {
+	if !prepared(ctx, s.journal, s.delivery, s.listeners) {
 		return
 	}
 	s.gate.Suspend()
@@ -105,19 +103,19 @@ func (s *Server) run(ctx context.Context) {
 	}
 }
 
-// prepared waits until the journal has a record of every listener and all is
-// delivered; false: ctx ended first.
-func (s *Server) prepared(ctx context.Context) bool {
+// prepared waits until the journal has a record of each of so many listeners and
+// all is delivered; false: ctx ended first.
+func prepared(ctx context.Context, j Records, d Delivery, listeners int) bool {
 	for {
-		recorded := map[string]bool{}
-		err := s.journal.Records(func(r journal.Record) error {
+		recorded := map[replay.Listener]bool{}
+		err := j.Records(func(r journal.Record) error {
 			if r.Type == journal.TypeListenerReady || r.Type == journal.TypeListenerFailed {
-				recorded[treatmentOf(r)] = true
+				recorded[listenerOf(r)] = true
 			}
 			return nil
 		})
-		if err == nil && len(recorded) >= s.listeners {
-			return s.delivery.Await(ctx)
+		if err == nil && len(recorded) >= listeners {
+			return d.Await(ctx)
 		}
 		if !backoff.Sleep(ctx, preparedStep) {
 			return false
@@ -125,10 +123,10 @@ func (s *Server) prepared(ctx context.Context) bool {
 	}
 }
 
-func treatmentOf(r journal.Record) string {
+func listenerOf(r journal.Record) replay.Listener {
 	var l journal.Listener
 	if err := json.Unmarshal(r.Body, &l); err != nil {
-		return ""
+		return replay.Listener{}
 	}
-	return l.Treatment
+	return replay.Listener{Treatment: l.Treatment, At: l.At}
 }

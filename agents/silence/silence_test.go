@@ -528,7 +528,7 @@ func TestRelayCallsAfterTheLongestRun(t *testing.T) {
 		running.Go(func() { s.run(ctx) })
 		done := make(chan error, 1)
 		go func() {
-			done <- NewRelay(s.gate, s, sheet).Attend(ctx, s.config(encoded, radio.RoleRelay, nil))
+			done <- NewRelay(s.gate, s, s.journal, sheet).Attend(ctx, s.config(encoded, radio.RoleRelay, nil))
 		}()
 		time.Sleep(time.Second)
 		if !s.gate.Suspended() {
@@ -562,6 +562,43 @@ func TestRelayCallsAfterTheLongestRun(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		running.Wait()
+		if !s.gate.Unrestricted() {
+			t.Error("calls are not resumed at the end")
+		}
+	})
+}
+
+// A relay with relay processes calls when its radio's interface has been idle, and
+// not while it carries a trial.
+func TestRelayingNodeCallsWhenItsRadioIsIdle(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSession(20 * time.Millisecond)
+		sheet, _ := testSheet(t, 100)
+		sheet.Treatments[0].Via = []runsheet.Via{{At: radio.RoleRelay, Protocol: "split", Port: 5201}}
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.run(ctx) })
+		_, _ = s.journal.Append(journal.TypeListenerReady, journal.Listener{Treatment: sheet.Treatments[0].Name, At: radio.RoleRelay})
+		began := time.Now()
+		traffic := 10 * time.Minute
+		r := NewRelay(s.gate, s, s.journal, sheet)
+		running.Go(func() {
+			r.whileRelaying(ctx, func() (int64, error) { return 10_000 * int64(min(time.Since(began), traffic)/time.Second), nil })
+		})
+		time.Sleep(time.Second)
+		if !s.gate.Suspended() {
+			t.Fatal("calls are not suspended when the preparation is delivered")
+		}
+		time.Sleep(traffic)
+		if calls := s.during(began.Add(time.Second), time.Now()); len(calls) > 0 {
+			t.Errorf("%d calls while a trial's traffic passed", len(calls))
+		}
+		time.Sleep(idleBefore(sheet) + 5*time.Second)
+		if calls := s.during(began.Add(traffic), time.Now()); len(calls) == 0 {
+			t.Errorf("no call after the radio has been idle for %s", idleBefore(sheet))
+		}
+		cancel()
 		running.Wait()
 		if !s.gate.Unrestricted() {
 			t.Error("calls are not resumed at the end")
