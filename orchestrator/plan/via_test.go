@@ -33,8 +33,8 @@ func TestVia(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []runsheet.Via{
-		{At: radio.RoleRelay, Protocol: "split", DriverVersion: "1.0.0", Options: map[string]any{"congestion": "reno", "buffer": int64(64 << 10)}},
-		{At: radio.RoleServer, Protocol: "split", DriverVersion: "1.0.0", Options: map[string]any{"congestion": "cubic", "buffer": int64(64 << 10)}},
+		{At: radio.RoleRelay, Protocol: "split", DriverVersion: "1.0.0", Options: map[string]any{"accept": "tcp", "connect": "tcp", "congestion": "reno", "buffer": int64(64 << 10)}},
+		{At: radio.RoleServer, Protocol: "split", DriverVersion: "1.0.0", Options: map[string]any{"accept": "tcp", "connect": "tcp", "congestion": "cubic", "buffer": int64(64 << 10)}},
 	}
 	if d := cmp.Diff(want, p.Treatments[0].Via); d != "" {
 		t.Error(d)
