@@ -160,7 +160,7 @@ test-images: build
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
-	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./protocols/haul/bench ./protocols/quic
+	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./protocols/haul/bench ./protocols/quic ./protocols/split
 
 # protoc-gen-es is one of the pages' packages.
 generate: web/node_modules/.installed

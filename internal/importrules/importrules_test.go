@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"protocols/tcp/":          {"protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/socket/":   {"protocols/harness", "internal/"},
 	"protocols/quic/":         {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
-	"protocols/split/":        {"protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},
+	"protocols/split/":        {"protocols/protocoltest/link", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":          {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/sctp/":         {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/haul/":         {"protocols/datagram", "protocols/haul/", "internal/"},

@@ -12,11 +12,11 @@ import (
 // errIdle ends a connection that nothing moves on any more.
 var errIdle = errors.New("no byte moved within limits.transfer_ms")
 
-// carry carries bytes between two streams, buffer of them at most in each
-// direction, until both directions have ended, or one stream fails, or no byte
+// carry carries bytes between two streams, those of one of the buffers at most in
+// each direction, until both directions have ended, or one stream fails, or no byte
 // has moved for idle (0: no limit), or ctx ends, which cancel does. Where not both
 // directions have ended in order, both streams are reset. It owns the streams.
-func carry(ctx context.Context, cancel context.CancelCauseFunc, a, b Stream, buffer int, idle time.Duration) error {
+func carry(ctx context.Context, cancel context.CancelCauseFunc, a, b Stream, buffers *sync.Pool, idle time.Duration) error {
 	reset := make(chan struct{})
 	release := context.AfterFunc(ctx, func() {
 		defer close(reset)
@@ -35,8 +35,8 @@ func carry(ctx context.Context, cancel context.CancelCauseFunc, a, b Stream, buf
 			}
 		})
 	}
-	each(func() error { return oneWay(b, a, buffer, &moved) })
-	each(func() error { return oneWay(a, b, buffer, &moved) })
+	each(func() error { return oneWay(b, a, buffers, &moved) })
+	each(func() error { return oneWay(a, b, buffers, &moved) })
 	both.Wait()
 	if ctx.Err() == nil {
 		each(a.Close)
@@ -50,9 +50,16 @@ func carry(ctx context.Context, cancel context.CancelCauseFunc, a, b Stream, buf
 	return nil
 }
 
+// buffersOf are of a size in bytes, and kept between connections.
+func buffersOf(size int) *sync.Pool {
+	return &sync.Pool{New: func() any { b := make([]byte, size); return &b }}
+}
+
 // oneWay carries one direction, to its end.
-func oneWay(to, from Stream, buffer int, moved *atomic.Int64) error {
-	b := make([]byte, buffer)
+func oneWay(to, from Stream, buffers *sync.Pool, moved *atomic.Int64) error {
+	p := buffers.Get().(*[]byte)
+	defer buffers.Put(p)
+	b := *p
 	for {
 		n, err := from.Read(b)
 		if n > 0 {

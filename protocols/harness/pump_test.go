@@ -151,7 +151,7 @@ func startCarrying(t *testing.T, room, buffer int, idle time.Duration) *carried 
 	c.cancel = cancel
 	c.near.Watch(cancel)
 	c.far.Watch(cancel)
-	go func() { c.done <- carry(ctx, cancel, c.near, c.far, buffer, idle) }()
+	go func() { c.done <- carry(ctx, cancel, c.near, c.far, buffersOf(buffer), idle) }()
 	return c
 }
 

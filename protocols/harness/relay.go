@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"io"
+	"sync"
 	"time"
 
 	"linktrial/protocols/contract"
@@ -49,8 +50,9 @@ func (r *run) relay(ctx context.Context) int {
 	if err != nil {
 		return r.ev.failed("", codeOf(err, contract.CodeListenFailed), err)
 	}
+	buffers := buffersOf(l.Buffer)
 	return accept(ctx, r, relayListener{l}, func(ctx context.Context, near Stream) {
-		if err := r.join(ctx, l, near); err != nil && ctx.Err() == nil {
+		if err := r.join(ctx, l, near, buffers); err != nil && ctx.Err() == nil {
 			r.log.Info("a connection was reset", "error", err)
 		}
 	})
@@ -63,7 +65,7 @@ func (l relayListener) Close() error            { return l.r.Close() }
 
 // join carries one accepted connection. It returns when both of its streams are
 // closed or reset.
-func (r *run) join(ctx context.Context, l *Relay, near Stream) error {
+func (r *run) join(ctx context.Context, l *Relay, near Stream, buffers *sync.Pool) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	near.Watch(cancel)
@@ -82,5 +84,5 @@ func (r *run) join(ctx context.Context, l *Relay, near Stream) error {
 		return err
 	}
 	far.Watch(cancel)
-	return carry(ctx, cancel, near, far, l.Buffer, time.Duration(r.p.Limits.TransferMS)*time.Millisecond)
+	return carry(ctx, cancel, near, far, buffers, time.Duration(r.p.Limits.TransferMS)*time.Millisecond)
 }

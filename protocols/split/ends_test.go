@@ -1,0 +1,107 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"linktrial/internal/process"
+	"linktrial/protocols/contract"
+)
+
+// programs builds this driver and TCP's, whose ends are the usual ones of what is
+// split.
+func programs(tb testing.TB) (split, tcp string) {
+	tb.Helper()
+	if os.Geteuid() != 0 {
+		tb.Skip("network namespaces need root")
+	}
+	dir := tb.TempDir()
+	for _, name := range []string{"split", "tcp"} {
+		build := exec.CommandContext(tb.Context(), "go", "build", "-o", filepath.Join(dir, name), "../"+name)
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			tb.Fatalf("build %s: %v\n%s", name, err, out)
+		}
+	}
+	return filepath.Join(dir, "split"), filepath.Join(dir, "tcp")
+}
+
+// started is a driver process in a namespace.
+type started struct {
+	tb     testing.TB
+	cmd    *exec.Cmd
+	events *bufio.Scanner
+}
+
+func start(tb testing.TB, ns *os.File, program string, p *contract.Parameters) *started {
+	tb.Helper()
+	p.Contract = contract.Version
+	p.Limits = contract.Limits{ConnectMS: 60_000, TransferMS: 600_000}
+	p.SampleIntervalMS = 10_000
+	doc, err := json.Marshal(p)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s := &started{tb: tb, cmd: exec.Command(program)}
+	s.cmd.Stdin = bytes.NewReader(doc)
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s.events = bufio.NewScanner(out)
+	if err := process.StartIn(s.cmd, fmt.Sprintf("/proc/self/fd/%d", ns.Fd())); err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(s.stop)
+	if p.Role != contract.RoleClient {
+		s.await(contract.KindReady)
+	}
+	return s
+}
+
+func (s *started) stop() {
+	if s.cmd.ProcessState == nil {
+		_ = s.cmd.Process.Signal(syscall.SIGTERM)
+		_ = s.cmd.Wait()
+	}
+}
+
+// await reads events up to one of a kind.
+func (s *started) await(k contract.Kind) *contract.Event {
+	s.tb.Helper()
+	for s.events.Scan() {
+		e, err := contract.ParseEvent(s.events.Bytes())
+		switch {
+		case err != nil:
+			s.tb.Fatal(err)
+		case e.Event == k:
+			return e
+		case e.Event == contract.KindError:
+			s.tb.Fatalf("%s: %s", e.Code, e.Message)
+		}
+	}
+	s.tb.Fatalf("no %s event", k)
+	return nil
+}
+
+// transfer carries one payload and returns its result.
+func transfer(tb testing.TB, ns *os.File, program string, to contract.Endpoint, size int64, number int) *contract.Result {
+	tb.Helper()
+	c := start(tb, ns, program, &contract.Parameters{
+		Role: contract.RoleClient, Remote: to,
+		Transfer: contract.Transfer{ID: fmt.Sprintf("%032x", number+1), SizeBytes: size, Seed: uint64(number) + 1},
+	})
+	r := c.await(contract.KindResult).Result
+	_ = c.cmd.Wait()
+	return r
+}
+
+func seconds(r *contract.Result) time.Duration { return time.Duration(r.ElapsedNS) }
