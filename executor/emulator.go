@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"linktrial/executor/runsheet"
@@ -23,6 +24,7 @@ const (
 type emulator struct {
 	radio   Radio
 	network *radio.Network // nil: the sheet has none
+	sheet   *runsheet.Sheet
 	clock   Clock
 	log     *slog.Logger
 }
@@ -64,7 +66,7 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 		if f.Duration > 0 {
 			size = 0 // a flow bounded by time has no Ideal: its size is only a bound
 		}
-		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size})
+		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size, Recut: e.recut(&f)})
 	}
 	failed := false
 	return e.retry(ctx, func(ctx context.Context) error {
@@ -77,6 +79,11 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 		failed = true
 		return e.radio.Begin(ctx, b)
 	})
+}
+
+// recut reports whether a flow passes a relay process between its ends.
+func (e *emulator) recut(f *runsheet.Flow) bool {
+	return slices.ContainsFunc(e.sheet.Treatment(f.Treatment).Passes(f.From), func(v runsheet.Via) bool { return v.At != f.From && v.At != f.To })
 }
 
 // end ends the channel of a trial, also where the run was aborted.

@@ -30,7 +30,7 @@ func Lead(ctx context.Context, cfg Config) error {
 	if ctx.Err() != nil {
 		return n.stopped(ctx)
 	}
-	e := &emulator{radio: cfg.Radio, network: n.sheet.Network, clock: n.clock, log: n.log}
+	e := &emulator{radio: cfg.Radio, network: n.sheet.Network, sheet: n.sheet, clock: n.clock, log: n.log}
 	if err := e.configure(ctx); err != nil {
 		if ctx.Err() != nil {
 			return n.stopped(ctx)

@@ -47,6 +47,14 @@
 // probability p, a flow's time on the air is 1/(1 − p) of that without loss in the mean.
 // By luck, a single transfer can be faster than the coded bound.
 //
+// # Relay processes
+//
+// A relay process on the way may put the bytes into packets of other sizes. Where
+// only the full size is tried that changes nothing. Where smaller ones are, each hop
+// could have a best size of its own: both bounds are then those of the hop that
+// alone takes longest, which is never above the optimum, and below it by what the
+// other hops cost.
+//
 // # Exactness
 //
 // On full-duplex and half-duplex media, and over one hop, sending each packet
@@ -119,14 +127,42 @@ func Compute(n *radio.Network, seed uint64, flow radiocontrol.Flow, horizon time
 	if cancelled == nil {
 		cancelled = func() bool { return false }
 	}
+	if flow.Recut && len(route) > 2 && len(sizes(n)) > 1 {
+		return computeRecut(n, seed, route, flow.SizeBytes, horizon, cancelled)
+	}
+	return onRoute(n, seed, route, flow.SizeBytes, horizon, cancelled)
+}
+
+// computeRecut returns the times of a flow that a relay puts into packets of other
+// sizes: those of the hop that alone takes longest. All bytes pass it, and the
+// acknowledgement passes it back.
+func computeRecut(n *radio.Network, seed uint64, route []radio.Role, flowBytes int64, horizon time.Duration, cancelled func() bool) (Times, error) {
+	var longest Times
+	ends := true // within the horizon, without the future
+	for i := 1; i < len(route); i++ {
+		t, err := onRoute(n, seed, route[i-1:i+1], flowBytes, horizon, cancelled)
+		if err != nil || t.Ideal == 0 {
+			return Times{}, err
+		}
+		ends = ends && t.Coded > 0
+		longest = Times{max(longest.Ideal, t.Ideal), max(longest.Coded, t.Coded)}
+	}
+	if !ends {
+		longest.Coded = 0
+	}
+	return longest, nil
+}
+
+// onRoute returns the times of a flow whose packets keep their sizes on the route.
+func onRoute(n *radio.Network, seed uint64, route []radio.Role, flowBytes int64, horizon time.Duration, cancelled func() bool) (Times, error) {
 	s := search{n: n, seed: seed, route: route, horizon: horizon, cancelled: cancelled}
 	var t Times
 	var err error
-	if t.Ideal, err = s.best(flow.SizeBytes); err != nil || t.Ideal == 0 {
+	if t.Ideal, err = s.best(flowBytes); err != nil || t.Ideal == 0 {
 		return Times{}, err
 	}
 	s.coded = true
-	if t.Coded, err = s.best(flow.SizeBytes); err != nil {
+	if t.Coded, err = s.best(flowBytes); err != nil {
 		return Times{}, err
 	}
 	if t.Coded > 0 { // the all-knowing sender could send the same, without what is lost

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
 )
 
 func outages(start, end time.Duration) radio.Channel {
@@ -162,5 +163,40 @@ func TestFramesOverSlotsOfARelay(t *testing.T) {
 		if best <= 0 || best > took || float64(took) > 1.2*float64(best) {
 			t.Errorf("slots of %s: ideal %s, a sender took %s", slot, best, took)
 		}
+	}
+}
+
+// A relay that puts the bytes into packets of its own can send large ones where
+// the channel is clean and small ones where it is not: no such pair beats the bound.
+func TestRecutOnTheWay(t *testing.T) {
+	n := chain(radio.MediumFullDuplex)
+	n.MTUBytes = 1500
+	n.Links[0].Channel = radio.Channel{Model: radio.ChannelHiddenMarkov, Hidden: &radio.HiddenMarkov{Transition: [][]float64{{1}}, BitErrorRates: []float64{1e-3}}}
+	n.Links[0].Back = &radio.Channel{Model: radio.ChannelPerfect}
+	n.Links[1].RateBitsPerSecond = 12_000
+	f := flow(10_000)
+	whole, err := Compute(n, 3, f, radiocontrol.IdealHorizon, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Recut = true
+	recut, err := Compute(n, 3, f, radiocontrol.IdealHorizon, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lossy, err := Compute(n, 3, radiocontrol.Flow{From: radio.RoleClient, To: radio.RoleRelay, SizeBytes: 10_000}, radiocontrol.IdealHorizon, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if recut.Ideal != lossy.Ideal || recut.Ideal >= whole.Ideal || recut.Coded < recut.Ideal {
+		t.Errorf("recut %+v, in packets that keep their sizes %+v, over the lossy hop alone %+v", recut, whole, lossy)
+	}
+	// Where only full-sized packets are tried, cutting anew changes nothing.
+	n.Links[0].Channel = radio.Channel{Model: radio.ChannelPerfect}
+	same, err := Compute(n, 3, f, radiocontrol.IdealHorizon, nil)
+	f.Recut = false
+	plain, err2 := Compute(n, 3, f, radiocontrol.IdealHorizon, nil)
+	if err != nil || err2 != nil || same != plain {
+		t.Errorf("recut %+v, else %+v (%v, %v)", same, plain, err, err2)
 	}
 }

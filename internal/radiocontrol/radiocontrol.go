@@ -39,6 +39,9 @@ type Flow struct {
 	From      radio.Role `json:"from"`
 	To        radio.Role `json:"to"`
 	SizeBytes int64      `json:"size_bytes"`
+	// Recut: a node between From and To ends the connection and puts the bytes into
+	// packets of its own, which need not have the sizes of those that arrived.
+	Recut bool `json:"recut,omitempty"`
 }
 
 // End closes the trial and asks for its report.
