@@ -604,7 +604,7 @@ func checkRelayIdle(ctx context.Context, s *suite) (string, error) {
 }
 
 func checkRelayStop(ctx context.Context, s *suite) (string, error) {
-	early, _, err := s.waiting(&contract.Parameters{Role: contract.RoleRelay})
+	early, send, err := s.waiting(&contract.Parameters{Role: contract.RoleRelay})
 	if err != nil {
 		return "", err
 	}
@@ -613,7 +613,9 @@ func checkRelayStop(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	early.terminate()
-	if err := early.wait(ctx, s.o.waits.stop); err != nil {
+	err = early.wait(ctx, s.o.waits.stop)
+	_ = send() // to nobody
+	if err != nil {
 		return "", fmt.Errorf("SIGTERM while the relay waits for its document: %w", err)
 	}
 	return s.eachWay(ctx, wayOf{}, func(w *way) (string, error) {
