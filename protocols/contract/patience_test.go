@@ -16,7 +16,7 @@ func TestPatienceInDocument(t *testing.T) {
 	}
 	for _, row := range []string{
 		fmt.Sprintf("| probe: from its start to its end | %.0f s |", ProbePatience.Seconds()),
-		fmt.Sprintf("| server: from its start to `ready` | %.0f s |", ReadyPatience.Seconds()),
+		fmt.Sprintf("| server, relay: from its start to `ready` | %.0f s |", ReadyPatience.Seconds()),
 		fmt.Sprintf("| client: from its start to `connected` or `error` | `limits.connect_ms` + %.0f s |", LimitPatience.Seconds()),
 		fmt.Sprintf("| client: from `connected` to `result` or `error` | `limits.transfer_ms` + %.0f s |", LimitPatience.Seconds()),
 		fmt.Sprintf("| client: from `result` or `error` to its exit | %.0f s |", ExitPatience.Seconds()),
