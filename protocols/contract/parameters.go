@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"path/filepath"
 )
 
 // Version of the driver contract. A driver states the version it speaks in its
@@ -59,6 +60,10 @@ type Parameters struct {
 	// ("complete knowledge" in decola-2006); absent otherwise.
 	Link *Link `json:"link,omitempty"`
 
+	// LogFolder is a folder of this node into which client and server may write a
+	// log of each transfer, see [LogFile]; empty: there is none.
+	LogFolder string `json:"log_folder,omitempty"`
+
 	// VerifySeedXOR is a test hook, for servers only: a server verifies each
 	// payload against the header's seed XOR this number. Other than 0, no
 	// payload of 8 bytes or more passes: every one must be answered with
@@ -110,6 +115,15 @@ type Link struct {
 	LossShare         float64 `json:"loss_share,omitempty"` // 0…1, mean packet loss
 }
 
+// MaxLogFile is the size of a log file at most, in bytes.
+const MaxLogFile = 256 << 20
+
+// LogFile is the path of the log of a transfer at this end; ext is the file's
+// extension, without a dot.
+func (p *Parameters) LogFile(transfer, ext string) string {
+	return filepath.Join(p.LogFolder, transfer+"."+string(p.Role)+"."+ext)
+}
+
 // ParseParameters reads and checks the document of standard input.
 func ParseParameters(b []byte) (*Parameters, error) {
 	var p Parameters
@@ -130,6 +144,9 @@ func ParseParameters(b []byte) (*Parameters, error) {
 
 // check holds the fields against the role.
 func (p *Parameters) check() error {
+	if (p.Role == RoleServer || p.Role == RoleClient) && p.LogFolder != "" && !filepath.IsAbs(p.LogFolder) {
+		return fmt.Errorf("parameters: log_folder is %q, expected an absolute path", p.LogFolder)
+	}
 	switch p.Role {
 	case RoleProbe:
 		return nil

@@ -40,6 +40,10 @@ func TestParseParameters(t *testing.T) {
 	if p, err = ParseParameters([]byte(bounded)); err != nil || p.Transfer.DurationMS != 100_000 {
 		t.Errorf("read %+v, %v", p, err)
 	}
+	logs := strings.Replace(goodClient, `"options"`, `"log_folder":"/var/logs","options"`, 1)
+	if p, err = ParseParameters([]byte(logs)); err != nil || p.LogFile(vectorID, "sqlog") != "/var/logs/"+vectorID+".client.sqlog" {
+		t.Errorf("read %+v, %v", p, err)
+	}
 	for _, good := range []string{goodProbe, goodRelay} {
 		if _, err = ParseParameters([]byte(good)); err != nil {
 			t.Error(err)
@@ -52,11 +56,12 @@ func TestParseParameters(t *testing.T) {
 		return strings.Replace(s, old, with, 1)
 	}
 	for s, want := range map[string]string{
-		``:                                                               "parameters:",
-		goodProbe + goodProbe:                                            "parameters:",
-		`{"role":"probe"}`:                                               "contract version 0",
-		`{"contract":2,"role":"probe"}`:                                  "contract version 2",
-		`{"contract":1,"role":"client "}`:                                "role",
+		``:                                "parameters:",
+		goodProbe + goodProbe:             "parameters:",
+		`{"role":"probe"}`:                "contract version 0",
+		`{"contract":2,"role":"probe"}`:   "contract version 2",
+		`{"contract":1,"role":"client "}`: "role",
+		swap(goodServer, `"options"`, `"log_folder":"logs","options"`):   "log_folder",
 		`{"contract":1,"role":"router"}`:                                 "probe, server, client or relay",
 		swap(goodRelay, "7101", "0"):                                     "relay needs local and remote",
 		swap(goodRelay, "7001", "65536"):                                 "relay needs local and remote",

@@ -61,6 +61,13 @@ type Conn interface {
 	Abort()
 }
 
+// Identified is a server's [Conn] that wants to know whose transfer it carries, for
+// the name of its log.
+type Identified interface {
+	// Identify is called once, when the header has been read.
+	Identify(transfer string)
+}
+
 // Failure is an error with its code in the contract.
 type Failure struct {
 	Code contract.Code

@@ -70,6 +70,9 @@ func (r *run) serve(ctx context.Context, c Conn) {
 	release := interrupt(ctx, c)
 	defer release()
 	h, err := r.header(ctx, c)
+	if i, ok := c.(Identified); ok && h != nil {
+		i.Identify(h.ID.String())
+	}
 	if err == nil {
 		err = r.receive(ctx, c, h)
 	} else if h == nil {

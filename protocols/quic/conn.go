@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/qlogwriter"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
@@ -38,6 +37,10 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.Listener, erro
 	if err != nil {
 		return nil, err
 	}
+	logs, err := wantsLog(p)
+	if err != nil {
+		return nil, err
+	}
 	c, err := certificate()
 	if err != nil {
 		return nil, err
@@ -52,6 +55,9 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.Listener, erro
 		return nil, err
 	}
 	l := &listener{transport: &quic.Transport{Conn: sock}}
+	if logs {
+		withLogs(p, l.transport, s.quic)
+	}
 	// Early: the first byte goes out with the server's handshake. Data of the
 	// client before the handshake (0-RTT) is not accepted.
 	if l.EarlyListener, err = l.transport.ListenEarly(s.tls, s.quic); err != nil {
@@ -89,7 +95,8 @@ func (l *listener) Accept() (harness.Conn, error) {
 		s, err := c.OpenStream()
 		if err == nil {
 			l.users.Add(1)
-			return &conn{Stream: s, c: c, release: sync.OnceFunc(l.release)}, nil
+			log, _ := c.Context().Value(logKey{}).(*logFile)
+			return &conn{Stream: s, c: c, log: log, release: sync.OnceFunc(l.release)}, nil
 		}
 		// One connection that is gone already is not the end of the server.
 		slog.Warn("connection dropped", "remote", c.RemoteAddr().String(), "error", err)
@@ -105,6 +112,10 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	logs, err := wantsLog(p)
+	if err != nil {
+		return nil, err
+	}
 	s.tls.InsecureSkipVerify = true // who the other end is, is not what is measured
 	sock, remote, err := openClient(ctx, p)
 	if err != nil {
@@ -113,8 +124,8 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	k := &conn{client: true}
 	if on, ok := p.Options["events"].(bool); !ok || on {
 		k.seen = &recovery{}
-		s.quic.Tracer = func(context.Context, bool, quic.ConnectionID) qlogwriter.Trace { return k.seen }
 	}
+	s.quic.Tracer = clientTracer(p, k.seen, logs)
 	t := &quic.Transport{Conn: sock}
 	k.release = sync.OnceFunc(func() {
 		if err := errors.Join(t.Close(), sock.Close()); err != nil {
@@ -183,7 +194,15 @@ type conn struct {
 	c       *quic.Conn
 	client  bool
 	seen    *recovery // nil without events, and at the server, which sends next to nothing
+	log     *logFile  // of a server whose plan asks for logs; nil elsewhere
 	release func()
+}
+
+// Identify implements [harness.Identified].
+func (c *conn) Identify(transfer string) {
+	if c.log != nil {
+		c.log.name(transfer)
+	}
 }
 
 // Read is the stream's, with the contract's codes.
