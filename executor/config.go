@@ -77,6 +77,9 @@ type Config struct {
 	// and hands the leading node's assignments to the carrier, one at a time;
 	// nil: no flow can start on this node.
 	TakeAssignments func(ctx context.Context, c Carrier)
+	// LogFolder is where drivers may write a log of each transfer, an absolute path;
+	// empty: nowhere.
+	LogFolder string
 	// CaptureFile names the packet log of an attempt, where the sheet asks for
 	// one; nil: no packet logs.
 	CaptureFile func(trial, attempt int) string

@@ -30,6 +30,7 @@ type node struct {
 	peers   map[radio.Role]string
 	device  string
 	sent    func() (int64, error) // by the radio's interface so far; nil: not known
+	logs    string                // folder for logs of drivers; empty: none
 
 	tolerance *figures.Tolerance // of drivers' times
 
@@ -84,7 +85,7 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	log = log.With("run", cfg.RunID)
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, tolerance: figures.At(cfg.Place),
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, logs: cfg.LogFolder, tolerance: figures.At(cfg.Place),
 		relays: newRelayTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
 	}
 	if n.clock == nil {
@@ -156,6 +157,9 @@ func (n *node) parameters(options map[string]any, role contract.Role) *contract.
 	}
 	if p.SampleIntervalMS <= 0 {
 		p.SampleIntervalMS = 100
+	}
+	if role != contract.RoleRelay { // it knows nothing of transfers
+		p.LogFolder = n.logs
 	}
 	if p.Options == nil {
 		p.Options = map[string]any{}

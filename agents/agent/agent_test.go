@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/ed25519"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -348,7 +349,47 @@ func TestRunOfThreeNodes(t *testing.T) {
 			for _, stop := range stops {
 				stop()
 			}
+			if _, err := os.Stat(filepath.Join(clientState, "runs", "run1", LogsFolder)); !errors.Is(err, os.ErrNotExist) {
+				t.Errorf("a run without logs of drivers has a folder for them: %v", err)
+			}
 		})
+	}
+}
+
+// A driver's log of each transfer is with the run on the node where it was written.
+func TestLogsOfDrivers(t *testing.T) {
+	sheet, err := runsheet.Decode(sheetOf(t, 1, runsheet.ControlOutOfBand, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet.Treatments[0].Options["fault"] = "log"
+	b, err := sheet.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOrchestrator(t, b)
+	states := map[radio.Role]string{}
+	var stops []func()
+	for _, role := range []radio.Role{radio.RoleClient, radio.RoleServer} {
+		c := config(t, role, o.server.URL)
+		states[role] = c.StateDir
+		stops = append(stops, runAgent(t, c))
+	}
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
+	eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
+	o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
+	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
+	for _, stop := range stops {
+		stop()
+	}
+	transfer := runsheet.TransferID("run1", 0, 1, 0)
+	for role, state := range states {
+		path := filepath.Join(state, "runs", "run1", LogsFolder, fmt.Sprintf("%s.%s.log", transfer, role))
+		if b, err := os.ReadFile(path); err != nil || string(b) != string(role)+"\n" {
+			t.Errorf("the log of the %s: %q, %v", role, b, err)
+		}
 	}
 }
 

@@ -2,7 +2,9 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 
 	"linktrial/agents/provenance"
@@ -48,6 +50,9 @@ func (x *execution) execute(ctx context.Context) error {
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
 		Journal: x.journal, Runner: guard, Logger: a.cfg.Logger, Observer: x,
 	}
+	logs, release := r.logFolder()
+	defer release()
+	cfg.LogFolder = logs
 	if device := a.cfg.Device; device != "" {
 		cfg.Sent = func() (int64, error) { return provenance.SentBytes(device) }
 	}
@@ -59,6 +64,26 @@ func (x *execution) execute(ctx context.Context) error {
 	default:
 		return x.attend(ctx, cfg)
 	}
+}
+
+// LogsFolder is the folder of a run, beside its journal, for the logs that drivers
+// write of transfers.
+const LogsFolder = "logs"
+
+// logFolder makes the run's folder for logs of drivers; release removes it where none
+// was written. Without one the run goes on: drivers that were to write logs say so.
+func (r *run) logFolder() (path string, release func()) {
+	path, err := filepath.Abs(filepath.Join(r.dir, LogsFolder))
+	if err == nil {
+		if err = os.Mkdir(path, 0o755); errors.Is(err, os.ErrExist) {
+			err = nil
+		}
+	}
+	if err != nil {
+		r.log.Warn("the folder for logs of drivers could not be made", "error", err)
+		return "", func() {}
+	}
+	return path, func() { _ = os.Remove(path) } // fails where it has files, as it should
 }
 
 // acquireSlot waits for the agent's only slot; release gives it back. A run that

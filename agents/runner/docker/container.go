@@ -68,7 +68,9 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if p.Transfer.DurationMS > 0 && !i.manifest.Has(contract.FeatureDuration) {
 		return nil, fmt.Errorf("protocol %s: %w that carries transfers bounded by time: its manifest has no feature %s", protocol, executor.ErrNoDriver, contract.FeatureDuration)
 	}
-	doc, err := json.Marshal(p)
+	told := *p
+	told.LogFolder = "" // of this node, which a container cannot see
+	doc, err := json.Marshal(&told)
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
 	}

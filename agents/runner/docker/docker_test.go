@@ -229,6 +229,23 @@ func parameters(role contract.Role, port int) *contract.Parameters {
 	return p
 }
 
+// A folder of the node is none of the container's: a driver hears of none.
+func TestNoFolderForLogs(t *testing.T) {
+	r := newRunner(t, "logs")
+	importPlain(t)
+	q := parameters(contract.RoleClient, freePort(t))
+	q.LogFolder, q.Options["fault"] = t.TempDir(), "log"
+	p, err := r.Start(t.Context(), "plain", q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var code contract.Code
+	events(t, p, func(e *contract.Event) { code = e.Code })
+	if exit := await(t, p); exit.Code != contract.ExitUnsupported || code != contract.CodeUnsupported || q.LogFolder == "" {
+		t.Errorf("exit %+v with code %s, and the caller's folder is %q", exit, code, q.LogFolder)
+	}
+}
+
 // The engine is in another network namespace than this process: the transfer,
 // and this process's own connection, reach the server only in this one's.
 func TestTransferInTheAgentsNetwork(t *testing.T) {

@@ -58,6 +58,10 @@ func main() {
 	ready := func() {
 		say(contract.Event{Event: contract.KindReady, Info: &contract.Info{Implementation: "test over tcp"}})
 	}
+	if fault == "log" && p.LogFolder == "" {
+		fail(p.Transfer.ID, contract.CodeUnsupported, fmt.Errorf("there is no log_folder"))
+		os.Exit(contract.ExitUnsupported)
+	}
 	switch p.Role {
 	case contract.RoleProbe:
 		ready()
@@ -69,6 +73,17 @@ func main() {
 		before(fault)
 		ready()
 		client(p, fault, time.Duration(pace*float64(time.Millisecond)))
+	}
+}
+
+// writeLog leaves a log of a transfer, where it is asked for one.
+func writeLog(p *contract.Parameters, transfer, fault string) {
+	if fault != "log" {
+		return
+	}
+	if err := os.WriteFile(p.LogFile(transfer, "log"), []byte(p.Role+"\n"), 0o644); err != nil {
+		fail(transfer, contract.CodeInternal, err)
+		os.Exit(contract.ExitFailed)
 	}
 }
 
@@ -106,6 +121,7 @@ func before(fault string) {
 
 func client(p *contract.Parameters, fault string, pace time.Duration) {
 	id := p.Transfer.ID
+	writeLog(p, id, fault)
 	began := time.Now()
 	c, err := net.DialTimeout("tcp", net.JoinHostPort(p.Remote.Address, strconv.Itoa(p.Remote.Port)), time.Duration(p.Limits.ConnectMS)*time.Millisecond)
 	if err != nil {
@@ -263,11 +279,11 @@ func server(p *contract.Parameters, fault string, ready func()) {
 		if err != nil {
 			return
 		}
-		go serve(c, fault)
+		go serve(p, c, fault)
 	}
 }
 
-func serve(c net.Conn, fault string) {
+func serve(p *contract.Parameters, c net.Conn, fault string) {
 	defer c.Close()
 	c.Write([]byte{contract.ByteReady})
 	hb := make([]byte, contract.HeaderSize)
@@ -281,6 +297,7 @@ func serve(c net.Conn, fault string) {
 		return
 	}
 	id := h.ID.String()
+	writeLog(p, id, fault)
 	say(contract.Event{Event: contract.KindConnected, Transfer: id})
 	if fault == "server-dies" {
 		os.Exit(4)
