@@ -32,7 +32,7 @@
 //	limits: {connect: 30s, transfer: 5m, attempts: 1, pause: 0s} # these are the defaults
 //	control: out-of-band        # or in-band: agents are silent during a trial
 //	sample_interval: 100ms
-//	capture: false              # a packet log of every trial
+//	capture: false              # a packet log of every trial (docs/data-format.md, Logs of transfers)
 //	published: …                # optional: figures of a paper, shown beside the results
 //
 // Runs are the cells radio × topology × size × axes of the sweep, in this

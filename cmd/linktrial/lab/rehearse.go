@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -440,9 +441,53 @@ func (r *rehearsal) present(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.showLogs(); err != nil {
+		return err
+	}
 	fmt.Printf("\nExported:\n  %s\n", strings.Join(files, "\n  "))
 	fmt.Printf("\nNext:\n  linktrial results %s --format json     all attempts with their provenance\n  linktrial run list                    all runs, newest first\n  linktrial plan explain %s\n", r.campaign, r.file)
 	return r.ended(ctx)
+}
+
+// logFiles lists the packet logs and the logs of drivers in an agent's state folder,
+// by their paths within it.
+func logFiles(state string) ([]string, error) {
+	var all []string
+	for _, pattern := range []string{"runs/*/*.pcapng", "runs/*/" + agent.LogsFolder + "/*"} {
+		files, err := fs.Glob(os.DirFS(state), pattern)
+		if err != nil {
+			return nil, fmt.Errorf("logs of transfers: %w", err)
+		}
+		all = append(all, files...)
+	}
+	return all, nil
+}
+
+// showLogs says in which folders packet logs and logs of drivers are.
+func (r *rehearsal) showLogs() error {
+	states, err := os.ReadDir(filepath.Join(r.s.Data, RehearsalAgents))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	count := map[string]int{}
+	for _, s := range states {
+		state := filepath.Join(r.s.Data, RehearsalAgents, s.Name())
+		files, err := logFiles(state)
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			count[filepath.Join(state, filepath.Dir(f))]++
+		}
+	}
+	if len(count) == 0 {
+		return nil
+	}
+	fmt.Println("\nLogs of transfers, until the next rehearsal:")
+	for _, dir := range slices.Sorted(maps.Keys(count)) {
+		fmt.Printf("  %s  %d files\n", dir, count[dir])
+	}
+	return nil
 }
 
 // ended returns an error for the first run that did not complete.

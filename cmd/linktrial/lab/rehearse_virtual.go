@@ -132,6 +132,9 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 			return client.Error(v.base, err)
 		}
 	}
+	if err := v.keepLogs(cfg, result); err != nil {
+		return err
+	}
 	if err := v.settled(ctx); err != nil {
 		return err
 	}
@@ -217,6 +220,34 @@ func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
 			}
 		}
 		show.Stage("storing journals", float64(i+1)/float64(len(result.Sheets)))
+	}
+	return nil
+}
+
+// keepLogs moves packet logs and drivers' logs from the guests' folder, which is
+// removed, to where a rehearsal in real time leaves them.
+func (v *virtual) keepLogs(cfg uml.RunConfig, result uml.Result) error {
+	state := filepath.Join(v.s.Data, RehearsalAgents)
+	if err := os.RemoveAll(state); err != nil { // those of an earlier rehearsal
+		return err
+	}
+	for _, r := range result.Sheets {
+		for role := range r.Journals {
+			from := filepath.Join(cfg.Dir, guest.Sheet{Run: r.Run}.StateDir(role))
+			logs, err := logFiles(from)
+			if err != nil {
+				return err
+			}
+			for _, file := range logs {
+				to := filepath.Join(state, string(role), file)
+				if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+					return err
+				}
+				if err := os.Rename(filepath.Join(from, file), to); err != nil {
+					return err
+				}
+			}
+		}
 	}
 	return nil
 }
