@@ -177,6 +177,11 @@ func TestRate(t *testing.T) {
 
 func TestAttach(t *testing.T) {
 	inside, set := wire(t)
+	inside(func() { // a new namespace takes the machine's setting
+		if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("0"), 0); err != nil {
+			t.Error(err)
+		}
+	})
 	profile := func(role string) func(*Config) {
 		p, err := radio.ParseProfile("p", []byte("name: p\ntitle: T\nmanufacturer: M\nmodel: m\nwaveform: w\nfigures: []\n"+
 			"attach: {reach: by cable, source: s, interface: radio0, mtu: 1500 B, roles: {client: {"+role+"}}}\n"))

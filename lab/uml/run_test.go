@@ -58,7 +58,7 @@ func (b *bench) run(t *testing.T, jobs int, sheets ...Sheet) Result {
 // busy the machine is.
 func TestResultsAreByteIdentical(t *testing.T) {
 	b := newBench(t)
-	all := []string{"tcp-cubic", "tcp-bbr", "sctp", "udt", "haul", "quic", "tcp-radio", "tcp-radio-newrto"}
+	all := []string{"tcp-cubic", "tcp-bbr", "sctp", "udt", "haul", "quic", "lttcp", "tcp-radio", "tcp-radio-newrto"}
 	sheets := []Sheet{
 		plan(t, "all-drivers", line(256e3, 100*time.Millisecond, uniform(0.03)), 96<<10, 1, all...),
 		plan(t, "slow", line(16e3, 500*time.Millisecond, radio.Channel{Model: radio.ChannelGilbertElliott, GoodToBad: 0.05, BadToGood: 0.4, LossBad: 1}), 16<<10, 2, "tcp-cubic", "tcp-radio-newrto"),

@@ -43,6 +43,7 @@ var treatments = map[string]runsheet.Treatment{
 	"udt":       {Protocol: "udt", Options: map[string]any{}},
 	"haul":      {Protocol: "haul", Options: map[string]any{}},
 	"quic":      {Protocol: "quic", Options: map[string]any{}},
+	"lttcp":     {Protocol: "lttcp", Options: map[string]any{}},
 
 	"tcp-radio":        {Protocol: "tcp", Options: map[string]any{"congestion": "radio"}, CompleteKnowledge: true},
 	"tcp-radio-newrto": {Protocol: "tcp", Options: map[string]any{"congestion": "radio_newrto"}, CompleteKnowledge: true},
