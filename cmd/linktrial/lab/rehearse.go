@@ -485,7 +485,7 @@ func (r *rehearsal) showLogs() error {
 	}
 	fmt.Println("\nLogs of transfers, until the next rehearsal:")
 	for _, dir := range slices.Sorted(maps.Keys(count)) {
-		fmt.Printf("  %s  %d files\n", dir, count[dir])
+		fmt.Printf("  %s  %s\n", dir, terminal.Count(count[dir], "file"))
 	}
 	return nil
 }
