@@ -95,6 +95,36 @@ func AddrPort(e contract.Endpoint, of string) (netip.AddrPort, error) {
 	return netip.AddrPortFrom(a.Unmap(), uint16(e.Port)), nil
 }
 
+// ClientAddrPorts are the two addresses of a client: its own with any port, the zero
+// value where it has none, and the server's.
+func ClientAddrPorts(p *contract.Parameters) (local, remote netip.AddrPort, err error) {
+	if local, err = AddrPort(p.Local, "local"); err != nil {
+		return local, remote, err
+	}
+	if local.IsValid() {
+		local = netip.AddrPortFrom(local.Addr(), 0)
+	}
+	remote, err = AddrPort(p.Remote, "remote")
+	return local, remote, err
+}
+
+// closeWithin bounds the end of a connection: what was sent is delivered first, which
+// the transfer's deadlines bound already; then the other end has to hear of the close.
+const closeWithin = 3 * time.Second
+
+// CloseInTime ends a connection in order; that the other end has not heard of it in
+// time is no error.
+func CloseInTime(c interface {
+	Close(ctx context.Context) error
+}) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
+	defer cancel()
+	if err := c.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return nil
+}
+
 // Unsupported says that this node cannot do what was asked, and why.
 func Unsupported(format string, args ...any) error {
 	return Failf(contract.CodeUnsupported, format, args...)

@@ -7,10 +7,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 
+	"linktrial/protocols/datagram/edge"
 	"linktrial/protocols/haul/core"
 )
 
@@ -21,9 +21,8 @@ const defaultQueue = 64 << 10
 type Conn struct {
 	end     *endpoint
 	core    *core.Conn
-	changed chan struct{} // closed when something changes; nil: nobody waits for it
-	err     error         // why the connection failed, besides what core says
-	heard   time.Duration
+	signal  edge.Signal
+	err     error // why the connection failed, besides what core says
 	touched bool
 	told    bool          // that it has ended
 	over    chan struct{} // closed when it cannot be used any more
@@ -33,7 +32,7 @@ type Conn struct {
 }
 
 func (e *endpoint) conn(k *core.Conn) *Conn {
-	c := &Conn{end: e, core: k, streams: map[uint16]*Stream{}, heard: e.now(), over: make(chan struct{})}
+	c := &Conn{end: e, core: k, streams: map[uint16]*Stream{}, over: make(chan struct{})}
 	if e.options.OnEvent != nil {
 		c.events = make(chan Event, 64)
 		go func() {
@@ -67,11 +66,8 @@ func DialEarly(ctx context.Context, local, remote netip.AddrPort, o Options, ear
 	e := newEndpoint(s, o)
 	c := e.conn(k)
 	e.client = c
-	e.mu.Lock()
 	c.touched = true
-	e.settle(e.now())
-	e.mu.Unlock()
-	e.start()
+	e.Start()
 	err = c.wait(ctx, time.Time{}, func() (bool, error) {
 		return c.core.Open(), c.failure()
 	})
@@ -84,10 +80,7 @@ func DialEarly(ctx context.Context, local, remote netip.AddrPort, o Options, ear
 
 // tell wakes everyone who waits for a change; the lock is held.
 func (c *Conn) tell() {
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
+	c.signal.Tell()
 	for _, v := range c.core.Events() {
 		if c.events != nil {
 			select {
@@ -141,39 +134,15 @@ func (c *Conn) failure() error {
 
 // wait waits until ready says so, or fails; it calls it with the lock held.
 func (c *Conn) wait(ctx context.Context, deadline time.Time, ready func() (bool, error)) error {
-	var late <-chan time.Time
-	if !deadline.IsZero() {
-		t := time.NewTimer(time.Until(deadline))
-		defer t.Stop()
-		late = t.C
-	}
-	for {
-		c.end.mu.Lock()
-		ok, err := ready()
-		if !ok && err == nil && c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed := c.changed
-		c.end.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-late:
-			return os.ErrDeadlineExceeded
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return c.end.Await(ctx, &c.signal, func() time.Time { return deadline }, ready)
 }
 
 // Wait waits until the connection has ended, whether or not anybody reads or
 // writes, and returns why: nil after an orderly end, or one that this end aborted.
 func (c *Conn) Wait() error {
 	<-c.over
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	if err := c.failure(); !errors.Is(err, io.EOF) && !errors.Is(err, core.ErrClosed) {
 		return err
 	}
@@ -182,12 +151,12 @@ func (c *Conn) Wait() error {
 
 // do touches the connection with the lock held, and sends what follows from it.
 func (c *Conn) do(f func(now time.Duration)) {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
-	now := c.end.now()
+	c.end.Lock()
+	defer c.end.Unlock()
+	now := c.end.Now()
 	f(now)
 	c.touched = true
-	c.end.settle(now)
+	c.end.Settle(now)
 }
 
 // Send queues a message. It waits while the queue is full, until ctx ends.
@@ -255,10 +224,10 @@ func (c *Conn) room(ctx context.Context, deadline time.Time, stop func() error) 
 		return false, stop()
 	})
 	if waits {
-		c.end.mu.Lock()
+		c.end.Lock()
 		c.waiters--
 		c.core.WriterWaits(c.waiters > 0)
-		c.end.mu.Unlock()
+		c.end.Unlock()
 	}
 	return err
 }
@@ -296,22 +265,22 @@ func (c *Conn) Cancel(stream uint16, tag uint32) (n int) {
 
 // Stats returns the figures of now.
 func (c *Conn) Stats() Stats {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	return c.core.Stats()
 }
 
 // Early is what the client sent with its first packet (of a listener's connections).
 func (c *Conn) Early() []byte {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	return c.core.Early()
 }
 
 // RemoteAddr is where the other end is now.
 func (c *Conn) RemoteAddr() netip.AddrPort {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	return c.core.Remote()
 }
 
@@ -347,10 +316,10 @@ func (c *Conn) Abort(reason string) {
 
 // release closes the socket of a client whose connection has ended.
 func (c *Conn) release() {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	if c.end.client == c {
-		c.end.stop()
+		c.end.Stop()
 	}
 }
 
@@ -358,21 +327,21 @@ func (c *Conn) release() {
 // has got a new one; the connection goes on.
 func (c *Conn) Rebind(local netip.AddrPort) error {
 	e := c.end
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.client != c || e.ended {
-		return errors.New("only a client's open connection can be bound anew")
+	e.Lock()
+	defer e.Unlock()
+	refused := errors.New("only a client's open connection can be bound anew")
+	if e.client != c {
+		return refused
 	}
 	s, err := e.options.open(local, c.core.Remote())
 	if err != nil {
 		return err
 	}
-	old := e.socket
-	e.socket = s
-	_ = old.Close()
-	go e.read(s)
+	if !e.Replace(s) {
+		return refused
+	}
 	c.core.Moved()
 	c.touched = true
-	e.settle(e.now())
+	e.Settle(e.Now())
 	return nil
 }

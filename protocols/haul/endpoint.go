@@ -1,132 +1,82 @@
 package haul
 
 import (
-	"errors"
-	"net"
 	"net/netip"
-	"sync"
-	"syscall"
 	"time"
 
 	"linktrial/protocols/datagram"
+	"linktrial/protocols/datagram/edge"
 	"linktrial/protocols/haul/core"
 )
 
-// Figures of the sockets.
-const (
-	batchSize    = 64
-	socketBuffer = 4 << 20
-	packetRoom   = 9216
-	refusals     = 3           // reports that the port is closed end a connection ...
-	quietFor     = time.Second // ... that has heard nothing for so long
-)
-
-// endpoint is a socket and the connections over it: one of a client, any number
-// of a listener. One goroutine reads packets, one waits for deadlines; both, and
-// the application's calls, hold the lock while they touch a connection.
+// endpoint is the connections over one socket: one of a client, any number of a listener.
 type endpoint struct {
-	mu       sync.Mutex
-	socket   *datagram.Socket
+	*edge.Edge
 	options  Options
-	began    time.Time
 	client   *Conn
+	port     edge.Port // at a client's other end
 	listener *core.Listener
 	conns    map[*core.Conn]*Conn
-	closing  bool // no new connections
-	ended    bool
-	wake     chan struct{} // the deadline has changed
-	done     chan struct{}
-	deadline time.Duration
-	out      []datagram.Packet
-	room     [][]byte
-	refused  int
+	closing  bool       // no new connections
 	accepted chan *Conn // a listener's, until Accept
 }
 
 func newEndpoint(s *datagram.Socket, o Options) *endpoint {
-	e := &endpoint{socket: s, options: o, began: time.Now(), conns: map[*core.Conn]*Conn{},
-		wake: make(chan struct{}, 1), done: make(chan struct{})}
-	for range batchSize {
-		e.room = append(e.room, make([]byte, packetRoom))
-	}
+	e := &endpoint{options: o, conns: map[*core.Conn]*Conn{}}
+	e.Edge = edge.New(s, e)
 	return e
 }
 
-func (e *endpoint) now() time.Duration { return time.Since(e.began) + time.Second }
-
-func (e *endpoint) start() {
-	go e.read(e.socket)
-	go e.time()
-}
-
-// read takes in packets until the socket is closed.
-func (e *endpoint) read(s *datagram.Socket) {
-	batch := make([]datagram.Packet, batchSize)
-	space := make([]byte, batchSize*packetRoom)
-	reply := make([]byte, packetRoom)
-	for {
-		for i := range batch {
-			batch[i] = datagram.Packet{Data: space[i*packetRoom : (i+1)*packetRoom]}
-		}
-		n, err := s.Read(batch)
-		e.mu.Lock()
-		if e.socket != s || e.ended {
-			e.mu.Unlock()
-			return
-		}
-		if err != nil && !e.readFailed(err) {
-			e.mu.Unlock()
-			return
-		}
-		now := e.now()
-		for _, p := range batch[:n] {
-			e.receive(now, p, reply)
-		}
-		e.settle(now)
-		e.mu.Unlock()
-	}
-}
-
-// readFailed acts on an error of the socket, and reports whether reading goes on.
-func (e *endpoint) readFailed(err error) bool {
-	switch {
-	case errors.Is(err, net.ErrClosed):
-		return false
-	case errors.Is(err, syscall.ECONNREFUSED) && e.client != nil:
-		e.portClosed()
-	}
-	return true
-}
-
-// portClosed notes that the other end's node says that nobody listens there. It
-// is not authenticated, so a connection that is alive takes no notice.
-func (e *endpoint) portClosed() {
+// Refused takes a report that nobody listens at the other end's port.
+func (e *endpoint) Refused(now time.Duration) {
 	c := e.client
+	if c == nil {
+		return
+	}
 	if over, _ := c.core.Closed(); over {
 		return
 	}
-	if !c.core.Open() {
-		c.fail(syscall.ECONNREFUSED)
-		return
-	}
-	e.refused++
-	if e.refused >= refusals && e.now()-c.heard > quietFor {
-		c.core.Abort("the port is closed")
-		c.fail(syscall.ECONNRESET)
+	open := c.core.Open()
+	if err := e.port.Refused(now, open); err != nil {
+		if open {
+			c.core.Abort("the port is closed")
+		}
+		c.fail(err)
 	}
 }
 
-func (e *endpoint) receive(now time.Duration, p datagram.Packet, reply []byte) {
+// Unreachable ends an attempt to connect; later, it is a loss as any other.
+func (e *endpoint) Unreachable(err error) {
+	if e.client != nil && !e.client.core.Open() {
+		e.client.fail(err)
+	}
+}
+
+// TooLarge tells the packet's connection: a packet that is too large for the path is
+// not sent again as it is.
+func (e *endpoint) TooLarge(p datagram.Packet) {
+	if e.client != nil {
+		e.client.core.TooLarge(len(p.Data))
+		return
+	}
+	for k := range e.conns {
+		if k.Remote() == p.Addr {
+			k.TooLarge(len(p.Data))
+		}
+	}
+}
+
+// Receive hands a packet to its connection.
+func (e *endpoint) Receive(now time.Duration, p datagram.Packet) {
 	if e.client != nil {
 		e.client.core.Receive(now, p.Data, p.Addr, p.ECN)
-		e.client.heard, e.refused = now, 0
+		e.port.Heard(now)
 		e.client.touched = true
 		return
 	}
-	k, fresh, r := e.listener.Receive(now, p.Data, p.Addr, p.ECN, reply)
-	if r != nil {
-		e.queue(r, p.Addr)
-		e.send()
+	k, fresh, reply := e.listener.Receive(now, p.Data, p.Addr, p.ECN, e.Room())
+	if reply != nil {
+		e.queue(reply, p.Addr)
 	}
 	if k == nil {
 		return
@@ -142,59 +92,53 @@ func (e *endpoint) receive(now time.Duration, p datagram.Packet, reply []byte) {
 	}
 }
 
-// settle sends what connections have to send, tells applications what has
-// changed, and sets the deadline.
-func (e *endpoint) settle(now time.Duration) {
-	deadline := time.Duration(0)
+// Flush queues what connections have to send, tells applications what has changed,
+// and returns the next deadline.
+func (e *endpoint) Flush(now time.Duration) (deadline time.Duration) {
+	earlier := func(at time.Duration) {
+		if at > 0 && (deadline == 0 || at < deadline) {
+			deadline = at
+		}
+	}
 	each := func(c *Conn) {
 		if c.touched {
 			c.touched = false
-			e.flush(now, c)
+			e.transmit(now, c)
 			c.tell()
 		}
-		if at, ok := c.core.Deadline(); ok && (deadline == 0 || at < deadline) {
-			deadline = at
+		if at, ok := c.core.Deadline(); ok {
+			earlier(at)
 		}
 	}
 	if e.client != nil {
 		each(e.client)
-	} else {
-		for k, c := range e.conns {
-			each(c)
-			if over, _ := k.Closed(); over && c.told {
-				delete(e.conns, k)
-			}
-		}
-		if at := e.listener.Sweep(now); at > 0 && (deadline == 0 || at < deadline) {
-			deadline = at
+		return deadline
+	}
+	for k, c := range e.conns {
+		each(c)
+		if over, _ := k.Closed(); over && c.told {
+			delete(e.conns, k)
 		}
 	}
-	if deadline != e.deadline {
-		e.deadline = deadline
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
-	}
+	earlier(e.listener.Sweep(now))
+	return deadline
 }
 
-// flush sends what a connection has to send now.
-func (e *endpoint) flush(now time.Duration, c *Conn) {
+// transmit queues what a connection has to send now.
+func (e *endpoint) transmit(now time.Duration, c *Conn) {
 	for {
-		n, to := c.core.Transmit(now, e.room[len(e.out)])
+		room := e.Room()
+		n, to := c.core.Transmit(now, room)
 		if n == 0 {
-			break
+			return
 		}
-		e.queue(e.room[len(e.out)][:n], to)
-		if len(e.out) == batchSize {
-			e.send()
-			now = e.now()
+		if e.queue(room[:n], to) {
+			now = e.Now()
 		}
 	}
-	e.send()
 }
 
-func (e *endpoint) queue(b []byte, to netip.AddrPort) {
+func (e *endpoint) queue(b []byte, to netip.AddrPort) (sent bool) {
 	p := datagram.Packet{Data: b}
 	if e.client == nil {
 		p.Addr = to
@@ -202,82 +146,11 @@ func (e *endpoint) queue(b []byte, to netip.AddrPort) {
 	if !e.options.NoECN {
 		p.ECN = 2 // ECT(0), RFC 3168
 	}
-	e.out = append(e.out, p)
+	return e.Queue(p)
 }
 
-// send writes the queued packets. What the system refuses is lost, as on any
-// path; but a packet that is too large for the path is not sent again as it is.
-func (e *endpoint) send() {
-	for rest := e.out; len(rest) > 0; {
-		n, err := e.socket.Write(rest)
-		if err == nil {
-			break
-		}
-		var large *datagram.SizeError
-		if errors.As(err, &large) {
-			for _, i := range large.Refused {
-				e.tooLarge(rest[i])
-			}
-			break
-		}
-		switch {
-		case errors.Is(err, syscall.ECONNREFUSED) && e.client != nil:
-			e.portClosed()
-		case errors.Is(err, net.ErrClosed):
-			n = len(rest)
-		case e.client != nil && !e.client.core.Open() && unreachable(err):
-			e.client.fail(err)
-		}
-		rest = rest[min(n+1, len(rest)):]
-	}
-	e.out = e.out[:0]
-}
-
-func unreachable(err error) bool {
-	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN)
-}
-
-func (e *endpoint) tooLarge(p datagram.Packet) {
-	if e.client != nil {
-		e.client.core.TooLarge(len(p.Data))
-		return
-	}
-	for k := range e.conns {
-		if k.Remote() == p.Addr {
-			k.TooLarge(len(p.Data))
-		}
-	}
-}
-
-// time waits for deadlines.
-func (e *endpoint) time() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		e.mu.Lock()
-		deadline := e.deadline
-		wait := deadline - e.now()
-		e.mu.Unlock()
-		var due <-chan time.Time
-		if deadline > 0 {
-			timer.Reset(max(wait, 0))
-			due = timer.C
-		}
-		select {
-		case <-e.done:
-			return
-		case <-e.wake:
-		case <-due:
-			e.mu.Lock()
-			now := e.now()
-			e.tick(now)
-			e.settle(now)
-			e.mu.Unlock()
-		}
-	}
-}
-
-func (e *endpoint) tick(now time.Duration) {
+// Tick does what is due.
+func (e *endpoint) Tick(now time.Duration) {
 	each := func(c *Conn) {
 		if at, ok := c.core.Deadline(); ok && at <= now {
 			c.core.Tick(now)
@@ -290,14 +163,4 @@ func (e *endpoint) tick(now time.Duration) {
 	for _, c := range e.conns {
 		each(c)
 	}
-}
-
-// stop closes the socket; the lock is held.
-func (e *endpoint) stop() {
-	if e.ended {
-		return
-	}
-	e.ended = true
-	close(e.done)
-	_ = e.socket.Close()
 }

@@ -35,7 +35,7 @@ func Listen(local netip.AddrPort, o Options) (*Listener, error) {
 	e.listener = k
 	l := &Listener{end: e, new: make(chan *Conn, backlog), done: make(chan struct{})}
 	e.accepted = l.new
-	e.start()
+	e.Start()
 	return l, nil
 }
 
@@ -52,12 +52,12 @@ func (e *endpoint) admit(k *core.Conn) bool {
 }
 
 // Addr is the address that the listener has.
-func (l *Listener) Addr() netip.AddrPort { return l.end.socket.Local() }
+func (l *Listener) Addr() netip.AddrPort { return l.end.Local() }
 
 // Dropped counts packets of no connection.
 func (l *Listener) Dropped() core.Dropped {
-	l.end.mu.Lock()
-	defer l.end.mu.Unlock()
+	l.end.Lock()
+	defer l.end.Unlock()
 	return l.end.listener.Dropped
 }
 
@@ -76,15 +76,15 @@ func (l *Listener) Close() error {
 	l.once.Do(func() {
 		close(l.done)
 		e := l.end
-		e.mu.Lock()
-		defer e.mu.Unlock()
+		e.Lock()
+		defer e.Unlock()
 		e.closing = true
 		for _, c := range e.conns {
 			c.core.Abort("the listener is closed")
 			c.touched = true
 		}
-		e.settle(e.now())
-		e.stop()
+		e.Settle(e.Now())
+		e.Stop()
 	})
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"linktrial/protocols/datagram"
+	"linktrial/protocols/datagram/edge"
 	"linktrial/protocols/haul/core"
 	"linktrial/protocols/haul/secure"
 	"linktrial/protocols/haul/wire"
@@ -99,7 +100,7 @@ func overhead(a netip.AddrPort) int {
 
 // open opens a socket; a listener's has no remote address.
 func (o *Options) open(local, remote netip.AddrPort) (*datagram.Socket, error) {
-	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: edge.SocketBuffer, WriteBuffer: edge.SocketBuffer})
 }
 
 // Message is one message: what Send takes and Receive gives.

@@ -333,14 +333,17 @@ func TestBothEndsKilled(t *testing.T) {
 			return
 		}
 	}
-	if n.old < 100 {
-		t.Errorf("%d packets of before were passed on: this test tests nothing", n.old)
+	n.mu.Lock()
+	old := n.old
+	n.mu.Unlock()
+	if old < 100 {
+		t.Errorf("%d packets of before were passed on: this test tests nothing", old)
 	}
 	// At 120 ms and growing pauses: a second on a busy machine.
 	if mostHellos > 6 {
 		t.Errorf("a connection needed %d hellos", mostHellos)
 	}
-	t.Logf("%d packets of before; at most %d hellos", n.old, mostHellos)
+	t.Logf("%d packets of before; at most %d hellos", old, mostHellos)
 }
 
 // TestClientsKilled holds that a server whose clients die in the middle of

@@ -31,8 +31,8 @@ type Stream struct {
 // open it by the same number; messages of that stream and class then belong to
 // it. The same number gives the same Stream.
 func (c *Conn) Stream(id uint16) *Stream {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	s := c.streams[id]
 	if s == nil {
 		s = &Stream{conn: c, id: id}
@@ -48,8 +48,8 @@ func (s *Stream) SetDeadline(t time.Time) error {
 	s.mu.Lock()
 	s.deadline = t
 	s.mu.Unlock()
-	s.conn.end.mu.Lock()
-	defer s.conn.end.mu.Unlock()
+	s.conn.end.Lock()
+	defer s.conn.end.Unlock()
 	s.conn.tell()
 	return nil
 }

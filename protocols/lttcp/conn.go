@@ -7,10 +7,10 @@ import (
 	"io"
 	"net"
 	"net/netip"
-	"os"
 	"syscall"
 	"time"
 
+	"linktrial/protocols/datagram/edge"
 	"linktrial/protocols/lttcp/core"
 )
 
@@ -19,9 +19,8 @@ type Conn struct {
 	end      *endpoint
 	core     *core.Conn
 	remote   netip.AddrPort
-	changed  chan struct{} // closed when something changes; nil: nobody waits for it
-	err      error         // why the connection failed, besides what core says
-	heard    time.Duration
+	signal   edge.Signal
+	err      error // why the connection failed, besides what core says
 	touched  bool
 	deadline time.Time
 }
@@ -40,26 +39,15 @@ func Dial(ctx context.Context, local, remote netip.AddrPort, o Options) (*Conn, 
 		return nil, fmt.Errorf("dial lttcp %s: %w", remote, err)
 	}
 	e := newEndpoint(s, o)
-	c := &Conn{end: e, core: k, remote: remote, heard: e.now(), touched: true}
+	c := &Conn{end: e, core: k, remote: remote, touched: true}
 	e.client = c
-	e.mu.Lock()
-	e.settle(e.now())
-	e.mu.Unlock()
-	e.start()
+	e.Start()
 	err = c.wait(ctx, func() (bool, error) { return c.core.Open(), c.failure() })
 	if err != nil {
 		c.Abort()
 		return nil, fmt.Errorf("dial lttcp %s: %w", remote, err)
 	}
 	return c, nil
-}
-
-// tell wakes everyone who waits for a change; the lock is held.
-func (c *Conn) tell() {
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
 }
 
 // fail ends the connection with an error of the system; the lock is held.
@@ -87,54 +75,25 @@ func (c *Conn) failure() error {
 // wait waits until ready says so, or fails, at most to the connection's
 // deadline; ready is called with the lock held.
 func (c *Conn) wait(ctx context.Context, ready func() (bool, error)) error {
-	var timer *time.Timer
-	for {
-		c.end.mu.Lock()
-		ok, err := ready()
-		if !ok && err == nil && c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed, deadline := c.changed, c.deadline
-		c.end.mu.Unlock()
-		if ok || err != nil {
-			return err
-		}
-		var late <-chan time.Time
-		if !deadline.IsZero() {
-			if timer == nil {
-				timer = time.NewTimer(time.Until(deadline))
-				defer timer.Stop()
-			} else {
-				timer.Reset(time.Until(deadline))
-			}
-			late = timer.C
-		}
-		select {
-		case <-changed:
-		case <-late:
-			return os.ErrDeadlineExceeded
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	return c.end.Await(ctx, &c.signal, func() time.Time { return c.deadline }, ready)
 }
 
 // do touches the connection with the lock held, and sends what follows from it.
 func (c *Conn) do(f func()) {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	f()
 	c.touched = true
-	c.end.settle(c.end.now())
+	c.end.Settle(c.end.Now())
 }
 
 // SetDeadline bounds all waiting and later reads and writes, which then fail
 // with [os.ErrDeadlineExceeded]; the zero value is no bound.
 func (c *Conn) SetDeadline(t time.Time) error {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	c.deadline = t
-	c.tell()
+	c.signal.Tell()
 	return nil
 }
 
@@ -217,21 +176,21 @@ func (c *Conn) Abort() {
 
 // release closes the socket of a client, whose connection has ended.
 func (c *Conn) release() {
-	c.end.mu.Lock()
+	c.end.Lock()
 	mine := c.end.client == c
 	if mine {
-		c.end.stop()
+		c.end.Stop()
 	}
-	c.end.mu.Unlock()
+	c.end.Unlock()
 	if mine {
-		c.end.work.Wait()
+		c.end.Wait()
 	}
 }
 
 // Stats returns the figures of now.
 func (c *Conn) Stats() Stats {
-	c.end.mu.Lock()
-	defer c.end.mu.Unlock()
+	c.end.Lock()
+	defer c.end.Unlock()
 	return c.core.Stats()
 }
 

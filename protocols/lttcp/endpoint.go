@@ -1,115 +1,64 @@
 package lttcp
 
 import (
-	"errors"
-	"net"
-	"sync"
-	"syscall"
 	"time"
 
 	"linktrial/protocols/datagram"
+	"linktrial/protocols/datagram/edge"
 	"linktrial/protocols/lttcp/core"
 )
 
-// Figures of the sockets.
-const (
-	batchSize    = 64
-	socketBuffer = 4 << 20
-	packetRoom   = 9216
-	refusals     = 3           // reports that the port is closed end a connection ...
-	quietFor     = time.Second // ... that has heard nothing for so long
-)
-
-// endpoint is a socket and the connections over it: one of a client, any number
-// of a listener. One goroutine reads packets, one waits for deadlines; both, and
-// the application's calls, hold the lock while they touch a connection.
+// endpoint is the connections over one socket: one of a client, any number of a listener.
 type endpoint struct {
-	mu       sync.Mutex
-	socket   *datagram.Socket
+	*edge.Edge
 	options  Options
-	began    time.Time
 	client   *Conn
+	port     edge.Port // at a client's other end
 	listener *core.Listener
 	conns    map[*core.Conn]*Conn
-	ended    bool
-	wake     chan struct{} // the deadline has changed
-	done     chan struct{}
-	work     sync.WaitGroup
-	deadline time.Duration
-	out      []datagram.Packet
-	room     [][]byte
-	refused  int
 	accepted chan *Conn // a listener's, until Accept
 }
 
 func newEndpoint(s *datagram.Socket, o Options) *endpoint {
-	e := &endpoint{socket: s, options: o, began: time.Now(), conns: map[*core.Conn]*Conn{},
-		wake: make(chan struct{}, 1), done: make(chan struct{})}
-	for range batchSize {
-		e.room = append(e.room, make([]byte, packetRoom))
-	}
+	e := &endpoint{options: o, conns: map[*core.Conn]*Conn{}}
+	e.Edge = edge.New(s, e)
 	return e
 }
 
-// now is the core's time; a second is added so that no moment is 0.
-func (e *endpoint) now() time.Duration { return time.Since(e.began) + time.Second }
-
-func (e *endpoint) start() {
-	e.work.Go(e.read)
-	e.work.Go(e.time)
-}
-
-// read takes in packets until the socket is closed.
-func (e *endpoint) read() {
-	batch := make([]datagram.Packet, batchSize)
-	space := make([]byte, batchSize*packetRoom)
-	for {
-		for i := range batch {
-			batch[i] = datagram.Packet{Data: space[i*packetRoom : (i+1)*packetRoom]}
-		}
-		n, err := e.socket.Read(batch)
-		e.mu.Lock()
-		if e.ended || errors.Is(err, net.ErrClosed) {
-			e.mu.Unlock()
-			return
-		}
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			e.portClosed()
-		}
-		now := e.now()
-		for _, p := range batch[:n] {
-			e.receive(now, p)
-		}
-		e.settle(now)
-		e.mu.Unlock()
-	}
-}
-
-// portClosed notes that the other end's node says that nobody listens there. It
-// is not authenticated, so a connection that is alive takes no notice.
-func (e *endpoint) portClosed() {
+// Refused takes a report that nobody listens at the other end's port.
+func (e *endpoint) Refused(now time.Duration) {
 	c := e.client
 	if c == nil {
 		return
 	}
-	over, _ := c.core.Closed()
-	switch {
-	case over:
-	case !c.core.Open():
-		c.fail(syscall.ECONNREFUSED)
-	default:
-		e.refused++
-		if e.refused >= refusals && e.now()-c.heard > quietFor {
+	if over, _ := c.core.Closed(); over {
+		return
+	}
+	open := c.core.Open()
+	if err := e.port.Refused(now, open); err != nil {
+		if open {
 			c.core.Abort()
-			c.fail(syscall.ECONNRESET)
 		}
+		c.fail(err)
 	}
 }
 
-func (e *endpoint) receive(now time.Duration, p datagram.Packet) {
+// Unreachable ends an attempt to connect; later, it is a loss as any other.
+func (e *endpoint) Unreachable(err error) {
+	if e.client != nil && !e.client.core.Open() {
+		e.client.fail(err)
+	}
+}
+
+// TooLarge does nothing: segments are as long as the path takes when the socket is
+// opened, and what is too long for it later is lost.
+func (e *endpoint) TooLarge(datagram.Packet) {}
+
+// Receive hands a packet to its connection.
+func (e *endpoint) Receive(now time.Duration, p datagram.Packet) {
 	if e.client != nil {
 		e.client.core.Receive(now, p.Data, p.ECN)
-		e.client.heard, e.refused = now, 0
+		e.port.Heard(now)
 		e.client.touched = true
 		return
 	}
@@ -119,7 +68,7 @@ func (e *endpoint) receive(now time.Duration, p datagram.Packet) {
 	}
 	c := e.conns[k]
 	if c == nil {
-		c = &Conn{end: e, core: k, remote: p.Addr, heard: now}
+		c = &Conn{end: e, core: k, remote: p.Addr}
 		e.conns[k] = c
 	}
 	c.touched = true
@@ -132,10 +81,9 @@ func (e *endpoint) receive(now time.Duration, p datagram.Packet) {
 	}
 }
 
-// settle sends what connections have to send, tells applications what has
-// changed, and sets the deadline.
-func (e *endpoint) settle(now time.Duration) {
-	deadline := time.Duration(0)
+// Flush queues what connections have to send, tells applications what has changed,
+// and returns the next deadline.
+func (e *endpoint) Flush(now time.Duration) (deadline time.Duration) {
 	earlier := func(at time.Duration) {
 		if at > 0 && (deadline == 0 || at < deadline) {
 			deadline = at
@@ -144,8 +92,8 @@ func (e *endpoint) settle(now time.Duration) {
 	each := func(c *Conn) {
 		if c.touched {
 			c.touched = false
-			e.flush(now, c)
-			c.tell()
+			e.transmit(now, c)
+			c.signal.Tell()
 		}
 		if at, ok := c.core.Deadline(); ok {
 			earlier(at)
@@ -153,19 +101,13 @@ func (e *endpoint) settle(now time.Duration) {
 	}
 	if e.client != nil {
 		each(e.client)
-	} else {
-		for _, c := range e.conns {
-			each(c)
-		}
-		earlier(e.sweep(now))
+		return deadline
 	}
-	if deadline != e.deadline {
-		e.deadline = deadline
-		select {
-		case e.wake <- struct{}{}:
-		default:
-		}
+	for _, c := range e.conns {
+		each(c)
 	}
+	earlier(e.sweep(now))
+	return deadline
 }
 
 // sweep forgets connections that the listener has forgotten.
@@ -179,18 +121,18 @@ func (e *endpoint) sweep(now time.Duration) (next time.Duration) {
 	for k, c := range e.conns {
 		if !known[k] {
 			delete(e.conns, k)
-			c.tell()
+			c.signal.Tell()
 		}
 	}
 	return next
 }
 
-// flush sends what a connection has to send now.
-func (e *endpoint) flush(now time.Duration, c *Conn) {
+// transmit queues what a connection has to send now.
+func (e *endpoint) transmit(now time.Duration, c *Conn) {
 	for {
-		p, ecn := c.core.Transmit(now, e.room[len(e.out)])
+		p, ecn := c.core.Transmit(now, e.Room())
 		if p == nil {
-			break
+			return
 		}
 		d := datagram.Packet{Data: p, ECN: ecn}
 		if e.client == nil {
@@ -199,68 +141,14 @@ func (e *endpoint) flush(now time.Duration, c *Conn) {
 		if e.options.NoECN {
 			d.ECN = 0
 		}
-		e.out = append(e.out, d)
-		if len(e.out) == batchSize {
-			e.send()
-			now = e.now()
-		}
-	}
-	e.send()
-}
-
-// send writes the queued packets. What the system refuses is lost, as on any path.
-func (e *endpoint) send() {
-	for rest := e.out; len(rest) > 0; {
-		n, err := e.socket.Write(rest)
-		if err == nil {
-			break
-		}
-		switch {
-		case errors.Is(err, syscall.ECONNREFUSED):
-			e.portClosed()
-		case errors.Is(err, net.ErrClosed):
-			n = len(rest)
-		case e.client != nil && !e.client.core.Open() && unreachable(err):
-			e.client.fail(err)
-		}
-		rest = rest[min(n+1, len(rest)):]
-	}
-	e.out = e.out[:0]
-}
-
-func unreachable(err error) bool {
-	return errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) || errors.Is(err, syscall.ENETDOWN)
-}
-
-// time waits for deadlines.
-func (e *endpoint) time() {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
-		e.mu.Lock()
-		deadline := e.deadline
-		wait := deadline - e.now()
-		e.mu.Unlock()
-		var due <-chan time.Time
-		if deadline > 0 {
-			timer.Reset(max(wait, 0))
-			due = timer.C
-		}
-		select {
-		case <-e.done:
-			return
-		case <-e.wake:
-		case <-due:
-			e.mu.Lock()
-			now := e.now()
-			e.tick(now)
-			e.settle(now)
-			e.mu.Unlock()
+		if e.Queue(d) {
+			now = e.Now()
 		}
 	}
 }
 
-func (e *endpoint) tick(now time.Duration) {
+// Tick does what is due.
+func (e *endpoint) Tick(now time.Duration) {
 	each := func(c *Conn) {
 		if at, ok := c.core.Deadline(); ok && at <= now {
 			c.core.Tick(now)
@@ -273,14 +161,4 @@ func (e *endpoint) tick(now time.Duration) {
 	for _, c := range e.conns {
 		each(c)
 	}
-}
-
-// stop closes the socket; the lock is held.
-func (e *endpoint) stop() {
-	if e.ended {
-		return
-	}
-	e.ended = true
-	close(e.done)
-	_ = e.socket.Close()
 }

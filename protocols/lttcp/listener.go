@@ -32,19 +32,19 @@ func Listen(local netip.AddrPort, o Options) (*Listener, error) {
 	e := newEndpoint(s, o)
 	e.listener = k
 	e.accepted = make(chan *Conn, backlog)
-	e.start()
+	e.Start()
 	return &Listener{end: e}, nil
 }
 
 // Addr is the address that the listener has.
-func (l *Listener) Addr() netip.AddrPort { return l.end.socket.Local() }
+func (l *Listener) Addr() netip.AddrPort { return l.end.Local() }
 
 // Accept waits for the next connection. After Close it fails with [net.ErrClosed].
 func (l *Listener) Accept() (*Conn, error) {
 	select {
 	case c := <-l.end.accepted:
 		return c, nil
-	case <-l.end.done:
+	case <-l.end.Done():
 		return nil, net.ErrClosed
 	}
 }
@@ -53,17 +53,17 @@ func (l *Listener) Accept() (*Conn, error) {
 func (l *Listener) Close() error {
 	l.once.Do(func() {
 		e := l.end
-		e.mu.Lock()
+		e.Lock()
 		for _, c := range e.conns {
 			if over, _ := c.core.Closed(); !over {
 				c.core.Abort()
 				c.touched = true
 			}
 		}
-		e.settle(e.now())
-		e.stop()
-		e.mu.Unlock()
-		e.work.Wait()
+		e.Settle(e.Now())
+		e.Stop()
+		e.Unlock()
+		e.Wait()
 	})
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 
 	"linktrial/protocols/datagram"
+	"linktrial/protocols/datagram/edge"
 	"linktrial/protocols/lttcp/core"
 	"linktrial/protocols/lttcp/wire"
 )
@@ -70,5 +71,5 @@ func (o *Options) config(s *datagram.Socket, of netip.AddrPort) core.Config {
 
 // open opens a socket; a listener's has no remote address.
 func (o *Options) open(local, remote netip.AddrPort) (*datagram.Socket, error) {
-	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: socketBuffer, WriteBuffer: socketBuffer})
+	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: edge.SocketBuffer, WriteBuffer: edge.SocketBuffer})
 }

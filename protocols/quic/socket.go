@@ -60,17 +60,13 @@ func openServer(ctx context.Context, p *contract.Parameters) (*socket, error) {
 // openClient opens a client's socket, which is connected: it is told at once where
 // nobody listens, and takes no packets of others.
 func openClient(ctx context.Context, p *contract.Parameters) (*socket, *net.UDPAddr, error) {
-	local, err := harness.AddrPort(p.Local, "local")
-	if err != nil {
-		return nil, nil, err
-	}
-	remote, err := harness.AddrPort(p.Remote, "remote")
+	local, remote, err := harness.ClientAddrPorts(p)
 	if err != nil {
 		return nil, nil, err
 	}
 	d := net.Dialer{Control: control(p.Device)}
 	if local.IsValid() {
-		d.LocalAddr = net.UDPAddrFromAddrPort(netip.AddrPortFrom(local.Addr(), 0))
+		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
 	c, err := d.DialContext(ctx, family(remote.Addr()), remote.String())
 	if err != nil {

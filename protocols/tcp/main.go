@@ -95,14 +95,11 @@ func newDialing(p *contract.Parameters) (*dialing, error) {
 		return nil, err
 	}
 	d := &dialing{settings: s, metrics: m}
-	if d.remote, err = harness.AddrPort(p.Remote, "remote"); err != nil {
-		return nil, err
-	}
-	local, err := harness.AddrPort(p.Local, "local")
+	local, remote, err := harness.ClientAddrPorts(p)
 	if err != nil {
 		return nil, err
 	}
-	d.local = local.Addr()
+	d.local, d.remote = local.Addr(), remote
 	return d, nil
 }
 

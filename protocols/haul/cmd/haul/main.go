@@ -6,9 +6,7 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"net/netip"
 	"strconv"
-	"time"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
@@ -67,12 +65,7 @@ func (l *listener) Accept() (harness.Conn, error) {
 }
 
 func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
-	local, err := harness.AddrPort(p.Local, "local")
-	if err != nil {
-		return nil, err
-	}
-	local = netip.AddrPortFrom(local.Addr(), 0)
-	remote, err := harness.AddrPort(p.Remote, "remote")
+	local, remote, err := harness.ClientAddrPorts(p)
 	if err != nil {
 		return nil, err
 	}
@@ -99,18 +92,7 @@ type conn struct {
 
 func newConn(c *haul.Conn, o haul.Options) *conn { return &conn{c.Stream(0), c, o} }
 
-// Times of a close: what was sent is delivered first, which the harness's
-// deadlines bound already; then the other end has to hear of the close.
-const closeWithin = 3 * time.Second
-
-func (c *conn) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-	defer cancel()
-	if err := c.c.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
-}
+func (c *conn) Close() error { return harness.CloseInTime(c.c) }
 
 func (c *conn) Abort() { c.c.Abort("the transfer was aborted") }
 

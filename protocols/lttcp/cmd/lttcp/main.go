@@ -5,11 +5,8 @@ package main
 import (
 	"context"
 	_ "embed"
-	"errors"
 	"math"
-	"net/netip"
 	"strconv"
-	"time"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
@@ -93,12 +90,7 @@ func (l *listener) Accept() (harness.Conn, error) {
 }
 
 func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
-	local, err := harness.AddrPort(p.Local, "local")
-	if err != nil {
-		return nil, err
-	}
-	local = netip.AddrPortFrom(local.Addr(), 0)
-	remote, err := harness.AddrPort(p.Remote, "remote")
+	local, remote, err := harness.ClientAddrPorts(p)
 	if err != nil {
 		return nil, err
 	}
@@ -119,18 +111,7 @@ type conn struct {
 	o lttcp.Options
 }
 
-// closeWithin bounds the end: what was sent is delivered first, which the
-// harness's deadlines bound already; then the other end has to hear of the close.
-const closeWithin = 3 * time.Second
-
-func (c *conn) Close() error {
-	ctx, cancel := context.WithTimeout(context.Background(), closeWithin)
-	defer cancel()
-	if err := c.Conn.Close(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return nil
-}
+func (c *conn) Close() error { return harness.CloseInTime(c.Conn) }
 
 func (c *conn) Info() *contract.Info {
 	onOff := func(off bool) string {
