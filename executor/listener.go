@@ -34,7 +34,7 @@ func keepListeners(ctx context.Context, n *node, state *replay.State) (wait, kno
 	for _, x := range n.sheet.Listeners(n.role) {
 		starting.Add(1)
 		l := &listener{node: n, transfers: transfers, Listener: x, started: sync.OnceFunc(starting.Done),
-			restarts: state.Restarts[replay.Listener{Treatment: x.Treatment.Name, At: x.At()}]}
+			restarts: state.Restarts[journal.ListenerName{Treatment: x.Treatment.Name, At: x.At()}]}
 		running.Go(func() {
 			defer l.started()
 			l.keep(ctx)
@@ -116,7 +116,7 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters) {
 	return via.Protocol, p
 }
 
-// recorded is what the journal is told of the listener, its state aside.
+// recorded is what every journal record of the listener has, whatever its state.
 func (l *listener) recorded() journal.Listener {
 	r := journal.Listener{Treatment: l.Treatment.Name, At: l.At(), Port: l.Treatment.Port, Restarts: l.restarts}
 	if l.Via != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/executor/runsheet"
+	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
 
@@ -20,7 +21,7 @@ const relayWait = 10 * time.Second
 type relayTable struct {
 	mu      sync.Mutex
 	state   map[string]relayState // by treatment
-	changed chan struct{}         // closed when state changes
+	changed notify.Notifier
 }
 
 type relayState struct {
@@ -30,28 +31,28 @@ type relayState struct {
 }
 
 func newRelayTable() *relayTable {
-	return &relayTable{state: map[string]relayState{}, changed: make(chan struct{})}
+	return &relayTable{state: map[string]relayState{}}
 }
 
 func (r *relayTable) set(treatment string, s relayState) {
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	r.state[treatment] = s
-	close(r.changed)
-	r.changed = make(chan struct{})
+	r.mu.Unlock()
+	r.changed.Notify()
 }
 
-func (r *relayTable) get(treatment string) (relayState, <-chan struct{}) {
+func (r *relayTable) get(treatment string) relayState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.state[treatment], r.changed
+	return r.state[treatment]
 }
 
 // await waits until the relay process of a treatment is up: until ctx ends, or
 // not at all where it never will be. The error says why it is not.
 func (r *relayTable) await(ctx context.Context, treatment string) error {
 	for {
-		s, changed := r.get(treatment)
+		changed := r.changed.Changed()
+		s := r.get(treatment)
 		if s.up {
 			return nil
 		}
@@ -100,7 +101,7 @@ func relaysAt(s *runsheet.Sheet, trial *runsheet.Trial, role radio.Role) []strin
 // start, and those that have relay processes on their way.
 func rolesOfTrial(s *runsheet.Sheet, trial *runsheet.Trial) []radio.Role {
 	out := rolesOfFlows(trial)
-	for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
+	for _, role := range radio.Roles {
 		if !slices.Contains(out, role) && len(relaysAt(s, trial, role)) > 0 {
 			out = append(out, role)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"linktrial/executor"
 	"linktrial/executor/journal"
-	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
@@ -51,9 +50,7 @@ type Server struct {
 
 // NewServer returns the policy of one run, of which j is the journal.
 func NewServer(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet) *Server {
-	s := &Server{gate: g, delivery: d, journal: j, idle: idleBefore(sheet), last: time.Now()}
-	s.listeners = len(sheet.Listeners(radio.RoleServer))
-	return s
+	return &Server{gate: g, delivery: d, journal: j, idle: idleBefore(sheet), last: time.Now(), listeners: len(sheet.Listeners(radio.RoleServer))}
 }
 
 // Transfers implements [executor.Observer].
@@ -107,7 +104,7 @@ func (s *Server) run(ctx context.Context) {
 // all is delivered; false: ctx ended first.
 func prepared(ctx context.Context, j Records, d Delivery, listeners int) bool {
 	for {
-		recorded := map[replay.Listener]bool{}
+		recorded := map[journal.ListenerName]bool{}
 		err := j.Records(func(r journal.Record) error {
 			if r.Type == journal.TypeListenerReady || r.Type == journal.TypeListenerFailed {
 				recorded[listenerOf(r)] = true
@@ -123,10 +120,10 @@ func prepared(ctx context.Context, j Records, d Delivery, listeners int) bool {
 	}
 }
 
-func listenerOf(r journal.Record) replay.Listener {
+func listenerOf(r journal.Record) journal.ListenerName {
 	var l journal.Listener
 	if err := json.Unmarshal(r.Body, &l); err != nil {
-		return replay.Listener{}
+		return journal.ListenerName{}
 	}
-	return replay.Listener{Treatment: l.Treatment, At: l.At}
+	return l.Name()
 }

@@ -128,6 +128,16 @@ type Listener struct {
 	Restarts int            `json:"restarts,omitempty"`
 }
 
+// ListenerName names one of a run's listeners: a treatment's own, or with At one of
+// its relay processes.
+type ListenerName struct {
+	Treatment string
+	At        radio.Role
+}
+
+// Name is which listener it is.
+func (l *Listener) Name() ListenerName { return ListenerName{l.Treatment, l.At} }
+
 // AttemptStarted opens one execution of a trial.
 type AttemptStarted struct {
 	Trial     int      `json:"trial"`

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"linktrial/executor/journal"
-	"linktrial/internal/radio"
 )
 
 // State is how far a run is.
@@ -18,21 +17,14 @@ type State struct {
 	SheetHash  string // of run-started; empty when the journal is new
 	Provenance bool   // it was recorded
 	Ended      *journal.RunEnded
-	Open       *journal.AttemptStarted // an attempt without attempt-ended
-	Restarts   map[Listener]int        // starts of the listeners so far
+	Open       *journal.AttemptStarted      // an attempt without attempt-ended
+	Restarts   map[journal.ListenerName]int // starts of the listeners so far
 
 	Applied map[string]bool // commands by their identity, rejected ones included
 	Paused  bool            // by command
 
 	trials  map[int]*Trial
 	repeats []int // trials to be repeated that have not ended again, oldest command first
-}
-
-// Listener names one of a node's listeners: a treatment's own, or with At one of
-// its relay processes.
-type Listener struct {
-	Treatment string
-	At        radio.Role
 }
 
 // Trial is how far one trial is.
@@ -55,7 +47,7 @@ type Records interface {
 
 // Journal reads a journal from its first record to its last.
 func Journal(j Records) (*State, error) {
-	s := &State{trials: map[int]*Trial{}, Restarts: map[Listener]int{}, Applied: map[string]bool{}}
+	s := &State{trials: map[int]*Trial{}, Restarts: map[journal.ListenerName]int{}, Applied: map[string]bool{}}
 	err := j.Records(func(r journal.Record) error {
 		if err := s.take(r); err != nil {
 			return fmt.Errorf("journal record %d (%s): %w", r.Seq, r.Type, err)
@@ -82,7 +74,7 @@ func (s *State) take(r journal.Record) error {
 		if err != nil {
 			return err
 		}
-		s.Restarts[Listener{b.Treatment, b.At}] = b.Restarts + 1
+		s.Restarts[b.Name()] = b.Restarts + 1
 	case journal.TypeAttemptStarted:
 		b, err := body[journal.AttemptStarted](r)
 		if err != nil {

@@ -19,7 +19,7 @@ type Via struct {
 
 // Place orders roles from client to server, from 1; 0 for none of them.
 func Place(r radio.Role) int {
-	return 1 + slices.Index([]radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}, r)
+	return 1 + slices.Index(radio.Roles, r)
 }
 
 // Passes are the relay processes on the way of a flow that starts on a role, in

@@ -23,6 +23,9 @@ const (
 	RoleServer Role = "server"
 )
 
+// Roles are all of them, in the order from client to server.
+var Roles = []Role{RoleClient, RoleRelay, RoleServer}
+
 // Station is one node's place.
 type Station struct {
 	Name      string  `json:"name"` // "trailer"

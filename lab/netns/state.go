@@ -107,7 +107,7 @@ func (d *Damaged) Remove(ctx context.Context) error {
 		return d
 	}
 	s := State{Name: d.Name, Control: controlNamespace(d.Name)}
-	for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
+	for _, role := range radio.Roles {
 		s.Nodes = append(s.Nodes, NodeState{Role: role, Namespace: nodeNamespace(d.Name, role)})
 	}
 	return s.remove(ctx, d.dir)

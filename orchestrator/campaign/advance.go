@@ -14,9 +14,9 @@ import (
 // openRuns is what the store has on open runs at one moment.
 type openRuns struct {
 	runs         []dbsqlc.OpenRunsRow
-	participants map[string][]participant     // by run
-	listening    map[string]map[listener]bool // by run
-	commands     map[string][]nodes.Command   // by run
+	participants map[string][]participant                 // by run
+	listening    map[string]map[journal.ListenerName]bool // by run
+	commands     map[string][]nodes.Command               // by run
 	unfinished   []dbsqlc.UnfinishedPartsRow
 }
 
@@ -53,7 +53,7 @@ func (e *Engine) advance(ctx context.Context) error {
 }
 
 func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
-	out := &openRuns{participants: map[string][]participant{}, listening: map[string]map[listener]bool{}, commands: map[string][]nodes.Command{}}
+	out := &openRuns{participants: map[string][]participant{}, listening: map[string]map[journal.ListenerName]bool{}, commands: map[string][]nodes.Command{}}
 	err := e.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
 		if out.runs, err = q.OpenRuns(ctx); err != nil {
@@ -68,9 +68,9 @@ func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
 		}
 		for _, l := range listeners {
 			if out.listening[l.RunID] == nil {
-				out.listening[l.RunID] = map[listener]bool{}
+				out.listening[l.RunID] = map[journal.ListenerName]bool{}
 			}
-			out.listening[l.RunID][listener{l.Treatment, radio.Role(l.AtRole)}] = true
+			out.listening[l.RunID][journal.ListenerName{Treatment: l.Treatment, At: radio.Role(l.AtRole)}] = true
 		}
 		commands, err := q.OpenRunCommands(ctx)
 		if err != nil {

@@ -45,7 +45,7 @@ type run struct {
 	abort        abort
 	collectingAt time.Time // since when; of a run that collects
 	participants []participant
-	listening    map[listener]bool // that are ready, or have failed for good
+	listening    map[journal.ListenerName]bool // that are ready, or have failed for good
 }
 
 // abort is the request to abort a run.
@@ -237,10 +237,10 @@ func missingPreparations(r *run) []string {
 	for _, l := range r.listeners {
 		switch {
 		case r.listening[l]:
-		case l.at == "":
-			out = append(out, fmt.Sprintf("the listener of %s on %s", l.treatment, r.participant(radio.RoleServer).node))
+		case l.At == "":
+			out = append(out, fmt.Sprintf("the listener of %s on %s", l.Treatment, r.participant(radio.RoleServer).node))
 		default:
-			out = append(out, fmt.Sprintf("the relay process of %s on %s", l.treatment, r.participant(l.at).node))
+			out = append(out, fmt.Sprintf("the relay process of %s on %s", l.Treatment, r.participant(l.At).node))
 		}
 	}
 	return out

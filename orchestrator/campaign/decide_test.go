@@ -17,7 +17,7 @@ func TestNext(t *testing.T) {
 	waits := Waits{Abort: 10 * time.Second, Collect: time.Minute}
 	reason := "enough"
 	base := func(state State, change ...func(*run)) *run {
-		r := &run{id: "r-1", state: state, sheetInfo: &sheetInfo{listeners: []listener{{"tcp", ""}, {"udt", ""}, {"udt", radio.RoleRelay}}, longest: 5 * time.Minute}, listening: map[listener]bool{},
+		r := &run{id: "r-1", state: state, sheetInfo: &sheetInfo{listeners: []journal.ListenerName{{Treatment: "tcp"}, {Treatment: "udt"}, {Treatment: "udt", At: radio.RoleRelay}}, longest: 5 * time.Minute}, listening: map[journal.ListenerName]bool{},
 			abort: abort{at: now.Add(-time.Second)}, collectingAt: now.Add(-time.Second),
 			participants: []participant{{role: radio.RoleClient, node: "c"}, {role: radio.RoleRelay, node: "r"}, {role: radio.RoleServer, node: "s"}}}
 		for i := range r.participants {
@@ -33,14 +33,14 @@ func TestNext(t *testing.T) {
 			r.participants[i].provenance = true
 		}
 	}
-	listening := func(these ...listener) func(*run) {
+	listening := func(these ...journal.ListenerName) func(*run) {
 		return func(r *run) {
 			for _, l := range these {
 				r.listening[l] = true
 			}
 		}
 	}
-	tcp, udt, relayed := listener{"tcp", ""}, listener{"udt", ""}, listener{"udt", radio.RoleRelay}
+	tcp, udt, relayed := journal.ListenerName{Treatment: "tcp"}, journal.ListenerName{Treatment: "udt"}, journal.ListenerName{Treatment: "udt", At: radio.RoleRelay}
 	ended := func(i int, end journal.RunEnd, why string) func(*run) {
 		return func(r *run) { r.participants[i].ended, r.participants[i].reason = end, why }
 	}

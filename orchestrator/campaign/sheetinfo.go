@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
@@ -18,17 +19,10 @@ type sheetInfo struct {
 	encoded   []byte
 	hash      string
 	signature signature.Signature
-	listeners []listener // that the nodes have to open
+	listeners []journal.ListenerName // that the nodes have to open
 	inBand    bool
 	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
 	radio     *radio.Profile
-}
-
-// listener names a listener of a run: a treatment's own, or with at one of its
-// relay processes.
-type listener struct {
-	treatment string
-	at        radio.Role
 }
 
 // sheetOf returns what the engine needs of a run's sheet, from memory where it
@@ -54,7 +48,7 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 	}
 	for _, role := range []radio.Role{radio.RoleServer, radio.RoleRelay, radio.RoleClient} {
 		for _, l := range s.Listeners(role) {
-			info.listeners = append(info.listeners, listener{l.Treatment.Name, l.At()})
+			info.listeners = append(info.listeners, journal.ListenerName{Treatment: l.Treatment.Name, At: l.At()})
 		}
 	}
 	e.sheets[run] = info

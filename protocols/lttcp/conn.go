@@ -136,7 +136,7 @@ func (c *Conn) Write(b []byte) (n int, err error) {
 			return part > 0, err
 		})
 		if err != nil {
-			c.do(func() { c.core.More(false) })
+			c.do(c.core.NoMore)
 			return n, err
 		}
 		n += part

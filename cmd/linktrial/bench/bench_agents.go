@@ -139,7 +139,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 func (b *agentsBench) connect(ctx context.Context, running *sync.WaitGroup, arrived *arrivals) error {
 	failed := make(chan error, idleAgents)
 	// Three nodes could run the plan; they note their assignments and do nothing.
-	nodes := []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}
+	nodes := radio.Roles
 	for _, role := range nodes {
 		f, err := b.watcher(role, arrived)
 		if err != nil {

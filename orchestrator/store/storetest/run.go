@@ -15,7 +15,7 @@ import (
 )
 
 // Roles are the nodes of the test's runs, each named for its role.
-var Roles = []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer}
+var Roles = radio.Roles
 
 // Sheet is a run sheet of the given number of trials, two treatments in turn.
 func Sheet(trials int) *runsheet.Sheet {

@@ -256,11 +256,9 @@ func (c *Conn) Write(b []byte, queue int, more bool) (int, error) {
 	return n, nil
 }
 
-// More says whether the application is about to write more.
-func (c *Conn) More(more bool) { c.out.more = more }
-
-// Queued is how many bytes have not been sent for the first time.
-func (c *Conn) Queued() int { return len(c.out.unsent) }
+// NoMore says that nothing follows what Write has taken: a short segment no longer
+// waits for it.
+func (c *Conn) NoMore() { c.out.more = false }
 
 // Read gives bytes in order; eof: there will be no more.
 func (c *Conn) Read(b []byte) (n int, eof bool) {
