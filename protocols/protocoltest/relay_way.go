@@ -204,6 +204,20 @@ func (w *way) connect() (*pair, error) {
 	return p, p.patient(w.s.o.Patience)
 }
 
+// carrying opens a connection and passes bytes to the server, so that every relay
+// of the way has both of its sides.
+func (w *way) carrying() (*pair, error) {
+	p, err := w.connect()
+	if err != nil {
+		return nil, err
+	}
+	if err := pass(p.client, p.server, "here"); err != nil {
+		p.close()
+		return nil, err
+	}
+	return p, nil
+}
+
 // patient bounds everything that is waited for on the pair from now on.
 func (p *pair) patient(d time.Duration) error {
 	at := time.Now().Add(d)
