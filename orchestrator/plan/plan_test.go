@@ -139,7 +139,7 @@ seed: 1
 	}
 	want := `three.yaml:2:8: radio: unknown radio "prc-117"; there are ` + strings.Join(testCatalog(t).Profiles(), ", ") + `
 three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are haul, lttcp, quic, sctp, split, tcp, udt; drivers are looked for in ../catalog/testdata/drivers, --drivers adds a folder (a treatment whose protocol does not exist yet gives the reason with missing)
-three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, ecn, initial_window, mss, receive_buffer, rto_max, rto_min, send_buffer, syn_retries`
+three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, ecn, initial_window, mss, receive_buffer, rto_max, rto_min, send_buffer, syn_retries, user_timeout`
 	if len(ps) != 3 || err.Error() != want {
 		t.Errorf("got %d problems:\n%v\nwant\n%s", len(ps), err, want)
 	}

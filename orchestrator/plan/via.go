@@ -54,6 +54,9 @@ func wrongRole(man *contract.Manifest, role contract.Role) string {
 // checkVia notes relay processes of a cell's treatments for which a topology has
 // no node.
 func (ps *parser) checkVia(c *Cell, t *radio.Topology) {
+	if ps.misnamed {
+		return // every cell has all treatments then, and not those that it chose
+	}
 	for _, list := range [][]runsheet.Treatment{c.Treatments, c.Listeners} {
 		for _, tr := range list {
 			for i, x := range tr.Via {

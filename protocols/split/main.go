@@ -81,7 +81,7 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 // sides of a relay need not share an interface.
 func settings(p *contract.Parameters, side string) socket.Settings {
 	o := map[string]any{}
-	for _, name := range []string{"congestion", "nodelay", "mss", "send_buffer", "receive_buffer", "syn_retries"} {
+	for _, name := range []string{"congestion", "nodelay", "mss", "send_buffer", "receive_buffer", "syn_retries", "user_timeout"} {
 		if v, ok := p.Options[name]; ok {
 			o[name] = v
 		}
