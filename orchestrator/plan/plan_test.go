@@ -235,7 +235,7 @@ func TestReadyPlans(t *testing.T) {
 			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
 			"dantas-2011":   "dantas-2011: 102 runs, 1 treatment, 10 iterations, 1020 trials",
 			"lttcp-2006":    "lttcp-2006: 31 runs, 6 treatments, 6 iterations, 390 trials",
-			"qaddoura-2006": "qaddoura-2006: 5 runs, 2 treatments, 5 iterations, 25 trials",
+			"qaddoura-2006": "qaddoura-2006: 8 runs, 2 treatments, 3 iterations, 18 trials",
 		} {
 			text, err := plans.Files.ReadFile(name + ".yaml")
 			if err != nil {
