@@ -25,7 +25,7 @@ help:
 	@echo "make kernel        the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images        the container images, on the engine that docker talks to"
 	@echo "make bench         the figures of the emulator, the drivers and the store"
-	@echo "make generate      generate the protobuf and SQL code, and record its sources and digests"
+	@echo "make generate      generate the protobuf and SQL code, compile the eBPF objects, and record their sources and digests"
 	@echo "make clean         remove bin/ and build/"
 	@echo
 	@echo "make check         everything that is found without running a program:"
@@ -179,7 +179,7 @@ verify: web/node_modules/.installed
 verify-full: web/node_modules/.installed
 	scripts/generate
 	go run ./tools/generated
-	git diff --exit-code -- api/gen orchestrator/store/dbsqlc web/src/gen
+	git diff --exit-code -- api/gen orchestrator/store/dbsqlc protocols/tcp/bpf/objects web/src/gen
 
 clean:
 	rm -rf bin build web/dist/assets web/dist/index.html web/node_modules

@@ -9,6 +9,7 @@ import (
 	_ "embed"
 	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,7 +25,9 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Relay: relay})
+	code := harness.Run(manifest, harness.Driver{Probe: probe, Relay: relay}, os.Stdin, os.Stdout, os.Stderr)
+	socket.Release()
+	os.Exit(code)
 }
 
 // What a side can speak.
@@ -48,13 +51,16 @@ func over(p *contract.Parameters, side string) string {
 
 // probe tries the settings of both sides.
 func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
-	there, err := socket.Usable()
+	there, origins, err := socket.Usable()
 	if err != nil {
 		return nil, err
 	}
 	i := &contract.Info{Choices: map[string][]string{}, Detail: map[string]string{}}
 	for _, name := range []string{"congestion", "accept_congestion", "connect_congestion"} {
 		i.Choices[name] = there
+	}
+	for name, origin := range origins {
+		i.Detail["congestion_"+name] = origin
 	}
 	names := map[string]string{overTCP: "linux-kernel", overHaul: option.Implementation}
 	if p.Role == contract.RoleProbe {

@@ -91,8 +91,8 @@ func (c *conn) Write(b []byte) (int, error) {
 func (c *conn) describe() *contract.Info {
 	i := &contract.Info{Implementation: "linux-kernel", Detail: map[string]string{}}
 	_ = c.raw.Control(func(fd uintptr) {
-		if cc, err := unix.GetsockoptString(int(fd), unix.IPPROTO_TCP, unix.TCP_CONGESTION); err == nil {
-			i.Detail["congestion"] = cc
+		if name, from, err := socket.Congestion(int(fd)); err == nil {
+			i.Detail["congestion"], i.Detail["congestion_from"] = name, from
 		}
 	})
 	if t, n, err := socket.Info(c.raw); err == nil && n >= int(unsafe.Offsetof(t.Rto)) {

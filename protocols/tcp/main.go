@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"strconv"
 
 	"linktrial/protocols/contract"
@@ -19,7 +20,9 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial})
+	code := harness.Run(manifest, harness.Driver{Probe: probe, Listen: listen, Dial: dial}, os.Stdin, os.Stdout, os.Stderr)
+	socket.Release()
+	os.Exit(code)
 }
 
 func address(e contract.Endpoint) string { return net.JoinHostPort(e.Address, strconv.Itoa(e.Port)) }

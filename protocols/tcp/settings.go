@@ -13,7 +13,7 @@ import (
 
 // probe tries every setting on a socket that is never connected.
 func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
-	there, err := socket.Usable()
+	there, origins, err := socket.Usable()
 	if err != nil {
 		return nil, err
 	}
@@ -41,6 +41,9 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		return nil, routes
 	}
 	i := &contract.Info{Implementation: "linux-kernel", Choices: map[string][]string{"congestion": there}, Detail: map[string]string{}}
+	for name, origin := range origins {
+		i.Detail["congestion_"+name] = origin
+	}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {
 		i.Detail["kernel"] = unix.ByteSliceToString(u.Release[:])

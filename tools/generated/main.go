@@ -32,10 +32,11 @@ var inputs = []string{
 	"sqlc.yaml",
 	"scripts/generate", // the versions of protoc-gen-go, protoc-gen-connect-go and sqlc
 	"tools/package-lock.json",
+	"protocols/tcp/bpf/kernel/*.[ch]",
 }
 
 // Folders that hold only generated files.
-var outputs = []string{"api/gen", "orchestrator/store/dbsqlc", "web/src/gen"}
+var outputs = []string{"api/gen", "orchestrator/store/dbsqlc", "protocols/tcp/bpf/objects", "web/src/gen"}
 
 // protoc-gen-es is one of many packages of the pages: of their lock file only its own row counts.
 const (

@@ -20,6 +20,8 @@ func checkout(t *testing.T) string {
 		"sqlc.yaml":                                "version: 2",
 		"scripts/generate":                         "sqlc=v1",
 		"tools/package-lock.json":                  "{}",
+		"protocols/tcp/bpf/kernel/a.c":             "int a;",
+		"protocols/tcp/bpf/objects/a.o":            "ELF",
 		"web/package-lock.json":                    `{"packages": {"node_modules/@bufbuild/protoc-gen-es": {"version": "2.0.0", "integrity": "sha512-a"}, "node_modules/vue": {"version": "3.5.0"}}}`,
 		"api/gen/linktrial/v1/a.pb.go":             "package v1",
 		"orchestrator/store/dbsqlc/a.sql.go":       "package dbsqlc",
@@ -47,16 +49,17 @@ func TestVerifyNamesWhatChanged(t *testing.T) {
 		change func(t *testing.T, root string)
 		want   string // "" for no error
 	}{
-		"nothing":            {func(*testing.T, string) {}, ""},
-		"a proto file":       {func(t *testing.T, root string) { put(t, root, "api/proto/linktrial/v1/a.proto", "message B {}") }, "api/proto/linktrial/v1/a.proto changed"},
-		"a new proto file":   {func(t *testing.T, root string) { put(t, root, "api/proto/linktrial/v1/b.proto", "") }, "api/proto/linktrial/v1/b.proto is new"},
-		"a query":            {func(t *testing.T, root string) { put(t, root, "orchestrator/store/queries/a.sql", "SELECT 2;") }, "orchestrator/store/queries/a.sql changed"},
-		"a new migration":    {func(t *testing.T, root string) { put(t, root, "migrations/00002_b.sql", "") }, "migrations/00002_b.sql is new"},
-		"a generator":        {func(t *testing.T, root string) { put(t, root, "scripts/generate", "sqlc=v2") }, "scripts/generate changed"},
-		"a generated file":   {func(t *testing.T, root string) { put(t, root, "web/src/gen/linktrial/v1/a_pb.ts", "export { a }") }, "web/src/gen/linktrial/v1/a_pb.ts changed"},
-		"an unrelated file":  {func(t *testing.T, root string) { put(t, root, "README.md", "new") }, ""},
-		"another dependency": {func(t *testing.T, root string) { edit(t, root, "web/package-lock.json", "3.5.0", "3.6.0") }, ""},
-		"protoc-gen-es":      {func(t *testing.T, root string) { edit(t, root, "web/package-lock.json", "2.0.0", "2.1.0") }, "web/package-lock.json#node_modules/@bufbuild/protoc-gen-es changed"},
+		"nothing":              {func(*testing.T, string) {}, ""},
+		"a proto file":         {func(t *testing.T, root string) { put(t, root, "api/proto/linktrial/v1/a.proto", "message B {}") }, "api/proto/linktrial/v1/a.proto changed"},
+		"a new proto file":     {func(t *testing.T, root string) { put(t, root, "api/proto/linktrial/v1/b.proto", "") }, "api/proto/linktrial/v1/b.proto is new"},
+		"a query":              {func(t *testing.T, root string) { put(t, root, "orchestrator/store/queries/a.sql", "SELECT 2;") }, "orchestrator/store/queries/a.sql changed"},
+		"a new migration":      {func(t *testing.T, root string) { put(t, root, "migrations/00002_b.sql", "") }, "migrations/00002_b.sql is new"},
+		"a congestion control": {func(t *testing.T, root string) { put(t, root, "protocols/tcp/bpf/kernel/a.c", "int b;") }, "protocols/tcp/bpf/kernel/a.c changed"},
+		"a generator":          {func(t *testing.T, root string) { put(t, root, "scripts/generate", "sqlc=v2") }, "scripts/generate changed"},
+		"a generated file":     {func(t *testing.T, root string) { put(t, root, "web/src/gen/linktrial/v1/a_pb.ts", "export { a }") }, "web/src/gen/linktrial/v1/a_pb.ts changed"},
+		"an unrelated file":    {func(t *testing.T, root string) { put(t, root, "README.md", "new") }, ""},
+		"another dependency":   {func(t *testing.T, root string) { edit(t, root, "web/package-lock.json", "3.5.0", "3.6.0") }, ""},
+		"protoc-gen-es":        {func(t *testing.T, root string) { edit(t, root, "web/package-lock.json", "2.0.0", "2.1.0") }, "web/package-lock.json#node_modules/@bufbuild/protoc-gen-es changed"},
 		"a removed output": {func(t *testing.T, root string) {
 			if err := os.Remove(filepath.Join(root, "api/gen/linktrial/v1/a.pb.go")); err != nil {
 				t.Fatal(err)

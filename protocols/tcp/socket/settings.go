@@ -9,31 +9,12 @@ import (
 	"fmt"
 	"math"
 	"net"
-	"os"
-	"slices"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
 
 	"linktrial/protocols/harness"
 )
-
-const (
-	available = "/proc/sys/net/ipv4/tcp_available_congestion_control"
-	allowed   = "/proc/sys/net/ipv4/tcp_allowed_congestion_control"
-)
-
-// Controls lists the congestion controls that this node's kernel has.
-func Controls() ([]string, error) { return controls(available) }
-
-func controls(file string) ([]string, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	return strings.Fields(string(b)), nil
-}
 
 // Settings are what a socket gets before it connects or listens.
 type Settings struct {
@@ -97,8 +78,8 @@ func (s Settings) Apply(fd int) error {
 		return err
 	}
 	if c, ok := s.Options["congestion"].(string); ok {
-		if err := unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, c); err != nil {
-			return congestionError(c, err)
+		if err := setCongestion(fd, c); err != nil {
+			return err
 		}
 	}
 	if on, ok := s.Options["nodelay"].(bool); ok {
@@ -142,18 +123,6 @@ func (s Settings) Apply(fd int) error {
 		}
 	}
 	return nil
-}
-
-func congestionError(c string, err error) error {
-	switch {
-	case errors.Is(err, unix.EPERM):
-		list, _ := controls(allowed)
-		return harness.Unsupported("congestion control %q needs CAP_NET_ADMIN; without it there are %s: %w", c, strings.Join(list, ", "), err)
-	case errors.Is(err, unix.ENOENT):
-		list, _ := controls(available)
-		return harness.Unsupported("this kernel has no congestion control %q; there are %s: %w", c, strings.Join(list, ", "), err)
-	}
-	return harness.Unsupported("congestion control %q: %w", c, err)
 }
 
 func timeout(fd int, name string, opt, value int) error {
@@ -210,20 +179,6 @@ func scratch() (fd int, err error) {
 		return -1, harness.Unsupported("open a TCP socket: %w", err)
 	}
 	return fd, nil
-}
-
-// Usable lists the congestion controls that this process may set.
-func Usable() ([]string, error) {
-	there, err := Controls()
-	if err != nil {
-		return nil, harness.Unsupported("the kernel's congestion controls: %w", err)
-	}
-	fd, err := scratch()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = unix.Close(fd) }()
-	return slices.DeleteFunc(there, func(c string) bool { return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, c) != nil }), nil
 }
 
 // Try reports whether a socket takes the settings.
