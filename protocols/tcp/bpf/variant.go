@@ -29,6 +29,8 @@ type variant struct {
 var variants = []variant{
 	{name: "radio", short: "radio"},
 	{name: "radio_newrto", short: "newrto", needs: boundedTimeout},
+	{name: "westwood", short: "westw"},
+	{name: "veno", short: "veno"},
 }
 
 // Names are the congestion controls that are brought along.
