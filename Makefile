@@ -16,7 +16,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	fuzz test test-go test-race test-pages test-web test-ansible test-images
+	fuzz test test-go test-race test-pages test-web test-ansible test-images test-kernels
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -43,6 +43,7 @@ help:
 	@echo "make fuzz          every fuzz target for a minute each (FUZZTIME=60s), and 10 000 mutated documents"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
+	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (not part of make test)"
 	@echo
 	@echo ".ci/run            make check and make test: what every change must pass"
 
@@ -105,13 +106,13 @@ rehearse: build
 # Everything that is found without running a program.
 check: verify lint lint-web lint-shell lint-ansible
 
-# gofmt and go vet are part of golangci-lint. No build has the tags images and
-# converge, so they are named here: the second one takes another file of the
+# gofmt and go vet are part of golangci-lint. No build has the tags images, kernels
+# and converge, so they are named here: the second one takes another file of the
 # playbooks' tests.
 lint:
 	go mod tidy -diff
 	tool=$$(scripts/go-tool $(GOLANGCI_LINT)); \
-	$$tool run --build-tags images ./...; \
+	$$tool run --build-tags images,kernels ./...; \
 	$$tool run --build-tags converge ./playbooks
 
 lint-web: web/node_modules/.installed
@@ -157,6 +158,16 @@ test-images: build
 	@$(SUDO) scripts/install-deps docker
 	go vet -tags images ./images
 	LINKTRIAL_BIN=$(BIN) $(SUDO) go test -tags images -json -count=1 -timeout 40m ./images | go run ./tools/testgate -expected tools/testgate/expected-skips.txt
+
+# The drivers on stock kernels in emulated machines, one after the other: each takes
+# a processor for itself. UPDATE=-update writes the tables into docs/kernels.md.
+UPDATE :=
+test-kernels: drivers
+	@scripts/install-deps qemu
+	go vet -tags kernels ./e2e/kernels/...
+	LINKTRIAL_BIN=$(BIN) go test -tags kernels -count=1 -timeout 60m ./e2e/kernels/machine
+	LINKTRIAL_BIN=$(BIN) go test -tags kernels -count=1 -timeout 60m ./e2e/kernels $(UPDATE)
+	@cat build/kernels/tables.md
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench

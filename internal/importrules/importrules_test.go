@@ -25,6 +25,7 @@ var allowed = map[string][]string{
 	"tools/":                   {},
 	"e2e/":                     {"orchestrator/report", "executor/journal"},
 	"e2e/whole/":               {""},
+	"e2e/kernels/":             {"e2e/kernels/", "internal/"},
 	"internal/":                {"internal/"},
 	"migrations":               {},
 	"web":                      {},
