@@ -192,7 +192,7 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 	defer a.mu.Unlock()
 	for _, s := range a.drivers {
 		d := &linktrialv1.DriverState{Name: s.Driver.Name, Version: s.Driver.Version, Implementation: s.Driver.Implementation,
-			Sha256: s.Driver.SHA256, Digest: s.Driver.Digest, Unsupported: s.Driver.Unsupported, Choices: map[string]string{}}
+			Sha256: s.Driver.SHA256, Digest: s.Driver.Digest, Unsupported: s.Driver.Unsupported, Choices: map[string]string{}, Remarks: s.Remarks()}
 		for option, values := range s.Choices {
 			d.Choices[option] = strings.Join(values, ",")
 		}

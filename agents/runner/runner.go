@@ -185,6 +185,18 @@ type State struct {
 	Choices  map[string][]string
 }
 
+// Remarks are the driver's details about single values of its options:
+// "option=value", and what it says of that value (docs/driver-contract.md).
+func (s State) Remarks() map[string]string {
+	out := map[string]string{}
+	for key, text := range s.Driver.Detail {
+		if strings.Contains(key, "=") {
+			out[key] = text
+		}
+	}
+	return out
+}
+
 // Runs reports whether the driver can run on this node.
 func (s State) Runs() bool { return s.Driver.Unsupported == "" }
 

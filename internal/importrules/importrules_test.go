@@ -42,7 +42,7 @@ var allowed = map[string][]string{
 	"protocols/templates/":     {"protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/":           {"protocols/tcp/bpf", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/bpf/":       {"internal/"},
-	"protocols/tcp/socket/":    {"protocols/harness", "protocols/tcp/bpf", "internal/"},
+	"protocols/tcp/socket/":    {"protocols/contract", "protocols/harness", "protocols/tcp/bpf", "internal/"},
 	"protocols/quic/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/split/":         {"protocols/protocoltest/link", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":           {"protocols/contract", "protocols/cxx/", "internal/"},

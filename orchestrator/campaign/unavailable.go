@@ -69,6 +69,10 @@ func countUnavailable(s *runsheet.Sheet, c *candidate) int {
 	return len(these)
 }
 
+// notSupported begins a driver's remark on a value that a node does not have
+// (docs/driver-contract.md).
+const notSupported = "not supported: "
+
 // missingSupport returns what a treatment needs and the node's kernel does not
 // support, as a format for the node's name; empty where nothing is missing.
 func missingSupport(u *runsheet.Use, c *candidate) string {
@@ -92,8 +96,15 @@ func missingSupport(u *runsheet.Use, c *candidate) string {
 		if slices.Contains(there, want) {
 			continue
 		}
+		why, remarked := strings.CutPrefix(d.Remarks[option+"="+want], notSupported)
 		if option == "congestion" {
+			if remarked {
+				want += ", nor can it be brought along as eBPF: " + why
+			}
 			return "the kernel of %s has no congestion control " + literal(want)
+		}
+		if remarked {
+			want += ": " + why
 		}
 		return "%s has no " + literal(option+" "+want)
 	}

@@ -31,6 +31,8 @@ func TestUnavailable(t *testing.T) {
 		return candidate{name: string(role), role: role, emulated: true, connected: true, drivers: []nodes.Driver{
 			{Name: "tcp", Version: "1", Choices: map[string]string{"congestion": congestion}}, {Name: "sctp", Unsupported: unsupported}}}
 	}
+	remarked := has("client", "cubic,100%", "")
+	remarked.drivers[0].Remarks = map[string]string{"congestion=westwood": "not supported: needs 100% more", "congestion=cubic": "here"}
 	all := "cubic, westwood,100%"
 	for name, c := range map[string]struct {
 		sheet                 *runsheet.Sheet
@@ -39,6 +41,8 @@ func TestUnavailable(t *testing.T) {
 	}{
 		"nothing":  {sheet, has("client", all, ""), has("relay", all, ""), has("server", all, ""), map[string]string{}},
 		"westwood": {sheet, has("client", "cubic,100%", ""), has("relay", all, ""), has("server", all, ""), map[string]string{"westwood": "the kernel of client has no congestion control westwood"}},
+		"why it cannot be brought along": {sheet, remarked, has("relay", all, ""), has("server", all, ""),
+			map[string]string{"westwood": "the kernel of client has no congestion control westwood, nor can it be brought along as eBPF: needs 100% more"}},
 		"both": {sheet, has("client", "cubic,westwood", ""), has("relay", all, ""), has("server", "cubic,westwood", ""),
 			map[string]string{"odd": "the kernel of client and server has no congestion control 100%"}},
 		"no SCTP": {sheet, has("client", all, ""), has("relay", all, ""), has("server", all, "100% missing"), map[string]string{"sctp": "server cannot run sctp: 100% missing"}},

@@ -30,7 +30,8 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 	r := nodes.Registration{Name: m.Name, Role: m.Role, Version: m.Version, Host: m.Host, Kernel: m.Kernel, Radio: m.Radio, Emulated: m.Emulated, Virtual: m.Virtual,
 		RadioAddress: m.RadioAddress, DiskFreeBytes: m.DiskFreeBytes, Incarnation: m.Incarnation}
 	for _, d := range m.Drivers {
-		r.Drivers = append(r.Drivers, nodes.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Digest: d.Digest, Unsupported: d.Unsupported, Choices: d.Choices})
+		r.Drivers = append(r.Drivers, nodes.Driver{Name: d.Name, Version: d.Version, Implementation: d.Implementation, SHA256: d.Sha256, Digest: d.Digest, Unsupported: d.Unsupported, Choices: d.Choices,
+			Remarks: d.Remarks})
 	}
 	if err := s.cfg.Engine.Nodes.Register(ctx, r); err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)

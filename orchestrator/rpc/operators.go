@@ -227,7 +227,8 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 			ClockOffsetSeconds: offset.Seconds(), ClockOffsetKnown: known, RunId: n.Run, Virtual: n.Virtual}
 		s.health(x)
 		for _, d := range n.Drivers {
-			x.Drivers = append(x.Drivers, &linktrialv1.DriverState{Name: d.Name, Version: d.Version, Implementation: d.Implementation, Sha256: d.SHA256, Unsupported: d.Unsupported, Choices: d.Choices})
+			x.Drivers = append(x.Drivers, &linktrialv1.DriverState{Name: d.Name, Version: d.Version, Implementation: d.Implementation, Sha256: d.SHA256, Unsupported: d.Unsupported, Choices: d.Choices,
+				Remarks: d.Remarks})
 		}
 		out.Nodes = append(out.Nodes, x)
 	}

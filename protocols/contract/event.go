@@ -64,6 +64,9 @@ type Event struct {
 	Message string `json:"message,omitempty"` // error: one sentence for people
 }
 
+// NotSupported begins a detail about a value of an option that the node does not have.
+const NotSupported = "not supported: "
+
 // Info is what a driver says of itself when it is ready.
 type Info struct {
 	// Implementation names what carries the data: "linux-kernel", "usrsctp 0.9.5.0", "libudt 4.11".
@@ -71,7 +74,9 @@ type Info struct {
 	// Choices lists, for options whose choices depend on the node, what there
 	// is: {"congestion": ["reno","cubic","bbr"]}.
 	Choices map[string][]string `json:"choices,omitempty"`
-	// Detail is anything worth keeping in the provenance.
+	// Detail is anything worth keeping in the provenance. A detail whose name is
+	// OPTION=VALUE tells where this value of an option comes from, or begins with
+	// [NotSupported] and tells why the node does not have it.
 	Detail map[string]string `json:"detail,omitempty"`
 }
 

@@ -51,16 +51,22 @@ func over(p *contract.Parameters, side string) string {
 
 // probe tries the settings of both sides.
 func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
-	there, origins, err := socket.Usable()
+	there, err := socket.Usable()
 	if err != nil {
 		return nil, err
+	}
+	var origins map[string]string
+	if p.Role == contract.RoleProbe {
+		var names []string
+		names, origins = socket.Additional(there)
+		there = append(there, names...)
 	}
 	i := &contract.Info{Choices: map[string][]string{}, Detail: map[string]string{}}
 	for _, name := range []string{"congestion", "accept_congestion", "connect_congestion"} {
 		i.Choices[name] = there
 	}
-	for name, origin := range origins {
-		i.Detail["congestion_"+name] = origin
+	for c, origin := range origins {
+		i.Detail["congestion="+c] = origin
 	}
 	names := map[string]string{overTCP: "linux-kernel", overHaul: option.Implementation}
 	if p.Role == contract.RoleProbe {

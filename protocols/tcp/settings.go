@@ -13,7 +13,7 @@ import (
 
 // probe tries every setting on a socket that is never connected.
 func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
-	there, origins, err := socket.Usable()
+	there, err := socket.Usable()
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +41,12 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		return nil, routes
 	}
 	i := &contract.Info{Implementation: "linux-kernel", Choices: map[string][]string{"congestion": there}, Detail: map[string]string{}}
-	for name, origin := range origins {
-		i.Detail["congestion_"+name] = origin
+	if p.Role == contract.RoleProbe {
+		names, origins := socket.Additional(there)
+		i.Choices["congestion"] = append(there, names...)
+		for name, origin := range origins {
+			i.Detail["congestion="+name] = origin
+		}
 	}
 	var u unix.Utsname
 	if unix.Uname(&u) == nil {

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -46,7 +48,7 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 			if len(states) == 0 {
 				return fmt.Errorf("no drivers in %s: build them with 'make drivers', or add a folder with --drivers", driverfolder.Shown(s.Drivers))
 			}
-			return terminal.Columns("PROTOCOL\tVERSION\tROLES\tRUNS HERE\tIMPLEMENTATION\tOPTIONS\tFOLDER", func(w *tabwriter.Writer) {
+			if err := terminal.Columns("PROTOCOL\tVERSION\tROLES\tRUNS HERE\tIMPLEMENTATION\tOPTIONS\tFOLDER", func(w *tabwriter.Writer) {
 				for _, st := range states {
 					runs := "yes"
 					if !st.Runs() {
@@ -67,9 +69,28 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, strings.Join(roles, ","), runs, st.Driver.Implementation, strings.Join(opts, " "), st.Dir)
 				}
-			})
+			}); err != nil {
+				return err
+			}
+			return printRemarks(states)
 		},
 	}
+}
+
+// printRemarks prints what drivers say of single values of their options.
+func printRemarks(states []runner.State) error {
+	if !slices.ContainsFunc(states, func(st runner.State) bool { return len(st.Remarks()) > 0 }) {
+		return nil
+	}
+	fmt.Println()
+	return terminal.Columns("PROTOCOL\tVALUE\tHERE", func(w *tabwriter.Writer) {
+		for _, st := range states {
+			remarks := st.Remarks()
+			for _, value := range slices.Sorted(maps.Keys(remarks)) {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", st.Driver.Name, value, remarks[value])
+			}
+		}
+	})
 }
 
 func newProtocolCheck(s *setting.Settings) *cobra.Command {

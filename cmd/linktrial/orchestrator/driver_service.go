@@ -39,7 +39,7 @@ func (d *servedDrivers) States(ctx context.Context) ([]*linktrialv1.DriverState,
 	states := []*linktrialv1.DriverState{}
 	for _, st := range all {
 		x := &linktrialv1.DriverState{Name: st.Driver.Name, Version: st.Driver.Version, Implementation: st.Driver.Implementation, Sha256: st.Driver.SHA256,
-			Unsupported: st.Driver.Unsupported, Choices: map[string]string{}}
+			Unsupported: st.Driver.Unsupported, Choices: map[string]string{}, Remarks: st.Remarks()}
 		for option, values := range st.Choices {
 			x.Choices[option] = strings.Join(values, ",")
 		}

@@ -17,6 +17,7 @@ type Driver struct {
 	Digest         string            `json:"digest,omitempty"`      // as run sheets name it
 	Unsupported    string            `json:"unsupported,omitempty"` // why the node cannot run it; empty: it can
 	Choices        map[string]string `json:"choices,omitempty"`     // comma-separated, by option
+	Remarks        map[string]string `json:"remarks,omitempty"`     // "option=value": where it comes from, or why it cannot be had
 }
 
 // Registration is what an agent reports of itself when it registers.

@@ -129,7 +129,7 @@ func reason(err error) error {
 	case errors.Is(err, unix.EEXIST):
 		return fmt.Errorf("%w: %w", os.ErrExist, err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("needs CAP_BPF and CAP_PERFMON: %w", err)
+		return fmt.Errorf("needs CAP_BPF and CAP_PERFMON, also in a container: %w", unix.EPERM)
 	case errors.As(err, &refused):
 		return fmt.Errorf("needs Linux %s or newer; this one refuses the program: %s", oldest, strings.Join(refused.Log[max(0, len(refused.Log)-3):], "; "))
 	}

@@ -40,6 +40,9 @@ func Set(fd int, name string) error {
 		if err != nil {
 			return err
 		}
+		if old := held.registrations[name]; old != nil {
+			_ = old.Close() // somebody else has ended it
+		}
 		if held.registrations == nil {
 			held.registrations = map[string]io.Closer{}
 		}

@@ -53,8 +53,11 @@ func find(name string) *variant {
 	return &variants[i]
 }
 
-// prefix is that of all names under which the kernel has ours.
-const prefix = "lt_"
+// prefix is that of all names under which the kernel has ours; tests have one of
+// their own.
+var prefix = ordinaryPrefix
+
+const ordinaryPrefix = "lt_"
 
 // IsKernelName reports whether a name in the kernel's list is one of ours.
 func IsKernelName(name string) bool { return strings.HasPrefix(name, prefix) }

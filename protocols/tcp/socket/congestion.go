@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 	"linktrial/protocols/tcp/bpf"
 )
@@ -54,7 +55,8 @@ func setCongestion(fd int, name string) error {
 // Where a congestion control comes from, as information on connections and probes has it.
 const (
 	FromKernel = "the kernel's own"
-	FromEBPF   = "brought along (eBPF)"
+	FromModule = "the kernel's own, a module that the first run loads"
+	FromEBPF   = "brought along as eBPF"
 )
 
 // Congestion is the name of a socket's congestion control as plans have it, and
@@ -72,31 +74,58 @@ func Congestion(fd int) (name, from string, err error) {
 	return inKernel, FromKernel, nil
 }
 
-// Usable lists the congestion controls that this process may set, and says of each
-// that is brought along where it comes from, or why it cannot be had.
-func Usable() (names []string, origins map[string]string, err error) {
+// Usable lists the congestion controls of the kernel that this process may set.
+func Usable() ([]string, error) {
 	there, err := Controls()
 	if err != nil {
-		return nil, nil, harness.Unsupported("the kernel's congestion controls: %w", err)
+		return nil, harness.Unsupported("the kernel's congestion controls: %w", err)
 	}
 	fd, err := scratch()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	defer func() { _ = unix.Close(fd) }()
-	names = slices.DeleteFunc(slices.Clone(there), func(c string) bool { return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, c) != nil })
+	return slices.DeleteFunc(there, func(c string) bool { return unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, c) != nil }), nil
+}
+
+// Additional lists the congestion controls that this process may set beyond the
+// [Usable] ones, and says of each that can be brought along where it comes from
+// here, or why it cannot be had. It takes the kernel some 40 ms for each, and is for
+// probes alone; nothing stays registered.
+func Additional(usable []string) (names []string, origins map[string]string) {
 	origins = map[string]string{}
 	for _, c := range bpf.Names() {
-		if slices.Contains(there, c) {
+		if slices.Contains(usable, c) {
 			origins[c] = FromKernel
-		} else if err := bpf.Probe(c); err != nil {
-			origins[c] = "not supported: " + err.Error()
-		} else {
-			origins[c] = FromEBPF
-			names = append(names, c)
+			continue
 		}
+		err := error(nil)
+		if origins[c] = FromModule; !loadable(c) {
+			origins[c], err = FromEBPF, bpf.Probe(c)
+		}
+		if err != nil {
+			origins[c] = contract.NotSupported + err.Error()
+			continue
+		}
+		names = append(names, c)
 	}
-	return names, origins, nil
+	return names, origins
+}
+
+// loadable reports whether the kernel loads a module with the congestion control when
+// this process asks for it. Asking would load it, and a probe changes nothing.
+func loadable(name string) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if unix.Capget(&header, &have[0]) != nil || have[0].Effective&(1<<unix.CAP_NET_ADMIN) == 0 {
+		return false
+	}
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	list, err := os.ReadFile("/lib/modules/" + unix.ByteSliceToString(u.Release[:]) + "/modules.dep")
+	return err == nil && strings.Contains(string(list), "/tcp_"+name+".ko")
 }
 
 // Release ends what this process has registered in the kernel: the last that a

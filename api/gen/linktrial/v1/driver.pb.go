@@ -31,6 +31,7 @@ type DriverState struct {
 	Unsupported    string                 `protobuf:"bytes,5,opt,name=unsupported,proto3" json:"unsupported,omitempty"`                                                                   // why it cannot run here; empty where it can
 	Choices        map[string]string      `protobuf:"bytes,6,rep,name=choices,proto3" json:"choices,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // option name to comma-separated values
 	Digest         string                 `protobuf:"bytes,7,opt,name=digest,proto3" json:"digest,omitempty"`                                                                             // of everything that the driver consists of, as run sheets have it
+	Remarks        map[string]string      `protobuf:"bytes,8,rep,name=remarks,proto3" json:"remarks,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // "option=value": where this value comes from, or why it cannot be had
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -114,11 +115,18 @@ func (x *DriverState) GetDigest() string {
 	return ""
 }
 
+func (x *DriverState) GetRemarks() map[string]string {
+	if x != nil {
+		return x.Remarks
+	}
+	return nil
+}
+
 var File_linktrial_v1_driver_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_driver_proto_rawDesc = "" +
 	"\n" +
-	"\x19linktrial/v1/driver.proto\x12\flinktrial.v1\"\xb3\x02\n" +
+	"\x19linktrial/v1/driver.proto\x12\flinktrial.v1\"\xb1\x03\n" +
 	"\vDriverState\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\tR\aversion\x12&\n" +
@@ -126,8 +134,12 @@ const file_linktrial_v1_driver_proto_rawDesc = "" +
 	"\x06sha256\x18\x04 \x01(\tR\x06sha256\x12 \n" +
 	"\vunsupported\x18\x05 \x01(\tR\vunsupported\x12@\n" +
 	"\achoices\x18\x06 \x03(\v2&.linktrial.v1.DriverState.ChoicesEntryR\achoices\x12\x16\n" +
-	"\x06digest\x18\a \x01(\tR\x06digest\x1a:\n" +
+	"\x06digest\x18\a \x01(\tR\x06digest\x12@\n" +
+	"\aremarks\x18\b \x03(\v2&.linktrial.v1.DriverState.RemarksEntryR\aremarks\x1a:\n" +
 	"\fChoicesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
+	"\fRemarksEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
@@ -143,18 +155,20 @@ func file_linktrial_v1_driver_proto_rawDescGZIP() []byte {
 	return file_linktrial_v1_driver_proto_rawDescData
 }
 
-var file_linktrial_v1_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_linktrial_v1_driver_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_linktrial_v1_driver_proto_goTypes = []any{
 	(*DriverState)(nil), // 0: linktrial.v1.DriverState
 	nil,                 // 1: linktrial.v1.DriverState.ChoicesEntry
+	nil,                 // 2: linktrial.v1.DriverState.RemarksEntry
 }
 var file_linktrial_v1_driver_proto_depIdxs = []int32{
 	1, // 0: linktrial.v1.DriverState.choices:type_name -> linktrial.v1.DriverState.ChoicesEntry
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 1: linktrial.v1.DriverState.remarks:type_name -> linktrial.v1.DriverState.RemarksEntry
+	2, // [2:2] is the sub-list for method output_type
+	2, // [2:2] is the sub-list for method input_type
+	2, // [2:2] is the sub-list for extension type_name
+	2, // [2:2] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_driver_proto_init() }
@@ -168,7 +182,7 @@ func file_linktrial_v1_driver_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_driver_proto_rawDesc), len(file_linktrial_v1_driver_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

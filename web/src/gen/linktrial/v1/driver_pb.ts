@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/driver.proto.
  */
 export const file_linktrial_v1_driver: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvZHJpdmVyLnByb3RvEgxsaW5rdHJpYWwudjEi4gEKC0RyaXZlclN0YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIWCg5pbXBsZW1lbnRhdGlvbhgDIAEoCRIOCgZzaGEyNTYYBCABKAkSEwoLdW5zdXBwb3J0ZWQYBSABKAkSNwoHY2hvaWNlcxgGIAMoCzImLmxpbmt0cmlhbC52MS5Ecml2ZXJTdGF0ZS5DaG9pY2VzRW50cnkSDgoGZGlnZXN0GAcgASgJGi4KDENob2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z");
+  fileDesc("ChlsaW5rdHJpYWwvdjEvZHJpdmVyLnByb3RvEgxsaW5rdHJpYWwudjEiywIKC0RyaXZlclN0YXRlEgwKBG5hbWUYASABKAkSDwoHdmVyc2lvbhgCIAEoCRIWCg5pbXBsZW1lbnRhdGlvbhgDIAEoCRIOCgZzaGEyNTYYBCABKAkSEwoLdW5zdXBwb3J0ZWQYBSABKAkSNwoHY2hvaWNlcxgGIAMoCzImLmxpbmt0cmlhbC52MS5Ecml2ZXJTdGF0ZS5DaG9pY2VzRW50cnkSDgoGZGlnZXN0GAcgASgJEjcKB3JlbWFya3MYCCADKAsyJi5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUuUmVtYXJrc0VudHJ5Gi4KDENob2ljZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGi4KDFJlbWFya3NFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z");
 
 /**
  * DriverState is a protocol driver as it is on one node.
@@ -60,6 +60,13 @@ export type DriverState = Message<"linktrial.v1.DriverState"> & {
    * @generated from field: string digest = 7;
    */
   digest: string;
+
+  /**
+   * "option=value": where this value comes from, or why it cannot be had
+   *
+   * @generated from field: map<string, string> remarks = 8;
+   */
+  remarks: { [key: string]: string };
 };
 
 /**
