@@ -166,6 +166,9 @@ func (f *flow) parameters(t *runsheet.Treatment) *contract.Parameters {
 	p.Local.Address = n.ownAddress()
 	first := t.First(f.spec.From, f.spec.To)
 	p.Remote = contract.Endpoint{Address: n.addressOf(first.At), Port: first.Port}
+	if first.At == f.spec.From {
+		p.Device = "" // the way to the relay process is the loopback interface
+	}
 	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
 	if t.CompleteKnowledge && n.sheet.Network != nil {
 		p.Link = linkKnowledge(n.sheet.Network, f.spec.From, first.At)

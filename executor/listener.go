@@ -12,6 +12,7 @@ import (
 	"linktrial/executor/replay"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
 
@@ -105,11 +106,17 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters) {
 	if via == nil {
 		p = n.parameters(t.Options, contract.RoleServer)
 		p.Local = contract.Endpoint{Address: n.ownAddress(), Port: t.Port}
+		if t.Passed(radio.RoleServer) {
+			p.Device = "" // who connects is the relay process on this node
+		}
 		return t.Protocol, p
 	}
 	p = n.parameters(via.Options, contract.RoleRelay)
 	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: via.Port}
 	p.Remote = contract.Endpoint{Address: n.addressOf(l.Next.At), Port: l.Next.Port}
+	if via.At != radio.RoleRelay {
+		p.Device = "" // one of its sides is on this node
+	}
 	if t.CompleteKnowledge && n.sheet.Network != nil {
 		p.Link = linkKnowledge(n.sheet.Network, via.At, l.Next.At)
 	}

@@ -6,6 +6,14 @@ import (
 	"linktrial/internal/radio"
 )
 
+// The ports of all listeners, relay processes included, are from FirstPort to
+// LastPort: what holds drivers to the radio lets those of one node reach each
+// other there.
+const (
+	FirstPort = 5001
+	LastPort  = 5999
+)
+
 // Via is one relay process that a treatment's flows pass: it ends their
 // connection at a node and carries the bytes onward over another one.
 type Via struct {
@@ -33,6 +41,11 @@ func (t *Treatment) Passes(from radio.Role) []Via {
 		return nil
 	}
 	return t.Via[i:]
+}
+
+// Passed reports whether the treatment has a relay process on a role's node.
+func (t *Treatment) Passed(at radio.Role) bool {
+	return slices.ContainsFunc(t.Via, func(v Via) bool { return v.At == at })
 }
 
 // Hop is a listener that connections are made to: its node and port.

@@ -11,15 +11,15 @@ import (
 	"linktrial/orchestrator/plan"
 )
 
-// FirstPort is the port of the plan's first treatment; the others follow in
-// plan order. A missing treatment keeps its place, so that the others' ports
-// do not change when its driver comes to exist.
-const FirstPort = 5001
+// The plan's first treatment has the first port; the others follow in plan order.
+// A missing treatment keeps its place, so that the others' ports do not change when
+// its driver comes to exist. The ports of relay processes are behind those of all
+// treatments that a plan may have; each treatment has one for every role.
+const (
+	firstViaPort, viaPorts = runsheet.FirstPort + plan.MaxTreatments, 3
 
-// firstViaPort is the port of the first relay process of the plan's first
-// treatment: behind those of all treatments that a plan may have. Each treatment
-// has a port for every role.
-const firstViaPort, viaPorts = FirstPort + plan.MaxTreatments, 3
+	_ = uint(runsheet.LastPort - (firstViaPort + viaPorts*plan.MaxTreatments - 1)) // they fit
+)
 
 // maxTraceRows bounds the channel traces of all sheets: each sheet holds its own.
 const maxTraceRows = 1_000_000
@@ -156,7 +156,7 @@ func treatments(p *plan.Plan, c *plan.Cell) []runsheet.Treatment {
 				u.Via[k].Options = maps.Clone(u.Via[k].Options)
 			}
 			if u.Missing == "" {
-				u.Port = FirstPort + i
+				u.Port = runsheet.FirstPort + i
 				for k := range u.Via {
 					u.Via[k].Port = firstViaPort + viaPorts*i + runsheet.Place(u.Via[k].At) - 1
 				}

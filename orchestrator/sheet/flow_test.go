@@ -43,7 +43,7 @@ func TestFlows(t *testing.T) {
 		t.Fatalf("mixed: %+v", mixed.Trials)
 	}
 	// Both listeners are needed; ports are those of the whole plan.
-	if len(mixed.Treatments) != 2 || mixed.Treatments[0].Port != sheet.FirstPort || mixed.Treatments[1].Port != sheet.FirstPort+1 {
+	if len(mixed.Treatments) != 2 || mixed.Treatments[0].Port != runsheet.FirstPort || mixed.Treatments[1].Port != runsheet.FirstPort+1 {
 		t.Errorf("treatments of the mix: %+v", mixed.Treatments)
 	}
 	var got []string

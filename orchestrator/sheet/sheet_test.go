@@ -265,7 +265,7 @@ func TestSeedsStayWhenThePlanGrows(t *testing.T) {
 func TestPorts(t *testing.T) {
 	s := compile(t, fmt.Sprintf(four, "mpu4", 1, "fixed", 3))[0]
 	for i, tr := range s.Treatments {
-		if tr.Port != sheet.FirstPort+i {
+		if tr.Port != runsheet.FirstPort+i {
 			t.Errorf("%s has port %d", tr.Name, tr.Port)
 		}
 	}

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"math"
+	"net"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,12 +17,15 @@ import (
 	"github.com/moby/profiles/seccomp"
 	"github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"linktrial/executor/runsheet"
 )
 
 // A driver shares the namespace of the radio's interface with the agent and its
 // control network, so what it must not reach is kept from it by two means. Its
 // group is the agent's own for drivers, and the packet filter lets packets of
-// that group's sockets out by the radio's interface alone. And the sockets that
+// that group's sockets out by the radio's interface alone, and to each other
+// within the node, where a relay process is on the node of an end. And the sockets that
 // it can make are those that this filter sees: a packet socket writes past it, a
 // Unix socket can reach abstract names of the same namespace, a netfilter socket
 // could remove the rule.
@@ -37,30 +43,75 @@ func group(agent string) uint32 {
 type ruleset struct {
 	table *nftables.Table
 	chain *nftables.Chain
-	exprs []expr.Any
+	rules [][]expr.Any
 }
+
+// ephemeral is the first port that Linux gives to sockets that ask for none.
+const ephemeral = 32768
 
 func newRuleset(agent, device string) ruleset {
 	gid := group(agent)
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, device)
 	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: fmt.Sprintf("linktrial-drivers-%d", gid)}
 	return ruleset{
 		table: t,
 		chain: &nftables.Chain{Name: "out", Table: t, Type: nftables.ChainTypeFilter, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityFilter},
-		exprs: []expr.Any{
-			&expr.Meta{Key: expr.MetaKeySKGID, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(gid)},
-			&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-			&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: name},
-			&expr.Counter{},
-			&expr.Verdict{Kind: expr.VerdictDrop},
+		rules: [][]expr.Any{
+			within(gid, unix.NFPROTO_IPV4, listeners(destinationPort)),
+			within(gid, unix.NFPROTO_IPV4, listeners(sourcePort), ports(destinationPort, ephemeral, math.MaxUint16)),
+			within(gid, unix.NFPROTO_IPV6, listeners(destinationPort)),
+			within(gid, unix.NFPROTO_IPV6, listeners(sourcePort), ports(destinationPort, ephemeral, math.MaxUint16)),
+			append(sentBy(gid, expr.CmpOpNeq, device), &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}),
 		},
 	}
 }
 
-// confine installs the rule in the namespace of this process. It is called
-// before every container: a firewall that is reloaded removes the rule.
+// sentBy matches packets of a group's sockets that leave by an interface (op
+// [expr.CmpOpEq]), or by any other ([expr.CmpOpNeq]).
+func sentBy(gid uint32, op expr.CmpOp, device string) []expr.Any {
+	name := make([]byte, unix.IFNAMSIZ)
+	copy(name, device)
+	return []expr.Any{
+		&expr.Meta{Key: expr.MetaKeySKGID, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(gid)},
+		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
+		&expr.Cmp{Op: op, Register: 1, Data: name},
+	}
+}
+
+// within accepts what drivers of one node send each other: to a listener's port,
+// and back from it. The addresses 127.0.0.0/8 and ::1 are none of theirs: there
+// other programs of the node listen for each other.
+func within(gid uint32, family byte, matches ...[]expr.Any) []expr.Any {
+	out := append(sentBy(gid, expr.CmpOpEq, "lo"),
+		&expr.Meta{Key: expr.MetaKeyNFPROTO, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: []byte{family}})
+	to := expr.Payload{OperationType: expr.PayloadLoad, DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 1}
+	loopback := []byte{127}
+	if family == unix.NFPROTO_IPV6 {
+		to.Offset, to.Len, loopback = 24, net.IPv6len, net.IPv6loopback
+	}
+	out = append(out, &to, &expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: loopback})
+	return append(append(out, slices.Concat(matches...)...), &expr.Verdict{Kind: expr.VerdictAccept})
+}
+
+// The places of the ports in the headers of TCP, UDP, DCCP and SCTP.
+const sourcePort, destinationPort = 0, 2
+
+// listeners matches packets whose port at a place is one of a run's listeners.
+func listeners(place uint32) []expr.Any {
+	return ports(place, runsheet.FirstPort, runsheet.LastPort)
+}
+
+func ports(place uint32, from, to uint16) []expr.Any {
+	return []expr.Any{
+		&expr.Payload{OperationType: expr.PayloadLoad, DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: place, Len: 2},
+		&expr.Cmp{Op: expr.CmpOpGte, Register: 1, Data: binaryutil.BigEndian.PutUint16(from)},
+		&expr.Cmp{Op: expr.CmpOpLte, Register: 1, Data: binaryutil.BigEndian.PutUint16(to)},
+	}
+}
+
+// confine installs the rules in the namespace of this process. It is called
+// before every container: a firewall that is reloaded removes them.
 func (r *Runner) confine() error {
 	if r.cfg.Device == "" {
 		return nil
@@ -84,12 +135,14 @@ func (r *Runner) confine() error {
 	c.DelTable(s.table)
 	c.AddTable(s.table)
 	c.AddChain(s.chain)
-	c.AddRule(&nftables.Rule{Table: s.table, Chain: s.chain, Exprs: s.exprs})
+	for _, exprs := range s.rules {
+		c.AddRule(&nftables.Rule{Table: s.table, Chain: s.chain, Exprs: exprs})
+	}
 	if err := c.Flush(); err != nil {
 		return confineError(r.cfg.Device, err)
 	}
 	if !s.installed(c) {
-		return confineError(r.cfg.Device, errors.New("the installed rule is not the requested one"))
+		return confineError(r.cfg.Device, errors.New("the installed rules are not the requested ones"))
 	}
 	return nil
 }
@@ -98,26 +151,36 @@ func confineError(device string, err error) error {
 	return fmt.Errorf("drivers cannot be held to the radio's interface %s, which needs CAP_NET_ADMIN and a kernel with nf_tables (CONFIG_NF_TABLES_INET): %w", device, err)
 }
 
-// installed reports whether the rule is there, alone in its chain and unchanged.
+// installed reports whether the rules are there, alone in their chain and unchanged.
 func (s ruleset) installed(c *nftables.Conn) bool {
 	chain, err := c.ListChain(s.table, s.chain.Name)
 	if err != nil || chain.Hooknum == nil || *chain.Hooknum != *s.chain.Hooknum {
 		return false
 	}
 	rules, err := c.GetRules(s.table, s.chain)
-	if err != nil || len(rules) != 1 || len(rules[0].Exprs) != len(s.exprs) {
+	if err != nil || len(rules) != len(s.rules) {
 		return false
 	}
-	for i, have := range rules[0].Exprs {
-		if _, counter := have.(*expr.Counter); counter {
-			_, counter = s.exprs[i].(*expr.Counter)
-			if !counter {
-				return false
-			}
+	for i, have := range rules {
+		if !s.same(have.Exprs, s.rules[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// same compares a rule with what was asked for, but for what was counted.
+func (s ruleset) same(have, want []expr.Any) bool {
+	if len(have) != len(want) {
+		return false
+	}
+	for i := range have {
+		_, counts := have[i].(*expr.Counter)
+		if _, wanted := want[i].(*expr.Counter); counts && wanted {
 			continue
 		}
-		a, err1 := expr.Marshal(byte(s.table.Family), have)
-		b, err2 := expr.Marshal(byte(s.table.Family), s.exprs[i])
+		a, err1 := expr.Marshal(byte(s.table.Family), have[i])
+		b, err2 := expr.Marshal(byte(s.table.Family), want[i])
 		if err1 != nil || err2 != nil || string(a) != string(b) {
 			return false
 		}
@@ -125,7 +188,7 @@ func (s ruleset) installed(c *nftables.Conn) bool {
 	return true
 }
 
-// unconfine removes the rule, when no driver is left.
+// unconfine removes the rules, when no driver is left.
 func (r *Runner) unconfine() error {
 	if r.cfg.Device == "" {
 		return nil

@@ -235,39 +235,44 @@ func answer(t *testing.T, in *os.File, address string) {
 	}
 }
 
-// A driver's container reaches the radio's peer, and neither the control network
-// nor the node's own services, whatever its rights.
+// A driver's container reaches the radio's peer and the listeners of drivers on its
+// node, and neither the control network nor the node's own services, whatever its
+// rights.
 func TestOutboundOnlyByTheRadio(t *testing.T) {
 	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN, CAP_NET_RAW]\n"), program(confined))
-	addresses := []string{
-		"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001", // the radio's peer comes first
+	peer := []string{"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001"}
+	listener := []string{"tcp/" + radioHere + ":5001", "udp/" + radioHere + ":5001"} // of a driver on this node
+	either := slices.Concat(peer, listener)
+	addresses := append(slices.Clone(either),
+		"tcp/127.0.0.1:5001", "udp/127.0.0.1:5001", "tcp/[::1]:5001", "tcp/"+controlPeer+":5001",
 		"tcp/127.0.0.1:7001", "udp/127.0.0.1:7001", "tcp/[::1]:7001",
-		"tcp/" + controlHere + ":7001", "tcp/" + radioHere + ":7001",
-		"tcp/" + controlPeer + ":7001", "udp/" + controlPeer + ":7001",
-	}
+		"tcp/"+controlHere+":7001", "tcp/"+radioHere+":7001",
+		"tcp/"+radioHere+":7001/from/5003", "udp/"+radioHere+":7001/from/5003", // as if it answered
+		"tcp/"+controlPeer+":7001", "udp/"+controlPeer+":7001",
+	)
 	reach := "reach " + strings.Join(addresses, " ")
 	for _, c := range []struct {
 		name     string
 		order    nodeOrder
-		reached  int // of the addresses
+		reached  []string // of the addresses
 		contains []string
 	}{
 		// What the others must not reach is there to be reached.
-		{"not confined", nodeOrder{Device: "", Protocol: "confined", Do: []string{reach}}, len(addresses), []string{"Gid: 0 0 0 0"}},
-		{"confined", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{reach, "sockets"}}, 2,
+		{"not confined", nodeOrder{Device: "", Protocol: "confined", Do: []string{reach}}, addresses, []string{"Gid: 0 0 0 0"}},
+		{"confined", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{reach, "sockets"}}, either,
 			[]string{"Seccomp: 2", "socket IPv4: made", "socket IPv6: made", "socket routes: made", "socket unix: refused", "socket netfilter: refused", "socket packet: refused", "socket vsock: refused"}},
-		{"confined with rights", nodeOrder{Device: "radio0", Protocol: "admin", Do: []string{reach, "sockets"}}, 2,
+		{"confined with rights", nodeOrder{Device: "radio0", Protocol: "admin", Do: []string{reach, "sockets"}}, either,
 			[]string{"CapEff: 0000000000003000", "socket routes: made", "socket netfilter: refused", "socket packet: refused"}},
-		{"a firewall that is loaded anew", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{"", reach}, Flush: true}, 2, nil},
-		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "confined", Do: []string{reach}}, 0, nil},
+		{"a firewall that is loaded anew", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{"", reach}, Flush: true}, either, nil},
+		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "confined", Do: []string{reach}}, listener, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
 			join(t, node, "radio0", radioHere, peer, radioPeer)
 			join(t, node, "control0", controlHere, control, controlPeer)
-			for _, l := range []string{"tcp/:7001", "udp/:7001"} {
+			for _, l := range []string{"tcp/:7001", "udp/:7001", "tcp/:5001", "udp/:5001"} {
 				answer(t, node, l)
 				answer(t, peer, l)
 				answer(t, control, l)
@@ -278,9 +283,9 @@ func TestOutboundOnlyByTheRadio(t *testing.T) {
 			if err := cmd.Wait(); err != nil {
 				t.Errorf("%v", err)
 			}
-			for i, a := range addresses {
+			for _, a := range addresses {
 				want := a + ": not reached\n"
-				if i < c.reached {
+				if slices.Contains(c.reached, a) {
 					want = a + ": here\n"
 				}
 				c.contains = append(c.contains, want)

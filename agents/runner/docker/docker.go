@@ -85,7 +85,8 @@ type Config struct {
 	// image with the protocol's label.
 	Images map[string]string
 	// Device is the radio's interface in the network namespace of this process:
-	// what drivers send leaves by it and by no other, loopback included. Empty:
+	// what drivers send leaves by it and by no other, but for what they send each
+	// other within the node. Empty:
 	// drivers reach all that the namespace reaches.
 	Device string
 	Logger *slog.Logger

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -135,7 +136,8 @@ func setting(second string, first ...string) string {
 // reach tries NETWORK/ADDRESS; what answers sends "here".
 func reach(address string) string {
 	network, address, _ := strings.Cut(address, "/")
-	c, err := net.DialTimeout(network, address, 2*time.Second)
+	address, from, _ := strings.Cut(address, "/from/")
+	c, err := dialFrom(network, from, address)
 	if err != nil {
 		return "not reached"
 	}
@@ -152,6 +154,22 @@ func reach(address string) string {
 		return "not reached"
 	}
 	return string(b[:n])
+}
+
+// dialFrom connects from a port, where one is named.
+func dialFrom(network, from, to string) (net.Conn, error) {
+	d := net.Dialer{Timeout: 2 * time.Second}
+	port, err := strconv.Atoi(from)
+	switch {
+	case from == "":
+	case err != nil:
+		return nil, err
+	case network == "udp":
+		d.LocalAddr = &net.UDPAddr{Port: port}
+	default:
+		d.LocalAddr = &net.TCPAddr{Port: port}
+	}
+	return d.Dial(network, to)
 }
 
 // accept logs which addresses connect, for some seconds.
