@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,8 +31,12 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 	began := clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
 	flows := newFlows(a.node, trial.Index, n)
-	for _, f := range flows {
+	transfers, probes := bulk(flows)
+	for _, f := range transfers {
 		start.Transfers = append(start.Transfers, f.id)
+	}
+	for _, f := range probes {
+		start.Probes = append(start.Probes, f.id)
 	}
 	if next != nil {
 		a.prestart.during(ctx, flows, *next)
@@ -86,11 +91,18 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	}
 	began := a.node.clock.Now()
 	var running sync.WaitGroup
+	stop := beside(flows)
+	defer stop()
 	own := flows
 	for role, s := range sources {
 		var there []*flow
 		there, own = split(own, role)
-		running.Go(func() { runRemote(ctx, a.node, s, began, there) })
+		running.Go(func() {
+			runRemote(ctx, a.node, s, began, there)
+			for _, f := range there {
+				f.over()
+			}
+		})
 	}
 	runAll(ctx, own, began)
 	running.Wait()
@@ -121,20 +133,26 @@ func (a *attempts) capture(trial, attempt int) string {
 // of the contract.
 func summarize(end *journal.AttemptEnded, flows []*flow, record *recorder) {
 	end.Verdict = journal.Succeeded
+	transfers, _ := bulk(flows)
 	for _, f := range flows {
-		if severity[f.result.Verdict] > severity[end.Verdict] {
+		// A probe decides only where it is alone.
+		if (!f.probe || len(transfers) == 0) && severity[f.result.Verdict] > severity[end.Verdict] {
 			end.Verdict, end.Reason, end.Message = f.result.Verdict, f.result.Reason, f.result.Message
 		}
 		for _, breach := range f.breaches {
 			record.append(journal.TypeDriverMisbehaved, journal.Misbehaviour{
 				Treatment: f.spec.Treatment, Trial: &f.trial, Attempt: f.attempt, Flow: &f.index, Message: clip(breach), Log: tail(f.log, MaxLog/len(flows))})
 		}
-		end.Flows = append(end.Flows, f.result)
-	}
-	if end.Verdict == journal.Succeeded {
-		return
+		if f.probe {
+			end.Probes = append(end.Probes, f.result)
+		} else {
+			end.Flows = append(end.Flows, f.result)
+		}
 	}
 	for i, f := range flows {
+		if end.Verdict == journal.Succeeded && f.result.Verdict == journal.Succeeded {
+			continue // of an attempt that succeeded, a probe's that failed
+		}
 		log := tail(f.log, MaxLog/len(flows))
 		if len(flows) > 1 && log != "" {
 			log = fmt.Sprintf("--- flow %d (%s)\n%s", i, f.spec.Treatment, log)
@@ -150,8 +168,7 @@ func truncate(end *journal.AttemptEnded) {
 		return
 	}
 	end.Log = tail(end.Log, 4096)
-	for i := range end.Flows {
-		f := &end.Flows[i]
+	for _, f := range slices.Concat(pointers(end.Flows), pointers(end.Probes)) {
 		if f.LastSample != nil {
 			f.LastSample.More = nil
 		}
@@ -162,6 +179,14 @@ func truncate(end *journal.AttemptEnded) {
 			}
 		}
 	}
+}
+
+func pointers[T any](all []T) []*T {
+	out := make([]*T, len(all))
+	for i := range all {
+		out[i] = &all[i]
+	}
+	return out
 }
 
 // deadTime measures the time between attempts in which no driver runs, without

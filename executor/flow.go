@@ -25,6 +25,10 @@ type flow struct {
 	index   int
 	spec    runsheet.Flow
 	id      string
+	probe   bool
+	// load ends with the flows that a probe accompanies; nil: nothing but its own
+	// duration ends it.
+	load <-chan struct{}
 
 	result    journal.FlowResult
 	decided   bool // result has the outcome
@@ -35,16 +39,20 @@ type flow struct {
 	exited    time.Time
 	log       string
 	breaches  []string // of the driver contract that did not decide anything
+	onOver    func()   // called at the latest when the driver has exited; can be nil
 	onDecided func()   // called with the outcome known, while the driver still runs; can be nil
 }
 
-// newFlows are those of an attempt at a trial of the sheet, not yet decided.
+// newFlows are those of an attempt at a trial of the sheet and then its probes, not
+// yet decided.
 func newFlows(n *node, trial, attempt int) []*flow {
-	flows := make([]*flow, len(n.sheet.Trials[trial].Flows))
-	for i, spec := range n.sheet.Trials[trial].Flows {
+	t := &n.sheet.Trials[trial]
+	carried := t.Carried()
+	flows := make([]*flow, len(carried))
+	for i, spec := range carried {
 		id := runsheet.TransferID(n.runID, trial, attempt, i).String()
 		flows[i] = &flow{
-			node: n, trial: trial, attempt: attempt, index: i, spec: spec, id: id,
+			node: n, trial: trial, attempt: attempt, index: i, spec: spec, id: id, probe: i >= len(t.Flows),
 			result:  journal.FlowResult{Flow: i, Treatment: spec.Treatment, Transfer: id},
 			samples: sampleBatch{record: n.record, clock: n.clock, head: journal.Samples{Trial: trial, Attempt: attempt, Flow: i, Side: "client"}},
 		}
@@ -110,6 +118,13 @@ func (f *flow) decide(v journal.Verdict, reason, message string) {
 	f.result.Verdict, f.result.Reason, f.result.Message = v, reason, clip(message)
 }
 
+// over lets probes beside the flow end.
+func (f *flow) over() {
+	if f.onOver != nil {
+		f.onOver()
+	}
+}
+
 // abort decides a flow by what ended ctx.
 func (f *flow) abort(ctx context.Context) {
 	var abort *AbortError
@@ -128,6 +143,7 @@ func (f *flow) abort(ctx context.Context) {
 func (f *flow) run(ctx context.Context, began time.Time) {
 	n := f.node
 	defer func() {
+		f.over()
 		if f.exited.IsZero() {
 			f.exited = n.clock.Now()
 		}
@@ -164,6 +180,8 @@ func (f *flow) parameters(t *runsheet.Treatment) *contract.Parameters {
 	n := f.node
 	p := n.parameters(t.Options, contract.RoleClient)
 	p.Local.Address = n.ownAddress()
+	p.DSCP = t.DSCP
+	p.Limits.TransferMS = ceilMS(f.limit())
 	first := t.First(f.spec.From, f.spec.To)
 	p.Remote = contract.Endpoint{Address: n.addressOf(first.At), Port: first.Port}
 	if first.At == f.spec.From {
@@ -216,6 +234,10 @@ func (f *flow) connect(ns int64, at time.Time) bool {
 
 func (f *flow) takeResult(r *contract.Result, at time.Time) {
 	switch size := r.SizeBytes; {
+	case f.probe != (r.Probe != nil):
+		f.decide(journal.Failed, journal.ReasonWrongResult, "a result of a probe where a transfer was to end, or the other way round")
+		return
+	case f.probe:
 	case f.spec.Duration > 0 && size > f.spec.SizeBytes:
 		f.decide(journal.Failed, journal.ReasonWrongResult, fmt.Sprintf("a result of %d bytes, expected at most %d", size, f.spec.SizeBytes))
 		return
@@ -231,6 +253,9 @@ func (f *flow) takeResult(r *contract.Result, at time.Time) {
 		f.seen.Result = at
 	}
 	if wrong := f.seen.Clock(time.Duration(f.result.ConnectNS), time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
+		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
+	}
+	if wrong := figures.Probe(r.Probe, time.Duration(r.ElapsedNS), f.node.tolerance); wrong != nil {
 		f.decide(journal.Invalid, wrong.Reason, wrong.Message)
 	}
 	f.decide(journal.Succeeded, "", "")
@@ -259,7 +284,7 @@ func (c *client) watch(ctx context.Context) {
 	lines := driver.Lines(c.process.Output(), f.node.clock)
 	defer c.stop.Release()
 	c.stop.After(f.node.sheet.Limits.Connect + contract.LimitPatience)
-	done, cancelled := c.process.Done(), ctx.Done()
+	done, cancelled, load := c.process.Done(), ctx.Done(), f.load
 	for lines != nil || done != nil {
 		select {
 		case line, ok := <-lines:
@@ -268,6 +293,12 @@ func (c *client) watch(ctx context.Context) {
 				continue
 			}
 			c.take(ctx, line)
+		case <-load:
+			load = nil
+			if !f.decided && !c.stopping { // SIGTERM ends the packets; the figures still come
+				c.process.Terminate()
+				c.stop.After(probeEnd + contract.LimitPatience)
+			}
 		case <-c.stop.Fired:
 			c.timeUp()
 		case <-cancelled:
@@ -303,11 +334,12 @@ func (c *client) take(ctx context.Context, line driver.Line) {
 	}
 	if f.take(line) {
 		c.limit = contract.CodeTransferTimeout
-		c.stop.After(f.node.sheet.Limits.Transfer + contract.LimitPatience)
+		c.stop.After(f.limit() + contract.LimitPatience)
 	}
 	if !f.decided || was {
 		return
 	}
+	f.over()
 	if f.onDecided != nil {
 		f.onDecided()
 	}
@@ -322,7 +354,7 @@ func (c *client) timeUp() {
 	if !f.decided && !c.stopping {
 		limit := limits.Connect
 		if c.limit == contract.CodeTransferTimeout {
-			limit = limits.Transfer
+			limit = f.limit()
 		}
 		f.decide(journal.TimedOut, string(c.limit), fmt.Sprintf("the limit of %s passed and the driver did not say so itself", limit))
 	} else if f.decided && !c.stop.Asked {

@@ -39,7 +39,7 @@ func (n *node) holdSent(ctx context.Context, flows []*flow, before int64) {
 	payload := int64(0)
 	for _, f := range flows {
 		if f.result.Verdict == journal.Succeeded && f.spec.From == n.role {
-			payload += f.result.Result.SizeBytes
+			payload += f.carried()
 		}
 	}
 	if payload == 0 || before == unknownCount {
@@ -64,6 +64,15 @@ func (n *node) holdSent(ctx context.Context, flows []*flow, before int64) {
 	}
 }
 
+// carried is the payload of a flow that succeeded which must have been on the
+// radio: of a probe, what arrived, because a packet may be lost before its interface.
+func (f *flow) carried() int64 {
+	if p := f.result.Result.Probe; p != nil {
+		return p.ReceivedBytes
+	}
+	return f.result.Result.SizeBytes
+}
+
 // holdRadio holds the flows of an attempt against the emulated radios' report;
 // opened is a moment just before the channel's clock started.
 func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time.Time) {
@@ -71,21 +80,25 @@ func (n *node) holdRadio(flows []*flow, report *radiocontrol.Report, opened time
 		return
 	}
 	all := make([]figures.Flow, 0, len(flows))
+	transfers, _ := bulk(flows)
 	for _, f := range flows {
 		if f.result.Verdict != journal.Succeeded {
 			continue
 		}
 		r := f.result.Result
-		x := figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: r.SizeBytes, Elapsed: time.Duration(r.ElapsedNS)}
+		x := figures.Flow{From: f.spec.From, To: f.spec.To, SizeBytes: f.carried(), Elapsed: time.Duration(r.ElapsedNS)}
 		if !f.seen.Connected.IsZero() {
 			x.End = f.seen.Connected.Sub(opened) + x.Elapsed
 		}
 		ideal := time.Duration(0)
-		if f.spec.Duration == 0 && len(report.Ideal) == len(flows) {
+		if !f.probe && f.spec.Duration == 0 && len(report.Ideal) == len(transfers) {
 			ideal = report.Ideal[f.index]
 		}
 		all = append(all, x)
 		f.invalidate(figures.Faster(n.sheet.Network, &x, ideal, n.tolerance))
+		if f.probe { // both ends of an emulated radio have one clock
+			f.invalidate(figures.Early(n.sheet.Network, &x, r.Probe))
+		}
 	}
 	if wrong := figures.Delivered(n.sheet.Network, all, report.Hops); wrong != nil {
 		for _, f := range flows {

@@ -106,12 +106,17 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters) {
 	if via == nil {
 		p = n.parameters(t.Options, contract.RoleServer)
 		p.Local = contract.Endpoint{Address: n.ownAddress(), Port: t.Port}
+		p.DSCP = t.DSCP
 		if t.Passed(radio.RoleServer) {
 			p.Device = "" // who connects is the relay process on this node
+		}
+		if t.Probe {
+			p.Limits.TransferMS = ceilMS(longestProbe(n.sheet, t.Name))
 		}
 		return t.Protocol, p
 	}
 	p = n.parameters(via.Options, contract.RoleRelay)
+	p.DSCP = t.DSCP
 	p.Local = contract.Endpoint{Address: n.ownAddress(), Port: via.Port}
 	p.Remote = contract.Endpoint{Address: n.addressOf(l.Next.At), Port: l.Next.Port}
 	if via.At != radio.RoleRelay {

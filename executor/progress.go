@@ -29,12 +29,18 @@ func (p *progress) closeInterrupted() error {
 		e.Reason, e.Message = journal.ReasonSkipped, errSkipped.Error()
 	}
 	trials := p.node.sheet.Trials
-	for i, id := range o.Transfers {
+	interrupted := func(i int, id string) journal.FlowResult {
 		f := journal.FlowResult{Flow: i, Treatment: o.Treatment, Transfer: id, Verdict: journal.Aborted, Reason: e.Reason}
-		if o.Trial >= 0 && o.Trial < len(trials) && i < len(trials[o.Trial].Flows) {
-			f.Treatment = trials[o.Trial].Flows[i].Treatment
+		if o.Trial >= 0 && o.Trial < len(trials) && i < len(trials[o.Trial].Carried()) {
+			f.Treatment = trials[o.Trial].Carried()[i].Treatment
 		}
-		e.Flows = append(e.Flows, f)
+		return f
+	}
+	for i, id := range o.Transfers {
+		e.Flows = append(e.Flows, interrupted(i, id))
+	}
+	for i, id := range o.Probes {
+		e.Probes = append(e.Probes, interrupted(len(o.Transfers)+i, id))
 	}
 	p.node.record.append(journal.TypeAttemptEnded, e)
 	t.EndAttempt(e.Verdict, e.Reason)

@@ -70,7 +70,7 @@ func (t *transferIDs) extend(to int) {
 	to = min(to, maxAttempt)
 	for ; t.attempts < to; t.attempts++ {
 		for i := range t.sheet.Trials {
-			for f := range t.sheet.Trials[i].Flows {
+			for f := range t.sheet.Trials[i].Carried() {
 				a := t.attempts + 1
 				t.known[runsheet.TransferID(t.run, i, a, f).String()] = place{trial: i, attempt: a, flow: f}
 			}

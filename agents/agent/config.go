@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/agents/trust"
+	"linktrial/executor/journal"
 	"linktrial/internal/driverfolder"
 	"linktrial/internal/filelock"
 	"linktrial/internal/identity"
@@ -95,7 +96,7 @@ func (c *Config) complete() error {
 	if c.Place == "" {
 		c.Place = "real radio"
 		if c.RadioControl != "" || c.Radio == "" {
-			c.Place = "emulated, real time"
+			c.Place = journal.PlaceEmulated
 		}
 	}
 	state, err := filepath.Abs(c.StateDir)

@@ -64,8 +64,8 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if !m.Plays(p.Role) {
 		return nil, fmt.Errorf("protocol %s: %w with the role %s: its manifest does not have it", protocol, executor.ErrNoDriver, p.Role)
 	}
-	if p.Transfer.DurationMS > 0 && !m.Has(contract.FeatureDuration) {
-		return nil, fmt.Errorf("protocol %s: %w that carries transfers bounded by time: its manifest has no feature %s", protocol, executor.ErrNoDriver, contract.FeatureDuration)
+	if f, lacks := m.Lacks(p); lacks {
+		return nil, fmt.Errorf("protocol %s: %w that can do what the flow asks: its manifest has no feature %s", protocol, executor.ErrNoDriver, f)
 	}
 	path, dir, err := r.program(m)
 	if err != nil {

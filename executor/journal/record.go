@@ -83,6 +83,10 @@ type Provenance struct {
 // a node is its guest's own, which starts anew with every guest.
 const PlaceVirtual = "emulated, virtual time"
 
+// PlaceEmulated is [Provenance.Place] on emulated radios in real time, whose nodes
+// are on one machine and have its clock.
+const PlaceEmulated = "emulated, real time"
+
 // Interface is one network interface of a node.
 type Interface struct {
 	Name      string          `json:"name"`
@@ -145,6 +149,8 @@ type AttemptStarted struct {
 	Iteration int      `json:"iteration"`
 	Treatment string   `json:"treatment"`
 	Transfers []string `json:"transfers"` // identity of each flow
+	// Probes is the identity of each probe, which are numbered on from the flows.
+	Probes []string `json:"probes,omitempty"`
 }
 
 // Connected is written when a flow's connection is established.
@@ -197,6 +203,9 @@ type AttemptEnded struct {
 	Reason  string       `json:"reason,omitempty"`
 	Message string       `json:"message,omitempty"` // one sentence for people
 	Flows   []FlowResult `json:"flows"`
+	// Probes are those of the attempt. Beside flows they decide nothing of its
+	// verdict; each has its own.
+	Probes []FlowResult `json:"probes,omitempty"`
 	// Duration of the whole attempt on the leading node, connect and close included.
 	Duration time.Duration `json:"duration_ns"`
 	// Dead is the time since the previous attempt's end that no driver ran.

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -130,6 +131,11 @@ type Treatment struct {
 	// Via are the relay processes that the treatment's flows pass on their way from
 	// client to server, in this order; none: its connections go from end to end.
 	Via []Via `json:"via,omitempty"`
+	// Probe: its driver carries probes, and no transfers.
+	Probe bool `json:"probe,omitempty"`
+	// DSCP is the code point of all its packets, those of the relay processes
+	// included; 0 is the default.
+	DSCP int `json:"dscp,omitempty"`
 	// CompleteKnowledge lets the driver know rate and delay beforehand (contract.Link).
 	CompleteKnowledge bool `json:"complete_knowledge,omitempty"`
 	// Missing is set when no driver of that name exists: its trials are not
@@ -146,7 +152,15 @@ type Trial struct {
 	// meets the same channel realisation.
 	ChannelSeed uint64 `json:"channel_seed,string"`
 	Flows       []Flow `json:"flows"`
+	// Probes run beside the flows, from the trial's start until the last flow has
+	// ended; in a trial without flows, each for its Duration. They have no size and
+	// no start, and come from the client.
+	Probes []Flow `json:"probes,omitempty"`
 }
+
+// Carried are the flows of a trial and then its probes; an index of a transfer's
+// identity counts them in this order.
+func (t *Trial) Carried() []Flow { return slices.Concat(t.Flows, t.Probes) }
 
 // Flow is one transfer of a trial; most trials have one.
 type Flow struct {
@@ -221,17 +235,31 @@ func (s *Sheet) Check() error {
 		if t.Index != i {
 			return fmt.Errorf("trial at place %d has index %d", i, t.Index)
 		}
-		if t.Iteration < 1 || len(t.Flows) == 0 {
+		if t.Iteration < 1 || len(t.Flows)+len(t.Probes) == 0 {
 			return fmt.Errorf("trial %d has iteration %d and %d flows", i, t.Iteration, len(t.Flows))
 		}
-		for _, f := range t.Flows {
-			tr := s.Treatment(f.Treatment)
-			if tr == nil || tr.Missing != "" {
-				return fmt.Errorf("trial %d names treatment %q, which the sheet cannot run", i, f.Treatment)
-			}
-			if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 || f.Duration < 0 {
-				return fmt.Errorf("trial %d has a flow of %d bytes starting at %s for %s", i, f.SizeBytes, f.Start, f.Duration)
-			}
+		if err := s.checkFlows(&t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkFlows reports why the flows and probes of a trial cannot be run.
+func (s *Sheet) checkFlows(t *Trial) error {
+	for i, f := range t.Carried() {
+		tr, probe := s.Treatment(f.Treatment), i >= len(t.Flows)
+		if tr == nil || tr.Missing != "" {
+			return fmt.Errorf("trial %d names treatment %q, which the sheet cannot run", t.Index, f.Treatment)
+		}
+		if tr.Probe != probe {
+			return fmt.Errorf("trial %d has treatment %q as a flow or as a probe, and it is the other", t.Index, f.Treatment)
+		}
+		if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 || f.Duration < 0 {
+			return fmt.Errorf("trial %d has a flow of %d bytes starting at %s for %s", t.Index, f.SizeBytes, f.Start, f.Duration)
+		}
+		if probe && (f.SizeBytes != 0 || f.Start != 0 || f.From != radio.RoleClient || (f.Duration == 0) != (len(t.Flows) > 0)) {
+			return fmt.Errorf("trial %d has a probe from %s of %d bytes starting at %s for %s; it comes from the client at the trial's start, and lasts a time exactly where the trial has no flow", t.Index, f.From, f.SizeBytes, f.Start, f.Duration)
 		}
 	}
 	return nil
@@ -260,6 +288,12 @@ func (s *Sheet) checkTreatments() error {
 		}
 		if err := check(t.Name, t.Protocol, t.Port); err != nil {
 			return err
+		}
+		if t.DSCP < 0 || t.DSCP > contract.MaxDSCP {
+			return fmt.Errorf("treatment %s has DSCP %d, expected 0 to %d", t.Name, t.DSCP, contract.MaxDSCP)
+		}
+		if t.Probe && len(t.Via) > 0 {
+			return fmt.Errorf("treatment %s is a probe and passes relay processes", t.Name)
 		}
 		last := 0
 		for _, v := range t.Via {

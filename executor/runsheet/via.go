@@ -145,7 +145,7 @@ func (s *Sheet) Uses(role radio.Role) []Use {
 // touches reports whether a flow of a treatment starts or ends on a role.
 func (s *Sheet) touches(t *Treatment, role radio.Role) bool {
 	return slices.ContainsFunc(s.Trials, func(trial Trial) bool {
-		return slices.ContainsFunc(trial.Flows, func(f Flow) bool {
+		return slices.ContainsFunc(trial.Carried(), func(f Flow) bool {
 			return f.Treatment == t.Name && (f.From == role || f.To == role)
 		})
 	})

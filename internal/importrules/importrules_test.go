@@ -44,6 +44,10 @@ var allowed = map[string][]string{
 	"protocols/tcp/bpf/":       {"internal/"},
 	"protocols/tcp/socket/":    {"protocols/contract", "protocols/harness", "protocols/tcp/bpf", "internal/"},
 	"protocols/quic/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
+	"protocols/probe/":         {"protocols/contract", "protocols/harness", "protocols/probe/", "protocols/protocoltest", "internal/"},
+	"protocols/probe/pattern/": {"internal/"},
+	"protocols/probe/wire/":    {"protocols/contract", "internal/"},
+	"protocols/probe/measure/": {"protocols/contract", "internal/"},
 	"protocols/split/":         {"protocols/protocoltest/link", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":           {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/sctp/":          {"protocols/contract", "protocols/cxx/", "internal/"},
@@ -72,7 +76,7 @@ var allowed = map[string][]string{
 	"executor/journal/":        {"protocols/contract", "internal/"},
 	"executor/replay/":         {"executor/journal", "internal/"},
 	"executor/driver/":         {"executor/journal", "protocols/contract", "internal/"},
-	"executor/figures/":        {"executor/journal", "internal/"},
+	"executor/figures/":        {"executor/journal", "protocols/contract", "internal/"},
 	"agents/":                  {"executor/", "protocols/contract", "internal/"}, // testdata
 	"agents/agent/":            {"agents/", "executor/", "protocols/contract", "api/gen/", "internal/"},
 	"agents/session/":          {"agents/identity", "agents/silence", "executor/journal", "api/gen/", "internal/"},
@@ -85,7 +89,7 @@ var allowed = map[string][]string{
 	"agents/telemetry/":        {"agents/provenance", "executor/journal", "internal/"},
 	"agents/radiolink/":        {"executor", "internal/"},
 	// One row for each package of the orchestrator; those below a package go with it.
-	"orchestrator/plan/":           {"orchestrator/plan/", "executor/runsheet", "protocols/contract", "internal/"},
+	"orchestrator/plan/":           {"orchestrator/plan/", "executor/runsheet", "protocols/contract", "protocols/probe/pattern", "internal/"},
 	"orchestrator/sheet/":          {"orchestrator/plan", "executor/runsheet", "protocols/contract", "internal/"},
 	"orchestrator/stats/":          {"internal/"},
 	"orchestrator/downsample/":     {"internal/"},
@@ -102,7 +106,7 @@ var allowed = map[string][]string{
 	"orchestrator/authority/":      {"orchestrator/store/", "internal/"},
 	"orchestrator/access/":         {"orchestrator/store/", "internal/"},
 	"orchestrator/telemetry/":      {"orchestrator/downsample", "orchestrator/report", "orchestrator/store/", "api/gen/", "internal/"},
-	"orchestrator/report/":         {"orchestrator/report/", "orchestrator/plan", "orchestrator/stats", "executor/", "internal/"},
+	"orchestrator/report/":         {"orchestrator/report/", "orchestrator/plan", "orchestrator/stats", "executor/", "protocols/contract", "internal/"},
 	"orchestrator/backup/":         {"orchestrator/postgres", "internal/", "migrations"},
 	"orchestrator/liveness/":       {"internal/"},
 	"orchestrator/rpc/":            {"orchestrator/", "executor/", "protocols/contract", "api/gen/", "internal/"},
@@ -116,7 +120,7 @@ var allowed = map[string][]string{
 
 // pure packages take time as a value and touch nothing of the world. An address
 // (net/netip) is a value, too.
-var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core"}
+var pure = []string{"emulator/channel", "emulator/link", "emulator/ideal", "orchestrator/plan", "orchestrator/sheet", "orchestrator/stats", "orchestrator/downsample", "executor/runsheet", "protocols/haul/wire", "protocols/haul/core", "protocols/haul/secure", "protocols/haul/code", "protocols/lttcp/wire", "protocols/lttcp/core", "protocols/probe/pattern", "protocols/probe/wire", "protocols/probe/measure"}
 
 var worldly = []string{"net", "os", "syscall", "context", "log", "log/slog"}
 

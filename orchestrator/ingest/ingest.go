@@ -387,6 +387,9 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Connected:
 		n, err := d.q.ConnectFlow(ctx, dbsqlc.ConnectFlowParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Flow: int32(b.Flow), ConnectNs: &b.ConnectNS})
 		if err == nil && n == 0 {
+			n, err = d.q.ConnectProbe(ctx, dbsqlc.ConnectProbeParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Probe: int32(b.Flow), ConnectNs: &b.ConnectNS})
+		}
+		if err == nil && n == 0 {
 			return d.refuse("attempt %d of trial %d, flow %d, has not started", b.Attempt, b.Trial, b.Flow)
 		}
 		return err
@@ -443,6 +446,11 @@ func (d *delivery) attemptStarted(ctx context.Context, r *parsed, b *journal.Att
 			return err
 		}
 	}
+	for i, transfer := range b.Probes {
+		if err := d.q.InsertProbe(ctx, dbsqlc.InsertProbeParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), Probe: int32(len(b.Transfers) + i), Transfer: transfer}); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -465,7 +473,32 @@ func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.Attem
 			return err
 		}
 	}
+	for _, f := range b.Probes {
+		if err := d.probeEnded(ctx, b, &f); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+func (d *delivery) probeEnded(ctx context.Context, b *journal.AttemptEnded, f *journal.FlowResult) error {
+	p := dbsqlc.EndProbeParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), Probe: int32(f.Flow),
+		Verdict: string(f.Verdict), Reason: text(f.Reason), Message: text(f.Message)}
+	if f.ConnectNS > 0 {
+		p.ConnectNs = &f.ConnectNS
+	}
+	if f.Result != nil {
+		var err error
+		if p.Figures, err = optionalJSON(f.Result.Probe); err != nil {
+			return err
+		}
+		p.ElapsedNs = &f.Result.ElapsedNS
+	}
+	n, err := d.q.EndProbe(ctx, p)
+	if err == nil && n == 0 {
+		return d.refuse("attempt %d of trial %d has no probe %d", b.Attempt, b.Trial, f.Flow)
+	}
+	return err
 }
 
 func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *journal.FlowResult) error {
@@ -497,6 +530,13 @@ func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *jo
 }
 
 func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received) error {
+	if b.Result != nil && b.Result.Probe != nil {
+		figures, err := optionalJSON(b.Result.Probe)
+		if err != nil {
+			return err
+		}
+		return d.q.InsertProbeReception(ctx, dbsqlc.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: r.At, Figures: figures})
+	}
 	p := dbsqlc.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: r.At, Code: text(string(b.Code)), Message: text(b.Message)}
 	if b.Transfer != "" {
 		p.Transfer = &b.Transfer

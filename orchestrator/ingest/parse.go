@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -158,13 +159,14 @@ func (p *parsed) check() error {
 }
 
 func (p *parsed) checkAttemptStarted(b *journal.AttemptStarted) error {
-	for _, t := range b.Transfers {
+	all := slices.Concat(b.Transfers, b.Probes)
+	for _, t := range all {
 		if _, err := contract.ParseTransferID(t); err != nil {
 			return err
 		}
 	}
-	if len(b.Transfers) == 0 || len(b.Transfers) > maxFlows {
-		return fmt.Errorf("%d transfers", len(b.Transfers))
+	if len(all) == 0 || len(all) > maxFlows {
+		return fmt.Errorf("%d transfers and %d probes", len(b.Transfers), len(b.Probes))
 	}
 	return errors.Join(attempt(b.Trial, b.Attempt, 0), p.only(radio.RoleClient))
 }
@@ -178,16 +180,22 @@ func (p *parsed) checkReceived(b *journal.Received) error {
 	if (b.Result == nil) == (b.Code == "") {
 		return errors.New("expected either a result or a code")
 	}
+	if b.Result != nil && b.Result.Probe != nil && b.Transfer == "" {
+		return errors.New("a probe without its identity")
+	}
 	return p.only(radio.RoleServer)
 }
 
 func (p *parsed) checkAttemptEnded(b *journal.AttemptEnded) error {
-	for _, f := range b.Flows {
+	for i, f := range slices.Concat(b.Flows, b.Probes) {
 		if err := errors.Join(attempt(b.Trial, b.Attempt, f.Flow), verdict(f.Verdict)); err != nil {
 			return err
 		}
 		if f.Verdict == journal.Succeeded && f.Result == nil {
 			return fmt.Errorf("flow %d succeeded without a result", f.Flow)
+		}
+		if f.Result != nil && (f.Result.Probe != nil) != (i >= len(b.Flows)) {
+			return fmt.Errorf("flow %d has the result of a probe, or probe %d that of a transfer", f.Flow, f.Flow)
 		}
 	}
 	if b.Duration < 0 || b.Dead < 0 {

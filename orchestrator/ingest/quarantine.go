@@ -3,6 +3,7 @@ package ingest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
 	"linktrial/executor/journal"
@@ -87,7 +88,7 @@ func (p *parsed) checkBounds() error {
 		if b.Duration > maxDuration || b.Dead > maxDuration {
 			return fmt.Errorf("duration %s, dead time %s, expected at most %s", b.Duration, b.Dead, maxDuration)
 		}
-		for _, f := range b.Flows {
+		for _, f := range slices.Concat(b.Flows, b.Probes) {
 			if r := f.Result; r != nil {
 				if r.SizeBytes < 0 {
 					return fmt.Errorf("size_bytes %d", r.SizeBytes)

@@ -26,7 +26,7 @@ func (ps *parser) groups(v yamldoc.Value, r yamldoc.Mapping) {
 		return
 	}
 	for _, e := range list {
-		m := e.Mapping("name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "iterations", "limits", "sample_interval")
+		m := e.Mapping("name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "probes", "iterations", "limits", "sample_interval")
 		n := name(m.Field("name"))
 		if n != "" && slices.Contains(ps.plan.Groups, n) {
 			m.Field("name").Problem("group %q is given twice", n)
@@ -51,6 +51,7 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 	}
 	base := ps.baseCell(group, g)
 	base.Flows = ps.flows(pick("flows"))
+	ps.placeProbes(&base, pick("probes"))
 	ps.checkFlows(&base, pick("flows"), r.Field("mixes"))
 
 	radios := names(pick("radio").Required(), "radio", ps.cat.Profiles())
@@ -277,6 +278,9 @@ func (ps *parser) checkRoles(c *Cell, t *radio.Topology, flows, mixes yamldoc.Va
 func (ps *parser) sizes(c *Cell, v, at yamldoc.Value, topologies []string) map[string][]int64 {
 	needed := false
 	c.allFlows(v, v, func(f FlowSpec, _ yamldoc.Value) { needed = needed || f.SizeBytes == 0 && f.Duration == 0 })
+	if len(c.Mixes) == 0 && len(c.Treatments) > 0 && !slices.ContainsFunc(c.Treatments, func(t runsheet.Treatment) bool { return !t.Probe }) {
+		needed = false // probes alone carry no payload
+	}
 	out := map[string][]int64{}
 	switch {
 	case needed:

@@ -21,11 +21,13 @@
 //	    options: {congestion: cubic}
 //	    via:                    # optional: relay processes on the way, see below
 //	      - {at: relay, protocol: split, options: {congestion: reno}}
+//	    dscp: AF11              # optional: code point of its packets, by name or number
 //	    complete_knowledge: false # whether the driver receives rate and delay
 //	    missing: why            # holds while no driver of that name, no such option or choice exists:
 //	                            # its trials are left out
 //	flows: …                    # optional: what a trial is made of, see below
 //	mixes: …                    # optional: trials of several treatments at once
+//	probes: …                   # optional: probes beside transfers, or alone, see below
 //	iterations: 10              # passes over all treatments
 //	order: fixed                # within an iteration: fixed, random or counterbalanced
 //	seed: 1                     # everything random follows from it
@@ -94,6 +96,17 @@
 //	mixes:
 //	  - name: five-and-five
 //	    flows: [{treatment: sack, count: 5}, {treatment: lt-tcp, count: 5}]
+//
+// # Probes
+//
+// A treatment whose driver carries probes (docs/probes.md) has no place among
+// flows. The list of probes says where it runs: beside the flows of every other
+// trial, from the trial's start until the last flow has ended, and, with alone, in
+// trials of its own. A group or a mix may have a list in place of the plan's.
+//
+//	probes:
+//	  - {treatment: voice, alone: 60s}
+//	  - {treatment: sensor, beside: false, alone: 5m}
 //
 // # Bounds
 //

@@ -38,7 +38,7 @@ func (ps *parser) flowList(v yamldoc.Value, treatments []string) []FlowSpec {
 	}
 	var out []FlowSpec
 	for _, e := range list {
-		out = append(out, flowSpec(e, treatments, ps.misnamed))
+		out = append(out, ps.flowSpec(e, treatments))
 	}
 	checkNumber(out, v)
 	return out
@@ -82,7 +82,7 @@ func perTrial(flows []FlowSpec) (n float64) {
 	return n
 }
 
-func flowSpec(v yamldoc.Value, treatments []string, misnamed bool) FlowSpec {
+func (ps *parser) flowSpec(v yamldoc.Value, treatments []string) FlowSpec {
 	keys := []string{"count", "from", "to", "start", "spacing", "size", "duration", "on_off"}
 	if treatments != nil {
 		keys = append(keys, "treatment")
@@ -98,8 +98,11 @@ func flowSpec(v yamldoc.Value, treatments []string, misnamed bool) FlowSpec {
 	}
 	if treatments != nil {
 		at := m.Field("treatment").Required()
-		if f.Treatment = at.String(""); !misnamed {
+		if f.Treatment = at.String(""); !ps.misnamed {
 			f.Treatment, _ = known(at, "treatment", treatments)
+		}
+		if ps.isProbe(f.Treatment) {
+			at.Problem("treatment %q is a probe; name it in probes", f.Treatment)
 		}
 	}
 	switch {
@@ -143,10 +146,13 @@ func (ps *parser) mixes(v yamldoc.Value) {
 		return
 	}
 	for _, e := range list {
-		m := e.Mapping("name", "label", "flows")
+		m := e.Mapping("name", "label", "flows", "probes")
 		x := Mix{Name: name(m.Field("name"))}
 		x.Label = ps.label(m.Field("label"), m.Field("name"), x.Name)
 		x.Flows = ps.flowList(m.Field("flows").Required(), slices.Clip(append([]string{}, treatments...)))
+		if p := m.Field("probes"); p.Present() {
+			x.OwnProbes, x.Probes = true, ps.probes(p, true)
+		}
 		if x.Name != "" && ps.types[x.Name] != "" {
 			m.Field("name").Problem("%s %q is given already", ps.types[x.Name], x.Name)
 		}

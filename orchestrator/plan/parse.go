@@ -50,11 +50,11 @@ func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, err
 	}
 	sum := sha256.Sum256(text)
 	ps := parser{cat: cat, plan: &Plan{Hash: hex.EncodeToString(sum[:]), Expected: map[string]string{}}, stop: stop, file: file,
-		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, varied: map[string]*radio.Profile{}}
+		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, drivenAt: map[string]yamldoc.Value{}, varied: map[string]*radio.Profile{}}
 	if ps.stop == nil {
 		ps.stop = func() error { return nil }
 	}
-	ps.read(d.Root().Mapping("name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes",
+	ps.read(d.Root().Mapping("name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes", "probes",
 		"iterations", "order", "seed", "limits", "control", "sample_interval", "capture", "published"))
 	if ps.stopped != nil {
 		return nil, ps.stopped
@@ -83,6 +83,12 @@ type parser struct {
 	labels map[string]string
 	// viaAt is where each relay process of a treatment says its node.
 	viaAt map[string][]yamldoc.Value
+	// drivenAt is where each treatment says its protocol.
+	drivenAt map[string]yamldoc.Value
+	// probesUsed names the treatments that lists of probes have.
+	probesUsed []string
+	// probesMisnamed: one of them names a treatment that it cannot be.
+	probesMisnamed bool
 	// varied is the profiles that sweeps have asked for, by radio and changes.
 	varied map[string]*radio.Profile
 }
@@ -108,6 +114,7 @@ func (ps *parser) read(r yamldoc.Mapping) {
 	} else {
 		ps.cells("", r, r)
 	}
+	ps.checkProbes(r)
 	if ps.bounded(r); r.OK() {
 		ps.make()
 	}
@@ -129,13 +136,13 @@ func (b *budget) add(c *Cell) {
 	for _, t := range c.Treatments {
 		if t.Missing == "" {
 			b.trials += c.Iterations
-			b.flows += float64(c.Iterations) * one
+			b.flows += float64(c.Iterations) * (one + float64(len(c.ProbesOf(t.Name))))
 		}
 	}
 	for _, m := range c.Mixes {
 		if m.Missing == "" {
 			b.trials += c.Iterations
-			b.flows += float64(c.Iterations) * perTrial(m.Flows)
+			b.flows += float64(c.Iterations) * (perTrial(m.Flows) + float64(len(c.ProbesOf(m.Name))))
 		}
 	}
 	b.listed += len(c.Treatments) + len(c.Listeners) + len(c.Mixes)

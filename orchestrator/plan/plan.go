@@ -70,6 +70,7 @@ type Cell struct {
 	Listeners  []runsheet.Treatment // those that only flows of mixes use
 	Mixes      []Mix
 	Flows      []FlowSpec // of one trial of a treatment
+	Probes     []ProbeSpec
 
 	Iterations     int
 	Limits         runsheet.Limits
@@ -103,6 +104,9 @@ type Mix struct {
 	Label   string
 	Missing string // the reason, where one of its treatments is missing
 	Flows   []FlowSpec
+	// Probes are its own in place of the cell's, where OwnProbes.
+	Probes    []ProbeSpec
+	OwnProbes bool
 }
 
 // FlowSpec is a number of like flows of a trial.

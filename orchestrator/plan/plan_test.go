@@ -230,6 +230,7 @@ func TestReadyPlans(t *testing.T) {
 			"quickstart":          "quickstart: 1 run, 6 treatments, 3 iterations, 18 trials",
 			"breedy-2015":         "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			"transports-fairness": "transports-fairness: 6 runs, 3 treatments, 10 iterations, 160 trials",
+			"delay-under-load":    "delay-under-load: 2 runs, 13 treatments, 2 iterations, 52 trials",
 			"transports":          "transports: 92 runs, 12 treatments, 10 iterations, 11040 trials",
 			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
 			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
@@ -251,8 +252,8 @@ func TestReadyPlans(t *testing.T) {
 			}
 		}
 	}
-	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 8 {
-		t.Errorf("%d ready plans (%v), this test knows 8", len(files), err)
+	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 9 {
+		t.Errorf("%d ready plans (%v), this test knows 9", len(files), err)
 	}
 }
 

@@ -51,6 +51,8 @@ type Run struct {
 	Ended     time.Time       `json:"ended,omitzero"`
 
 	Trials []Trial `json:"trials"` // every trial of the sheet, in order
+	// ProbeClock is of a run with probes.
+	ProbeClock ProbeClock `json:"probe_clock,omitzero"`
 	// Breaches of the driver contract that did not decide an attempt.
 	Breaches []Breach `json:"breaches,omitempty"`
 
@@ -109,6 +111,8 @@ type Attempt struct {
 	Timeouts    *int64 `json:"timeouts,omitempty"`
 
 	Flows []Flow `json:"flows,omitempty"` // of a trial of several, or of one that a time bounds
+	// Probes are those of the trial, in its order. None is part of a figure above.
+	Probes []Probe `json:"probes,omitempty"`
 
 	Radio *RadioReport `json:"radio,omitempty"`
 

@@ -49,6 +49,9 @@ type RunTable struct {
 	// Bandwidth is the rate of the slowest hop on the way of the data, as emulated.
 	BandwidthBitsPerSecond *float64 `json:"bandwidth_bits_per_second,omitempty"`
 	Rows                   []Row    `json:"rows"`
+	// Probes are apart from the treatments that are compared.
+	Probes     []ProbeRow  `json:"probes,omitempty"`
+	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`
 }
 
 // Row is one treatment in one run. A trial is valid where its last attempt
@@ -208,6 +211,16 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 		samples, t.Rows = append(samples, s), append(t.Rows, row)
 	}
 	compareRows(&t, samples)
+	if t.Probes = probeRows(r); len(t.Probes) > 0 {
+		t.ProbeClock = &r.ProbeClock
+		for i := range t.Probes {
+			ended := t.Probes[i].Measured
+			for _, f := range t.Probes[i].Failures {
+				ended += f.Attempts
+			}
+			t.Partial = t.Partial || ended < t.Probes[i].Trials
+		}
+	}
 	return summarised{run: r, table: t, samples: samples}
 }
 
@@ -226,7 +239,10 @@ func treatments(r *Run) []runsheet.Treatment {
 			own[s.Trials[i].Treatment] = true
 		}
 		for _, t := range s.Treatments {
-			if t.Missing != "" || len(s.Mixes) == 0 || own[t.Name] {
+			switch beside := len(s.Mixes) > 0 || hasProbes(s); {
+			case t.Probe && t.Missing == "":
+				known[t.Name] = true // in a table of its own
+			case t.Missing != "" || !beside || own[t.Name]:
 				add(t)
 			}
 		}
@@ -240,6 +256,10 @@ func treatments(r *Run) []runsheet.Treatment {
 		}
 	}
 	return out
+}
+
+func hasProbes(s *runsheet.Sheet) bool {
+	return slices.ContainsFunc(s.Trials, func(t runsheet.Trial) bool { return len(t.Probes) > 0 })
 }
 
 // bandwidth is the rate of the slowest hop from client to server.

@@ -132,6 +132,7 @@ func (co *compiler) cell(index int, c *plan.Cell) (*runsheet.Sheet, error) {
 				Index: len(s.Trials), Iteration: it, Treatment: name,
 				ChannelSeed: derive(p.Seed, "channel", append(where, number(int64(it)))...),
 				Flows:       flows(p, c, s.Network, where, it, name),
+				Probes:      probes(p, c, where, it, name),
 			})
 		}
 	}

@@ -3,6 +3,7 @@ package sheet
 import (
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"linktrial/executor/runsheet"
@@ -38,6 +39,9 @@ func Estimate(s *runsheet.Sheet) []time.Duration {
 				paces[k] = &p
 			}
 			out[i] = max(out[i], f.Start+estimateFlow(s, f, paces[k], len(t.Flows)))
+		}
+		for _, f := range t.Probes {
+			out[i] = max(out[i], f.Duration)
 		}
 	}
 	return out
@@ -196,7 +200,10 @@ func linkBetween(n *radio.Network, a, b radio.Role) radio.Link {
 // Summary is one line for people.
 func Summary(s *runsheet.Sheet) string {
 	what := unit.FormatBytes(s.Cell.SizeBytes)
-	if s.Cell.SizeBytes == 0 && len(s.Trials) > 0 && s.Trials[0].Flows[0].Duration > 0 {
+	switch flows := slices.IndexFunc(s.Trials, func(t runsheet.Trial) bool { return len(t.Flows) > 0 }); {
+	case flows < 0 && len(s.Trials) > 0:
+		what = "probes"
+	case flows >= 0 && s.Cell.SizeBytes == 0 && s.Trials[flows].Flows[0].Duration > 0:
 		what = "flows of a fixed duration"
 	}
 	if s.Cell.Label != "" {

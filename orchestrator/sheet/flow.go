@@ -13,6 +13,9 @@ import (
 
 // flows is the flows of one trial of a treatment or mix.
 func flows(p *plan.Plan, c *plan.Cell, n *radio.Network, where []string, iteration int, name string) []runsheet.Flow {
+	if isProbe(c, name) {
+		return nil
+	}
 	specs := c.Flows
 	if i := slices.IndexFunc(c.Mixes, func(m plan.Mix) bool { return m.Name == name }); i >= 0 {
 		specs = c.Mixes[i].Flows
@@ -49,6 +52,27 @@ func flows(p *plan.Plan, c *plan.Cell, n *radio.Network, where []string, iterati
 				add(g)
 			}
 		}
+	}
+	return out
+}
+
+func isProbe(c *plan.Cell, name string) bool {
+	return slices.ContainsFunc(c.Treatments, func(t runsheet.Treatment) bool { return t.Name == name && t.Probe })
+}
+
+// probes is the probes of one trial of a treatment or mix: beside its flows, or of
+// a probe's own trial that one alone.
+func probes(p *plan.Plan, c *plan.Cell, where []string, iteration int, name string) (out []runsheet.Flow) {
+	for _, spec := range c.ProbesOf(name) {
+		if !slices.ContainsFunc(slices.Concat(c.Treatments, c.Listeners), func(t runsheet.Treatment) bool { return t.Name == spec.Treatment && t.Missing == "" }) {
+			continue // its driver is missing, which the results say
+		}
+		f := runsheet.Flow{Treatment: spec.Treatment, From: spec.From, To: spec.To}
+		if isProbe(c, name) {
+			f.Duration = spec.Alone
+		}
+		f.PayloadSeed = derive(p.Seed, "probe", append(where, number(int64(iteration)), spec.Treatment)...)
+		out = append(out, f)
 	}
 	return out
 }

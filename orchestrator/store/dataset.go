@@ -101,6 +101,9 @@ func readRun(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview) (*re
 	if err := readTrials(ctx, q, o, r); err != nil {
 		return nil, err
 	}
+	if err := addProbes(ctx, q, []*report.Run{r}); err != nil {
+		return nil, err
+	}
 	breaches, err := q.Breaches(ctx, o.ID)
 	if err != nil {
 		return nil, err

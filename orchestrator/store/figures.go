@@ -164,6 +164,9 @@ func (s *Store) readFigures(ctx context.Context, q *dbsqlc.Queries, heads []Head
 	if err := r.attempts(ctx, marks); err != nil {
 		return nil, err
 	}
+	if err := addProbes(ctx, q, out); err != nil {
+		return nil, err
+	}
 	for _, run := range out {
 		for i := range run.Trials {
 			t := &run.Trials[i]

@@ -117,12 +117,15 @@ type Result struct {
 	ConnectNS int64 `json:"connect_ns,omitempty"`
 	// Digest is the SHA-256 of the payload in lower-case hexadecimal: of what
 	// was sent at the client, of what arrived at the server.
-	Digest string `json:"digest"`
+	Digest string `json:"digest,omitempty"`
 	// Final is the last state of the protocol.
 	Final *Sample `json:"final,omitempty"`
 	// Info may refine what ready said (for example the congestion control the
 	// kernel really used on this connection).
 	Info *Info `json:"info,omitempty"`
+	// Probe is what a probe measured; drivers of [KindProbe] alone set it, and have
+	// no digest. SizeBytes is then what was sent, at the server what arrived.
+	Probe *ProbeFigures `json:"probe,omitempty"`
 }
 
 // ErrLineTooLong reports an event line over [MaxLine].
@@ -187,7 +190,14 @@ func (r *Result) check() error {
 	if r.SizeBytes < 0 || r.ElapsedNS < 0 || r.ConnectNS < 0 {
 		return fmt.Errorf("result with a negative figure: size_bytes %d, elapsed_ns %d, connect_ns %d", r.SizeBytes, r.ElapsedNS, r.ConnectNS)
 	}
-	if len(r.Digest) != 64 || strings.Trim(r.Digest, "0123456789abcdef") != "" {
+	if r.Probe != nil {
+		if r.Digest != "" {
+			return fmt.Errorf("result of a probe with digest %.80q, expected none", r.Digest)
+		}
+		if err := r.Probe.check(); err != nil {
+			return err
+		}
+	} else if len(r.Digest) != 64 || strings.Trim(r.Digest, "0123456789abcdef") != "" {
 		return fmt.Errorf("result with digest %.80q, expected 64 lower-case hexadecimal digits", r.Digest)
 	}
 	if r.Final != nil {

@@ -17,13 +17,15 @@ import (
 // Manifest is a driver's driver.yaml: what it is called, how it is started,
 // which options it takes and what it needs.
 type Manifest struct {
-	Name     string   `json:"name"`    // as plans name the protocol
-	Title    string   `json:"title"`   // as tables name it: "TCP"
-	Summary  string   `json:"summary"` // one sentence
-	Version  string   `json:"version"`
-	Contract int      `json:"contract"`
-	Command  []string `json:"command"`         // the program, relative to the manifest's folder where it has a slash
-	Image    string   `json:"image,omitempty"` // the container image, for runners that use images
+	Name     string `json:"name"`    // as plans name the protocol
+	Title    string `json:"title"`   // as tables name it: "TCP"
+	Summary  string `json:"summary"` // one sentence
+	Version  string `json:"version"`
+	Contract int    `json:"contract"`
+	// Kind is what the driver carries; [KindTransfers] where the manifest has none.
+	Kind    DriverKind `json:"kind"`
+	Command []string   `json:"command"`         // the program, relative to the manifest's folder where it has a slash
+	Image   string     `json:"image,omitempty"` // the container image, for runners that use images
 	// Files are the files and folders of the driver's folder that its digest
 	// covers, with the manifest; empty: all.
 	Files []string `json:"files,omitempty"`
@@ -57,6 +59,9 @@ type Feature string
 // bound a transfer ([Transfer.DurationMS]).
 const FeatureDuration Feature = "duration"
 
+// FeatureDSCP: every role marks its packets with [Parameters.DSCP].
+const FeatureDSCP Feature = "dscp"
+
 // Plays reports whether the driver has a role; every driver has [RoleProbe].
 func (m *Manifest) Plays(r Role) bool {
 	return r == RoleProbe || slices.Contains(m.AllRoles(), r)
@@ -72,6 +77,18 @@ func (m *Manifest) AllRoles() []Role {
 
 // Has reports whether the driver has a feature.
 func (m *Manifest) Has(f Feature) bool { return slices.Contains(m.Features, f) }
+
+// Lacks is a feature that a driver needs for these parameters and does not have:
+// it would ignore the field that it does not know.
+func (m *Manifest) Lacks(p *Parameters) (f Feature, lacks bool) {
+	switch {
+	case p.Transfer.DurationMS > 0 && m.Kind != KindProbe && !m.Has(FeatureDuration):
+		return FeatureDuration, true
+	case p.DSCP != 0 && !m.Has(FeatureDSCP):
+		return FeatureDSCP, true
+	}
+	return "", false
+}
 
 // OptionType is the type of an option's value.
 type OptionType string
@@ -116,13 +133,14 @@ func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "command", "files", "image", "roles", "options", "features", "capabilities", "resources", "kernel", "network")
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "kind", "command", "files", "image", "roles", "options", "features", "capabilities", "resources", "kernel", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
 		Title:    r.Field("title").Required().Label(""),
 		Summary:  r.Field("summary").Required().String(""),
 		Version:  r.Field("version").Required().Label(""),
 		Contract: int(r.Field("contract").Required().Int(Version, 1, 1000)),
+		Kind:     DriverKind(r.Field("kind").OneOf(string(KindTransfers), string(KindTransfers), string(KindProbe))),
 		Image:    r.Field("image").String(""),
 		Kernel:   r.Field("kernel").String(""),
 		Network:  r.Field("network").Required().OneOf("", "tcp", "udp", "sctp"),
@@ -149,10 +167,16 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		m.Capabilities = append(m.Capabilities, c)
 	}
 	for _, v := range r.Field("features").List() {
-		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration))))
+		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration), string(FeatureDSCP))))
 	}
 	if f := r.Field("features"); m.Has(FeatureDuration) && !m.Plays(RoleClient) {
 		f.Problem("%s is a feature of client and server, which are not among the roles", FeatureDuration)
+	}
+	if m.Kind == KindProbe && len(m.Roles) > 0 && (!m.Plays(RoleClient) || m.Plays(RoleRelay)) {
+		r.Field("roles").Problem("a driver of kind %s has client and server alone", KindProbe)
+	}
+	if m.Kind == KindProbe && m.Has(FeatureDuration) {
+		r.Field("features").Problem("%s is a feature of transfers; every probe can end after a time", FeatureDuration)
 	}
 	rm := r.Field("resources").Mapping("memory", "cpus", "processes")
 	if v := rm.Field("memory"); v.Present() {

@@ -53,6 +53,11 @@ type Parameters struct {
 	Options  map[string]any `json:"options"`           // as the manifest declares them, defaults filled in
 	Limits   Limits         `json:"limits"`
 
+	// DSCP is the code point that the driver gives all its packets on the radio
+	// (RFC 2474), 0…63; 0 is the default, which needs nothing done. Only for drivers
+	// whose manifest has [FeatureDSCP].
+	DSCP int `json:"dscp,omitempty"`
+
 	// SampleIntervalMS is the time between two sample events, in milliseconds.
 	SampleIntervalMS int `json:"sample_interval_ms"`
 
@@ -142,8 +147,14 @@ func ParseParameters(b []byte) (*Parameters, error) {
 	return &p, nil
 }
 
+// MaxDSCP is the highest code point (RFC 2474): it has six bits.
+const MaxDSCP = 63
+
 // check holds the fields against the role.
 func (p *Parameters) check() error {
+	if p.DSCP < 0 || p.DSCP > MaxDSCP {
+		return fmt.Errorf("parameters: dscp is %d, expected 0 to %d", p.DSCP, MaxDSCP)
+	}
 	if (p.Role == RoleServer || p.Role == RoleClient) && p.LogFolder != "" && !filepath.IsAbs(p.LogFolder) {
 		return fmt.Errorf("parameters: log_folder is %q, expected an absolute path", p.LogFolder)
 	}

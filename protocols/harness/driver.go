@@ -29,6 +29,9 @@ type Driver struct {
 	// Relay opens p.Local as Listen does, of a driver whose manifest has the role
 	// relay; nil where it has not.
 	Relay func(ctx context.Context, p *contract.Parameters) (*Relay, error)
+	// Packets is in the place of Listen and Dial for a driver of
+	// [contract.KindProbe]; nil for those that carry transfers.
+	Packets *Packets
 }
 
 // Listener accepts connections until it is closed.

@@ -46,6 +46,13 @@ func execute(manifest []byte, d Driver, stdin io.Reader, stdout, stderr io.Write
 		return ev.failed(p.Transfer.ID, codeOf(err, contract.CodeUnsupported), err)
 	}
 	r := run{Driver: d, p: p, info: info, ev: ev, log: log}
+	switch {
+	case d.Packets == nil:
+	case p.Role == contract.RoleServer:
+		return r.packetServer(ctx)
+	case p.Role == contract.RoleClient:
+		return r.packetClient(ctx)
+	}
 	switch p.Role {
 	case contract.RoleServer:
 		return r.server(ctx)
@@ -83,8 +90,8 @@ func readParameters(manifest []byte, stdin io.Reader) (*contract.Parameters, err
 	if p.Role != contract.RoleClient {
 		p.Transfer = contract.Transfer{} // of no meaning there, and not to be repeated in errors
 	}
-	if p.Transfer.DurationMS > 0 && !m.Has(contract.FeatureDuration) {
-		return nil, Unsupported("parameters: transfer.duration_ms, and the driver's manifest does not have the feature %s", contract.FeatureDuration)
+	if f, lacks := m.Lacks(p); lacks {
+		return nil, Unsupported("parameters: %s, and the driver's manifest does not have the feature", f)
 	}
 	p.Options, err = m.CheckOptions(p.Options)
 	if err != nil {

@@ -19,10 +19,10 @@ import (
 )
 
 // exportFormats are the formats of every campaign. [moreFormats] adds to them.
-var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "breaches-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
+var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "probes-csv", "breaches-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
 
 // resultsFormats is for --help; the orchestrator checks the format.
-const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
 	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
 
 func newResults(s *setting.Settings) *cobra.Command {

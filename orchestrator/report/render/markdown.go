@@ -59,7 +59,9 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 			span(r.MeanCI, wording.KBps), span(r.BootstrapCI, wording.KBps), wording.Percent(r.ShareOfIdeal, 1), wording.Percent(r.ShareOfCodedBound, 1),
 		})
 	}
-	mdTable(b, []string{"Treatment", "Valid", "Average", "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal", "Of coded bound"}, rows)
+	if len(rows) > 0 || len(t.Probes) == 0 {
+		mdTable(b, []string{"Treatment", "Valid", "Average", "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal", "Of coded bound"}, rows)
+	}
 	notes := 0
 	for i := range t.Rows {
 		r := &t.Rows[i]
@@ -80,6 +82,9 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 	}
 	if t.Has(report.HasPublished) {
 		mdPublished(b, t)
+	}
+	if len(t.Probes) > 0 {
+		mdProbes(b, t)
 	}
 	fmt.Fprintf(b, "Run %s, sheet %s.\n\n", md(t.Run), md(t.SheetHash))
 }

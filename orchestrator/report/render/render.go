@@ -28,6 +28,7 @@ var formats = []format{
 	{"table", "results.txt", "text/plain; charset=utf-8", false, renderTable},
 	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
 	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", false, renderTrialsCSV},
+	{"probes-csv", "probes.csv", "text/csv; charset=utf-8; header=present", false, renderProbesCSV},
 	{"breaches-csv", "breaches.csv", "text/csv; charset=utf-8; header=present", false, renderBreachesCSV},
 	{"telemetry-csv", "telemetry.csv", "text/csv; charset=utf-8; header=present", false, renderTelemetryCSV},
 	{"json", "results.json", "application/json", true, (*report.Analysis).JSON},

@@ -70,7 +70,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for format, file := range map[string]string{"csv": "results.csv", "trials-csv": "trials.csv", "breaches-csv": "breaches.csv", "telemetry-csv": "telemetry.csv", "against-csv": "against.csv"} {
+	for format, file := range map[string]string{"csv": "results.csv", "trials-csv": "trials.csv", "probes-csv": "probes.csv", "breaches-csv": "breaches.csv", "telemetry-csv": "telemetry.csv", "against-csv": "against.csv"} {
 		_, section, found := strings.Cut(string(text), "\n## "+file+"\n")
 		if !found {
 			t.Errorf("%s has no section", file)

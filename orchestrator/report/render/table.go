@@ -121,7 +121,7 @@ func writeTables(b *strings.Builder, v *report.Analysis) {
 		t := &v.Tables[i]
 		writeRunTable(b, t)
 		// What the columns mean is said once for runs that need the same words.
-		if i == len(v.Tables)-1 || legendOf(&v.Tables[i+1]) != legendOf(t) {
+		if len(t.Rows) > 0 && (i == len(v.Tables)-1 || legendOf(&v.Tables[i+1]) != legendOf(t)) {
 			b.WriteString("\n")
 			paragraph(b, legendOf(t))
 		}
@@ -135,6 +135,10 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 	}
 	b.WriteString("\n")
 	ideal, coded, vs := t.Has(report.HasIdeal), t.Has(report.HasCodedBound), t.Has(report.HasComparison)
+	if len(t.Rows) == 0 && len(t.Probes) > 0 { // nothing but probes
+		writeProbes(b, t)
+		return
+	}
 	g := grid{header: []string{"KB/s", "valid", "average", "max", "min", "SD", "median", "95 % CI"}}
 	if ideal {
 		g.header = append(g.header, "Ideal")
@@ -182,6 +186,10 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 	if t.Has(report.HasPublished) {
 		b.WriteString("\n")
 		writePublished(b, t)
+	}
+	if len(t.Probes) > 0 {
+		b.WriteString("\n")
+		writeProbes(b, t)
 	}
 }
 

@@ -243,6 +243,29 @@ type PreflightCheck struct {
 	Remedy      string
 }
 
+type Probe struct {
+	RunID     string
+	Trial     int32
+	Attempt   int32
+	Probe     int32
+	Transfer  string
+	Verdict   *string
+	Reason    string
+	Message   string
+	ConnectNs *int64
+	ElapsedNs *int64
+	Figures   json.RawMessage
+}
+
+type ProbeReception struct {
+	RunID    string
+	Node     string
+	Seq      int64
+	Transfer string
+	At       time.Time
+	Figures  json.RawMessage
+}
+
 type Reception struct {
 	RunID     string
 	Node      string

@@ -1,0 +1,48 @@
+package figures
+
+import (
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
+)
+
+// Probe holds a probe's figures against what there was of it: no more packets can
+// arrive than were sent, and none can be under way for longer than the probe ran. It
+// returns nil where they may be true, and for a transfer, which has none.
+func Probe(p *contract.ProbeFigures, elapsed time.Duration, t *Tolerance) *Fault {
+	switch {
+	case p == nil:
+	case p.Received > p.Sent:
+		return fault(journal.ReasonMoreThanSent, "the driver reports %d packets received, of %d that were sent", p.Received, p.Sent)
+	case p.ReceivedBytes > p.SentBytes:
+		return fault(journal.ReasonMoreThanSent, "the driver reports %d bytes received, of %d that were sent", p.ReceivedBytes, p.SentBytes)
+	case p.Delay != nil && time.Duration(p.Delay.MaxNS-p.Delay.MinNS) > elapsed+t.of(elapsed):
+		return fault(journal.ReasonLongerThanRun, "the driver reports delays from %s to %s, the probe ran for %s",
+			time.Duration(p.Delay.MinNS), time.Duration(p.Delay.MaxNS), show(elapsed))
+	}
+	return nil
+}
+
+// Early holds the delays of a probe against the least that the emulated radios on
+// its way need for its smallest packet. Both ends must have one clock.
+func Early(n *radio.Network, f *Flow, p *contract.ProbeFigures) *Fault {
+	if n == nil || p == nil || p.Delay == nil {
+		return nil
+	}
+	route := n.Route(f.From, f.To)
+	least := time.Duration(0)
+	for i := 1; i < len(route); i++ {
+		if h := hopOf(n, route[i-1], route[i]); h.rate > 0 {
+			least += h.delay + h.packet(n, headerBytes+udpHeader)
+		}
+	}
+	slack := radioSlack + part(least, radioShare) + time.Duration(p.ClockStepNS)
+	if shortest := time.Duration(p.Delay.MinNS); shortest < least-slack {
+		return fault(journal.ReasonFasterThanRadio, "the driver reports a delay of %s, the emulated radios need %s for an empty packet", shortest, least)
+	}
+	return nil
+}
+
+const udpHeader = 8 // RFC 768

@@ -1,0 +1,117 @@
+package plan_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"linktrial/internal/radio"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/plan"
+)
+
+const probing = `name: probing
+radio: mpu4
+topology: k-lot
+size: 64 KiB
+treatments:
+  - {name: a, protocol: tcp}
+  - {name: voice, protocol: probe, options: {pattern: voip-g711}, dscp: EF}
+  - {name: sensor, protocol: probe, dscp: 8}
+mixes:
+  - {name: m, flows: [{treatment: a}], probes: [{treatment: sensor}]}
+probes:
+  - {treatment: voice, alone: 60s}
+iterations: 2
+seed: 7
+`
+
+func TestProbes(t *testing.T) {
+	p, err := plan.Parse(nil, "p.yaml", []byte(probing), testCatalog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &p.Cells[0]
+	voice := plan.ProbeSpec{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer, Alone: time.Minute, Beside: true}
+	sensor := plan.ProbeSpec{Treatment: "sensor", From: radio.RoleClient, To: radio.RoleServer, Beside: true}
+	for name, want := range map[string][]plan.ProbeSpec{"a": {voice}, "voice": {voice}, "m": {sensor}} {
+		if d := cmp.Diff(want, c.ProbesOf(name)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	// The sensor only accompanies: it listens and has no trials.
+	if d := cmp.Diff([]string{"a", "voice", "m"}, c.Runnable()); d != "" {
+		t.Error(d)
+	}
+	if len(c.Listeners) != 1 || c.Listeners[0].Name != "sensor" || !c.Listeners[0].Probe || c.Listeners[0].DSCP != 8 {
+		t.Errorf("listeners %+v", c.Listeners)
+	}
+	if t1 := c.Treatments[1]; !t1.Probe || t1.DSCP != 46 || c.Treatments[0].Probe {
+		t.Errorf("treatments %+v", c.Treatments)
+	}
+}
+
+// TestProbesAlone: probes carry no payload, so that a plan of them needs no size.
+func TestProbesAlone(t *testing.T) {
+	text := "name: alone\nradio: mpu4\ntopology: k-lot\ntreatments: [{name: v, protocol: probe}]\nprobes: [{treatment: v, alone: 5m}]\niterations: 1\nseed: 1\n"
+	p, err := plan.Parse(nil, "p", []byte(text), testCatalog(t))
+	if err != nil || p.Trials() != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
+// A group takes the plan's probes, or has its own.
+func TestProbesOfGroups(t *testing.T) {
+	text := strings.Replace(probing, "size: 64 KiB", "size: 64 KiB\ngroups: [{name: g}, {name: h, probes: []}, {name: i, treatments: [a]}]", 1)
+	p, err := plan.Parse(nil, "p", []byte(text), testCatalog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"a voice m", "a m", "a"} {
+		if got := strings.Join(p.Cells[i].Runnable(), " "); got != want {
+			t.Errorf("group %s has trials of %s, expected %s", p.Groups[i], got, want)
+		}
+	}
+	if n := len(p.Cells[2].ProbesOf("a")); n != 1 {
+		t.Errorf("the group without the probe among its treatments has %d beside a, expected 1", n)
+	}
+}
+
+// Each mistake is one problem at its place.
+func TestProbesRefused(t *testing.T) {
+	for _, c := range []struct{ name, old, new, want string }{
+		{"nobody uses it", "probes:\n  - {treatment: voice, alone: 60s}\n", "", "7:29: treatments[1].protocol: treatment voice is a probe, and no list of probes has it"},
+		{"a transfer", "treatment: voice, alone", "treatment: a, alone", `treatment "a" carries transfers, its driver tcp is not a probe`},
+		{"an unknown one", "treatment: voice, alone", "treatment: voce, alone", `unknown treatment "voce" (did you mean "voice"?)`},
+		{"twice", "alone: 60s}", "alone: 60s}\n  - {treatment: voice}", `probe "voice" is given twice`},
+		{"neither way", "alone: 60s", "beside: false", "the probe runs neither beside transfers nor alone"},
+		{"from the relay", "alone: 60s", "from: relay", `expected client, whose node ends probes with the transfers beside them, found "relay"`},
+		{"to the client", "alone: 60s", "to: client", `expected server, where the listeners of a run are, found "client"`},
+		{"a wrong time", "alone: 60s", "alone: soon", "expected a duration"},
+		{"an unknown key", "alone: 60s", "size: 5 KiB", `unknown key "size"`},
+		{"no list", "\n  - {treatment: voice, alone: 60s}", " voice", "probes: expected a list"},
+		{"a flow of a mix", "[{treatment: a}]", "[{treatment: voice}]", `treatment "voice" is a probe; name it in probes`},
+		{"alone in a mix", "[{treatment: sensor}]", "[{treatment: sensor, alone: 1m}]", `unknown key "alone"`},
+		{"past a relay", "dscp: EF", "via: [{at: relay, protocol: split}]", "driver probe carries probes, which no relay process carries onward"},
+		{"a trace without lines", "pattern: voip-g711", "pattern: trace", "the pattern trace needs the option trace"},
+		{"a trace of nonsense", "pattern: voip-g711", `pattern: trace, trace: "0 1"`, "option trace, line 1: expected 24 to 8972 bytes"},
+		{"an unknown code point", "dscp: EF", "dscp: AF99", "7:73: treatments[1].dscp: expected a code point by name"},
+		{"a code point too high", "dscp: EF", "dscp: 64", `found "64"`},
+		{"a driver that does not mark", "name: a, protocol: tcp", "name: a, protocol: tcp, dscp: EF", "driver tcp cannot mark its packets: its manifest has no feature dscp"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text := strings.Replace(probing, c.old, c.new, 1)
+			if text == probing {
+				t.Fatalf("%q is not in the plan", c.old)
+			}
+			_, err := plan.Parse(nil, "p", []byte(text), testCatalog(t))
+			var ps yamldoc.Problems
+			if !errors.As(err, &ps) || len(ps) != 1 || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got\n%v\nwant, alone,\n%s", err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,277 @@
+package report
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/orchestrator/stats"
+	"linktrial/protocols/contract"
+)
+
+// Probe is one probe of an attempt.
+type Probe struct {
+	Treatment string          `json:"treatment"`
+	Verdict   journal.Verdict `json:"verdict,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Message   string          `json:"message,omitempty"`
+	Connect   time.Duration   `json:"connect_ns"`
+	Elapsed   time.Duration   `json:"elapsed_ns"`
+	// Figures are as measured: delays are between the clocks as they were. Nil where
+	// there are none.
+	Figures *contract.ProbeFigures `json:"figures,omitempty"`
+}
+
+// Counts reports whether the probe's figures count: whatever became of the
+// transfers beside it.
+func (p *Probe) Counts() bool { return p.Verdict == journal.Succeeded && p.Figures != nil }
+
+// ProbeClock is how the clocks of the two ends of a run's probes stand to each other.
+type ProbeClock struct {
+	// Shared: both ends are on one machine and have one clock.
+	Shared bool `json:"shared"`
+	// Offset is to be added to every measured delay; Uncertainty bounds its error.
+	Offset      time.Duration `json:"offset_ns"`
+	Uncertainty time.Duration `json:"uncertainty_ns"`
+	// Unknown is why nothing is known of it; delays are then only those above the
+	// shortest one of their probe.
+	Unknown string `json:"unknown,omitempty"`
+}
+
+// OneClock is that of nodes of one machine.
+var OneClock = ProbeClock{Shared: true}
+
+// CompareClocks makes the clocks of two nodes one, each of which was compared with
+// the orchestrator's before and after the run.
+func CompareClocks(client, server []journal.ClockOffset) ProbeClock {
+	c, cErr, why := clockOf(client)
+	if why != "" {
+		return ProbeClock{Unknown: "the client's clock was not compared: " + why}
+	}
+	s, sErr, why := clockOf(server)
+	if why != "" {
+		return ProbeClock{Unknown: "the server's clock was not compared: " + why}
+	}
+	// A delay is the server's time of arrival less the client's of sending; on the
+	// orchestrator's clock each has its node's offset added.
+	return ProbeClock{Offset: s - c, Uncertainty: cErr + sErr}
+}
+
+// clockOf is a node's offset halfway between its comparisons, with what bounds its
+// error: that of the comparisons, and what the clock moved between them.
+func clockOf(all []journal.ClockOffset) (offset, bound time.Duration, why string) {
+	low, high := time.Duration(math.MaxInt64), time.Duration(math.MinInt64)
+	why = "no comparison has arrived"
+	for _, o := range all {
+		if o.Unknown != "" {
+			why = o.Unknown
+			continue
+		}
+		low, high = min(low, o.Offset-o.Error), max(high, o.Offset+o.Error)
+	}
+	if low > high {
+		return 0, 0, why
+	}
+	return (low + high) / 2, (high - low + 1) / 2, ""
+}
+
+// ProbeRow is one probe in one run: beside the transfers of one treatment, or
+// alone. Delays and jitter are in milliseconds, corrected by the clocks' offset;
+// where the clocks are not known, delays are those above the shortest of each probe.
+type ProbeRow struct {
+	Probe string `json:"probe"` // the treatment that it is of
+	Label string `json:"label"`
+	DSCP  int    `json:"dscp,omitempty"`
+	// Beside is the treatment or mix whose transfers ran meanwhile; empty: none did.
+	Beside      string `json:"beside,omitempty"`
+	BesideLabel string `json:"beside_label,omitempty"`
+
+	Trials   int       `json:"trials"`   // of the sheet
+	Measured int       `json:"measured"` // whose last attempt has the probe's figures
+	Failures []Failure `json:"failures,omitempty"`
+	// FailedTransfers is how many of the measured ran beside a transfer without a valid figure.
+	FailedTransfers int `json:"failed_transfers,omitempty"`
+
+	Sent             int64    `json:"sent_packets"`
+	Received         int64    `json:"received_packets"`
+	Lost             int64    `json:"lost_packets"`
+	LossShare        *float64 `json:"loss_share"`
+	LossBursts       int64    `json:"loss_bursts"`
+	LongestLossBurst int64    `json:"longest_loss_burst"`
+	Reordered        int64    `json:"reordered_packets"`
+	Duplicated       int64    `json:"duplicated_packets"`
+
+	// The least and the longest of all packets; the others are means over the trials.
+	DelayMinMS  *float64 `json:"delay_min_ms"`
+	DelayMeanMS *float64 `json:"delay_mean_ms"`
+	DelayMeanCI *Range   `json:"delay_mean_ci95_ms"`
+	DelayP50MS  *float64 `json:"delay_p50_ms"`
+	DelayP95MS  *float64 `json:"delay_p95_ms"`
+	DelayP99MS  *float64 `json:"delay_p99_ms"`
+	DelayMaxMS  *float64 `json:"delay_max_ms"`
+	JitterMS    *float64 `json:"jitter_ms"`
+	JitterMaxMS *float64 `json:"jitter_max_ms"`
+	// UncertaintyMS is that of every delay; nil: the clocks were not compared.
+	UncertaintyMS *float64 `json:"uncertainty_ms"`
+}
+
+// probeSample is what a row of probes is made of.
+type probeSample struct {
+	row                      ProbeRow
+	mean, p50, p95, p99, jit []float64
+	least, longest, jitterTo float64
+	uncertain                float64
+	failures                 map[Failure]int
+}
+
+// probeRows are the rows of a run: of each probe first that without transfers, then
+// one for each treatment beside which it ran, in the order of the sheet.
+func probeRows(r *Run) []ProbeRow {
+	if r.Sheet == nil {
+		return nil
+	}
+	type key struct{ probe, beside string }
+	var order []key
+	samples := map[key]*probeSample{}
+	for i := range r.Sheet.Trials {
+		spec := &r.Sheet.Trials[i]
+		for k := range spec.Probes {
+			id := key{probe: spec.Probes[k].Treatment}
+			if len(spec.Flows) > 0 {
+				id.beside = spec.Treatment
+			}
+			s := samples[id]
+			if s == nil {
+				s = newProbeSample(r, id.probe, id.beside)
+				samples[id], order = s, append(order, id)
+			}
+			s.row.Trials++
+			if i < len(r.Trials) {
+				s.add(r, &r.Trials[i], k)
+			}
+		}
+	}
+	at := map[string]int{}
+	for i, t := range r.Sheet.Treatments {
+		at[t.Name] = i + 1
+	}
+	for i, m := range r.Sheet.Mixes {
+		at[m.Name] = len(r.Sheet.Treatments) + i + 1
+	}
+	slices.SortStableFunc(order, func(a, b key) int {
+		return cmp.Or(cmp.Compare(at[a.probe], at[b.probe]), cmp.Compare(at[a.beside], at[b.beside]))
+	})
+	var out []ProbeRow
+	for _, id := range order {
+		out = append(out, samples[id].finish(r.ProbeClock))
+	}
+	return out
+}
+
+func newProbeSample(r *Run, probe, beside string) *probeSample {
+	s := &probeSample{row: ProbeRow{Probe: probe, Label: r.Sheet.Label(probe), Beside: beside}, least: math.NaN(), longest: math.NaN(), jitterTo: math.NaN(), failures: map[Failure]int{}}
+	if beside != "" {
+		s.row.BesideLabel = r.Sheet.Label(beside)
+	}
+	if t := r.Sheet.Treatment(probe); t != nil {
+		s.row.DSCP = t.DSCP
+	}
+	return s
+}
+
+// add takes the last attempt of a trial, whose kth probe it is.
+func (s *probeSample) add(r *Run, t *Trial, k int) {
+	if len(t.Attempts) == 0 {
+		return
+	}
+	a := &t.Attempts[len(t.Attempts)-1]
+	if k >= len(a.Probes) || a.Verdict == "" {
+		return
+	}
+	p := &a.Probes[k]
+	if !p.Counts() {
+		s.failures[Failure{Verdict: p.Verdict, Reason: p.Reason}]++
+		return
+	}
+	f := p.Figures
+	s.row.Measured++
+	if s.row.Beside != "" && !a.Valid() && !r.Waits(a) {
+		s.row.FailedTransfers++
+	}
+	s.row.Sent, s.row.Received, s.row.Lost = s.row.Sent+f.Sent, s.row.Received+f.Received, s.row.Lost+f.Lost
+	s.row.LossBursts, s.row.LongestLossBurst = s.row.LossBursts+f.LossBursts, max(s.row.LongestLossBurst, f.LongestLossBurst)
+	s.row.Reordered, s.row.Duplicated = s.row.Reordered+f.Reordered, s.row.Duplicated+f.Duplicated
+	if f.Delay == nil {
+		return
+	}
+	d := r.ProbeClock.Correct(f.Delay)
+	s.mean, s.p50, s.p95, s.p99 = append(s.mean, d.Mean), append(s.p50, d.P50), append(s.p95, d.P95), append(s.p99, d.P99)
+	s.jit = append(s.jit, milliseconds(f.JitterMeanNS))
+	s.least, s.longest = fmin(s.least, d.Min), fmax(s.longest, d.Max)
+	s.jitterTo = fmax(s.jitterTo, milliseconds(f.JitterMaxNS))
+	s.uncertain = max(s.uncertain, milliseconds(f.ClockStepNS))
+}
+
+func (s *probeSample) finish(c ProbeClock) ProbeRow {
+	row := s.row
+	if row.Sent > 0 {
+		row.LossShare = Rounded(float64(row.Lost) / float64(row.Sent))
+	}
+	row.DelayMinMS, row.DelayMaxMS = Rounded(s.least), Rounded(s.longest)
+	row.DelayMeanMS, row.DelayMeanCI = Rounded(stats.Mean(s.mean)), interval(stats.MeanT(s.mean, level))
+	row.DelayP50MS, row.DelayP95MS, row.DelayP99MS = Rounded(stats.Mean(s.p50)), Rounded(stats.Mean(s.p95)), Rounded(stats.Mean(s.p99))
+	row.JitterMS, row.JitterMaxMS = Rounded(stats.Mean(s.jit)), Rounded(s.jitterTo)
+	if c.Unknown == "" && len(s.mean) > 0 {
+		row.UncertaintyMS = Rounded(milliseconds(c.Uncertainty.Nanoseconds()) + s.uncertain)
+	}
+	for f, n := range s.failures {
+		f.Attempts = n
+		row.Failures = append(row.Failures, f)
+	}
+	slices.SortFunc(row.Failures, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason))
+	})
+	return row
+}
+
+// Uncertainty is the largest of the rows' in milliseconds; nil: not known.
+func (t *RunTable) Uncertainty() (out *float64) {
+	for i := range t.Probes {
+		if u := t.Probes[i].UncertaintyMS; u != nil && (out == nil || *u > *out) {
+			out = u
+		}
+	}
+	return out
+}
+
+// DelaysMS are one-way delays in milliseconds.
+type DelaysMS struct{ Min, Mean, P50, P95, P99, Max float64 }
+
+// Correct is delays by one clock: with the offset added, or, where it is not known,
+// above the shortest one.
+func (c ProbeClock) Correct(d *contract.Delays) DelaysMS {
+	add := c.Offset.Nanoseconds()
+	if c.Unknown != "" {
+		add = -d.MinNS
+	}
+	of := func(ns int64) float64 { return milliseconds(ns + add) }
+	return DelaysMS{of(d.MinNS), of(d.MeanNS), of(d.P50NS), of(d.P95NS), of(d.P99NS), of(d.MaxNS)}
+}
+
+func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }
+
+func fmin(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return min(a, b)
+}
+
+func fmax(a, b float64) float64 {
+	if math.IsNaN(a) {
+		return b
+	}
+	return max(a, b)
+}

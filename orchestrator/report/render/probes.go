@@ -1,0 +1,215 @@
+package render
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
+)
+
+type probeLine struct {
+	ds      *report.Dataset
+	run     *report.Run
+	trial   *report.Trial
+	attempt *report.Attempt
+	counted bool // of the trial's last attempt, with figures
+	*report.Probe
+}
+
+// probeColumns is one row for each probe of each attempt. Delays are by one clock.
+func probeColumns() []column[probeLine] {
+	count := func(name string, of func(probeLine) int64) column[probeLine] {
+		return column[probeLine]{name, func(r probeLine) string {
+			if r.Figures == nil {
+				return ""
+			}
+			return strconv.FormatInt(of(r), 10)
+		}}
+	}
+	ms := func(x float64) string { return strconv.FormatFloat(x, 'f', 3, 64) }
+	delay := func(name string, of func(report.DelaysMS) float64) column[probeLine] {
+		return column[probeLine]{name, func(r probeLine) string {
+			if r.Figures == nil || r.Figures.Delay == nil {
+				return ""
+			}
+			return ms(of(r.run.ProbeClock.Correct(r.Figures.Delay)))
+		}}
+	}
+	return []column[probeLine]{
+		{"campaign", func(r probeLine) string { return r.ds.Campaign }},
+		{"plan", func(r probeLine) string { return r.ds.Plan }},
+		{"run", func(r probeLine) string { return r.run.ID }},
+		{"place", func(r probeLine) string { return r.run.Place }},
+		{"radio", func(r probeLine) string { return r.run.Sheet.Cell.Radio }},
+		{"topology", func(r probeLine) string { return r.run.Sheet.Cell.Topology }},
+		{"settings", func(r probeLine) string { return r.run.Sheet.Cell.Label }},
+		{"trial", func(r probeLine) string { return whole(r.trial.Index) }},
+		{"iteration", func(r probeLine) string { return whole(r.trial.Iteration) }},
+		{"attempt", func(r probeLine) string { return whole(r.attempt.Attempt) }},
+		{"probe", func(r probeLine) string { return r.Treatment }},
+		{"beside", func(r probeLine) string {
+			if r.trial.Treatment == r.Treatment {
+				return ""
+			}
+			return r.trial.Treatment
+		}},
+		{"beside_verdict", func(r probeLine) string {
+			if r.trial.Treatment == r.Treatment {
+				return ""
+			}
+			return string(r.attempt.Verdict)
+		}},
+		{"dscp", func(r probeLine) string {
+			if t := r.run.Sheet.Treatment(r.Treatment); t != nil {
+				return whole(t.DSCP)
+			}
+			return ""
+		}},
+		{"counted", func(r probeLine) string { return strconv.FormatBool(r.counted) }},
+		{"verdict", func(r probeLine) string { return string(r.Verdict) }},
+		{"reason", func(r probeLine) string { return r.Reason }},
+		{"message", func(r probeLine) string { return r.Message }},
+		{"elapsed_s", func(r probeLine) string {
+			if r.Figures == nil {
+				return ""
+			}
+			return strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 6, 64)
+		}},
+		count("sent_packets", func(r probeLine) int64 { return r.Figures.Sent }),
+		count("received_packets", func(r probeLine) int64 { return r.Figures.Received }),
+		count("lost_packets", func(r probeLine) int64 { return r.Figures.Lost }),
+		count("loss_bursts", func(r probeLine) int64 { return r.Figures.LossBursts }),
+		count("longest_loss_burst_packets", func(r probeLine) int64 { return r.Figures.LongestLossBurst }),
+		count("duplicated_packets", func(r probeLine) int64 { return r.Figures.Duplicated }),
+		count("reordered_packets", func(r probeLine) int64 { return r.Figures.Reordered }),
+		count("stray_packets", func(r probeLine) int64 { return r.Figures.Strays }),
+		count("sent_bytes", func(r probeLine) int64 { return r.Figures.SentBytes }),
+		count("received_bytes", func(r probeLine) int64 { return r.Figures.ReceivedBytes }),
+		delay("delay_min_ms", func(d report.DelaysMS) float64 { return d.Min }),
+		delay("delay_mean_ms", func(d report.DelaysMS) float64 { return d.Mean }),
+		delay("delay_p50_ms", func(d report.DelaysMS) float64 { return d.P50 }),
+		delay("delay_p95_ms", func(d report.DelaysMS) float64 { return d.P95 }),
+		delay("delay_p99_ms", func(d report.DelaysMS) float64 { return d.P99 }),
+		delay("delay_max_ms", func(d report.DelaysMS) float64 { return d.Max }),
+		jitterColumn("jitter_mean_ms", func(r probeLine) int64 { return r.Figures.JitterMeanNS }, ms),
+		jitterColumn("jitter_max_ms", func(r probeLine) int64 { return r.Figures.JitterMaxNS }, ms),
+		{"clocks", func(r probeLine) string { return clockWord(&r.run.ProbeClock) }},
+		{"uncertainty_ms", func(r probeLine) string {
+			if r.Figures == nil || r.run.ProbeClock.Unknown != "" {
+				return ""
+			}
+			return ms(float64(r.run.ProbeClock.Uncertainty.Nanoseconds()+r.Figures.ClockStepNS) / 1e6)
+		}},
+	}
+}
+
+func jitterColumn(name string, of func(probeLine) int64, ms func(float64) string) column[probeLine] {
+	return column[probeLine]{name, func(r probeLine) string {
+		if r.Figures == nil || r.Figures.Delay == nil {
+			return ""
+		}
+		return ms(float64(of(r)) / 1e6)
+	}}
+}
+
+// clockWord says how the clocks of a probe's ends stand to each other.
+func clockWord(c *report.ProbeClock) string {
+	switch {
+	case c.Shared:
+		return "one"
+	case c.Unknown != "":
+		return "unknown"
+	}
+	return "compared"
+}
+
+func renderProbesCSV(v *report.Analysis) ([]byte, error) {
+	var rows []probeLine
+	for i := range v.Dataset.Runs {
+		run := &v.Dataset.Runs[i]
+		for k := range run.Trials {
+			t := &run.Trials[k]
+			for n := range t.Attempts {
+				a := &t.Attempts[n]
+				for m := range a.Probes {
+					p := &a.Probes[m]
+					rows = append(rows, probeLine{v.Dataset, run, t, a, n == len(t.Attempts)-1 && p.Counts(), p})
+				}
+			}
+		}
+	}
+	return writeCSV(probeColumns(), rows)
+}
+
+// probeName is a row's name: the probe, and what ran beside it.
+func probeName(r *report.ProbeRow) string {
+	if r.Beside == "" {
+		return wording.Clean(r.Label) + ", alone"
+	}
+	return wording.Clean(r.Label) + " beside " + wording.Clean(r.BesideLabel)
+}
+
+// probeCells are a row's figures, as tables for people have them.
+func probeCells(r *report.ProbeRow) []string {
+	one := func(x *float64) string { return wording.Decimals(x, 1) }
+	return []string{
+		fmt.Sprintf("%d/%d", r.Measured, r.Trials), one(r.DelayMinMS), one(r.DelayMeanMS), one(r.DelayP50MS), one(r.DelayP95MS), one(r.DelayP99MS), one(r.DelayMaxMS),
+		one(r.JitterMS), wording.Percent(r.LossShare, 2), strconv.FormatInt(r.LongestLossBurst, 10), strconv.FormatInt(r.Reordered, 10), strconv.FormatInt(r.Duplicated, 10),
+	}
+}
+
+// probeNotes are what is to be said of rows beside their figures.
+func probeNotes(t *report.RunTable) (out []string) {
+	for i := range t.Probes {
+		r := &t.Probes[i]
+		for _, f := range r.Failures {
+			out = append(out, fmt.Sprintf("%s: %d without figures: %s", probeName(r), f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
+		}
+		if r.FailedTransfers > 0 {
+			out = append(out, fmt.Sprintf("%s: %d of the %d measured ran beside a transfer that gave no valid figure", probeName(r), r.FailedTransfers, r.Measured))
+		}
+	}
+	return out
+}
+
+// probeLegend says what the figures are, and how certain.
+func probeLegend(t *report.RunTable) string {
+	s := "Probes: one-way delays in ms, least and longest of all packets, the others means over the trials; jitter: RFC 3550; burst: the longest run of lost packets. They verify nothing and are compared with no transfer."
+	switch c := t.ProbeClock; {
+	case c == nil:
+	case c.Shared:
+		s += " Both ends have one clock."
+	case c.Unknown != "":
+		s += " Delays are those above the shortest one of each probe: " + wording.Clean(c.Unknown) + "."
+	default:
+		s += fmt.Sprintf(" Clocks compared: every delay is uncertain by %s ms.", wording.Decimals(t.Uncertainty(), 1))
+	}
+	return s
+}
+
+func writeProbes(b *strings.Builder, t *report.RunTable) {
+	g := grid{header: []string{"ms", "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}
+	for i := range t.Probes {
+		g.rows = append(g.rows, gridRow{cells: append([]string{probeName(&t.Probes[i])}, probeCells(&t.Probes[i])...)})
+	}
+	g.write(b)
+	b.WriteString("\n")
+	for _, n := range probeNotes(t) {
+		paragraph(b, n)
+	}
+	paragraph(b, probeLegend(t))
+}
+
+func mdProbes(b *strings.Builder, t *report.RunTable) {
+	var rows [][]string
+	for i := range t.Probes {
+		rows = append(rows, append([]string{md(probeName(&t.Probes[i]))}, probeCells(&t.Probes[i])...))
+	}
+	mdTable(b, []string{"Probe", "Measured", "Delay min, ms", "mean", "50 %", "95 %", "99 %", "max", "Jitter, ms", "Loss", "Longest burst", "Reordered", "Duplicated"}, rows)
+	for _, n := range probeNotes(t) {
+		fmt.Fprintf(b, "- %s\n", md(n))
+	}
+	fmt.Fprintf(b, "%s\n\n", md(probeLegend(t)))
+}

@@ -1,0 +1,147 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// Reasons of probes that the orchestrator gives where the journals of both ends are together.
+const (
+	reasonProbeDiffers = "figures-differ" // client and server report different figures
+	reasonUnverified   = "unverified"     // the server has reported nothing of it
+)
+
+// addProbes adds the probes to the attempts of runs that have any.
+func addProbes(ctx context.Context, q *dbsqlc.Queries, runs []*report.Run) error {
+	byID := map[string]*report.Run{}
+	var ids []string
+	for _, r := range runs {
+		if hasProbes(r.Sheet) {
+			byID[r.ID], ids = r, append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil
+	}
+	received, err := probeReceptions(ctx, q, ids)
+	if err != nil {
+		return err
+	}
+	rows, err := q.Probes(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for i := range rows {
+		p := &rows[i]
+		if err := addProbe(byID[p.RunID], p, received[receptionKey{p.RunID, p.Transfer}]); err != nil {
+			return fmt.Errorf("run %s, trial %d, attempt %d, probe %d: %w", p.RunID, p.Trial, p.Attempt, p.Probe, err)
+		}
+	}
+	return addClocks(ctx, q, byID, ids)
+}
+
+func hasProbes(s *runsheet.Sheet) bool {
+	return s != nil && slices.ContainsFunc(s.Trials, func(t runsheet.Trial) bool { return len(t.Probes) > 0 })
+}
+
+// probeReceptions are the servers' figures; of several of one probe, the last holds.
+func probeReceptions(ctx context.Context, q *dbsqlc.Queries, ids []string) (map[receptionKey]json.RawMessage, error) {
+	rows, err := q.ProbeReceptions(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := map[receptionKey]json.RawMessage{}
+	for _, r := range rows {
+		out[receptionKey{r.RunID, r.Transfer}] = r.Figures
+	}
+	return out, nil
+}
+
+func addProbe(r *report.Run, p *dbsqlc.Probe, received json.RawMessage) error {
+	if int(p.Trial) >= len(r.Trials) || int(p.Trial) >= len(r.Sheet.Trials) {
+		return nil
+	}
+	spec, attempts := &r.Sheet.Trials[p.Trial], r.Trials[p.Trial].Attempts
+	at := slices.IndexFunc(attempts, func(a report.Attempt) bool { return a.Attempt == int(p.Attempt) })
+	k := int(p.Probe) - len(spec.Flows)
+	if at < 0 || k < 0 || k >= len(spec.Probes) {
+		return nil
+	}
+	a := &attempts[at]
+	for len(a.Probes) <= k {
+		a.Probes = append(a.Probes, report.Probe{Treatment: spec.Probes[len(a.Probes)].Treatment})
+	}
+	x, err := buildProbe(p, received, spec.Probes[k].Treatment, a)
+	if err != nil {
+		return err
+	}
+	a.Probes[k] = *x
+	if len(spec.Flows) == 0 && k == 0 { // the attempt is the probe
+		a.Elapsed, a.Connect = x.Elapsed, x.Connect
+		a.Verified = x.Counts()
+		if a.Verdict == journal.Succeeded && x.Verdict == journal.Invalid {
+			a.Verdict, a.Reason, a.Message = x.Verdict, x.Reason, x.Message
+		}
+	}
+	return nil
+}
+
+func buildProbe(p *dbsqlc.Probe, received json.RawMessage, treatment string, a *report.Attempt) (*report.Probe, error) {
+	x := &report.Probe{Treatment: treatment, Reason: p.Reason, Message: p.Message}
+	if p.Verdict != nil {
+		x.Verdict = journal.Verdict(*p.Verdict)
+	}
+	if p.ConnectNs != nil {
+		x.Connect = time.Duration(*p.ConnectNs)
+	}
+	if p.ElapsedNs != nil {
+		x.Elapsed = time.Duration(*p.ElapsedNs)
+	}
+	if p.Figures != nil {
+		if err := json.Unmarshal(p.Figures, &x.Figures); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case x.Verdict != journal.Succeeded:
+	case a.Mark != nil:
+		x.Verdict, x.Reason, x.Message = a.Verdict, a.Reason, a.Message
+	case received == nil:
+		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonUnverified, "the server has reported nothing of the probe"
+	case !bytes.Equal(received, p.Figures): // as the database writes them: in one order
+		x.Verdict, x.Reason, x.Message = journal.Invalid, reasonProbeDiffers, "the client and the server report different figures of the probe"
+	}
+	return x, nil
+}
+
+// addClocks adds how the clocks of the probes' ends stand to each other.
+func addClocks(ctx context.Context, q *dbsqlc.Queries, runs map[string]*report.Run, ids []string) error {
+	rows, err := q.ProbeClocks(ctx, ids)
+	if err != nil {
+		return err
+	}
+	type end struct{ run, role string }
+	clocks := map[end][]journal.ClockOffset{}
+	for _, c := range rows {
+		k := end{c.RunID, c.Role}
+		clocks[k] = append(clocks[k], journal.ClockOffset{Offset: time.Duration(c.OffsetNs), Error: time.Duration(c.ErrorNs), Unknown: c.Unknown})
+	}
+	for id, r := range runs {
+		// The nodes of emulated radios are on one machine (lab, executor/assignment.go).
+		if r.Place == journal.PlaceVirtual || r.Place == journal.PlaceEmulated {
+			r.ProbeClock = report.OneClock
+			continue
+		}
+		r.ProbeClock = report.CompareClocks(clocks[end{id, "client"}], clocks[end{id, "server"}])
+	}
+	return nil
+}

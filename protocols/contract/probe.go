@@ -1,0 +1,112 @@
+package contract
+
+import "fmt"
+
+// A probe is a flow of packets at a stated rate or pattern, each with a sequence
+// number and the time at which it was sent. The client sends for
+// [Transfer.DurationMS], or until SIGTERM where that is 0; the server measures, and
+// answers the client with its figures when the client has ended.
+//
+// What the ends exchange is the driver's own affair. Its events are those of a
+// transfer: connected when the server has answered, and a result with
+// [Result.Probe]. ElapsedNS runs from just before the first packet may leave until
+// the server's figures have arrived.
+
+// DriverKind says what a driver carries. Closed list.
+type DriverKind string
+
+const (
+	KindTransfers DriverKind = "transfer" // measured transfers, verified to the last byte; what every driver was before there were probes
+	KindProbe     DriverKind = "probe"    // packets whose delays and losses are measured
+)
+
+// Times of a probe.
+const (
+	// ProbeDrainMS is how long after the last packet a client may wait for the
+	// server's figures, in milliseconds: queues have to empty, and the question
+	// or the answer can be lost.
+	ProbeDrainMS = 30_000
+	// ProbeLateMS is how long after the end of the packets the server goes on
+	// taking them, in milliseconds: a later one counts as lost.
+	ProbeLateMS = 1000
+)
+
+// ProbeFigures is what a probe measured, at the receiving end. Times are whole
+// nanoseconds. Delays are differences between two nodes' clocks, as these were:
+// negative where the receiver's is behind.
+type ProbeFigures struct {
+	Sent       int64 `json:"sent"`       // packets handed to the network
+	Received   int64 `json:"received"`   // of those, arrived; each counted once
+	Lost       int64 `json:"lost"`       // sent less received
+	Duplicated int64 `json:"duplicated"` // arrivals of a packet that had arrived before
+	// Reordered is arrivals after a packet with a higher number (RFC 4737, section 3.3).
+	Reordered int64 `json:"reordered"`
+	// Strays is arrivals that are not this probe's packets: another identity or content.
+	Strays int64 `json:"strays,omitempty"`
+
+	SentBytes     int64 `json:"sent_bytes"` // UDP payload, or that of the protocol in its place
+	ReceivedBytes int64 `json:"received_bytes"`
+
+	// A burst of losses is lost packets whose numbers follow each other.
+	LossBursts       int64 `json:"loss_bursts"`
+	LongestLossBurst int64 `json:"longest_loss_burst"` // in packets
+
+	// Delays of the packets that arrived, first arrivals alone; absent where none did.
+	Delay *Delays `json:"delay,omitempty"`
+
+	// Of the estimator J (RFC 3550, section 6.4.1) after each arrival from the
+	// second on: its mean and its highest value.
+	JitterMeanNS int64 `json:"jitter_mean_ns"`
+	JitterMaxNS  int64 `json:"jitter_max_ns"`
+
+	// ClockStepNS is the most that the two clocks moved against a monotonic one
+	// while the probe ran, added up. Delays are uncertain by it.
+	ClockStepNS int64 `json:"clock_step_ns,omitempty"`
+}
+
+// Delays is the distribution of one-way delays, in nanoseconds. A percentile is
+// the smallest delay that at least so many percent of the packets do not exceed
+// (RFC 2330, section 11.3).
+type Delays struct {
+	MinNS  int64 `json:"min_ns"`
+	MeanNS int64 `json:"mean_ns"`
+	P50NS  int64 `json:"p50_ns"`
+	P95NS  int64 `json:"p95_ns"`
+	P99NS  int64 `json:"p99_ns"`
+	MaxNS  int64 `json:"max_ns"`
+}
+
+// check refuses figures that contradict each other. Those that contradict what
+// others have seen are the executor's to find.
+func (p *ProbeFigures) check() error {
+	for _, c := range []struct {
+		name  string
+		value int64
+	}{
+		{"sent", p.Sent}, {"received", p.Received}, {"duplicated", p.Duplicated}, {"reordered", p.Reordered}, {"strays", p.Strays},
+		{"sent_bytes", p.SentBytes}, {"received_bytes", p.ReceivedBytes}, {"loss_bursts", p.LossBursts}, {"longest_loss_burst", p.LongestLossBurst},
+		{"jitter_mean_ns", p.JitterMeanNS}, {"jitter_max_ns", p.JitterMaxNS}, {"clock_step_ns", p.ClockStepNS},
+	} {
+		if c.value < 0 {
+			return fmt.Errorf("probe with negative %s (%d)", c.name, c.value)
+		}
+	}
+	switch {
+	case p.Lost != p.Sent-p.Received:
+		return fmt.Errorf("probe with %d lost, expected sent less received: %d less %d", p.Lost, p.Sent, p.Received)
+	case p.LongestLossBurst > max(p.Lost, 0) || p.LossBursts > max(p.Lost, 0) || (p.LossBursts == 0) != (p.LongestLossBurst == 0) || p.Lost > 0 && p.LossBursts == 0:
+		return fmt.Errorf("probe with %d lost in %d bursts, the longest of %d", p.Lost, p.LossBursts, p.LongestLossBurst)
+	case p.Reordered > p.Received:
+		return fmt.Errorf("probe with %d reordered of %d received", p.Reordered, p.Received)
+	case (p.Delay == nil) != (p.Received == 0):
+		return fmt.Errorf("probe with %d received, expected delays exactly where packets arrived", p.Received)
+	case p.JitterMeanNS > p.JitterMaxNS:
+		return fmt.Errorf("probe with jitter_mean_ns %d above jitter_max_ns %d", p.JitterMeanNS, p.JitterMaxNS)
+	}
+	if d := p.Delay; d != nil {
+		if d.MinNS > d.P50NS || d.P50NS > d.P95NS || d.P95NS > d.P99NS || d.P99NS > d.MaxNS || d.MeanNS < d.MinNS || d.MeanNS > d.MaxNS {
+			return fmt.Errorf("probe with delays out of order: %+v", *d)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,140 @@
+// Command probe is the driver of probes over UDP: packets at a stated rate or
+// pattern, whose delays and losses the receiving end measures. Comes in and goes
+// out: the driver contract (docs/driver-contract.md). May import: the contract, the
+// harness, its own packages, protocoltest (tests).
+//
+// It stamps packets with the time of day of the sending node, and takes that of the
+// receiving node's kernel at their arrival. What separates these two clocks is in
+// every delay; Linktrial knows how much that can be.
+package main
+
+import (
+	"bufio"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/harness"
+	"linktrial/protocols/probe/pattern"
+)
+
+//go:embed driver.yaml
+var manifest []byte
+
+func main() {
+	harness.Main(manifest, harness.Driver{Probe: probe, Packets: &harness.Packets{Listen: listen, Send: send}})
+}
+
+func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
+	if _, err := pattern.Read(p.Options); err != nil {
+		return nil, harness.Failf(contract.CodeBadParameters, "%w", err)
+	}
+	if p.Options["packets"] == true && p.LogFolder == "" && (p.Role == contract.RoleClient || p.Role == contract.RoleServer) {
+		return nil, harness.Unsupported("option packets: there is no folder for logs here (log_folder)")
+	}
+	return &contract.Info{Implementation: "UDP, kernel"}, nil
+}
+
+// mark gives a socket's packets a DSCP.
+func mark(fd int, inet6 bool, dscp int) error {
+	if dscp == 0 {
+		return nil
+	}
+	if inet6 {
+		return os.NewSyscallError("setsockopt IPV6_TCLASS", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, dscp<<2))
+	}
+	return os.NewSyscallError("setsockopt IP_TOS", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, dscp<<2))
+}
+
+// clock finds steps of the time of day: it compares it with a monotonic clock.
+type clock struct {
+	begin time.Time
+	step  time.Duration
+}
+
+// now is the time of day in nanoseconds since 1970.
+func (c *clock) now() (at int64, elapsed time.Duration) {
+	t := time.Now()
+	elapsed = t.Sub(c.begin)
+	c.step = max(c.step, (t.Round(0).Sub(c.begin.Round(0)) - elapsed).Abs())
+	return t.UnixNano(), elapsed
+}
+
+// stepNS is the most that the time of day moved against the monotonic clock. What
+// is below a microsecond is that the two are not read in one instant.
+func (c *clock) stepNS() int64 {
+	if c.step < time.Microsecond {
+		return 0
+	}
+	return c.step.Nanoseconds()
+}
+
+// packetLog is the file of a probe's packets at one end; nil: none is wanted.
+type packetLog struct {
+	file *os.File
+	w    *bufio.Writer
+	left int64 // bytes that still fit
+}
+
+func openLog(p *contract.Parameters, transfer, columns string) (*packetLog, error) {
+	if p.Options["packets"] != true {
+		return nil, nil
+	}
+	f, err := os.Create(p.LogFile(transfer, "csv"))
+	if err != nil {
+		return nil, fmt.Errorf("log of the probe's packets: %w", err)
+	}
+	l := &packetLog{f, bufio.NewWriterSize(f, 64<<10), contract.MaxLogFile}
+	l.line([]byte(columns))
+	return l, nil
+}
+
+func (l *packetLog) row(values ...int64) {
+	if l == nil {
+		return
+	}
+	var b []byte
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = strconv.AppendInt(b, v, 10)
+	}
+	l.line(b)
+}
+
+func (l *packetLog) line(b []byte) {
+	if l.left -= int64(len(b) + 1); l.left < 0 {
+		return // a log that is full stops, and the probe goes on
+	}
+	_, _ = l.w.Write(append(b, '\n')) // and so does one that cannot be written
+}
+
+func (l *packetLog) close() {
+	if l != nil {
+		_ = l.w.Flush()
+		_ = l.file.Close()
+	}
+}
+
+// network is the name of UDP over an address's family.
+func network(inet6 bool) string {
+	if inet6 {
+		return "udp6"
+	}
+	return "udp4"
+}
+
+// isTimeout reports whether a deadline of a socket has passed.
+func isTimeout(err error) bool {
+	var ne net.Error
+	return errors.As(err, &ne) && ne.Timeout()
+}

@@ -1,0 +1,222 @@
+// Package wire is what a probe's client and server exchange, as bytes of datagrams.
+// Pure: it takes and returns bytes.
+//
+//	hello   client → server  'H', identity (16), seed (8)
+//	here    server → client  'R', identity (16)
+//	packet  client → server  'D', 0 0 0, number (4), time (8), tag (8), payload
+//	end     client → server  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), tag (8)
+//	figures server → client  'F', identity (16), figures (8 each), tag (8)
+//	bye     client → server  'B', identity (16), tag (8)
+//	unknown server → client  'N', identity (16)
+//
+// Numbers are in network byte order. A tag is the first eight bytes of
+// HMAC-SHA256 over all that stands before it, and for a packet over its length too,
+// with the identity and the seed as the key. The payload of packet n is that of the
+// seed from n·2^16 on (contract.Payload). Packets from elsewhere thus do not count,
+// and neither do those of another probe.
+package wire
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"hash"
+
+	"linktrial/protocols/contract"
+)
+
+// Kinds of datagrams, their first byte.
+const (
+	Hello   = 'H'
+	Here    = 'R'
+	Data    = 'D'
+	End     = 'E'
+	Figures = 'F'
+	Bye     = 'B'
+	Unknown = 'N'
+)
+
+const (
+	tagSize = 8
+	idSize  = 16
+	helloSize,
+	hereSize,
+	endSize,
+	byeSize = 1 + idSize + 8,
+		1 + idSize,
+		1 + idSize + 3*8 + tagSize,
+		1 + idSize + tagSize
+	figureCount = 20
+	figuresSize = 1 + idSize + 8*figureCount + tagSize
+
+	// HeaderSize is what a packet has before its payload.
+	HeaderSize = 24
+	tagAt      = HeaderSize - tagSize
+	payloadGap = 16 // bits: how far apart the payloads of two packets are
+)
+
+// errForeign reports a datagram that is not of the probe.
+var errForeign = errors.New("not a datagram of this probe")
+
+// Key is what the ends of one probe know of it.
+type Key struct {
+	ID   contract.TransferID
+	Seed uint64
+	mac  hash.Hash
+	sum  []byte
+}
+
+// NewKey makes the key of a probe. It is not for use by several goroutines at once.
+func NewKey(id contract.TransferID, seed uint64) *Key {
+	secret := binary.BigEndian.AppendUint64(append([]byte("linktrial probe "), id[:]...), seed)
+	return &Key{ID: id, Seed: seed, mac: hmac.New(sha256.New, secret)}
+}
+
+func (k *Key) tag(b []byte, length int) []byte {
+	k.mac.Reset()
+	k.mac.Write(b)
+	k.mac.Write(binary.BigEndian.AppendUint64(nil, uint64(length)))
+	k.sum = k.mac.Sum(k.sum[:0])
+	return k.sum[:tagSize]
+}
+
+// head is a datagram's kind and the probe's identity.
+func (k *Key) head(kind byte) []byte { return append([]byte{kind}, k.ID[:]...) }
+
+// closed appends the tag of a datagram.
+func (k *Key) closed(b []byte) []byte { return append(b, k.tag(b, len(b)+tagSize)...) }
+
+// opened reports whether a datagram of a kind is whole and this probe's.
+func (k *Key) opened(b []byte, kind byte, size int) bool {
+	return len(b) == size && b[0] == kind && contract.TransferID(b[1:1+idSize]) == k.ID &&
+		hmac.Equal(b[size-tagSize:], k.tag(b[:size-tagSize], size))
+}
+
+// Hello asks a server to take the probe.
+func (k *Key) Hello() []byte { return binary.BigEndian.AppendUint64(k.head(Hello), k.Seed) }
+
+// ParseHello reads a [Key.Hello].
+func ParseHello(b []byte) (id contract.TransferID, seed uint64, ok bool) {
+	if len(b) != helloSize || b[0] != Hello {
+		return id, 0, false
+	}
+	return contract.TransferID(b[1 : 1+idSize]), binary.BigEndian.Uint64(b[1+idSize:]), true
+}
+
+// Here is the server's answer to hello.
+func (k *Key) Here() []byte { return k.head(Here) }
+
+// IsHere reports whether a datagram is [Key.Here].
+func (k *Key) IsHere(b []byte) bool {
+	return len(b) == hereSize && b[0] == Here && contract.TransferID(b[1:]) == k.ID
+}
+
+// Unknowing is the answer to [Key.End] of a probe that the server does not know:
+// it was started again since.
+func Unknowing(end []byte) []byte {
+	if len(end) != endSize || end[0] != End {
+		return nil
+	}
+	return append([]byte{Unknown}, end[1:1+idSize]...)
+}
+
+// IsUnknown reports whether a datagram is [Unknowing] of this probe.
+func (k *Key) IsUnknown(b []byte) bool {
+	return len(b) == hereSize && b[0] == Unknown && contract.TransferID(b[1:]) == k.ID
+}
+
+// Packet fills b, which is at least [HeaderSize] long, with packet n as sent at a
+// time in nanoseconds since 1970.
+func (k *Key) Packet(b []byte, n uint32, at int64) {
+	binary.BigEndian.PutUint32(b, Data<<24)
+	binary.BigEndian.PutUint32(b[4:], n)
+	binary.BigEndian.PutUint64(b[8:], uint64(at))
+	copy(b[tagAt:], k.tag(b[:tagAt], len(b)))
+	contract.Payload(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap)
+}
+
+// ParsePacket reads and verifies a packet.
+func (k *Key) ParsePacket(b []byte) (n uint32, at int64, err error) {
+	if len(b) < HeaderSize || binary.BigEndian.Uint32(b) != Data<<24 || !hmac.Equal(b[tagAt:HeaderSize], k.tag(b[:tagAt], len(b))) {
+		return 0, 0, errForeign
+	}
+	n, at = binary.BigEndian.Uint32(b[4:]), int64(binary.BigEndian.Uint64(b[8:]))
+	if contract.Verify(b[HeaderSize:], k.Seed, uint64(n)<<payloadGap) >= 0 {
+		return 0, 0, errForeign
+	}
+	return n, at, nil
+}
+
+// Sent is what a client has sent when it ends.
+type Sent struct {
+	Packets, Bytes int64
+	ClockStep      int64 // in nanoseconds
+}
+
+// End says that no packet follows, and asks for the figures.
+func (k *Key) End(s Sent) []byte {
+	b := k.head(End)
+	for _, v := range []int64{s.Packets, s.Bytes, s.ClockStep} {
+		b = binary.BigEndian.AppendUint64(b, uint64(v))
+	}
+	return k.closed(b)
+}
+
+// ParseEnd reads [Key.End].
+func (k *Key) ParseEnd(b []byte) (s Sent, ok bool) {
+	if !k.opened(b, End, endSize) {
+		return s, false
+	}
+	for i, v := range []*int64{&s.Packets, &s.Bytes, &s.ClockStep} {
+		*v = int64(binary.BigEndian.Uint64(b[1+idSize+8*i:]))
+	}
+	return s, true
+}
+
+// Bye says that the client wants nothing more of the probe.
+func (k *Key) Bye() []byte { return k.closed(k.head(Bye)) }
+
+// IsBye reports whether a datagram is [Key.Bye].
+func (k *Key) IsBye(b []byte) bool { return k.opened(b, Bye, byeSize) }
+
+// fields are the figures in the order of the wire; the first says whether there
+// are delays.
+func fields(p *contract.ProbeFigures, d *contract.Delays, delays *int64) [figureCount]*int64 {
+	return [...]*int64{
+		delays, &p.Sent, &p.Received, &p.Lost, &p.Duplicated, &p.Reordered, &p.Strays, &p.SentBytes, &p.ReceivedBytes,
+		&p.LossBursts, &p.LongestLossBurst, &p.JitterMeanNS, &p.JitterMaxNS, &p.ClockStepNS,
+		&d.MinNS, &d.MeanNS, &d.P50NS, &d.P95NS, &d.P99NS, &d.MaxNS,
+	}
+}
+
+// Figures is the server's answer to [Key.End].
+func (k *Key) Figures(p *contract.ProbeFigures) []byte {
+	var d contract.Delays
+	delays := int64(0)
+	if p.Delay != nil {
+		d, delays = *p.Delay, 1
+	}
+	b := k.head(Figures)
+	for _, v := range fields(p, &d, &delays) {
+		b = binary.BigEndian.AppendUint64(b, uint64(*v))
+	}
+	return k.closed(b)
+}
+
+// ParseFigures reads [Key.Figures].
+func (k *Key) ParseFigures(b []byte) (p *contract.ProbeFigures, ok bool) {
+	if !k.opened(b, Figures, figuresSize) {
+		return nil, false
+	}
+	p = &contract.ProbeFigures{}
+	var d contract.Delays
+	var delays int64
+	for i, v := range fields(p, &d, &delays) {
+		*v = int64(binary.BigEndian.Uint64(b[1+idSize+8*i:]))
+	}
+	if delays != 0 {
+		p.Delay = &d
+	}
+	return p, true
+}
