@@ -76,3 +76,11 @@ func TestSampleRow(t *testing.T) {
 		*s = before
 	}
 }
+
+// The pages say which relay processes a treatment's flows pass, as tables and files do.
+func TestSummaryNamesRelayProcesses(t *testing.T) {
+	r := report.Row{Treatment: "i-tcp", Via: "split 1.0.0 at the relay"}
+	if got := asTreatment(&r, 0).Via; got != r.Via {
+		t.Errorf("via %q, expected %q", got, r.Via)
+	}
+}

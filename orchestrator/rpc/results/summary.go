@@ -33,7 +33,7 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
 	bytesPerSecond := func(kb *float64) float64 { return value(kb) * unit.KB }
 	out := &linktrialv1.TreatmentSummary{
-		Name: r.Treatment, Label: r.Label, Protocol: r.Protocol, Missing: r.Missing,
+		Name: r.Treatment, Label: r.Label, Protocol: r.Protocol, Missing: r.Missing, Via: r.Via,
 		Valid: int32(r.Valid), Attempted: attempted, Failed: int32(r.Failed), Planned: int32(r.Trials),
 		Average: bytesPerSecond(r.AverageKBps), Sd: bytesPerSecond(r.SDKBps), Min: bytesPerSecond(r.MinKBps), Max: bytesPerSecond(r.MaxKBps),
 		Median: bytesPerSecond(r.MedianKBps), P05: bytesPerSecond(r.P05KBps), P25: bytesPerSecond(r.P25KBps), P75: bytesPerSecond(r.P75KBps), P95: bytesPerSecond(r.P95KBps),

@@ -680,6 +680,7 @@ type TreatmentSummary struct {
 	RetransmitsAverage *float64         `protobuf:"fixed64,29,opt,name=retransmits_average,json=retransmitsAverage,proto3,oneof" json:"retransmits_average,omitempty"`
 	TimeoutsAverage    *float64         `protobuf:"fixed64,30,opt,name=timeouts_average,json=timeoutsAverage,proto3,oneof" json:"timeouts_average,omitempty"`
 	CodedBoundShare    *float64         `protobuf:"fixed64,31,opt,name=coded_bound_share,json=codedBoundShare,proto3,oneof" json:"coded_bound_share,omitempty"` // as ideal_share, of the coded bound
+	Via                string           `protobuf:"bytes,32,opt,name=via,proto3" json:"via,omitempty"`                                                          // "split 1.0.0 at the relay": the relay processes that its flows pass; empty: none
 	unknownFields      protoimpl.UnknownFields
 	sizeCache          protoimpl.SizeCache
 }
@@ -922,6 +923,13 @@ func (x *TreatmentSummary) GetCodedBoundShare() float64 {
 		return *x.CodedBoundShare
 	}
 	return 0
+}
+
+func (x *TreatmentSummary) GetVia() string {
+	if x != nil {
+		return x.Via
+	}
+	return ""
 }
 
 type PublishedFigure struct {
@@ -2493,7 +2501,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06points\x18\t \x01(\v2\x14.linktrial.v1.PointsR\x06points\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
-	"\x05label\x18\x02 \x01(\tR\x05label\"\xfa\a\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\"\x8c\b\n" +
 	"\x10TreatmentSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x1a\n" +
@@ -2527,7 +2535,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x0fconnect_average\x18\x1c \x01(\x01R\x0econnectAverage\x124\n" +
 	"\x13retransmits_average\x18\x1d \x01(\x01H\x05R\x12retransmitsAverage\x88\x01\x01\x12.\n" +
 	"\x10timeouts_average\x18\x1e \x01(\x01H\x06R\x0ftimeoutsAverage\x88\x01\x01\x12/\n" +
-	"\x11coded_bound_share\x18\x1f \x01(\x01H\aR\x0fcodedBoundShare\x88\x01\x01B\x0e\n" +
+	"\x11coded_bound_share\x18\x1f \x01(\x01H\aR\x0fcodedBoundShare\x88\x01\x01\x12\x10\n" +
+	"\x03via\x18  \x01(\tR\x03viaB\x0e\n" +
 	"\f_ideal_shareB\b\n" +
 	"\x06_ratioB\f\n" +
 	"\n" +

@@ -44,6 +44,13 @@ describe('the table', () => {
     expect(rows[1]!.text()).toContain('1 of 2')
     expect(rows[2]!.text()).toContain('no driver')
   })
+  it('says which relay processes the flows of a treatment pass', () => {
+    const relayed = summaryOf({ id: 'b' })
+    relayed.treatments[0]!.via = 'split 1.0.0 at the relay'
+    const names = mount(TableTab, { props: { ...tab, runs: [relayed] }, global }).findAll('td.name')
+    expect(names[0]!.text()).toContain('passes split 1.0.0 at the relay')
+    expect(names[1]!.text()).not.toContain('passes')
+  })
   it('asks for the order by a column', async () => {
     const w = mount(TableTab, { props: tab, global })
     await w
