@@ -46,10 +46,8 @@ func usable(name string) (*variant, error) {
 	if _, err := os.Stat(typeInformation); err != nil {
 		return nil, fmt.Errorf("needs Linux %s or newer with type information (CONFIG_DEBUG_INFO_BTF): %w", oldest, err)
 	}
-	if v.needs != nil {
-		if err := v.needs(); err != nil {
-			return nil, err
-		}
+	if err := v.unmet(); err != nil {
+		return nil, err
 	}
 	return v, nil
 }

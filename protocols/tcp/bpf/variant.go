@@ -109,6 +109,17 @@ func (v *variant) spec() (*ebpf.CollectionSpec, *ebpf.MapSpec, error) {
 	return spec, m, nil
 }
 
+// errTooOld reports a kernel that lacks what one variant takes.
+var errTooOld = errors.New("the kernel is too old")
+
+// unmet is why this kernel cannot take the variant, nil where it can.
+func (v *variant) unmet() error {
+	if v.needs == nil {
+		return nil
+	}
+	return v.needs()
+}
+
 // boundedTimeout reports whether the kernel bounds the timeout of one socket.
 func boundedTimeout() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
@@ -118,7 +129,7 @@ func boundedTimeout() error {
 	defer func() { _ = unix.Close(fd) }()
 	_, err = unix.GetsockoptInt(fd, unix.IPPROTO_TCP, unix.TCP_RTO_MAX_MS)
 	if errors.Is(err, unix.ENOPROTOOPT) {
-		return fmt.Errorf("needs Linux 6.15, where a congestion control can bound the timeout (TCP_RTO_MAX_MS)")
+		return fmt.Errorf("%w: needs Linux 6.15, where a congestion control can bound the timeout (TCP_RTO_MAX_MS)", errTooOld)
 	}
 	return err
 }

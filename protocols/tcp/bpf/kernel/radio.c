@@ -15,6 +15,10 @@ void BPF_PROG(radio_init, struct sock *sk)
 SEC("struct_ops/radio_control")
 void BPF_PROG(radio_control, struct sock *sk)
 {
+	struct radio *ca = inet_csk_ca(sk);
+
+	if (!ca->window) /* init was passed over (docs/tcp-variants.md) */
+		radio_start(sk);
 	radio_hold(sk);
 }
 

@@ -4,7 +4,10 @@
  * lab/uml/kernel/tree/net/ipv4/tcp_radio.c is the same for the guest kernel.
  *
  * eBPF cannot write the timeout, but it can bound it: with the bound at the
- * timeout that the round-trip times give, there is nothing to double.
+ * timeout that the round-trip times give, there is nothing to double. The bound is
+ * set to it when a timer has expired, and a little above it before: the kernel may
+ * pass a call over (docs/tcp-variants.md), and the next round-trip times may
+ * lengthen the timeout.
  */
 #include "radio.h"
 
@@ -23,8 +26,20 @@ static __always_inline void newrto_bound(struct sock *sk, u32 ms)
 		ca->rto_held_ms = ms;
 }
 
-SEC("struct_ops/newrto_init")
-void BPF_PROG(newrto_init, struct sock *sk)
+/* The timeout of RFC 6298, as tcp_sock has it. */
+static __always_inline u32 newrto_timeout_ms(struct sock *sk)
+{
+	return ((tcp_sk(sk)->srtt_us >> 3) + tcp_sk(sk)->rttvar_us + 999) / 1000;
+}
+
+static __always_inline u32 newrto_in_bounds(struct sock *sk, u32 ms)
+{
+	struct radio *ca = inet_csk_ca(sk);
+
+	return min(max(ms, (u32)RTO_BOUND_MIN_MS), ca->rto_max_ms);
+}
+
+static __always_inline void newrto_start(struct sock *sk)
 {
 	struct radio *ca = inet_csk_ca(sk);
 	int most = 0, give_up = RETRIES * RTO_MAX_MS;
@@ -38,16 +53,26 @@ void BPF_PROG(newrto_init, struct sock *sk)
 	radio_start(sk);
 }
 
+SEC("struct_ops/newrto_init")
+void BPF_PROG(newrto_init, struct sock *sk)
+{
+	newrto_start(sk);
+}
+
 /* Only sk is read: the other arguments are not the same on every kernel. */
 SEC("struct_ops/newrto_control")
 void BPF_PROG(newrto_control, struct sock *sk)
 {
 	struct radio *ca = inet_csk_ca(sk);
+	u32 ms;
 
+	if (!ca->window) /* init was passed over */
+		newrto_start(sk);
 	radio_hold(sk);
-	/* New data was acknowledged: the next timeout is as long as it comes out. */
-	if (!inet_csk(sk)->icsk_backoff)
-		newrto_bound(sk, ca->rto_max_ms);
+	if (inet_csk(sk)->icsk_backoff) /* no new round-trip time since */
+		return;
+	ms = newrto_timeout_ms(sk);
+	newrto_bound(sk, newrto_in_bounds(sk, ms + ms / 8));
 }
 
 /* Timeouts of the handshake come before init, and are not ours. */
@@ -55,7 +80,6 @@ SEC("struct_ops/newrto_set_state")
 void BPF_PROG(newrto_set_state, struct sock *sk, u8 state)
 {
 	struct radio *ca = inet_csk_ca(sk);
-	u32 ms;
 
 	if (!ca->window)
 		return;
@@ -63,8 +87,7 @@ void BPF_PROG(newrto_set_state, struct sock *sk, u8 state)
 	if (state != TCP_CA_Loss)
 		return;
 	/* The kernel is about to double the timeout, and bounds it then. */
-	ms = ((tcp_sk(sk)->srtt_us >> 3) + tcp_sk(sk)->rttvar_us + 999) / 1000;
-	newrto_bound(sk, min(max(ms, (u32)RTO_BOUND_MIN_MS), ca->rto_max_ms));
+	newrto_bound(sk, newrto_in_bounds(sk, newrto_timeout_ms(sk)));
 }
 
 CONGESTION_CONTROL(

@@ -51,6 +51,8 @@ void BPF_PROG(veno_acked, struct sock *sk, const struct ack_sample *sample)
 
 	if (measured < 0)
 		return;
+	if (!v->base_rtt_us) /* init was passed over (docs/tcp-variants.md) */
+		veno_reset(sk);
 	rtt = measured + 1; /* never zero */
 	v->base_rtt_us = min(v->base_rtt_us, rtt);
 	v->least_rtt_us = min(v->least_rtt_us, rtt);

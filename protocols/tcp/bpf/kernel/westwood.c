@@ -23,8 +23,7 @@ struct westwood {
 	bool first_ack;
 };
 
-SEC("struct_ops/westwood_init")
-void BPF_PROG(westwood_init, struct sock *sk)
+static __always_inline void westwood_start(struct sock *sk)
 {
 	struct westwood *w = inet_csk_ca(sk);
 
@@ -39,6 +38,12 @@ void BPF_PROG(westwood_init, struct sock *sk)
 	w->segments_at_least = 2;
 	w->rtt_min_anew = 1;
 	w->first_ack = 1;
+}
+
+SEC("struct_ops/westwood_init")
+void BPF_PROG(westwood_init, struct sock *sk)
+{
+	westwood_start(sk);
 }
 
 static __always_inline u64 filtered(u64 old, u64 sample)
@@ -104,6 +109,8 @@ void BPF_PROG(westwood_in_ack, struct sock *sk, u32 flags)
 {
 	struct westwood *w = inet_csk_ca(sk);
 
+	if (!w->segments_at_least) /* init was passed over (docs/tcp-variants.md) */
+		westwood_start(sk);
 	westwood_sample(sk, w);
 	if (flags & CA_ACK_SLOWPATH)
 		w->acked += westwood_reported(sk, w);
