@@ -138,7 +138,7 @@ seed: 1
 		t.Fatalf("got %v", err)
 	}
 	want := `three.yaml:2:8: radio: unknown radio "prc-117"; there are ` + strings.Join(testCatalog(t).Profiles(), ", ") + `
-three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are haul, lttcp, quic, sctp, split, tcp, udt; drivers are looked for in ../catalog/testdata/drivers, --drivers adds a folder (a treatment whose protocol does not exist yet gives the reason with missing)
+three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are haul, lttcp, probe, quic, sctp, split, tcp, udt; drivers are looked for in ../catalog/testdata/drivers, --drivers adds a folder (a treatment whose protocol does not exist yet gives the reason with missing)
 three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, ecn, initial_window, mss, receive_buffer, rto_max, rto_min, send_buffer, syn_retries, user_timeout`
 	if len(ps) != 3 || err.Error() != want {
 		t.Errorf("got %d problems:\n%v\nwant\n%s", len(ps), err, want)
@@ -235,7 +235,7 @@ func TestReadyPlans(t *testing.T) {
 			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
 			"decola-2006":   "decola-2006: 140 runs, 4 treatments, 3 iterations, 1840 trials",
 			"dantas-2011":   "dantas-2011: 102 runs, 1 treatment, 10 iterations, 1020 trials",
-			"lttcp-2006":    "lttcp-2006: 31 runs, 6 treatments, 6 iterations, 390 trials",
+			"lttcp-2006":    "lttcp-2006: 33 runs, 6 treatments, 3 iterations, 198 trials",
 			"qaddoura-2006": "qaddoura-2006: 8 runs, 2 treatments, 3 iterations, 18 trials",
 		} {
 			text, err := plans.Files.ReadFile(name + ".yaml")

@@ -58,7 +58,7 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 		t := ps.treatmentNamed(p.Treatment)
 		switch {
 		case t == nil:
-		case !t.Probe && t.Missing == "" && at.OK():
+		case !t.Probe && t.Missing == "" && at.OK() && ps.cat.Manifest(t.Protocol) != nil:
 			at.Problem("treatment %q carries transfers, its driver %s is not a probe", t.Name, t.Protocol)
 		case slices.ContainsFunc(out, func(o ProbeSpec) bool { return o.Treatment == p.Treatment }):
 			at.Problem("probe %q is given twice", p.Treatment)
