@@ -6,4 +6,8 @@
 // compiled of them. Each is registered in the kernel under a name of its own,
 // lt_…, which no other version of it has: all processes of a machine share what
 // the first of them has registered, and none takes another's for its own.
+//
+// Westwood+ and Veno follow the kernel's own sources, so theirs are licensed under
+// GPL-2.0, as these are; the kernel runs the objects, which are programs of their
+// own and not linked with this one.
 package bpf

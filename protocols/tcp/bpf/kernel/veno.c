@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// SPDX-License-Identifier: GPL-2.0
 /*
  * TCP Veno as Linux has it: Reno that estimates, as Vegas does, how many segments
  * wait in queues. With few of them a loss is taken for one of the radio's, and the

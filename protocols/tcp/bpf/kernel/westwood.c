@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+// SPDX-License-Identifier: GPL-2.0
 /*
  * TCP Westwood+ as Linux has it: Reno, but after a loss the window is what the
  * rate of acknowledgements and the smallest round-trip time say
