@@ -7,7 +7,7 @@ SHELL := /bin/bash
 BIN := $(CURDIR)/bin
 DRIVERS := $(BIN)/drivers
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-GO_DRIVERS := haul lttcp probe quic split tcp
+GO_DRIVERS := haul lttcp probe quic scps split tcp
 GOLANGCI_LINT := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GOFLAGS_BUILD := -trimpath -ldflags "-X main.version=$(VERSION)"
 ANSIBLE := $(or $(LINKTRIAL_ANSIBLE),/var/cache/linktrial/ansible)

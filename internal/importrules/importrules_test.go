@@ -50,6 +50,7 @@ var allowed = map[string][]string{
 	"protocols/probe/measure/": {"protocols/contract", "internal/"},
 	"protocols/split/":         {"protocols/protocoltest/link", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},
 	"protocols/udt/":           {"protocols/contract", "protocols/cxx/", "internal/"},
+	"protocols/scps/":          {"protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
 	"protocols/sctp/":          {"protocols/contract", "protocols/cxx/", "internal/"},
 	"protocols/haul/":          {"protocols/datagram", "protocols/datagram/edge", "protocols/haul/", "internal/"},
 	"protocols/haul/cmd/":      {"protocols/contract", "protocols/harness", "protocols/haul", "protocols/haul/option", "protocols/protocoltest", "internal/"},

@@ -1,0 +1,5 @@
+//go:build !standin
+
+package main
+
+const standInAllowed = false
