@@ -171,7 +171,7 @@ test-kernels: drivers
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
-	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./protocols/haul/bench ./protocols/quic ./protocols/split
+	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./protocols/haul/bench ./protocols/quic ./protocols/split ./protocols/tcp/bpf
 
 # protoc-gen-es is one of the pages' packages.
 generate: web/node_modules/.installed

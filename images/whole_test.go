@@ -177,7 +177,8 @@ func TestCompose(t *testing.T) {
 	if n := strings.Count(runs, "completed"); n != 2 {
 		t.Errorf("%d runs are completed, expected 2:\n%s", n, runs)
 	}
-	// What a confined driver needs its capability for: a route of its own connection.
+	// What a confined driver needs its capabilities for: a route of its own connection,
+	// and a congestion control that it brings along.
 	plan := filepath.Join(t.TempDir(), "plan.yaml")
 	if err := os.WriteFile(plan, []byte(routedPlan), 0o644); err != nil {
 		t.Fatal(err)
@@ -186,8 +187,8 @@ func TestCompose(t *testing.T) {
 		t.Fatal(err)
 	}
 	log := compose("run", "--rm", "-T", "--volume", plan+":/plan.yaml:ro", "quickstart", "run", "--nodes", "3", "/plan.yaml")
-	if !strings.Contains(log, "2/2") || !strings.Contains(log, ": completed") || strings.Contains(log, "failed") {
-		t.Errorf("a plan with routes of the connections' own:\n%s", log)
+	if !strings.Contains(log, "3/3") || !strings.Contains(log, ": completed") || strings.Contains(log, "failed") {
+		t.Errorf("a plan with routes of the connections' own and eBPF:\n%s", log)
 	}
 	compose("down", "--volumes")
 	if left := strings.TrimSpace(m.must("docker", "ps", "--all", "--quiet") + m.must("docker", "volume", "ls", "--quiet")); left != "" {
@@ -202,6 +203,7 @@ size: 32 KiB
 treatments:
   - {name: wide, label: TCP with a wide window, protocol: tcp, options: {initial_window: 20}}
   - {name: marked, label: TCP with ECN, protocol: tcp, options: {ecn: true}}
+  - {name: radio, label: TCP-radio, protocol: tcp, options: {congestion: radio, window: 30 KiB}}
 iterations: 1
 seed: 1
 `

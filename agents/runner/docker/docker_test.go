@@ -321,9 +321,11 @@ func TestConfinement(t *testing.T) {
 	r := newRunner(t, "confined")
 	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN]\nresources: {memory: 48 MiB, cpus: 0.5, processes: 17}\n"), program(confined))
+	importImage(t, "bpf:latest", "bpf", manifest("bpf", "capabilities: [CAP_NET_ADMIN, CAP_BPF, CAP_PERFMON]\n"), program(confined))
 	for name, w := range map[string]struct{ capabilities, memory, cpu, processes string }{
 		"confined": {"0000000000000000", "536870912", fmt.Sprint(min(2, runtime.NumCPU()) * 100000), "64"},
 		"admin":    {"0000000000001000", "50331648", "50000", "17"},
+		"bpf":      {"000000c000001000", "536870912", fmt.Sprint(min(2, runtime.NumCPU()) * 100000), "64"},
 	} {
 		p, err := r.Start(t.Context(), name, parameters(contract.RoleServer, 1))
 		if err != nil {

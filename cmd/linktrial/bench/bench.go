@@ -38,6 +38,7 @@ var benchSections = []struct {
 	{"runner", benchRunner},
 	{"virtual", benchVirtual},
 	{"agreement", benchAgreement},
+	{"variants", benchVariants},
 	{"results", benchResults},
 	{"agents", benchAgents},
 	{"tls", benchTLS},
@@ -62,11 +63,12 @@ func newBench(s *setting.Settings) *cobra.Command {
   runner     drivers as processes and as containers: throughput, dead time, connect time;
   virtual    how much faster than real time the virtual-time lab is, and where its time goes;
   agreement  the throughput in real and in virtual time, for each transport protocol;
+  variants   TCP-radio and newRTO as eBPF in real time, against those of the guest kernel;
   results    response times of the results pages with 10 000 trials and 5 million samples;
   agents     the cost of many idle agents for their orchestrator, and how soon a run reaches its nodes;
   tls        the cost of TLS in the delivery of a batch of samples.
-Virtual and agreement need the guest kernel (linktrial lab kernel). All sections take
-about fifteen minutes.`,
+Virtual, agreement and variants need the guest kernel (linktrial lab kernel). All
+sections take about half an hour, variants half of it.`,
 		ValidArgs: names,
 		Args:      cobra.OnlyValidArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {

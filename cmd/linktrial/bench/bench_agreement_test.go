@@ -27,6 +27,19 @@ func TestHeld(t *testing.T) {
 	}
 }
 
+func TestPairedRatio(t *testing.T) {
+	// The logarithms are 0 and 2·ln 2: mean ln 2, standard error ln 2, and t is 12.706.
+	ratio, i, ok := pairedRatio([]float64{3, 8}, []float64{3, 2})
+	if !ok || math.Abs(ratio-2) > 1e-9 || math.Abs(math.Log(i.High)-13.706*math.Ln2) > 0.01 || math.Abs(math.Log(i.Low)+11.706*math.Ln2) > 0.01 {
+		t.Errorf("%g, %+v, %t", ratio, i, ok)
+	}
+	for _, v := range [][2][]float64{{{1}, {1}}, {{1, 2}, {1, 2, 3}}, {nil, nil}} {
+		if _, _, ok := pairedRatio(v[0], v[1]); ok {
+			t.Errorf("%v have a ratio", v)
+		}
+	}
+}
+
 // TestWelch compares with figures that were computed by hand.
 func TestWelch(t *testing.T) {
 	x, y := []float64{1, 2, 3, 4}, []float64{2, 4, 6, 8}
