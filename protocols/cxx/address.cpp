@@ -98,6 +98,15 @@ void check_route(const Address& local, const Address& remote) {
   }
 }
 
+void mark_socket(int fd, int family, int dscp) {
+  if (dscp == 0) return;
+  int octet = dscp << 2;
+  // A socket of IPv6 may carry IPv4, too.
+  bool ok = family != AF_INET6 || ::setsockopt(fd, IPPROTO_IPV6, IPV6_TCLASS, &octet, sizeof octet) == 0;
+  ok = ok && ::setsockopt(fd, IPPROTO_IP, IP_TOS, &octet, sizeof octet) == 0;
+  if (!ok) throw Failure(code::kUnsupported, errno_text("DSCP " + std::to_string(dscp) + " of a socket", errno));
+}
+
 std::optional<int> device_mtu(const std::string& device) {
   if (device.empty() || device.size() >= IFNAMSIZ) return std::nullopt;
   Descriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));

@@ -35,6 +35,10 @@ Address client_address(const Endpoint& local, const Address& remote);
 // sending anything. Throws Failure(unreachable) where there is none.
 void check_route(const Address& local, const Address& remote);
 
+// Gives the packets of a socket of this family a DSCP (RFC 2474); 0 changes
+// nothing. Throws Failure(unsupported).
+void mark_socket(int fd, int family, int dscp);
+
 // MTU of an interface in bytes; none when there is no such interface.
 std::optional<int> device_mtu(const std::string& device);
 

@@ -194,6 +194,7 @@ Parameters parse_parameters(const std::string& document, const std::vector<Optio
   p.local = endpoint_field(d, "local");
   p.remote = endpoint_field(d, "remote");
   p.device = text_field(d, "device");
+  p.dscp = static_cast<int>(whole_field(d, "dscp", 0, 63));
   if (const json* limits = object_field(d, "limits")) {
     p.connect_ms = whole_field(*limits, "connect_ms", INT64_MIN, INT64_MAX);
     p.transfer_ms = whole_field(*limits, "transfer_ms", INT64_MIN, INT64_MAX);

@@ -51,6 +51,7 @@ struct Parameters {
   Endpoint local;
   Endpoint remote;
   std::string device;
+  int dscp = 0;  // of all packets on the radio; 0: the default
   TransferID transfer_id{};
   int64_t size_bytes = 0;
   int64_t duration_ms = 0;  // 0: the size alone bounds the payload

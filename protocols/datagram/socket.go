@@ -35,6 +35,8 @@ type Config struct {
 	// ReadBuffer and WriteBuffer are the sizes of the kernel's buffers in bytes;
 	// 0: as the system has them. The kernel may grant less (socket(7)).
 	ReadBuffer, WriteBuffer int
+	// DSCP is the code point of all packets (RFC 2474); 0: the default.
+	DSCP int
 }
 
 // Socket is a UDP socket. One goroutine may read while another writes and others
@@ -152,6 +154,12 @@ func (c Config) control(network, _ string, raw syscall.RawConn) error {
 			options = append(options,
 				option{"IPV6_MTU_DISCOVER", unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE},
 				option{"IPV6_RECVTCLASS", unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1})
+		}
+		if c.DSCP != 0 {
+			options = append(options, option{"IP_TOS", unix.IPPROTO_IP, unix.IP_TOS, c.DSCP << 2})
+			if domain == unix.AF_INET6 {
+				options = append(options, option{"IPV6_TCLASS", unix.IPPROTO_IPV6, unix.IPV6_TCLASS, c.DSCP << 2})
+			}
 		}
 		for _, o := range options {
 			if err := unix.SetsockoptInt(fd, o.level, o.name, o.value); err != nil {

@@ -39,6 +39,7 @@ type writer struct {
 	gso       bool
 	connected bool
 	inet6     bool
+	dscp      uint32
 	remote4   bool // connected to an address of IPv4
 	messages  []message
 	envelopes []envelope
@@ -57,6 +58,7 @@ type writer struct {
 func (w *writer) prepare(s *Socket, gso bool) {
 	w.gso, w.inet6, w.connected = gso, s.inet6, s.config.Remote.IsValid()
 	w.remote4 = s.config.Remote.Addr().Is4()
+	w.dscp = uint32(s.config.DSCP)
 	w.messages, w.envelopes = make([]message, writePackets), make([]envelope, writePackets)
 	w.vectors, w.packets = make([]unix.Iovec, writePackets), make([]int, writePackets)
 	w.send = func(fd uintptr) bool {
@@ -224,7 +226,8 @@ func (w *writer) control(h *unix.Msghdr, e *envelope, first *Packet, packets int
 	length := 0
 	var value [4]byte
 	if ecn := first.ECN & 3; ecn != 0 {
-		binary.NativeEndian.PutUint32(value[:], uint32(ecn))
+		// The mark of one packet takes the place of the socket's whole octet.
+		binary.NativeEndian.PutUint32(value[:], uint32(ecn)|w.dscp<<2)
 		if w.v4(first.Addr) {
 			length = e.put(length, unix.IPPROTO_IP, unix.IP_TOS, value[:])
 		} else {

@@ -70,6 +70,8 @@ type Options struct {
 	NoECN bool
 	// Device is the network interface to use; "": any.
 	Device string
+	// DSCP is the code point of all packets (RFC 2474); 0: the default.
+	DSCP int
 	// OnEvent is called for every event, from a goroutine of its own for each connection.
 	OnEvent func(Event)
 }
@@ -100,7 +102,7 @@ func overhead(a netip.AddrPort) int {
 
 // open opens a socket; a listener's has no remote address.
 func (o *Options) open(local, remote netip.AddrPort) (*datagram.Socket, error) {
-	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: edge.SocketBuffer, WriteBuffer: edge.SocketBuffer})
+	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, DSCP: o.DSCP, ReadBuffer: edge.SocketBuffer, WriteBuffer: edge.SocketBuffer})
 }
 
 // Message is one message: what Send takes and Receive gives.

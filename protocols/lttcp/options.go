@@ -36,6 +36,8 @@ type Options struct {
 	NoECN bool
 	// Device is the network interface to use; "": any.
 	Device string
+	// DSCP is the code point of all packets (RFC 2474); 0: the default.
+	DSCP int
 }
 
 const defaultQueue = 256 << 10
@@ -71,5 +73,5 @@ func (o *Options) config(s *datagram.Socket, of netip.AddrPort) core.Config {
 
 // open opens a socket; a listener's has no remote address.
 func (o *Options) open(local, remote netip.AddrPort) (*datagram.Socket, error) {
-	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, ReadBuffer: edge.SocketBuffer, WriteBuffer: edge.SocketBuffer})
+	return datagram.Open(datagram.Config{Local: local, Remote: remote, Device: o.Device, DSCP: o.DSCP, ReadBuffer: edge.SocketBuffer, WriteBuffer: edge.SocketBuffer})
 }

@@ -84,7 +84,7 @@ func dial(ctx context.Context, p *contract.Parameters) (*net.UDPConn, error) {
 	}
 	inet6 := remote.Addr().Is6()
 	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		return errors.Join(raw.Control(func(fd uintptr) { err = mark(int(fd), inet6, p.DSCP) }), err)
+		return errors.Join(raw.Control(func(fd uintptr) { err = harness.MarkSocket(int(fd), p.DSCP) }), err)
 	}}
 	if local.IsValid() {
 		d.LocalAddr = net.UDPAddrFromAddrPort(local)

@@ -19,8 +19,6 @@ import (
 	"strconv"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 	"linktrial/protocols/probe/pattern"
@@ -41,17 +39,6 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 		return nil, harness.Unsupported("option packets: there is no folder for logs here (log_folder)")
 	}
 	return &contract.Info{Implementation: "UDP, kernel"}, nil
-}
-
-// mark gives a socket's packets a DSCP.
-func mark(fd int, inet6 bool, dscp int) error {
-	if dscp == 0 {
-		return nil
-	}
-	if inet6 {
-		return os.NewSyscallError("setsockopt IPV6_TCLASS", unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, dscp<<2))
-	}
-	return os.NewSyscallError("setsockopt IP_TOS", unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, dscp<<2))
 }
 
 // clock finds steps of the time of day: it compares it with a monotonic clock.

@@ -71,7 +71,7 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.PacketServer, 
 	inet6 := local.Addr().Is6()
 	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
 		return errors.Join(raw.Control(func(fd uintptr) {
-			err = errors.Join(mark(int(fd), inet6, p.DSCP),
+			err = errors.Join(harness.MarkSocket(int(fd), p.DSCP),
 				os.NewSyscallError("setsockopt SO_TIMESTAMPNS", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)))
 		}), err)
 	}}

@@ -24,21 +24,7 @@ const (
 // docs/driver-contract.md that it holds a driver to, by their numbers there;
 // go test ./protocols/protocoltest -run TestSentences -update writes the table at
 // the end of that page.
-var checks = slices.Concat(startChecks, transferChecks, relayChecks, endChecks)
-
-// role is that of the drivers that have a check; "": every driver has it.
-func (c *check) role() contract.Role {
-	among := func(table []check) bool {
-		return slices.ContainsFunc(table, func(x check) bool { return x.name == c.name })
-	}
-	switch {
-	case among(transferChecks):
-		return contract.RoleClient
-	case among(relayChecks):
-		return contract.RoleRelay
-	}
-	return ""
-}
+var checks = slices.Concat(startChecks, transferChecks, probeChecks, markChecks, relayChecks, endChecks)
 
 // startChecks are those of every driver, before the others.
 var startChecks = []check{

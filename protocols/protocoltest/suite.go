@@ -150,7 +150,7 @@ func selected(m *contract.Manifest, only []string) []*check {
 	var out []*check
 	for i := range checks {
 		c := &checks[i]
-		if role := c.role(); role != "" && !m.Plays(role) {
+		if !c.of(m) {
 			continue
 		}
 		if len(only) == 0 || c.place == first || slices.Contains(only, c.name) {
@@ -210,7 +210,7 @@ func Run(ctx context.Context, t Target, o Options) (*Report, error) {
 	}
 	for _, name := range o.Only {
 		if !slices.Contains(Selected(m, nil), name) {
-			return nil, fmt.Errorf("the check %s is of a role that %s does not have; its roles are %v", name, m.Name, m.AllRoles())
+			return nil, fmt.Errorf("the check %s is of a role or a kind of drivers that %s is not; its roles are %v, it carries %ss", name, m.Name, m.AllRoles(), m.Kind)
 		}
 	}
 	net, err := newNetwork(o.Loopback)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"net"
@@ -31,6 +32,7 @@ type socket struct {
 	batch *ipv4.PacketConn
 	// connected: the socket has one remote address, and is told what its node says.
 	connected bool
+	dscp      uint32
 	heard     atomic.Int64 // when packets arrived last: time since begin, in ns
 	begin     time.Time
 
@@ -45,7 +47,7 @@ func openServer(ctx context.Context, p *contract.Parameters) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	lc := net.ListenConfig{Control: control(p.Device)}
+	lc := net.ListenConfig{Control: control(p.Device, p.DSCP)}
 	network, at := "udp", fmt.Sprintf(":%d", p.Local.Port) // any address, of both families
 	if local.IsValid() {
 		network, at = family(local.Addr()), local.String()
@@ -54,7 +56,7 @@ func openServer(ctx context.Context, p *contract.Parameters) (*socket, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSocket(c.(*net.UDPConn), false), nil
+	return newSocket(c.(*net.UDPConn), false, p.DSCP), nil
 }
 
 // openClient opens a client's socket, which is connected: it is told at once where
@@ -64,7 +66,7 @@ func openClient(ctx context.Context, p *contract.Parameters) (*socket, *net.UDPA
 	if err != nil {
 		return nil, nil, err
 	}
-	d := net.Dialer{Control: control(p.Device)}
+	d := net.Dialer{Control: control(p.Device, p.DSCP)}
 	if local.IsValid() {
 		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
@@ -72,11 +74,11 @@ func openClient(ctx context.Context, p *contract.Parameters) (*socket, *net.UDPA
 	if err != nil {
 		return nil, nil, err
 	}
-	return newSocket(c.(*net.UDPConn), true), net.UDPAddrFromAddrPort(remote), nil
+	return newSocket(c.(*net.UDPConn), true, p.DSCP), net.UDPAddrFromAddrPort(remote), nil
 }
 
-func newSocket(c *net.UDPConn, connected bool) *socket {
-	return &socket{UDPConn: c, batch: ipv4.NewPacketConn(c), connected: connected, begin: time.Now()}
+func newSocket(c *net.UDPConn, connected bool, dscp int) *socket {
+	return &socket{UDPConn: c, batch: ipv4.NewPacketConn(c), connected: connected, dscp: uint32(dscp), begin: time.Now()}
 }
 
 func family(a netip.Addr) string {
@@ -87,12 +89,15 @@ func family(a netip.Addr) string {
 }
 
 // control sets what a socket needs before it has an address.
-func control(device string) func(network, address string, c syscall.RawConn) error {
+func control(device string, dscp int) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		var err error
 		outer := c.Control(func(fd uintptr) {
 			// Without the right to do so the address alone has to lead to the radio.
 			if err = bindDevice(int(fd), device); err != nil {
+				return
+			}
+			if err = harness.MarkSocket(int(fd), dscp); err != nil {
 				return
 			}
 			// Beyond the system's limit where that is allowed, else as far as it is.
@@ -163,12 +168,35 @@ func (s *socket) WriteMsgUDP(b, oob []byte, to *net.UDPAddr) (n, oobn int, err e
 	if s.connected {
 		to = nil
 	}
+	s.mark(oob)
 	// A packet too large, and one that the interface cannot segment, are the library's to know.
 	n, oobn, err = s.UDPConn.WriteMsgUDP(b, oob, to)
 	if s.told(err) {
 		return len(b), len(oob), nil
 	}
 	return n, oobn, err
+}
+
+// mark adds the DSCP to the ECN mark of one packet, which takes the place of the
+// socket's whole octet.
+func (s *socket) mark(oob []byte) {
+	if s.dscp == 0 || len(oob) == 0 {
+		return
+	}
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
+		return // the library's, which the kernel will refuse
+	}
+	for _, m := range messages {
+		octet := m.Header.Level == unix.IPPROTO_IP && m.Header.Type == unix.IP_TOS || m.Header.Level == unix.IPPROTO_IPV6 && m.Header.Type == unix.IPV6_TCLASS
+		switch {
+		case !octet:
+		case len(m.Data) >= 4:
+			binary.NativeEndian.PutUint32(m.Data, binary.NativeEndian.Uint32(m.Data)|s.dscp<<2)
+		case len(m.Data) == 1: // as the library has it of IPv4
+			m.Data[0] |= byte(s.dscp << 2)
+		}
+	}
 }
 
 // quiet is how long nothing has arrived.

@@ -101,12 +101,14 @@ func settings(p *contract.Parameters, side string) socket.Settings {
 	if v, ok := p.Options[side+"_congestion"]; ok {
 		o["congestion"] = v
 	}
-	return socket.Settings{Options: o}
+	return socket.Settings{Options: o, DSCP: p.DSCP}
 }
 
 // haulOptions are those of a side that speaks haul.
 func haulOptions(p *contract.Parameters) (haul.Options, error) {
-	return option.Read(p.Options, haulPrefix, p.Link)
+	o, err := option.Read(p.Options, haulPrefix, p.Link)
+	o.DSCP = p.DSCP
+	return o, err
 }
 
 // side is what accepts connections.

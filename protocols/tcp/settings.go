@@ -65,5 +65,5 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 
 func settings(p *contract.Parameters) (socket.Settings, error) {
 	w, err := window(p)
-	return socket.Settings{Device: p.Device, Mark: w, Options: maps.Clone(p.Options)}, err
+	return socket.Settings{Device: p.Device, Mark: w, DSCP: p.DSCP, Options: maps.Clone(p.Options)}, err
 }

@@ -189,20 +189,37 @@ func probeLegend(t *report.RunTable) string {
 	return s
 }
 
+// writeProbes writes a table for each probe: what the call, the sensor meets alone
+// and beside each treatment.
 func writeProbes(b *strings.Builder, t *report.RunTable) {
-	g := grid{header: []string{"ms", "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}
-	for i := range t.Probes {
-		g.rows = append(g.rows, gridRow{cells: append([]string{probeName(&t.Probes[i])}, probeCells(&t.Probes[i])...)})
+	for first, i := 0, 0; i < len(t.Probes); i++ {
+		if i+1 < len(t.Probes) && t.Probes[i+1].Probe == t.Probes[first].Probe {
+			continue
+		}
+		g := grid{header: []string{wording.Clean(t.Probes[first].Label), "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}
+		for k := first; k <= i; k++ {
+			g.rows = append(g.rows, gridRow{cells: append([]string{besideName(&t.Probes[k])}, probeCells(&t.Probes[k])...)})
+		}
+		g.write(b)
+		b.WriteString("\n")
+		first = i + 1
 	}
-	g.write(b)
-	b.WriteString("\n")
 	for _, n := range probeNotes(t) {
 		paragraph(b, n)
 	}
 	paragraph(b, probeLegend(t))
 }
 
+// besideName is a row's name in the table of its probe.
+func besideName(r *report.ProbeRow) string {
+	if r.Beside == "" {
+		return "alone"
+	}
+	return "beside " + wording.Clean(r.BesideLabel)
+}
+
 func mdProbes(b *strings.Builder, t *report.RunTable) {
+	b.WriteString("Probes:\n\n")
 	var rows [][]string
 	for i := range t.Probes {
 		rows = append(rows, append([]string{md(probeName(&t.Probes[i]))}, probeCells(&t.Probes[i])...))

@@ -12,6 +12,9 @@ type header struct {
 	source  netip.Addr
 	flow    uint64 // tells flows apart: the protocol and its ports
 	content int64  // see [Traffic.Content]
+	dscp    uint8
+	// transport: it is of TCP, UDP or SCTP, and not what the kernel says of itself.
+	transport bool
 }
 
 // readHeader is false for a packet to a group, and for one that is not IP.
@@ -29,10 +32,12 @@ func readHeader(b []byte) (header, bool) {
 		h.source, _ = netip.AddrFromSlice(b[12:16])
 		to, _ = netip.AddrFromSlice(b[16:20])
 		protocol, rest = b[9], b[n:]
+		h.dscp = b[1] >> 2
 	case len(b) >= 40 && b[0]>>4 == 6:
 		h.source, _ = netip.AddrFromSlice(b[8:24])
 		to, _ = netip.AddrFromSlice(b[24:40])
 		protocol, rest = b[6], b[40:]
+		h.dscp = b[0]<<4>>2 | b[1]>>6
 	default:
 		return h, false
 	}
@@ -54,6 +59,7 @@ func readHeader(b []byte) (header, bool) {
 		h.content = int64(len(rest))
 		return h, true
 	}
+	h.transport = true
 	if len(rest) >= 4 {
 		h.flow |= uint64(binary.BigEndian.Uint32(rest))
 	}

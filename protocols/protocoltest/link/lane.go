@@ -54,7 +54,7 @@ func newLane(l *Link, from, to int, seed uint64) (*Lane, error) {
 
 // begin is [Link.Begin] for one lane.
 func (d *Lane) begin(mark int64) {
-	d.mark, d.seen, d.flows = mark, Traffic{Sources: map[netip.Addr]int64{}}, map[uint64]*flow{}
+	d.mark, d.seen, d.flows = mark, Traffic{Sources: map[netip.Addr]int64{}, DSCP: map[uint8]int64{}}, map[uint64]*flow{}
 	d.held, d.heldBytes = nil, 0
 }
 

@@ -16,6 +16,7 @@ type Traffic struct {
 	Content int64
 	Flows   int                  // pairs of ports
 	Sources map[netip.Addr]int64 // packets by address
+	DSCP    map[uint8]int64      // packets of TCP, UDP and SCTP by code point (RFC 2474)
 
 	// Passed is the content of the packets that were let through, on their way or
 	// handed on: no byte beyond it can have been answered. Delivered are the
@@ -33,7 +34,7 @@ type Traffic struct {
 // clone is a copy that stays as it is.
 func (t *Traffic) clone() Traffic {
 	c := *t
-	c.Sources = maps.Clone(t.Sources)
+	c.Sources, c.DSCP = maps.Clone(t.Sources), maps.Clone(t.DSCP)
 	return c
 }
 
@@ -45,6 +46,9 @@ func (t *Traffic) came(h header, size int, at time.Time, mark int64) {
 	t.Packets++
 	t.Bytes += int64(size)
 	t.Sources[h.source]++
+	if h.transport {
+		t.DSCP[h.dscp]++
+	}
 	before := t.Content
 	t.Content += h.content
 	if before < mark && t.Content >= mark {

@@ -221,6 +221,7 @@ std::unique_ptr<Socket> open_socket(const Parameters& p, const Address& local, c
   if (fd < 0) throw Failure(failing, errno_text("SCTP socket", errno));
   auto socket = std::make_unique<Socket>(fd);
   set_options(fd, p);
+  mark_socket(fd, local.family(), p.dscp);
   set<int>(fd, SOL_SOCKET, SO_REUSEADDR, 1, "SO_REUSEADDR");
   if (::bind(fd, local.get(), local.length) < 0) throw Failure(failing, errno_text("SCTP bind " + local.text(), errno));
   return socket;
@@ -234,7 +235,12 @@ class KernelListener : public Listener {
     while (socket_->wait(POLLIN, kNever)) {
       // Accepted sockets inherit the listener's options (RFC 6458, section 4.1.4).
       int fd = ::accept4(socket_->fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-      if (fd >= 0) return std::make_unique<KernelStream>(std::make_unique<Socket>(fd), parameters_);
+      if (fd >= 0) {
+        auto accepted = std::make_unique<Socket>(fd);
+        // The octet of the IP header is none of SCTP's options.
+        mark_socket(fd, parse_address(parameters_.local, "local").family(), parameters_.dscp);
+        return std::make_unique<KernelStream>(std::move(accepted), parameters_);
+      }
       if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) throw Failure(code::kInternal, errno_text("SCTP accept", errno));
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
         // The connection stays in the queue: without a pause this would spin.

@@ -283,7 +283,7 @@ class UserlandStack : public Stack {
 
   std::unique_ptr<Listener> listen(const Parameters& p) override {
     Address local = parse_address(p.local, "local");
-    engine_ = std::make_unique<Engine>(local, nullptr, code::kListenFailed);
+    engine_ = std::make_unique<Engine>(local, nullptr, p.dscp, code::kListenFailed);
     auto socket = open_socket(*engine_, p, local.family());
     sockaddr_conn any = conn_address(nullptr, kSCTPPort);
     if (usrsctp_bind(socket->get(), reinterpret_cast<sockaddr*>(&any), sizeof any) < 0 || usrsctp_listen(socket->get(), kBacklog) < 0) {
@@ -296,7 +296,7 @@ class UserlandStack : public Stack {
     Address remote = parse_address(p.remote, "remote");
     Address local = client_address(p.local, remote);
     check_route(local, remote);
-    engine_ = std::make_unique<Engine>(local, &remote, code::kUnreachable);
+    engine_ = std::make_unique<Engine>(local, &remote, p.dscp, code::kUnreachable);
     void* peer = engine_->peer(remote);
     return dial_until(remote, deadline, stop, [&](int n, int* err) { return dial(p, remote, peer, n, deadline, stop, err); });
   }

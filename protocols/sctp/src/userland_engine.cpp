@@ -53,7 +53,7 @@ bool Waiter::wait(uint64_t count, Nanoseconds deadline) {
   return wake_.wait_until(lock, time_point(deadline), changed);
 }
 
-Engine::Engine(const Address& local, const Address* remote, const char* failing) : connected_(remote != nullptr) {
+Engine::Engine(const Address& local, const Address* remote, int dscp, const char* failing) : connected_(remote != nullptr) {
   udp_ = ::socket(local.family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   wake_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   auto fail = [&](const std::string& doing) {
@@ -63,6 +63,7 @@ Engine::Engine(const Address& local, const Address* remote, const char* failing)
     throw Failure(failing, errno_text(doing, err));
   };
   if (udp_ < 0 || wake_ < 0) fail("UDP socket");
+  mark_socket(udp_, local.family(), dscp);
   if (::bind(udp_, local.get(), local.length) < 0) fail("UDP bind " + local.text());
   if (remote && ::connect(udp_, remote->get(), remote->length) < 0) fail("UDP connect " + remote->text());
   // As large as the system allows; where it allows less, the rest is dropped

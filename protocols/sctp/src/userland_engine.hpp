@@ -43,7 +43,7 @@ class Engine {
  public:
   // Opens the UDP socket at local and, for a client, fixes it to remote, so
   // that the network's refusals (ICMP) arrive. Throws Failure(failing).
-  Engine(const Address& local, const Address* remote, const char* failing);
+  Engine(const Address& local, const Address* remote, int dscp, const char* failing);
   // Every socket of the library must have been closed before.
   ~Engine();
   Engine(const Engine&) = delete;

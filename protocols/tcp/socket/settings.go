@@ -23,6 +23,8 @@ type Settings struct {
 	// Mark is the socket's mark (SO_MARK), by which a congestion control of a fixed
 	// window gets it in bytes; 0: none.
 	Mark int
+	// DSCP is the code point of its packets; 0: the default.
+	DSCP int
 	// Options are congestion, nodelay, mss, send_buffer, receive_buffer, rto_min,
 	// rto_max, syn_retries and user_timeout, each where it is there, with the type
 	// that a manifest gives it. Others are ignored.
@@ -75,6 +77,9 @@ func (s Settings) bindDevice(fd int) error {
 // unsupported, with the reason.
 func (s Settings) Apply(fd int) error {
 	if err := setMark(fd, s.Mark); err != nil {
+		return err
+	}
+	if err := harness.MarkSocket(fd, s.DSCP); err != nil {
 		return err
 	}
 	if c, ok := s.Options["congestion"].(string); ok {

@@ -123,6 +123,7 @@ UDTSOCKET udt_socket(const Parameters& p, const UdpSocket& udp, int family, cons
   if (!ok) fail("UDT options");
   int fd = udp.lend();
   if (fd < 0) fail("descriptor of the UDP socket");
+  mark_socket(fd, family, p.dscp);
   if (UDT::bind2(u, fd) == UDT::ERROR) fail("UDT bind");
   return u;
 }

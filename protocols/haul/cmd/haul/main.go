@@ -28,6 +28,7 @@ func probe(context.Context, *contract.Parameters) (*contract.Info, error) {
 // options of a connection, from those of the plan.
 func options(p *contract.Parameters) (haul.Options, error) {
 	o, err := option.Read(p.Options, "", p.Link)
+	o.DSCP = p.DSCP
 	if p.Transfer.DurationMS > 0 {
 		// What has not been sent when the time is up would be sent all the same.
 		o.Queue = min(o.Queue, 16<<10)

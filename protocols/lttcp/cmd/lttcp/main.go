@@ -46,7 +46,7 @@ func options(p *contract.Parameters) (lttcp.Options, error) {
 		MSS: number("mss"), Segment: number("mss_max"), Least: number("mss_min"), Granularity: number("granularity"),
 		Buffer: number("receive_buffer"), Queue: number("send_queue"),
 		FixedSegment: !on("adaptive_mss"), NoProactive: !on("proactive_fec"), NoReactive: !on("reactive_fec"),
-		LossResponse: on("loss_response"), NoECN: !on("ecn"),
+		LossResponse: on("loss_response"), NoECN: !on("ecn"), DSCP: p.DSCP,
 	}
 	if o.Least > o.Segment {
 		return o, harness.Failf(contract.CodeBadParameters, "options.mss_min is %d bytes, expected at most mss_max (%d)", o.Least, o.Segment)

@@ -1,0 +1,29 @@
+package harness
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// MarkSocket gives the packets of a socket a DSCP (RFC 2474), of both families
+// where it carries both; 0 changes nothing. What sets the ECN bits of single packets
+// must leave the upper six bits to it.
+func MarkSocket(fd, dscp int) error {
+	if dscp == 0 {
+		return nil
+	}
+	domain, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_DOMAIN)
+	if err != nil {
+		return fmt.Errorf("family of the socket: %w", err)
+	}
+	if domain == unix.AF_INET6 {
+		if err := unix.SetsockoptInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, dscp<<2); err != nil {
+			return Unsupported("DSCP %d of a socket: IPV6_TCLASS: %w", dscp, err)
+		}
+	}
+	if err := unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_TOS, dscp<<2); err != nil {
+		return Unsupported("DSCP %d of a socket: IP_TOS: %w", dscp, err)
+	}
+	return nil
+}

@@ -1,0 +1,12 @@
+package main
+
+import (
+	"testing"
+
+	"linktrial/protocols/protocoltest"
+)
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	protocoltest.ExerciseGo(t, "probe", manifest)
+}

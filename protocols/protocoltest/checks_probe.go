@@ -1,0 +1,352 @@
+package protocoltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"time"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/protocoltest/link"
+)
+
+// probeChecks are those of drivers that carry probes, in place of the transfers'.
+var probeChecks = []check{
+	{"probe-alone", "a probe that a time bounds ends with the figures of both ends alike, and loses nothing on a path that loses nothing", checkProbeAlone, usual, []string{"B1", "B3", "B6", "B7", "B8"}},
+	{"probe-ended", "SIGTERM ends a probe's packets, and its result still comes", checkProbeEnded, usual, []string{"B2"}},
+	{"probe-concurrent", "several probes at once on one listener, each counts its own packets alone", checkProbeConcurrent, usual, []string{"B5", "R3"}},
+	{"probe-port-taken", "a second server on the same port ends with listen-failed", checkProbePortTaken, usual, []string{"P11", "C4"}},
+	{"probe-no-server", "without a server the client gives up within its limit", checkProbeNoServer, usual, []string{"L1", "C5", "C6"}},
+	{"probe-server-killed", "a server killed in a probe: the client ends with an error within its limit", checkProbeServerKilled, usual, []string{"C8", "L4"}},
+	{"probe-client-killed", "a client killed in its probe: the server serves the next", checkProbeClientKilled, usual, []string{"R4"}},
+	{"probe-stop-server", "SIGTERM: the server ends at once with exit code 0, a running probe with aborted", checkProbeStopServer, usual, []string{"R8", "C12"}},
+	{"probe-lossy-link", "over a slow link that loses, doubles and reorders packets, the figures are those of the link", checkProbeLossyLink, apart, []string{"B4", "B8"}},
+	{"probe-idle-server", "a server without a probe takes no processor time, and wakes up at most 10 times a second", checkProbeIdle, usual, []string{"R13"}},
+}
+
+// markChecks are those of every driver with client and server.
+var markChecks = []check{
+	{"dscp", "with dscp every packet of both ends has this code point", checkDSCP, apart, []string{"P17"}},
+}
+
+func (s *suite) isProbe() bool { return s.target.Manifest.Kind == contract.KindProbe }
+
+// probeParams are a client's of a probe that lasts so long; 0: until it is ended.
+func (s *suite) probeParams(port int, lasts time.Duration) *contract.Parameters {
+	p := s.clientParams(port, 0)
+	p.Transfer.DurationMS = lasts.Milliseconds()
+	return p
+}
+
+// probed waits for a probe that must end well, and holds what both ends say against each other.
+func (s *suite) probed(ctx context.Context, srv, c *proc, p *contract.Parameters) (*contract.Result, error) {
+	within := s.within(p) + contract.ProbeDrainMS*time.Millisecond
+	if err := c.wait(ctx, within); err != nil {
+		return nil, err
+	}
+	if c.code != contract.ExitOK {
+		return nil, fmt.Errorf("the client ended with %s%s%s", c.ending(), c.lastError(), c.tail())
+	}
+	r, err := clientResult(c, p, time.Since(c.began))
+	if err != nil {
+		return nil, err
+	}
+	got, err := srv.await(ctx, s.o.Patience, "result for the probe", about(contract.KindResult, p.Transfer.ID))
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case r.Probe == nil || got.Result.Probe == nil:
+		return nil, errors.New("a result without the figures of a probe")
+	case !reflect.DeepEqual(r.Probe, got.Result.Probe):
+		return nil, fmt.Errorf("the client reports %+v, the server %+v, expected the same figures", *r.Probe, *got.Result.Probe)
+	case r.SizeBytes != r.Probe.SentBytes || got.Result.SizeBytes != r.Probe.ReceivedBytes:
+		return nil, fmt.Errorf("size_bytes is %d at the client and %d at the server, expected %d sent and %d received", r.SizeBytes, got.Result.SizeBytes, r.Probe.SentBytes, r.Probe.ReceivedBytes)
+	}
+	return r, nil
+}
+
+// wholeProbe is a probe on a path that loses nothing.
+func (s *suite) wholeProbe(ctx context.Context, srv *proc, port int, lasts time.Duration) (*contract.Result, error) {
+	p := s.probeParams(port, lasts)
+	c, err := s.begin(p)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.probed(ctx, srv, c, p)
+	if err != nil {
+		return nil, err
+	}
+	return r, lostNothing(r.Probe)
+}
+
+func lostNothing(f *contract.ProbeFigures) error {
+	if f.Sent == 0 || f.Received != f.Sent || f.Duplicated != 0 || f.Reordered != 0 {
+		return fmt.Errorf("%d sent, %d received, %d duplicated, %d reordered; expected all of some packets, once and in order", f.Sent, f.Received, f.Duplicated, f.Reordered)
+	}
+	return nil
+}
+
+func checkProbeAlone(ctx context.Context, s *suite) (string, error) {
+	const lasts = 1500 * time.Millisecond
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	r, err := s.wholeProbe(ctx, srv, sp.Local.Port, lasts)
+	if err != nil {
+		return "", err
+	}
+	if took := time.Duration(r.ElapsedNS); took < lasts {
+		return "", fmt.Errorf("a probe of %s took %s", lasts, took)
+	}
+	// Both ends of the suite's network are on this machine and have its clock.
+	d := r.Probe.Delay
+	if d.MinNS < 0 || d.MaxNS > r.ElapsedNS {
+		return "", fmt.Errorf("delays from %s to %s on one machine", time.Duration(d.MinNS), time.Duration(d.MaxNS))
+	}
+	return fmt.Sprintf("%d packets, %s on average", r.Probe.Sent, time.Duration(d.MeanNS).Round(time.Microsecond)), nil
+}
+
+func checkProbeEnded(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	p := s.probeParams(sp.Local.Port, 0)
+	srv, c, err := s.running(ctx, sp, p)
+	if err != nil {
+		return "", err
+	}
+	if _, err := srv.await(ctx, s.o.Patience, "sample with packets", func(e *seen) bool {
+		return e.Event.Event == contract.KindSample && e.Sample.SentBytes > 0
+	}); err != nil {
+		return "", err
+	}
+	begin := time.Now()
+	c.terminate()
+	r, err := s.probed(ctx, srv, c, p)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%s after SIGTERM", time.Since(begin).Round(time.Millisecond)), lostNothing(r.Probe)
+}
+
+func checkProbeConcurrent(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	const together = 4
+	var params []*contract.Parameters
+	var clients []*proc
+	for i := range together {
+		p := s.probeParams(sp.Local.Port, time.Duration(500+250*i)*time.Millisecond)
+		c, err := s.begin(p)
+		if err != nil {
+			return "", err
+		}
+		params, clients = append(params, p), append(clients, c)
+	}
+	for i, c := range clients {
+		r, err := s.probed(ctx, srv, c, params[i])
+		if err == nil {
+			err = lostNothing(r.Probe)
+		}
+		if err == nil && r.Probe.Strays > 0 {
+			err = fmt.Errorf("%d strays: packets of another probe", r.Probe.Strays)
+		}
+		if err != nil {
+			return "", fmt.Errorf("probe %d of %d at once: %w", i+1, together, err)
+		}
+	}
+	return "", nil
+}
+
+func checkProbePortTaken(ctx context.Context, s *suite) (string, error) {
+	p := s.serverParams()
+	first, err := s.serve(ctx, p)
+	if err != nil {
+		return "", err
+	}
+	second, err := s.begin(p)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.failure(ctx, second, s.o.waits.ready, contract.CodeListenFailed); err != nil {
+		return "", fmt.Errorf("second server: %w", err)
+	}
+	if _, err := s.wholeProbe(ctx, first, p.Local.Port, 300*time.Millisecond); err != nil {
+		return "", fmt.Errorf("first server, after the second failed: %w", err)
+	}
+	return "", nil
+}
+
+func checkProbeNoServer(ctx context.Context, s *suite) (string, error) {
+	p := s.probeParams(s.port(), time.Second)
+	p.Limits.ConnectMS = 1000
+	c, err := s.begin(p)
+	if err != nil {
+		return "", err
+	}
+	code, err := s.failure(ctx, c, time.Second+s.o.Patience, contract.CodeConnectRefused, contract.CodeConnectTimeout)
+	return string(code), err
+}
+
+func checkProbeServerKilled(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	p := s.probeParams(sp.Local.Port, time.Second)
+	p.Limits.TransferMS = s.lossMS()
+	srv, c, err := s.running(ctx, sp, p)
+	if err != nil {
+		return "", err
+	}
+	srv.kill()
+	code, err := s.failure(ctx, c, time.Duration(p.Limits.TransferMS)*time.Millisecond+s.o.Patience, lost...)
+	return string(code), err
+}
+
+func checkProbeClientKilled(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	p := s.probeParams(sp.Local.Port, time.Minute)
+	srv, c, err := s.running(ctx, sp, p)
+	if err != nil {
+		return "", err
+	}
+	c.kill()
+	_, err = s.wholeProbe(ctx, srv, sp.Local.Port, 300*time.Millisecond)
+	return "", err
+}
+
+func checkProbeStopServer(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	p := s.probeParams(sp.Local.Port, time.Second)
+	p.Limits.TransferMS = s.lossMS()
+	srv, c, err := s.running(ctx, sp, p)
+	if err != nil {
+		return "", err
+	}
+	srv.terminate()
+	if err := s.stopped(ctx, srv); err != nil {
+		return "", err
+	}
+	if e := srv.find(about(contract.KindError, p.Transfer.ID)); e == nil || e.Code != contract.CodeAborted {
+		return "", errors.New("no error event with aborted for the running probe")
+	}
+	_, err = s.failure(ctx, c, time.Duration(p.Limits.TransferMS)*time.Millisecond+s.o.Patience, lost...)
+	return "", err
+}
+
+// checkProbeLossyLink counts on what the link itself has counted.
+func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
+	l, err := s.needLink()
+	if err != nil {
+		return "", err
+	}
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	const delay = 100 * time.Millisecond
+	l.Both(link.Conditions{BitsPerSecond: 256_000, Delay: delay, Loss: 0.1})
+	p := s.probeParams(sp.Local.Port, 5*time.Second)
+	c, err := s.begin(p)
+	if err != nil {
+		return "", err
+	}
+	r, err := s.probed(ctx, srv, c, p)
+	if err != nil {
+		return "", err
+	}
+	f := r.Probe
+	if d := f.Delay; d != nil && time.Duration(d.MinNS) < delay {
+		return "", fmt.Errorf("a delay of %s over a link of %s", time.Duration(d.MinNS), delay)
+	}
+	up, _ := l.Traffic()
+	// The packets that say hello, end and goodbye are in these counts, too.
+	if vanished := up.Packets - up.Delivered; f.Lost > vanished {
+		return "", fmt.Errorf("%d packets lost, the link lost %d of all", f.Lost, vanished)
+	}
+	if f.Received > up.Delivered {
+		return "", fmt.Errorf("%d packets received, the link delivered %d", f.Received, up.Delivered)
+	}
+	return fmt.Sprintf("%d of %d lost, %s on average", f.Lost, f.Sent, time.Duration(f.Delay.MeanNS).Round(time.Millisecond)), nil
+}
+
+func checkProbeIdle(ctx context.Context, s *suite) (string, error) {
+	sp := s.serverParams()
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	if _, err := s.wholeProbe(ctx, srv, sp.Local.Port, 300*time.Millisecond); err != nil {
+		return "", err
+	}
+	return s.becomesIdle(ctx, srv, "server", "probe")
+}
+
+// checkDSCP looks at every packet of a transfer, or of a probe.
+func checkDSCP(ctx context.Context, s *suite) (string, error) {
+	if !s.target.Manifest.Has(contract.FeatureDSCP) {
+		return "", skip("the manifest does not declare the feature %s", contract.FeatureDSCP)
+	}
+	l, err := s.needLink()
+	if err != nil {
+		return "", err
+	}
+	const codePoint = 46 // EF, RFC 3246
+	sp := s.serverParams()
+	sp.DSCP = codePoint
+	srv, err := s.serve(ctx, sp)
+	if err != nil {
+		return "", err
+	}
+	l.Begin(1)
+	p := s.clientParams(sp.Local.Port, 64*kib)
+	if s.isProbe() {
+		p = s.probeParams(sp.Local.Port, time.Second)
+	}
+	p.DSCP = codePoint
+	c, err := s.begin(p)
+	if err != nil {
+		return "", err
+	}
+	if s.isProbe() {
+		_, err = s.probed(ctx, srv, c, p)
+	} else {
+		_, err = s.wellDone(ctx, srv, c, p)
+	}
+	if err != nil {
+		return "", err
+	}
+	up, down := l.Traffic()
+	for who, t := range map[string]link.Traffic{"client": up, "server": down} {
+		for d, n := range t.DSCP {
+			if d != codePoint {
+				return "", fmt.Errorf("the %s sent %d of %d packets with DSCP %d, expected %d in all", who, n, t.Packets, d, codePoint)
+			}
+		}
+	}
+	return fmt.Sprintf("%d packets of the client, %d of the server", up.Packets, down.Packets), nil
+}
+
+// of reports whether a driver with this manifest has the check.
+func (c *check) of(m *contract.Manifest) bool {
+	among := func(table []check) bool {
+		return slices.ContainsFunc(table, func(x check) bool { return x.name == c.name })
+	}
+	if among(markChecks) {
+		return m.Plays(contract.RoleClient)
+	}
+	switch probe := m.Kind == contract.KindProbe; {
+	case among(probeChecks):
+		return probe
+	case among(transferChecks):
+		return !probe && m.Plays(contract.RoleClient)
+	case among(relayChecks):
+		return m.Plays(contract.RoleRelay)
+	}
+	return true
+}
