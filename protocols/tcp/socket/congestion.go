@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"syscall"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -134,4 +136,32 @@ func Release() {
 	if err := bpf.Release(); err != nil {
 		slog.Warn("congestion controls stay in the kernel", "error", err)
 	}
+}
+
+// Relinquish gives up the capabilities that bring congestion controls along
+// (CAP_BPF, CAP_PERFMON), where no option names one of those: a run that loads
+// nothing has no right to. It concerns the whole process, for good.
+func Relinquish(options map[string]any) error {
+	for _, v := range options {
+		if name, ok := v.(string); ok && bpf.Has(name) {
+			return nil
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		return err
+	}
+	const high = 1<<(unix.CAP_BPF-32) | 1<<(unix.CAP_PERFMON-32)
+	if have[1].Permitted&high == 0 {
+		return nil
+	}
+	have[1].Effective &^= high
+	have[1].Permitted &^= high
+	have[1].Inheritable &^= high
+	// Every thread has its own.
+	if _, _, errno := syscall.AllThreadsSyscall(unix.SYS_CAPSET, uintptr(unsafe.Pointer(&header)), uintptr(unsafe.Pointer(&have[0])), 0); errno != 0 {
+		return errno
+	}
+	return nil
 }
