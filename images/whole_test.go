@@ -110,7 +110,7 @@ func quickstartIsDone(t *testing.T, log string) {
 
 func TestConformance(t *testing.T) {
 	m := newMachine(t)
-	for _, driver := range []string{"tcp", "sctp", "udt", "haul", "quic", "lttcp", "split"} {
+	for _, driver := range []string{"tcp", "sctp", "udt", "haul", "quic", "lttcp", "probe", "split"} {
 		t.Run(driver, func(t *testing.T) {
 			t.Parallel()
 			out, err := command(t, m.environment, filepath.Join(m.bin, "linktrial"), "protocol", "check", "linktrial/"+driver+":latest")
