@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"time"
@@ -244,6 +245,49 @@ func (t *RunTable) Uncertainty() (out *float64) {
 		}
 	}
 	return out
+}
+
+// AttemptProbes are the rows of one attempt's probes.
+func (r *Run) AttemptProbes(trial, attempt int) *RunTable {
+	out := &RunTable{ProbeClock: &r.ProbeClock}
+	if r.Sheet == nil || trial >= len(r.Sheet.Trials) || trial >= len(r.Trials) {
+		return out
+	}
+	spec, t := &r.Sheet.Trials[trial], r.Trials[trial]
+	i := slices.IndexFunc(t.Attempts, func(a Attempt) bool { return a.Attempt == attempt })
+	if i < 0 {
+		return out
+	}
+	t.Attempts = t.Attempts[i : i+1]
+	for k := range spec.Probes {
+		beside := ""
+		if len(spec.Flows) > 0 {
+			beside = spec.Treatment
+		}
+		s := newProbeSample(r, spec.Probes[k].Treatment, beside)
+		s.row.Trials++
+		s.add(r, &t, k)
+		out.Probes = append(out.Probes, s.finish(r.ProbeClock))
+	}
+	return out
+}
+
+// ProbeCertainty says how certain the delays of a table's probes are; empty where it
+// has none.
+func (t *RunTable) ProbeCertainty() string {
+	switch c := t.ProbeClock; {
+	case c == nil || len(t.Probes) == 0:
+		return ""
+	case c.Shared:
+		return "Both ends have one clock."
+	case c.Unknown != "":
+		return "Delays are those above the shortest one of each probe: " + c.Unknown + "."
+	}
+	u := t.Uncertainty()
+	if u == nil {
+		return ""
+	}
+	return fmt.Sprintf("The clocks of both ends were compared: every delay is uncertain by %.1f ms.", *u)
 }
 
 // DelaysMS are one-way delays in milliseconds.

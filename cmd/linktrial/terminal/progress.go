@@ -124,6 +124,10 @@ func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
 		p.Line("%s  %s%s: %s", head, a.Verdict, again, cmp.Or(a.Message, a.Reason, "no reason given"))
 		return
 	}
+	if a.ThroughputBytesPerSecond == 0 { // a probe, which carries no payload
+		p.Line("%s  measured%s", head, again)
+		return
+	}
 	ideal := ""
 	if a.IdealSeconds > 0 {
 		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/(a.ConnectSeconds+a.ElapsedSeconds))

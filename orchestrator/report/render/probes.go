@@ -177,14 +177,8 @@ func probeNotes(t *report.RunTable) (out []string) {
 // probeLegend says what the figures are, and how certain.
 func probeLegend(t *report.RunTable) string {
 	s := "Probes: one-way delays in ms, least and longest of all packets, the others means over the trials; jitter: RFC 3550; burst: the longest run of lost packets. They verify nothing and are compared with no transfer."
-	switch c := t.ProbeClock; {
-	case c == nil:
-	case c.Shared:
-		s += " Both ends have one clock."
-	case c.Unknown != "":
-		s += " Delays are those above the shortest one of each probe: " + wording.Clean(c.Unknown) + "."
-	default:
-		s += fmt.Sprintf(" Clocks compared: every delay is uncertain by %s ms.", wording.Decimals(t.Uncertainty(), 1))
+	if c := t.ProbeCertainty(); c != "" {
+		s += " " + wording.Clean(c)
 	}
 	return s
 }

@@ -79,7 +79,24 @@ func (s *Service) getAttempt(ctx context.Context, m *linktrialv1.GetAttemptReque
 	if out.Breaches, err = s.breaches(ctx, run.id, spec, a.Attempt); err != nil {
 		return nil, err
 	}
-	return out, nil
+	if len(spec.Probes) > 0 {
+		err = s.addProbes(ctx, out)
+	}
+	return out, err
+}
+
+// addProbes adds the probes of an attempt.
+func (s *Service) addProbes(ctx context.Context, out *linktrialv1.GetAttemptResponse) error {
+	r, _, err := s.cfg.Store.Run(ctx, out.Run.Id)
+	if err != nil {
+		return err
+	}
+	t := r.AttemptProbes(int(out.Trial.Trial), int(out.Attempt))
+	for i := range t.Probes {
+		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
+	}
+	out.ProbeClock = t.ProbeCertainty()
+	return nil
 }
 
 // breaches are those of an attempt, and those of its treatments' drivers that
@@ -96,7 +113,7 @@ func (s *Service) breaches(ctx context.Context, run string, trial *runsheet.Tria
 	for i := range all {
 		b := &all[i]
 		of := b.Trial != nil && *b.Trial == trial.Index && b.Attempt == int(attempt)
-		ours := b.Trial == nil && slices.ContainsFunc(trial.Flows, func(f runsheet.Flow) bool { return f.Treatment == b.Treatment })
+		ours := b.Trial == nil && slices.ContainsFunc(trial.Carried(), func(f runsheet.Flow) bool { return f.Treatment == b.Treatment })
 		if of || ours {
 			out = append(out, &linktrialv1.Breach{At: timestamppb.New(b.At), Node: b.Node, Role: b.Role, Treatment: b.Treatment, Message: b.Message, OfAttempt: of, Log: b.Log})
 		}
@@ -109,7 +126,7 @@ func (s *Service) breaches(ctx context.Context, run string, trial *runsheet.Tria
 func treatmentJSON(sheet *runsheet.Sheet, trial *runsheet.Trial) (string, error) {
 	seen := map[string]bool{}
 	var list []runsheet.Treatment
-	for _, f := range trial.Flows {
+	for _, f := range trial.Carried() {
 		for _, t := range sheet.Treatments {
 			if t.Name == f.Treatment && !seen[t.Name] {
 				seen[t.Name] = true

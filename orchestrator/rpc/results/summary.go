@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
@@ -26,6 +27,33 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 	}
 	for i := range t.Rows {
 		out.Treatments = append(out.Treatments, asTreatment(&t.Rows[i], attempted[t.Rows[i].Treatment]))
+	}
+	for i := range t.Probes {
+		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
+	}
+	out.ProbeClock = t.ProbeCertainty()
+	return out
+}
+
+// asProbe is a row of probes in seconds.
+func asProbe(r *report.ProbeRow) *linktrialv1.ProbeSummary {
+	seconds := func(ms *float64) *float64 {
+		if ms == nil {
+			return nil
+		}
+		s := *ms / 1e3
+		return &s
+	}
+	out := &linktrialv1.ProbeSummary{
+		Probe: r.Probe, Label: r.Label, Beside: r.BesideLabel, Measured: int32(r.Measured), Planned: int32(r.Trials), Dscp: int32(r.DSCP),
+		Sent: r.Sent, Received: r.Received, Lost: r.Lost, LossShare: r.LossShare, LossBursts: r.LossBursts, LongestLossBurst: r.LongestLossBurst,
+		Reordered: r.Reordered, Duplicated: r.Duplicated,
+		DelayMin: seconds(r.DelayMinMS), DelayMean: seconds(r.DelayMeanMS), DelayP50: seconds(r.DelayP50MS), DelayP95: seconds(r.DelayP95MS),
+		DelayP99: seconds(r.DelayP99MS), DelayMax: seconds(r.DelayMaxMS), Jitter: seconds(r.JitterMS), JitterMax: seconds(r.JitterMaxMS),
+		Uncertainty: seconds(r.UncertaintyMS), FailedTransfers: int32(r.FailedTransfers),
+	}
+	for _, f := range r.Failures {
+		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, cmp.Or(f.Reason, string(f.Verdict))))
 	}
 	return out
 }
@@ -85,6 +113,9 @@ func asPoints(t *report.RunTable, r *report.Run) *linktrialv1.Points {
 	p := &linktrialv1.Points{Reason: map[int32]string{}}
 	for i := range r.Trials {
 		trial := &r.Trials[i]
+		if _, compared := place[trial.Treatment]; !compared {
+			continue // a probe's
+		}
 		for k := range trial.Attempts {
 			a := &trial.Attempts[k]
 			verdict := pointVerdicts[a.Verdict]

@@ -496,6 +496,8 @@ type RunSummary struct {
 	Group         string                 `protobuf:"bytes,7,opt,name=group,proto3" json:"group,omitempty"`
 	Treatments    []*TreatmentSummary    `protobuf:"bytes,8,rep,name=treatments,proto3" json:"treatments,omitempty"` // in the order of the plan; mixes among them
 	Points        *Points                `protobuf:"bytes,9,opt,name=points,proto3" json:"points,omitempty"`
+	Probes        []*ProbeSummary        `protobuf:"bytes,10,rep,name=probes,proto3" json:"probes,omitempty"`                           // apart from the treatments, which they are never compared with
+	ProbeClock    string                 `protobuf:"bytes,11,opt,name=probe_clock,json=probeClock,proto3" json:"probe_clock,omitempty"` // a sentence: how certain their delays are; empty: there are no probes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -593,6 +595,259 @@ func (x *RunSummary) GetPoints() *Points {
 	return nil
 }
 
+func (x *RunSummary) GetProbes() []*ProbeSummary {
+	if x != nil {
+		return x.Probes
+	}
+	return nil
+}
+
+func (x *RunSummary) GetProbeClock() string {
+	if x != nil {
+		return x.ProbeClock
+	}
+	return ""
+}
+
+// ProbeSummary is one probe: over the trials of a run beside one treatment or alone,
+// or of one attempt. Delays and jitter are in seconds; where the clocks were not
+// compared, delays are those above the shortest one.
+type ProbeSummary struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Probe            string                 `protobuf:"bytes,1,opt,name=probe,proto3" json:"probe,omitempty"`
+	Label            string                 `protobuf:"bytes,2,opt,name=label,proto3" json:"label,omitempty"`
+	Beside           string                 `protobuf:"bytes,3,opt,name=beside,proto3" json:"beside,omitempty"`      // label of the treatment whose transfers ran meanwhile; empty: none did
+	Measured         int32                  `protobuf:"varint,4,opt,name=measured,proto3" json:"measured,omitempty"` // trials with figures
+	Planned          int32                  `protobuf:"varint,5,opt,name=planned,proto3" json:"planned,omitempty"`
+	Dscp             int32                  `protobuf:"varint,6,opt,name=dscp,proto3" json:"dscp,omitempty"`
+	Sent             int64                  `protobuf:"varint,7,opt,name=sent,proto3" json:"sent,omitempty"` // packets
+	Received         int64                  `protobuf:"varint,8,opt,name=received,proto3" json:"received,omitempty"`
+	Lost             int64                  `protobuf:"varint,9,opt,name=lost,proto3" json:"lost,omitempty"`
+	LossShare        *float64               `protobuf:"fixed64,10,opt,name=loss_share,json=lossShare,proto3,oneof" json:"loss_share,omitempty"`
+	LossBursts       int64                  `protobuf:"varint,11,opt,name=loss_bursts,json=lossBursts,proto3" json:"loss_bursts,omitempty"`
+	LongestLossBurst int64                  `protobuf:"varint,12,opt,name=longest_loss_burst,json=longestLossBurst,proto3" json:"longest_loss_burst,omitempty"` // packets
+	Reordered        int64                  `protobuf:"varint,13,opt,name=reordered,proto3" json:"reordered,omitempty"`
+	Duplicated       int64                  `protobuf:"varint,14,opt,name=duplicated,proto3" json:"duplicated,omitempty"`
+	DelayMin         *float64               `protobuf:"fixed64,15,opt,name=delay_min,json=delayMin,proto3,oneof" json:"delay_min,omitempty"`
+	DelayMean        *float64               `protobuf:"fixed64,16,opt,name=delay_mean,json=delayMean,proto3,oneof" json:"delay_mean,omitempty"`
+	DelayP50         *float64               `protobuf:"fixed64,17,opt,name=delay_p50,json=delayP50,proto3,oneof" json:"delay_p50,omitempty"`
+	DelayP95         *float64               `protobuf:"fixed64,18,opt,name=delay_p95,json=delayP95,proto3,oneof" json:"delay_p95,omitempty"`
+	DelayP99         *float64               `protobuf:"fixed64,19,opt,name=delay_p99,json=delayP99,proto3,oneof" json:"delay_p99,omitempty"`
+	DelayMax         *float64               `protobuf:"fixed64,20,opt,name=delay_max,json=delayMax,proto3,oneof" json:"delay_max,omitempty"`
+	Jitter           *float64               `protobuf:"fixed64,21,opt,name=jitter,proto3,oneof" json:"jitter,omitempty"`
+	JitterMax        *float64               `protobuf:"fixed64,22,opt,name=jitter_max,json=jitterMax,proto3,oneof" json:"jitter_max,omitempty"`
+	Uncertainty      *float64               `protobuf:"fixed64,23,opt,name=uncertainty,proto3,oneof" json:"uncertainty,omitempty"`                         // of every delay; unset: not known
+	Failures         []string               `protobuf:"bytes,24,rep,name=failures,proto3" json:"failures,omitempty"`                                       // "2× reset"
+	FailedTransfers  int32                  `protobuf:"varint,25,opt,name=failed_transfers,json=failedTransfers,proto3" json:"failed_transfers,omitempty"` // of the measured trials, how many ran beside a transfer without a valid figure
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ProbeSummary) Reset() {
+	*x = ProbeSummary{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProbeSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProbeSummary) ProtoMessage() {}
+
+func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProbeSummary.ProtoReflect.Descriptor instead.
+func (*ProbeSummary) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ProbeSummary) GetProbe() string {
+	if x != nil {
+		return x.Probe
+	}
+	return ""
+}
+
+func (x *ProbeSummary) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *ProbeSummary) GetBeside() string {
+	if x != nil {
+		return x.Beside
+	}
+	return ""
+}
+
+func (x *ProbeSummary) GetMeasured() int32 {
+	if x != nil {
+		return x.Measured
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetPlanned() int32 {
+	if x != nil {
+		return x.Planned
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDscp() int32 {
+	if x != nil {
+		return x.Dscp
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetSent() int64 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetReceived() int64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetLost() int64 {
+	if x != nil {
+		return x.Lost
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetLossShare() float64 {
+	if x != nil && x.LossShare != nil {
+		return *x.LossShare
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetLossBursts() int64 {
+	if x != nil {
+		return x.LossBursts
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetLongestLossBurst() int64 {
+	if x != nil {
+		return x.LongestLossBurst
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetReordered() int64 {
+	if x != nil {
+		return x.Reordered
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDuplicated() int64 {
+	if x != nil {
+		return x.Duplicated
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDelayMin() float64 {
+	if x != nil && x.DelayMin != nil {
+		return *x.DelayMin
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDelayMean() float64 {
+	if x != nil && x.DelayMean != nil {
+		return *x.DelayMean
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDelayP50() float64 {
+	if x != nil && x.DelayP50 != nil {
+		return *x.DelayP50
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDelayP95() float64 {
+	if x != nil && x.DelayP95 != nil {
+		return *x.DelayP95
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDelayP99() float64 {
+	if x != nil && x.DelayP99 != nil {
+		return *x.DelayP99
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetDelayMax() float64 {
+	if x != nil && x.DelayMax != nil {
+		return *x.DelayMax
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetJitter() float64 {
+	if x != nil && x.Jitter != nil {
+		return *x.Jitter
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetJitterMax() float64 {
+	if x != nil && x.JitterMax != nil {
+		return *x.JitterMax
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetUncertainty() float64 {
+	if x != nil && x.Uncertainty != nil {
+		return *x.Uncertainty
+	}
+	return 0
+}
+
+func (x *ProbeSummary) GetFailures() []string {
+	if x != nil {
+		return x.Failures
+	}
+	return nil
+}
+
+func (x *ProbeSummary) GetFailedTransfers() int32 {
+	if x != nil {
+		return x.FailedTransfers
+	}
+	return 0
+}
+
 type AxisValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Axis          string                 `protobuf:"bytes,1,opt,name=axis,proto3" json:"axis,omitempty"`
@@ -603,7 +858,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +870,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +883,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -687,7 +942,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -699,7 +954,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -712,7 +967,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -946,7 +1201,7 @@ type PublishedFigure struct {
 
 func (x *PublishedFigure) Reset() {
 	*x = PublishedFigure{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -958,7 +1213,7 @@ func (x *PublishedFigure) String() string {
 func (*PublishedFigure) ProtoMessage() {}
 
 func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -971,7 +1226,7 @@ func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedFigure.ProtoReflect.Descriptor instead.
 func (*PublishedFigure) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PublishedFigure) GetAverage() float64 {
@@ -1036,7 +1291,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1048,7 +1303,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1061,7 +1316,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -1152,7 +1407,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1164,7 +1419,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1177,7 +1432,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -1215,7 +1470,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1227,7 +1482,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1240,7 +1495,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -1297,7 +1552,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1564,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1577,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -1370,7 +1625,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1382,7 +1637,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1395,7 +1650,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -1465,7 +1720,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +1732,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +1745,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -1555,7 +1810,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1822,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1835,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -1640,7 +1895,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1907,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1920,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -1748,7 +2003,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1760,7 +2015,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1773,7 +2028,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -1820,7 +2075,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +2087,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +2100,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -1923,7 +2178,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1935,7 +2190,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1948,7 +2203,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -2025,7 +2280,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2292,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2305,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -2085,14 +2340,16 @@ type GetAttemptResponse struct {
 	TreatmentJson string                 `protobuf:"bytes,7,opt,name=treatment_json,json=treatmentJson,proto3" json:"treatment_json,omitempty"` // of the run sheet: protocol, options; of a mix, a list
 	ChannelSeed   uint64                 `protobuf:"varint,8,opt,name=channel_seed,json=channelSeed,proto3" json:"channel_seed,omitempty"`
 	Label         string                 `protobuf:"bytes,9,opt,name=label,proto3" json:"label,omitempty"`
-	Breaches      []*Breach              `protobuf:"bytes,10,rep,name=breaches,proto3" json:"breaches,omitempty"` // of the driver contract, in this attempt or in no attempt by a driver of its treatments
+	Breaches      []*Breach              `protobuf:"bytes,10,rep,name=breaches,proto3" json:"breaches,omitempty"`                       // of the driver contract, in this attempt or in no attempt by a driver of its treatments
+	Probes        []*ProbeSummary        `protobuf:"bytes,11,rep,name=probes,proto3" json:"probes,omitempty"`                           // of the attempt
+	ProbeClock    string                 `protobuf:"bytes,12,opt,name=probe_clock,json=probeClock,proto3" json:"probe_clock,omitempty"` // as of a run's summary
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2104,7 +2361,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2117,7 +2374,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -2190,6 +2447,20 @@ func (x *GetAttemptResponse) GetBreaches() []*Breach {
 	return nil
 }
 
+func (x *GetAttemptResponse) GetProbes() []*ProbeSummary {
+	if x != nil {
+		return x.Probes
+	}
+	return nil
+}
+
+func (x *GetAttemptResponse) GetProbeClock() string {
+	if x != nil {
+		return x.ProbeClock
+	}
+	return ""
+}
+
 // Breach is what a driver did wrong without deciding an attempt by it.
 type Breach struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2206,7 +2477,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2218,7 +2489,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2231,7 +2502,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -2306,7 +2577,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2318,7 +2589,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2331,7 +2602,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -2482,7 +2753,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06points\x18\x03 \x01(\bR\x06points\"W\n" +
 	"\x11SummarizeResponse\x12,\n" +
 	"\x04runs\x18\x01 \x03(\v2\x18.linktrial.v1.RunSummaryR\x04runs\x12\x14\n" +
-	"\x05notes\x18\x02 \x03(\tR\x05notes\"\xe8\x02\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"\xbd\x03\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -2498,7 +2769,59 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"treatments\x18\b \x03(\v2\x1e.linktrial.v1.TreatmentSummaryR\n" +
 	"treatments\x12,\n" +
-	"\x06points\x18\t \x01(\v2\x14.linktrial.v1.PointsR\x06points\"5\n" +
+	"\x06points\x18\t \x01(\v2\x14.linktrial.v1.PointsR\x06points\x122\n" +
+	"\x06probes\x18\n" +
+	" \x03(\v2\x1a.linktrial.v1.ProbeSummaryR\x06probes\x12\x1f\n" +
+	"\vprobe_clock\x18\v \x01(\tR\n" +
+	"probeClock\"\x9c\a\n" +
+	"\fProbeSummary\x12\x14\n" +
+	"\x05probe\x18\x01 \x01(\tR\x05probe\x12\x14\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\x12\x16\n" +
+	"\x06beside\x18\x03 \x01(\tR\x06beside\x12\x1a\n" +
+	"\bmeasured\x18\x04 \x01(\x05R\bmeasured\x12\x18\n" +
+	"\aplanned\x18\x05 \x01(\x05R\aplanned\x12\x12\n" +
+	"\x04dscp\x18\x06 \x01(\x05R\x04dscp\x12\x12\n" +
+	"\x04sent\x18\a \x01(\x03R\x04sent\x12\x1a\n" +
+	"\breceived\x18\b \x01(\x03R\breceived\x12\x12\n" +
+	"\x04lost\x18\t \x01(\x03R\x04lost\x12\"\n" +
+	"\n" +
+	"loss_share\x18\n" +
+	" \x01(\x01H\x00R\tlossShare\x88\x01\x01\x12\x1f\n" +
+	"\vloss_bursts\x18\v \x01(\x03R\n" +
+	"lossBursts\x12,\n" +
+	"\x12longest_loss_burst\x18\f \x01(\x03R\x10longestLossBurst\x12\x1c\n" +
+	"\treordered\x18\r \x01(\x03R\treordered\x12\x1e\n" +
+	"\n" +
+	"duplicated\x18\x0e \x01(\x03R\n" +
+	"duplicated\x12 \n" +
+	"\tdelay_min\x18\x0f \x01(\x01H\x01R\bdelayMin\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"delay_mean\x18\x10 \x01(\x01H\x02R\tdelayMean\x88\x01\x01\x12 \n" +
+	"\tdelay_p50\x18\x11 \x01(\x01H\x03R\bdelayP50\x88\x01\x01\x12 \n" +
+	"\tdelay_p95\x18\x12 \x01(\x01H\x04R\bdelayP95\x88\x01\x01\x12 \n" +
+	"\tdelay_p99\x18\x13 \x01(\x01H\x05R\bdelayP99\x88\x01\x01\x12 \n" +
+	"\tdelay_max\x18\x14 \x01(\x01H\x06R\bdelayMax\x88\x01\x01\x12\x1b\n" +
+	"\x06jitter\x18\x15 \x01(\x01H\aR\x06jitter\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"jitter_max\x18\x16 \x01(\x01H\bR\tjitterMax\x88\x01\x01\x12%\n" +
+	"\vuncertainty\x18\x17 \x01(\x01H\tR\vuncertainty\x88\x01\x01\x12\x1a\n" +
+	"\bfailures\x18\x18 \x03(\tR\bfailures\x12)\n" +
+	"\x10failed_transfers\x18\x19 \x01(\x05R\x0ffailedTransfersB\r\n" +
+	"\v_loss_shareB\f\n" +
+	"\n" +
+	"_delay_minB\r\n" +
+	"\v_delay_meanB\f\n" +
+	"\n" +
+	"_delay_p50B\f\n" +
+	"\n" +
+	"_delay_p95B\f\n" +
+	"\n" +
+	"_delay_p99B\f\n" +
+	"\n" +
+	"_delay_maxB\t\n" +
+	"\a_jitterB\r\n" +
+	"\v_jitter_maxB\x0e\n" +
+	"\f_uncertainty\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\"\x8c\b\n" +
@@ -2660,7 +2983,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x11GetAttemptRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
-	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\xf1\x02\n" +
+	"\aattempt\x18\x03 \x01(\x05R\aattempt\"\xc6\x03\n" +
 	"\x12GetAttemptResponse\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12,\n" +
 	"\x05trial\x18\x02 \x01(\v2\x16.linktrial.v1.TrialRowR\x05trial\x12\x18\n" +
@@ -2673,7 +2996,10 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\fchannel_seed\x18\b \x01(\x04R\vchannelSeed\x12\x14\n" +
 	"\x05label\x18\t \x01(\tR\x05label\x120\n" +
 	"\bbreaches\x18\n" +
-	" \x03(\v2\x14.linktrial.v1.BreachR\bbreaches\"\xc5\x01\n" +
+	" \x03(\v2\x14.linktrial.v1.BreachR\bbreaches\x122\n" +
+	"\x06probes\x18\v \x03(\v2\x1a.linktrial.v1.ProbeSummaryR\x06probes\x12\x1f\n" +
+	"\vprobe_clock\x18\f \x01(\tR\n" +
+	"probeClock\"\xc5\x01\n" +
 	"\x06Breach\x12*\n" +
 	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x12\x12\n" +
@@ -2730,7 +3056,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
 	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
@@ -2739,67 +3065,70 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*SummarizeRequest)(nil),      // 4: linktrial.v1.SummarizeRequest
 	(*SummarizeResponse)(nil),     // 5: linktrial.v1.SummarizeResponse
 	(*RunSummary)(nil),            // 6: linktrial.v1.RunSummary
-	(*AxisValue)(nil),             // 7: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),      // 8: linktrial.v1.TreatmentSummary
-	(*PublishedFigure)(nil),       // 9: linktrial.v1.PublishedFigure
-	(*Points)(nil),                // 10: linktrial.v1.Points
-	(*SweepRequest)(nil),          // 11: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),         // 12: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),            // 13: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),            // 14: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),         // 15: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),        // 16: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),            // 17: linktrial.v1.FlowSeries
-	(*Column)(nil),                // 18: linktrial.v1.Column
-	(*ChannelSeries)(nil),         // 19: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),       // 20: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),     // 21: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),    // 22: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                // 23: linktrial.v1.Breach
-	(*FlowRow)(nil),               // 24: linktrial.v1.FlowRow
-	nil,                           // 25: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*Run)(nil),                   // 27: linktrial.v1.Run
-	(*TrialRow)(nil),              // 28: linktrial.v1.TrialRow
+	(*ProbeSummary)(nil),          // 7: linktrial.v1.ProbeSummary
+	(*AxisValue)(nil),             // 8: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),      // 9: linktrial.v1.TreatmentSummary
+	(*PublishedFigure)(nil),       // 10: linktrial.v1.PublishedFigure
+	(*Points)(nil),                // 11: linktrial.v1.Points
+	(*SweepRequest)(nil),          // 12: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),         // 13: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),            // 14: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),            // 15: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),         // 16: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),        // 17: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),            // 18: linktrial.v1.FlowSeries
+	(*Column)(nil),                // 19: linktrial.v1.Column
+	(*ChannelSeries)(nil),         // 20: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),       // 21: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),     // 22: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),    // 23: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                // 24: linktrial.v1.Breach
+	(*FlowRow)(nil),               // 25: linktrial.v1.FlowRow
+	nil,                           // 26: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*Run)(nil),                   // 28: linktrial.v1.Run
+	(*TrialRow)(nil),              // 29: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	26, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	26, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	27, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	27, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
 	6,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	27, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	7,  // 5: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	8,  // 6: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	10, // 7: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
-	9,  // 8: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
-	0,  // 9: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	25, // 10: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	13, // 11: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	14, // 12: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	17, // 13: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	19, // 14: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	20, // 15: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	18, // 16: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	27, // 17: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	28, // 18: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	24, // 19: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	23, // 20: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	26, // 21: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	1,  // 22: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 23: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	11, // 24: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	15, // 25: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	21, // 26: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	2,  // 27: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 28: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	12, // 29: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	16, // 30: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	22, // 31: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	27, // [27:32] is the sub-list for method output_type
-	22, // [22:27] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	28, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	8,  // 5: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	9,  // 6: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	11, // 7: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	7,  // 8: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
+	10, // 9: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
+	0,  // 10: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	26, // 11: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	14, // 12: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	15, // 13: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	18, // 14: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	20, // 15: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	21, // 16: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	19, // 17: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	28, // 18: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	29, // 19: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	25, // 20: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	24, // 21: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	7,  // 22: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	27, // 23: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	1,  // 24: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 25: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	12, // 26: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	16, // 27: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	22, // 28: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	2,  // 29: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 30: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	13, // 31: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	17, // 32: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	23, // 33: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	29, // [29:34] is the sub-list for method output_type
+	24, // [24:29] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -2808,14 +3137,15 @@ func file_linktrial_v1_result_proto_init() {
 		return
 	}
 	file_linktrial_v1_operator_proto_init()
-	file_linktrial_v1_result_proto_msgTypes[7].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[6].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

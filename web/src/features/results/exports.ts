@@ -14,6 +14,7 @@ export const exportFormats: ExportFormat[] = [
   { format: 'telemetry-csv', title: 'CSV, what radios told during each attempt' },
   { format: 'readings-csv', title: 'CSV, a row a reading of a radio', note: 'can be large' },
   { format: 'samples-csv', title: 'CSV, a row a sample', note: 'can be large' },
+  { format: 'probes-csv', title: 'CSV, a row a probe' },
   { format: 'breaches-csv', title: 'CSV, what drivers did wrong' },
   { format: 'json', title: 'JSON' },
   { format: 'latex', title: 'LaTeX table' },

@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/result.proto.
  */
 export const file_linktrial_v1_result: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi6gIKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCCJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIkoKEVN1bW1hcml6ZVJlc3BvbnNlEiYKBHJ1bnMYASADKAsyGC5saW5rdHJpYWwudjEuUnVuU3VtbWFyeRINCgVub3RlcxgCIAMoCSKQAgoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzIigKCUF4aXNWYWx1ZRIMCgRheGlzGAEgASgJEg0KBWxhYmVsGAIgASgJIvcFChBUcmVhdG1lbnRTdW1tYXJ5EgwKBG5hbWUYASABKAkSDQoFbGFiZWwYAiABKAkSEAoIcHJvdG9jb2wYAyABKAkSDwoHbWlzc2luZxgEIAEoCRINCgV2YWxpZBgFIAEoBRIRCglhdHRlbXB0ZWQYBiABKAUSDgoGZmFpbGVkGAcgASgFEg8KB3BsYW5uZWQYCCABKAUSDwoHYXZlcmFnZRgKIAEoARIKCgJzZBgLIAEoARILCgNtaW4YDCABKAESCwoDbWF4GA0gASgBEg4KBm1lZGlhbhgOIAEoARILCgNwMDUYDyABKAESCwoDcDI1GBAgASgBEgsKA3A3NRgRIAEoARILCgNwOTUYEiABKAESDgoGY2lfbG93GBMgASgBEg8KB2NpX2hpZ2gYFCABKAESGAoLaWRlYWxfc2hhcmUYFSABKAFIAIgBARISCgVyYXRpbxgWIAEoAUgBiAEBEhYKCXJhdGlvX2xvdxgXIAEoAUgCiAEBEhcKCnJhdGlvX2hpZ2gYGCABKAFIA4gBARIUCgdwX3ZhbHVlGBkgASgBSASIAQESMAoJcHVibGlzaGVkGBogASgLMh0ubGlua3RyaWFsLnYxLlB1Ymxpc2hlZEZpZ3VyZRIQCghmYWlsdXJlcxgbIAMoCRIXCg9jb25uZWN0X2F2ZXJhZ2UYHCABKAESIAoTcmV0cmFuc21pdHNfYXZlcmFnZRgdIAEoAUgFiAEBEh0KEHRpbWVvdXRzX2F2ZXJhZ2UYHiABKAFIBogBARIeChFjb2RlZF9ib3VuZF9zaGFyZRgfIAEoAUgHiAEBEgsKA3ZpYRggIAEoCUIOCgxfaWRlYWxfc2hhcmVCCAoGX3JhdGlvQgwKCl9yYXRpb19sb3dCDQoLX3JhdGlvX2hpZ2hCCgoIX3BfdmFsdWVCFgoUX3JldHJhbnNtaXRzX2F2ZXJhZ2VCEwoRX3RpbWVvdXRzX2F2ZXJhZ2VCFAoSX2NvZGVkX2JvdW5kX3NoYXJlImMKD1B1Ymxpc2hlZEZpZ3VyZRIPCgdhdmVyYWdlGAEgASgBEgoKAnNkGAIgASgBEgsKA21pbhgDIAEoARILCgNtYXgYBCABKAESCQoBbhgFIAEoBRIOCgZzb3VyY2UYBiABKAkitQIKBlBvaW50cxINCgV0cmlhbBgBIAMoBRIPCgdhdHRlbXB0GAIgAygFEhEKCWl0ZXJhdGlvbhgDIAMoBRIRCgl0cmVhdG1lbnQYBCADKAUSKwoHdmVyZGljdBgFIAMoDjIaLmxpbmt0cmlhbC52MS5Qb2ludFZlcmRpY3QSEgoKdGhyb3VnaHB1dBgGIAMoARIPCgdlbGFwc2VkGAcgAygBEg0KBWlkZWFsGAggAygBEg4KBmNvdW50cxgJIAMoCBIwCgZyZWFzb24YCiADKAsyIC5saW5rdHJpYWwudjEuUG9pbnRzLlJlYXNvbkVudHJ5EhMKC2NvZGVkX2JvdW5kGAsgAygBGi0KC1JlYXNvbkVudHJ5EgsKA2tleRgBIAEoBRINCgV2YWx1ZRgCIAEoCToCOAEiQQoMU3dlZXBSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEgwKBGF4aXMYAiABKAkSDgoGbWV0cmljGAMgASgJIoQBCg1Td2VlcFJlc3BvbnNlEgwKBGF4ZXMYASADKAkSDwoHbWV0cmljcxgCIAMoCRIMCgRheGlzGAMgASgJEg4KBm1ldHJpYxgEIAEoCRIMCgR1bml0GAUgASgJEigKBnBhbmVscxgGIAMoCzIYLmxpbmt0cmlhbC52MS5Td2VlcFBhbmVsImgKClN3ZWVwUGFuZWwSDQoFdGl0bGUYASABKAkSDgoGdmFsdWVzGAIgAygJEhEKCXBvc2l0aW9ucxgDIAMoARIoCgZjdXJ2ZXMYBCADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBDdXJ2ZSJzCgpTd2VlcEN1cnZlEhEKCXRyZWF0bWVudBgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZzb3VyY2UYAyABKAkSDQoFdmFsdWUYBCADKAESCwoDbG93GAUgAygBEgwKBGhpZ2gYBiADKAESCQoBbhgHIAMoBSKQAQoNU2VyaWVzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIRCglpdGVyYXRpb24YBCABKAUSEgoKbWF4X3BvaW50cxgFIAEoBRIUCgxmcm9tX3NlY29uZHMYBiABKAESEgoKdG9fc2Vjb25kcxgHIAEoASK8AQoOU2VyaWVzUmVzcG9uc2USJwoFZmxvd3MYASADKAsyGC5saW5rdHJpYWwudjEuRmxvd1NlcmllcxItCghjaGFubmVscxgCIAMoCzIbLmxpbmt0cmlhbC52MS5DaGFubmVsU2VyaWVzEjAKCXRlbGVtZXRyeRgDIAMoCzIdLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTZXJpZXMSDwoHdGhpbm5lZBgEIAEoCBIPCgdzYW1wbGVzGAUgASgDIusCCgpGbG93U2VyaWVzEg0KBXRyaWFsGAEgASgFEg8KB2F0dGVtcHQYAiABKAUSDAoEZmxvdxgDIAEoBRIMCgRzaWRlGAQgASgJEhEKCXRyZWF0bWVudBgFIAEoCRINCgVsYWJlbBgGIAEoCRIWCg5vZmZzZXRfc2Vjb25kcxgHIAEoARIKCgJhdBgKIAMoARIlCgdjb2x1bW5zGBogAygLMhQubGlua3RyaWFsLnYxLkNvbHVtbkoECAsQGlIKc2VudF9ieXRlc1ILYWNrZWRfYnl0ZXNSCnRocm91Z2hwdXRSCmN3bmRfYnl0ZXNSDnNzdGhyZXNoX2J5dGVzUgxmbGlnaHRfYnl0ZXNSB3NydHRfbXNSCXJ0dHZhcl9tc1IGcnRvX21zUgtyZXRyYW5zbWl0c1IIdGltZW91dHNSC2xvc3NfZXZlbnRzUgpwYWNpbmdfYnBzUg1iYW5kd2lkdGhfYnBzUgRtb3JlIkIKBkNvbHVtbhIOCgZ2YWx1ZXMYASADKAESDAoEbmFtZRgCIAEoCRIMCgR1bml0GAMgASgJEgwKBGtpbmQYBCABKAkilQEKDUNoYW5uZWxTZXJpZXMSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIUCgxzdGVwX3NlY29uZHMYAyABKAESCgoCYXQYBCADKAESDAoEbG9zcxgFIAMoARIWCg5iaXRfZXJyb3JfcmF0ZRgGIAMoARIQCghyYXRlX2JwcxgHIAMoARIQCghkZWxheV9tcxgIIAMoASKXAQoPVGVsZW1ldHJ5U2VyaWVzEgwKBG5vZGUYASABKAkSDQoFcmFkaW8YAiABKAkSDAoEbmFtZRgDIAEoCRIKCgJhdBgEIAMoARINCgV2YWx1ZRgFIAMoARIMCgR1bml0GAYgASgJEg4KBnNvdXJjZRgHIAEoCRISCgpwZXJfc2Vjb25kGAggASgIEgwKBHJvbGUYCSABKAkiQwoRR2V0QXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUimAIKEkdldEF0dGVtcHRSZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiUKBXRyaWFsGAIgASgLMhYubGlua3RyaWFsLnYxLlRyaWFsUm93Eg8KB2F0dGVtcHQYAyABKAUSCwoDbG9nGAQgASgJEhIKCnJhZGlvX2pzb24YBSABKAkSJAoFZmxvd3MYBiADKAsyFS5saW5rdHJpYWwudjEuRmxvd1JvdxIWCg50cmVhdG1lbnRfanNvbhgHIAEoCRIUCgxjaGFubmVsX3NlZWQYCCABKAQSDQoFbGFiZWwYCSABKAkSJgoIYnJlYWNoZXMYCiADKAsyFC5saW5rdHJpYWwudjEuQnJlYWNoIpEBCgZCcmVhY2gSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5vZGUYAiABKAkSDAoEcm9sZRgDIAEoCRIRCgl0cmVhdG1lbnQYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRISCgpvZl9hdHRlbXB0GAYgASgIEgsKA2xvZxgHIAEoCSKoAgoHRmxvd1JvdxIMCgRmbG93GAEgASgFEhEKCXRyZWF0bWVudBgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJEhAKCHRyYW5zZmVyGAUgASgJEg8KB3ZlcmRpY3QYBiABKAkSDgoGcmVhc29uGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKc2l6ZV9ieXRlcxgJIAEoAxIXCg9jb25uZWN0X3NlY29uZHMYCiABKAESFwoPZWxhcHNlZF9zZWNvbmRzGAsgASgBEg4KBmRpZ2VzdBgMIAEoCRIXCg9yZWNlaXZlZF9kaWdlc3QYDSABKAkSFQoNc3RhcnRfc2Vjb25kcxgOIAEoARIYChBsYXN0X3NhbXBsZV9qc29uGA8gASgJKtUBCgxQb2ludFZlcmRpY3QSHQoZUE9JTlRfVkVSRElDVF9VTlNQRUNJRklFRBAAEhsKF1BPSU5UX1ZFUkRJQ1RfU1VDQ0VFREVEEAESGAoUUE9JTlRfVkVSRElDVF9GQUlMRUQQAhIbChdQT0lOVF9WRVJESUNUX1RJTUVEX09VVBADEhkKFVBPSU5UX1ZFUkRJQ1RfQUJPUlRFRBAEEhkKFVBPSU5UX1ZFUkRJQ1RfSU5WQUxJRBAFEhwKGFBPSU5UX1ZFUkRJQ1RfVU5WRVJJRklFRBAGMo8DCg1SZXN1bHRTZXJ2aWNlElgKDUxpc3RDYW1wYWlnbnMSIi5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1Jlc3BvbnNlEkwKCVN1bW1hcml6ZRIeLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlc3BvbnNlEkAKBVN3ZWVwEhoubGlua3RyaWFsLnYxLlN3ZWVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5Td2VlcFJlc3BvbnNlEkMKBlNlcmllcxIbLmxpbmt0cmlhbC52MS5TZXJpZXNSZXF1ZXN0GhwubGlua3RyaWFsLnYxLlNlcmllc1Jlc3BvbnNlEk8KCkdldEF0dGVtcHQSHy5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlcXVlc3QaIC5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi6gIKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCCJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIkoKEVN1bW1hcml6ZVJlc3BvbnNlEiYKBHJ1bnMYASADKAsyGC5saW5rdHJpYWwudjEuUnVuU3VtbWFyeRINCgVub3RlcxgCIAMoCSLRAgoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzEioKBnByb2JlcxgKIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYCyABKAkinwUKDFByb2JlU3VtbWFyeRINCgVwcm9iZRgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZiZXNpZGUYAyABKAkSEAoIbWVhc3VyZWQYBCABKAUSDwoHcGxhbm5lZBgFIAEoBRIMCgRkc2NwGAYgASgFEgwKBHNlbnQYByABKAMSEAoIcmVjZWl2ZWQYCCABKAMSDAoEbG9zdBgJIAEoAxIXCgpsb3NzX3NoYXJlGAogASgBSACIAQESEwoLbG9zc19idXJzdHMYCyABKAMSGgoSbG9uZ2VzdF9sb3NzX2J1cnN0GAwgASgDEhEKCXJlb3JkZXJlZBgNIAEoAxISCgpkdXBsaWNhdGVkGA4gASgDEhYKCWRlbGF5X21pbhgPIAEoAUgBiAEBEhcKCmRlbGF5X21lYW4YECABKAFIAogBARIWCglkZWxheV9wNTAYESABKAFIA4gBARIWCglkZWxheV9wOTUYEiABKAFIBIgBARIWCglkZWxheV9wOTkYEyABKAFIBYgBARIWCglkZWxheV9tYXgYFCABKAFIBogBARITCgZqaXR0ZXIYFSABKAFIB4gBARIXCgpqaXR0ZXJfbWF4GBYgASgBSAiIAQESGAoLdW5jZXJ0YWludHkYFyABKAFICYgBARIQCghmYWlsdXJlcxgYIAMoCRIYChBmYWlsZWRfdHJhbnNmZXJzGBkgASgFQg0KC19sb3NzX3NoYXJlQgwKCl9kZWxheV9taW5CDQoLX2RlbGF5X21lYW5CDAoKX2RlbGF5X3A1MEIMCgpfZGVsYXlfcDk1QgwKCl9kZWxheV9wOTlCDAoKX2RlbGF5X21heEIJCgdfaml0dGVyQg0KC19qaXR0ZXJfbWF4Qg4KDF91bmNlcnRhaW50eSIoCglBeGlzVmFsdWUSDAoEYXhpcxgBIAEoCRINCgVsYWJlbBgCIAEoCSL3BQoQVHJlYXRtZW50U3VtbWFyeRIMCgRuYW1lGAEgASgJEg0KBWxhYmVsGAIgASgJEhAKCHByb3RvY29sGAMgASgJEg8KB21pc3NpbmcYBCABKAkSDQoFdmFsaWQYBSABKAUSEQoJYXR0ZW1wdGVkGAYgASgFEg4KBmZhaWxlZBgHIAEoBRIPCgdwbGFubmVkGAggASgFEg8KB2F2ZXJhZ2UYCiABKAESCgoCc2QYCyABKAESCwoDbWluGAwgASgBEgsKA21heBgNIAEoARIOCgZtZWRpYW4YDiABKAESCwoDcDA1GA8gASgBEgsKA3AyNRgQIAEoARILCgNwNzUYESABKAESCwoDcDk1GBIgASgBEg4KBmNpX2xvdxgTIAEoARIPCgdjaV9oaWdoGBQgASgBEhgKC2lkZWFsX3NoYXJlGBUgASgBSACIAQESEgoFcmF0aW8YFiABKAFIAYgBARIWCglyYXRpb19sb3cYFyABKAFIAogBARIXCgpyYXRpb19oaWdoGBggASgBSAOIAQESFAoHcF92YWx1ZRgZIAEoAUgEiAEBEjAKCXB1Ymxpc2hlZBgaIAEoCzIdLmxpbmt0cmlhbC52MS5QdWJsaXNoZWRGaWd1cmUSEAoIZmFpbHVyZXMYGyADKAkSFwoPY29ubmVjdF9hdmVyYWdlGBwgASgBEiAKE3JldHJhbnNtaXRzX2F2ZXJhZ2UYHSABKAFIBYgBARIdChB0aW1lb3V0c19hdmVyYWdlGB4gASgBSAaIAQESHgoRY29kZWRfYm91bmRfc2hhcmUYHyABKAFIB4gBARILCgN2aWEYICABKAlCDgoMX2lkZWFsX3NoYXJlQggKBl9yYXRpb0IMCgpfcmF0aW9fbG93Qg0KC19yYXRpb19oaWdoQgoKCF9wX3ZhbHVlQhYKFF9yZXRyYW5zbWl0c19hdmVyYWdlQhMKEV90aW1lb3V0c19hdmVyYWdlQhQKEl9jb2RlZF9ib3VuZF9zaGFyZSJjCg9QdWJsaXNoZWRGaWd1cmUSDwoHYXZlcmFnZRgBIAEoARIKCgJzZBgCIAEoARILCgNtaW4YAyABKAESCwoDbWF4GAQgASgBEgkKAW4YBSABKAUSDgoGc291cmNlGAYgASgJIrUCCgZQb2ludHMSDQoFdHJpYWwYASADKAUSDwoHYXR0ZW1wdBgCIAMoBRIRCglpdGVyYXRpb24YAyADKAUSEQoJdHJlYXRtZW50GAQgAygFEisKB3ZlcmRpY3QYBSADKA4yGi5saW5rdHJpYWwudjEuUG9pbnRWZXJkaWN0EhIKCnRocm91Z2hwdXQYBiADKAESDwoHZWxhcHNlZBgHIAMoARINCgVpZGVhbBgIIAMoARIOCgZjb3VudHMYCSADKAgSMAoGcmVhc29uGAogAygLMiAubGlua3RyaWFsLnYxLlBvaW50cy5SZWFzb25FbnRyeRITCgtjb2RlZF9ib3VuZBgLIAMoARotCgtSZWFzb25FbnRyeRILCgNrZXkYASABKAUSDQoFdmFsdWUYAiABKAk6AjgBIkEKDFN3ZWVwUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIMCgRheGlzGAIgASgJEg4KBm1ldHJpYxgDIAEoCSKEAQoNU3dlZXBSZXNwb25zZRIMCgRheGVzGAEgAygJEg8KB21ldHJpY3MYAiADKAkSDAoEYXhpcxgDIAEoCRIOCgZtZXRyaWMYBCABKAkSDAoEdW5pdBgFIAEoCRIoCgZwYW5lbHMYBiADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBQYW5lbCJoCgpTd2VlcFBhbmVsEg0KBXRpdGxlGAEgASgJEg4KBnZhbHVlcxgCIAMoCRIRCglwb3NpdGlvbnMYAyADKAESKAoGY3VydmVzGAQgAygLMhgubGlua3RyaWFsLnYxLlN3ZWVwQ3VydmUicwoKU3dlZXBDdXJ2ZRIRCgl0cmVhdG1lbnQYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGc291cmNlGAMgASgJEg0KBXZhbHVlGAQgAygBEgsKA2xvdxgFIAMoARIMCgRoaWdoGAYgAygBEgkKAW4YByADKAUikAEKDVNlcmllc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhIKCm1heF9wb2ludHMYBSABKAUSFAoMZnJvbV9zZWNvbmRzGAYgASgBEhIKCnRvX3NlY29uZHMYByABKAEivAEKDlNlcmllc1Jlc3BvbnNlEicKBWZsb3dzGAEgAygLMhgubGlua3RyaWFsLnYxLkZsb3dTZXJpZXMSLQoIY2hhbm5lbHMYAiADKAsyGy5saW5rdHJpYWwudjEuQ2hhbm5lbFNlcmllcxIwCgl0ZWxlbWV0cnkYAyADKAsyHS5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U2VyaWVzEg8KB3RoaW5uZWQYBCABKAgSDwoHc2FtcGxlcxgFIAEoAyLrAgoKRmxvd1NlcmllcxINCgV0cmlhbBgBIAEoBRIPCgdhdHRlbXB0GAIgASgFEgwKBGZsb3cYAyABKAUSDAoEc2lkZRgEIAEoCRIRCgl0cmVhdG1lbnQYBSABKAkSDQoFbGFiZWwYBiABKAkSFgoOb2Zmc2V0X3NlY29uZHMYByABKAESCgoCYXQYCiADKAESJQoHY29sdW1ucxgaIAMoCzIULmxpbmt0cmlhbC52MS5Db2x1bW5KBAgLEBpSCnNlbnRfYnl0ZXNSC2Fja2VkX2J5dGVzUgp0aHJvdWdocHV0Ugpjd25kX2J5dGVzUg5zc3RocmVzaF9ieXRlc1IMZmxpZ2h0X2J5dGVzUgdzcnR0X21zUglydHR2YXJfbXNSBnJ0b19tc1ILcmV0cmFuc21pdHNSCHRpbWVvdXRzUgtsb3NzX2V2ZW50c1IKcGFjaW5nX2Jwc1INYmFuZHdpZHRoX2Jwc1IEbW9yZSJCCgZDb2x1bW4SDgoGdmFsdWVzGAEgAygBEgwKBG5hbWUYAiABKAkSDAoEdW5pdBgDIAEoCRIMCgRraW5kGAQgASgJIpUBCg1DaGFubmVsU2VyaWVzEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSFAoMc3RlcF9zZWNvbmRzGAMgASgBEgoKAmF0GAQgAygBEgwKBGxvc3MYBSADKAESFgoOYml0X2Vycm9yX3JhdGUYBiADKAESEAoIcmF0ZV9icHMYByADKAESEAoIZGVsYXlfbXMYCCADKAEilwEKD1RlbGVtZXRyeVNlcmllcxIMCgRub2RlGAEgASgJEg0KBXJhZGlvGAIgASgJEgwKBG5hbWUYAyABKAkSCgoCYXQYBCADKAESDQoFdmFsdWUYBSADKAESDAoEdW5pdBgGIAEoCRIOCgZzb3VyY2UYByABKAkSEgoKcGVyX3NlY29uZBgIIAEoCBIMCgRyb2xlGAkgASgJIkMKEUdldEF0dGVtcHRSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFItkCChJHZXRBdHRlbXB0UmVzcG9uc2USHgoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bhIlCgV0cmlhbBgCIAEoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxIPCgdhdHRlbXB0GAMgASgFEgsKA2xvZxgEIAEoCRISCgpyYWRpb19qc29uGAUgASgJEiQKBWZsb3dzGAYgAygLMhUubGlua3RyaWFsLnYxLkZsb3dSb3cSFgoOdHJlYXRtZW50X2pzb24YByABKAkSFAoMY2hhbm5lbF9zZWVkGAggASgEEg0KBWxhYmVsGAkgASgJEiYKCGJyZWFjaGVzGAogAygLMhQubGlua3RyaWFsLnYxLkJyZWFjaBIqCgZwcm9iZXMYCyADKAsyGi5saW5rdHJpYWwudjEuUHJvYmVTdW1tYXJ5EhMKC3Byb2JlX2Nsb2NrGAwgASgJIpEBCgZCcmVhY2gSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5vZGUYAiABKAkSDAoEcm9sZRgDIAEoCRIRCgl0cmVhdG1lbnQYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRISCgpvZl9hdHRlbXB0GAYgASgIEgsKA2xvZxgHIAEoCSKoAgoHRmxvd1JvdxIMCgRmbG93GAEgASgFEhEKCXRyZWF0bWVudBgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJEhAKCHRyYW5zZmVyGAUgASgJEg8KB3ZlcmRpY3QYBiABKAkSDgoGcmVhc29uGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKc2l6ZV9ieXRlcxgJIAEoAxIXCg9jb25uZWN0X3NlY29uZHMYCiABKAESFwoPZWxhcHNlZF9zZWNvbmRzGAsgASgBEg4KBmRpZ2VzdBgMIAEoCRIXCg9yZWNlaXZlZF9kaWdlc3QYDSABKAkSFQoNc3RhcnRfc2Vjb25kcxgOIAEoARIYChBsYXN0X3NhbXBsZV9qc29uGA8gASgJKtUBCgxQb2ludFZlcmRpY3QSHQoZUE9JTlRfVkVSRElDVF9VTlNQRUNJRklFRBAAEhsKF1BPSU5UX1ZFUkRJQ1RfU1VDQ0VFREVEEAESGAoUUE9JTlRfVkVSRElDVF9GQUlMRUQQAhIbChdQT0lOVF9WRVJESUNUX1RJTUVEX09VVBADEhkKFVBPSU5UX1ZFUkRJQ1RfQUJPUlRFRBAEEhkKFVBPSU5UX1ZFUkRJQ1RfSU5WQUxJRBAFEhwKGFBPSU5UX1ZFUkRJQ1RfVU5WRVJJRklFRBAGMo8DCg1SZXN1bHRTZXJ2aWNlElgKDUxpc3RDYW1wYWlnbnMSIi5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1Jlc3BvbnNlEkwKCVN1bW1hcml6ZRIeLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlc3BvbnNlEkAKBVN3ZWVwEhoubGlua3RyaWFsLnYxLlN3ZWVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5Td2VlcFJlc3BvbnNlEkMKBlNlcmllcxIbLmxpbmt0cmlhbC52MS5TZXJpZXNSZXF1ZXN0GhwubGlua3RyaWFsLnYxLlNlcmllc1Jlc3BvbnNlEk8KCkdldEF0dGVtcHQSHy5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlcXVlc3QaIC5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * @generated from message linktrial.v1.ListCampaignsRequest
@@ -290,6 +290,20 @@ export type RunSummary = Message<"linktrial.v1.RunSummary"> & {
    * @generated from field: linktrial.v1.Points points = 9;
    */
   points?: Points | undefined;
+
+  /**
+   * apart from the treatments, which they are never compared with
+   *
+   * @generated from field: repeated linktrial.v1.ProbeSummary probes = 10;
+   */
+  probes: ProbeSummary[];
+
+  /**
+   * a sentence: how certain their delays are; empty: there are no probes
+   *
+   * @generated from field: string probe_clock = 11;
+   */
+  probeClock: string;
 };
 
 /**
@@ -298,6 +312,161 @@ export type RunSummary = Message<"linktrial.v1.RunSummary"> & {
  */
 export const RunSummarySchema: GenMessage<RunSummary> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_result, 5);
+
+/**
+ * ProbeSummary is one probe: over the trials of a run beside one treatment or alone,
+ * or of one attempt. Delays and jitter are in seconds; where the clocks were not
+ * compared, delays are those above the shortest one.
+ *
+ * @generated from message linktrial.v1.ProbeSummary
+ */
+export type ProbeSummary = Message<"linktrial.v1.ProbeSummary"> & {
+  /**
+   * @generated from field: string probe = 1;
+   */
+  probe: string;
+
+  /**
+   * @generated from field: string label = 2;
+   */
+  label: string;
+
+  /**
+   * label of the treatment whose transfers ran meanwhile; empty: none did
+   *
+   * @generated from field: string beside = 3;
+   */
+  beside: string;
+
+  /**
+   * trials with figures
+   *
+   * @generated from field: int32 measured = 4;
+   */
+  measured: number;
+
+  /**
+   * @generated from field: int32 planned = 5;
+   */
+  planned: number;
+
+  /**
+   * @generated from field: int32 dscp = 6;
+   */
+  dscp: number;
+
+  /**
+   * packets
+   *
+   * @generated from field: int64 sent = 7;
+   */
+  sent: bigint;
+
+  /**
+   * @generated from field: int64 received = 8;
+   */
+  received: bigint;
+
+  /**
+   * @generated from field: int64 lost = 9;
+   */
+  lost: bigint;
+
+  /**
+   * @generated from field: optional double loss_share = 10;
+   */
+  lossShare?: number | undefined;
+
+  /**
+   * @generated from field: int64 loss_bursts = 11;
+   */
+  lossBursts: bigint;
+
+  /**
+   * packets
+   *
+   * @generated from field: int64 longest_loss_burst = 12;
+   */
+  longestLossBurst: bigint;
+
+  /**
+   * @generated from field: int64 reordered = 13;
+   */
+  reordered: bigint;
+
+  /**
+   * @generated from field: int64 duplicated = 14;
+   */
+  duplicated: bigint;
+
+  /**
+   * @generated from field: optional double delay_min = 15;
+   */
+  delayMin?: number | undefined;
+
+  /**
+   * @generated from field: optional double delay_mean = 16;
+   */
+  delayMean?: number | undefined;
+
+  /**
+   * @generated from field: optional double delay_p50 = 17;
+   */
+  delayP50?: number | undefined;
+
+  /**
+   * @generated from field: optional double delay_p95 = 18;
+   */
+  delayP95?: number | undefined;
+
+  /**
+   * @generated from field: optional double delay_p99 = 19;
+   */
+  delayP99?: number | undefined;
+
+  /**
+   * @generated from field: optional double delay_max = 20;
+   */
+  delayMax?: number | undefined;
+
+  /**
+   * @generated from field: optional double jitter = 21;
+   */
+  jitter?: number | undefined;
+
+  /**
+   * @generated from field: optional double jitter_max = 22;
+   */
+  jitterMax?: number | undefined;
+
+  /**
+   * of every delay; unset: not known
+   *
+   * @generated from field: optional double uncertainty = 23;
+   */
+  uncertainty?: number | undefined;
+
+  /**
+   * "2× reset"
+   *
+   * @generated from field: repeated string failures = 24;
+   */
+  failures: string[];
+
+  /**
+   * of the measured trials, how many ran beside a transfer without a valid figure
+   *
+   * @generated from field: int32 failed_transfers = 25;
+   */
+  failedTransfers: number;
+};
+
+/**
+ * Describes the message linktrial.v1.ProbeSummary.
+ * Use `create(ProbeSummarySchema)` to create a new message.
+ */
+export const ProbeSummarySchema: GenMessage<ProbeSummary> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 6);
 
 /**
  * @generated from message linktrial.v1.AxisValue
@@ -319,7 +488,7 @@ export type AxisValue = Message<"linktrial.v1.AxisValue"> & {
  * Use `create(AxisValueSchema)` to create a new message.
  */
 export const AxisValueSchema: GenMessage<AxisValue> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 6);
+  messageDesc(file_linktrial_v1_result, 7);
 
 /**
  * All throughputs in bytes per second, all times in seconds.
@@ -506,7 +675,7 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
  * Use `create(TreatmentSummarySchema)` to create a new message.
  */
 export const TreatmentSummarySchema: GenMessage<TreatmentSummary> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 7);
+  messageDesc(file_linktrial_v1_result, 8);
 
 /**
  * @generated from message linktrial.v1.PublishedFigure
@@ -548,7 +717,7 @@ export type PublishedFigure = Message<"linktrial.v1.PublishedFigure"> & {
  * Use `create(PublishedFigureSchema)` to create a new message.
  */
 export const PublishedFigureSchema: GenMessage<PublishedFigure> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 8);
+  messageDesc(file_linktrial_v1_result, 9);
 
 /**
  * Every attempt of a run, by columns of equal length.
@@ -631,7 +800,7 @@ export type Points = Message<"linktrial.v1.Points"> & {
  * Use `create(PointsSchema)` to create a new message.
  */
 export const PointsSchema: GenMessage<Points> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 9);
+  messageDesc(file_linktrial_v1_result, 10);
 
 /**
  * @generated from message linktrial.v1.SweepRequest
@@ -662,7 +831,7 @@ export type SweepRequest = Message<"linktrial.v1.SweepRequest"> & {
  * Use `create(SweepRequestSchema)` to create a new message.
  */
 export const SweepRequestSchema: GenMessage<SweepRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 10);
+  messageDesc(file_linktrial_v1_result, 11);
 
 /**
  * @generated from message linktrial.v1.SweepResponse
@@ -706,7 +875,7 @@ export type SweepResponse = Message<"linktrial.v1.SweepResponse"> & {
  * Use `create(SweepResponseSchema)` to create a new message.
  */
 export const SweepResponseSchema: GenMessage<SweepResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 11);
+  messageDesc(file_linktrial_v1_result, 12);
 
 /**
  * @generated from message linktrial.v1.SweepPanel
@@ -742,7 +911,7 @@ export type SweepPanel = Message<"linktrial.v1.SweepPanel"> & {
  * Use `create(SweepPanelSchema)` to create a new message.
  */
 export const SweepPanelSchema: GenMessage<SweepPanel> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 12);
+  messageDesc(file_linktrial_v1_result, 13);
 
 /**
  * @generated from message linktrial.v1.SweepCurve
@@ -794,7 +963,7 @@ export type SweepCurve = Message<"linktrial.v1.SweepCurve"> & {
  * Use `create(SweepCurveSchema)` to create a new message.
  */
 export const SweepCurveSchema: GenMessage<SweepCurve> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 13);
+  messageDesc(file_linktrial_v1_result, 14);
 
 /**
  * @generated from message linktrial.v1.SeriesRequest
@@ -852,7 +1021,7 @@ export type SeriesRequest = Message<"linktrial.v1.SeriesRequest"> & {
  * Use `create(SeriesRequestSchema)` to create a new message.
  */
 export const SeriesRequestSchema: GenMessage<SeriesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 14);
+  messageDesc(file_linktrial_v1_result, 15);
 
 /**
  * @generated from message linktrial.v1.SeriesResponse
@@ -895,7 +1064,7 @@ export type SeriesResponse = Message<"linktrial.v1.SeriesResponse"> & {
  * Use `create(SeriesResponseSchema)` to create a new message.
  */
 export const SeriesResponseSchema: GenMessage<SeriesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 15);
+  messageDesc(file_linktrial_v1_result, 16);
 
 /**
  * Columns of equal length; there is none of a figure that the protocol does not
@@ -964,7 +1133,7 @@ export type FlowSeries = Message<"linktrial.v1.FlowSeries"> & {
  * Use `create(FlowSeriesSchema)` to create a new message.
  */
 export const FlowSeriesSchema: GenMessage<FlowSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 16);
+  messageDesc(file_linktrial_v1_result, 17);
 
 /**
  * @generated from message linktrial.v1.Column
@@ -1005,7 +1174,7 @@ export type Column = Message<"linktrial.v1.Column"> & {
  * Use `create(ColumnSchema)` to create a new message.
  */
 export const ColumnSchema: GenMessage<Column> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 17);
+  messageDesc(file_linktrial_v1_result, 18);
 
 /**
  * @generated from message linktrial.v1.ChannelSeries
@@ -1061,7 +1230,7 @@ export type ChannelSeries = Message<"linktrial.v1.ChannelSeries"> & {
  * Use `create(ChannelSeriesSchema)` to create a new message.
  */
 export const ChannelSeriesSchema: GenMessage<ChannelSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 18);
+  messageDesc(file_linktrial_v1_result, 19);
 
 /**
  * @generated from message linktrial.v1.TelemetrySeries
@@ -1127,7 +1296,7 @@ export type TelemetrySeries = Message<"linktrial.v1.TelemetrySeries"> & {
  * Use `create(TelemetrySeriesSchema)` to create a new message.
  */
 export const TelemetrySeriesSchema: GenMessage<TelemetrySeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 19);
+  messageDesc(file_linktrial_v1_result, 20);
 
 /**
  * @generated from message linktrial.v1.GetAttemptRequest
@@ -1156,7 +1325,7 @@ export type GetAttemptRequest = Message<"linktrial.v1.GetAttemptRequest"> & {
  * Use `create(GetAttemptRequestSchema)` to create a new message.
  */
 export const GetAttemptRequestSchema: GenMessage<GetAttemptRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 20);
+  messageDesc(file_linktrial_v1_result, 21);
 
 /**
  * @generated from message linktrial.v1.GetAttemptResponse
@@ -1221,6 +1390,20 @@ export type GetAttemptResponse = Message<"linktrial.v1.GetAttemptResponse"> & {
    * @generated from field: repeated linktrial.v1.Breach breaches = 10;
    */
   breaches: Breach[];
+
+  /**
+   * of the attempt
+   *
+   * @generated from field: repeated linktrial.v1.ProbeSummary probes = 11;
+   */
+  probes: ProbeSummary[];
+
+  /**
+   * as of a run's summary
+   *
+   * @generated from field: string probe_clock = 12;
+   */
+  probeClock: string;
 };
 
 /**
@@ -1228,7 +1411,7 @@ export type GetAttemptResponse = Message<"linktrial.v1.GetAttemptResponse"> & {
  * Use `create(GetAttemptResponseSchema)` to create a new message.
  */
 export const GetAttemptResponseSchema: GenMessage<GetAttemptResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 21);
+  messageDesc(file_linktrial_v1_result, 22);
 
 /**
  * Breach is what a driver did wrong without deciding an attempt by it.
@@ -1283,7 +1466,7 @@ export type Breach = Message<"linktrial.v1.Breach"> & {
  * Use `create(BreachSchema)` to create a new message.
  */
 export const BreachSchema: GenMessage<Breach> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 22);
+  messageDesc(file_linktrial_v1_result, 23);
 
 /**
  * @generated from message linktrial.v1.FlowRow
@@ -1374,7 +1557,7 @@ export type FlowRow = Message<"linktrial.v1.FlowRow"> & {
  * Use `create(FlowRowSchema)` to create a new message.
  */
 export const FlowRowSchema: GenMessage<FlowRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 23);
+  messageDesc(file_linktrial_v1_result, 24);
 
 /**
  * @generated from enum linktrial.v1.PointVerdict

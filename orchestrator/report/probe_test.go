@@ -1,0 +1,88 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/protocols/contract"
+)
+
+// probed is a run of one transfer with a probe beside it, in each of two
+// iterations, and of the probe alone.
+func probed(clock ProbeClock) *Run {
+	s := &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "cubic", Label: "TCP CUBIC"}, {Name: "voice", Label: "Voice", Probe: true, DSCP: 46}}}
+	r := &Run{ID: "r", State: "completed", Place: journal.PlaceEmulated, Sheet: s, ProbeClock: clock}
+	figures := func(ms int64, lost int64) *contract.ProbeFigures {
+		d := ms * 1e6
+		return &contract.ProbeFigures{Sent: 100, Received: 100 - lost, Lost: lost, LongestLossBurst: lost, JitterMeanNS: 1e6, JitterMaxNS: 2e6,
+			Delay: &contract.Delays{MinNS: d, MeanNS: 2 * d, P50NS: 2 * d, P95NS: 3 * d, P99NS: 4 * d, MaxNS: 5 * d}}
+	}
+	for i := range 4 {
+		name, flows := "cubic", []runsheet.Flow{{Treatment: "cubic", SizeBytes: 1000}}
+		a := Attempt{Attempt: 1, Verdict: journal.Succeeded, SizeBytes: 1000, Elapsed: time.Second, Verified: true,
+			Probes: []Probe{{Treatment: "voice", Verdict: journal.Succeeded, Figures: figures(int64(10*(i+1)), int64(i))}}}
+		if i%2 == 1 {
+			name, flows = "voice", nil
+			a.SizeBytes = 0
+		}
+		s.Trials = append(s.Trials, runsheet.Trial{Index: i, Iteration: 1 + i/2, Treatment: name, Flows: flows, Probes: []runsheet.Flow{{Treatment: "voice"}}})
+		r.Trials = append(r.Trials, Trial{Index: i, Iteration: 1 + i/2, Treatment: name, Verdict: journal.Succeeded, Attempts: []Attempt{a}})
+	}
+	return r
+}
+
+// TestProbesAreNoTreatments: they have rows of their own, and are in no row of those
+// that are compared.
+func TestProbesAreNoTreatments(t *testing.T) {
+	r := probed(OneClock)
+	// The second transfer fails, and the third attempt's probe.
+	r.Trials[2].Attempts[0].Verdict = journal.Failed
+	r.Trials[3].Attempts[0].Probes[0].Verdict, r.Trials[3].Attempts[0].Probes[0].Reason = journal.Failed, "reset"
+	v := Analyse(&Dataset{Runs: []Run{*r}}, Options{})
+	table := v.Tables[0]
+	if len(table.Rows) != 1 || table.Rows[0].Treatment != "cubic" || table.Reference != "cubic" || table.Rows[0].Valid != 1 {
+		t.Fatalf("rows %+v", table.Rows)
+	}
+	if len(table.Probes) != 2 || table.Partial {
+		t.Fatalf("probes %+v", table.Probes)
+	}
+	alone, beside := table.Probes[0], table.Probes[1]
+	if alone.Beside != "" || alone.Measured != 1 || alone.Trials != 2 || len(alone.Failures) != 1 || alone.Failures[0] != (Failure{journal.Failed, "reset", 1}) || alone.DSCP != 46 {
+		t.Errorf("alone: %+v", alone)
+	}
+	// Of 10 and 30 ms: the least, the mean of the means, the longest. A transfer
+	// that failed takes nothing from the probe beside it.
+	if beside.BesideLabel != "TCP CUBIC" || beside.Measured != 2 || beside.FailedTransfers != 1 || *beside.DelayMinMS != 10 || *beside.DelayMeanMS != 40 ||
+		*beside.DelayP95MS != 60 || *beside.DelayMaxMS != 150 || beside.Lost != 2 || *beside.LossShare != 0.01 || *beside.UncertaintyMS != 0 {
+		t.Errorf("beside: %+v", beside)
+	}
+	if got := table.ProbeCertainty(); got != "Both ends have one clock." {
+		t.Error(got)
+	}
+}
+
+func TestClocksOfProbes(t *testing.T) {
+	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
+	// The client's clock is 100 ms behind the orchestrator's, the server's 20 to 24 ms ahead.
+	client := []journal.ClockOffset{{Offset: ms(100), Error: ms(2)}, {Offset: ms(100), Error: ms(1)}}
+	server := []journal.ClockOffset{{Offset: ms(-20), Error: ms(1)}, {Offset: ms(-24), Error: ms(1)}}
+	c := CompareClocks(client, server)
+	if c.Offset != ms(-122) || c.Uncertainty != ms(5) || c.Shared || c.Unknown != "" {
+		t.Errorf("%+v", c)
+	}
+	// Measured 180 ms, of which 122 are the clocks'.
+	if d := c.Correct(&contract.Delays{MinNS: 180e6}); d.Min != 58 {
+		t.Errorf("corrected to %f ms", d.Min)
+	}
+	r := probed(CompareClocks(client, []journal.ClockOffset{{Unknown: "no control link"}}))
+	row := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0]
+	if p := row.Probes[0]; *p.DelayMinMS != 0 || *p.DelayMaxMS != 160 || p.UncertaintyMS != nil {
+		t.Errorf("clocks that were not compared: %+v", p)
+	}
+	if got := row.ProbeCertainty(); !strings.Contains(got, "the server's clock was not compared: no control link") {
+		t.Error(got)
+	}
+}
