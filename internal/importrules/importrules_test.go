@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"protocols/protocoltest/":  {"protocols/contract", "protocols/protocoltest/link", "protocols/harness", "internal/"},
 	"protocols/templates/":     {"protocols/contract", "protocols/protocoltest", "internal/"},
 	"protocols/tcp/":           {"protocols/tcp/bpf", "protocols/contract", "protocols/harness", "protocols/tcp/socket", "protocols/protocoltest", "internal/"},
-	"protocols/tcp/bpf/":       {"internal/"},
+	"protocols/tcp/bpf/":       {"protocols/protocoltest/link", "internal/"},
 	"protocols/tcp/socket/":    {"protocols/contract", "protocols/harness", "protocols/tcp/bpf", "internal/"},
 	"protocols/quic/":          {"protocols/contract", "protocols/harness", "protocols/protocoltest", "internal/"},
 	"protocols/probe/":         {"protocols/contract", "protocols/harness", "protocols/probe/", "protocols/protocoltest", "internal/"},

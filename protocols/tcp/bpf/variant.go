@@ -104,9 +104,26 @@ func (v *variant) spec() (*ebpf.CollectionSpec, *ebpf.MapSpec, error) {
 	if i < 0 {
 		return nil, nil, fmt.Errorf("the object's %s has no name", opsMap)
 	}
+	if tick := spec.Variables[tickVariable]; tick != nil {
+		if err := setTick(tick); err != nil {
+			return nil, nil, err
+		}
+	}
 	m.Name = KernelName(v.name)
 	copy(value[ops.Members[i].Offset.Bytes():], m.Name)
 	return spec, m, nil
+}
+
+// tickVariable is how an object asks for the length of the kernel's tick.
+const tickVariable = "tick_us"
+
+// setTick sets it. The kernel's coarse clock is that of its ticks (clock_getres(2)).
+func setTick(v *ebpf.VariableSpec) error {
+	var t unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &t); err != nil {
+		return fmt.Errorf("the length of the kernel's tick: %w", err)
+	}
+	return v.Set(uint32(t.Nano() / 1000))
 }
 
 // errTooOld reports a kernel that lacks what one variant takes.

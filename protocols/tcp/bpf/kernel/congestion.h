@@ -46,7 +46,6 @@ struct tcp_sock {
 	u32 mss_cache, srtt_us, rttvar_us, snd_una, max_packets_out;
 	u32 snd_cwnd, snd_cwnd_cnt, snd_cwnd_clamp, snd_ssthresh;
 	u8 is_cwnd_limited : 1;
-	u64 tcp_mstamp;
 };
 struct ack_sample {
 	u32 pkts_acked;

@@ -2,39 +2,46 @@
 /*
  * TCP Westwood+ as Linux has it: Reno, but after a loss the window is what the
  * rate of acknowledgements and the smallest round-trip time say
- * (docs/tcp-variants.md). Times are microseconds, where Linux counts ticks.
+ * (docs/tcp-variants.md). Times are the kernel's ticks, as there: which
+ * acknowledgement ends a sample depends on them.
  */
 #include "congestion.h"
 
 #define RTT_FLOOR_US 50000	/* a bandwidth sample spans no less */
 #define RTT_UNKNOWN_US 20000000 /* before the first round-trip time */
-#define SECOND_US 1000000ULL
+
+const volatile u32 tick_us = 4000; /* set when the object is loaded */
 
 struct westwood {
-	u64 sampled_us;		/* when the current sample began */
-	u64 bandwidth_raw;	/* bytes per second, filtered once */
-	u64 bandwidth;		/* bytes per second, filtered twice */
+	u32 sampled;		/* when the current sample began, in ticks */
+	u32 bandwidth_raw;	/* bytes per tick, filtered once */
+	u32 bandwidth;		/* bytes per tick, filtered twice */
 	u32 acked;		/* bytes, in the current sample */
 	u32 snd_una;		/* of the last acknowledgement */
 	u32 counted_ahead;	/* bytes, for duplicate acknowledgements */
-	u32 rtt_us, rtt_min_us;
+	u32 rtt, rtt_min;	/* ticks */
 	u32 segments_at_least;	/* 2; 0 before init */
 	bool rtt_min_anew;
 	bool first_ack;
 };
 
+static __always_inline u32 ticks(u32 us)
+{
+	return tick_us ? (us + tick_us - 1) / tick_us : 0;
+}
+
 static __always_inline void westwood_start(struct sock *sk)
 {
 	struct westwood *w = inet_csk_ca(sk);
 
-	w->sampled_us = tcp_sk(sk)->tcp_mstamp;
+	w->sampled = bpf_jiffies64();
 	w->bandwidth_raw = 0;
 	w->bandwidth = 0;
 	w->acked = 0;
 	w->snd_una = tcp_sk(sk)->snd_una;
 	w->counted_ahead = 0;
-	w->rtt_us = RTT_UNKNOWN_US;
-	w->rtt_min_us = RTT_UNKNOWN_US;
+	w->rtt = ticks(RTT_UNKNOWN_US);
+	w->rtt_min = ticks(RTT_UNKNOWN_US);
 	w->segments_at_least = 2;
 	w->rtt_min_anew = 1;
 	w->first_ack = 1;
@@ -46,7 +53,7 @@ void BPF_PROG(westwood_init, struct sock *sk)
 	westwood_start(sk);
 }
 
-static __always_inline u64 filtered(u64 old, u64 sample)
+static __always_inline u32 filtered(u32 old, u32 sample)
 {
 	return (7 * old + sample) >> 3;
 }
@@ -54,20 +61,17 @@ static __always_inline u64 filtered(u64 old, u64 sample)
 /* Takes a sample of the bandwidth once a round-trip time has passed. */
 static __always_inline void westwood_sample(struct sock *sk, struct westwood *w)
 {
-	u64 now = tcp_sk(sk)->tcp_mstamp, span, rate;
-	u32 least = max(w->rtt_us, (u32)RTT_FLOOR_US);
+	u32 now = bpf_jiffies64(), span = now - w->sampled, rate;
+	u32 least = max(w->rtt, (u32)(tick_us ? RTT_FLOOR_US / tick_us : 0));
 
 	/* The first acknowledgement is that of the handshake, or the first of data. */
 	if (w->first_ack) {
 		w->snd_una = tcp_sk(sk)->snd_una;
 		w->first_ack = 0;
 	}
-	if (now <= w->sampled_us)
+	if (!w->rtt || span <= least)
 		return;
-	span = now - w->sampled_us;
-	if (!w->rtt_us || span <= least)
-		return;
-	rate = w->acked * SECOND_US / span;
+	rate = w->acked / span;
 	if (w->bandwidth_raw || w->bandwidth) {
 		w->bandwidth_raw = filtered(w->bandwidth_raw, rate);
 		w->bandwidth = filtered(w->bandwidth, w->bandwidth_raw);
@@ -76,7 +80,7 @@ static __always_inline void westwood_sample(struct sock *sk, struct westwood *w)
 		w->bandwidth = rate;
 	}
 	w->acked = 0;
-	w->sampled_us = now;
+	w->sampled = now;
 }
 
 /*
@@ -117,7 +121,7 @@ void BPF_PROG(westwood_in_ack, struct sock *sk, u32 flags)
 	else
 		w->acked += tcp_sk(sk)->snd_una - w->snd_una;
 	w->snd_una = tcp_sk(sk)->snd_una;
-	w->rtt_min_us = w->rtt_min_anew ? w->rtt_us : min(w->rtt_us, w->rtt_min_us);
+	w->rtt_min = w->rtt_min_anew ? w->rtt : min(w->rtt, w->rtt_min);
 	w->rtt_min_anew = 0;
 }
 
@@ -128,14 +132,14 @@ void BPF_PROG(westwood_acked, struct sock *sk, const struct ack_sample *sample)
 	s32 rtt = sample->rtt_us;
 
 	if (rtt > 0)
-		w->rtt_us = rtt;
+		w->rtt = ticks(rtt);
 }
 
 /* The bandwidth-delay product, in segments. */
 static __always_inline u32 westwood_window(struct sock *sk, struct westwood *w)
 {
 	u32 segment = tcp_sk(sk)->mss_cache;
-	u64 bytes = w->bandwidth * w->rtt_min_us / SECOND_US;
+	u32 bytes = w->bandwidth * w->rtt_min;
 	u32 segments = segment ? bytes / segment : 0;
 
 	return max(segments, w->segments_at_least);
