@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -81,7 +82,37 @@ func over(t *testing.T, control func(fd int) error) *course {
 		return p.Content > 1000 && (segments == 300 || segments == 800)
 	}})
 	l.Down.Change(link.Conditions{Delay: 50 * time.Millisecond})
+	has := true
+	c := across(t, l, func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) {
+			if err = control(int(fd)); errors.Is(err, unix.ENOENT) {
+				has, err = false, nil
+			}
+		})
+		return errors.Join(cerr, err)
+	})
+	if !has {
+		return nil
+	}
+	raw, err := c.sender.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop, stopped := make(chan struct{}), make(chan []uint32)
+	go func() { stopped <- thresholds(raw, stop) }()
+	began := time.Now()
+	carry(t, c.sender, c.receiver, size)
+	out := course{elapsed: time.Since(began)}
+	close(stop)
+	out.thresholds = <-stopped
+	return &out
+}
+
+// across is a connection over the link, whose client's end is set up by the function.
+func across(t *testing.T, l *link.Link, control func(_, _ string, c syscall.RawConn) error) connection {
+	t.Helper()
 	var listener net.Listener
+	var err error
 	in(t, l.Server, func() {
 		lc := net.ListenConfig{}
 		lc.SetMultipathTCP(false)
@@ -91,39 +122,22 @@ func over(t *testing.T, control func(fd int) error) *course {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	var conn net.Conn
+	var c net.Conn
 	in(t, l.Client, func() {
-		d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) (err error) {
-			cerr := c.Control(func(fd uintptr) { err = control(int(fd)) })
-			return errors.Join(cerr, err)
-		}}
+		d := net.Dialer{Control: control}
 		d.SetMultipathTCP(false)
-		conn, err = d.DialContext(t.Context(), "tcp", "10.9.0.2:7001")
+		c, err = d.DialContext(t.Context(), "tcp", "10.9.0.2:7001")
 	})
-	if errors.Is(err, unix.ENOENT) {
-		return nil
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	t.Cleanup(func() { _ = c.Close() })
 	far, err := listener.Accept()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer far.Close()
-	raw, err := conn.(*net.TCPConn).SyscallConn()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stop, stopped := make(chan struct{}), make(chan []uint32)
-	go func() { stopped <- thresholds(raw, stop) }()
-	began := time.Now()
-	carry(t, conn.(*net.TCPConn), far.(*net.TCPConn), size)
-	out := course{elapsed: time.Since(began)}
-	close(stop)
-	out.thresholds = <-stopped
-	return &out
+	t.Cleanup(func() { _ = far.Close() })
+	return connection{c.(*net.TCPConn), far.(*net.TCPConn)}
 }
 
 // thresholds are those of a connection that is in no recovery, as they change.
@@ -141,6 +155,76 @@ func thresholds(raw syscall.RawConn, stop <-chan struct{}) (out []uint32) {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
+}
+
+// TestTimeouts: while nothing passes, TCP-radio's timeout doubles and newRTO's stays.
+// The way takes so long that the timeout is above the second that the kernel wants of
+// a bound.
+func TestTimeouts(t *testing.T) {
+	needRoot(t)
+	for _, name := range supported(t) {
+		if !strings.HasPrefix(name, "radio") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			before, after := timeouts(t, name)
+			t.Logf("%s, after two timeouts %s", before, after)
+			low, high := 4*before, 4*before
+			if name == "radio_newrto" {
+				low = before
+				high = before + before/8 // of a kernel that passed the program over
+			}
+			const tick = 20 * time.Millisecond // of two roundings at 100 Hz
+			if after < low-tick || after > high+tick {
+				t.Errorf("the timeout was %s, and after two of them it is %s, expected %s to %s", before, after, low, high)
+			}
+		})
+	}
+	t.Cleanup(func() { released(t) })
+}
+
+// timeouts returns the timeout of a connection, and that after two of them.
+func timeouts(t *testing.T, name string) (before, after time.Duration) {
+	t.Helper()
+	l, err := link.New([]string{"10.9.0.1"}, []string{"10.9.0.2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.Both(link.Conditions{Delay: 400 * time.Millisecond})
+	c := across(t, l, with(name, 100_000))
+	raw, err := c.sender.SyscallConn()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info := func() (i *unix.TCPInfo) {
+		_ = raw.Control(func(fd uintptr) { i, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return i
+	}
+	for range 2 { // round-trip times
+		if _, err := c.sender.Write([]byte("x")); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.receiver.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+		for info().Unacked > 0 {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	l.Both(link.Conditions{Cut: true})
+	before = time.Duration(info().Rto) * time.Microsecond
+	if _, err := c.sender.Write([]byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for info().Retransmits < 2 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	return before, time.Duration(info().Rto) * time.Microsecond
 }
 
 // in runs a function in a network namespace.
