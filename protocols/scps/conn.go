@@ -96,10 +96,12 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.Listener, erro
 	if err != nil {
 		return nil, err
 	}
-	udp, err := net.ListenUDP("udp", net.UDPAddrFromAddrPort(addr))
+	lc := net.ListenConfig{Control: mark(p.DSCP)}
+	pc, err := lc.ListenPacket(ctx, "udp", addr.String())
 	if err != nil {
 		return nil, err
 	}
+	udp := pc.(*net.UDPConn)
 	b, err := findBuild(ctx)
 	if err != nil {
 		return nil, errors.Join(err, udp.Close())
@@ -152,14 +154,15 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	var from *net.UDPAddr
+	d := net.Dialer{Control: mark(p.DSCP)}
 	if local.IsValid() {
-		from = net.UDPAddrFromAddrPort(local)
+		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
-	udp, err := net.DialUDP("udp", from, net.UDPAddrFromAddrPort(remote))
+	outer, err := d.DialContext(ctx, "udp", remote.String())
 	if err != nil {
 		return nil, err
 	}
+	udp := outer.(*net.UDPConn)
 	e := prepared
 	e.carry(udp, remote)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -294,5 +297,13 @@ func (c *conn) Abort() {
 	_ = c.TCPConn.Close()
 	if c.own {
 		c.end.close()
+	}
+}
+
+// mark gives the packets on the radio their DSCP; those within them are not seen there.
+func mark(dscp int) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) { err = harness.MarkSocket(int(fd), dscp) })
+		return errors.Join(err, cerr)
 	}
 }

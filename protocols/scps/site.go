@@ -172,7 +172,7 @@ func settings() error {
 			continue // a kernel without IPv6
 		}
 		if err != nil {
-			return err
+			return harness.Unsupported("set net/%s in a namespace of the gateway: %w", name, err)
 		}
 	}
 	return nil
