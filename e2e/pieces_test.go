@@ -82,7 +82,7 @@ func TestRunInPieces(t *testing.T) {
 	}
 	dir := filepath.Join(p.work, "files")
 	p.must("results", "--out", dir)
-	for _, name := range []string{"results.csv", "trials.csv", "samples.csv", "channels.csv", "telemetry.csv", "readings.csv", "breaches.csv", "results.json", "results.md", "results.tex", "results.svg", "cdf.svg"} {
+	for _, name := range []string{"results.csv", "trials.csv", "samples.csv", "channels.csv", "telemetry.csv", "readings.csv", "probes.csv", "breaches.csv", "results.json", "results.md", "results.tex", "results.svg", "cdf.svg"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
 			t.Errorf("results --out wrote no %s, or an empty one (%v)", name, err)
 		}

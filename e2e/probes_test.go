@@ -44,7 +44,7 @@ func TestProbesAgreeWithTheRadio(t *testing.T) {
 	r.wait(5 * time.Minute)
 	// Where emulator or driver wait for a processor, packets leave the radio later
 	// than its log says: that is how late this machine is. Most are not, and none
-	// can be early.
+	// can be much earlier.
 	expectProbes(t, p, r.output(), 0.5)
 	nothingLeft(t)
 }
@@ -121,7 +121,9 @@ func compareWithRadio(t *testing.T, name string, n *radio.Network, sent, arrived
 		air := time.Duration(float64(h.bytes+n.FrameOverheadBytes) * 8e9 / n.UserRate(last))
 		leaves := h.lastStart + int64(air) + int64(last.Delay)
 		off := time.Duration(a.arrived - leaves)
-		if off < -near {
+		// The emulator reads packets that come together with one look at its clock
+		// (executor/figures, radioSlack).
+		if off < -2*time.Millisecond {
 			t.Errorf("%s: packet %d arrived %s before it had left the radio", name, number, -off)
 		}
 		off = off.Abs()

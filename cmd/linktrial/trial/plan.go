@@ -162,7 +162,11 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 			fmt.Printf("missing: %s: %s\n", t.Label, t.Missing)
 			continue
 		}
-		fmt.Printf("treatment %s (%s): protocol %s %s on port %d %s\n", t.Name, t.Label, t.Protocol, t.DriverVersion, t.Port, optionText(t.Options))
+		mark := ""
+		if t.DSCP != 0 {
+			mark = " DSCP " + plan.CodePoint(t.DSCP)
+		}
+		fmt.Printf("treatment %s (%s): protocol %s %s on port %d %s%s\n", t.Name, t.Label, t.Protocol, t.DriverVersion, t.Port, optionText(t.Options), mark)
 		for _, v := range t.Via {
 			fmt.Printf("  passes the %s: protocol %s %s on port %d %s\n", v.At, v.Protocol, v.DriverVersion, v.Port, optionText(v.Options))
 		}
@@ -175,6 +179,10 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 			for _, f := range t.Flows {
 				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,
 					unit.FormatBytes(f.SizeBytes), terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
+			}
+			for _, f := range t.Probes {
+				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,
+					"probe "+f.Treatment, terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
 			}
 			total += estimates[i]
 		}
