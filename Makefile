@@ -43,7 +43,7 @@ help:
 	@echo "make fuzz          every fuzz target for a minute each (FUZZTIME=60s), and 10 000 mutated documents"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
-	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (not part of make test)"
+	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 7 minutes; not part of make test)"
 	@echo
 	@echo ".ci/run            make check and make test: what every change must pass"
 

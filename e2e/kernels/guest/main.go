@@ -47,7 +47,11 @@ func run() (int, error) {
 	if err := modules(); err != nil {
 		return 1, err
 	}
-	return execute(tests, "-test.v", "-test.timeout=0")
+	pattern, err := os.ReadFile(machine.TestPattern)
+	if err != nil {
+		return 1, fmt.Errorf("which tests to run: %w", err)
+	}
+	return execute(tests, "-test.v", "-test.timeout=0", "-test.run="+string(pattern))
 }
 
 // mounts makes the file systems that the kernel serves.

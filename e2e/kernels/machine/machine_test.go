@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestRecords(t *testing.T) {
@@ -138,16 +139,28 @@ func TestModules(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if files, err := s.files([]string{"tcp_cubic"}); err != nil || len(files) != 1 || files[0].Name != ModuleOrder {
+	if files, err := s.files([]string{"tcp_cubic"}, nil); err != nil || len(files) != 1 || files[0].Name != ModuleOrder {
 		t.Errorf("a module that is built in: %+v, %v", files, err)
 	}
-	if _, err := s.files([]string{"tcp_radio"}); !errors.Is(err, ErrNoModule) {
+	if _, err := s.files(nil, []string{"tcp_radio"}); !errors.Is(err, ErrNoModule) {
 		t.Errorf("no such module: %v", err)
 	}
 	for name, want := range map[string]string{"broken": "module broken", "packed": "packed in a way"} {
-		if _, err := s.files([]string{name}); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := s.files([]string{name}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+func TestProcessorTime(t *testing.T) {
+	before := processorTime(os.Getpid())
+	for begin := time.Now(); processorTime(os.Getpid()) < before+30*time.Millisecond; {
+		if time.Since(begin) > time.Minute {
+			t.Fatal("this process computes and uses no processor time")
+		}
+	}
+	if got := processorTime(1 << 30); got != 0 {
+		t.Errorf("of no process: %s", got)
 	}
 }
 

@@ -56,8 +56,8 @@ func readModules(folder string) (*moduleSet, error) {
 }
 
 // files returns the named modules and all that they depend on, each after what
-// it needs, as files of the machine.
-func (s *moduleSet) files(names []string) ([]File, error) {
+// it needs, as files of the machine; those of later are there and not in the order.
+func (s *moduleSet) files(names, later []string) ([]File, error) {
 	var out []File
 	var order bytes.Buffer
 	done := map[string]bool{}
@@ -94,7 +94,13 @@ func (s *moduleSet) files(names []string) ([]File, error) {
 			return nil, err
 		}
 	}
-	return append(out, File{Name: ModuleOrder, Content: order.Bytes()}), nil
+	out = append(out, File{Name: ModuleOrder, Content: bytes.Clone(order.Bytes())})
+	for _, n := range later {
+		if err := add(n); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
 }
 
 // readModule returns a module as the kernel loads it.

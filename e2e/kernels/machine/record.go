@@ -34,6 +34,10 @@ const (
 	RecordDevice  = "/dev/ttyS1"
 )
 
+// TestPattern is a file of the machine: which tests the program inside runs, as
+// go test -run has it; empty: all.
+const TestPattern = "/pattern"
+
 // exitLine is the last line that the guest writes to RecordDevice.
 type exitLine struct {
 	Exit   *int   `json:"exit"`
