@@ -297,6 +297,7 @@ func FuzzParse(f *testing.F) {
 	cat := testCatalog(f)
 	f.Add([]byte(small))
 	f.Add([]byte(grouped))
+	f.Add([]byte(probing))
 	files, err := filepath.Glob("../../plans/*.yaml")
 	if err != nil || len(files) == 0 {
 		f.Fatal(err)

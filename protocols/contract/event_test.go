@@ -70,6 +70,7 @@ func FuzzParseEvent(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Add([]byte(`{"event":"sample","sample":{"elapsed_ns":1e3}}`))
+	f.Add([]byte(probeResult))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		e, err := ParseEvent(b)
 		if err != nil {
