@@ -22,12 +22,13 @@ func TestThroughputOfFlowsThatTimesBound(t *testing.T) {
 		attempt *Attempt
 		want    float64 // B/s
 	}{
-		"sizes":           {attempt(20*s, Flow{SizeBytes: 1000, Elapsed: 10 * s}, Flow{SizeBytes: 1000, Elapsed: 20 * s}), 100},
-		"in time":         {attempt(10*s, Flow{SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 500, Elapsed: 10 * s, Bound: 10 * s}), 150},
-		"one is late":     {attempt(40*s, Flow{SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 400, Elapsed: 40 * s, Bound: 10 * s}), 110},
-		"at other times":  {attempt(60*s, Flow{Start: 5 * s, SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{Start: 20 * s, SizeBytes: 1000, Elapsed: 40 * s, Bound: 10 * s}), 50},
-		"some have sizes": {attempt(40*s, Flow{SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 1000, Elapsed: 40 * s}), 50},
-		"one flow alone":  {attempt(40 * s), 0},
+		"sizes":             {attempt(20*s, Flow{SizeBytes: 1000, Elapsed: 10 * s}, Flow{SizeBytes: 1000, Elapsed: 20 * s}), 100},
+		"in time":           {attempt(10*s, Flow{SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 500, Elapsed: 10 * s, Bound: 10 * s}), 150},
+		"one is late":       {attempt(40*s, Flow{SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 400, Elapsed: 40 * s, Bound: 10 * s}), 110},
+		"at other times":    {attempt(60*s, Flow{Start: 5 * s, SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{Start: 20 * s, SizeBytes: 1000, Elapsed: 40 * s, Bound: 10 * s}), 50},
+		"one connects late": {attempt(20*s, Flow{SizeBytes: 1000, Connect: 1 * s, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 1000, Connect: 11 * s, Elapsed: 10 * s, Bound: 10 * s}), 100},
+		"some have sizes":   {attempt(40*s, Flow{SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{SizeBytes: 1000, Elapsed: 40 * s}), 50},
+		"one flow alone":    {attempt(40 * s), 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.InDelta(t, c.want, c.attempt.ThroughputBytesPerSecond(), 1e-9)

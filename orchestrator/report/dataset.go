@@ -1,6 +1,7 @@
 package report
 
 import (
+	"math"
 	"time"
 
 	"linktrial/executor/journal"
@@ -192,19 +193,22 @@ func (a *Attempt) MeasuredBytesPerSecond() float64 {
 	return bytes / window.Seconds()
 }
 
-// window is from the first flow's start to the end of the last one's time; 0
-// where a time does not bound all of several flows.
+// window is from the first start of a flow's clock to the end of the last one's
+// time; 0 where a time does not bound all of several flows. A flow whose handshake
+// was lost sends when others have ended: without its connect time the sum could be
+// more than the radio carries.
 func (a *Attempt) window() time.Duration {
 	if len(a.Flows) < 2 {
 		return 0
 	}
-	first, last := a.Flows[0].Start, time.Duration(0)
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	for i := range a.Flows {
 		f := &a.Flows[i]
 		if f.Bound <= 0 || f.Elapsed <= 0 {
 			return 0
 		}
-		first, last = min(first, f.Start), max(last, f.Start+f.Bound)
+		clock := f.Start + f.Connect
+		first, last = min(first, clock), max(last, clock+f.Bound)
 	}
 	return last - first
 }
