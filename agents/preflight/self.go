@@ -134,16 +134,19 @@ func (c Config) checkDrivers(ctx context.Context, wanted []string) []*linktrialv
 	if err != nil {
 		return []*linktrialv1.Check{one(unknown, "could not be found out: "+err.Error(), "see that the agent's folder of drivers is there (--drivers)")}
 	}
-	var can, cannot []string
+	var can, cannot, without []string
 	there := map[string]bool{}
 	for _, s := range states {
 		there[s.Driver.Name] = true
 		if len(wanted) > 0 && !slices.Contains(wanted, s.Driver.Name) {
 			continue
 		}
-		if s.Runs() {
+		switch {
+		case s.Runs():
 			can = append(can, strings.TrimSpace(s.Driver.Name+" "+s.Driver.Version))
-		} else {
+		case len(wanted) == 0 && s.Manifest != nil && s.Manifest.External != "":
+			without = append(without, fmt.Sprintf("%s would need %s", s.Driver.Name, s.Manifest.External))
+		default:
 			cannot = append(cannot, s.Driver.Name+": "+s.Driver.Unsupported)
 		}
 	}
@@ -169,7 +172,7 @@ func (c Config) checkDrivers(ctx context.Context, wanted []string) []*linktrialv
 	case len(can) == 0:
 		out = append(out, one(failed, "no driver", "install drivers on the node, in the agent's folder of drivers, and start the agent again"))
 	default:
-		out = append(out, one(ok, strings.Join(can, ", "), ""))
+		out = append(out, one(ok, strings.Join(append([]string{strings.Join(can, ", ")}, without...), "; "), ""))
 	}
 	return out
 }

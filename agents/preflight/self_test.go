@@ -13,6 +13,7 @@ import (
 	"linktrial/agents/runner"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/protocols/contract"
 )
 
 func expect(t *testing.T, check *linktrialv1.Check, state linktrialv1.CheckState, words ...string) {
@@ -96,6 +97,9 @@ func TestDrivers(t *testing.T) {
 		return runner.State{Driver: journal.Driver{Name: name, Version: "1", Unsupported: unsupported}}
 	}
 	both := []runner.State{state("tcp", ""), state("sctp", "no kernel SCTP")}
+	bring := state("scps", "no gateway")
+	bring.Manifest = &contract.Manifest{Name: "scps", External: "a build of SCPS"}
+	brought := []runner.State{state("tcp", ""), bring}
 	for _, c := range []struct {
 		name   string
 		list   driverList
@@ -107,6 +111,8 @@ func TestDrivers(t *testing.T) {
 		{"one cannot, nobody asked", driverList{states: both}, nil, []linktrialv1.CheckState{warning}, "no kernel SCTP"},
 		{"one cannot, and is wanted", driverList{states: both}, []string{"tcp", "sctp"}, []linktrialv1.CheckState{failed}, "no kernel SCTP"},
 		{"one cannot, another is wanted", driverList{states: both}, []string{"tcp"}, []linktrialv1.CheckState{ok}, "tcp 1"},
+		{"one needs what a user brings, nobody asked", driverList{states: brought}, nil, []linktrialv1.CheckState{ok}, "tcp 1; scps would need a build of SCPS"},
+		{"one needs what a user brings, and is wanted", driverList{states: brought}, []string{"scps"}, []linktrialv1.CheckState{failed}, "no gateway"},
 		{"one is missing", driverList{states: both}, []string{"udt", "sctp"}, []linktrialv1.CheckState{failed, failed}, "udt"},
 		{"none", driverList{}, nil, []linktrialv1.CheckState{failed}, "no driver"},
 		{"no folder", driverList{err: errors.New("no such folder")}, nil, []linktrialv1.CheckState{unknown}, "no such folder"},

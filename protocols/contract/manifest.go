@@ -41,6 +41,9 @@ type Manifest struct {
 	Resources Resources `json:"resources,omitzero"`
 	// Kernel says what it needs of the kernel, for people.
 	Kernel string `json:"kernel,omitempty"`
+	// External is what the driver needs and Linktrial does not ship: who wants the
+	// protocol brings it. A node without it is in order.
+	External string `json:"external,omitempty"`
 	// Network is "tcp", "udp" or "sctp": what a packet capture of it will show.
 	Network string `json:"network"`
 }
@@ -133,7 +136,7 @@ func ValidName(protocol string) bool { return nameForm.MatchString(protocol) }
 // ParseManifest reads driver.yaml. The error, if any, is [yamldoc.Problems].
 func ParseManifest(file string, data []byte) (*Manifest, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "kind", "command", "files", "image", "roles", "options", "features", "capabilities", "resources", "kernel", "network")
+	r := d.Root().Mapping("name", "title", "summary", "version", "contract", "kind", "command", "files", "image", "roles", "options", "features", "capabilities", "resources", "kernel", "external", "network")
 	m := &Manifest{
 		Name:     r.Field("name").Required().String(""),
 		Title:    r.Field("title").Required().Label(""),
@@ -143,6 +146,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		Kind:     DriverKind(r.Field("kind").OneOf(string(KindTransfers), string(KindTransfers), string(KindProbe))),
 		Image:    r.Field("image").String(""),
 		Kernel:   r.Field("kernel").String(""),
+		External: r.Field("external").Label(""),
 		Network:  r.Field("network").Required().OneOf("", "tcp", "udp", "sctp"),
 	}
 	if f := r.Field("name"); f.Present() && !ValidName(m.Name) {
