@@ -160,8 +160,8 @@ func asFlow(f *store.Flow, trial *runsheet.Trial) *linktrialv1.FlowRow {
 	if f.Digest != nil {
 		out.Digest = *f.Digest
 	}
-	if k := int(f.Flow.Flow); k < len(trial.Flows) {
-		spec := &trial.Flows[k]
+	if carried, k := trial.Carried(), int(f.Flow.Flow); k < len(carried) {
+		spec := &carried[k]
 		out.Treatment, out.From, out.To, out.SizeBytes, out.StartSeconds = spec.Treatment, string(spec.From), string(spec.To), spec.SizeBytes, spec.Start.Seconds()
 	}
 	if f.SizeBytes != nil {

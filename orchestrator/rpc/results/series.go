@@ -215,7 +215,7 @@ func (x *seriesReader) attempt(ctx context.Context, t *dbsqlc.Trial, a *dbsqlc.A
 	if err != nil {
 		return err
 	}
-	specs := x.run.sheet.Trials[t.Trial].Flows
+	specs := x.run.sheet.Trials[t.Trial].Carried()
 	for _, of := range list {
 		if clientOnly && of.Side != "client" {
 			continue
