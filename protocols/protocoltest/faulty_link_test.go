@@ -141,9 +141,12 @@ func linkFault(fault string, p *contract.Parameters, edit func(func(map[string]a
 
 // dialControl sets what the client's socket needs from its beginning: whatever
 // ends the process, a linger of 0 resets the connection.
-func dialControl(fault string) func(network, address string, c syscall.RawConn) error {
+func dialControl(fault string, dscp int) func(network, address string, c syscall.RawConn) error {
 	return func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) {
+			if fault != "unmarked-client" {
+				_ = harness.MarkSocket(int(fd), dscp)
+			}
 			switch fault {
 			case "drains-when-killed":
 				return

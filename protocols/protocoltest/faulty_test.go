@@ -57,7 +57,7 @@ contract: 1
 command: [./driver]
 network: tcp
 roles: [client, server, relay]
-features: [duration]
+features: [duration, dscp]
 options:
   flavour: {type: string, default: plain, from_probe: true, help: its only choice is plain}
   number: {type: int, min: 1, max: 10, help: of no effect}
@@ -326,10 +326,15 @@ func tcpDriver(fault string) harness.Driver {
 		Listen: func(ctx context.Context, p *contract.Parameters) (harness.Listener, error) {
 			var lc net.ListenConfig
 			lc.SetMultipathTCP(false)
-			if fault == "shares-port" {
-				lc.Control = func(_, _ string, c syscall.RawConn) error {
-					return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1) })
-				}
+			lc.Control = func(_, _ string, c syscall.RawConn) error {
+				return c.Control(func(fd uintptr) {
+					if fault == "shares-port" {
+						_ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_REUSEPORT, 1)
+					}
+					if fault != "unmarked-server" {
+						_ = harness.MarkSocket(int(fd), p.DSCP)
+					}
+				})
 			}
 			if fault == "opens-late" {
 				return openLate(lc, address(p.Local))
@@ -350,7 +355,7 @@ func tcpDriver(fault string) harness.Driver {
 					time.Sleep(10 * time.Millisecond)
 				}
 			}
-			dialer := net.Dialer{Control: dialControl(fault)}
+			dialer := net.Dialer{Control: dialControl(fault, p.DSCP)}
 			if p.Local.Address != "" {
 				dialer.LocalAddr = &net.TCPAddr{IP: net.ParseIP(p.Local.Address)}
 			}
