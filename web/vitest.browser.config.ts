@@ -1,12 +1,13 @@
 import { defineConfig } from 'vitest/config'
 
 // Real-browser tests: the built program, a lab on emulated radios, Debian's
-// Chromium. One file at a time: each has an orchestrator and a lab of its own.
+// Chromium. Two files at a time: each has an orchestrator and a lab of its own, and
+// mostly waits.
 export default defineConfig({
   test: {
     environment: 'node',
     include: ['tests/**/*.test.ts'],
-    fileParallelism: false,
+    maxWorkers: 2,
     // Only to notice what hangs: a busy machine may take its time.
     testTimeout: 600_000,
     hookTimeout: 300_000,
