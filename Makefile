@@ -16,7 +16,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	fuzz test test-go test-race test-pages test-web test-ansible test-images test-kernels
+	fuzz faults test test-go test-race test-pages test-web test-ansible test-images test-kernels
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -41,9 +41,10 @@ help:
 	@echo "  make test-go       of these, the ones of Go, all under go test"
 	@echo "  make test-race     of those, the packages with goroutines, under the race detector"
 	@echo "make fuzz          every fuzz target for a minute each (FUZZTIME=60s), and 10 000 mutated documents"
+	@echo "make faults        a plan with injected faults for about three minutes, from a new seed (SEED=…; make test has a shorter one)"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
-	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 7 minutes; not part of make test)"
+	@echo "make test-kernels  the drivers on Debian's kernels 6.1 and 6.12 in emulated machines (about 9 minutes; not part of make test)"
 	@echo
 	@echo ".ci/run            make check and make test: what every change must pass"
 
@@ -90,6 +91,11 @@ fuzz:
 	LINKTRIAL_HOSTILE=10000 go test ./orchestrator/plan -count=1 -run '^TestHostileDocuments$$' -v
 	go run ./tools/fuzz -time $(FUZZTIME)
 
+# A plan with faults from a seed; another seed each day finds what one does not.
+SEED ?= $(shell date +%Y%m%d)
+faults: build
+	LINKTRIAL_BIN=$(BIN) LINKTRIAL_FAULTS=$(SEED):15 $(SUDO) go test -count=1 -v -timeout 30m -run '^TestFaultCampaign$$' ./e2e
+
 # The pages, built again only when something that they are made of has changed.
 web: web/dist/index.html
 
@@ -132,13 +138,18 @@ test-pages: deps-test build
 	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
 
 # Each package once: under the race detector where it has goroutines, without it
-# elsewhere. tools/testgate holds the skipped tests against the expected ones.
-GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 20m
+# elsewhere. tools/testgate holds the skipped tests against the expected ones. The
+# tests of e2e, one after the other, need as long as all others together and mostly
+# wait, so they run beside them.
+GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 45m
 TESTGATE := go run ./tools/testgate -expected tools/testgate/expected-skips.txt
 
 test-go: deps-test build kernel
-	race=$$(go run ./tools/racepackages); rest=$$(go run ./tools/racepackages -rest); \
-	{ failed=0; $(GO_TEST) -race $$race || failed=1; $(GO_TEST) $$rest || failed=1; exit $$failed; } | $(TESTGATE)
+	race=$$(go run ./tools/racepackages); rest=$$(go run ./tools/racepackages -rest | grep -vx linktrial/e2e); \
+	{ failed=0; out=$$(mktemp); $(GO_TEST) ./e2e >$$out & e2e=$$!; \
+	  trap 'kill $$e2e 2>/dev/null; rm -f $$out' EXIT; trap 'exit 130' INT TERM; \
+	  $(GO_TEST) -race $$race || failed=1; $(GO_TEST) $$rest || failed=1; \
+	  wait $$e2e || failed=1; cat $$out; exit $$failed; } | $(TESTGATE)
 
 test-race: deps-test build kernel
 	race=$$(go run ./tools/racepackages); $(GO_TEST) -race $$race | $(TESTGATE)
@@ -165,13 +176,13 @@ UPDATE :=
 test-kernels: drivers
 	@scripts/install-deps qemu
 	go vet -tags kernels ./e2e/kernels/...
-	LINKTRIAL_BIN=$(BIN) go test -tags kernels -count=1 -timeout 60m ./e2e/kernels/machine
-	LINKTRIAL_BIN=$(BIN) go test -tags kernels -count=1 -timeout 60m ./e2e/kernels $(UPDATE)
+	{ failed=0; LINKTRIAL_BIN=$(BIN) go test -json -tags kernels -count=1 -timeout 60m ./e2e/kernels/machine || failed=1; \
+		LINKTRIAL_BIN=$(BIN) go test -json -tags kernels -count=1 -timeout 60m ./e2e/kernels $(UPDATE) || failed=1; exit $$failed; } | $(TESTGATE)
 	@cat build/kernels/tables.md
 
 bench: build
 	$(SUDO) $(BIN)/linktrial bench
-	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./protocols/haul/bench ./protocols/quic ./protocols/split ./protocols/tcp/bpf
+	$(SUDO) go test -run '^$$' -bench . -v -count=1 ./agents/runner ./protocols/haul/bench ./protocols/quic ./protocols/split ./protocols/tcp/bpf
 
 # protoc-gen-es is one of the pages' packages.
 generate: web/node_modules/.installed

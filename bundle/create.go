@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"linktrial/internal/driverfolder"
+	"linktrial/internal/scratch"
 )
 
 //go:embed README.txt
@@ -68,11 +69,12 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 			_ = os.Remove(part) // the first error is the one to tell
 		}
 	}()
-	scrap, err := os.MkdirTemp("", "linktrial-bundle-")
+	folder, err := scratch.New("linktrial-bundle-")
 	if err != nil {
 		return m, fmt.Errorf("bundle: %w", err)
 	}
-	defer os.RemoveAll(scrap)
+	defer func() { _ = folder.Remove() }() // what stays, the next bundle removes
+	scrap := folder.Path
 	if len(cfg.Packages) > 0 {
 		log.Info("packages are fetched", "suite", cfg.Debian.Suite, "mirror", cfg.Debian.Mirror)
 		m.Debian = cfg.Debian.Suite

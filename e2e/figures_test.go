@@ -37,11 +37,11 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 
 // expectLies asserts what comes of the trials of lying: the reason of each
 // treatment's only attempt, and that no other figure than those of honest trials
-// counts. short is the reason of the short transfer with a slow clock.
-func expectLies(t *testing.T, p *program, table, short string) {
+// counts. short are the reasons that the short transfer with a slow clock may have.
+func expectLies(t *testing.T, p *program, table string, short ...string) {
 	t.Helper()
 	want := map[string]string{"honest": "", "daemon": "", "slow-clock": journal.ReasonShorterThanRun, "fast-clock": journal.ReasonLongerThanRun,
-		"short-and-slow": short, "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
+		"short-and-slow": short[0], "unsent": journal.ReasonMoreThanSent, "corrupted": journal.ReasonServerFailed}
 	ds := p.exported()
 	for _, tr := range ds.Runs[0].Trials {
 		verdict := journal.Invalid
@@ -52,13 +52,16 @@ func expectLies(t *testing.T, p *program, table, short string) {
 			t.Errorf("%s, iteration %d: %d attempts, expected 1", tr.Treatment, tr.Iteration, len(tr.Attempts))
 		}
 		for _, a := range tr.Attempts {
-			if tr.Verdict != verdict || a.Verdict != verdict || a.Reason != want[tr.Treatment] || a.Valid() != (verdict == journal.Succeeded) {
+			if tr.Verdict != verdict || a.Verdict != verdict || a.Reason != want[tr.Treatment] && (tr.Treatment != "short-and-slow" || !slices.Contains(short, a.Reason)) || a.Valid() != (verdict == journal.Succeeded) {
 				t.Errorf("%s, iteration %d: %s, %s (%s: %s), expected %s (%s)", tr.Treatment, tr.Iteration, tr.Verdict, a.Verdict, a.Reason, a.Message, verdict, want[tr.Treatment])
 			}
 			t.Logf("%s: %s (%s: %s)", tr.Treatment, a.Verdict, a.Reason, a.Message)
 		}
 	}
 	for treatment, reason := range want {
+		if treatment == "short-and-slow" && len(short) > 1 {
+			continue // it may have one of each
+		}
 		if reason != "" && !strings.Contains(table, "2× invalid ("+reason+")") {
 			t.Errorf("the table does not count the attempts of %s as invalid (%s)", treatment, reason)
 		}
@@ -102,8 +105,9 @@ func TestFalseFiguresDoNotCount(t *testing.T) {
 	r := p.start("rehearse", p.plan("lying", lying), "--drivers", liars(t))
 	r.wait(4 * time.Minute) // its exit code says that trials failed
 	// A busy machine could delay events of so short a transfer by as much, but no
-	// radio can carry it as fast.
-	expectLies(t, p, r.output(), journal.ReasonFasterThanRadio)
+	// radio can carry it as fast. Where the radio loses the SYN, what the clock leaves
+	// out of that second is more than a busy machine could.
+	expectLies(t, p, r.output(), journal.ReasonFasterThanRadio, journal.ReasonShorterThanRun)
 	nothingLeft(t)
 }
 

@@ -43,9 +43,10 @@ func TestProbesAgreeWithTheRadio(t *testing.T) {
 	r := p.start("rehearse", p.plan("logged", logged))
 	r.wait(5 * time.Minute)
 	// Where emulator or driver wait for a processor, packets leave the radio later
-	// than its log says: that is how late this machine is. Most are not, and none
-	// can be much earlier.
-	expectProbes(t, p, r.output(), 0.5)
+	// than its log says: that is how late this machine is, and when it is busy most
+	// may be. A fault of the figures moves all of them, and none can be much earlier.
+	// That all are near is what the same in virtual time holds.
+	expectProbes(t, p, r.output(), 0.9)
 	nothingLeft(t)
 }
 

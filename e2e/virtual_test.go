@@ -3,11 +3,14 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"linktrial/executor/journal"
 )
@@ -85,5 +88,52 @@ func TestVirtualWithoutKernel(t *testing.T) {
 	out, err := wrapped.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "linktrial lab kernel") {
 		t.Errorf("%v, expected one sentence that says how to build the kernel:\n%s", err, out)
+	}
+}
+
+// A virtual rehearsal that is interrupted keeps what it has measured: its runs that had
+// ended are complete in the store.
+func TestInterruptVirtual(t *testing.T) {
+	p := newProgram(t)
+	r := p.start("rehearse", "--virtual", "--jobs", "1", "--yes", p.plan("sizes.yaml", `
+name: sizes
+radio: prc-117g-anw2c
+topology: vip-lot
+size: [64 KiB, 512 MiB]
+treatments: [{name: tcp-cubic, protocol: tcp, options: {congestion: cubic}}]
+iterations: 2
+order: fixed
+seed: 1
+limits: {connect: 10s, transfer: 10h, attempts: 1}
+`))
+	r.waitFor(`run 2 of 2, 2 of 4 trials`, 2*time.Minute)
+	r.cmd.Process.Signal(syscall.SIGINT)
+	if code := r.wait(time.Minute); code == 0 {
+		t.Error("an interrupted rehearsal must not exit 0")
+	}
+	if !strings.Contains(r.output(), "of which 1 had ended") {
+		t.Errorf("the output does not say what was stored:\n%s", r.output())
+	}
+	left, err := filepath.Glob(filepath.Join(p.data, "virtual", "*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("%v, the guests left %v", err, left)
+	}
+
+	q := &pieces{program: p}
+	addr := freeAddr(t)
+	q.url = "http://" + addr
+	p.start("serve", "--listen", addr).waitFor("orchestrator is ready", time.Minute)
+	states := map[string]int{}
+	for _, run := range q.dataset().Runs {
+		succeeded := 0
+		for _, tr := range run.Trials {
+			if tr.Verdict == journal.Succeeded {
+				succeeded++
+			}
+		}
+		states[fmt.Sprintf("%s, %d of %d trials succeeded", run.State, succeeded, len(run.Trials))]++
+	}
+	if states["completed, 2 of 2 trials succeeded"] != 1 || states["aborted, 0 of 2 trials succeeded"] != 1 {
+		t.Errorf("the store has runs that are %v", states)
 	}
 }

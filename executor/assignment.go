@@ -17,8 +17,8 @@ import (
 // that ran the flows.
 
 // FlowAssignment is what another node has to do in one attempt: to run the
-// flows of the trial that start on it, and to have the relay processes up that
-// flows pass there.
+// flows of the trial that start on it, to have the listeners up that the trial
+// needs there, and to say when one of them was ended or stopped from outside.
 type FlowAssignment struct {
 	Run       string `json:"run"`
 	SheetHash string `json:"sheet_hash"`
@@ -39,11 +39,21 @@ type FlowOutcome struct {
 	Connected time.Time `json:"connected,omitzero"`
 }
 
+// Outage is a fault of the apparatus on a node during an attempt.
+type Outage struct {
+	Text string // what it was; empty: there was none
+	// Stopped is set where a process did not run for some time and went on, or the
+	// radio's interface carried nothing or otherwise: then a figure that was measured
+	// meanwhile is false, too.
+	Stopped bool
+}
+
 // Sources reaches the nodes that do not lead.
 type Sources interface {
 	// Prepare gives a node its assignment and returns when the node has accepted
-	// it and has its drivers ready. The context bounds it. It is called for
-	// several nodes at once.
+	// it and has its listeners up and its drivers ready. The context bounds it. It
+	// is called for several nodes at once. A [ListenerError] is the protocol's
+	// fault, any other one the node's.
 	Prepare(ctx context.Context, role radio.Role, a FlowAssignment) (Source, error)
 }
 
@@ -53,8 +63,16 @@ type Source interface {
 	// flows. The end of the context stops them; their outcomes are still
 	// returned, or an error within seconds.
 	Carry(ctx context.Context, began time.Time) ([]FlowOutcome, error)
-	// Close withdraws an assignment that was not begun. It may be called twice,
-	// and after Carry.
+	// Outage returns what was not in order on the node since the assignment was
+	// accepted, as soon as that is known: a listener of the trial that something
+	// outside has ended or stopped, or its agent, which did not run; an error where
+	// the node itself is gone; and nothing once Over was called and all had been in
+	// order, or ctx has ended. It is called once.
+	Outage(ctx context.Context) (Outage, error)
+	// Over tells the node that the attempt's flows have ended.
+	Over()
+	// Close withdraws an assignment that was not begun, and ends one that was. It
+	// may be called twice.
 	Close() error
 }
 
@@ -63,9 +81,14 @@ type Source interface {
 type Carrier interface {
 	// Check reports why an assignment cannot be carried out here.
 	Check(a FlowAssignment) error
-	// Await waits until the relay processes of an assignment that passes Check are
-	// up, for ten seconds at most, and reports why one is not.
+	// Await waits until the listeners of an assignment that passes Check are up, for
+	// ten seconds at most, and reports why one is not: with a [ListenerError] where
+	// that is its driver's fault.
 	Await(ctx context.Context, a FlowAssignment) error
+	// Watch begins to watch the listeners of an assignment that passes Check, and the
+	// agent. Outage returns what was not in order since then: as soon as that is known,
+	// or nothing when over is closed and all had been in order, or ctx has ended.
+	Watch(a FlowAssignment) (outage func(ctx context.Context, over <-chan struct{}) Outage)
 	// Prepare prepares the drivers of an assignment that passes Check, where the
 	// runner can; release frees what Carry did not take of them.
 	Prepare(ctx context.Context, a FlowAssignment) (release func())

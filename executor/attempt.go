@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,7 +27,7 @@ type attempts struct {
 // run executes a trial once, as its nth attempt; next is the attempt that
 // follows if this one is the trial's last, nil for none. An error means that the
 // journal is unusable.
-func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (journal.Verdict, string, error) {
+func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *attemptID) (*journal.AttemptEnded, error) {
 	clock, record := a.node.clock, a.node.record
 	began := clock.Now()
 	start := journal.AttemptStarted{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
@@ -45,14 +46,25 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 	// The record is synced before the channel's clock starts, so that the time
 	// a disk takes does not shift a treatment against its channel realisation.
 	if err := record.sync(); err != nil {
-		return "", "", err
+		return nil, err
 	}
 	end := journal.AttemptEnded{Trial: trial.Index, Attempt: n, Iteration: trial.Iteration, Treatment: trial.Treatment}
 	if reason, err := a.runFlows(ctx, trial, n, flows, &end); err != nil {
+		verdict := journal.Invalid
+		var driver *ListenerError
+		if errors.As(err, &driver) {
+			verdict, reason = journal.Failed, driver.Reason
+		}
 		for _, f := range flows {
 			if f.result.Verdict != journal.Aborted {
-				f.result.Verdict, f.result.Reason, f.result.Message = journal.Invalid, reason, clip(err.Error())
+				f.result.Verdict, f.result.Reason, f.result.Message = verdict, reason, clip(err.Error())
 			}
+		}
+	}
+	// Whatever the flows measured: their drivers were started and their events read late.
+	if o, _ := a.node.stallSince(began); o.Text != "" {
+		for _, f := range flows {
+			f.excuse(journal.ReasonStopped, o.Text)
 		}
 	}
 	summarize(&end, flows, record)
@@ -60,11 +72,11 @@ func (a *attempts) run(ctx context.Context, trial *runsheet.Trial, n int, next *
 	end.Dead = a.dead.before(flows)
 	truncate(&end)
 	record.append(journal.TypeAttemptEnded, end)
-	return end.Verdict, end.Reason, record.sync()
+	return &end, record.sync()
 }
 
 // runFlows runs the flows of an attempt, on every node where some start. An
-// error, with its reason, makes all of them invalid.
+// error, with its reason, makes all of them invalid, or of a listener's driver failed.
 func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, flows []*flow, end *journal.AttemptEnded) (reason string, err error) {
 	var drivers func()
 	var preparing sync.WaitGroup
@@ -73,7 +85,7 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 	preparing.Wait()
 	defer drivers()
 	if err == nil {
-		if err = a.node.awaitRelays(ctx, trial); err != nil {
+		if err = a.node.awaitListeners(ctx, trial); err != nil {
 			closeSources(sources)
 			reason = journal.ReasonRelayDown
 		}
@@ -90,6 +102,9 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 		return journal.ReasonRadioDown, err
 	}
 	began := a.node.clock.Now()
+	control := a.node.countControl()
+	watch, fctx := watchApparatus(ctx, a.node, trial, sources, a.emulator.radio)
+	defer watch.close()
 	var running sync.WaitGroup
 	stop := beside(flows)
 	defer stop()
@@ -98,17 +113,29 @@ func (a *attempts) runFlows(ctx context.Context, trial *runsheet.Trial, n int, f
 		var there []*flow
 		there, own = split(own, role)
 		running.Go(func() {
-			runRemote(ctx, a.node, s, began, there)
+			runRemote(fctx, a.node, s, began, there)
 			for _, f := range there {
 				f.over()
 			}
 		})
 	}
-	runAll(ctx, own, began)
+	runAll(fctx, own, began)
 	running.Wait()
+	end.Control = control()
+	watch.settle(ctx, flows)
+	if c := end.Control; c != nil && c.Packets > 0 {
+		for _, f := range flows {
+			f.excuse(journal.ReasonControl, controlText(c))
+		}
+	}
 	a.node.holdSent(ctx, own, sent)
 	end.Radio, err = a.emulator.end(ctx, name)
 	a.node.holdRadio(flows, end.Radio, opened)
+	if end.Radio != nil && end.Radio.Stalled > 0 {
+		for _, f := range flows {
+			f.excuse(journal.ReasonRadioDown, fmt.Sprintf("the emulated radio did not run for %.1f s during the attempt", end.Radio.Stalled.Seconds()))
+		}
+	}
 	return journal.ReasonRadioDown, err
 }
 

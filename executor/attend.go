@@ -10,10 +10,12 @@ func Attend(ctx context.Context, cfg Config) error {
 	if n == nil || err != nil {
 		return err
 	}
+	recorded := n.recordStalls(ctx)
 	listening, _ := keepListeners(ctx, n, state)
 	carrying := carryFor(ctx, n, cfg.TakeAssignments)
 	<-ctx.Done()
 	listening()
 	carrying()
+	recorded()
 	return n.stopped(ctx)
 }

@@ -23,13 +23,17 @@ func (c *carrier) Check(a FlowAssignment) error {
 	case a.Trial < 0 || a.Trial >= len(n.sheet.Trials) || a.Attempt < 1:
 		return fmt.Errorf("the assignment is for attempt %d of trial %d, the sheet has %d trials", a.Attempt, a.Trial, len(n.sheet.Trials))
 	case !slices.Contains(rolesOfTrial(n.sheet, &n.sheet.Trials[a.Trial]), n.role):
-		return fmt.Errorf("no flow of trial %d starts on the %s or passes a relay process there", a.Trial, n.role)
+		return fmt.Errorf("no flow of trial %d starts or ends on the %s or passes a relay process there", a.Trial, n.role)
 	}
 	return nil
 }
 
 func (c *carrier) Await(ctx context.Context, a FlowAssignment) error {
-	return c.node.awaitRelays(ctx, &c.node.sheet.Trials[a.Trial])
+	return c.node.awaitListeners(ctx, &c.node.sheet.Trials[a.Trial])
+}
+
+func (c *carrier) Watch(a FlowAssignment) func(context.Context, <-chan struct{}) Outage {
+	return c.node.watch(&c.node.sheet.Trials[a.Trial])
 }
 
 func (c *carrier) Prepare(ctx context.Context, a FlowAssignment) (release func()) {

@@ -51,6 +51,15 @@ func (r *commandReader) applySkip(trial int) error {
 	return nil
 }
 
+// more is closed when there are further commands; nil: there never are.
+func (r *commandReader) more() <-chan struct{} {
+	if r.commands == nil {
+		return nil
+	}
+	_, more := r.commands.Given()
+	return more
+}
+
 func (r *commandReader) skipOf(trial int, all []Command) (Command, bool) {
 	for _, c := range all {
 		if c.Kind == journal.CommandSkip && c.Trial == trial && !r.progress.state.Applied[c.ID] {

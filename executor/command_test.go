@@ -96,6 +96,7 @@ func (h *hanging) Output() io.ReadCloser { return h.out }
 func (h *hanging) Done() <-chan struct{} { return h.done }
 func (h *hanging) Exit() Exit            { return Exit{Code: -1, Signal: "terminated"} }
 func (h *hanging) Log() string           { return "" }
+func (h *hanging) Stops() *Stops         { return nil }
 func (h *hanging) Kill()                 { h.Terminate() }
 func (h *hanging) Terminate() {
 	h.once.Do(func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
@@ -24,6 +25,13 @@ type Radio interface {
 	Configure(ctx context.Context, n *radio.Network) error
 	Begin(ctx context.Context, b radiocontrol.Begin) error
 	End(ctx context.Context, trial string) (*radiocontrol.Report, error)
+}
+
+// RadioWatcher is a [Radio] that tells when it has ended.
+type RadioWatcher interface {
+	// Gone blocks until the emulated radio has ended, and says how, or until ctx ends:
+	// then it returns nothing.
+	Gone(ctx context.Context) string
 }
 
 // ErrRadioRefused reports that the emulator answered, and will not do what was asked.
@@ -47,6 +55,29 @@ type Commands interface {
 	Given() (all []Command, more <-chan struct{})
 }
 
+// ControlCounter counts packets between this node and the orchestrator, by means that do
+// not rest on what keeps the node silent during trials.
+type ControlCounter interface {
+	// Take is what was counted since the call before.
+	Take() (journal.ControlTraffic, error)
+}
+
+// Stalls knows when the node's agent did not run for longer than a busy machine
+// explains: it was stopped (SIGSTOP), or its machine was suspended.
+type Stalls interface {
+	// Since returns the stalls that ended after a moment of the node's clock, oldest
+	// first, and a channel that is closed when there are more.
+	Since(at time.Time) (stalls []journal.AgentStopped, more <-chan struct{})
+}
+
+// Interface knows when the radio's interface on the node could not carry packets as it
+// should: it was down, or had another MTU or address.
+type Interface interface {
+	// Since returns what was wrong at some time since a moment of the node's clock,
+	// empty for nothing, and a channel that is closed when something else is wrong.
+	Since(at time.Time) (fault string, more <-chan struct{})
+}
+
 // Config is one node's part in one run.
 type Config struct {
 	RunID     string
@@ -60,6 +91,10 @@ type Config struct {
 	Device  string                // the radio's interface
 	Place   string                // of the run, as in its provenance; with [journal.PlaceVirtual] drivers' times are held more closely
 
+	// Alive is when an earlier start of the run is last known to have been executed;
+	// zero: not known.
+	Alive time.Time
+
 	Journal Journal
 	Runner  Runner
 	Radio   Radio // nil on a real radio
@@ -67,6 +102,13 @@ type Config struct {
 	Sent   func() (int64, error)
 	Clock  Clock        // nil: the system's
 	Logger *slog.Logger // nil: none
+
+	// Control counts control traffic, with in-band control; nil: nobody does.
+	Control ControlCounter
+	// Stalls knows when this agent did not run; nil: nobody does.
+	Stalls Stalls
+	// Interface watches the radio's interface, Device; nil: nobody does.
+	Interface Interface
 
 	// Commands are people's, to the leading node; nil: there are none.
 	Commands Commands

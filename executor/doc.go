@@ -11,12 +11,16 @@
 // Its files, from the top down; none uses one above it:
 //
 //   - lead, serve, attend: the three roles
-//   - walk: from trial to trial; command: what people ask meanwhile
+//   - walk: from trial to trial; command: what people ask meanwhile; judgement:
+//     whether the last trial is to be repeated
 //   - attempt: one execution of a trial, with prestart (drivers of the next
 //     trial), remote (flows of other nodes), emulator (the radio's channel),
-//     hold (the flows' figures against what was seen)
+//     apparatus (what the flows need and is not in order), hold (the flows'
+//     figures against what was seen); waitout: before a trial is repeated
+//     because of the apparatus
 //   - listener: one treatment's server process, with transfers (what belongs
-//     to which attempt); carrier: another node's flows
+//     to which attempt) and inorder (whether it is up); carrier: another node's
+//     flows
 //   - flow: one transfer's client process, with samples and knowledge
 //   - progress, node, record: what all of them hold
 //   - config, observer, assignment, process: what comes in

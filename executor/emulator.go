@@ -3,6 +3,7 @@ package executor
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
@@ -16,6 +17,7 @@ import (
 // Times of calls to the emulated radio.
 const (
 	radioTimeout = 10 * time.Second // of one call
+	endTimeout   = 30 * time.Second // of the one that ends a trial: the emulator waits until the air is quiet
 	radioAgain   = 500 * time.Millisecond
 )
 
@@ -69,7 +71,7 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 		b.Flows = append(b.Flows, radiocontrol.Flow{From: f.From, To: f.To, SizeBytes: size, Recut: e.recut(&f)})
 	}
 	failed := false
-	return e.retry(ctx, func(ctx context.Context) error {
+	err := e.retry(ctx, func(ctx context.Context) error {
 		// An emulator that was started again has lost its configuration.
 		if failed && e.network != nil {
 			if err := e.radio.Configure(ctx, e.network); err != nil {
@@ -79,6 +81,10 @@ func (e *emulator) begin(ctx context.Context, name string, trial *runsheet.Trial
 		failed = true
 		return e.radio.Begin(ctx, b)
 	})
+	if err != nil && ctx.Err() == nil {
+		return fmt.Errorf("the emulated radios do not answer: %w", err)
+	}
+	return err
 }
 
 // recut reports whether a flow passes a relay process between its ends.
@@ -91,7 +97,7 @@ func (e *emulator) end(ctx context.Context, name string) (*radiocontrol.Report, 
 	if e.radio == nil {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), radioTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 	defer cancel()
 	report, err := e.radio.End(ctx, name)
 	if report != nil && err != nil {
@@ -99,5 +105,8 @@ func (e *emulator) end(ctx context.Context, name string) (*radiocontrol.Report, 
 		e.log.Warn("emulated radio reported a trial with a reservation", "error", err)
 		err = nil
 	}
-	return report, err
+	if err != nil {
+		return nil, fmt.Errorf("the emulated radios ended or stopped answering during the attempt: %w", err)
+	}
+	return report, nil
 }

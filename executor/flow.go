@@ -128,7 +128,10 @@ func (f *flow) over() {
 // abort decides a flow by what ended ctx.
 func (f *flow) abort(ctx context.Context) {
 	var abort *AbortError
+	var down *downError
 	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &down):
+		f.decide(journal.Invalid, down.reason, down.text)
 	case errors.As(cause, &abort):
 		f.decide(journal.Aborted, journal.ReasonAborted, abort.Reason)
 	case errors.Is(cause, errSkipped):
@@ -160,8 +163,13 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 		return
 	}
 	t := n.sheet.Treatment(f.spec.Treatment)
+	parameters, err := f.parameters(t)
+	if err != nil {
+		f.decide(journal.Failed, journal.ReasonNoStart, err.Error())
+		return
+	}
 	started := n.clock.Now()
-	p, err := n.runner.Start(ctx, t.Protocol, f.parameters(t))
+	p, err := n.runner.Start(ctx, t.Protocol, parameters)
 	if err != nil {
 		reason := journal.ReasonNoStart
 		if errors.Is(err, ErrNoDriver) {
@@ -176,22 +184,24 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 	f.log = p.Log()
 }
 
-func (f *flow) parameters(t *runsheet.Treatment) *contract.Parameters {
+func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
 	n := f.node
 	p := n.parameters(t.Options, contract.RoleClient)
 	p.Local.Address = n.ownAddress()
 	p.DSCP = t.DSCP
 	p.Limits.TransferMS = ceilMS(f.limit())
 	first := t.First(f.spec.From, f.spec.To)
-	p.Remote = contract.Endpoint{Address: n.addressOf(first.At), Port: first.Port}
+	p.Remote = contract.Endpoint{Address: n.addressFor(t, first.At), Port: first.Port}
 	if first.At == f.spec.From {
 		p.Device = "" // the way to the relay process is the loopback interface
+	} else if err := n.radios(p, t); err != nil {
+		return nil, err
 	}
 	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
-	if t.CompleteKnowledge && n.sheet.Network != nil {
-		p.Link = linkKnowledge(n.sheet.Network, f.spec.From, first.At)
+	if network := n.networkOf(t); t.CompleteKnowledge && network != nil {
+		p.Link = linkKnowledge(network, f.spec.From, first.At)
 	}
-	return p
+	return p, nil
 }
 
 // take applies an event to the flow; true when it established the connection.
@@ -261,6 +271,25 @@ func (f *flow) takeResult(r *contract.Result, at time.Time) {
 	f.decide(journal.Succeeded, "", "")
 }
 
+// excuse makes a flow invalid because of a fault of the apparatus, whatever its
+// outcome is or would have been, unless it was ended from outside. What its driver
+// reported stays.
+func (f *flow) excuse(reason, text string) {
+	r := &f.result
+	switch {
+	case !f.decided:
+		f.decide(journal.Invalid, reason, text)
+		return
+	case r.Verdict == journal.Aborted || r.Verdict == journal.Invalid && journal.ApparatusFault(r.Reason):
+		return
+	case r.Verdict == journal.Succeeded:
+		text += "; the flow ended with a result"
+	default:
+		text += fmt.Sprintf("; the flow ended with %s: %s", r.Reason, r.Message)
+	}
+	r.Verdict, r.Reason, r.Message = journal.Invalid, reason, clip(text)
+}
+
 // invalidate takes the success away from a flow whose figures cannot be true.
 // What its driver reported stays.
 func (f *flow) invalidate(wrong *figures.Fault) {
@@ -276,6 +305,18 @@ type client struct {
 	stop     *driver.Stopper
 	limit    contract.Code // what it means when the stopper's time comes
 	stopping bool          // by the context: a result that the driver still reports counts
+	ended    bool          // a probe, with what it accompanied
+	halted   bool          // something outside stopped the process for some time
+}
+
+// halt is called when something outside has stopped the process: whatever it measures
+// is false from then on.
+func (c *client) halt() {
+	if c.halted {
+		return
+	}
+	c.halted = true
+	c.stop.Kill()
 }
 
 // watch returns when the process has exited and its output is read.
@@ -285,6 +326,10 @@ func (c *client) watch(ctx context.Context) {
 	defer c.stop.Release()
 	c.stop.After(f.node.sheet.Limits.Connect + contract.LimitPatience)
 	done, cancelled, load := c.process.Done(), ctx.Done(), f.load
+	before, now, halted := c.process.Stops().State()
+	if now {
+		c.halt()
+	}
 	for lines != nil || done != nil {
 		select {
 		case line, ok := <-lines:
@@ -296,11 +341,17 @@ func (c *client) watch(ctx context.Context) {
 		case <-load:
 			load = nil
 			if !f.decided && !c.stopping { // SIGTERM ends the packets; the figures still come
+				c.ended = true
 				c.process.Terminate()
 				c.stop.After(probeEnd + contract.LimitPatience)
 			}
 		case <-c.stop.Fired:
 			c.timeUp()
+		case <-halted:
+			var n int
+			if n, _, halted = c.process.Stops().State(); n > before {
+				c.halt()
+			}
 		case <-cancelled:
 			cancelled, c.stopping = nil, true
 			if !c.stop.Asked {
@@ -309,9 +360,15 @@ func (c *client) watch(ctx context.Context) {
 		case <-done:
 			done = nil
 			f.exited = f.node.clock.Now()
+			if n, _, _ := c.process.Stops().State(); n > before {
+				c.halted = true // after its last event
+			}
 		}
 	}
 	f.samples.flush()
+	if c.halted {
+		f.excuse(journal.ReasonStopped, "something other than Linktrial stopped the driver's process during the attempt")
+	}
 	if c.stopping {
 		f.abort(ctx)
 	}
@@ -371,6 +428,8 @@ func (c *client) exited(exit Exit) {
 		f.decide(journal.Failed, journal.ReasonFlood, "standard error came faster than a log may")
 	case exit.Code == contract.ExitUnsupported:
 		f.decide(journal.Failed, string(contract.CodeUnsupported), "the driver says that it cannot run on this node")
+	case exit.outside() && !c.stop.Asked && !c.ended:
+		f.decide(journal.Invalid, journal.ReasonKilled, "something other than Linktrial ended the driver's process: "+exit.String())
 	}
 	f.decide(journal.Failed, journal.ReasonExited, "the driver ended without a result: "+exit.String())
 	if left := exit.leftMessage(); left != "" {

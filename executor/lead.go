@@ -8,9 +8,10 @@ import (
 
 // Lead goes through the sheet: every trial without a terminal record, in order,
 // each attempt after the other. It returns nil when the journal has its
-// run-ended record, whether the run was completed, aborted or stopped for lack
-// of disk space; the cause of the context when it was interrupted; and any other
-// error when the journal or the sheet cannot be used.
+// run-ended record, whether the run was completed, aborted or, in virtual time or
+// without commands, stopped for lack of disk space; the cause of the context when it
+// was interrupted; and any other error when the journal or the sheet cannot be used,
+// [journal.ErrDiskFull] among them.
 func Lead(ctx context.Context, cfg Config) error {
 	n, state, err := begin(ctx, cfg)
 	if n == nil || err != nil {
@@ -22,6 +23,8 @@ func Lead(ctx context.Context, cfg Config) error {
 	}
 	// The processes end with the run, which may end without ctx doing so.
 	lctx, end := context.WithCancel(ctx)
+	recorded := n.recordStalls(lctx)
+	defer recorded()
 	listening, known := keepListeners(lctx, n, state)
 	defer listening()
 	defer end()

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -75,6 +76,7 @@ func (p ranProcess) Done() <-chan struct{} { return p.done }
 func (p ranProcess) Exit() Exit            { return Exit{} }
 func (p ranProcess) Log() string           { return "log" }
 func (p ranProcess) Terminate()            {}
+func (p ranProcess) Stops() *Stops         { return nil }
 func (p ranProcess) Kill()                 {}
 
 // fakeRadio is an emulated radio that records its calls.
@@ -85,6 +87,8 @@ type fakeRadio struct {
 	fail  func(call string) error
 	ideal []time.Duration    // of every report
 	hops  []radiocontrol.Hop // of every report
+
+	stalled []time.Duration // of the next reports
 }
 
 func (a *fakeRadio) note(call string) error {
@@ -105,7 +109,11 @@ func (a *fakeRadio) Begin(_ context.Context, b radiocontrol.Begin) error {
 	return a.note(fmt.Sprintf("begin %s seed %d flows %d", b.Trial, b.Seed, len(b.Flows)))
 }
 func (a *fakeRadio) End(_ context.Context, trial string) (*radiocontrol.Report, error) {
-	return &radiocontrol.Report{Duration: time.Second, Ideal: a.ideal, Hops: a.hops}, a.note("end " + trial)
+	r := &radiocontrol.Report{Duration: time.Second, Ideal: a.ideal, Hops: a.hops}
+	if len(a.stalled) > 0 {
+		r.Stalled, a.stalled = a.stalled[0], a.stalled[1:]
+	}
+	return r, a.note("end " + trial)
 }
 
 func testSheet(t testing.TB, trials, attempts int) []byte {
@@ -329,6 +337,64 @@ func TestRadioIsStartedAgain(t *testing.T) {
 	}
 }
 
+// goneRadio ends during the first attempt.
+type goneRadio struct {
+	*fakeRadio
+	gone chan struct{}
+}
+
+func (r goneRadio) Gone(ctx context.Context) string {
+	select {
+	case <-r.gone:
+		return "the emulated radios ended"
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+// An attempt whose radios have gone is not waited for until it times out.
+func TestRadioEndsDuringAnAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sheet := testSheet(t, 2, 2)
+		j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+		defer j.Close()
+		r := goneRadio{&fakeRadio{}, make(chan struct{})}
+		began, hung := time.Now(), false
+		r.fail = func(call string) error {
+			if call == "end r/0/1" {
+				r.gone = make(chan struct{}) // it was started again
+				return nil
+			}
+			return nil
+		}
+		runner := &steered{started: func(string, *contract.Parameters) bool {
+			if hung {
+				return false
+			}
+			hung = true
+			time.AfterFunc(100*time.Millisecond, func() { close(r.gone) })
+			return true
+		}}
+		if err := Lead(context.Background(), config(sheet, j, runner, &r)); err != nil {
+			t.Fatal(err)
+		}
+		checkWhole(t, read(t, j), 2, 2)
+		var got []string
+		for _, rec := range read(t, j) {
+			if rec.Type == journal.TypeAttemptEnded {
+				e := body[journal.AttemptEnded](t, rec)
+				got = append(got, fmt.Sprintf("%d/%d %s %s %s", e.Trial, e.Attempt, e.Verdict, e.Reason, e.Message))
+			}
+		}
+		if want := []string{"0/1 invalid radio-down the emulated radios ended", "0/2 succeeded  ", "1/1 succeeded  "}; !slices.Equal(got, want) {
+			t.Errorf("attempts %q, expected %q", got, want)
+		}
+		if took := time.Since(began); took > 900*time.Millisecond { // of the limit of a transfer, 1 s, nothing is waited for
+			t.Errorf("the run took %s", took)
+		}
+	})
+}
+
 // radioWithoutReport has no report where the call failed, as a broken connection.
 type radioWithoutReport struct{ *fakeRadio }
 
@@ -359,6 +425,22 @@ func TestDiskFullStopsAtTrialBoundary(t *testing.T) {
 	}
 	if trials != 2 || last.End != journal.RunStopped || !strings.HasPrefix(last.Reason, "disk full") {
 		t.Errorf("%d trials, run ended %+v", trials, last)
+	}
+}
+
+// Where the run can go on later, a full disk leaves it open.
+func TestDiskFullLeavesTheRunOpen(t *testing.T) {
+	j := openJournal(t, filepath.Join(t.TempDir(), "j"), journal.Options{})
+	defer j.Close()
+	cfg := config(testSheet(t, 5, 1), &fullAfter{File: j, boundaries: 3}, &scripted{}, nil)
+	cfg.Commands = &commandList{}
+	if err := Lead(context.Background(), cfg); !errors.Is(err, journal.ErrDiskFull) {
+		t.Fatalf("error %v, expected %v", err, journal.ErrDiskFull)
+	}
+	for _, r := range read(t, j) {
+		if r.Type == journal.TypeRunEnded {
+			t.Error("the run has ended")
+		}
 	}
 }
 

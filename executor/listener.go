@@ -34,8 +34,8 @@ func keepListeners(ctx context.Context, n *node, state *replay.State) (wait, kno
 	var running, starting sync.WaitGroup
 	for _, x := range n.sheet.Listeners(n.role) {
 		starting.Add(1)
-		l := &listener{node: n, transfers: transfers, Listener: x, started: sync.OnceFunc(starting.Done),
-			restarts: state.Restarts[journal.ListenerName{Treatment: x.Treatment.Name, At: x.At()}]}
+		l := &listener{node: n, transfers: transfers, Listener: x, started: sync.OnceFunc(starting.Done)}
+		l.restarts = state.Restarts[l.name()]
 		running.Go(func() {
 			defer l.started()
 			l.keep(ctx)
@@ -76,7 +76,11 @@ func (l *listener) keep(ctx context.Context) {
 // run runs one process to its end; again reports whether another start makes sense.
 func (l *listener) run(ctx context.Context) (again bool) {
 	n := l.node
-	protocol, p := l.parameters()
+	protocol, p, err := l.parameters()
+	if err != nil {
+		l.recordFailure(contract.CodeUnsupported, err.Error(), true)
+		return false
+	}
 	process, err := n.runner.Start(ctx, protocol, p)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -86,7 +90,7 @@ func (l *listener) run(ctx context.Context) (again bool) {
 		if unsupported {
 			code = contract.CodeUnsupported
 		}
-		l.recordFailure(code, err.Error())
+		l.recordFailure(code, err.Error(), false)
 		return !unsupported
 	}
 	s := &server{listener: l, process: process, stop: driver.NewStopper(process, n.clock), samples: map[string]*sampleBatch{}, active: map[string]bool{}}
@@ -96,12 +100,12 @@ func (l *listener) run(ctx context.Context) (again bool) {
 	}
 	l.restarts++
 	unsupported := s.explainEnd()
-	l.recordFailure(s.code, s.message)
+	l.recordFailure(s.code, s.message, s.outside())
 	return !unsupported && ctx.Err() == nil
 }
 
 // parameters are the listener's driver and what it is told.
-func (l *listener) parameters() (protocol string, p *contract.Parameters) {
+func (l *listener) parameters() (protocol string, p *contract.Parameters, err error) {
 	n, t, via := l.node, l.Treatment, l.Via
 	if via == nil {
 		p = n.parameters(t.Options, contract.RoleServer)
@@ -109,11 +113,13 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters) {
 		p.DSCP = t.DSCP
 		if t.Passed(radio.RoleServer) {
 			p.Device = "" // who connects is the relay process on this node
+		} else if err := n.radios(p, t); err != nil {
+			return "", nil, err
 		}
 		if t.Probe {
 			p.Limits.TransferMS = ceilMS(longestProbe(n.sheet, t.Name))
 		}
-		return t.Protocol, p
+		return t.Protocol, p, nil
 	}
 	p = n.parameters(via.Options, contract.RoleRelay)
 	p.DSCP = t.DSCP
@@ -125,7 +131,7 @@ func (l *listener) parameters() (protocol string, p *contract.Parameters) {
 	if t.CompleteKnowledge && n.sheet.Network != nil {
 		p.Link = linkKnowledge(n.sheet.Network, via.At, l.Next.At)
 	}
-	return via.Protocol, p
+	return via.Protocol, p, nil
 }
 
 // recorded is what every journal record of the listener has, whatever its state.
@@ -137,33 +143,48 @@ func (l *listener) recorded() journal.Listener {
 	return r
 }
 
-// recordFailure records that the listener is not up. In a crash loop the same
-// failure is recorded once.
-func (l *listener) recordFailure(code contract.Code, message string) {
+// recordStop records that something outside has stopped the process, which may go on.
+func (l *listener) recordStop() {
+	const message = "something other than Linktrial stopped its process"
+	l.node.listeners.outage(l.name(), Outage{Text: "was stopped from outside", Stopped: true}, message)
+	l.node.log.Warn("listener is stopped", "treatment", l.Treatment.Name, "at", string(l.At()))
+	r := l.recorded()
+	r.Code, r.Message, r.Outside, r.Stopped = contract.CodeInternal, message, true, true
+	l.node.record.append(journal.TypeListenerFailed, r)
+	l.node.record.syncNow()
+}
+
+// recordFailure records that the listener is not up; outside: not through a fault of
+// its driver. In a crash loop the same failure is recorded once.
+func (l *listener) recordFailure(code contract.Code, message string, outside bool) {
 	message = clip(message)
-	l.note(relayState{gone: code == contract.CodeUnsupported, failure: message})
+	if outside {
+		l.node.listeners.outage(l.name(), Outage{Text: "was ended from outside: " + message}, message)
+	} else {
+		l.node.listeners.failed(l.name(), message, code == contract.CodeUnsupported)
+	}
 	l.node.log.Warn("listener is not up", "treatment", l.Treatment.Name, "at", string(l.At()), "code", string(code), "reason", message)
-	if l.failure == message {
+	if l.failure == message && !outside {
 		return
 	}
 	l.failure = message
 	r := l.recorded()
-	r.Code, r.Message = code, message
+	r.Code, r.Message, r.Outside = code, message, outside
 	l.node.record.append(journal.TypeListenerFailed, r)
 	l.node.record.syncNow()
 	l.started()
 }
 
-// note lets attempts know the state of a relay process.
-func (l *listener) note(s relayState) {
-	if l.Via != nil {
-		l.node.relays.set(l.Treatment.Name, s)
-	}
+func (l *listener) name() journal.ListenerName { return nameOf(&l.Listener) }
+
+// nameOf is a listener's name in journals.
+func nameOf(l *runsheet.Listener) journal.ListenerName {
+	return journal.ListenerName{Treatment: l.Treatment.Name, At: l.At()}
 }
 
 func (l *listener) recordReady(info *contract.Info) {
 	l.failure = ""
-	l.note(relayState{up: true})
+	l.node.listeners.ready(l.name())
 	r := l.recorded()
 	r.Info = info
 	l.node.record.append(journal.TypeListenerReady, r)
@@ -194,6 +215,27 @@ type server struct {
 	strays   int           // transfers of no trial and errors of no transfer
 	samples  map[string]*sampleBatch
 	active   map[string]bool // transfers of this process
+	info     *contract.Info  // of ready
+	stops    int             // of the process, that the journal has
+	stopped  bool            // now, as the journal has it
+}
+
+// halt records that something outside has stopped the process, or let it go on, unless
+// it has ended; changed is closed when there is more to record. One that is not ready
+// yet was not up before either.
+func (s *server) halt(ended bool) (changed <-chan struct{}) {
+	n, now, changed := s.process.Stops().State()
+	if n > s.stops {
+		s.stops, s.stopped = n, true
+		if s.ready {
+			s.listener.recordStop()
+		}
+	}
+	if s.stopped && !now && s.ready && !ended {
+		s.stopped = false
+		s.listener.recordReady(s.info)
+	}
+	return changed
 }
 
 // watch returns when the process has exited and its output is read.
@@ -202,6 +244,7 @@ func (s *server) watch(ctx context.Context) {
 	defer s.stop.Release()
 	s.stop.After(contract.ReadyPatience)
 	done, cancelled := s.process.Done(), ctx.Done()
+	halted := s.halt(false)
 	for lines != nil || done != nil {
 		select {
 		case line, ok := <-lines:
@@ -215,6 +258,8 @@ func (s *server) watch(ctx context.Context) {
 				s.message = fmt.Sprintf("not ready within %s", contract.ReadyPatience)
 			}
 			s.stop.Step()
+		case <-halted:
+			halted = s.halt(false)
 		case <-cancelled:
 			cancelled = nil
 			if !s.stop.Asked {
@@ -224,6 +269,7 @@ func (s *server) watch(ctx context.Context) {
 			done = nil
 		}
 	}
+	s.halt(true)
 	if left := s.process.Exit().leftMessage(); left != "" {
 		s.listener.recordBreach(left, s.process.Log(), s.where())
 	}
@@ -288,12 +334,21 @@ func (s *server) explainEnd() (unsupported bool) {
 	return unsupported
 }
 
+// outside reports whether something outside the driver ended a process that had said
+// nothing of an end.
+func (s *server) outside() bool {
+	if s.stops > 0 && !s.ready {
+		return true // it may have had no time to get ready
+	}
+	return !s.stop.Asked && s.code == contract.CodeInternal && s.process.Exit().outside()
+}
+
 // take applies an event whose line had size bytes.
 func (s *server) take(e *contract.Event, size int) {
 	switch e.Event {
 	case contract.KindReady:
 		if !s.ready {
-			s.ready = true
+			s.ready, s.stopped, s.info = true, false, e.Info
 			s.listener.recordReady(e.Info)
 			s.stop.Release()
 		}

@@ -1,6 +1,7 @@
 package executor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,14 +33,19 @@ type node struct {
 	sent    func() (int64, error) // by the radio's interface so far; nil: not known
 	logs    string                // folder for logs of drivers; empty: none
 
+	virtual   bool               // the run is in virtual time
+	place     string             // of the run
 	tolerance *figures.Tolerance // of drivers' times
 
-	relays   *relayTable
-	record   *recorder
-	runner   Runner
-	clock    Clock
-	log      *slog.Logger
-	observer Observer
+	stalls    Stalls         // nil: nobody knows
+	iface     Interface      // nil: nobody watches it
+	control   ControlCounter // nil: nobody counts
+	listeners *listenerTable
+	record    *recorder
+	runner    Runner
+	clock     Clock
+	log       *slog.Logger
+	observer  Observer
 }
 
 // begin checks the sheet, replays the journal and opens it for this start. The
@@ -70,7 +76,7 @@ func begin(ctx context.Context, cfg Config) (*node, *replay.State, error) {
 		t = journal.TypeRunResumed
 	}
 	n := newNode(cfg, sheet)
-	n.record.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials)})
+	n.record.append(t, journal.RunStarted{SheetHash: cfg.SheetHash, Version: cfg.Version, Trials: len(sheet.Trials), Alive: cfg.Alive})
 	if err := n.observer.Begun(ctx, state.Provenance); err != nil && !endedForGood(ctx) {
 		return fail(err)
 	}
@@ -85,8 +91,8 @@ func newNode(cfg Config, sheet *runsheet.Sheet) *node {
 	log = log.With("run", cfg.RunID)
 	n := &node{
 		runID: cfg.RunID, role: cfg.Role, sheet: sheet, sheetHash: cfg.SheetHash,
-		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, logs: cfg.LogFolder, tolerance: figures.At(cfg.Place),
-		relays: newRelayTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
+		address: cfg.Address, peers: cfg.Peers, device: cfg.Device, sent: cfg.Sent, logs: cfg.LogFolder, place: cfg.Place, virtual: cfg.Place == journal.PlaceVirtual, tolerance: figures.At(cfg.Place),
+		stalls: cfg.Stalls, iface: cfg.Interface, control: cfg.Control, listeners: newListenerTable(), record: &recorder{journal: cfg.Journal, log: log}, runner: cfg.Runner, clock: cfg.Clock, log: log, observer: cfg.Observer,
 	}
 	if n.clock == nil {
 		n.clock = systemClock{}
@@ -131,14 +137,7 @@ func (n *node) addressOf(role radio.Role) string {
 	if a := n.peers[role]; a != "" {
 		return a
 	}
-	if n.sheet.Network != nil {
-		for _, x := range n.sheet.Network.Nodes {
-			if x.Role == role {
-				return x.Address
-			}
-		}
-	}
-	return radio.Addresses[role]
+	return cmp.Or(n.sheet.Network.AddressOf(role), radio.Addresses[role])
 }
 
 func (n *node) ownAddress() string {

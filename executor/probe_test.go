@@ -62,6 +62,7 @@ func (p *probingProcess) Output() io.ReadCloser { return p.in }
 func (p *probingProcess) Done() <-chan struct{} { return p.done }
 func (p *probingProcess) Exit() Exit            { return Exit{} }
 func (p *probingProcess) Log() string           { return "the probe's log" }
+func (p *probingProcess) Stops() *Stops         { return nil }
 func (p *probingProcess) Kill()                 { p.Terminate() }
 func (p *probingProcess) Terminate() {
 	go p.end.Do(func() {

@@ -43,6 +43,9 @@ type Process interface {
 	Exit() Exit
 	// Log is the end of its standard error, at most [MaxLog] bytes.
 	Log() string
+	// Stops tells when something outside stops the process and lets it go on; nil:
+	// that is not known of it.
+	Stops() *Stops
 	// Terminate asks the driver to stop, Kill stops it. Neither waits, and
 	// both do nothing after Done.
 	Terminate()
@@ -57,8 +60,28 @@ type Exit struct {
 	Code    int    // -1 when a signal ended it
 	Signal  string // "killed"; empty when it exited by itself
 	Flooded bool   // its standard error came faster than a log may
+	// OverMemory is set where it was ended for using more memory than it may.
+	OverMemory bool
 	// Left names the processes that it left behind, which were ended; empty: none.
 	Left string
+}
+
+// SignalLost is in place of a signal's name where the container engine ended, and
+// with it what is known of the process.
+const SignalLost = "lost: the container engine ended"
+
+// outside reports whether something outside ended a driver that the executor did not
+// ask to stop: a signal that a fault of its own does not bring about (a person's, or
+// the kernel's where the node has no memory left), or its container engine's end.
+func (e Exit) outside() bool {
+	if e.Flooded || e.OverMemory {
+		return false
+	}
+	switch e.Signal {
+	case "killed", "terminated", "interrupt", "hangup", SignalLost:
+		return true
+	}
+	return false
 }
 
 // leftMessage says what a driver left behind; empty: nothing.

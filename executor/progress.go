@@ -71,6 +71,14 @@ func (p *progress) apply(c Command) error {
 	return nil
 }
 
+// pause makes the run pause without a person's command.
+func (p *progress) pause(reason string) error {
+	c := journal.Command{Kind: journal.CommandPause, By: journal.Self, Reason: reason}
+	p.node.record.append(journal.TypeCommand, c)
+	p.state.Apply(&c)
+	return p.node.record.sync()
+}
+
 // rejectReason is why a command cannot be applied; empty where it can.
 func (p *progress) rejectReason(c Command) string {
 	switch c.Kind {

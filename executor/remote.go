@@ -13,17 +13,15 @@ import (
 )
 
 // assign gives every other node that takes part in a trial its assignment, all at
-// once, or none: those on which its flows start, and those whose relay processes
-// they pass. Without sources what the others have is not known. An error has the
+// once, or none: those on which its flows start, and those that have listeners of it. Without sources what the others have is not known. An error has the
 // reason of the attempt's verdict.
 func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial, attempt int) (given map[radio.Role]Source, reason string, err error) {
 	out := map[radio.Role]Source{}
 	if sources == nil {
 		return out, "", nil
 	}
-	starts := rolesOfFlows(trial)
 	a := FlowAssignment{Run: n.runID, SheetHash: n.sheetHash, Trial: trial.Index, Attempt: attempt}
-	ctx, cancel := context.WithTimeout(ctx, peerLimit)
+	ctx, cancel := context.WithTimeout(ctx, min(peerLimit, n.wait()))
 	defer cancel()
 	var mu sync.Mutex
 	var failed error // the first; it cancels the others
@@ -39,11 +37,8 @@ func assign(ctx context.Context, n *node, sources Sources, trial *runsheet.Trial
 			switch {
 			case err == nil:
 				out[role] = s
-			case failed == nil && slices.Contains(starts, role):
-				reason, failed = journal.ReasonSourceDown, fmt.Errorf("flows start on the %s: %w", role, err)
-				cancel()
 			case failed == nil:
-				reason, failed = journal.ReasonRelayDown, fmt.Errorf("flows pass a relay process at the %s: %w", role, err)
+				reason, failed = downReason(n.sheet, trial, role), fmt.Errorf("the %s cannot take part in the attempt: %w", role, err)
 				cancel()
 			}
 		})

@@ -46,6 +46,7 @@ func (p *standingProcess) Done() <-chan struct{} { return p.done }
 func (p *standingProcess) Exit() Exit            { return Exit{} }
 func (p *standingProcess) Log() string           { return "" }
 func (p *standingProcess) Terminate()            { p.Kill() }
+func (p *standingProcess) Stops() *Stops         { return nil }
 func (p *standingProcess) Kill() {
 	select {
 	case <-p.done:

@@ -17,6 +17,7 @@ type walk struct {
 	progress *progress
 	commands *commandReader
 	attempts *attempts
+	faults   faults
 }
 
 // run returns when no trial is left, the run is over, or ctx ended.
@@ -33,6 +34,12 @@ func (w *walk) run(ctx context.Context) error {
 		}
 		i, ok := w.state.Next(trials)
 		if !ok {
+			if again, err := w.awaitJudgement(ctx); again || err != nil {
+				if err != nil {
+					return err
+				}
+				continue
+			}
 			return w.node.end(ctx, journal.RunEnded{End: journal.RunCompleted})
 		}
 		if !first && !rested && w.node.sheet.Limits.Pause > 0 {
@@ -96,26 +103,35 @@ func (w *walk) trial(ctx context.Context, i int) (over bool, err error) {
 			return true, w.outOfSpace(ctx, err)
 		}
 		t.Attempts++
-		v, reason, err := w.attemptUnlessSkipped(ctx, i, t.Attempts)
+		end, err := w.attemptUnlessSkipped(ctx, i, t.Attempts)
 		if err != nil {
 			return true, err
 		}
-		if v == journal.Aborted && ctx.Err() != nil {
+		if end.Verdict == journal.Aborted && ctx.Err() != nil {
 			return true, w.node.stopped(ctx)
 		}
-		t.EndAttempt(v, reason)
+		t.EndAttempt(end.Verdict, end.Reason)
+		if end.Verdict != journal.Invalid || !journal.ApparatusFault(end.Reason) {
+			w.faults.reset()
+			continue
+		}
+		if held, err := w.waitOut(ctx, i, end.Message); held || err != nil {
+			return !w.state.Paused, err
+		}
 	}
 }
 
 func (w *walk) outOfSpace(ctx context.Context, err error) error {
-	if !errors.Is(err, journal.ErrDiskFull) {
+	// Who has commands goes on when there is room again; nobody makes any in virtual
+	// time or for a run from a file.
+	if !errors.Is(err, journal.ErrDiskFull) || w.commands.commands != nil && !w.node.virtual {
 		return err
 	}
 	return w.node.end(ctx, journal.RunEnded{End: journal.RunStopped, Reason: err.Error()})
 }
 
 // attemptUnlessSkipped is [attempts.run], ended by a command to skip its trial.
-func (w *walk) attemptUnlessSkipped(ctx context.Context, i, n int) (journal.Verdict, string, error) {
+func (w *walk) attemptUnlessSkipped(ctx context.Context, i, n int) (*journal.AttemptEnded, error) {
 	trial, next := &w.node.sheet.Trials[i], w.following(i)
 	if w.commands.commands == nil {
 		return w.attempts.run(ctx, trial, n, next)
@@ -125,11 +141,11 @@ func (w *walk) attemptUnlessSkipped(ctx context.Context, i, n int) (journal.Verd
 	var watching sync.WaitGroup
 	var failed error
 	watching.Go(func() { failed = w.commands.watchForSkip(over, i, cancel) })
-	v, reason, err := w.attempts.run(actx, trial, n, next)
+	end, err := w.attempts.run(actx, trial, n, next)
 	close(over)
 	watching.Wait()
 	cancel(nil)
-	return v, reason, errors.Join(err, failed)
+	return end, errors.Join(err, failed)
 }
 
 // following is the attempt after the current trial's last one; nil: none.

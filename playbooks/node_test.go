@@ -30,8 +30,17 @@ func becomesNode(t *testing.T, suite string) {
 	if r := first.hosts["bare"]; r.changed == 0 {
 		t.Errorf("the first run changed nothing: %+v", r)
 	}
-	if got := s.on(bare, "systemctl is-active linktrial-agent; stat -c '%a %U' /var/lib/linktrial/agents/bare/identity.pem; ls /etc/linktrial/token 2>/dev/null; true"); got != "active\n600 linktrial\n" {
+	if got := s.on(bare, "systemctl is-active linktrial-agent; stat -c '%a %U' /var/lib/linktrial/agents/bare/identity.pem; ls /etc/linktrial/token 2>/dev/null; true"); got != "active\n600 linktrial-agent\n" {
 		t.Errorf("the node:\n%s", got)
+	}
+	s.eventually(bare, "ss -Htn state established '( dport = :7700 )'", "10.231.0.1:7700")
+	// It has probed its drivers, confined, under the unit's filter of system calls.
+	if got := s.on(bare, "systemctl show --property=NRestarts --value linktrial-agent; su -s /bin/sh linktrial -c 'ls /var/lib/linktrial' 2>&1; su -s /bin/sh linktrial-driver -c 'ls /var/lib/linktrial' 2>&1; true"); !strings.HasPrefix(got, "0\n") || strings.Count(got, "Permission denied") != 2 {
+		t.Errorf("the agent, and what other users see of its folder:\n%s", got)
+	}
+	// What an earlier version left, whose agent had the orchestrator's user, is taken over.
+	if got := s.on(bare, "systemctl stop linktrial-agent && chown -R linktrial:linktrial /var/lib/linktrial && chmod 755 /var/lib/linktrial && systemctl start linktrial-agent && stat -c '%a %U' /var/lib/linktrial /var/lib/linktrial/agents/bare/identity.pem"); got != "700 linktrial-agent\n600 linktrial-agent\n" {
+		t.Errorf("a node of an earlier version:\n%s", got)
 	}
 	s.eventually(bare, "ss -Htn state established '( dport = :7700 )'", "10.231.0.1:7700")
 }

@@ -21,6 +21,7 @@ import (
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
+	"linktrial/internal/watchdog"
 )
 
 // agent is one start of an agent.
@@ -55,6 +56,9 @@ func Run(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer release()
+	loop := watchdog.NewLoop("the loop that speaks with the orchestrator")
+	cfg.Service.Ready("started; the node enrols where it has no certificate")
+	cfg.Service.Watch(loop)
 	// First: enrolment brings the keys to trust.
 	id, err := a.identity(ctx)
 	if err != nil {
@@ -68,6 +72,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
+		Loop: loop, Status: cfg.Service.Status,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
 		Registered: func(r *linktrialv1.RegisterResponse) {
@@ -85,6 +90,11 @@ func Run(ctx context.Context, cfg Config) error {
 	notes, bad, err := readNotes(a.cfg.runsDir())
 	if err != nil {
 		return err
+	}
+	for _, b := range bad {
+		if diskFailed(b.err) { // it is not damaged: the next start reads it
+			return fmt.Errorf("state folder: %w", b.err)
+		}
 	}
 	a.setAsideAll(bad)
 	if err := prune(a.cfg.runsDir(), notes, time.Now()); err != nil {
@@ -157,7 +167,7 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 		return nil, nil, err
 	}
 	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
-	a.radio = newRadioPoller(a.poller(nil))
+	a.radio = newRadioPoller(a.poller(nil, nil))
 	var closeDrivers func()
 	if a.runner, closeDrivers, err = openDrivers(ctx, cfg); err != nil {
 		release()

@@ -95,6 +95,7 @@ type orchestrator struct {
 	changed  notify.Notifier
 	stored   map[string][]journal.Record
 	nodes    map[string]*linktrialv1.RegisterRequest
+	faults   map[string][]*linktrialv1.NodeFault // by node, of its last poll
 	// during counts calls that arrived while a trial of the client's journal ran.
 	running atomic.Pointer[func() bool]
 	during  int
@@ -105,7 +106,8 @@ type orchestrator struct {
 func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	t.Helper()
 	o := &orchestrator{desired: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1,
-		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{}}
+		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{},
+		faults: map[string][]*linktrialv1.NodeFault{}}
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(o))
 	o.server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -153,6 +155,9 @@ func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv
 
 func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
 	until := time.After(time.Duration(r.Msg.WaitMs) * time.Millisecond)
+	o.mu.Lock()
+	o.faults[r.Msg.Name] = r.Msg.Faults
+	o.mu.Unlock()
 	for waited := false; ; {
 		o.mu.Lock()
 		resp := &linktrialv1.PollResponse{Revision: o.rev, SigningKeys: o.keys}

@@ -18,6 +18,7 @@ import (
 	"linktrial/internal/filelock"
 	"linktrial/internal/identity"
 	"linktrial/internal/radio"
+	"linktrial/internal/watchdog"
 )
 
 // Config of an agent.
@@ -38,12 +39,18 @@ type Config struct {
 	// telemetry; empty: from the radio's profile, and an emulated radio is not
 	// read.
 	RadioHost string
+	// PowerSupplies is where the kernel lists the node's batteries; empty: its own folder.
+	PowerSupplies string
 	// Place overrides the place of the trials in provenance; empty:
 	// "emulated, real time" without Radio or with RadioControl, else "real radio".
 	Place string
 	// Peers are radio addresses of other nodes by role, for a radio whose
 	// addresses are not in the run sheet.
 	Peers map[radio.Role]string
+
+	// Faults means that faults of the apparatus are injected in virtual time: the agent
+	// watches itself and the radio as it does in real time. Elsewhere it always does.
+	Faults bool
 
 	// FloorBytes is the free disk space below which no further trial starts;
 	// 0 is [DefaultFloor], negative none.
@@ -52,6 +59,9 @@ type Config struct {
 	// trials with in-band control; 0 is 200 ms. Windows in which no answer arrives
 	// are followed by longer ones, of up to 3 s.
 	Window time.Duration
+
+	// Service is what the service manager is told; nil: none has started this process.
+	Service *watchdog.Service
 
 	// Trust is whose run sheets are executed; its Dir is the state folder.
 	Trust trust.Config

@@ -31,6 +31,10 @@ type DriversConfig struct {
 	Images map[string]string
 	// HoldNetwork are the arguments with which this very program calls [docker.Hold].
 	HoldNetwork []string
+	// Unconfined drivers, as processes, may do all that the agent may. Reads are
+	// files and folders that confined ones read beyond the system's and their own.
+	Unconfined bool
+	Reads      []string
 }
 
 // Kinds of runner.
@@ -62,7 +66,7 @@ func openDrivers(ctx context.Context, cfg Config) (runnable, func(), error) {
 			}
 		}
 	}
-	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Logger: cfg.Logger})
+	processes := runner.New(runner.Config{Dir: cfg.DriversDir, PIDDir: cfg.pidDir(), Confined: !cfg.Drivers.Unconfined, DriverReads: cfg.Drivers.Reads, Logger: cfg.Logger})
 	switch cfg.Drivers.Runner {
 	case "", RunnerExec:
 		either, err := docker.NewMixed(processes, containers)

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"sync"
+	"time"
 
+	"linktrial/agents/disturbance"
 	"linktrial/agents/provenance"
 	"linktrial/agents/radiolink"
 	"linktrial/agents/silence"
@@ -14,6 +18,7 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 )
 
@@ -25,7 +30,9 @@ type execution struct {
 	sheet   *runsheet.Sheet
 	journal *journal.File
 	watcher *watcher
-	silence executor.Observer // keeps calls off the radio while trials run
+	silence executor.Observer  // keeps calls off the radio while trials run
+	watch   *disturbance.Watch // nil: no rule of validity needs it
+	count   *silence.Count     // of control traffic; nil: it is not counted here
 }
 
 // execute runs this node's part when no other run's is executed.
@@ -42,19 +49,34 @@ func (x *execution) execute(ctx context.Context) error {
 			return err
 		}
 	}
-	x.watcher = r.newWatcher(&x.sheet.Radio, x.journal)
+	x.watcher = r.newWatcher(&x.sheet.Radio, x.sheet.Valid, x.journal)
 	defer x.watcher.stop()
+	defer x.unwatch()
+	defer x.uncount()
 	x.silence = executor.NopObserver{}
 	cfg := executor.Config{
 		RunID: r.id, Role: a.cfg.Role, Sheet: x.encoded, SheetHash: r.hash, Version: a.cfg.Version,
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
-		Journal: x.journal, Runner: guard, Logger: a.cfg.Logger, Observer: x,
+		Journal: runJournal{x.journal, r}, Runner: guard, Logger: a.cfg.Logger, Observer: x,
+	}
+	if x.faultsPossible() {
+		alive, dead := r.keepAlive(ctx)
+		defer dead()
+		cfg.Alive = alive
+		stalls, end := watchStalls(ctx)
+		defer end()
+		cfg.Stalls = stalls
+		if a.cfg.Device != "" {
+			iface, end := watchInterface(ctx, a.cfg.Device, net.ParseIP(a.cfg.RadioAddress), x.mtu(), r.log)
+			defer end()
+			cfg.Interface = iface
+		}
 	}
 	logs, release := r.logFolder()
 	defer release()
 	cfg.LogFolder = logs
 	if device := a.cfg.Device; device != "" {
-		cfg.Sent = func() (int64, error) { return provenance.SentBytes(device) }
+		cfg.Sent = sentBytes(device, x.sheet, a.cfg.Role, a.cfg.Place)
 	}
 	switch a.cfg.Role {
 	case radio.RoleClient:
@@ -63,6 +85,55 @@ func (x *execution) execute(ctx context.Context) error {
 		return x.serve(ctx, cfg)
 	default:
 		return x.attend(ctx, cfg)
+	}
+}
+
+// sentBytes counts what a node's radios have sent, the second one's where it has one.
+func sentBytes(device string, s *runsheet.Sheet, role radio.Role, place string) func() (int64, error) {
+	second, _ := executor.SecondRadio(s, role, place)
+	return func() (int64, error) {
+		n, err := provenance.SentBytes(device)
+		if err != nil || second.Device == "" {
+			return n, err
+		}
+		more, err := provenance.SentBytes(second.Device)
+		return n + more, err
+	}
+}
+
+// aliveFile is of the run's folder: its time of change is when the run was last executed.
+const aliveFile = "alive"
+
+// aliveEvery is how often that time is noted.
+const aliveEvery = time.Second
+
+// keepAlive notes that the run is being executed, until stop or the end of the
+// process; before is when an earlier start noted it last, zero where none did.
+func (r *run) keepAlive(ctx context.Context) (before time.Time, stop func()) {
+	path := filepath.Join(r.dir, aliveFile)
+	if info, err := os.Stat(path); err == nil {
+		before = info.ModTime()
+	}
+	if f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
+		r.log.Warn("that the run is executed cannot be noted", "error", err)
+		return before, func() {}
+	} else {
+		_ = f.Close() // nothing was written
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var noting sync.WaitGroup
+	noting.Go(func() {
+		for {
+			now := time.Now()
+			_ = os.Chtimes(path, now, now) // without it, the journal's last record is taken
+			if !backoff.Sleep(ctx, aliveEvery) {
+				return
+			}
+		}
+	})
+	return before, func() {
+		cancel()
+		noting.Wait()
 	}
 }
 
@@ -108,6 +179,13 @@ func (x *execution) acquireSlot(ctx context.Context) (release func(), err error)
 	return func() {}, nil
 }
 
+// faultsPossible reports whether processes, nodes and radios can fail. In virtual time
+// they do only where faults are injected.
+func (x *execution) faultsPossible() bool {
+	cfg := &x.run.a.cfg
+	return cfg.Place != journal.PlaceVirtual || cfg.Faults
+}
+
 // inBand reports whether control traffic shares the radio with the trials.
 func (x *execution) inBand() bool {
 	return x.sheet.Control == runsheet.ControlInBand && x.run.a.session != nil
@@ -120,6 +198,9 @@ func (x *execution) lead(ctx context.Context, cfg executor.Config) error {
 		link := radiolink.New(control)
 		defer func() { _ = link.Close() }() // the run is over either way
 		cfg.Radio = link
+		if !x.faultsPossible() {
+			cfg.Radio = struct{ executor.Radio }{link} // whose end nobody watches
+		}
 		cfg.CaptureFile = func(trial, attempt int) string {
 			return filepath.Join(r.dir, fmt.Sprintf("trial-%04d-%d.pcapng", trial, attempt))
 		}
@@ -128,11 +209,46 @@ func (x *execution) lead(ctx context.Context, cfg executor.Config) error {
 		}
 	}
 	if x.inBand() {
-		leader := silence.NewLeader(a.session.Gate(), r.delivery, a.cfg.Window)
+		if proof := x.proof(ctx); proof != nil {
+			defer func() { _ = proof.Close() }() // nothing was written
+			cfg.Control = proof
+		}
+		leader := silence.NewLeader(a.session.Gate(), r.delivery, a.cfg.Window, cfg.Control)
 		defer leader.End()
 		x.silence = leader
 	}
 	return executor.Lead(ctx, cfg)
+}
+
+// proof counts control packets; nil: they cannot be counted, and the log says why.
+func (x *execution) proof(ctx context.Context) *silence.Proof {
+	proof, err := silence.NewProof(ctx, x.run.a.cfg.Orchestrator)
+	if err != nil {
+		x.run.log.Warn("the run goes on; its results do not say that this node was silent", "error", err)
+		return nil
+	}
+	return proof
+}
+
+// countControl counts control packets on a node that does not lead, until uncount.
+func (x *execution) countControl(ctx context.Context) {
+	if !x.inBand() || x.run.a.cfg.Role == radio.RoleClient {
+		return
+	}
+	if proof := x.proof(ctx); proof != nil {
+		x.count = silence.StartCount(ctx, proof, x.run.log, func(c journal.ControlCounted) error {
+			_, err := x.journal.Append(journal.TypeControlCounted, c)
+			return err
+		})
+	}
+}
+
+// uncount ends that, and writes what was counted last.
+func (x *execution) uncount() {
+	if x.count != nil {
+		x.count.Stop()
+		x.count = nil
+	}
 }
 
 func (x *execution) serve(ctx context.Context, cfg executor.Config) error {
@@ -144,6 +260,15 @@ func (x *execution) serve(ctx context.Context, cfg executor.Config) error {
 	x.silence = server
 	defer server.Start(ctx)()
 	return executor.Serve(ctx, cfg)
+}
+
+// mtu is that of the radio's interface in a lab, in bytes; 0 on real radios, where
+// nobody states it.
+func (x *execution) mtu() int {
+	if place := x.run.a.cfg.Place; x.sheet.Network == nil || place != journal.PlaceEmulated && place != journal.PlaceVirtual {
+		return 0
+	}
+	return x.sheet.Network.MTUBytes
 }
 
 func (x *execution) attend(ctx context.Context, cfg executor.Config) error {
@@ -169,7 +294,11 @@ func (x *execution) takeAssignments() func(context.Context, executor.Carrier) {
 // Begun implements [executor.Observer]. It records what the run starts from,
 // once a run.
 func (x *execution) Begun(ctx context.Context, recorded bool) error {
-	defer x.watcher.begin(ctx)
+	defer func() {
+		x.watchDisturbances(ctx)
+		x.countControl(ctx)
+		x.watcher.begin(ctx)
+	}()
 	if recorded {
 		return nil
 	}
@@ -195,6 +324,41 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 	return x.recordClock(ctx, "before")
 }
 
+// watchDisturbances begins to watch what rules of validity are about.
+func (x *execution) watchDisturbances(ctx context.Context) {
+	cfg := x.run.a.cfg
+	if !disturbance.Wanted(x.sheet.Valid) {
+		return
+	}
+	var devices []string
+	if cfg.Device != "" {
+		devices = append(devices, cfg.Device)
+	}
+	if second, _ := executor.SecondRadio(x.sheet, cfg.Role, cfg.Place); second.Device != "" {
+		devices = append(devices, second.Device)
+	}
+	x.watch = disturbance.Start(ctx, disturbance.Config{
+		Rules: x.sheet.Valid, Devices: devices, Leading: cfg.Role == radio.RoleClient, Virtual: cfg.Place == journal.PlaceVirtual, Logger: x.run.log,
+		Record: func(w journal.Watched, durable bool) {
+			_, err := x.journal.Append(journal.TypeWatched, w)
+			if err == nil && durable {
+				err = x.journal.Sync()
+			}
+			if err != nil { // the executor meets the same fault, and acts on it
+				x.run.log.Debug("what was watched was not taken by the journal", "error", err)
+			}
+		},
+	})
+}
+
+// unwatch ends that, and writes what was noticed last.
+func (x *execution) unwatch() {
+	if x.watch != nil {
+		x.watch.Stop()
+		x.watch = nil
+	}
+}
+
 // Leading implements [executor.Observer]. It waits until the orchestrator wants
 // the run to begin.
 func (x *execution) Leading(ctx context.Context) {
@@ -207,6 +371,9 @@ func (x *execution) Leading(ctx context.Context) {
 
 // Boundary implements [executor.Observer].
 func (x *execution) Boundary(ctx context.Context) {
+	if x.watch != nil {
+		x.watch.Flush()
+	}
 	x.watcher.between(ctx)
 	x.silence.Boundary(ctx)
 }
@@ -223,6 +390,8 @@ func (x *execution) Transfers(n int) {
 // Closing implements [executor.Observer]. No trial will run any more: the control
 // link may be used again.
 func (x *execution) Closing(ctx context.Context) {
+	x.unwatch()
+	x.uncount()
 	x.watcher.end(ctx)
 	x.silence.Closing(ctx)
 	if err := x.recordClock(ctx, "after"); err != nil {

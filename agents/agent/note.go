@@ -42,7 +42,7 @@ type note struct {
 	Addresses map[radio.Role]string `json:"addresses,omitempty"`
 	// Commands of people to the leading agent, oldest first.
 	Commands []executor.Command `json:"orders,omitempty"`
-	// Begun is set when the run has a journal: from then on a missing one is lost.
+	// Begun is set when the run's journal has a record: from then on a missing one is lost.
 	Begun bool `json:"begun,omitempty"`
 	// Stored is set when the run has ended and the orchestrator has all of it.
 	Stored time.Time `json:"stored,omitzero"`

@@ -34,7 +34,7 @@ func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightReques
 		r = preflight.Run(ctx, preflight.Config{
 			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
 			Drivers: a.runner, Clock: a.offset,
-			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile).Check,
+			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile, nil).Check,
 		}, w)
 		<-a.slot
 	default:

@@ -119,8 +119,9 @@ func (r *run) setListed(listed bool) {
 }
 
 // run executes the run and delivers its journal. ctx is the agent's, ectx the
-// execution's.
-func (r *run) run(ctx, ectx context.Context) (err error) {
+// execution's. When the disk fails meanwhile, it goes on, as after a start of the
+// agent, when the disk works again.
+func (r *run) run(ctx, ectx context.Context) error {
 	defer func() {
 		select {
 		case <-r.ended:
@@ -128,7 +129,23 @@ func (r *run) run(ctx, ectx context.Context) (err error) {
 			close(r.ended)
 		}
 	}()
+	for {
+		err := r.once(ctx, ectx)
+		if ctx.Err() != nil || !r.outlastsDisk() || !diskFailed(err) {
+			return err
+		}
+		if err := r.awaitDisk(ctx, err); err != nil {
+			return err
+		}
+	}
+}
+
+// once is [run.run] until the disk fails.
+func (r *run) once(ctx, ectx context.Context) (err error) {
 	encoded, sheet, refused := r.readSheet()
+	if diskFailed(refused) && r.outlastsDisk() {
+		return refused
+	}
 	j, err := r.openJournal()
 	if err != nil {
 		return err
@@ -138,10 +155,12 @@ func (r *run) run(ctx, ectx context.Context) (err error) {
 			err = errors.Join(err, cerr)
 		}
 	}()
+	dctx, drop := context.WithCancel(ctx) // of the delivery
+	defer drop()
 	delivered := make(chan bool, 1)
 	if r.a.session != nil {
 		r.delivery = r.a.session.NewDelivery(r.id, j, refused == nil && sheet.Control == runsheet.ControlInBand)
-		go func() { delivered <- r.delivery.Run(ctx, r.ended) }()
+		go func() { delivered <- r.delivery.Run(dctx, r.ended) }()
 	} else {
 		delivered <- false
 	}
@@ -149,8 +168,13 @@ func (r *run) run(ctx, ectx context.Context) (err error) {
 	if err == nil && !over { // else only its delivery is left
 		if err = refused; err == nil {
 			x := &execution{run: r, encoded: encoded, sheet: sheet, journal: j}
-			err = x.execute(ectx)
+			err = r.whileDiskWorks(ectx, j, x.execute)
 		}
+	}
+	if r.outlastsDisk() && diskFailed(err) {
+		drop()
+		<-delivered
+		return err
 	}
 	if err == nil || ctx.Err() == nil {
 		err = r.closeJournal(j, err)
@@ -201,28 +225,52 @@ func (r *run) openJournal() (*journal.File, error) {
 		return nil, r.cannotGoOn("the journal "+path+" is missing", errors.New("the run had begun, and what it recorded is gone"))
 	}
 	j, err := journal.Open(path, journal.Identity{Run: r.id, Node: cfg.Name, Role: cfg.Role}, journal.Options{FloorBytes: cfg.FloorBytes, Logger: r.log})
-	if err != nil {
+	switch {
+	case diskFailed(err) && r.outlastsDisk():
+		return nil, err
+	case err != nil:
 		return nil, r.cannotGoOn("the journal cannot be used", err)
 	}
-	if begun {
-		return j, nil
-	}
+	r.noteBegun(j)
+	return j, nil
+}
+
+// noteBegun notes that the run has begun, once a crash cannot take its first record
+// away any more. An agent that is killed before has a journal without a record, and
+// begins anew.
+func (r *run) noteBegun(j *journal.File) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.note.Begun || j.Durable() == 0 {
+		return
+	}
 	r.note.Begun = true
 	if err := r.note.write(r.dir); err != nil {
 		r.log.Warn("the note of the run could not be written", "error", err)
 	}
-	return j, nil
+}
+
+// runJournal is the run's journal for the executor.
+type runJournal struct {
+	*journal.File
+	run *run
+}
+
+// Sync implements [executor.Journal].
+func (j runJournal) Sync() error {
+	err := j.File.Sync()
+	j.run.noteBegun(j.File)
+	return err
 }
 
 // closeJournal completes the journal of a run that is over on this node; failed
 // is why it could not be executed.
 func (r *run) closeJournal(j *journal.File, failed error) error {
-	if failed != nil && !interrupted(failed) {
+	over, _ := ended(j) // a journal that cannot be read has its error in failed
+	if failed != nil && !interrupted(failed) && !over {
 		// The orchestrator must know of it, or it waits for ever.
 		_, err := j.Append(journal.TypeRunEnded, journal.RunEnded{End: journal.RunStopped, Reason: failed.Error()})
-		failed = errors.Join(failed, err, j.Sync())
+		failed = errors.Join(failed, err, runJournal{j, r}.Sync())
 	}
 	if err := j.DropReserve(); err != nil {
 		r.log.Warn("reserve could not be given back", "error", err)

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"time"
 
 	"linktrial/executor"
@@ -25,10 +26,14 @@ import (
 //	other node   → {"accepted": true}, or {"refused": "why"} and the end
 //	leading node → {"began": "2026-07-01T12:00:00.000000001Z"}
 //	other node   → {"flows": […]}
+//	leading node → {"over": true}, when all flows of the attempt have ended
+//	other node   → {"in_order": true}
 //
-// When the leading node closes its end of the connection early, the flows are
-// stopped and their outcomes are still sent. On real radios nodes cannot reach
-// each other this way yet.
+// In place of in_order, or at any time after began, the other node sends {"outage":
+// "what was not in order"}, with "stopped" beside it where a process was stopped for some
+// time. When the leading node closes its end
+// of the connection early, the flows are stopped and their outcomes are still sent. On
+// real radios nodes cannot reach each other this way yet.
 
 // sourcePath is the socket of a role.
 func sourcePath(radioControl string, role radio.Role) string {
@@ -40,8 +45,13 @@ type sourceMessage struct {
 	Assignment *executor.FlowAssignment `json:"assignment,omitempty"`
 	Accepted   bool                     `json:"accepted,omitempty"`
 	Refused    string                   `json:"refused,omitempty"`
+	Reason     string                   `json:"reason,omitempty"` // beside refused: of an [executor.ListenerError]
 	Began      *time.Time               `json:"began,omitempty"`
-	Flows      []executor.FlowOutcome   `json:"flows,omitempty"`
+	Flows      []executor.FlowOutcome   `json:"flows,omitzero"`
+	Over       bool                     `json:"over,omitempty"`
+	InOrder    bool                     `json:"in_order,omitempty"`
+	Outage     string                   `json:"outage,omitempty"`
+	Stopped    bool                     `json:"stopped,omitempty"` // beside outage
 }
 
 // Bounds of one document, in bytes: outcomes have the logs of drivers, the others
@@ -53,6 +63,7 @@ const (
 
 const (
 	assignLimit = 10 * time.Second // for the assignment of a new connection, and for the outcomes of flows that were stopped
+	writeLimit  = 10 * time.Second // of one document
 	beginLimit  = 2 * time.Minute  // from an accepted assignment to the trial's beginning
 	redialPause = 100 * time.Millisecond
 )
@@ -65,7 +76,8 @@ func (s sources) Prepare(ctx context.Context, role radio.Role, a executor.FlowAs
 	for {
 		c, err := s.prepare(ctx, role, a)
 		var refused *refusedError
-		if err == nil || errors.As(err, &refused) {
+		var driver *executor.ListenerError
+		if err == nil || errors.As(err, &refused) || errors.As(err, &driver) {
 			return c, err
 		}
 		if !backoff.Sleep(ctx, redialPause) {
@@ -90,17 +102,20 @@ func (s sources) prepare(ctx context.Context, role radio.Role, a executor.FlowAs
 		return nil, fmt.Errorf("a %T, expected a Unix socket", c)
 	}
 	defer context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })()
-	x := &source{c: unix, in: newSourceMessages(c), out: json.NewEncoder(c)}
-	if err := x.out.Encode(sourceMessage{Assignment: &a}); err != nil {
+	in, out := newSourceMessages(c), json.NewEncoder(c)
+	if err := out.Encode(sourceMessage{Assignment: &a}); err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("assignment: %w", err)
 	}
-	answer, err := x.in.next(maxAssignment)
+	answer, err := in.next(maxAssignment)
 	if err != nil {
 		_ = c.Close()
 		return nil, fmt.Errorf("the assignment was not answered: %w", err)
 	}
 	switch {
+	case answer.Refused != "" && answer.Reason != "":
+		_ = c.Close()
+		return nil, &executor.ListenerError{Reason: answer.Reason, Message: answer.Refused}
 	case answer.Refused != "":
 		_ = c.Close()
 		return nil, &refusedError{answer.Refused}
@@ -108,14 +123,40 @@ func (s sources) prepare(ctx context.Context, role radio.Role, a executor.FlowAs
 		_ = c.Close()
 		return nil, errors.New("the assignment was not answered")
 	}
+	x := &source{c: unix, out: out, flows: make(chan []executor.FlowOutcome, 1), outage: make(chan executor.Outage, 1), gone: make(chan struct{})}
+	go x.read(in)
 	return x, nil
 }
 
 // source is a node that has accepted an assignment.
 type source struct {
-	c   *net.UnixConn
-	in  *sourceMessages
-	out *json.Encoder
+	c      *net.UnixConn
+	out    *json.Encoder
+	flows  chan []executor.FlowOutcome
+	outage chan executor.Outage // empty: there was none
+	gone   chan struct{}
+	err    error // why, once gone is closed
+}
+
+// read takes what the node sends, until the connection ends.
+func (s *source) read(in *sourceMessages) {
+	defer close(s.gone)
+	for {
+		m, err := in.next(maxOutcomes)
+		if err != nil {
+			s.err = err
+			return
+		}
+		switch {
+		case m.Flows != nil && len(s.flows) == 0:
+			s.flows <- m.Flows
+		case (m.InOrder || m.Outage != "") && len(s.outage) == 0:
+			s.outage <- executor.Outage{Text: m.Outage, Stopped: m.Stopped}
+		default:
+			s.err = errors.New("a document that was not expected")
+			return
+		}
+	}
 }
 
 // sourceMessages reads documents of bounded size.
@@ -145,7 +186,6 @@ func (s *sourceMessages) next(most int64) (m sourceMessage, err error) {
 
 // Carry implements [executor.Source].
 func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.FlowOutcome, error) {
-	defer func() { _ = s.Close() }() // the outcomes were read, or cannot be
 	if err := s.out.Encode(sourceMessage{Began: &began}); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
@@ -153,11 +193,40 @@ func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.FlowOut
 		_ = s.c.SetReadDeadline(time.Now().Add(assignLimit))
 		_ = s.c.CloseWrite()
 	})()
-	m, err := s.in.next(maxOutcomes)
-	if err != nil {
-		return nil, fmt.Errorf("outcome of its flows: %w", err)
+	select {
+	case flows := <-s.flows:
+		return flows, nil
+	case <-s.gone:
 	}
-	return m.Flows, nil
+	select {
+	case flows := <-s.flows: // before the end
+		return flows, nil
+	default:
+		return nil, fmt.Errorf("outcome of its flows: %w", s.err)
+	}
+}
+
+// Outage implements [executor.Source].
+func (s *source) Outage(ctx context.Context) (executor.Outage, error) {
+	select {
+	case o := <-s.outage:
+		return o, nil
+	case <-ctx.Done():
+		return executor.Outage{}, nil
+	case <-s.gone:
+	}
+	select {
+	case o := <-s.outage:
+		return o, nil
+	default:
+		return executor.Outage{}, s.err
+	}
+}
+
+// Over implements [executor.Source].
+func (s *source) Over() {
+	_ = s.c.SetWriteDeadline(time.Now().Add(writeLimit))
+	_ = s.out.Encode(sourceMessage{Over: true}) // a connection that has ended is an outage
 }
 
 // Close implements [executor.Source].
@@ -211,8 +280,14 @@ func takeAssignment(ctx context.Context, c net.Conn, carrier executor.Carrier) e
 		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
 	}
 	if err := carrier.Await(ctx, assignment); err != nil {
-		return errors.Join(err, out.Encode(sourceMessage{Refused: err.Error()}))
+		refusal := sourceMessage{Refused: err.Error()}
+		var driver *executor.ListenerError
+		if errors.As(err, &driver) {
+			refusal.Reason = driver.Reason
+		}
+		return errors.Join(err, out.Encode(refusal))
 	}
+	outage := carrier.Watch(assignment)
 	defer carrier.Prepare(ctx, assignment)()
 	if err := out.Encode(sourceMessage{Accepted: true}); err != nil {
 		return err
@@ -221,22 +296,52 @@ func takeAssignment(ctx context.Context, c net.Conn, carrier executor.Carrier) e
 	if err != nil || m.Began == nil {
 		return errors.Join(errors.New("the assignment was withdrawn"), err)
 	}
-	// The leading node sends nothing more; when it closes its end, the flows
-	// must stop.
-	cctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	if err := c.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	closed := make(chan struct{})
+	return carryOut(ctx, c, in, out, carrier, assignment, *m.Began, outage)
+}
+
+// carryOut runs the flows of an assignment, and says what came of them, and of the
+// listeners. It returns when the leading node has ended the connection.
+func carryOut(ctx context.Context, c net.Conn, in *sourceMessages, out *json.Encoder, carrier executor.Carrier, a executor.FlowAssignment, began time.Time, outage func(context.Context, <-chan struct{}) executor.Outage) error {
+	var mu sync.Mutex
+	send := func(m sourceMessage) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return errors.Join(c.SetWriteDeadline(time.Now().Add(writeLimit)), out.Encode(m))
+	}
+	// When the leading node closes its end before it says that all flows have
+	// ended, they must stop.
+	cctx, cancel := context.WithCancelCause(ctx)
+	over, closed := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(closed)
-		_, _ = io.Copy(io.Discard, c) // up to its end, or the deadline below
+		if m, err := in.next(maxAssignment); err == nil && m.Over {
+			close(over)
+			_, _ = io.Copy(io.Discard, c) // up to its end
+		}
 		cancel(errors.New("the leading node stopped the attempt"))
 	}()
-	flows := carrier.Carry(cctx, assignment, *m.Began)
-	defer carrier.Sync()
-	err = errors.Join(c.SetReadDeadline(time.Unix(1, 0)), c.SetWriteDeadline(time.Now().Add(assignLimit)), out.Encode(sourceMessage{Flows: flows}))
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		o := outage(cctx, over)
+		select {
+		case <-over:
+		default:
+			if o.Text == "" {
+				return // nobody asks
+			}
+		}
+		_ = send(sourceMessage{Outage: o.Text, Stopped: o.Stopped, InOrder: o.Text == ""}) // the leading node may be gone
+	})
+	flows := carrier.Carry(cctx, a, began)
+	if flows == nil {
+		flows = []executor.FlowOutcome{}
+	}
+	err := send(sourceMessage{Flows: flows})
 	<-closed
+	watching.Wait()
+	carrier.Sync()
 	return err
 }

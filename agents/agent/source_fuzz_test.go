@@ -60,6 +60,7 @@ func FuzzSourceMessage(f *testing.F) {
 		{Refused: "another sheet"},
 		{Began: &began},
 		{Flows: []executor.FlowOutcome{{Result: journal.FlowResult{Verdict: journal.Failed}, Breaches: []string{"x"}, Log: "said", Ready: began, Exited: began}}},
+		{Flows: []executor.FlowOutcome{}}, {Over: true}, {InOrder: true}, {Outage: "ended from outside"}, {Refused: "down", Reason: "listener-failed"},
 	} {
 		b, err := json.Marshal(m)
 		require.NoError(f, err)
@@ -131,6 +132,16 @@ func (r *recorder) Check(a executor.FlowAssignment) error {
 	r.checked = true
 	return nil
 }
+
+func (*recorder) Watch(executor.FlowAssignment) func(context.Context, <-chan struct{}) executor.Outage {
+	return func(ctx context.Context, over <-chan struct{}) executor.Outage {
+		select {
+		case <-over:
+		case <-ctx.Done():
+		}
+		return executor.Outage{}
+	}
+}
 func (*recorder) Await(context.Context, executor.FlowAssignment) error { return nil }
 
 func (r *recorder) Prepare(context.Context, executor.FlowAssignment) func() { return func() {} }
@@ -179,6 +190,6 @@ func FuzzDecodeProfile(f *testing.F) {
 			return
 		}
 		a := &agent{cfg: Config{Radio: p.Name, RadioAddress: "192.0.2.1"}}
-		a.poller(p)
+		a.poller(p, nil)
 	})
 }

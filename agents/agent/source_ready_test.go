@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 	"testing"
@@ -51,9 +52,8 @@ func (r *slowRunner) Configure(context.Context, *radio.Network) error { return n
 func (r *slowRunner) Begin(context.Context, radiocontrol.Begin) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.began = map[string]bool{}
-	for t := range r.ready {
-		r.began[t] = true
+	if r.began == nil { // of the first attempt; one without its channel is repeated
+		r.began = maps.Clone(r.ready)
 	}
 	if r.fails {
 		return executor.ErrRadioRefused

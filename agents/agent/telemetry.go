@@ -10,6 +10,7 @@ import (
 	"linktrial/agents/telemetry"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
@@ -52,9 +53,9 @@ func (p *radioPoller) current() *telemetry.Poller {
 
 // poller reads the node's radio by its profile, nil where that is not known. In
 // virtual time nothing is read: what a source answered, and when, would be the
-// host's.
-func (a *agent) poller(p *radio.Profile) *telemetry.Poller {
-	c := telemetry.Config{Radio: a.cfg.RadioHost, Logger: a.cfg.Logger}
+// host's. What rules of validity are about is read whatever the profile says.
+func (a *agent) poller(p *radio.Profile, v *runsheet.Valid) *telemetry.Poller {
+	c := telemetry.Config{Radio: a.cfg.RadioHost, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
 	emulated := a.cfg.Radio == ""
 	switch {
 	case a.cfg.Place == journal.PlaceVirtual:
@@ -69,7 +70,33 @@ func (a *agent) poller(p *radio.Profile) *telemetry.Poller {
 	if emulated && c.Radio == "" { // the emulator answers for no radio
 		c.Sources = slices.DeleteFunc(c.Sources, func(t radio.Telemetry) bool { return t.Host == radio.TargetRadio })
 	}
+	if a.cfg.Place != journal.PlaceVirtual {
+		c.Sources = withRules(c.Sources, v)
+	}
 	return telemetry.New(c)
+}
+
+// withRules adds to sources those of the node itself that rules of validity need.
+func withRules(sources []radio.Telemetry, v *runsheet.Valid) []radio.Telemetry {
+	need := map[radio.TelemetryKind]radio.Telemetry{}
+	rules := v.Rules()
+	if slices.Contains(rules, runsheet.RuleBattery) || slices.Contains(rules, runsheet.RuleTemperature) {
+		need[radio.TelemetryHost] = radio.Telemetry{Name: "node"}
+	}
+	if slices.Contains(rules, runsheet.RulePosition) {
+		need[radio.TelemetryGPSD] = radio.Telemetry{Name: "node-position", Host: "127.0.0.1", Port: radio.GPSDPort}
+	}
+	out := slices.Clone(sources)
+	for _, kind := range []radio.TelemetryKind{radio.TelemetryHost, radio.TelemetryGPSD} {
+		t, wanted := need[kind]
+		if !wanted || slices.ContainsFunc(sources, func(s radio.Telemetry) bool { return s.Kind == kind }) {
+			continue
+		}
+		t.Kind, t.On, t.Poll, t.IntervalNS = kind, radio.OnBoth, radio.PollAlways, radio.NodeInterval.Nanoseconds()
+		t.Source = "a rule of validity of the plan"
+		out = append(out, t)
+	}
+	return out
 }
 
 // learnRadio reads the node's radio by the profile that the orchestrator has of it.
@@ -78,7 +105,7 @@ func (a *agent) learnRadio(profile []byte) {
 		return
 	}
 	if p := a.readProfile(profile, "telemetry between runs"); p != nil {
-		a.radio.setIdle(a.poller(p))
+		a.radio.setIdle(a.poller(p, nil))
 	}
 }
 
@@ -161,8 +188,8 @@ type watcher struct {
 	running sync.WaitGroup
 }
 
-func (r *run) newWatcher(p *radio.Profile, j *journal.File) *watcher {
-	w := &watcher{p: r.a.poller(p), j: j, r: r, idle: make(chan struct{}, 1)}
+func (r *run) newWatcher(p *radio.Profile, v *runsheet.Valid, j *journal.File) *watcher {
+	w := &watcher{p: r.a.poller(p, v), j: j, r: r, idle: make(chan struct{}, 1)}
 	r.a.radio.setRun(w.p)
 	return w
 }

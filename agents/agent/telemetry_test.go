@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -147,11 +149,92 @@ func TestSourcesOfANode(t *testing.T) {
 	} {
 		a := &agent{cfg: c.cfg}
 		var got []string
-		for _, s := range a.poller(c.profile).States() {
+		for _, s := range a.poller(c.profile, nil).States() {
 			got = append(got, s.Source)
 		}
 		if s := strings.Join(got, " "); s != c.want {
 			t.Errorf("%s: %q, want %q", name, s, c.want)
+		}
+	}
+}
+
+// What rules of validity are about is read on every node, whatever the radio's profile
+// says, and what is watched has no gaps.
+func TestRulesOfValidityAreWatched(t *testing.T) {
+	power := t.TempDir()
+	for name, value := range map[string]string{"type": "Battery", "capacity": "73", "status": "Discharging"} {
+		if err := os.MkdirAll(filepath.Join(power, "BAT0"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(power, "BAT0", name), []byte(value+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	sheet, err := runsheet.Decode(sheetOf(t, 2, runsheet.ControlOutOfBand, 60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	least := 15.0
+	sheet.Radio = radio.Profile{Name: "r"}
+	sheet.Valid = &runsheet.Valid{ClockStep: time.Second, Interfering: &runsheet.Interfering{Share: 0.05}, PositionMetres: 25,
+		Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleBattery, Reading: runsheet.ReadingCharge, Unit: "%", Min: &least}}}
+	encoded, err := sheet.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := newOrchestrator(t, encoded)
+	for _, role := range []radio.Role{radio.RoleClient, radio.RoleServer} {
+		c := config(t, role, o.server.URL)
+		c.Radio, c.PowerSupplies, c.Device = "r", power, "lo"
+		runAgent(t, c)
+	}
+	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
+	eventually(t, "listener", o.has("server", journal.TypeListenerReady, 1))
+	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
+	eventually(t, "end of the client's part", o.has("client", journal.TypeRunEnded, 1))
+	o.want(linktrialv1.Assignment_DESIRED_STATE_FINISH, "client", "server")
+	eventually(t, "end of the server's part", o.has("server", journal.TypeRunEnded, 1))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, node := range []string{"client", "server"} {
+		var watched []journal.Watched
+		charge, position := 0, 0
+		for _, r := range o.stored[node] {
+			switch r.Type {
+			case journal.TypeWatched:
+				var b journal.Watched
+				if err := json.Unmarshal(r.Body, &b); err != nil {
+					t.Fatal(err)
+				}
+				watched = append(watched, b)
+			case journal.TypeTelemetry, journal.TypeTelemetryFailed:
+				var b journal.Telemetry
+				if err := json.Unmarshal(r.Body, &b); err != nil {
+					t.Fatal(err)
+				}
+				switch {
+				case b.Kind == radio.TelemetryHost && len(b.Values) > 0 && b.Values[0] == journal.Reading{Name: "charge", Value: 73, Unit: "%"}:
+					charge++
+				case b.Kind == radio.TelemetryGPSD && strings.Contains(b.Error, "gpsd"):
+					position++
+				default:
+					t.Errorf("%s: %+v", node, b)
+				}
+			}
+		}
+		if charge == 0 || position == 0 {
+			t.Errorf("%s: %d readings of the charge, %d of the position", node, charge, position)
+		}
+		if len(watched) == 0 {
+			t.Fatalf("%s: nothing is watched", node)
+		}
+		for i, w := range watched {
+			if i > 0 && !w.Since.Equal(watched[i-1].Until) {
+				t.Errorf("%s: watched until %s, and then since %s", node, watched[i-1].Until, w.Since)
+			}
+			if w.Unwatched != "" || w.ClockStep != 0 {
+				t.Errorf("%s: %+v", node, w)
+			}
 		}
 	}
 }

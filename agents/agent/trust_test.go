@@ -108,7 +108,7 @@ func TestRefusals(t *testing.T) {
 			nodes := []string{"client", "server"}
 			for _, n := range nodes {
 				cfg := config(t, radio.Role(n), o.server.URL)
-				cfg.DriversDir = dir
+				cfg.DriversDir, cfg.Drivers.Unconfined = dir, true // it counts its starts in a file
 				runAgent(t, cfg)
 				eventually(t, n+" is registered", func() bool { o.mu.Lock(); defer o.mu.Unlock(); return o.nodes[n] != nil })
 			}
@@ -157,7 +157,7 @@ func TestDriverChangesDuringTheRun(t *testing.T) {
 	dir, starts := ownDrivers(t)
 	o := newOrchestrator(t, withDigests(t, sheetOf(t, 50, runsheet.ControlOutOfBand, 100), []string{digestIn(t, dir)}))
 	client, server := config(t, radio.RoleClient, o.server.URL), config(t, radio.RoleServer, o.server.URL)
-	client.DriversDir = dir
+	client.DriversDir, client.Drivers.Unconfined = dir, true // it counts its starts in a file
 	runAgent(t, client)
 	runAgent(t, server) // with the common drivers, which the sheet does not name
 	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")

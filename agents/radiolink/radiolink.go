@@ -6,7 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"sync"
+	"time"
 
 	"linktrial/executor"
 	"linktrial/internal/radio"
@@ -27,6 +30,9 @@ type Link struct {
 
 // New returns a link that connects at the first Configure.
 func New(path string) *Link { return &Link{path: path} }
+
+// goneTimeout bounds connecting to a socket of this machine.
+const goneTimeout = 5 * time.Second
 
 var errNotConfigured = errors.New("emulator: not connected since its last start")
 
@@ -65,7 +71,25 @@ func (l *Link) End(ctx context.Context, trial string) (*radiocontrol.Report, err
 	return report, l.reuse(err)
 }
 
-// kept drops a connection that can no longer be used.
+// Gone implements [executor.RadioWatcher] with a connection of its own, which ends with
+// the emulator.
+func (l *Link) Gone(ctx context.Context) string {
+	conn, err := (&net.Dialer{Timeout: goneTimeout}).DialContext(ctx, "unix", l.path)
+	if err == nil {
+		defer func() { _ = conn.Close() }() // nothing was sent on it
+		defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+		_, err = conn.Read(make([]byte, 1)) // nothing comes: what comes is the end
+	}
+	if ctx.Err() != nil {
+		return ""
+	}
+	if errors.Is(err, io.EOF) {
+		return "the emulated radios ended during the attempt"
+	}
+	return fmt.Sprintf("the emulated radios ended during the attempt: %v", err)
+}
+
+// reuse drops a connection that can no longer be used.
 func (l *Link) reuse(err error) error {
 	if err == nil {
 		return nil

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -126,5 +127,36 @@ func TestLink(t *testing.T) {
 	defer e.mu.Unlock()
 	if last := e.asked[len(e.asked)-1]; last.Begin == nil || last.Begin.Trial != "t3" || e.asked[0].Configure.MTUBytes != 1400 {
 		t.Errorf("asked %+v", e.asked)
+	}
+}
+
+// Gone returns when the emulator has ended, and says so; when its context has ended, it
+// says nothing.
+func TestGone(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l := New(path)
+	defer l.Close()
+	if text := l.Gone(t.Context()); !strings.Contains(text, "ended during the attempt: dial") {
+		t.Errorf("without an emulator: %q", text)
+	}
+	e := newEmulator(t, path)
+	ctx, cancel := context.WithCancel(t.Context())
+	told := make(chan string)
+	go func() { told <- l.Gone(ctx) }()
+	cancel()
+	if text := <-told; text != "" {
+		t.Errorf("after the end of waiting: %q", text)
+	}
+	go func() { told <- l.Gone(t.Context()) }()
+	for {
+		select {
+		case text := <-told:
+			if text != "the emulated radios ended during the attempt" {
+				t.Errorf("%q", text)
+			}
+			return
+		default:
+			e.cut()
+		}
 	}
 }

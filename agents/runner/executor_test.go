@@ -76,7 +76,7 @@ func freePort(t *testing.T) int {
 func sheetOf(t *testing.T, size int64, iterations, attempts int, treatments ...treatment) []byte {
 	t.Helper()
 	s := &runsheet.Sheet{Format: runsheet.Format, Plan: "test", Control: runsheet.ControlOutOfBand, SampleInterval: 100 * time.Millisecond,
-		Limits: runsheet.Limits{Connect: time.Second, Transfer: 2 * time.Second, Attempts: attempts}}
+		Limits: runsheet.Limits{Connect: time.Second, Transfer: 2 * time.Second, Attempts: attempts, Wait: time.Second}}
 	for _, tr := range treatments {
 		s.Treatments = append(s.Treatments, runsheet.Treatment{Name: tr.name, Protocol: "plain", Options: tr.options, Port: freePort(t)})
 	}
@@ -255,6 +255,7 @@ func TestFaults(t *testing.T) {
 		{"stuck", journal.TimedOut, string(contract.CodeTransferTimeout), true, 0},
 		{"stuck-deaf", journal.TimedOut, string(contract.CodeTransferTimeout), true, 0},
 		{"crash", journal.Failed, journal.ReasonExited, true, 0},
+		{"killed", journal.Invalid, journal.ReasonKilled, true, 0},
 		{"wrong-size", journal.Failed, journal.ReasonWrongResult, true, 0},
 		{"late-exit", journal.Succeeded, "", false, 1},
 		{"exit-after", journal.Succeeded, "", false, 1},

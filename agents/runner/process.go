@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 
 	"linktrial/executor"
 	"linktrial/internal/atomicfile"
+	"linktrial/internal/confine"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/process"
 	"linktrial/protocols/contract"
@@ -35,7 +37,13 @@ type driver struct {
 	cmd      *exec.Cmd
 	out, err *os.File // our ends of the pipes
 	pidFile  string
-	mark     string // in its environment, so that what it leaves behind is found
+	mark     string           // in its environment, so that what it leaves behind is found
+	confined *confine.Process // nil: it runs with all that this process may
+	logs     string           // the folder that it writes logs to, where that is of its own
+	keep     string           // where these are kept
+	logger   *slog.Logger
+
+	stops executor.Stops
 
 	mu     sync.Mutex
 	gone   bool
@@ -71,36 +79,11 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
-	doc, err := json.Marshal(p)
-	if err != nil {
-		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
-	}
 	if err := adopt(); err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
-	d := &driver{done: make(chan struct{}), logged: make(chan struct{})}
-	d.log = NewLog(d.Kill)
-	var outW, errW *os.File
-	if d.out, outW, err = os.Pipe(); err != nil {
-		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
-	}
-	if d.err, errW, err = os.Pipe(); err != nil {
-		d.out.Close()
-		outW.Close()
-		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
-	}
-	d.cmd = exec.Command(path, m.Command[1:]...)
-	d.cmd.Dir = dir
-	d.mark = process.Mark(started.Add(1))
-	d.cmd.Env = append(contract.Environment(os.LookupEnv), d.mark)
-	d.cmd.Stdin, d.cmd.Stdout, d.cmd.Stderr = bytes.NewReader(doc), outW, errW
-	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
-	err = process.Start(d.cmd)
-	outW.Close()
-	errW.Close()
+	d, err := r.launch(m, path, dir, p)
 	if err != nil {
-		d.out.Close()
-		d.err.Close()
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
 	d.writePIDFile(r)
@@ -109,10 +92,53 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	return d, nil
 }
 
-func (d *driver) Output() io.ReadCloser { return d.out }
-func (d *driver) Done() <-chan struct{} { return d.done }
-func (d *driver) Terminate()            { d.signal(syscall.SIGTERM) }
-func (d *driver) Kill()                 { d.signal(syscall.SIGKILL) }
+// launch starts a driver's program with pipes to it.
+func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Parameters) (*driver, error) {
+	d := &driver{done: make(chan struct{}), logged: make(chan struct{}), logger: r.cfg.Logger}
+	d.log = NewLog(d.Kill)
+	var outW, errW *os.File
+	var err error
+	if d.out, outW, err = os.Pipe(); err != nil {
+		return nil, err
+	}
+	defer outW.Close()
+	if d.err, errW, err = os.Pipe(); err != nil {
+		d.out.Close()
+		return nil, err
+	}
+	defer errW.Close()
+	d.cmd = exec.Command(path, m.Command[1:]...)
+	d.cmd.Dir = dir
+	d.mark = process.Mark(started.Add(1))
+	d.cmd.Env = append(contract.Environment(os.LookupEnv), d.mark)
+	d.cmd.Stdout, d.cmd.Stderr = outW, errW
+	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
+	if err = r.start(d, m, p); err != nil {
+		d.out.Close()
+		d.err.Close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// start starts a driver's process and hands it its parameters.
+func (r *Runner) start(d *driver, m *contract.Manifest, p *contract.Parameters) error {
+	if r.cfg.Confined {
+		return r.startConfined(d, m, p)
+	}
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("parameters: %w", err)
+	}
+	d.cmd.Stdin = bytes.NewReader(doc)
+	return process.Start(d.cmd)
+}
+
+func (d *driver) Output() io.ReadCloser  { return d.out }
+func (d *driver) Done() <-chan struct{}  { return d.done }
+func (d *driver) Stops() *executor.Stops { return &d.stops }
+func (d *driver) Terminate()             { d.signal(syscall.SIGTERM) }
+func (d *driver) Kill()                  { d.signal(syscall.SIGKILL) }
 
 func (d *driver) Exit() executor.Exit {
 	d.mu.Lock()
@@ -135,13 +161,7 @@ func (d *driver) signal(s syscall.Signal) {
 // reap waits for the driver, ends what it left in its group, and closes done.
 func (d *driver) reap() {
 	pid := d.cmd.Process.Pid
-	// WNOWAIT leaves a zombie that keeps the number until the group is ended.
-	for {
-		var info unix.Siginfo
-		if err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOWAIT, nil); !errors.Is(err, unix.EINTR) {
-			break
-		}
-	}
+	d.awaitEnd(pid)
 	left := process.EndLeft(pid, d.mark)
 	d.mu.Lock()
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // fails where no process is left
@@ -154,6 +174,7 @@ func (d *driver) reap() {
 	_ = d.err.SetReadDeadline(deadline)
 	<-d.logged
 	d.err.Close()
+	d.keepLogs()
 	if d.pidFile != "" {
 		_ = os.Remove(d.pidFile) // a file that stays names a process that has ended
 	}
@@ -164,6 +185,36 @@ func (d *driver) reap() {
 	}
 	d.mu.Unlock()
 	close(d.done)
+	d.confined.Remove() // nobody waits for it
+}
+
+// Values of si_code of SIGCHLD (sigaction(2)).
+const (
+	childStopped   = 5 // CLD_STOPPED
+	childContinued = 6 // CLD_CONTINUED
+)
+
+// awaitEnd waits until a child has ended, and notes when it is stopped and goes on. A
+// child that has ended is not waited for: it keeps its number until its group is ended.
+func (d *driver) awaitEnd(pid int) {
+	for {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WCONTINUED|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return
+		case info.Code == childStopped:
+			d.stops.Set(true)
+			_ = unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOHANG, nil) // taken, it is not reported again
+		case info.Code == childContinued:
+			d.stops.Set(false)
+			_ = unix.Waitid(unix.P_PID, pid, nil, unix.WCONTINUED|unix.WNOHANG, nil)
+		default:
+			return
+		}
+	}
 }
 
 // mostNamed is how many processes that were left behind are named.
@@ -194,6 +245,7 @@ func (d *driver) readLog() {
 type pidRecord struct {
 	process.Identity
 	Command []string `json:"command"`
+	Temp    string   `json:"temp,omitempty"` // its temporary folder, to be removed with it
 }
 
 // maxPIDRecord bounds a pid file, in bytes: a driver's command line is short.
@@ -222,7 +274,11 @@ func (d *driver) writePIDFile(r *Runner) {
 	if err != nil {
 		return // it has ended already
 	}
-	b, err := json.Marshal(pidRecord{Identity: id, Command: d.cmd.Args})
+	record := pidRecord{Identity: id, Command: d.cmd.Args}
+	if d.confined != nil {
+		record.Temp = d.confined.Temp
+	}
+	b, err := json.Marshal(record)
 	if err == nil {
 		path := filepath.Join(r.cfg.PIDDir, strconv.Itoa(id.PID)+".json")
 		if err = os.WriteFile(path, b, 0o644); err == nil {
@@ -258,12 +314,16 @@ func (r *Runner) Sweep(ctx context.Context) error {
 			continue
 		}
 		// A file that a crash cut short names no process.
-		if l, err := parsePIDRecord(b); err == nil && l.Alive() {
+		l, err := parsePIDRecord(b)
+		if err == nil && l.Alive() {
 			r.cfg.Logger.Warn("driver left by an earlier agent is ended", "pid", l.PID, "command", strings.Join(l.Command, " "))
 			_ = syscall.Kill(-l.PID, syscall.SIGKILL) // its group; the process itself is ended below
 			if err := l.End(ctx, 0); err != nil {
 				return err
 			}
+		}
+		if err == nil && l.Temp != "" {
+			confine.RemoveTemp(l.Temp)
 		}
 		if err := os.Remove(file); err != nil {
 			return fmt.Errorf("pid file: %w", err)

@@ -146,8 +146,8 @@ func TestRelayUnsupported(t *testing.T) {
 	closeAll(t, rj)
 }
 
-// An attempt whose relay process the leading node knows to be down says nothing of
-// the protocol: it is invalid, and no driver is started for it.
+// An attempt whose relay process cannot run on the leading node fails, and no client
+// is started for it.
 func TestOwnRelayIsDown(t *testing.T) {
 	dir := t.TempDir()
 	sheet := viaSheet(t, "no-relay", 1, radio.RoleClient)
@@ -158,7 +158,7 @@ func TestOwnRelayIsDown(t *testing.T) {
 	}
 	finish()
 	e := bodies[journal.AttemptEnded](t, cj, journal.TypeAttemptEnded)[0]
-	if e.Verdict != journal.Invalid || e.Reason != journal.ReasonRelayDown || !strings.Contains(e.Message, "no relay here") || e.Log != "" {
+	if e.Verdict != journal.Failed || e.Reason != string(contract.CodeUnsupported) || !strings.Contains(e.Message, "no relay here") || e.Log != "" {
 		t.Errorf("attempt %+v", e)
 	}
 	closeAll(t, sj, cj)

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,7 +38,11 @@ type Config struct {
 	// PIDDir has a file for each running process, so that [Runner.Sweep] finds
 	// them after a crash; empty: there are no files.
 	PIDDir string
-	Logger *slog.Logger
+	// Confined drivers run with less than this process may ([confine]); DriverReads
+	// are files and folders that they read beyond the system's and their own.
+	Confined    bool
+	DriverReads []string
+	Logger      *slog.Logger
 }
 
 // Runner starts the drivers of a folder.
@@ -289,6 +294,10 @@ func Probe(ctx context.Context, r executor.Runner, s State) State {
 		p.Kill()
 	}
 	<-p.Done()
+	level := ""
+	if c, ok := p.(interface{ Confinement() string }); ok {
+		level = c.Confinement()
+	}
 	if !limit.Stop() && ctx.Err() == nil {
 		return no("its probe did not end within %s", contract.ProbePatience)
 	}
@@ -305,6 +314,13 @@ func Probe(ctx context.Context, r executor.Runner, s State) State {
 		return no("its probe ended with %s after a %s event", p.Exit(), e.Event)
 	}
 	s.Driver.Implementation, s.Driver.Detail, s.Choices = e.Info.Implementation, e.Info.Detail, e.Info.Choices
+	if level != "" {
+		s.Driver.Detail = maps.Clone(s.Driver.Detail)
+		if s.Driver.Detail == nil {
+			s.Driver.Detail = map[string]string{}
+		}
+		s.Driver.Detail["confinement"] = level
+	}
 	return s
 }
 

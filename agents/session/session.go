@@ -18,6 +18,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/backoff"
+	"linktrial/internal/watchdog"
 )
 
 // Config of a [Session].
@@ -41,6 +42,11 @@ type Config struct {
 	Keys func([]*linktrialv1.SigningKey)
 	// Registered is called with the answer to each registration; it can be nil.
 	Registered func(*linktrialv1.RegisterResponse)
+	// Loop gets to know that the loop of [Session.Run] makes progress; nil: nobody asks.
+	Loop *watchdog.Loop
+	// Status is called when contact with the orchestrator begins or ends, with a text
+	// for people; it can be nil.
+	Status func(text string)
 	// Refused is called when the orchestrator refuses a run's journal for good; it can
 	// be nil.
 	Refused func(run string, err error)
@@ -131,6 +137,16 @@ func (s *Session) do(ctx context.Context, limit time.Duration, f func(context.Co
 	return s.explain(ctx, err)
 }
 
+// loopGrace is how long the session's loop may take beyond its calls: to save an
+// assignment on a slow disk, above all.
+const loopGrace = time.Minute
+
+func (s *Session) status(text string) {
+	if s.cfg.Status != nil {
+		s.cfg.Status(text)
+	}
+}
+
 func newBackoff() *backoff.Backoff {
 	return &backoff.Backoff{Min: backoffMin, Max: backoffMax, Jitter: true}
 }
@@ -141,11 +157,14 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 	retry := newBackoff()
 	registered, logged := false, "" // what was last logged of a failure
 	revision := int64(0)
+	s.status("connecting to " + s.cfg.URL)
 	for ctx.Err() == nil {
 		var err error
+		s.cfg.Loop.Waits() // a call may have to wait until a trial has ended
 		if !registered {
 			if err = s.register(ctx, register()); err == nil {
 				registered, revision = true, 0
+				s.status("connected to " + s.cfg.URL)
 			}
 		} else {
 			revision, err = s.poll(ctx, revision, handle)
@@ -161,11 +180,13 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 		}
 		if err != nil {
 			logged = s.logFailure(err, logged)
+			s.cfg.Loop.Within(loopGrace)
 			retry.Wait(ctx)
 			continue
 		}
 		if logged != "" {
 			s.cfg.Logger.Info("orchestrator is reached again", "url", s.cfg.URL)
+			s.status("connected to " + s.cfg.URL)
 		}
 		logged = ""
 		retry.Reset()
@@ -175,6 +196,7 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) error {
 	r.Name, r.Incarnation, r.Protocol = s.cfg.Name, s.cfg.Incarnation, agentprotocol.Number
 	return s.do(ctx, callLimit, func(ctx context.Context) error {
+		s.cfg.Loop.Within(callLimit + loopGrace)
 		res, err := s.client.Register(ctx, connect.NewRequest(r))
 		if err == nil && !agentprotocol.Spoken(res.Msg.Protocol) {
 			return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the orchestrator's version %s speaks protocol %d and this agent's version %s %s: install the same version on both",
@@ -200,6 +222,7 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	pctx, done := s.beginPoll(ctx, r)
 	defer done()
 	err := s.do(pctx, pollWait+callLimit, func(ctx context.Context) error {
+		s.cfg.Loop.Within(pollWait + callLimit + loopGrace)
 		// Only here is it known whether the call waited for a window.
 		if inWindow = s.gate.InWindow(); inWindow {
 			r.WaitMs = 0
@@ -216,6 +239,7 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	if err != nil {
 		return revision, err
 	}
+	s.cfg.Loop.Within(loopGrace)
 	if s.cfg.Keys != nil {
 		s.cfg.Keys(answer.SigningKeys)
 	}

@@ -240,12 +240,13 @@ type process struct {
 	once       sync.Once
 }
 
-func (p *process) Output() io.ReadCloser { return p.out }
-func (p *process) Done() <-chan struct{} { return p.done }
-func (p *process) Exit() executor.Exit   { return executor.Exit{} }
-func (p *process) Log() string           { return "" }
-func (p *process) Terminate()            { p.once.Do(func() { close(p.stop) }) }
-func (p *process) Kill()                 { p.Terminate() }
+func (p *process) Output() io.ReadCloser  { return p.out }
+func (p *process) Done() <-chan struct{}  { return p.done }
+func (p *process) Exit() executor.Exit    { return executor.Exit{} }
+func (p *process) Log() string            { return "" }
+func (p *process) Terminate()             { p.once.Do(func() { close(p.stop) }) }
+func (p *process) Stops() *executor.Stops { return nil }
+func (p *process) Kill()                  { p.Terminate() }
 
 func testSheet(t *testing.T, trials int) (*runsheet.Sheet, []byte) {
 	t.Helper()
@@ -338,7 +339,7 @@ func TestLeaderMakesNoCallDuringATrial(t *testing.T) {
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })
 		time.Sleep(time.Second) // calls are under way when the run begins
-		leader := NewLeader(s.gate, s, 200*time.Millisecond)
+		leader := NewLeader(s.gate, s, 200*time.Millisecond, nil)
 		boundaries := &boundaryCheck{Leader: leader, delivered: s.CaughtUp}
 		if err := executor.Lead(ctx, s.config(sheet, radio.RoleClient, boundaries)); err != nil {
 			t.Fatal(err)
@@ -386,7 +387,7 @@ func TestLeaderWindowsGrow(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })
-		l := NewLeader(s.gate, s, 200*time.Millisecond)
+		l := NewLeader(s.gate, s, 200*time.Millisecond, nil)
 		l.Leading(ctx)
 		var windows []time.Duration
 		for range 6 {
@@ -429,7 +430,7 @@ func TestLeaderCallsInAPause(t *testing.T) {
 		time.AfterFunc(15*time.Minute, func() { s.command(executor.Command{ID: "2", Kind: journal.CommandResume}) })
 		time.Sleep(time.Second)
 		began := time.Now()
-		if err := executor.Lead(ctx, s.config(sheet, radio.RoleClient, NewLeader(s.gate, s, 200*time.Millisecond))); err != nil {
+		if err := executor.Lead(ctx, s.config(sheet, radio.RoleClient, NewLeader(s.gate, s, 200*time.Millisecond, nil))); err != nil {
 			t.Fatal(err)
 		}
 		attempts := s.journal.attempts()

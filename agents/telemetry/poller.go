@@ -27,8 +27,12 @@ type Config struct {
 	Radio string
 	// PowerSupplies is the kernel's folder; empty: [provenance.PowerSupplies].
 	PowerSupplies string
-	Env           func(string) string // nil: os.Getenv
-	Logger        *slog.Logger
+	// ThermalZones is the kernel's folder; empty: [provenance.ThermalZones].
+	ThermalZones string
+	// Env looks up a secret that a profile names; nil: the variables of the environment
+	// that [SecretsVariable] lists.
+	Env    func(string) string
+	Logger *slog.Logger
 }
 
 // Bounds of one reading of one source. One that failed is asked again after
@@ -67,13 +71,16 @@ type source struct {
 // New makes a poller; it reads nothing yet.
 func New(cfg Config) *Poller {
 	if cfg.Env == nil {
-		cfg.Env = os.Getenv
+		cfg.Env = listedEnv(os.Getenv)
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.PowerSupplies == "" {
 		cfg.PowerSupplies = provenance.PowerSupplies
+	}
+	if cfg.ThermalZones == "" {
+		cfg.ThermalZones = provenance.ThermalZones
 	}
 	p := &Poller{cfg: cfg}
 	for _, t := range cfg.Sources {
@@ -228,7 +235,7 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 	case radio.TelemetryGPSD:
 		values, err = readGPSD(ctx, host, t.Port)
 	case radio.TelemetryHost:
-		values, err = readHost(p.cfg.PowerSupplies)
+		values, err = readHost(p.cfg.PowerSupplies, p.cfg.ThermalZones)
 	default:
 		return nil, fmt.Errorf("a source of kind %q, which this agent does not know", t.Kind)
 	}
@@ -270,15 +277,21 @@ func describeError(protocol, place string, err error) error {
 	return fmt.Errorf("%s at %s: %w", protocol, place, err)
 }
 
-// readHost reads the laptop's power supply.
-func readHost(root string) ([]journal.Reading, error) {
-	b, there := provenance.ReadBattery(root)
-	if !there {
-		return nil, errors.New("this node has no battery that tells its charge")
+// readHost reads the laptop's power supply, and its temperature; of either only what
+// the laptop has.
+func readHost(power, thermal string) (out []journal.Reading, err error) {
+	if b, there := provenance.ReadBattery(power); there {
+		draining := 0.0
+		if b.Discharging {
+			draining = 1
+		}
+		out = append(out, journal.Reading{Name: "charge", Value: 100 * b.Charge, Unit: "%"}, journal.Reading{Name: "discharging", Value: draining})
 	}
-	draining := 0.0
-	if b.Discharging {
-		draining = 1
+	if c, there := provenance.ReadTemperature(thermal); there {
+		out = append(out, journal.Reading{Name: "temperature", Value: c, Unit: "°C"})
 	}
-	return []journal.Reading{{Name: "charge", Value: 100 * b.Charge, Unit: "%"}, {Name: "discharging", Value: draining}}, nil
+	if len(out) == 0 {
+		return nil, errors.New("this node has no battery that tells its charge, and no sensor of its temperature")
+	}
+	return out, nil
 }

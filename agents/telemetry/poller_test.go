@@ -138,8 +138,8 @@ func TestSourcesThatDoNotAnswer(t *testing.T) {
 		fmt.Sprintf("gps ! no answer to gpsd from %s within 2s", mute.Addr()),
 		fmt.Sprintf("gps-none ! nothing answers gpsd at 127.0.0.1:%d", none),
 		"radio ! nobody said at which address this node reaches its radio",
-		"secret ! the agent's environment has no RADIO_AUTH",
-		"power ! this node has no battery that tells its charge",
+		"secret ! the radio profile names RADIO_AUTH as a secret of the radio's SNMP",
+		"power ! this node has no battery that tells its charge, and no sensor of its temperature",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -32,7 +32,7 @@ func dialSNMP(ctx context.Context, s *radio.SNMP, host string, port int, env fun
 	secret := func(name string) (string, error) {
 		v := env(name)
 		if v == "" {
-			return "", fmt.Errorf("the agent's environment has no %s, which holds a secret of the radio's SNMP", name)
+			return "", fmt.Errorf("the radio profile names %s as a secret of the radio's SNMP, and the agent's environment has none of that name that %s lists: the node's technician sets both", name, SecretsVariable)
 		}
 		return v, nil
 	}

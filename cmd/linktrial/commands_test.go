@@ -142,7 +142,7 @@ func TestUnknownCommand(t *testing.T) {
 		"plan nonsense":          `unknown command "nonsense" for "linktrial plan". Its commands are: check, delete, explain,`,
 		"run pasue x-1":          `unknown command "pasue" for "linktrial run". Did you mean pause? Its commands are: abort,`,
 		"run nonsense":           "skip, start, unmark",
-		"nonsense":               `unknown command "nonsense" for "linktrial". Its commands are: agent, audit, backup,`,
+		"nonsense":               `unknown command "nonsense" for "linktrial". Its commands are: agent, audit, audit-run, backup,`,
 		"nods":                   "Did you mean node or nodes?",
 		"bundle nonsense":        "Its commands are: check, create",
 		"backup create extra":    `unknown command "extra"`,

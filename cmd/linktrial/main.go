@@ -23,12 +23,14 @@ import (
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
+	"linktrial/internal/vitals"
 )
 
 // version is set by the build (-ldflags -X main.version=…).
 var version = "development"
 
 func main() {
+	vitals.Serve()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	// After the first signal the default comes back: a second one ends at once.
 	context.AfterFunc(ctx, stop)

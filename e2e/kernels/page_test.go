@@ -28,6 +28,7 @@ var groups = []group{
 	{"drivers", "Drivers", []string{"checks passed", "1 MiB without a limit", "64 KiB over the bad link"}},
 	{"westwood", "Westwood+ and Veno: the kernel's and those of eBPF", []string{"seconds, eBPF", "seconds, kernel", "difference of the means"}},
 	{"netem", "netem and the emulated radio", []string{"netem", "emulated radio"}},
+	{"probes", "Probes over netem", []string{"packets", "losses", "one-way delay"}},
 	{"sockets", "Sockets of the kernel", []string{""}},
 }
 

@@ -85,6 +85,7 @@ type bench struct {
 	trust    linktrialv1connect.TrustServiceClient
 	between  *between
 	url      string // of the one between
+	base     string // of the orchestrator
 }
 
 // between forwards every call, and can change the answers of Poll.
@@ -147,6 +148,7 @@ func newBench(t *testing.T) *bench {
 	h := &http.Client{Transport: &http.Transport{Protocols: &p}}
 	t.Cleanup(h.CloseIdleConnections)
 	base := "http://" + s.Addr()
+	b.base = base
 	b.operator = linktrialv1connect.NewOperatorServiceClient(h, base, connect.WithGRPC())
 	b.trust = linktrialv1connect.NewTrustServiceClient(h, base, connect.WithGRPC())
 	b.between = &between{AgentServiceClient: linktrialv1connect.NewAgentServiceClient(h, base, connect.WithGRPC())}

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/arrival"
 	"linktrial/internal/radio"
 )
 
@@ -54,7 +55,7 @@ func (a *Accuracy) measureRate(from, to int, air time.Duration) error {
 	arrivals := make(chan []time.Duration, 1)
 	failed := make(chan error, 1)
 	go func() {
-		got, err := receive(to, a.Packets, wait)
+		got, err := arrival.Receive(to, a.Packets, wait)
 		arrivals <- got
 		failed <- err
 	}()
@@ -85,11 +86,11 @@ func (a *Accuracy) measureDelay(from, to int, air time.Duration, probes int) err
 	b := make([]byte, a.PacketBytes-headers)
 	var delayErrors []time.Duration
 	for range probes {
-		sent := wallClock()
+		sent := arrival.Now()
 		if err := unix.Send(from, b, 0); err != nil {
 			return fmt.Errorf("send: %w", err)
 		}
-		got, err := receive(to, 1, air+delay+arrivalGrace)
+		got, err := arrival.Receive(to, 1, air+delay+arrivalGrace)
 		if err != nil {
 			return err
 		}
@@ -102,46 +103,6 @@ func (a *Accuracy) measureDelay(from, to int, air time.Duration, probes int) err
 	a.DelayMedian = delayErrors[len(delayErrors)/2]
 	a.DelayP99 = delayErrors[(len(delayErrors)*99)/100]
 	return nil
-}
-
-func wallClock() time.Duration {
-	var ts unix.Timespec
-	// Cannot fail with a clock that always exists and memory that is ours.
-	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &ts)
-	return time.Duration(ts.Nano())
-}
-
-// receive reads n packets and returns when the kernel got each, since 1970; it
-// gives up after wait without one.
-func receive(fd, n int, wait time.Duration) ([]time.Duration, error) {
-	tv := unix.NsecToTimeval(int64(wait))
-	if err := unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return nil, fmt.Errorf("receive: %w", err)
-	}
-	b, oob := make([]byte, 2048), make([]byte, 128)
-	var out []time.Duration
-	for len(out) < n {
-		_, oobn, _, _, err := unix.Recvmsg(fd, b, oob, 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EAGAIN):
-			return out, nil
-		case err != nil:
-			return out, fmt.Errorf("receive: %w", err)
-		}
-		ms, err := unix.ParseSocketControlMessage(oob[:oobn])
-		if err != nil {
-			return out, fmt.Errorf("receive: %w", err)
-		}
-		for _, m := range ms {
-			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-				ts := (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(m.Data)))
-				out = append(out, time.Duration(ts.Nano()))
-			}
-		}
-	}
-	return out, nil
 }
 
 // MeasureLimit sends packets as fast as one thread can over a link that is

@@ -12,16 +12,18 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/emulator/tun"
+	"linktrial/internal/arrival"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
 	"linktrial/internal/radiocontrol"
 	"linktrial/internal/radiocontrol/client"
+	"linktrial/internal/scratch"
 )
 
 // rig is an emulator between two namespaces of its own.
 type rig struct {
-	folder     string
+	folder     *scratch.Folder
 	namespaces []string // client's, server's
 	emulator   *tun.Emulator
 	client     *client.Client
@@ -43,10 +45,10 @@ func newRig(n *radio.Network) (r *rig, err error) {
 			err = errors.Join(fmt.Errorf("bench: %w", err), r.close())
 		}
 	}()
-	if r.folder, err = os.MkdirTemp("", "linktrial-bench-"); err != nil {
+	if r.folder, err = scratch.New("linktrial-bench-rig-"); err != nil {
 		return r, err
 	}
-	cfg := tun.Config{Network: n, ControlSocket: filepath.Join(r.folder, "control")}
+	cfg := tun.Config{Network: n, ControlSocket: filepath.Join(r.folder.Path, "control")}
 	for _, v := range n.Nodes {
 		name := fmt.Sprintf("ltbench-%d-%d", os.Getpid(), made.Add(1))
 		if err := namespace.Make(name); err != nil {
@@ -83,8 +85,8 @@ func (r *rig) close() error {
 	for _, n := range r.namespaces {
 		errs = append(errs, namespace.Remove(n))
 	}
-	if r.folder != "" {
-		errs = append(errs, os.RemoveAll(r.folder))
+	if r.folder != nil {
+		errs = append(errs, r.folder.Remove())
 	}
 	return errors.Join(errs...)
 }
@@ -109,7 +111,7 @@ func (r *rig) sockets() (from, to int, err error) {
 	to, err = open(r.namespaces[1], func(fd int) error {
 		return errors.Join(
 			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, receiveBuffer),
-			unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
+			arrival.Enable(fd),
 			unix.Bind(fd, &addr))
 	})
 	if err != nil {

@@ -46,7 +46,11 @@ func newCapture(path, trial string, hops []radiocontrol.Hop, n *radio.Network) (
 	var ifaces []pcapng.Interface
 	for _, h := range hops {
 		i := pcapng.Interface{Name: fmt.Sprintf("%s-%s", h.From, h.To), Description: fmt.Sprintf("trial %s, radio of %s to radio of %s", trial, h.From, h.To)}
-		for _, k := range n.Links {
+		links := n.Links
+		if h.Second && n.Second != nil {
+			i.Name, i.Description, links = i.Name+"-second", i.Description+" (second radios)", n.Second.Links
+		}
+		for _, k := range links {
 			if k.A == h.From && k.B == h.To || k.B == h.From && k.A == h.To {
 				i.BitsPerSecond = uint64(k.RateBitsPerSecond)
 			}

@@ -72,6 +72,7 @@ func listen(cfg Config, e *Emulator) (*control, error) {
 	if err := e.loop.watch(s.(*net.UnixListener)); err != nil {
 		return nil, errors.Join(fmt.Errorf("control socket: %w", err), s.Close())
 	}
+	nodes = append(nodes, cfg.secondNodes(nodes)...)
 	return &control{e: e, path: cfg.ControlSocket, nodes: nodes, log: cfg.Logger, socket: s, conns: map[net.Conn]bool{}}, nil
 }
 
@@ -201,7 +202,8 @@ func (c *control) handle(req *radiocontrol.Request, rep *radiocontrol.Reply) (er
 }
 
 func (c *control) configure(n *radio.Network) error {
-	if err := fits(n, c.nodes); err != nil {
+	first, second := ofRadio(c.nodes, false), ofRadio(c.nodes, true)
+	if err := errors.Join(fits(n, first), fitsSecond(n, second)); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}
 	l := c.e.loop
@@ -210,9 +212,10 @@ func (c *control) configure(n *radio.Network) error {
 		return fmt.Errorf("configure: %w", err)
 	}
 	c.abandon()
-	if l.network.MTUBytes != n.MTUBytes { // written by this goroutine's kind alone, under c.mu
-		for _, d := range c.e.devices {
-			if err := d.setMTU(n.MTUBytes); err != nil {
+	for _, d := range c.e.devices {
+		// Written by this goroutine's kind alone, under c.mu.
+		if have, want := mtuOf(l.network, d.node.second), mtuOf(n, d.node.second); want != 0 && have != want {
+			if err := d.setMTU(want); err != nil {
 				return fmt.Errorf("configure: MTU of node %s: %w", d.node.role, err)
 			}
 		}
@@ -222,6 +225,28 @@ func (c *control) configure(n *radio.Network) error {
 	}
 	c.log.Info("network configured", "medium", string(n.Medium), "mtu_bytes", n.MTUBytes)
 	return nil
+}
+
+// ofRadio are the nodes as their first or their second radio has them.
+func ofRadio(nodes []node, second bool) []node {
+	var out []node
+	for _, n := range nodes {
+		if n.second == second {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+// mtuOf is the MTU of a network or of its second radios, in bytes; 0: it has none.
+func mtuOf(n *radio.Network, second bool) int {
+	if second {
+		n = n.Second
+	}
+	if n == nil {
+		return 0
+	}
+	return n.MTUBytes
 }
 
 func (c *control) begin(b *radiocontrol.Begin) error {
@@ -248,7 +273,7 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 	c.abandon()
 	t := &trial{name: b.Trial, seed: b.Seed, network: n}
 	if b.Capture != "" {
-		if t.capture, err = newCapture(b.Capture, b.Trial, m.net.Hops(), n); err != nil {
+		if t.capture, err = newCapture(b.Capture, b.Trial, m.hops(), n); err != nil {
 			return fmt.Errorf("begin: %w", err)
 		}
 	}
@@ -256,6 +281,9 @@ func (c *control) begin(b *radiocontrol.Begin) error {
 	c.trial = t
 	if !l.do(func(l *loop) {
 		l.install(m)
+		if l.stoppable {
+			l.pulse.start(time.Since(l.start))
+		}
 		if k := t.capture; k != nil {
 			k.begin(time.Now())
 			l.record(k)
@@ -282,13 +310,19 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 	if !c.e.loop.do(func(l *loop) {
 		l.record(nil)
 		l.release()
-		r.Duration, r.Hops, r.BusyShare = l.now(), l.net.Hops(), l.net.BusyShare()
+		r.Duration, r.Hops, r.Stalled = l.now(), hopsOf(l.radios), l.pulse.stop()
+		for i := range l.radios {
+			r.BusyShare = max(r.BusyShare, l.radios[i].net.BusyShare())
+		}
 		overrun, writeErrors = l.overrun, l.writeErrors
 		l.overrun, l.writeErrors = 0, 0
 	}) {
 		return nil, errEnded
 	}
 	c.trial = nil
+	if r.Stalled > 0 {
+		c.log.Warn("the emulator did not run for some time during a trial", "trial", t.name, "for", r.Stalled)
+	}
 	if overrun+writeErrors > 0 {
 		c.log.Warn("packets lost outside the radio model", "trial", t.name, "out_of_buffers", overrun, "device_down", writeErrors)
 	}
@@ -308,7 +342,7 @@ func (c *control) end(e *radiocontrol.End) (*radiocontrol.Report, error) {
 const (
 	settleFor   = 10 * time.Millisecond // with nothing on the air, nothing will be answered any more
 	settleEvery = 2 * time.Millisecond
-	settleMax   = 2 * time.Second // on a channel that does not let the close through
+	settleMax   = 8 * time.Second // on a channel that does not let the close through; a full packet takes 2.5 s at 4800 bit/s
 )
 
 // settle waits until the air is quiet; false when the emulator is ending.
@@ -319,7 +353,7 @@ func (c *control) settle() bool {
 		inside := 0
 		if !c.e.loop.do(func(l *loop) {
 			l.release()
-			inside = l.net.Inside()
+			inside = l.inside()
 		}) {
 			return false
 		}
@@ -341,7 +375,7 @@ func (c *control) status() (*radiocontrol.Status, error) {
 	}
 	if !c.e.loop.do(func(l *loop) {
 		l.release()
-		s.Network, s.Radios = l.network, l.net.Radios()
+		s.Network, s.Radios = l.network, l.radios[0].net.Radios()
 		s.Unroutable, s.Oversized = l.unroutable, l.oversized
 		s.LateMedian, s.LateMax = l.late.quantile(0.5), l.late.max
 	}) {
@@ -381,7 +415,7 @@ func foresee(n *radio.Network, seed uint64, flows []radiocontrol.Flow) *forecast
 		defer close(f.done)
 		yieldToOthers()
 		for _, flow := range flows {
-			d, err := ideal.Compute(n, seed, flow, radiocontrol.IdealHorizon, func() bool {
+			d, err := ideal.OfBoth(n, [2]uint64{seed, secondSeed(seed)}, flow, radiocontrol.IdealHorizon, func() bool {
 				select {
 				case <-f.halt:
 					return true

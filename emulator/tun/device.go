@@ -19,6 +19,7 @@ type device struct {
 	name string
 	node node
 	fd   int
+	keep bool // it outlives this process
 }
 
 // transmitQueuePackets is how many packets the kernel holds between a sender
@@ -26,8 +27,8 @@ type device struct {
 // outlast a busy moment of the loop.
 const transmitQueuePackets = 1000
 
-func openDevice(name string, n node, mtu int) (*device, error) {
-	d := &device{name: name, node: n, fd: -1}
+func openDevice(name string, n node, mtu int, keep bool) (*device, error) {
+	d := &device{name: name, node: n, fd: -1, keep: keep}
 	err := d.in(func() error {
 		if err := d.create(); err != nil {
 			return err
@@ -67,7 +68,11 @@ func (d *device) create() error {
 	if err := d.number(); err != nil {
 		return err
 	}
-	ifr.SetUint16(unix.IFF_TUN | unix.IFF_NO_PI | unix.IFF_TUN_EXCL)
+	flags := uint16(unix.IFF_TUN | unix.IFF_NO_PI)
+	if !d.keep {
+		flags |= unix.IFF_TUN_EXCL // one that is there is not this process's
+	}
+	ifr.SetUint16(flags)
 	if err := unix.IoctlIfreq(fd, unix.TUNSETIFF, ifr); err != nil {
 		if errors.Is(err, unix.EBUSY) {
 			return errors.New("there is such a device already")
@@ -76,6 +81,11 @@ func (d *device) create() error {
 			return errors.New("making a TUN device needs root")
 		}
 		return fmt.Errorf("make the TUN device: %w", err)
+	}
+	if d.keep {
+		if err := unix.IoctlSetInt(fd, unix.TUNSETPERSIST, 1); err != nil {
+			return fmt.Errorf("keep the TUN device: %w", err)
+		}
 	}
 	// No segmentation offload: what the loop reads is what goes on the air.
 	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TUNSETOFFLOAD, 0); errno != 0 {
@@ -125,7 +135,7 @@ func (d *device) configure(mtu int) error {
 	if err != nil {
 		return err
 	}
-	if err := netlink.AddrAdd(l, a); err != nil {
+	if err := netlink.AddrReplace(l, a); err != nil {
 		return fmt.Errorf("set address %s: %w", a, err)
 	}
 	if err := netlink.LinkSetUp(l); err != nil {
@@ -144,7 +154,7 @@ func (d *device) setMTU(mtu int) error {
 	})
 }
 
-// close removes the device: it lives as long as its file.
+// close removes the device, unless it is to be kept: it lives as long as its file.
 func (d *device) close() {
 	if d.fd >= 0 {
 		_ = unix.Close(d.fd)

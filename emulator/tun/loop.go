@@ -12,6 +12,7 @@ import (
 
 	"linktrial/emulator/link"
 	"linktrial/internal/radio"
+	"linktrial/internal/radiocontrol"
 )
 
 const (
@@ -42,15 +43,14 @@ type loop struct {
 	armed          time.Duration // trial time that the timer is set to
 	isArmed        bool
 
-	net     *link.Network
-	network *radio.Network
-	nodeOf  []int // node of the network by index of device, -1: not in it
-	device  []int // and back
-	pool    pool
-	mtu     int
-	waits   uint64   // so far
-	readIn  []uint64 // after which of them a device had packets; 0: it was emptied
-	shared  *sharing // nil: the loop has a thread of its own
+	radios    []side // the network, and that of the second radios where the nodes have one
+	network   *radio.Network
+	sideOf    []int // which of radios, by index of device
+	pool      pool
+	waits     uint64   // so far
+	readIn    []uint64 // after which of them a device had packets; 0: it was emptied
+	shared    *sharing // nil: the loop has a thread of its own
+	stoppable bool     // the process may be stopped
 
 	ending      bool
 	unroutable  int64
@@ -58,6 +58,7 @@ type loop struct {
 	overrun     int64 // packets dropped because the pool was at its limit
 	writeErrors int64
 	late        lateness
+	pulse       pulse                 // of the trial under way
 	dropped     map[radio.Role]uint64 // by queues of networks that were replaced
 
 	mu       sync.Mutex
@@ -78,6 +79,11 @@ func newLoop(n *radio.Network, nodes []node, devices []*device) (*loop, error) {
 		l.addresses = append(l.addresses, binary.BigEndian.Uint32(a[:]))
 		l.fds = append(l.fds, d.fd)
 		l.readIn = append(l.readIn, 0)
+		if nodes[i].second {
+			l.sideOf = append(l.sideOf, 1)
+		} else {
+			l.sideOf = append(l.sideOf, 0)
+		}
 	}
 	model, err := l.prepare(n, nodes, 0)
 	if err != nil {
@@ -107,37 +113,84 @@ func newLoop(n *radio.Network, nodes []node, devices []*device) (*loop, error) {
 	return l, err
 }
 
+// side is one radio network as the loop carries its packets.
+type side struct {
+	net    *link.Network
+	mtu    int
+	nodeOf []int // node of the network by index of device, -1: not in it
+	device []int // and back
+}
+
 // model is a network with its seed, ready to be put in place of another.
 type model struct {
-	net     *link.Network
+	radios  []side
 	network *radio.Network
-	nodeOf  []int
-	device  []int
 }
+
+// secondSeed is the seed of the second radios' realisation in a trial of that seed:
+// another one, so that the two do not fade together.
+func secondSeed(seed uint64) uint64 { return seed*0x9e3779b97f4a7c15 + 1 }
 
 // prepare builds a model; it may run on any goroutine.
 func (l *loop) prepare(n *radio.Network, nodes []node, seed uint64) (*model, error) {
-	net, err := link.New(n, seed)
+	first, err := newSide(n, nodes, seed, false)
 	if err != nil {
 		return nil, err
 	}
-	m := &model{net: net, network: n, device: make([]int, len(n.Nodes))}
-	for i := range nodes {
-		at := net.Node(nodes[i].role)
-		m.nodeOf = append(m.nodeOf, at)
-		if at >= 0 {
-			m.device[at] = i
+	m := &model{radios: []side{first}, network: n}
+	if n.Second != nil {
+		second, err := newSide(n.Second, nodes, secondSeed(seed), true)
+		if err != nil {
+			return nil, fmt.Errorf("second radios: %w", err)
 		}
+		m.radios = append(m.radios, second)
 	}
 	return m, nil
+}
+
+func newSide(n *radio.Network, nodes []node, seed uint64, second bool) (side, error) {
+	net, err := link.New(n, seed)
+	if err != nil {
+		return side{}, err
+	}
+	s := side{net: net, mtu: n.MTUBytes, device: make([]int, len(n.Nodes))}
+	for i := range nodes {
+		at := -1
+		if nodes[i].second == second {
+			at = net.Node(nodes[i].role)
+		}
+		s.nodeOf = append(s.nodeOf, at)
+		if at >= 0 {
+			s.device[at] = i
+		}
+	}
+	return s, nil
+}
+
+// hops are the counters of all radios.
+func (m *model) hops() []radiocontrol.Hop { return hopsOf(m.radios) }
+
+func hopsOf(radios []side) []radiocontrol.Hop {
+	var out []radiocontrol.Hop
+	for i := range radios {
+		hops := radios[i].net.Hops()
+		for j := range hops {
+			hops[j].Second = i > 0
+		}
+		out = append(out, hops...)
+	}
+	return out
 }
 
 // install replaces the network: queues are empty, and its clock starts now.
 func (l *loop) install(m *model) {
 	l.keepDropped()
-	l.net, l.network, l.nodeOf, l.device = m.net, m.network, m.nodeOf, m.device
-	l.mtu = m.network.MTUBytes
-	l.pool.reset(l.mtu)
+	l.radios, l.network = m.radios, m.network
+	mtu := 0
+	for i := range l.radios {
+		mtu = max(mtu, l.radios[i].mtu)
+	}
+	l.pool.reset(mtu)
 	l.origin = time.Since(l.start)
 	l.isArmed = false
 }
@@ -157,6 +210,7 @@ func (l *loop) run() error {
 	for {
 		n, errno := l.wait(events)
 		l.waits++
+		l.pulse.look(time.Since(l.start))
 		if errno != 0 && errno != unix.EINTR {
 			return fmt.Errorf("emulator: wait for packets: %w", errno)
 		}
@@ -192,7 +246,12 @@ func (l *loop) run() error {
 // read until it is empty.
 func (l *loop) read(device int) {
 	now := l.now()
-	from := l.nodeOf[device]
+	if l.sideOf[device] >= len(l.radios) {
+		l.discard(device)
+		return
+	}
+	s := &l.radios[l.sideOf[device]]
+	from := s.nodeOf[device]
 	batch := 1
 	if l.readIn[device] == l.waits-1 {
 		batch = readBatch
@@ -209,17 +268,17 @@ func (l *loop) read(device int) {
 		}
 		switch {
 		case b[0]>>4 != 4 || n < 20: // IPv6 is turned off and not measured
-		case n > l.mtu:
+		case n > s.mtu:
 			l.oversized++
 		case !ok:
 			l.overrun++
 		default:
-			to := l.find(binary.BigEndian.Uint32(b[16:]))
-			if from < 0 || to < 0 || to == from || !l.net.Routable(from, to) {
+			to := l.find(s, binary.BigEndian.Uint32(b[16:]))
+			if from < 0 || to < 0 || to == from || !s.net.Routable(from, to) {
 				l.unroutable++
 				break
 			}
-			if l.net.Enter(now, from, to, n, h, capable(b)) {
+			if s.net.Enter(now, from, to, n, h, capable(b)) {
 				continue // the network has the buffer now
 			}
 		}
@@ -227,11 +286,21 @@ func (l *loop) read(device int) {
 	}
 }
 
+// discard reads a packet from the device of a second radio that the network does not
+// have.
+func (l *loop) discard(device int) {
+	h, _ := l.pool.get()
+	if n, errno := rawRead(l.fds[device], l.pool.at(h)); errno == 0 && n > 0 {
+		l.unroutable++
+	}
+	l.pool.put(h)
+}
+
 // find is the network's node with an address, or -1.
-func (l *loop) find(address uint32) int {
+func (l *loop) find(s *side, address uint32) int {
 	for i, a := range l.addresses {
 		if a == address {
-			return l.nodeOf[i]
+			return s.nodeOf[i]
 		}
 	}
 	return -1
@@ -240,19 +309,42 @@ func (l *loop) find(address uint32) int {
 // release gives out what is due.
 func (l *loop) release() {
 	now := l.now()
-	for _, e := range l.net.Advance(now) {
-		if e.Outcome == link.Delivered {
-			b := l.pool.at(e.Handle)[:e.Bytes]
-			if e.Marked {
-				markCongestion(b)
+	for i := range l.radios {
+		s := &l.radios[i]
+		for _, e := range s.net.Advance(now) {
+			if e.Outcome == link.Delivered {
+				b := l.pool.at(e.Handle)[:e.Bytes]
+				if e.Marked {
+					markCongestion(b)
+				}
+				if errno := rawWrite(l.fds[s.device[e.Node]], b); errno != 0 {
+					l.writeErrors++ // the device is down; the packet is lost behind the radio
+				}
+				l.late.add(now - e.At)
 			}
-			if errno := rawWrite(l.fds[l.device[e.Node]], b); errno != 0 {
-				l.writeErrors++ // the device is down; the packet is lost behind the radio
-			}
-			l.late.add(now - e.At)
+			l.pool.put(e.Handle)
 		}
-		l.pool.put(e.Handle)
 	}
+}
+
+// nextExit bounds the time of the next packet to come out from below; false where
+// there is none.
+func (l *loop) nextExit() (next time.Duration, ok bool) {
+	for i := range l.radios {
+		if at, is := l.radios[i].net.NextExit(); is && (!ok || at < next) {
+			next, ok = at, true
+		}
+	}
+	return next, ok
+}
+
+// inside counts the packets in the radios.
+func (l *loop) inside() int {
+	n := 0
+	for i := range l.radios {
+		n += l.radios[i].net.Inside()
+	}
+	return n
 }
 
 func (l *loop) dotted(device int) string {
@@ -327,9 +419,18 @@ func (l *loop) close() {
 
 // record starts a packet log, or ends it with nil.
 func (l *loop) record(c *capture) {
-	if c == nil {
-		l.net.Observe(nil)
-		return
+	before := 0 // hops of the radios before
+	for i := range l.radios {
+		net := l.radios[i].net
+		if c == nil {
+			net.Observe(nil)
+			continue
+		}
+		first := before
+		net.Observe(func(e link.Event) {
+			e.Hop += first
+			c.add(e, l.pool.at(e.Handle)[:e.Bytes])
+		})
+		before += len(net.Hops())
 	}
-	l.net.Observe(func(e link.Event) { c.add(e, l.pool.at(e.Handle)[:e.Bytes]) })
 }

@@ -18,6 +18,9 @@ import (
 func (e *Emulator) serveTelemetry() error {
 	began := time.Now()
 	for _, d := range e.devices {
+		if d.node.second {
+			continue // the ports are the first radio's
+		}
 		var packets net.PacketConn
 		var pages net.Listener
 		err := d.in(func() error {
@@ -47,7 +50,7 @@ func (e *Emulator) radioState(d *device, began time.Time) (*telemetry.State, err
 	if !e.loop.do(func(l *loop) {
 		l.release()
 		s.DroppedPackets = l.droppedBy(s.Role)
-		for _, r := range l.net.Radios() {
+		for _, r := range l.radios[0].net.Radios() {
 			if r.From == s.Role {
 				s.Neighbours = append(s.Neighbours, telemetry.Neighbour{Role: r.To, SNR: r.SNR, QueueBytes: r.QueueBytes, QueuePackets: r.QueuePackets, RateBitsPerSecond: r.RateBitsPerSecond, Loss: r.Loss})
 			}
@@ -79,7 +82,7 @@ func (e *Emulator) radioState(d *device, began time.Time) (*telemetry.State, err
 // the start, over all networks that were installed.
 func (l *loop) droppedBy(role radio.Role) uint64 {
 	n := l.dropped[role]
-	for _, h := range l.net.Hops() {
+	for _, h := range l.radios[0].net.Hops() {
 		if h.From == role {
 			n += uint64(h.DroppedPackets)
 		}
@@ -89,13 +92,13 @@ func (l *loop) droppedBy(role radio.Role) uint64 {
 
 // keepDropped remembers what the network counted that is about to be replaced.
 func (l *loop) keepDropped() {
-	if l.net == nil {
+	if len(l.radios) == 0 {
 		return
 	}
 	if l.dropped == nil {
 		l.dropped = map[radio.Role]uint64{}
 	}
-	for _, h := range l.net.Hops() {
+	for _, h := range l.radios[0].net.Hops() {
 		l.dropped[h.From] += uint64(h.DroppedPackets)
 	}
 }

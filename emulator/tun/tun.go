@@ -36,6 +36,16 @@ type Config struct {
 	// real, packets would be late whenever another goroutine computes.
 	Shared bool `json:"shared,omitempty"`
 
+	// Stoppable means that the process may be stopped although it shares a thread: its
+	// loop then looks at the clock as where time is real, and reports when it did not
+	// run.
+	Stoppable bool `json:"stoppable,omitempty"`
+
+	// Keep makes the devices outlive this process, and takes over those of an earlier
+	// one: a node whose emulated radio is started again keeps its interface, with the
+	// address, the counters and the sockets on it. The namespaces' end removes them.
+	Keep bool `json:"keep,omitempty"`
+
 	// Telemetry makes each radio answer SNMP and HTTP in its node's namespace, on
 	// the ports that internal/radio names.
 	Telemetry bool `json:"telemetry,omitempty"`
@@ -97,6 +107,7 @@ func Start(cfg Config) (*Emulator, error) {
 	if err != nil {
 		return nil, fmt.Errorf("emulator: %w", err)
 	}
+	nodes = append(nodes, cfg.secondNodes(nodes)...)
 	e := &Emulator{log: cfg.Logger, done: make(chan struct{})}
 	if err := e.open(cfg, nodes); err != nil {
 		e.close()
@@ -120,7 +131,11 @@ func Start(cfg Config) (*Emulator, error) {
 
 func (e *Emulator) open(cfg Config, nodes []node) error {
 	for _, n := range nodes {
-		d, err := openDevice(cfg.Device, n, cfg.Network.MTUBytes)
+		name, network := cfg.Device, cfg.Network
+		if n.second {
+			name, network = radio.SecondDevice, network.Second
+		}
+		d, err := openDevice(name, n, network.MTUBytes, cfg.Keep)
 		if err != nil {
 			return err
 		}
@@ -130,6 +145,7 @@ func (e *Emulator) open(cfg Config, nodes []node) error {
 	if e.loop, err = newLoop(cfg.Network, nodes, e.devices); err != nil {
 		return err
 	}
+	e.loop.stoppable = !cfg.Shared || cfg.Stoppable
 	if cfg.Shared {
 		if err := e.loop.share(); err != nil {
 			return err
@@ -194,6 +210,21 @@ type node struct {
 	role    radio.Role
 	netns   string // path
 	address netip.Addr
+	second  bool // of the node's second radio
+}
+
+// secondNodes are the second radios of the nodes that have one: nodes has each once.
+func (c *Config) secondNodes(nodes []node) []node {
+	if c.Network.Second == nil {
+		return nil
+	}
+	var out []node
+	for _, n := range nodes {
+		if a, err := address(c.Network.Second.AddressOf(n.role)); err == nil {
+			out = append(out, node{role: n.role, netns: n.netns, address: a, second: true})
+		}
+	}
+	return out
 }
 
 func (c *Config) check() ([]node, error) {
@@ -220,7 +251,10 @@ func (c *Config) check() ([]node, error) {
 		}
 		nodes = append(nodes, node{role: n.Role, netns: path, address: a})
 	}
-	return nodes, fits(c.Network, nodes)
+	if err := fits(c.Network, nodes); err != nil || c.Network.Second == nil {
+		return nodes, err
+	}
+	return nodes, fitsSecond(c.Network, c.secondNodes(nodes))
 }
 
 func address(s string) (netip.Addr, error) {
@@ -229,6 +263,20 @@ func address(s string) (netip.Addr, error) {
 		return a, fmt.Errorf("address %q, expected IPv4", s)
 	}
 	return a, nil
+}
+
+// fitsSecond is fits for the network of the second radios, if there is one.
+func fitsSecond(n *radio.Network, second []node) error {
+	if n.Second == nil {
+		return nil
+	}
+	if n.Second.Second != nil {
+		return errors.New("second radios: expected a network without further ones")
+	}
+	if err := fits(n.Second, second); err != nil {
+		return fmt.Errorf("second radios: %w", err)
+	}
+	return nil
 }
 
 // fits reports whether a network can be emulated on the nodes that have devices.

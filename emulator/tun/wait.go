@@ -98,7 +98,8 @@ func (l *loop) request() (done func()) {
 
 // wait sleeps until a device has a packet, the next event is due, or a command has come.
 func (l *loop) wait(events []unix.EpollEvent) (int, unix.Errno) {
-	next, ok := l.net.NextExit()
+	next, ok := l.nextExit()
+	next, ok = l.pulse.until(l, next, ok)
 	if !ok {
 		return l.waitLong(events)
 	}

@@ -270,3 +270,34 @@ func TestEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestTwoRadios: the least time is that of the payload divided between both, and what
+// they deliver counts together.
+func TestTwoRadios(t *testing.T) {
+	n := network(radio.MediumFullDuplex)
+	f := &Flow{From: radio.RoleClient, To: radio.RoleServer, SizeBytes: 1 << 20}
+	alone := Least(n, f)
+	n.Second = network(radio.MediumFullDuplex)
+	both := LeastOfBoth(n, f)
+	if both > alone*6/10 || both < alone/2 {
+		t.Errorf("both radios need %s, one alone %s", both, alone)
+	}
+	f.Elapsed = both
+	if got := Faster(n, f, 0, At("")); got != nil {
+		t.Errorf("the least time over both is refused: %+v", got)
+	}
+	f.Elapsed = both * 9 / 10
+	if got := reason(Faster(n, f, 0, At(""))); got != journal.ReasonFasterThanRadio {
+		t.Errorf("less than both need: %q", got)
+	}
+	hop := radiocontrol.Hop{From: radio.RoleClient, To: radio.RoleRelay, DeliveredBytes: 600_000}
+	second := hop
+	second.Second = true
+	if got := Delivered(n, []Flow{*f}, []radiocontrol.Hop{hop, second}); got != nil {
+		t.Errorf("half of the payload over each: %+v", got)
+	}
+	second.DeliveredBytes = 400_000
+	if got := reason(Delivered(n, []Flow{*f}, []radiocontrol.Hop{hop, second})); got != journal.ReasonMoreThanSent {
+		t.Errorf("less than the payload over both: %q", got)
+	}
+}

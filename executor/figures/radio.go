@@ -43,7 +43,7 @@ func Faster(n *radio.Network, f *Flow, ideal time.Duration, t *Tolerance) *Fault
 	if n == nil {
 		return nil
 	}
-	if least := Least(n, f); f.Elapsed < least-radioSlack-part(least, radioShare) {
+	if least := LeastOfBoth(n, f); f.Elapsed < least-radioSlack-part(least, radioShare) {
 		return fault(journal.ReasonFasterThanRadio, "the driver reports %s for %d bytes of payload, the emulated radios need %s at their highest rates for it and the answer", show(f.Elapsed), f.SizeBytes, show(least))
 	}
 	if ideal > 0 && f.End > 0 && !boundless(n, f) && f.End < ideal-idealSlack(n, f, ideal, t) {
@@ -78,6 +78,29 @@ func idealSlack(n *radio.Network, f *Flow, ideal time.Duration, t *Tolerance) ti
 		slack += time.Duration(len(n.Access.TDMA.Owners)) * n.Access.TDMA.Slot
 	}
 	return slack
+}
+
+// LeastOfBoth is [Least] where the nodes have two radios: of the payload divided
+// between them so that both need as long.
+func LeastOfBoth(n *radio.Network, f *Flow) time.Duration {
+	least := Least(n, f)
+	if n.Second == nil {
+		return least
+	}
+	least = min(least, Least(n.Second, f))
+	for low, high := int64(0), f.SizeBytes; high-low > 1; {
+		one, two := *f, *f
+		one.SizeBytes = low + (high-low)/2
+		two.SizeBytes = f.SizeBytes - one.SizeBytes
+		first, second := Least(n, &one), Least(n.Second, &two)
+		least = min(least, max(first, second))
+		if first > second {
+			high = one.SizeBytes
+		} else {
+			low = one.SizeBytes
+		}
+	}
+	return least
 }
 
 // Least is the least time between the moment at which a client may send the
@@ -175,9 +198,14 @@ func Delivered(n *radio.Network, flows []Flow, hops []radiocontrol.Hop) *Fault {
 			payload[way{route[i-1], route[i]}] += f.SizeBytes
 		}
 	}
+	delivered := map[way]int64{} // by all radios of the nodes
 	for _, h := range hops {
-		if p := payload[way{h.From, h.To}]; p > h.DeliveredBytes {
-			return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the emulated radio delivered %d bytes with all headers from %s to %s", p, h.DeliveredBytes, h.From, h.To)
+		delivered[way{h.From, h.To}] += h.DeliveredBytes
+	}
+	for _, h := range hops {
+		at := way{h.From, h.To}
+		if p := payload[at]; p > delivered[at] {
+			return fault(journal.ReasonMoreThanSent, "the drivers report %d bytes of payload, the emulated radio delivered %d bytes with all headers from %s to %s", p, delivered[at], h.From, h.To)
 		}
 	}
 	return nil

@@ -68,7 +68,8 @@ type File struct {
 	written int64   // length of the file
 	durable int64   // number of records that a crash cannot take away
 	full    bool
-	broken  error // a write failed in a way that leaves the file's state unknown
+	broken  error         // a write failed in a way that leaves the file's state unknown
+	failed  chan struct{} // closed when full or broken is set for the first time
 	changed notify.Notifier
 
 	syncing sync.Mutex // one fsync at a time, outside mu
@@ -88,7 +89,7 @@ func Open(path string, id Identity, opts Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &File{id: id, opts: opts, path: path, f: f}
+	j := &File{id: id, opts: opts, path: path, f: f, failed: make(chan struct{})}
 	if err := j.recover(); err != nil {
 		f.Close()
 		return nil, err
@@ -101,6 +102,12 @@ func Open(path string, id Identity, opts Options) (*File, error) {
 }
 
 func (j *File) recover() error {
+	// What the kernel has of the file and could not write, as after an error of the
+	// disk, must not be read: only what the disk has is there after a crash.
+	if err := j.f.Sync(); err != nil {
+		return fmt.Errorf("journal: sync: %w", err)
+	}
+	_ = unix.Fadvise(int(j.f.Fd()), 0, 0, unix.FADV_DONTNEED) // some file systems keep nothing to drop
 	var mismatch error
 	good, err := Scan(j.f, func(r Record, end int64) error {
 		if r.Run != j.id.Run || r.Node != j.id.Node || r.Role != j.id.Role {
@@ -132,8 +139,6 @@ func (j *File) recover() error {
 	if _, err := j.f.Seek(good, io.SeekStart); err != nil {
 		return fmt.Errorf("journal: %w", err)
 	}
-	// What was read may have been in the page cache only: a record must not be
-	// delivered and then be lost with the power.
 	if err := j.f.Sync(); err != nil {
 		return fmt.Errorf("journal: sync: %w", err)
 	}
@@ -243,6 +248,7 @@ func (j *File) flush() error {
 		return err
 	}
 	j.full = true
+	j.fail()
 	if err := j.DropReserve(); err != nil {
 		return err
 	}
@@ -262,9 +268,36 @@ func (j *File) write() error {
 	full := errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT)
 	if terr := j.f.Truncate(j.written); terr != nil || !full {
 		j.broken = fmt.Errorf("journal: write: %w", errors.Join(err, terr))
+		j.fail()
 		return j.broken
 	}
 	return fmt.Errorf("journal: write: %w (%w)", ErrDiskFull, err)
+}
+
+// fail closes failed, once.
+func (j *File) fail() {
+	select {
+	case <-j.failed:
+	default:
+		close(j.failed)
+	}
+}
+
+// Failed is closed when the disk did not take a record: it is full, or returned an
+// error. The file is then to be closed, and opened again when the disk works.
+func (j *File) Failed() <-chan struct{} { return j.failed }
+
+// Failure is why [File.Failed] is closed; nil where it is not.
+func (j *File) Failure() error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	switch {
+	case j.broken != nil:
+		return j.broken
+	case j.full:
+		return ErrDiskFull
+	}
+	return nil
 }
 
 // Sync writes and fsyncs all records appended so far. [ErrDiskFull] means that
@@ -296,6 +329,7 @@ func (j *File) Sync() error {
 		// second fsync proves nothing.
 		j.mu.Lock()
 		j.broken = fmt.Errorf("journal: sync: %w", err)
+		j.fail()
 		j.mu.Unlock()
 		return j.broken
 	}

@@ -14,7 +14,12 @@ const (
 	ReasonRadioDown   = "radio-down"       // the emulated radio could not be reached
 	ReasonElsewhere   = "source-elsewhere" // the flow starts on another node, which cannot be reached
 	ReasonSourceDown  = "source-down"      // the node on which a flow starts failed to run it
-	ReasonRelayDown   = "relay-down"       // a relay process that a flow passes was not up when the attempt was to begin
+	ReasonRelayDown   = "relay-down"       // a relay process that a flow passes was not in order, or its node
+	ReasonServerDown  = "server-down"      // the listener of a flow was not in order, or its node
+	ReasonKilled      = "killed"           // something outside ended the flow's driver process
+	ReasonStopped     = "stopped"          // something outside stopped the flow's driver process, or this node's agent, and let it go on
+	ReasonControl     = "control-traffic"  // control packets passed during an attempt of a run with in-band control
+	ReasonListener    = "listener-failed"  // a listener or relay process of the treatment does not stay up, through a fault of its driver
 
 	// Rules that a driver's figures broke: the attempt is invalid, and no other
 	// follows by itself.
@@ -39,6 +44,17 @@ const (
 func FalseFigure(reason string) bool {
 	switch reason {
 	case ReasonLongerThanRun, ReasonShorterThanRun, ReasonMoreThanSent, ReasonFasterThanRadio, ReasonFasterThanIdeal:
+		return true
+	}
+	return false
+}
+
+// ApparatusFault reports whether a reason is a fault of Linktrial, of a node or of the
+// emulated radio. Such an attempt says nothing of the protocol: it is invalid, is
+// repeated in its place, and is not one of those that a sheet allows.
+func ApparatusFault(reason string) bool {
+	switch reason {
+	case ReasonRadioDown, ReasonSourceDown, ReasonRelayDown, ReasonServerDown, ReasonKilled, ReasonStopped, ReasonControl:
 		return true
 	}
 	return false

@@ -40,6 +40,7 @@ const (
 	TypeTrialEnded       Type = "trial-ended"       // TrialEnded: terminal for a trial
 	TypeCommand          Type = "command"           // Command
 	TypeDriverMisbehaved Type = "driver-misbehaved" // Misbehaviour
+	TypeAgentStopped     Type = "agent-stopped"     // AgentStopped
 )
 
 // RunStarted opens a node's journal of a run, or its resumption.
@@ -47,6 +48,9 @@ type RunStarted struct {
 	SheetHash string `json:"sheet_hash"`
 	Version   string `json:"version"` // of linktrial
 	Trials    int    `json:"trials"`
+	// Alive is when the agent's earlier start is last known to have run, within a few
+	// seconds; zero: it is not known, or there was none.
+	Alive time.Time `json:"alive,omitzero"`
 }
 
 // RunEnd is how a node's part in a run ended.
@@ -130,6 +134,10 @@ type Listener struct {
 	Code     contract.Code  `json:"code,omitempty"`
 	Message  string         `json:"message,omitempty"`
 	Restarts int            `json:"restarts,omitempty"`
+	// Outside is set where something outside the driver ended it, or stopped it.
+	Outside bool `json:"outside,omitempty"`
+	// Stopped is set where the process was stopped and not ended: it may go on.
+	Stopped bool `json:"stopped,omitempty"`
 }
 
 // ListenerName names one of a run's listeners: a treatment's own, or with At one of
@@ -141,6 +149,12 @@ type ListenerName struct {
 
 // Name is which listener it is.
 func (l *Listener) Name() ListenerName { return ListenerName{l.Treatment, l.At} }
+
+// AgentStopped is a time at which the node's agent did not run, though it had not ended.
+type AgentStopped struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
+}
 
 // AttemptStarted opens one execution of a trial.
 type AttemptStarted struct {
@@ -211,8 +225,29 @@ type AttemptEnded struct {
 	// Dead is the time since the previous attempt's end that no driver ran.
 	Dead  time.Duration        `json:"dead_ns"`
 	Radio *radiocontrol.Report `json:"radio,omitempty"` // on an emulated radio
+	// Control is what passed between the leading node and the orchestrator from before
+	// the first flow until after the last, with in-band control; nil: not counted.
+	Control *ControlTraffic `json:"control,omitempty"`
 	// Log is the end of the drivers' standard error, where the attempt failed.
 	Log string `json:"log,omitempty"`
+}
+
+// ControlTraffic is packets between a node and the orchestrator, with their IP headers.
+type ControlTraffic struct {
+	Packets int64 `json:"packets"`
+	Bytes   int64 `json:"bytes"`
+}
+
+// TypeControlCounted is [ControlCounted].
+const TypeControlCounted Type = "control-counted"
+
+// ControlCounted is the control traffic of a node that does not lead from Since to Until,
+// with in-band control: one record follows the other without gaps while the node's part
+// in the run is executed.
+type ControlCounted struct {
+	Since time.Time `json:"since"`
+	Until time.Time `json:"until"`
+	ControlTraffic
 }
 
 // FlowResult is one flow of an attempt, as its client reported it.
@@ -238,6 +273,9 @@ type TrialEnded struct {
 	Reason string `json:"reason,omitempty"`
 }
 
+// Self is the name in place of a person's in commands that the leading node gives itself.
+const Self = "linktrial"
+
 // CommandKind is what a person asks of a run. Closed list.
 type CommandKind string
 
@@ -249,13 +287,16 @@ const (
 	CommandRepeat CommandKind = "repeat" // one more attempt of a trial that has ended
 )
 
-// Command is a person's command that the node received. It is written before
+// Command is a person's command that the node received, or with By [Self] a pause of
+// the leading node's own. It is written before
 // it takes effect: after a [CommandRepeat], its trial has not ended any more.
 type Command struct {
 	ID    string      `json:"id"`
 	Kind  CommandKind `json:"kind"`
 	By    string      `json:"by,omitempty"`
 	Trial *int        `json:"trial,omitempty"` // of skip and repeat
+	// Reason is why the leading node paused the run by itself.
+	Reason string `json:"reason,omitempty"`
 	// Rejected is why the command could not be applied any more; it then has no
 	// effect. The key is that of the format's first version.
 	Rejected string `json:"passed_over,omitempty"`

@@ -34,7 +34,7 @@ type Trial struct {
 	Skip     bool // no further attempt, by command
 	Repeat   bool // one more attempt, by command, that has not ended
 
-	counted  int // attempts that ended and were not interrupted
+	counted  int // attempts that ended and say something of the protocol
 	last     journal.Verdict
 	untrue   bool // the last attempt's figures cannot be true
 	repeated bool // the attempt asked for by command has ended: no other follows by itself
@@ -185,7 +185,7 @@ func (s *State) After(current, n int) (trial int, ok bool) {
 
 // EndAttempt takes note of an attempt's outcome.
 func (t *Trial) EndAttempt(v journal.Verdict, reason string) {
-	if reason == journal.ReasonInterrupted {
+	if reason == journal.ReasonInterrupted || v == journal.Invalid && journal.ApparatusFault(reason) {
 		return
 	}
 	t.counted++

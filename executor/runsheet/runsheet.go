@@ -44,6 +44,8 @@ type Sheet struct {
 	Trials []Trial `json:"trials"` // in the order they run
 
 	Limits Limits `json:"limits"`
+	// Valid is the plan's rules of validity; nil: it has none.
+	Valid *Valid `json:"valid,omitempty"`
 
 	SampleInterval time.Duration `json:"sample_interval_ns"`
 	// Seed of the plan; all other seeds were derived from it when the sheet was compiled.
@@ -136,6 +138,9 @@ type Treatment struct {
 	// DSCP is the code point of all its packets, those of the relay processes
 	// included; 0 is the default.
 	DSCP int `json:"dscp,omitempty"`
+	// SecondRadio: its flows use the nodes' second radios, not the first; a driver that
+	// uses several radios at once gets to know of them without it.
+	SecondRadio bool `json:"second_radio,omitempty"`
 	// CompleteKnowledge lets the driver know rate and delay beforehand (contract.Link).
 	CompleteKnowledge bool `json:"complete_knowledge,omitempty"`
 	// Missing is set when no driver of that name exists: its trials are not
@@ -162,6 +167,15 @@ type Trial struct {
 // identity counts them in this order.
 func (t *Trial) Carried() []Flow { return slices.Concat(t.Flows, t.Probes) }
 
+// Beside is the treatment or mix whose flows the probes accompany; empty: they are
+// alone.
+func (t *Trial) Beside() string {
+	if len(t.Flows) == 0 {
+		return ""
+	}
+	return t.Treatment
+}
+
 // Flow is one transfer of a trial; most trials have one.
 type Flow struct {
 	Treatment   string        `json:"treatment"`
@@ -186,7 +200,13 @@ type Limits struct {
 	Attempts int           `json:"attempts"` // at most, for a trial; 1 is no retry
 	// Pause between two trials, on top of the executor's own dead time.
 	Pause time.Duration `json:"pause_ns,omitempty"`
+	// Wait is how long a trial is repeated because of faults of the apparatus before
+	// the run pauses; 0: [DefaultWait], as in sheets from before there was a limit.
+	Wait time.Duration `json:"wait_ns,omitempty"`
 }
+
+// DefaultWait is [Limits.Wait] where the plan has none.
+const DefaultWait = 10 * time.Minute
 
 // Encode writes the sheet in its one canonical form.
 func (s *Sheet) Encode() ([]byte, error) {
@@ -230,6 +250,9 @@ func (s *Sheet) Check() error {
 	}
 	if s.Limits.Connect <= 0 || s.Limits.Transfer <= 0 || s.Limits.Attempts < 1 {
 		return fmt.Errorf("limits %+v, expected positive times and at least one attempt", s.Limits)
+	}
+	if err := s.Valid.check(); err != nil {
+		return err
 	}
 	for i, t := range s.Trials {
 		if t.Index != i {
@@ -291,6 +314,12 @@ func (s *Sheet) checkTreatments() error {
 		}
 		if t.DSCP < 0 || t.DSCP > contract.MaxDSCP {
 			return fmt.Errorf("treatment %s has DSCP %d, expected 0 to %d", t.Name, t.DSCP, contract.MaxDSCP)
+		}
+		if t.SecondRadio && len(t.Via) > 0 {
+			return fmt.Errorf("treatment %s uses second radios and passes relay processes, which use the first", t.Name)
+		}
+		if t.SecondRadio && s.Topology.Second == nil {
+			return fmt.Errorf("treatment %s uses second radios, and topology %s has none", t.Name, s.Topology.Name)
 		}
 		if t.Probe && len(t.Via) > 0 {
 			return fmt.Errorf("treatment %s is a probe and passes relay processes", t.Name)

@@ -109,6 +109,22 @@ func (s *Sheet) Listeners(role radio.Role) []Listener {
 	return out
 }
 
+// Needs are the listeners on a role that a trial needs: those at the ends of its flows
+// and probes, and the relay processes that they pass.
+func (s *Sheet) Needs(trial *Trial, role radio.Role) []Listener {
+	return slices.DeleteFunc(s.Listeners(role), func(l Listener) bool {
+		return !slices.ContainsFunc(trial.Carried(), func(f Flow) bool {
+			if f.Treatment != l.Treatment.Name {
+				return false
+			}
+			if l.Via == nil {
+				return f.To == role
+			}
+			return slices.ContainsFunc(l.Treatment.Passes(f.From), func(v Via) bool { return v.At == role })
+		})
+	})
+}
+
 // Use is a driver that a node needs for a treatment, as its client or server
 // or, with Via, as one of its relay processes.
 type Use struct {

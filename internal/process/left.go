@@ -31,29 +31,28 @@ func Mark(n int64) string {
 	return markName + "=" + strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(n, 10)
 }
 
-// started are the children that [StartIn] has started and nobody has forgotten.
+// started are the children that [StartIn] and [StartOnThread] have started and nobody
+// has forgotten, and what ends the thread of the latter.
 var started struct {
 	sync.Mutex
-	pids map[int]bool
+	pids map[int]chan<- struct{}
 }
 
-func remember(pid int, is bool) {
+// remember notes a child; forgotten is closed when it is forgotten, and can be nil.
+func remember(pid int, forgotten chan<- struct{}) {
 	started.Lock()
 	defer started.Unlock()
 	if started.pids == nil {
-		started.pids = map[int]bool{}
+		started.pids = map[int]chan<- struct{}{}
 	}
-	if is {
-		started.pids[pid] = true
-	} else {
-		delete(started.pids, pid)
-	}
+	started.pids[pid] = forgotten
 }
 
 func remembered(pid int) bool {
 	started.Lock()
 	defer started.Unlock()
-	return started.pids[pid]
+	_, is := started.pids[pid]
+	return is
 }
 
 // Adopt makes this process the parent of all that its children leave behind when
@@ -225,4 +224,11 @@ func children(own int) (pids []int) {
 
 // Forget ends what is remembered of a child that [Start] has started; it is
 // called when the child has been waited for.
-func Forget(pid int) { remember(pid, false) }
+func Forget(pid int) {
+	started.Lock()
+	defer started.Unlock()
+	if forgotten := started.pids[pid]; forgotten != nil {
+		close(forgotten)
+	}
+	delete(started.pids, pid)
+}

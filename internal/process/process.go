@@ -70,11 +70,7 @@ func Start(cmd *exec.Cmd) error {
 // StartIn is [Start] inside the network namespace whose file is given
 // ("/run/netns/…"); empty means the caller's own.
 func StartIn(cmd *exec.Cmd, netns string) error {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	cmd.SysProcAttr.Setpgid = true
+	bind(cmd)
 	return onSpawner(func() error {
 		start := cmd.Start
 		if netns != "" {
@@ -82,10 +78,42 @@ func StartIn(cmd *exec.Cmd, netns string) error {
 		}
 		err := start()
 		if err == nil {
-			remember(cmd.Process.Pid, true)
+			remember(cmd.Process.Pid, nil)
 		}
 		return err
 	})
+}
+
+// bind makes the child die with the thread that starts it, in a group of its own.
+func bind(cmd *exec.Cmd) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	cmd.SysProcAttr.Setpgid = true
+}
+
+// StartOnThread is [Start] on a thread of its own, which prepare may change first: the
+// child inherits what the thread has become. The thread lasts until [Forget] is called,
+// because its end would kill the child.
+func StartOnThread(cmd *exec.Cmd, prepare func() error) error {
+	bind(cmd)
+	done := make(chan error, 1)
+	OnThread(func() {
+		err := prepare()
+		if err == nil {
+			err = cmd.Start()
+		}
+		if err != nil {
+			done <- err
+			return
+		}
+		forgotten := make(chan struct{})
+		remember(cmd.Process.Pid, forgotten)
+		done <- nil
+		<-forgotten
+	})
+	return <-done
 }
 
 // InNamespace runs f on a thread inside a network namespace. What f opens

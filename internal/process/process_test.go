@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -153,6 +154,45 @@ func TestSupervisorStartsAgainAndStops(t *testing.T) {
 	s.Stop(context.Background(), 5*time.Second)
 	if _, err := Identify(second); err == nil {
 		t.Error("the child still runs after Stop")
+	}
+}
+
+// A child that ends again and again is not started for ever, and how it ended is known.
+func TestSupervisorGivesUp(t *testing.T) {
+	states := make(chan State, 20)
+	starts := 0
+	s, err := Supervision{
+		Name: "failer", Log: slog.New(slog.DiscardHandler), MaxEnds: 3,
+		Start: func(context.Context) (*exec.Cmd, error) {
+			if starts++; starts == 2 {
+				return nil, errors.New("cannot be started")
+			}
+			cmd := exec.Command("sh", "-c", "exit 3")
+			return cmd, Start(cmd)
+		},
+		LastWords: func() string { return "no such device" },
+		Changed:   func(st State) { states <- st },
+	}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Stop(context.Background(), time.Second)
+	select {
+	case <-s.Failed():
+	case <-time.After(20 * time.Second):
+		t.Fatal("it is started for ever")
+	}
+	if err := s.Failure(); err == nil || err.Error() != "failer: it ended 3 times within a minute and is not started again; the last time: exit status 3: no such device" {
+		t.Errorf("failure %v", err)
+	}
+	if st := s.State(); starts != 3 || st.Restarts != 1 || st.Since.IsZero() || !st.Failed {
+		t.Errorf("%d starts, %+v", starts, st)
+	}
+	if first := <-states; first.Since.IsZero() || first.Reason != "exit status 3: no such device" || first.Failed {
+		t.Errorf("first %+v", first)
+	}
+	if second := <-states; second.Since.IsZero() || second.Reason != "cannot be started" {
+		t.Errorf("second %+v", second)
 	}
 }
 

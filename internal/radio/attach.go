@@ -1,6 +1,9 @@
 package radio
 
-import "slices"
+import (
+	"slices"
+	"time"
+)
 
 // Attach is how a node is connected to the radio: a technician sets it up, and the
 // preflight checks it.
@@ -51,7 +54,14 @@ const (
 	TelemetrySNMP TelemetryKind = "snmp" // SNMPv2c (RFC 3416) or v3 (RFC 3414), GET alone
 	TelemetryHTTP TelemetryKind = "http" // a JSON document by GET
 	TelemetryGPSD TelemetryKind = "gpsd" // position, by gpsd's JSON protocol
-	TelemetryHost TelemetryKind = "host" // the laptop's own power supply
+	TelemetryHost TelemetryKind = "host" // the laptop's own power supply, and its temperature
+)
+
+// GPSDPort is where gpsd answers unless it is told otherwise, NodeInterval the time
+// between two readings of a node's own sources where a profile states none.
+const (
+	GPSDPort     = 2947
+	NodeInterval = 5 * time.Second
 )
 
 // TelemetryPoll says when a source may be read.

@@ -136,7 +136,7 @@ func telemetrySource(v yamldoc.Value) Telemetry {
 	}
 	poll, interval := PollBetweenTrials, 10*time.Second
 	if t.Kind == TelemetryGPSD || t.Kind == TelemetryHost { // they are not reached over the radio
-		poll, interval = PollAlways, 5*time.Second
+		poll, interval = PollAlways, NodeInterval
 	}
 	t.Poll = TelemetryPoll(m.Field("poll").OneOf(string(poll), string(PollBetweenTrials), string(PollAlways)))
 	every := m.Field("interval").Duration(interval)
@@ -162,7 +162,7 @@ func telemetrySource(v yamldoc.Value) Telemetry {
 		}
 		t.Values = telemetryValues(m.Field("values"), "pointer")
 	case TelemetryGPSD:
-		t.Host, t.Port = target(m.Field("target"), "127.0.0.1", 2947)
+		t.Host, t.Port = target(m.Field("target"), "127.0.0.1", GPSDPort)
 	}
 	return t
 }

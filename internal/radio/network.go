@@ -21,6 +21,24 @@ type Network struct {
 	Access             *Access       `json:"access,omitempty"` // of a shared medium
 	Nodes              []Node        `json:"nodes"`
 	Links              []Link        `json:"links"`
+	// Second is the network of the nodes' second radios, with the same nodes at other
+	// addresses; nil where they have one.
+	Second *Network `json:"second_radio,omitempty"`
+}
+
+// SecondDevice is the interface of a node's second radio where it is emulated.
+const SecondDevice = "radio1"
+
+// AddressOf is the address of a node's interface, or "", also of a nil network.
+func (n *Network) AddressOf(role Role) string {
+	if n != nil {
+		for _, v := range n.Nodes {
+			if v.Role == role {
+				return v.Address
+			}
+		}
+	}
+	return ""
 }
 
 // Node is one radio of the network and the address of its interface.
@@ -58,12 +76,29 @@ const PrefixBits = 24
 // Addresses are the radio addresses of the emulated networks, by role.
 var Addresses = map[Role]string{RoleClient: "10.77.0.1", RoleRelay: "10.77.0.2", RoleServer: "10.77.0.3"}
 
+// SecondAddresses are those of second radios.
+var SecondAddresses = map[Role]string{RoleClient: "10.78.0.1", RoleRelay: "10.78.0.2", RoleServer: "10.78.0.3"}
+
 const lightSpeed = 299_792_458.0 // m/s
 
-// Resolve applies a profile to a topology: rates, channels and delays of every
-// link, with movements turned into traces and bit error rates into those that
-// the FEC leaves.
+// Resolve applies a profile to a topology, and to its second radio the profile of that:
+// rates, channels and delays of every link, with movements turned into traces and bit
+// error rates into those that the FEC leaves.
 func Resolve(p *Profile, t *Topology) (*Network, error) {
+	n, err := resolve(p, t, Addresses)
+	if err != nil || t.Second == nil {
+		return n, err
+	}
+	if t.Second.Profile == nil {
+		return nil, fmt.Errorf("topology %s: the profile of its second radio, %s, is not known", t.Name, t.Second.Radio)
+	}
+	if n.Second, err = resolve(t.Second.Profile, t, SecondAddresses); err != nil {
+		return nil, fmt.Errorf("second radio: %w", err)
+	}
+	return n, nil
+}
+
+func resolve(p *Profile, t *Topology, addresses map[Role]string) (*Network, error) {
 	e := p.Emulation
 	if e == nil {
 		return nil, fmt.Errorf("radio %s cannot be emulated: its profile has no emulation section", p.Name)
@@ -74,7 +109,7 @@ func Resolve(p *Profile, t *Topology) (*Network, error) {
 		Framing: e.Framing, FEC: e.FEC, ARQ: e.ARQ, Access: e.Access,
 	}
 	for _, s := range t.Stations {
-		n.Nodes = append(n.Nodes, Node{Role: s.Role, Address: Addresses[s.Role]})
+		n.Nodes = append(n.Nodes, Node{Role: s.Role, Address: addresses[s.Role]})
 	}
 	if e.Access != nil && e.Access.TDMA != nil {
 		for _, s := range t.Stations {

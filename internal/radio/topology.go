@@ -11,7 +11,20 @@ type Topology struct {
 	Links    []Path    `json:"links"`
 	Notes    []string  `json:"notes,omitempty"`
 
+	// Second is a further radio at every station; nil: each has one.
+	Second *SecondRadio `json:"second_radio,omitempty"`
+
 	Hash string `json:"hash"` // SHA-256 of the file
+}
+
+// SecondRadio is what the stations of a topology have beside the radio that a plan
+// names: its links are those of the topology, on a channel of its own.
+type SecondRadio struct {
+	Radio  string `json:"radio"` // name of its profile
+	Source string `json:"source"`
+	// Profile is that of the name, as the catalog has it; nil as long as the topology
+	// was only read.
+	Profile *Profile `json:"profile,omitempty"`
 }
 
 // Role is what a node does in a run.

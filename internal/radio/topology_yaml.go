@@ -13,13 +13,17 @@ import (
 // if any, is [yamldoc.Problems].
 func ParseTopology(file string, data []byte) (*Topology, error) {
 	d := yamldoc.Parse(file, data)
-	r := d.Root().Mapping("name", "title", "source", "stations", "links", "notes")
+	r := d.Root().Mapping("name", "title", "source", "stations", "links", "second_radio", "notes")
 	t := &Topology{
 		Name:   name(r.Field("name")),
 		Title:  r.Field("title").Required().Label(""),
 		Source: source(r.Field("source")),
 		Notes:  texts(r.Field("notes")),
 		Hash:   hash(data),
+	}
+	if v := r.Field("second_radio"); v.Present() {
+		m := v.Mapping("radio", "source")
+		t.Second = &SecondRadio{Radio: name(m.Field("radio")), Source: source(m.Field("source"))}
 	}
 	var unknown []string
 	for _, v := range upToThree(r.Field("stations").Required(), "stations, one for each role") {

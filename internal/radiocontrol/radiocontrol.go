@@ -60,6 +60,9 @@ type Reply struct {
 type Report struct {
 	Duration time.Duration `json:"duration_ns"` // on the channel's clock
 	Hops     []Hop         `json:"hops"`
+	// Stalled is for how long the emulator did not run meanwhile, in times that are
+	// longer than a busy machine explains: its process was stopped. 0: it ran.
+	Stalled time.Duration `json:"stalled_ns,omitempty"`
 	// Ideal is the time an all-knowing sender would have needed for each flow
 	// on the same realisation, alone on the channel, in the order of
 	// Begin.Flows; 0 where none could deliver it within IdealHorizon.
@@ -105,6 +108,8 @@ const IdealHorizon = 24 * time.Hour
 type Hop struct {
 	From radio.Role `json:"from"`
 	To   radio.Role `json:"to"`
+	// Second: between the nodes' second radios.
+	Second bool `json:"second_radio,omitempty"`
 
 	SentPackets      int64         `json:"sent_packets"` // whose transmission started
 	SentBytes        int64         `json:"sent_bytes"`   // IP packets, without the link's overhead

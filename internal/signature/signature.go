@@ -20,6 +20,8 @@ import (
 const (
 	sheetDomain = "linktrial run sheet v1\x00"
 	keyDomain   = "linktrial signing key v1\x00"
+	// backupDomain is of backups' manifests.
+	backupDomain = "linktrial backup v1\x00"
 )
 
 // PublicKey is an Ed25519 public key.

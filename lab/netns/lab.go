@@ -1,10 +1,7 @@
 package netns
 
 import (
-	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,9 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"linktrial/emulator/tun"
@@ -44,11 +39,11 @@ type Lab struct {
 	dir      string
 	log      *slog.Logger
 	forward  *forwarder
-	emulator *exec.Cmd
-	ended    chan struct{} // closed when the emulator has ended
-	endedErr error
+	emulator *process.Supervisor
+	maxEnds  int // of the emulator within a minute; 0: as usual
 
-	mu sync.Mutex // guards State.Children and the state file
+	mu    sync.Mutex                   // guards State.Children, State.Emulator, State.Radios, the state file and power
+	power map[radio.Role]chan struct{} // of nodes without power; closed when it is back
 }
 
 // ErrRunning reports a lab of that name that another process holds.
@@ -59,7 +54,10 @@ const device = "radio0"
 // Up makes the namespaces, the control network and the emulated radios, and
 // returns when packets can flow. It needs root and /dev/net/tun. On failure
 // nothing is left behind.
-func Up(ctx context.Context, cfg Config) (*Lab, error) {
+func Up(ctx context.Context, cfg Config) (*Lab, error) { return up(ctx, cfg, 0) }
+
+// up is [Up] with the bound on restarts of the emulator, 0: the usual one.
+func up(ctx context.Context, cfg Config, maxEnds int) (*Lab, error) {
 	if err := Possible(); err != nil {
 		return nil, err
 	}
@@ -73,7 +71,7 @@ func Up(ctx context.Context, cfg Config) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{dir: cfg.StateDir, log: cfg.Log, ended: make(chan struct{})}
+	l := &Lab{dir: cfg.StateDir, log: cfg.Log, maxEnds: maxEnds}
 	l.State = State{
 		Name: cfg.Name, Owner: self, Radio: cfg.Radio, Topology: cfg.Topology,
 		Control:       controlNamespace(cfg.Name),
@@ -137,7 +135,7 @@ func (l *Lab) build(ctx context.Context, cfg Config) error {
 	if err := makeBridge(l.State.Control); err != nil {
 		return err
 	}
-	tc := tun.Config{Device: device, Network: cfg.Network, ControlSocket: l.State.ControlSocket, Telemetry: true}
+	tc := tun.Config{Device: device, Network: cfg.Network, ControlSocket: l.State.ControlSocket, Telemetry: true, Keep: true}
 	for i, n := range l.State.Nodes {
 		if err := MakeNamespace(n.Namespace); err != nil {
 			return err
@@ -154,61 +152,6 @@ func (l *Lab) build(ctx context.Context, cfg Config) error {
 	return l.startEmulator(ctx, cfg.Emulator, tc)
 }
 
-func (l *Lab) startEmulator(ctx context.Context, command []string, tc tun.Config) error {
-	doc, err := json.Marshal(tc)
-	if err != nil {
-		return err
-	}
-	logFile, err := os.Create(filepath.Join(l.dir, l.State.Name, "emulator.log"))
-	if err != nil {
-		return err
-	}
-	defer logFile.Close() // the child has its own
-	cmd := exec.Command(command[0], command[1:]...)
-	cmd.Stdin = bytes.NewReader(doc)
-	cmd.Stderr = logFile
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return err
-	}
-	if err := process.Start(cmd); err != nil {
-		return fmt.Errorf("start the emulator: %w", err)
-	}
-	l.emulator = cmd
-	l.State.Emulator = cmd.Process.Pid
-	if err := l.adopt(cmd.Process.Pid); err != nil {
-		return err
-	}
-	ready := make(chan bool, 1)
-	go func() {
-		sc := bufio.NewScanner(out)
-		ready <- sc.Scan() && sc.Text() == "ready"
-		for sc.Scan() {
-		}
-		l.endedErr = cmd.Wait()
-		close(l.ended)
-	}()
-	select {
-	case ok := <-ready:
-		if !ok {
-			<-l.ended
-			return fmt.Errorf("the emulator did not start: %s", l.lastLog())
-		}
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-func (l *Lab) lastLog() string {
-	b, err := os.ReadFile(filepath.Join(l.dir, l.State.Name, "emulator.log"))
-	if err != nil || len(bytes.TrimSpace(b)) == 0 {
-		return fmt.Sprintf("no log (%v)", l.endedErr)
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return lines[len(lines)-1]
-}
-
 // adopt adds a child to the state file, so that Sweep ends it if this process dies.
 func (l *Lab) adopt(pid int) error {
 	id, err := process.Identify(pid)
@@ -217,7 +160,8 @@ func (l *Lab) adopt(pid int) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := l.State.Children[:0]
+	// Not in place: others may be reading the list of before.
+	kept := make([]process.Identity, 0, len(l.State.Children)+1)
 	for _, c := range l.State.Children {
 		if c.Alive() {
 			kept = append(kept, c)
@@ -225,15 +169,6 @@ func (l *Lab) adopt(pid int) error {
 	}
 	l.State.Children = append(kept, id)
 	return l.State.save(l.dir)
-}
-
-// Ended returns a channel that is closed when the emulator has ended by itself;
-// Failure then returns how.
-func (l *Lab) Ended() <-chan struct{} { return l.ended }
-
-// Failure returns the end of the emulator's log; call it after [Lab.Ended] was closed.
-func (l *Lab) Failure() error {
-	return fmt.Errorf("the emulated radio network has ended: %s", l.lastLog())
 }
 
 // Start starts a command in a node's namespace; it dies with this process.
@@ -258,13 +193,7 @@ func (l *Lab) Down(ctx context.Context) error {
 		l.forward.close()
 	}
 	if l.emulator != nil {
-		l.emulator.Process.Signal(syscall.SIGTERM)
-		select {
-		case <-l.ended:
-		case <-time.After(2 * time.Second):
-			l.emulator.Process.Kill()
-			<-l.ended
-		}
+		l.emulator.Stop(ctx, 2*time.Second)
 	}
 	return l.State.remove(ctx, l.dir)
 }
@@ -272,5 +201,8 @@ func (l *Lab) Down(ctx context.Context) error {
 // SetControlLink cuts or restores a node's control link, as when a vehicle
 // drives out of reach.
 func (l *Lab) SetControlLink(role radio.Role, up bool) error {
+	if l.State.Control == "" {
+		return nil // see Held
+	}
 	return SetControlLink(&l.State, role, up)
 }

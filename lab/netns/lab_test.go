@@ -183,6 +183,131 @@ func TestLabCarriesPacketsAndControl(t *testing.T) {
 	}
 }
 
+// The emulator is killed: the lab starts it again over the same interfaces, and neither
+// a connection nor a listener of before notices more than silence.
+func TestEmulatorIsStartedAgain(t *testing.T) {
+	cfg := testConfig(t, labName()+"e", "127.0.0.1:9")
+	ctx := context.Background()
+	l, err := Up(ctx, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Down(ctx)
+	var listener net.Listener
+	if err := process.InNamespace(NamespacePath(l.State.Nodes[2].Namespace), func() (err error) {
+		listener, err = net.Listen("tcp", radio.Addresses[radio.RoleServer]+":7000")
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	var conn net.Conn
+	dial := func() error {
+		return process.InNamespace(NamespacePath(l.State.Nodes[0].Namespace), func() (err error) {
+			conn, err = net.DialTimeout("tcp", radio.Addresses[radio.RoleServer]+":7000", 20*time.Second)
+			return err
+		})
+	}
+	if err := dial(); err != nil {
+		t.Fatal(err)
+	}
+	early := conn
+	defer early.Close()
+	far, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer far.Close()
+	linkOf := func() string {
+		return strings.Fields(inside(t, &l.State, radio.RoleClient, "ip", "-o", "link", "show", device))[0]
+	}
+	index, killed := linkOf(), pidOf(t, cfg)
+
+	for range 2 {
+		if err := syscall.Kill(killed, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		before := killed
+		for deadline := time.Now().Add(20 * time.Second); killed == before; time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(deadline) {
+				t.Fatal("the emulator was not started again")
+			}
+			if st, err := Load(cfg.StateDir, cfg.Name); err == nil && st.EmulatorDown == nil {
+				killed = st.Emulator
+			}
+		}
+	}
+	if now := linkOf(); now != index {
+		t.Errorf("the radio's interface was %s and is %s", index, now)
+	}
+	c, err := client.Dial(l.State.ControlSocket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if st, err := c.Status(ctx); err != nil || st.PID != killed {
+		t.Errorf("status %+v, %v, expected process %d", st, err, killed)
+	}
+	early.SetDeadline(time.Now().Add(20 * time.Second))
+	far.SetDeadline(time.Now().Add(20 * time.Second))
+	if _, err := early.Write([]byte("still")); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.ReadFull(far, make([]byte, 5)); err != nil {
+		t.Errorf("a connection of before: %v", err)
+	}
+	if err := dial(); err != nil {
+		t.Errorf("a listener of before: %v", err)
+	} else {
+		conn.Close()
+	}
+}
+
+func pidOf(t *testing.T, cfg Config) int {
+	t.Helper()
+	st, err := Load(cfg.StateDir, cfg.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st.Emulator
+}
+
+// An emulator that cannot run any more is not started for ever: nodes stay, and why is
+// known.
+func TestEmulatorThatAlwaysEnds(t *testing.T) {
+	cfg := testConfig(t, labName()+"f", "127.0.0.1:9")
+	broken := filepath.Join(t.TempDir(), "broken")
+	cfg.Emulator = []string{"sh", "-c", "if [ -e " + broken + " ]; then echo no such radio >&2; exit 1; fi; exec " + os.Args[0] + " emulate"}
+	ctx := context.Background()
+	l, err := up(ctx, cfg, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Down(ctx)
+	if err := os.WriteFile(broken, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pidOf(t, cfg), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-l.Ended():
+	case <-time.After(30 * time.Second):
+		t.Fatal("it is started for ever")
+	}
+	st, err := Load(cfg.StateDir, cfg.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "it ended 3 times within a minute and is not started again; the last time: the emulator did not start: no such radio"
+	if d := st.EmulatorDown; d == nil || !d.Final || d.Reason != want || !strings.Contains(l.Failure().Error(), want) {
+		t.Errorf("%+v", d)
+	}
+	if _, err := os.Stat(NamespacePath(st.Nodes[0].Namespace)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestSweepRemovesAKilledLab(t *testing.T) {
 	cfg := testConfig(t, labName()+"k", "127.0.0.1:9")
 	cfg.Log = nil

@@ -19,7 +19,12 @@ const (
 	controlGateway   = "10.213.0.254" // the forwarder, in the control namespace
 	controlPort      = 7700
 	controlInterface = "control0"
+	controlBridge    = "bridge0"
 )
+
+// bridgeAddress is the link-layer address of the control bridge. Without one of its
+// own it has that of one of its ports, and another one whenever a port comes or goes.
+var bridgeAddress = net.HardwareAddr{0x02, 0, 10, 213, 0, 254}
 
 var controlAddresses = map[radio.Role]string{radio.RoleClient: "10.213.0.1", radio.RoleRelay: "10.213.0.2", radio.RoleServer: "10.213.0.3"}
 
@@ -54,7 +59,7 @@ func joinControl(control, node, address string, index int) error {
 	defer n.Close()
 
 	port := fmt.Sprintf("node%d", index)
-	bridge, err := c.LinkByName("bridge0")
+	bridge, err := c.LinkByName(controlBridge)
 	if err != nil {
 		return err
 	}
@@ -84,10 +89,10 @@ func makeBridge(control string) error {
 		return err
 	}
 	defer c.Close()
-	if err := c.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "bridge0"}}); err != nil {
+	if err := c.LinkAdd(&netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: controlBridge, HardwareAddr: bridgeAddress}}); err != nil {
 		return fmt.Errorf("control bridge: %w", err)
 	}
-	return raise(c, "bridge0", controlGateway)
+	return raise(c, controlBridge, controlGateway)
 }
 
 func raise(h *netlink.Handle, device, address string) error {

@@ -45,7 +45,25 @@ type State struct {
 	// Orchestrator is the URL under which agents in the nodes reach the orchestrator.
 	Orchestrator  string `json:"orchestrator"`
 	ControlSocket string `json:"control_socket"` // of the emulator
-	Emulator      int    `json:"emulator"`       // its PID
+	Emulator      int    `json:"emulator"`       // its PID, while it runs
+	// EmulatorDown is since when and why the emulator does not run; nil: it runs.
+	EmulatorDown *Down `json:"emulator_down,omitempty"`
+}
+
+// Down is a process of a lab that does not run.
+type Down struct {
+	Since  time.Time `json:"since"`
+	Reason string    `json:"reason"`
+	Final  bool      `json:"final,omitempty"` // it is not started again
+}
+
+// For people.
+func (d *Down) String() string {
+	text := fmt.Sprintf("the emulated radios ended at %s (%s)", d.Since.Local().Format(time.TimeOnly), d.Reason)
+	if d.Final {
+		return text + "; remove the lab and bring it up again: linktrial lab down, linktrial lab up"
+	}
+	return text + "; they are being started again, nodes and agents stay up"
 }
 
 // NodeState is one node of a lab.
@@ -271,33 +289,13 @@ func deleteNamespace(ctx context.Context, name string) error {
 	return RemoveNamespace(name)
 }
 
-// endInside ends the processes whose network namespace is the named one. They
-// were all started by a lab or by somebody inside it.
+// endInside ends the processes whose network namespace is the named one.
 func endInside(ctx context.Context, name string) error {
-	want, err := os.Stat(NamespacePath(name))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+	all, err := processesIn(name)
 	if err != nil {
 		return err
 	}
-	procs, err := filepath.Glob("/proc/[0-9]*/ns/net")
-	if err != nil {
-		return err
-	}
-	for _, p := range procs {
-		st, err := os.Stat(p)
-		if err != nil || !os.SameFile(st, want) {
-			continue
-		}
-		var pid int
-		if _, err := fmt.Sscanf(p, "/proc/%d/", &pid); err != nil || pid == os.Getpid() {
-			continue
-		}
-		id, err := process.Identify(pid)
-		if err != nil {
-			continue
-		}
+	for _, id := range all {
 		if err := id.End(ctx, 2*time.Second); err != nil {
 			return err
 		}

@@ -15,8 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/internal/driverfolder"
+	"linktrial/internal/faultlog"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/scratch"
 	"linktrial/lab/uml/guest"
 )
 
@@ -47,11 +49,12 @@ const lookEvery = 200 * time.Millisecond
 // run boots the guest and follows it. It returns when the guest and all its
 // processes on the host have ended.
 func (b *boot) run(ctx context.Context) (err error) {
-	dir, err := b.links()
+	links, err := b.links()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = links.Remove() }() // what stays, the next guest's start removes
+	dir := links.Path
 	path := filepath.Join(b.cfg.Dir, b.name+".console")
 	out, err := os.Create(path)
 	if err != nil {
@@ -112,12 +115,15 @@ func (b *boot) pin(pid int) {
 	}
 }
 
+// scratchPrefix begins the names of folders that guests get as their first.
+const scratchPrefix = "linktrial-guest-"
+
 // links makes the folder that is passed to the guest: its name
 // has no blanks, whatever the folders are called.
-func (b *boot) links() (string, error) {
-	dir, err := os.MkdirTemp("", "linktrial-guest-")
+func (b *boot) links() (*scratch.Folder, error) {
+	f, err := scratch.New(scratchPrefix)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	links := map[string]string{guest.LinkShare: b.cfg.Dir, guest.LinkProgram: b.cfg.Executable}
 	for i, folder := range driverfolder.Split(b.cfg.Drivers) {
@@ -125,17 +131,16 @@ func (b *boot) links() (string, error) {
 	}
 	for name, target := range links {
 		if err == nil {
-			err = os.Symlink(target, filepath.Join(dir, name))
+			err = os.Symlink(target, filepath.Join(f.Path, name))
 		}
 	}
-	if err == nil && strings.ContainsAny(dir, " \t\n\"") {
-		err = fmt.Errorf("the folder for temporary files, %q, has a blank in its name, which a kernel's command line cannot hold", filepath.Dir(dir))
+	if err == nil && strings.ContainsAny(f.Path, " \t\n\"") {
+		err = fmt.Errorf("the folder for temporary files, %q, has a blank in its name, which a kernel's command line cannot hold", filepath.Dir(f.Path))
 	}
 	if err != nil {
-		os.RemoveAll(dir)
-		return "", err
+		return nil, errors.Join(err, f.Remove())
 	}
-	return dir, nil
+	return f, nil
 }
 
 func (b *boot) arguments(dir string) []string {
@@ -272,6 +277,12 @@ func (b *boot) take(text string) {
 		if costs, err := guest.ParseCosts(l.Text); err == nil && l.Sheet == b.sheet {
 			b.mu.Lock()
 			b.results[b.first+b.sheet].Switches = costs
+			b.mu.Unlock()
+		}
+	case guest.LineFault:
+		if f, err := faultlog.Parse([]byte(l.Text)); err == nil && l.Sheet < b.count && b.cfg.Fault != nil {
+			b.mu.Lock()
+			b.cfg.Fault(b.results[b.first+l.Sheet].Run, f)
 			b.mu.Unlock()
 		}
 	case guest.LineDone:

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"linktrial/internal/scratch"
 )
 
 // checkScript is the first process of a guest that is only checked. Its end
@@ -87,11 +89,12 @@ func contains(list []string, s string) bool {
 func checkBoot(ctx context.Context, program string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkLimit)
 	defer cancel()
-	dir, err := os.MkdirTemp("", "linktrial-guest-")
+	f, err := scratch.New(scratchPrefix)
 	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { _ = f.Remove() }()
+	dir := f.Path
 	script := filepath.Join(dir, "check")
 	if err := os.WriteFile(script, []byte(checkScript), 0o755); err != nil {
 		return "", err

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/internal/driverfolder"
+	"linktrial/internal/faultlog"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
 	"linktrial/lab/uml/guest"
@@ -29,6 +30,7 @@ type Sheet struct {
 	Signature signature.Signature
 	Network   *radio.Network // the sheet's
 	Trials    int            // the sheet's
+	Faults    *guest.Faults  // to be injected; nil: none
 }
 
 // RunConfig is what [Run] needs.
@@ -62,7 +64,10 @@ type RunConfig struct {
 	Count, Trace bool
 	// Progress is called from one goroutine at a time, a few times a second.
 	Progress func(Progress)
-	Logger   *slog.Logger // nil: none
+	// Fault is called in the same way when a fault in a run has begun, could not be
+	// injected, or has ended.
+	Fault  func(run string, f faultlog.Fault)
+	Logger *slog.Logger // nil: none
 }
 
 const (
@@ -85,8 +90,10 @@ type SheetResult struct {
 	// Journals by role, those that exist. They may end in the midst of a trial
 	// when Err is set.
 	Journals map[radio.Role]string
-	Trials   int // in the sheet
-	Ended    int // with a terminal record
+	// Faults is the list of the faults injected into the run; empty where there is none.
+	Faults string
+	Trials int // in the sheet
+	Ended  int // with a terminal record
 	// Err is why the run did not complete: [ErrHung], [ErrDied], or an
 	// error of the guest. Nil also when trials failed.
 	Err     error
@@ -259,7 +266,7 @@ func (r *runner) batch(ctx context.Context, first, cpu int) {
 	end := min(first+r.cfg.SheetsPerBoot, len(r.cfg.Sheets))
 	orders := guest.Job{Trace: r.cfg.Trace}
 	for _, s := range r.cfg.Sheets[first:end] {
-		orders.Sheets = append(orders.Sheets, guest.Sheet{Run: s.Run, Network: s.Network})
+		orders.Sheets = append(orders.Sheets, guest.Sheet{Run: s.Run, Network: s.Network, Faults: s.Faults})
 	}
 	name := fmt.Sprintf("guest-%04d", first)
 	err := r.order(name, orders)
@@ -309,6 +316,10 @@ func (r *runner) collect(i int) error {
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return fmt.Errorf("journal of run %s: %w", res.Run, err)
 		}
+	}
+	faults := filepath.Join(r.cfg.Dir, guest.Sheet{Run: res.Run}.FaultsFile())
+	if _, err := os.Stat(faults); err == nil {
+		res.Faults = faults
 	}
 	c := counter{path: r.journal(i, radio.RoleClient)}
 	if err := c.read(); err != nil {

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"connectrpc.com/connect"
+
+	"linktrial/orchestrator/admission"
 )
 
 // open are the patterns of the mux that are served to everybody: the pages,
@@ -25,6 +27,10 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 		service, method, isCall := procedure(r.URL.Path)
 		switch {
 		case !a.cfg.Required:
+			if err := admission.Known(r.Context(), ""); err != nil {
+				a.answer(w, r, err)
+				return
+			}
 			mux.ServeHTTP(w, r)
 		case isCall:
 			a.guardCall(mux, w, r, call, service, method)
@@ -68,6 +74,9 @@ func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	if err == nil && p.Role < Viewer {
 		err = refuse(NotAllowed, "this takes a user")
 	}
+	if err == nil {
+		err = admission.Known(r.Context(), p.name())
+	}
 	if err != nil {
 		plain(w, a.coded(r, err))
 		return
@@ -78,6 +87,13 @@ func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Request, c *call, service, method string) {
 	need := ruleOf(service, method)
 	if need.who == nodes {
+		// Without TLS, nodes have no certificates. With it, the authority decides.
+		if r.TLS == nil {
+			if err := admission.Known(r.Context(), ""); err != nil {
+				a.answer(w, r, err)
+				return
+			}
+		}
 		mux.ServeHTTP(w, r)
 		return
 	}
@@ -91,6 +107,10 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	p, err := a.authenticate(r)
 	ctx := r.Context()
 	if err == nil {
+		if err := admission.Known(ctx, p.name()); err != nil {
+			a.answer(w, r, err)
+			return
+		}
 		ctx = context.WithValue(ctx, principalKey{}, p)
 	}
 	if need.who != everyone {
@@ -121,6 +141,14 @@ func (p Principal) may(service, method string, need rule) bool {
 		return service == "AccessService" && method == "AddUser"
 	}
 	return p.Role >= need.least
+}
+
+// name is what the calls of a principal are counted by.
+func (p Principal) name() string {
+	if p.User == "" {
+		return p.Via
+	}
+	return "user " + p.User
 }
 
 func (p Principal) lacks(least Role) string {
@@ -184,6 +212,9 @@ func (a *Access) coded(r *http.Request, err error) *connect.Error {
 	if errors.As(err, &refused) {
 		return refused.Coded()
 	}
+	if coded := (*connect.Error)(nil); errors.As(err, &coded) {
+		return coded
+	}
 	a.log.Error("could not find out who calls", "path", r.URL.Path, "error", err)
 	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
 }
@@ -196,6 +227,8 @@ func plain(w http.ResponseWriter, err *connect.Error) {
 		status = http.StatusUnauthorized
 	case connect.CodeUnavailable:
 		status = http.StatusServiceUnavailable
+	case connect.CodeResourceExhausted:
+		status = http.StatusTooManyRequests
 	}
 	challenge(w, err)
 	http.Error(w, err.Message(), status)

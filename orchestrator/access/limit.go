@@ -2,12 +2,13 @@ package access
 
 import (
 	"fmt"
-	"net/netip"
 	"sync"
 	"time"
 
 	lru "github.com/hashicorp/golang-lru/v2"
 	"golang.org/x/time/rate"
+
+	"linktrial/orchestrator/admission"
 )
 
 // How often a password may be tried: some in a row, for people mistype, then
@@ -16,18 +17,24 @@ import (
 const (
 	userBurst     = 5
 	userInterval  = 30 * time.Second
+	everyBurst    = 20 // at a user, from everywhere
+	everyInterval = 10 * time.Second
 	addressBurst  = 20
 	addressPause  = 5 * time.Second
 	maxLimiters   = 10_000
 	maxRetryAfter = time.Hour
 )
 
-// limiter bounds attempts at passwords, by user and by address.
+// limiter bounds attempts at passwords: of each address, of each address at each user,
+// and of all addresses at a user, but those from which the user has logged in. So
+// nobody who guesses from elsewhere keeps a user out.
 type limiter struct {
 	now func() time.Time
 
 	mu        sync.Mutex
-	users     *lru.Cache[string, *rate.Limiter]
+	users     *lru.Cache[string, *rate.Limiter] // from everywhere
+	pairs     *lru.Cache[pair, *rate.Limiter]
+	proven    *lru.Cache[pair, struct{}] // the user has logged in from there
 	addresses *lru.Cache[string, *rate.Limiter]
 	// told bounds how often the audit log hears of refused attempts.
 	told rate.Sometimes
@@ -36,6 +43,12 @@ type limiter struct {
 func newLimiter(now func() time.Time) (*limiter, error) {
 	l := &limiter{now: now, told: rate.Sometimes{Interval: time.Minute}}
 	var err error
+	if l.pairs, err = lru.New[pair, *rate.Limiter](maxLimiters); err != nil {
+		return nil, err
+	}
+	if l.proven, err = lru.New[pair, struct{}](maxLimiters); err != nil {
+		return nil, err
+	}
 	if l.users, err = lru.New[string, *rate.Limiter](maxLimiters); err != nil {
 		return nil, err
 	}
@@ -45,7 +58,10 @@ func newLimiter(now func() time.Time) (*limiter, error) {
 	return l, nil
 }
 
-func pick(c *lru.Cache[string, *rate.Limiter], key string, every time.Duration, burst int) *rate.Limiter {
+// pair is a user and an address.
+type pair struct{ user, address string }
+
+func pick[K comparable](c *lru.Cache[K, *rate.Limiter], key K, every time.Duration, burst int) *rate.Limiter {
 	r, ok := c.Get(key)
 	if !ok {
 		r = rate.NewLimiter(rate.Every(every), burst)
@@ -54,16 +70,19 @@ func pick(c *lru.Cache[string, *rate.Limiter], key string, every time.Duration, 
 	return r
 }
 
-// take counts an attempt, or says how long to wait before the next.
+// take counts an attempt, or says how long to wait before the next. The user is empty
+// for a name that no user can have.
 func (l *limiter) take(user, address string) (wait time.Duration) {
+	at := pair{user, admission.Network(address)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.now()
 	var taken []*rate.Reservation
-	for _, r := range []*rate.Limiter{
-		pick(l.users, user, userInterval, userBurst),
-		pick(l.addresses, network(address), addressPause, addressBurst),
-	} {
+	all := []*rate.Limiter{pick(l.addresses, at.address, addressPause, addressBurst), pick(l.pairs, at, userInterval, userBurst)}
+	if !l.proven.Contains(at) {
+		all = append(all, pick(l.users, user, everyInterval, everyBurst))
+	}
+	for _, r := range all {
 		x := r.ReserveN(now, 1)
 		taken = append(taken, x)
 		wait = max(wait, x.DelayFrom(now))
@@ -76,28 +95,13 @@ func (l *limiter) take(user, address string) (wait time.Duration) {
 	return min(wait, maxRetryAfter)
 }
 
-// forgive forgets the attempts at a user's password: it was right.
-func (l *limiter) forgive(user string) {
+// forgive forgets the attempts at a user's password from an address: it was right.
+func (l *limiter) forgive(user, address string) {
+	at := pair{user, admission.Network(address)}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.users.Remove(user)
-}
-
-// network is what one who guesses has one of: the address, or with IPv6 its /64.
-func network(address string) string {
-	ip, err := netip.ParseAddr(address)
-	if err != nil {
-		return address
-	}
-	ip = ip.Unmap().WithZone("")
-	if ip.Is4() {
-		return ip.String()
-	}
-	p, err := ip.Prefix(64)
-	if err != nil {
-		return ip.String()
-	}
-	return p.String()
+	l.proven.Add(at, struct{}{})
+	l.pairs.Remove(at)
 }
 
 // seconds is a wait in whole seconds, as Retry-After has it.

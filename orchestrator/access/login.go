@@ -133,7 +133,7 @@ func (a *Access) Logout(ctx context.Context, p Principal) (*http.Cookie, error) 
 }
 
 // ChangePassword sets a new password where the current one is right, and ends all
-// sessions of the user. The cookie, which is nil for a token, is of a new session
+// sessions and tokens of the user but the login that called. The cookie, which is nil for a token, is of a new session
 // for the browser that called.
 func (a *Access) ChangePassword(ctx context.Context, p Principal, current, password string) (*http.Cookie, error) {
 	c := callOf(ctx)
@@ -145,7 +145,11 @@ func (a *Access) ChangePassword(ctx context.Context, p Principal, current, passw
 		}
 		return nil, err
 	}
-	if err := a.SetPassword(ctx, p.User, password); err != nil {
+	keep := ""
+	if p.ofLogin {
+		keep = p.token
+	}
+	if err := a.setPassword(ctx, p.User, password, keep); err != nil {
 		return nil, err
 	}
 	if p.session == nil {

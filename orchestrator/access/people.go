@@ -31,6 +31,9 @@ func checkName(name string) error {
 // prove returns the user where the password is right. It refuses more attempts
 // than the limits allow.
 func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc.User, error) {
+	if !userForm.MatchString(name) {
+		name = "" // nobody has it, so it is neither looked up nor kept; it takes as long
+	}
 	if wait := a.limit.take(name, from); wait > 0 {
 		if e := callOf(ctx).entry; e != nil {
 			e.skip = true
@@ -50,7 +53,7 @@ func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc
 	if !ok {
 		return dbsqlc.User{}, refuse(Unauthenticated, "the name or the password is wrong")
 	}
-	a.limit.forgive(name)
+	a.limit.forgive(name, from)
 	if u.Disabled {
 		return dbsqlc.User{}, refuse(NotAllowed, "the account of %s is disabled: an admin can enable it", name)
 	}
@@ -86,10 +89,6 @@ func (a *Access) endSession(ctx context.Context, hash []byte) error {
 	}
 	a.endStreams(func(p Principal) bool { return p.session != nil && bytes.Equal(p.session, hash) })
 	return nil
-}
-
-func (a *Access) endSessionStreams(user string) {
-	a.endStreams(func(p Principal) bool { return p.User == user && p.session != nil })
 }
 
 // AddUser makes a user. With the setup token it makes only an admin, and only the
@@ -219,8 +218,14 @@ func (a *Access) SetDisabled(ctx context.Context, name string, disabled bool) er
 	return err
 }
 
-// SetPassword sets a new password and ends all sessions of the user.
+// SetPassword sets a new password, and ends all sessions and tokens of the user: who
+// sets one may do so because somebody else knows the old one.
 func (a *Access) SetPassword(ctx context.Context, name, password string) error {
+	return a.setPassword(ctx, name, password, "")
+}
+
+// setPassword sets a new password and ends what the user holds, but the token keep.
+func (a *Access) setPassword(ctx context.Context, name, password, keep string) error {
 	if err := checkPassword(name, password); err != nil {
 		return refuse(Invalid, "%w", err)
 	}
@@ -232,10 +237,14 @@ func (a *Access) SetPassword(ctx context.Context, name, password string) error {
 		if _, err := q.SetUserPassword(ctx, dbsqlc.SetUserPasswordParams{Name: name, Password: text}); err != nil {
 			return err
 		}
+		now := a.now()
+		if err := q.RevokeTokensOf(ctx, dbsqlc.RevokeTokensOfParams{Now: &now, UserName: name, Keep: keep}); err != nil {
+			return err
+		}
 		return q.DeleteSessionsOf(ctx, name)
 	})
 	if err == nil {
-		a.endSessionStreams(name)
+		a.endStreams(func(p Principal) bool { return p.User == name && (p.token == "" || p.token != keep) })
 	}
 	return err
 }

@@ -155,7 +155,7 @@ func TestPasswordChange(t *testing.T) {
 	require.NoError(t, change(here, password, "another password"))
 	fails(t, there.ask(), connect.CodeUnauthenticated, "the session has ended")
 	require.NoError(t, here.ask(), "who changed it was logged out")
-	require.NoError(t, program.ask(), "tokens stay")
+	fails(t, program.ask(), connect.CodeUnauthenticated, `token "program" of vera was revoked`)
 	_, err := h.as().try("vera", password)
 	fails(t, err, connect.CodeUnauthenticated, "name or the password is wrong")
 	_, err = h.as().try("vera", "another password")

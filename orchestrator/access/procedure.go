@@ -61,7 +61,7 @@ var procedures = map[string]map[string]rule{
 		"CheckPlan": see, "ExplainPlan": see, "ListRuns": see, "GetRun": see, "Watch": see, "Results": see, "ListNodes": see, "ListProfiles": see,
 		"StartPlan": direct, "AbortCampaign": direct,
 	},
-	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see},
+	"ResultService": {"ListCampaigns": see, "Summarize": see, "Sweep": see, "Series": see, "GetAttempt": see, "ListRecords": see},
 	"TrustService": {
 		"ListSigningKeys": see, "GetSignedSheet": see, "ListApprovals": see,
 		"RotateSigningKey": manage, "ApproveDriver": manage, "UnapproveDriver": manage,

@@ -47,17 +47,22 @@ func (a *Access) openSetup(ctx context.Context) error {
 		return fmt.Errorf("setup token: %w", err)
 	}
 	a.setup.hash, a.setup.forced = s.hash(), admins > 0
-	a.log.Warn("make an admin on this machine: linktrial user add NAME --role admin", "admins", admins, "setup_token", s.text(), "file", path)
+	a.log.Warn("make an admin on this machine: linktrial user add NAME --role admin", "admins", admins, "setup_token_file", path)
 	return nil
 }
 
 func (a *Access) removeSetupFile() error {
+	return a.removeFile(SetupFile)
+}
+
+// removeFile removes a token's file from the data folder, where there is one.
+func (a *Access) removeFile(name string) error {
 	if a.cfg.DataDir == "" {
 		return nil
 	}
-	err := os.Remove(filepath.Join(a.cfg.DataDir, SetupFile))
+	err := os.Remove(filepath.Join(a.cfg.DataDir, name))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("setup token: %w", err)
+		return fmt.Errorf("token of the data folder: %w", err)
 	}
 	return nil
 }

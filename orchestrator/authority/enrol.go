@@ -70,7 +70,7 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 			return err
 		}
 		if t.WithdrawnAt != nil {
-			return fmt.Errorf("%w: it was withdrawn at %s, when the node was revoked; make another with 'linktrial node token --name %s'", ErrToken, identity.Moment(*t.WithdrawnAt), node)
+			return fmt.Errorf("%w: it was withdrawn at %s, when the node was revoked or enrolled with another; make another with 'linktrial node token --name %s'", ErrToken, identity.Moment(*t.WithdrawnAt), node)
 		}
 		if t.UsedAt != nil {
 			first, err := q.CertificateOfToken(ctx, h[:])
@@ -91,6 +91,9 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 		if err := q.UseNodeToken(ctx, dbsqlc.UseNodeTokenParams{Hash: h[:], UsedAt: &now, UsedFrom: from}); err != nil {
 			return fmt.Errorf("use the token: %w", err)
 		}
+		if _, err := q.WithdrawNodeTokens(ctx, dbsqlc.WithdrawNodeTokensParams{Node: node, At: now}); err != nil {
+			return fmt.Errorf("withdraw the node's other tokens: %w", err)
+		}
 		// One name is one node: what enrolled before under the name is another
 		// machine, or this one after it has lost its key.
 		if ended, err = q.RevokeNodeCertificates(ctx, dbsqlc.RevokeNodeCertificatesParams{Node: node, At: now, RevokedBy: "enrolment", Reason: superseded}); err != nil {
@@ -110,6 +113,12 @@ func (a *Authority) Enrol(ctx context.Context, secret, csr []byte, from string) 
 
 const superseded = "the node enrolled again"
 
+// A node gets at most maxRenewals certificates within renewalsWithin.
+const (
+	maxRenewals    = 20
+	renewalsWithin = 24 * time.Hour
+)
+
 // Renew gives a node that has shown its certificate another, for the key in
 // the request. The one before stays good until it expires: the node may lose
 // power before it has kept the new one.
@@ -124,6 +133,9 @@ func (a *Authority) Renew(ctx context.Context, node string, csr []byte) (*x509.C
 	}
 	a.change.Lock()
 	defer a.change.Unlock()
+	if a.records.issuedSince(node, cert.NotAfter.Add(-renewalsWithin)) >= maxRenewals {
+		return nil, fmt.Errorf("%w: %s has had %d certificates within %s, and one a month is what a node needs: see on the node why its agent does not keep them", ErrRequest, node, maxRenewals, renewalsWithin)
+	}
 	if err := a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error { return a.record(ctx, q, node, cert, nil, now) }); err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/identity"
+	"linktrial/orchestrator/admission"
 )
 
 type certificateKey struct{}
@@ -77,6 +78,30 @@ func (x *record) revocation() string {
 	return fmt.Sprintf("the certificate of %s was revoked at %s by %s%s: enrol the node again with a new token if it is to take part", x.node, identity.Moment(x.revoked), x.revokedBy, why)
 }
 
+var errorWriter = connect.NewErrorWriter()
+
+// Nodes wraps the handler of a service that only nodes call: with TLS, a call without
+// a certificate that is valid now is refused before its request is read.
+func (a *Authority) Nodes(next http.Handler) http.Handler {
+	if a.cfg.Mode != ModeTLS {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		node, _, err := a.caller(r.Context())
+		if err == nil {
+			err = admission.Known(r.Context(), "node "+node)
+		}
+		switch {
+		case err == nil:
+			next.ServeHTTP(w, r)
+		case errorWriter.IsSupported(r):
+			_ = errorWriter.Write(w, r, err) // a caller that is gone
+		default:
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+		}
+	})
+}
+
 // named is a request that says which node it is of.
 type named interface{ GetName() string }
 
@@ -95,9 +120,15 @@ type guard struct {
 // maxTold bounds what callers, who can be anybody on a closed bench, have kept here.
 const maxTold = 1000
 
+// maxVersion is longer than any version of this program, in bytes.
+const maxVersion = 100
+
 // tell logs a refusal, once for each version of a node: its service manager
 // starts the agent again and again.
 func (g *guard) tell(m withProtocol, refusal error) {
+	if identity.CheckName(m.GetName()) != nil || len(m.GetVersion()) > maxVersion {
+		return // what is kept by name is bounded
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.told[m.GetName()] == m.GetVersion() {

@@ -62,6 +62,19 @@ func (r *records) add(serial string, x *record) {
 	r.bySerial[serial] = x
 }
 
+// issuedSince counts the certificates of a node that expire after a moment: all live for
+// the same time, so those are the newest.
+func (r *records) issuedSince(node string, expire time.Time) (n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, x := range r.bySerial {
+		if x.node == node && x.notAfter.After(expire) {
+			n++
+		}
+	}
+	return n
+}
+
 // find is the record of exactly this certificate; nil: there is none.
 func (r *records) find(cert *x509.Certificate) *record {
 	r.mu.Lock()

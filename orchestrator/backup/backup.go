@@ -10,20 +10,24 @@ import (
 	"strings"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
 	"linktrial/internal/filelock"
 	"linktrial/migrations"
 )
 
-// Format is the form of backups that this package writes and reads.
-const Format = 1
+// Format is the form of backups that this package writes and reads. Format 1 held a dump
+// of pg_dump, whose restoring runs what is written in it.
+const Format = 2
 
 const (
-	folder       = "linktrial-backup"
-	manifestFile = "manifest.json"
-	dumpFile     = "store.dump"
-	filesFolder  = "files"
+	folder        = "linktrial-backup"
+	manifestFile  = "manifest.json"
+	signatureFile = "manifest.sig"
+	dataFolder    = "data"
+	dataSuffix    = ".copy.gz"
+	filesFolder   = "files"
 )
 
 // Folders of a data folder that belong to a backup. Tokens, sockets, locks,
@@ -38,21 +42,46 @@ type Manifest struct {
 	// Schema is the number of the newest migration that the store has had.
 	Schema     int64 `json:"schema"`
 	PostgreSQL int   `json:"postgresql"` // major version of the server
+	// Tables are those whose rows the backup has, Files all that is in it besides the
+	// manifest and its signature.
+	Tables []Table `json:"tables"`
+	Files  []File  `json:"files"`
+}
+
+// Table is a table of the store whose rows are in data/NAME.copy.gz, as PostgreSQL's
+// COPY writes text.
+type Table struct {
+	Name    string   `json:"name"`
+	Columns []string `json:"columns"`
+	Rows    int64    `json:"rows"`
+}
+
+// File is an entry of the archive.
+type File struct {
+	Name   string      `json:"name"`
+	Bytes  int64       `json:"bytes"`
+	Mode   fs.FileMode `json:"mode"`
+	SHA256 string      `json:"sha256"`
+}
+
+// Signer signs manifests (orchestrator/signing.Keyring).
+type Signer interface {
+	SignBackup(manifest []byte) string
 }
 
 // Create writes a backup, which may be read by its owner alone: the
 // authority's keys are in it. The orchestrator may be at work. On failure
 // there is no file, and one that was there before is as it was.
-func Create(ctx context.Context, from Source, out, version string, now time.Time) (Manifest, error) {
+func Create(ctx context.Context, from Source, out, version string, now time.Time, by Signer) (Manifest, error) {
 	db, err := from.open(ctx)
 	if err != nil {
 		return Manifest{}, err
 	}
-	return create(ctx, db, from.DataDir, out, version, now)
+	return create(ctx, db, from.DataDir, out, version, now, by)
 }
 
 // create is [Create] from a database that is open, and stops it.
-func create(ctx context.Context, db *database, dataDir, out, version string, now time.Time) (m Manifest, err error) {
+func create(ctx context.Context, db *database, dataDir, out, version string, now time.Time, by Signer) (m Manifest, err error) {
 	stopped := false
 	defer func() {
 		if !stopped {
@@ -60,19 +89,16 @@ func create(ctx context.Context, db *database, dataDir, out, version string, now
 		}
 	}()
 	m = Manifest{Format: Format, Version: version, Taken: now.UTC().Truncate(time.Second)}
-	if err := m.look(ctx, db); err != nil {
-		return m, err
-	}
 	scrap, remove, err := scrapFor(out)
 	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
 	defer remove()
-	// pg_dump cannot say beforehand how long its output will be, and a tar wants to know.
-	dump, part := filepath.Join(scrap, dumpFile), filepath.Join(scrap, "part")
-	if err := db.run(ctx, "pg_dump", "--format=custom", "--no-owner", "--no-privileges", "--file="+dump); err != nil {
+	// COPY cannot say beforehand how long its output will be, and a tar wants to know.
+	if err := m.readStore(ctx, db, scrap); err != nil {
 		return m, err
 	}
+	part := filepath.Join(scrap, "part")
 	// Whatever goes wrong goes wrong before the file has its name.
 	stopped = true
 	if err := db.stop(); err != nil {
@@ -82,7 +108,7 @@ func create(ctx context.Context, db *database, dataDir, out, version string, now
 	if err != nil {
 		return m, fmt.Errorf("backup: %w", err)
 	}
-	err = pack(f, m, dataDir, dump)
+	err = pack(f, &m, dataDir, scrap, by)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -149,15 +175,36 @@ func lockFolder(dir string) (release func(), err error) {
 	return func() { filelock.Release(f) }, nil
 }
 
-// look reads what the manifest says of the database.
-func (m *Manifest) look(ctx context.Context, db *database) error {
+// readStore reads the database as it is at one moment: what the manifest says of it,
+// and the rows of its tables into files of a folder.
+func (m *Manifest) readStore(ctx context.Context, db *database, into string) error {
 	conn, err := db.connect(ctx)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // it was only asked
+	tx, err := conn.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly})
+	if err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	if err := m.look(ctx, tx); err != nil {
+		return err
+	}
+	if m.Tables, err = tablesOf(ctx, tx); err != nil {
+		return fmt.Errorf("backup: %w", err)
+	}
+	for i := range m.Tables {
+		if err := m.Tables[i].write(ctx, conn, into); err != nil {
+			return fmt.Errorf("backup: table %s: %w", m.Tables[i].Name, err)
+		}
+	}
+	return nil
+}
+
+// look reads what the manifest says of the database.
+func (m *Manifest) look(ctx context.Context, tx pgx.Tx) error {
 	var timescale, ours bool
-	err = conn.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000,
+	err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000,
 		EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb'), to_regclass('goose_db_version') IS NOT NULL`).Scan(&m.PostgreSQL, &timescale, &ours)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
@@ -166,9 +213,9 @@ func (m *Manifest) look(ctx context.Context, db *database) error {
 		return errors.New("the database is none of linktrial's: it has had no migration")
 	}
 	if timescale {
-		return errors.New("the store is in TimescaleDB, whose tables pg_restore brings back in steps of its own alone: see 'With TimescaleDB' in docs/backup.md")
+		return errors.New("the store is in TimescaleDB, whose tables are restored in steps of its own: see 'With TimescaleDB' in docs/backup.md")
 	}
-	if err := conn.QueryRow(ctx, "SELECT max(version_id) FROM goose_db_version WHERE is_applied").Scan(&m.Schema); err != nil {
+	if err := tx.QueryRow(ctx, "SELECT max(version_id) FROM goose_db_version WHERE is_applied").Scan(&m.Schema); err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	return nil

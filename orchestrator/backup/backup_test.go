@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"linktrial/internal/signature"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/signing"
@@ -79,6 +81,9 @@ func TestBackupAndRestore(t *testing.T) {
 	st.Close()
 	put(t, filepath.Join(dir, authority.Folder, "ca.key"), "key", 0o600)
 	put(t, filepath.Join(signing.Dir(dir), "ring"), "ring", 0o600)
+	ring, err := signing.Open(signing.Dir(dir))
+	require.NoError(t, err)
+	ours := AcceptKeys(nil, ring.Fingerprint())
 	put(t, filepath.Join(dir, "topologies", "site.yaml"), "name: site\n", 0o644)
 	put(t, filepath.Join(dir, "agents", "client", "journal"), "not ours", 0o644)
 	want := content(t, srv.URL())
@@ -87,7 +92,7 @@ func TestBackupAndRestore(t *testing.T) {
 	// While it works.
 	out := filepath.Join(dataDir(t), "b.tar.gz")
 	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
-	m, err := Create(ctx, Source{DataDir: dir}, out, "v1", at)
+	m, err := Create(ctx, Source{DataDir: dir}, out, "v1", at, ring)
 	require.NoError(t, err)
 	info, err := os.Stat(out)
 	require.NoError(t, err)
@@ -100,18 +105,18 @@ func TestBackupAndRestore(t *testing.T) {
 	require.Equal(t, newest, m.Schema)
 
 	// A restore does not touch what is there, used or not.
-	_, err = Restore(ctx, out, Source{DataDir: dir})
+	_, err = Restore(ctx, out, Source{DataDir: dir}, ours)
 	require.ErrorContains(t, err, "has a database already")
 	require.NoError(t, srv.Stop(ctx))
 
 	// While it does not work.
 	still := filepath.Join(filepath.Dir(out), "still.tar.gz")
-	_, err = Create(ctx, Source{DataDir: dir}, still, "v1", at)
+	_, err = Create(ctx, Source{DataDir: dir}, still, "v1", at, ring)
 	require.NoError(t, err)
 
 	for _, file := range []string{out, still} {
 		to := filepath.Join(dataDir(t), "new")
-		got, err := Restore(ctx, file, Source{DataDir: to})
+		got, err := Restore(ctx, file, Source{DataDir: to}, ours)
 		require.NoError(t, err)
 		require.Equal(t, m, got)
 		again := start(t, to)
@@ -133,8 +138,8 @@ func TestBackupAndRestore(t *testing.T) {
 	}
 
 	// Into a database that is given.
-	other := dataDir(t)
-	srv = start(t, other)
+	elsewhere := dataDir(t)
+	srv = start(t, elsewhere)
 	defer srv.Stop(context.Background())
 	conn, err := pgx.Connect(ctx, srv.URL())
 	require.NoError(t, err)
@@ -144,15 +149,15 @@ func TestBackupAndRestore(t *testing.T) {
 	to := Source{DataDir: filepath.Join(dataDir(t), "keys"), DatabaseURL: srv.DatabaseURL("given")}
 	claim, err := postgres.TakeClaim(ctx, to.DatabaseURL, postgres.UserOrchestrator, nil)
 	require.NoError(t, err)
-	_, err = Restore(ctx, out, to)
+	_, err = Restore(ctx, out, to, ours)
 	require.ErrorIs(t, err, postgres.ErrInUse)
 	require.NoDirExists(t, to.DataDir, "nothing half-done")
 	claim.Release()
-	_, err = Restore(ctx, out, to)
+	_, err = Restore(ctx, out, to, ours)
 	require.NoError(t, err)
 	require.Equal(t, want, content(t, to.DatabaseURL))
 	to.DataDir += "2"
-	_, err = Restore(ctx, out, to)
+	_, err = Restore(ctx, out, to, ours)
 	require.ErrorContains(t, err, "tables already, expected an empty one")
 	require.NoDirExists(t, to.DataDir, "nothing half-done")
 
@@ -164,22 +169,31 @@ func TestBackupAndRestore(t *testing.T) {
 			content []byte
 			want    string
 		}{
-			"empty":         {nil, "expected a tar with gzip"},
-			"cut":           {b[:len(b)/2], "cut off or damaged"},
-			"cut at end":    {b[:len(b)-4], "cut off or damaged"},
-			"newer schema":  {rewrite(t, b, func(m string) string { return strings.Replace(m, `"schema": `, `"schema": 9`, 1) }), "is newer than this program's"},
-			"newer format":  {rewrite(t, b, func(m string) string { return strings.Replace(m, `"format": 1`, `"format": 2`, 1) }), "format 2, expected 1"},
-			"dump no dump":  {archive(t, "manifest.json", `{"format":1}`, "store.dump", "x"), "pg_restore: "},
-			"without dump":  {archive(t, "manifest.json", `{"format":1}`), "there is no store.dump in it"},
-			"out of folder": {archive(t, "manifest.json", `{"format":1}`, "files/authority/../../../x", "x"), "does not belong into a backup"},
-			"other folder":  {archive(t, "manifest.json", `{"format":1}`, "files/postgres/x", "x"), "does not belong into a backup"},
-			"no manifest":   {archive(t, "store.dump", "x"), "expected manifest.json first"},
+			"empty":           {nil, "expected a tar with gzip"},
+			"cut":             {b[:len(b)/2], "cut off or damaged"},
+			"cut at end":      {b[:len(b)-4], "cut off or damaged"},
+			"newer schema":    {rewrite(t, b, ring, func(m *Manifest) { m.Schema += 900 }), "is newer than this program's"},
+			"newer format":    {rewrite(t, b, ring, func(m *Manifest) { m.Format = 3 }), "format 3, expected 2"},
+			"format 1":        {archive(t, "manifest.json", `{"format":1,"version":"v0.9"}`, "store.dump", "x"), "restoring one runs commands"},
+			"changed":         {replaced(t, b, manifestFile, `"version": "v1"`, `"version": "v2"`), "was changed after it was made"},
+			"other rows":      {replaced(t, b, "data/campaigns"+dataSuffix, "", "x"), "its manifest says"},
+			"other key file":  {replaced(t, b, "files/authority/ca.key", "key", "kez"), "has the SHA-256"},
+			"no signature":    {archive(t, "manifest.json", `{"format":2}`), "there is no manifest.sig in it"},
+			"not its rows":    {rewrite(t, b, ring, func(m *Manifest) { m.Tables[0].Rows++ }), "the manifest says"},
+			"other table":     {rewrite(t, b, ring, func(m *Manifest) { m.Tables[0].Name = "pg_authid" }), "which the store of migration"},
+			"other columns":   {rewrite(t, b, ring, func(m *Manifest) { m.Tables[0].Columns[0] = "x) FROM PROGRAM 'id'; --" }), "has the columns"},
+			"a table missing": {rewrite(t, b, ring, func(m *Manifest) { m.Tables = m.Tables[1:] }), "0 times, expected once"},
+			"a file missing":  {rewrite(t, b, ring, func(m *Manifest) { m.Files = append(m.Files, File{Name: "files/authority/x"}) }), "which its manifest lists"},
+			"out of folder":   {rewrite(t, b, ring, func(m *Manifest) { m.Files[0].Name = "files/authority/../../../x" }), "does not belong into a backup"},
+			"other folder":    {rewrite(t, b, ring, func(m *Manifest) { m.Files[0].Name = "files/postgres/x" }), "does not belong into a backup"},
+			"no manifest":     {archive(t, "files/authority/x", "x"), "expected manifest.json, found files/authority/x"},
+			"another's":       {rewrite(t, b, other(t), func(*Manifest) {}), "is signed by the orchestrator with the key"},
 		} {
 			t.Run(name, func(t *testing.T) {
 				dir := dataDir(t)
 				file, to := filepath.Join(dir, "x"), filepath.Join(dir, "to")
 				put(t, file, string(c.content), 0o600)
-				_, err := Restore(ctx, file, Source{DataDir: to})
+				_, err := Restore(ctx, file, Source{DataDir: to}, ours)
 				require.ErrorContains(t, err, c.want)
 				require.NoDirExists(t, to, "nothing half-done")
 			})
@@ -189,24 +203,24 @@ func TestBackupAndRestore(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	ctx, dir := t.Context(), dataDir(t)
-	_, err := Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now())
+	_, err := Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now(), other(t))
 	require.ErrorContains(t, err, "there is no private database in")
 
 	srv := start(t, dir)
-	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now())
+	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now(), other(t))
 	require.ErrorContains(t, err, "is none of linktrial's")
 	require.NoError(t, srv.Stop(ctx))
 
 	release, err := postgres.Lock(dir, postgres.UserOrchestrator)
 	require.NoError(t, err)
-	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now())
+	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now(), other(t))
 	require.ErrorIs(t, err, postgres.ErrInUse, "an orchestrator that is starting")
-	_, err = Restore(ctx, "b", Source{DataDir: dir})
+	_, err = Restore(ctx, "b", Source{DataDir: dir}, anybody)
 	require.ErrorIs(t, err, postgres.ErrInUse, "before anything is looked at")
 	release()
 
 	require.NoError(t, os.Chown(dir, 65534, 65534))
-	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now())
+	_, err = Create(ctx, Source{DataDir: dir}, filepath.Join(dir, "b"), "v1", time.Now(), other(t))
 	require.ErrorContains(t, err, "belongs to user nobody: do this as that user")
 	require.NoFileExists(t, filepath.Join(dir, "b"))
 	left, err := filepath.Glob(filepath.Join(dir, ".b.*"))
@@ -220,8 +234,11 @@ func TestRefusals(t *testing.T) {
 		"postgres://x:secret@host/db?sslmode=never": "sslmode is invalid",
 	} {
 		for name, f := range map[string]func(Source) error{
-			"backup":  func(s Source) error { _, err := Create(ctx, s, filepath.Join(dir, "b"), "v1", time.Now()); return err },
-			"restore": func(s Source) error { _, err := Restore(ctx, filepath.Join(dir, "b"), s); return err },
+			"backup": func(s Source) error {
+				_, err := Create(ctx, s, filepath.Join(dir, "b"), "v1", time.Now(), other(t))
+				return err
+			},
+			"restore": func(s Source) error { _, err := Restore(ctx, filepath.Join(dir, "b"), s, anybody); return err },
 		} {
 			to := filepath.Join(t.TempDir(), "to")
 			err := f(Source{DataDir: to, DatabaseURL: at})
@@ -256,10 +273,10 @@ func TestWhatABackupLeaves(t *testing.T) {
 	beside := dataDir(t)
 	out := filepath.Join(beside, "b.tar.gz")
 	killed := filepath.Join(beside, ".b.tar.gz.writing-1")
-	put(t, filepath.Join(killed, dumpFile), "secret", 0o600)
+	put(t, filepath.Join(killed, "store.dump"), "secret", 0o600)
 	others := []string{filepath.Join(beside, ".b.tar.gz.writing-2"), filepath.Join(beside, ".c.tar.gz.writing-1")}
 	for _, d := range others {
-		put(t, filepath.Join(d, dumpFile), "theirs", 0o600)
+		put(t, filepath.Join(d, "store.dump"), "theirs", 0o600)
 	}
 	release, err := lockFolder(others[0])
 	require.NoError(t, err)
@@ -283,7 +300,7 @@ func TestWhatABackupLeaves(t *testing.T) {
 			}
 		}
 	}()
-	_, err = Create(ctx, Source{DataDir: dir}, out, "v1", time.Now())
+	_, err = Create(ctx, Source{DataDir: dir}, out, "v1", time.Now(), other(t))
 	close(stop)
 	require.NoError(t, err)
 	require.NoError(t, <-watched, "others can read it")
@@ -307,9 +324,9 @@ func TestWhatABackupLeaves(t *testing.T) {
 		if old != "" {
 			put(t, at, old, 0o600)
 		}
-		db, err := databaseAt(srv.URL(), toolsOf(t, dir), func() error { return errors.New("did not stop") })
+		db, err := databaseAt(srv.URL(), func() error { return errors.New("did not stop") })
 		require.NoError(t, err)
-		_, err = create(ctx, db, dir, at, "v1", time.Now())
+		_, err = create(ctx, db, dir, at, "v1", time.Now(), other(t))
 		require.EqualError(t, err, "did not stop", name)
 		b, err := os.ReadFile(at)
 		require.Equal(t, old == "", os.IsNotExist(err), name)
@@ -320,26 +337,19 @@ func TestWhatABackupLeaves(t *testing.T) {
 	}
 }
 
-func toolsOf(t *testing.T, dir string) string {
-	t.Helper()
-	tools, err := postgres.ToolsDir(dir)
-	require.NoError(t, err)
-	return tools
-}
-
 // Somebody makes a folder while the restore works: it stays, what the restore
 // put there goes.
 func TestRestoreThatMeetsSomebody(t *testing.T) {
 	ctx := t.Context()
 	dir, srv := filled(t)
 	out := filepath.Join(dataDir(t), "b.tar.gz")
-	_, err := Create(ctx, Source{DataDir: dir}, out, "v1", time.Now())
+	_, err := Create(ctx, Source{DataDir: dir}, out, "v1", time.Now(), other(t))
 	require.NoError(t, err)
 	require.NoError(t, srv.Stop(ctx))
 
 	to := dataDir(t)
 	killed := filepath.Join(to, scrapPrefix+"1")
-	put(t, filepath.Join(killed, dumpFile), "secret", 0o600)
+	put(t, filepath.Join(killed, "store.dump"), "secret", 0o600)
 	theirs := filepath.Join(to, "topologies", "theirs.yaml")
 	done := make(chan error)
 	go func() {
@@ -350,7 +360,7 @@ func TestRestoreThatMeetsSomebody(t *testing.T) {
 		}
 		done <- errors.Join(os.Mkdir(filepath.Dir(theirs), 0o755), os.WriteFile(theirs, []byte("name: theirs\n"), 0o644))
 	}()
-	_, err = Restore(ctx, out, Source{DataDir: to})
+	_, err = Restore(ctx, out, Source{DataDir: to}, anybody)
 	require.NoError(t, <-done)
 	require.ErrorContains(t, err, "topologies")
 	b, err := os.ReadFile(theirs)
@@ -365,28 +375,58 @@ func TestRestoreThatMeetsSomebody(t *testing.T) {
 	require.Equal(t, []string{"orchestrator.lock", "topologies"}, left)
 }
 
-// rewrite packs a backup again with another manifest.
-func rewrite(t *testing.T, b []byte, change func(string) string) []byte {
+// anybody accepts every key.
+func anybody(signature.PublicKey, *Manifest) error { return nil }
+
+// other is another orchestrator's key.
+func other(t testing.TB) *signing.Keyring {
+	t.Helper()
+	k, err := signing.Ephemeral()
+	require.NoError(t, err)
+	return k
+}
+
+// entries are the names and texts of a backup.
+func entries(t *testing.T, b []byte) (all []string) {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(b))
 	require.NoError(t, err)
 	r := tar.NewReader(z)
-	var all []string
 	for {
 		h, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			break
+			return all
 		}
 		require.NoError(t, err)
 		text, err := io.ReadAll(r)
 		require.NoError(t, err)
-		name := strings.TrimPrefix(h.Name, folder+"/")
-		if name == manifestFile {
-			changed := change(string(text))
-			require.NotEqual(t, string(text), changed)
-			text = []byte(changed)
+		all = append(all, strings.TrimPrefix(h.Name, folder+"/"), string(text))
+	}
+}
+
+// rewrite packs a backup again with another manifest, signed by a key.
+func rewrite(t *testing.T, b []byte, by Signer, change func(*Manifest)) []byte {
+	t.Helper()
+	all := entries(t, b)
+	var m Manifest
+	require.NoError(t, json.Unmarshal([]byte(all[1]), &m))
+	change(&m)
+	doc, err := json.Marshal(m)
+	require.NoError(t, err)
+	all[1], all[3] = string(doc), by.SignBackup(doc)
+	return archive(t, all...)
+}
+
+// replaced packs a backup again with another text in one of its files.
+func replaced(t *testing.T, b []byte, name, old, with string) []byte {
+	t.Helper()
+	all := entries(t, b)
+	for i := 0; i < len(all); i += 2 {
+		if all[i] == name {
+			changed := strings.Replace(all[i+1], old, with, 1)
+			require.NotEqual(t, all[i+1], changed)
+			all[i+1] = changed
 		}
-		all = append(all, name, string(text))
 	}
 	return archive(t, all...)
 }
@@ -406,9 +446,12 @@ func archive(t testing.TB, namesAndTexts ...string) []byte {
 	return b.Bytes()
 }
 
+// fuzzed is the manifest of a backup with one file.
+const fuzzed = `{"format":2,"files":[{"name":"files/authority/ca.key","bytes":1,"mode":384,"sha256":"8254c329a92850f6d539dd376f4816ee2764517da5e0235514af433164480d7a"}]}`
+
 // Nothing that an archive says leads out of the folder.
 func FuzzUnpack(f *testing.F) {
-	for _, b := range [][]byte{archive(f, "manifest.json", `{"format":1}`, "files/authority/ca.key", "k", "store.dump", "x"), archive(f, "files/authority/../../x", "y")} {
+	for _, b := range [][]byte{archive(f, "manifest.json", fuzzed, "manifest.sig", other(f).SignBackup([]byte(fuzzed)), "files/authority/ca.key", "k"), archive(f, "files/authority/../../x", "y")} {
 		z, err := gzip.NewReader(bytes.NewReader(b))
 		require.NoError(f, err)
 		plain, err := io.ReadAll(z)
@@ -423,7 +466,7 @@ func FuzzUnpack(f *testing.F) {
 		outer := t.TempDir()
 		into := filepath.Join(outer, "into")
 		require.NoError(t, os.Mkdir(into, 0o700))
-		m, err := unpackFrom(&b, into)
+		m, err := unpackFrom(&b, into, anybody)
 		if err == nil && m.Format != Format {
 			t.Errorf("went through: %+v", m)
 		}
@@ -432,7 +475,7 @@ func FuzzUnpack(f *testing.F) {
 		require.Len(t, entries, 1)
 		inside, err := os.ReadDir(into)
 		require.NoError(t, err)
-		allowed := map[string]bool{dumpFile: true, filesFolder: true}
+		allowed := map[string]bool{dataFolder: true, filesFolder: true}
 		for _, e := range inside {
 			require.True(t, allowed[e.Name()], "%s: expected one of %v", e.Name(), slices.Collect(maps.Keys(allowed)))
 		}

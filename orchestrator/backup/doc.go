@@ -5,7 +5,11 @@
 //
 // The file is a tar with gzip:
 //
-//	linktrial-backup/manifest.json
+//	linktrial-backup/manifest.json   what is in it, with the SHA-256 of each file
+//	linktrial-backup/manifest.sig    its signature by the key that signs run sheets
 //	linktrial-backup/files/…      keys of the authority and of run sheets, topologies that people saved
-//	linktrial-backup/store.dump   the database, as pg_dump's custom format
+//	linktrial-backup/data/TABLE.copy.gz   the rows of a table, as COPY writes them
+//
+// A restore makes the schema from the program's own migrations and reads rows: it
+// executes nothing of the file.
 package backup

@@ -1,23 +1,19 @@
 package backup
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/url"
 	"os"
-	"os/exec"
 	"os/user"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"github.com/jackc/pgx/v5"
 
-	"linktrial/internal/process"
 	"linktrial/orchestrator/postgres"
 )
 
@@ -30,24 +26,12 @@ type Source struct {
 // database is an open way to a database.
 type database struct {
 	config *pgx.ConnConfig
-	// environment is what PostgreSQL's own programs take the way from: arguments,
-	// where a URL with its password could stand, can be read by others.
-	environment []string
-	tools       string // folder
-	stop        func() error
-}
-
-// passed is what a URL may say besides, and PostgreSQL's programs take from the
-// environment (libpq, "Environment Variables").
-var passed = map[string]string{
-	"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSLCERT", "sslkey": "PGSSLKEY", "sslcrl": "PGSSLCRL", "sslsni": "PGSSLSNI",
-	"ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION", "channel_binding": "PGCHANNELBINDING", "passfile": "PGPASSFILE",
-	"connect_timeout": "PGCONNECT_TIMEOUT", "options": "PGOPTIONS",
+	stop   func() error
 }
 
 // databaseAt reads a URL. What is wrong with it is said without its text: there
 // may be a password in it.
-func databaseAt(at, tools string, stop func() error) (*database, error) {
+func databaseAt(at string, stop func() error) (*database, error) {
 	const form = "the database's address: expected postgres://USER:PASSWORD@HOST:PORT/NAME"
 	u, err := url.Parse(at)
 	switch {
@@ -60,23 +44,12 @@ func databaseAt(at, tools string, stop func() error) (*database, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", form, err)
 	}
-	d := &database{config: config, tools: tools, stop: stop, environment: append(os.Environ(), "LC_ALL=C", "PGHOST="+config.Host,
-		"PGPORT="+strconv.Itoa(int(config.Port)), "PGUSER="+config.User, "PGPASSWORD="+config.Password, "PGDATABASE="+config.Database)}
-	for key, variable := range passed {
-		if v := u.Query().Get(key); v != "" {
-			d.environment = append(d.environment, variable+"="+v)
-		}
-	}
-	return d, nil
+	return &database{config: config, stop: stop}, nil
 }
 
 // given is the database of a source with a URL.
 func (s Source) given() (*database, error) {
-	tools, err := postgres.ToolsDir("")
-	if err != nil {
-		return nil, err
-	}
-	return databaseAt(s.DatabaseURL, tools, func() error { return nil })
+	return databaseAt(s.DatabaseURL, func() error { return nil })
 }
 
 // private starts the private database of a folder. The caller holds the lock
@@ -87,11 +60,7 @@ func private(ctx context.Context, dir string) (*database, error) {
 		return nil, err
 	}
 	stop := func() error { return srv.Stop(context.WithoutCancel(ctx)) }
-	tools, err := postgres.ToolsDir(dir)
-	if err != nil {
-		return nil, errors.Join(err, stop())
-	}
-	d, err := databaseAt(srv.URL(), tools, stop)
+	d, err := databaseAt(srv.URL(), stop)
 	if err != nil {
 		return nil, errors.Join(err, stop())
 	}
@@ -112,11 +81,7 @@ func (s Source) open(ctx context.Context) (*database, error) {
 		return nil, err
 	}
 	if running {
-		tools, err := postgres.ToolsDir(s.DataDir)
-		if err != nil {
-			return nil, err
-		}
-		return databaseAt(at, tools, func() error { return nil })
+		return databaseAt(at, func() error { return nil })
 	}
 	if err := s.asOwner(); err != nil {
 		return nil, err
@@ -162,27 +127,4 @@ func (s Source) asOwner() error {
 // connect opens one connection.
 func (d *database) connect(ctx context.Context) (*pgx.Conn, error) {
 	return pgx.ConnectConfig(ctx, d.config.Copy())
-}
-
-// run runs one of PostgreSQL's programs on the database.
-func (d *database) run(ctx context.Context, program string, args ...string) error {
-	cmd := exec.CommandContext(ctx, filepath.Join(d.tools, program), args...)
-	cmd.Env = d.environment
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	err := process.Start(cmd)
-	if err == nil {
-		err = cmd.Wait()
-	}
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	said := strings.TrimSpace(out.String())
-	if said == "" {
-		said = err.Error()
-	}
-	return fmt.Errorf("%s: %s", program, strings.ReplaceAll(said, "\n", "; "))
 }

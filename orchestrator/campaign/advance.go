@@ -48,8 +48,34 @@ func (e *Engine) advance(ctx context.Context) error {
 		if moved {
 			continue
 		}
-		return e.publish(ctx, open, runs)
+		if err := e.publish(ctx, open, runs); err != nil {
+			return err
+		}
+		for _, r := range open.runs {
+			if State(r.State) != Running && State(r.State) != Collecting {
+				continue
+			}
+			if err := e.judge(ctx, r.ID, r.SheetHash, false); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
+}
+
+// judge marks the attempts of an open run whose figures must not count; last: it ends
+// now, and what is not known will not be.
+func (e *Engine) judge(ctx context.Context, run, hash string, last bool) error {
+	if err := e.judgeOutages(ctx, run, hash); err != nil {
+		return fmt.Errorf("run %s: outages: %w", run, err)
+	}
+	if err := e.judgeControl(ctx, run, hash, last); err != nil {
+		return fmt.Errorf("run %s: control traffic: %w", run, err)
+	}
+	if err := e.judgeValidity(ctx, run, hash, last); err != nil {
+		return fmt.Errorf("run %s: rules of validity: %w", run, err)
+	}
+	return nil
 }
 
 func (e *Engine) readOpenRuns(ctx context.Context) (*openRuns, error) {
@@ -194,6 +220,11 @@ func (e *Engine) carryOut(ctx context.Context, r *run, s step) (bool, error) {
 		n, err = st.AbortRun(ctx, dbsqlc.AbortRunParams{ID: r.id, Reason: s.message, Fault: true})
 		to = r.state
 	case end:
+		if r.attempted {
+			if err := e.judge(ctx, r.id, r.hash, true); err != nil {
+				return false, err
+			}
+		}
 		n, err = st.SetEnded(ctx, dbsqlc.SetEndedParams{ID: r.id, State: string(s.state), Message: s.message})
 	}
 	if err != nil || n == 0 {

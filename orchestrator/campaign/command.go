@@ -155,13 +155,22 @@ func (e *Engine) admit(ctx context.Context, q *dbsqlc.Queries, r *dbsqlc.RunForC
 		return false, refuse("its trials run in virtual time, where abort is the only command")
 	}
 	if c.Kind == Pause || c.Kind == Resume {
-		return admitHold(c.Kind, earlier)
+		o, err := q.RunOverview(ctx, r.ID)
+		if err != nil {
+			return false, err
+		}
+		return admitHold(c.Kind, earlier, o.PauseReason != "")
 	}
 	return admitTrial(ctx, q, r, c, earlier)
 }
 
-// admitHold is admit for pause and resume, of which the newest one counts.
-func admitHold(kind CommandKind, earlier []dbsqlc.CommandState) (bool, error) {
+// admitHold is admit for pause and resume, of which the newest one counts; self: the
+// leading node has paused the run by itself since then.
+func admitHold(kind CommandKind, earlier []dbsqlc.CommandState, self bool) (bool, error) {
+	if self && kind == Resume {
+		same := slices.ContainsFunc(earlier, func(x dbsqlc.CommandState) bool { return CommandKind(x.Kind) == Resume && pending(&x) })
+		return !same, nil
+	}
 	for _, x := range slices.Backward(earlier) {
 		switch {
 		case CommandKind(x.Kind) == Pause:

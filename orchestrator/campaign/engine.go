@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/internal/signature"
+	"linktrial/internal/watchdog"
 	"linktrial/orchestrator/campaign/live"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
@@ -26,6 +27,11 @@ type Config struct {
 	Sign func(run string, sheet []byte) signature.Signature
 	// Now is the clock, for tests; nil is time.Now.
 	Now func() time.Time
+	// Loop gets to know that the engine's loop makes progress; nil: nobody asks.
+	Loop *watchdog.Loop
+	// Status is called when runs cannot be moved along, and when they can again, with a
+	// text for people; it can be nil.
+	Status func(text string)
 }
 
 // Engine moves all runs of a store along. One engine at a time may work on a store.
@@ -110,8 +116,10 @@ func (e *Engine) run(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
 	failing := false
+	defer e.cfg.Loop.Waits()
 	for {
 		due := false
+		e.cfg.Loop.Within(turnGrace)
 		select {
 		case <-e.loop.stopping:
 			return
@@ -120,19 +128,45 @@ func (e *Engine) run(ctx context.Context) {
 		case <-t.C:
 			due = e.open.Load() > 0 || failing
 		}
-		err := e.Nodes.Flush(ctx)
-		if due && err == nil {
-			err = e.advance(ctx)
-		}
+		err := e.turn(ctx, due)
 		if err != nil && ctx.Err() == nil {
 			if !failing {
 				e.cfg.Logger.Error("runs cannot be moved along; this is tried again", "error", err)
+				e.status("since " + time.Now().Format(time.DateTime) + " runs cannot be moved along, which is tried again; nodes go on by themselves")
 			}
 			failing = true
 			continue
 		}
+		if failing {
+			e.status("works")
+		}
 		failing = false
 	}
+}
+
+func (e *Engine) status(text string) {
+	if e.cfg.Status != nil {
+		e.cfg.Status(text)
+	}
+}
+
+const (
+	// turnLimit bounds one turn of the loop: a database that has stopped answering
+	// without a word must not hold it for ever.
+	turnLimit = 2 * time.Minute
+	// turnGrace is how late a turn may begin or end on a busy machine.
+	turnGrace = time.Minute
+)
+
+// turn is one turn of the loop.
+func (e *Engine) turn(ctx context.Context, due bool) error {
+	ctx, cancel := context.WithTimeout(ctx, turnLimit)
+	defer cancel()
+	e.cfg.Loop.Within(turnLimit + turnGrace)
+	if err := e.Nodes.Flush(ctx); err != nil || !due {
+		return err
+	}
+	return e.advance(ctx)
 }
 
 // reviewRuns asks the loop to check whether a run can move on. It does not block.

@@ -32,7 +32,7 @@ func TestPollsAreAnsweredOnlyForNewWork(t *testing.T) {
 	e := newEngine(Config{})
 	r := &run{id: "r", state: Preparing, sheetInfo: &sheetInfo{}, participants: []participant{{node: "a", role: radio.RoleClient}}}
 	answered := func(what func()) bool {
-		changed := e.Nodes.AssignmentsChanged()
+		changed := e.Nodes.AssignmentsChanged("a")
 		what()
 		select {
 		case <-changed:

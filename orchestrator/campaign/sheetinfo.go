@@ -23,6 +23,9 @@ type sheetInfo struct {
 	inBand    bool
 	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
 	radio     *radio.Profile
+	validity  *validity // nil: the plan has no rules
+	// controlSeen is how many records of control traffic were looked at.
+	controlSeen int64
 }
 
 // sheetOf returns what the engine needs of a run's sheet, from memory where it
@@ -48,8 +51,11 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 	}
 	for _, role := range []radio.Role{radio.RoleServer, radio.RoleRelay, radio.RoleClient} {
 		for _, l := range s.Listeners(role) {
-			info.listeners = append(info.listeners, journal.ListenerName{Treatment: l.Treatment.Name, At: l.At()})
+			info.listeners = append(info.listeners, nameOf(&l))
 		}
+	}
+	if s.Valid != nil {
+		info.validity = newValidity(s)
 	}
 	e.sheets[run] = info
 	return info, nil

@@ -105,6 +105,7 @@ func Load(c Config) (*Catalog, error) {
 		}
 	}
 	l.checkSites()
+	l.secondRadios()
 	if len(l.problems) > 0 {
 		slices.SortStableFunc(l.problems, func(a, b yamldoc.Problem) int { return strings.Compare(a.File, b.File) })
 		return nil, l.problems
@@ -250,6 +251,38 @@ func (l *loader) checkSites() {
 			}
 		}
 	}
+}
+
+// secondRadios gives topologies the profiles of their second radios.
+func (l *loader) secondRadios() {
+	for _, name := range l.cat.Topologies() {
+		at := l.cat.topologies.all[name]
+		if err := l.cat.completeSecond(at.topology, at.file); err != nil {
+			l.note(at.file, err)
+		}
+	}
+}
+
+// completeSecond gives a topology the profile of its second radio.
+func (c *Catalog) completeSecond(t *radio.Topology, file string) error {
+	second := t.Second
+	if second == nil {
+		return nil
+	}
+	second.Profile = c.profiles[second.Radio]
+	problem := ""
+	switch all := c.Profiles(); {
+	case second.Profile == nil:
+		problem = fmt.Sprintf("unknown radio %q%s; there are %s", second.Radio, yamldoc.Suggest(second.Radio, all), strings.Join(all, ", "))
+	case second.Profile.Emulation != nil:
+		if _, err := radio.Resolve(second.Profile, t); err != nil {
+			problem = err.Error()
+		}
+	}
+	if problem != "" {
+		return yamldoc.Problems{{File: file, Message: "second_radio: " + problem}}
+	}
+	return nil
 }
 
 // Profile is the radio profile of that name, or nil.

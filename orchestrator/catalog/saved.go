@@ -99,6 +99,9 @@ func (c *Catalog) ProfileSource(name string) (Source, error) {
 // disk.
 func (c *Catalog) SaveTopology(name string, text []byte) error {
 	t, err := radio.ParseTopology(name+".yaml", text)
+	if err == nil {
+		err = c.completeSecond(t, name+".yaml")
+	}
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,11 @@ func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed)
 	if len(all) == 0 {
 		return nil, nil
 	}
-	d := &delivery{run: run, node: node, delta: Delta{Run: run, Node: node, Records: len(all)}}
+	sheet, err := in.sheet(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	d := &delivery{run: run, node: node, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(all)}}
 	d.part = dbsqlc.LockRunNodeRow{Role: string(all[0].Role), Trials: math.MaxInt32} // compared by the statement
 	for _, r := range all {
 		b, ok := r.body.(*journal.Samples)
@@ -32,7 +36,7 @@ func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed)
 		}
 	}
 	d.delta.Samples = len(d.samples)
-	stored, err := in.cfg.Store.AppendSamples(ctx, &store.Batch{Run: run, Node: node, Role: d.part.Role, First: all[0].Seq, Journal: d.rows(all), Samples: d.samples})
+	stored, err := in.cfg.Store.AppendSamples(ctx, &store.Batch{Run: run, Node: node, Role: d.part.Role, First: all[0].Seq, Bytes: sizeOf(all), Limit: in.cfg.JournalBytes, Journal: d.rows(all), Samples: d.samples})
 	var refused *pgconn.PgError
 	if err != nil && !errors.As(err, &refused) {
 		return nil, err

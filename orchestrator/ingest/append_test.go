@@ -14,15 +14,28 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store/storetest"
 	"linktrial/protocols/contract"
 )
 
-// variedSamples is a transfer's journal whose samples have any figures, or none.
-func variedSamples(run string, records int) *storetest.Journal {
+// threeFlows is a sheet of trials with three flows, the second one of which comes from
+// the server.
+func threeFlows() *runsheet.Sheet {
 	sheet := storetest.Sheet(2)
+	for i := range sheet.Trials {
+		one := sheet.Trials[i].Flows[0]
+		back := one
+		back.From, back.To = one.To, one.From
+		sheet.Trials[i].Flows = []runsheet.Flow{one, back, one}
+	}
+	return sheet
+}
+
+// variedSamples is a transfer's journal whose samples have any figures, or none.
+func variedSamples(run string, sheet *runsheet.Sheet, records int) *storetest.Journal {
 	j := storetest.NewJournal(run, radio.RoleClient)
 	j.Begin(sheet)
 	j.Start(sheet, 0, 1)
@@ -40,7 +53,7 @@ func variedSamples(run string, records int) *storetest.Journal {
 		return new(rng.Float64() * 1e9)
 	}
 	for i := range records {
-		b := journal.Samples{Trial: i % 2, Attempt: 1, Flow: i % 3, Side: []string{"client", "server"}[i%2]}
+		b := journal.Samples{Trial: i % 2, Attempt: 1, Flow: i % 3, Side: []string{"client", "server", "client"}[i%3]}
 		for k := range i % 5 { // some have none
 			s := contract.Sample{ElapsedNS: int64(i*1_000_000_000 + k*123_456_789), SentBytes: int64(k)}
 			if i%7 > 0 { // some have nothing else
@@ -61,10 +74,10 @@ func variedSamples(run string, records int) *storetest.Journal {
 // Samples leave the same tables whether they come alone, as while a trial runs,
 // or among other records, and however often and by how many at once.
 func TestSamplesOneByOne(t *testing.T) {
-	sheet := storetest.Sheet(2)
+	sheet := threeFlows()
 	reference, referenceURL := open(t)
 	run := storetest.AddRun(t, reference, "same", sheet)
-	j := variedSamples(run, 60)
+	j := variedSamples(run, sheet, 60)
 	_, err := ingest.New(ingest.Config{Store: reference}).Deliver(t.Context(), run, "client", batch(j, 1, len(j.Records)))
 	require.NoError(t, err)
 	want := tables(t, referenceURL)
@@ -106,7 +119,7 @@ func TestSamplesOneByOne(t *testing.T) {
 	require.Equal(t, len(j.Records), records, "records reported as new")
 	require.Equal(t, strings.Count(want["samples"], "\n")+1, samples)
 	require.Equal(t, 1, structure)
-	require.Equal(t, 24, fresh, "records of the client's side with samples")
+	require.Equal(t, 32, fresh, "records of the client's side with samples")
 }
 
 // Samples that cannot be stored are refused in the same words whether they come

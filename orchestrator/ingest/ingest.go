@@ -1,17 +1,20 @@
 package ingest
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
@@ -35,12 +38,18 @@ type Config struct {
 	// something new, from the goroutine that delivered; it must not block.
 	// It can be nil.
 	Stored func(Delta)
+	// JournalBytes bounds one node's journal of one run, LateBytes what comes after its
+	// end; 0: 4 GiB and 1 MiB.
+	JournalBytes, LateBytes int64
 }
 
 // Ingester stores deliveries. Any number of goroutines may use it; deliveries
 // of one node's journal of one run follow one another.
 type Ingester struct {
 	cfg Config
+
+	mu     sync.Mutex
+	hashes map[string]string // of runs' sheets
 }
 
 // New returns an Ingester.
@@ -51,7 +60,8 @@ func New(cfg Config) *Ingester {
 	if cfg.Stored == nil {
 		cfg.Stored = func(Delta) {}
 	}
-	return &Ingester{cfg}
+	cfg.JournalBytes, cfg.LateBytes = cmp.Or(cfg.JournalBytes, defaultJournalBytes), cmp.Or(cfg.LateBytes, defaultLateBytes)
+	return &Ingester{cfg: cfg, hashes: map[string]string{}}
 }
 
 // Delta is what a delivery brought.
@@ -60,6 +70,7 @@ type Delta struct {
 	Node    string
 	Records int // newly stored
 	Samples int // among them
+	Late    int // among them: they came after the end of the node's journal and count nowhere
 	// Structure is set when more than samples came: the state of the run, its
 	// attempts or its listeners may have changed.
 	Structure bool
@@ -174,7 +185,8 @@ func (in *Ingester) deliverAround(ctx context.Context, run, node string, all []*
 
 func (in *Ingester) quarantine(run, node string, p *parsed, reason string) *parsed {
 	in.cfg.Logger.Error("a record cannot be stored; the reason takes its place", "run", run, "node", node, "seq", p.Seq, "type", string(p.Type), "reason", reason)
-	return quarantined(run, node, p.Seq, p.raw, p.digest, reason, time.Now())
+	p.Run, p.Node = run, node
+	return quarantined(p, reason, time.Now())
 }
 
 func (in *Ingester) parseAll(run, node string, records []Record) ([]*parsed, error) {
@@ -200,6 +212,10 @@ func (in *Ingester) parseAll(run, node string, records []Record) ([]*parsed, err
 // deliver stores records of any types in one transaction.
 func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed) (committed int64, err error) {
 	var d *delivery
+	sheet, err := in.sheet(ctx, run)
+	if err != nil {
+		return 0, err
+	}
 	err = in.cfg.Store.InSampleTx(ctx, func(q *store.Tx) error {
 		part, err := q.LockRunNode(ctx, dbsqlc.LockRunNodeParams{RunID: run, Node: node})
 		if errors.Is(err, pgx.ErrNoRows) {
@@ -219,8 +235,8 @@ func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed
 		if len(fresh) == 0 {
 			return nil
 		}
-		d = &delivery{q: q, run: run, node: node, part: part, delta: Delta{Run: run, Node: node, Records: len(fresh)}}
-		if err := d.store(ctx, fresh); err != nil {
+		d = &delivery{q: q, run: run, node: node, part: part, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(fresh)}}
+		if err := d.store(ctx, &in.cfg, fresh); err != nil {
 			return err
 		}
 		committed = fresh[len(fresh)-1].Seq
@@ -230,6 +246,7 @@ func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed
 		return 0, in.failed(run, node, d, err)
 	}
 	if d != nil {
+		in.noteWindows(ctx, d)
 		in.cfg.Stored(d.delta)
 	}
 	return committed, nil
@@ -277,23 +294,36 @@ type delivery struct {
 	q         *store.Tx
 	run, node string
 	part      dbsqlc.LockRunNodeRow
+	sheet     *runsheet.Sheet
 	delta     Delta
 	samples   []store.Sample
 	telemetry []dbsqlc.InsertTelemetryParams
 	at        int64 // record being applied, for errors
+
+	// What may complete an attempt: its end, or what the server received.
+	attemptsEnded     [][2]int32 // trial and attempt
+	transfersReceived []string
 }
 
-func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
-	for _, r := range fresh {
+func (d *delivery) store(ctx context.Context, cfg *Config, fresh []*parsed) error {
+	counted, late := split(d.part.Ended, fresh)
+	if err := d.checkBounds(cfg, counted, late); err != nil {
+		return err
+	}
+	for _, r := range counted {
 		if r.Type != TypeRefused && string(r.Role) != d.part.Role {
 			return &RefusedError{Run: d.run, Node: d.node, Seq: r.Seq, Reason: fmt.Sprintf("it is of a %s, and the node is the run's %s", r.Role, d.part.Role)}
 		}
 	}
-	rows := d.rows(fresh)
+	rows := d.rows(counted)
+	for _, r := range late {
+		rows = append(rows, d.rows([]*parsed{asLate(r, time.Now())})...)
+	}
 	if _, err := d.q.InsertJournal(ctx, rows); err != nil {
 		return err
 	}
-	for _, r := range fresh {
+	d.delta.Late, d.delta.Structure = len(late), len(late) > 0
+	for _, r := range counted {
 		d.at = r.Seq
 		if err := d.apply(ctx, r); err != nil {
 			return err
@@ -311,7 +341,8 @@ func (d *delivery) store(ctx context.Context, fresh []*parsed) error {
 			return err
 		}
 	}
-	return d.q.AdvanceCommitted(ctx, dbsqlc.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq})
+	return d.q.AdvanceCommitted(ctx, dbsqlc.AdvanceCommittedParams{RunID: d.run, Node: d.node, CommittedSeq: fresh[len(fresh)-1].Seq,
+		Bytes: sizeOf(counted), LateRecords: int64(len(late)), LateBytes: sizeOf(late)})
 }
 
 // rows are records as the journal's table has them.
@@ -410,7 +441,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Telemetry:
 		d.addTelemetry(r, b)
 		return nil
-	case *journal.Misbehaviour, *Refused:
+	case *journal.Misbehaviour, *journal.Watched, *journal.ControlCounted, *journal.AgentStopped, *Refused:
 		return nil // nothing is stored besides the record itself
 	}
 	return fmt.Errorf("record type %q is not handled", r.Type)
@@ -478,6 +509,7 @@ func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.Attem
 			return err
 		}
 	}
+	d.attemptsEnded = append(d.attemptsEnded, [2]int32{int32(b.Trial), int32(b.Attempt)})
 	return nil
 }
 
@@ -519,8 +551,14 @@ func (d *delivery) flowEnded(ctx context.Context, b *journal.AttemptEnded, f *jo
 		}
 	}
 	var err error
-	if p.LastSample, err = optionalJSON(last); err != nil {
-		return err
+	if last != nil {
+		state := store.LastState{Sample: *last}
+		if f.Result != nil {
+			state.Paths = f.Result.Paths
+		}
+		if p.LastSample, err = optionalJSON(&state); err != nil {
+			return err
+		}
 	}
 	n, err := d.q.EndFlow(ctx, p)
 	if err == nil && n == 0 {
@@ -540,6 +578,7 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 	p := dbsqlc.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: r.At, Code: text(string(b.Code)), Message: text(b.Message)}
 	if b.Transfer != "" {
 		p.Transfer = &b.Transfer
+		d.transfersReceived = append(d.transfersReceived, b.Transfer)
 	}
 	if b.Result != nil {
 		p.SizeBytes, p.ElapsedNs, p.Digest = &b.Result.SizeBytes, &b.Result.ElapsedNS, &b.Result.Digest
@@ -552,7 +591,10 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 // record's, less how much older the sample is than the last one of its batch.
 func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
 	trial, err := d.trial(b.Trial)
-	if err != nil || len(b.Samples) == 0 {
+	if err != nil {
+		return err
+	}
+	if err := d.checkSide(r, b); err != nil || len(b.Samples) == 0 {
 		return err
 	}
 	last := b.Samples[len(b.Samples)-1]

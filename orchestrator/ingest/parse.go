@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"linktrial/executor/journal"
@@ -93,6 +94,8 @@ func bodyOf(t journal.Type) any {
 		return new(journal.ClockOffset)
 	case journal.TypeListenerReady, journal.TypeListenerFailed:
 		return new(journal.Listener)
+	case journal.TypeAgentStopped:
+		return new(journal.AgentStopped)
 	case journal.TypeAttemptStarted:
 		return new(journal.AttemptStarted)
 	case journal.TypeConnected:
@@ -111,6 +114,10 @@ func bodyOf(t journal.Type) any {
 		return new(journal.Misbehaviour)
 	case journal.TypeTelemetry, journal.TypeTelemetryFailed:
 		return new(journal.Telemetry)
+	case journal.TypeWatched:
+		return new(journal.Watched)
+	case journal.TypeControlCounted:
+		return new(journal.ControlCounted)
 	}
 	return nil
 }
@@ -132,6 +139,10 @@ func (p *parsed) check() error {
 			return fmt.Errorf("treatment %q, port %d, restarts %d", b.Treatment, b.Port, b.Restarts)
 		}
 		return p.only(cmp.Or(b.At, radio.RoleServer))
+	case *journal.AgentStopped:
+		if b.To.Before(b.From) {
+			return fmt.Errorf("stopped from %s to %s", b.From, b.To)
+		}
 	case *journal.AttemptStarted:
 		return p.checkAttemptStarted(b)
 	case *journal.Connected:
@@ -154,6 +165,12 @@ func (p *parsed) check() error {
 		return p.checkCommand(b)
 	case *journal.Telemetry:
 		return checkTelemetry(p.Type, b)
+	case *journal.Watched:
+		return checkWatched(b)
+	case *journal.ControlCounted:
+		if b.Since.Before(earliest) || !b.Until.Before(latest) || b.Until.Before(b.Since) || b.Packets < 0 || b.Bytes < 0 {
+			return fmt.Errorf("%d packets with %d B from %s to %s", b.Packets, b.Bytes, b.Since.Format(time.RFC3339), b.Until.Format(time.RFC3339))
+		}
 	}
 	return nil
 }
@@ -202,6 +219,26 @@ func (p *parsed) checkAttemptEnded(b *journal.AttemptEnded) error {
 		return fmt.Errorf("duration %s, dead time %s", b.Duration, b.Dead)
 	}
 	return errors.Join(attempt(b.Trial, b.Attempt, 0), verdict(b.Verdict), p.only(radio.RoleClient))
+}
+
+// maxWatched is the most steps of time of one record, far above what a node writes.
+const maxWatched = 1 << 20
+
+func checkWatched(b *journal.Watched) error {
+	if b.Since.Before(earliest) || !b.Until.Before(latest) || b.Until.Before(b.Since) || b.ClockLook < 0 || len(b.Unwatched) > maxString {
+		return fmt.Errorf("from %s to %s", b.Since.Format(time.RFC3339), b.Until.Format(time.RFC3339))
+	}
+	if o := b.Other; o != nil {
+		if o.Packets < 1 || len(o.Bytes) > maxWatched || len(o.Most) > maxFlows {
+			return fmt.Errorf("%d packets of other traffic in %d steps and %d conversations", o.Packets, len(o.Bytes), len(o.Most))
+		}
+		for _, x := range o.Bytes {
+			if x.Bytes < 0 || x.After < 0 {
+				return fmt.Errorf("%d bytes after %s", x.Bytes, x.After)
+			}
+		}
+	}
+	return nil
 }
 
 // checkCommand accepts kinds that it does not know: they change nothing here.

@@ -27,14 +27,21 @@ type Refused struct {
 const maxKept = 64 << 10
 
 // quarantined is the record that takes the place of one that is refused.
-func quarantined(run, node string, seq int64, raw []byte, digest [32]byte, reason string, now time.Time) *parsed {
-	p := &parsed{digest: digest, raw: raw, body: &Refused{Reason: text(reason), Bytes: len(raw), Record: raw[:min(len(raw), maxKept)]}}
+func quarantined(r *parsed, reason string, now time.Time) *parsed {
+	return inPlaceOf(r, TypeRefused, reason, maxKept, now)
+}
+
+// inPlaceOf is a record of the store's own type in the place of a delivered one, of
+// which it keeps some bytes.
+func inPlaceOf(r *parsed, t journal.Type, reason string, most int, now time.Time) *parsed {
+	body := &Refused{Reason: text(reason), Bytes: len(r.raw), Record: r.raw[:min(len(r.raw), most)]}
+	p := &parsed{digest: r.digest, raw: r.raw, body: body}
 	var claimed struct{ Type string }
-	if json.Unmarshal(raw, &claimed) == nil && len(claimed.Type) <= maxName {
-		p.body.(*Refused).Type = text(claimed.Type)
+	if json.Unmarshal(r.raw, &claimed) == nil && len(claimed.Type) <= maxName {
+		body.Type = text(claimed.Type)
 	}
-	p.Run, p.Node, p.Seq, p.Type, p.At = run, node, seq, TypeRefused, now
-	p.stored, _ = json.Marshal(p.body) // strings and numbers only
+	p.Run, p.Node, p.Seq, p.Type, p.At = r.Run, r.Node, r.Seq, t, now
+	p.stored, _ = json.Marshal(body) // strings and numbers only
 	return p
 }
 

@@ -21,14 +21,14 @@ func TestBounds(t *testing.T) {
 		return fmt.Sprintf("  - {name: %s, set: %s, values: [%s]}\n", name, set, values)
 	}
 	for _, c := range []struct{ name, iterations, more, want string }{
-		{"flows times iterations", "10000", "flows: [{count: 1000, duration: 1s}]", "7:13: iterations: the plan has 10000000 flows in its 10000 trials, at most 100000 fit"},
+		{"flows times iterations", "10000", "flows: [{count: 1000, duration: 1s}]", "7:13: iterations: the plan has 10000000 flows in its 10000 trials, at most 200000 fit"},
 		{"a list of flows", "10000", "flows: [" + many(100) + "]", "9:8: flows: 100000 flows in a trial, at most 1000 fit"},
 		{"a long list of flows", "10000", "flows: [" + many(200) + "]", "9:8: flows: expected at most 100 entries, found 200"},
-		{"a sweep of their number", "200", "flows: [{duration: 1s}]\nsweep: [{name: n, set: flows.count, values: [1, 1000]}]", "7:13: iterations: the plan has 200200 flows in its 400 trials, at most 100000 fit"},
+		{"a sweep of their number", "300", "flows: [{duration: 1s}]\nsweep: [{name: n, set: flows.count, values: [1, 1000]}]", "7:13: iterations: the plan has 300300 flows in its 600 trials, at most 200000 fit"},
 		{"a sweep of their number over several entries", "1", "flows: [{duration: 1s}, {duration: 1s}]\nsweep: [{name: n, set: flows.count, values: [1, 1000]}]", "10:49: sweep[0].values[1]: 2000 flows in a trial, at most 1000 fit"},
 		{"a sweep of their duration", "1", "flows: [{count: 10, duration: 1s, on_off: {on: 1ms, idle: 0s}}]\nsweep: [{name: n, set: flows.duration, values: [1s, 200s]}]", "10:53: sweep[0].values[1]: about 2000010 on-times in a trial, at most 20000 fit"},
 		{"a sweep of their duration beyond the limit", "1", "flows: [{duration: 1s}]\nsweep: [{name: n, set: flows.duration, values: [1s, 100h]}]", "10:53: sweep[0].values[1]: a flow of 100h0m0s is longer than the limit of a transfer, 5m0s"},
-		{"on-times times iterations", "1000", "flows: [{count: 10, duration: 60s, on_off: {on: 1s, idle: 0s}}]", "7:13: iterations: the plan has 610000 flows in its 1000 trials, at most 100000 fit"},
+		{"on-times times iterations", "1000", "flows: [{count: 10, duration: 60s, on_off: {on: 1s, idle: 0s}}]", "7:13: iterations: the plan has 610000 flows in its 1000 trials, at most 200000 fit"},
 		{"combinations of axes", "1", "sweep:\n" + axis("a", "rate", numbers("%d Mbit/s", 1000)) + axis("b", "mtu", numbers("%d000 B", 1000)) + axis("c", "channel.loss", numbers("0.%d", 1000)) + axis("d", "processing_delay", numbers("%dms", 1000)), "10:3: sweep: makes 1000000000000 runs, at most 1000 fit in a plan"},
 		{"axes", "1", "sweep: [" + strings.Repeat("{}, ", 1000) + "]", "9:8: sweep: expected at most 16 axes, found 1000"},
 		{"a sweep of an unknown radio", "1", "sweep:\n" + axis("a", "rate", numbers("%d Mbit/s", 1000)) + axis("b", "mtu", numbers("%d000 B", 1000)) + "groups: [{name: g, radio: nope}]", `12:27: groups[0].radio: unknown radio "nope"`},
@@ -116,5 +116,21 @@ func TestStop(t *testing.T) {
 	asked = 0
 	if _, err := sheet.Compile(stop, p); !errors.Is(err, gone) || asked != 3 {
 		t.Errorf("sheets: %v, asked %d times", err, asked)
+	}
+}
+
+// A plan as large as the bound is read; one trial more is refused before any is made.
+func TestLargestPlan(t *testing.T) {
+	cat := testCatalog(t)
+	text := func(iterations int) []byte {
+		return []byte(strings.Replace(small, "iterations: 2", fmt.Sprintf("iterations: %d", iterations), 1) +
+			"sweep: [{name: a, set: rate, values: [" + numbers("%d Mbit/s", 20) + "]}]\n")
+	}
+	p, err := plan.Parse(nil, "p", text(5000), cat)
+	if err != nil || p.Trials() != 100_000 {
+		t.Fatalf("%v, %d trials", err, p.Trials())
+	}
+	if _, err := plan.Parse(nil, "p", text(5001), cat); err == nil || !strings.Contains(err.Error(), "the plan has 100020 trials, at most 100000 fit") {
+		t.Fatal(err)
 	}
 }

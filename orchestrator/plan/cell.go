@@ -26,7 +26,7 @@ func (ps *parser) groups(v yamldoc.Value, r yamldoc.Mapping) {
 		return
 	}
 	for _, e := range list {
-		m := e.Mapping("name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "probes", "iterations", "limits", "sample_interval")
+		m := e.Mapping("name", "notes", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "probes", "iterations", "limits", "valid", "sample_interval")
 		n := name(m.Field("name"))
 		if n != "" && slices.Contains(ps.plan.Groups, n) {
 			m.Field("name").Problem("group %q is given twice", n)
@@ -55,6 +55,7 @@ func (ps *parser) cells(group string, g, r yamldoc.Mapping) {
 	ps.checkFlows(&base, pick("flows"), r.Field("mixes"))
 
 	radios := names(pick("radio").Required(), "radio", ps.cat.Profiles())
+	ps.checkReadings(base.Valid, radios)
 	topologies := names(pick("topology").Required(), "topology", ps.cat.Topologies())
 	x := crossing{base: base, radios: radios, topologies: topologies, sizes: ps.sizes(&base, pick("size"), pick("topology"), topologies), sweep: ps.sweep(pick("sweep"))}
 	x.base.Where = ps.place(pick("radio"))
@@ -138,7 +139,7 @@ func formatCount(n float64) string {
 // else what the plan does.
 func (ps *parser) baseCell(group string, g yamldoc.Mapping) Cell {
 	p := ps.plan
-	base := Cell{Group: group, Iterations: p.Iterations, Limits: p.Limits, SampleInterval: p.SampleInterval}
+	base := Cell{Group: group, Iterations: p.Iterations, Limits: p.Limits, Valid: p.Valid, SampleInterval: p.SampleInterval}
 	if group == "" {
 		ps.choose(&base, yamldoc.Value{})
 		return base
@@ -148,6 +149,9 @@ func (ps *parser) baseCell(group string, g yamldoc.Mapping) Cell {
 	}
 	if f := g.Field("limits"); f.Present() {
 		base.Limits = limits(f)
+	}
+	if f := g.Field("valid"); f.Present() {
+		base.Valid = ps.valid(f)
 	}
 	if f := g.Field("sample_interval"); f.Present() {
 		base.SampleInterval = interval(f)

@@ -32,6 +32,7 @@
 //	order: fixed                # within an iteration: fixed, random or counterbalanced
 //	seed: 1                     # everything random follows from it
 //	limits: {connect: 30s, transfer: 5m, attempts: 1, pause: 0s} # these are the defaults
+//	valid: …                    # optional: when an attempt's figures count, see below
 //	control: out-of-band        # or in-band: agents are silent during a trial
 //	sample_interval: 100ms
 //	capture: false              # a packet log of every trial (docs/data-format.md, Logs of transfers)
@@ -68,6 +69,7 @@
 //	    treatments: [newreno, radio]           # names of treatments and mixes; else all
 //	    iterations: 3
 //	    limits: {transfer: 1h}
+//	    valid: {clock_step: 10ms}
 //	    sample_interval: 1s
 //
 // # Relay processes
@@ -108,10 +110,27 @@
 //	  - {treatment: voice, alone: 60s}
 //	  - {treatment: sensor, beside: false, alone: 5m}
 //
+// # Rules of validity
+//
+// An attempt during which a rule is broken is invalid, whether it succeeded or
+// failed, and its trial is repeated in its place (docs/data-format.md, Rules of
+// validity). Every rule holds for every node of the run.
+//
+//	valid:
+//	  clock_step: 100 ms        # the most by which a node's clock may step, 1 ms to 1 h
+//	  interfering: 5 %          # other traffic on the radios' interfaces: a share of the
+//	                            # attempt's bytes, 0 to 100 %, or a size up to 1 GiB
+//	  telemetry:                # readings of the radio, in their units
+//	    - {reading: snr, min: 10 dB}
+//	  battery: {min: 15 %}      # charge of the node's batteries
+//	  temperature: {max: 85 °C} # of the node
+//	  position: 25 m            # how far a node may move since the run began, 1 m to 100 km
+//
 // # Bounds
 //
-// A plan has at most 256 KiB of text, 1000 runs, 50 000 trials and 100 000 flows
-// in all, 1000 flows in a trial, 200 treatments, 10 000 iterations. Labels and
+// A plan has at most 256 KiB of text, 1000 runs, 100 000 trials and 200 000 flows
+// in all, 50 000 trials in a run, 1000 flows in a trial, 200 treatments, 10 000
+// iterations. Labels and
 // titles are one line of at most 200 characters; no two treatments are alike in
 // their name, in their label, or in their protocol and all options. An element of
 // a list without a value is an error, and so is a whole number with a leading zero.

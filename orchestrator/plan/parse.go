@@ -29,8 +29,9 @@ const (
 
 	maxSizes      = 1000
 	maxCells      = 1_000
-	maxTrials     = 50_000
-	maxFlowsInAll = 100_000 // of all trials, an on-time of an on/off source being one
+	maxTrials     = 100_000 // a campaign of so many was measured (docs/size.md)
+	maxFlowsInAll = 200_000 // of all trials, an on-time of an on/off source being one
+	maxRunTrials  = 50_000  // of one run, whose sheet agents get in one answer and keep in memory
 	maxListed     = 50_000  // treatments of all runs, those that are missing included
 	maxNotes      = 1000
 )
@@ -50,12 +51,12 @@ func Parse(stop func() error, file string, text []byte, cat Catalog) (*Plan, err
 	}
 	sum := sha256.Sum256(text)
 	ps := parser{cat: cat, plan: &Plan{Hash: hex.EncodeToString(sum[:]), Expected: map[string]string{}}, stop: stop, file: file,
-		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, drivenAt: map[string]yamldoc.Value{}, varied: map[string]*radio.Profile{}}
+		axes: map[string][]axis{}, types: map[string]string{}, viaAt: map[string][]yamldoc.Value{}, secondAt: map[string]yamldoc.Value{}, drivenAt: map[string]yamldoc.Value{}, varied: map[string]*radio.Profile{}, readingsAt: map[*runsheet.Valid][]readingAt{}}
 	if ps.stop == nil {
 		ps.stop = func() error { return nil }
 	}
 	ps.read(d.Root().Mapping("name", "title", "notes", "groups", "radio", "topology", "size", "sweep", "exclude", "treatments", "flows", "mixes", "probes",
-		"iterations", "order", "seed", "limits", "control", "sample_interval", "capture", "published"))
+		"iterations", "order", "seed", "limits", "valid", "control", "sample_interval", "capture", "published"))
 	if ps.stopped != nil {
 		return nil, ps.stopped
 	}
@@ -83,12 +84,16 @@ type parser struct {
 	labels map[string]string
 	// viaAt is where each relay process of a treatment says its node.
 	viaAt map[string][]yamldoc.Value
+	// secondAt is where each treatment says that it uses second radios.
+	secondAt map[string]yamldoc.Value
 	// drivenAt is where each treatment says its protocol.
 	drivenAt map[string]yamldoc.Value
 	// probesUsed names the treatments that lists of probes have.
 	probesUsed []string
 	// probesMisnamed: one of them names a treatment that it cannot be.
 	probesMisnamed bool
+	// readingsAt is where rules of validity state their limits of the radio's readings.
+	readingsAt map[*runsheet.Valid][]readingAt
 	// varied is the profiles that sweeps have asked for, by radio and changes.
 	varied map[string]*radio.Profile
 }
@@ -105,6 +110,7 @@ func (ps *parser) read(r yamldoc.Mapping) {
 	p.Order = TreatmentOrder(r.Field("order").OneOf(string(OrderFixed), string(OrderFixed), string(OrderRandom), string(OrderCounterbalanced)))
 	p.Seed = r.Field("seed").Required().Uint64(0)
 	p.Limits = limits(r.Field("limits"))
+	p.Valid = ps.valid(r.Field("valid"))
 	p.Control = runsheet.Control(r.Field("control").OneOf(string(runsheet.ControlOutOfBand), string(runsheet.ControlOutOfBand), string(runsheet.ControlInBand)))
 	p.SampleInterval = interval(r.Field("sample_interval"))
 	p.Capture = r.Field("capture").Bool(false)
@@ -128,10 +134,13 @@ func (ps *parser) read(r yamldoc.Mapping) {
 // budget counts what a plan makes.
 type budget struct {
 	trials, listed int
+	longest        int     // trials of the run that has the most
 	flows          float64 // with on/off sources as they are on average
 }
 
 func (b *budget) add(c *Cell) {
+	before := b.trials
+	defer func() { b.longest = max(b.longest, b.trials-before) }()
 	one := perTrial(c.Flows)
 	for _, t := range c.Treatments {
 		if t.Missing == "" {
@@ -154,6 +163,8 @@ func (ps *parser) bounded(r yamldoc.Mapping) {
 	switch b := ps.count; {
 	case b.trials > maxTrials:
 		at.Problem("the plan has %d trials, at most %d fit", b.trials, maxTrials)
+	case b.longest > maxRunTrials:
+		at.Problem("a run of the plan has %d trials, at most %d fit", b.longest, maxRunTrials)
 	case b.flows > maxFlowsInAll:
 		at.Problem("the plan has %.0f flows in its %d trials, at most %d fit", b.flows, b.trials, maxFlowsInAll)
 	case b.listed > maxListed:
@@ -190,13 +201,18 @@ func interval(v yamldoc.Value) time.Duration {
 }
 
 func limits(v yamldoc.Value) runsheet.Limits {
-	l := v.Mapping("connect", "transfer", "attempts", "pause")
-	return runsheet.Limits{
-		Connect:  span(l.Field("connect"), 30*time.Second, 100*time.Millisecond, 7*24*time.Hour),
-		Transfer: span(l.Field("transfer"), 5*time.Minute, 100*time.Millisecond, 7*24*time.Hour),
-		Attempts: int(l.Field("attempts").Int(1, 1, maxAttempts)),
-		Pause:    span(l.Field("pause"), 0, 0, 24*time.Hour),
+	m := v.Mapping("connect", "transfer", "attempts", "pause", "wait")
+	l := runsheet.Limits{
+		Connect:  span(m.Field("connect"), 30*time.Second, 100*time.Millisecond, 7*24*time.Hour),
+		Transfer: span(m.Field("transfer"), 5*time.Minute, 100*time.Millisecond, 7*24*time.Hour),
+		Attempts: int(m.Field("attempts").Int(1, 1, maxAttempts)),
+		Pause:    span(m.Field("pause"), 0, 0, 24*time.Hour),
+		Wait:     span(m.Field("wait"), runsheet.DefaultWait, time.Second, 7*24*time.Hour),
 	}
+	if l.Wait == runsheet.DefaultWait {
+		l.Wait = 0 // as in sheets of plans from before there was the key
+	}
+	return l
 }
 
 // noteBalance adds a note where the number of iterations leaves an order unbalanced.

@@ -41,6 +41,7 @@ type Plan struct {
 	Order          TreatmentOrder
 	Seed           uint64
 	Limits         runsheet.Limits // of cells whose group states none
+	Valid          *runsheet.Valid // of cells whose group states none; nil: no rules
 	Control        runsheet.Control
 	SampleInterval time.Duration
 	Capture        bool
@@ -74,6 +75,7 @@ type Cell struct {
 
 	Iterations     int
 	Limits         runsheet.Limits
+	Valid          *runsheet.Valid // rules of validity; nil: none
 	SampleInterval time.Duration
 
 	// Where is the place in the plan that makes the cell, for problems of it.

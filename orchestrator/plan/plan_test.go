@@ -26,6 +26,15 @@ func testCatalog(t testing.TB) *catalog.Catalog {
 	return c
 }
 
+// sixTreatments differ in an option.
+const sixTreatments = `  - {name: a, protocol: tcp, options: {receive_buffer: 4 KiB}}
+  - {name: b, protocol: tcp, options: {receive_buffer: 5 KiB}}
+  - {name: c, protocol: tcp, options: {receive_buffer: 6 KiB}}
+  - {name: d, protocol: tcp, options: {receive_buffer: 7 KiB}}
+  - {name: e, protocol: tcp, options: {receive_buffer: 8 KiB}}
+  - {name: f, protocol: tcp, options: {receive_buffer: 9 KiB}}
+`
+
 const small = `name: small
 radio: mpu4
 topology: k-lot
@@ -139,7 +148,7 @@ seed: 1
 	}
 	want := `three.yaml:2:8: radio: unknown radio "prc-117"; there are ` + strings.Join(testCatalog(t).Profiles(), ", ") + `
 three.yaml:6:25: treatments[0].protocol: unknown protocol "tpc" (did you mean "tcp"?); there are haul, lttcp, probe, quic, sctp, split, tcp, udt; drivers are looked for in ../catalog/testdata/drivers, --drivers adds a folder (a treatment whose protocol does not exist yet gives the reason with missing)
-three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, ecn, initial_window, mss, receive_buffer, rto_max, rto_min, send_buffer, syn_retries, user_timeout`
+three.yaml:7:40: treatments[1].options: protocol tcp has no option "congestio" (did you mean "congestion"?); there are congestion, ecn, initial_window, mss, multipath, receive_buffer, rto_max, rto_min, send_buffer, syn_retries, user_timeout`
 	if len(ps) != 3 || err.Error() != want {
 		t.Errorf("got %d problems:\n%v\nwant\n%s", len(ps), err, want)
 	}
@@ -177,7 +186,8 @@ func TestRefused(t *testing.T) {
 		{"published for another radio", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: x, topology: k-lot, treatment: a, n: 1, average: 1, maximum: 1, minimum: 1, sd: 0}]}", `unknown radio of the plan "x"`},
 		{"published out of range", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: mpu4, topology: k-lot, treatment: a, n: 1, average: 5, maximum: 4, minimum: 1, sd: 0}]}", "average: 5 does not lie between minimum 1 and maximum 4"},
 		{"published twice", "seed: 7", "seed: 7\npublished: {source: s, rows: [&r {radio: mpu4, topology: k-lot, treatment: a, n: 1, average: 4, maximum: 4, minimum: 1, sd: 0}, *r]}", "the figures of a with mpu4 at k-lot are given twice"},
-		{"too many trials", "size: 64 KiB\ntreatments:\n  - {name: a, protocol: tcp}\niterations: 2", "size: [1 B, 2 B, 3 B, 4 B, 5 B, 6 B]\ntreatments:\n  - {name: a, protocol: tcp}\niterations: 10000", "iterations: the plan has 60000 trials, at most 50000 fit"},
+		{"too many trials", "size: 64 KiB\ntreatments:\n  - {name: a, protocol: tcp}\niterations: 2", "size: [1 B, 2 B, 3 B, 4 B, 5 B, 6 B]\ntreatments:\n  - {name: a, protocol: tcp}\n  - {name: b, protocol: tcp, options: {congestion: reno}}\niterations: 10000", "iterations: the plan has 120000 trials, at most 100000 fit"},
+		{"too many trials in a run", "treatments:\n  - {name: a, protocol: tcp}\niterations: 2", "treatments:\n" + sixTreatments + "iterations: 10000", "iterations: a run of the plan has 60000 trials, at most 50000 fit"},
 		{"too many sizes", "size: 64 KiB", "size: [" + strings.Repeat("1 B, ", 1001) + "]", "4:7: size: expected at most 1000 sizes, found 1001"},
 		{"published without a figure", "seed: 7", "seed: 7\npublished: {source: s, rows: [{radio: mpu4, topology: k-lot, treatment: a, n: 1, maximum: 4, minimum: 1, sd: 0}]}", "average is missing"},
 	} {
@@ -230,6 +240,7 @@ func TestReadyPlans(t *testing.T) {
 			"quickstart":          "quickstart: 1 run, 6 treatments, 3 iterations, 18 trials",
 			"breedy-2015":         "breedy-2015: 12 runs, 4 treatments, 10 iterations, 480 trials",
 			"transports-fairness": "transports-fairness: 6 runs, 3 treatments, 10 iterations, 160 trials",
+			"multipath":           "multipath: 1 run, 3 treatments, 3 iterations, 9 trials",
 			"delay-under-load":    "delay-under-load: 2 runs, 13 treatments, 2 iterations, 52 trials",
 			"transports":          "transports: 92 runs, 12 treatments, 10 iterations, 11040 trials",
 			// 4 bandwidths × 5 sizes × 7 pairs; 3 iterations of tests 1 and 2, 5 of test 3.
@@ -252,8 +263,8 @@ func TestReadyPlans(t *testing.T) {
 			}
 		}
 	}
-	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 9 {
-		t.Errorf("%d ready plans (%v), this test knows 9", len(files), err)
+	if files, err := plans.Files.ReadDir("."); err != nil || len(files) != 10 {
+		t.Errorf("%d ready plans (%v), this test knows 10", len(files), err)
 	}
 }
 

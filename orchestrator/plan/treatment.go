@@ -26,7 +26,7 @@ func (ps *parser) treatments(v yamldoc.Value) {
 		seen[t.Name] = true
 		ps.misnamed = ps.misnamed || !name.OK()
 		// fmt writes the keys of a map in their order.
-		what := fmt.Sprintf("%q %t %d %q %q", t.Protocol, t.CompleteKnowledge, t.DSCP, fmt.Sprint(t.Options), fmt.Sprint(t.Via))
+		what := fmt.Sprintf("%q %t %t %d %q %q", t.Protocol, t.CompleteKnowledge, t.SecondRadio, t.DSCP, fmt.Sprint(t.Options), fmt.Sprint(t.Via))
 		if other := same[what]; other != "" && t.Missing == "" && t.Protocol != "" && name.OK() && sound {
 			name.Problem("is the same as %s: its protocol, all its options and what it passes", other)
 		}
@@ -62,10 +62,10 @@ func (ps *parser) label(v, nameAt yamldoc.Value, name string) string {
 // treatment reads one treatment; the value is its name. sound: what makes it
 // another than the rest could be read, its options aside.
 func (ps *parser) treatment(v yamldoc.Value) (t runsheet.Treatment, name yamldoc.Value, sound bool) {
-	m := v.Mapping("name", "label", "protocol", "options", "via", "dscp", "complete_knowledge", "missing")
+	m := v.Mapping("name", "label", "protocol", "options", "via", "dscp", "second_radio", "complete_knowledge", "missing")
 	t = ps.treatmentOf(m)
 	sound = true
-	for _, f := range []yamldoc.Value{m.Field("complete_knowledge"), m.Field("via"), m.Field("dscp")} {
+	for _, f := range []yamldoc.Value{m.Field("complete_knowledge"), m.Field("via"), m.Field("dscp"), m.Field("second_radio")} {
 		sound = sound && (!f.Present() || f.OK())
 	}
 	return t, m.Field("name"), sound
@@ -77,6 +77,7 @@ func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
 		Protocol:          m.Field("protocol").Required().String(""),
 		CompleteKnowledge: m.Field("complete_knowledge").Bool(false),
 		DSCP:              dscp(m.Field("dscp")),
+		SecondRadio:       m.Field("second_radio").Bool(false),
 		Options:           map[string]any{},
 	}
 	t.Label = ps.label(m.Field("label"), m.Field("name"), t.Name)
@@ -93,6 +94,10 @@ func (ps *parser) treatmentOf(m yamldoc.Mapping) runsheet.Treatment {
 	t.DriverVersion, t.Options = ends.version, ends.options
 	via, viaThere := ps.via(m.Field("via"), t.Name, reason)
 	t.Via = via
+	ps.secondAt[t.Name] = m.Field("second_radio")
+	if t.SecondRadio && len(via) > 0 {
+		m.Field("second_radio").Problem("treatment %s passes relay processes, which use the first radio", t.Name)
+	}
 	ps.drivenAt[t.Name] = pv
 	ps.checkDrivers(m, &t)
 	if reason != "" {

@@ -52,13 +52,16 @@ func wrongRole(man *contract.Manifest, role contract.Role) string {
 }
 
 // checkVia notes relay processes of a cell's treatments for which a topology has
-// no node.
+// no node, and second radios that it does not give the nodes.
 func (ps *parser) checkVia(c *Cell, t *radio.Topology) {
 	if ps.misnamed {
 		return // every cell has all treatments then, and not those that it chose
 	}
 	for _, list := range [][]runsheet.Treatment{c.Treatments, c.Listeners} {
 		for _, tr := range list {
+			if tr.SecondRadio && t.Second == nil && ps.secondAt[tr.Name].OK() {
+				ps.secondAt[tr.Name].Problem("treatment %s uses second radios, but topology %s gives the nodes one each", tr.Name, t.Name)
+			}
 			for i, x := range tr.Via {
 				if at := ps.viaAt[tr.Name]; x.At != "" && t.Station(x.At) == nil && i < len(at) {
 					at[i].Problem("treatment %s passes the %s, but topology %s has none", tr.Name, x.At, t.Name)

@@ -99,3 +99,32 @@ func TestViaMissing(t *testing.T) {
 		t.Errorf("with all drivers there: %v, %+v", err, p)
 	}
 }
+
+// TestSecondRadioRefused: second radios need a topology that has them, and no relay
+// processes.
+func TestSecondRadioRefused(t *testing.T) {
+	const text = `name: second
+radio: transports-link
+topology: two-radios
+size: 64 KiB
+treatments:
+  - {name: a, protocol: tcp}
+  - {name: b, protocol: tcp, second_radio: true}
+iterations: 2
+seed: 7
+`
+	p, err := plan.Parse(nil, "p.yaml", []byte(text), testCatalog(t))
+	if err != nil || p.Treatments[0].SecondRadio || !p.Treatments[1].SecondRadio {
+		t.Fatalf("%+v, %v", p, err)
+	}
+	for name, c := range map[string][3]string{
+		"one radio":       {"two-radios", "point-to-point", "7:44: treatments[1].second_radio: treatment b uses second radios, but topology point-to-point gives the nodes one each"},
+		"relay processes": {"second_radio: true", "second_radio: true, via: [{at: server, protocol: split}]", "7:44: treatments[1].second_radio: treatment b passes relay processes, which use the first radio"},
+	} {
+		_, err := plan.Parse(nil, "p.yaml", []byte(strings.Replace(text, c[0], c[1], 1)), testCatalog(t))
+		var ps yamldoc.Problems
+		if !errors.As(err, &ps) || len(ps) != 1 || !strings.Contains(err.Error(), c[2]) {
+			t.Errorf("%s: %v, expected %s", name, err, c[2])
+		}
+	}
+}

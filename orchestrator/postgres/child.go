@@ -102,6 +102,7 @@ func (s *Server) awaitReady(ctx context.Context, c *child) (bool, error) {
 	}
 }
 
+// createDatabase makes the database and the role [Worker] where there are none.
 func (s *Server) createDatabase(ctx context.Context) error {
 	conn, err := pgx.Connect(ctx, s.DatabaseURL("postgres"))
 	if err != nil {
@@ -109,6 +110,14 @@ func (s *Server) createDatabase(ctx context.Context) error {
 	}
 	defer func() { _ = conn.Close(ctx) }() // what was to be done has been answered
 	var there bool
+	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)", Worker).Scan(&there); err != nil {
+		return fmt.Errorf("private database: %w", err)
+	}
+	if !there {
+		if _, err := conn.Exec(ctx, "CREATE ROLE "+Worker+" LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION"); err != nil {
+			return fmt.Errorf("private database: %w", err)
+		}
+	}
 	if err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)", database).Scan(&there); err != nil {
 		return fmt.Errorf("private database: %w", err)
 	}
@@ -125,8 +134,13 @@ func (s *Server) createDatabase(ctx context.Context) error {
 // by itself is started again, because agents' journals have nowhere else to go.
 func (s *Server) watch(c *child) {
 	defer close(s.done)
+	retry := backoff.Backoff{Min: restartPause, Max: restartPauseMax}
 	for {
+		began := time.Now()
 		<-c.exited
+		if time.Since(began) > steadyAfter {
+			retry.Reset()
+		}
 		for {
 			if s.asked() {
 				return
@@ -136,7 +150,7 @@ func (s *Server) watch(c *child) {
 			select {
 			case <-s.wake:
 				return
-			case <-time.After(restartPause):
+			case <-time.After(retry.Next()):
 			}
 			next, err := s.launch()
 			if err != nil {

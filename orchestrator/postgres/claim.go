@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -22,7 +23,8 @@ type Claim struct {
 	name   string
 	log    *slog.Logger
 	cancel context.CancelFunc
-	done   chan struct{} // closed when keep has ended
+	done   chan struct{}             // closed when keep has ended
+	lost   atomic.Pointer[time.Time] // when its connection was lost; nil: it has it
 }
 
 const (
@@ -33,7 +35,7 @@ const (
 	// that was killed a moment ago.
 	claimPatience = 3 * time.Second
 	claimAgain    = 200 * time.Millisecond
-	claimAgainMax = 10 * time.Second
+	claimAgainMax = 2 * time.Second
 	claimSilence  = 15 * time.Second // after which the connection is asked whether it lives
 	claimLimit    = 10 * time.Second // for one question to the database
 )
@@ -82,6 +84,15 @@ func takeClaim(ctx context.Context, url string, as User, log *slog.Logger, patie
 	ctx, c.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	go c.keep(ctx, conn)
 	return c, nil
+}
+
+// Lost returns since when the claim has had no connection to the database; zero: it has
+// one.
+func (c *Claim) Lost() time.Time {
+	if t := c.lost.Load(); t != nil {
+		return *t
+	}
+	return time.Time{}
 }
 
 // Release gives the database up and waits until that is done.
@@ -163,10 +174,13 @@ func (c *Claim) keep(ctx context.Context, conn *pgx.Conn) {
 		if ctx.Err() != nil {
 			return
 		}
+		now := time.Now()
+		c.lost.Store(&now)
 		c.log.Warn("the claim on the database was lost with its connection and is taken again", "error", err)
 		if conn = c.again(ctx); conn == nil {
 			return
 		}
+		c.lost.Store(nil)
 		c.log.Info("the claim on the database is held again")
 	}
 }

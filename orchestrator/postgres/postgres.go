@@ -45,14 +45,22 @@ type Server struct {
 
 const (
 	superuser = "linktrial"
-	database  = "linktrial"
+	// Worker is the role that an orchestrator works as. It owns nothing: what it may do
+	// the owner of the schema has granted it, who is the superuser ([Server.URL]).
+	Worker   = "linktrial_worker"
+	database = "linktrial"
 	// maxSocketDir keeps the socket's path within the 107 bytes that
 	// sockaddr_un has (unix(7)).
 	maxSocketDir  = 107 - len("/.s.PGSQL.5432")
 	readyWithin   = 60 * time.Second // recovery after a crash included
 	fastShutdown  = 15 * time.Second
-	restartPause  = time.Second
 	leftoverGrace = 10 * time.Second
+
+	// Pauses before a server that ended by itself is started again. There is no bound
+	// on how often: a disk that is full is emptied some time.
+	restartPause    = 100 * time.Millisecond
+	restartPauseMax = 5 * time.Second
+	steadyAfter     = 10 * time.Second // a server that ran so long is not in a crash loop
 )
 
 // Start makes the database where there is none, ends a server that a killed
@@ -113,9 +121,14 @@ func Start(ctx context.Context, cfg Config) (*Server, error) {
 // URL is how to connect, as a database's superuser.
 func (s *Server) URL() string { return s.DatabaseURL(database) }
 
+// WorkerURL is how to connect as [Worker].
+func (s *Server) WorkerURL() string { return s.roleURL(database, Worker) }
+
 // DatabaseURL is [Server.URL] for another database of the server.
-func (s *Server) DatabaseURL(name string) string {
-	q := url.Values{"host": {s.socket}, "user": {superuser}}
+func (s *Server) DatabaseURL(name string) string { return s.roleURL(name, superuser) }
+
+func (s *Server) roleURL(name, role string) string {
+	q := url.Values{"host": {s.socket}, "user": {role}}
 	return (&url.URL{Scheme: "postgres", Path: "/" + name, RawQuery: q.Encode()}).String()
 }
 

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/report/wording"
 )
 
 // Analysis is a dataset with all that follows from it: what every table,
@@ -44,6 +46,12 @@ type summarised struct {
 // bootstrap intervals take their time. It leaves the dataset as it is.
 func Analyse(ds *Dataset, o Options) *Analysis {
 	a := &Analysis{Dataset: inUTC(ds), options: o}
+	if n := a.Dataset.estimated(); n > 0 {
+		note := fmt.Sprintf("The throughput of %s with several flows is an estimate from each flow's mean rate, because the server's samples were gone when the figure was first made of them.", wording.Plural(n, "attempt", "attempts"))
+		if !slices.Contains(a.Dataset.Notes, note) { // read from an export, which has it
+			a.Dataset.Notes = append(slices.Clone(a.Dataset.Notes), note)
+		}
+	}
 	a.runs = make([]summarised, len(a.Dataset.Runs))
 	var next atomic.Int64
 	var workers sync.WaitGroup
@@ -59,6 +67,19 @@ func Analyse(ds *Dataset, o Options) *Analysis {
 		a.Tables = append(a.Tables, a.runs[i].table)
 	}
 	return a
+}
+
+// estimated is how many attempts count with an estimate of their throughput.
+func (ds *Dataset) estimated() (n int) {
+	for i := range ds.Runs {
+		for j := range ds.Runs[i].Trials {
+			t := &ds.Runs[i].Trials[j]
+			if a := t.Counted(); a != nil && a.Estimated() && !ds.Runs[i].underWay() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // Summarize makes a table of every run, in the order of the dataset.

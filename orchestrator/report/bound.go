@@ -1,11 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/plan"
+	"linktrial/orchestrator/stats"
 )
 
 // CodedBound is the name of the coded bound where a treatment may stand, as
@@ -23,14 +25,15 @@ const (
 type bound struct {
 	name, label string
 	share       plan.Metric
-	of          func(*observation) float64
-	unknown     string // why there is no figure
+	of          func(*observation) float64 // from the channel's start, where its clock starts
+	transfer    func(*observation) float64 // by the transfer's clock
+	unknown     string                     // why there is no figure
 }
 
 // bounds are in the order in which charts have them.
 var bounds = []bound{
-	{plan.Ideal, "Ideal", MetricShareOfIdeal, idealOf, "Ideal is not known"},
-	{CodedBound, "coded bound", MetricShareOfCodedBound, codedOf, "the coded bound is not known"},
+	{plan.Ideal, "Ideal", MetricShareOfIdeal, idealOf, idealTransferOf, "Ideal is not known"},
+	{CodedBound, "coded bound", MetricShareOfCodedBound, codedOf, codedTransferOf, "the coded bound is not known"},
 }
 
 // Bounds are the names of the bounds, in the order in which charts have them.
@@ -57,20 +60,90 @@ func boundOfShare(m plan.Metric) *bound {
 	return nil
 }
 
-// boundsOn are the bounds that a chart of a metric has a curve of: none where
-// the metric is not of a bound's; of shares of a bound, only those above it.
-func boundsOn(m plan.Metric) []string {
-	switch m {
-	case plan.MetricTimeouts, plan.MetricCompleted, plan.MetricFlowMbitps, MetricShareOfCodedBound:
-		return nil
-	case MetricShareOfIdeal:
-		return []string{CodedBound}
+// transferOf is the time of a bound by the transfer's clock, in seconds. A bound's clock
+// starts with the channel's, before the connect: what a transfer's connect took is not
+// in the transfer's time, and so not in this one. It is not less than the emulated radios
+// need at their best, which is known for the runs of a sheet: a handshake may have lasted
+// longer than all that the bound needs. Nor is a limit less than another one below it.
+func transferOf(bound, connect, least float64) float64 {
+	if x := max(bound-connect, least); x > 0 { // NaN stays NaN
+		return x
 	}
-	return Bounds()
+	return math.NaN()
+}
+
+// Limits are what the bounds would have reached where a treatment has a figure: in the
+// same trials, by the same clock, averaged in the same way. NaN: not known of all of
+// these trials, or the metric has none.
+type Limits struct{ Ideal, CodedBound float64 }
+
+var noLimits = Limits{math.NaN(), math.NaN()}
+
+func limits(of func(*bound) float64) Limits { return Limits{of(&bounds[0]), of(&bounds[1])} }
+
+func (l Limits) scaled(by float64) Limits { return Limits{l.Ideal * by, l.CodedBound * by} }
+
+// meanOfAll is a figure's mean over the valid trials, NaN unless all of them have it: a
+// mean over some of the trials is not comparable with one over all.
+func (s *sample) meanOfAll(of func(*observation) float64) float64 {
+	xs := s.values(of)
+	if len(xs) != len(s.valid) {
+		return math.NaN()
+	}
+	return stats.Mean(xs)
+}
+
+// limits are the bounds' means in a metric over the trials of a treatment.
+func (s *summarised) limits(m plan.Metric, treatment, reference string) Limits {
+	i := s.row(treatment)
+	if i < 0 || len(s.samples[i].valid) == 0 {
+		return noLimits
+	}
+	sm := &s.samples[i]
+	rate := limits(func(b *bound) float64 { return sm.meanOfAll(boundRateOf(b.transfer)) })
+	switch m {
+	case plan.MetricKBps:
+		return rate
+	case plan.MetricKbitps:
+		return rate.scaled(8 * unit.KB / 1e3)
+	case plan.MetricMbitps:
+		return rate.scaled(8 * unit.KB / 1e6)
+	case plan.MetricNormalised:
+		if b := s.table.BandwidthBitsPerSecond; b != nil {
+			return rate.scaled(8 * unit.KB / *b)
+		}
+	case MetricShareOfIdeal: // whose own share is 1
+		return Limits{math.NaN(), sm.meanOfAll(func(o *observation) float64 { return stats.ShareOfBound(o.ideal, o.coded) })}
+	case plan.MetricGain:
+		k := s.row(cmp.Or(reference, s.table.Reference))
+		if k < 0 {
+			return noLimits
+		}
+		times := s.samples[k].by(elapsedOf)
+		return limits(func(b *bound) float64 {
+			return stats.GainPercent(1, stats.RatioOfMeans(stats.PairUp(times, sm.by(b.transfer))).Ratio)
+		})
+	}
+	return noLimits
+}
+
+// limits are the bounds beside [grouped.mean], over the same runs.
+func (g *grouped) limits(m plan.Metric, treatment, reference string) Limits {
+	sum, n := Limits{}, 0
+	for _, s := range g.runs {
+		if _, why := s.estimate(m, treatment, reference); why != "" {
+			continue
+		}
+		l := s.limits(m, treatment, reference)
+		sum.Ideal, sum.CodedBound, n = sum.Ideal+l.Ideal, sum.CodedBound+l.CodedBound, n+1
+	}
+	return sum.scaled(1 / float64(n))
 }
 
 // boundSample is the transfers of a bound, one an iteration: all treatments of
-// an iteration met the same channel.
+// an iteration met the same channel. It is Ideal where a plan's published figures name
+// it, over all iterations and with nothing before its clock: a treatment of which only
+// some trials are valid may be above it. Beside treatments there are [Limits].
 func (s *summarised) boundSample(of func(*observation) float64) *sample {
 	var out sample
 	seen := map[int]bool{}

@@ -38,7 +38,7 @@ func TestThroughputOfFlowsThatTimesBound(t *testing.T) {
 	// The sources of a trial are its throughput.
 	a := attempt(60*s, Flow{Session: 1, SizeBytes: 1000, Elapsed: 10 * s, Bound: 10 * s}, Flow{Session: 2, Start: 5 * s, SizeBytes: 600, Elapsed: 20 * s, Bound: 10 * s},
 		Flow{Session: 1, Start: 15 * s, SizeBytes: 700, Elapsed: 45 * s, Bound: 5 * s})
-	o := observe(&Trial{Iteration: 1}, a)
+	o := observe(&Trial{Iteration: 1}, a, 0)
 	require.Len(t, o.flows, 2)
 	require.InDelta(t, o.kbps, o.flows[0].kbps+o.flows[1].kbps, 1e-9)
 }

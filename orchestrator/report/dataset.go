@@ -6,7 +6,9 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 	"linktrial/orchestrator/plan"
+	"linktrial/protocols/contract"
 )
 
 // Dataset is all that tables, figures and exports are made from: the runs of
@@ -111,7 +113,14 @@ type Attempt struct {
 	Retransmits *int64 `json:"retransmits,omitempty"` // as the protocol counts them
 	Timeouts    *int64 `json:"timeouts,omitempty"`
 
+	// Paths is what each radio of the client carried, of a flow that used several; of
+	// several flows see Flows.
+	Paths []contract.PathResult `json:"paths,omitempty"`
+
 	Flows []Flow `json:"flows,omitempty"` // of a trial of several, or of one that a time bounds
+	// Window is of several flows, all of which times bound; nil: none, or the server's
+	// samples were not there when it was to be made.
+	Window *CommonWindow `json:"common_window,omitempty"`
 	// Probes are those of the trial, in its order. None is part of a figure above.
 	Probes []Probe `json:"probes,omitempty"`
 
@@ -120,9 +129,25 @@ type Attempt struct {
 	// Telemetry is filled for the exports that show it.
 	Telemetry []Telemetry `json:"telemetry,omitempty"`
 
+	// Undecided is the rules of validity of which it is not known whether they were
+	// broken, each with the reason: the attempt counts.
+	Undecided []string `json:"undecided,omitempty"`
+
+	// Control is, with in-band control, what passed between each node and the
+	// orchestrator during the attempt; empty: not decided yet, or control is out-of-band.
+	Control []ControlCount `json:"control,omitempty"`
+
 	// Mark is why a person excluded the figure; nil: it is not excluded.
 	// Verdict, Reason and Message above say so already.
 	Mark *Mark `json:"-"`
+}
+
+// ControlCount is the packets between a node and the orchestrator during an attempt.
+type ControlCount struct {
+	Role    radio.Role `json:"role"`
+	Packets int64      `json:"packets"`
+	Bytes   int64      `json:"bytes"`             // with IP headers
+	Unknown string     `json:"unknown,omitempty"` // why they are not known; empty: they are
 }
 
 // Mark is a person's word that the figure of an attempt must not count, and
@@ -150,6 +175,8 @@ type Flow struct {
 
 	Retransmits *int64 `json:"retransmits,omitempty"`
 	Timeouts    *int64 `json:"timeouts,omitempty"`
+
+	Paths []contract.PathResult `json:"paths,omitempty"` // as of an attempt
 }
 
 // RadioReport is what the emulated radio counted, summed over its hops.
@@ -161,10 +188,10 @@ type RadioReport struct {
 }
 
 // ThroughputBytesPerSecond is the paper's figure, 0 where the attempt did not
-// succeed. Where times bound all flows, it is what they had delivered when
-// their times were up, over the time in which any of them was to send
-// ([Flow.inTime]): a flow that waits for its last acknowledgement long after
-// that takes nothing from the others.
+// succeed. Where times bound all of several flows, it is what they delivered within
+// their common window ([CommonWindow]): a flow that waits for its last
+// acknowledgement long after that takes nothing from the others. Where that is not
+// stored, it is estimated ([Attempt.Estimated]).
 func (a *Attempt) ThroughputBytesPerSecond() float64 {
 	if a.Verdict != journal.Succeeded {
 		return 0
@@ -182,6 +209,9 @@ func (a *Attempt) MeasuredBytesPerSecond() float64 {
 	if verdict != journal.Succeeded || a.Elapsed <= 0 {
 		return 0
 	}
+	if a.Window != nil {
+		return a.Window.rate()
+	}
 	window := a.window()
 	if window <= 0 {
 		return float64(a.SizeBytes) / a.Elapsed.Seconds()
@@ -192,6 +222,10 @@ func (a *Attempt) MeasuredBytesPerSecond() float64 {
 	}
 	return bytes / window.Seconds()
 }
+
+// Estimated reports whether the throughput is made of each flow's mean rate, because
+// no common window is stored.
+func (a *Attempt) Estimated() bool { return a.Window == nil && a.window() > 0 }
 
 // window is from the first start of a flow's clock to the end of the last one's
 // time; 0 where a time does not bound all of several flows. A flow whose handshake
@@ -214,7 +248,8 @@ func (a *Attempt) window() time.Duration {
 }
 
 // inTime is the bytes of a flow within the time that bounds it, estimated at its
-// mean rate: what came later is not counted apart.
+// mean rate until its last acknowledgement: too few of a flow that waits long for it,
+// whose bytes came at a higher rate before. Only where no common window is stored.
 func (f *Flow) inTime() float64 {
 	return float64(f.SizeBytes) * min(1, f.Bound.Seconds()/f.Elapsed.Seconds())
 }

@@ -18,12 +18,13 @@ type Estimate struct {
 	Mean              float64
 	N                 int // trials
 	variance, degrees float64
+	positive          bool // a mean of figures that are never negative
 }
 
 var noEstimate = Estimate{Mean: math.NaN(), variance: math.NaN()}
 
 func estimateOf(xs []float64) Estimate {
-	e := Estimate{Mean: stats.Mean(xs), variance: math.NaN(), N: len(xs), degrees: float64(len(xs) - 1)}
+	e := Estimate{Mean: stats.Mean(xs), variance: math.NaN(), N: len(xs), degrees: float64(len(xs) - 1), positive: len(xs) > 0 && slices.Min(xs) >= 0}
 	if sd := stats.StdDev(xs); !math.IsNaN(sd) {
 		e.variance = sd * sd / float64(len(xs))
 	}
@@ -36,15 +37,20 @@ func (e Estimate) scaled(by float64) Estimate {
 }
 
 // Interval is the 95 % confidence interval of the mean (Student's t); nil
-// where there is none.
+// where there is none. Of figures that are never negative it ends at 0.
 func (e Estimate) Interval() *Range {
-	return interval(stats.OfMean(e.Mean, e.variance, e.degrees, level))
+	i := stats.OfMean(e.Mean, e.variance, e.degrees, level)
+	if e.positive {
+		i.Low = max(0, i.Low)
+	}
+	return interval(i)
 }
 
-// Half is half the interval's width, 0 where there is none.
+// Half is half the width that the interval has without its end at 0, 0 where there is
+// none.
 func (e Estimate) Half() float64 {
 	if r := e.Interval(); r != nil {
-		return (r.High - r.Low) / 2
+		return r.High - e.Mean
 	}
 	return 0
 }
@@ -56,15 +62,16 @@ func together(es []Estimate) Estimate {
 		return noEstimate
 	}
 	var sum, variance, denominator float64
-	n := 0
+	n, positive := 0, true
 	for _, e := range es {
+		positive = positive && e.positive
 		sum += e.Mean
 		variance += e.variance
 		denominator += e.variance * e.variance / e.degrees
 		n += e.N
 	}
 	k := float64(len(es))
-	out := Estimate{Mean: sum / k, variance: variance / k / k, N: n, degrees: variance * variance / denominator}
+	out := Estimate{Mean: sum / k, variance: variance / k / k, N: n, degrees: variance * variance / denominator, positive: positive}
 	if variance == 0 {
 		out.degrees = float64(max(1, n-len(es)))
 	}

@@ -10,7 +10,7 @@ import (
 func TestReadJSONRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                              "EOF",
-		`{"format":2,"dataset":{}}`:     "format 2, this Linktrial reads 1",
+		`{"format":3,"dataset":{}}`:     "format 3, this Linktrial reads up to 2",
 		`{"format":1}`:                  "no dataset",
 		`{"format":1,"dataset":{}} {}`:  "more than one document",
 		`{"format":1,"dataset":{}} x`:   "more than one document",

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"linktrial/executor/figures"
 	"linktrial/executor/journal"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/stats"
@@ -17,6 +18,8 @@ type observation struct {
 	kbps                  float64 // of all flows
 	elapsed, connect      float64 // seconds
 	ideal, coded          float64 // seconds; NaN where they are not known
+	idealTransfer         float64 // of ideal, what the transfer's clock would have shown
+	codedTransfer         float64
 	sizeBytes             int64
 	retransmits, timeouts *int64
 	flows                 []flowRate
@@ -32,12 +35,18 @@ type flowRate struct {
 // channel's, before the connect.
 func (o *observation) whole() float64 { return o.connect + o.elapsed }
 
-func observe(t *Trial, a *Attempt) observation {
+// observe takes the figures of a valid attempt; least is the least time that the
+// emulated radios need for its transfer, 0 where that is not known.
+func observe(t *Trial, a *Attempt, least time.Duration) observation {
 	o := observation{iteration: t.Iteration, kbps: a.ThroughputBytesPerSecond() / unit.KB, elapsed: a.Elapsed.Seconds(), connect: a.Connect.Seconds(),
 		ideal: known(a.Ideal), coded: known(a.CodedBound), sizeBytes: a.SizeBytes, retransmits: a.Retransmits, timeouts: a.Timeouts}
-	window := a.window().Seconds()
+	// What a valid transfer was ahead of Ideal by passed before its driver connected,
+	// some milliseconds within the tolerance of the rule that holds it against Ideal.
+	fastest := min(o.elapsed, least.Seconds())
+	o.idealTransfer = min(o.elapsed, transferOf(o.ideal, o.connect, fastest))
+	o.codedTransfer = max(o.idealTransfer, transferOf(o.coded, o.connect, fastest))
 	sources := map[int]int{} // place in o.flows of an on/off source
-	for _, f := range a.Flows {
+	for i, f := range a.Flows {
 		if f.Session > 0 {
 			k, known := sources[f.Session]
 			if !known {
@@ -45,20 +54,46 @@ func observe(t *Trial, a *Attempt) observation {
 				sources[f.Session], o.flows = k, append(o.flows, flowRate{treatment: f.Treatment})
 			}
 			// Its idle times count: the source's share of the trial's time.
-			if window > 0 {
-				o.flows[k].kbps += f.inTime() / unit.KB / window
-			} else {
-				o.flows[k].kbps += float64(f.SizeBytes) / unit.KB / o.elapsed
-			}
+			o.flows[k].kbps += a.shareOf(i) / unit.KB
 			continue
 		}
-		rate := 0.0
-		if f.Elapsed > 0 {
-			rate = float64(f.SizeBytes) / unit.KB / f.Elapsed.Seconds()
-		}
-		o.flows = append(o.flows, flowRate{f.Treatment, rate})
+		o.flows = append(o.flows, flowRate{f.Treatment, a.rateOf(i) / unit.KB})
 	}
 	return o
+}
+
+// shareOf is what a flow adds to the throughput of the attempt, B/s.
+func (a *Attempt) shareOf(flow int) float64 {
+	f := &a.Flows[flow]
+	if a.Window != nil && flow < len(a.Window.Bytes) {
+		return float64(a.Window.Bytes[flow]) / a.Window.Length.Seconds()
+	}
+	if window := a.window(); window > 0 {
+		return f.inTime() / window.Seconds()
+	}
+	return float64(f.SizeBytes) / a.Elapsed.Seconds()
+}
+
+// rateOf is a flow's own throughput, over its own time, B/s.
+func (a *Attempt) rateOf(flow int) float64 {
+	f := &a.Flows[flow]
+	switch {
+	case a.Window != nil && flow < len(a.Window.Bytes):
+		return float64(a.Window.Bytes[flow]) / f.Bound.Seconds()
+	case f.Elapsed > 0:
+		return float64(f.SizeBytes) / f.Elapsed.Seconds()
+	}
+	return 0
+}
+
+// least is the least time that the emulated radios need for the one flow of an
+// attempt; 0 where they are not known.
+func (r *Run) least(t *Trial, a *Attempt) time.Duration {
+	if r.Sheet == nil || r.Sheet.Network == nil || a.Ideal <= 0 || t.Index < 0 || t.Index >= len(r.Sheet.Trials) || len(r.Sheet.Trials[t.Index].Flows) != 1 {
+		return 0
+	}
+	f := &r.Sheet.Trials[t.Index].Flows[0]
+	return figures.LeastOfBoth(r.Sheet.Network, &figures.Flow{From: f.From, To: f.To, SizeBytes: a.SizeBytes})
 }
 
 // known is a time in seconds, NaN for none.
@@ -89,7 +124,7 @@ func takeSample(r *Run, trials []*Trial) sample {
 		a := t.Counted()
 		switch {
 		case a != nil:
-			s.valid = append(s.valid, observe(t, a))
+			s.valid = append(s.valid, observe(t, a, r.least(t, a)))
 		case t.Verdict == "" || len(t.Attempts) > 0 && r.Waits(&t.Attempts[len(t.Attempts)-1]):
 			s.notEnded++
 		default:
@@ -133,12 +168,15 @@ func wholeOf(o *observation) float64   { return o.whole() }
 func idealOf(o *observation) float64   { return o.ideal }
 func codedOf(o *observation) float64   { return o.coded }
 
+func idealTransferOf(o *observation) float64 { return o.idealTransfer }
+func codedTransferOf(o *observation) float64 { return o.codedTransfer }
+
 // shareOf is the share of a bound.
 func shareOf(bound func(*observation) float64) func(*observation) float64 {
 	return func(o *observation) float64 { return stats.ShareOfBound(bound(o), o.whole()) }
 }
 
-// boundRateOf is the throughput that a bound would have, KB/s.
+// boundRateOf is the throughput that a bound would have by a clock, KB/s.
 func boundRateOf(bound func(*observation) float64) func(*observation) float64 {
 	return func(o *observation) float64 { return float64(o.sizeBytes) / unit.KB / bound(o) }
 }
@@ -189,15 +227,19 @@ func (t *Trial) Counted() *Attempt {
 	return nil
 }
 
-// Valid reports whether the attempt succeeded and the server received every byte as it was sent.
+// Valid reports whether the attempt succeeded, the server received every byte as it
+// was sent, and there is a figure.
 func (a *Attempt) Valid() bool {
-	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0
+	return a.Verdict == journal.Succeeded && a.Verified && a.Elapsed > 0 && (a.Window == nil || a.Window.Unknown == "")
 }
 
 // Waits reports whether the server's report on a transfer may still arrive.
 func (r *Run) Waits(a *Attempt) bool {
-	ended := r.State == "completed" || r.State == "aborted" || r.State == "stopped"
-	return !ended && a.Verdict == journal.Succeeded && !a.Verified
+	return r.underWay() && a.Verdict == journal.Succeeded && !a.Verified
+}
+
+func (r *Run) underWay() bool {
+	return r.State != "completed" && r.State != "aborted" && r.State != "stopped"
 }
 
 // Why is the attempt's reason, or what is wrong with a success.

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
 	"linktrial/orchestrator/stats"
 	"linktrial/protocols/contract"
 )
@@ -95,6 +97,10 @@ type ProbeRow struct {
 	// FailedTransfers is how many of the measured ran beside a transfer without a valid figure.
 	FailedTransfers int `json:"failed_transfers,omitempty"`
 
+	// Offered is what the pattern offered: Sent, and Unsent, which the congestion
+	// control of the probe's protocol did not let go.
+	Offered          int64    `json:"offered_packets"`
+	Unsent           int64    `json:"unsent_packets"`
 	Sent             int64    `json:"sent_packets"`
 	Received         int64    `json:"received_packets"`
 	Lost             int64    `json:"lost_packets"`
@@ -116,6 +122,12 @@ type ProbeRow struct {
 	JitterMaxMS *float64 `json:"jitter_max_ms"`
 	// UncertaintyMS is that of every delay; nil: the clocks were not compared.
 	UncertaintyMS *float64 `json:"uncertainty_ms"`
+	// ProcessTimes: packets arrived when the driver got them, so that delays contain
+	// what it waited for a processor, which nothing bounds.
+	ProcessTimes bool `json:"process_times,omitempty"`
+	// PercentilesMS are the 101 percentiles from 0 to 100 of the delays of all packets
+	// that arrived in the measured trials; absent where a driver reports none.
+	PercentilesMS []float64 `json:"delay_percentiles_ms,omitempty"`
 }
 
 // probeSample is what a row of probes is made of.
@@ -125,7 +137,12 @@ type probeSample struct {
 	least, longest, jitterTo float64
 	uncertain                float64
 	failures                 map[Failure]int
+	all                      []weighted
+	partial                  bool // a measured trial has no percentiles
 }
+
+// weighted is a delay in milliseconds, of so many packets.
+type weighted struct{ ms, packets float64 }
 
 // probeRows are the rows of a run: of each probe first that without transfers, then
 // one for each treatment beside which it ran, in the order of the sheet.
@@ -139,10 +156,7 @@ func probeRows(r *Run) []ProbeRow {
 	for i := range r.Sheet.Trials {
 		spec := &r.Sheet.Trials[i]
 		for k := range spec.Probes {
-			id := key{probe: spec.Probes[k].Treatment}
-			if len(spec.Flows) > 0 {
-				id.beside = spec.Treatment
-			}
+			id := key{spec.Probes[k].Treatment, spec.Beside()}
 			s := samples[id]
 			if s == nil {
 				s = newProbeSample(r, id.probe, id.beside)
@@ -202,6 +216,8 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 		s.row.FailedTransfers++
 	}
 	s.row.Sent, s.row.Received, s.row.Lost = s.row.Sent+f.Sent, s.row.Received+f.Received, s.row.Lost+f.Lost
+	s.row.Unsent, s.row.Offered = s.row.Unsent+f.Unsent, s.row.Offered+f.Sent+f.Unsent
+	s.row.ProcessTimes = s.row.ProcessTimes || f.ProcessTimes
 	s.row.LossBursts, s.row.LongestLossBurst = s.row.LossBursts+f.LossBursts, max(s.row.LongestLossBurst, f.LongestLossBurst)
 	s.row.Reordered, s.row.Duplicated = s.row.Reordered+f.Reordered, s.row.Duplicated+f.Duplicated
 	if f.Delay == nil {
@@ -213,6 +229,10 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	s.least, s.longest = fmin(s.least, d.Min), fmax(s.longest, d.Max)
 	s.jitterTo = fmax(s.jitterTo, milliseconds(f.JitterMaxNS))
 	s.uncertain = max(s.uncertain, milliseconds(f.ClockStepNS))
+	s.partial = s.partial || d.Percentiles == nil
+	for i := 1; i < len(d.Percentiles); i++ {
+		s.all = append(s.all, weighted{d.Percentiles[i], float64(f.Received) / float64(len(d.Percentiles)-1)})
+	}
 }
 
 func (s *probeSample) finish(c ProbeClock) ProbeRow {
@@ -221,11 +241,14 @@ func (s *probeSample) finish(c ProbeClock) ProbeRow {
 		row.LossShare = Rounded(float64(row.Lost) / float64(row.Sent))
 	}
 	row.DelayMinMS, row.DelayMaxMS = Rounded(s.least), Rounded(s.longest)
-	row.DelayMeanMS, row.DelayMeanCI = Rounded(stats.Mean(s.mean)), interval(stats.MeanT(s.mean, level))
+	row.DelayMeanMS, row.DelayMeanCI = Rounded(stats.Mean(s.mean)), meanInterval(s.mean)
 	row.DelayP50MS, row.DelayP95MS, row.DelayP99MS = Rounded(stats.Mean(s.p50)), Rounded(stats.Mean(s.p95)), Rounded(stats.Mean(s.p99))
 	row.JitterMS, row.JitterMaxMS = Rounded(stats.Mean(s.jit)), Rounded(s.jitterTo)
 	if c.Unknown == "" && len(s.mean) > 0 {
 		row.UncertaintyMS = Rounded(milliseconds(c.Uncertainty.Nanoseconds()) + s.uncertain)
+	}
+	if !s.partial {
+		row.PercentilesMS = pooled(s.all, s.least)
 	}
 	for f, n := range s.failures {
 		f.Attempts = n
@@ -235,6 +258,29 @@ func (s *probeSample) finish(c ProbeClock) ProbeRow {
 		return cmp.Or(cmp.Compare(a.Verdict, b.Verdict), cmp.Compare(a.Reason, b.Reason))
 	})
 	return row
+}
+
+// pooled are the percentiles of several probes' delays together; nil of none.
+func pooled(all []weighted, least float64) []float64 {
+	if len(all) == 0 {
+		return nil
+	}
+	slices.SortFunc(all, func(a, b weighted) int { return cmp.Compare(a.ms, b.ms) })
+	total := 0.0
+	for _, w := range all {
+		total += w.packets
+	}
+	out := []float64{*Rounded(least)}
+	sum, i := all[0].packets, 0
+	for p := 1; p < contract.DelayPercentiles; p++ {
+		// A sum of shares is not exact; a packet more or less is not meant.
+		for sum < total*float64(p)/(contract.DelayPercentiles-1)-total*1e-9 && i < len(all)-1 {
+			i++
+			sum += all[i].packets
+		}
+		out = append(out, *Rounded(all[i].ms))
+	}
+	return out
 }
 
 // Uncertainty is the largest of the rows' in milliseconds; nil: not known.
@@ -260,11 +306,7 @@ func (r *Run) AttemptProbes(trial, attempt int) *RunTable {
 	}
 	t.Attempts = t.Attempts[i : i+1]
 	for k := range spec.Probes {
-		beside := ""
-		if len(spec.Flows) > 0 {
-			beside = spec.Treatment
-		}
-		s := newProbeSample(r, spec.Probes[k].Treatment, beside)
+		s := newProbeSample(r, spec.Probes[k].Treatment, spec.Beside())
 		s.row.Trials++
 		s.add(r, &t, k)
 		out.Probes = append(out.Probes, s.finish(r.ProbeClock))
@@ -275,9 +317,18 @@ func (r *Run) AttemptProbes(trial, attempt int) *RunTable {
 // ProbeCertainty says how certain the delays of a table's probes are; empty where it
 // has none.
 func (t *RunTable) ProbeCertainty() string {
-	switch c := t.ProbeClock; {
-	case c == nil || len(t.Probes) == 0:
+	if t.ProbeClock == nil || len(t.Probes) == 0 {
 		return ""
+	}
+	said := t.clockCertainty()
+	if names := t.processTimed(); len(names) > 0 {
+		said = strings.TrimSpace(said + " Packets of " + strings.Join(names, ", ") + " arrived when the driver got them, because the kernel tells no time of their arrival: delays contain what the driver waited for a processor, without a bound.")
+	}
+	return said
+}
+
+func (t *RunTable) clockCertainty() string {
+	switch c := t.ProbeClock; {
 	case c.Shared:
 		return "Both ends have one clock."
 	case c.Unknown != "":
@@ -290,8 +341,35 @@ func (t *RunTable) ProbeCertainty() string {
 	return fmt.Sprintf("The clocks of both ends were compared: every delay is uncertain by %.1f ms.", *u)
 }
 
+// processTimed names the probes whose times of arrival are not the kernel's.
+func (t *RunTable) processTimed() (names []string) {
+	for i := range t.Probes {
+		if p := &t.Probes[i]; p.ProcessTimes && !slices.Contains(names, p.Label) {
+			names = append(names, p.Label)
+		}
+	}
+	return names
+}
+
+// boundsUnknown is why transfers beside probes have no share of Ideal and of the coded
+// bound; empty where there are none, or no bounds.
+func (r *Run) boundsUnknown() string {
+	if r.Sheet == nil || r.Place != journal.PlaceVirtual && r.Place != journal.PlaceEmulated {
+		return ""
+	}
+	if !slices.ContainsFunc(r.Sheet.Trials, func(t runsheet.Trial) bool {
+		return len(t.Probes) > 0 && len(t.Flows) == 1 && t.Flows[0].Duration == 0
+	}) {
+		return ""
+	}
+	return "Transfers beside probes have no share of Ideal or of the coded bound, which do not contain the load of the probes."
+}
+
 // DelaysMS are one-way delays in milliseconds.
-type DelaysMS struct{ Min, Mean, P50, P95, P99, Max float64 }
+type DelaysMS struct {
+	Min, Mean, P50, P95, P99, Max float64
+	Percentiles                   []float64 // from 0 to 100; nil: the driver reports none
+}
 
 // Correct is delays by one clock: with the offset added, or, where it is not known,
 // above the shortest one.
@@ -301,7 +379,11 @@ func (c ProbeClock) Correct(d *contract.Delays) DelaysMS {
 		add = -d.MinNS
 	}
 	of := func(ns int64) float64 { return milliseconds(ns + add) }
-	return DelaysMS{of(d.MinNS), of(d.MeanNS), of(d.P50NS), of(d.P95NS), of(d.P99NS), of(d.MaxNS)}
+	out := DelaysMS{of(d.MinNS), of(d.MeanNS), of(d.P50NS), of(d.P95NS), of(d.P99NS), of(d.MaxNS), nil}
+	for _, ns := range d.PercentilesNS {
+		out.Percentiles = append(out.Percentiles, of(ns))
+	}
+	return out
 }
 
 func milliseconds(ns int64) float64 { return float64(ns) / 1e6 }

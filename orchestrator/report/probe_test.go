@@ -86,3 +86,78 @@ func TestClocksOfProbes(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// TestDistributionOfProbes: that of several trials is that of all their packets, and
+// a driver without percentiles leaves it out.
+func TestDistributionOfProbes(t *testing.T) {
+	r := probed(OneClock)
+	for i, steps := range map[int][2]int64{0: {10, 20}, 2: {30, 40}} { // 100 and 98 packets beside the transfer, half of each
+		d := r.Trials[i].Attempts[0].Probes[0].Figures.Delay
+		d.PercentilesNS = make([]int64, contract.DelayPercentiles)
+		for p := range d.PercentilesNS {
+			d.PercentilesNS[p] = steps[min(p/51, 1)] * 1e6
+		}
+	}
+	rows := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0].Probes
+	if rows[0].PercentilesMS != nil {
+		t.Error("a distribution of a probe alone that has no percentiles")
+	}
+	p := rows[1].PercentilesMS
+	if len(p) != contract.DelayPercentiles {
+		t.Fatalf("%d percentiles", len(p))
+	}
+	// 50, 50, 49 and 49 of 198.
+	for at, want := range map[int]float64{1: 10, 25: 10, 26: 20, 50: 20, 51: 30, 75: 30, 76: 40, 100: 40} {
+		if p[at] != want {
+			t.Errorf("percentile %d is %g ms, expected %g", at, p[at], want)
+		}
+	}
+}
+
+// TestUnsentIsNoLoss: what the congestion control did not let go is in no share.
+func TestUnsentIsNoLoss(t *testing.T) {
+	r := probed(OneClock)
+	f := r.Trials[0].Attempts[0].Probes[0].Figures
+	f.Unsent, f.ProcessTimes = 300, true
+	table := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0]
+	if p := table.Probes[1]; p.Offered != 500 || p.Unsent != 300 || p.Sent != 200 || p.Lost != 2 || *p.LossShare != 0.01 || !p.ProcessTimes {
+		t.Errorf("%+v", p)
+	}
+	if got := table.ProbeCertainty(); !strings.HasPrefix(got, "Both ends have one clock. Packets of Voice arrived when the driver got them") {
+		t.Error(got)
+	}
+}
+
+// TestNoIdealBesideProbes: emulated radios have a reason for it; real ones never have
+// an Ideal, and what a time bounds has none anyway.
+func TestNoIdealBesideProbes(t *testing.T) {
+	said := func(change func(*Run)) string {
+		r := probed(OneClock)
+		change(r)
+		return Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0].BoundsUnknown
+	}
+	if got := said(func(*Run) {}); !strings.Contains(got, "do not contain the load of the probes") {
+		t.Errorf("emulated: %q", got)
+	}
+	for name, change := range map[string]func(*Run){
+		"real radios": func(r *Run) { r.Place = "field" },
+		"no probes beside transfers": func(r *Run) {
+			for i := range r.Sheet.Trials {
+				if len(r.Sheet.Trials[i].Flows) > 0 {
+					r.Sheet.Trials[i].Probes = nil
+				}
+			}
+		},
+		"bounded by a time": func(r *Run) {
+			for i := range r.Sheet.Trials {
+				for k := range r.Sheet.Trials[i].Flows {
+					r.Sheet.Trials[i].Flows[k].Duration = time.Second
+				}
+			}
+		},
+	} {
+		if got := said(change); got != "" {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}

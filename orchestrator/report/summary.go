@@ -52,6 +52,12 @@ type RunTable struct {
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`
+	// BoundsUnknown is why transfers on emulated radios have no share of Ideal and of
+	// the coded bound, a sentence; empty: they have, or nobody expects it.
+	BoundsUnknown string `json:"bounds_unknown,omitempty"`
+	// ControlNote says whether control packets passed during attempts that count; empty:
+	// control is not in-band.
+	ControlNote string `json:"control_note,omitempty"`
 }
 
 // Row is one treatment in one run. A trial is valid where its last attempt
@@ -94,8 +100,9 @@ type Row struct {
 	ShareOfIdeal *float64 `json:"share_of_ideal"`
 	// ShareOfCodedBound is the same of the coded bound.
 	ShareOfCodedBound *float64 `json:"share_of_coded_bound"`
-	// IdealKBps and CodedBoundKBps are the means over the valid trials of the
-	// throughput that the bounds would have.
+	// IdealKBps and CodedBoundKBps are the means over the same trials as the average
+	// of what the bounds would have reached by the transfer's clock ([Limits]); nil
+	// where they are not known of all of these trials.
 	IdealKBps      *float64 `json:"ideal_kb_per_s"`
 	CodedBoundKBps *float64 `json:"coded_bound_kb_per_s"`
 	// Normalised is the average throughput over the bandwidth (decola-2006).
@@ -150,8 +157,12 @@ type Comparison struct {
 	Pairs          int      `json:"pairs"`
 	DifferenceKBps *float64 `json:"difference_kb_per_s"`
 	DifferenceCI   *Range   `json:"difference_ci95_kb_per_s"`
-	Ratio          *float64 `json:"ratio"` // geometric mean
-	RatioCI        *Range   `json:"ratio_ci95"`
+	// DifferenceP is of the test that DifferenceCI inverts, Student's for pairs.
+	DifferenceP *float64 `json:"difference_t_p"`
+	// Ratio is the estimate of Hodges and Lehmann; RatioCI inverts the signed-rank
+	// test that W, P and RankBiserial are of. There is none of fewer than six pairs.
+	Ratio   *float64 `json:"ratio"`
+	RatioCI *Range   `json:"ratio_ci95"`
 	// GainPercent is how much less time than the reference's the transfers took
 	// on average (decola-2006, equation 8).
 	GainPercent *float64 `json:"gain_percent"`
@@ -211,6 +222,8 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 		samples, t.Rows = append(samples, s), append(t.Rows, row)
 	}
 	compareRows(&t, samples)
+	t.BoundsUnknown = r.boundsUnknown()
+	t.ControlNote = r.controlNote()
 	if t.Probes = probeRows(r); len(t.Probes) > 0 {
 		t.ProbeClock = &r.ProbeClock
 		for i := range t.Probes {
@@ -306,11 +319,11 @@ func (s *sample) fill(row *Row, bandwidth *float64) {
 		*p.figure = Rounded(stats.Percentile(rates, p.share))
 	}
 	row.AverageKbitPS, row.AverageMbitPS = Rounded(d.Mean*8*unit.KB/1e3), Rounded(d.Mean*8*unit.KB/1e6)
-	row.MeanCI = interval(stats.MeanT(rates, level))
+	row.MeanCI = meanInterval(rates)
 	mean := func(of func(*observation) float64) *float64 { return Rounded(stats.Mean(s.values(of))) }
 	row.ElapsedSeconds, row.ConnectSeconds = mean(elapsedOf), mean(connectOf)
 	row.ShareOfIdeal, row.ShareOfCodedBound = mean(shareOf(idealOf)), mean(shareOf(codedOf))
-	row.IdealKBps, row.CodedBoundKBps = mean(boundRateOf(idealOf)), mean(boundRateOf(codedOf))
+	row.IdealKBps, row.CodedBoundKBps = Rounded(s.meanOfAll(boundRateOf(idealTransferOf))), Rounded(s.meanOfAll(boundRateOf(codedTransferOf)))
 	row.Retransmits, row.Timeouts = mean(retransmitsOf), mean(timeoutsOf)
 	if bandwidth != nil {
 		row.Normalised = Rounded(stats.NormalisedThroughput(d.Mean*unit.KB, *bandwidth))
@@ -331,7 +344,7 @@ func (s *sample) fillFlows(row *Row, sheet *runsheet.Sheet) {
 		return
 	}
 	all := s.values(flowOf(""))
-	row.FlowKBps, row.FlowCI = Rounded(stats.Mean(all)), interval(stats.MeanT(all, level))
+	row.FlowKBps, row.FlowCI = Rounded(stats.Mean(all)), meanInterval(all)
 	row.Jain = Rounded(stats.Mean(s.values(jainOf)))
 	var names []string
 	count := map[string]int{}
@@ -350,7 +363,7 @@ func (s *sample) fillFlows(row *Row, sheet *runsheet.Sheet) {
 			label = sheet.Label(name)
 		}
 		row.Parts = append(row.Parts, FlowShare{Treatment: name, Label: label, Flows: count[name],
-			AverageKBps: Rounded(stats.Mean(xs)), CI: interval(stats.MeanT(xs, level))})
+			AverageKBps: Rounded(stats.Mean(xs)), CI: meanInterval(xs)})
 	}
 }
 
@@ -374,14 +387,14 @@ func compareRows(t *RunTable, samples []sample) {
 		row := &t.Rows[i]
 		row.Comparison = &Comparison{
 			Reference: t.Reference, Pairs: c.Pairs,
-			DifferenceKBps: Rounded(c.Difference), DifferenceCI: interval(c.DifferenceInterval),
+			DifferenceKBps: Rounded(c.Difference), DifferenceCI: interval(c.DifferenceInterval), DifferenceP: Rounded(c.DifferenceP),
 			Ratio: Rounded(c.Ratio), RatioCI: interval(c.RatioInterval),
 			GainPercent: Rounded(percent(gain.Ratio)), GainWholePercent: Rounded(percent(whole.Ratio)),
 			GainCI: interval(stats.OfMean(percent(gain.Ratio), 1e4*gain.Variance, float64(gain.Pairs-1), level)),
-			W:      Rounded(c.Wilcoxon.Statistic()), P: Rounded(c.Wilcoxon.P), Exact: c.Wilcoxon.Exact,
+			W:      Rounded(c.Wilcoxon.Statistic()), P: Rounded(c.RatioP), Exact: c.RatioExact,
 			RankBiserial: Rounded(c.Wilcoxon.RankBiserial),
 		}
-		rows, ps = append(rows, row), append(ps, c.Wilcoxon.P)
+		rows, ps = append(rows, row), append(ps, c.RatioP)
 	}
 	for i, p := range stats.Holm(ps) {
 		rows[i].Comparison.PHolm = Rounded(p)
@@ -414,6 +427,17 @@ func Rounded(x float64) *float64 {
 	}
 	r += 0 // no negative zero
 	return &r
+}
+
+// meanInterval is Student's interval of a mean. Of figures that are never negative it
+// ends at 0: a mean below 0 is impossible, and without these values the interval
+// contains the true mean as often as with them.
+func meanInterval(xs []float64) *Range {
+	i := stats.MeanT(xs, level)
+	if len(xs) > 0 && slices.Min(xs) >= 0 {
+		i.Low = max(0, i.Low)
+	}
+	return interval(i)
 }
 
 func interval(i stats.Interval) *Range {

@@ -68,9 +68,11 @@ func TestSummarize(t *testing.T) {
 	near(t, "sd", a.SDKBps, math.Sqrt((5.125*5.125+0.125*0.125+2.375*2.375+2.875*2.875)/3))
 	near(t, "share of ideal", a.ShareOfIdeal, 0.5)
 	near(t, "share of the coded bound", a.ShareOfCodedBound, 0.8)
-	// 2, 3, 5 and 6 s from the first connect attempt, twice as fast or 5/4 of it.
-	near(t, "throughput of ideal", a.IdealKBps, 2*(10./2+10./3+10./5+10./6)/4)
-	near(t, "throughput of the coded bound", a.CodedBoundKBps, 5./4*(10./2+10./3+10./5+10./6)/4)
+	// Ideal is ready once within the second that connecting took, and what the radios
+	// can carry at best is not known here: there is no throughput of it.
+	if a.IdealKBps != nil || a.CodedBoundKBps != nil {
+		t.Errorf("throughputs of the bounds: %v, %v", a.IdealKBps, a.CodedBoundKBps)
+	}
 	near(t, "elapsed", a.ElapsedSeconds, 3)
 	if a.MeanCI == nil || a.BootstrapCI == nil || a.MoreIterations == nil || a.Comparison != nil || a.Normalised != nil {
 		t.Errorf("figures of a: %+v", a)
@@ -85,7 +87,11 @@ func TestSummarize(t *testing.T) {
 	}
 	// Iterations 1, 2 and 4: 5, 2.5 and 1.25 KB/s against 10, 5 and 2.
 	near(t, "difference", c.DifferenceKBps, -(5+2.5+0.75)/3)
-	near(t, "ratio", c.Ratio, math.Cbrt(0.5*0.5*0.625))
+	// The middle of the six means of two logarithms: between 0.5 and the root of 0.5·0.625.
+	near(t, "ratio", c.Ratio, math.Sqrt(0.5*math.Sqrt(0.5*0.625)))
+	if c.RatioCI != nil {
+		t.Errorf("an interval %v of three pairs, of which no test refuses anything at 5 %%", *c.RatioCI)
+	}
 	near(t, "gain", c.GainPercent, 100*(8.0-14)/8)
 	near(t, "P", c.P, 0.25)
 	near(t, "rank-biserial", c.RankBiserial, -1)

@@ -42,6 +42,7 @@ type Curve struct {
 // CurvePoint is the metric at one station.
 type CurvePoint struct {
 	Estimate
+	Limits    // of the same trials
 	Known     bool
 	Published *plan.Figure // a value or bounds; nil: none
 }
@@ -303,7 +304,11 @@ func (g *grouped) panels(m plan.Metric, x string, swept []string, figures []*pla
 // draw fills a chart's lines from the runs of its conditions.
 func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 	names, labels := g.treatments(nil)
-	names = append(names, boundsOn(c.Metric)...)
+	for _, b := range bounds { // only to show what is published of one
+		if slices.ContainsFunc(figures, func(f *plan.Figure) bool { return f.Treatment == b.name }) {
+			names = append(names, b.name)
+		}
+	}
 	byStation := map[string]*grouped{}
 	for i := range g.runs {
 		label := ValueOf(g.axes[i], c.Axis)
@@ -322,7 +327,15 @@ func (g *grouped) draw(c *Chart, figures []*plan.Figure) {
 		for _, x := range c.Stations {
 			at := []plan.Condition{{Axis: c.Axis, Value: x.Label}}
 			e, runs, _, why := byStation[x.Label].mean(c.Metric, name, c.Reference, nil)
-			p := CurvePoint{Estimate: e, Known: runs > 0}
+			p := CurvePoint{Estimate: e, Limits: noLimits, Known: runs > 0}
+			switch {
+			case boundNamed(name) != nil:
+				// Over all iterations, it is not comparable with what treatments reached in
+				// some of them: each point has its own Limits instead.
+				p.Estimate, p.Known = noEstimate, false
+			case p.Known:
+				p.Limits = byStation[x.Label].limits(c.Metric, name, c.Reference)
+			}
 			if reason, gone := strings.CutPrefix(why, "missing: "); gone {
 				line.Missing = reason
 			}
@@ -365,14 +378,18 @@ func PublishedText(f *plan.Figure) string {
 // NothingSwept is what reports say that have no chart.
 const NothingSwept = "Nothing is swept: the runs do not differ in any axis."
 
-// Text is the figure with half its interval, and in brackets what is published.
+// Text is the figure with half its interval, or with both of its ends where it ends at
+// 0, and in square brackets what is published.
 func (p *CurvePoint) Text() string {
 	s := wording.None
 	if p.Known {
 		s = wording.Short(Rounded(p.Mean))
-		if p.Interval() != nil {
-			half := p.Half()
-			s += " ± " + strconv.FormatFloat(half, 'g', 2, 64)
+		switch r := p.Interval(); {
+		case r == nil:
+		case r.Low == 0 && p.Mean > 0: // cut off there: it is not symmetric
+			s += " (0 to " + strconv.FormatFloat(r.High, 'g', 2, 64) + ")"
+		default:
+			s += " ± " + strconv.FormatFloat(p.Half(), 'g', 2, 64)
 		}
 	}
 	if p.Published != nil {

@@ -6,6 +6,7 @@ type Telemetry struct {
 	Node   string `json:"node"`
 	Role   string `json:"role"`
 	Source string `json:"source"` // of the radio's profile
+	Kind   string `json:"-"`      // of the source
 	Figure string `json:"figure"` // snr, in_bytes, latitude …
 	Unit   string `json:"unit,omitempty"`
 	// Readings is how many lay within the attempt. Where none did, the figures

@@ -101,9 +101,12 @@ func (s *agents) Deliver(ctx context.Context, req *connect.Request[linktrialv1.D
 func outcome(err error) string {
 	var refused *ingest.RefusedError
 	var conflict *ingest.ConflictError
+	var bound *ingest.BoundError
 	switch {
 	case err == nil:
 		return "stored"
+	case errors.As(err, &bound):
+		return "over-bound"
 	case errors.As(err, &refused), errors.As(err, &conflict), errors.Is(err, ingest.ErrNotFound):
 		return "refused"
 	}

@@ -42,16 +42,15 @@ type Config struct {
 	Drivers   Drivers // nil: none can be asked or checked here
 	Version   string
 	Logger    *slog.Logger
-	// Delivered hears of every delivery: how it ended ("stored", "refused" or
+	// DatabaseLost returns since when the database does not answer, zero while it does;
+	// nil: that is not known.
+	DatabaseLost func() time.Time
+	// Delivered hears of every delivery: how it ended ("stored", "refused", "over-bound" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
 	// Options of every service's handler, such as what hears of the calls.
 	Options []connect.HandlerOption
 }
-
-// maxRequest bounds a request. Agents deliver in batches of a mebibyte; a
-// single record may have ingest.MaxRecordBytes.
-const maxRequest = ingest.MaxRecordBytes + 1<<20
 
 // compressFrom is the size from which answers are compressed, in bytes. Shorter
 // ones, as agents get them all the time, gain nothing and cost memory and time.
@@ -62,15 +61,19 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
+	if cfg.DatabaseLost == nil {
+		cfg.DatabaseLost = func() time.Time { return time.Time{} }
+	}
 	if cfg.Delivered == nil {
 		cfg.Delivered = func(string, time.Duration) {}
 	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
-	opts := append([]connect.HandlerOption{connect.WithReadMaxBytes(maxRequest), connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
+	opts := append([]connect.HandlerOption{connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
 	// Innermost, so that what counts and logs calls gets the codes that callers get.
-	opts = append(opts, connect.WithInterceptors(reply.Errors(cfg.Logger)), reply.Recover(cfg.Logger))
+	opts = append(opts, connect.WithInterceptors(reply.Errors(cfg.Logger, cfg.DatabaseLost)), reply.Recover(cfg.Logger))
 	opts = append(opts, request.Options()...)
-	mux.Handle(linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append([]connect.HandlerOption{connect.WithInterceptors(cfg.Authority.Guard())}, opts...)...))
+	path, handler := linktrialv1connect.NewAgentServiceHandler(&agents{cfg: cfg}, append([]connect.HandlerOption{connect.WithInterceptors(cfg.Authority.Guard())}, opts...)...)
+	mux.Handle(path, cfg.Authority.Nodes(handler)) // before a byte of the request is read
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(figures, opts...))
@@ -80,7 +83,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(people.New(cfg.Access, cfg.Logger), opts...))
-	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger}, opts...)
+	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: cfg.DatabaseLost}, opts...)
 }
 
 func (c *Config) answer(ctx context.Context, call string, err error) error {

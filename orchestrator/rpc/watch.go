@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -168,7 +169,7 @@ type stored struct {
 
 // read reads what the store has of a run, all of it at one moment.
 func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, error) {
-	r := &stored{flows: map[[2]int32][]store.Flow{}}
+	r := &stored{}
 	err := w.s.cfg.Store.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		var err error
 		if r.overview, err = q.RunOverview(ctx, id); err != nil {
@@ -186,15 +187,8 @@ func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, err
 		if r.attempts, err = q.AttemptsAfter(ctx, dbsqlc.AttemptsAfterParams{RunID: id, AfterSeq: x.endedSeq}); err != nil {
 			return err
 		}
-		for _, a := range r.attempts {
-			rows, err := q.FlowsOfAttempt(ctx, dbsqlc.FlowsOfAttemptParams{RunID: id, Trial: a.Attempt.Trial, Attempt: a.Attempt.Attempt})
-			if err != nil {
-				return err
-			}
-			for _, f := range rows {
-				key := [2]int32{f.Trial, f.Attempt}
-				r.flows[key] = append(r.flows[key], store.Flow{Flow: f})
-			}
+		if r.flows, err = flowsOf(ctx, q, id, r.attempts); err != nil {
+			return err
 		}
 		if r.misbehaviours, err = q.Misbehaviours(ctx, id); err != nil {
 			return err
@@ -206,6 +200,33 @@ func (w *watcher) read(ctx context.Context, id string, x *watched) (*stored, err
 		return nil, fmt.Errorf("watch run %s: %w", id, err)
 	}
 	return r, nil
+}
+
+// flowsOf returns the flows of attempts of a run, with one query however many there are:
+// who opens the page of a run that has ended gets thousands.
+func flowsOf(ctx context.Context, q *dbsqlc.Queries, run string, attempts []dbsqlc.AttemptsAfterRow) (map[[2]int32][]store.Flow, error) {
+	out := map[[2]int32][]store.Flow{}
+	if len(attempts) == 0 {
+		return out, nil
+	}
+	wanted := map[[2]int32]bool{}
+	var trials []int32
+	for i := range attempts {
+		a := &attempts[i].Attempt
+		wanted[[2]int32{a.Trial, a.Attempt}] = true
+		trials = append(trials, a.Trial)
+	}
+	slices.Sort(trials)
+	rows, err := q.FlowsOfTrials(ctx, dbsqlc.FlowsOfTrialsParams{RunID: run, Trials: slices.Compact(trials)})
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range rows {
+		if key := [2]int32{f.Trial, f.Attempt}; wanted[key] {
+			out[key] = append(out[key], store.Flow{Flow: f})
+		}
+	}
+	return out, nil
 }
 
 // sendStored sends what the store has of a run and has not been sent. The run is
@@ -247,6 +268,12 @@ func (w *watcher) sendMisbehaviours(id string, x *watched, rows []dbsqlc.Misbeha
 			continue
 		}
 		x.misbehaviour[n.Node] = n.Seq
+		if n.Type == string(ingest.TypeLate) {
+			if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("record %d of %s came after the end of its journal; it is kept and counts nowhere", n.Seq, n.Node)); err != nil {
+				return err
+			}
+			continue
+		}
 		if n.Type == string(ingest.TypeRefused) {
 			if err := w.note(id, linktrialv1.Note_KIND_MISBEHAVIOUR, fmt.Sprintf("record %d of %s's journal could not be stored: %s", n.Seq, n.Node, reasonOf(n.Body))); err != nil {
 				return err

@@ -139,6 +139,10 @@ func textOf(t journal.Type, body json.RawMessage) string {
 		text = with(body, func(b *journal.Listener) string {
 			return fmt.Sprintf("%s has failed%s%s", listenerText(b), because(string(b.Code)), because(b.Message))
 		})
+	case journal.TypeAgentStopped:
+		text = with(body, func(b *journal.AgentStopped) string {
+			return fmt.Sprintf("the agent did not run for %.1f s", b.To.Sub(b.From).Seconds())
+		})
 	default:
 		text = textOfTrial(t, body)
 	}
@@ -195,6 +199,8 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 		})
 	case ingest.TypeRefused:
 		return "a record that could not be stored" + because(reasonOf(body))
+	case ingest.TypeLate:
+		return "a record after the end of the journal, which counts nowhere" + because(reasonOf(body))
 	}
 	return string(t)
 }
@@ -217,6 +223,7 @@ func textOfCommand(b *journal.Command) string {
 	if b.By != "" {
 		s += ", by " + b.By
 	}
+	s += because(b.Reason)
 	if b.Rejected != "" {
 		s += ", rejected: " + b.Rejected
 	}

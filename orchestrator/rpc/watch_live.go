@@ -42,7 +42,7 @@ type extras struct {
 }
 
 func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, x *watched, o *dbsqlc.RunOverview) (extras, error) {
-	e := extras{flows: map[[2]int32][]store.Flow{}, state: campaign.State(o.State)}
+	e := extras{state: campaign.State(o.State)}
 	var err error
 	if e.commands, err = readCommands(ctx, q, id); err != nil {
 		return e, err
@@ -58,14 +58,10 @@ func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, 
 		if a.Attempt.EndedSeq == nil || *a.Attempt.EndedSeq > x.endedSeq {
 			continue // it is sent for the first time, with its mark
 		}
-		rows, err := q.FlowsOfAttempt(ctx, dbsqlc.FlowsOfAttemptParams{RunID: id, Trial: key[0], Attempt: key[1]})
-		if err != nil {
-			return e, err
-		}
-		for _, f := range rows {
-			e.flows[key] = append(e.flows[key], store.Flow{Flow: f})
-		}
 		e.marked = append(e.marked, dbsqlc.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
+	}
+	if e.flows, err = flowsOf(ctx, q, id, e.marked); err != nil {
+		return e, err
 	}
 	if slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(campaign.Skip) }) {
 		if e.skipped, err = q.UnattemptedTrials(ctx, id); err != nil {

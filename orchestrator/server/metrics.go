@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store"
@@ -21,27 +22,35 @@ type metrics struct {
 	deliveries *prometheus.CounterVec
 	records    prometheus.Counter
 	samples    prometheus.Counter
+	late       prometheus.Counter
 	seconds    prometheus.Histogram
 	calls      *prometheus.CounterVec
 }
 
-func newMetrics(st *store.Store, engine *campaign.Engine) *metrics {
+func newMetrics(st *store.Store, engine *campaign.Engine, gate *admission.Gate) *metrics {
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		deliveries: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_deliveries_total",
-			Help: "Deliveries of journal records by agents, by outcome: stored (also where all was known), refused, failed."}, []string{"outcome"}),
+			Help: "Deliveries of journal records by agents, by outcome: stored (also where all was known), refused, over-bound (the node has stored as much of the run as it may), failed."}, []string{"outcome"}),
 		records: prometheus.NewCounter(prometheus.CounterOpts{Name: "linktrial_records_total", Help: "Journal records newly stored."}),
 		samples: prometheus.NewCounter(prometheus.CounterOpts{Name: "linktrial_samples_total", Help: "Samples newly stored."}),
+		late:    prometheus.NewCounter(prometheus.CounterOpts{Name: "linktrial_late_records_total", Help: "Journal records that came after the end of their journal and count nowhere."}),
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "linktrial_ingest_seconds", Help: "Time to store a delivery, from its arrival to its commit.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_calls_total", Help: "Calls answered, streams apart, by procedure."}, []string{"procedure"}),
 	}
-	for _, outcome := range []string{"stored", "refused", "failed"} {
+	for _, outcome := range []string{"stored", "refused", "over-bound", "failed"} {
 		m.deliveries.WithLabelValues(outcome)
 	}
-	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.seconds, m.calls,
+	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.late, m.seconds, m.calls,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_nodes_connected", Help: "Nodes whose agent is connected."},
 			func() float64 { return float64(engine.Nodes.Connected()) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_connections", Help: "Open connections."},
+			func() float64 { return float64(gate.Counts().Connections) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "linktrial_connections_closed_total", Help: "Connections on which nobody was known, closed to admit others."},
+			func() float64 { return float64(gate.Counts().Closed) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "linktrial_calls_refused_total", Help: "Calls refused because too many were under way."},
+			func() float64 { return float64(gate.Counts().Refused) }),
 		&runStates{store: st, desc: prometheus.NewDesc("linktrial_runs", "Runs by state.", []string{"state"}, nil)},
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -54,6 +63,7 @@ func (m *metrics) handler() http.Handler {
 func (m *metrics) stored(d ingest.Delta) {
 	m.records.Add(float64(d.Records))
 	m.samples.Add(float64(d.Samples))
+	m.late.Add(float64(d.Late))
 }
 
 // counted counts calls that have been answered. Only procedures that exist get

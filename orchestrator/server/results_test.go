@@ -138,8 +138,13 @@ func TestSummaryEqualsTheTable(t *testing.T) {
 				continue
 			}
 			require.Equal(t, w.Comparison.Ratio, g.Ratio)
-			require.Equal(t, w.Comparison.RatioCI.Low, *g.RatioLow)
-			require.Equal(t, w.Comparison.PHolm, g.PValue)
+			if w.Comparison.RatioCI != nil {
+				require.Equal(t, w.Comparison.RatioCI.Low, *g.RatioLow)
+			} else {
+				require.Nil(t, g.RatioLow)
+			}
+			require.Equal(t, w.Comparison.P, g.PValue)
+			require.Equal(t, w.Comparison.PHolm, g.PHolm)
 		}
 	}
 	first := res.Msg.Runs[2]
@@ -191,7 +196,15 @@ func TestSweep(t *testing.T) {
 	require.Equal(t, "radio radio-0", p.Title)
 	require.Equal(t, []string{"0.000", "0.003"}, p.Values)
 	require.Equal(t, []float64{0, 0.003}, p.Positions)
-	require.Len(t, p.Curves, 4, "two treatments, Ideal and the coded bound")
+	require.Len(t, p.Curves, 2, "two treatments, each with the Ideal and the coded bound of its own trials")
+	for _, c := range p.Curves {
+		require.Len(t, c.Ideal, 2)
+		require.Len(t, c.CodedBound, 2)
+		for i, v := range c.Value {
+			require.LessOrEqual(t, v, c.Ideal[i], c.Treatment)
+			require.LessOrEqual(t, v, c.CodedBound[i], c.Treatment)
+		}
+	}
 	require.InEpsilon(t, *tables[3].Rows[1].AverageKBps, p.Curves[1].Value[1], 1e-6)
 	require.InEpsilon(t, tables[3].Rows[1].MeanCI.Low, p.Curves[1].Low[1], 1e-6)
 	require.EqualValues(t, tables[3].Rows[1].Valid, p.Curves[1].N[1])

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,9 @@ import (
 
 	"connectrpc.com/connect"
 
+	"linktrial/internal/watchdog"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
@@ -23,6 +26,7 @@ import (
 	"linktrial/orchestrator/liveness"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/rpc"
+	"linktrial/orchestrator/rpc/reply"
 	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/web"
@@ -59,6 +63,11 @@ type Config struct {
 	Setup bool
 	// KeepSamples is how long the samples of runs that have ended are kept; 0 is for ever.
 	KeepSamples time.Duration
+	// Loop and Status are those of [campaign.Config]: what the service manager is told.
+	Loop   *watchdog.Loop
+	Status func(text string)
+	// Bounds of what callers may take; nil: those of the mode.
+	Bounds *admission.Bounds
 	// Waits of the campaign engine; zero means its defaults.
 	Waits campaign.Waits
 	// Settle is how long scheduled plans wait after the start, so that nodes can
@@ -79,6 +88,7 @@ type Server struct {
 	identity *authority.Authority
 	trust    *signing.Trust
 	access   *access.Access
+	gate     *admission.Gate
 	http     *http.Server
 	// stopRetaining ends the goroutine that deletes old samples, and waits for it;
 	// nil: there is none.
@@ -118,19 +128,23 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err := s.openStore(ctx, cfg); err != nil {
 		return err
 	}
+	if err := s.store.NoteWindows(ctx, cfg.Logger); err != nil {
+		cfg.Logger.Error("figures of earlier attempts are missing; the next start tries again", "error", err)
+	}
 	s.retain(cfg)
 	keys, err := openKeys(cfg.DataDir)
 	if err != nil {
 		return err
 	}
-	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign}); err != nil {
+	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign, Loop: cfg.Loop, Status: cfg.Status}); err != nil {
 		return err
 	}
 	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
 	if err := s.openAccess(ctx, cfg); err != nil {
 		return err
 	}
-	m := newMetrics(s.store, s.engine)
+	s.gate = admission.New(*cmp.Or(cfg.Bounds, boundsOf(s.mode)), cfg.Logger)
+	m := newMetrics(s.store, s.engine, s.gate)
 	services, err := s.startServices(ctx, cfg, m)
 	if err != nil {
 		return err
@@ -141,7 +155,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 
 // openStore starts the private database where none is given, and opens the store.
 func (s *Server) openStore(ctx context.Context, cfg Config) error {
-	url := cfg.DatabaseURL
+	url, claimed, role := cfg.DatabaseURL, cfg.DatabaseURL, ""
 	if url == "" {
 		if cfg.DataDir == "" {
 			return errors.New("a private database needs a data folder")
@@ -153,14 +167,18 @@ func (s *Server) openStore(ctx context.Context, cfg Config) error {
 		if s.postgres, err = postgres.Start(ctx, postgres.Config{DataDir: cfg.DataDir, Logger: cfg.Logger}); err != nil {
 			return err
 		}
-		url = s.postgres.URL()
+		url, claimed, role = s.postgres.URL(), s.postgres.WorkerURL(), postgres.Worker
 	}
 	// Before the schema is migrated: another orchestrator may be using the database.
 	var err error
-	if s.claim, err = postgres.TakeClaim(ctx, url, postgres.UserOrchestrator, cfg.Logger); err != nil {
+	if s.claim, err = postgres.TakeClaim(ctx, claimed, postgres.UserOrchestrator, cfg.Logger); err != nil {
 		return err
 	}
-	s.store, err = store.Open(ctx, url, cfg.Logger)
+	if role == "" { // somebody else's database, whose roles are theirs
+		s.store, err = store.Open(ctx, url, cfg.Logger)
+	} else {
+		s.store, err = store.OpenAs(ctx, url, role, cfg.Logger)
+	}
 	return err
 }
 
@@ -174,7 +192,7 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 	if s.fleet, err = fleet.Start(ctx, fleet.Config{Store: s.store, Nodes: s.engine.Nodes, Catalog: cfg.Catalog, Version: cfg.Version, Logger: cfg.Logger}); err != nil {
 		return rpc.Config{}, err
 	}
-	services := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger,
+	services := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
 		Delivered: m.delivered, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
 	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(services), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
@@ -205,6 +223,23 @@ func (s *Server) routes(cfg Config, services rpc.Config, m *metrics) *http.Serve
 	return mux
 }
 
+// Bounds of a connection. A request's header has a cookie or a token, and a browser
+// has some dozen requests under way.
+const (
+	maxHeader  = 16 << 10 // bytes
+	maxStreams = 100
+)
+
+// boundsOf returns what callers may take. Where nobody is asked who they are, all may
+// be at one address: a lab's nodes, and the people beside them.
+func boundsOf(mode authority.Mode) *admission.Bounds {
+	b := admission.DefaultBounds()
+	if mode != authority.ModeTLS {
+		b.UnknownConnections, b.UnknownCalls, b.AllUnknownCalls = b.Connections, b.Connections, 2*b.Connections
+	}
+	return &b
+}
+
 // serve starts the HTTP server.
 func (s *Server) serve(routes *http.ServeMux) {
 	var protocols http.Protocols
@@ -213,15 +248,20 @@ func (s *Server) serve(routes *http.ServeMux) {
 	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
 	protocols.SetUnencryptedHTTP2(s.identity.Mode() != authority.ModeTLS)
 	s.http = &http.Server{
-		Handler: s.identity.Handler(s.access.Guard(routes)), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), ConnContext: liveness.WithConn,
+		Handler: s.gate.Handler(s.identity.Handler(s.access.Guard(routes))), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols,
+		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
+			return admission.WithConn(liveness.WithConn(ctx, c), c)
+		},
 	}
+	listener := s.gate.Listener(s.listener)
 	go func() {
 		if s.http.TLSConfig != nil {
-			s.served <- s.http.ServeTLS(authority.TellPlain(s.listener, s.log), "", "")
+			s.served <- s.http.ServeTLS(authority.TellPlain(listener, s.log), "", "")
 			return
 		}
-		s.served <- s.http.Serve(s.listener)
+		s.served <- s.http.Serve(listener)
 	}()
 }
 
@@ -266,7 +306,11 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return fmt.Errorf("address %q, expected HOST:PORT such as %s", cfg.Listen, DefaultListen)
 	}
-	if s.mode = modeOf(ctx, cfg, host); s.mode == authority.ModeTLS && cfg.DataDir == "" {
+	s.mode = modeOf(ctx, cfg, host)
+	if s.mode == authority.ModeOpen && cfg.Login {
+		return fmt.Errorf("--login with --open would send passwords to %s without encryption: leave --open out, and the orchestrator speaks TLS and requires people to log in", cfg.Listen)
+	}
+	if s.mode == authority.ModeTLS && cfg.DataDir == "" {
 		return fmt.Errorf("%s is reachable from other machines, and the authority that issues the certificates of nodes needs a data folder", cfg.Listen)
 	}
 	lc := net.ListenConfig{KeepAliveConfig: liveness.Probes}
@@ -284,6 +328,9 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 
 // Addr returns the HOST:PORT that the server listens on.
 func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// Admission returns what callers take now, and what was refused.
+func (s *Server) Admission() admission.Counts { return s.gate.Counts() }
 
 // Stop ends polls and streams, waits for calls in progress, and stops what
 // Start started; where ctx ends first, connections are cut.
@@ -341,7 +388,7 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	if err := s.store.Ping(ctx); err != nil {
 		s.log.Error("health check failed", "error", err)
-		http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		http.Error(w, "the database does not answer"+reply.Since(s.claim.Lost())+": nothing is lost, nodes go on and keep what they measure", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")

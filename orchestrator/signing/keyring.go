@@ -92,6 +92,29 @@ func Open(dir string) (*Keyring, error) {
 	return k, k.publish()
 }
 
+// Existing reads the key ring of a folder, and changes nothing there.
+func Existing(dir string) (*Keyring, error) {
+	k, err := read(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no signing key in %s: start the orchestrator of that data folder once, or name its data folder with --data", dir)
+	}
+	return k, err
+}
+
+// SignBackup signs a backup's manifest.
+func (k *Keyring) SignBackup(manifest []byte) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return signature.SignBackup(k.private, manifest)
+}
+
+// Fingerprint is that of the public key that signs now.
+func (k *Keyring) Fingerprint() string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return signature.PublicOf(k.private).Fingerprint()
+}
+
 // lock keeps two processes from making a key at once.
 func lock(dir string) (release func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|os.O_CREATE, 0o600)

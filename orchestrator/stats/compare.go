@@ -34,14 +34,19 @@ func PairUp(reference, value map[int]float64) []Pair {
 // Comparison is one treatment against the reference, paired by iteration.
 type Comparison struct {
 	Pairs int
-	// Difference is the mean of value − reference, with Student's interval.
+	// Difference is the mean of value − reference, with Student's interval and the P
+	// of the test that it inverts.
 	Difference         float64
 	DifferenceInterval Interval
-	// Ratio is the geometric mean of value / reference, with Student's interval
-	// of the logarithms. NaN where a figure is not positive.
+	DifferenceP        float64
+	// Ratio is value / reference by the estimate of Hodges and Lehmann, of the
+	// logarithms, with the interval and the P of the signed-rank test that it inverts
+	// ([Shift]). NaN where a figure is not positive.
 	Ratio         float64
 	RatioInterval Interval
-	Wilcoxon      SignedRank // of the differences
+	RatioP        float64
+	RatioExact    bool
+	Wilcoxon      SignedRank // of the logarithms of the ratios: its rank sums
 }
 
 // Compare holds a treatment against the reference.
@@ -55,14 +60,17 @@ func Compare(pairs []Pair, level float64) Comparison {
 			logs[i] = math.NaN()
 		}
 	}
-	l := MeanT(logs, level)
+	shift := SignedRankShift(logs, level)
 	return Comparison{
 		Pairs:              len(pairs),
 		Difference:         Mean(differences),
 		DifferenceInterval: MeanT(differences, level),
-		Ratio:              math.Exp(Mean(logs)),
-		RatioInterval:      Interval{math.Exp(l.Low), math.Exp(l.High)},
-		Wilcoxon:           Wilcoxon(differences),
+		DifferenceP:        PairedT(differences),
+		Ratio:              math.Exp(shift.Estimate),
+		RatioInterval:      Interval{math.Exp(shift.Interval.Low), math.Exp(shift.Interval.High)},
+		RatioP:             shift.P,
+		RatioExact:         shift.Exact,
+		Wilcoxon:           Wilcoxon(logs),
 	}
 }
 
@@ -146,24 +154,29 @@ func Wilcoxon(differences []float64) SignedRank {
 // exactP is twice the share of the 2^n assignments of signs whose doubled rank
 // sum is at most w, and at most 1. The distribution is symmetric.
 func exactP(twice []int, w int) float64 {
+	return min(1, math.Ldexp(cumulative(twice)[w], 1-len(twice)))
+}
+
+// cumulative is, for each sum, how many assignments of signs to ranks have a sum of the
+// positive ones that is at most it.
+func cumulative(ranks []int) []float64 {
 	total := 0
-	for _, r := range twice {
+	for _, r := range ranks {
 		total += r
 	}
 	ways := make([]float64, total+1)
 	ways[0] = 1
 	reach := 0
-	for _, r := range twice {
+	for _, r := range ranks {
 		for s := reach; s >= 0; s-- {
 			ways[s+r] += ways[s]
 		}
 		reach += r
 	}
-	sum := 0.0
-	for _, c := range ways[:w+1] {
-		sum += c
+	for i := 1; i < len(ways); i++ {
+		ways[i] += ways[i-1]
 	}
-	return min(1, math.Ldexp(sum, 1-len(twice)))
+	return ways
 }
 
 // Holm adjusts the P values of a family of tests so that the family errs no

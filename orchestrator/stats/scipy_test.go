@@ -177,10 +177,15 @@ func TestPairsAsSciPy(t *testing.T) {
 			nearBy(t, "difference", c.Difference, p.Difference, 1e-9)
 			nearBy(t, "difference, low", c.DifferenceInterval.Low, p.DifferenceLow, 1e-9)
 			nearBy(t, "difference, high", c.DifferenceInterval.High, p.DifferenceHigh, 1e-9)
-			nearBy(t, "ratio", c.Ratio, p.Ratio, 1e-9)
-			nearBy(t, "ratio, low", c.RatioInterval.Low, p.RatioLow, 1e-9)
-			nearBy(t, "ratio, high", c.RatioInterval.High, p.RatioHigh, 1e-9)
-			near(t, "P", c.Wilcoxon.P, p.P)
+			differences, logs := make([]float64, len(p.Reference)), make([]float64, len(p.Reference))
+			for i := range p.Reference {
+				differences[i], logs[i] = p.Value[i]-p.Reference[i], math.Log(p.Value[i])-math.Log(p.Reference[i])
+			}
+			l := MeanT(logs, p.Level)
+			nearBy(t, "ratio", math.Exp(Mean(logs)), p.Ratio, 1e-9)
+			nearBy(t, "ratio, low", math.Exp(l.Low), p.RatioLow, 1e-9)
+			nearBy(t, "ratio, high", math.Exp(l.High), p.RatioHigh, 1e-9)
+			near(t, "P", Wilcoxon(differences).P, p.P)
 		})
 	}
 }

@@ -15,6 +15,8 @@ import (
 type Batch struct {
 	Run, Node, Role string
 	First           int64 // number of the first record
+	Bytes           int64 // of the records, as delivered
+	Limit           int64 // of the node's journal of the run, in bytes
 	Journal         []dbsqlc.InsertJournalParams
 	Samples         []Sample
 }
@@ -22,7 +24,7 @@ type Batch struct {
 // appendSQL is not sqlc's, whose arrays cannot hold NULL. A column of which no
 // sample has a value is passed as NULL, which unnest fills up.
 func appendSQL() string {
-	const first = 11 // parameters before it are those of the journal
+	const first = 13 // parameters before it are those of the journal
 	columns := append([]string{"at", "trial", "attempt", "flow", "side"}, figureColumns()...)
 	types := []string{"timestamptz", "integer", "integer", "integer", "text"}
 	for i := range contract.Figures {
@@ -41,9 +43,10 @@ func appendSQL() string {
 	list := func(s []string) string { return strings.Join(s, ", ") }
 	return `
 WITH part AS (
-    UPDATE run_nodes n SET committed_seq = $4::bigint + cardinality($7::bigint[]) - 1, delivered_at = now()
+    UPDATE run_nodes n SET committed_seq = $4::bigint + cardinality($7::bigint[]) - 1, delivered_at = now(), journal_bytes = n.journal_bytes + $11::bigint
     FROM runs r
-    WHERE n.run_id = $1 AND n.node = $2 AND n.role = $3 AND n.committed_seq = $4::bigint - 1 AND r.id = n.run_id AND r.trials > $5::integer
+    WHERE n.run_id = $1 AND n.node = $2 AND n.role = $3 AND n.committed_seq = $4::bigint - 1 AND n.ended IS NULL AND n.journal_bytes + $11::bigint <= $12::bigint
+      AND r.id = n.run_id AND r.trials > $5::integer
     RETURNING n.run_id, n.node
 ), records AS (
     INSERT INTO journal (run_id, node, seq, type, at, body, digest)
@@ -59,7 +62,8 @@ SELECT count(*) FROM part`
 
 // AppendSamples stores a batch in one statement, which is a transaction of its
 // own. False: nothing was stored, because the batch does not follow on what is
-// committed, or the run does not have such a node or trial.
+// committed, the journal has ended or would be too large, or the run does not have
+// such a node or trial.
 func (s *Store) AppendSamples(ctx context.Context, b *Batch) (bool, error) {
 	last := int32(-1)
 	seqs, types, ats := make([]int64, len(b.Journal)), make([]string, len(b.Journal)), make([]time.Time, len(b.Journal))
@@ -75,7 +79,7 @@ func (s *Store) AppendSamples(ctx context.Context, b *Batch) (bool, error) {
 		last = max(last, x.Trial)
 		at[i], trial[i], attempt[i], flow[i], side[i] = x.At, x.Trial, x.Attempt, x.Flow, x.Side
 	}
-	args := []any{b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests, at, trial, attempt, flow, side}
+	args := []any{b.Run, b.Node, b.Role, b.First, last, types, seqs, ats, bodies, digests, b.Bytes, b.Limit, at, trial, attempt, flow, side}
 	for i := range contract.Figures {
 		if f := &contract.Figures[i]; f.Real {
 			args = append(args, column(b.Samples, func(x *Sample) *float64 { return f.Float(&x.Figures) }))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -237,6 +238,14 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 		x.Mark = &report.Mark{Reason: mark.Reason, By: mark.By, At: mark.At, Verdict: x.Verdict, JournalReason: a.Reason, JournalMessage: a.Message}
 	}
 	x.Verdict, x.Reason, x.Message = mark.Verdict(x.Verdict, a.Reason, a.Message)
+	if a.Undecided != nil && *a.Undecided != "" {
+		x.Undecided = strings.Split(*a.Undecided, "\n")
+	}
+	if a.Control != nil {
+		if err := json.Unmarshal(a.Control, &x.Control); err != nil {
+			return nil, fmt.Errorf("control traffic: %w", err)
+		}
+	}
 	if a.DurationNs != nil {
 		x.Duration = time.Duration(*a.DurationNs)
 	}
@@ -245,6 +254,9 @@ func BuildAttempt(a *dbsqlc.Attempt, flows []Flow, trial *runsheet.Trial, mark *
 	}
 	if wrong := contradiction(flows); wrong != nil && x.Verdict == journal.Succeeded {
 		x.Verdict, x.Reason, x.Message = journal.Invalid, wrong.Reason, wrong.Message
+	}
+	if err := addWindow(x, a.CommonWindow); err != nil {
+		return nil, err
 	}
 	if len(flows) == 1 && flows[0].Digest != nil {
 		x.Digest = *flows[0].Digest
@@ -287,6 +299,9 @@ func addFlows(x *report.Attempt, flows []Flow, trial *runsheet.Trial) error {
 		if len(trial.Flows) > 1 || spec.Duration > 0 {
 			x.Flows = append(x.Flows, y)
 		}
+		if len(trial.Flows) == 1 {
+			x.Paths = y.Paths
+		}
 	}
 	x.Elapsed = last - first
 	return nil
@@ -317,8 +332,9 @@ func addRadioReport(x *report.Attempt, encoded []byte, trial *runsheet.Trial) er
 // boundOf is Ideal or the coded bound of a trial from the emulator's list of
 // all flows; 0 where it is not known.
 func boundOf(flows []time.Duration, trial *runsheet.Trial) time.Duration {
-	// That of a flow that a time bounds would be that of a size nobody meant.
-	if len(trial.Flows) == 1 && len(flows) == 1 && trial.Flows[0].Duration == 0 {
+	// That of a flow that a time bounds would be that of a size nobody meant; one
+	// beside probes would be that of a radio which is idle but for the flow.
+	if len(trial.Flows) == 1 && len(flows) == 1 && trial.Flows[0].Duration == 0 && len(trial.Probes) == 0 {
 		return flows[0]
 	}
 	return 0
@@ -345,12 +361,19 @@ func fillFlow(x *report.Flow, f *Flow) error {
 	if f.LastSample == nil {
 		return nil
 	}
-	var s contract.Sample
+	var s LastState
 	if err := json.Unmarshal(f.LastSample, &s); err != nil {
 		return fmt.Errorf("last sample: %w", err)
 	}
-	x.Retransmits, x.Timeouts = s.Retransmits, s.Timeouts
+	x.Retransmits, x.Timeouts, x.Paths = s.Retransmits, s.Timeouts, s.Paths
 	return nil
+}
+
+// LastState is the last state known of a flow's protocol, as it is stored: its last
+// sample, and what each path carried where there are several.
+type LastState struct {
+	contract.Sample
+	Paths []contract.PathResult `json:"paths,omitempty"`
 }
 
 // sum adds what is known; where nothing is, the sum is not known either.

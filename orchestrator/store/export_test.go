@@ -1,5 +1,7 @@
 package store
 
+import "context"
+
 // ForgetSheets empties the cache of decoded sheets.
 func (s *Store) ForgetSheets() { s.decoded = newSheetCache() }
 
@@ -9,3 +11,9 @@ func (s *Store) ForgetRuns() { s.ended = newRunCache() }
 // SamplesOfTrialSQL and SamplesOfSeriesSQL are the statements that samples are read with.
 func SamplesOfTrialSQL() string  { return samplesOfTrial() }
 func SamplesOfSeriesSQL() string { return samplesOfSeries() }
+
+// ExecForTest runs a statement.
+func (s *Store) ExecForTest(ctx context.Context, sql string, args ...any) error {
+	_, err := s.pool.Exec(ctx, sql, args...)
+	return err
+}

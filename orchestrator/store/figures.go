@@ -34,7 +34,7 @@ type Head struct {
 func (h *Head) Overview() *dbsqlc.RunOverview {
 	return &dbsqlc.RunOverview{ID: h.ID, CampaignID: h.CampaignID, Plan: h.Plan, Cell: h.Cell, State: h.State, Message: h.Message, SheetHash: h.SheetHash,
 		Radio: h.Radio, Topology: h.Topology, SizeBytes: h.SizeBytes, Trials: h.Trials, CreatedAt: h.CreatedAt, StartedAt: h.StartedAt, EndedAt: h.EndedAt,
-		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes}
+		TrialsEnded: h.TrialsEnded, AttemptsFailed: h.AttemptsFailed, Place: h.Place, Nodes: h.Nodes, Sealed: h.Sealed, LateRecords: h.LateRecords}
 }
 
 // Figures reads the runs of each scope, all of them at one moment. Nobody may
@@ -226,7 +226,8 @@ func (r *figureReader) attempts(ctx context.Context, marks map[string]Marks) err
 			r.heads[a.RunID].AttemptsFailed++
 		}
 		trial := &run.Sheet.Trials[a.Trial]
-		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs}
+		row := dbsqlc.Attempt{RunID: a.RunID, Trial: a.Trial, Attempt: a.Attempt, StartedAt: a.StartedAt, Verdict: a.Verdict, Reason: a.Reason, Message: a.Message, DurationNs: a.DurationNs,
+			CommonWindow: a.CommonWindow, Control: a.Control}
 		x, err := BuildAttempt(&row, flows[attemptKey{a.RunID, a.Trial, a.Attempt}], trial, marks[a.RunID].Of(a.Trial, a.Attempt))
 		if err == nil {
 			err = errors.Join(readBound(&x.Ideal, a.IdealNs, trial), readBound(&x.CodedBound, a.CodedBoundNs, trial))

@@ -43,8 +43,15 @@ func (s *Store) DropSamples(ctx context.Context, before time.Time) (d Dropped, e
 		}
 		if hypertable {
 			// Whole days before anything that must stay.
-			if err := tx.QueryRow(ctx, `SELECT count(*) FROM drop_chunks('samples', older_than => (
-				SELECT least($1, min(p.first_at)) FROM sample_spans p WHERE p.dropped_at IS NULL AND NOT p.run_id = ANY ($2)))`, before, runs).Scan(&d.Chunks); err != nil {
+			var function bool // of a store that does not own the table
+			if err := tx.QueryRow(ctx, `SELECT to_regproc('drop_sample_chunks') IS NOT NULL`).Scan(&function); err != nil {
+				return err
+			}
+			drop := `SELECT count(*) FROM drop_chunks('samples', older_than => (%s))`
+			if function {
+				drop = `SELECT drop_sample_chunks((%s))`
+			}
+			if err := tx.QueryRow(ctx, fmt.Sprintf(drop, `SELECT least($1, min(p.first_at)) FROM sample_spans p WHERE p.dropped_at IS NULL AND NOT p.run_id = ANY ($2)`), before, runs).Scan(&d.Chunks); err != nil {
 				return fmt.Errorf("drop days: %w", err)
 			}
 		}

@@ -40,9 +40,79 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	s, err := connect(ctx, url, "")
+	if err != nil {
+		return nil, err
+	}
+	if err := s.migrate(ctx, log); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// OpenAs is [Open] for a store that works as another role than the one that the URL
+// names, which owns the schema and migrates it. The role may read and write what an
+// orchestrator does, and nothing else: it is not the owner of a table, and of the audit
+// log it reads and adds rows alone.
+func OpenAs(ctx context.Context, url, role string, log *slog.Logger) (*Store, error) {
+	owner, err := Open(ctx, url, log)
+	if err != nil {
+		return nil, err
+	}
+	defer owner.Close()
+	if err := owner.grant(ctx, role); err != nil {
+		return nil, err
+	}
+	return connect(ctx, url, role)
+}
+
+// grants are of the schema that a connection has. %[1]s is the role, %[2]s the schema.
+const grants = `
+GRANT USAGE ON SCHEMA %[2]s TO %[1]s;
+GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[2]s TO %[1]s;
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA %[2]s TO %[1]s;
+REVOKE UPDATE, DELETE, TRUNCATE ON audit FROM %[1]s;
+REVOKE INSERT, UPDATE, DELETE ON goose_db_version FROM %[1]s;`
+
+// dropChunks lets a role that does not own a hypertable drop its days, which takes the
+// owner's rights.
+const dropChunks = `
+CREATE OR REPLACE FUNCTION drop_sample_chunks(before timestamptz) RETURNS bigint
+LANGUAGE sql SECURITY DEFINER SET search_path = %[2]s, public, pg_temp
+AS $$ SELECT count(*) FROM drop_chunks('samples', older_than => before) $$;
+REVOKE EXECUTE ON FUNCTION drop_sample_chunks(timestamptz) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION drop_sample_chunks(timestamptz) TO %[1]s;`
+
+// grant gives a role what an orchestrator's work takes.
+func (s *Store) grant(ctx context.Context, role string) error {
+	return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
+		var schema string
+		var hypertable bool
+		// Of several that start at a time on copies of one schema, one changes the role's rights.
+		err := tx.QueryRow(ctx, `SELECT current_schema(), to_regproc('drop_chunks') IS NOT NULL FROM pg_advisory_xact_lock(hashtext('linktrial grants'))`).Scan(&schema, &hypertable)
+		if err != nil {
+			return fmt.Errorf("rights of the role %s: %w", role, err)
+		}
+		text := grants
+		if hypertable {
+			text += dropChunks
+		}
+		if _, err := tx.Exec(ctx, fmt.Sprintf(text, pgx.Identifier{role}.Sanitize(), pgx.Identifier{schema}.Sanitize())); err != nil {
+			return fmt.Errorf("rights of the role %s: %w", role, err)
+		}
+		return nil
+	})
+}
+
+// connect connects to a database; as a role of its own where one is named.
+func connect(ctx context.Context, url, role string) (*Store, error) {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return nil, fmt.Errorf("database URL: %w", err)
+	}
+	if role != "" {
+		cfg.ConnConfig.User = role
 	}
 	cfg.MaxConns = maxConns
 	cfg.ConnConfig.RuntimeParams["application_name"] = "linktrial"
@@ -51,12 +121,7 @@ func Open(ctx context.Context, url string, log *slog.Logger) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	s := &Store{Queries: dbsqlc.New(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache()}
-	if err := s.migrate(ctx, log); err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return s, nil
+	return &Store{Queries: dbsqlc.New(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache()}, nil
 }
 
 func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {

@@ -46,10 +46,10 @@ func (cs *clocks) ofLeader(t time.Time) time.Time { return cs.of[cs.leader].toOr
 
 // figure is the readings of one figure from a source of a node, in order of time.
 type figure struct {
-	node, role, source, name, unit string
-	counter                        bool
-	at                             []time.Time // by the orchestrator's clock
-	value                          []float64
+	node, role, source, kind, name, unit string
+	counter                              bool
+	at                                   []time.Time // by the orchestrator's clock
+	value                                []float64
 }
 
 // figures returns the readings between two times, and those up to [around] before
@@ -70,7 +70,7 @@ func (cs *clocks) figures(ctx context.Context, q *dbsqlc.Queries, from, to time.
 		r := &readings[i]
 		last := len(out) - 1
 		if last < 0 || out[last].node != r.Node || out[last].source != r.Source || out[last].name != r.Name {
-			out = append(out, figure{node: r.Node, role: r.Role, source: r.Source, name: r.Name, unit: r.Unit, counter: r.Counter})
+			out = append(out, figure{node: r.Node, role: r.Role, source: r.Source, kind: r.Kind, name: r.Name, unit: r.Unit, counter: r.Counter})
 			last++
 		}
 		out[last].at, out[last].value = append(out[last].at, cs.of[r.Node].toOrchestrator(r.At)), append(out[last].value, *r.Value)

@@ -67,7 +67,7 @@ func (f *figure) during(from, to time.Time) *report.Telemetry {
 	// The readings within are those from first on, before next.
 	first := sort.Search(len(f.at), func(i int) bool { return !f.at[i].Before(from) })
 	next := first + sort.Search(len(f.at)-first, func(i int) bool { return f.at[first+i].After(to) })
-	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Figure: f.name, Unit: f.unit, Readings: next - first}
+	out := &report.Telemetry{Node: f.node, Role: f.role, Source: f.source, Kind: f.kind, Figure: f.name, Unit: f.unit, Readings: next - first}
 	// And the nearest one before and after, where they are within around.
 	lo, hi := first, next
 	if lo > 0 && from.Sub(f.at[lo-1]) <= around {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -120,12 +121,49 @@ type Result struct {
 	Digest string `json:"digest,omitempty"`
 	// Final is the last state of the protocol.
 	Final *Sample `json:"final,omitempty"`
+	// Paths is what each path of [Parameters.Paths] has carried, in their order, of
+	// drivers that use several: at the client what the other end has acknowledged, at
+	// the server what arrived.
+	Paths []PathResult `json:"paths,omitempty"`
 	// Info may refine what ready said (for example the congestion control the
 	// kernel really used on this connection).
 	Info *Info `json:"info,omitempty"`
 	// Probe is what a probe measured; drivers of [KindProbe] alone set it, and have
 	// no digest. SizeBytes is then what was sent, at the server what arrived.
 	Probe *ProbeFigures `json:"probe,omitempty"`
+}
+
+// PathResult is what one path of a transfer has carried.
+type PathResult struct {
+	Device  string `json:"device,omitempty"`
+	Address string `json:"address"` // this end's
+	// Bytes of the stream; what was sent again on another path counts on both.
+	Bytes int64 `json:"bytes"`
+	// Share of the bytes of all paths, 0…1.
+	Share float64 `json:"share"`
+}
+
+// MaxPaths bounds the paths of a result.
+const MaxPaths = 16
+
+// checkPaths holds the shares against the bytes.
+func (r *Result) checkPaths() error {
+	if len(r.Paths) > MaxPaths {
+		return fmt.Errorf("result with %d paths, expected at most %d", len(r.Paths), MaxPaths)
+	}
+	total := 0.0
+	for i, p := range r.Paths {
+		if p.Bytes < 0 || !(p.Share >= 0 && p.Share <= 1) {
+			return fmt.Errorf("result with paths[%d] of %d bytes and the share %v, expected at least 0, and 0 to 1", i, p.Bytes, p.Share)
+		}
+		total += float64(p.Bytes)
+	}
+	for i, p := range r.Paths {
+		if want := float64(p.Bytes) / max(total, 1); math.Abs(p.Share-want) > 1e-6 {
+			return fmt.Errorf("result with paths[%d] of share %v, expected %v by its bytes", i, p.Share, want)
+		}
+	}
+	return nil
 }
 
 // ErrLineTooLong reports an event line over [MaxLine].
@@ -199,6 +237,9 @@ func (r *Result) check() error {
 		}
 	} else if len(r.Digest) != 64 || strings.Trim(r.Digest, "0123456789abcdef") != "" {
 		return fmt.Errorf("result with digest %.80q, expected 64 lower-case hexadecimal digits", r.Digest)
+	}
+	if err := r.checkPaths(); err != nil {
+		return err
 	}
 	if r.Final != nil {
 		return r.Final.check()

@@ -3,6 +3,7 @@ package contract
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"path/filepath"
 )
 
@@ -49,6 +50,10 @@ type Parameters struct {
 	// Device is the radio's interface ("radio0"), for drivers that need to name it.
 	Device string `json:"device,omitempty"`
 
+	// Paths are the radios of this node where it has more than one: first Device with
+	// Local.Address, then the others. A driver that uses one radio ignores them.
+	Paths []Path `json:"paths,omitempty"`
+
 	Transfer Transfer       `json:"transfer,omitzero"` // for the client
 	Options  map[string]any `json:"options"`           // as the manifest declares them, defaults filled in
 	Limits   Limits         `json:"limits"`
@@ -88,6 +93,12 @@ type Parameters struct {
 type Endpoint struct {
 	Address string `json:"address"`
 	Port    int    `json:"port,omitempty"`
+}
+
+// Path is one radio of a node with several.
+type Path struct {
+	Device  string `json:"device,omitempty"` // its interface, where it is known
+	Address string `json:"address"`          // of that interface
 }
 
 // Transfer is what the client sends.
@@ -154,6 +165,11 @@ const MaxDSCP = 63
 func (p *Parameters) check() error {
 	if p.DSCP < 0 || p.DSCP > MaxDSCP {
 		return fmt.Errorf("parameters: dscp is %d, expected 0 to %d", p.DSCP, MaxDSCP)
+	}
+	for i, path := range p.Paths {
+		if _, err := netip.ParseAddr(path.Address); err != nil {
+			return fmt.Errorf("parameters: paths[%d].address is %q, expected an IP address", i, path.Address)
+		}
 	}
 	if (p.Role == RoleServer || p.Role == RoleClient) && p.LogFolder != "" && !filepath.IsAbs(p.LogFolder) {
 		return fmt.Errorf("parameters: log_folder is %q, expected an absolute path", p.LogFolder)

@@ -1,6 +1,10 @@
 package contract
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
 
 // A probe is a flow of packets at a stated rate or pattern, each with a sequence
 // number and the time at which it was sent. The client sends for
@@ -35,9 +39,13 @@ const (
 // nanoseconds. Delays are differences between two nodes' clocks, as these were:
 // negative where the receiver's is behind.
 type ProbeFigures struct {
-	Sent       int64 `json:"sent"`       // packets handed to the network
-	Received   int64 `json:"received"`   // of those, arrived; each counted once
-	Lost       int64 `json:"lost"`       // sent less received
+	Sent     int64 `json:"sent"`     // packets handed to the network
+	Received int64 `json:"received"` // of those, arrived; each counted once
+	Lost     int64 `json:"lost"`     // sent less received
+	// Unsent is packets of the pattern that the protocol's congestion control did not
+	// let go when they were due. They were never sent: they have no number, and are
+	// none of the losses. The pattern offered Sent and Unsent together.
+	Unsent     int64 `json:"unsent,omitempty"`
 	Duplicated int64 `json:"duplicated"` // arrivals of a packet that had arrived before
 	// Reordered is arrivals after a packet with a higher number (RFC 4737, section 3.3).
 	Reordered int64 `json:"reordered"`
@@ -62,6 +70,10 @@ type ProbeFigures struct {
 	// ClockStepNS is the most that the two clocks moved against a monotonic one
 	// while the probe ran, added up. Delays are uncertain by it.
 	ClockStepNS int64 `json:"clock_step_ns,omitempty"`
+	// ProcessTimes: packets arrived when the driver got them, because the kernel
+	// tells no time of arrival. Delays and jitter contain what the driver waited
+	// for a processor.
+	ProcessTimes bool `json:"process_times,omitempty"`
 }
 
 // Delays is the distribution of one-way delays, in nanoseconds. A percentile is
@@ -74,6 +86,28 @@ type Delays struct {
 	P95NS  int64 `json:"p95_ns"`
 	P99NS  int64 `json:"p99_ns"`
 	MaxNS  int64 `json:"max_ns"`
+	// PercentilesNS are those from 0 to 100, [DelayPercentiles] of them: the whole
+	// distribution, for figures. Optional.
+	PercentilesNS []int64 `json:"percentiles_ns,omitempty"`
+}
+
+// DelayPercentiles is how many there are of [Delays.PercentilesNS].
+const DelayPercentiles = 101
+
+// checkPercentiles refuses a distribution that is not that of the other figures.
+func (d *Delays) checkPercentiles() error {
+	p := d.PercentilesNS
+	switch {
+	case p == nil:
+		return nil
+	case len(p) != DelayPercentiles:
+		return fmt.Errorf("probe with %d percentiles_ns, expected the %d from 0 to 100", len(p), DelayPercentiles)
+	case !slices.IsSorted(p):
+		return errors.New("probe with percentiles_ns out of order")
+	case p[0] != d.MinNS || p[50] != d.P50NS || p[95] != d.P95NS || p[99] != d.P99NS || p[100] != d.MaxNS:
+		return errors.New("probe with percentiles_ns that are not those of its min_ns, p50_ns, p95_ns, p99_ns and max_ns")
+	}
+	return nil
 }
 
 // check refuses figures that contradict each other. Those that contradict what
@@ -83,7 +117,7 @@ func (p *ProbeFigures) check() error {
 		name  string
 		value int64
 	}{
-		{"sent", p.Sent}, {"received", p.Received}, {"duplicated", p.Duplicated}, {"reordered", p.Reordered}, {"strays", p.Strays},
+		{"sent", p.Sent}, {"unsent", p.Unsent}, {"received", p.Received}, {"duplicated", p.Duplicated}, {"reordered", p.Reordered}, {"strays", p.Strays},
 		{"sent_bytes", p.SentBytes}, {"received_bytes", p.ReceivedBytes}, {"loss_bursts", p.LossBursts}, {"longest_loss_burst", p.LongestLossBurst},
 		{"jitter_mean_ns", p.JitterMeanNS}, {"jitter_max_ns", p.JitterMaxNS}, {"clock_step_ns", p.ClockStepNS},
 	} {
@@ -107,6 +141,7 @@ func (p *ProbeFigures) check() error {
 		if d.MinNS > d.P50NS || d.P50NS > d.P95NS || d.P95NS > d.P99NS || d.P99NS > d.MaxNS || d.MeanNS < d.MinNS || d.MeanNS > d.MaxNS {
 			return fmt.Errorf("probe with delays out of order: %+v", *d)
 		}
+		return d.checkPercentiles()
 	}
 	return nil
 }

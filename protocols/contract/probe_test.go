@@ -40,3 +40,43 @@ func TestProbeResult(t *testing.T) {
 		}
 	}
 }
+
+// TestPercentiles: the distribution of delays is that of the other figures.
+func TestPercentiles(t *testing.T) {
+	with := func(change func(p []int64) []int64) string {
+		p := make([]int64, DelayPercentiles)
+		for i := range p {
+			p[i] = map[int]int64{0: -3, 95: 3, 99: 4, 100: 5}[i]
+			if i > 0 && i < 95 {
+				p[i] = 2
+			} else if i > 95 && i < 99 {
+				p[i] = 3
+			}
+		}
+		b, err := json.Marshal(change(p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Replace(probeResult, `"max_ns":5`, `"max_ns":5,"percentiles_ns":`+string(b), 1)
+	}
+	if _, err := ParseEvent([]byte(with(func(p []int64) []int64 { return p }))); err != nil {
+		t.Error(err)
+	}
+	for _, c := range []struct {
+		name, want string
+		change     func(p []int64) []int64
+	}{
+		{"too few", "expected the 101 from 0 to 100", func(p []int64) []int64 { return p[:100] }},
+		{"out of order", "percentiles_ns out of order", func(p []int64) []int64 { p[7] = 3; return p }},
+		{"another median", "are not those of its min_ns", func(p []int64) []int64 {
+			for i := range 50 {
+				p[i+1] = 1
+			}
+			return p
+		}},
+	} {
+		if _, err := ParseEvent([]byte(with(c.change))); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, expected %q", c.name, err, c.want)
+		}
+	}
+}

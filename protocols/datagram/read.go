@@ -63,8 +63,8 @@ func (r *reader) prepare(gro bool) {
 // Read waits until there is at least one packet, and returns how many packets of
 // the batch it has filled: Data, within the capacity that it has, Addr and ECN.
 // A packet that is larger than the capacity is dropped. SetReadDeadline and
-// Close end the wait. On a connected socket an error may be the answer to a
-// packet sent before, as ECONNREFUSED; reading goes on after it.
+// Close end the wait. An error may be the answer to a packet sent before, as
+// ECONNREFUSED ([Socket.Refusals]); reading goes on after it.
 func (s *Socket) Read(batch []Packet) (int, error) {
 	if len(batch) == 0 {
 		return 0, nil

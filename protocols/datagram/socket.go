@@ -155,6 +155,12 @@ func (c Config) control(network, _ string, raw syscall.RawConn) error {
 				option{"IPV6_MTU_DISCOVER", unix.IPPROTO_IPV6, unix.IPV6_MTU_DISCOVER, unix.IPV6_PMTUDISC_PROBE},
 				option{"IPV6_RECVTCLASS", unix.IPPROTO_IPV6, unix.IPV6_RECVTCLASS, 1})
 		}
+		if !c.Remote.IsValid() { // a connected socket has such errors without
+			options = append(options, option{"IP_RECVERR", unix.IPPROTO_IP, unix.IP_RECVERR, 1})
+			if domain == unix.AF_INET6 {
+				options = append(options, option{"IPV6_RECVERR", unix.IPPROTO_IPV6, unix.IPV6_RECVERR, 1})
+			}
+		}
 		if c.DSCP != 0 {
 			options = append(options, option{"IP_TOS", unix.IPPROTO_IP, unix.IP_TOS, c.DSCP << 2})
 			if domain == unix.AF_INET6 {

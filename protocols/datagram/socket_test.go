@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -408,5 +409,48 @@ func BenchmarkLoopback(b *testing.B) {
 			b.ReportMetric(float64(sent)/seconds, "packets/s")
 			b.ReportMetric(float64(sent)*size*8/1e9/seconds, "Gbit/s")
 		})
+	}
+}
+
+// TestRefusals: a socket that is not connected learns at which of its other ends nobody
+// listens any more, and goes on with the others.
+func TestRefusals(t *testing.T) {
+	for _, local := range []netip.AddrPort{loopback4, loopback6, {}} {
+		server := open(t, Config{Local: local})
+		limit(t, server)
+		at := netip.AddrPortFrom(netip.MustParseAddr("127.0.0.1"), server.Local().Port())
+		if local.Addr().Is6() {
+			at = server.Local()
+		}
+		gone, alive := open(t, Config{Remote: at}), open(t, Config{Remote: at})
+		batch := []Packet{{Data: make([]byte, 100)}}
+		for _, c := range []*Socket{gone, alive} {
+			if _, err := c.Write(batch); err != nil {
+				t.Fatal(err)
+			}
+			receive(t, server, 1, 1, 100)
+		}
+		gone.Close()
+		if server.Connected() || !alive.Connected() {
+			t.Error("which socket is connected is not known")
+		}
+		batch[0].Addr = gone.Local()
+		if _, err := server.Write(batch); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := server.Read([]Packet{{Data: make([]byte, 100)}}); !errors.Is(err, unix.ECONNREFUSED) {
+			t.Errorf("%v: read after a refused packet: %v", local, err)
+		}
+		if got := server.Refusals(); !slices.Equal(got, []netip.AddrPort{gone.Local()}) {
+			t.Errorf("%v: refused by %v, expected %v", local, got, gone.Local())
+		}
+		if got := server.Refusals(); len(got) > 0 {
+			t.Errorf("%v: refused a second time by %v", local, got)
+		}
+		batch[0].Addr = alive.Local()
+		if n, err := server.Write(batch); n != 1 || err != nil {
+			t.Errorf("%v: write to the one who is alive: %d, %v", local, n, err)
+		}
+		receive(t, alive, 1, 1, 100)
 	}
 }

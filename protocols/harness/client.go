@@ -97,7 +97,7 @@ func (r *run) send(ctx context.Context, c Conn, begin, connectLimit time.Time) e
 	}
 	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: p.Transfer.ID, Result: &contract.Result{
 		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(),
-		Digest: hex.EncodeToString(out.sum.Sum(nil)), Final: s.finish(elapsed), Info: c.Info(),
+		Digest: hex.EncodeToString(out.sum.Sum(nil)), Final: s.finish(elapsed), Info: c.Info(), Paths: pathsOf(c, true),
 	}})
 	return nil
 }

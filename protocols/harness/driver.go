@@ -71,6 +71,20 @@ type Identified interface {
 	Identify(transfer string)
 }
 
+// Multipath is a [Conn] that carries a transfer over several paths.
+type Multipath interface {
+	// Paths is what each has carried so far; nil where the transfer has but one.
+	Paths(sender bool) []contract.PathResult
+}
+
+// pathsOf are those of a connection, nil where it is none of several.
+func pathsOf(c Conn, sender bool) []contract.PathResult {
+	if m, ok := c.(Multipath); ok {
+		return m.Paths(sender)
+	}
+	return nil
+}
+
 // Failure is an error with its code in the contract.
 type Failure struct {
 	Code contract.Code

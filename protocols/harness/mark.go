@@ -1,10 +1,20 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
+
+// MarkControl marks sockets with [MarkSocket], for [net.Dialer] and [net.ListenConfig].
+func MarkControl(dscp int) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, c syscall.RawConn) (err error) {
+		cerr := c.Control(func(fd uintptr) { err = MarkSocket(int(fd), dscp) })
+		return errors.Join(err, cerr)
+	}
+}
 
 // MarkSocket gives the packets of a socket a DSCP (RFC 2474), of both families
 // where it carries both; 0 changes nothing. What sets the ECN bits of single packets

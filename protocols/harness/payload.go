@@ -16,6 +16,31 @@ import (
 // that a chart does not show.
 const chunk = 32 << 10
 
+// At some 100 Mbit/s and more it is four times as much: a transport in user space
+// then fills more of its batches of packets, and the processor changes less often
+// between the two. One such chunk stays within the time of a few packets of a radio.
+const (
+	fastChunk  = 4 * chunk
+	fastWrite  = 3 * time.Millisecond // a write that took no longer was fast
+	fastWrites = 64                   // so many fast ones on end; more than buffers hold
+)
+
+// pace is how much is handed over at a time, from how long writes took.
+type pace struct{ fast int }
+
+func (p *pace) chunk() int64 {
+	if p.fast >= fastWrites {
+		return fastChunk
+	}
+	return chunk
+}
+
+func (p *pace) took(d time.Duration) {
+	if p.fast++; d > fastWrite {
+		p.fast = 0
+	}
+}
+
 // openChunk is the length of an open payload's chunks, in bytes. What was
 // announced is sent, also when the time is up meanwhile: at 16 kbit/s that is
 // 2 s at most, and 4 bytes in 4096 are of no weight.
@@ -31,11 +56,14 @@ type outgoing struct {
 
 // sized sends a payload of a size.
 func (o *outgoing) sized(size int64) error {
-	buf := make([]byte, chunk)
+	buf := make([]byte, fastChunk)
+	var p pace
 	for at := int64(0); at < size; {
-		b := buf[:min(chunk, size-at)]
+		b := buf[:min(p.chunk(), size-at)]
 		o.fill(b, at)
+		began := time.Now()
 		n, err := o.c.Write(b)
+		p.took(time.Since(began))
 		at += int64(n)
 		o.sent.Store(at)
 		if err != nil {

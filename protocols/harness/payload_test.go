@@ -105,3 +105,22 @@ func TestFlip(t *testing.T) {
 		}
 	}
 }
+
+// TestPace: chunks are larger only where writes have been fast for long, and one
+// slow write makes them small again.
+func TestPace(t *testing.T) {
+	var p pace
+	for i := range fastWrites {
+		if p.chunk() != chunk {
+			t.Fatalf("%d bytes at a time after %d fast writes", p.chunk(), i)
+		}
+		p.took(fastWrite)
+	}
+	if p.chunk() != fastChunk {
+		t.Errorf("%d bytes at a time after %d fast writes, expected %d", p.chunk(), fastWrites, fastChunk)
+	}
+	p.took(fastWrite + 1)
+	if p.chunk() != chunk {
+		t.Errorf("%d bytes at a time after a slow write, expected %d", p.chunk(), chunk)
+	}
+}

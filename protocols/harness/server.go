@@ -174,7 +174,7 @@ func (r *run) receive(ctx context.Context, c Conn, h *contract.Header) error {
 	}
 	r.ev.write(&contract.Event{Event: contract.KindResult, Transfer: id, Result: &contract.Result{
 		SizeBytes: s.bytes.Load(), ElapsedNS: elapsed.Nanoseconds(), Digest: hex.EncodeToString(in.sum.Sum(nil)),
-		Final: s.finish(elapsed), Info: c.Info(),
+		Final: s.finish(elapsed), Info: c.Info(), Paths: pathsOf(c, false),
 	}})
 	return nil
 }

@@ -22,7 +22,8 @@ type Conn struct {
 	end     *endpoint
 	core    *core.Conn
 	signal  edge.Signal
-	err     error // why the connection failed, besides what core says
+	port    edge.Port // at the other end
+	err     error     // why the connection failed, besides what core says
 	touched bool
 	told    bool          // that it has ended
 	over    chan struct{} // closed when it cannot be used any more

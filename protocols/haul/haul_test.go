@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"linktrial/protocols/datagram/edge/edgetest"
 	"linktrial/protocols/haul"
 )
 
@@ -259,5 +260,36 @@ func TestDeadlines(t *testing.T) {
 	n, err := s.Write(make([]byte, 10<<20))
 	if !errors.Is(err, os.ErrDeadlineExceeded) || n == 0 || n > 1<<20 {
 		t.Errorf("write: %d bytes, %v", n, err)
+	}
+}
+
+// TestClientGone: a server ends the connection of a client that has ended without a
+// word, because the client's node says that nobody has its port. It does not go on
+// sending what nobody will ever take.
+func TestClientGone(t *testing.T) {
+	l := listen(t, haul.Options{})
+	at, stop := edgetest.PassOn(t, l.Addr())
+	client, err := haul.Dial(soon(t), netip.AddrPort{}, at, haul.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Abort("the test is over") })
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := soon(t)
+	if err := client.Send(ctx, haul.Message{Class: haul.ReliableSequenced, Data: []byte("here")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Receive(ctx); err != nil { // the server knows now where the client is
+		t.Fatal(err)
+	}
+	stop()
+	for err == nil {
+		err = server.Send(ctx, haul.Message{Data: make([]byte, 100_000)})
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after the client's end: %v, expected %v", err, syscall.ECONNRESET)
 	}
 }

@@ -20,7 +20,8 @@ type Conn struct {
 	core     *core.Conn
 	remote   netip.AddrPort
 	signal   edge.Signal
-	err      error // why the connection failed, besides what core says
+	port     edge.Port // at the other end
+	err      error     // why the connection failed, besides what core says
 	touched  bool
 	deadline time.Time
 }

@@ -1,6 +1,7 @@
 package lttcp
 
 import (
+	"net/netip"
 	"time"
 
 	"linktrial/protocols/datagram"
@@ -13,7 +14,6 @@ type endpoint struct {
 	*edge.Edge
 	options  Options
 	client   *Conn
-	port     edge.Port // at a client's other end
 	listener *core.Listener
 	conns    map[*core.Conn]*Conn
 	accepted chan *Conn // a listener's, until Accept
@@ -25,17 +25,26 @@ func newEndpoint(s *datagram.Socket, o Options) *endpoint {
 	return e
 }
 
-// Refused takes a report that nobody listens at the other end's port.
-func (e *endpoint) Refused(now time.Duration) {
-	c := e.client
-	if c == nil {
+// Refused takes a report that nobody has the other end's port: no server, or a client
+// that has ended.
+func (e *endpoint) Refused(now time.Duration, by netip.AddrPort) {
+	if e.client != nil {
+		e.client.refused(now)
 		return
 	}
+	for _, c := range e.conns {
+		if c.remote == by {
+			c.refused(now)
+		}
+	}
+}
+
+func (c *Conn) refused(now time.Duration) {
 	if over, _ := c.core.Closed(); over {
 		return
 	}
 	open := c.core.Open()
-	if err := e.port.Refused(now, open); err != nil {
+	if err := c.port.Refused(now, open || c.end.client == nil); err != nil {
 		if open {
 			c.core.Abort()
 		}
@@ -58,7 +67,7 @@ func (e *endpoint) TooLarge(datagram.Packet) {}
 func (e *endpoint) Receive(now time.Duration, p datagram.Packet) {
 	if e.client != nil {
 		e.client.core.Receive(now, p.Data, p.ECN)
-		e.port.Heard(now)
+		e.client.port.Heard(now)
 		e.client.touched = true
 		return
 	}
@@ -71,6 +80,7 @@ func (e *endpoint) Receive(now time.Duration, p datagram.Packet) {
 		c = &Conn{end: e, core: k, remote: p.Addr}
 		e.conns[k] = c
 	}
+	c.port.Heard(now)
 	c.touched = true
 	if fresh {
 		select {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"linktrial/protocols/datagram/edge/edgetest"
 	"linktrial/protocols/lttcp"
 )
 
@@ -131,5 +132,37 @@ func TestClosedListener(t *testing.T) {
 	}
 	if _, err := lttcp.Listen(loopback, lttcp.Options{Segment: 10}); err == nil {
 		t.Error("segments of 10 bytes are taken")
+	}
+}
+
+// TestClientGone: a server ends the connection of a client that has ended without a
+// word, because the client's node says that nobody has its port.
+func TestClientGone(t *testing.T) {
+	l, err := lttcp.Listen(loopback, lttcp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	at, stop := edgetest.PassOn(t, l.Addr())
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	client, err := lttcp.Dial(ctx, netip.AddrPort{}, at, lttcp.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Abort)
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if err := server.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, err = server.Write(make([]byte, 100_000))
+	}
+	if !errors.Is(err, syscall.ECONNRESET) {
+		t.Errorf("after the client's end: %v, expected %v", err, syscall.ECONNRESET)
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net"
 	"syscall"
 	"time"
 
@@ -20,6 +19,9 @@ const (
 	askAgainMax = 2 * time.Second
 )
 
+// errAborted: SIGTERM before there was a probe.
+var errAborted = harness.Failf(contract.CodeAborted, "SIGTERM before the server had answered")
+
 // errRefused: the server's node reports that nobody has its port any more.
 var errRefused = harness.Failf(contract.CodeReset, "the server has ended: its node refuses packets")
 
@@ -27,7 +29,8 @@ var errRefused = harness.Failf(contract.CodeReset, "the server has ended: its no
 type client struct {
 	p    *contract.Parameters
 	key  *wire.Key
-	conn *net.UDPConn
+	conn way
+	dccp *dccpConn // conn, where it is one
 	out  *harness.Reporter
 	log  *packetLog
 
@@ -49,7 +52,8 @@ func send(ctx context.Context, p *contract.Parameters, out *harness.Reporter) er
 	}
 	began := time.Now()
 	c := &client{p: p, key: wire.NewKey(id, p.Transfer.Seed), out: out}
-	if c.conn, err = dial(ctx, p); err != nil {
+	info, err := c.dial(ctx)
+	if err != nil {
 		return err
 	}
 	defer func() { _ = c.conn.Close() }() // nothing that was sent waits for it
@@ -71,29 +75,31 @@ func send(ctx context.Context, p *contract.Parameters, out *harness.Reporter) er
 	_, _ = c.conn.Write(c.key.Bye())
 	final := c.sample(elapsed)
 	out.Sample(p.Transfer.ID, final)
-	out.Result(p.Transfer.ID, &contract.Result{SizeBytes: c.sent.Bytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(), Final: final, Probe: figures})
+	out.Result(p.Transfer.ID, &contract.Result{SizeBytes: c.sent.Bytes, ElapsedNS: elapsed.Nanoseconds(), ConnectNS: connect.Nanoseconds(), Final: final, Probe: figures, Info: info})
 	return nil
 }
 
-// dial opens the client's socket, which is connected: it hears where nobody listens,
-// and gets no packets of others.
-func dial(ctx context.Context, p *contract.Parameters) (*net.UDPConn, error) {
-	local, remote, err := harness.ClientAddrPorts(p)
+// dial opens the client's way to the server. The info is what only the connection shows.
+func (c *client) dial(ctx context.Context) (*contract.Info, error) {
+	local, remote, err := harness.ClientAddrPorts(c.p)
 	if err != nil {
 		return nil, err
 	}
-	inet6 := remote.Addr().Is6()
-	d := net.Dialer{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		return errors.Join(raw.Control(func(fd uintptr) { err = harness.MarkSocket(int(fd), p.DSCP) }), err)
-	}}
-	if local.IsValid() {
-		d.LocalAddr = net.UDPAddrFromAddrPort(local)
+	s := settingsOf(c.p)
+	if !s.dccp {
+		c.conn, err = dialUDP(ctx, c.p, local, remote)
+		return nil, err
 	}
-	conn, err := d.DialContext(ctx, network(inet6), remote.String())
+	conn, err := dialDCCP(ctx, c.p, local, remote)
 	if err != nil {
 		return nil, err
 	}
-	return conn.(*net.UDPConn), nil
+	c.conn, c.dccp = conn, conn
+	info, err := conn.info(s.ccid)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return info, nil
 }
 
 // hello asks the server until it answers.
@@ -106,7 +112,7 @@ func (c *client) hello(ctx context.Context, began time.Time) error {
 	ok, err := c.ask(ctx, c.key.Hello(), limit, c.key.IsHere)
 	switch {
 	case ctx.Err() != nil:
-		return harness.Failf(contract.CodeAborted, "SIGTERM before the server had answered")
+		return errAborted
 	case err != nil:
 		return err
 	case !ok:
@@ -120,7 +126,7 @@ func (c *client) hello(ctx context.Context, began time.Time) error {
 func (c *client) ask(ctx context.Context, what []byte, limit time.Time, take func([]byte) bool) (answered bool, err error) {
 	var buf [2048]byte
 	for pause := askAgain; ctx.Err() == nil; pause = min(2*pause, askAgainMax) {
-		if _, err := c.conn.Write(what); err != nil {
+		if _, err := c.conn.Write(what); err != nil && !errors.Is(err, errHeld) {
 			return false, err
 		}
 		until := time.Now().Add(pause)
@@ -175,7 +181,7 @@ func (c *client) run(ctx context.Context, spec *pattern.Spec) (*contract.ProbeFi
 		return ok
 	})
 	switch {
-	case errors.Is(err, syscall.ECONNREFUSED):
+	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return nil, errRefused
 	case err != nil:
 		return nil, err
@@ -229,22 +235,37 @@ func (c *client) packets(ctx context.Context, spec *pattern.Spec) error {
 	return nil
 }
 
-// packet sends the next packet. One that cannot be sent is lost like any other.
+// packet sends the next packet. One that cannot be sent is lost like any other; one
+// that the congestion control holds back has no number, and is none of the losses.
 func (c *client) packet(b []byte) error {
 	at, _ := c.clock.now()
-	n := uint32(c.sent.Packets)
-	c.key.Packet(b, n, at)
+	n := c.sent.Packets
+	c.key.Packet(b, uint32(n), at)
+	_, err := c.conn.Write(b)
+	if errors.Is(err, errHeld) {
+		c.sent.Unsent++
+		c.log.row(-1, at, int64(len(b)))
+		return nil
+	}
 	c.sent.Packets++
 	c.sent.Bytes += int64(len(b))
-	c.log.row(int64(n), at, int64(len(b)))
-	if _, err := c.conn.Write(b); errors.Is(err, syscall.ECONNREFUSED) {
-		return errRefused
-	} else if errors.Is(err, syscall.EMSGSIZE) {
+	c.log.row(n, at, int64(len(b)))
+	switch {
+	case errors.Is(err, syscall.EMSGSIZE):
+		if c.dccp != nil {
+			return harness.Failf(contract.CodeUnreachable, "a packet of %d bytes is too large for the way to the server, on which DCCP carries at most %d", len(b), c.dccp.largest())
+		}
 		return harness.Failf(contract.CodeUnreachable, "a packet of %d bytes is too large for the way to the server", len(b))
+	case errors.Is(err, syscall.ECONNREFUSED), c.dccp != nil && err != nil: // a connection that has ended
+		return errRefused
 	}
 	return nil
 }
 
 func (c *client) sample(elapsed time.Duration) *contract.Sample {
-	return &contract.Sample{ElapsedNS: elapsed.Nanoseconds(), SentBytes: c.sent.Bytes, More: map[string]float64{"sent_packets": float64(c.sent.Packets)}}
+	more := map[string]float64{"sent_packets": float64(c.sent.Packets)}
+	if c.dccp != nil {
+		more["unsent_packets"] = float64(c.sent.Unsent)
+	}
+	return &contract.Sample{ElapsedNS: elapsed.Nanoseconds(), SentBytes: c.sent.Bytes, More: more}
 }

@@ -1,4 +1,4 @@
-// Command probe is the driver of probes over UDP: packets at a stated rate or
+// Command probe is the driver of probes over UDP and DCCP: packets at a stated rate or
 // pattern, whose delays and losses the receiving end measures. Comes in and goes
 // out: the driver contract (docs/driver-contract.md). May import: the contract, the
 // harness, its own packages, protocoltest (tests).
@@ -12,10 +12,9 @@ import (
 	"bufio"
 	"context"
 	_ "embed"
-	"errors"
 	"fmt"
-	"net"
 	"os"
+	"slices"
 	"strconv"
 	"time"
 
@@ -38,8 +37,27 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	if p.Options["packets"] == true && p.LogFolder == "" && (p.Role == contract.RoleClient || p.Role == contract.RoleServer) {
 		return nil, harness.Unsupported("option packets: there is no folder for logs here (log_folder)")
 	}
-	return &contract.Info{Implementation: "UDP, kernel"}, nil
+	here := &contract.Info{Implementation: implementation, Choices: map[string][]string{"transport": {pattern.UDP}}, Detail: map[string]string{}}
+	ccids, err := ccidsHere()
+	if err == nil {
+		here.Choices["transport"] = append(here.Choices["transport"], pattern.DCCP)
+		here.Detail["transport="+pattern.DCCP] = fmt.Sprintf("the kernel's, CCIDs %v", ccids)
+	} else {
+		here.Detail["transport="+pattern.DCCP] = contract.NotSupported + err.Error()
+	}
+	switch transport := p.Options["transport"]; {
+	case p.Role == contract.RoleProbe, transport == nil, transport == pattern.UDP:
+	case transport != pattern.DCCP:
+		return nil, harness.Unsupported("transport %v: expected %s or %s", transport, pattern.UDP, pattern.DCCP)
+	case err != nil:
+		return nil, err
+	case !slices.Contains(ccids, settingsOf(p).ccid):
+		return nil, harness.Unsupported("this kernel's DCCP has the congestion controls (CCIDs) %v, not %d", ccids, settingsOf(p).ccid)
+	}
+	return here, nil
 }
+
+const implementation = "linux-kernel"
 
 // clock finds steps of the time of day: it compares it with a monotonic clock.
 type clock struct {
@@ -110,18 +128,4 @@ func (l *packetLog) close() {
 		_ = l.w.Flush()
 		_ = l.file.Close()
 	}
-}
-
-// network is the name of UDP over an address's family.
-func network(inet6 bool) string {
-	if inet6 {
-		return "udp6"
-	}
-	return "udp4"
-}
-
-// isTimeout reports whether a deadline of a socket has passed.
-func isTimeout(err error) bool {
-	var ne net.Error
-	return errors.As(err, &ne) && ne.Timeout()
 }

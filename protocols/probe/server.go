@@ -2,16 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"net"
 	"net/netip"
-	"os"
-	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
@@ -22,18 +15,16 @@ import (
 const (
 	// maxSessions bounds what strangers can make a server keep.
 	maxSessions = 1000
-	// receiveBuffer holds what arrives while the server does not run, in bytes.
-	receiveBuffer = 1 << 20
-	late          = contract.ProbeLateMS * time.Millisecond
+	late        = contract.ProbeLateMS * time.Millisecond
 	// keepFigures is how long the figures of a probe are kept for a client that
 	// asks again.
 	keepFigures = 2 * contract.ProbeDrainMS * time.Millisecond
 )
 
-// server takes any number of probes on one socket, from one goroutine.
+// server takes any number of probes at one gate, from one goroutine.
 type server struct {
 	p        *contract.Parameters
-	conn     *net.UDPConn
+	gate     gate
 	out      *harness.Reporter
 	sessions map[netip.AddrPort]*session
 }
@@ -62,75 +53,57 @@ type session struct {
 // sums are what a sample of a probe is made of.
 type sums struct{ packets, delay int64 }
 
-// listen opens the server's socket, with the kernel's times of arrival.
+// listen opens the server's gate.
 func listen(ctx context.Context, p *contract.Parameters) (harness.PacketServer, error) {
 	local, err := harness.AddrPort(p.Local, "local")
 	if err != nil {
 		return nil, err
 	}
-	inet6 := local.Addr().Is6()
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		return errors.Join(raw.Control(func(fd uintptr) {
-			err = errors.Join(harness.MarkSocket(int(fd), p.DSCP),
-				os.NewSyscallError("setsockopt SO_TIMESTAMPNS", unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1)))
-		}), err)
-	}}
-	c, err := lc.ListenPacket(ctx, network(inet6), local.String())
+	var g gate
+	if settingsOf(p).dccp {
+		g, err = listenDCCP(p, local)
+	} else {
+		g, err = listenUDP(ctx, p, local)
+	}
 	if err != nil {
 		return nil, err
 	}
-	conn := c.(*net.UDPConn)
-	if err := conn.SetReadBuffer(receiveBuffer); err != nil {
-		return nil, errors.Join(err, conn.Close())
-	}
-	return &server{p: p, conn: conn, sessions: map[netip.AddrPort]*session{}}, nil
+	return &server{p: p, gate: g, sessions: map[netip.AddrPort]*session{}}, nil
 }
 
-func (s *server) Close() error { return s.conn.Close() }
+func (s *server) Close() error { return s.gate.Close() }
 
 // Serve takes probes until ctx ends.
 func (s *server) Serve(ctx context.Context, out *harness.Reporter) error {
 	s.out = out
-	defer context.AfterFunc(ctx, func() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	defer func() {
 		for _, x := range s.sessions {
 			x.end(harness.Failf(contract.CodeAborted, "SIGTERM while the probe ran"))
 		}
 	}()
-	buf, oob := make([]byte, 64<<10), make([]byte, 256)
+	buf := make([]byte, 64<<10)
 	for {
-		if err := s.conn.SetReadDeadline(s.next()); err != nil {
-			return fmt.Errorf("probes: %w", err)
-		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		n, oobn, _, from, err := s.conn.ReadMsgUDPAddrPort(buf, oob)
+		n, from, arrived, err := s.gate.read(ctx, s.next(), buf)
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case isTimeout(err):
-		case errors.Is(err, syscall.ECONNREFUSED): // of an answer to a client that has ended
 		case err != nil:
 			return fmt.Errorf("probes: %w", err)
+		case n == 0:
+			s.left(from)
 		default:
-			s.take(buf[:n], netip.AddrPortFrom(from.Addr().Unmap(), from.Port()), arrival(oob[:oobn]))
+			s.take(buf[:n], from, arrived)
 		}
 		s.work(time.Now())
 	}
 }
 
-// arrival is the kernel's time of a packet's arrival, in nanoseconds since 1970.
-func arrival(oob []byte) int64 {
-	messages, err := unix.ParseSocketControlMessage(oob)
-	if err == nil {
-		for _, m := range messages {
-			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= 16 {
-				return int64(binary.NativeEndian.Uint64(m.Data))*1e9 + int64(binary.NativeEndian.Uint64(m.Data[8:]))
-			}
-		}
+// left ends the probe of a client that has left.
+func (s *server) left(client netip.AddrPort) {
+	if x := s.sessions[client]; x != nil {
+		x.end(harness.Failf(contract.CodeReset, "the client closed its connection before the probe's end"))
 	}
-	return time.Now().UnixNano()
 }
 
 // take takes one datagram.
@@ -155,7 +128,7 @@ func (s *server) take(b []byte, from netip.AddrPort, arrived int64) {
 // answer sends a datagram; one that cannot be sent is lost like any other.
 func (s *server) answer(to netip.AddrPort, b []byte) {
 	if b != nil {
-		_, _ = s.conn.WriteToUDPAddrPort(b, to)
+		s.gate.write(b, to)
 	}
 }
 
@@ -266,7 +239,8 @@ func (x *session) complete() bool {
 func (x *session) settle() {
 	_, elapsed := x.clock.now()
 	f := x.probe.Figures(x.ended.Packets, x.ended.Bytes)
-	f.Strays, f.ClockStepNS = x.strays, x.ended.ClockStep+x.clock.stepNS()
+	f.Unsent, f.Strays, f.ClockStepNS = x.ended.Unsent, x.strays, x.ended.ClockStep+x.clock.stepNS()
+	f.ProcessTimes = x.server.gate.ownTimes()
 	x.figures, x.expires = x.key.Figures(f), time.Now().Add(keepFigures)
 	x.server.answer(x.peer, x.figures)
 	final := x.sample(elapsed)
@@ -286,6 +260,7 @@ func (x *session) end(err error) {
 func (x *session) drop() {
 	x.log.close()
 	delete(x.server.sessions, x.peer)
+	x.server.gate.forget(x.peer)
 }
 
 // sample is the state of the probe; the delay is the mean of the packets since the

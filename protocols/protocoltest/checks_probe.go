@@ -118,18 +118,27 @@ func checkProbeEnded(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := srv.await(ctx, s.o.Patience, "sample with packets", func(e *seen) bool {
-		return e.Event.Event == contract.KindSample && e.Sample.SentBytes > 0
-	}); err != nil {
+	if err := s.underWay(ctx, srv, p); err != nil {
 		return "", err
 	}
 	begin := time.Now()
 	c.terminate()
+	if err := c.wait(ctx, contract.ProbeDrainMS*time.Millisecond+s.o.Patience); err != nil {
+		return "", fmt.Errorf("after SIGTERM: %w", err)
+	}
 	r, err := s.probed(ctx, srv, c, p)
 	if err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("%s after SIGTERM", time.Since(begin).Round(time.Millisecond)), lostNothing(r.Probe)
+}
+
+// underWay waits until packets of a probe have arrived.
+func (s *suite) underWay(ctx context.Context, srv *proc, p *contract.Parameters) error {
+	_, err := srv.await(ctx, s.o.Patience, "sample with packets", func(e *seen) bool {
+		return e.Event.Event == contract.KindSample && e.Transfer == p.Transfer.ID && e.Sample.SentBytes > 0
+	})
+	return err
 }
 
 func checkProbeConcurrent(ctx context.Context, s *suite) (string, error) {
@@ -141,15 +150,22 @@ func checkProbeConcurrent(ctx context.Context, s *suite) (string, error) {
 	const together = 4
 	var params []*contract.Parameters
 	var clients []*proc
-	for i := range together {
-		p := s.probeParams(sp.Local.Port, time.Duration(500+250*i)*time.Millisecond)
+	for range together {
+		p := s.probeParams(sp.Local.Port, 0)
 		c, err := s.begin(p)
 		if err != nil {
 			return "", err
 		}
 		params, clients = append(params, p), append(clients, c)
 	}
+	// No one ends before packets of all of them have arrived.
+	for i := range clients {
+		if err := s.underWay(ctx, srv, params[i]); err != nil {
+			return "", fmt.Errorf("probe %d of %d at once: %w", i+1, together, err)
+		}
+	}
 	for i, c := range clients {
+		c.terminate()
 		r, err := s.probed(ctx, srv, c, params[i])
 		if err == nil {
 			err = lostNothing(r.Probe)
@@ -165,22 +181,10 @@ func checkProbeConcurrent(ctx context.Context, s *suite) (string, error) {
 }
 
 func checkProbePortTaken(ctx context.Context, s *suite) (string, error) {
-	p := s.serverParams()
-	first, err := s.serve(ctx, p)
-	if err != nil {
-		return "", err
-	}
-	second, err := s.begin(p)
-	if err != nil {
-		return "", err
-	}
-	if _, err := s.failure(ctx, second, s.o.waits.ready, contract.CodeListenFailed); err != nil {
-		return "", fmt.Errorf("second server: %w", err)
-	}
-	if _, err := s.wholeProbe(ctx, first, p.Local.Port, 300*time.Millisecond); err != nil {
-		return "", fmt.Errorf("first server, after the second failed: %w", err)
-	}
-	return "", nil
+	return "", s.portTaken(ctx, func(srv *proc, port int) error {
+		_, err := s.wholeProbe(ctx, srv, port, 300*time.Millisecond)
+		return err
+	})
 }
 
 func checkProbeNoServer(ctx context.Context, s *suite) (string, error) {
@@ -250,7 +254,7 @@ func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	const delay = 100 * time.Millisecond
-	l.Both(link.Conditions{BitsPerSecond: 256_000, Delay: delay, Loss: 0.1})
+	l.Both(link.Conditions{BitsPerSecond: 256_000, Delay: delay, Loss: 0.1, Duplicate: 0.2, Reorder: 0.1})
 	p := s.probeParams(sp.Local.Port, 5*time.Second)
 	c, err := s.begin(p)
 	if err != nil {
@@ -261,18 +265,31 @@ func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
 		return "", err
 	}
 	f := r.Probe
-	if d := f.Delay; d != nil && time.Duration(d.MinNS) < delay {
-		return "", fmt.Errorf("a delay of %s over a link of %s", time.Duration(d.MinNS), delay)
-	}
 	up, _ := l.Traffic()
-	// The packets that say hello, end and goodbye are in these counts, too.
-	if vanished := up.Packets - up.Delivered; f.Lost > vanished {
-		return "", fmt.Errorf("%d packets lost, the link lost %d of all", f.Lost, vanished)
+	if err := asTheLink(f, &up, delay); err != nil {
+		return "", err
 	}
-	if f.Received > up.Delivered {
-		return "", fmt.Errorf("%d packets received, the link delivered %d", f.Received, up.Delivered)
+	if f.Delay == nil {
+		return "", errors.New("no packet arrived")
 	}
-	return fmt.Sprintf("%d of %d lost, %s on average", f.Lost, f.Sent, time.Duration(f.Delay.MeanNS).Round(time.Millisecond)), nil
+	return fmt.Sprintf("%d of %d lost, %d duplicated, %d reordered, %s on average", f.Lost, f.Sent, f.Duplicated, f.Reordered, time.Duration(f.Delay.MeanNS).Round(time.Millisecond)), nil
+}
+
+// asTheLink holds a probe's figures against what the link did with the client's packets.
+func asTheLink(f *contract.ProbeFigures, up *link.Traffic, delay time.Duration) error {
+	// Those that say hello, end and goodbye are in the link's counts, too.
+	others := up.Packets - f.Sent
+	switch {
+	case f.Delay != nil && time.Duration(f.Delay.MinNS) < delay:
+		return fmt.Errorf("a delay of %s over a link of %s", time.Duration(f.Delay.MinNS), delay)
+	case others < 0:
+		return fmt.Errorf("%d packets sent, the link had %d of the client", f.Sent, up.Packets)
+	case f.Lost > up.Lost || f.Lost < up.Lost-others:
+		return fmt.Errorf("%d packets lost, the link lost %d of which at most %d were others", f.Lost, up.Lost, others)
+	case f.Received+f.Duplicated > up.Packets-up.Lost+up.Doubled:
+		return fmt.Errorf("%d packets received and duplicated, the link delivered %d and %d of them twice", f.Received+f.Duplicated, up.Packets-up.Lost, up.Doubled)
+	}
+	return nil
 }
 
 func checkProbeIdle(ctx context.Context, s *suite) (string, error) {

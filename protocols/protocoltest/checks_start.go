@@ -248,20 +248,28 @@ func checkUnsupported(ctx context.Context, s *suite) (string, error) {
 }
 
 func checkPortTaken(ctx context.Context, s *suite) (string, error) {
+	return "", s.portTaken(ctx, func(srv *proc, port int) error {
+		_, err := s.transfer(ctx, srv, port, kib)
+		return err
+	})
+}
+
+// portTaken starts a second server on a port, and then uses the first.
+func (s *suite) portTaken(ctx context.Context, use func(srv *proc, port int) error) error {
 	p := s.serverParams()
 	first, err := s.serve(ctx, p)
 	if err != nil {
-		return "", err
+		return err
 	}
 	second, err := s.begin(p)
 	if err != nil {
-		return "", err
+		return err
 	}
 	if _, err := s.failure(ctx, second, s.o.waits.ready, contract.CodeListenFailed); err != nil {
-		return "", fmt.Errorf("second server: %w", err)
+		return fmt.Errorf("second server: %w", err)
 	}
-	if _, err := s.transfer(ctx, first, p.Local.Port, kib); err != nil {
-		return "", fmt.Errorf("first server, after the second failed: %w", err)
+	if err := use(first, p.Local.Port); err != nil {
+		return fmt.Errorf("first server, after the second failed: %w", err)
 	}
-	return "", nil
+	return nil
 }

@@ -270,7 +270,10 @@ func faultyDriver(fault string) int {
 			}
 		}
 	}
-	return code(harness.Run([]byte(faultyManifest), d, bytes.NewReader(doc), out, os.Stderr))
+	if isOfProbe(fault) {
+		d = harness.Driver{Probe: d.Probe, Packets: probePackets(fault)}
+	}
+	return code(harness.Run([]byte(manifestOf(fault)), d, bytes.NewReader(doc), out, os.Stderr))
 }
 
 // eventFilter changes events on their way out.

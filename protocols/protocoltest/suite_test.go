@@ -26,7 +26,7 @@ func folder(t *testing.T, fault string) string {
 		t.Fatal(err)
 	}
 	script := fmt.Sprintf("#!/bin/sh\n%s=%s exec %q\n", faultVariable, fault, self)
-	for name, text := range map[string]string{"driver.yaml": faultyManifest, "driver": script} {
+	for name, text := range map[string]string{"driver.yaml": manifestOf(fault), "driver": script} {
 		processtest.WriteExecutable(t, filepath.Join(dir, name), []byte(text))
 	}
 	return dir
@@ -63,6 +63,26 @@ func TestSoundDriver(t *testing.T) {
 	}
 	if !slices.Equal(order, ofTransfers()) {
 		t.Errorf("progress came for %v", order)
+	}
+}
+
+// TestSoundProbes: a driver of probes without a fault passes every check.
+func TestSoundProbes(t *testing.T) {
+	needRoot(t)
+	t.Parallel()
+	o := testOptions
+	o.Patience = 20 * time.Second
+	r, err := Run(t.Context(), Target{Dir: folder(t, ofProbe+"none")}, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range r.Checks {
+		if c.Outcome != Passed {
+			t.Errorf("%s %s: %s", c.Name, c.Outcome, c.Detail)
+		}
+	}
+	if !r.Passed() || len(r.Checks) != len(Selected(&contract.Manifest{Kind: contract.KindProbe}, nil)) {
+		t.Errorf("report %+v", r)
 	}
 }
 
@@ -161,7 +181,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 		{"leaves-child", "children", "process group"},
 		{"leaves-daemon", "children", "still runs"},
 	}
-	cases = append(append(cases, linkFaults...), relayFaults...)
+	cases = slices.Concat(cases, linkFaults, relayFaults, probeFaults)
 	covered := map[string]bool{"manifest": true} // TestManifest
 	for _, c := range cases {
 		covered[c.check] = true
@@ -172,6 +192,9 @@ func TestEveryCheckCanFail(t *testing.T) {
 			// These look at what the processes of other checks did.
 			if slices.Contains([]string{"output", "exit-codes", "children"}, c.check) {
 				o.Only = append(o.Only, "size-1", "relay-prompt")
+				if isOfProbe(c.fault) {
+					o.Only = []string{c.check, "probe-alone"}
+				}
 			}
 			dir := folder(t, c.fault)
 			var r *Report
@@ -196,8 +219,7 @@ func TestEveryCheckCanFail(t *testing.T) {
 			}
 		})
 	}
-	// There is no faulty driver of probes yet: that their checks can fail is not shown.
-	for _, name := range ofTransfers() {
+	for _, name := range Names() {
 		if !covered[name] {
 			t.Errorf("no faulty driver for the check %s", name)
 		}

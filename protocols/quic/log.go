@@ -32,7 +32,7 @@ const recordBegin = 0x1e
 func wantsLog(p *contract.Parameters) (bool, error) {
 	on, _ := p.Options["qlog"].(bool)
 	if on && p.LogFolder == "" {
-		return false, harness.Unsupported("options.qlog is true, and this driver has got no folder to write into (log_folder): run it as a process, because a driver in a container has none")
+		return false, harness.Unsupported("options.qlog is true, and this driver has got no folder to write into (log_folder): run it as a process, because a driver in a container has none where the container engine does not see the files of the agent")
 	}
 	return on, nil
 }

@@ -122,3 +122,45 @@ func TestRecovery(t *testing.T) {
 	r.RecordEvent(ackEvent(span{far - 10, far}))
 	expect("the last ten", figures{acked: 2610, lost: 1, retransmits: 2})
 }
+
+// TestRemembered: packets that were acknowledged or lost leave their place to later
+// ones; the ring grows for those under way alone, and loses none of them.
+func TestRemembered(t *testing.T) {
+	lost := func(n int64) qlog.PacketLost {
+		return qlog.PacketLost{Header: qlog.PacketHeader{PacketType: qlog.PacketType1RTT, PacketNumber: qlog.PacketNumber(n)}}
+	}
+	var r recovery
+	const few = 5 * rememberedFirst
+	for n := range int64(few) {
+		r.RecordEvent(sentEvent(n, streamFrame(2*n, 1), streamFrame(2*n+1, 1)))
+		if n%4 == 0 {
+			r.RecordEvent(lost(n))
+			continue
+		}
+		r.RecordEvent(ackEvent(span{n, n + 1}))
+	}
+	if len(r.sent) != rememberedFirst {
+		t.Errorf("%d packets have a place, expected %d", len(r.sent), rememberedFirst)
+	}
+	if got, want := r.figures(), (figures{acked: few / 4 * 3 * 2, lost: few / 4}); got != want {
+		t.Errorf("%+v, expected %+v", got, want)
+	}
+	r.RecordEvent(ackEvent(span{few - 4, few - 3}))
+	if got, want := r.figures().acked, int64(few/4*3*2+2); got != want {
+		t.Errorf("one that was taken for lost: %d bytes are acknowledged, expected %d", got, want)
+	}
+	if n := len(r.more); n > rememberedFirst/4 {
+		t.Errorf("second pieces of %d packets are remembered", n)
+	}
+	for n := range int64(few) {
+		r.RecordEvent(sentEvent(few+n, streamFrame(2*few+n, 1)))
+	}
+	if len(r.sent) != 8*rememberedFirst {
+		t.Errorf("%d packets have a place, expected %d", len(r.sent), 8*rememberedFirst)
+	}
+	before := r.figures().acked
+	r.RecordEvent(ackEvent(span{few, 2 * few}))
+	if got := r.figures().acked - before; got != few {
+		t.Errorf("%d bytes of %d under way are acknowledged", got, few)
+	}
+}

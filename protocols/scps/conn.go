@@ -96,7 +96,8 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.Listener, erro
 	if err != nil {
 		return nil, err
 	}
-	lc := net.ListenConfig{Control: mark(p.DSCP)}
+	// The packets on the radio have the code point; those within them are not seen there.
+	lc := net.ListenConfig{Control: harness.MarkControl(p.DSCP)}
 	pc, err := lc.ListenPacket(ctx, "udp", addr.String())
 	if err != nil {
 		return nil, err
@@ -154,7 +155,7 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := net.Dialer{Control: mark(p.DSCP)}
+	d := net.Dialer{Control: harness.MarkControl(p.DSCP)}
 	if local.IsValid() {
 		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
@@ -297,13 +298,5 @@ func (c *conn) Abort() {
 	_ = c.TCPConn.Close()
 	if c.own {
 		c.end.close()
-	}
-}
-
-// mark gives the packets on the radio their DSCP; those within them are not seen there.
-func mark(dscp int) func(network, address string, c syscall.RawConn) error {
-	return func(_, _ string, c syscall.RawConn) (err error) {
-		cerr := c.Control(func(fd uintptr) { err = harness.MarkSocket(int(fd), dscp) })
-		return errors.Join(err, cerr)
 	}
 }

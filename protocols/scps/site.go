@@ -21,6 +21,7 @@ import (
 
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
+	"linktrial/internal/scratch"
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
 )
@@ -31,8 +32,8 @@ import (
 type site struct {
 	lan, gateway *os.File // namespaces
 	inner        netip.Addr
-	wan          *os.File // TUN device
-	folder       string   // the gateway's working folder
+	wan          *os.File        // TUN device
+	folder       *scratch.Folder // the gateway's working folder
 	cmd          *exec.Cmd
 	said         tail
 	ended        chan struct{} // closed when the gateway has ended
@@ -257,14 +258,14 @@ func resources(p *contract.Parameters) []byte {
 
 // start starts the gateway in its namespace and waits until it takes connections.
 func (s *site) start(ctx context.Context, p *contract.Parameters, b *build) (err error) {
-	if s.folder, err = os.MkdirTemp("", "linktrial-scps-"); err != nil {
+	if s.folder, err = scratch.New("linktrial-scps-"); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(s.folder, "rfile"), resources(p), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.folder.Path, "rfile"), resources(p), 0o600); err != nil {
 		return err
 	}
 	s.cmd = exec.Command(b.path)
-	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.folder, &s.said, &s.said
+	s.cmd.Dir, s.cmd.Stdout, s.cmd.Stderr = s.folder.Path, &s.said, &s.said
 	s.cmd.WaitDelay = time.Second
 	if err := process.StartIn(s.cmd, path(s.gateway)); err != nil {
 		return fmt.Errorf("start the gateway: %w", err)
@@ -314,9 +315,7 @@ func (s *site) close() {
 			f.Close()
 		}
 	}
-	if s.folder != "" {
-		os.RemoveAll(s.folder)
-	}
+	_ = s.folder.Remove() // what stays, the next process removes
 }
 
 // tail keeps the end of what the gateway prints.

@@ -23,14 +23,21 @@ type conn struct {
 	info  *contract.Info
 	route *ownRoute // nil: as every connection's
 	spare bool      // keep little unsent
+	paths *paths    // nil: plain TCP
 }
 
-// newConn takes over a connection and its route, also where it fails.
-func newConn(c *net.TCPConn, p *contract.Parameters, route *ownRoute) (harness.Conn, error) {
+// newConn takes over a connection and its route, also where it fails. multipath is nil
+// for plain TCP, else what undoes that the node accepts further paths.
+func newConn(c *net.TCPConn, p *contract.Parameters, route *ownRoute, multipath func()) (harness.Conn, error) {
 	k := &conn{TCPConn: c, route: route}
 	var err error
 	if k.raw, err = c.SyscallConn(); err == nil {
 		err = c.SetLinger(0)
+	}
+	if multipath != nil && err == nil {
+		if k.paths, err = newPaths(k.raw, p, multipath); err != nil {
+			multipath()
+		}
 	}
 	// Go turns Nagle's algorithm off on every connection by itself.
 	if on, ok := p.Options["nodelay"].(bool); ok && err == nil {
@@ -95,6 +102,10 @@ func (c *conn) describe() *contract.Info {
 			i.Detail["congestion"], i.Detail["congestion_from"] = name, from
 		}
 	})
+	if c.paths != nil {
+		i.Detail["multipath"] = "on"
+		i.Detail["paths"] = strconv.Itoa(len(c.paths.of))
+	}
 	if t, n, err := socket.Info(c.raw); err == nil && n >= int(unsafe.Offsetof(t.Rto)) {
 		// TCPI_OPT_* of <linux/tcp.h>.
 		for bit, name := range map[uint8]string{1: "timestamps", 2: "sack", 4: "window_scale", 8: "ecn"} {
@@ -115,6 +126,10 @@ func (c *conn) Info() *contract.Info { return c.info }
 func (c *conn) Close() error {
 	// Back to an orderly end: what was written still arrives.
 	err := c.SetLinger(-1)
+	if c.paths != nil {
+		err = errors.Join(err, c.dropFirst())
+		defer c.paths.release()
+	}
 	if cerr := c.TCPConn.Close(); err == nil {
 		err = cerr
 	}
@@ -123,6 +138,10 @@ func (c *conn) Close() error {
 }
 
 func (c *conn) Abort() {
+	if c.paths != nil {
+		c.disconnect()
+		defer c.paths.release()
+	}
 	_ = c.TCPConn.Close()
 	c.route.remove()
 }
@@ -133,6 +152,10 @@ const infiniteSsthresh = 0x7fffffff
 // Sample reads TCP_INFO. The kernel's fields have grown with time; those that
 // it does not have stay absent.
 func (c *conn) Sample(s *contract.Sample, sender bool) {
+	if c.paths != nil {
+		c.sampleMultipath(s, sender)
+		return
+	}
 	t, n, err := socket.Info(c.raw)
 	if err != nil {
 		return
@@ -155,8 +178,7 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	if t.Snd_ssthresh < infiniteSsthresh {
 		s.SsthreshBytes = ptr(int64(t.Snd_ssthresh) * mss)
 	}
-	// RFC 6675's pipe, as the kernel counts it.
-	s.FlightBytes = ptr(max(0, int64(t.Unacked)-int64(t.Sacked)-int64(t.Lost)+int64(t.Retrans)) * mss)
+	s.FlightBytes = ptr(flightBytes(&t))
 	s.RTOUS = ptr(int64(t.Rto))
 	s.Retransmits = ptr(int64(t.Total_retrans))
 	s.More["backoff"] = float64(t.Backoff)
@@ -176,6 +198,11 @@ func (c *conn) Sample(s *contract.Sample, sender bool) {
 	if has(unsafe.Offsetof(t.Total_rto), unsafe.Sizeof(t.Total_rto)) {
 		s.Timeouts = ptr(int64(t.Total_rto))
 	}
+}
+
+// flightBytes is RFC 6675's pipe, as the kernel counts it.
+func flightBytes(t *unix.TCPInfo) int64 {
+	return max(0, int64(t.Unacked)-int64(t.Sacked)-int64(t.Lost)+int64(t.Retrans)) * int64(t.Snd_mss)
 }
 
 func ptr[T any](v T) *T { return &v }

@@ -47,12 +47,27 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.Listener, erro
 	if err != nil {
 		return nil, err
 	}
-	return &listener{l.(*net.TCPListener), p}, nil
+	k := &listener{TCPListener: l.(*net.TCPListener), p: p}
+	if s.Multipath {
+		if k.release, err = announce(p); err != nil {
+			_ = l.Close()
+			return nil, err
+		}
+	}
+	return k, nil
 }
 
 type listener struct {
 	*net.TCPListener
-	p *contract.Parameters
+	p       *contract.Parameters
+	release func() // takes back that further paths were announced; nil: plain TCP
+}
+
+func (l *listener) Close() error {
+	if l.release != nil {
+		l.release()
+	}
+	return l.TCPListener.Close()
 }
 
 func (l *listener) Accept() (harness.Conn, error) {
@@ -61,7 +76,11 @@ func (l *listener) Accept() (harness.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		k, err := newConn(c, l.p, nil)
+		var multipath func()
+		if l.release != nil {
+			multipath = func() {} // what was announced is the listener's
+		}
+		k, err := newConn(c, l.p, nil, multipath)
 		if err == nil {
 			return k, nil
 		}
@@ -76,8 +95,15 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 		return nil, err
 	}
 	removeLeftRoutes()
+	once, release := d.once, (func())(nil)
+	if d.settings.Multipath {
+		once = d.onceMultipath
+		if release, err = accept(p); err != nil {
+			return nil, err
+		}
+	}
 	c, err := socket.Redial(ctx, func() (*net.TCPConn, error) {
-		c, err := d.once(ctx)
+		c, err := once(ctx)
 		if err != nil {
 			d.route.remove()
 			d.route = nil
@@ -85,9 +111,12 @@ func dial(ctx context.Context, p *contract.Parameters) (harness.Conn, error) {
 		return c, err
 	})
 	if err != nil {
+		if release != nil {
+			release()
+		}
 		return nil, err
 	}
-	return newConn(c, p, d.route)
+	return newConn(c, p, d.route, release)
 }
 
 // dialing is one client's way to its connection.

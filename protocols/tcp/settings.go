@@ -8,6 +8,7 @@ import (
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
+	"linktrial/protocols/tcp/mptcp"
 	"linktrial/protocols/tcp/socket"
 )
 
@@ -21,7 +22,11 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 	if err != nil {
 		return nil, err
 	}
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	protocol := 0
+	if s.Multipath {
+		protocol = unix.IPPROTO_MPTCP
+	}
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, protocol)
 	if err != nil {
 		return nil, harness.Unsupported("open a TCP socket: %w", err)
 	}
@@ -57,6 +62,13 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 			i.Detail["option_"+name] = "not in this kernel"
 		}
 	}
+	if p.Role == contract.RoleProbe {
+		if err := kernelHasMultipath(); err != nil {
+			i.Detail["option_multipath"] = err.Error()
+		} else if err := mptcp.Possible(); err != nil {
+			i.Detail["option_multipath"] = err.Error()
+		}
+	}
 	if routes != nil {
 		i.Detail["option_initial_window"] = routes.Error()
 	}
@@ -65,5 +77,17 @@ func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
 
 func settings(p *contract.Parameters) (socket.Settings, error) {
 	w, err := window(p)
-	return socket.Settings{Device: p.Device, Mark: w, DSCP: p.DSCP, Options: maps.Clone(p.Options)}, err
+	if err != nil {
+		return socket.Settings{}, err
+	}
+	m, err := metricsOf(p)
+	if err != nil {
+		return socket.Settings{}, err
+	}
+	s := socket.Settings{Device: p.Device, Mark: w, DSCP: p.DSCP, Options: maps.Clone(p.Options)}
+	if s.Multipath, err = multipathOf(p, m, w); err == nil && s.Multipath && len(p.Paths) > 1 {
+		// The kernel would bind the subflows of the other radios to this one, too.
+		s.Device = ""
+	}
+	return s, err
 }

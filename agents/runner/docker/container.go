@@ -38,10 +38,13 @@ type driver struct {
 	out      *os.File // our end of the pipe
 	log      *runner.Log
 	memory   int64
+	logs     string // folder that the container has for logs of transfers; "" for none
 	waited   client.ContainerWaitResult
 	stopWait context.CancelFunc
+	stops    executor.Stops
 
 	mu   sync.Mutex
+	keep string // where its logs are kept
 	gone bool
 	exit executor.Exit
 	done chan struct{}
@@ -68,12 +71,6 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if f, lacks := i.manifest.Lacks(p); lacks {
 		return nil, fmt.Errorf("protocol %s: %w that can do what the flow asks: its manifest has no feature %s", protocol, executor.ErrNoDriver, f)
 	}
-	told := *p
-	told.LogFolder = "" // of this node, which a container cannot see
-	doc, err := json.Marshal(&told)
-	if err != nil {
-		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
-	}
 	d := r.takePrepared(p.Transfer.ID, i)
 	if d == nil {
 		d, err = r.start(ctx, protocol, i, p)
@@ -81,8 +78,27 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
 	}
+	doc, err := d.parameters(*p)
+	if err != nil {
+		d.discard()
+		return nil, fmt.Errorf("protocol %s: parameters: %w", protocol, err)
+	}
 	go d.writeParameters(doc)
 	return d, nil
+}
+
+// parameters are those of a driver as its container sees the node.
+func (d *driver) parameters(p contract.Parameters) ([]byte, error) {
+	d.mu.Lock()
+	d.keep = p.LogFolder
+	d.mu.Unlock()
+	if p.LogFolder != "" {
+		p.LogFolder = "" // of this node, which a container cannot see
+		if d.logs != "" {
+			p.LogFolder = logsInside
+		}
+	}
+	return json.Marshal(&p)
 }
 
 // Prepare implements [executor.Preparer]: a container of the protocol starts and
@@ -178,12 +194,10 @@ func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.
 	if err := r.confine(); err != nil {
 		return nil, err
 	}
-	config, host := r.configure(protocol, i, p, network)
-	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host})
+	d, err := r.create(ctx, protocol, i, p, network)
 	if err != nil {
 		return nil, fmt.Errorf("container of %s: %w", i.name, err)
 	}
-	d := &driver{r: r, id: made.ID, memory: host.Memory, done: make(chan struct{})}
 	var outW *os.File
 	fail := func(err error) (*driver, error) {
 		if d.in.Conn != nil {
@@ -193,7 +207,7 @@ func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.
 			outW.Close()
 			d.out.Close()
 		}
-		return nil, errors.Join(fmt.Errorf("container of %s: %w", i.name, err), r.remove(ctx, d.id))
+		return nil, errors.Join(fmt.Errorf("container of %s: %w", i.name, err), r.remove(ctx, d.id), d.keepLogs())
 	}
 	attached, err := r.engine.ContainerAttach(ctx, d.id, client.ContainerAttachOptions{Stream: true, Stdin: true, Stdout: true, Stderr: true})
 	if err != nil {
@@ -215,6 +229,30 @@ func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.
 	r.closing.Add(1)
 	go d.watch(outW)
 	return d, nil
+}
+
+// create makes the container of a driver, with a folder for logs where the engine
+// sees this node's.
+func (r *Runner) create(ctx context.Context, protocol string, i image, p *contract.Parameters, network string) (*driver, error) {
+	logs, err := r.logsFolder(p)
+	if err != nil {
+		return nil, fmt.Errorf("folder for logs: %w", err)
+	}
+	config, host := r.configure(protocol, i, p, network)
+	mountLogs(host, logs)
+	made, err := r.engine.ContainerCreate(ctx, client.ContainerCreateOptions{Config: config, HostConfig: host})
+	switch {
+	case err == nil:
+		return &driver{r: r, id: made.ID, memory: host.Memory, logs: logs, done: make(chan struct{})}, nil
+	case logs == "":
+		return nil, err
+	}
+	if rerr := os.RemoveAll(logs); rerr != nil || !isHidden(err) {
+		return nil, errors.Join(err, rerr)
+	}
+	r.hidden.Store(true)
+	r.cfg.Logger.Info("drivers in containers have no folder for logs: the engine does not see this node's", "folder", r.cfg.StateDir)
+	return r.create(ctx, protocol, i, p, network)
 }
 
 // configure is what a driver's container may do.
@@ -276,11 +314,12 @@ func (d *driver) writeParameters(doc []byte) {
 	}
 }
 
-func (d *driver) Output() io.ReadCloser { return d.out }
-func (d *driver) Done() <-chan struct{} { return d.done }
-func (d *driver) Terminate()            { d.signal("SIGTERM") }
-func (d *driver) Kill()                 { d.signal("SIGKILL") }
-func (d *driver) Log() string           { return d.log.String() }
+func (d *driver) Output() io.ReadCloser  { return d.out }
+func (d *driver) Done() <-chan struct{}  { return d.done }
+func (d *driver) Stops() *executor.Stops { return &d.stops }
+func (d *driver) Terminate()             { d.signal("SIGTERM") }
+func (d *driver) Kill()                  { d.signal("SIGKILL") }
+func (d *driver) Log() string            { return d.log.String() }
 
 func (d *driver) Exit() executor.Exit {
 	d.mu.Lock()
@@ -326,7 +365,7 @@ func (d *driver) watch(outW *os.File) {
 		}
 	case err := <-d.waited.Error:
 		// The engine ended: the state of its containers is unknown.
-		exit.Signal = "lost: the container engine ended"
+		exit.Signal = executor.SignalLost
 		d.log.Note(fmt.Sprintf("container engine: %v", err))
 	}
 	d.stopWait()
@@ -337,6 +376,7 @@ func (d *driver) watch(outW *os.File) {
 	defer cancel()
 	if exit.Signal == unix.SIGKILL.String() {
 		if c, err := d.r.engine.ContainerInspect(ctx, d.id, client.ContainerInspectOptions{}); err == nil && c.Container.State != nil && c.Container.State.OOMKilled {
+			exit.OverMemory = true
 			d.log.Note(fmt.Sprintf("ended by the kernel: more than its %d bytes of memory", d.memory))
 		}
 	}
@@ -349,6 +389,9 @@ func (d *driver) watch(outW *os.File) {
 	<-read
 	if err := d.r.remove(ctx, d.id); err != nil {
 		d.r.cfg.Logger.Error("driver's container could not be removed", "container", short(d.id), "error", err)
+	}
+	if err := d.keepLogs(); err != nil {
+		d.r.cfg.Logger.Error("logs of a driver's container could not be kept", "container", short(d.id), "error", err)
 	}
 	exit.Flooded = d.log.Flooded()
 	d.mu.Lock()

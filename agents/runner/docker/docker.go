@@ -26,6 +26,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/api/types/container"
@@ -72,7 +73,8 @@ type Config struct {
 	// it stays the same over restarts.
 	Agent string
 	// StateDir keeps a number that is added to Agent, because one engine may serve
-	// several nodes of the same name; empty: the name is unique.
+	// several nodes of the same name; empty: the name is unique. Containers also get
+	// their folders for logs of transfers there, and without it none.
 	StateDir string
 	// Host of the engine, as "unix:///run/docker.sock"; empty: DOCKER_HOST, else
 	// the engine's usual socket.
@@ -100,6 +102,8 @@ type Runner struct {
 
 	sockets   string     // seccomp profile of drivers, "" where they are not confined
 	confineMu sync.Mutex // held while the packet filter is changed
+
+	hidden atomic.Bool // the engine does not see StateDir
 
 	mu       sync.Mutex
 	drivers  map[string]image             // by protocol
@@ -139,6 +143,10 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	if err != nil {
 		_ = engine.Close() // no call is under way
 		return nil, fmt.Errorf("container engine at %s does not answer: start it, or let the agent run drivers as processes (--runner exec): %w", engine.DaemonHost(), err)
+	}
+	if err := removeLogs(cfg.StateDir); err != nil {
+		_ = engine.Close() // no call is under way
+		return nil, err
 	}
 	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}}
 	if cfg.Device != "" {

@@ -372,7 +372,7 @@ func TestExits(t *testing.T) {
 		{"exits with a code", "plain", "fault", "exit", nil, executor.Exit{Code: 3}, "driver starts as client"},
 		{"killed", "plain", "fault", "hang", executor.Process.Kill, executor.Exit{Code: -1, Signal: "killed"}, ""},
 		{"told to stop and without a care for it", "confined", "do", "sleep", executor.Process.Terminate, executor.Exit{Code: 2}, ""},
-		{"more memory than it may have", "confined", "do", "eat", nil, executor.Exit{Code: -1, Signal: "killed"}, "more than its 33554432 bytes of memory"},
+		{"more memory than it may have", "confined", "do", "eat", nil, executor.Exit{Code: -1, Signal: "killed", OverMemory: true}, "more than its 33554432 bytes of memory"},
 		{"floods its log", "plain", "fault", "log-flood", nil, executor.Exit{Code: -1, Signal: "killed", Flooded: true}, "log log"},
 		{"writes for ever, and nobody reads", "plain", "fault", "flood", func(p executor.Process) { p.Output().Close(); p.Kill() }, executor.Exit{Code: -1, Signal: "killed"}, ""},
 	} {

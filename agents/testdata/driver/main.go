@@ -198,6 +198,9 @@ func leave(kind string) {
 func failInTransfer(fault string) {
 	switch fault {
 	case "crash":
+		syscall.Kill(os.Getpid(), syscall.SIGABRT)
+		time.Sleep(time.Hour)
+	case "killed": // as a person does, or the kernel without memory
 		syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	case "stuck":
 		time.Sleep(time.Hour)

@@ -42,6 +42,8 @@ var benchSections = []struct {
 	{"results", benchResults},
 	{"agents", benchAgents},
 	{"tls", benchTLS},
+	{"large", benchLarge},
+	{"soak", benchSoak},
 }
 
 func newBench(s *setting.Settings) *cobra.Command {
@@ -52,7 +54,7 @@ func newBench(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bench [SECTION...]",
 		GroupID: setting.GroupLab,
-		Short:   "Measure Linktrial itself: emulated radio, drivers, virtual time, results, agents, TLS",
+		Short:   "Measure Linktrial itself: emulated radio, drivers, virtual time, results, agents, TLS, size, length",
 		Example: `  linktrial bench
   linktrial bench emulator dead-time
   linktrial bench agents --agents 1000`,
@@ -66,9 +68,12 @@ func newBench(s *setting.Settings) *cobra.Command {
   variants   TCP-radio and newRTO as eBPF in real time, against those of the guest kernel;
   results    response times of the results pages with 10 000 trials and 5 million samples;
   agents     the cost of many idle agents for their orchestrator, and how soon a run reaches its nodes;
-  tls        the cost of TLS in the delivery of a batch of samples.
+  tls        the cost of TLS in the delivery of a batch of samples;
+  large      time and memory of what is done with a campaign of 100 000 trials;
+  soak       what the processes of a lab use while short trials run for a long time.
 Virtual, agreement and variants need the guest kernel (linktrial lab kernel). All
-sections take about half an hour, variants half of it.`,
+sections take about an hour, variants a quarter of it. Sections that measure size and
+length have their last figures in docs/size.md.`,
 		ValidArgs: names,
 		Args:      cobra.OnlyValidArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -86,7 +91,12 @@ sections take about half an hour, variants half of it.`,
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&idleAgents, "agents", idleAgents, "number of idle agents in the section agents")
+	f := cmd.Flags()
+	f.IntVar(&idleAgents, "agents", idleAgents, "number of idle agents in the section agents")
+	f.IntVar(&largeRuns, "runs", largeRuns, "runs of 400 trials in the section large")
+	f.IntVar(&largeSamples, "samples", largeSamples, "samples of each trial in the section large")
+	f.DurationVar(&soakDuration, "soak", soakDuration, "length of the section soak")
+	f.DurationVar(&soakInterval, "soak-interval", soakInterval, "time between two looks of the section soak")
 	return cmd
 }
 

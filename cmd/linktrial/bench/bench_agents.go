@@ -161,12 +161,18 @@ func (b *agentsBench) connect(ctx context.Context, running *sync.WaitGroup, arri
 			}
 		})
 	}
+	return b.awaitConnected(ctx, idleAgents, failed)
+}
+
+// awaitConnected blocks until so many nodes are connected, for three minutes at most, or
+// until one has failed; failed can be nil.
+func (b *agentsBench) awaitConnected(ctx context.Context, nodes int, failed <-chan error) error {
 	for end := time.Now().Add(3 * time.Minute); ; {
 		m, err := b.metrics(ctx)
 		if err != nil {
 			return err
 		}
-		if int(m["linktrial_nodes_connected"]) >= idleAgents {
+		if int(m["linktrial_nodes_connected"]) >= nodes {
 			return nil
 		}
 		select {
@@ -175,7 +181,7 @@ func (b *agentsBench) connect(ctx context.Context, running *sync.WaitGroup, arri
 		default:
 		}
 		if time.Now().After(end) || !backoff.Sleep(ctx, 100*time.Millisecond) {
-			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], idleAgents), ctx.Err())
+			return errors.Join(fmt.Errorf("only %.0f of %d agents connected", m["linktrial_nodes_connected"], nodes), ctx.Err())
 		}
 	}
 }

@@ -55,17 +55,26 @@ var agreements = []struct {
 // errDisagree reports that real and virtual time differ by more than the limit.
 var errDisagree = errors.New("real and virtual time do not agree; the table says where")
 
-// benchAgreement runs the same plans in real and in virtual time.
-func benchAgreement(ctx context.Context, s *setting.Settings) error {
-	fmt.Println("\nReal and virtual time: 512 KiB over a relay at 1 Mbit/s, 20 ms a hop, mean throughput")
+// bothLabs reports whether a section can compare real with virtual time. It prints why
+// not where there is no guest kernel, and otherwise whether the machine is busy.
+func bothLabs() (ready bool, err error) {
 	if _, err := uml.CachedKernel(""); errors.Is(err, uml.ErrNoKernel) {
 		fmt.Println("not measured:", err)
-		return nil
+		return false, nil
 	} else if err != nil {
-		return err
+		return false, err
 	}
 	if note := busy(); note != "" {
 		fmt.Println(note)
+	}
+	return true, nil
+}
+
+// benchAgreement runs the same plans in real and in virtual time.
+func benchAgreement(ctx context.Context, s *setting.Settings) error {
+	fmt.Println("\nReal and virtual time: 512 KiB over a relay at 1 Mbit/s, 20 ms a hop, mean throughput")
+	if ready, err := bothLabs(); !ready {
+		return err
 	}
 	missed := false
 	for _, a := range agreements {

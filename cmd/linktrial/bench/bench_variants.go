@@ -2,14 +2,12 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"text/tabwriter"
 
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
-	"linktrial/lab/uml"
 	"linktrial/orchestrator/stats"
 )
 
@@ -38,14 +36,8 @@ limits: {connect: 1h, transfer: 2h, attempts: 1}
 // those of the guest's kernel.
 func benchVariants(ctx context.Context, s *setting.Settings) error {
 	fmt.Println("\nTCP-radio and newRTO in real time (as eBPF, where the kernel has neither) and in the guest: decola-2006, test 1, 1 Mbit/s, 1 MB")
-	if _, err := uml.CachedKernel(""); errors.Is(err, uml.ErrNoKernel) {
-		fmt.Println("not measured:", err)
-		return nil
-	} else if err != nil {
+	if ready, err := bothLabs(); !ready {
 		return err
-	}
-	if note := busy(); note != "" {
-		fmt.Println(note)
 	}
 	inVirtual, err := throughputs(ctx, s, variantsPlan, "--virtual")
 	if err != nil {

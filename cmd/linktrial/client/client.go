@@ -28,7 +28,7 @@ func HTTP() *http.Client {
 
 // New returns a client for the calls of people.
 func New(base string) linktrialv1connect.OperatorServiceClient {
-	return linktrialv1connect.NewOperatorServiceClient(HTTP(), base, connect.WithGRPC())
+	return linktrialv1connect.NewOperatorServiceClient(HTTP(), base, Options())
 }
 
 // NewAgent returns a client for the calls of the virtual-time lab's nodes.

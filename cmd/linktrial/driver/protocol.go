@@ -122,7 +122,7 @@ container image.`,
 				Progress: func(c protocoltest.Check) {
 					n++
 					mark := map[protocoltest.Outcome]string{protocoltest.Passed: "ok  ", protocoltest.Failed: "FAIL", protocoltest.Skipped: "skip"}[c.Outcome]
-					fmt.Printf("%2d/%d %s %-28s %6.1f s  %s\n", n, total, mark, c.Name, c.Elapsed.Seconds(), c.Detail)
+					fmt.Printf("%2d/%d %s %-28s %6.1f s  %s\n", n, total, mark, c.Name, c.Elapsed.Seconds(), terminal.Printable(c.Detail))
 					if c.Outcome == protocoltest.Failed {
 						fmt.Printf("          expected: %s (driver contract, %s)\n", c.About, strings.Join(c.Holds, ", "))
 					}

@@ -230,12 +230,10 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 			}
 			fmt.Println("up")
 			os.Stdout.Close() // the process that started this one reads no further
-			select {
-			case <-ctx.Done():
-				return nil
-			case <-lab.Ended():
-				return lab.Failure()
-			}
+			// An emulator that ends again and again leaves nodes and agents up: their run
+			// pauses and says why, and 'lab status' does.
+			<-ctx.Done()
+			return nil
 		},
 	}
 	l.register(cmd)
@@ -262,15 +260,13 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 	var out labAgents
 	for _, n := range lab.State.Nodes {
 		name := string(n.Role)
-		args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.Drivers,
-			"--data", s.Data, "--state", filepath.Join(state, name),
-			"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
-		if trusted != "" {
-			args = append(args, "--trust", trusted)
-		}
-		args = append(args, more...)
-		sup, err := process.Supervise("agent "+name, logger, func() (*exec.Cmd, error) {
-			log, err := os.OpenFile(filepath.Join(lab.Folder(), name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		args := agentArgs(s, lab, &n, filepath.Join(state, name), trusted, more)
+		logPath := filepath.Join(lab.Folder(), name+".log")
+		sup, err := process.Supervision{Name: "agent " + name, Log: logger, LastWords: func() string { return lastLine(logPath) }, Start: func(ctx context.Context) (*exec.Cmd, error) {
+			if err := lab.AwaitPower(ctx, n.Role); err != nil {
+				return nil, err
+			}
+			log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 			if err != nil {
 				return nil, err
 			}
@@ -278,13 +274,42 @@ func startAgents(s *setting.Settings, lab *netns.Lab, state string, keys []signa
 			cmd := exec.Command(self, args...)
 			cmd.Stderr = log
 			return cmd, lab.Start(n.Role, cmd)
-		})
+		}}.Run(context.Background())
 		if err != nil {
 			return out, err
 		}
 		out = append(out, sup)
 	}
 	return out, nil
+}
+
+// agentArgs are the arguments of an agent with a state folder, which trusts the keys in
+// a file, "" for none.
+func agentArgs(s *setting.Settings, lab *netns.Lab, n *netns.NodeState, state, trusted string, more []string) []string {
+	name := string(n.Role)
+	args := []string{"agent", "--name", name, "--role", name, "--orchestrator", lab.State.Orchestrator, "--drivers", s.Drivers,
+		"--data", s.Data, "--state", state,
+		"--radio-address", n.RadioAddress, "--radio-control", lab.State.ControlSocket, "--radio-host", n.RadioAddress}
+	if trusted != "" {
+		args = append(args, "--trust", trusted)
+	}
+	return append(args, more...)
+}
+
+// failed returns a channel that gets why an agent is not started again, if one is not
+// before ctx ends.
+func (as labAgents) failed(ctx context.Context) <-chan error {
+	out := make(chan error, len(as))
+	for _, a := range as {
+		go func() {
+			select {
+			case <-a.Failed():
+				out <- a.Failure()
+			case <-ctx.Done():
+			}
+		}()
+	}
+	return out
 }
 
 func (as labAgents) stop() {

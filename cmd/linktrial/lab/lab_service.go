@@ -179,11 +179,9 @@ func (l *Served) Status(ctx context.Context) (*linktrialv1.LabStatusResponse, er
 	if lab == nil {
 		return out, nil
 	}
-	select {
-	case <-lab.Ended():
-		out.EmulatorError = lab.Failure().Error()
+	if down := lab.EmulatorDown(); down != nil {
+		out.EmulatorError = down.String()
 		return out, nil
-	default:
 	}
 	radios, err := radiosOf(ctx, lab.State.ControlSocket)
 	if err != nil {

@@ -60,7 +60,7 @@ func newLabGuest() *cobra.Command {
 		Args:   cobra.ExactArgs(2),
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}, Probe: []string{"lab", "guest-probe"}})
+			return guest.Main(cmd.Context(), guest.Config{Dir: args[0], Job: args[1], Agent: []string{"lab", "guest-agent"}, Emulator: []string{"lab", "emulate"}, Probe: []string{"lab", "guest-probe"}})
 		},
 	}
 }
@@ -77,7 +77,7 @@ func newLabGuestProbe() *cobra.Command {
 			var list []guest.Driver
 			for _, name := range args[2:] {
 				s := r.Probe(cmd.Context(), name)
-				list = append(list, guest.Driver{Name: name, Unsupported: s.Driver.Unsupported, Choices: s.Choices})
+				list = append(list, guest.Driver{Name: name, Unsupported: s.Driver.Unsupported, Choices: s.Choices, Remarks: s.Remarks()})
 			}
 			b, err := json.Marshal(list)
 			if err != nil {
@@ -113,7 +113,10 @@ func newLabGuestAgent(s *setting.Settings) *cobra.Command {
 			}()
 			return agent.RunSheet(cmd.Context(), agent.Config{
 				Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
-				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Trust: agenttrust.Config{File: a.Trust},
+				RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Faults: a.Faults, Trust: agenttrust.Config{File: a.Trust},
+				// The guest has no user database and nothing that a driver could not have: its one
+				// sheet, and no key, journal of another run or orchestrator.
+				Drivers:    agent.DriversConfig{Unconfined: true},
 				FloorBytes: -1, // the folder is on the host, whose free space the guest cannot see
 				Version:    s.Version, Logger: s.Logger(),
 			}, a.Run, a.Sheet, finish)

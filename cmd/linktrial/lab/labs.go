@@ -62,12 +62,17 @@ func listLabs(dir string) error {
 	if err != nil {
 		return err
 	}
+	var down []string
 	if len(all) > 0 {
 		if err := terminal.Columns("LAB\tSTATE\tRADIO\tTOPOLOGY\tHELD BY\tEMULATOR", func(w *tabwriter.Writer) {
 			for _, st := range all {
 				state := "up"
 				if !st.Running() {
 					state = "left behind (the next start removes it)"
+				}
+				if st.Running() && st.EmulatorDown != nil {
+					state = "radios down"
+					down = append(down, fmt.Sprintf("Lab %s: %s.", st.Name, st.EmulatorDown))
 				}
 				fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", st.Name, state, st.Radio, st.Topology, st.Owner.PID, st.Emulator)
 			}
@@ -76,6 +81,9 @@ func listLabs(dir string) error {
 		}
 	} else if len(damaged) == 0 {
 		fmt.Println("No lab is up. Start one: linktrial lab up")
+	}
+	for _, text := range down {
+		fmt.Println(text)
 	}
 	for _, d := range damaged {
 		fmt.Println(d)

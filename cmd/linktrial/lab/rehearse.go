@@ -28,9 +28,12 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/backoff"
+	"linktrial/internal/faultdisk"
 	"linktrial/internal/filelock"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 	"linktrial/internal/yamldoc"
+	"linktrial/lab/faults"
 	"linktrial/lab/netns"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/plan"
@@ -63,11 +66,17 @@ the plan gives a reason for it with missing.
 With --virtual the nodes run in guests whose clock jumps over every wait
 (docs/virtual-time.md): a campaign of days takes minutes.
 
+With --faults, faults of the apparatus are injected while the plan runs: those of a
+schedule, or without end those that follow from a seed (docs/faults.md). Each is
+printed, and listed in faults.jsonl beside the exported results. With --virtual the
+same seed and plan give the same faults and the same journals.
+
 With --runner docker the drivers run in containers of this machine's engine, as on
 nodes that run images (docs/containers.md).`,
 		Example: `  linktrial rehearse plans/quickstart.yaml
   linktrial rehearse plans/breedy-2015.yaml --virtual --jobs 2 --out results
-  linktrial rehearse plans/quickstart.yaml --runner docker`,
+  linktrial rehearse plans/quickstart.yaml --runner docker
+  linktrial rehearse plans/quickstart.yaml --faults 42 --fault-interval 10s`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			r.file = args[0]
@@ -80,6 +89,7 @@ nodes that run images (docs/containers.md).`,
 	f.BoolVar(&r.virtual, "virtual", false, "run in virtual time, in guests (needs 'linktrial lab kernel' once)")
 	f.IntVar(&r.jobs, "jobs", 0, "with --virtual: guests that run at a time (default: one for each processor)")
 	f.BoolVar(&r.yes, "yes", false, "do not ask for confirmation of a run longer than a day")
+	r.faults.register(f)
 	cmd.MarkFlagsMutuallyExclusive("virtual", "runner")
 	return cmd
 }
@@ -93,6 +103,7 @@ type rehearsal struct {
 	runner  string // of the agents
 	jobs    int
 	yes     bool
+	faults  faultFlags
 
 	plan   *plan.Plan
 	sheets []*runsheet.Sheet
@@ -104,7 +115,12 @@ type rehearsal struct {
 	serve    *Orchestrator // nil where one was running
 	lab      *netns.Lab
 	agents   labAgents
+	keys     []signature.PublicKey // that the agents trust
 	campaign string
+	notKept  error // why what an interrupted campaign has measured is not in the store
+
+	schedule *faults.Schedule               // nil: no faults
+	disks    map[radio.Role]*faultdisk.Disk // of the state folders; empty: no fault hits one
 }
 
 // longRun is the estimated duration from which a rehearsal in real time asks for
@@ -138,6 +154,9 @@ func (r *rehearsal) run(ctx context.Context) (err error) {
 		r.log.Info("rehearsal removed", "seconds", time.Since(began).Seconds())
 		if ctx.Err() != nil {
 			err = errors.New("interrupted; everything that was started has been removed, and what was measured is kept: linktrial results")
+			if r.notKept != nil {
+				err = fmt.Errorf("interrupted; everything that was started has been removed; what was measured could not be stored: %w", r.notKept)
+			}
 		}
 	}()
 	if r.virtual {
@@ -192,6 +211,9 @@ func (r *rehearsal) prepare(ctx context.Context) ([]byte, error) {
 	if err := trial.Writable(cmp.Or(r.out, "results")); err != nil {
 		return nil, err
 	}
+	if err := r.prepareFaults(); err != nil {
+		return nil, err
+	}
 	if r.virtual {
 		return text, nil
 	}
@@ -201,8 +223,8 @@ func (r *rehearsal) prepare(ctx context.Context) ([]byte, error) {
 	return text, r.confirm()
 }
 
-// trialsInLab is [rehearsal.trials], which ends early when the lab's emulator dies:
-// nothing could finish then.
+// trialsInLab is [rehearsal.trials], which ends early when the lab's emulator, an
+// agent or the orchestrator ends so often that it is not started again: nothing could finish then.
 func (r *rehearsal) trialsInLab(ctx context.Context, text []byte) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -210,6 +232,8 @@ func (r *rehearsal) trialsInLab(ctx context.Context, text []byte) error {
 		select {
 		case <-r.lab.Ended():
 			cancel(r.lab.Failure())
+		case err := <-r.failedProcess(ctx):
+			cancel(err)
 		case <-ctx.Done():
 		}
 	}()
@@ -221,6 +245,15 @@ func (r *rehearsal) trialsInLab(ctx context.Context, text []byte) error {
 		return cause
 	}
 	return err
+}
+
+// failedProcess gets why the orchestrator or an agent is not started again.
+func (r *rehearsal) failedProcess(ctx context.Context) <-chan error {
+	all := slices.Clone(r.agents)
+	if r.serve != nil {
+		all = append(all, r.serve.p)
+	}
+	return all.failed(ctx)
 }
 
 // confirm asks before a run that would take more than a day.
@@ -254,6 +287,9 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 		return client.Error(r.base, err)
 	}
 	if !running {
+		if err := faults.RestoreDatabase(filepath.Join(r.s.Data, privateDatabase)); err != nil {
+			return err
+		}
 		if r.serve, err = StartOrchestrator(ctx, r.s, r.s.Data, log, r.log); err != nil {
 			return err
 		}
@@ -267,10 +303,14 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	began := time.Now()
 	// The leading agent configures the emulator for each run; the lab must have the nodes of all of them.
-	first, nodes := r.sheets[0].Cell, 0
+	first, radios := r.sheets[0].Cell, 0
 	for _, sh := range r.sheets {
-		if n := len(sh.Topology.Stations); n > nodes {
-			first, nodes = sh.Cell, n
+		n := 2 * len(sh.Topology.Stations)
+		if sh.Topology.Second != nil {
+			n++ // the lab has second radios where any run needs them
+		}
+		if n > radios {
+			first, radios = sh.Cell, n
 		}
 	}
 	cfg, err := labConfig(r.s, r.cat, labFlags{name: rehearsalLab(), radio: first.Radio, topology: first.Topology})
@@ -288,6 +328,9 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 		return err
 	}
 	if r.serve == nil {
+		if r.schedule != nil {
+			return fmt.Errorf("an orchestrator runs at %s, and faults would hit what others do there: give this rehearsal an orchestrator of its own (--data with another folder, and --orchestrator with a URL at which none answers)", r.base)
+		}
 		if err := r.namesAreFree(ctx, cfg.Network.Nodes); err != nil {
 			return err
 		}
@@ -297,12 +340,14 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 		return err
 	}
 	state := filepath.Join(r.s.Data, RehearsalAgents)
-	// The journals of an earlier rehearsal are in the store, or belong to a campaign that was just aborted.
-	if err := os.RemoveAll(state); err != nil {
+	if err := forgetDisks(state); err != nil {
 		return err
 	}
-	keys, err := driver.SigningKeys(ctx, r.base)
-	if err != nil {
+	// The journals of an earlier rehearsal are in the store, or belong to a campaign that was just aborted.
+	if err := errors.Join(os.RemoveAll(state), os.RemoveAll(filepath.Join(r.s.Data, secondAgents))); err != nil {
+		return err
+	}
+	if r.keys, err = driver.SigningKeys(ctx, r.base); err != nil {
 		return err
 	}
 	if r.runner == agent.RunnerDocker {
@@ -311,7 +356,10 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 			return err
 		}
 	}
-	if r.agents, err = startAgents(r.s, r.lab, state, keys, r.log, "--runner", r.runner); err != nil {
+	if err := r.mountDisks(state); err != nil {
+		return err
+	}
+	if r.agents, err = startAgents(r.s, r.lab, state, r.keys, r.log, "--runner", r.runner); err != nil {
 		return err
 	}
 	if err := r.waitForNodes(ctx); err != nil {
@@ -410,12 +458,20 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	if err := os.WriteFile(r.marker(), []byte(r.campaign), 0o644); err != nil {
 		return err
 	}
+	// What follows only asks, and the campaign goes on whoever is down.
+	ctx = client.Waiting(ctx, client.NewOutage(r.base, func(line string) { fmt.Fprintln(os.Stderr, line) }))
 	missing, err := trial.FindMissing(ctx, r.base, r.campaign, text)
 	if err != nil {
 		return err
 	}
 	missing.Say()
-	if err := trial.Follow(ctx, r.base, r.client, r.campaign); err != nil {
+	progress := terminal.NewProgress(os.Stdout)
+	campaign, err := r.startFaults(ctx, progress)
+	if err != nil {
+		return err
+	}
+	err = trial.FollowOn(ctx, r.base, r.client, r.campaign, progress)
+	if err := errors.Join(err, campaign.end()); err != nil {
 		return err
 	}
 	if err := os.Remove(r.marker()); err != nil {
@@ -424,7 +480,12 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	if err := r.present(ctx); err != nil {
 		return err
 	}
-	return missing.Err()
+	return errors.Join(campaign.summary(ctx), missing.Err())
+}
+
+// results is the folder of the exported files.
+func (r *rehearsal) results() string {
+	return cmp.Or(r.out, filepath.Join("results", r.campaign))
 }
 
 // present prints the table and exports the files.
@@ -433,13 +494,14 @@ func (r *rehearsal) present(ctx context.Context) error {
 	if err := trial.PrintResults(ctx, r.base, r.client, r.campaign, "table", os.Stdout); err != nil {
 		return err
 	}
-	dir := r.out
-	if dir == "" {
-		dir = filepath.Join("results", r.campaign)
-	}
-	files, err := trial.Export(ctx, r.base, r.client, &linktrialv1.ResultsRequest{RunId: r.campaign}, dir, nil)
+	files, err := trial.Export(ctx, r.base, r.client, &linktrialv1.ResultsRequest{RunId: r.campaign}, r.results(), nil)
 	if err != nil {
 		return err
+	}
+	if list, err := r.exportFaults(); err != nil {
+		return err
+	} else if list != "" {
+		files = append(files, list)
 	}
 	if err := r.showLogs(); err != nil {
 		return err
@@ -522,6 +584,7 @@ func (r *rehearsal) down(interrupted bool) {
 		}
 	}
 	r.agents.stop()
+	r.unmountDisks()
 	if r.lab != nil {
 		if err := r.lab.Down(ctx); err != nil {
 			r.log.Error("lab could not be removed", "error", err)

@@ -34,7 +34,11 @@ func TestKeepLogs(t *testing.T) {
 	write(guests, "c1-1", "relay", "runs", "c1-1", "journal.jsonl")
 
 	v := &virtual{rehearsal: &rehearsal{s: &setting.Settings{Data: dir}}}
-	result := uml.Result{Sheets: []uml.SheetResult{{Run: "c1-1", Journals: map[radio.Role]string{radio.RoleClient: "", radio.RoleServer: "", radio.RoleRelay: ""}}}}
+	result := uml.Result{Sheets: []uml.SheetResult{{Run: "c1-1", Journals: map[radio.Role]string{
+		radio.RoleClient: filepath.Join(guests, "c1-1", "client", "runs", "c1-1", "journal.jsonl"),
+		radio.RoleServer: filepath.Join(guests, "c1-1", "server", "runs", "c1-1", "journal.jsonl"), // there is none
+		radio.RoleRelay:  filepath.Join(guests, "c1-1", "relay", "runs", "c1-1", "journal.jsonl"),
+	}}}}
 	if err := v.keepLogs(uml.RunConfig{Dir: guests}, result); err != nil {
 		t.Fatal(err)
 	}
@@ -47,8 +51,10 @@ func TestKeepLogs(t *testing.T) {
 		return err
 	})
 	want := []string{
+		"agents/rehearsal/client/runs/c1-1/journal.jsonl",
 		"agents/rehearsal/client/runs/c1-1/logs/a.client.sqlog",
 		"agents/rehearsal/client/runs/c1-1/trial-0000-1.pcapng",
+		"agents/rehearsal/relay/runs/c1-1/journal.jsonl",
 		"agents/rehearsal/server/runs/c1-1/logs/a.server.sqlog",
 	}
 	if err != nil || !slices.Equal(got, want) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -99,7 +100,7 @@ func (v *virtual) probe(ctx context.Context) ([]*linktrialv1.DriverState, error)
 	}
 	var drivers []*linktrialv1.DriverState
 	for _, s := range states {
-		d := &linktrialv1.DriverState{Name: s.Name, Version: v.cat.Manifest(s.Name).Version, Unsupported: s.Unsupported, Choices: map[string]string{}}
+		d := &linktrialv1.DriverState{Name: s.Name, Version: v.cat.Manifest(s.Name).Version, Unsupported: s.Unsupported, Choices: map[string]string{}, Remarks: s.Remarks}
 		for option, values := range s.Choices {
 			d.Choices[option] = strings.Join(values, ",")
 		}
@@ -117,9 +118,11 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 	}
 	show := newVirtualProgress(os.Stdout)
 	cfg.Progress = show.show
+	campaign := v.watchFaults(&cfg, show.out)
 	result, err := uml.Run(ctx, cfg)
 	show.out.Finish()
 	if err != nil {
+		v.notKept = v.keepMeasured(ctx, cfg, result)
 		return err
 	}
 	if err := v.deliver(ctx, result); err != nil {
@@ -135,7 +138,10 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 	if err := v.keepLogs(cfg, result); err != nil {
 		return err
 	}
-	if err := v.settled(ctx); err != nil {
+	if err := campaign.collect(result); err != nil {
+		return err
+	}
+	if err := v.completed(ctx, len(result.Sheets)); err != nil {
 		return err
 	}
 	if err := os.Remove(v.marker()); err != nil {
@@ -147,7 +153,7 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 	if len(failed) > maxShown {
 		failed = append(failed[:maxShown:maxShown], fmt.Errorf("and %d more runs did not end well", len(failed)-maxShown))
 	}
-	return errors.Join(errors.Join(failed...), v.missing.Err(), os.RemoveAll(cfg.Dir))
+	return errors.Join(campaign.summary(ctx), errors.Join(failed...), v.missing.Err(), os.RemoveAll(cfg.Dir))
 }
 
 // start registers the nodes, starts the plan's campaign at the orchestrator and returns
@@ -190,6 +196,7 @@ func (v *virtual) start(ctx context.Context, text []byte) (uml.RunConfig, error)
 			return cfg, fmt.Errorf("run sheet of %s: %w", id, err)
 		}
 		signed.Network, signed.Trials = sh.Network, len(sh.Trials)
+		signed.Faults = v.faultsOf(len(cfg.Sheets), sh)
 		cfg.Sheets, cfg.Trust = append(cfg.Sheets, signed), keys
 	}
 	return cfg, nil
@@ -224,15 +231,72 @@ func (v *virtual) deliver(ctx context.Context, result uml.Result) error {
 	return nil
 }
 
-// keepLogs moves packet logs and drivers' logs from the guests' folder, which is
-// removed, to where a rehearsal in real time leaves them.
+// keepLimit is how long an interrupted rehearsal takes at most to store what was
+// measured; another interrupt ends it at once.
+const keepLimit = 10 * time.Minute
+
+// keepMeasured stores what an interrupted rehearsal has measured: runs that had ended
+// are completed, and the attempts of the others are kept when the campaign is aborted.
+func (v *virtual) keepMeasured(ctx context.Context, cfg uml.RunConfig, result uml.Result) error {
+	ended, begun := 0, 0
+	for _, r := range result.Sheets {
+		if len(r.Journals) == 0 {
+			continue
+		}
+		begun++
+		if r.Err == nil {
+			ended++
+		}
+	}
+	if begun == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
+	defer cancel()
+	fmt.Printf("interrupted: storing what was measured in %s, of which %d had ended\n", terminal.Count(begun, "run"), ended)
+	if err := v.deliver(ctx, result); err != nil {
+		return fmt.Errorf("%w; the journals are in %s", err, cfg.Dir)
+	}
+	if err := v.completed(ctx, ended); err != nil {
+		return err
+	}
+	return errors.Join(v.keepLogs(cfg, result), os.RemoveAll(cfg.Dir))
+}
+
+// completed blocks until the orchestrator has ended so many runs, or ctx ends.
+func (v *virtual) completed(ctx context.Context, want int) error {
+	for {
+		res, err := v.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: v.campaign, Limit: 10_000}))
+		if err != nil {
+			return client.Error(v.base, err)
+		}
+		over := 0
+		for _, run := range res.Msg.Runs {
+			if terminal.Over(run.State) {
+				over++
+			}
+		}
+		if over >= want {
+			return nil
+		}
+		if !backoff.Sleep(ctx, 50*time.Millisecond) {
+			return fmt.Errorf("%d of %s that had ended are not completed at the orchestrator: %w", want-over, terminal.Count(want, "run"), ctx.Err())
+		}
+	}
+}
+
+// keepLogs brings journals, packet logs and drivers' logs from the guests' folder,
+// which is removed, to where a rehearsal in real time leaves them.
 func (v *virtual) keepLogs(cfg uml.RunConfig, result uml.Result) error {
 	state := filepath.Join(v.s.Data, RehearsalAgents)
 	if err := os.RemoveAll(state); err != nil { // those of an earlier rehearsal
 		return err
 	}
 	for _, r := range result.Sheets {
-		for role := range r.Journals {
+		for role, journal := range r.Journals {
+			if err := keepJournal(journal, filepath.Join(state, string(role), "runs", r.Run)); err != nil {
+				return err
+			}
 			from := filepath.Join(cfg.Dir, guest.Sheet{Run: r.Run}.StateDir(role))
 			logs, err := logFiles(from)
 			if err != nil {
@@ -250,6 +314,17 @@ func (v *virtual) keepLogs(cfg uml.RunConfig, result uml.Result) error {
 		}
 	}
 	return nil
+}
+
+// keepJournal links a journal: until the rehearsal is over, its own place has it, too.
+func keepJournal(path, dir string) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil // the guest has not come so far
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.Link(path, filepath.Join(dir, "journal.jsonl"))
 }
 
 // maxDeliveries is how often a batch is sent before delivery fails and the journals
@@ -300,26 +375,6 @@ func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error
 		return err
 	}
 	return send()
-}
-
-// settled blocks until the orchestrator has ended every run, or ctx ends.
-func (v *virtual) settled(ctx context.Context) error {
-	for {
-		res, err := v.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: v.campaign, Limit: 10_000}))
-		if err != nil {
-			return client.Error(v.base, err)
-		}
-		open := false
-		for _, run := range res.Msg.Runs {
-			open = open || !terminal.Over(run.State)
-		}
-		if !open {
-			return nil
-		}
-		if !backoff.Sleep(ctx, 50*time.Millisecond) {
-			return ctx.Err()
-		}
-	}
 }
 
 // virtualProgress shows the progress of all guests in one line.

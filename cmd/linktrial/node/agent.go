@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 	"linktrial/internal/identity"
 	"linktrial/internal/loopback"
 	"linktrial/internal/radio"
+	"linktrial/internal/watchdog"
 )
 
 func newAgent(s *setting.Settings) *cobra.Command {
@@ -45,6 +47,11 @@ func newAgent(s *setting.Settings) *cobra.Command {
 			cfg.Version, cfg.Logger = s.Version, s.Logger()
 			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
 			cfg.Trust.Pin = pin || pins(cmd.Context(), s.Orchestrator, cfg.RadioControl)
+			var err error
+			if cfg.Service, err = watchdog.Open(func(err error) { cfg.Logger.Warn("the service manager could not be told", "error", err) }); err != nil {
+				return err
+			}
+			defer cfg.Service.Close()
 			if join == "" {
 				return agent.Run(cmd.Context(), cfg)
 			}
@@ -63,6 +70,8 @@ func newAgent(s *setting.Settings) *cobra.Command {
 	f.StringVar(&cfg.Drivers.Runner, "runner", agent.RunnerExec, "how drivers run: exec, as processes (those that have only an image, as containers), or docker, as containers")
 	f.StringVar(&cfg.Drivers.Engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
 	f.StringToStringVar(&cfg.Drivers.Images, "image", nil, "PROTOCOL=IMAGE, the image that carries a protocol (default: the engine's image with its label)")
+	f.BoolVar(&cfg.Drivers.Unconfined, "unconfined", false, "let drivers that run as processes do all that the agent may (docs/security.md: what a driver reaches)")
+	f.StringArrayVar(&cfg.Drivers.Reads, "driver-reads", filepath.SplitList(os.Getenv("LINKTRIAL_DRIVER_READS")), "file or folder that confined drivers read and execute, beyond the system's and their own, such as an interpreter's; can be given several times (or LINKTRIAL_DRIVER_READS)")
 	f.StringVar(&cfg.Radio, "radio", "", "profile of the attached radio (a real one)")
 	f.StringVar(&cfg.RadioControl, "radio-control", "", "control socket of the emulated radio network (instead of --radio)")
 	f.StringVar(&cfg.RadioHost, "radio-host", "", "address at which this node reaches its own radio, for its telemetry (default: as the radio's profile says)")

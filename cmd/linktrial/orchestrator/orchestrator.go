@@ -11,6 +11,7 @@ import (
 
 	"linktrial/cmd/linktrial/lab"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/internal/watchdog"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/server"
@@ -83,7 +84,13 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		return fmt.Errorf("--keep-samples-days %d, expected 0 (for ever) or more", f.keepDays)
 	}
 	var offered *lab.Served
+	service, err := watchdog.Open(func(err error) { log.Warn("the service manager could not be told", "error", err) })
+	if err != nil {
+		return err
+	}
+	defer service.Close()
 	cfg := f.config(cat, log)
+	cfg.Loop, cfg.Status = watchdog.NewLoop("the loop that moves runs along"), service.Status
 	cfg.Lab = func(addr string) (rpc.Lab, error) {
 		var err error
 		offered, err = lab.NewServed(ctx, f.s, cat, addr, log)
@@ -98,6 +105,8 @@ func (f *serveFlags) serve(ctx context.Context) error {
 	}
 	if err == nil {
 		log.Info("orchestrator is ready", "url", srv.URL(), "version", f.s.Version)
+		service.Ready("works at " + srv.URL())
+		service.Watch(cfg.Loop)
 		<-ctx.Done()
 		if offered != nil {
 			offered.Close() // while its agents can still deliver what they have

@@ -168,9 +168,9 @@ func newUserPassword(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "password [NAME]",
 		Short: "Change your password, or as an admin that of another user",
-		Long: `Password changes a password and ends all sessions of the user in browsers; API
-tokens stay valid (see 'linktrial token list'). Without NAME it changes your own, and
-asks for the current one first; with --password-stdin that is the first line.`,
+		Long: `Password changes a password and ends all sessions and API tokens of the user, but the
+login that you change your own with. Without NAME it changes your own, and asks for
+the current one first; with --password-stdin that is the first line.`,
 		Example: `  linktrial user password
   linktrial user password dirk --password-stdin < password`,
 		Args: cobra.MaximumNArgs(1),

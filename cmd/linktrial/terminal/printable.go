@@ -39,6 +39,10 @@ func obeyed(r rune) bool {
 	return unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r)
 }
 
+// Escaped is a writer whose output is [Printable]. Each write must hold whole
+// characters.
+func Escaped(w io.Writer) io.Writer { return escaper{w} }
+
 // escaper writes what is [Printable]. Each write must hold whole characters.
 type escaper struct{ w io.Writer }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -18,7 +19,9 @@ import (
 
 // Progress shows the progress of a campaign: a line for every attempt that has ended,
 // and on a terminal a last line for the running one, which is updated in place.
+// Several goroutines may use it.
 type Progress struct {
+	mu    sync.Mutex
 	out   io.Writer
 	width int // of the terminal; 0: not a terminal, no updated line
 
@@ -46,6 +49,8 @@ func NewProgress(out *os.File) *Progress {
 
 // Show shows one event of the campaign.
 func (p *Progress) Show(ev *linktrialv1.WatchResponse) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	switch e := ev.Event.(type) {
 	case *linktrialv1.WatchResponse_Run:
 		p.run(e.Run)
@@ -56,7 +61,7 @@ func (p *Progress) Show(ev *linktrialv1.WatchResponse) {
 	case *linktrialv1.WatchResponse_TrialEnded:
 		p.trialEnded(e.TrialEnded)
 	case *linktrialv1.WatchResponse_Note:
-		p.Line("note: %s", e.Note.Text)
+		p.line("note: %s", e.Note.Text)
 	}
 	p.redraw()
 }
@@ -79,17 +84,17 @@ func (p *Progress) run(r *linktrialv1.Run) {
 	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatBytes(r.SizeBytes))
 	switch r.State {
 	case linktrialv1.RunState_RUN_STATE_WAITING:
-		p.Line("run %s: %s: waiting until the nodes are at the positions of the topology; to continue: linktrial run continue %s", r.Id, where, r.Id)
+		p.line("run %s: %s: waiting until the nodes are at the positions of the topology; to continue: linktrial run continue %s", r.Id, where, r.Id)
 	case linktrialv1.RunState_RUN_STATE_PREPARING:
-		p.Line("run %s: %s: preparing %d trials", r.Id, where, r.Trials)
+		p.line("run %s: %s: preparing %d trials", r.Id, where, r.Trials)
 	case linktrialv1.RunState_RUN_STATE_RUNNING:
-		p.Line("run %s: running, about %s", r.Id, ForPeople(r.EstimatedSecondsLeft))
+		p.line("run %s: running, about %s", r.Id, ForPeople(r.EstimatedSecondsLeft))
 	case linktrialv1.RunState_RUN_STATE_COLLECTING:
-		p.Line("run %s: all trials have ended, collecting journals", r.Id)
+		p.line("run %s: all trials have ended, collecting journals", r.Id)
 	case linktrialv1.RunState_RUN_STATE_COMPLETED:
-		p.Line("run %s: completed", r.Id)
+		p.line("run %s: completed", r.Id)
 	case linktrialv1.RunState_RUN_STATE_ABORTED, linktrialv1.RunState_RUN_STATE_STOPPED:
-		p.Line("run %s: %s: %s", r.Id, StateWord(r.State), r.Message)
+		p.line("run %s: %s: %s", r.Id, StateWord(r.State), r.Message)
 	}
 }
 
@@ -98,11 +103,13 @@ func (p *Progress) held(old, r *linktrialv1.Run) {
 	was, pausing := old.GetPaused(), old.GetPausing()
 	switch {
 	case r.Pausing && !pausing:
-		p.Line("run %s: pauses at the next trial boundary", r.Id)
+		p.line("run %s: pauses at the next trial boundary", r.Id)
+	case r.Paused && r.PauseReason != "" && old.GetPauseReason() == "":
+		p.line("run %s: paused: %s; when that is mended: linktrial run resume %s", r.Id, r.PauseReason, r.Id)
 	case r.Paused && !r.Pausing && (!was || pausing):
-		p.Line("run %s: paused; to resume: linktrial run resume %s", r.Id, r.Id)
+		p.line("run %s: paused; to resume: linktrial run resume %s", r.Id, r.Id)
 	case was && !r.Paused && !Over(r.State):
-		p.Line("run %s: resumed", r.Id)
+		p.line("run %s: resumed", r.Id)
 	}
 }
 
@@ -121,18 +128,18 @@ func (p *Progress) trialEnded(e *linktrialv1.TrialEnded) {
 	}
 	head := fmt.Sprintf("%3d/%d  trial %-3d iteration %-2d  %-16s", p.done(), p.total, e.Trial, e.Iteration, e.Treatment)
 	if a.Verdict != "succeeded" {
-		p.Line("%s  %s%s: %s", head, a.Verdict, again, cmp.Or(a.Message, a.Reason, "no reason given"))
+		p.line("%s  %s%s: %s", head, a.Verdict, again, cmp.Or(a.Message, a.Reason, "no reason given"))
 		return
 	}
 	if a.ThroughputBytesPerSecond == 0 { // a probe, which carries no payload
-		p.Line("%s  measured%s", head, again)
+		p.line("%s  measured%s", head, again)
 		return
 	}
 	ideal := ""
 	if a.IdealSeconds > 0 {
 		ideal = fmt.Sprintf("  %3.0f %% of Ideal", 100*a.IdealSeconds/(a.ConnectSeconds+a.ElapsedSeconds))
 	}
-	p.Line("%s  %8.2f KB/s  %7.2f s%s%s", head, a.ThroughputBytesPerSecond/unit.KB, a.ElapsedSeconds, ideal, again)
+	p.line("%s  %8.2f KB/s  %7.2f s%s%s", head, a.ThroughputBytesPerSecond/unit.KB, a.ElapsedSeconds, ideal, again)
 }
 
 func (p *Progress) done() int {
@@ -145,6 +152,12 @@ func (p *Progress) done() int {
 
 // Line writes one line that is not updated.
 func (p *Progress) Line(format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line(format, args...)
+}
+
+func (p *Progress) line(format string, args ...any) {
 	p.clear()
 	fmt.Fprintln(p.out, Printable(fmt.Sprintf(format, args...)))
 }
@@ -178,7 +191,7 @@ func (p *Progress) redraw() {
 			fmt.Fprintf(&b, " %s of %s", kb(t.Bytes), kb(t.SizeBytes))
 		}
 	}
-	p.Moving(b.String())
+	p.move(b.String())
 }
 
 // Moves reports whether the last line is updated in place.
@@ -186,8 +199,14 @@ func (p *Progress) Moves() bool { return p.width > 0 }
 
 // Moving replaces the last line; without a terminal it writes the text as a line.
 func (p *Progress) Moving(text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.move(text)
+}
+
+func (p *Progress) move(text string) {
 	if !p.Moves() {
-		p.Line("%s", text)
+		p.line("%s", text)
 		return
 	}
 	text = Printable(text)
@@ -201,6 +220,10 @@ func (p *Progress) Moving(text string) {
 }
 
 // Finish removes the last line.
-func (p *Progress) Finish() { p.clear() }
+func (p *Progress) Finish() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+}
 
 func kb(n int64) string { return fmt.Sprintf("%.0f KB", float64(n)/unit.KB) }

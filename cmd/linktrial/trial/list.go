@@ -161,6 +161,9 @@ Below the table is why runs were stopped.`,
 				if r.State == linktrialv1.RunState_RUN_STATE_STOPPED && r.Message != "" {
 					fmt.Printf("\nrun %s stopped: %s\n", r.Id, terminal.Printable(r.Message))
 				}
+				if r.LateRecords > 0 {
+					fmt.Printf("\nrun %s: %s from nodes came after the end of their journals and count nowhere\n", r.Id, terminal.Count(int(r.LateRecords), "record"))
+				}
 			}
 			return nil
 		},

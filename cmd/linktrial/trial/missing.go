@@ -23,7 +23,7 @@ type Missing []string
 // FindMissing asks the orchestrator which treatments of a campaign are not run. The
 // text is that of its plan.
 func FindMissing(ctx context.Context, base, campaign string, text []byte) (Missing, error) {
-	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, connect.WithGRPC())
+	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
 	res, err := c.Summarize(ctx, connect.NewRequest(&linktrialv1.SummarizeRequest{Ids: []string{campaign}}))
 	if err != nil {
 		return nil, client.Error(base, err)

@@ -159,7 +159,7 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 	fmt.Printf("run sheet %s\n", runsheet.Hash(encoded))
 	for _, t := range sh.Treatments {
 		if t.Missing != "" {
-			fmt.Printf("missing: %s: %s\n", t.Label, t.Missing)
+			fmt.Printf("missing: %s: %s\n", terminal.Printable(t.Label), terminal.Printable(t.Missing))
 			continue
 		}
 		mark := ""
@@ -170,6 +170,9 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 		for _, v := range t.Via {
 			fmt.Printf("  passes the %s: protocol %s %s on port %d %s\n", v.At, v.Protocol, v.DriverVersion, v.Port, optionText(v.Options))
 		}
+	}
+	for _, rule := range sh.Valid.Describe() {
+		fmt.Printf("rule of validity %s\n", rule)
 	}
 	fmt.Println()
 	estimates := sheet.Estimate(sh)

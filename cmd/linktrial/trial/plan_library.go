@@ -163,7 +163,7 @@ that was down at the time starts the plan at most a minute late.`,
 			x := res.Msg.Schedule
 			fmt.Printf("%s starts at %s (%s): schedule %s\n", x.Plan, terminal.LocalTime(x.At), terminal.ForPeople(time.Until(x.At.AsTime()).Seconds()), x.Id)
 			if x.Message != "" {
-				fmt.Println(x.Message)
+				fmt.Println(terminal.Printable(x.Message))
 			}
 			return nil
 		},

@@ -104,7 +104,7 @@ func preflight(ctx context.Context, c linktrialv1connect.FleetServiceClient, req
 	shown := ""
 	say := func(text string) {
 		if text != shown && term.IsTerminal(int(os.Stderr.Fd())) {
-			fmt.Fprintf(os.Stderr, "\r\033[K%s", text)
+			fmt.Fprintf(os.Stderr, "\r\033[K%s", terminal.Printable(text))
 		}
 		shown = text
 	}
@@ -148,10 +148,10 @@ func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Li
 		n[c.State]++
 		switch c.State {
 		case linktrialv1.CheckState_CHECK_STATE_WARNING, linktrialv1.CheckState_CHECK_STATE_FAILED, linktrialv1.CheckState_CHECK_STATE_UNKNOWN:
-			fmt.Printf("\n%s: %s", strings.TrimSpace(c.Node+" "+c.Peer), c.Found)
+			fmt.Printf("\n%s: %s", terminal.Printable(strings.TrimSpace(c.Node+" "+c.Peer)), terminal.Printable(c.Found))
 			for _, line := range [][2]string{{"expected", c.Expected}, {"means   ", c.Meaning}, {"do      ", c.Remedy}} {
 				if line[1] != "" {
-					fmt.Printf("\n  %s %s", line[0], line[1])
+					fmt.Printf("\n  %s %s", line[0], terminal.Printable(line[1]))
 				}
 			}
 			fmt.Println()

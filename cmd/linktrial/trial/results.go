@@ -22,7 +22,7 @@ import (
 var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "probes-csv", "breaches-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
 
 // resultsFormats is for --help; the orchestrator checks the format.
-const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, sweep, sweep-svg, " +
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg, " +
 	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
 
 func newResults(s *setting.Settings) *cobra.Command {
@@ -149,25 +149,26 @@ func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 		return files, err
 	}
 	for _, format := range more {
-		if err := export(format); err != nil && (format != sequenceFormat || connect.CodeOf(err) != connect.CodeNotFound) {
+		if err := export(format); err != nil && (!slices.Contains(mayBeMissing, format) || connect.CodeOf(err) != connect.CodeNotFound) {
 			return files, client.Error(base, err)
 		}
 	}
 	return files, nil
 }
 
-// sequenceFormat is not found for a campaign in which no trial has started.
-const sequenceFormat = "sequence-svg"
+// mayBeMissing are formats that are not found for some campaigns: those in which no
+// trial has started, and those without probes.
+var mayBeMissing = []string{"sequence-svg", "delays-svg"}
 
 // moreFormats returns the formats that only some campaigns have: those with sweeps,
 // and those with published figures.
 func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
-	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, connect.WithGRPC())
+	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
 	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
 	if err != nil {
 		return nil, client.Error(base, err)
 	}
-	out := []string{sequenceFormat}
+	out := slices.Clone(mayBeMissing)
 	has := func(what func(*linktrialv1.Campaign) bool) bool { return slices.ContainsFunc(res.Msg.Campaigns, what) }
 	if has((*linktrialv1.Campaign).GetSweeps) {
 		out = append(out, "sweep", "sweep-svg")

@@ -89,6 +89,8 @@ then 1, unless the plan gives a reason for it with missing.`,
 			if err != nil {
 				return err
 			}
+			// What follows only asks, and the campaign goes on whoever is down.
+			ctx = client.Waiting(ctx, client.NewOutage(s.Orchestrator, func(line string) { fmt.Fprintln(os.Stderr, line) }))
 			missing, err := FindMissing(ctx, s.Orchestrator, campaign, text)
 			if err != nil {
 				return err
@@ -177,19 +179,20 @@ func Refused(file string, ps []*linktrialv1.Problem) error {
 	return fmt.Errorf("the plan is refused:%s", b.String())
 }
 
-// Follow shows a campaign until it has ended. It reports a lost connection to the
-// orchestrator and connects again, until ctx ends.
+// Follow shows a campaign until it has ended. It says when the orchestrator or its
+// database is away, and connects again, until ctx ends.
 func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, campaign string) error {
-	p := terminal.NewProgress(os.Stdout)
+	return FollowOn(ctx, base, c, campaign, terminal.NewProgress(os.Stdout))
+}
+
+// FollowOn is [Follow] that shows the campaign on p, on which others may write lines.
+func FollowOn(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, campaign string, p *terminal.Progress) error {
 	defer p.Finish()
 	shown := newSeen()
-	var lostAt time.Time
+	outage := client.NewOutage(base, func(line string) { p.Line("%s", line) })
 	for {
 		err := followOnce(ctx, c, campaign, func(ev *linktrialv1.WatchResponse) {
-			if !lostAt.IsZero() {
-				p.Line("the orchestrator is back after %s", terminal.ForPeople(time.Since(lostAt).Seconds()))
-				lostAt = time.Time{}
-			}
+			outage.Over()
 			if shown.first(ev) {
 				p.Show(ev)
 			}
@@ -199,32 +202,14 @@ func Follow(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 			return ctx.Err()
 		case err == nil:
 			return nil
-		case final[connect.CodeOf(err)]:
+		case client.Final(err):
 			return client.Error(base, err)
 		}
-		if lostAt.IsZero() {
-			lostAt = time.Now()
-			p.Line("%s; the agents continue, and the view resumes when it is back", lost(err))
-		}
+		outage.Failed(err)
 		if !backoff.Sleep(ctx, 500*time.Millisecond) {
 			return ctx.Err()
 		}
 	}
-}
-
-// final are the codes with which a view ends: asked again, the orchestrator would
-// answer the same.
-var final = map[connect.Code]bool{connect.CodeNotFound: true, connect.CodeInvalidArgument: true, connect.CodeUnimplemented: true,
-	connect.CodePermissionDenied: true, connect.CodeUnauthenticated: true}
-
-// lost says why a view is interrupted: whether the orchestrator is gone, or answers
-// that it cannot answer, as it does while its database is down.
-func lost(err error) string {
-	var ce *connect.Error
-	if errors.As(err, &ce) && connect.IsWireError(err) {
-		return "the orchestrator cannot answer now: " + ce.Message()
-	}
-	return "no contact with the orchestrator"
 }
 
 var errStreamEnded = errors.New("the stream ended before the campaign did")

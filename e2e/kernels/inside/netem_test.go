@@ -10,10 +10,10 @@ import (
 	"slices"
 	"testing"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
+	"linktrial/internal/arrival"
 	"linktrial/internal/namespace"
 	"linktrial/internal/process"
 )
@@ -97,28 +97,28 @@ func rateAndDelay(w *way, c conditions) (f figure, err error) {
 			return f, err
 		}
 	}
-	got, err := s.receive(burstPackets, time.Duration(burstPackets)*air+c.delay+time.Second)
+	got, err := arrival.Receive(s.to, burstPackets, time.Duration(burstPackets)*air+c.delay+time.Second)
 	if err != nil {
 		return f, err
 	}
 	if len(got) != burstPackets {
 		return f, fmt.Errorf("%d of %d packets arrived over a way without losses", len(got), burstPackets)
 	}
-	rate := (burstPackets - 1) * packetBytes * 8 / (got[burstPackets-1].at - got[0].at).Seconds()
+	rate := (burstPackets - 1) * packetBytes * 8 / (got[burstPackets-1] - got[0]).Seconds()
 	var delays []time.Duration
 	for i := range singlePacket {
-		sent := wallClock()
+		sent := arrival.Now()
 		if err := s.send(i); err != nil {
 			return f, err
 		}
-		got, err := s.receive(1, air+c.delay+time.Second)
+		got, err := arrival.Receive(s.to, 1, air+c.delay+time.Second)
 		if err != nil {
 			return f, err
 		}
 		if len(got) != 1 {
 			return f, errors.New("a single packet did not arrive over a way without losses")
 		}
-		delays = append(delays, got[0].at-sent)
+		delays = append(delays, got[0]-sent)
 	}
 	slices.Sort(delays)
 	delay, expected := delays[len(delays)/2], air+c.delay
@@ -150,7 +150,7 @@ func lost(w *way, c conditions) (f figure, err error) {
 			i++
 			time.Sleep(2 * air)
 		}
-		got, err := s.receive(100, c.delay+4*air)
+		got, err := arrival.Receive(s.to, 100, c.delay+4*air)
 		if err != nil {
 			return f, err
 		}
@@ -184,7 +184,7 @@ func openSockets(w *way) (s *sockets, err error) {
 	err = errors.Join(
 		open(w.server, &s.to, func() error {
 			return errors.Join(unix.SetsockoptInt(s.to, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 4<<20),
-				unix.SetsockoptInt(s.to, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1), unix.Bind(s.to, &addr))
+				arrival.Enable(s.to), unix.Bind(s.to, &addr))
 		}),
 		open(w.client, &s.from, func() error {
 			return errors.Join(unix.SetsockoptInt(s.from, unix.SOL_SOCKET, unix.SO_SNDBUFFORCE, 4<<20), unix.Connect(s.from, &addr))
@@ -211,44 +211,4 @@ func (s *sockets) send(number int) error {
 		return fmt.Errorf("send: %w", err)
 	}
 	return nil
-}
-
-type arrival struct{ at time.Duration } // since 1970
-
-// receive returns at most n packets; it gives up after a wait without one.
-func (s *sockets) receive(n int, wait time.Duration) (out []arrival, err error) {
-	tv := unix.NsecToTimeval(int64(wait))
-	if err := unix.SetsockoptTimeval(s.to, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &tv); err != nil {
-		return nil, fmt.Errorf("receive: %w", err)
-	}
-	b, oob := make([]byte, 2048), make([]byte, 128)
-	for len(out) < n {
-		_, oobn, _, _, err := unix.Recvmsg(s.to, b, oob, 0)
-		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.EAGAIN):
-			return out, nil
-		case err != nil:
-			return out, fmt.Errorf("receive: %w", err)
-		}
-		messages, err := unix.ParseSocketControlMessage(oob[:oobn])
-		if err != nil {
-			return out, fmt.Errorf("receive: %w", err)
-		}
-		for _, m := range messages {
-			if m.Header.Level == unix.SOL_SOCKET && m.Header.Type == unix.SCM_TIMESTAMPNS && len(m.Data) >= int(unsafe.Sizeof(unix.Timespec{})) {
-				ts := (*unix.Timespec)(unsafe.Pointer(unsafe.SliceData(m.Data)))
-				out = append(out, arrival{time.Duration(ts.Nano())})
-			}
-		}
-	}
-	return out, nil
-}
-
-func wallClock() time.Duration {
-	var ts unix.Timespec
-	// Cannot fail with a clock that always exists and memory that is ours.
-	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &ts)
-	return time.Duration(ts.Nano())
 }

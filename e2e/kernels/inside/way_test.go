@@ -26,6 +26,7 @@ type conditions struct {
 	bitsPerSecond float64
 	delay         time.Duration
 	loss          float64
+	queue         uint32 // packets, of netem alone; 0: [queuePackets]
 }
 
 func (c conditions) String() string {
@@ -174,12 +175,37 @@ func prepare(h *netlink.Handle, address, peer string, c conditions) error {
 	if c == (conditions{}) {
 		return nil
 	}
+	if c.queue == 0 {
+		c.queue = queuePackets
+	}
 	return h.QdiscAdd(netlink.NewNetem(
 		netlink.QdiscAttrs{LinkIndex: l.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
 		netlink.NetemQdiscAttrs{
-			Latency: uint32(c.delay.Microseconds()), Loss: float32(c.loss * 100), Limit: queuePackets,
+			Latency: uint32(c.delay.Microseconds()), Loss: float32(c.loss * 100), Limit: c.queue,
 			Rate64: uint64(c.bitsPerSecond / 8 * (packetBytes + ethernetHead) / packetBytes),
 		}))
+}
+
+// dropped is how many packets netem has dropped that an end sent.
+func dropped(ns string) (n int, err error) {
+	err = at(ns, func(h *netlink.Handle) error {
+		l, err := h.LinkByName(device)
+		if err != nil {
+			return err
+		}
+		all, err := h.QdiscList(l)
+		if err != nil {
+			return err
+		}
+		for _, q := range all {
+			if s := q.Attrs().Statistics; q.Type() == "netem" && s != nil && s.Queue != nil {
+				n = int(s.Queue.Drops)
+				return nil
+			}
+		}
+		return errors.New("netem has no statistics")
+	})
+	return n, err
 }
 
 // hardwareAddress is a locally administered one with the IP address in it.

@@ -35,7 +35,7 @@ const (
 )
 
 // TestPattern is a file of the machine: which tests the program inside runs, as
-// go test -run has it; empty: all.
+// go test -run has it; empty, or without the file: all.
 const TestPattern = "/pattern"
 
 // exitLine is the last line that the guest writes to RecordDevice.

@@ -34,6 +34,9 @@ type Config struct {
 	// Agent is the command line of an agent after the program's own name; it
 	// reads an [Agent] from standard input.
 	Agent []string
+	// Emulator is the command line of an emulator, in the same way; it reads a
+	// [tun.Config]. Only where faults are injected it is a process of its own.
+	Emulator []string
 	// Probe is the command line of what probes drivers, in the same way. It is
 	// followed by the list of their folders, the file to write, and their names.
 	Probe []string
@@ -103,7 +106,11 @@ func (g *guest) run(ctx context.Context) error {
 		g.say(Line{Kind: LineBegun, Sheet: i})
 		end := Line{Kind: LineEnded, Sheet: i}
 		costs := Costs{}
-		if err := g.sheet(ctx, s, costs); err != nil {
+		execute := g.sheet
+		if s.Faults != nil {
+			execute = func(ctx context.Context, s Sheet, _ Costs) error { return g.faultySheet(ctx, i, s) }
+		}
+		if err := execute(ctx, s, costs); err != nil {
 			end.Text = err.Error()
 		}
 		g.say(Line{Kind: LineCosts, Sheet: i, Text: costs.String()})
@@ -268,17 +275,18 @@ func driversDirs() string {
 	}
 }
 
+// start starts an agent on a node.
 func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	spec, err := json.Marshal(Agent{
 		Name: NodeName(n.Role), Role: n.Role, Run: s.Run, Sheet: filepath.Join(ShareDir, s.File()), Trust: filepath.Join(ShareDir, TrustFile),
 		StateDir: filepath.Join(ShareDir, s.StateDir(n.Role)), DriversDir: driversDirs(), Device: device,
-		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place,
+		RadioAddress: n.Address, RadioControl: controlSocket, Place: Place, Faults: s.Faults != nil,
 	})
 	if err != nil {
 		return nil, err
 	}
 	a := &running{role: n.Role, done: make(chan error, 1), log: filepath.Join(ShareDir, s.Run, string(n.Role)+".log")}
-	log, err := os.Create(a.log)
+	log, err := os.OpenFile(a.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o666)
 	if err != nil {
 		return nil, err
 	}
@@ -291,6 +299,9 @@ func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	}
 	if err := process.StartIn(a.cmd, netns.NamespacePath(string(n.Role))); err != nil {
 		return nil, fmt.Errorf("start the agent of the %s: %w", n.Role, err)
+	}
+	if s.Faults != nil {
+		return a, a.brief(spec) // who supervises it waits for its end
 	}
 	if g.trace {
 		if a.trace, err = trace(string(n.Role), a.cmd.Process.Pid); err != nil {
@@ -305,11 +316,19 @@ func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 		}
 		a.done <- err
 	}()
-	if _, err := a.stdin.Write(append(spec, '\n')); err != nil {
-		a.cmd.Process.Kill()
-		return nil, fmt.Errorf("agent of the %s: %w", n.Role, err)
+	if err := a.brief(spec); err != nil {
+		return nil, err
 	}
 	return a, nil
+}
+
+// brief tells an agent what it is to do.
+func (a *running) brief(spec []byte) error {
+	if _, err := a.stdin.Write(append(spec, '\n')); err != nil {
+		a.cmd.Process.Kill()
+		return fmt.Errorf("agent of the %s: %w", a.role, err)
+	}
+	return nil
 }
 
 // wait returns when the agent has ended; after limit (0: none) or with ctx it is ended.

@@ -12,8 +12,9 @@ import (
 // Where things are in the guest, always, so that no path of the host gets into
 // a run: two runs in different folders stay the same to the byte.
 const (
-	ShareDir   = "/run/lab"     // the folder shared with the host, the only one that is written
-	driversDir = "/run/drivers" // has the folders of drivers, by their place in the list
+	ShareDir   = "/run/lab"          // the folder shared with the host, the only one that is written
+	driversDir = "/run/drivers"      // has the folders of drivers, by their place in the list
+	programDir = "/run/program.host" // the program's folder on the host
 	program    = "/run/program/linktrial"
 )
 
@@ -52,6 +53,7 @@ type Driver struct {
 	Name        string              `json:"name"`
 	Unsupported string              `json:"unsupported,omitempty"` // why it cannot run; empty where it can
 	Choices     map[string][]string `json:"choices,omitempty"`     // values that an option can have here
+	Remarks     map[string]string   `json:"remarks,omitempty"`     // "option=value": where it comes from, or why it cannot be had
 }
 
 // ParseDrivers reads a [ProbeFile].
@@ -85,6 +87,7 @@ func ParseJob(b []byte) (Job, error) {
 type Sheet struct {
 	Run     string         `json:"run"`
 	Network *radio.Network `json:"network"`
+	Faults  *Faults        `json:"faults,omitempty"` // to be injected; nil: none
 }
 
 // File is where a run's sheet is, seen from the shared folder.
@@ -108,6 +111,7 @@ type Agent struct {
 	RadioAddress string     `json:"radio_address"`
 	RadioControl string     `json:"radio_control"`
 	Place        string     `json:"place"`
+	Faults       bool       `json:"faults,omitempty"` // faults are injected
 }
 
 // ParseAgent reads the document of [Agent].

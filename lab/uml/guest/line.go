@@ -12,7 +12,7 @@ type Line struct {
 	Kind  LineKind
 	At    time.Duration // virtual time since the boot
 	Sheet int           // from 0: begun, ended
-	Text  string        // ended, failed: what went wrong; empty when nothing did
+	Text  string        // ended, failed: what went wrong, empty when nothing did; fault: it, in JSON
 }
 
 // LineKind is what a line is about. Closed list.
@@ -23,6 +23,7 @@ const (
 	LineBegun  LineKind = "begun"  // a sheet
 	LineEnded  LineKind = "ended"  // a sheet
 	LineCosts  LineKind = "costs"  // of the sheet that ends next, see [Costs]
+	LineFault  LineKind = "fault"  // an injected one has begun or ended
 	LineDone   LineKind = "done"   // the whole job is done
 	LineFailed LineKind = "failed" // none of them could be
 )
@@ -43,7 +44,7 @@ func ParseLine(s string) (Line, bool) {
 	}
 	l := Line{Kind: LineKind(f[0])}
 	switch l.Kind {
-	case LineTime, LineBegun, LineEnded, LineCosts, LineDone, LineFailed:
+	case LineTime, LineBegun, LineEnded, LineCosts, LineFault, LineDone, LineFailed:
 	default:
 		return Line{}, false
 	}

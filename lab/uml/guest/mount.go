@@ -39,15 +39,17 @@ func mounts(dir string) error {
 		if err != nil {
 			return fmt.Errorf("folder from the host: %w", err)
 		}
-		target := m.target
-		if m.link == LinkProgram {
-			source, target = filepath.Dir(source), filepath.Dir(target)
+		if m.link == LinkProgram { // only folders can be mounted, and the program may have any name
+			if err := mountHost(filepath.Dir(source), programDir, m.flags); err != nil {
+				return err
+			}
+			if err := bindFile(filepath.Join(programDir, filepath.Base(source)), m.target); err != nil {
+				return err
+			}
+			continue
 		}
-		if err := os.MkdirAll(target, 0o755); err != nil {
+		if err := mountHost(source, m.target, m.flags); err != nil {
 			return err
-		}
-		if err := unix.Mount("none", target, "hostfs", m.flags, source); err != nil {
-			return fmt.Errorf("mount %s: %w", target, err)
 		}
 	}
 	// Last, for the host's folders may lie below these.
@@ -56,6 +58,31 @@ func mounts(dir string) error {
 		if err != nil && !errors.Is(err, unix.ENOENT) {
 			return fmt.Errorf("mount %s: %w", target, err)
 		}
+	}
+	return nil
+}
+
+// mountHost mounts a folder of the host.
+func mountHost(source, target string, flags uintptr) error {
+	if err := os.MkdirAll(target, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("none", target, "hostfs", flags, source); err != nil {
+		return fmt.Errorf("mount %s: %w", target, err)
+	}
+	return nil
+}
+
+// bindFile lets a file be found at another path, too.
+func bindFile(source, target string) error {
+	if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(target, nil, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(source, target, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", target, err)
 	}
 	return nil
 }

@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"maps"
 	"math"
 	"sync"
 
@@ -67,13 +66,11 @@ func (r *Registry) Assign(w Work) {
 // work is. An empty id means that there is none.
 func (r *Registry) SetPendingWork(node, id string) { r.board.setPendingWork(node, id) }
 
-// board holds what each node is to do. Its notifier is apart from that of the
-// pages that watch runs: there may be hundreds of nodes, whose polls are to be
-// answered only where they have something else to do.
+// board holds what each node is to do. There may be thousands of nodes: each has a
+// notifier of its own, so that a change wakes only the polls of those that it concerns.
 type board struct {
-	changed notify.Notifier
-
 	mu          sync.Mutex
+	changed     map[string]*notify.Notifier // by node, of those that have polled
 	assigned    map[string]assignments
 	pendingWork map[string]int64 // by node: a hash that stands for the work
 }
@@ -108,11 +105,45 @@ func (b *board) assign(all map[string][]Assignment) {
 		next[name] = newAssignments(list)
 	}
 	b.mu.Lock()
-	same := maps.EqualFunc(b.assigned, next, func(a, b assignments) bool { return a.revision == b.revision })
+	defer b.mu.Unlock()
+	before := b.assigned
 	b.assigned = next
-	b.mu.Unlock()
-	if !same {
-		b.changed.Notify()
+	for name, n := range b.changed {
+		if revisionOf(before, name) != revisionOf(next, name) {
+			n.Notify()
+		}
+	}
+}
+
+func revisionOf(all map[string]assignments, node string) int64 {
+	if a, ok := all[node]; ok {
+		return a.revision
+	}
+	return noAssignments.revision
+}
+
+// changedOf returns a channel that is closed when the node is to do something else, or
+// is to look again.
+func (b *board) changedOf(node string) <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n := b.changed[node]
+	if n == nil {
+		n = &notify.Notifier{}
+		if b.changed == nil {
+			b.changed = map[string]*notify.Notifier{}
+		}
+		b.changed[node] = n
+	}
+	return n.Changed()
+}
+
+// wake ends the wait of a node's polls, which look again.
+func (b *board) wake(node string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if n := b.changed[node]; n != nil {
+		n.Notify()
 	}
 }
 
@@ -128,7 +159,7 @@ func (b *board) setPendingWork(node, id string) {
 		b.pendingWork[node] = positive(sum[:])
 	}
 	b.mu.Unlock()
-	b.changed.Notify()
+	b.wake(node)
 }
 
 // of returns what a node is to do; the revision covers its pending work too.

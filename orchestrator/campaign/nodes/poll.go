@@ -22,7 +22,7 @@ func (r *Registry) Poll(ctx context.Context, name, incarnation string, revision,
 	timeout := time.NewTimer(max(0, min(wait, maxPoll)))
 	defer timeout.Stop()
 	for {
-		changed := r.AssignmentsChanged()
+		changed := r.AssignmentsChanged(name)
 		if !r.isCurrent(name, n) {
 			return 0, nil, fmt.Errorf("%s: %w", name, ErrUnknownNode)
 		}
@@ -42,9 +42,9 @@ func (r *Registry) Poll(ctx context.Context, name, incarnation string, revision,
 	}
 }
 
-// AssignmentsChanged returns a channel that is closed when some node is to do
-// something else than before.
-func (r *Registry) AssignmentsChanged() <-chan struct{} { return r.board.changed.Changed() }
+// AssignmentsChanged returns a channel that is closed when the node is to do
+// something else than before, and when its agent registers.
+func (r *Registry) AssignmentsChanged(node string) <-chan struct{} { return r.board.changedOf(node) }
 
 func (r *Registry) beginPoll(name, incarnation string, diskFreeBytes int64) (*node, error) {
 	r.mu.Lock()

@@ -40,6 +40,9 @@ var (
 	ErrStopping    = errors.New("the orchestrator is stopping")
 )
 
+// maxDrivers bounds the drivers of one node, far above what comes with the program.
+const maxDrivers = 200
+
 func (r *Registration) check() error {
 	if err := identity.CheckName(r.Name); err != nil {
 		return fmt.Errorf("%w: %w", err, ErrBadNode)
@@ -53,6 +56,8 @@ func (r *Registration) check() error {
 		return fmt.Errorf("%d bytes free: %w", r.DiskFreeBytes, ErrBadNode)
 	case !r.Emulated && r.Radio == "":
 		return fmt.Errorf("neither a radio nor an emulated one: %w", ErrBadNode)
+	case len(r.Drivers) > maxDrivers:
+		return fmt.Errorf("%d drivers, at most %d are taken: %w", len(r.Drivers), maxDrivers, ErrBadNode)
 	}
 	return nil
 }

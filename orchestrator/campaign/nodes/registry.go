@@ -140,7 +140,7 @@ func (r *Registry) Register(ctx context.Context, reg Registration) error {
 	}
 	n.Registration, n.contact, n.flushed, n.disconnected = reg, now, now, false
 	r.mu.Unlock()
-	r.board.changed.Notify() // a poll of the replaced agent must end
+	r.board.wake(reg.Name) // a poll of the replaced agent must end
 	r.cfg.Logger.Info("node registered", "node", reg.Name, "role", reg.Role, "version", reg.Version)
 	r.cfg.Registered()
 	r.cfg.ReviewRuns()

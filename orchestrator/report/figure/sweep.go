@@ -40,6 +40,8 @@ func figures(c *report.Chart) (ys []float64) {
 			p := &l.Points[i]
 			if p.Known {
 				add(report.Rounded(p.Mean))
+				add(report.Rounded(p.Ideal))
+				add(report.Rounded(p.CodedBound))
 				if r := p.Interval(); r != nil && (r.Low > 0 || p.Mean <= 0) {
 					ys = append(ys, r.Low)
 				}
@@ -112,9 +114,12 @@ func Curves(v *report.Analysis) ([]byte, error) {
 
 func curveLegend(charts []*report.Chart, order map[string]int) (out []legendEntry) {
 	seen := map[string]bool{}
-	published := false
+	published, ideal, coded := false, false, false
 	for _, ch := range charts {
 		for _, l := range ch.Curves {
+			for i := range l.Points {
+				ideal, coded = ideal || !math.IsNaN(l.Points[i].Ideal), coded || !math.IsNaN(l.Points[i].CodedBound)
+			}
 			published = published || slices.ContainsFunc(l.Points, func(p report.CurvePoint) bool { return p.Published != nil })
 			if seen[l.Treatment] {
 				continue
@@ -123,10 +128,26 @@ func curveLegend(charts []*report.Chart, order map[string]int) (out []legendEntr
 			out = append(out, treatmentEntry(order[l.Treatment], l.Label, l.Missing))
 		}
 	}
+	if ideal {
+		out = append(out, legendEntry{"Ideal in the trials of the point, of its colour", func(c *canvas, x, y float64) { c.limit(x, y, grey, false, "Ideal") }})
+	}
+	if coded {
+		out = append(out, legendEntry{"the coded bound there", func(c *canvas, x, y float64) { c.limit(x, y, grey, true, "coded bound") }})
+	}
 	if published {
 		out = append(out, legendEntry{"published, of the same colour", func(c *canvas, x, y float64) { c.hollow(x, y, grey, "published") }})
 	}
 	return out
+}
+
+// limit is the mark of what a bound would have reached: a short bar, in two parts for
+// the coded bound.
+func (c *canvas) limit(x, y float64, colour string, broken bool, hint string) {
+	bar := "h14"
+	if broken {
+		bar = "h5m4 0h5"
+	}
+	c.add(`<path d="M%s %s%s" stroke="%s" stroke-width="2" fill="none"><title>%s</title></path>`, px(x-7), px(y), bar, colour, escape(hint))
 }
 
 // hollow is the mark of a published figure.
@@ -169,6 +190,7 @@ func drawChart(ch *report.Chart, c *canvas, x, y float64, ys axisScale, order ma
 				c.add(`<path d="M%s %sV%sm-3 0h6M%s %sh6" stroke="%s" stroke-width="1.2" fill="none"/>`, px(cx), px(lo), px(hi), px(cx-3), px(lo), colour)
 			}
 		}
+		drawLimits(c, f, ch, &l, colour, func(i int) float64 { return f.px(ch.Stations[i].At) + shift(k) })
 		c.path(points, colour, 1.4)
 		for i := range l.Points {
 			if p := &l.Points[i]; p.Known {
@@ -178,6 +200,22 @@ func drawChart(ch *report.Chart, c *canvas, x, y float64, ys axisScale, order ma
 		for i := range l.Points {
 			if p := l.Points[i].Published; p != nil {
 				drawPublished(c, f, f.px(ch.Stations[i].At)+shift(k), p, colour, l.Label)
+			}
+		}
+	}
+}
+
+// drawLimits draws what the bounds would have reached in the trials of each point.
+func drawLimits(c *canvas, f *frame, ch *report.Chart, l *report.Curve, colour string, at func(int) float64) {
+	for i := range l.Points {
+		p := &l.Points[i]
+		for _, b := range []struct {
+			name   string
+			y      float64
+			broken bool
+		}{{"Ideal", p.Ideal, false}, {"coded bound", p.CodedBound, true}} {
+			if !math.IsNaN(b.y) {
+				c.limit(at(i), f.py(b.y), colour, b.broken, fmt.Sprintf("%s in the trials of %s, %s %s: %s", b.name, l.Label, ch.Axis, ch.Stations[i].Label, wording.Short(report.Rounded(b.y))))
 			}
 		}
 	}

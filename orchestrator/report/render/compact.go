@@ -44,7 +44,7 @@ func writeCompact(b *strings.Builder, v *report.Analysis) {
 	}
 	b.WriteString("\n")
 	published := len(v.Dataset.Figures) > 0 || slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasPublished) })
-	legend := "KB/s of 1024 bytes: average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration; * is p < 0.05 (Wilcoxon signed-rank, Holm-corrected)."
+	legend := "KB/s of 1024 bytes: average ± half of the 95 % interval (Student's t). ×: ratio to the first treatment by iteration (Hodges–Lehmann); * is p < 0.05 (Wilcoxon signed-rank of the same ratios, Holm-corrected)."
 	if slices.ContainsFunc(v.Tables, func(t report.RunTable) bool { return t.Has(report.HasIdeal) }) {
 		legend += idealLegend
 	}
@@ -141,8 +141,8 @@ func (g *compactGroup) rows(axes []string, coded bool) (rows [][]string, missing
 // compactFigures are a treatment's name and figures.
 func compactFigures(r *report.Row, coded bool) []string {
 	half := wording.None
-	if r.MeanCI != nil {
-		h := (r.MeanCI.High - r.MeanCI.Low) / 2
+	if r.MeanCI != nil && r.AverageKBps != nil {
+		h := r.MeanCI.High - *r.AverageKBps // the lower half may be cut off at 0
 		half = wording.KBps(&h)
 	}
 	ratio := ""

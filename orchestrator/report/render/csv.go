@@ -2,16 +2,19 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/csv"
 	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
+	"linktrial/internal/radio"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/stats"
+	"linktrial/protocols/contract"
 )
 
 // column is one column of a CSV file; docs/exports.md describes them all. An
@@ -34,7 +37,7 @@ func writeCSV[T any](columns []column[T], rows []T) ([]byte, error) {
 	}
 	for _, r := range rows {
 		for i, c := range columns {
-			record[i] = wording.Clean(c.value(r))
+			record[i] = wording.Cell(wording.Clean(c.value(r)))
 		}
 		if err := w.Write(record); err != nil {
 			return nil, err
@@ -258,6 +261,7 @@ func (c *summaryList) laterColumns() {
 	c.share("share_of_coded_bound", func(r summaryRow) *float64 { return r.ShareOfCodedBound })
 	c.rate("ideal_kb_per_s", func(r summaryRow) *float64 { return r.IdealKBps })
 	c.rate("coded_bound_kb_per_s", func(r summaryRow) *float64 { return r.CodedBoundKBps })
+	c.add("difference_t_p", func(r summaryRow) string { return digits(r.comparison.DifferenceP) })
 }
 
 func renderCSV(v *report.Analysis) ([]byte, error) {
@@ -345,6 +349,37 @@ func trialColumns() []column[attemptRow] {
 		{"radio_busy_share", hops(func(r *report.RadioReport) string { return fixed(&r.BusyShare, 6) })},
 		{"coded_bound_s", func(r attemptRow) string { return seconds(r.CodedBound) }},
 		{"share_of_coded_bound", shareOfBound(func(r attemptRow) time.Duration { return r.CodedBound })},
+		{"throughput_of", func(r attemptRow) string {
+			switch {
+			case r.ThroughputBytesPerSecond() <= 0:
+				return ""
+			case r.Window != nil:
+				return "window"
+			case r.Estimated():
+				return "estimate"
+			}
+			return "transfer"
+		}},
+		{"path_devices", paths(func(p *contract.PathResult) string { return cmp.Or(p.Device, p.Address) })},
+		{"path_bytes", paths(func(p *contract.PathResult) string { return strconv.FormatInt(p.Bytes, 10) })},
+		{"path_shares", paths(func(p *contract.PathResult) string { return fixed(&p.Share, 6) })},
+		{"undecided_rules", func(r attemptRow) string { return strings.Join(r.Undecided, "; ") }},
+		{"control_packets_client", controlPackets(radio.RoleClient)},
+		{"control_packets_relay", controlPackets(radio.RoleRelay)},
+		{"control_packets_server", controlPackets(radio.RoleServer)},
+	}
+}
+
+// controlPackets is how many packets passed between a node and the orchestrator during an
+// attempt, where they were counted.
+func controlPackets(role radio.Role) func(attemptRow) string {
+	return func(r attemptRow) string {
+		for _, c := range r.Control {
+			if c.Role == role && c.Unknown == "" {
+				return strconv.FormatInt(c.Packets, 10)
+			}
+		}
+		return ""
 	}
 }
 
@@ -360,6 +395,17 @@ func shareOfBound(bound func(attemptRow) time.Duration) func(attemptRow) string 
 
 func renderTrialsCSV(v *report.Analysis) ([]byte, error) {
 	return writeCSV(trialColumns(), attemptRows(v))
+}
+
+// paths lists a figure of each path, separated by spaces.
+func paths(value func(*contract.PathResult) string) func(attemptRow) string {
+	return func(r attemptRow) string {
+		out := make([]string, len(r.Paths))
+		for i := range r.Paths {
+			out[i] = value(&r.Paths[i])
+		}
+		return strings.Join(out, " ")
+	}
 }
 
 // attemptRows are all attempts, in the order of the plan, the sheet and the attempts.

@@ -265,6 +265,9 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 			}
 		}
 	}
+	for _, n := range v.Dataset.Notes {
+		note(tex(n))
+	}
 	if len(notes) > 0 {
 		b.WriteString("\n\\vspace{2ex}{\\scriptsize " + strings.Join(notes, "\\\\{}\n") + "\\par}\n")
 	}

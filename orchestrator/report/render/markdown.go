@@ -39,6 +39,9 @@ func renderMarkdown(v *report.Analysis) ([]byte, error) {
 	for i := range v.Tables {
 		mdRun(&b, &v.Tables[i])
 	}
+	for _, n := range v.Dataset.Notes {
+		fmt.Fprintf(&b, "- %s\n", md(n))
+	}
 	return []byte(strings.TrimRight(b.String(), "\n") + "\n"), nil
 }
 
@@ -83,6 +86,12 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 	if t.Has(report.HasPublished) {
 		mdPublished(b, t)
 	}
+	if t.BoundsUnknown != "" {
+		b.WriteString(t.BoundsUnknown + "\n\n")
+	}
+	if t.ControlNote != "" {
+		b.WriteString(md(t.ControlNote) + "\n\n")
+	}
 	if len(t.Probes) > 0 {
 		mdProbes(b, t)
 	}
@@ -90,19 +99,19 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 }
 
 func mdComparison(b *strings.Builder, t *report.RunTable) {
-	fmt.Fprintf(b, "Against %s, paired by iteration (ratio: geometric mean; p: Wilcoxon signed-rank, two-sided; gain: less time, in percent of the reference's):\n\n", md(t.ReferenceLabel()))
+	fmt.Fprintf(b, "Against %s, paired by iteration. Ratio: Hodges–Lehmann, with the interval that inverts the two-sided Wilcoxon signed-rank test of the same ratios, whose p is beside it; from six pairs on. Difference: mean, with the interval that inverts Student's test for pairs, whose p is beside it. Gain: less time, in percent of the reference's:\n\n", md(t.ReferenceLabel()))
 	var rows [][]string
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if c := r.Comparison; c != nil {
 			ratio := func(x *float64) string { return wording.Decimals(x, 2) }
 			rows = append(rows, []string{
-				md(r.Label), fmt.Sprint(c.Pairs), wording.KBps(c.DifferenceKBps), span(c.DifferenceCI, wording.KBps), ratio(c.Ratio), span(c.RatioCI, ratio),
-				wording.Decimals(c.GainPercent, 1) + " %", wording.PValue(c.P), wording.PValue(c.PHolm), ratio(c.RankBiserial),
+				md(r.Label), fmt.Sprint(c.Pairs), wording.KBps(c.DifferenceKBps), span(c.DifferenceCI, wording.KBps), wording.PValue(c.DifferenceP), ratio(c.Ratio), span(c.RatioCI, ratio), wording.PValue(c.P),
+				wording.PValue(c.PHolm), ratio(c.RankBiserial), wording.Decimals(c.GainPercent, 1) + " %",
 			})
 		}
 	}
-	mdTable(b, []string{"Treatment", "Pairs", "Difference", "95 % CI", "Ratio", "95 % CI", "Gain", "p", "p, Holm", "Rank-biserial r"}, rows)
+	mdTable(b, []string{"Treatment", "Pairs", "Difference", "95 % CI, t", "p, t", "Ratio", "95 % CI, signed-rank", "p, signed-rank", "the same, Holm", "Rank-biserial r", "Gain"}, rows)
 }
 
 func mdPublished(b *strings.Builder, t *report.RunTable) {

@@ -18,6 +18,9 @@ type probeLine struct {
 	*report.Probe
 }
 
+// beside is what ran beside the probe; empty: nothing did.
+func (r probeLine) beside() string { return r.run.Sheet.Trials[r.trial.Index].Beside() }
+
 // probeColumns is one row for each probe of each attempt. Delays are by one clock.
 func probeColumns() []column[probeLine] {
 	count := func(name string, of func(probeLine) int64) column[probeLine] {
@@ -49,14 +52,9 @@ func probeColumns() []column[probeLine] {
 		{"iteration", func(r probeLine) string { return whole(r.trial.Iteration) }},
 		{"attempt", func(r probeLine) string { return whole(r.attempt.Attempt) }},
 		{"probe", func(r probeLine) string { return r.Treatment }},
-		{"beside", func(r probeLine) string {
-			if r.trial.Treatment == r.Treatment {
-				return ""
-			}
-			return r.trial.Treatment
-		}},
+		{"beside", probeLine.beside},
 		{"beside_verdict", func(r probeLine) string {
-			if r.trial.Treatment == r.Treatment {
+			if r.beside() == "" {
 				return ""
 			}
 			return string(r.attempt.Verdict)
@@ -77,6 +75,8 @@ func probeColumns() []column[probeLine] {
 			}
 			return strconv.FormatFloat(r.Elapsed.Seconds(), 'f', 6, 64)
 		}},
+		count("offered_packets", func(r probeLine) int64 { return r.Figures.Sent + r.Figures.Unsent }),
+		count("unsent_packets", func(r probeLine) int64 { return r.Figures.Unsent }),
 		count("sent_packets", func(r probeLine) int64 { return r.Figures.Sent }),
 		count("received_packets", func(r probeLine) int64 { return r.Figures.Received }),
 		count("lost_packets", func(r probeLine) int64 { return r.Figures.Lost }),
@@ -96,6 +96,15 @@ func probeColumns() []column[probeLine] {
 		jitterColumn("jitter_mean_ms", func(r probeLine) int64 { return r.Figures.JitterMeanNS }, ms),
 		jitterColumn("jitter_max_ms", func(r probeLine) int64 { return r.Figures.JitterMaxNS }, ms),
 		{"clocks", func(r probeLine) string { return clockWord(&r.run.ProbeClock) }},
+		{"arrivals", func(r probeLine) string {
+			switch {
+			case r.Figures == nil:
+				return ""
+			case r.Figures.ProcessTimes:
+				return "driver"
+			}
+			return "kernel"
+		}},
 		{"uncertainty_ms", func(r probeLine) string {
 			if r.Figures == nil || r.run.ProbeClock.Unknown != "" {
 				return ""
@@ -166,6 +175,9 @@ func probeNotes(t *report.RunTable) (out []string) {
 		r := &t.Probes[i]
 		for _, f := range r.Failures {
 			out = append(out, fmt.Sprintf("%s: %d without figures: %s", probeName(r), f.Attempts, wording.Clean(strings.TrimSpace(string(f.Verdict)+" "+f.Reason))))
+		}
+		if r.Unsent > 0 {
+			out = append(out, fmt.Sprintf("%s: its congestion control did not let %d of the %d packets offered go; they are no losses", probeName(r), r.Unsent, r.Offered))
 		}
 		if r.FailedTransfers > 0 {
 			out = append(out, fmt.Sprintf("%s: %d of the %d measured ran beside a transfer that gave no valid figure", probeName(r), r.FailedTransfers, r.Measured))

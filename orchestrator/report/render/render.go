@@ -24,6 +24,9 @@ type format struct {
 	render    func(*report.Analysis) ([]byte, error)
 }
 
+// DelaysSVG is the format that only a campaign with probes has.
+const DelaysSVG = "delays-svg"
+
 var formats = []format{
 	{"table", "results.txt", "text/plain; charset=utf-8", false, renderTable},
 	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
@@ -36,6 +39,7 @@ var formats = []format{
 	{"latex", "results.tex", "application/x-tex", false, renderLaTeX},
 	{"svg", "results.svg", "image/svg+xml", false, figure.Throughput},
 	{"cdf-svg", "cdf.svg", "image/svg+xml", false, figure.Distribution},
+	{DelaysSVG, "delays.svg", "image/svg+xml", false, figure.Delays},
 	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, renderSweep},
 	{"sweep-svg", "sweep.svg", "image/svg+xml", false, figure.Curves},
 	{"against", "against.txt", "text/plain; charset=utf-8", false, renderAgainst},

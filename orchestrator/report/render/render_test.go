@@ -5,10 +5,12 @@ import (
 	"encoding/csv"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,6 +22,7 @@ import (
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/reporttest"
 	"linktrial/orchestrator/report/wording"
+	"linktrial/protocols/contract"
 )
 
 var update = flag.Bool("update", false, "write testdata/*.golden anew")
@@ -38,10 +41,13 @@ func render(t *testing.T, ds *report.Dataset, format string) string {
 
 func TestGolden(t *testing.T) {
 	all := reporttest.Datasets()
-	for _, name := range []string{"quickstart", "eventful", "swept"} {
+	for _, name := range []string{"quickstart", "eventful", "swept", "probed"} {
 		for _, format := range Formats() {
 			// One large dataset's every format is enough.
 			if name == "swept" && !strings.HasPrefix(format, "against") && !strings.HasPrefix(format, "sweep") {
+				continue
+			}
+			if name == "probed" && !slices.Contains([]string{"table", "markdown", "probes-csv", DelaysSVG}, format) {
 				continue
 			}
 			t.Run(name+"/"+format, func(t *testing.T) {
@@ -199,7 +205,7 @@ func parseCSV(t *testing.T, s string) []map[string]string {
 			if _, twice := row[name]; twice {
 				t.Errorf("column %s twice", name)
 			}
-			row[name] = r[i]
+			row[name] = wording.Text(r[i])
 		}
 		rows = append(rows, row)
 	}
@@ -445,5 +451,43 @@ func TestLaTeXCompiles(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// TestPathColumns: the paths of a transfer over several radios are lists in the order
+// of the radios; every other attempt has empty fields.
+func TestPathColumns(t *testing.T) {
+	two := attemptRow{Attempt: &report.Attempt{Paths: []contract.PathResult{{Device: "radio0", Address: "10.77.0.1", Bytes: 3, Share: 0.75}, {Address: "10.78.0.1", Bytes: 1, Share: 0.25}}}}
+	got := map[string]string{}
+	for _, c := range trialColumns() {
+		if strings.HasPrefix(c.name, "path_") {
+			got[c.name] = c.value(two)
+			if empty := c.value(attemptRow{Attempt: &report.Attempt{}}); empty != "" {
+				t.Errorf("%s of a transfer over one radio is %q", c.name, empty)
+			}
+		}
+	}
+	want := map[string]string{"path_devices": "radio0 10.78.0.1", "path_bytes": "3 1", "path_shares": "0.750000 0.250000"}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, expected %v", got, want)
+	}
+}
+
+// TestEstimatesAreTold: every text that a person reads says which throughput is an
+// estimate, for as long as an attempt counts with one.
+func TestEstimatesAreTold(t *testing.T) {
+	ds := reporttest.Campaign(reporttest.Quickstart())
+	a := &ds.Runs[0].Trials[0].Attempts[0]
+	a.Flows = []report.Flow{{SizeBytes: 1000, Elapsed: time.Second, Bound: time.Second}, {SizeBytes: 1000, Elapsed: time.Second, Bound: time.Second}}
+	for _, format := range []string{"table", "markdown", "latex"} {
+		if s := render(t, ds, format); !strings.Contains(strings.ReplaceAll(s, "\n", " "), "The throughput of 1 attempt with several flows is an estimate") {
+			t.Errorf("%s does not say that a throughput is an estimate:\n%s", format, s)
+		}
+	}
+	a.Window = &report.CommonWindow{Length: time.Second, Bytes: []int64{1000, 1000}}
+	for _, format := range []string{"table", "markdown", "latex"} {
+		if s := render(t, ds, format); strings.Contains(s, "estimate") {
+			t.Errorf("%s names an estimate where there is none:\n%s", format, s)
+		}
 	}
 }

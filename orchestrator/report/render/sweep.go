@@ -36,10 +36,33 @@ func renderSweep(a *report.Analysis) ([]byte, error) {
 		paragraph(&b, report.NothingSwept)
 	} else {
 		b.WriteString("\n")
-		paragraph(&b, "mean ± half of the 95 % interval (Student's t); published figures in brackets.")
+		paragraph(&b, "mean ± half of the 95 % interval of the mean (Student's t), or its ends where it ends at 0; published figures in brackets. "+
+			"Its Ideal, coded bound: what these would have reached in the same trials as the treatment on their left, by the same clock.")
 	}
 	writeNotes(&b, a)
 	return []byte(b.String()), nil
+}
+
+// limitColumns are what the bounds would have reached in the trials of each point.
+func limitColumns(l *report.Curve) (columns [][]string) {
+	for _, b := range []struct {
+		name string
+		of   func(*report.CurvePoint) float64
+	}{
+		{"its Ideal", func(p *report.CurvePoint) float64 { return p.Ideal }},
+		{"coded bound", func(p *report.CurvePoint) float64 { return p.CodedBound }},
+	} {
+		column, some := []string{b.name}, false
+		for i := range l.Points {
+			y := report.Rounded(b.of(&l.Points[i]))
+			some = some || y != nil
+			column = append(column, wording.Short(y))
+		}
+		if some {
+			columns = append(columns, column)
+		}
+	}
+	return columns
 }
 
 func writeChart(b *strings.Builder, c *report.Chart) {
@@ -54,6 +77,7 @@ func writeChart(b *strings.Builder, c *report.Chart) {
 			column = append(column, p.Text())
 		}
 		columns = append(columns, column)
+		columns = append(columns, limitColumns(&l)...)
 	}
 	names := []string{wording.Clean(c.Axis)}
 	for _, x := range c.Stations {

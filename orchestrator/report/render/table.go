@@ -187,6 +187,14 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 		b.WriteString("\n")
 		writePublished(b, t)
 	}
+	if t.BoundsUnknown != "" {
+		b.WriteString("\n")
+		paragraph(b, t.BoundsUnknown)
+	}
+	if t.ControlNote != "" {
+		b.WriteString("\n")
+		paragraph(b, t.ControlNote)
+	}
 	if len(t.Probes) > 0 {
 		b.WriteString("\n")
 		writeProbes(b, t)
@@ -218,7 +226,7 @@ func legendOf(t *report.RunTable) string {
 		s += codedLegend
 	}
 	if t.Has(report.HasComparison) {
-		s += " ratio and p: against " + t.ReferenceLabel() + " by iteration; geometric mean; Wilcoxon signed-rank, Holm-corrected."
+		s += " ratio and p: against " + t.ReferenceLabel() + " by iteration; Hodges–Lehmann; Wilcoxon signed-rank of the same ratios, Holm-corrected."
 	}
 	return s
 }

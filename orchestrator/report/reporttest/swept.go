@@ -52,7 +52,7 @@ func addBandwidths(ds *report.Dataset) {
 				full := float64(size) / (2 + float64(size)*8/rate) / 1024
 				slow.KBps, quick.KBps = full*(0.5-0.12*float64(si))*(1+0.2*float64(ci)), full*(0.9-0.05*float64(si))
 				r := NewRun(fmt.Sprintf("s-%d", len(ds.Runs)), "decola-radio", "decola radio", "point-to-point", "Point to point", size, 4, slow, quick, LTTCP)
-				r.Sheet.Network = &radio.Network{Links: []radio.Link{{A: radio.RoleClient, B: radio.RoleServer, RateBitsPerSecond: rate}}}
+				r.Sheet.Network = &radio.Network{MTUBytes: 1500, Links: []radio.Link{{A: radio.RoleClient, B: radio.RoleServer, RateBitsPerSecond: rate, Delay: time.Second}}}
 				for i := range r.Trials {
 					r.Trials[i].Attempts[0].Timeouts = Ptr(int64(3 - ci))
 				}

@@ -26,21 +26,18 @@ import (
 
 // Config is what the services answer from.
 type Config struct {
-	Authority   *authority.Authority
-	SigningKeys func() []signature.Endorsed // given to nodes that enrol
-	Version     string                      // of the orchestrator
-	Logger      *slog.Logger
+	Authority    *authority.Authority
+	SigningKeys  func() []signature.Endorsed // given to nodes that enrol
+	Version      string                      // of the orchestrator
+	Logger       *slog.Logger
+	DatabaseLost func() time.Time // since when the database does not answer; zero while it does
 }
-
-// maxRequest is more than any certificate request has, in bytes.
-const maxRequest = 64 << 10
 
 // Mount adds both services to a mux. The options are of the service that people call.
 func Mount(mux *http.ServeMux, cfg Config, opts ...connect.HandlerOption) {
-	read := connect.WithReadMaxBytes(maxRequest)
-	own := append([]connect.HandlerOption{read, connect.WithInterceptors(reply.Errors(cfg.Logger)), reply.Recover(cfg.Logger)}, request.Options()...)
+	own := append([]connect.HandlerOption{connect.WithInterceptors(reply.Errors(cfg.Logger, cfg.DatabaseLost)), reply.Recover(cfg.Logger)}, request.Options()...)
 	mux.Handle(linktrialv1connect.NewEnrolmentServiceHandler(&enrolment{cfg: cfg, guard: cfg.Authority.Guard().WrapUnary}, own...))
-	mux.Handle(linktrialv1connect.NewNodeServiceHandler(&nodes{cfg: cfg}, append(append([]connect.HandlerOption{}, opts...), read)...))
+	mux.Handle(linktrialv1connect.NewNodeServiceHandler(&nodes{cfg: cfg}, opts...))
 }
 
 func (c *Config) answer(ctx context.Context, call string, err error) error {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
+	"time"
 
 	"connectrpc.com/connect"
 	"github.com/jackc/pgx/v5"
@@ -24,7 +25,7 @@ import (
 // has the cause: its text names tables, columns and files, which no caller can
 // act on.
 const (
-	unavailableText = "the database does not answer, so the orchestrator cannot answer either: the same call can succeed later, and the orchestrator's log has the reason"
+	unavailableText = "the database does not answer%s, so the orchestrator cannot answer either: nothing is lost, nodes go on and keep what they measure, and the same call can succeed later; the orchestrator's log has the reason"
 	internalText    = "the orchestrator failed at this call: its log has the reason, as incident %s"
 	badValueText    = "a value of the request cannot be stored: the orchestrator's log has the reason, as incident %s"
 	noRowsText      = "what was asked for does not exist"
@@ -56,7 +57,7 @@ func Error(ctx context.Context, log *slog.Logger, call string, err error) error 
 		return connect.NewError(connect.CodeNotFound, errors.New(noRowsText))
 	case store.Unavailable:
 		log.Error("call failed: the database does not answer", "call", call, "error", err)
-		return connect.NewError(connect.CodeUnavailable, errors.New(unavailableText))
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unavailableText, ""))
 	case store.BadValue:
 		id := incident()
 		log.Error("call failed: a value cannot be stored", "call", call, "incident", id, "error", err)
@@ -109,10 +110,11 @@ func incident() string {
 func codeOf(err error) (connect.Code, bool) {
 	var refused *ingest.RefusedError
 	var conflict *ingest.ConflictError
+	var bound *ingest.BoundError
 	switch {
 	case errors.As(err, &refused), errors.Is(err, nodes.ErrBadNode), errors.Is(err, campaign.ErrNoReason), errors.Is(err, campaign.ErrBadText):
 		return connect.CodeInvalidArgument, true
-	case errors.As(err, &conflict), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
+	case errors.As(err, &conflict), errors.As(err, &bound), errors.Is(err, campaign.ErrNothingOpen), errors.Is(err, campaign.ErrRefused):
 		return connect.CodeFailedPrecondition, true
 	case errors.Is(err, ingest.ErrNotFound), errors.Is(err, nodes.ErrUnknownNode), errors.Is(err, campaign.ErrNoCampaign), errors.Is(err, campaign.ErrNoTrial),
 		errors.Is(err, store.ErrNotFound):
@@ -127,17 +129,40 @@ func codeOf(err error) (connect.Code, bool) {
 	return 0, false
 }
 
-// Errors returns the interceptor that sees to it that every service answers with
-// [Error], whatever its handlers return.
-func Errors(log *slog.Logger) connect.Interceptor { return translator{log} }
+// Since says since when something is down, in brackets; nothing where that is not known.
+func Since(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" (since %s, %.0f s)", t.UTC().Format("15:04:05 UTC"), time.Since(t).Seconds())
+}
 
-type translator struct{ log *slog.Logger }
+// Errors returns the interceptor that sees to it that every service answers with
+// [Error], whatever its handlers return. Where the database does not answer, its callers
+// are told since when; lost returns that, zero where the database answers.
+func Errors(log *slog.Logger, lost func() time.Time) connect.Interceptor {
+	return translator{log, lost}
+}
+
+type translator struct {
+	log  *slog.Logger
+	lost func() time.Time
+}
+
+func (t translator) error(ctx context.Context, call string, err error) error {
+	err = Error(ctx, t.log, call, err)
+	var coded *connect.Error
+	if errors.As(err, &coded) && coded.Code() == connect.CodeUnavailable && coded.Message() == fmt.Sprintf(unavailableText, "") {
+		return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unavailableText, Since(t.lost())))
+	}
+	return err
+}
 
 func (t translator) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
 		res, err := next(ctx, req)
 		if err != nil {
-			return nil, Error(ctx, t.log, req.Spec().Procedure, err)
+			return nil, t.error(ctx, req.Spec().Procedure, err)
 		}
 		return res, nil
 	}
@@ -149,7 +174,7 @@ func (t translator) WrapStreamingClient(next connect.StreamingClientFunc) connec
 
 func (t translator) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
 	return func(ctx context.Context, conn connect.StreamingHandlerConn) error {
-		return Error(ctx, t.log, conn.Spec().Procedure, next(ctx, conn))
+		return t.error(ctx, conn.Spec().Procedure, next(ctx, conn))
 	}
 }
 

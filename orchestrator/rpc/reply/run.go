@@ -26,7 +26,7 @@ var states = map[string]linktrialv1.RunState{
 func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,
 		State: states[o.State], Message: o.Message, Trials: o.Trials, TrialsEnded: o.TrialsEnded, AttemptsFailed: o.AttemptsFailed,
-		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt), Nodes: o.Nodes}
+		SheetHash: o.SheetHash, Place: o.Place, Created: timestamppb.New(o.CreatedAt), Nodes: o.Nodes, Sealed: o.Sealed, LateRecords: o.LateRecords}
 	if o.StartedAt != nil {
 		r.Started = timestamppb.New(*o.StartedAt)
 	}
@@ -37,6 +37,9 @@ func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 		// Ordered to pause, or ordered to go on and not there yet.
 		r.Paused = o.PauseRequested || o.Held
 		r.Pausing = o.PauseRequested && !o.PauseSettled
+		if r.Paused {
+			r.PauseReason = o.PauseReason
+		}
 	}
 	return r
 }
@@ -55,7 +58,10 @@ func secondsLeft(o *dbsqlc.RunOverview) float64 {
 func Attempt(a *report.Attempt) *linktrialv1.AttemptRow {
 	row := &linktrialv1.AttemptRow{Attempt: int32(a.Attempt), Verdict: string(a.Verdict), Reason: a.Reason, Message: a.Message,
 		ThroughputBytesPerSecond: a.ThroughputBytesPerSecond(), ElapsedSeconds: a.Elapsed.Seconds(), ConnectSeconds: a.Connect.Seconds(),
-		IdealSeconds: a.Ideal.Seconds(), CodedBoundSeconds: a.CodedBound.Seconds(), Started: timestamppb.New(a.Started), MeasuredBytesPerSecond: a.MeasuredBytesPerSecond()}
+		IdealSeconds: a.Ideal.Seconds(), CodedBoundSeconds: a.CodedBound.Seconds(), Started: timestamppb.New(a.Started), MeasuredBytesPerSecond: a.MeasuredBytesPerSecond(), Undecided: a.Undecided}
+	for _, c := range a.Control {
+		row.Control = append(row.Control, &linktrialv1.ControlCount{Role: string(c.Role), Packets: c.Packets, Bytes: c.Bytes, Unknown: c.Unknown})
+	}
 	if m := a.Mark; m != nil {
 		row.Mark = &linktrialv1.Mark{Reason: m.Reason, By: m.By, Given: timestamppb.New(m.At),
 			JournalVerdict: string(m.Verdict), JournalReason: m.JournalReason, JournalMessage: m.JournalMessage}

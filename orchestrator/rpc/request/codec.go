@@ -12,11 +12,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Options returns the options of every service: its requests are decoded with
-// errors that people can read, and their texts are checked.
+// Options returns the options of every service: its requests are of bounded length
+// ([Limit]), they are decoded with errors that people can read, and their texts are
+// checked.
 func Options() []connect.HandlerOption {
 	return []connect.HandlerOption{connect.WithCodec(binaryCodec{}), connect.WithCodec(jsonCodec{"json"}), connect.WithCodec(jsonCodec{"json; charset=utf-8"}),
-		connect.WithInterceptors(Strings())}
+		connect.WithInterceptors(Strings()), limited()}
 }
 
 // binaryCodec and jsonCodec are those of connect but for the text of their errors,

@@ -13,6 +13,7 @@ import (
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/store"
 )
 
 // datasets is what results are made from, of all these runs and campaigns.
@@ -65,7 +66,12 @@ func renderAs(ds *report.Dataset, format string, o report.Options) (render.File,
 			return render.File{}, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("no run has a treatment %q%s; there are %s", o.Reference, yamldoc.Suggest(o.Reference, names), strings.Join(names, ", ")))
 		}
 	}
-	return render.Checked(ds, format, o, func(a *report.Analysis) error { return isSwept(a, o.Axis) })
+	return render.Checked(ds, format, o, func(a *report.Analysis) error {
+		if format == render.DelaysSVG && !slices.ContainsFunc(a.Tables, func(t report.RunTable) bool { return len(t.Probes) > 0 }) {
+			return fmt.Errorf("%w: campaign %s has no probes", store.ErrNotFound, ds.Campaign)
+		}
+		return isSwept(a, o.Axis)
+	})
 }
 
 // Export is a campaign or run as a file.

@@ -9,6 +9,7 @@ import (
 
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
 	"linktrial/protocols/contract"
 )
@@ -49,7 +50,7 @@ func writeSamples(ctx context.Context, st *store.Store, ds *report.Dataset) (ren
 				return render.File{}, err
 			}
 			for i := range rows {
-				if err := w.Write(sampleRow(&t, &rows[i])); err != nil {
+				if err := w.Write(wording.Cells(sampleRow(&t, &rows[i]))); err != nil {
 					return render.File{}, err
 				}
 			}

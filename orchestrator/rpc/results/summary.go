@@ -31,7 +31,7 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 	for i := range t.Probes {
 		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
 	}
-	out.ProbeClock = t.ProbeCertainty()
+	out.ProbeClock, out.BoundsUnknown, out.ControlNote = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote
 	return out
 }
 
@@ -47,7 +47,7 @@ func asProbe(r *report.ProbeRow) *linktrialv1.ProbeSummary {
 	out := &linktrialv1.ProbeSummary{
 		Probe: r.Probe, Label: r.Label, Beside: r.BesideLabel, Measured: int32(r.Measured), Planned: int32(r.Trials), Dscp: int32(r.DSCP),
 		Sent: r.Sent, Received: r.Received, Lost: r.Lost, LossShare: r.LossShare, LossBursts: r.LossBursts, LongestLossBurst: r.LongestLossBurst,
-		Reordered: r.Reordered, Duplicated: r.Duplicated,
+		Unsent: r.Unsent, Reordered: r.Reordered, Duplicated: r.Duplicated,
 		DelayMin: seconds(r.DelayMinMS), DelayMean: seconds(r.DelayMeanMS), DelayP50: seconds(r.DelayP50MS), DelayP95: seconds(r.DelayP95MS),
 		DelayP99: seconds(r.DelayP99MS), DelayMax: seconds(r.DelayMaxMS), Jitter: seconds(r.JitterMS), JitterMax: seconds(r.JitterMaxMS),
 		Uncertainty: seconds(r.UncertaintyMS), FailedTransfers: int32(r.FailedTransfers),
@@ -67,11 +67,12 @@ func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
 		Median: bytesPerSecond(r.MedianKBps), P05: bytesPerSecond(r.P05KBps), P25: bytesPerSecond(r.P25KBps), P75: bytesPerSecond(r.P75KBps), P95: bytesPerSecond(r.P95KBps),
 		IdealShare: r.ShareOfIdeal, CodedBoundShare: r.ShareOfCodedBound, ConnectAverage: value(r.ConnectSeconds), RetransmitsAverage: r.Retransmits, TimeoutsAverage: r.Timeouts,
 	}
+	out.IdealAverage, out.CodedBoundAverage = perSecond(r.IdealKBps), perSecond(r.CodedBoundKBps)
 	if r.MeanCI != nil {
 		out.CiLow, out.CiHigh = r.MeanCI.Low*unit.KB, r.MeanCI.High*unit.KB
 	}
 	if c := r.Comparison; c != nil {
-		out.Ratio, out.PValue = c.Ratio, c.PHolm
+		out.Ratio, out.PValue, out.PHolm = c.Ratio, c.P, c.PHolm
 		if c.RatioCI != nil {
 			out.RatioLow, out.RatioHigh = &c.RatioCI.Low, &c.RatioCI.High
 		}
@@ -87,6 +88,15 @@ func asTreatment(r *report.Row, attempted int32) *linktrialv1.TreatmentSummary {
 		out.Failures = append(out.Failures, fmt.Sprintf("%d× %s", f.Attempts, name))
 	}
 	return out
+}
+
+// perSecond is a throughput in bytes per second.
+func perSecond(kb *float64) *float64 {
+	if kb == nil {
+		return nil
+	}
+	b := *kb * unit.KB
+	return &b
 }
 
 func value(x *float64) float64 {

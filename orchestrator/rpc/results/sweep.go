@@ -123,6 +123,7 @@ func asCurves(c *report.Curve) (out []*linktrialv1.SweepCurve) {
 		x := &linktrialv1.SweepCurve{Treatment: c.Treatment, Label: c.Label, Source: source, N: make([]int32, len(c.Points))}
 		for range c.Points {
 			x.Value, x.Low, x.High = append(x.Value, math.NaN()), append(x.Low, math.NaN()), append(x.High, math.NaN())
+			x.Ideal, x.CodedBound = append(x.Ideal, math.NaN()), append(x.CodedBound, math.NaN())
 		}
 		return x
 	}
@@ -133,6 +134,7 @@ func asCurves(c *report.Curve) (out []*linktrialv1.SweepCurve) {
 		if p.Known {
 			some = true
 			ours.Value[i], ours.N[i] = p.Mean, int32(p.N)
+			ours.Ideal[i], ours.CodedBound[i] = p.Ideal, p.CodedBound
 			if r := p.Interval(); r != nil {
 				ours.Low[i], ours.High[i] = r.Low, r.High
 			}

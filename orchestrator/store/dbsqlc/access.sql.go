@@ -255,6 +255,22 @@ func (q *Queries) RevokeToken(ctx context.Context, arg RevokeTokenParams) (int64
 	return result.RowsAffected(), nil
 }
 
+const revokeTokensOf = `-- name: RevokeTokensOf :exec
+UPDATE api_tokens SET revoked_at = $1 WHERE user_name = $2 AND id <> $3::text AND revoked_at IS NULL
+`
+
+type RevokeTokensOfParams struct {
+	Now      *time.Time
+	UserName string
+	Keep     string
+}
+
+// All of a user that work, but the one with the identity keep.
+func (q *Queries) RevokeTokensOf(ctx context.Context, arg RevokeTokensOfParams) error {
+	_, err := q.db.Exec(ctx, revokeTokensOf, arg.Now, arg.UserName, arg.Keep)
+	return err
+}
+
 const session = `-- name: Session :one
 SELECT s.user_name, s.used_at, s.expires_at, u.role, u.disabled FROM sessions s JOIN users u ON u.name = s.user_name WHERE s.hash = $1
 `

@@ -30,7 +30,7 @@ func (q *Queries) Campaign(ctx context.Context, id string) (Campaign, error) {
 }
 
 const campaignOverview = `-- name: CampaignOverview :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview WHERE campaign_id = $1 ORDER BY cell
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE campaign_id = $1 ORDER BY cell
 `
 
 func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]RunOverview, error) {
@@ -70,6 +70,9 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 			&i.PauseSettled,
 			&i.Held,
 			&i.Nodes,
+			&i.PauseReason,
+			&i.Sealed,
+			&i.LateRecords,
 		); err != nil {
 			return nil, err
 		}
@@ -82,7 +85,7 @@ func (q *Queries) CampaignOverview(ctx context.Context, campaignID string) ([]Ru
 }
 
 const campaignOverviewNewestFirst = `-- name: CampaignOverviewNewestFirst :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE campaign_id = $1 ORDER BY ordinal DESC LIMIT $2
 `
 
 type CampaignOverviewNewestFirstParams struct {
@@ -127,6 +130,9 @@ func (q *Queries) CampaignOverviewNewestFirst(ctx context.Context, arg CampaignO
 			&i.PauseSettled,
 			&i.Held,
 			&i.Nodes,
+			&i.PauseReason,
+			&i.Sealed,
+			&i.LateRecords,
 		); err != nil {
 			return nil, err
 		}
@@ -259,7 +265,7 @@ func (q *Queries) NewestCampaign(ctx context.Context) (string, error) {
 }
 
 const newestOverviews = `-- name: NewestOverviews :many
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview ORDER BY ordinal DESC LIMIT $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview ORDER BY ordinal DESC LIMIT $1
 `
 
 func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOverview, error) {
@@ -299,6 +305,9 @@ func (q *Queries) NewestOverviews(ctx context.Context, limit int32) ([]RunOvervi
 			&i.PauseSettled,
 			&i.Held,
 			&i.Nodes,
+			&i.PauseReason,
+			&i.Sealed,
+			&i.LateRecords,
 		); err != nil {
 			return nil, err
 		}
@@ -322,7 +331,7 @@ func (q *Queries) NewestRun(ctx context.Context) (string, error) {
 }
 
 const runOverview = `-- name: RunOverview :one
-SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes FROM run_overview WHERE id = $1
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE id = $1
 `
 
 func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, error) {
@@ -356,6 +365,9 @@ func (q *Queries) RunOverview(ctx context.Context, id string) (RunOverview, erro
 		&i.PauseSettled,
 		&i.Held,
 		&i.Nodes,
+		&i.PauseReason,
+		&i.Sealed,
+		&i.LateRecords,
 	)
 	return i, err
 }

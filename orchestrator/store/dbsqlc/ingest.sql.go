@@ -12,17 +12,29 @@ import (
 )
 
 const advanceCommitted = `-- name: AdvanceCommitted :exec
-UPDATE run_nodes SET committed_seq = $3, delivered_at = now() WHERE run_id = $1 AND node = $2
+UPDATE run_nodes SET committed_seq = $1, delivered_at = now(), journal_bytes = journal_bytes + $2,
+    late_records = late_records + $3, late_bytes = late_bytes + $4
+WHERE run_id = $5 AND node = $6
 `
 
 type AdvanceCommittedParams struct {
+	CommittedSeq int64
+	Bytes        int64
+	LateRecords  int64
+	LateBytes    int64
 	RunID        string
 	Node         string
-	CommittedSeq int64
 }
 
 func (q *Queries) AdvanceCommitted(ctx context.Context, arg AdvanceCommittedParams) error {
-	_, err := q.db.Exec(ctx, advanceCommitted, arg.RunID, arg.Node, arg.CommittedSeq)
+	_, err := q.db.Exec(ctx, advanceCommitted,
+		arg.CommittedSeq,
+		arg.Bytes,
+		arg.LateRecords,
+		arg.LateBytes,
+		arg.RunID,
+		arg.Node,
+	)
 	return err
 }
 
@@ -342,7 +354,7 @@ func (q *Queries) JournalDigests(ctx context.Context, arg JournalDigestsParams) 
 }
 
 const lockRunNode = `-- name: LockRunNode :one
-SELECT n.role, n.committed_seq, r.trials, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
+SELECT n.role, n.committed_seq, (n.ended IS NOT NULL)::boolean AS ended, n.journal_bytes, n.late_bytes, r.trials, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
 WHERE n.run_id = $1 AND n.node = $2 FOR UPDATE OF n
 `
 
@@ -354,6 +366,9 @@ type LockRunNodeParams struct {
 type LockRunNodeRow struct {
 	Role         string
 	CommittedSeq int64
+	Ended        bool
+	JournalBytes int64
+	LateBytes    int64
 	Trials       int32
 	SheetHash    string
 }
@@ -365,6 +380,9 @@ func (q *Queries) LockRunNode(ctx context.Context, arg LockRunNodeParams) (LockR
 	err := row.Scan(
 		&i.Role,
 		&i.CommittedSeq,
+		&i.Ended,
+		&i.JournalBytes,
+		&i.LateBytes,
 		&i.Trials,
 		&i.SheetHash,
 	)

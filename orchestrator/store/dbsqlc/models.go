@@ -39,6 +39,9 @@ type Attempt struct {
 	Log          string
 	IdealNs      json.RawMessage
 	CodedBoundNs json.RawMessage
+	CommonWindow json.RawMessage
+	Undecided    *string
+	Control      json.RawMessage
 }
 
 type AttemptMark struct {
@@ -329,6 +332,9 @@ type RunNode struct {
 	Ended        *string
 	EndReason    string
 	Provenance   json.RawMessage
+	JournalBytes int64
+	LateRecords  int64
+	LateBytes    int64
 }
 
 type RunOverview struct {
@@ -359,6 +365,9 @@ type RunOverview struct {
 	PauseSettled          bool
 	Held                  bool
 	Nodes                 []string
+	PauseReason           string
+	Sealed                bool
+	LateRecords           int64
 }
 
 type RunSignature struct {

@@ -7,6 +7,7 @@ package dbsqlc
 
 import (
 	"context"
+	"encoding/json"
 	"time"
 )
 
@@ -45,6 +46,70 @@ func (q *Queries) AbortRun(ctx context.Context, arg AbortRunParams) (int64, erro
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const attemptsDuring = `-- name: AttemptsDuring :many
+SELECT a.trial, a.attempt, a.verdict::text AS verdict, a.reason,
+       (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $1::text) AS marks
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = $2 AND a.verdict IN ('succeeded', 'failed', 'timed-out')
+  AND a.started_at <= $3::timestamptz
+  AND a.started_at + coalesce(a.duration_ns, 0) / 1000 * interval '1 microsecond' >= $4::timestamptz
+  AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
+  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
+ORDER BY a.trial, a.attempt
+`
+
+type AttemptsDuringParams struct {
+	Self  string
+	RunID string
+	Until time.Time
+	Since time.Time
+}
+
+type AttemptsDuringRow struct {
+	Trial   int32
+	Attempt int32
+	Verdict string
+	Reason  string
+	Last    bool
+	Marks   int64
+}
+
+// Attempts of a run that overlap a time of the leading node's clock, count for or
+// against their protocols, and that nobody has marked or unmarked; the rest is as in
+// UnexplainedFailures.
+func (q *Queries) AttemptsDuring(ctx context.Context, arg AttemptsDuringParams) ([]AttemptsDuringRow, error) {
+	rows, err := q.db.Query(ctx, attemptsDuring,
+		arg.Self,
+		arg.RunID,
+		arg.Until,
+		arg.Since,
+	)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []AttemptsDuringRow{}
+	for rows.Next() {
+		var i AttemptsDuringRow
+		if err := rows.Scan(
+			&i.Trial,
+			&i.Attempt,
+			&i.Verdict,
+			&i.Reason,
+			&i.Last,
+			&i.Marks,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const campaignRuns = `-- name: CampaignRuns :one
@@ -143,13 +208,16 @@ func (q *Queries) OpenRunNodes(ctx context.Context) ([]OpenRunNodesRow, error) {
 
 const openRuns = `-- name: OpenRuns :many
 
+WITH placed AS (
+  SELECT p.id, max(p.ordinal) FILTER (WHERE p.confirm_move) OVER (PARTITION BY p.campaign_id ORDER BY p.ordinal) AS first
+  FROM runs p WHERE p.campaign_id IN (SELECT o.campaign_id FROM runs o WHERE o.ended_at IS NULL))
 SELECT r.id, r.campaign_id, r.state, r.trials, r.sheet_hash, r.abort_reason, r.abort_fault, r.abort_at, r.collecting_at, r.message,
        (m.first IS NOT NULL)::boolean AS confirm_move,
        EXISTS (SELECT FROM run_commands o JOIN runs p ON p.id = o.run_id
                WHERE o.kind = 'release' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS released,
        EXISTS (SELECT FROM attempts a WHERE a.run_id = r.id) AS attempted
 FROM runs r
-CROSS JOIN LATERAL (SELECT max(p.ordinal) AS first FROM runs p WHERE p.campaign_id = r.campaign_id AND p.confirm_move AND p.ordinal <= r.ordinal) m
+JOIN placed m ON m.id = r.id
 WHERE r.ended_at IS NULL ORDER BY r.ordinal
 `
 
@@ -172,7 +240,8 @@ type OpenRunsRow struct {
 // What the state of runs is made from, and its changes.
 // A run waits for the move that began its topology in the campaign, whichever
 // run of that topology somebody released: the one that was to wait for it may
-// have been aborted.
+// have been aborted. All moves are found in one pass over the campaigns: each review
+// of the runs asks this, and a campaign can have a thousand of them.
 func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
 	rows, err := q.db.Query(ctx, openRuns)
 	if err != nil {
@@ -207,8 +276,54 @@ func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
 	return items, nil
 }
 
+const outageRecords = `-- name: OutageRecords :many
+SELECT j.node, n.role, j.at, j.type, j.body, coalesce(p.at, j.at)::timestamptz AS before
+FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+LEFT JOIN journal p ON p.run_id = j.run_id AND p.node = j.node AND p.seq = j.seq - 1
+WHERE j.run_id = $1 AND n.role <> 'client' AND j.type IN ('run-resumed', 'listener-ready', 'listener-failed', 'agent-stopped')
+ORDER BY j.node, j.seq
+`
+
+type OutageRecordsRow struct {
+	Node   string
+	Role   string
+	At     time.Time
+	Type   string
+	Body   json.RawMessage
+	Before time.Time
+}
+
+// What the nodes that do not lead recorded of their listeners and of times at which
+// their agents did not run, with the time of the record before.
+func (q *Queries) OutageRecords(ctx context.Context, runID string) ([]OutageRecordsRow, error) {
+	rows, err := q.db.Query(ctx, outageRecords, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []OutageRecordsRow{}
+	for rows.Next() {
+		var i OutageRecordsRow
+		if err := rows.Scan(
+			&i.Node,
+			&i.Role,
+			&i.At,
+			&i.Type,
+			&i.Body,
+			&i.Before,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const runNodes = `-- name: RunNodes :many
-SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance FROM run_nodes WHERE run_id = $1 ORDER BY role
+SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance, journal_bytes, late_records, late_bytes FROM run_nodes WHERE run_id = $1 ORDER BY role
 `
 
 func (q *Queries) RunNodes(ctx context.Context, runID string) ([]RunNode, error) {
@@ -229,6 +344,9 @@ func (q *Queries) RunNodes(ctx context.Context, runID string) ([]RunNode, error)
 			&i.Ended,
 			&i.EndReason,
 			&i.Provenance,
+			&i.JournalBytes,
+			&i.LateRecords,
+			&i.LateBytes,
 		); err != nil {
 			return nil, err
 		}
@@ -292,6 +410,64 @@ func (q *Queries) SetRunning(ctx context.Context, id string) (int64, error) {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const unexplainedFailures = `-- name: UnexplainedFailures :many
+SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS duration_ns, a.reason,
+       (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $1::text) AS marks
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = $2 AND a.verdict <> 'succeeded' AND a.verdict IN ('failed', 'timed-out')
+  AND a.reason IN ('connect-refused', 'connect-timeout', 'reset', 'transfer-timeout', 'exited')
+  AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
+  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
+ORDER BY a.trial, a.attempt
+`
+
+type UnexplainedFailuresParams struct {
+	Self  string
+	RunID string
+}
+
+type UnexplainedFailuresRow struct {
+	Trial      int32
+	Attempt    int32
+	StartedAt  time.Time
+	DurationNs int64
+	Reason     string
+	Last       bool
+	Marks      int64
+}
+
+// Attempts of a run that failed as one does whose listener is not in order, and that
+// nobody has marked or unmarked: once it is known whether another one of the trial
+// follows by itself. last: none does. The first condition on the verdict is that of an index.
+func (q *Queries) UnexplainedFailures(ctx context.Context, arg UnexplainedFailuresParams) ([]UnexplainedFailuresRow, error) {
+	rows, err := q.db.Query(ctx, unexplainedFailures, arg.Self, arg.RunID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UnexplainedFailuresRow{}
+	for rows.Next() {
+		var i UnexplainedFailuresRow
+		if err := rows.Scan(
+			&i.Trial,
+			&i.Attempt,
+			&i.StartedAt,
+			&i.DurationNs,
+			&i.Reason,
+			&i.Last,
+			&i.Marks,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const unfinishedParts = `-- name: UnfinishedParts :many

@@ -12,7 +12,7 @@ import (
 )
 
 const attempts = `-- name: Attempts :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns, common_window, undecided, control FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
 `
 
 func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error) {
@@ -41,6 +41,9 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error)
 			&i.Log,
 			&i.IdealNs,
 			&i.CodedBoundNs,
+			&i.CommonWindow,
+			&i.Undecided,
+			&i.Control,
 		); err != nil {
 			return nil, err
 		}
@@ -53,7 +56,7 @@ func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error)
 }
 
 const attemptsAfter = `-- name: AttemptsAfter :many
-SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
+SELECT a.run_id, a.trial, a.attempt, a.started_seq, a.started_at, a.ended_seq, a.ended_at, a.verdict, a.reason, a.message, a.duration_ns, a.dead_ns, a.radio, a.log, a.ideal_ns, a.coded_bound_ns, a.common_window, a.undecided, a.control, t.iteration, t.treatment, (a.ended_seq IS NOT NULL AND (t.verdict IS NOT NULL OR r.ended_at IS NOT NULL OR later.yes))::boolean AS settled,
        (t.verdict IS NOT NULL AND NOT later.yes)::boolean AS last
 FROM attempts a
 JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
@@ -104,6 +107,9 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 			&i.Attempt.Log,
 			&i.Attempt.IdealNs,
 			&i.Attempt.CodedBoundNs,
+			&i.Attempt.CommonWindow,
+			&i.Attempt.Undecided,
+			&i.Attempt.Control,
 			&i.Iteration,
 			&i.Treatment,
 			&i.Settled,
@@ -120,7 +126,7 @@ func (q *Queries) AttemptsAfter(ctx context.Context, arg AttemptsAfterParams) ([
 }
 
 const attemptsOfTrials = `-- name: AttemptsOfTrials :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns, common_window, undecided, control FROM attempts WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt
 `
 
 type AttemptsOfTrialsParams struct {
@@ -154,6 +160,9 @@ func (q *Queries) AttemptsOfTrials(ctx context.Context, arg AttemptsOfTrialsPara
 			&i.Log,
 			&i.IdealNs,
 			&i.CodedBoundNs,
+			&i.CommonWindow,
+			&i.Undecided,
+			&i.Control,
 		); err != nil {
 			return nil, err
 		}
@@ -316,7 +325,7 @@ func (q *Queries) ClockOffsets(ctx context.Context, runID string) ([]ClockOffset
 }
 
 const figureAttempts = `-- name: FigureAttempts :many
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control
 FROM attempts WHERE run_id = ANY ($1::text[]) ORDER BY trial, attempt
 `
 
@@ -331,6 +340,8 @@ type FigureAttemptsRow struct {
 	DurationNs   *int64
 	IdealNs      json.RawMessage
 	CodedBoundNs json.RawMessage
+	CommonWindow json.RawMessage
+	Control      json.RawMessage
 }
 
 // What figures are made from: no logs, and of the radio's report only the bounds.
@@ -354,6 +365,8 @@ func (q *Queries) FigureAttempts(ctx context.Context, runs []string) ([]FigureAt
 			&i.DurationNs,
 			&i.IdealNs,
 			&i.CodedBoundNs,
+			&i.CommonWindow,
+			&i.Control,
 		); err != nil {
 			return nil, err
 		}
@@ -556,51 +569,6 @@ func (q *Queries) Flows(ctx context.Context, runID string) ([]Flow, error) {
 	return items, nil
 }
 
-const flowsOfAttempt = `-- name: FlowsOfAttempt :many
-SELECT run_id, trial, attempt, flow, transfer, verdict, reason, message, connect_ns, size_bytes, elapsed_ns, digest, last_sample, info FROM flows WHERE run_id = $1 AND trial = $2 AND attempt = $3 ORDER BY flow
-`
-
-type FlowsOfAttemptParams struct {
-	RunID   string
-	Trial   int32
-	Attempt int32
-}
-
-func (q *Queries) FlowsOfAttempt(ctx context.Context, arg FlowsOfAttemptParams) ([]Flow, error) {
-	rows, err := q.db.Query(ctx, flowsOfAttempt, arg.RunID, arg.Trial, arg.Attempt)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Flow{}
-	for rows.Next() {
-		var i Flow
-		if err := rows.Scan(
-			&i.RunID,
-			&i.Trial,
-			&i.Attempt,
-			&i.Flow,
-			&i.Transfer,
-			&i.Verdict,
-			&i.Reason,
-			&i.Message,
-			&i.ConnectNs,
-			&i.SizeBytes,
-			&i.ElapsedNs,
-			&i.Digest,
-			&i.LastSample,
-			&i.Info,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const flowsOfTrials = `-- name: FlowsOfTrials :many
 SELECT run_id, trial, attempt, flow, transfer, verdict, reason, message, connect_ns, size_bytes, elapsed_ns, digest, last_sample, info FROM flows WHERE run_id = $1 AND trial = ANY ($2::integer[]) ORDER BY trial, attempt, flow
 `
@@ -646,7 +614,7 @@ func (q *Queries) FlowsOfTrials(ctx context.Context, arg FlowsOfTrialsParams) ([
 }
 
 const misbehaviours = `-- name: Misbehaviours :many
-SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused') ORDER BY node, seq LIMIT 200
+SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused', 'late') ORDER BY node, seq LIMIT 200
 `
 
 type MisbehavioursRow struct {
@@ -656,7 +624,7 @@ type MisbehavioursRow struct {
 	Body json.RawMessage
 }
 
-// What drivers did wrong, and records that were refused.
+// What drivers did wrong, records that were refused, and those that came after the end of their journal.
 func (q *Queries) Misbehaviours(ctx context.Context, runID string) ([]MisbehavioursRow, error) {
 	rows, err := q.db.Query(ctx, misbehaviours, runID)
 	if err != nil {
@@ -763,12 +731,13 @@ const runHeads = `-- name: RunHeads :many
 SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
        r.treatment_labels, r.swept, r.created_at, r.started_at, r.ended_at,
        coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
-       n.nodes,
+       n.nodes, (r.ended_at IS NOT NULL AND n.open = 0)::boolean AS sealed, n.late AS late_records,
        -- Journals only grow, and marks too: what follows from them is the same as
        -- long as these are.
        n.committed, coalesce((SELECT max(m.ordinal) FROM attempt_marks m WHERE m.run_id = r.id), 0)::bigint AS marked
 FROM runs r
-CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed
+CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed,
+                           count(*) FILTER (WHERE x.ended IS NULL) AS open, coalesce(sum(x.late_records), 0)::bigint AS late
                     FROM run_nodes x WHERE x.run_id = r.id) n
 JOIN campaigns c ON c.id = r.campaign_id
 WHERE r.campaign_id = ANY ($1::text[]) OR r.id = ANY ($2::text[])
@@ -799,6 +768,8 @@ type RunHeadsRow struct {
 	EndedAt         *time.Time
 	Place           string
 	Nodes           []string
+	Sealed          bool
+	LateRecords     int64
 	Committed       int64
 	Marked          int64
 }
@@ -833,6 +804,8 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 			&i.EndedAt,
 			&i.Place,
 			&i.Nodes,
+			&i.Sealed,
+			&i.LateRecords,
 			&i.Committed,
 			&i.Marked,
 		); err != nil {

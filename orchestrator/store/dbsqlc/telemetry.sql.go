@@ -36,7 +36,7 @@ func (q *Queries) RunLeader(ctx context.Context, runID string) (string, error) {
 }
 
 const telemetryOf = `-- name: TelemetryOf :many
-SELECT t.node, n.role, t.source, t.name, t.unit, t.counter, t.at, t.value
+SELECT t.node, n.role, t.source, t.kind, t.name, t.unit, t.counter, t.at, t.value
 FROM telemetry t JOIN run_nodes n ON n.run_id = t.run_id AND n.node = t.node
 WHERE t.run_id = $1 AND t.at BETWEEN $2 AND $3 AND t.value IS NOT NULL
 ORDER BY t.node, t.source, t.name, t.at, t.seq
@@ -52,6 +52,7 @@ type TelemetryOfRow struct {
 	Node    string
 	Role    string
 	Source  string
+	Kind    string
 	Name    string
 	Unit    string
 	Counter bool
@@ -73,6 +74,7 @@ func (q *Queries) TelemetryOf(ctx context.Context, arg TelemetryOfParams) ([]Tel
 			&i.Node,
 			&i.Role,
 			&i.Source,
+			&i.Kind,
 			&i.Name,
 			&i.Unit,
 			&i.Counter,

@@ -73,6 +73,10 @@ WHERE id = sqlc.arg(name) OR (name = sqlc.arg(name) AND user_name = sqlc.arg(use
 -- name: RevokeToken :execrows
 UPDATE api_tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL;
 
+-- name: RevokeTokensOf :exec
+-- All of a user that work, but the one with the identity keep.
+UPDATE api_tokens SET revoked_at = sqlc.arg(now) WHERE user_name = sqlc.arg(user_name) AND id <> sqlc.arg(keep)::text AND revoked_at IS NULL;
+
 -- name: RevokeExpiredNamed :exec
 -- Frees the name of a token that has expired.
 UPDATE api_tokens SET revoked_at = sqlc.arg(now) WHERE user_name = sqlc.arg(user_name) AND name = sqlc.arg(name) AND revoked_at IS NULL AND expires_at <= sqlc.arg(now);

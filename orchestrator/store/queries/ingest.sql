@@ -1,6 +1,6 @@
 -- name: LockRunNode :one
 -- Holds the node's part in the run until the transaction ends, so that deliveries of one journal follow one another.
-SELECT n.role, n.committed_seq, r.trials, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
+SELECT n.role, n.committed_seq, (n.ended IS NOT NULL)::boolean AS ended, n.journal_bytes, n.late_bytes, r.trials, r.sheet_hash FROM run_nodes n JOIN runs r ON r.id = n.run_id
 WHERE n.run_id = $1 AND n.node = $2 FOR UPDATE OF n;
 
 -- name: JournalDigests :many
@@ -11,7 +11,9 @@ WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node) AND seq BETWEEN sqlc.a
 INSERT INTO journal (run_id, node, seq, type, at, body, digest) VALUES ($1, $2, $3, $4, $5, $6, $7);
 
 -- name: AdvanceCommitted :exec
-UPDATE run_nodes SET committed_seq = $3, delivered_at = now() WHERE run_id = $1 AND node = $2;
+UPDATE run_nodes SET committed_seq = sqlc.arg(committed_seq), delivered_at = now(), journal_bytes = journal_bytes + sqlc.arg(bytes),
+    late_records = late_records + sqlc.arg(late_records), late_bytes = late_bytes + sqlc.arg(late_bytes)
+WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node);
 
 -- name: EndPart :exec
 UPDATE run_nodes SET ended = sqlc.arg(ended)::text, end_reason = sqlc.arg(end_reason) WHERE run_id = sqlc.arg(run_id) AND node = sqlc.arg(node);

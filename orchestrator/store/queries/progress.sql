@@ -3,14 +3,18 @@
 -- name: OpenRuns :many
 -- A run waits for the move that began its topology in the campaign, whichever
 -- run of that topology somebody released: the one that was to wait for it may
--- have been aborted.
+-- have been aborted. All moves are found in one pass over the campaigns: each review
+-- of the runs asks this, and a campaign can have a thousand of them.
+WITH placed AS (
+  SELECT p.id, max(p.ordinal) FILTER (WHERE p.confirm_move) OVER (PARTITION BY p.campaign_id ORDER BY p.ordinal) AS first
+  FROM runs p WHERE p.campaign_id IN (SELECT o.campaign_id FROM runs o WHERE o.ended_at IS NULL))
 SELECT r.id, r.campaign_id, r.state, r.trials, r.sheet_hash, r.abort_reason, r.abort_fault, r.abort_at, r.collecting_at, r.message,
        (m.first IS NOT NULL)::boolean AS confirm_move,
        EXISTS (SELECT FROM run_commands o JOIN runs p ON p.id = o.run_id
                WHERE o.kind = 'release' AND p.campaign_id = r.campaign_id AND p.ordinal BETWEEN m.first AND r.ordinal) AS released,
        EXISTS (SELECT FROM attempts a WHERE a.run_id = r.id) AS attempted
 FROM runs r
-CROSS JOIN LATERAL (SELECT max(p.ordinal) AS first FROM runs p WHERE p.campaign_id = r.campaign_id AND p.confirm_move AND p.ordinal <= r.ordinal) m
+JOIN placed m ON m.id = r.id
 WHERE r.ended_at IS NULL ORDER BY r.ordinal;
 
 -- name: OpenRunNodes :many
@@ -29,7 +33,7 @@ FROM run_nodes n JOIN runs r ON r.id = n.run_id JOIN nodes x ON x.name = n.node
 WHERE r.ended_at > sqlc.arg(since)::timestamptz AND r.prepared_at IS NOT NULL AND n.ended IS NULL;
 
 -- name: RunNodes :many
-SELECT run_id, role, node, committed_seq, delivered_at, ended, end_reason, provenance FROM run_nodes WHERE run_id = $1 ORDER BY role;
+SELECT * FROM run_nodes WHERE run_id = $1 ORDER BY role;
 
 -- name: SetPreparing :execrows
 UPDATE runs SET state = 'preparing', prepared_at = now() WHERE id = $1 AND state IN ('queued', 'waiting');
@@ -53,3 +57,41 @@ WHERE campaign_id = sqlc.arg(campaign_id) AND ended_at IS NULL AND abort_reason 
 
 -- name: CampaignRuns :one
 SELECT count(*) AS runs, count(*) FILTER (WHERE ended_at IS NULL) AS open FROM runs WHERE campaign_id = $1;
+
+-- name: UnexplainedFailures :many
+-- Attempts of a run that failed as one does whose listener is not in order, and that
+-- nobody has marked or unmarked: once it is known whether another one of the trial
+-- follows by itself. last: none does. The first condition on the verdict is that of an index.
+SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS duration_ns, a.reason,
+       (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = sqlc.arg(self)::text) AS marks
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = sqlc.arg(run_id) AND a.verdict <> 'succeeded' AND a.verdict IN ('failed', 'timed-out')
+  AND a.reason IN ('connect-refused', 'connect-timeout', 'reset', 'transfer-timeout', 'exited')
+  AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
+  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
+ORDER BY a.trial, a.attempt;
+
+-- name: OutageRecords :many
+-- What the nodes that do not lead recorded of their listeners and of times at which
+-- their agents did not run, with the time of the record before.
+SELECT j.node, n.role, j.at, j.type, j.body, coalesce(p.at, j.at)::timestamptz AS before
+FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
+LEFT JOIN journal p ON p.run_id = j.run_id AND p.node = j.node AND p.seq = j.seq - 1
+WHERE j.run_id = $1 AND n.role <> 'client' AND j.type IN ('run-resumed', 'listener-ready', 'listener-failed', 'agent-stopped')
+ORDER BY j.node, j.seq;
+
+-- name: AttemptsDuring :many
+-- Attempts of a run that overlap a time of the leading node's clock, count for or
+-- against their protocols, and that nobody has marked or unmarked; the rest is as in
+-- UnexplainedFailures.
+SELECT a.trial, a.attempt, a.verdict::text AS verdict, a.reason,
+       (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = sqlc.arg(self)::text) AS marks
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = sqlc.arg(run_id) AND a.verdict IN ('succeeded', 'failed', 'timed-out')
+  AND a.started_at <= sqlc.arg(until)::timestamptz
+  AND a.started_at + coalesce(a.duration_ns, 0) / 1000 * interval '1 microsecond' >= sqlc.arg(since)::timestamptz
+  AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
+  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
+ORDER BY a.trial, a.attempt;

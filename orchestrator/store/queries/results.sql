@@ -19,9 +19,6 @@ ORDER BY a.ended_seq NULLS LAST, a.started_seq;
 -- name: Flows :many
 SELECT * FROM flows WHERE run_id = $1 ORDER BY trial, attempt, flow;
 
--- name: FlowsOfAttempt :many
-SELECT * FROM flows WHERE run_id = $1 AND trial = $2 AND attempt = $3 ORDER BY flow;
-
 -- name: Receptions :many
 SELECT * FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq;
 
@@ -29,8 +26,8 @@ SELECT * FROM receptions WHERE run_id = $1 AND transfer IS NOT NULL ORDER BY seq
 SELECT * FROM clock_offsets WHERE run_id = $1 ORDER BY node, seq;
 
 -- name: Misbehaviours :many
--- What drivers did wrong, and records that were refused.
-SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused') ORDER BY node, seq LIMIT 200;
+-- What drivers did wrong, records that were refused, and those that came after the end of their journal.
+SELECT seq, node, type, body FROM journal WHERE run_id = $1 AND type IN ('driver-misbehaved', 'refused', 'late') ORDER BY node, seq LIMIT 200;
 
 -- name: Breaches :many
 -- What drivers did wrong in a run, as far as it did not decide an attempt.
@@ -50,12 +47,13 @@ ORDER BY c.ordinal DESC LIMIT sqlc.arg(count);
 SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.radio, r.topology, r.size_bytes, r.trials,
        r.treatment_labels, r.swept, r.created_at, r.started_at, r.ended_at,
        coalesce((SELECT n.provenance ->> 'place' FROM run_nodes n WHERE n.run_id = r.id AND n.role = 'client'), '')::text AS place,
-       n.nodes,
+       n.nodes, (r.ended_at IS NOT NULL AND n.open = 0)::boolean AS sealed, n.late AS late_records,
        -- Journals only grow, and marks too: what follows from them is the same as
        -- long as these are.
        n.committed, coalesce((SELECT max(m.ordinal) FROM attempt_marks m WHERE m.run_id = r.id), 0)::bigint AS marked
 FROM runs r
-CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed
+CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed,
+                           count(*) FILTER (WHERE x.ended IS NULL) AS open, coalesce(sum(x.late_records), 0)::bigint AS late
                     FROM run_nodes x WHERE x.run_id = r.id) n
 JOIN campaigns c ON c.id = r.campaign_id
 WHERE r.campaign_id = ANY (sqlc.arg(campaigns)::text[]) OR r.id = ANY (sqlc.arg(runs)::text[])
@@ -76,7 +74,7 @@ SELECT * FROM trials WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial;
 
 -- name: FigureAttempts :many
 -- What figures are made from: no logs, and of the radio's report only the bounds.
-SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns
+SELECT run_id, trial, attempt, started_at, verdict, reason, message, duration_ns, ideal_ns, coded_bound_ns, common_window, control
 FROM attempts WHERE run_id = ANY (sqlc.arg(runs)::text[]) ORDER BY trial, attempt;
 
 -- name: FigureFlows :many

@@ -4,7 +4,7 @@ VALUES (@run_id, @node, @seq, @at, @source, @kind, @name, @unit, @value, @counte
 
 -- name: TelemetryOf :many
 -- Figures of a run by the nodes' clocks, in order of series and time.
-SELECT t.node, n.role, t.source, t.name, t.unit, t.counter, t.at, t.value
+SELECT t.node, n.role, t.source, t.kind, t.name, t.unit, t.counter, t.at, t.value
 FROM telemetry t JOIN run_nodes n ON n.run_id = t.run_id AND n.node = t.node
 WHERE t.run_id = @run_id AND t.at BETWEEN @since AND @until AND t.value IS NOT NULL
 ORDER BY t.node, t.source, t.name, t.at, t.seq;

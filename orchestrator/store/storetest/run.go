@@ -212,3 +212,6 @@ func Serve(run string, sheet *runsheet.Sheet) *Journal {
 func (j *Journal) String() string {
 	return fmt.Sprintf("%s's journal of %d records", j.Role, len(j.Records))
 }
+
+// Pass lets time pass before the next record.
+func (j *Journal) Pass(d time.Duration) { j.at = j.at.Add(d) }

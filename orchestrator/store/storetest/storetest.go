@@ -126,7 +126,7 @@ func database(t testing.TB, options string) string {
 // Open is a store on a database of the test's own.
 func Open(t testing.TB) *store.Store {
 	t.Helper()
-	s, err := store.Open(t.Context(), URL(t), nil)
+	s, err := store.OpenAs(t.Context(), URL(t), postgres.Worker, nil) // as an orchestrator has it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,23 +76,8 @@ func Fill(ctx context.Context, conn *pgx.Conn, s Shape) error {
 			return err
 		}
 		for run := range s.Runs {
-			if err := f.run(run); err != nil {
+			if err := f.store(ctx, tx, run); err != nil {
 				return err
-			}
-		}
-		for _, t := range []struct {
-			table   string
-			columns []string
-			rows    [][]any
-		}{
-			{"trials", []string{"run_id", "trial", "iteration", "treatment", "verdict"}, f.trials},
-			{"attempts", []string{"run_id", "trial", "attempt", "started_seq", "started_at", "ended_seq", "ended_at", "verdict", "reason", "message", "duration_ns", "dead_ns", "radio", "log"}, f.attempts},
-			{"flows", []string{"run_id", "trial", "attempt", "flow", "transfer", "verdict", "connect_ns", "size_bytes", "elapsed_ns", "digest", "last_sample"}, f.flows},
-			{"journal", []string{"run_id", "node", "seq", "type", "at", "digest"}, f.records},
-			{"receptions", []string{"run_id", "node", "seq", "treatment", "transfer", "at", "size_bytes", "elapsed_ns", "digest"}, f.receptions},
-		} {
-			if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.table}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
-				return fmt.Errorf("%s: %w", t.table, err)
 			}
 		}
 		if err := f.samples(ctx, tx); err != nil {
@@ -112,11 +97,37 @@ func Fill(ctx context.Context, conn *pgx.Conn, s Shape) error {
 	return nil
 }
 
+// filler holds the rows of one run at a time.
 type filler struct {
 	Shape
 	rng                                          *rand.Rand
 	trials, attempts, flows, records, receptions [][]any
 	seq                                          int64
+	begun                                        int // attempts of all runs so far
+}
+
+// store makes the rows of a run and stores them.
+func (f *filler) store(ctx context.Context, tx pgx.Tx, run int) error {
+	f.trials, f.attempts, f.flows, f.records, f.receptions = nil, nil, nil, nil, nil
+	if err := f.run(run); err != nil {
+		return err
+	}
+	for _, t := range []struct {
+		table   string
+		columns []string
+		rows    [][]any
+	}{
+		{"trials", []string{"run_id", "trial", "iteration", "treatment", "verdict"}, f.trials},
+		{"attempts", []string{"run_id", "trial", "attempt", "started_seq", "started_at", "ended_seq", "ended_at", "verdict", "reason", "message", "duration_ns", "dead_ns", "radio", "log"}, f.attempts},
+		{"flows", []string{"run_id", "trial", "attempt", "flow", "transfer", "verdict", "connect_ns", "size_bytes", "elapsed_ns", "digest", "last_sample"}, f.flows},
+		{"journal", []string{"run_id", "node", "seq", "type", "at", "digest"}, f.records},
+		{"receptions", []string{"run_id", "node", "seq", "treatment", "transfer", "at", "size_bytes", "elapsed_ns", "digest"}, f.receptions},
+	} {
+		if _, err := tx.CopyFrom(ctx, pgx.Identifier{t.table}, t.columns, pgx.CopyFromRows(t.rows)); err != nil {
+			return fmt.Errorf("%s: %w", t.table, err)
+		}
+	}
+	return nil
 }
 
 // heads stores the campaign, its runs and their nodes.
@@ -206,7 +217,8 @@ func (f *filler) attempt(run int, t *runsheet.Trial, attempt int, verdict string
 	if err != nil {
 		return err
 	}
-	start := began.Add(time.Duration(len(f.attempts)) * 10 * time.Second)
+	start := began.Add(time.Duration(f.begun) * 10 * time.Second)
+	f.begun++
 	reason, log := "", ""
 	var size, took, sum, last any
 	if verdict == "succeeded" {

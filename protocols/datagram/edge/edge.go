@@ -31,9 +31,9 @@ const (
 type Core interface {
 	// Receive takes a packet, whose data is valid only now.
 	Receive(now time.Duration, p datagram.Packet)
-	// Refused takes a report that nobody listens at the other end's port. It is not
-	// authenticated.
-	Refused(now time.Duration)
+	// Refused takes a report that nobody has the other end's port, which is empty on a
+	// connected socket. It is not authenticated.
+	Refused(now time.Duration, by netip.AddrPort)
 	// Unreachable takes an error of a packet that could not leave this node.
 	Unreachable(err error)
 	// TooLarge takes a packet that is too large for the path.
@@ -132,8 +132,8 @@ func (e *Edge) read(s *datagram.Socket) {
 			return
 		}
 		now := e.Now()
-		if errors.Is(err, syscall.ECONNREFUSED) {
-			e.core.Refused(now)
+		if err != nil {
+			e.refused(now, err)
 		}
 		for _, p := range batch[:n] {
 			e.core.Receive(now, p)
@@ -146,7 +146,10 @@ func (e *Edge) read(s *datagram.Socket) {
 // Settle lets the core send, and waits for its next deadline. The lock is held.
 func (e *Edge) Settle(now time.Duration) {
 	deadline := e.core.Flush(now)
-	e.Send()
+	if e.Send() { // what the core was told may have ended something
+		deadline = e.core.Flush(now)
+		e.Send()
+	}
 	if deadline != e.deadline {
 		e.deadline = deadline
 		select {
@@ -171,14 +174,16 @@ func (e *Edge) Queue(p datagram.Packet) (sent bool) {
 }
 
 // Send writes the queued packets. What the system refuses is lost, as on any path;
-// the core learns of a packet that is too large for it, or that nobody takes.
-func (e *Edge) Send() {
+// the core learns of a packet that is too large for it, or that nobody takes, and told
+// reports that it did.
+func (e *Edge) Send() (told bool) {
 	for rest := e.out; len(rest) > 0; {
 		n, err := e.socket.Write(rest)
 		if err == nil {
 			break
 		}
 		var large *datagram.SizeError
+		told = true
 		if errors.As(err, &large) {
 			for _, i := range large.Refused {
 				e.core.TooLarge(rest[i])
@@ -187,7 +192,10 @@ func (e *Edge) Send() {
 		}
 		switch {
 		case errors.Is(err, syscall.ECONNREFUSED):
-			e.core.Refused(e.Now())
+			e.refused(e.Now(), err)
+			if !e.socket.Connected() {
+				n-- // the error is of an earlier packet, this one has not been sent
+			}
 		case errors.Is(err, net.ErrClosed):
 			n = len(rest)
 		case errors.Is(err, syscall.ENETUNREACH), errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETDOWN):
@@ -196,6 +204,20 @@ func (e *Edge) Send() {
 		rest = rest[min(n+1, len(rest)):]
 	}
 	e.out = e.out[:0]
+	return told
+}
+
+// refused tells the core of reports that nobody has a port.
+func (e *Edge) refused(now time.Duration, err error) {
+	if e.socket.Connected() {
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			e.core.Refused(now, netip.AddrPort{})
+		}
+		return
+	}
+	for _, by := range e.socket.Refusals() {
+		e.core.Refused(now, by)
+	}
 }
 
 // time waits for deadlines.
@@ -282,7 +304,7 @@ const (
 	quietFor = time.Second
 )
 
-// Port is what a client knows of the port at its other end.
+// Port is what a connection knows of the port at its other end.
 type Port struct {
 	reports int
 	heard   time.Duration

@@ -35,8 +35,8 @@ func (c *counter) Receive(_ time.Duration, p datagram.Packet) {
 	c.signal.Tell()
 }
 
-func (c *counter) Refused(time.Duration) { c.refused++; c.signal.Tell() }
-func (c *counter) Unreachable(error)     {}
+func (c *counter) Refused(time.Duration, netip.AddrPort) { c.refused++; c.signal.Tell() }
+func (c *counter) Unreachable(error)                     {}
 func (c *counter) TooLarge(datagram.Packet) {
 }
 

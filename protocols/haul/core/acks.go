@@ -16,7 +16,8 @@ type acks struct {
 	got        uint64 // packets
 	top        uint64 // highest number, plus one
 	topAt      time.Duration
-	holes      uint64 // bursts of missing numbers
+	perByte    float64 // seconds; the shortest time between two packets in a row over the bytes of the second; 0: not known
+	holes      uint64  // bursts of missing numbers
 	ce         uint64
 	ackPending bool
 	ackAt      time.Duration
@@ -154,6 +155,7 @@ func (c *Conn) data(now time.Duration, p []byte, from netip.AddrPort, ecn uint8)
 		return
 	}
 	c.replay.Accept(number)
+	c.spaced(now, number, len(p))
 	c.heard(now, number, ecn)
 	c.from(now, from, len(p), number+1 == c.top)
 	if c.state == closed {
@@ -192,6 +194,22 @@ func (c *Conn) wellFormed(body []byte) bool {
 		body = rest
 	}
 	return true
+}
+
+// mostGap is the longest time between two packets that says something of the way, and
+// not of the other end's application: a full packet at 2400 bit/s.
+const mostGap = 5 * time.Second
+
+// spaced learns from two packets in a row how long the way from the other end needs
+// for a byte: no longer than the second one came after the first.
+func (c *Conn) spaced(now time.Duration, number uint64, size int) {
+	gap := now - c.topAt
+	if number != c.top || c.topAt == 0 || c.rate.bandwidth > 0 || gap > mostGap {
+		return
+	}
+	if perByte := gap.Seconds() / float64(size+headers); c.perByte == 0 || perByte < c.perByte {
+		c.perByte = max(perByte, 1e-12)
+	}
 }
 
 // heard notes that a packet has arrived.

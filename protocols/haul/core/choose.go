@@ -66,6 +66,9 @@ func (c *Conn) full() bool {
 	if c.overdue > 8*blindRounds {
 		return true // probes alone
 	}
+	if c.rate.bandwidth == 0 && c.overdue > 0 && c.slowWay() {
+		return true // nothing says that the link carries more, and it may be slow
+	}
 	allowed := c.rate.window()
 	if c.overdue > 0 {
 		span := blindRounds * c.rate.srtt.Seconds()
@@ -173,7 +176,7 @@ func (c *Conn) wantsRepair() bool {
 	wait := max(c.rate.srtt, time.Millisecond)
 	cost := c.rate.packetTime()
 	if cost == 0 {
-		cost = wait / 10
+		cost = max(wait/10, seconds(c.perByte*c.rate.size)/2)
 	}
 	if last := c.symbols.at(c.symbols.end() - 1); last != nil && c.symbols.len() == 1 {
 		cost = time.Duration(float64(cost) * float64(len(last.data)+64) / c.rate.size)

@@ -160,7 +160,7 @@ func (c *Conn) answered(now time.Duration, p []byte) {
 	if n := uint64(c.shake.attempt) - uint64(a.Attempt); c.shake.attempt > 1 && n > 0 {
 		c.loss.observe(uint64(a.Attempt)+1, uint64(a.Attempt), uint64(a.Attempt))
 	}
-	c.lastHeard, c.lastSaid = now, now
+	c.lastHeard, c.lastSaid, c.lastNews, c.topAt = now, now, now, now
 	c.ping = true // the server must learn that this address is ours
 	c.shake.initiator, c.shake.message = nil, nil
 }
@@ -226,7 +226,7 @@ func accept(config Config, h wire.Hello, from netip.AddrPort, size int, now time
 	c.shake.budget = amplification * size
 	c.shake.early = append([]byte(nil), early...)
 	c.clock.read(now)
-	c.lastHeard, c.lastSaid = now, now
+	c.lastHeard, c.lastSaid, c.lastNews = now, now, now
 	// What the client had to repeat, this direction or the other has lost.
 	if h.Attempt > 0 {
 		c.loss.observe(uint64(h.Attempt)+1, uint64(h.Attempt), uint64(h.Attempt))

@@ -14,6 +14,7 @@ const (
 type loss struct {
 	lost, total   float64 // decaying sums
 	bursts, inRow float64
+	supposed      float64 // of lost and total: what no acknowledgement has said yet
 }
 
 func (l *loss) init(known float64) {
@@ -36,6 +37,20 @@ func (l *loss) observe(total, lost, bursts uint64) {
 	l.lost = l.lost*keep + counted
 	l.inRow = l.inRow*keep + counted
 	l.bursts = l.bursts*keep + float64(bursts)
+}
+
+// suppose takes packets as lost, one after the other, until an acknowledgement says more.
+func (l *loss) suppose(packets uint64) {
+	l.observe(packets, packets, 1)
+	l.supposed += float64(packets)
+}
+
+// known takes back what was supposed: an acknowledgement says what became of the same packets.
+func (l *loss) known() {
+	if l.supposed > 0 {
+		l.lost, l.total = max(l.lost-l.supposed, 0), max(l.total-l.supposed, 1)
+		l.supposed = 0
+	}
 }
 
 // share is the estimated share of lost packets.

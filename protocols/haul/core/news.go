@@ -49,6 +49,7 @@ func (c *Conn) arrivals(a *wire.Ack) {
 func (c *Conn) advance(now time.Duration, a *wire.Ack) {
 	total := a.Largest + 1 - c.largest
 	got := min(a.Received-min(a.Received, c.received), total)
+	c.loss.known()
 	c.loss.observe(total, total-got, a.Bursts-min(a.Bursts, c.bursts))
 	c.stats.PacketsLost += total - got
 	if p := c.packets.at(a.Largest); p != nil {

@@ -22,11 +22,11 @@ func (c *Conn) timeoutAt() time.Duration {
 // probePause is the time between two probes of a link that is lost: short, so
 // that its return is noticed soon, but not so short that probes fill it.
 func (c *Conn) probePause() time.Duration {
-	const probe = 60 // bytes
-	pause := probeEvery
-	if c.rate.bandwidth > 0 {
-		pause = seconds(probeShare * probe / c.rate.bandwidth)
+	const probe = 60           // bytes
+	if c.rate.bandwidth == 0 { // as slow as the way back can be, where that is known
+		return min(max(probeEvery, seconds(probeShare*probe*c.perByte), c.quiet/8), probeSeldom)
 	}
+	pause := seconds(probeShare * probe / c.rate.bandwidth)
 	return min(max(pause, c.rate.srtt/8, probeOften), max(probeEvery, c.rate.srtt/8))
 }
 
@@ -44,29 +44,41 @@ func (c *Conn) pinged() bool { return c.asking > c.largest }
 func (c *Conn) timedOut(now time.Duration) {
 	c.overdue++
 	c.quiet = now - c.lastNews
-	c.stats.Timeouts++
-	if c.overdue < lostAfter {
-		// Something was lost, of one direction or the other.
-		c.loss.observe(2, 2, 1)
-	}
-	c.useful, c.repairs = 0, 0
-	c.presumed = c.packets.end()
 	c.lastAck = now
+	c.stats.Timeouts++
 	if c.overdue == lostAfter {
 		c.lostSince = now
 		c.events = append(c.events, LinkLost)
 	}
+	c.nextSend = min(c.nextSend, now)
+	if c.rate.bandwidth == 0 && c.slowWay() {
+		// An acknowledgement could not be here yet, so nothing counts as lost. A small
+		// packet finds out whether the other end is there.
+		c.ping, c.smallProbe, c.probes = true, true, 1
+		return
+	}
+	if c.overdue < lostAfter {
+		// Something was lost, of one direction or the other.
+		c.loss.suppose(2)
+	}
+	c.useful, c.repairs = 0, 0
+	c.presumed = c.packets.end()
 	c.probes = 1
 	if c.overdue < lostAfter {
 		c.probes = 2
 	}
 	c.smallProbe = false
 	c.ping = c.open == 0
-	c.nextSend = min(c.nextSend, now)
 	// One probe is small: the path may have become too narrow for others.
 	if c.lostLarge >= largeLost || c.overdue == 2 {
 		c.smallFirst()
 	}
+}
+
+// slowWay reports whether what is under way may have needed longer than the silence up
+// to the last timeout, as far as the way back tells.
+func (c *Conn) slowWay() bool {
+	return seconds(c.perByte*float64(c.inFlight))+c.rate.srtt > c.quiet
 }
 
 // smallFirst makes the next probe a small packet.

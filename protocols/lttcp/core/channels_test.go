@@ -28,6 +28,27 @@ func TestChannels(t *testing.T) {
 	}
 }
 
+// A server that speaks first is heard, however many of the client's first packets are
+// lost: half of all are, and the server repeats its answer only so often.
+func TestClientIsHeard(t *testing.T) {
+	for seed := range uint64(300) {
+		path := func() *path { return &path{rate: 1e6, delay: 30 * time.Millisecond, queue: 100, loss: 0.5} }
+		s := newSim(Config{}, Config{}, path(), path(), seed)
+		said := false
+		s.work = func() {
+			if c := s.conns[1]; c != nil && c.Open() && !said {
+				n, err := c.Write([]byte("R"), 100, false)
+				said = n == 1 && err == nil
+			}
+		}
+		for s.step(5*time.Minute) && !s.conns[0].Readable() {
+		}
+		if !s.conns[0].Readable() {
+			t.Errorf("seed %d: the client has heard nothing", seed)
+		}
+	}
+}
+
 // trial is one random channel with its applications.
 type trial struct {
 	*sim

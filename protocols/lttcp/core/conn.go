@@ -49,7 +49,11 @@ type Conn struct {
 	out *sender
 	in  *inbox
 
-	askAt time.Duration // Syn or SynAck again; 0: not
+	// unheard: a client that has its connection and nothing of the server since then,
+	// which may not know that it is there.
+	unheard bool
+
+	askAt time.Duration // Syn, SynAck or a client's word that it is there again; 0: not
 	asked uint
 	asks  bool // one is due now
 	reset bool // a Reset is due
@@ -138,8 +142,8 @@ func (c *Conn) Receive(now time.Duration, b []byte, ecn uint8) {
 		return
 	}
 	c.heard = now
-	if c.state == granted {
-		c.state, c.askAt, c.asks = open, 0, false
+	if c.state == granted || c.unheard {
+		c.state, c.askAt, c.asks, c.unheard = open, 0, false, false
 	}
 	switch kind {
 	case wire.Reset:
@@ -159,15 +163,22 @@ func (c *Conn) granted(now time.Duration, p *wire.Packet) {
 		c.tokens[1] = p.Server
 		c.keys()
 		c.peer(p)
-		c.state, c.askAt, c.asks, c.heard = open, 0, false, now
+		c.state, c.asks, c.heard, c.unheard = open, false, now, true
+		c.asked = 0
+		c.askAgain(now)
 	case c.tokens[1] != p.Server:
 		return
 	}
 	c.in.ackDue = c.state == open
 }
 
+func (c *Conn) askAgain(now time.Duration) {
+	c.askAt = now + min(firstTimeout<<min(c.asked, 10), mostPatience)
+	c.asked++
+}
+
 func (c *Conn) end(err error) {
-	c.state, c.err = dead, err
+	c.state, c.err, c.unheard = dead, err, false
 	c.askAt, c.asks = 0, false
 }
 
@@ -183,8 +194,7 @@ func (c *Conn) Transmit(now time.Duration, buf []byte) (packet []byte, ecn uint8
 		return nil, 0
 	case c.asks:
 		c.asks = false
-		c.askAt = now + min(firstTimeout<<min(c.asked, 10), mostPatience)
-		if c.asked++; !c.client && c.asked >= mostAnswers {
+		if c.askAgain(now); !c.client && c.asked >= mostAnswers {
 			c.askAt = 0
 		}
 		p := wire.Packet{Kind: wire.Syn, Client: c.tokens[0], Server: c.tokens[1], Window: uint32(c.config.Buffer), Most: uint16(c.config.Segment)}
@@ -225,7 +235,13 @@ func (c *Conn) Tick(now time.Duration) {
 		return
 	}
 	if c.askAt > 0 && now >= c.askAt {
-		c.askAt, c.asks = 0, true
+		c.askAt = 0
+		if c.unheard {
+			c.in.ackDue = true
+			c.askAgain(now)
+		} else {
+			c.asks = true
+		}
 	}
 	c.out.tick(now)
 }

@@ -132,7 +132,13 @@ func (p *Probe) Figures(sent, sentBytes int64) *contract.ProbeFigures {
 	at := func(percent int) int64 { // RFC 2330, section 11.3
 		return sorted[max(0, (len(sorted)*percent+99)/100-1)]
 	}
-	f.Delay = &contract.Delays{MinNS: p.min, MeanNS: min(p.max, max(p.min, p.MeanDelay())), P50NS: at(50), P95NS: at(95), P99NS: at(99), MaxNS: p.max}
+	f.Delay = &contract.Delays{MinNS: p.min, MeanNS: min(p.max, max(p.min, p.MeanDelay())), P50NS: at(50), P95NS: at(95), P99NS: at(99), MaxNS: p.max,
+		PercentilesNS: make([]int64, contract.DelayPercentiles)}
+	for i := range f.Delay.PercentilesNS {
+		f.Delay.PercentilesNS[i] = at(i)
+	}
+	// A sample need not have the extremes.
+	f.Delay.PercentilesNS[0], f.Delay.PercentilesNS[contract.DelayPercentiles-1] = p.min, p.max
 	return f
 }
 

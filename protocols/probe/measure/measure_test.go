@@ -2,6 +2,7 @@ package measure
 
 import (
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -26,7 +27,13 @@ func TestFigures(t *testing.T) {
 	if got.Received != 6 || got.Lost != 3 || got.LossBursts != 2 || got.LongestLossBurst != 2 || got.Duplicated != 1 || got.Reordered != 1 || got.ReceivedBytes != 600 {
 		t.Errorf("%+v", got)
 	}
-	if want := (contract.Delays{MinNS: 10 * ms, MeanNS: 33333333, P50NS: 20 * ms, P95NS: 90 * ms, P99NS: 90 * ms, MaxNS: 90 * ms}); *got.Delay != want {
+	want := contract.Delays{MinNS: 10 * ms, MeanNS: 33333333, P50NS: 20 * ms, P95NS: 90 * ms, P99NS: 90 * ms, MaxNS: 90 * ms}
+	for _, step := range []struct{ to, ms int64 }{{33, 10}, {50, 20}, {66, 30}, {83, 40}, {100, 90}} {
+		for int64(len(want.PercentilesNS)) <= step.to {
+			want.PercentilesNS = append(want.PercentilesNS, step.ms*ms)
+		}
+	}
+	if !reflect.DeepEqual(*got.Delay, want) {
 		t.Errorf("delays %+v, expected %+v", *got.Delay, want)
 	}
 }

@@ -1,5 +1,5 @@
 // Package pattern says which packets a probe sends, and when: at a constant rate,
-// as speech over IP, or as a recorded trace has them. Comes in: a probe's options
+// as speech over IP, or as a recorded trace has them; and over which transport. Comes in: a probe's options
 // and a seed. Goes out: one packet after the other. Pure.
 package pattern
 
@@ -20,6 +20,14 @@ const (
 	MaxTrace = 100_000 // packets of a trace
 
 	shortest = time.Second / MaxRate
+)
+
+// Names of transports, as plans write them.
+const (
+	UDP  = "udp"
+	DCCP = "dccp"
+
+	DefaultCCID = 2 // congestion control of DCCP (RFC 4341)
 )
 
 // Names of patterns, as plans write them.
@@ -63,6 +71,9 @@ func Read(options map[string]any) (*Spec, error) {
 	s := &Spec{Pattern: Constant, Rate: 10, Bytes: 100}
 	if v, ok := options["pattern"].(string); ok {
 		s.Pattern = v
+	}
+	if t := options["transport"]; options["ccid"] != nil && (t == nil || t == UDP) {
+		return nil, fmt.Errorf("option ccid is of the transport %s; give transport: %s, or leave ccid out", DCCP, DCCP)
 	}
 	if v, ok := number(options["packets_per_second"]); ok {
 		s.Rate = v

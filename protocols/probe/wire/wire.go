@@ -4,8 +4,8 @@
 //	hello   client → server  'H', identity (16), seed (8)
 //	here    server → client  'R', identity (16)
 //	packet  client → server  'D', 0 0 0, number (4), time (8), tag (8), payload
-//	end     client → server  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), tag (8)
-//	figures server → client  'F', identity (16), figures (8 each), tag (8)
+//	end     client → server  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), tag (8)
+//	figures server → client  'F', identity (16), figures (8 each), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
 //	bye     client → server  'B', identity (16), tag (8)
 //	unknown server → client  'N', identity (16)
 //
@@ -45,10 +45,10 @@ const (
 	endSize,
 	byeSize = 1 + idSize + 8,
 		1 + idSize,
-		1 + idSize + 3*8 + tagSize,
+		1 + idSize + 4*8 + tagSize,
 		1 + idSize + tagSize
-	figureCount = 20
-	figuresSize = 1 + idSize + 8*figureCount + tagSize
+	figureCount = 21
+	figuresSize = 1 + idSize + 8*figureCount + tagSize // without percentiles
 
 	// HeaderSize is what a packet has before its payload.
 	HeaderSize = 24
@@ -152,12 +152,13 @@ func (k *Key) ParsePacket(b []byte) (n uint32, at int64, err error) {
 type Sent struct {
 	Packets, Bytes int64
 	ClockStep      int64 // in nanoseconds
+	Unsent         int64 // packets that the congestion control held back
 }
 
 // End says that no packet follows, and asks for the figures.
 func (k *Key) End(s Sent) []byte {
 	b := k.head(End)
-	for _, v := range []int64{s.Packets, s.Bytes, s.ClockStep} {
+	for _, v := range []int64{s.Packets, s.Bytes, s.ClockStep, s.Unsent} {
 		b = binary.BigEndian.AppendUint64(b, uint64(v))
 	}
 	return k.closed(b)
@@ -168,7 +169,7 @@ func (k *Key) ParseEnd(b []byte) (s Sent, ok bool) {
 	if !k.opened(b, End, endSize) {
 		return s, false
 	}
-	for i, v := range []*int64{&s.Packets, &s.Bytes, &s.ClockStep} {
+	for i, v := range []*int64{&s.Packets, &s.Bytes, &s.ClockStep, &s.Unsent} {
 		*v = int64(binary.BigEndian.Uint64(b[1+idSize+8*i:]))
 	}
 	return s, true
@@ -180,11 +181,16 @@ func (k *Key) Bye() []byte { return k.closed(k.head(Bye)) }
 // IsBye reports whether a datagram is [Key.Bye].
 func (k *Key) IsBye(b []byte) bool { return k.opened(b, Bye, byeSize) }
 
-// fields are the figures in the order of the wire; the first says whether there
-// are delays.
-func fields(p *contract.ProbeFigures, d *contract.Delays, delays *int64) [figureCount]*int64 {
+const (
+	hasDelays    = 1
+	processTimes = 2
+)
+
+// fields are the figures in the order in which they are sent. Bits of flags, the
+// first, are [hasDelays] and [processTimes].
+func fields(p *contract.ProbeFigures, d *contract.Delays, flags *int64) [figureCount]*int64 {
 	return [...]*int64{
-		delays, &p.Sent, &p.Received, &p.Lost, &p.Duplicated, &p.Reordered, &p.Strays, &p.SentBytes, &p.ReceivedBytes,
+		flags, &p.Sent, &p.Unsent, &p.Received, &p.Lost, &p.Duplicated, &p.Reordered, &p.Strays, &p.SentBytes, &p.ReceivedBytes,
 		&p.LossBursts, &p.LongestLossBurst, &p.JitterMeanNS, &p.JitterMaxNS, &p.ClockStepNS,
 		&d.MinNS, &d.MeanNS, &d.P50NS, &d.P95NS, &d.P99NS, &d.MaxNS,
 	}
@@ -193,30 +199,48 @@ func fields(p *contract.ProbeFigures, d *contract.Delays, delays *int64) [figure
 // Figures is the server's answer to [Key.End].
 func (k *Key) Figures(p *contract.ProbeFigures) []byte {
 	var d contract.Delays
-	delays := int64(0)
+	flags := int64(0)
 	if p.Delay != nil {
-		d, delays = *p.Delay, 1
+		d, flags = *p.Delay, hasDelays
+	}
+	if p.ProcessTimes {
+		flags |= processTimes
 	}
 	b := k.head(Figures)
-	for _, v := range fields(p, &d, &delays) {
+	for _, v := range fields(p, &d, &flags) {
 		b = binary.BigEndian.AppendUint64(b, uint64(*v))
+	}
+	before := d.MinNS
+	for _, v := range d.PercentilesNS {
+		b = binary.AppendUvarint(b, uint64(v-before))
+		before = v
 	}
 	return k.closed(b)
 }
 
 // ParseFigures reads [Key.Figures].
 func (k *Key) ParseFigures(b []byte) (p *contract.ProbeFigures, ok bool) {
-	if !k.opened(b, Figures, figuresSize) {
+	if len(b) < figuresSize || !k.opened(b, Figures, len(b)) {
 		return nil, false
 	}
 	p = &contract.ProbeFigures{}
 	var d contract.Delays
-	var delays int64
-	for i, v := range fields(p, &d, &delays) {
+	var flags int64
+	for i, v := range fields(p, &d, &flags) {
 		*v = int64(binary.BigEndian.Uint64(b[1+idSize+8*i:]))
 	}
-	if delays != 0 {
+	if flags&hasDelays != 0 {
 		p.Delay = &d
 	}
+	rest := b[1+idSize+8*figureCount : len(b)-tagSize]
+	for before := d.MinNS; len(rest) > 0; {
+		v, n := binary.Uvarint(rest)
+		if n <= 0 || len(d.PercentilesNS) == contract.DelayPercentiles {
+			return nil, false
+		}
+		before += int64(v)
+		d.PercentilesNS, rest = append(d.PercentilesNS, before), rest[n:]
+	}
+	p.ProcessTimes = flags&processTimes != 0
 	return p, true
 }

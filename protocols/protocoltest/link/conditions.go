@@ -65,14 +65,18 @@ func (d *Lane) take(packet []byte, at time.Time) {
 	p := d.number(h)
 	switch {
 	case d.c.Cut:
+		d.seen.Lost++
 	case d.c.Hold != nil && d.c.Hold(p):
 		if d.heldBytes += len(packet); d.heldBytes <= maxHeldBytes {
 			d.held = append(d.held, packet)
 			d.seen.Held = len(d.held)
 		}
 	case d.c.Lose != nil && d.c.Lose(p) || d.lost():
+		d.seen.Lost++
 	case d.pass(packet, time.Now()):
 		d.seen.Passed += h.content
+	default:
+		d.seen.Lost++
 	}
 }
 
@@ -125,6 +129,7 @@ func (d *Lane) pass(packet []byte, now time.Time) bool {
 	d.queue.add(packet, due)
 	if d.c.Duplicate > 0 && d.rng.Float64() < d.c.Duplicate {
 		d.queue.add(packet, due)
+		d.seen.Doubled++
 	}
 	return true
 }

@@ -13,7 +13,7 @@ type header struct {
 	flow    uint64 // tells flows apart: the protocol and its ports
 	content int64  // see [Traffic.Content]
 	dscp    uint8
-	// transport: it is of TCP, UDP or SCTP, and not what the kernel says of itself.
+	// transport: it is of TCP, UDP, SCTP or DCCP, and not what the kernel says of itself.
 	transport bool
 }
 
@@ -55,6 +55,10 @@ func readHeader(b []byte) (header, bool) {
 		n = 8
 	case unix.IPPROTO_SCTP:
 		n = 12
+	case unix.IPPROTO_DCCP:
+		if len(rest) >= 5 {
+			n = int(rest[4]) * 4
+		}
 	default:
 		h.content = int64(len(rest))
 		return h, true

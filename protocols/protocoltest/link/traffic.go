@@ -11,12 +11,12 @@ type Traffic struct {
 	// What came from the sender.
 	Packets, Bytes int64
 	// Content is what these packets carried: all but the headers of IP and of TCP,
-	// UDP or SCTP. A protocol of its own over UDP has headers in it, and its
+	// UDP, SCTP or DCCP. A protocol of its own over UDP has headers in it, and its
 	// handshake: it is never less than the bytes of the stream.
 	Content int64
 	Flows   int                  // pairs of ports
 	Sources map[netip.Addr]int64 // packets by address
-	DSCP    map[uint8]int64      // packets of TCP, UDP and SCTP by code point (RFC 2474)
+	DSCP    map[uint8]int64      // packets of TCP, UDP, SCTP and DCCP by code point (RFC 2474)
 
 	// Passed is the content of the packets that were let through, on their way or
 	// handed on: no byte beyond it can have been answered. Delivered are the
@@ -24,6 +24,9 @@ type Traffic struct {
 	Passed    int64
 	Delivered int64
 	Held      int
+	// Lost are the packets that were lost or dropped, Doubled those that were sent on
+	// their way twice.
+	Lost, Doubled int64
 
 	Came     time.Time // just after the first packet was read
 	Marked   time.Time // just after the packet was read with which Content reached the mark of [Link.Begin]

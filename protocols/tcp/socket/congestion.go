@@ -54,6 +54,28 @@ func setCongestion(fd int, name string) error {
 	return harness.Unsupported("congestion control %q: %w", name, err)
 }
 
+// setCongestionOfAll gives all subflows of a socket of Multipath TCP a congestion
+// control. The kernel takes any name for such a socket, and silently gives its subflows
+// the default in place of one that it does not have: a plain socket finds that out.
+func setCongestionOfAll(fd int, name string) error {
+	plain, err := scratch()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = unix.Close(plain) }()
+	if err := setCongestion(plain, name); err != nil {
+		return err
+	}
+	inKernel, err := unix.GetsockoptString(plain, unix.IPPROTO_TCP, unix.TCP_CONGESTION)
+	if err == nil {
+		err = unix.SetsockoptString(fd, unix.IPPROTO_TCP, unix.TCP_CONGESTION, inKernel)
+	}
+	if err != nil {
+		return harness.Unsupported("congestion control %q of all paths: %w", name, err)
+	}
+	return nil
+}
+
 // Where a congestion control comes from, as information on connections and probes has it.
 const (
 	FromKernel = "the kernel's own"

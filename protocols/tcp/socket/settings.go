@@ -23,6 +23,8 @@ type Settings struct {
 	// Mark is the socket's mark (SO_MARK), by which a congestion control of a fixed
 	// window gets it in bytes; 0: none.
 	Mark int
+	// Multipath makes it a socket of Multipath TCP.
+	Multipath bool
 	// DSCP is the code point of its packets; 0: the default.
 	DSCP int
 	// Options are congestion, nodelay, mss, send_buffer, receive_buffer, rto_min,
@@ -35,9 +37,8 @@ type Settings struct {
 // what is set on it.
 func (s Settings) Listen() *net.ListenConfig {
 	lc := &net.ListenConfig{Control: s.Control, KeepAlive: -1}
-	// Go's listeners speak Multipath TCP by default, which has figures and a
-	// congestion control of its own.
-	lc.SetMultipathTCP(false)
+	// Go's listeners speak Multipath TCP by default, whose figures are others.
+	lc.SetMultipathTCP(s.Multipath)
 	return lc
 }
 
@@ -45,7 +46,7 @@ func (s Settings) Listen() *net.ListenConfig {
 func (s Settings) Dialer() *net.Dialer {
 	// Keepalive probes would end connections in long outages.
 	d := &net.Dialer{Control: s.Control, KeepAlive: -1}
-	d.SetMultipathTCP(false)
+	d.SetMultipathTCP(s.Multipath)
 	return d
 }
 
@@ -83,7 +84,11 @@ func (s Settings) Apply(fd int) error {
 		return err
 	}
 	if c, ok := s.Options["congestion"].(string); ok {
-		if err := setCongestion(fd, c); err != nil {
+		set := setCongestion
+		if s.Multipath {
+			set = setCongestionOfAll
+		}
+		if err := set(fd, c); err != nil {
 			return err
 		}
 	}

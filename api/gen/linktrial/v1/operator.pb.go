@@ -194,7 +194,7 @@ func (x Note_Kind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Note_Kind.Descriptor instead.
 func (Note_Kind) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26, 0}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27, 0}
 }
 
 type Problem struct {
@@ -890,9 +890,12 @@ type Run struct {
 	Started              *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=started,proto3" json:"started,omitempty"`
 	Ended                *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=ended,proto3" json:"ended,omitempty"`
 	EstimatedSecondsLeft float64                `protobuf:"fixed64,17,opt,name=estimated_seconds_left,json=estimatedSecondsLeft,proto3" json:"estimated_seconds_left,omitempty"`
-	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`   // by command; the current trial may still be running
-	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"` // the command is given, and the leading agent has not applied it yet
-	Nodes                []string               `protobuf:"bytes,20,rep,name=nodes,proto3" json:"nodes,omitempty"`      // that take part
+	Paused               bool                   `protobuf:"varint,18,opt,name=paused,proto3" json:"paused,omitempty"`                              // by command, the current trial may still be running; or by the leading node itself
+	Pausing              bool                   `protobuf:"varint,19,opt,name=pausing,proto3" json:"pausing,omitempty"`                            // the command is given, and the leading agent has not applied it yet
+	Nodes                []string               `protobuf:"bytes,20,rep,name=nodes,proto3" json:"nodes,omitempty"`                                 // that take part
+	PauseReason          string                 `protobuf:"bytes,21,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`  // why the leading node has paused the run by itself; empty: it has not
+	Sealed               bool                   `protobuf:"varint,22,opt,name=sealed,proto3" json:"sealed,omitempty"`                              // it has ended and every journal of it is complete: nothing that a node sends changes its results
+	LateRecords          int64                  `protobuf:"varint,23,opt,name=late_records,json=lateRecords,proto3" json:"late_records,omitempty"` // that came after the end of a node's journal; they count nowhere
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -1065,6 +1068,27 @@ func (x *Run) GetNodes() []string {
 		return x.Nodes
 	}
 	return nil
+}
+
+func (x *Run) GetPauseReason() string {
+	if x != nil {
+		return x.PauseReason
+	}
+	return ""
+}
+
+func (x *Run) GetSealed() bool {
+	if x != nil {
+		return x.Sealed
+	}
+	return false
+}
+
+func (x *Run) GetLateRecords() int64 {
+	if x != nil {
+		return x.LateRecords
+	}
+	return 0
 }
 
 type GetRunRequest struct {
@@ -1247,6 +1271,75 @@ func (x *TrialRow) GetVerdict() string {
 	return ""
 }
 
+// ControlCount is the packets between a node and the orchestrator during an attempt.
+type ControlCount struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Role          string                 `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	Packets       int64                  `protobuf:"varint,2,opt,name=packets,proto3" json:"packets,omitempty"`
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`    // with IP headers
+	Unknown       string                 `protobuf:"bytes,4,opt,name=unknown,proto3" json:"unknown,omitempty"` // why they are not known; empty: they are
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ControlCount) Reset() {
+	*x = ControlCount{}
+	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ControlCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ControlCount) ProtoMessage() {}
+
+func (x *ControlCount) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ControlCount.ProtoReflect.Descriptor instead.
+func (*ControlCount) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ControlCount) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *ControlCount) GetPackets() int64 {
+	if x != nil {
+		return x.Packets
+	}
+	return 0
+}
+
+func (x *ControlCount) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *ControlCount) GetUnknown() string {
+	if x != nil {
+		return x.Unknown
+	}
+	return ""
+}
+
 type AttemptRow struct {
 	state                    protoimpl.MessageState `protogen:"open.v1"`
 	Attempt                  int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
@@ -1263,13 +1356,17 @@ type AttemptRow struct {
 	MeasuredBytesPerSecond float64 `protobuf:"fixed64,10,opt,name=measured_bytes_per_second,json=measuredBytesPerSecond,proto3" json:"measured_bytes_per_second,omitempty"`
 	Mark                   *Mark   `protobuf:"bytes,11,opt,name=mark,proto3" json:"mark,omitempty"`                                                        // unset: none
 	CodedBoundSeconds      float64 `protobuf:"fixed64,12,opt,name=coded_bound_seconds,json=codedBoundSeconds,proto3" json:"coded_bound_seconds,omitempty"` // 0 where unknown
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// With in-band control, what passed between each node and the orchestrator during the
+	// attempt; empty: not decided yet, or control is out-of-band.
+	Control       []*ControlCount `protobuf:"bytes,14,rep,name=control,proto3" json:"control,omitempty"`
+	Undecided     []string        `protobuf:"bytes,13,rep,name=undecided,proto3" json:"undecided,omitempty"` // rules of validity of which it is not known whether they were broken, and why
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AttemptRow) Reset() {
 	*x = AttemptRow{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1378,7 @@ func (x *AttemptRow) String() string {
 func (*AttemptRow) ProtoMessage() {}
 
 func (x *AttemptRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[16]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1391,7 @@ func (x *AttemptRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttemptRow.ProtoReflect.Descriptor instead.
 func (*AttemptRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AttemptRow) GetAttempt() int32 {
@@ -1381,6 +1478,20 @@ func (x *AttemptRow) GetCodedBoundSeconds() float64 {
 	return 0
 }
 
+func (x *AttemptRow) GetControl() []*ControlCount {
+	if x != nil {
+		return x.Control
+	}
+	return nil
+}
+
+func (x *AttemptRow) GetUndecided() []string {
+	if x != nil {
+		return x.Undecided
+	}
+	return nil
+}
+
 // Mark is a person's decision that an attempt's figure must not count. The row has
 // the verdict "invalid"; the mark has the verdict of the journal.
 type Mark struct {
@@ -1397,7 +1508,7 @@ type Mark struct {
 
 func (x *Mark) Reset() {
 	*x = Mark{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1520,7 @@ func (x *Mark) String() string {
 func (*Mark) ProtoMessage() {}
 
 func (x *Mark) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[17]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1533,7 @@ func (x *Mark) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mark.ProtoReflect.Descriptor instead.
 func (*Mark) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Mark) GetReason() string {
@@ -1480,7 +1591,7 @@ type WatchRequest struct {
 
 func (x *WatchRequest) Reset() {
 	*x = WatchRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1492,7 +1603,7 @@ func (x *WatchRequest) String() string {
 func (*WatchRequest) ProtoMessage() {}
 
 func (x *WatchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[18]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1505,7 +1616,7 @@ func (x *WatchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRequest.ProtoReflect.Descriptor instead.
 func (*WatchRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchRequest) GetCampaignId() string {
@@ -1549,7 +1660,7 @@ type WatchResponse struct {
 
 func (x *WatchResponse) Reset() {
 	*x = WatchResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1672,7 @@ func (x *WatchResponse) String() string {
 func (*WatchResponse) ProtoMessage() {}
 
 func (x *WatchResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[19]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1685,7 @@ func (x *WatchResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchResponse.ProtoReflect.Descriptor instead.
 func (*WatchResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchResponse) GetEvent() isWatchResponse_Event {
@@ -1738,7 +1849,7 @@ type JournalLine struct {
 
 func (x *JournalLine) Reset() {
 	*x = JournalLine{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +1861,7 @@ func (x *JournalLine) String() string {
 func (*JournalLine) ProtoMessage() {}
 
 func (x *JournalLine) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[20]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +1874,7 @@ func (x *JournalLine) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalLine.ProtoReflect.Descriptor instead.
 func (*JournalLine) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *JournalLine) GetRunId() string {
@@ -1834,7 +1945,7 @@ type LiveSamples struct {
 
 func (x *LiveSamples) Reset() {
 	*x = LiveSamples{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1957,7 @@ func (x *LiveSamples) String() string {
 func (*LiveSamples) ProtoMessage() {}
 
 func (x *LiveSamples) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[21]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1970,7 @@ func (x *LiveSamples) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LiveSamples.ProtoReflect.Descriptor instead.
 func (*LiveSamples) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *LiveSamples) GetRunId() string {
@@ -1937,7 +2048,7 @@ type NoContact struct {
 
 func (x *NoContact) Reset() {
 	*x = NoContact{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2060,7 @@ func (x *NoContact) String() string {
 func (*NoContact) ProtoMessage() {}
 
 func (x *NoContact) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[22]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2073,7 @@ func (x *NoContact) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NoContact.ProtoReflect.Descriptor instead.
 func (*NoContact) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NoContact) GetRunId() string {
@@ -2000,7 +2111,7 @@ type TrialStarted struct {
 
 func (x *TrialStarted) Reset() {
 	*x = TrialStarted{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2012,7 +2123,7 @@ func (x *TrialStarted) String() string {
 func (*TrialStarted) ProtoMessage() {}
 
 func (x *TrialStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[23]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2025,7 +2136,7 @@ func (x *TrialStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialStarted.ProtoReflect.Descriptor instead.
 func (*TrialStarted) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *TrialStarted) GetRunId() string {
@@ -2084,7 +2195,7 @@ type Progress struct {
 
 func (x *Progress) Reset() {
 	*x = Progress{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2096,7 +2207,7 @@ func (x *Progress) String() string {
 func (*Progress) ProtoMessage() {}
 
 func (x *Progress) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[24]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2109,7 +2220,7 @@ func (x *Progress) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Progress.ProtoReflect.Descriptor instead.
 func (*Progress) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Progress) GetRunId() string {
@@ -2168,7 +2279,7 @@ type TrialEnded struct {
 
 func (x *TrialEnded) Reset() {
 	*x = TrialEnded{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2291,7 @@ func (x *TrialEnded) String() string {
 func (*TrialEnded) ProtoMessage() {}
 
 func (x *TrialEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[25]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2304,7 @@ func (x *TrialEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TrialEnded.ProtoReflect.Descriptor instead.
 func (*TrialEnded) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *TrialEnded) GetRunId() string {
@@ -2249,7 +2360,7 @@ type Note struct {
 
 func (x *Note) Reset() {
 	*x = Note{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2372,7 @@ func (x *Note) String() string {
 func (*Note) ProtoMessage() {}
 
 func (x *Note) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[26]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2385,7 @@ func (x *Note) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Note.ProtoReflect.Descriptor instead.
 func (*Note) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Note) GetRunId() string {
@@ -2312,7 +2423,7 @@ type ResultsRequest struct {
 
 func (x *ResultsRequest) Reset() {
 	*x = ResultsRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +2435,7 @@ func (x *ResultsRequest) String() string {
 func (*ResultsRequest) ProtoMessage() {}
 
 func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[27]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +2448,7 @@ func (x *ResultsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsRequest.ProtoReflect.Descriptor instead.
 func (*ResultsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ResultsRequest) GetRunId() string {
@@ -2395,7 +2506,7 @@ type ResultsResponse struct {
 
 func (x *ResultsResponse) Reset() {
 	*x = ResultsResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2407,7 +2518,7 @@ func (x *ResultsResponse) String() string {
 func (*ResultsResponse) ProtoMessage() {}
 
 func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[28]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2420,7 +2531,7 @@ func (x *ResultsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResultsResponse.ProtoReflect.Descriptor instead.
 func (*ResultsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ResultsResponse) GetCampaignId() string {
@@ -2466,7 +2577,7 @@ type ListNodesRequest struct {
 
 func (x *ListNodesRequest) Reset() {
 	*x = ListNodesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2478,7 +2589,7 @@ func (x *ListNodesRequest) String() string {
 func (*ListNodesRequest) ProtoMessage() {}
 
 func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[29]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2491,7 +2602,7 @@ func (x *ListNodesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesRequest.ProtoReflect.Descriptor instead.
 func (*ListNodesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
 }
 
 type ListNodesResponse struct {
@@ -2503,7 +2614,7 @@ type ListNodesResponse struct {
 
 func (x *ListNodesResponse) Reset() {
 	*x = ListNodesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2515,7 +2626,7 @@ func (x *ListNodesResponse) String() string {
 func (*ListNodesResponse) ProtoMessage() {}
 
 func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[30]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2528,7 +2639,7 @@ func (x *ListNodesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListNodesResponse.ProtoReflect.Descriptor instead.
 func (*ListNodesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListNodesResponse) GetNodes() []*Node {
@@ -2568,7 +2679,7 @@ type Node struct {
 
 func (x *Node) Reset() {
 	*x = Node{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2691,7 @@ func (x *Node) String() string {
 func (*Node) ProtoMessage() {}
 
 func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[31]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2704,7 @@ func (x *Node) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Node.ProtoReflect.Descriptor instead.
 func (*Node) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Node) GetName() string {
@@ -2751,7 +2862,7 @@ type ListProfilesRequest struct {
 
 func (x *ListProfilesRequest) Reset() {
 	*x = ListProfilesRequest{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2763,7 +2874,7 @@ func (x *ListProfilesRequest) String() string {
 func (*ListProfilesRequest) ProtoMessage() {}
 
 func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[32]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2776,7 +2887,7 @@ func (x *ListProfilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesRequest.ProtoReflect.Descriptor instead.
 func (*ListProfilesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
 }
 
 type ListProfilesResponse struct {
@@ -2790,7 +2901,7 @@ type ListProfilesResponse struct {
 
 func (x *ListProfilesResponse) Reset() {
 	*x = ListProfilesResponse{}
-	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2802,7 +2913,7 @@ func (x *ListProfilesResponse) String() string {
 func (*ListProfilesResponse) ProtoMessage() {}
 
 func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_operator_proto_msgTypes[33]
+	mi := &file_linktrial_v1_operator_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2815,7 +2926,7 @@ func (x *ListProfilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListProfilesResponse.ProtoReflect.Descriptor instead.
 func (*ListProfilesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{33}
+	return file_linktrial_v1_operator_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListProfilesResponse) GetRadios() []string {
@@ -2894,7 +3005,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
 	"campaignId\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\x98\x05\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xf6\x05\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -2919,7 +3030,10 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x16estimated_seconds_left\x18\x11 \x01(\x01R\x14estimatedSecondsLeft\x12\x16\n" +
 	"\x06paused\x18\x12 \x01(\bR\x06paused\x12\x18\n" +
 	"\apausing\x18\x13 \x01(\bR\apausing\x12\x14\n" +
-	"\x05nodes\x18\x14 \x03(\tR\x05nodes\"&\n" +
+	"\x05nodes\x18\x14 \x03(\tR\x05nodes\x12!\n" +
+	"\fpause_reason\x18\x15 \x01(\tR\vpauseReason\x12\x16\n" +
+	"\x06sealed\x18\x16 \x01(\bR\x06sealed\x12!\n" +
+	"\flate_records\x18\x17 \x01(\x03R\vlateRecords\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
 	"\x0eGetRunResponse\x12#\n" +
@@ -2931,7 +3045,12 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\titeration\x18\x02 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x03 \x01(\tR\ttreatment\x124\n" +
 	"\battempts\x18\x04 \x03(\v2\x18.linktrial.v1.AttemptRowR\battempts\x12\x18\n" +
-	"\averdict\x18\x05 \x01(\tR\averdict\"\xf1\x03\n" +
+	"\averdict\x18\x05 \x01(\tR\averdict\"l\n" +
+	"\fControlCount\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x18\n" +
+	"\apackets\x18\x02 \x01(\x03R\apackets\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x18\n" +
+	"\aunknown\x18\x04 \x01(\tR\aunknown\"\xc5\x04\n" +
 	"\n" +
 	"AttemptRow\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x18\n" +
@@ -2946,7 +3065,9 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x19measured_bytes_per_second\x18\n" +
 	" \x01(\x01R\x16measuredBytesPerSecond\x12&\n" +
 	"\x04mark\x18\v \x01(\v2\x12.linktrial.v1.MarkR\x04mark\x12.\n" +
-	"\x13coded_bound_seconds\x18\f \x01(\x01R\x11codedBoundSeconds\"\xd9\x01\n" +
+	"\x13coded_bound_seconds\x18\f \x01(\x01R\x11codedBoundSeconds\x124\n" +
+	"\acontrol\x18\x0e \x03(\v2\x1a.linktrial.v1.ControlCountR\acontrol\x12\x1c\n" +
+	"\tundecided\x18\r \x03(\tR\tundecided\"\xd9\x01\n" +
 	"\x04Mark\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x0e\n" +
 	"\x02by\x18\x02 \x01(\tR\x02by\x120\n" +
@@ -3114,7 +3235,7 @@ func file_linktrial_v1_operator_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_operator_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_linktrial_v1_operator_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_linktrial_v1_operator_proto_goTypes = []any{
 	(RunState)(0),                 // 0: linktrial.v1.RunState
 	(StartPlanRequest_Moves)(0),   // 1: linktrial.v1.StartPlanRequest.Moves
@@ -3135,28 +3256,29 @@ var file_linktrial_v1_operator_proto_goTypes = []any{
 	(*GetRunRequest)(nil),         // 16: linktrial.v1.GetRunRequest
 	(*GetRunResponse)(nil),        // 17: linktrial.v1.GetRunResponse
 	(*TrialRow)(nil),              // 18: linktrial.v1.TrialRow
-	(*AttemptRow)(nil),            // 19: linktrial.v1.AttemptRow
-	(*Mark)(nil),                  // 20: linktrial.v1.Mark
-	(*WatchRequest)(nil),          // 21: linktrial.v1.WatchRequest
-	(*WatchResponse)(nil),         // 22: linktrial.v1.WatchResponse
-	(*JournalLine)(nil),           // 23: linktrial.v1.JournalLine
-	(*LiveSamples)(nil),           // 24: linktrial.v1.LiveSamples
-	(*NoContact)(nil),             // 25: linktrial.v1.NoContact
-	(*TrialStarted)(nil),          // 26: linktrial.v1.TrialStarted
-	(*Progress)(nil),              // 27: linktrial.v1.Progress
-	(*TrialEnded)(nil),            // 28: linktrial.v1.TrialEnded
-	(*Note)(nil),                  // 29: linktrial.v1.Note
-	(*ResultsRequest)(nil),        // 30: linktrial.v1.ResultsRequest
-	(*ResultsResponse)(nil),       // 31: linktrial.v1.ResultsResponse
-	(*ListNodesRequest)(nil),      // 32: linktrial.v1.ListNodesRequest
-	(*ListNodesResponse)(nil),     // 33: linktrial.v1.ListNodesResponse
-	(*Node)(nil),                  // 34: linktrial.v1.Node
-	(*ListProfilesRequest)(nil),   // 35: linktrial.v1.ListProfilesRequest
-	(*ListProfilesResponse)(nil),  // 36: linktrial.v1.ListProfilesResponse
-	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
-	(*Command)(nil),               // 38: linktrial.v1.Command
-	(*DriverState)(nil),           // 39: linktrial.v1.DriverState
-	(*TelemetryState)(nil),        // 40: linktrial.v1.TelemetryState
+	(*ControlCount)(nil),          // 19: linktrial.v1.ControlCount
+	(*AttemptRow)(nil),            // 20: linktrial.v1.AttemptRow
+	(*Mark)(nil),                  // 21: linktrial.v1.Mark
+	(*WatchRequest)(nil),          // 22: linktrial.v1.WatchRequest
+	(*WatchResponse)(nil),         // 23: linktrial.v1.WatchResponse
+	(*JournalLine)(nil),           // 24: linktrial.v1.JournalLine
+	(*LiveSamples)(nil),           // 25: linktrial.v1.LiveSamples
+	(*NoContact)(nil),             // 26: linktrial.v1.NoContact
+	(*TrialStarted)(nil),          // 27: linktrial.v1.TrialStarted
+	(*Progress)(nil),              // 28: linktrial.v1.Progress
+	(*TrialEnded)(nil),            // 29: linktrial.v1.TrialEnded
+	(*Note)(nil),                  // 30: linktrial.v1.Note
+	(*ResultsRequest)(nil),        // 31: linktrial.v1.ResultsRequest
+	(*ResultsResponse)(nil),       // 32: linktrial.v1.ResultsResponse
+	(*ListNodesRequest)(nil),      // 33: linktrial.v1.ListNodesRequest
+	(*ListNodesResponse)(nil),     // 34: linktrial.v1.ListNodesResponse
+	(*Node)(nil),                  // 35: linktrial.v1.Node
+	(*ListProfilesRequest)(nil),   // 36: linktrial.v1.ListProfilesRequest
+	(*ListProfilesResponse)(nil),  // 37: linktrial.v1.ListProfilesResponse
+	(*timestamppb.Timestamp)(nil), // 38: google.protobuf.Timestamp
+	(*Command)(nil),               // 39: linktrial.v1.Command
+	(*DriverState)(nil),           // 40: linktrial.v1.DriverState
+	(*TelemetryState)(nil),        // 41: linktrial.v1.TelemetryState
 }
 var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.CheckPlanResponse.problems:type_name -> linktrial.v1.Problem
@@ -3166,58 +3288,59 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	3,  // 4: linktrial.v1.StartPlanResponse.problems:type_name -> linktrial.v1.Problem
 	15, // 5: linktrial.v1.ListRunsResponse.runs:type_name -> linktrial.v1.Run
 	0,  // 6: linktrial.v1.Run.state:type_name -> linktrial.v1.RunState
-	37, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
-	37, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
-	37, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
+	38, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
+	38, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
+	38, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
 	15, // 10: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
 	18, // 11: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
-	19, // 12: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	37, // 13: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
-	20, // 14: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
-	37, // 15: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
-	15, // 16: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
-	26, // 17: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
-	27, // 18: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
-	28, // 19: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
-	29, // 20: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
-	23, // 21: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
-	24, // 22: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
-	25, // 23: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
-	38, // 24: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
-	37, // 25: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
-	37, // 26: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	37, // 27: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
-	19, // 28: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	2,  // 29: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
-	34, // 30: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	39, // 31: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	37, // 32: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	40, // 33: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	4,  // 34: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	6,  // 35: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	9,  // 36: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	11, // 37: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	13, // 38: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	16, // 39: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	21, // 40: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	30, // 41: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	32, // 42: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	35, // 43: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	5,  // 44: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	7,  // 45: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	10, // 46: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	12, // 47: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	14, // 48: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	17, // 49: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	22, // 50: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	31, // 51: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	33, // 52: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	36, // 53: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	44, // [44:54] is the sub-list for method output_type
-	34, // [34:44] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	20, // 12: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
+	38, // 13: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	21, // 14: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
+	19, // 15: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
+	38, // 16: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
+	15, // 17: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
+	27, // 18: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
+	28, // 19: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
+	29, // 20: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
+	30, // 21: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
+	24, // 22: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
+	25, // 23: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
+	26, // 24: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
+	39, // 25: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
+	38, // 26: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	38, // 27: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	38, // 28: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
+	20, // 29: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	2,  // 30: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
+	35, // 31: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	40, // 32: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	38, // 33: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	41, // 34: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	4,  // 35: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	6,  // 36: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	9,  // 37: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	11, // 38: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	13, // 39: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	16, // 40: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	22, // 41: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	31, // 42: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	33, // 43: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	36, // 44: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	5,  // 45: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	7,  // 46: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	10, // 47: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	12, // 48: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	14, // 49: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	17, // 50: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	23, // 51: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	32, // 52: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	34, // 53: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	37, // 54: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	45, // [45:55] is the sub-list for method output_type
+	35, // [35:45] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }
@@ -3228,7 +3351,7 @@ func file_linktrial_v1_operator_proto_init() {
 	file_linktrial_v1_control_proto_init()
 	file_linktrial_v1_driver_proto_init()
 	file_linktrial_v1_telemetry_proto_init()
-	file_linktrial_v1_operator_proto_msgTypes[19].OneofWrappers = []any{
+	file_linktrial_v1_operator_proto_msgTypes[20].OneofWrappers = []any{
 		(*WatchResponse_Run)(nil),
 		(*WatchResponse_TrialStarted)(nil),
 		(*WatchResponse_Progress)(nil),
@@ -3239,14 +3362,14 @@ func file_linktrial_v1_operator_proto_init() {
 		(*WatchResponse_NoContact)(nil),
 		(*WatchResponse_Command)(nil),
 	}
-	file_linktrial_v1_operator_proto_msgTypes[31].OneofWrappers = []any{}
+	file_linktrial_v1_operator_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_operator_proto_rawDesc), len(file_linktrial_v1_operator_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -496,8 +496,10 @@ type RunSummary struct {
 	Group         string                 `protobuf:"bytes,7,opt,name=group,proto3" json:"group,omitempty"`
 	Treatments    []*TreatmentSummary    `protobuf:"bytes,8,rep,name=treatments,proto3" json:"treatments,omitempty"` // in the order of the plan; mixes among them
 	Points        *Points                `protobuf:"bytes,9,opt,name=points,proto3" json:"points,omitempty"`
-	Probes        []*ProbeSummary        `protobuf:"bytes,10,rep,name=probes,proto3" json:"probes,omitempty"`                           // apart from the treatments, which they are never compared with
-	ProbeClock    string                 `protobuf:"bytes,11,opt,name=probe_clock,json=probeClock,proto3" json:"probe_clock,omitempty"` // a sentence: how certain their delays are; empty: there are no probes
+	Probes        []*ProbeSummary        `protobuf:"bytes,10,rep,name=probes,proto3" json:"probes,omitempty"`                                    // apart from the treatments, which they are never compared with
+	ProbeClock    string                 `protobuf:"bytes,11,opt,name=probe_clock,json=probeClock,proto3" json:"probe_clock,omitempty"`          // a sentence: how certain their delays are; empty: there are no probes
+	BoundsUnknown string                 `protobuf:"bytes,12,opt,name=bounds_unknown,json=boundsUnknown,proto3" json:"bounds_unknown,omitempty"` // a sentence: why transfers have no share of Ideal and of the coded bound; empty: they have, or the radios are real
+	ControlNote   string                 `protobuf:"bytes,13,opt,name=control_note,json=controlNote,proto3" json:"control_note,omitempty"`       // sentences: whether control packets passed during attempts that count; empty: control is not in-band
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -609,6 +611,20 @@ func (x *RunSummary) GetProbeClock() string {
 	return ""
 }
 
+func (x *RunSummary) GetBoundsUnknown() string {
+	if x != nil {
+		return x.BoundsUnknown
+	}
+	return ""
+}
+
+func (x *RunSummary) GetControlNote() string {
+	if x != nil {
+		return x.ControlNote
+	}
+	return ""
+}
+
 // ProbeSummary is one probe: over the trials of a run beside one treatment or alone,
 // or of one attempt. Delays and jitter are in seconds; where the clocks were not
 // compared, delays are those above the shortest one.
@@ -639,6 +655,7 @@ type ProbeSummary struct {
 	Uncertainty      *float64               `protobuf:"fixed64,23,opt,name=uncertainty,proto3,oneof" json:"uncertainty,omitempty"`                         // of every delay; unset: not known
 	Failures         []string               `protobuf:"bytes,24,rep,name=failures,proto3" json:"failures,omitempty"`                                       // "2× reset"
 	FailedTransfers  int32                  `protobuf:"varint,25,opt,name=failed_transfers,json=failedTransfers,proto3" json:"failed_transfers,omitempty"` // of the measured trials, how many ran beside a transfer without a valid figure
+	Unsent           int64                  `protobuf:"varint,26,opt,name=unsent,proto3" json:"unsent,omitempty"`                                          // packets that the probe's congestion control did not let go; in no other figure
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
 }
@@ -848,6 +865,13 @@ func (x *ProbeSummary) GetFailedTransfers() int32 {
 	return 0
 }
 
+func (x *ProbeSummary) GetUnsent() int64 {
+	if x != nil {
+		return x.Unsent
+	}
+	return 0
+}
+
 type AxisValue struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Axis          string                 `protobuf:"bytes,1,opt,name=axis,proto3" json:"axis,omitempty"`
@@ -924,20 +948,26 @@ type TreatmentSummary struct {
 	CiHigh    float64                `protobuf:"fixed64,20,opt,name=ci_high,json=ciHigh,proto3" json:"ci_high,omitempty"`
 	// Share of Ideal: mean of Ideal time / own time (connect included) over valid trials; unset where unknown.
 	IdealShare *float64 `protobuf:"fixed64,21,opt,name=ideal_share,json=idealShare,proto3,oneof" json:"ideal_share,omitempty"`
-	// Against the reference, paired by iteration; unset where there is none.
+	// Against the reference, paired by iteration; unset where there is none. The ratio is that
+	// of Hodges and Lehmann, its interval inverts the test of p_value.
 	Ratio              *float64         `protobuf:"fixed64,22,opt,name=ratio,proto3,oneof" json:"ratio,omitempty"`
 	RatioLow           *float64         `protobuf:"fixed64,23,opt,name=ratio_low,json=ratioLow,proto3,oneof" json:"ratio_low,omitempty"`
 	RatioHigh          *float64         `protobuf:"fixed64,24,opt,name=ratio_high,json=ratioHigh,proto3,oneof" json:"ratio_high,omitempty"`
-	PValue             *float64         `protobuf:"fixed64,25,opt,name=p_value,json=pValue,proto3,oneof" json:"p_value,omitempty"` // Wilcoxon signed-rank, Holm-corrected
+	PValue             *float64         `protobuf:"fixed64,25,opt,name=p_value,json=pValue,proto3,oneof" json:"p_value,omitempty"` // Wilcoxon signed-rank, of the logarithms of the ratios
 	Published          *PublishedFigure `protobuf:"bytes,26,opt,name=published,proto3" json:"published,omitempty"`                 // unset where the plan carries none
 	Failures           []string         `protobuf:"bytes,27,rep,name=failures,proto3" json:"failures,omitempty"`                   // "2× transfer-timeout"
 	ConnectAverage     float64          `protobuf:"fixed64,28,opt,name=connect_average,json=connectAverage,proto3" json:"connect_average,omitempty"`
 	RetransmitsAverage *float64         `protobuf:"fixed64,29,opt,name=retransmits_average,json=retransmitsAverage,proto3,oneof" json:"retransmits_average,omitempty"`
 	TimeoutsAverage    *float64         `protobuf:"fixed64,30,opt,name=timeouts_average,json=timeoutsAverage,proto3,oneof" json:"timeouts_average,omitempty"`
 	CodedBoundShare    *float64         `protobuf:"fixed64,31,opt,name=coded_bound_share,json=codedBoundShare,proto3,oneof" json:"coded_bound_share,omitempty"` // as ideal_share, of the coded bound
-	Via                string           `protobuf:"bytes,32,opt,name=via,proto3" json:"via,omitempty"`                                                          // "split 1.0.0 at the relay": the relay processes that its flows pass; empty: none
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	PHolm              *float64         `protobuf:"fixed64,33,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                                 // p_value, corrected after Holm for the comparisons of the run
+	// Bytes per second: the mean of what Ideal and the coded bound would have reached in the
+	// same trials as average, by the same clock; unset unless known of all of them.
+	IdealAverage      *float64 `protobuf:"fixed64,34,opt,name=ideal_average,json=idealAverage,proto3,oneof" json:"ideal_average,omitempty"`
+	CodedBoundAverage *float64 `protobuf:"fixed64,35,opt,name=coded_bound_average,json=codedBoundAverage,proto3,oneof" json:"coded_bound_average,omitempty"`
+	Via               string   `protobuf:"bytes,32,opt,name=via,proto3" json:"via,omitempty"` // "split 1.0.0 at the relay": the relay processes that its flows pass; empty: none
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *TreatmentSummary) Reset() {
@@ -1176,6 +1206,27 @@ func (x *TreatmentSummary) GetTimeoutsAverage() float64 {
 func (x *TreatmentSummary) GetCodedBoundShare() float64 {
 	if x != nil && x.CodedBoundShare != nil {
 		return *x.CodedBoundShare
+	}
+	return 0
+}
+
+func (x *TreatmentSummary) GetPHolm() float64 {
+	if x != nil && x.PHolm != nil {
+		return *x.PHolm
+	}
+	return 0
+}
+
+func (x *TreatmentSummary) GetIdealAverage() float64 {
+	if x != nil && x.IdealAverage != nil {
+		return *x.IdealAverage
+	}
+	return 0
+}
+
+func (x *TreatmentSummary) GetCodedBoundAverage() float64 {
+	if x != nil && x.CodedBoundAverage != nil {
+		return *x.CodedBoundAverage
 	}
 	return 0
 }
@@ -1615,10 +1666,14 @@ type SweepCurve struct {
 	Source    string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"` // of a published curve; empty: ours
 	// By place in values; a gap is a NaN. low and high are the 95 % interval of
 	// ours; of a published curve, bounds where it states no value.
-	Value         []float64 `protobuf:"fixed64,4,rep,packed,name=value,proto3" json:"value,omitempty"`
-	Low           []float64 `protobuf:"fixed64,5,rep,packed,name=low,proto3" json:"low,omitempty"`
-	High          []float64 `protobuf:"fixed64,6,rep,packed,name=high,proto3" json:"high,omitempty"`
-	N             []int32   `protobuf:"varint,7,rep,packed,name=n,proto3" json:"n,omitempty"`
+	Value []float64 `protobuf:"fixed64,4,rep,packed,name=value,proto3" json:"value,omitempty"`
+	Low   []float64 `protobuf:"fixed64,5,rep,packed,name=low,proto3" json:"low,omitempty"`
+	High  []float64 `protobuf:"fixed64,6,rep,packed,name=high,proto3" json:"high,omitempty"`
+	N     []int32   `protobuf:"varint,7,rep,packed,name=n,proto3" json:"n,omitempty"`
+	// What the bounds would have reached in the trials of each value, by the same clock; NaN
+	// where that is not known.
+	Ideal         []float64 `protobuf:"fixed64,8,rep,packed,name=ideal,proto3" json:"ideal,omitempty"`
+	CodedBound    []float64 `protobuf:"fixed64,9,rep,packed,name=coded_bound,json=codedBound,proto3" json:"coded_bound,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1698,6 +1753,20 @@ func (x *SweepCurve) GetHigh() []float64 {
 func (x *SweepCurve) GetN() []int32 {
 	if x != nil {
 		return x.N
+	}
+	return nil
+}
+
+func (x *SweepCurve) GetIdeal() []float64 {
+	if x != nil {
+		return x.Ideal
+	}
+	return nil
+}
+
+func (x *SweepCurve) GetCodedBound() []float64 {
+	if x != nil {
+		return x.CodedBound
 	}
 	return nil
 }
@@ -2710,6 +2779,279 @@ func (x *FlowRow) GetLastSampleJson() string {
 	return ""
 }
 
+type ListRecordsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`           // or a unique prefix
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`                          // empty: no records, only the run's journals
+	AfterSeq      int64                  `protobuf:"varint,3,opt,name=after_seq,json=afterSeq,proto3" json:"after_seq,omitempty"` // the last record of the page before; 0: from the first one on
+	Bodies        bool                   `protobuf:"varint,4,opt,name=bodies,proto3" json:"bodies,omitempty"`                     // the records' bodies as well
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordsRequest) Reset() {
+	*x = ListRecordsRequest{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordsRequest) ProtoMessage() {}
+
+func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
+func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ListRecordsRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *ListRecordsRequest) GetAfterSeq() int64 {
+	if x != nil {
+		return x.AfterSeq
+	}
+	return 0
+}
+
+func (x *ListRecordsRequest) GetBodies() bool {
+	if x != nil {
+		return x.Bodies
+	}
+	return false
+}
+
+type ListRecordsResponse struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Journals []*StoredJournal       `protobuf:"bytes,1,rep,name=journals,proto3" json:"journals,omitempty"` // of every node of the run
+	// At least one, where the journal has one after after_seq, and not more than a page.
+	Records       []*StoredRecord `protobuf:"bytes,2,rep,name=records,proto3" json:"records,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRecordsResponse) Reset() {
+	*x = ListRecordsResponse{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRecordsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRecordsResponse) ProtoMessage() {}
+
+func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
+func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
+	if x != nil {
+		return x.Journals
+	}
+	return nil
+}
+
+func (x *ListRecordsResponse) GetRecords() []*StoredRecord {
+	if x != nil {
+		return x.Records
+	}
+	return nil
+}
+
+type StoredJournal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Node          string                 `protobuf:"bytes,1,opt,name=node,proto3" json:"node,omitempty"`
+	Role          string                 `protobuf:"bytes,2,opt,name=role,proto3" json:"role,omitempty"`
+	CommittedSeq  int64                  `protobuf:"varint,3,opt,name=committed_seq,json=committedSeq,proto3" json:"committed_seq,omitempty"` // the last record that is stored
+	Ended         string                 `protobuf:"bytes,4,opt,name=ended,proto3" json:"ended,omitempty"`                                    // how the node's part ended; empty: it has not
+	EndReason     string                 `protobuf:"bytes,5,opt,name=end_reason,json=endReason,proto3" json:"end_reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredJournal) Reset() {
+	*x = StoredJournal{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredJournal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredJournal) ProtoMessage() {}
+
+func (x *StoredJournal) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
+func (*StoredJournal) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *StoredJournal) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *StoredJournal) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *StoredJournal) GetCommittedSeq() int64 {
+	if x != nil {
+		return x.CommittedSeq
+	}
+	return 0
+}
+
+func (x *StoredJournal) GetEnded() string {
+	if x != nil {
+		return x.Ended
+	}
+	return ""
+}
+
+func (x *StoredJournal) GetEndReason() string {
+	if x != nil {
+		return x.EndReason
+	}
+	return ""
+}
+
+type StoredRecord struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Seq           int64                  `protobuf:"varint,1,opt,name=seq,proto3" json:"seq,omitempty"`
+	Type          string                 `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`                         // "refused" of a record that could not be stored; its body has the reason
+	At            *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=at,proto3" json:"at,omitempty"`                             // the node's clock
+	Sha256        []byte                 `protobuf:"bytes,4,opt,name=sha256,proto3" json:"sha256,omitempty"`                     // of the record's bytes as the node delivered them
+	BodyJson      string                 `protobuf:"bytes,5,opt,name=body_json,json=bodyJson,proto3" json:"body_json,omitempty"` // where asked for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredRecord) Reset() {
+	*x = StoredRecord{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredRecord) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredRecord) ProtoMessage() {}
+
+func (x *StoredRecord) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
+func (*StoredRecord) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *StoredRecord) GetSeq() int64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *StoredRecord) GetType() string {
+	if x != nil {
+		return x.Type
+	}
+	return ""
+}
+
+func (x *StoredRecord) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *StoredRecord) GetSha256() []byte {
+	if x != nil {
+		return x.Sha256
+	}
+	return nil
+}
+
+func (x *StoredRecord) GetBodyJson() string {
+	if x != nil {
+		return x.BodyJson
+	}
+	return ""
+}
+
 var File_linktrial_v1_result_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_result_proto_rawDesc = "" +
@@ -2753,7 +3095,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06points\x18\x03 \x01(\bR\x06points\"W\n" +
 	"\x11SummarizeResponse\x12,\n" +
 	"\x04runs\x18\x01 \x03(\v2\x18.linktrial.v1.RunSummaryR\x04runs\x12\x14\n" +
-	"\x05notes\x18\x02 \x03(\tR\x05notes\"\xbd\x03\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"\x87\x04\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -2773,7 +3115,9 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06probes\x18\n" +
 	" \x03(\v2\x1a.linktrial.v1.ProbeSummaryR\x06probes\x12\x1f\n" +
 	"\vprobe_clock\x18\v \x01(\tR\n" +
-	"probeClock\"\x9c\a\n" +
+	"probeClock\x12%\n" +
+	"\x0ebounds_unknown\x18\f \x01(\tR\rboundsUnknown\x12!\n" +
+	"\fcontrol_note\x18\r \x01(\tR\vcontrolNote\"\xb4\a\n" +
 	"\fProbeSummary\x12\x14\n" +
 	"\x05probe\x18\x01 \x01(\tR\x05probe\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x16\n" +
@@ -2806,7 +3150,8 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"jitter_max\x18\x16 \x01(\x01H\bR\tjitterMax\x88\x01\x01\x12%\n" +
 	"\vuncertainty\x18\x17 \x01(\x01H\tR\vuncertainty\x88\x01\x01\x12\x1a\n" +
 	"\bfailures\x18\x18 \x03(\tR\bfailures\x12)\n" +
-	"\x10failed_transfers\x18\x19 \x01(\x05R\x0ffailedTransfersB\r\n" +
+	"\x10failed_transfers\x18\x19 \x01(\x05R\x0ffailedTransfers\x12\x16\n" +
+	"\x06unsent\x18\x1a \x01(\x03R\x06unsentB\r\n" +
 	"\v_loss_shareB\f\n" +
 	"\n" +
 	"_delay_minB\r\n" +
@@ -2824,7 +3169,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\f_uncertainty\"5\n" +
 	"\tAxisValue\x12\x12\n" +
 	"\x04axis\x18\x01 \x01(\tR\x04axis\x12\x14\n" +
-	"\x05label\x18\x02 \x01(\tR\x05label\"\x8c\b\n" +
+	"\x05label\x18\x02 \x01(\tR\x05label\"\xbc\t\n" +
 	"\x10TreatmentSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x1a\n" +
@@ -2858,7 +3203,11 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x0fconnect_average\x18\x1c \x01(\x01R\x0econnectAverage\x124\n" +
 	"\x13retransmits_average\x18\x1d \x01(\x01H\x05R\x12retransmitsAverage\x88\x01\x01\x12.\n" +
 	"\x10timeouts_average\x18\x1e \x01(\x01H\x06R\x0ftimeoutsAverage\x88\x01\x01\x12/\n" +
-	"\x11coded_bound_share\x18\x1f \x01(\x01H\aR\x0fcodedBoundShare\x88\x01\x01\x12\x10\n" +
+	"\x11coded_bound_share\x18\x1f \x01(\x01H\aR\x0fcodedBoundShare\x88\x01\x01\x12\x1a\n" +
+	"\x06p_holm\x18! \x01(\x01H\bR\x05pHolm\x88\x01\x01\x12(\n" +
+	"\rideal_average\x18\" \x01(\x01H\tR\fidealAverage\x88\x01\x01\x123\n" +
+	"\x13coded_bound_average\x18# \x01(\x01H\n" +
+	"R\x11codedBoundAverage\x88\x01\x01\x12\x10\n" +
 	"\x03via\x18  \x01(\tR\x03viaB\x0e\n" +
 	"\f_ideal_shareB\b\n" +
 	"\x06_ratioB\f\n" +
@@ -2869,7 +3218,10 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\b_p_valueB\x16\n" +
 	"\x14_retransmits_averageB\x13\n" +
 	"\x11_timeouts_averageB\x14\n" +
-	"\x12_coded_bound_share\"\x85\x01\n" +
+	"\x12_coded_bound_shareB\t\n" +
+	"\a_p_holmB\x10\n" +
+	"\x0e_ideal_averageB\x16\n" +
+	"\x14_coded_bound_average\"\x85\x01\n" +
 	"\x0fPublishedFigure\x12\x18\n" +
 	"\aaverage\x18\x01 \x01(\x01R\aaverage\x12\x0e\n" +
 	"\x02sd\x18\x02 \x01(\x01R\x02sd\x12\x10\n" +
@@ -2913,7 +3265,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x05title\x18\x01 \x01(\tR\x05title\x12\x16\n" +
 	"\x06values\x18\x02 \x03(\tR\x06values\x12\x1c\n" +
 	"\tpositions\x18\x03 \x03(\x01R\tpositions\x120\n" +
-	"\x06curves\x18\x04 \x03(\v2\x18.linktrial.v1.SweepCurveR\x06curves\"\xa2\x01\n" +
+	"\x06curves\x18\x04 \x03(\v2\x18.linktrial.v1.SweepCurveR\x06curves\"\xd9\x01\n" +
 	"\n" +
 	"SweepCurve\x12\x1c\n" +
 	"\ttreatment\x18\x01 \x01(\tR\ttreatment\x12\x14\n" +
@@ -2922,7 +3274,10 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x05value\x18\x04 \x03(\x01R\x05value\x12\x10\n" +
 	"\x03low\x18\x05 \x03(\x01R\x03low\x12\x12\n" +
 	"\x04high\x18\x06 \x03(\x01R\x04high\x12\f\n" +
-	"\x01n\x18\a \x03(\x05R\x01n\"\xd5\x01\n" +
+	"\x01n\x18\a \x03(\x05R\x01n\x12\x14\n" +
+	"\x05ideal\x18\b \x03(\x01R\x05ideal\x12\x1f\n" +
+	"\vcoded_bound\x18\t \x03(\x01R\n" +
+	"codedBound\"\xd5\x01\n" +
 	"\rSeriesRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
@@ -3026,7 +3381,28 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06digest\x18\f \x01(\tR\x06digest\x12'\n" +
 	"\x0freceived_digest\x18\r \x01(\tR\x0ereceivedDigest\x12#\n" +
 	"\rstart_seconds\x18\x0e \x01(\x01R\fstartSeconds\x12(\n" +
-	"\x10last_sample_json\x18\x0f \x01(\tR\x0elastSampleJson*\xd5\x01\n" +
+	"\x10last_sample_json\x18\x0f \x01(\tR\x0elastSampleJson\"t\n" +
+	"\x12ListRecordsRequest\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x1b\n" +
+	"\tafter_seq\x18\x03 \x01(\x03R\bafterSeq\x12\x16\n" +
+	"\x06bodies\x18\x04 \x01(\bR\x06bodies\"\x84\x01\n" +
+	"\x13ListRecordsResponse\x127\n" +
+	"\bjournals\x18\x01 \x03(\v2\x1b.linktrial.v1.StoredJournalR\bjournals\x124\n" +
+	"\arecords\x18\x02 \x03(\v2\x1a.linktrial.v1.StoredRecordR\arecords\"\x91\x01\n" +
+	"\rStoredJournal\x12\x12\n" +
+	"\x04node\x18\x01 \x01(\tR\x04node\x12\x12\n" +
+	"\x04role\x18\x02 \x01(\tR\x04role\x12#\n" +
+	"\rcommitted_seq\x18\x03 \x01(\x03R\fcommittedSeq\x12\x14\n" +
+	"\x05ended\x18\x04 \x01(\tR\x05ended\x12\x1d\n" +
+	"\n" +
+	"end_reason\x18\x05 \x01(\tR\tendReason\"\x95\x01\n" +
+	"\fStoredRecord\x12\x10\n" +
+	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12\x12\n" +
+	"\x04type\x18\x02 \x01(\tR\x04type\x12*\n" +
+	"\x02at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x16\n" +
+	"\x06sha256\x18\x04 \x01(\fR\x06sha256\x12\x1b\n" +
+	"\tbody_json\x18\x05 \x01(\tR\bbodyJson*\xd5\x01\n" +
 	"\fPointVerdict\x12\x1d\n" +
 	"\x19POINT_VERDICT_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17POINT_VERDICT_SUCCEEDED\x10\x01\x12\x18\n" +
@@ -3034,14 +3410,15 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x17POINT_VERDICT_TIMED_OUT\x10\x03\x12\x19\n" +
 	"\x15POINT_VERDICT_ABORTED\x10\x04\x12\x19\n" +
 	"\x15POINT_VERDICT_INVALID\x10\x05\x12\x1c\n" +
-	"\x18POINT_VERDICT_UNVERIFIED\x10\x062\x8f\x03\n" +
+	"\x18POINT_VERDICT_UNVERIFIED\x10\x062\xe3\x03\n" +
 	"\rResultService\x12X\n" +
 	"\rListCampaigns\x12\".linktrial.v1.ListCampaignsRequest\x1a#.linktrial.v1.ListCampaignsResponse\x12L\n" +
 	"\tSummarize\x12\x1e.linktrial.v1.SummarizeRequest\x1a\x1f.linktrial.v1.SummarizeResponse\x12@\n" +
 	"\x05Sweep\x12\x1a.linktrial.v1.SweepRequest\x1a\x1b.linktrial.v1.SweepResponse\x12C\n" +
 	"\x06Series\x12\x1b.linktrial.v1.SeriesRequest\x1a\x1c.linktrial.v1.SeriesResponse\x12O\n" +
 	"\n" +
-	"GetAttempt\x12\x1f.linktrial.v1.GetAttemptRequest\x1a .linktrial.v1.GetAttemptResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"GetAttempt\x12\x1f.linktrial.v1.GetAttemptRequest\x1a .linktrial.v1.GetAttemptResponse\x12R\n" +
+	"\vListRecords\x12 .linktrial.v1.ListRecordsRequest\x1a!.linktrial.v1.ListRecordsResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_result_proto_rawDescOnce sync.Once
@@ -3056,7 +3433,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
 	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
@@ -3084,51 +3461,60 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*GetAttemptResponse)(nil),    // 23: linktrial.v1.GetAttemptResponse
 	(*Breach)(nil),                // 24: linktrial.v1.Breach
 	(*FlowRow)(nil),               // 25: linktrial.v1.FlowRow
-	nil,                           // 26: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
-	(*Run)(nil),                   // 28: linktrial.v1.Run
-	(*TrialRow)(nil),              // 29: linktrial.v1.TrialRow
+	(*ListRecordsRequest)(nil),    // 26: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),   // 27: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),         // 28: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),          // 29: linktrial.v1.StoredRecord
+	nil,                           // 30: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*Run)(nil),                   // 32: linktrial.v1.Run
+	(*TrialRow)(nil),              // 33: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	27, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	27, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	31, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	31, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
 	6,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	28, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	32, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
 	8,  // 5: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
 	9,  // 6: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
 	11, // 7: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
 	7,  // 8: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
 	10, // 9: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
 	0,  // 10: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	26, // 11: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	30, // 11: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
 	14, // 12: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
 	15, // 13: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
 	18, // 14: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
 	20, // 15: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
 	21, // 16: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
 	19, // 17: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	28, // 18: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	29, // 19: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	32, // 18: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	33, // 19: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
 	25, // 20: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
 	24, // 21: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
 	7,  // 22: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	27, // 23: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	1,  // 24: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 25: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	12, // 26: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	16, // 27: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	22, // 28: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	2,  // 29: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 30: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	13, // 31: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	17, // 32: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	23, // 33: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	29, // [29:34] is the sub-list for method output_type
-	24, // [24:29] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	31, // 23: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	28, // 24: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	29, // 25: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	31, // 26: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	1,  // 27: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 28: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	12, // 29: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	16, // 30: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	22, // 31: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	26, // 32: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	2,  // 33: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 34: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	13, // 35: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	17, // 36: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	23, // 37: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	27, // 38: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	33, // [33:39] is the sub-list for method output_type
+	27, // [27:33] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -3145,7 +3531,7 @@ func file_linktrial_v1_result_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

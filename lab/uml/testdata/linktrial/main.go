@@ -1,4 +1,4 @@
-// Command linktrial is what the tests boot guests with: the two hidden
+// Command linktrial is what the tests boot guests with: the hidden
 // subcommands of the product's binary that run inside a guest.
 package main
 
@@ -13,6 +13,7 @@ import (
 
 	"linktrial/agents/agent"
 	"linktrial/agents/trust"
+	"linktrial/emulator/tun"
 	"linktrial/lab/uml/guest"
 )
 
@@ -26,9 +27,17 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 4 && args[0] == "lab" && args[1] == "guest":
-		return guest.Main(ctx, guest.Config{Dir: args[2], Job: args[3], Agent: []string{"lab", "guest-agent"}})
+		return guest.Main(ctx, guest.Config{Dir: args[2], Job: args[3], Agent: []string{"lab", "guest-agent"}, Emulator: []string{"lab", "emulate"}})
 	case len(args) == 2 && args[0] == "lab" && args[1] == "guest-agent":
 		return runAgent(ctx)
+	case len(args) == 2 && args[0] == "lab" && args[1] == "emulate":
+		var cfg tun.Config
+		if err := json.NewDecoder(os.Stdin).Decode(&cfg); err != nil {
+			return err
+		}
+		cfg.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+		cfg.Ready = func() { fmt.Println("ready") }
+		return tun.Run(ctx, cfg)
 	}
 	return fmt.Errorf("unknown arguments %q", args)
 }
@@ -50,7 +59,8 @@ func runAgent(ctx context.Context) error {
 	}()
 	return agent.RunSheet(ctx, agent.Config{
 		Name: a.Name, Role: a.Role, StateDir: a.StateDir, DriversDir: a.DriversDir, Device: a.Device,
-		RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Trust: trust.Config{File: a.Trust}, FloorBytes: -1,
+		RadioAddress: a.RadioAddress, RadioControl: a.RadioControl, Place: a.Place, Faults: a.Faults, Trust: trust.Config{File: a.Trust}, FloorBytes: -1,
+		Drivers: agent.DriversConfig{Unconfined: true},
 		Version: "test", Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
 	}, a.Run, a.Sheet, finish)
 }

@@ -75,6 +75,7 @@ const tells: Record<string, (v: unknown) => string> = {
     `${count(v, 'group', 'groups')}: ${Array.isArray(v) ? v.map((g) => shown(plain(g).name)).join(', ') : ''}`,
   flows: (v) => `${count(v, 'entry', 'entries')}: what a trial is made of`,
   mixes: (v) => `${count(v, 'mix', 'mixes')} of treatments`,
+  valid: (v) => `rules of validity: ${Object.keys(plain(v)).join(', ')}`,
   exclude: (v) => `${count(v, 'combination', 'combinations')} left out`,
   published: (v) => `figures of ${shown(plain(v).source) || 'a paper'}`,
   sweep: () => 'parameters that vary together',

@@ -64,6 +64,8 @@ export function summaryOf(o: {
         max: Math.max(...values),
         sd: 1024,
         median: mean,
+        idealAverage: values.length ? (1024 * 1024) / 2 : undefined,
+        codedBoundAverage: values.length ? (1024 * 1024) / 2.5 : undefined,
       }
     }),
     points: {

@@ -65,7 +65,6 @@ describe('panels', () => {
       ['UDT', 0, 0, 1],
     ])
     expect(p!.slots[1]!.failures[0]).toMatchObject({ reason: 'transfer-timeout', trial: 1, run: 'a' })
-    // Ideal took 2 s for what was sent in the trial's own time.
     expect(p!.slots[0]!.ideal).toBeCloseTo((1024 * 1024) / 2)
   })
   it('have titles of what tells them apart', () => {

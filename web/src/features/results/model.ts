@@ -128,12 +128,6 @@ export function dotsOf(r: RunSummary): Dot[][] {
   return out
 }
 
-function boundOf(dots: Dot[], bound: 'ideal' | 'coded'): number {
-  const known = dots.filter((d) => d[bound] > 0 && d.elapsed > 0)
-  // Of a trial's bytes, which are its own throughput times its own time.
-  return known.length ? known.reduce((sum, d) => sum + (d.value * d.elapsed) / d[bound], 0) / known.length : NaN
-}
-
 function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): Slot {
   const counting = dots.filter((d) => d.counts && d.value > 0)
   return {
@@ -152,9 +146,9 @@ function slotOf(t: TreatmentSummary, dots: Dot[], mark: string, group: string): 
     max: t.max,
     median: t.median,
     idealShare: t.idealShare,
-    ideal: boundOf(counting, 'ideal'),
+    ideal: t.idealAverage ?? NaN,
     codedShare: t.codedBoundShare,
-    coded: boundOf(counting, 'coded'),
+    coded: t.codedBoundAverage ?? NaN,
     published: t.published,
     dots: counting,
     failures: dots.filter((d) => !(d.counts && d.value > 0) && d.verdict !== PointVerdict.UNSPECIFIED),

@@ -13,6 +13,7 @@ const alone = create(ProbeSummarySchema, {
   sent: 1000n,
   received: 980n,
   lost: 20n,
+  unsent: 500n,
   lossShare: 0.02,
   longestLossBurst: 3n,
   delayMin: 0.0725,
@@ -41,6 +42,7 @@ describe('the table of probes', () => {
       .map((r) => r.text().replace(/\s+/g, ' '))
     expect(rows[0]).toContain('Voice, alone')
     expect(rows[0]).toContain('DSCP 46')
+    expect(rows[0]).toContain('500 of 1500 packets not sent')
     expect(rows[0]).toMatch(/2\s?72\.5\s?72\.6\s?72\.5\s?73\.0\s?74\.0\s?80\.0\s?0\.1/)
     expect(rows[1]).toContain('Voice beside TCP CUBIC')
     expect(rows[1]).toContain('2× reset')

@@ -29,6 +29,10 @@ export const probeColumns = (single?: boolean) => (single ? all.slice(1) : all)
 /** A row's name: the probe, and what ran beside it. */
 export const probeName = (p: ProbeSummary) => (p.beside ? `${p.label} beside ${p.beside}` : `${p.label}, alone`)
 
+/** What the congestion control of a probe's protocol did not let go. */
+export const probeUnsent = (p: ProbeSummary) =>
+  `${p.unsent} of ${p.sent + p.unsent} packets not sent: its congestion control did not let them go`
+
 const ms = (s: number | undefined) => (s === undefined ? '–' : (s * 1e3).toFixed(1))
 
 export function probeCell(p: ProbeSummary, column: string): string {

@@ -37,7 +37,7 @@ export const tableColumns: TableColumn[] = [
   {
     name: 'average',
     title: 'Average',
-    hint: 'Mean throughput of the valid trials, KB/s',
+    hint: 'Mean throughput of the valid trials, KB/s, with its 95 % interval (Student’s t, not below 0)',
     number: true,
     value: figure((t) => t.average),
   },
@@ -75,11 +75,17 @@ export const tableColumns: TableColumn[] = [
   {
     name: 'ratio',
     title: 'Ratio',
-    hint: 'To the reference, paired by iteration, with its 95 % interval',
+    hint: 'To the reference, paired by iteration: Hodges–Lehmann estimate; the 95 % interval inverts the Wilcoxon signed-rank test and exists from six pairs on',
     number: true,
     value: figure((t) => t.ratio),
   },
-  { name: 'p', title: 'p', hint: 'Wilcoxon signed-rank, Holm-corrected', number: true, value: figure((t) => t.pValue) },
+  {
+    name: 'p',
+    title: 'p',
+    hint: 'Wilcoxon signed-rank test of the ratios, two-sided: below 0.05 exactly where the interval of the ratio does not contain 1. Small: the same p corrected after Holm for the comparisons of the run, which no interval is',
+    number: true,
+    value: figure((t) => t.pValue),
+  },
   {
     name: 'published',
     title: 'Published',

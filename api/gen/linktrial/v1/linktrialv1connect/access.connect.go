@@ -81,7 +81,7 @@ type AccessServiceClient interface {
 	// Logout ends the session or the token that the call came with.
 	Logout(context.Context, *connect.Request[v1.LogoutRequest]) (*connect.Response[v1.LogoutResponse], error)
 	// ChangePassword changes the caller's own password. All sessions end; the
-	// browser that called gets a new one. API tokens stay valid.
+	// browser that called gets a new one. API tokens end, but that of the login that called.
 	ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error)
 	// CreateToken makes an API token for the caller. Its text is only in the answer
 	// and stored nowhere.
@@ -286,7 +286,7 @@ type AccessServiceHandler interface {
 	// Logout ends the session or the token that the call came with.
 	Logout(context.Context, *connect.Request[v1.LogoutRequest]) (*connect.Response[v1.LogoutResponse], error)
 	// ChangePassword changes the caller's own password. All sessions end; the
-	// browser that called gets a new one. API tokens stay valid.
+	// browser that called gets a new one. API tokens end, but that of the login that called.
 	ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error)
 	// CreateToken makes an API token for the caller. Its text is only in the answer
 	// and stored nowhere.

@@ -47,6 +47,9 @@ const (
 	// ResultServiceGetAttemptProcedure is the fully-qualified name of the ResultService's GetAttempt
 	// RPC.
 	ResultServiceGetAttemptProcedure = "/linktrial.v1.ResultService/GetAttempt"
+	// ResultServiceListRecordsProcedure is the fully-qualified name of the ResultService's ListRecords
+	// RPC.
+	ResultServiceListRecordsProcedure = "/linktrial.v1.ResultService/ListRecords"
 )
 
 // ResultServiceClient is a client for the linktrial.v1.ResultService service.
@@ -62,6 +65,9 @@ type ResultServiceClient interface {
 	Series(context.Context, *connect.Request[v1.SeriesRequest]) (*connect.Response[v1.SeriesResponse], error)
 	// GetAttempt returns everything that is known of one attempt but its series.
 	GetAttempt(context.Context, *connect.Request[v1.GetAttemptRequest]) (*connect.Response[v1.GetAttemptResponse], error)
+	// ListRecords returns the stored records of one node's journal of a run, in order,
+	// in pages: what linktrial audit-run holds against the journals themselves.
+	ListRecords(context.Context, *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error)
 }
 
 // NewResultServiceClient constructs a client for the linktrial.v1.ResultService service. By
@@ -105,6 +111,12 @@ func NewResultServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(resultServiceMethods.ByName("GetAttempt")),
 			connect.WithClientOptions(opts...),
 		),
+		listRecords: connect.NewClient[v1.ListRecordsRequest, v1.ListRecordsResponse](
+			httpClient,
+			baseURL+ResultServiceListRecordsProcedure,
+			connect.WithSchema(resultServiceMethods.ByName("ListRecords")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -115,6 +127,7 @@ type resultServiceClient struct {
 	sweep         *connect.Client[v1.SweepRequest, v1.SweepResponse]
 	series        *connect.Client[v1.SeriesRequest, v1.SeriesResponse]
 	getAttempt    *connect.Client[v1.GetAttemptRequest, v1.GetAttemptResponse]
+	listRecords   *connect.Client[v1.ListRecordsRequest, v1.ListRecordsResponse]
 }
 
 // ListCampaigns calls linktrial.v1.ResultService.ListCampaigns.
@@ -142,6 +155,11 @@ func (c *resultServiceClient) GetAttempt(ctx context.Context, req *connect.Reque
 	return c.getAttempt.CallUnary(ctx, req)
 }
 
+// ListRecords calls linktrial.v1.ResultService.ListRecords.
+func (c *resultServiceClient) ListRecords(ctx context.Context, req *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error) {
+	return c.listRecords.CallUnary(ctx, req)
+}
+
 // ResultServiceHandler is an implementation of the linktrial.v1.ResultService service.
 type ResultServiceHandler interface {
 	ListCampaigns(context.Context, *connect.Request[v1.ListCampaignsRequest]) (*connect.Response[v1.ListCampaignsResponse], error)
@@ -155,6 +173,9 @@ type ResultServiceHandler interface {
 	Series(context.Context, *connect.Request[v1.SeriesRequest]) (*connect.Response[v1.SeriesResponse], error)
 	// GetAttempt returns everything that is known of one attempt but its series.
 	GetAttempt(context.Context, *connect.Request[v1.GetAttemptRequest]) (*connect.Response[v1.GetAttemptResponse], error)
+	// ListRecords returns the stored records of one node's journal of a run, in order,
+	// in pages: what linktrial audit-run holds against the journals themselves.
+	ListRecords(context.Context, *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error)
 }
 
 // NewResultServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -194,6 +215,12 @@ func NewResultServiceHandler(svc ResultServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(resultServiceMethods.ByName("GetAttempt")),
 		connect.WithHandlerOptions(opts...),
 	)
+	resultServiceListRecordsHandler := connect.NewUnaryHandler(
+		ResultServiceListRecordsProcedure,
+		svc.ListRecords,
+		connect.WithSchema(resultServiceMethods.ByName("ListRecords")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.ResultService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ResultServiceListCampaignsProcedure:
@@ -206,6 +233,8 @@ func NewResultServiceHandler(svc ResultServiceHandler, opts ...connect.HandlerOp
 			resultServiceSeriesHandler.ServeHTTP(w, r)
 		case ResultServiceGetAttemptProcedure:
 			resultServiceGetAttemptHandler.ServeHTTP(w, r)
+		case ResultServiceListRecordsProcedure:
+			resultServiceListRecordsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -233,4 +262,8 @@ func (UnimplementedResultServiceHandler) Series(context.Context, *connect.Reques
 
 func (UnimplementedResultServiceHandler) GetAttempt(context.Context, *connect.Request[v1.GetAttemptRequest]) (*connect.Response[v1.GetAttemptResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.GetAttempt is not implemented"))
+}
+
+func (UnimplementedResultServiceHandler) ListRecords(context.Context, *connect.Request[v1.ListRecordsRequest]) (*connect.Response[v1.ListRecordsResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.ResultService.ListRecords is not implemented"))
 }

@@ -22,6 +22,8 @@ export interface Line {
   /** By place in points: an interval around y. */
   low?: number[]
   high?: number[]
+  /** By place in points: short bars at what else could have been there; in two parts where broken. */
+  bars?: { values: number[]; broken: boolean }[]
   /** Places on the x axis of what failed. */
   failed?: number[][]
 }
@@ -93,6 +95,27 @@ export function linesOption(input: LinesInput, ink: Ink, size: Size): EChartsOpt
             type: 'group',
             children: [bar(x, low, x, high), bar(x - 4, low, x + 4, low), bar(x - 4, high, x + 4, high)],
           }
+        },
+      })
+    }
+    for (const [k, bars] of (l.bars ?? []).entries()) {
+      const data = l.points.map((p, i) => [p[0]!, bars.values[i]!]).filter((p) => p.every(Number.isFinite))
+      if (!data.length) continue
+      series.push({
+        type: 'custom',
+        name: `${l.name} bars ${k}`,
+        silent: true,
+        z: 2,
+        clip: true,
+        data,
+        renderItem: (_: unknown, api): CustomSeriesRenderItemReturn => {
+          const [x, y] = api.coord([api.value(0), api.value(1)]) as [number, number]
+          const part = (from: number, to: number) => ({
+            type: 'line' as const,
+            shape: { x1: px(x + from), y1: px(y), x2: px(x + to), y2: px(y) },
+            style: { stroke: color, lineWidth: 2 },
+          })
+          return { type: 'group', children: bars.broken ? [part(-8, -2), part(2, 8)] : [part(-8, 8)] }
         },
       })
     }

@@ -878,7 +878,7 @@ export const AccessService: GenService<{
   },
   /**
    * ChangePassword changes the caller's own password. All sessions end; the
-   * browser that called gets a new one. API tokens stay valid.
+   * browser that called gets a new one. API tokens end, but that of the login that called.
    *
    * @generated from rpc linktrial.v1.AccessService.ChangePassword
    */

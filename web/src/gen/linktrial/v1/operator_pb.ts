@@ -21,7 +21,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/operator.proto.
  */
 export const file_linktrial_v1_operator: GenFile = /*@__PURE__*/
-  fileDesc("ChtsaW5rdHJpYWwvdjEvb3BlcmF0b3IucHJvdG8SDGxpbmt0cmlhbC52MSJGCgdQcm9ibGVtEgwKBGZpbGUYASABKAkSDAoEbGluZRgCIAEoBRIOCgZjb2x1bW4YAyABKAUSDwoHbWVzc2FnZRgEIAEoCSIuChBDaGVja1BsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCJNChFDaGVja1BsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEg8KB3N1bW1hcnkYAiABKAkiMAoSRXhwbGFpblBsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCKFAQoTRXhwbGFpblBsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEioKBnNoZWV0cxgCIAMoCzIaLmxpbmt0cmlhbC52MS5TaGVldFN1bW1hcnkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAEiYwoMU2hlZXRTdW1tYXJ5Eg0KBXNoZWV0GAEgASgMEhIKCnNoZWV0X2hhc2gYAiABKAkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAESFQoNdHJpYWxfc2Vjb25kcxgEIAMoASLFAQoQU3RhcnRQbGFuUmVxdWVzdBIMCgRmaWxlGAEgASgJEgwKBHRleHQYAiABKAwSDAoEbmFtZRgDIAEoCRIPCgd2aXJ0dWFsGAQgASgIEjMKBW1vdmVzGAUgASgOMiQubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QuTW92ZXMiQQoFTW92ZXMSFQoRTU9WRVNfVU5TUEVDSUZJRUQQABIRCg1NT1ZFU19DT05GSVJNEAESDgoKTU9WRVNfTk9ORRACImIKEVN0YXJ0UGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCSI7ChRBYm9ydENhbXBhaWduUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiFwoVQWJvcnRDYW1wYWlnblJlc3BvbnNlIjUKD0xpc3RSdW5zUmVxdWVzdBINCgVsaW1pdBgBIAEoBRITCgtjYW1wYWlnbl9pZBgCIAEoCSIzChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5saW5rdHJpYWwudjEuUnVuItgDCgNSdW4SCgoCaWQYASABKAkSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEcGxhbhgDIAEoCRINCgVyYWRpbxgEIAEoCRIQCgh0b3BvbG9neRgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgDEiUKBXN0YXRlGAcgASgOMhYubGlua3RyaWFsLnYxLlJ1blN0YXRlEg8KB21lc3NhZ2UYCCABKAkSDgoGdHJpYWxzGAkgASgFEhQKDHRyaWFsc19lbmRlZBgKIAEoBRIXCg9hdHRlbXB0c19mYWlsZWQYCyABKAUSEgoKc2hlZXRfaGFzaBgMIAEoCRINCgVwbGFjZRgNIAEoCRIrCgdjcmVhdGVkGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzdGFydGVkGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoWZXN0aW1hdGVkX3NlY29uZHNfbGVmdBgRIAEoARIOCgZwYXVzZWQYEiABKAgSDwoHcGF1c2luZxgTIAEoCBINCgVub2RlcxgUIAMoCSIfCg1HZXRSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSJnCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiYKBnRyaWFscxgCIAMoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxINCgVzaGVldBgDIAEoDCJ8CghUcmlhbFJvdxINCgV0cmlhbBgBIAEoBRIRCglpdGVyYXRpb24YAiABKAUSEQoJdHJlYXRtZW50GAMgASgJEioKCGF0dGVtcHRzGAQgAygLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSDwoHdmVyZGljdBgFIAEoCSLMAgoKQXR0ZW1wdFJvdxIPCgdhdHRlbXB0GAEgASgFEg8KB3ZlcmRpY3QYAiABKAkSDgoGcmVhc29uGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSIwobdGhyb3VnaHB1dF9ieXRlc19wZXJfc2Vjb25kGAUgASgBEhcKD2VsYXBzZWRfc2Vjb25kcxgGIAEoARIXCg9jb25uZWN0X3NlY29uZHMYByABKAESFQoNaWRlYWxfc2Vjb25kcxgIIAEoARIrCgdzdGFydGVkGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIhChltZWFzdXJlZF9ieXRlc19wZXJfc2Vjb25kGAogASgBEiAKBG1hcmsYCyABKAsyEi5saW5rdHJpYWwudjEuTWFyaxIbChNjb2RlZF9ib3VuZF9zZWNvbmRzGAwgASgBIpcBCgRNYXJrEg4KBnJlYXNvbhgBIAEoCRIKCgJieRgCIAEoCRIpCgVnaXZlbhgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFwoPam91cm5hbF92ZXJkaWN0GAQgASgJEhYKDmpvdXJuYWxfcmVhc29uGAUgASgJEhcKD2pvdXJuYWxfbWVzc2FnZRgGIAEoCSJFCgxXYXRjaFJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkSDwoHam91cm5hbBgCIAEoCBIPCgdzYW1wbGVzGAMgASgIIqUDCg1XYXRjaFJlc3BvbnNlEiAKA3J1bhgBIAEoCzIRLmxpbmt0cmlhbC52MS5SdW5IABIzCg10cmlhbF9zdGFydGVkGAIgASgLMhoubGlua3RyaWFsLnYxLlRyaWFsU3RhcnRlZEgAEioKCHByb2dyZXNzGAMgASgLMhYubGlua3RyaWFsLnYxLlByb2dyZXNzSAASLwoLdHJpYWxfZW5kZWQYBCABKAsyGC5saW5rdHJpYWwudjEuVHJpYWxFbmRlZEgAEiIKBG5vdGUYBSABKAsyEi5saW5rdHJpYWwudjEuTm90ZUgAEiwKB2pvdXJuYWwYBiABKAsyGS5saW5rdHJpYWwudjEuSm91cm5hbExpbmVIABIsCgdzYW1wbGVzGAcgASgLMhkubGlua3RyaWFsLnYxLkxpdmVTYW1wbGVzSAASLQoKbm9fY29udGFjdBgIIAEoCzIXLmxpbmt0cmlhbC52MS5Ob0NvbnRhY3RIABIoCgdjb21tYW5kGAkgASgLMhUubGlua3RyaWFsLnYxLkNvbW1hbmRIAEIHCgVldmVudCKqAQoLSm91cm5hbExpbmUSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSCwoDc2VxGAMgASgDEiYKAmF0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR0eXBlGAUgASgJEgwKBHRleHQYBiABKAkSLAoIcmVjZWl2ZWQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIp4BCgtMaXZlU2FtcGxlcxIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIMCgRmbG93GAQgASgFEhEKCXRyZWF0bWVudBgFIAEoCRIKCgJhdBgGIAMoARINCgVieXRlcxgHIAMoARISCgpjd25kX2J5dGVzGAggAygBEg8KB3NydHRfbXMYCSADKAEiVAoJTm9Db250YWN0Eg4KBnJ1bl9pZBgBIAEoCRIMCgRub2RlGAIgASgJEikKBXNpbmNlGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ/CgxUcmlhbFN0YXJ0ZWQSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhEKCXRyZWF0bWVudBgFIAEoCRIZChFlc3RpbWF0ZWRfc2Vjb25kcxgGIAEoASJ2CghQcm9ncmVzcxIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRINCgVieXRlcxgEIAEoAxISCgpzaXplX2J5dGVzGAUgASgDEhcKD2VsYXBzZWRfc2Vjb25kcxgGIAEoASKSAQoKVHJpYWxFbmRlZBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSEQoJaXRlcmF0aW9uGAMgASgFEhEKCXRyZWF0bWVudBgEIAEoCRIpCgdhdHRlbXB0GAUgASgLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSFAoMbGFzdF9hdHRlbXB0GAYgASgIIrsBCgROb3RlEg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJEiUKBGtpbmQYAyABKA4yFy5saW5rdHJpYWwudjEuTm90ZS5LaW5kIm4KBEtpbmQSFAoQS0lORF9VTlNQRUNJRklFRBAAEhMKD0tJTkRfTk9fQ09OVEFDVBABEhUKEUtJTkRfTUlTQkVIQVZJT1VSEAISDgoKS0lORF9XQUlUUxADEhQKEEtJTkRfVU5DT05GSVJNRUQQBCJzCg5SZXN1bHRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDgoGZm9ybWF0GAIgASgJEhAKCG1vcmVfaWRzGAMgAygJEhEKCXJlZmVyZW5jZRgEIAEoCRIMCgRheGlzGAUgASgJEg4KBm1ldHJpYxgGIAEoCSJvCg9SZXN1bHRzUmVzcG9uc2USEwoLY2FtcGFpZ25faWQYASABKAkSDwoHcnVuX2lkcxgCIAMoCRIRCglmaWxlX25hbWUYAyABKAkSEgoKbWVkaWFfdHlwZRgEIAEoCRIPCgdjb250ZW50GAUgASgMIhIKEExpc3ROb2Rlc1JlcXVlc3QiNgoRTGlzdE5vZGVzUmVzcG9uc2USIQoFbm9kZXMYASADKAsyEi5saW5rdHJpYWwudjEuTm9kZSKDBAoETm9kZRIMCgRuYW1lGAEgASgJEgwKBHJvbGUYAiABKAkSDwoHdmVyc2lvbhgDIAEoCRIMCgRob3N0GAQgASgJEg4KBmtlcm5lbBgFIAEoCRINCgVyYWRpbxgGIAEoCRIQCghlbXVsYXRlZBgHIAEoCBIVCg1yYWRpb19hZGRyZXNzGAggASgJEhcKD2Rpc2tfZnJlZV9ieXRlcxgJIAEoAxIqCgdkcml2ZXJzGAogAygLMhkubGlua3RyaWFsLnYxLkRyaXZlclN0YXRlEjAKDGxhc3RfY29udGFjdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJY29ubmVjdGVkGAwgASgIEhwKFGNsb2NrX29mZnNldF9zZWNvbmRzGA0gASgBEhoKEmNsb2NrX29mZnNldF9rbm93bhgOIAEoCBIOCgZydW5faWQYDyABKAkSFAoHYmF0dGVyeRgQIAEoAUgAiAEBEhMKC2Rpc2NoYXJnaW5nGBEgASgIEg8KB3ZpcnR1YWwYEiABKAgSGwoTY2xvY2tfZXJyb3Jfc2Vjb25kcxgTIAEoARIvCgl0ZWxlbWV0cnkYKCADKAsyHC5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U3RhdGUSDgoGZmF1bHRzGBQgAygJQgoKCF9iYXR0ZXJ5IhUKE0xpc3RQcm9maWxlc1JlcXVlc3QiVgoUTGlzdFByb2ZpbGVzUmVzcG9uc2USDgoGcmFkaW9zGAEgAygJEhIKCnRvcG9sb2dpZXMYAiADKAkSGgoSc2hpcHBlZF90b3BvbG9naWVzGAMgAygJKuMBCghSdW5TdGF0ZRIZChVSVU5fU1RBVEVfVU5TUEVDSUZJRUQQABIUChBSVU5fU1RBVEVfUVVFVUVEEAESFwoTUlVOX1NUQVRFX1BSRVBBUklORxACEhUKEVJVTl9TVEFURV9SVU5OSU5HEAMSGAoUUlVOX1NUQVRFX0NPTExFQ1RJTkcQBBIXChNSVU5fU1RBVEVfQ09NUExFVEVEEAUSFQoRUlVOX1NUQVRFX0FCT1JURUQQBhIVChFSVU5fU1RBVEVfU1RPUFBFRBAHEhUKEVJVTl9TVEFURV9XQUlUSU5HEAgynAYKD09wZXJhdG9yU2VydmljZRJMCglDaGVja1BsYW4SHi5saW5rdHJpYWwudjEuQ2hlY2tQbGFuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5DaGVja1BsYW5SZXNwb25zZRJSCgtFeHBsYWluUGxhbhIgLmxpbmt0cmlhbC52MS5FeHBsYWluUGxhblJlcXVlc3QaIS5saW5rdHJpYWwudjEuRXhwbGFpblBsYW5SZXNwb25zZRJMCglTdGFydFBsYW4SHi5saW5rdHJpYWwudjEuU3RhcnRQbGFuUmVxdWVzdBofLmxpbmt0cmlhbC52MS5TdGFydFBsYW5SZXNwb25zZRJYCg1BYm9ydENhbXBhaWduEiIubGlua3RyaWFsLnYxLkFib3J0Q2FtcGFpZ25SZXF1ZXN0GiMubGlua3RyaWFsLnYxLkFib3J0Q2FtcGFpZ25SZXNwb25zZRJJCghMaXN0UnVucxIdLmxpbmt0cmlhbC52MS5MaXN0UnVuc1JlcXVlc3QaHi5saW5rdHJpYWwudjEuTGlzdFJ1bnNSZXNwb25zZRJDCgZHZXRSdW4SGy5saW5rdHJpYWwudjEuR2V0UnVuUmVxdWVzdBocLmxpbmt0cmlhbC52MS5HZXRSdW5SZXNwb25zZRJCCgVXYXRjaBIaLmxpbmt0cmlhbC52MS5XYXRjaFJlcXVlc3QaGy5saW5rdHJpYWwudjEuV2F0Y2hSZXNwb25zZTABEkYKB1Jlc3VsdHMSHC5saW5rdHJpYWwudjEuUmVzdWx0c1JlcXVlc3QaHS5saW5rdHJpYWwudjEuUmVzdWx0c1Jlc3BvbnNlEkwKCUxpc3ROb2RlcxIeLmxpbmt0cmlhbC52MS5MaXN0Tm9kZXNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3ROb2Rlc1Jlc3BvbnNlElUKDExpc3RQcm9maWxlcxIhLmxpbmt0cmlhbC52MS5MaXN0UHJvZmlsZXNSZXF1ZXN0GiIubGlua3RyaWFsLnYxLkxpc3RQcm9maWxlc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_control, file_linktrial_v1_driver, file_linktrial_v1_telemetry]);
+  fileDesc("ChtsaW5rdHJpYWwvdjEvb3BlcmF0b3IucHJvdG8SDGxpbmt0cmlhbC52MSJGCgdQcm9ibGVtEgwKBGZpbGUYASABKAkSDAoEbGluZRgCIAEoBRIOCgZjb2x1bW4YAyABKAUSDwoHbWVzc2FnZRgEIAEoCSIuChBDaGVja1BsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCJNChFDaGVja1BsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEg8KB3N1bW1hcnkYAiABKAkiMAoSRXhwbGFpblBsYW5SZXF1ZXN0EgwKBGZpbGUYASABKAkSDAoEdGV4dBgCIAEoDCKFAQoTRXhwbGFpblBsYW5SZXNwb25zZRInCghwcm9ibGVtcxgBIAMoCzIVLmxpbmt0cmlhbC52MS5Qcm9ibGVtEioKBnNoZWV0cxgCIAMoCzIaLmxpbmt0cmlhbC52MS5TaGVldFN1bW1hcnkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAEiYwoMU2hlZXRTdW1tYXJ5Eg0KBXNoZWV0GAEgASgMEhIKCnNoZWV0X2hhc2gYAiABKAkSGQoRZXN0aW1hdGVkX3NlY29uZHMYAyABKAESFQoNdHJpYWxfc2Vjb25kcxgEIAMoASLFAQoQU3RhcnRQbGFuUmVxdWVzdBIMCgRmaWxlGAEgASgJEgwKBHRleHQYAiABKAwSDAoEbmFtZRgDIAEoCRIPCgd2aXJ0dWFsGAQgASgIEjMKBW1vdmVzGAUgASgOMiQubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlcXVlc3QuTW92ZXMiQQoFTW92ZXMSFQoRTU9WRVNfVU5TUEVDSUZJRUQQABIRCg1NT1ZFU19DT05GSVJNEAESDgoKTU9WRVNfTk9ORRACImIKEVN0YXJ0UGxhblJlc3BvbnNlEicKCHByb2JsZW1zGAEgAygLMhUubGlua3RyaWFsLnYxLlByb2JsZW0SEwoLY2FtcGFpZ25faWQYAiABKAkSDwoHcnVuX2lkcxgDIAMoCSI7ChRBYm9ydENhbXBhaWduUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIOCgZyZWFzb24YAiABKAkiFwoVQWJvcnRDYW1wYWlnblJlc3BvbnNlIjUKD0xpc3RSdW5zUmVxdWVzdBINCgVsaW1pdBgBIAEoBRITCgtjYW1wYWlnbl9pZBgCIAEoCSIzChBMaXN0UnVuc1Jlc3BvbnNlEh8KBHJ1bnMYASADKAsyES5saW5rdHJpYWwudjEuUnVuIpQECgNSdW4SCgoCaWQYASABKAkSEwoLY2FtcGFpZ25faWQYAiABKAkSDAoEcGxhbhgDIAEoCRINCgVyYWRpbxgEIAEoCRIQCgh0b3BvbG9neRgFIAEoCRISCgpzaXplX2J5dGVzGAYgASgDEiUKBXN0YXRlGAcgASgOMhYubGlua3RyaWFsLnYxLlJ1blN0YXRlEg8KB21lc3NhZ2UYCCABKAkSDgoGdHJpYWxzGAkgASgFEhQKDHRyaWFsc19lbmRlZBgKIAEoBRIXCg9hdHRlbXB0c19mYWlsZWQYCyABKAUSEgoKc2hlZXRfaGFzaBgMIAEoCRINCgVwbGFjZRgNIAEoCRIrCgdjcmVhdGVkGA4gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdzdGFydGVkGA8gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgQIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoWZXN0aW1hdGVkX3NlY29uZHNfbGVmdBgRIAEoARIOCgZwYXVzZWQYEiABKAgSDwoHcGF1c2luZxgTIAEoCBINCgVub2RlcxgUIAMoCRIUCgxwYXVzZV9yZWFzb24YFSABKAkSDgoGc2VhbGVkGBYgASgIEhQKDGxhdGVfcmVjb3JkcxgXIAEoAyIfCg1HZXRSdW5SZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCSJnCg5HZXRSdW5SZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiYKBnRyaWFscxgCIAMoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxINCgVzaGVldBgDIAEoDCJ8CghUcmlhbFJvdxINCgV0cmlhbBgBIAEoBRIRCglpdGVyYXRpb24YAiABKAUSEQoJdHJlYXRtZW50GAMgASgJEioKCGF0dGVtcHRzGAQgAygLMhgubGlua3RyaWFsLnYxLkF0dGVtcHRSb3cSDwoHdmVyZGljdBgFIAEoCSJNCgxDb250cm9sQ291bnQSDAoEcm9sZRgBIAEoCRIPCgdwYWNrZXRzGAIgASgDEg0KBWJ5dGVzGAMgASgDEg8KB3Vua25vd24YBCABKAkijAMKCkF0dGVtcHRSb3cSDwoHYXR0ZW1wdBgBIAEoBRIPCgd2ZXJkaWN0GAIgASgJEg4KBnJlYXNvbhgDIAEoCRIPCgdtZXNzYWdlGAQgASgJEiMKG3Rocm91Z2hwdXRfYnl0ZXNfcGVyX3NlY29uZBgFIAEoARIXCg9lbGFwc2VkX3NlY29uZHMYBiABKAESFwoPY29ubmVjdF9zZWNvbmRzGAcgASgBEhUKDWlkZWFsX3NlY29uZHMYCCABKAESKwoHc3RhcnRlZBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoZbWVhc3VyZWRfYnl0ZXNfcGVyX3NlY29uZBgKIAEoARIgCgRtYXJrGAsgASgLMhIubGlua3RyaWFsLnYxLk1hcmsSGwoTY29kZWRfYm91bmRfc2Vjb25kcxgMIAEoARIrCgdjb250cm9sGA4gAygLMhoubGlua3RyaWFsLnYxLkNvbnRyb2xDb3VudBIRCgl1bmRlY2lkZWQYDSADKAkilwEKBE1hcmsSDgoGcmVhc29uGAEgASgJEgoKAmJ5GAIgASgJEikKBWdpdmVuGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9qb3VybmFsX3ZlcmRpY3QYBCABKAkSFgoOam91cm5hbF9yZWFzb24YBSABKAkSFwoPam91cm5hbF9tZXNzYWdlGAYgASgJIkUKDFdhdGNoUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdqb3VybmFsGAIgASgIEg8KB3NhbXBsZXMYAyABKAgipQMKDVdhdGNoUmVzcG9uc2USIAoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bkgAEjMKDXRyaWFsX3N0YXJ0ZWQYAiABKAsyGi5saW5rdHJpYWwudjEuVHJpYWxTdGFydGVkSAASKgoIcHJvZ3Jlc3MYAyABKAsyFi5saW5rdHJpYWwudjEuUHJvZ3Jlc3NIABIvCgt0cmlhbF9lbmRlZBgEIAEoCzIYLmxpbmt0cmlhbC52MS5UcmlhbEVuZGVkSAASIgoEbm90ZRgFIAEoCzISLmxpbmt0cmlhbC52MS5Ob3RlSAASLAoHam91cm5hbBgGIAEoCzIZLmxpbmt0cmlhbC52MS5Kb3VybmFsTGluZUgAEiwKB3NhbXBsZXMYByABKAsyGS5saW5rdHJpYWwudjEuTGl2ZVNhbXBsZXNIABItCgpub19jb250YWN0GAggASgLMhcubGlua3RyaWFsLnYxLk5vQ29udGFjdEgAEigKB2NvbW1hbmQYCSABKAsyFS5saW5rdHJpYWwudjEuQ29tbWFuZEgAQgcKBWV2ZW50IqoBCgtKb3VybmFsTGluZRIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRILCgNzZXEYAyABKAMSJgoCYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHR5cGUYBSABKAkSDAoEdGV4dBgGIAEoCRIsCghyZWNlaXZlZBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAingEKC0xpdmVTYW1wbGVzEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEgwKBGZsb3cYBCABKAUSEQoJdHJlYXRtZW50GAUgASgJEgoKAmF0GAYgAygBEg0KBWJ5dGVzGAcgAygBEhIKCmN3bmRfYnl0ZXMYCCADKAESDwoHc3J0dF9tcxgJIAMoASJUCglOb0NvbnRhY3QSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIn8KDFRyaWFsU3RhcnRlZBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIRCglpdGVyYXRpb24YBCABKAUSEQoJdHJlYXRtZW50GAUgASgJEhkKEWVzdGltYXRlZF9zZWNvbmRzGAYgASgBInYKCFByb2dyZXNzEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEg0KBWJ5dGVzGAQgASgDEhIKCnNpemVfYnl0ZXMYBSABKAMSFwoPZWxhcHNlZF9zZWNvbmRzGAYgASgBIpIBCgpUcmlhbEVuZGVkEg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIRCglpdGVyYXRpb24YAyABKAUSEQoJdHJlYXRtZW50GAQgASgJEikKB2F0dGVtcHQYBSABKAsyGC5saW5rdHJpYWwudjEuQXR0ZW1wdFJvdxIUCgxsYXN0X2F0dGVtcHQYBiABKAgiuwEKBE5vdGUSDgoGcnVuX2lkGAEgASgJEgwKBHRleHQYAiABKAkSJQoEa2luZBgDIAEoDjIXLmxpbmt0cmlhbC52MS5Ob3RlLktpbmQibgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASEwoPS0lORF9OT19DT05UQUNUEAESFQoRS0lORF9NSVNCRUhBVklPVVIQAhIOCgpLSU5EX1dBSVRTEAMSFAoQS0lORF9VTkNPTkZJUk1FRBAEInMKDlJlc3VsdHNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIOCgZmb3JtYXQYAiABKAkSEAoIbW9yZV9pZHMYAyADKAkSEQoJcmVmZXJlbmNlGAQgASgJEgwKBGF4aXMYBSABKAkSDgoGbWV0cmljGAYgASgJIm8KD1Jlc3VsdHNSZXNwb25zZRITCgtjYW1wYWlnbl9pZBgBIAEoCRIPCgdydW5faWRzGAIgAygJEhEKCWZpbGVfbmFtZRgDIAEoCRISCgptZWRpYV90eXBlGAQgASgJEg8KB2NvbnRlbnQYBSABKAwiEgoQTGlzdE5vZGVzUmVxdWVzdCI2ChFMaXN0Tm9kZXNSZXNwb25zZRIhCgVub2RlcxgBIAMoCzISLmxpbmt0cmlhbC52MS5Ob2RlIoMECgROb2RlEgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSMAoMbGFzdF9jb250YWN0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgljb25uZWN0ZWQYDCABKAgSHAoUY2xvY2tfb2Zmc2V0X3NlY29uZHMYDSABKAESGgoSY2xvY2tfb2Zmc2V0X2tub3duGA4gASgIEg4KBnJ1bl9pZBgPIAEoCRIUCgdiYXR0ZXJ5GBAgASgBSACIAQESEwoLZGlzY2hhcmdpbmcYESABKAgSDwoHdmlydHVhbBgSIAEoCBIbChNjbG9ja19lcnJvcl9zZWNvbmRzGBMgASgBEi8KCXRlbGVtZXRyeRgoIAMoCzIcLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTdGF0ZRIOCgZmYXVsdHMYFCADKAlCCgoIX2JhdHRlcnkiFQoTTGlzdFByb2ZpbGVzUmVxdWVzdCJWChRMaXN0UHJvZmlsZXNSZXNwb25zZRIOCgZyYWRpb3MYASADKAkSEgoKdG9wb2xvZ2llcxgCIAMoCRIaChJzaGlwcGVkX3RvcG9sb2dpZXMYAyADKAkq4wEKCFJ1blN0YXRlEhkKFVJVTl9TVEFURV9VTlNQRUNJRklFRBAAEhQKEFJVTl9TVEFURV9RVUVVRUQQARIXChNSVU5fU1RBVEVfUFJFUEFSSU5HEAISFQoRUlVOX1NUQVRFX1JVTk5JTkcQAxIYChRSVU5fU1RBVEVfQ09MTEVDVElORxAEEhcKE1JVTl9TVEFURV9DT01QTEVURUQQBRIVChFSVU5fU1RBVEVfQUJPUlRFRBAGEhUKEVJVTl9TVEFURV9TVE9QUEVEEAcSFQoRUlVOX1NUQVRFX1dBSVRJTkcQCDKcBgoPT3BlcmF0b3JTZXJ2aWNlEkwKCUNoZWNrUGxhbhIeLmxpbmt0cmlhbC52MS5DaGVja1BsYW5SZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkNoZWNrUGxhblJlc3BvbnNlElIKC0V4cGxhaW5QbGFuEiAubGlua3RyaWFsLnYxLkV4cGxhaW5QbGFuUmVxdWVzdBohLmxpbmt0cmlhbC52MS5FeHBsYWluUGxhblJlc3BvbnNlEkwKCVN0YXJ0UGxhbhIeLmxpbmt0cmlhbC52MS5TdGFydFBsYW5SZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLlN0YXJ0UGxhblJlc3BvbnNlElgKDUFib3J0Q2FtcGFpZ24SIi5saW5rdHJpYWwudjEuQWJvcnRDYW1wYWlnblJlcXVlc3QaIy5saW5rdHJpYWwudjEuQWJvcnRDYW1wYWlnblJlc3BvbnNlEkkKCExpc3RSdW5zEh0ubGlua3RyaWFsLnYxLkxpc3RSdW5zUmVxdWVzdBoeLmxpbmt0cmlhbC52MS5MaXN0UnVuc1Jlc3BvbnNlEkMKBkdldFJ1bhIbLmxpbmt0cmlhbC52MS5HZXRSdW5SZXF1ZXN0GhwubGlua3RyaWFsLnYxLkdldFJ1blJlc3BvbnNlEkIKBVdhdGNoEhoubGlua3RyaWFsLnYxLldhdGNoUmVxdWVzdBobLmxpbmt0cmlhbC52MS5XYXRjaFJlc3BvbnNlMAESRgoHUmVzdWx0cxIcLmxpbmt0cmlhbC52MS5SZXN1bHRzUmVxdWVzdBodLmxpbmt0cmlhbC52MS5SZXN1bHRzUmVzcG9uc2USTAoJTGlzdE5vZGVzEh4ubGlua3RyaWFsLnYxLkxpc3ROb2Rlc1JlcXVlc3QaHy5saW5rdHJpYWwudjEuTGlzdE5vZGVzUmVzcG9uc2USVQoMTGlzdFByb2ZpbGVzEiEubGlua3RyaWFsLnYxLkxpc3RQcm9maWxlc1JlcXVlc3QaIi5saW5rdHJpYWwudjEuTGlzdFByb2ZpbGVzUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_linktrial_v1_control, file_linktrial_v1_driver, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.Problem
@@ -461,7 +461,7 @@ export type Run = Message<"linktrial.v1.Run"> & {
   estimatedSecondsLeft: number;
 
   /**
-   * by command; the current trial may still be running
+   * by command, the current trial may still be running; or by the leading node itself
    *
    * @generated from field: bool paused = 18;
    */
@@ -480,6 +480,27 @@ export type Run = Message<"linktrial.v1.Run"> & {
    * @generated from field: repeated string nodes = 20;
    */
   nodes: string[];
+
+  /**
+   * why the leading node has paused the run by itself; empty: it has not
+   *
+   * @generated from field: string pause_reason = 21;
+   */
+  pauseReason: string;
+
+  /**
+   * it has ended and every journal of it is complete: nothing that a node sends changes its results
+   *
+   * @generated from field: bool sealed = 22;
+   */
+  sealed: boolean;
+
+  /**
+   * that came after the end of a node's journal; they count nowhere
+   *
+   * @generated from field: int64 late_records = 23;
+   */
+  lateRecords: bigint;
 };
 
 /**
@@ -575,6 +596,44 @@ export const TrialRowSchema: GenMessage<TrialRow> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_operator, 15);
 
 /**
+ * ControlCount is the packets between a node and the orchestrator during an attempt.
+ *
+ * @generated from message linktrial.v1.ControlCount
+ */
+export type ControlCount = Message<"linktrial.v1.ControlCount"> & {
+  /**
+   * @generated from field: string role = 1;
+   */
+  role: string;
+
+  /**
+   * @generated from field: int64 packets = 2;
+   */
+  packets: bigint;
+
+  /**
+   * with IP headers
+   *
+   * @generated from field: int64 bytes = 3;
+   */
+  bytes: bigint;
+
+  /**
+   * why they are not known; empty: they are
+   *
+   * @generated from field: string unknown = 4;
+   */
+  unknown: string;
+};
+
+/**
+ * Describes the message linktrial.v1.ControlCount.
+ * Use `create(ControlCountSchema)` to create a new message.
+ */
+export const ControlCountSchema: GenMessage<ControlCount> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_operator, 16);
+
+/**
  * @generated from message linktrial.v1.AttemptRow
  */
 export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
@@ -650,6 +709,21 @@ export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
    * @generated from field: double coded_bound_seconds = 12;
    */
   codedBoundSeconds: number;
+
+  /**
+   * With in-band control, what passed between each node and the orchestrator during the
+   * attempt; empty: not decided yet, or control is out-of-band.
+   *
+   * @generated from field: repeated linktrial.v1.ControlCount control = 14;
+   */
+  control: ControlCount[];
+
+  /**
+   * rules of validity of which it is not known whether they were broken, and why
+   *
+   * @generated from field: repeated string undecided = 13;
+   */
+  undecided: string[];
 };
 
 /**
@@ -657,7 +731,7 @@ export type AttemptRow = Message<"linktrial.v1.AttemptRow"> & {
  * Use `create(AttemptRowSchema)` to create a new message.
  */
 export const AttemptRowSchema: GenMessage<AttemptRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 16);
+  messageDesc(file_linktrial_v1_operator, 17);
 
 /**
  * Mark is a person's decision that an attempt's figure must not count. The row has
@@ -704,7 +778,7 @@ export type Mark = Message<"linktrial.v1.Mark"> & {
  * Use `create(MarkSchema)` to create a new message.
  */
 export const MarkSchema: GenMessage<Mark> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 17);
+  messageDesc(file_linktrial_v1_operator, 18);
 
 /**
  * @generated from message linktrial.v1.WatchRequest
@@ -734,7 +808,7 @@ export type WatchRequest = Message<"linktrial.v1.WatchRequest"> & {
  * Use `create(WatchRequestSchema)` to create a new message.
  */
 export const WatchRequestSchema: GenMessage<WatchRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 18);
+  messageDesc(file_linktrial_v1_operator, 19);
 
 /**
  * @generated from message linktrial.v1.WatchResponse
@@ -819,7 +893,7 @@ export type WatchResponse = Message<"linktrial.v1.WatchResponse"> & {
  * Use `create(WatchResponseSchema)` to create a new message.
  */
 export const WatchResponseSchema: GenMessage<WatchResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 19);
+  messageDesc(file_linktrial_v1_operator, 20);
 
 /**
  * @generated from message linktrial.v1.JournalLine
@@ -870,7 +944,7 @@ export type JournalLine = Message<"linktrial.v1.JournalLine"> & {
  * Use `create(JournalLineSchema)` to create a new message.
  */
 export const JournalLineSchema: GenMessage<JournalLine> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 20);
+  messageDesc(file_linktrial_v1_operator, 21);
 
 /**
  * LiveSamples are new samples of one flow, columns of equal length, NaN where
@@ -934,7 +1008,7 @@ export type LiveSamples = Message<"linktrial.v1.LiveSamples"> & {
  * Use `create(LiveSamplesSchema)` to create a new message.
  */
 export const LiveSamplesSchema: GenMessage<LiveSamples> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 21);
+  messageDesc(file_linktrial_v1_operator, 22);
 
 /**
  * NoContact says that the orchestrator has no contact with a node of the run.
@@ -965,7 +1039,7 @@ export type NoContact = Message<"linktrial.v1.NoContact"> & {
  * Use `create(NoContactSchema)` to create a new message.
  */
 export const NoContactSchema: GenMessage<NoContact> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 22);
+  messageDesc(file_linktrial_v1_operator, 23);
 
 /**
  * @generated from message linktrial.v1.TrialStarted
@@ -1007,7 +1081,7 @@ export type TrialStarted = Message<"linktrial.v1.TrialStarted"> & {
  * Use `create(TrialStartedSchema)` to create a new message.
  */
 export const TrialStartedSchema: GenMessage<TrialStarted> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 23);
+  messageDesc(file_linktrial_v1_operator, 24);
 
 /**
  * @generated from message linktrial.v1.Progress
@@ -1051,7 +1125,7 @@ export type Progress = Message<"linktrial.v1.Progress"> & {
  * Use `create(ProgressSchema)` to create a new message.
  */
 export const ProgressSchema: GenMessage<Progress> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 24);
+  messageDesc(file_linktrial_v1_operator, 25);
 
 /**
  * @generated from message linktrial.v1.TrialEnded
@@ -1095,7 +1169,7 @@ export type TrialEnded = Message<"linktrial.v1.TrialEnded"> & {
  * Use `create(TrialEndedSchema)` to create a new message.
  */
 export const TrialEndedSchema: GenMessage<TrialEnded> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 25);
+  messageDesc(file_linktrial_v1_operator, 26);
 
 /**
  * @generated from message linktrial.v1.Note
@@ -1124,7 +1198,7 @@ export type Note = Message<"linktrial.v1.Note"> & {
  * Use `create(NoteSchema)` to create a new message.
  */
 export const NoteSchema: GenMessage<Note> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 26);
+  messageDesc(file_linktrial_v1_operator, 27);
 
 /**
  * @generated from enum linktrial.v1.Note.Kind
@@ -1168,7 +1242,7 @@ export enum Note_Kind {
  * Describes the enum linktrial.v1.Note.Kind.
  */
 export const Note_KindSchema: GenEnum<Note_Kind> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_operator, 26, 0);
+  enumDesc(file_linktrial_v1_operator, 27, 0);
 
 /**
  * @generated from message linktrial.v1.ResultsRequest
@@ -1220,7 +1294,7 @@ export type ResultsRequest = Message<"linktrial.v1.ResultsRequest"> & {
  * Use `create(ResultsRequestSchema)` to create a new message.
  */
 export const ResultsRequestSchema: GenMessage<ResultsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 27);
+  messageDesc(file_linktrial_v1_operator, 28);
 
 /**
  * @generated from message linktrial.v1.ResultsResponse
@@ -1259,7 +1333,7 @@ export type ResultsResponse = Message<"linktrial.v1.ResultsResponse"> & {
  * Use `create(ResultsResponseSchema)` to create a new message.
  */
 export const ResultsResponseSchema: GenMessage<ResultsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 28);
+  messageDesc(file_linktrial_v1_operator, 29);
 
 /**
  * @generated from message linktrial.v1.ListNodesRequest
@@ -1272,7 +1346,7 @@ export type ListNodesRequest = Message<"linktrial.v1.ListNodesRequest"> & {
  * Use `create(ListNodesRequestSchema)` to create a new message.
  */
 export const ListNodesRequestSchema: GenMessage<ListNodesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 29);
+  messageDesc(file_linktrial_v1_operator, 30);
 
 /**
  * @generated from message linktrial.v1.ListNodesResponse
@@ -1289,7 +1363,7 @@ export type ListNodesResponse = Message<"linktrial.v1.ListNodesResponse"> & {
  * Use `create(ListNodesResponseSchema)` to create a new message.
  */
 export const ListNodesResponseSchema: GenMessage<ListNodesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 30);
+  messageDesc(file_linktrial_v1_operator, 31);
 
 /**
  * @generated from message linktrial.v1.Node
@@ -1416,7 +1490,7 @@ export type Node = Message<"linktrial.v1.Node"> & {
  * Use `create(NodeSchema)` to create a new message.
  */
 export const NodeSchema: GenMessage<Node> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 31);
+  messageDesc(file_linktrial_v1_operator, 32);
 
 /**
  * @generated from message linktrial.v1.ListProfilesRequest
@@ -1429,7 +1503,7 @@ export type ListProfilesRequest = Message<"linktrial.v1.ListProfilesRequest"> & 
  * Use `create(ListProfilesRequestSchema)` to create a new message.
  */
 export const ListProfilesRequestSchema: GenMessage<ListProfilesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 32);
+  messageDesc(file_linktrial_v1_operator, 33);
 
 /**
  * @generated from message linktrial.v1.ListProfilesResponse
@@ -1462,7 +1536,7 @@ export type ListProfilesResponse = Message<"linktrial.v1.ListProfilesResponse"> 
  * Use `create(ListProfilesResponseSchema)` to create a new message.
  */
 export const ListProfilesResponseSchema: GenMessage<ListProfilesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_operator, 33);
+  messageDesc(file_linktrial_v1_operator, 34);
 
 /**
  * @generated from enum linktrial.v1.RunState

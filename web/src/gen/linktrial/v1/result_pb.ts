@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/result.proto.
  */
 export const file_linktrial_v1_result: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi6gIKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCCJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIkoKEVN1bW1hcml6ZVJlc3BvbnNlEiYKBHJ1bnMYASADKAsyGC5saW5rdHJpYWwudjEuUnVuU3VtbWFyeRINCgVub3RlcxgCIAMoCSLRAgoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzEioKBnByb2JlcxgKIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYCyABKAkinwUKDFByb2JlU3VtbWFyeRINCgVwcm9iZRgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZiZXNpZGUYAyABKAkSEAoIbWVhc3VyZWQYBCABKAUSDwoHcGxhbm5lZBgFIAEoBRIMCgRkc2NwGAYgASgFEgwKBHNlbnQYByABKAMSEAoIcmVjZWl2ZWQYCCABKAMSDAoEbG9zdBgJIAEoAxIXCgpsb3NzX3NoYXJlGAogASgBSACIAQESEwoLbG9zc19idXJzdHMYCyABKAMSGgoSbG9uZ2VzdF9sb3NzX2J1cnN0GAwgASgDEhEKCXJlb3JkZXJlZBgNIAEoAxISCgpkdXBsaWNhdGVkGA4gASgDEhYKCWRlbGF5X21pbhgPIAEoAUgBiAEBEhcKCmRlbGF5X21lYW4YECABKAFIAogBARIWCglkZWxheV9wNTAYESABKAFIA4gBARIWCglkZWxheV9wOTUYEiABKAFIBIgBARIWCglkZWxheV9wOTkYEyABKAFIBYgBARIWCglkZWxheV9tYXgYFCABKAFIBogBARITCgZqaXR0ZXIYFSABKAFIB4gBARIXCgpqaXR0ZXJfbWF4GBYgASgBSAiIAQESGAoLdW5jZXJ0YWludHkYFyABKAFICYgBARIQCghmYWlsdXJlcxgYIAMoCRIYChBmYWlsZWRfdHJhbnNmZXJzGBkgASgFQg0KC19sb3NzX3NoYXJlQgwKCl9kZWxheV9taW5CDQoLX2RlbGF5X21lYW5CDAoKX2RlbGF5X3A1MEIMCgpfZGVsYXlfcDk1QgwKCl9kZWxheV9wOTlCDAoKX2RlbGF5X21heEIJCgdfaml0dGVyQg0KC19qaXR0ZXJfbWF4Qg4KDF91bmNlcnRhaW50eSIoCglBeGlzVmFsdWUSDAoEYXhpcxgBIAEoCRINCgVsYWJlbBgCIAEoCSL3BQoQVHJlYXRtZW50U3VtbWFyeRIMCgRuYW1lGAEgASgJEg0KBWxhYmVsGAIgASgJEhAKCHByb3RvY29sGAMgASgJEg8KB21pc3NpbmcYBCABKAkSDQoFdmFsaWQYBSABKAUSEQoJYXR0ZW1wdGVkGAYgASgFEg4KBmZhaWxlZBgHIAEoBRIPCgdwbGFubmVkGAggASgFEg8KB2F2ZXJhZ2UYCiABKAESCgoCc2QYCyABKAESCwoDbWluGAwgASgBEgsKA21heBgNIAEoARIOCgZtZWRpYW4YDiABKAESCwoDcDA1GA8gASgBEgsKA3AyNRgQIAEoARILCgNwNzUYESABKAESCwoDcDk1GBIgASgBEg4KBmNpX2xvdxgTIAEoARIPCgdjaV9oaWdoGBQgASgBEhgKC2lkZWFsX3NoYXJlGBUgASgBSACIAQESEgoFcmF0aW8YFiABKAFIAYgBARIWCglyYXRpb19sb3cYFyABKAFIAogBARIXCgpyYXRpb19oaWdoGBggASgBSAOIAQESFAoHcF92YWx1ZRgZIAEoAUgEiAEBEjAKCXB1Ymxpc2hlZBgaIAEoCzIdLmxpbmt0cmlhbC52MS5QdWJsaXNoZWRGaWd1cmUSEAoIZmFpbHVyZXMYGyADKAkSFwoPY29ubmVjdF9hdmVyYWdlGBwgASgBEiAKE3JldHJhbnNtaXRzX2F2ZXJhZ2UYHSABKAFIBYgBARIdChB0aW1lb3V0c19hdmVyYWdlGB4gASgBSAaIAQESHgoRY29kZWRfYm91bmRfc2hhcmUYHyABKAFIB4gBARILCgN2aWEYICABKAlCDgoMX2lkZWFsX3NoYXJlQggKBl9yYXRpb0IMCgpfcmF0aW9fbG93Qg0KC19yYXRpb19oaWdoQgoKCF9wX3ZhbHVlQhYKFF9yZXRyYW5zbWl0c19hdmVyYWdlQhMKEV90aW1lb3V0c19hdmVyYWdlQhQKEl9jb2RlZF9ib3VuZF9zaGFyZSJjCg9QdWJsaXNoZWRGaWd1cmUSDwoHYXZlcmFnZRgBIAEoARIKCgJzZBgCIAEoARILCgNtaW4YAyABKAESCwoDbWF4GAQgASgBEgkKAW4YBSABKAUSDgoGc291cmNlGAYgASgJIrUCCgZQb2ludHMSDQoFdHJpYWwYASADKAUSDwoHYXR0ZW1wdBgCIAMoBRIRCglpdGVyYXRpb24YAyADKAUSEQoJdHJlYXRtZW50GAQgAygFEisKB3ZlcmRpY3QYBSADKA4yGi5saW5rdHJpYWwudjEuUG9pbnRWZXJkaWN0EhIKCnRocm91Z2hwdXQYBiADKAESDwoHZWxhcHNlZBgHIAMoARINCgVpZGVhbBgIIAMoARIOCgZjb3VudHMYCSADKAgSMAoGcmVhc29uGAogAygLMiAubGlua3RyaWFsLnYxLlBvaW50cy5SZWFzb25FbnRyeRITCgtjb2RlZF9ib3VuZBgLIAMoARotCgtSZWFzb25FbnRyeRILCgNrZXkYASABKAUSDQoFdmFsdWUYAiABKAk6AjgBIkEKDFN3ZWVwUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIMCgRheGlzGAIgASgJEg4KBm1ldHJpYxgDIAEoCSKEAQoNU3dlZXBSZXNwb25zZRIMCgRheGVzGAEgAygJEg8KB21ldHJpY3MYAiADKAkSDAoEYXhpcxgDIAEoCRIOCgZtZXRyaWMYBCABKAkSDAoEdW5pdBgFIAEoCRIoCgZwYW5lbHMYBiADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBQYW5lbCJoCgpTd2VlcFBhbmVsEg0KBXRpdGxlGAEgASgJEg4KBnZhbHVlcxgCIAMoCRIRCglwb3NpdGlvbnMYAyADKAESKAoGY3VydmVzGAQgAygLMhgubGlua3RyaWFsLnYxLlN3ZWVwQ3VydmUicwoKU3dlZXBDdXJ2ZRIRCgl0cmVhdG1lbnQYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGc291cmNlGAMgASgJEg0KBXZhbHVlGAQgAygBEgsKA2xvdxgFIAMoARIMCgRoaWdoGAYgAygBEgkKAW4YByADKAUikAEKDVNlcmllc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhIKCm1heF9wb2ludHMYBSABKAUSFAoMZnJvbV9zZWNvbmRzGAYgASgBEhIKCnRvX3NlY29uZHMYByABKAEivAEKDlNlcmllc1Jlc3BvbnNlEicKBWZsb3dzGAEgAygLMhgubGlua3RyaWFsLnYxLkZsb3dTZXJpZXMSLQoIY2hhbm5lbHMYAiADKAsyGy5saW5rdHJpYWwudjEuQ2hhbm5lbFNlcmllcxIwCgl0ZWxlbWV0cnkYAyADKAsyHS5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U2VyaWVzEg8KB3RoaW5uZWQYBCABKAgSDwoHc2FtcGxlcxgFIAEoAyLrAgoKRmxvd1NlcmllcxINCgV0cmlhbBgBIAEoBRIPCgdhdHRlbXB0GAIgASgFEgwKBGZsb3cYAyABKAUSDAoEc2lkZRgEIAEoCRIRCgl0cmVhdG1lbnQYBSABKAkSDQoFbGFiZWwYBiABKAkSFgoOb2Zmc2V0X3NlY29uZHMYByABKAESCgoCYXQYCiADKAESJQoHY29sdW1ucxgaIAMoCzIULmxpbmt0cmlhbC52MS5Db2x1bW5KBAgLEBpSCnNlbnRfYnl0ZXNSC2Fja2VkX2J5dGVzUgp0aHJvdWdocHV0Ugpjd25kX2J5dGVzUg5zc3RocmVzaF9ieXRlc1IMZmxpZ2h0X2J5dGVzUgdzcnR0X21zUglydHR2YXJfbXNSBnJ0b19tc1ILcmV0cmFuc21pdHNSCHRpbWVvdXRzUgtsb3NzX2V2ZW50c1IKcGFjaW5nX2Jwc1INYmFuZHdpZHRoX2Jwc1IEbW9yZSJCCgZDb2x1bW4SDgoGdmFsdWVzGAEgAygBEgwKBG5hbWUYAiABKAkSDAoEdW5pdBgDIAEoCRIMCgRraW5kGAQgASgJIpUBCg1DaGFubmVsU2VyaWVzEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSFAoMc3RlcF9zZWNvbmRzGAMgASgBEgoKAmF0GAQgAygBEgwKBGxvc3MYBSADKAESFgoOYml0X2Vycm9yX3JhdGUYBiADKAESEAoIcmF0ZV9icHMYByADKAESEAoIZGVsYXlfbXMYCCADKAEilwEKD1RlbGVtZXRyeVNlcmllcxIMCgRub2RlGAEgASgJEg0KBXJhZGlvGAIgASgJEgwKBG5hbWUYAyABKAkSCgoCYXQYBCADKAESDQoFdmFsdWUYBSADKAESDAoEdW5pdBgGIAEoCRIOCgZzb3VyY2UYByABKAkSEgoKcGVyX3NlY29uZBgIIAEoCBIMCgRyb2xlGAkgASgJIkMKEUdldEF0dGVtcHRSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFItkCChJHZXRBdHRlbXB0UmVzcG9uc2USHgoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bhIlCgV0cmlhbBgCIAEoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxIPCgdhdHRlbXB0GAMgASgFEgsKA2xvZxgEIAEoCRISCgpyYWRpb19qc29uGAUgASgJEiQKBWZsb3dzGAYgAygLMhUubGlua3RyaWFsLnYxLkZsb3dSb3cSFgoOdHJlYXRtZW50X2pzb24YByABKAkSFAoMY2hhbm5lbF9zZWVkGAggASgEEg0KBWxhYmVsGAkgASgJEiYKCGJyZWFjaGVzGAogAygLMhQubGlua3RyaWFsLnYxLkJyZWFjaBIqCgZwcm9iZXMYCyADKAsyGi5saW5rdHJpYWwudjEuUHJvYmVTdW1tYXJ5EhMKC3Byb2JlX2Nsb2NrGAwgASgJIpEBCgZCcmVhY2gSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5vZGUYAiABKAkSDAoEcm9sZRgDIAEoCRIRCgl0cmVhdG1lbnQYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRISCgpvZl9hdHRlbXB0GAYgASgIEgsKA2xvZxgHIAEoCSKoAgoHRmxvd1JvdxIMCgRmbG93GAEgASgFEhEKCXRyZWF0bWVudBgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJEhAKCHRyYW5zZmVyGAUgASgJEg8KB3ZlcmRpY3QYBiABKAkSDgoGcmVhc29uGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKc2l6ZV9ieXRlcxgJIAEoAxIXCg9jb25uZWN0X3NlY29uZHMYCiABKAESFwoPZWxhcHNlZF9zZWNvbmRzGAsgASgBEg4KBmRpZ2VzdBgMIAEoCRIXCg9yZWNlaXZlZF9kaWdlc3QYDSABKAkSFQoNc3RhcnRfc2Vjb25kcxgOIAEoARIYChBsYXN0X3NhbXBsZV9qc29uGA8gASgJKtUBCgxQb2ludFZlcmRpY3QSHQoZUE9JTlRfVkVSRElDVF9VTlNQRUNJRklFRBAAEhsKF1BPSU5UX1ZFUkRJQ1RfU1VDQ0VFREVEEAESGAoUUE9JTlRfVkVSRElDVF9GQUlMRUQQAhIbChdQT0lOVF9WRVJESUNUX1RJTUVEX09VVBADEhkKFVBPSU5UX1ZFUkRJQ1RfQUJPUlRFRBAEEhkKFVBPSU5UX1ZFUkRJQ1RfSU5WQUxJRBAFEhwKGFBPSU5UX1ZFUkRJQ1RfVU5WRVJJRklFRBAGMo8DCg1SZXN1bHRTZXJ2aWNlElgKDUxpc3RDYW1wYWlnbnMSIi5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1Jlc3BvbnNlEkwKCVN1bW1hcml6ZRIeLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlc3BvbnNlEkAKBVN3ZWVwEhoubGlua3RyaWFsLnYxLlN3ZWVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5Td2VlcFJlc3BvbnNlEkMKBlNlcmllcxIbLmxpbmt0cmlhbC52MS5TZXJpZXNSZXF1ZXN0GhwubGlua3RyaWFsLnYxLlNlcmllc1Jlc3BvbnNlEk8KCkdldEF0dGVtcHQSHy5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlcXVlc3QaIC5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi6gIKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCCJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIkoKEVN1bW1hcml6ZVJlc3BvbnNlEiYKBHJ1bnMYASADKAsyGC5saW5rdHJpYWwudjEuUnVuU3VtbWFyeRINCgVub3RlcxgCIAMoCSL/AgoKUnVuU3VtbWFyeRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEhMKC3JhZGlvX3RpdGxlGAIgASgJEhYKDnRvcG9sb2d5X3RpdGxlGAMgASgJEg0KBW9yZGVyGAQgASgJEhIKCml0ZXJhdGlvbnMYBSABKAUSKQoIc2V0dGluZ3MYBiADKAsyFy5saW5rdHJpYWwudjEuQXhpc1ZhbHVlEg0KBWdyb3VwGAcgASgJEjIKCnRyZWF0bWVudHMYCCADKAsyHi5saW5rdHJpYWwudjEuVHJlYXRtZW50U3VtbWFyeRIkCgZwb2ludHMYCSABKAsyFC5saW5rdHJpYWwudjEuUG9pbnRzEioKBnByb2JlcxgKIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYCyABKAkSFgoOYm91bmRzX3Vua25vd24YDCABKAkSFAoMY29udHJvbF9ub3RlGA0gASgJIq8FCgxQcm9iZVN1bW1hcnkSDQoFcHJvYmUYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGYmVzaWRlGAMgASgJEhAKCG1lYXN1cmVkGAQgASgFEg8KB3BsYW5uZWQYBSABKAUSDAoEZHNjcBgGIAEoBRIMCgRzZW50GAcgASgDEhAKCHJlY2VpdmVkGAggASgDEgwKBGxvc3QYCSABKAMSFwoKbG9zc19zaGFyZRgKIAEoAUgAiAEBEhMKC2xvc3NfYnVyc3RzGAsgASgDEhoKEmxvbmdlc3RfbG9zc19idXJzdBgMIAEoAxIRCglyZW9yZGVyZWQYDSABKAMSEgoKZHVwbGljYXRlZBgOIAEoAxIWCglkZWxheV9taW4YDyABKAFIAYgBARIXCgpkZWxheV9tZWFuGBAgASgBSAKIAQESFgoJZGVsYXlfcDUwGBEgASgBSAOIAQESFgoJZGVsYXlfcDk1GBIgASgBSASIAQESFgoJZGVsYXlfcDk5GBMgASgBSAWIAQESFgoJZGVsYXlfbWF4GBQgASgBSAaIAQESEwoGaml0dGVyGBUgASgBSAeIAQESFwoKaml0dGVyX21heBgWIAEoAUgIiAEBEhgKC3VuY2VydGFpbnR5GBcgASgBSAmIAQESEAoIZmFpbHVyZXMYGCADKAkSGAoQZmFpbGVkX3RyYW5zZmVycxgZIAEoBRIOCgZ1bnNlbnQYGiABKANCDQoLX2xvc3Nfc2hhcmVCDAoKX2RlbGF5X21pbkINCgtfZGVsYXlfbWVhbkIMCgpfZGVsYXlfcDUwQgwKCl9kZWxheV9wOTVCDAoKX2RlbGF5X3A5OUIMCgpfZGVsYXlfbWF4QgkKB19qaXR0ZXJCDQoLX2ppdHRlcl9tYXhCDgoMX3VuY2VydGFpbnR5IigKCUF4aXNWYWx1ZRIMCgRheGlzGAEgASgJEg0KBWxhYmVsGAIgASgJIv8GChBUcmVhdG1lbnRTdW1tYXJ5EgwKBG5hbWUYASABKAkSDQoFbGFiZWwYAiABKAkSEAoIcHJvdG9jb2wYAyABKAkSDwoHbWlzc2luZxgEIAEoCRINCgV2YWxpZBgFIAEoBRIRCglhdHRlbXB0ZWQYBiABKAUSDgoGZmFpbGVkGAcgASgFEg8KB3BsYW5uZWQYCCABKAUSDwoHYXZlcmFnZRgKIAEoARIKCgJzZBgLIAEoARILCgNtaW4YDCABKAESCwoDbWF4GA0gASgBEg4KBm1lZGlhbhgOIAEoARILCgNwMDUYDyABKAESCwoDcDI1GBAgASgBEgsKA3A3NRgRIAEoARILCgNwOTUYEiABKAESDgoGY2lfbG93GBMgASgBEg8KB2NpX2hpZ2gYFCABKAESGAoLaWRlYWxfc2hhcmUYFSABKAFIAIgBARISCgVyYXRpbxgWIAEoAUgBiAEBEhYKCXJhdGlvX2xvdxgXIAEoAUgCiAEBEhcKCnJhdGlvX2hpZ2gYGCABKAFIA4gBARIUCgdwX3ZhbHVlGBkgASgBSASIAQESMAoJcHVibGlzaGVkGBogASgLMh0ubGlua3RyaWFsLnYxLlB1Ymxpc2hlZEZpZ3VyZRIQCghmYWlsdXJlcxgbIAMoCRIXCg9jb25uZWN0X2F2ZXJhZ2UYHCABKAESIAoTcmV0cmFuc21pdHNfYXZlcmFnZRgdIAEoAUgFiAEBEh0KEHRpbWVvdXRzX2F2ZXJhZ2UYHiABKAFIBogBARIeChFjb2RlZF9ib3VuZF9zaGFyZRgfIAEoAUgHiAEBEhMKBnBfaG9sbRghIAEoAUgIiAEBEhoKDWlkZWFsX2F2ZXJhZ2UYIiABKAFICYgBARIgChNjb2RlZF9ib3VuZF9hdmVyYWdlGCMgASgBSAqIAQESCwoDdmlhGCAgASgJQg4KDF9pZGVhbF9zaGFyZUIICgZfcmF0aW9CDAoKX3JhdGlvX2xvd0INCgtfcmF0aW9faGlnaEIKCghfcF92YWx1ZUIWChRfcmV0cmFuc21pdHNfYXZlcmFnZUITChFfdGltZW91dHNfYXZlcmFnZUIUChJfY29kZWRfYm91bmRfc2hhcmVCCQoHX3BfaG9sbUIQCg5faWRlYWxfYXZlcmFnZUIWChRfY29kZWRfYm91bmRfYXZlcmFnZSJjCg9QdWJsaXNoZWRGaWd1cmUSDwoHYXZlcmFnZRgBIAEoARIKCgJzZBgCIAEoARILCgNtaW4YAyABKAESCwoDbWF4GAQgASgBEgkKAW4YBSABKAUSDgoGc291cmNlGAYgASgJIrUCCgZQb2ludHMSDQoFdHJpYWwYASADKAUSDwoHYXR0ZW1wdBgCIAMoBRIRCglpdGVyYXRpb24YAyADKAUSEQoJdHJlYXRtZW50GAQgAygFEisKB3ZlcmRpY3QYBSADKA4yGi5saW5rdHJpYWwudjEuUG9pbnRWZXJkaWN0EhIKCnRocm91Z2hwdXQYBiADKAESDwoHZWxhcHNlZBgHIAMoARINCgVpZGVhbBgIIAMoARIOCgZjb3VudHMYCSADKAgSMAoGcmVhc29uGAogAygLMiAubGlua3RyaWFsLnYxLlBvaW50cy5SZWFzb25FbnRyeRITCgtjb2RlZF9ib3VuZBgLIAMoARotCgtSZWFzb25FbnRyeRILCgNrZXkYASABKAUSDQoFdmFsdWUYAiABKAk6AjgBIkEKDFN3ZWVwUmVxdWVzdBITCgtjYW1wYWlnbl9pZBgBIAEoCRIMCgRheGlzGAIgASgJEg4KBm1ldHJpYxgDIAEoCSKEAQoNU3dlZXBSZXNwb25zZRIMCgRheGVzGAEgAygJEg8KB21ldHJpY3MYAiADKAkSDAoEYXhpcxgDIAEoCRIOCgZtZXRyaWMYBCABKAkSDAoEdW5pdBgFIAEoCRIoCgZwYW5lbHMYBiADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBQYW5lbCJoCgpTd2VlcFBhbmVsEg0KBXRpdGxlGAEgASgJEg4KBnZhbHVlcxgCIAMoCRIRCglwb3NpdGlvbnMYAyADKAESKAoGY3VydmVzGAQgAygLMhgubGlua3RyaWFsLnYxLlN3ZWVwQ3VydmUilwEKClN3ZWVwQ3VydmUSEQoJdHJlYXRtZW50GAEgASgJEg0KBWxhYmVsGAIgASgJEg4KBnNvdXJjZRgDIAEoCRINCgV2YWx1ZRgEIAMoARILCgNsb3cYBSADKAESDAoEaGlnaBgGIAMoARIJCgFuGAcgAygFEg0KBWlkZWFsGAggAygBEhMKC2NvZGVkX2JvdW5kGAkgAygBIpABCg1TZXJpZXNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFEhEKCWl0ZXJhdGlvbhgEIAEoBRISCgptYXhfcG9pbnRzGAUgASgFEhQKDGZyb21fc2Vjb25kcxgGIAEoARISCgp0b19zZWNvbmRzGAcgASgBIrwBCg5TZXJpZXNSZXNwb25zZRInCgVmbG93cxgBIAMoCzIYLmxpbmt0cmlhbC52MS5GbG93U2VyaWVzEi0KCGNoYW5uZWxzGAIgAygLMhsubGlua3RyaWFsLnYxLkNoYW5uZWxTZXJpZXMSMAoJdGVsZW1ldHJ5GAMgAygLMh0ubGlua3RyaWFsLnYxLlRlbGVtZXRyeVNlcmllcxIPCgd0aGlubmVkGAQgASgIEg8KB3NhbXBsZXMYBSABKAMi6wIKCkZsb3dTZXJpZXMSDQoFdHJpYWwYASABKAUSDwoHYXR0ZW1wdBgCIAEoBRIMCgRmbG93GAMgASgFEgwKBHNpZGUYBCABKAkSEQoJdHJlYXRtZW50GAUgASgJEg0KBWxhYmVsGAYgASgJEhYKDm9mZnNldF9zZWNvbmRzGAcgASgBEgoKAmF0GAogAygBEiUKB2NvbHVtbnMYGiADKAsyFC5saW5rdHJpYWwudjEuQ29sdW1uSgQICxAaUgpzZW50X2J5dGVzUgthY2tlZF9ieXRlc1IKdGhyb3VnaHB1dFIKY3duZF9ieXRlc1IOc3N0aHJlc2hfYnl0ZXNSDGZsaWdodF9ieXRlc1IHc3J0dF9tc1IJcnR0dmFyX21zUgZydG9fbXNSC3JldHJhbnNtaXRzUgh0aW1lb3V0c1ILbG9zc19ldmVudHNSCnBhY2luZ19icHNSDWJhbmR3aWR0aF9icHNSBG1vcmUiQgoGQ29sdW1uEg4KBnZhbHVlcxgBIAMoARIMCgRuYW1lGAIgASgJEgwKBHVuaXQYAyABKAkSDAoEa2luZBgEIAEoCSKVAQoNQ2hhbm5lbFNlcmllcxIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEhQKDHN0ZXBfc2Vjb25kcxgDIAEoARIKCgJhdBgEIAMoARIMCgRsb3NzGAUgAygBEhYKDmJpdF9lcnJvcl9yYXRlGAYgAygBEhAKCHJhdGVfYnBzGAcgAygBEhAKCGRlbGF5X21zGAggAygBIpcBCg9UZWxlbWV0cnlTZXJpZXMSDAoEbm9kZRgBIAEoCRINCgVyYWRpbxgCIAEoCRIMCgRuYW1lGAMgASgJEgoKAmF0GAQgAygBEg0KBXZhbHVlGAUgAygBEgwKBHVuaXQYBiABKAkSDgoGc291cmNlGAcgASgJEhIKCnBlcl9zZWNvbmQYCCABKAgSDAoEcm9sZRgJIAEoCSJDChFHZXRBdHRlbXB0UmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBSLZAgoSR2V0QXR0ZW1wdFJlc3BvbnNlEh4KA3J1bhgBIAEoCzIRLmxpbmt0cmlhbC52MS5SdW4SJQoFdHJpYWwYAiABKAsyFi5saW5rdHJpYWwudjEuVHJpYWxSb3cSDwoHYXR0ZW1wdBgDIAEoBRILCgNsb2cYBCABKAkSEgoKcmFkaW9fanNvbhgFIAEoCRIkCgVmbG93cxgGIAMoCzIVLmxpbmt0cmlhbC52MS5GbG93Um93EhYKDnRyZWF0bWVudF9qc29uGAcgASgJEhQKDGNoYW5uZWxfc2VlZBgIIAEoBBINCgVsYWJlbBgJIAEoCRImCghicmVhY2hlcxgKIAMoCzIULmxpbmt0cmlhbC52MS5CcmVhY2gSKgoGcHJvYmVzGAsgAygLMhoubGlua3RyaWFsLnYxLlByb2JlU3VtbWFyeRITCgtwcm9iZV9jbG9jaxgMIAEoCSKRAQoGQnJlYWNoEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRub2RlGAIgASgJEgwKBHJvbGUYAyABKAkSEQoJdHJlYXRtZW50GAQgASgJEg8KB21lc3NhZ2UYBSABKAkSEgoKb2ZfYXR0ZW1wdBgGIAEoCBILCgNsb2cYByABKAkiqAIKB0Zsb3dSb3cSDAoEZmxvdxgBIAEoBRIRCgl0cmVhdG1lbnQYAiABKAkSDAoEZnJvbRgDIAEoCRIKCgJ0bxgEIAEoCRIQCgh0cmFuc2ZlchgFIAEoCRIPCgd2ZXJkaWN0GAYgASgJEg4KBnJlYXNvbhgHIAEoCRIPCgdtZXNzYWdlGAggASgJEhIKCnNpemVfYnl0ZXMYCSABKAMSFwoPY29ubmVjdF9zZWNvbmRzGAogASgBEhcKD2VsYXBzZWRfc2Vjb25kcxgLIAEoARIOCgZkaWdlc3QYDCABKAkSFwoPcmVjZWl2ZWRfZGlnZXN0GA0gASgJEhUKDXN0YXJ0X3NlY29uZHMYDiABKAESGAoQbGFzdF9zYW1wbGVfanNvbhgPIAEoCSJVChJMaXN0UmVjb3Jkc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEgwKBG5vZGUYAiABKAkSEQoJYWZ0ZXJfc2VxGAMgASgDEg4KBmJvZGllcxgEIAEoCCJxChNMaXN0UmVjb3Jkc1Jlc3BvbnNlEi0KCGpvdXJuYWxzGAEgAygLMhsubGlua3RyaWFsLnYxLlN0b3JlZEpvdXJuYWwSKwoHcmVjb3JkcxgCIAMoCzIaLmxpbmt0cmlhbC52MS5TdG9yZWRSZWNvcmQiZQoNU3RvcmVkSm91cm5hbBIMCgRub2RlGAEgASgJEgwKBHJvbGUYAiABKAkSFQoNY29tbWl0dGVkX3NlcRgDIAEoAxINCgVlbmRlZBgEIAEoCRISCgplbmRfcmVhc29uGAUgASgJInQKDFN0b3JlZFJlY29yZBILCgNzZXEYASABKAMSDAoEdHlwZRgCIAEoCRImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc2hhMjU2GAQgASgMEhEKCWJvZHlfanNvbhgFIAEoCSrVAQoMUG9pbnRWZXJkaWN0Eh0KGVBPSU5UX1ZFUkRJQ1RfVU5TUEVDSUZJRUQQABIbChdQT0lOVF9WRVJESUNUX1NVQ0NFRURFRBABEhgKFFBPSU5UX1ZFUkRJQ1RfRkFJTEVEEAISGwoXUE9JTlRfVkVSRElDVF9USU1FRF9PVVQQAxIZChVQT0lOVF9WRVJESUNUX0FCT1JURUQQBBIZChVQT0lOVF9WRVJESUNUX0lOVkFMSUQQBRIcChhQT0lOVF9WRVJESUNUX1VOVkVSSUZJRUQQBjLjAwoNUmVzdWx0U2VydmljZRJYCg1MaXN0Q2FtcGFpZ25zEiIubGlua3RyaWFsLnYxLkxpc3RDYW1wYWlnbnNSZXF1ZXN0GiMubGlua3RyaWFsLnYxLkxpc3RDYW1wYWlnbnNSZXNwb25zZRJMCglTdW1tYXJpemUSHi5saW5rdHJpYWwudjEuU3VtbWFyaXplUmVxdWVzdBofLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXNwb25zZRJACgVTd2VlcBIaLmxpbmt0cmlhbC52MS5Td2VlcFJlcXVlc3QaGy5saW5rdHJpYWwudjEuU3dlZXBSZXNwb25zZRJDCgZTZXJpZXMSGy5saW5rdHJpYWwudjEuU2VyaWVzUmVxdWVzdBocLmxpbmt0cmlhbC52MS5TZXJpZXNSZXNwb25zZRJPCgpHZXRBdHRlbXB0Eh8ubGlua3RyaWFsLnYxLkdldEF0dGVtcHRSZXF1ZXN0GiAubGlua3RyaWFsLnYxLkdldEF0dGVtcHRSZXNwb25zZRJSCgtMaXN0UmVjb3JkcxIgLmxpbmt0cmlhbC52MS5MaXN0UmVjb3Jkc1JlcXVlc3QaIS5saW5rdHJpYWwudjEuTGlzdFJlY29yZHNSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * @generated from message linktrial.v1.ListCampaignsRequest
@@ -304,6 +304,20 @@ export type RunSummary = Message<"linktrial.v1.RunSummary"> & {
    * @generated from field: string probe_clock = 11;
    */
   probeClock: string;
+
+  /**
+   * a sentence: why transfers have no share of Ideal and of the coded bound; empty: they have, or the radios are real
+   *
+   * @generated from field: string bounds_unknown = 12;
+   */
+  boundsUnknown: string;
+
+  /**
+   * sentences: whether control packets passed during attempts that count; empty: control is not in-band
+   *
+   * @generated from field: string control_note = 13;
+   */
+  controlNote: string;
 };
 
 /**
@@ -459,6 +473,13 @@ export type ProbeSummary = Message<"linktrial.v1.ProbeSummary"> & {
    * @generated from field: int32 failed_transfers = 25;
    */
   failedTransfers: number;
+
+  /**
+   * packets that the probe's congestion control did not let go; in no other figure
+   *
+   * @generated from field: int64 unsent = 26;
+   */
+  unsent: bigint;
 };
 
 /**
@@ -603,7 +624,8 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
   idealShare?: number | undefined;
 
   /**
-   * Against the reference, paired by iteration; unset where there is none.
+   * Against the reference, paired by iteration; unset where there is none. The ratio is that
+   * of Hodges and Lehmann, its interval inverts the test of p_value.
    *
    * @generated from field: optional double ratio = 22;
    */
@@ -620,7 +642,7 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
   ratioHigh?: number | undefined;
 
   /**
-   * Wilcoxon signed-rank, Holm-corrected
+   * Wilcoxon signed-rank, of the logarithms of the ratios
    *
    * @generated from field: optional double p_value = 25;
    */
@@ -661,6 +683,26 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
    * @generated from field: optional double coded_bound_share = 31;
    */
   codedBoundShare?: number | undefined;
+
+  /**
+   * p_value, corrected after Holm for the comparisons of the run
+   *
+   * @generated from field: optional double p_holm = 33;
+   */
+  pHolm?: number | undefined;
+
+  /**
+   * Bytes per second: the mean of what Ideal and the coded bound would have reached in the
+   * same trials as average, by the same clock; unset unless known of all of them.
+   *
+   * @generated from field: optional double ideal_average = 34;
+   */
+  idealAverage?: number | undefined;
+
+  /**
+   * @generated from field: optional double coded_bound_average = 35;
+   */
+  codedBoundAverage?: number | undefined;
 
   /**
    * "split 1.0.0 at the relay": the relay processes that its flows pass; empty: none
@@ -956,6 +998,19 @@ export type SweepCurve = Message<"linktrial.v1.SweepCurve"> & {
    * @generated from field: repeated int32 n = 7;
    */
   n: number[];
+
+  /**
+   * What the bounds would have reached in the trials of each value, by the same clock; NaN
+   * where that is not known.
+   *
+   * @generated from field: repeated double ideal = 8;
+   */
+  ideal: number[];
+
+  /**
+   * @generated from field: repeated double coded_bound = 9;
+   */
+  codedBound: number[];
 };
 
 /**
@@ -1560,6 +1615,158 @@ export const FlowRowSchema: GenMessage<FlowRow> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_result, 24);
 
 /**
+ * @generated from message linktrial.v1.ListRecordsRequest
+ */
+export type ListRecordsRequest = Message<"linktrial.v1.ListRecordsRequest"> & {
+  /**
+   * or a unique prefix
+   *
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * empty: no records, only the run's journals
+   *
+   * @generated from field: string node = 2;
+   */
+  node: string;
+
+  /**
+   * the last record of the page before; 0: from the first one on
+   *
+   * @generated from field: int64 after_seq = 3;
+   */
+  afterSeq: bigint;
+
+  /**
+   * the records' bodies as well
+   *
+   * @generated from field: bool bodies = 4;
+   */
+  bodies: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.ListRecordsRequest.
+ * Use `create(ListRecordsRequestSchema)` to create a new message.
+ */
+export const ListRecordsRequestSchema: GenMessage<ListRecordsRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 25);
+
+/**
+ * @generated from message linktrial.v1.ListRecordsResponse
+ */
+export type ListRecordsResponse = Message<"linktrial.v1.ListRecordsResponse"> & {
+  /**
+   * of every node of the run
+   *
+   * @generated from field: repeated linktrial.v1.StoredJournal journals = 1;
+   */
+  journals: StoredJournal[];
+
+  /**
+   * At least one, where the journal has one after after_seq, and not more than a page.
+   *
+   * @generated from field: repeated linktrial.v1.StoredRecord records = 2;
+   */
+  records: StoredRecord[];
+};
+
+/**
+ * Describes the message linktrial.v1.ListRecordsResponse.
+ * Use `create(ListRecordsResponseSchema)` to create a new message.
+ */
+export const ListRecordsResponseSchema: GenMessage<ListRecordsResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 26);
+
+/**
+ * @generated from message linktrial.v1.StoredJournal
+ */
+export type StoredJournal = Message<"linktrial.v1.StoredJournal"> & {
+  /**
+   * @generated from field: string node = 1;
+   */
+  node: string;
+
+  /**
+   * @generated from field: string role = 2;
+   */
+  role: string;
+
+  /**
+   * the last record that is stored
+   *
+   * @generated from field: int64 committed_seq = 3;
+   */
+  committedSeq: bigint;
+
+  /**
+   * how the node's part ended; empty: it has not
+   *
+   * @generated from field: string ended = 4;
+   */
+  ended: string;
+
+  /**
+   * @generated from field: string end_reason = 5;
+   */
+  endReason: string;
+};
+
+/**
+ * Describes the message linktrial.v1.StoredJournal.
+ * Use `create(StoredJournalSchema)` to create a new message.
+ */
+export const StoredJournalSchema: GenMessage<StoredJournal> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 27);
+
+/**
+ * @generated from message linktrial.v1.StoredRecord
+ */
+export type StoredRecord = Message<"linktrial.v1.StoredRecord"> & {
+  /**
+   * @generated from field: int64 seq = 1;
+   */
+  seq: bigint;
+
+  /**
+   * "refused" of a record that could not be stored; its body has the reason
+   *
+   * @generated from field: string type = 2;
+   */
+  type: string;
+
+  /**
+   * the node's clock
+   *
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * of the record's bytes as the node delivered them
+   *
+   * @generated from field: bytes sha256 = 4;
+   */
+  sha256: Uint8Array;
+
+  /**
+   * where asked for
+   *
+   * @generated from field: string body_json = 5;
+   */
+  bodyJson: string;
+};
+
+/**
+ * Describes the message linktrial.v1.StoredRecord.
+ * Use `create(StoredRecordSchema)` to create a new message.
+ */
+export const StoredRecordSchema: GenMessage<StoredRecord> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 28);
+
+/**
  * @generated from enum linktrial.v1.PointVerdict
  */
 export enum PointVerdict {
@@ -1662,6 +1869,17 @@ export const ResultService: GenService<{
     methodKind: "unary";
     input: typeof GetAttemptRequestSchema;
     output: typeof GetAttemptResponseSchema;
+  },
+  /**
+   * ListRecords returns the stored records of one node's journal of a run, in order,
+   * in pages: what linktrial audit-run holds against the journals themselves.
+   *
+   * @generated from rpc linktrial.v1.ResultService.ListRecords
+   */
+  listRecords: {
+    methodKind: "unary";
+    input: typeof ListRecordsRequestSchema;
+    output: typeof ListRecordsResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_result, 0);

@@ -20,13 +20,13 @@ func TestDeviceOfRelayProcessesOnOneNode(t *testing.T) {
 	for name, from := range map[string]radio.Role{"proxied": radio.RoleClient, "plain": radio.RoleClient} {
 		f := &flow{node: at(from), spec: runsheet.Flow{Treatment: name, From: from, To: radio.RoleServer}}
 		want := map[string]string{"proxied": "", "plain": "radio0"}[name]
-		if p := f.parameters(sheet.Treatment(name)); p.Device != want {
+		if p, err := f.parameters(sheet.Treatment(name)); err != nil || p.Device != want {
 			t.Errorf("the client of %s is told device %q, expected %q", name, p.Device, want)
 		}
 	}
 	// A flow that starts at the relay goes out over the radio, to the server's relay process.
 	f := &flow{node: at(radio.RoleRelay), spec: runsheet.Flow{Treatment: "proxied", From: radio.RoleRelay, To: radio.RoleServer}}
-	if p := f.parameters(&tr); p.Device != "radio0" || p.Remote.Port != 5203 {
+	if p, err := f.parameters(&tr); err != nil || p.Device != "radio0" || p.Remote.Port != 5203 {
 		t.Errorf("a flow from the relay is told device %q and port %d", p.Device, p.Remote.Port)
 	}
 	for _, role := range []radio.Role{radio.RoleClient, radio.RoleRelay, radio.RoleServer} {
@@ -35,7 +35,7 @@ func TestDeviceOfRelayProcessesOnOneNode(t *testing.T) {
 			if l.Treatment.Name == "proxied" && role != radio.RoleRelay {
 				want = ""
 			}
-			if _, p := (&listener{Listener: l, node: at(role)}).parameters(); p.Device != want {
+			if _, p, err := (&listener{Listener: l, node: at(role)}).parameters(); err != nil || p.Device != want {
 				t.Errorf("listener of %s at the %s (relay process: %t) is told device %q, expected %q", l.Treatment.Name, role, l.Via != nil, p.Device, want)
 			}
 		}

@@ -1,0 +1,304 @@
+package disturbance
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/backoff"
+	"linktrial/internal/packetsocket"
+)
+
+const (
+	headBytes        = 128 // of a packet, for the headers
+	maxConversations = 64  // that are told apart in one record; the rest is "others"
+	mostShown        = 3
+	firstRandomPort  = 32768 // of Linux (net.ipv4.ip_local_port_range)
+	others           = "others"
+	againAfter       = time.Second // an interface that is gone is looked for
+)
+
+// tally is the traffic of the present record. The lock of its [Watch] guards it.
+type tally struct {
+	packets   int64
+	bytes     map[int64]int64 // by step of the steady clock
+	by        map[string]int64
+	unwatched map[string]string // by interface: why it cannot be watched
+	missed    string            // why it could not be, at some time of the record
+}
+
+func newTally() *tally {
+	return &tally{bytes: map[int64]int64{}, by: map[string]int64{}, unwatched: map[string]string{}}
+}
+
+func (t *tally) add(at time.Duration, n int64, what string) {
+	t.packets++
+	t.bytes[int64(at/journal.OtherTrafficStep)] += n
+	if _, known := t.by[what]; !known && len(t.by) >= maxConversations {
+		what = others
+	}
+	t.by[what] += n
+}
+
+// take is what was counted since from, for a record of that length, and empties the
+// tally; unwatched is why it may not be all.
+func (t *tally) take(from, length time.Duration) (out *journal.OtherTraffic, unwatched string) {
+	unwatched, t.missed = t.missed, ""
+	for _, why := range t.unwatched {
+		unwatched, t.missed = why, why
+	}
+	if t.packets == 0 {
+		return nil, unwatched
+	}
+	out = &journal.OtherTraffic{Packets: t.packets}
+	for step, n := range t.bytes {
+		at := time.Duration(step)*journal.OtherTrafficStep - from
+		out.Bytes = append(out.Bytes, journal.BytesAt{After: min(max(at, 0), length), Bytes: n})
+	}
+	slices.SortFunc(out.Bytes, func(a, b journal.BytesAt) int { return int(a.After - b.After) })
+	for what, n := range t.by {
+		out.Most = append(out.Most, journal.Conversation{What: what, Bytes: n})
+	}
+	slices.SortFunc(out.Most, func(a, b journal.Conversation) int {
+		if a.Bytes != b.Bytes {
+			return int(b.Bytes - a.Bytes)
+		}
+		return strings.Compare(a.What, b.What)
+	})
+	out.Most = out.Most[:min(len(out.Most), mostShown)]
+	t.packets = 0
+	clear(t.bytes)
+	clear(t.by)
+	return out, unwatched
+}
+
+func (w *Watch) watchDevices(ctx context.Context) {
+	if len(w.cfg.Devices) == 0 {
+		w.traffic.unwatched[""] = "the agent does not know the radio's interface: give it with --device"
+	}
+	for _, d := range w.cfg.Devices {
+		conn, err := listen(d) // before the first trial
+		w.noteDevice(d, err)
+		w.running.Go(func() { w.watchDevice(ctx, d, conn) })
+	}
+}
+
+// noteDevice keeps why an interface cannot be watched; nil: it is.
+func (w *Watch) noteDevice(device string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err == nil {
+		delete(w.traffic.unwatched, device)
+		return
+	}
+	if w.traffic.unwatched[device] == "" {
+		w.cfg.Logger.Warn("other traffic cannot be watched; the run goes on", "device", device, "error", err)
+	}
+	w.traffic.unwatched[device] = err.Error()
+	w.traffic.missed = err.Error()
+}
+
+// watchDevice counts until ctx ends. An interface that is gone, as that of an
+// emulated radio which is started again, is looked for.
+func (w *Watch) watchDevice(ctx context.Context, device string, conn *os.File) {
+	for {
+		if conn != nil {
+			err := w.count(ctx, conn)
+			_ = conn.Close() // nothing was sent
+			if ctx.Err() != nil {
+				return
+			}
+			w.noteDevice(device, fmt.Errorf("interface %s: %w", device, err))
+		}
+		if !backoff.Sleep(ctx, againAfter) {
+			return
+		}
+		var err error
+		conn, err = listen(device)
+		w.noteDevice(device, err)
+	}
+}
+
+func (w *Watch) count(ctx context.Context, conn *os.File) error {
+	defer context.AfterFunc(ctx, func() { _ = conn.SetReadDeadline(time.Unix(1, 0)) })()
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return err
+	}
+	head := make([]byte, headBytes)
+	fragments := fragments{}
+	for {
+		var n int
+		var failed error
+		err := raw.Read(func(fd uintptr) bool {
+			n, _, failed = unix.Recvfrom(int(fd), head, unix.MSG_TRUNC|unix.MSG_DONTWAIT)
+			return !errors.Is(failed, unix.EAGAIN)
+		})
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		p := parse(head[:min(n, len(head))])
+		if p.own() || fragments.own(&p) {
+			continue
+		}
+		w.mu.Lock()
+		_, now := w.cfg.Clocks()
+		w.traffic.add(now, int64(n), p.String())
+		w.mu.Unlock()
+	}
+}
+
+// listen opens a packet socket that hands over what leaves and enters an interface
+// and is not of a listener's port. What is of one never leaves the kernel's path, so
+// the measured transfers are not slowed down.
+func listen(device string) (*os.File, error) {
+	fail := func(err error) error {
+		return fmt.Errorf("packets of interface %s cannot be watched: %w", device, err)
+	}
+	i, err := net.InterfaceByName(device)
+	if err != nil {
+		return nil, fail(err)
+	}
+	fd, err := packetsocket.Open(filter(), i.Index)
+	if err != nil {
+		return nil, fail(err)
+	}
+	return os.NewFile(uintptr(fd), "packets of "+device), nil
+}
+
+// withPorts are the protocols whose header begins with both ports.
+var withPorts = []uint32{unix.IPPROTO_TCP, unix.IPPROTO_UDP, unix.IPPROTO_SCTP, unix.IPPROTO_DCCP, unix.IPPROTO_UDPLITE}
+
+// filter passes IPv4 packets of a listener's port over, and takes all others. Later
+// fragments, which have no ports, are taken: [fragments] knows whose they are.
+func filter() []bpf.Instruction {
+	const takeAll = 0xffffffff
+	var code []bpf.Instruction
+	add := func(i ...bpf.Instruction) { code = append(code, i...) }
+	add(bpf.LoadExtension{Num: bpf.ExtProto},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipTrue: 1}, bpf.RetConstant{Val: takeAll},
+		bpf.LoadAbsolute{Off: 6, Size: 2},
+		bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: 0x1fff, SkipFalse: 1}, bpf.RetConstant{Val: takeAll},
+		bpf.LoadAbsolute{Off: 9, Size: 1})
+	for i, p := range withPorts {
+		add(bpf.JumpIf{Cond: bpf.JumpEqual, Val: p, SkipTrue: uint8(len(withPorts) - i)})
+	}
+	add(bpf.RetConstant{Val: takeAll}, bpf.LoadMemShift{Off: 0})
+	for _, at := range []uint32{0, 2} {
+		add(bpf.LoadIndirect{Off: at, Size: 2},
+			bpf.JumpIf{Cond: bpf.JumpLessThan, Val: runsheet.FirstPort, SkipTrue: 2},
+			bpf.JumpIf{Cond: bpf.JumpGreaterThan, Val: runsheet.LastPort, SkipTrue: 1},
+			bpf.RetConstant{Val: 0})
+	}
+	add(bpf.RetConstant{Val: takeAll})
+	return code
+}
+
+// packet is what the headers of one say.
+type packet struct {
+	family   string
+	protocol uint8
+	from, to netip.Addr
+	ports    [2]uint16 // 0: it has none
+	id       uint16    // of IPv4
+	offset   uint16    // of a fragment
+	more     bool      // fragments follow
+	inner    *packet   // that an ICMP error is about
+}
+
+// parse reads the headers of a packet; what is too short has fewer.
+func parse(b []byte) (p packet) {
+	if len(b) < 20 || b[0]>>4 != 4 {
+		return parse6(b)
+	}
+	p = packet{family: "IPv4", protocol: b[9], id: binary.BigEndian.Uint16(b[4:]), offset: binary.BigEndian.Uint16(b[6:]) & 0x1fff, more: b[6]&0x20 != 0}
+	p.from, p.to = netip.AddrFrom4([4]byte(b[12:])), netip.AddrFrom4([4]byte(b[16:]))
+	if header := int(b[0]&15) * 4; header >= 20 && header <= len(b) && p.offset == 0 {
+		p.transport(b[header:])
+	}
+	return p
+}
+
+func parse6(b []byte) (p packet) {
+	if len(b) < 40 || b[0]>>4 != 6 {
+		return packet{family: "no IP"}
+	}
+	p = packet{family: "IPv6", protocol: b[6]}
+	p.from, p.to = netip.AddrFrom16([16]byte(b[8:])), netip.AddrFrom16([16]byte(b[24:]))
+	p.transport(b[40:])
+	return p
+}
+
+func (p *packet) transport(b []byte) {
+	switch {
+	case slices.Contains(withPorts, uint32(p.protocol)) && len(b) >= 4:
+		p.ports = [2]uint16{binary.BigEndian.Uint16(b), binary.BigEndian.Uint16(b[2:])}
+	case p.protocol == unix.IPPROTO_ICMP && len(b) >= 8 && (b[0] == 3 || b[0] == 5 || b[0] == 11 || b[0] == 12):
+		inner := parse(b[8:]) // RFC 792: the header that the error is about, and its ports
+		p.inner = &inner
+	}
+}
+
+// own reports whether the packet is to or from a listener's port, or an error about
+// such a packet.
+func (p *packet) own() bool {
+	if p.inner != nil {
+		return p.inner.own()
+	}
+	return slices.ContainsFunc(p.ports[:], func(port uint16) bool { return port >= runsheet.FirstPort && port <= runsheet.LastPort })
+}
+
+var protocolNames = map[uint8]string{unix.IPPROTO_TCP: "TCP", unix.IPPROTO_UDP: "UDP", unix.IPPROTO_SCTP: "SCTP", unix.IPPROTO_DCCP: "DCCP",
+	unix.IPPROTO_UDPLITE: "UDP-Lite", unix.IPPROTO_ICMP: "ICMP", unix.IPPROTO_ICMPV6: "ICMPv6", unix.IPPROTO_IGMP: "IGMP"}
+
+func (p *packet) String() string {
+	if !p.from.IsValid() {
+		return p.family
+	}
+	name := protocolNames[p.protocol]
+	if name == "" {
+		name = fmt.Sprintf("protocol %d", p.protocol)
+	}
+	return fmt.Sprintf("%s %s → %s", name, end(p.from, p.ports[0]), end(p.to, p.ports[1]))
+}
+
+// end is an address with its port, but for ports that programs are given at random:
+// what a program sends over many sockets is one conversation.
+func end(a netip.Addr, port uint16) string {
+	if port == 0 || port >= firstRandomPort {
+		return a.String()
+	}
+	return netip.AddrPortFrom(a, port).String()
+}
+
+// fragments is the packets that came in fragments and are not of a listener. Later
+// fragments of others are a listener's: their first one was passed over.
+type fragments map[string]bool
+
+// own reports whether a packet is a later fragment of a listener's packet.
+func (f fragments) own(p *packet) bool {
+	if p.offset == 0 && !p.more {
+		return false
+	}
+	key := fmt.Sprint(p.from, p.to, p.protocol, p.id)
+	if p.offset == 0 {
+		if len(f) >= maxConversations {
+			clear(f) // of long ago
+		}
+		f[key] = true
+		return false
+	}
+	return !f[key]
+}

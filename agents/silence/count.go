@@ -1,0 +1,92 @@
+package silence
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"linktrial/executor"
+	"linktrial/executor/journal"
+	"linktrial/internal/backoff"
+)
+
+// How a node that does not lead counts control traffic.
+const (
+	countStep = 100 * time.Millisecond // how closely in time a packet is known
+	countSpan = 10 * time.Second       // a record without packets is at most so long
+)
+
+// Count is the count of a node that does not lead, which does not know when trials run:
+// it is by time. Its records are not synced, else each delivery of one would be the
+// traffic that the next one tells.
+type Count struct {
+	counter Counter
+	record  func(journal.ControlCounted) error
+	log     *slog.Logger
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	at      journal.ControlCounted // the present record
+}
+
+// Counter is a [Proof].
+type Counter interface {
+	executor.ControlCounter
+	io.Closer
+}
+
+// StartCount counts until [Count.Stop], which closes the counter.
+func StartCount(ctx context.Context, counter Counter, log *slog.Logger, record func(journal.ControlCounted) error) *Count {
+	c := &Count{counter: counter, record: record, log: log}
+	_, _ = counter.Take() // of the time before; the next error is reported
+	c.at.Since = time.Now()
+	c.at.Until = c.at.Since
+	ctx, c.stop = context.WithCancel(context.WithoutCancel(ctx))
+	c.running.Go(func() {
+		for backoff.Sleep(ctx, countStep) && c.look() {
+		}
+	})
+	return c
+}
+
+// Stop ends the count, and writes what was counted last.
+func (c *Count) Stop() {
+	c.stop()
+	c.running.Wait()
+	if c.look() {
+		c.write()
+	}
+	_ = c.counter.Close() // nothing was written
+}
+
+// look adds what passed since the last look; false: it cannot be counted any more.
+func (c *Count) look() bool {
+	now := time.Now()
+	passed, err := c.counter.Take()
+	if err != nil {
+		c.log.Warn("control packets are no longer counted", "error", err)
+		c.write()
+		c.at.Since = c.at.Until
+		return false
+	}
+	// Time with packets and time without are apart, so that a record tells when some passed.
+	if (passed.Packets > 0) != (c.at.Packets > 0) || c.at.Until.Sub(c.at.Since) >= countSpan {
+		c.write()
+		c.at = journal.ControlCounted{Since: c.at.Until}
+	}
+	c.at.Until = now
+	c.at.Packets, c.at.Bytes = c.at.Packets+passed.Packets, c.at.Bytes+passed.Bytes
+	return true
+}
+
+func (c *Count) write() {
+	if !c.at.Until.After(c.at.Since) {
+		return
+	}
+	r := c.at
+	r.Since, r.Until = r.Since.UTC(), r.Until.UTC()
+	if err := c.record(r); err != nil { // the executor meets the same fault, and acts on it
+		c.log.Debug("a count of control packets was not taken by the journal", "error", err)
+	}
+}

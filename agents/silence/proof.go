@@ -1,0 +1,149 @@
+package silence
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"time"
+
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/packetsocket"
+)
+
+// Proof counts the packets between this node and the orchestrator on all interfaces of
+// the node. It rests on nothing that keeps the agent silent: the kernel picks the
+// packets by the orchestrator's address and port, and counts them.
+type Proof struct{ fd int }
+
+// lookupLimit bounds the look-up of the orchestrator's addresses, before a run begins.
+const lookupLimit = 10 * time.Second
+
+// maxAddresses bounds the orchestrator's addresses: a jump in the filter is at most 255
+// instructions long.
+const maxAddresses = 16
+
+// NewProof counts from now on until Close.
+func NewProof(ctx context.Context, orchestrator string) (*Proof, error) {
+	fail := func(err error) (*Proof, error) {
+		return nil, fmt.Errorf("control packets cannot be counted: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	addresses, port, err := endpoints(ctx, orchestrator)
+	if err != nil {
+		return fail(err)
+	}
+	fd, err := packetsocket.Open(controlFilter(addresses, port), 0)
+	if err != nil {
+		return fail(err)
+	}
+	return &Proof{fd}, nil
+}
+
+// endpoints are the orchestrator's addresses and port.
+func endpoints(ctx context.Context, orchestrator string) ([]netip.Addr, uint16, error) {
+	u, err := url.Parse(orchestrator)
+	if err != nil {
+		return nil, 0, err
+	}
+	name := u.Port()
+	if name == "" {
+		name = u.Scheme
+	}
+	port, err := net.DefaultResolver.LookupPort(ctx, "tcp", name)
+	if err != nil {
+		return nil, 0, err
+	}
+	all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(all) > maxAddresses {
+		return nil, 0, fmt.Errorf("%s has %d addresses, expected at most %d", u.Hostname(), len(all), maxAddresses)
+	}
+	return all, uint16(port), nil
+}
+
+// Take is what was counted since it was called last.
+func (p *Proof) Take() (c journal.ControlTraffic, err error) {
+	var head [1]byte
+	for {
+		n, _, err := unix.Recvfrom(p.fd, head[:], unix.MSG_TRUNC)
+		if errors.Is(err, unix.EAGAIN) {
+			break
+		}
+		if errors.Is(err, unix.EINTR) || errors.Is(err, unix.ENETDOWN) { // of one interface
+			continue
+		}
+		if err != nil {
+			return c, fmt.Errorf("control packets: %w", err)
+		}
+		c.Bytes += int64(n)
+	}
+	// Those for which the socket had no room are among them.
+	s, err := unix.GetsockoptTpacketStats(p.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return c, fmt.Errorf("control packets: %w", err)
+	}
+	c.Packets = int64(s.Packets)
+	return c, nil
+}
+
+// Close ends the count.
+func (p *Proof) Close() error { return unix.Close(p.fd) }
+
+// controlFilter takes TCP packets from and to one of the addresses, with the port at
+// that end. Offsets are of RFC 791, RFC 8200 and RFC 9293.
+func controlFilter(addresses []netip.Addr, port uint16) []bpf.Instruction {
+	var v4, v6 []netip.Addr
+	for _, a := range addresses {
+		if a = a.Unmap(); a.Is4() {
+			v4 = append(v4, a)
+		} else {
+			v6 = append(v6, a)
+		}
+	}
+	over4 := slices.Concat([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 9, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1}, bpf.RetConstant{Val: 0},
+		bpf.LoadMemShift{Off: 0},
+	}, matchEnds(v4, port, 12, bpf.LoadIndirect{Off: 0, Size: 2}, bpf.LoadIndirect{Off: 2, Size: 2}))
+	over6 := slices.Concat([]bpf.Instruction{
+		bpf.LoadAbsolute{Off: 6, Size: 1},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.IPPROTO_TCP, SkipTrue: 1}, bpf.RetConstant{Val: 0},
+	}, matchEnds(v6, port, 8, bpf.LoadAbsolute{Off: 40, Size: 2}, bpf.LoadAbsolute{Off: 42, Size: 2}))
+	return slices.Concat([]bpf.Instruction{
+		bpf.LoadExtension{Num: bpf.ExtProto},
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IP, SkipFalse: uint8(len(over4))},
+	}, over4, []bpf.Instruction{
+		bpf.JumpIf{Cond: bpf.JumpEqual, Val: unix.ETH_P_IPV6, SkipTrue: 1}, bpf.RetConstant{Val: 0},
+	}, over6)
+}
+
+// matchEnds takes packets whose source, at an offset, or destination after it, is one of
+// the addresses of one family, where the port at that end is this one.
+func matchEnds(addresses []netip.Addr, port uint16, source uint32, sourcePort, destinationPort bpf.Instruction) []bpf.Instruction {
+	var code []bpf.Instruction
+	for _, a := range addresses {
+		words := a.AsSlice()
+		for end, load := range []bpf.Instruction{sourcePort, destinationPort} {
+			at := source + uint32(end*len(words))
+			rest := len(words)/2 + 3 // instructions about this end
+			for i := 0; i < len(words); i += 4 {
+				rest -= 2
+				code = append(code, bpf.LoadAbsolute{Off: at + uint32(i), Size: 4},
+					bpf.JumpIf{Cond: bpf.JumpEqual, Val: binary.BigEndian.Uint32(words[i:]), SkipFalse: uint8(rest)})
+			}
+			code = append(code, load, bpf.JumpIf{Cond: bpf.JumpEqual, Val: uint32(port), SkipFalse: 1}, bpf.RetConstant{Val: 0xffff})
+		}
+	}
+	return append(code, bpf.RetConstant{Val: 0})
+}

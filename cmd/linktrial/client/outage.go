@@ -1,0 +1,128 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"linktrial/internal/backoff"
+)
+
+const (
+	// againEvery is how often a command that waits asks the orchestrator again.
+	againEvery = 500 * time.Millisecond
+	// sayAgain is how often it says that it still waits.
+	sayAgain = 30 * time.Second
+)
+
+// Outage says what is down, and since when, while a command waits for the orchestrator.
+// Its methods may be called from several goroutines.
+type Outage struct {
+	base string
+	say  func(line string)
+
+	mu    sync.Mutex
+	since time.Time // zero: the orchestrator answers
+	told  time.Time
+	kind  outageKind
+}
+
+type outageKind int
+
+const (
+	noContact outageKind = iota
+	cannotAnswer
+)
+
+// NewOutage returns an outage that has not begun. Lines for people go to say.
+func NewOutage(base string, say func(line string)) *Outage { return &Outage{base: base, say: say} }
+
+// Failed notes that a call failed with an error that is not [Final].
+func (o *Outage) Failed(err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	kind, what := noContact, "no contact with the orchestrator at "+o.base
+	var ce *connect.Error
+	if errors.As(err, &ce) && connect.IsWireError(err) {
+		kind, what = cannotAnswer, ce.Message()
+	}
+	began := o.since.IsZero()
+	if began {
+		o.since = now
+	} else if kind == o.kind && now.Sub(o.told) < sayAgain {
+		return
+	}
+	o.kind, o.told = kind, now
+	line := fmt.Sprintf("since %s: %s", o.since.Format(time.TimeOnly), what)
+	if kind == noContact {
+		line += "; nothing is lost: the nodes go on and keep what they measure"
+	}
+	o.say(line + "; this command goes on when it is back")
+}
+
+// Over notes that a call succeeded.
+func (o *Outage) Over() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.since.IsZero() {
+		return
+	}
+	o.say(fmt.Sprintf("the orchestrator is back after %.0f s; nothing was lost", max(1, time.Since(o.since).Seconds())))
+	o.since = time.Time{}
+}
+
+// Final reports whether the orchestrator would answer the same if it were asked again.
+func Final(err error) bool {
+	var un *untrustedError
+	if errors.As(err, &un) {
+		return true
+	}
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound, connect.CodeInvalidArgument, connect.CodeUnimplemented, connect.CodePermissionDenied, connect.CodeUnauthenticated:
+		return true
+	}
+	return false
+}
+
+type waitKey struct{}
+
+// Waiting returns a context whose unary calls wait while the orchestrator or its
+// database is away, until the context ends, and say so on the outage. It is for calls
+// that may be made twice.
+func Waiting(ctx context.Context, o *Outage) context.Context {
+	return context.WithValue(ctx, waitKey{}, o)
+}
+
+// waiting repeats the calls of a [Waiting] context.
+func waiting(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
+		o, _ := ctx.Value(waitKey{}).(*Outage)
+		for {
+			res, err := next(ctx, req)
+			if o == nil || ctx.Err() != nil {
+				return res, err
+			}
+			away := connect.CodeOf(err) == connect.CodeUnavailable || err != nil && !connect.IsWireError(err) && !Final(err)
+			if !away {
+				if err == nil {
+					o.Over()
+				}
+				return res, err
+			}
+			o.Failed(err)
+			if !backoff.Sleep(ctx, againEvery) {
+				return res, err
+			}
+		}
+	}
+}
+
+// Options are those of every client of the command line.
+func Options() connect.ClientOption {
+	return connect.WithClientOptions(connect.WithGRPC(), connect.WithInterceptors(connect.UnaryInterceptorFunc(waiting)))
+}

@@ -1,0 +1,142 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/faultlog"
+)
+
+// campaignPlan has protocols with several libraries and kernels behind them.
+const campaignPlan = `
+name: faults
+radio: prc-117g-anw2c
+topology: vip-lot
+size: 192 KiB
+treatments:
+  - {name: tcp-cubic, label: TCP CUBIC, protocol: tcp, options: {congestion: cubic}}
+  - {name: sctp, label: SCTP, protocol: sctp}
+  - {name: haul, label: Haul, protocol: haul}
+  - {name: udt, label: UDT, protocol: udt}
+iterations: %d
+order: random
+seed: 7
+limits: {connect: 10s, transfer: 60s, attempts: 3}
+`
+
+// Faults from a seed while a plan runs: nothing is lost, repeated after it had
+// succeeded, or counted against a protocol; everything works again at the end. make
+// faults has LINKTRIAL_FAULTS=SEED:ITERATIONS for a longer campaign.
+func TestFaultCampaign(t *testing.T) {
+	seed, iterations := "42", 5
+	if given := os.Getenv("LINKTRIAL_FAULTS"); given != "" {
+		s, n, _ := strings.Cut(given, ":")
+		var err error
+		if iterations, err = strconv.Atoi(n); err != nil {
+			t.Fatalf("LINKTRIAL_FAULTS=%q, expected SEED:ITERATIONS", given)
+		}
+		seed = s
+	}
+	p := newProgram(t)
+	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, iterations)), "--faults", seed, "--fault-interval", "4s",
+		"--fault-kinds", "kill,restart,power-cut,control-cut,control-slow,control-lossy,control-one-way,database-read-only")
+	if code := r.wait(time.Minute + time.Duration(iterations)*time.Minute); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	checkRun(t, p.exported())
+	for _, tr := range p.exported().Runs[0].Trials {
+		if tr.Verdict != journal.Succeeded {
+			t.Errorf("trial %d of %s counts as %s, on radios that carry every transfer: %s", tr.Index, tr.Treatment, tr.Verdict, tr.Attempts[len(tr.Attempts)-1].Message)
+		}
+	}
+	faults := p.faults()
+	if len(faults) < iterations {
+		t.Errorf("%d faults in %d iterations", len(faults), iterations)
+	}
+	for _, f := range faults {
+		if f.Error != "" || f.To.IsZero() {
+			t.Errorf("fault %d (%s %s of %q) has not ended: %s %s", f.Number, f.Kind, f.Target, f.Node, f.Detail, f.Error)
+		}
+	}
+	want := fmt.Sprintf("Trials of the run sheets: %d; succeeded %[1]d, failed 0, without a result 0", 4*iterations)
+	if !strings.Contains(r.output(), want) {
+		t.Errorf("the output has no %q", want)
+	}
+	nothingLeft(t)
+	t.Logf("%d faults over %d trials; %s", len(faults), 4*iterations, regexp.MustCompile(`Attempts that do not count.*`).FindString(r.output()))
+}
+
+// faults reads the exported list of injected faults.
+func (p *program) faults() []faultlog.Fault {
+	p.t.Helper()
+	files, err := filepath.Glob(filepath.Join(p.work, "results", "*", faultlog.FileName))
+	if err != nil || len(files) != 1 {
+		p.t.Fatalf("exported lists of faults: %v (%v)", files, err)
+	}
+	f, err := os.Open(files[0])
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer f.Close()
+	out, err := faultlog.Read(f)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return out
+}
+
+// A schedule of faults is injected at its times, each once.
+func TestFaultSchedule(t *testing.T) {
+	p := newProgram(t)
+	schedule := p.plan("schedule.yaml", `
+faults:
+  - {at: 500ms, kind: kill, target: emulator}
+  - {at: 3s, kind: power-cut, node: server, for: 1s}
+  - {at: 6s, kind: kill, target: agent, node: client}
+`)
+	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 4)), "--faults", schedule)
+	if code := r.wait(4 * time.Minute); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	checkRun(t, p.exported())
+	var got []string
+	for _, f := range p.faults() {
+		got = append(got, fmt.Sprintf("%s %s %s touches=%t ended=%t", f.Kind, f.Target, f.Node, f.Touches, !f.To.IsZero()))
+	}
+	want := "kill emulator  touches=true ended=true\npower-cut node server touches=true ended=true\nkill agent client touches=true ended=true"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("injected:\n%s\nexpected:\n%s", strings.Join(got, "\n"), want)
+	}
+	nothingLeft(t)
+}
+
+// What cannot be injected is refused before anything is started, with one error.
+func TestFaultsRefused(t *testing.T) {
+	p := newProgram(t)
+	plan := p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 1))
+	schedule := p.plan("schedule.yaml", "faults:\n  - {at: 1s, kind: kill, target: driver, node: relay}\n")
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--faults", schedule}, "schedule.yaml:2:48: faults[0].node: unknown \"relay\"; there are client, server"},
+		{[]string{"--faults", "nowhere.yaml"}, "schedule of faults: open nowhere.yaml: no such file or directory"},
+		{[]string{"--faults", "7", "--fault-kinds", "database-full"}, "--fault-kinds: kind of faults \"database-full\" is not there yet"},
+		{[]string{"--faults", "7", "--fault-interval", "1ms"}, "--fault-interval 1ms, expected 100ms to 24h0m0s"},
+		{[]string{"--fault-interval", "1s"}, "--fault-interval is for faults from a seed"},
+		{[]string{"--faults", ""}, "--faults is empty"},
+		{[]string{"--faults", "7", "--runner", "docker"}, "remove one of them"},
+	} {
+		_, stderr, code := p.run(append([]string{"rehearse", plan}, c.args...)...)
+		if code == 0 || !strings.Contains(stderr, c.want) {
+			t.Errorf("%v: exit code %d, %s; expected %q", c.args, code, stderr, c.want)
+		}
+	}
+}

@@ -1,0 +1,193 @@
+package executor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/notify"
+	"linktrial/internal/radio"
+	"linktrial/protocols/contract"
+)
+
+// listenerWait is how long an attempt waits for a listener that was started again;
+// less than [peerLimit], so that another node's answer says which.
+const listenerWait = 10 * time.Second
+
+// outageGrace is how long a node waits before it says which of its listeners were not
+// in order: a client may know of a killed listener before that one's own node does.
+const outageGrace = 250 * time.Millisecond
+
+// listenerTable knows which of this node's listeners are in order.
+type listenerTable struct {
+	mu      sync.Mutex
+	state   map[journal.ListenerName]listenerState
+	changed notify.Notifier
+}
+
+// listenerState is up, or why it is not: it has not been started yet, something
+// outside ended it, or its driver has a fault.
+type listenerState struct {
+	up      bool
+	own     bool   // a fault of the driver
+	gone    bool   // for good: this node cannot run the driver
+	failure string // why it was last not up
+	outages int    // how often something outside ended or stopped it
+	stops   int    // of them, how often it was stopped
+	outage  string // what was done to it the last time
+}
+
+func newListenerTable() *listenerTable {
+	return &listenerTable{state: map[journal.ListenerName]listenerState{}}
+}
+
+func (t *listenerTable) ready(name journal.ListenerName) {
+	t.set(name, func(s *listenerState) { s.up, s.own = true, false })
+}
+
+func (t *listenerTable) failed(name journal.ListenerName, failure string, gone bool) {
+	t.set(name, func(s *listenerState) { s.up, s.own, s.gone, s.failure = false, true, gone, failure })
+}
+
+// outage is a failure through no fault of the driver; o says what was done to it.
+func (t *listenerTable) outage(name journal.ListenerName, o Outage, failure string) {
+	t.set(name, func(s *listenerState) {
+		s.up, s.own, s.gone, s.failure, s.outage = false, false, false, failure, o.Text
+		s.outages++
+		if o.Stopped {
+			s.stops++
+		}
+	})
+}
+
+func (t *listenerTable) set(name journal.ListenerName, change func(*listenerState)) {
+	t.mu.Lock()
+	s := t.state[name]
+	change(&s)
+	t.state[name] = s
+	t.mu.Unlock()
+	t.changed.Notify()
+}
+
+func (t *listenerTable) get(name journal.ListenerName) listenerState {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.state[name]
+}
+
+// ListenerError reports a listener that does not stay up through a fault of its
+// driver, or which the node cannot run. That is the protocol's, unlike all else that
+// keeps a listener from being up.
+type ListenerError struct {
+	Reason  string // of the attempt's verdict
+	Message string
+}
+
+func (e *ListenerError) Error() string { return e.Message }
+
+// await waits until a listener is up: until ctx ends, or not at all where it never
+// will be.
+func (t *listenerTable) await(ctx context.Context, name journal.ListenerName, what string) error {
+	for {
+		changed := t.changed.Changed()
+		s := t.get(name)
+		if s.up {
+			return nil
+		}
+		if !s.gone {
+			select {
+			case <-changed:
+				continue
+			case <-ctx.Done():
+			}
+		}
+		switch {
+		case s.gone:
+			return &ListenerError{string(contract.CodeUnsupported), what + " cannot run: " + s.failure}
+		case s.own:
+			return &ListenerError{journal.ReasonListener, what + " is not up: " + s.failure}
+		case s.failure == "":
+			s.failure = "it is not ready yet"
+		}
+		return fmt.Errorf("%s is not up: %s", what, s.failure)
+	}
+}
+
+// awaitListeners waits until the listeners of a trial on this node are up, for
+// listenerWait at most: where one is not, the attempt would say nothing of the protocol.
+func (n *node) awaitListeners(ctx context.Context, trial *runsheet.Trial) error {
+	ctx, cancel := context.WithTimeout(ctx, listenerWait)
+	defer cancel()
+	for _, name := range listenersAt(n.sheet, trial, n.role) {
+		if err := n.listeners.await(ctx, name, n.describe(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n *node) describe(name journal.ListenerName) string {
+	if name.At != "" {
+		return fmt.Sprintf("the relay process of %s at the %s", name.Treatment, name.At)
+	}
+	return fmt.Sprintf("the listener of %s at the %s", name.Treatment, n.role)
+}
+
+// listenersNow is the state of the listeners of a trial on this node. An attempt during
+// which the count of their outages changed says nothing of the protocol.
+func (n *node) listenersNow(trial *runsheet.Trial) map[journal.ListenerName]listenerState {
+	out := map[journal.ListenerName]listenerState{}
+	for _, name := range listenersAt(n.sheet, trial, n.role) {
+		out[name] = n.listeners.get(name)
+	}
+	return out
+}
+
+// outageSince is what something outside has done to a listener of a trial on this node
+// since the state before; nothing: Text is empty.
+func (n *node) outageSince(before map[journal.ListenerName]listenerState, trial *runsheet.Trial) (o Outage) {
+	for _, name := range listenersAt(n.sheet, trial, n.role) {
+		s := n.listeners.get(name)
+		if s.outages > before[name].outages && o.Text == "" {
+			o.Text = n.describe(name) + " " + s.outage
+		}
+		o.Stopped = o.Stopped || s.stops > before[name].stops
+	}
+	return o
+}
+
+// listenersAt names the listeners that a trial needs on a role.
+func listenersAt(s *runsheet.Sheet, trial *runsheet.Trial, role radio.Role) []journal.ListenerName {
+	var out []journal.ListenerName
+	for _, l := range s.Needs(trial, role) {
+		out = append(out, nameOf(&l))
+	}
+	return out
+}
+
+// downReason is the reason of an attempt for which something on a role is not in order.
+func downReason(s *runsheet.Sheet, trial *runsheet.Trial, role radio.Role) string {
+	switch {
+	case slices.Contains(rolesOfFlows(trial), role):
+		return journal.ReasonSourceDown
+	case role == radio.RoleServer:
+		return journal.ReasonServerDown
+	}
+	return journal.ReasonRelayDown
+}
+
+// rolesOfTrial lists the roles that take part in a trial: those on which its flows
+// start, and those that have listeners of it.
+func rolesOfTrial(s *runsheet.Sheet, trial *runsheet.Trial) []radio.Role {
+	out := rolesOfFlows(trial)
+	for _, role := range radio.Roles {
+		if !slices.Contains(out, role) && len(listenersAt(s, trial, role)) > 0 {
+			out = append(out, role)
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+// Package confine starts processes with less than their parent may: as a user of
+// their own, with named capabilities alone and no way to get more, with a
+// temporary folder of their own, and with a Landlock rule that names the files
+// which they may reach. Linux only.
+// Comes in: a command and what it needs. Goes out: a running process, and which
+// parts of the confinement are active. Imports internal/process.
+package confine
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"linktrial/internal/process"
+)
+
+// Need is what a process needs beyond what every confined process reaches.
+type Need struct {
+	Program      string   // absolute path
+	Folder       string   // its working folder
+	Reads        []string // files and folders that it reads; absent ones are passed over
+	Writes       []string // folders that it writes to; absent ones are passed over
+	Capabilities []string // as "CAP_NET_ADMIN"; those that this process lacks are passed over
+}
+
+// Process is a confined process's surroundings.
+type Process struct {
+	// Temp is its temporary folder; it is also its home.
+	Temp  string
+	user  User
+	level string
+}
+
+// Level words which parts of the confinement are active.
+func (p *Process) Level() string { return p.level }
+
+// Changed reports whether the process runs as another user than its parent.
+func (p *Process) Changed() bool { return p.user.changed }
+
+// Start starts cmd confined: [process.Start] with less. The caller calls [Process.Remove]
+// when the process has ended. The environment's HOME and TMPDIR are set.
+func Start(cmd *exec.Cmd, need Need) (*Process, error) {
+	who, temp, err := choose(need)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{Temp: temp, user: who}
+	need.Writes = append(slices.Clone(need.Writes), temp)
+	rules, err := newRuleset(need, who)
+	if err != nil {
+		p.Remove()
+		return nil, err
+	}
+	defer rules.close()
+	granted := granted(need.Capabilities)
+	cmd.Env = append(slices.DeleteFunc(slices.Clone(cmd.Env), func(v string) bool {
+		return strings.HasPrefix(v, "HOME=") || strings.HasPrefix(v, "TMPDIR=")
+	}), "HOME="+temp, "TMPDIR="+temp)
+	kept := numbers(granted)
+	attr := &syscall.SysProcAttr{AmbientCaps: kept}
+	var changing []uintptr // needed until the user has been changed, which takes them away
+	if who.changed {
+		changing = []uintptr{unix.CAP_SETUID, unix.CAP_SETGID}
+		attr.Credential = &syscall.Credential{Uid: who.UID, Gid: who.GID}
+	}
+	cmd.SysProcAttr = attr
+	err = process.StartOnThread(cmd, func() error { return restrict(rules, kept, changing) })
+	if err != nil {
+		p.Remove()
+		if os.IsPermission(err) || rules.active() && os.IsNotExist(err) && exists(need.Program) {
+			return nil, fmt.Errorf("%w: a confined driver is started as %s and may execute files of the system and of its own folder %s: let that user read and execute them, install the driver in /usr/lib/linktrial/drivers, or start the agent with --driver-reads FOLDER for an interpreter elsewhere", err, who, need.Folder)
+		}
+		return nil, err
+	}
+	p.level = describe(who, granted, rules.abi)
+	return p, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// describe words a confinement.
+func describe(who User, capabilities []string, abi int) string {
+	parts := []string{who.String(), "no capabilities", "no new privileges", "own temporary folder", "no Landlock in this kernel"}
+	if len(capabilities) > 0 {
+		parts[1] = "only " + strings.Join(capabilities, ", ")
+	}
+	if abi > 0 {
+		parts[4] = fmt.Sprintf("Landlock ABI %d", abi)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// restrict takes from the calling thread what a process that it starts is not to
+// have. It never gets it back: the thread ends with that process.
+func restrict(rules *ruleset, granted, changing []uintptr) error {
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("confine: no new privileges: %w", err)
+	}
+	// What the process is to have is raised again one by one (SysProcAttr.AmbientCaps).
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("confine: clear ambient capabilities: %w", err)
+	}
+	if os.Geteuid() == 0 {
+		// User 0 would get every capability of the bounding set at execve(2)
+		// (capabilities(7), SECBIT_NOROOT), with no_new_privs all that this thread has.
+		const noRoot, locked = 1 << 0, 1 << 1
+		if err := unix.Prctl(unix.PR_SET_SECUREBITS, noRoot|locked, 0, 0, 0); err != nil {
+			// Without CAP_SETPCAP, as in some containers: the thread keeps no more.
+			if err := keepOnly(granted, changing); err != nil {
+				return err
+			}
+		}
+	}
+	return rules.enforce()
+}
+
+// keepOnly takes all but these capabilities from the calling thread; granted ones can be
+// passed on.
+func keepOnly(granted, changing []uintptr) error {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	for _, c := range append(changing, granted...) {
+		if held(c) {
+			data[c/32].Permitted |= 1 << (c % 32)
+			data[c/32].Effective |= 1 << (c % 32)
+		}
+	}
+	for _, c := range granted {
+		data[c/32].Inheritable |= 1 << (c % 32)
+	}
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("confine: give up capabilities: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,106 @@
+package faultdisk
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
+)
+
+func mounted(t *testing.T) (*Disk, string) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("needs root: it mounts a file system")
+	}
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "before"), []byte("kept"), 0o644))
+	d, err := Mount(dir)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, Remove(dir)) })
+	return d, dir
+}
+
+// Files are those of the folder, before, while and after the file system lies over it.
+func TestMount(t *testing.T) {
+	d, dir := mounted(t)
+	b, err := os.ReadFile(filepath.Join(dir, "before"))
+	require.NoError(t, err)
+	require.Equal(t, "kept", string(b))
+	large := bytes.Repeat([]byte("0123456789"), 100_000)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "new"), large, 0o644))
+	require.NoError(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "renamed")))
+	b, err = os.ReadFile(filepath.Join(dir, "renamed"))
+	require.NoError(t, err)
+	require.Equal(t, large, b)
+	require.NoError(t, d.Unmount())
+	b, err = os.ReadFile(filepath.Join(dir, "renamed"))
+	require.NoError(t, err)
+	require.Equal(t, large, b)
+	require.NoError(t, Remove(dir), "no mount is no error")
+	require.NoError(t, Remove(filepath.Join(dir, "nothing")))
+}
+
+// A full disk cuts a write short, and takes what is given back; when it is no longer
+// full, everything works.
+func TestFull(t *testing.T) {
+	d, dir := mounted(t)
+	reserve := filepath.Join(dir, "reserve")
+	require.NoError(t, os.WriteFile(reserve, make([]byte, 1000), 0o644))
+	f, err := os.Create(filepath.Join(dir, "f"))
+	require.NoError(t, err)
+	defer f.Close()
+	d.Fail(Failure{Full: true, RoomBytes: 10})
+	size := func() int64 {
+		info, err := f.Stat()
+		require.NoError(t, err)
+		return info.Size()
+	}
+	_, err = f.WriteAt(make([]byte, 100), 0)
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.EqualValues(t, 10, size(), "half-written, as on a disk")
+	require.NoError(t, os.Remove(reserve))
+	_, err = f.WriteAt(make([]byte, 1001), 10)
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.EqualValues(t, 1010, size())
+	var st unix.Statfs_t
+	require.NoError(t, unix.Statfs(dir, &st))
+	require.Zero(t, st.Bavail)
+	d.Fail(Failure{})
+	_, err = f.WriteAt(make([]byte, 5000), 0)
+	require.NoError(t, err)
+}
+
+func TestError(t *testing.T) {
+	d, dir := mounted(t)
+	f, err := os.Create(filepath.Join(dir, "f"))
+	require.NoError(t, err)
+	defer f.Close()
+	d.Fail(Failure{Error: true})
+	_, err = f.WriteAt([]byte("x"), 0)
+	require.ErrorIs(t, err, unix.EIO)
+	require.ErrorIs(t, f.Sync(), unix.EIO)
+	_, err = os.ReadFile(filepath.Join(dir, "before"))
+	require.ErrorIs(t, err, unix.EIO)
+	require.ErrorIs(t, os.Remove(filepath.Join(dir, "before")), unix.EIO)
+	d.Fail(Failure{})
+	_, err = f.WriteAt([]byte("x"), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+}
+
+func TestSlow(t *testing.T) {
+	d, dir := mounted(t)
+	f, err := os.Create(filepath.Join(dir, "f"))
+	require.NoError(t, err)
+	defer f.Close()
+	d.Fail(Failure{Delay: 100 * time.Millisecond})
+	began := time.Now()
+	_, err = f.WriteAt([]byte("x"), 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Sync())
+	require.GreaterOrEqual(t, time.Since(began), 200*time.Millisecond)
+}

@@ -1,0 +1,65 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"linktrial/internal/faultlog"
+	"linktrial/internal/radio"
+)
+
+// virtualChoices is what exists in virtual time, where nodes have neither orchestrator
+// nor control link. The table in docs/faults.md is the same.
+var virtualChoices = []Choice{
+	{faultlog.Kill, faultlog.Agent}, {faultlog.Kill, faultlog.Driver}, {faultlog.Kill, faultlog.Emulator},
+	{faultlog.Stop, faultlog.Agent}, {faultlog.Stop, faultlog.Driver}, {faultlog.Stop, faultlog.Emulator},
+	{faultlog.Restart, faultlog.Agent}, {faultlog.PowerCut, faultlog.Node},
+	{faultlog.RadioDown, faultlog.Radio}, {faultlog.MTU, faultlog.Radio}, {faultlog.Address, faultlog.Radio},
+}
+
+// Choices returns every kind with every target that it can hit on these nodes.
+func (n Nodes) Choices() []Choice {
+	if n.Virtual {
+		return slices.Clone(virtualChoices)
+	}
+	return Choices()
+}
+
+// Parse is [ParseChoices] of what exists on these nodes.
+func (n Nodes) Parse(list []string) ([]Choice, error) {
+	all, err := ParseChoices(list)
+	if err != nil || !n.Virtual {
+		return all, err
+	}
+	for _, text := range list {
+		kind, _, one := strings.Cut(text, ":")
+		if wrong := n.absent(faultlog.Kind(kind), func(c Choice) bool { return !one || c.String() == text }); wrong != "" {
+			return nil, fmt.Errorf("%s %s", text, wrong)
+		}
+	}
+	return slices.DeleteFunc(all, func(c Choice) bool { return !slices.Contains(virtualChoices, c) }), nil
+}
+
+// absent says why no choice of a kind that is meant exists on these nodes; empty: one
+// does.
+func (n Nodes) absent(kind faultlog.Kind, meant func(Choice) bool) string {
+	if !n.Virtual || slices.ContainsFunc(virtualChoices, func(c Choice) bool { return c.Kind == kind && meant(c) }) {
+		return ""
+	}
+	all := make([]string, len(virtualChoices))
+	for i, c := range virtualChoices {
+		all[i] = c.String()
+	}
+	return "does not exist in virtual time; there are " + strings.Join(all, ", ")
+}
+
+// Has reports whether a node has a target.
+func (n Nodes) Has(t faultlog.Target, role radio.Role) bool {
+	return slices.Contains(n.with(t), role)
+}
+
+// On returns the faults of a list that can hit something on these nodes.
+func (n Nodes) On(list []Injection) []Injection {
+	return slices.DeleteFunc(slices.Clone(list), func(i Injection) bool { return ofNode(i.Target) && !n.Has(i.Target, i.Node) })
+}

@@ -1,0 +1,105 @@
+package campaign
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+)
+
+// An attempt of a run with in-band control has the control packets of every node; one
+// that met some at another node than the leading one is marked, and its trial repeated.
+// What a node did not count is said, and nothing is decided before its count is there.
+func TestControlTraffic(t *testing.T) {
+	at := func(s float64) time.Time {
+		return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
+	}
+	counted := func(from, to float64, packets int64) journal.ControlCounted {
+		return journal.ControlCounted{Since: at(from), Until: at(to), ControlTraffic: journal.ControlTraffic{Packets: packets, Bytes: 52 * packets}}
+	}
+	// The attempt begins 10 s after the run and takes 1.2 s.
+	for name, c := range map[string]struct {
+		server  []journal.ControlCounted
+		waits   bool // for the server's count, until the run ends
+		want    report.ControlCount
+		mark    string
+		outside bool // control is out-of-band
+	}{
+		"silent":         {server: []journal.ControlCounted{counted(0, 5, 9), counted(5, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer}},
+		"out-of-band":    {server: []journal.ControlCounted{counted(0, 20, 9)}, outside: true},
+		"some":           {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
+		"before, after":  {server: []journal.ControlCounted{counted(0, 9.8, 3), counted(9.8, 11.8, 0), counted(11.8, 12, 3)}, want: report.ControlCount{Role: radio.RoleServer}},
+		"a gap":          {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(11, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
+		"not to the end": {server: []journal.ControlCounted{counted(0, 10.5, 0)}, waits: true, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storetest.Open(t)
+			sheet := storetest.Sheet(2)
+			if sheet.Control = runsheet.ControlInBand; c.outside {
+				sheet.Control = runsheet.ControlOutOfBand
+			}
+			run := storetest.AddRun(t, s, "control", sheet)
+			server := storetest.NewJournal(run, radio.RoleServer)
+			server.Begin(sheet)
+			server.Listen(sheet)
+			for _, x := range c.server {
+				server.Add(journal.TypeControlCounted, x)
+			}
+			client := storetest.NewJournal(run, radio.RoleClient)
+			client.Begin(sheet)
+			client.Pass(10 * time.Second)
+			client.Start(sheet, 0, 1)
+			client.End(sheet, 0, 1, journal.Succeeded)
+			client.EndTrial(0, 1, journal.Succeeded)
+			deliver(t, s, run, client)
+			require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+				_, err := q.SetRunning(t.Context(), run)
+				return err
+			}))
+			e := newEngine(Config{Store: s})
+			o, err := s.RunOverview(t.Context(), run)
+			require.NoError(t, err)
+			relay := storetest.NewJournal(run, radio.RoleRelay)
+			relay.Begin(sheet)
+			relay.Add(journal.TypeControlCounted, counted(0, 2, 7))
+			relay.Add(journal.TypeRunEnded, journal.RunEnded{End: journal.RunCompleted})
+			deliver(t, s, run, relay)
+			deliver(t, s, run, server)
+			attempt := func(last bool) *report.Attempt {
+				require.NoError(t, e.judgeControl(t.Context(), run, o.SheetHash, last))
+				r, _, err := s.Run(t.Context(), run)
+				require.NoError(t, err)
+				return &r.Trials[0].Attempts[0]
+			}
+			a := attempt(false)
+			if c.outside {
+				require.Empty(t, attempt(true).Control)
+				return
+			}
+			if c.waits {
+				require.Empty(t, a.Control)
+				a = attempt(true)
+			}
+			require.Equal(t, []report.ControlCount{{Role: radio.RoleClient, Unknown: "the node's agent could not count them (its log says why)"},
+				{Role: radio.RoleRelay, Unknown: "the relay's part in the run ends with its preparation"}, c.want}, a.Control)
+			commands, err := s.CommandStates(t.Context(), run)
+			require.NoError(t, err)
+			if c.mark == "" {
+				require.Nil(t, a.Mark)
+				require.Empty(t, commands)
+				return
+			}
+			require.Equal(t, c.mark, a.Mark.Reason)
+			require.Len(t, commands, 1)
+			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
+			require.Nil(t, attempt(true).Mark)
+		})
+	}
+}

@@ -1,0 +1,266 @@
+package campaign
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// The leading node cannot know everywhere that a listener of another node was not in
+// order when an attempt failed. Where the journals of both are together it is known,
+// and decided here: the attempt is marked as invalid, with the reason, and its trial is
+// repeated while the run goes on. A person can withdraw such a mark as any other one.
+
+// outageMargin is added at both ends of an outage, beside what the clocks' offsets
+// leave open: an agent that is killed cannot record when.
+const outageMargin = time.Second
+
+// mostRepeats bounds how often one trial is repeated for outages.
+const mostRepeats = 10
+
+// outage is a time at which a listener or an agent was not in order through no fault of
+// a driver, by the orchestrator's clock.
+type outage struct {
+	role     radio.Role
+	name     journal.ListenerName // of the listener, unless it is the agent's
+	agent    bool                 // the agent did not run
+	stopped  bool                 // what was not in order went on: figures are false, too
+	from, to time.Time            // to: zero while it lasts
+	why      string
+}
+
+// judgeOutages marks the attempts of an open run that failed during an outage.
+func (e *Engine) judgeOutages(ctx context.Context, run, hash string) error {
+	records, err := e.cfg.Store.OutageRecords(ctx, run)
+	// Most runs have only listeners that became ready, and this is asked again and again.
+	other := func(r dbsqlc.OutageRecordsRow) bool { return r.Type != string(journal.TypeListenerReady) }
+	if err != nil || !slices.ContainsFunc(records, other) {
+		return err
+	}
+	sheet, err := e.cfg.Store.Sheet(ctx, run, hash)
+	if err != nil {
+		return err
+	}
+	clocks, leader, err := e.clocks(ctx, run)
+	if err != nil {
+		return err
+	}
+	found := outages(sheet, records, clocks)
+	if err := e.judgeStops(ctx, run, sheet, found, leader); err != nil {
+		return err
+	}
+	failures, err := e.cfg.Store.UnexplainedFailures(ctx, dbsqlc.UnexplainedFailuresParams{RunID: run, Self: journal.Self})
+	if err != nil {
+		return err
+	}
+	for _, f := range failures {
+		x := during(sheet, int(f.Trial), f.StartedAt.Add(leader.offset-leader.bound), f.StartedAt.Add(time.Duration(f.DurationNs)+leader.offset+leader.bound), found)
+		if x == nil {
+			continue
+		}
+		reason := fmt.Sprintf("%s (the attempt had ended with %s)", x.why, f.Reason)
+		if err := e.excuse(ctx, run, excused{int(f.Trial), int(f.Attempt), f.Last, f.Marks}, reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judgeStops marks the attempts of an open run that overlap a time at which something
+// that they needed was stopped and went on: also those that succeeded.
+func (e *Engine) judgeStops(ctx context.Context, run string, sheet *runsheet.Sheet, found []outage, leader clock) error {
+	for i := range found {
+		x := &found[i]
+		if !x.stopped {
+			continue
+		}
+		to := x.to
+		if to.IsZero() {
+			to = e.cfg.Now().Add(time.Hour)
+		}
+		overlapping, err := e.cfg.Store.AttemptsDuring(ctx, dbsqlc.AttemptsDuringParams{RunID: run, Self: journal.Self,
+			Since: x.from.Add(-leader.offset - leader.bound), Until: to.Add(-leader.offset + leader.bound)})
+		if err != nil {
+			return err
+		}
+		for _, a := range overlapping {
+			if int(a.Trial) >= len(sheet.Trials) || !x.concerns(sheet, &sheet.Trials[a.Trial]) {
+				continue
+			}
+			ended := a.Reason
+			if ended == "" {
+				ended = "a result"
+			}
+			reason := fmt.Sprintf("%s (the attempt had ended with %s)", x.why, ended)
+			if err := e.excuse(ctx, run, excused{int(a.Trial), int(a.Attempt), a.Last, a.Marks}, reason); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// concerns reports whether a trial needs what was not in order.
+func (x *outage) concerns(sheet *runsheet.Sheet, t *runsheet.Trial) bool {
+	needed := sheet.Needs(t, x.role)
+	if x.agent {
+		starts := func(f runsheet.Flow) bool { return f.From == x.role }
+		return len(needed) > 0 || slices.ContainsFunc(t.Carried(), starts)
+	}
+	return slices.ContainsFunc(needed, func(l runsheet.Listener) bool { return nameOf(&l) == x.name })
+}
+
+// excused is an attempt that says nothing of the protocol.
+type excused struct {
+	trial, attempt int
+	last           bool  // no other attempt of its trial follows by itself
+	marks          int64 // that attempts of the trial have from here
+}
+
+// excuse marks an attempt, and has its trial repeated where none follows it.
+func (e *Engine) excuse(ctx context.Context, run string, a excused, reason string) error {
+	if err := e.MarkAttempt(ctx, run, Mark{Trial: a.trial, Attempt: a.attempt, Invalid: true, Reason: reason, By: journal.Self}); err != nil {
+		return err
+	}
+	if !a.last || a.marks >= mostRepeats {
+		return nil
+	}
+	err := e.Submit(ctx, run, Command{Kind: Repeat, Trial: a.trial, By: journal.Self})
+	if errors.Is(err, ErrRefused) { // the run is over
+		e.cfg.Logger.Warn("a trial whose attempt says nothing of the protocol cannot be repeated", "run", run, "trial", a.trial, "reason", err)
+		return nil
+	}
+	return err
+}
+
+// clock is a node's: the orchestrator's less it, within a bound.
+type clock struct{ offset, bound time.Duration }
+
+// clocks are those of a run's nodes, and its leading node's.
+func (e *Engine) clocks(ctx context.Context, run string) (byNode map[string]clock, leader clock, err error) {
+	rows, err := e.cfg.Store.ClockOffsets(ctx, run)
+	if err != nil {
+		return nil, leader, err
+	}
+	byNode = map[string]clock{}
+	for _, r := range rows { // the last one that is known
+		if r.Unknown == "" {
+			byNode[r.Node] = clock{time.Duration(r.OffsetNs), time.Duration(r.ErrorNs)}
+		}
+	}
+	nodes, err := e.cfg.Store.RunNodes(ctx, run)
+	for _, n := range nodes {
+		if n.Role == string(radio.RoleClient) {
+			leader = byNode[n.Node]
+		}
+	}
+	return byNode, leader, err
+}
+
+// outages are those that records of nodes tell, in the order of the records.
+func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks map[string]clock) []outage {
+	var out []outage
+	type key struct {
+		node string
+		name journal.ListenerName
+	}
+	down := map[key]outage{}
+	for i := range records {
+		r := &records[i]
+		c := clocks[r.Node]
+		at := r.At.Add(c.offset)
+		begin := func(name journal.ListenerName, from time.Time, why string) {
+			if _, already := down[key{r.Node, name}]; !already {
+				down[key{r.Node, name}] = outage{role: radio.Role(r.Role), name: name, from: from.Add(-c.bound - outageMargin), why: why}
+			}
+		}
+		if r.Type == string(journal.TypeRunResumed) {
+			var b journal.RunStarted
+			_ = json.Unmarshal(r.Body, &b) // without a time it is that of the record before
+			from := r.Before
+			if b.Alive.After(from) && b.Alive.Before(r.At) {
+				from = b.Alive
+			}
+			for _, l := range sheet.Listeners(radio.Role(r.Role)) {
+				begin(nameOf(&l), from.Add(c.offset), fmt.Sprintf("the agent of the %s was not running from %s to %s", r.Role, clockTime(from.Add(c.offset)), clockTime(at)))
+			}
+			continue
+		}
+		if r.Type == string(journal.TypeAgentStopped) {
+			if x, ok := stopOf(r, c); ok {
+				out = append(out, x)
+			}
+			continue
+		}
+		var l journal.Listener
+		if json.Unmarshal(r.Body, &l) != nil {
+			continue
+		}
+		switch {
+		case r.Type == string(journal.TypeListenerFailed) && l.Stopped:
+			// Its agent runs, and records the moment.
+			down[key{r.Node, l.Name()}] = outage{role: radio.Role(r.Role), name: l.Name(), stopped: true, from: at.Add(-c.bound),
+				why: fmt.Sprintf("the listener of %s at the %s was stopped from outside at %s", l.Treatment, r.Role, clockTime(at))}
+		case r.Type == string(journal.TypeListenerFailed) && l.Outside:
+			begin(l.Name(), at, fmt.Sprintf("the listener of %s at the %s was ended from outside at %s", l.Treatment, r.Role, clockTime(at)))
+		default: // it is up, or what keeps it down is its driver's fault
+			k := key{r.Node, l.Name()}
+			if x, ok := down[k]; ok {
+				x.to = at.Add(c.bound)
+				if !x.stopped {
+					x.to = x.to.Add(outageMargin)
+				}
+				out = append(out, x)
+				delete(down, k)
+			}
+		}
+	}
+	for _, x := range down {
+		out = append(out, x)
+	}
+	slices.SortStableFunc(out, func(a, b outage) int { return a.from.Compare(b.from) })
+	return out
+}
+
+// stopOf is the time at which a node's agent did not run.
+func stopOf(r *dbsqlc.OutageRecordsRow, c clock) (outage, bool) {
+	var b journal.AgentStopped
+	if json.Unmarshal(r.Body, &b) != nil {
+		return outage{}, false
+	}
+	from, to := b.From.Add(c.offset), b.To.Add(c.offset)
+	return outage{role: radio.Role(r.Role), agent: true, stopped: true, from: from.Add(-c.bound), to: to.Add(c.bound),
+		why: fmt.Sprintf("the agent of the %s did not run from %s to %s", r.Role, clockTime(from), clockTime(to))}, true
+}
+
+// nameOf is a listener's name in journals.
+func nameOf(l *runsheet.Listener) journal.ListenerName {
+	return journal.ListenerName{Treatment: l.Treatment.Name, At: l.At()}
+}
+
+func clockTime(t time.Time) string { return t.UTC().Format("15:04:05.0") + " UTC" }
+
+// during is an outage of a listener that a trial needs, within a time; nil: none.
+func during(sheet *runsheet.Sheet, trial int, from, to time.Time, all []outage) *outage {
+	if trial >= len(sheet.Trials) {
+		return nil
+	}
+	for i := range all {
+		x := &all[i]
+		if x.from.After(to) || !x.to.IsZero() && x.to.Before(from) {
+			continue
+		}
+		if x.concerns(sheet, &sheet.Trials[trial]) {
+			return x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,152 @@
+package campaign
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/ingest"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+)
+
+func deliver(t *testing.T, s *store.Store, run string, j *storetest.Journal) {
+	t.Helper()
+	var records []ingest.Record
+	for i, r := range j.Records {
+		records = append(records, ingest.Record{Seq: int64(i + 1), JSON: r})
+	}
+	_, err := ingest.New(ingest.Config{Store: s}).Deliver(t.Context(), run, string(j.Role), records)
+	require.NoError(t, err)
+}
+
+// An attempt that failed while its listener was not in order is marked, and its trial
+// is repeated; one that failed at another time, or because of its driver, is neither,
+// and nor is one whose mark a person has withdrawn.
+func TestOutages(t *testing.T) {
+	const start = 10 * time.Second
+	encoded, err := storetest.Sheet(2).Encode()
+	require.NoError(t, err)
+	hash := runsheet.Hash(encoded)
+	listener := func(treatment string, outside bool) journal.Listener {
+		return journal.Listener{Treatment: treatment, Code: "internal", Message: "gone", Outside: outside}
+	}
+	for name, c := range map[string]struct {
+		server func(j *storetest.Journal) // after 10 s of the run; the attempt begins there and takes 1.2 s
+		mark   string                     // empty: none
+		well   bool                       // the transfer succeeds
+	}{
+		"nothing": {func(*storetest.Journal) {}, "", false},
+		"ended from outside": {func(j *storetest.Journal) {
+			j.Pass(500 * time.Millisecond)
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+			j.Pass(time.Second)
+			j.Add(journal.TypeListenerReady, listener("one", false))
+		}, "the listener of one at the server was ended from outside at 12:00:10.5 UTC (the attempt had ended with reset)", false},
+		"another treatment's": {func(j *storetest.Journal) { j.Add(journal.TypeListenerFailed, listener("two", true)) }, "", false},
+		"by itself":           {func(j *storetest.Journal) { j.Add(journal.TypeListenerFailed, listener("one", false)) }, "", false},
+		"before": {func(j *storetest.Journal) {
+			j.Pass(-5 * time.Second)
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+			j.Add(journal.TypeListenerReady, listener("one", false))
+		}, "", false},
+		"agent away": {func(j *storetest.Journal) {
+			j.Pass(3 * time.Second)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash})
+		}, "the agent of the server was not running from 12:00:00.0 UTC to 12:00:13.0 UTC (the attempt had ended with reset)", false},
+		"agent away later, as it knows": {func(j *storetest.Journal) {
+			j.Pass(9 * time.Second)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash, Alive: time.Date(2026, 3, 1, 12, 0, 16, 0, time.UTC)})
+		}, "", false},
+		"stopped, and it goes on": {func(j *storetest.Journal) {
+			j.Pass(500 * time.Millisecond)
+			l := listener("one", true)
+			l.Stopped = true
+			j.Add(journal.TypeListenerFailed, l)
+			j.Pass(200 * time.Millisecond)
+			j.Add(journal.TypeListenerReady, listener("one", false))
+		}, "the listener of one at the server was stopped from outside at 12:00:10.5 UTC (the attempt had ended with a result)", true},
+		"ended from outside after a success": {func(j *storetest.Journal) {
+			j.Pass(500 * time.Millisecond)
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+		}, "", true},
+		"agent stopped": {func(j *storetest.Journal) {
+			j.Pass(3 * time.Second)
+			j.Add(journal.TypeAgentStopped, journal.AgentStopped{From: time.Date(2026, 3, 1, 12, 0, 11, 0, time.UTC), To: time.Date(2026, 3, 1, 12, 0, 13, 0, time.UTC)})
+		}, "the agent of the server did not run from 12:00:11.0 UTC to 12:00:13.0 UTC (the attempt had ended with a result)", true},
+		"agent stopped afterwards": {func(j *storetest.Journal) {
+			j.Pass(4 * time.Second)
+			j.Add(journal.TypeAgentStopped, journal.AgentStopped{From: time.Date(2026, 3, 1, 12, 0, 12, 0, time.UTC), To: time.Date(2026, 3, 1, 12, 0, 13, 0, time.UTC)})
+		}, "", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := storetest.Open(t)
+			sheet := storetest.Sheet(2)
+			run := storetest.AddRun(t, s, "outages", sheet)
+			server := storetest.NewJournal(run, radio.RoleServer)
+			server.Begin(sheet)
+			server.Listen(sheet)
+			server.Pass(start)
+			c.server(server)
+			client := storetest.NewJournal(run, radio.RoleClient)
+			client.Begin(sheet)
+			client.Pass(start)
+			client.Start(sheet, 0, 1)
+			verdict := journal.Failed
+			if c.well {
+				verdict = journal.Succeeded
+			}
+			client.End(sheet, 0, 1, verdict)
+			deliver(t, s, run, server)
+			deliver(t, s, run, client)
+			require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+				_, err := q.SetRunning(t.Context(), run)
+				return err
+			}))
+			e := newEngine(Config{Store: s})
+			o, err := s.RunOverview(t.Context(), run)
+			require.NoError(t, err)
+			// Nothing is decided before it is known whether the trial goes on by itself:
+			// a marked attempt would not be looked at again, and the trial not be repeated.
+			require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))
+			open, _, err := s.Run(t.Context(), run)
+			require.NoError(t, err)
+			require.Nil(t, open.Trials[0].Attempts[0].Mark)
+			client.EndTrial(0, 1, verdict)
+			deliver(t, s, run, client)
+			for range 2 { // what is decided stays
+				require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))
+			}
+			r, _, err := s.Run(t.Context(), run)
+			require.NoError(t, err)
+			a := r.Trials[0].Attempts[0]
+			commands, err := s.CommandStates(t.Context(), run)
+			require.NoError(t, err)
+			if c.mark == "" {
+				require.Nil(t, a.Mark)
+				require.Equal(t, verdict, a.Verdict)
+				require.Empty(t, commands)
+				return
+			}
+			require.NotNil(t, a.Mark)
+			require.Equal(t, c.mark, a.Mark.Reason)
+			require.Equal(t, journal.Self, a.Mark.By)
+			require.Equal(t, journal.Invalid, a.Verdict)
+			require.Len(t, commands, 1)
+			require.Equal(t, string(Repeat), commands[0].Kind)
+
+			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
+			require.NoError(t, e.judgeOutages(t.Context(), run, o.SheetHash))
+			r, _, err = s.Run(t.Context(), run)
+			require.NoError(t, err)
+			require.Nil(t, r.Trials[0].Attempts[0].Mark)
+			require.False(t, strings.Contains(r.Trials[0].Attempts[0].Reason, "marked"))
+		})
+	}
+}

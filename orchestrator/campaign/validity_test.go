@@ -1,0 +1,236 @@
+package campaign
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/store/dbsqlc"
+	"linktrial/orchestrator/store/storetest"
+)
+
+// validRun is a run whose first attempt began after 10 s by the orchestrator's clock
+// and took 1.2 s; each node tells what its journal has of the time around it.
+type validRun struct {
+	begin   time.Time // of the journals, by the nodes' clocks
+	nodes   map[radio.Role]*storetest.Journal
+	verdict journal.Verdict
+	sheet   *runsheet.Sheet
+}
+
+// watched adds a record of 20 s of the run, in which the attempt lies.
+func (r *validRun) watched(role radio.Role, change func(*journal.Watched)) {
+	w := journal.Watched{Since: r.begin, Until: r.begin.Add(20 * time.Second)}
+	if change != nil {
+		change(&w)
+	}
+	r.nodes[role].Add(journal.TypeWatched, w)
+}
+
+func (r *validRun) all(rest ...radio.Role) {
+	for role := range r.nodes {
+		watched := true
+		for _, x := range rest {
+			watched = watched && x != role
+		}
+		if watched {
+			r.watched(role, nil)
+		}
+	}
+}
+
+// read adds one reading to every node's journal, after a time of the run.
+func (r *validRun) read(after time.Duration, kind radio.TelemetryKind, value map[radio.Role]float64, name, unit string) {
+	for role, j := range r.nodes {
+		v, there := value[role]
+		if !there {
+			continue
+		}
+		back := time.Duration(0)
+		j.Pass(after)
+		j.Add(journal.TypeTelemetry, journal.Telemetry{Source: "source", Kind: kind, Values: []journal.Reading{{Name: name, Value: v, Unit: unit}}})
+		j.Pass(-after - 10*time.Millisecond + back)
+	}
+}
+
+func (r *validRun) place(after time.Duration, lat, lon float64) {
+	for _, j := range r.nodes {
+		j.Pass(after)
+		j.Add(journal.TypeTelemetry, journal.Telemetry{Source: "gps", Kind: radio.TelemetryGPSD, Values: []journal.Reading{{Name: "latitude", Value: lat, Unit: "°"}, {Name: "longitude", Value: lon, Unit: "°"}}})
+		j.Pass(-after - 10*time.Millisecond)
+	}
+}
+
+func everywhere(x float64) map[radio.Role]float64 {
+	return map[radio.Role]float64{radio.RoleClient: x, radio.RoleRelay: x, radio.RoleServer: x}
+}
+
+func other(after time.Duration, bytes int64) func(*journal.Watched) {
+	return func(w *journal.Watched) {
+		w.Other = &journal.OtherTraffic{Packets: 3, Bytes: []journal.BytesAt{{After: after, Bytes: bytes}}, Most: []journal.Conversation{{What: "UDP 10.77.0.1:7 → 10.77.0.3:9", Bytes: bytes}}}
+	}
+}
+
+func stepped(step, until time.Duration) func(*journal.Watched) {
+	return func(w *journal.Watched) {
+		w.Until, w.ClockStep, w.ClockLook = w.Since.Add(until), step, time.Second
+	}
+}
+
+// A rule that is broken during an attempt makes it invalid, with both figures, whether
+// it succeeded or failed, and its trial is repeated; at another time it does not. What
+// is not known is kept with the attempt, which counts.
+func TestRulesOfValidity(t *testing.T) {
+	least, most := 10.0, 85.0
+	clockRule := runsheet.Valid{ClockStep: 100 * time.Millisecond}
+	share := runsheet.Valid{Interfering: &runsheet.Interfering{Share: 0.05}} // of 1000 bytes
+	size := runsheet.Valid{Interfering: &runsheet.Interfering{Bytes: 2048}}
+	snr := runsheet.Valid{Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleTelemetry, Reading: "snr", Unit: "dB", Min: &least}}}
+	heat := runsheet.Valid{Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleTemperature, Reading: "temperature", Unit: "°C", Max: &most}}}
+	battery := runsheet.Valid{Readings: []runsheet.ReadingLimit{{Rule: runsheet.RuleBattery, Reading: "charge", Unit: "%", Min: &least}}}
+	position := runsheet.Valid{PositionMetres: 25}
+	s, n := storetest.Open(t), 0
+	const during, after = 10500 * time.Millisecond, 12 * time.Second
+	for name, c := range map[string]struct {
+		rules     runsheet.Valid
+		tell      func(r *validRun)
+		mark      string // empty: none
+		undecided string // contained in it; empty: nothing is undecided
+		waits     bool   // it is not decided before the run's end
+	}{
+		"clock: nothing":  {rules: clockRule, tell: func(r *validRun) { r.all() }},
+		"clock: not told": {rules: clockRule, tell: func(r *validRun) { r.all(radio.RoleRelay) }, waits: true, undecided: "rule clock_step: the relay was not watched from 12:00:10.0 UTC to 12:00:11."},
+		"clock: a small one": {rules: clockRule, tell: func(r *validRun) {
+			r.watched(radio.RoleServer, stepped(99*time.Millisecond, during))
+			r.watched(radio.RoleServer, func(w *journal.Watched) { w.Since = w.Since.Add(during + 99*time.Millisecond) })
+			r.all(radio.RoleServer)
+		}},
+		"clock: stepped": {rules: clockRule, tell: func(r *validRun) {
+			r.watched(radio.RoleServer, stepped(-3*time.Second, during))
+			r.watched(radio.RoleServer, func(w *journal.Watched) { w.Since = w.Since.Add(during - 3*time.Second) })
+			r.all(radio.RoleServer)
+		}, mark: "rule clock_step: the clock of the server stepped by -3s, at most 100ms are allowed"},
+		"clock: before, by a year": {rules: clockRule, tell: func(r *validRun) {
+			const year = 365 * 24 * time.Hour
+			r.watched(radio.RoleRelay, stepped(year, 5*time.Second))
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Since, w.Until = w.Since.Add(5*time.Second+year), w.Until.Add(year) })
+			r.all(radio.RoleRelay)
+		}},
+		"clock: not watched for a while": {rules: clockRule, tell: func(r *validRun) {
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Until = w.Since.Add(during) })
+			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Since = w.Since.Add(after) })
+			r.all(radio.RoleRelay)
+		}, undecided: "rule clock_step: the relay was not watched from 12:00:10.5 UTC to 12:00:11."},
+
+		"traffic: a share": {rules: share, tell: func(r *validRun) { r.watched(radio.RoleServer, other(during, 51)); r.all(radio.RoleServer) }, mark: "rule interfering: 51 B of other traffic, mostly UDP 10.77.0.1:7 → 10.77.0.3:9 passed the radio's interface of the server, at most 50 B are allowed (5 % of 1000 B)"},
+		"traffic: no more": {rules: share, tell: func(r *validRun) { r.watched(radio.RoleServer, other(during, 50)); r.all(radio.RoleServer) }},
+		"traffic: a size":  {rules: size, tell: func(r *validRun) { r.watched(radio.RoleClient, other(during, 20480)); r.all(radio.RoleClient) }, mark: "rule interfering: 20.0 KiB of other traffic, mostly UDP 10.77.0.1:7 → 10.77.0.3:9 passed the radio's interface of the client, at most 2 KiB are allowed"},
+		"traffic: later":   {rules: size, tell: func(r *validRun) { r.watched(radio.RoleClient, other(after, 20480)); r.all(radio.RoleClient) }},
+		"traffic: unwatched": {rules: size, tell: func(r *validRun) {
+			r.watched(radio.RoleClient, func(w *journal.Watched) { w.Unwatched = "no right" })
+			r.all(radio.RoleClient)
+		}, undecided: "rule interfering: the client: no right"},
+		"snr: good": {rules: snr, tell: func(r *validRun) {
+			r.read(5*time.Second, radio.TelemetryHTTP, everywhere(3), "snr", "dB")
+			r.read(during, radio.TelemetryHTTP, everywhere(10), "snr", "dB")
+			r.read(after, radio.TelemetryHTTP, everywhere(4), "snr", "dB")
+		}},
+		"snr: bad": {rules: snr, tell: func(r *validRun) {
+			r.read(during, radio.TelemetryHTTP, everywhere(9.5), "snr", "dB")
+			r.read(after, radio.TelemetryHTTP, everywhere(40), "snr", "dB")
+		}, mark: "rule telemetry: reading snr of source at the client was 9.5 dB, at least 10 dB is allowed"},
+		"snr: before, after": {rules: snr, tell: func(r *validRun) {
+			r.read(9*time.Second, radio.TelemetrySNMP, everywhere(20), "snr", "dB")
+			r.read(after, radio.TelemetrySNMP, everywhere(2), "snr", "dB")
+		}, mark: "rule telemetry: reading snr of source at the client was 2 dB, at least 10 dB is allowed"},
+		"snr: not yet": {rules: snr, tell: func(r *validRun) { r.read(9*time.Second, radio.TelemetrySNMP, everywhere(20), "snr", "dB") }, waits: true},
+		"snr: none":    {rules: snr, tell: func(r *validRun) { r.read(after, radio.TelemetryHTTP, everywhere(20), "queue", "B") }, undecided: "rule telemetry: no reading of snr at the relay during the attempt"},
+		"temperature: hot": {rules: heat, tell: func(r *validRun) {
+			r.read(during, radio.TelemetryHost, everywhere(91), "temperature", "°C")
+			r.read(after, radio.TelemetryHost, everywhere(40), "temperature", "°C")
+		}, mark: "rule temperature: reading temperature of source at the client was 91 °C, at most 85 °C is allowed"},
+		"temperature: radio's": {rules: heat, tell: func(r *validRun) {
+			r.read(during, radio.TelemetrySNMP, everywhere(91), "temperature", "°C")
+			r.read(after, radio.TelemetrySNMP, everywhere(91), "temperature", "°C")
+		}, undecided: "no reading of temperature"},
+		"battery: empty": {rules: battery, tell: func(r *validRun) {
+			r.read(during, radio.TelemetryHost, map[radio.Role]float64{radio.RoleClient: 80, radio.RoleRelay: 80, radio.RoleServer: 9}, "charge", "%")
+			r.read(after, radio.TelemetryHost, everywhere(90), "charge", "%")
+		}, mark: "rule battery: reading charge of source at the server was 9 %, at least 10 % is allowed"},
+		"position: moved":    {rules: position, tell: func(r *validRun) { r.place(time.Second, 47, 8); r.place(during, 47.0003, 8); r.place(after, 47, 8) }, mark: "rule position: the client was 33.4 m from where it was when the run began, at most 25 m are allowed"},
+		"position: a little": {rules: position, tell: func(r *validRun) { r.place(time.Second, 47, 8); r.place(during, 47.0002, 8); r.place(after, 47.1, 8) }},
+		"position: none":     {rules: position, tell: func(r *validRun) { r.read(after, radio.TelemetryHost, everywhere(90), "charge", "%") }, undecided: "rule position: no position of the client during the attempt"},
+	} {
+		for _, verdict := range []journal.Verdict{journal.Succeeded, journal.Failed} {
+			t.Run(name+", "+string(verdict), func(t *testing.T) {
+				n++
+				r := &validRun{sheet: storetest.Sheet(2), nodes: map[radio.Role]*storetest.Journal{}, verdict: verdict,
+					begin: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+				r.sheet.Valid = &c.rules
+				run := storetest.AddRun(t, s, fmt.Sprintf("validity%d", n), r.sheet)
+				for _, role := range radio.Roles {
+					r.nodes[role] = storetest.NewJournal(run, role)
+					r.nodes[role].Begin(r.sheet)
+				}
+				r.nodes[radio.RoleServer].Listen(r.sheet)
+				c.tell(r)
+				client := r.nodes[radio.RoleClient]
+				client.Pass(10 * time.Second)
+				client.Start(r.sheet, 0, 1)
+				client.End(r.sheet, 0, 1, verdict)
+				client.EndTrial(0, 1, verdict)
+				for _, role := range radio.Roles {
+					deliver(t, s, run, r.nodes[role])
+				}
+				require.NoError(t, s.InTx(t.Context(), func(q *dbsqlc.Queries) error {
+					_, err := q.SetRunning(t.Context(), run)
+					return err
+				}))
+				e := newEngine(Config{Store: s})
+				o, err := s.RunOverview(t.Context(), run)
+				require.NoError(t, err)
+				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, false))
+				left, err := s.UnjudgedAttempts(t.Context(), dbsqlc.UnjudgedAttemptsParams{RunID: run, Self: journal.Self})
+				require.NoError(t, err)
+				require.Equal(t, c.waits, len(left) > 0)
+				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))
+				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))
+
+				got, _, err := s.Run(t.Context(), run)
+				require.NoError(t, err)
+				a := got.Trials[0].Attempts[0]
+				require.Contains(t, strings.Join(a.Undecided, "\n"), c.undecided)
+				require.Equal(t, c.undecided == "", len(a.Undecided) == 0, a.Undecided)
+				commands, err := s.CommandStates(t.Context(), run)
+				require.NoError(t, err)
+				if c.mark == "" {
+					require.Nil(t, a.Mark)
+					require.Empty(t, commands)
+					return
+				}
+				had := " (the attempt had succeeded)"
+				if verdict == journal.Failed {
+					had = " (the attempt had ended with reset)"
+				}
+				require.NotNil(t, a.Mark)
+				require.Equal(t, c.mark+had, a.Mark.Reason)
+				require.Equal(t, journal.Self, a.Mark.By)
+				require.Equal(t, journal.Invalid, a.Verdict)
+				require.Len(t, commands, 1)
+				require.Equal(t, string(Repeat), commands[0].Kind)
+				// A person withdraws the mark, and it is not set again.
+				require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
+				require.NoError(t, e.judgeValidity(t.Context(), run, o.SheetHash, true))
+				got, _, err = s.Run(t.Context(), run)
+				require.NoError(t, err)
+				require.Nil(t, got.Trials[0].Attempts[0].Mark)
+			})
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package audit
+
+import (
+	"fmt"
+
+	"linktrial/executor/journal"
+	"linktrial/internal/faultlog"
+)
+
+// checkFaults looks for an attempt that an injected fault touched, and that counts for
+// or against a protocol all the same.
+func (a *auditor) checkFaults() {
+	c := a.check(Faults)
+	if a.run.Faults == nil {
+		c.skip("no list of injected faults was given")
+		return
+	}
+	if !a.history.seen {
+		c.skip("there is no record of the leading node")
+		return
+	}
+	var touching []faultlog.Fault
+	refused := 0
+	for _, f := range a.run.Faults {
+		switch {
+		case f.Error != "":
+			refused++
+		case f.Touches:
+			touching = append(touching, f)
+		}
+		if f.Kind == faultlog.ClockStep && f.Node == "client" && f.Error == "" {
+			c.skip("fault %d stepped the clock by which attempts are placed in time: attempts about it are not found", f.Number)
+		}
+	}
+	c.note("%d faults were injected, of which %d can change the outcome of an attempt that they overlap; %d could not be injected",
+		len(a.run.Faults)-refused, len(touching), refused)
+	if !a.run.Ended() {
+		c.skip("the run has not ended: what its attempts met is still being decided")
+		return
+	}
+	rows := a.rows()
+	outcomes := newTally()
+	for _, x := range a.history.all {
+		f := overlapping(touching, x)
+		if f == nil {
+			continue
+		}
+		c.Objects++
+		if row := rows[key{x.trial, x.number}]; row != nil {
+			outcomes.add(a.checkTouched(c, x, row, f))
+		}
+	}
+	outcomes.note(c, "of the attempts that such a fault overlapped")
+}
+
+// overlapping is the first fault that overlaps an attempt; nil: none does.
+func overlapping(faults []faultlog.Fault, x *attempt) *faultlog.Fault {
+	for i := range faults {
+		f := &faults[i]
+		if x.ended && x.endedAt.Before(f.From) || !f.To.IsZero() && f.To.Before(x.started) {
+			continue
+		}
+		return f
+	}
+	return nil
+}
+
+// checkTouched checks what became of an attempt that a fault overlapped, and returns
+// it in words.
+func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f *faultlog.Fault) string {
+	what := fmt.Sprintf("fault %d (%s of %s%s, %s)", f.Number, f.Kind, f.Target, at(f.Node), span(f))
+	switch row.Verdict {
+	case "":
+		return "without an end"
+	case string(journal.Failed), string(journal.TimedOut):
+		c.find(x.at, "it counts as %s (%s), and it overlaps %s", row.Verdict, row.Reason, what)
+		return row.Verdict
+	case string(journal.Succeeded):
+		if !a.confirmed(x) {
+			c.find(x.at, "it succeeded without the server's confirmation, which tables count as a failure, and it overlaps %s", what)
+			return "succeeded, not confirmed by the server"
+		}
+		return "succeeded, as the server confirms"
+	}
+	if row.Mark == nil && untrue(row.Reason) {
+		c.find(x.at, "it is invalid for its figures (%s), and it overlaps %s", row.Reason, what)
+		return row.Verdict + " (" + row.Reason + ")"
+	}
+	if t := a.history.trials[x.trial]; t.closed && t.attempts[len(t.attempts)-1] == x && x.reason != journal.ReasonSkipped {
+		c.find(x.at, "it is %s (%s) and the last attempt of its trial, which tables thus count as failed; it overlaps %s", row.Verdict, row.Reason, what)
+	}
+	if row.Mark != nil {
+		return "marked as invalid by " + orPerson(row.Mark.By)
+	}
+	return row.Verdict + " (" + row.Reason + ")"
+}
+
+func at(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " at the " + node
+}
+
+func span(f *faultlog.Fault) string {
+	const form = "15:04:05.000"
+	if f.To.IsZero() {
+		return "from " + f.From.UTC().Format(form) + " on"
+	}
+	return f.From.UTC().Format(form) + " to " + f.To.UTC().Format(form) + " UTC"
+}
+
+// confirmed reports whether the server received every flow of an attempt as its
+// clients sent it.
+func (a *auditor) confirmed(x *attempt) bool {
+	if len(x.flows) == 0 {
+		return false
+	}
+	for i := range x.flows {
+		f := &x.flows[i]
+		if f.Result == nil {
+			return false
+		}
+		all := a.received[transferID(a.run.ID, x.trial, x.number, i)]
+		if len(all) == 0 {
+			return false
+		}
+		for _, r := range all {
+			if !r.result || r.size != f.Result.SizeBytes || r.digest != f.Result.Digest {
+				return false
+			}
+		}
+	}
+	return true
+}

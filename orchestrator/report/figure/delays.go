@@ -1,0 +1,223 @@
+package figure
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/wording"
+)
+
+// probePanel is the probes of one kind in one run: alone, and beside each treatment.
+type probePanel struct {
+	table *report.RunTable
+	rows  []report.ProbeRow
+}
+
+// alone is the place of what ran beside nothing in the order of treatments.
+const alone = ""
+
+// delaysTop is the height above a chart of delays: a line more than that of others,
+// for the clocks.
+const delaysTop = chartTop + 16
+
+// marked are the percentiles that a curve of delays has marks at.
+var marked = []int{50, 95, 99}
+
+// Delays draws the empirical distribution of probes' one-way delays: for each run
+// and probe, the share of the packets that arrived within so much, alone and beside
+// each treatment, with the uncertainty of the clocks at the marks. Charts of one
+// radio have the same scale.
+func Delays(a *report.Analysis) ([]byte, error) {
+	all := probePanels(a.Tables)
+	panels := all[:min(len(all), mostPanels)]
+	values := map[string][]float64{}
+	for _, p := range panels {
+		for i := range p.rows {
+			values[p.family()] = append(values[p.family()], p.rows[i].PercentilesMS...)
+		}
+	}
+	const cell = chartLeft + chartWidth + chartRight
+	const row = delaysTop + chartHeight + chartBottom
+	order := besideOrder(a.Tables, all)
+	abreast := max(1, min(panelsAbreast, len(panels)))
+	width := max(minWidth, cell*float64(abreast))
+	entries := delaysLegend(all, order)
+	top := 36 + row*float64((len(panels)+abreast-1)/abreast)
+	height := top + legendHeightOf(width, entries) + 42
+	c := &canvas{}
+	c.begin(width, height, titleOf("One-way delay of probes", a.Dataset))
+	for i, p := range panels {
+		p.draw(c, cell*float64(i%abreast), 30+row*float64(i/abreast), scaleFor(values[p.family()]), order)
+	}
+	c.legend(top+6, width, entries)
+	note := "Of the packets that arrived. Marks: 50th, 95th and 99th percentile; bars at them: what the clocks are uncertain by."
+	if more := len(all) - len(panels); more > 0 {
+		note += " " + wording.Plural(more, "further chart is", "further charts are") + " left out."
+	}
+	c.text(12, height-24, "start", grey, 11, note)
+	c.text(12, height-8, "start", grey, 11, "Charts of one radio and kind of delay have the same scale. Probes are compared with no transfer.")
+	c.add("</svg>")
+	return []byte(c.b.String()), nil
+}
+
+// family is charts that have the same scale: delays above the shortest are others.
+func (p *probePanel) family() string {
+	return fmt.Sprintf("%s\x00%t", p.table.Radio, p.uncompared())
+}
+
+// uncompared: delays are those above the shortest one of each probe.
+func (p *probePanel) uncompared() bool {
+	return p.table.ProbeClock == nil || p.table.ProbeClock.Unknown != ""
+}
+
+// probePanels are the charts, in the order of the tables.
+func probePanels(tables []report.RunTable) (out []probePanel) {
+	for i := range tables {
+		t := &tables[i]
+		for first, k := 0, 0; k < len(t.Probes); k++ {
+			if k+1 < len(t.Probes) && t.Probes[k+1].Probe == t.Probes[first].Probe {
+				continue
+			}
+			out = append(out, probePanel{t, t.Probes[first : k+1]})
+			first = k + 1
+		}
+	}
+	return out
+}
+
+// besideOrder numbers what runs beside probes as other figures do, and what they do
+// not have after it.
+func besideOrder(tables []report.RunTable, panels []probePanel) map[string]int {
+	order := treatmentOrder(tables)
+	for _, p := range panels {
+		for i := range p.rows {
+			if name := p.rows[i].Beside; name != alone {
+				if _, known := order[name]; !known {
+					order[name] = len(order)
+				}
+			}
+		}
+	}
+	return order
+}
+
+func delaysLegend(panels []probePanel, order map[string]int) (out []legendEntry) {
+	seen := map[string]bool{}
+	for _, p := range panels {
+		for i := range p.rows {
+			r := &p.rows[i]
+			if seen[r.Beside] || len(r.PercentilesMS) == 0 {
+				continue
+			}
+			seen[r.Beside] = true
+			if r.Beside == alone {
+				out = append(out, aloneEntry)
+				continue
+			}
+			out = append(out, treatmentEntry(order[r.Beside], "beside "+r.BesideLabel, ""))
+		}
+	}
+	return out
+}
+
+// aloneEntry is the row without load: no treatment's colour, and a wider line.
+var aloneEntry = legendEntry{"alone", func(c *canvas, x, y float64) { c.line(x-6, y, x+6, y, grey, 2.6) }}
+
+func (p *probePanel) draw(c *canvas, x, y float64, scale axisScale, order map[string]int) {
+	t := p.table
+	f := &frame{left: x + chartLeft, top: y + delaysTop, width: chartWidth, height: chartHeight, x: scale, y: linear(0, 1)}
+	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(p.rows[0].Label, p.rows[0].Probe)), 46))
+	where := []string{cmp.Or(t.RadioTitle, "unknown radio") + " at " + cmp.Or(t.TopologyTitle, "unknown topology")}
+	for _, s := range []string{t.Group, t.Settings, t.Place} {
+		if s != "" {
+			where = append(where, s)
+		}
+	}
+	if t.Partial {
+		where[0] = "partial (" + cmp.Or(t.State, "unknown state") + "); " + where[0]
+	}
+	c.text(f.left, y+36, "start", grey, 11, wording.Clip(wording.Clean(strings.Join(where, ", ")), 58))
+	c.text(f.left, y+52, "start", grey, 11, wording.Clip(wording.Clean(p.certainty()), 58))
+	name := "One-way delay (ms)"
+	if p.uncompared() {
+		name = "Delay above the shortest (ms)"
+	}
+	f.draw(c, name, "share of packets")
+	shown := false
+	for i := range p.rows {
+		shown = p.curve(c, f, &p.rows[i], order) || shown
+	}
+	if !shown {
+		c.text(f.left+f.width/2, f.top+f.height/2, "middle", grey, 11, "no distribution was measured")
+	}
+}
+
+// certainty says in a few words how certain the delays are.
+func (p *probePanel) certainty() string {
+	worst, driver := 0.0, false
+	for i := range p.rows {
+		if u := p.rows[i].UncertaintyMS; u != nil {
+			worst = max(worst, *u)
+		}
+		driver = driver || p.rows[i].ProcessTimes
+	}
+	said := "the clocks were compared: ± " + decimal(worst) + " ms"
+	switch k := p.table.ProbeClock; {
+	case p.uncompared():
+		said = "the clocks were not compared"
+	case k.Shared && worst == 0:
+		said = "both ends have one clock"
+	case k.Shared:
+		said = "both ends have one clock, which stepped: ± " + decimal(worst) + " ms"
+	}
+	if driver {
+		said += "; arrivals as the driver got them"
+	}
+	return said
+}
+
+func decimal(x float64) string { return wording.Decimals(&x, 1) }
+
+// curve draws one row; false: it has no distribution.
+func (p *probePanel) curve(c *canvas, f *frame, r *report.ProbeRow, order map[string]int) bool {
+	if len(r.PercentilesMS) == 0 {
+		return false
+	}
+	last := len(r.PercentilesMS) - 1
+	share := func(k int) float64 { return f.py(float64(k) / float64(last)) }
+	points := [][2]float64{{f.px(r.PercentilesMS[0]), share(0)}}
+	for k := 1; k <= last; k++ {
+		at := f.px(r.PercentilesMS[k])
+		points = append(points, [2]float64{at, share(k - 1)}, [2]float64{at, share(k)})
+	}
+	points = append(points, [2]float64{f.left + f.width, share(last)})
+	number, colour, width := 0, grey, 2.6
+	if r.Beside != alone {
+		number, width = order[r.Beside], 1.4
+		colour = palette[number%len(palette)]
+	}
+	c.path(points, colour, width)
+	what := "alone"
+	if r.Beside != alone {
+		what = "beside " + wording.Clean(r.BesideLabel)
+	}
+	for _, k := range marked {
+		ms := r.PercentilesMS[k]
+		y := share(k)
+		hint := fmt.Sprintf("%s: %d %% of the packets within %s ms", what, k, decimal(ms))
+		if u := r.UncertaintyMS; u != nil && *u > 0 {
+			from, to := f.px(ms-*u), f.px(ms+*u)
+			c.line(from, y, to, y, colour, 1)
+			c.line(from, y-3, from, y+3, colour, 1)
+			c.line(to, y-3, to, y+3, colour, 1)
+			hint += " ± " + decimal(*u) + " ms"
+		}
+		if r.LossShare != nil {
+			hint += fmt.Sprintf("; %s of those sent were lost", wording.Percent(r.LossShare, 2))
+		}
+		c.marker(number, f.px(ms), y, colour, hint)
+	}
+	return true
+}

@@ -1,0 +1,84 @@
+package reporttest
+
+import (
+	"math"
+	"slices"
+
+	"linktrial/executor/journal"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/report"
+	"linktrial/protocols/contract"
+)
+
+// Probed is a campaign of three runs with a call beside each treatment and alone: on
+// emulated radios, and on real ones whose clocks were compared, and were not.
+func Probed() *report.Dataset {
+	ds := Campaign()
+	for i, clock := range []report.ProbeClock{
+		report.OneClock,
+		{Offset: 4e6, Uncertainty: 25e6},
+		{Unknown: "the server's clock was not compared: no control link"},
+	} {
+		r := NewRun([]string{"r-lab", "r-field", "r-far"}[i], "mpu4", "WaveRelay MPU4", "flag-pole", "Flag Pole", 1<<20, 3, Cubic, BBR)
+		if i > 0 {
+			r.Place = "real radios"
+		}
+		r.ProbeClock = clock
+		addCalls(&r)
+		ds.Runs = append(ds.Runs, r)
+	}
+	return ds
+}
+
+// addCalls puts a call beside every trial of a run, and a trial of it alone after each iteration.
+func addCalls(r *report.Run) {
+	s := r.Sheet
+	s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "voice", Label: "Voice (G.711)", Protocol: "probe", Probe: true, DSCP: 46, Port: 5100})
+	call := runsheet.Flow{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer}
+	trials, measured := s.Trials, r.Trials
+	s.Trials, r.Trials = nil, nil
+	add := func(spec runsheet.Trial, t report.Trial, load float64) {
+		spec.Index, t.Index = len(s.Trials), len(s.Trials)
+		p := call
+		if len(spec.Flows) == 0 {
+			p.Duration = 60e9
+		}
+		spec.Probes = []runsheet.Flow{p}
+		t.Attempts = slices.Clone(t.Attempts)
+		for i := range t.Attempts { // as the store has it beside probes
+			t.Attempts[i].Ideal, t.Attempts[i].CodedBound = 0, 0
+		}
+		t.Attempts[len(t.Attempts)-1].Probes = []report.Probe{{Treatment: "voice", Verdict: journal.Succeeded, Elapsed: 60e9, Figures: callFigures(spec.Iteration, load)}}
+		s.Trials, r.Trials = append(s.Trials, spec), append(r.Trials, t)
+	}
+	for i := range trials {
+		load := 900.0
+		if trials[i].Treatment == BBR.Name {
+			load = 250
+		}
+		add(trials[i], measured[i], load)
+		if i+1 == len(trials) || trials[i+1].Iteration != trials[i].Iteration {
+			add(runsheet.Trial{Iteration: trials[i].Iteration, Treatment: "voice", ChannelSeed: trials[i].ChannelSeed},
+				report.Trial{Iteration: trials[i].Iteration, Treatment: "voice", Verdict: journal.Succeeded, Attempts: []report.Attempt{{Attempt: 1, Verdict: journal.Succeeded, Elapsed: 60e9, Verified: true}}}, 3)
+		}
+	}
+}
+
+// callFigures are those of a call whose queueing delay is exponential, with a mean in ms.
+func callFigures(iteration int, load float64) *contract.ProbeFigures {
+	f := &contract.ProbeFigures{Sent: 3000, Received: 2970, Lost: 30, SentBytes: 3000 * 172, ReceivedBytes: 2970 * 172, LossBursts: 20, LongestLossBurst: 4,
+		JitterMeanNS: int64(load * 1e4), JitterMaxNS: int64(load * 1e5), Delay: &contract.Delays{}}
+	d := f.Delay
+	for p := range contract.DelayPercentiles {
+		share := min(float64(p)/100, 0.9995)
+		ms := 72.5 - load*float64(iteration)*math.Log(1-share)
+		d.PercentilesNS = append(d.PercentilesNS, int64(math.Round(ms*1e3))*1e3)
+	}
+	d.MinNS, d.P50NS, d.P95NS, d.P99NS, d.MaxNS = d.PercentilesNS[0], d.PercentilesNS[50], d.PercentilesNS[95], d.PercentilesNS[99], d.PercentilesNS[100]
+	d.MeanNS = (d.MinNS + d.P50NS) / 2
+	if load > 800 { // as over DCCP
+		f.Unsent = 500
+	}
+	return f
+}

@@ -1,0 +1,73 @@
+package request
+
+import (
+	"compress/gzip"
+	"io"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"linktrial/orchestrator/admission"
+	"linktrial/orchestrator/ingest"
+)
+
+// usualLimit is how many bytes the request of a procedure may have that is not in
+// limits, decompressed: as much as is read before it is known who calls.
+const usualLimit = admission.UnknownBytes
+
+const (
+	planLimit   = 1 << 20   // the largest plan that comes with the program has 15 KiB
+	reportLimit = 256 << 10 // what an agent reports of its node, a text of maxReport for each driver or check
+)
+
+// limits has every procedure whose requests may be larger than usual, in bytes.
+var limits = map[string]int{
+	// Agents deliver in batches of a mebibyte; a single record may be longer.
+	"AgentService/Deliver":  ingest.MaxRecordBytes + 1<<20,
+	"AgentService/Register": reportLimit, "AgentService/Poll": reportLimit, "AgentService/ReportPreflight": reportLimit,
+
+	"OperatorService/CheckPlan": planLimit, "OperatorService/ExplainPlan": planLimit, "OperatorService/StartPlan": planLimit,
+	"LibraryService/SavePlan": planLimit, "CatalogService/SaveTopology": planLimit,
+}
+
+// Limit returns how many bytes a request of a procedure may have, decompressed. A
+// procedure that nobody has listed has the smallest limit.
+func Limit(procedure string) int {
+	if n, ok := limits[strings.TrimPrefix(procedure, "/"+apiPackage)]; ok {
+		return n
+	}
+	return usualLimit
+}
+
+// limited gives every procedure of a service its limit.
+func limited() connect.HandlerOption {
+	return connect.WithConditionalHandlerOptions(func(spec connect.Spec) []connect.HandlerOption {
+		limit := Limit(spec.Procedure)
+		return []connect.HandlerOption{connect.WithReadMaxBytes(limit), connect.WithCompression("gzip",
+			func() connect.Decompressor { return &decompressor{most: int64(limit) + 1} },
+			func() connect.Compressor { return gzip.NewWriter(io.Discard) })}
+	})
+}
+
+// decompressor ends one byte after the limit. Connect would decompress all the rest,
+// to say how long it is: a second of the processor for a request of 64 KiB.
+type decompressor struct {
+	gzip.Reader
+	most, left int64
+}
+
+// Reset implements connect.Decompressor.
+func (d *decompressor) Reset(r io.Reader) error {
+	d.left = d.most
+	return d.Reader.Reset(r)
+}
+
+// Read implements io.Reader.
+func (d *decompressor) Read(p []byte) (int, error) {
+	if d.left <= 0 {
+		return 0, io.EOF
+	}
+	n, err := d.Reader.Read(p[:min(int64(len(p)), d.left)])
+	d.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,122 @@
+package telemetry
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"linktrial/internal/radio"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// During returns the readings during an attempt as [Fill] does, and where the nodes
+// were; start and end are by the clock of the node that leads.
+func During(ctx context.Context, q *dbsqlc.Queries, run string, start, end time.Time) (readings []report.Telemetry, moves []Move, err error) {
+	cs, err := readClocks(ctx, q, run)
+	if err != nil || cs == nil {
+		return nil, nil, err
+	}
+	from, to := cs.ofLeader(start), cs.ofLeader(end)
+	all, err := cs.figures(ctx, q, from, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range all {
+		if t := all[i].during(from, to); t != nil {
+			readings = append(readings, *t)
+		}
+	}
+	moves, err = cs.moves(ctx, q, all, from, to)
+	return readings, moves, err
+}
+
+// Move is how far a node was at most, during an attempt, from where it was when its
+// part in the run began.
+type Move struct {
+	Node, Role string
+	Metres     float64
+}
+
+// moves pairs latitudes and longitudes, which a receiver gives in one reading.
+func (cs *clocks) moves(ctx context.Context, q *dbsqlc.Queries, all []figure, from, to time.Time) ([]Move, error) {
+	type key struct{ node, source string }
+	first := map[key]point{}
+	rows, err := q.FirstPositions(ctx, cs.run)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range rows {
+		k := key{r.Node, r.Source}
+		p := first[k]
+		if r.Name == "latitude" {
+			p.latitude = r.Value
+		} else {
+			p.longitude = r.Value
+		}
+		first[k] = p
+	}
+	lines := map[key]*figure{}
+	var out []Move
+	for i := range all {
+		f := &all[i]
+		if f.kind != string(radio.TelemetryGPSD) {
+			continue
+		}
+		k := key{f.node, f.source}
+		if f.name == "latitude" {
+			lines[k] = f
+		}
+		lat := lines[k] // comes before the longitude, in the order of names
+		if f.name != "longitude" || lat == nil || len(lat.at) != len(f.at) {
+			continue
+		}
+		lo, hi := f.around(from, to)
+		for j := lo; j < hi; j++ {
+			d := first[k].distance(point{lat.value[j], f.value[j]})
+			if n := len(out); n > 0 && out[n-1].Node == f.node {
+				out[n-1].Metres = max(out[n-1].Metres, d)
+				continue
+			}
+			out = append(out, Move{f.node, f.role, d})
+		}
+	}
+	return out, nil
+}
+
+// around is the readings between two times, from lo on and before hi; where there are
+// none, the nearest ones before and after.
+func (f *figure) around(from, to time.Time) (lo, hi int) {
+	for lo < len(f.at) && f.at[lo].Before(from) {
+		lo++
+	}
+	hi = lo
+	for hi < len(f.at) && !f.at[hi].After(to) {
+		hi++
+	}
+	if lo < hi {
+		return lo, hi
+	}
+	if lo > 0 && from.Sub(f.at[lo-1]) <= around {
+		lo--
+	}
+	if hi < len(f.at) && f.at[hi].Sub(to) <= around {
+		hi++
+	}
+	return lo, hi
+}
+
+// point is a place in degrees.
+type point struct{ latitude, longitude float64 }
+
+// earthRadius is the mean one (IUGG), in metres.
+const earthRadius = 6371008.8
+
+// distance is along the surface of a sphere, in metres (haversine formula): for the
+// kilometres of a field trial it is exact to half a percent.
+func (p point) distance(o point) float64 {
+	const degree = math.Pi / 180
+	lat, lon := (o.latitude-p.latitude)*degree/2, (o.longitude-p.longitude)*degree/2
+	h := math.Sin(lat)*math.Sin(lat) + math.Cos(p.latitude*degree)*math.Cos(o.latitude*degree)*math.Sin(lon)*math.Sin(lon)
+	return 2 * earthRadius * math.Asin(math.Sqrt(min(1, h)))
+}
