@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,7 +36,6 @@ type driver struct {
 	cmd      *exec.Cmd
 	out, err *os.File // our ends of the pipes
 	pidFile  string
-	mark     string           // in its environment, so that what it leaves behind is found
 	confined *confine.Process // nil: it runs with all that this process may
 	logs     string           // the folder that it writes logs to, where that is of its own
 	keep     string           // where these are kept
@@ -52,9 +50,6 @@ type driver struct {
 	done   chan struct{}
 	logged chan struct{}
 }
-
-// started counts the drivers that this process has started.
-var started atomic.Int64
 
 // adopt makes what drivers leave behind children of this process.
 var adopt = sync.OnceValue(process.Adopt)
@@ -109,8 +104,7 @@ func (r *Runner) launch(m *contract.Manifest, path, dir string, p *contract.Para
 	defer errW.Close()
 	d.cmd = exec.Command(path, m.Command[1:]...)
 	d.cmd.Dir = dir
-	d.mark = process.Mark(started.Add(1))
-	d.cmd.Env = append(contract.Environment(os.LookupEnv), d.mark)
+	d.cmd.Env = contract.Environment(os.LookupEnv)
 	d.cmd.Stdout, d.cmd.Stderr = outW, errW
 	d.cmd.WaitDelay = time.Second // for a driver that does not read its stdin
 	if err = r.start(d, m, p); err != nil {
@@ -162,7 +156,7 @@ func (d *driver) signal(s syscall.Signal) {
 func (d *driver) reap() {
 	pid := d.cmd.Process.Pid
 	d.awaitEnd(pid)
-	left := process.EndLeft(pid, d.mark)
+	left := process.EndLeft(pid)
 	d.mu.Lock()
 	_ = syscall.Kill(-pid, syscall.SIGKILL) // fails where no process is left
 	d.gone = true

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,38 +22,80 @@ import (
 // it: a pipeline's last program, for example.
 const leftGrace = 50 * time.Millisecond
 
-// markName is the environment variable by which a child's descendants are told
-// from those of others, whatever session they are in.
-const markName = "LINKTRIAL_PROCESS"
-
-// Mark is the entry for the environment of the nth child whose descendants are
-// looked for with [EndLeft].
-func Mark(n int64) string {
-	return markName + "=" + strconv.Itoa(os.Getpid()) + "." + strconv.FormatInt(n, 10)
-}
-
 // started are the children that [StartIn] and [StartOnThread] have started and nobody
-// has forgotten, and what ends the thread of the latter.
+// has forgotten.
 var started struct {
 	sync.Mutex
-	pids map[int]chan<- struct{}
+	children map[int]child
 }
 
-// remember notes a child; forgotten is closed when it is forgotten, and can be nil.
-func remember(pid int, forgotten chan<- struct{}) {
-	started.Lock()
-	defer started.Unlock()
-	if started.pids == nil {
-		started.pids = map[int]chan<- struct{}{}
+type child struct {
+	mark      uint64          // what its descendants inherit; 0: nothing
+	forgotten chan<- struct{} // closed when it is forgotten; nil where nobody waits
+}
+
+// marks gives numbers to children. What a child starts, and what that starts, is told
+// from what others start by the soft limit of RLIMIT_LOCKS: every descendant inherits
+// it, in whatever session and with whatever environment, every user reads it in /proc,
+// and no kernel since 2.4.25 obeys it (getrlimit(2)).
+var marks struct {
+	sync.Mutex
+	last uint64
+}
+
+// startMarked starts a child by start with a mark that no other has, and remembers it.
+func startMarked(cmd *exec.Cmd, start func() error, forgotten chan<- struct{}) error {
+	marks.Lock()
+	defer marks.Unlock() // this process has the child's limit while it starts it
+	marks.last++
+	mark := 1<<62 | uint64(os.Getpid())<<32 | marks.last&(1<<32-1)
+	var own unix.Rlimit
+	err := unix.Getrlimit(unix.RLIMIT_LOCKS, &own)
+	if err == nil {
+		err = unix.Setrlimit(unix.RLIMIT_LOCKS, &unix.Rlimit{Cur: mark, Max: own.Max})
 	}
-	started.pids[pid] = forgotten
-}
-
-func remembered(pid int) bool {
+	if err != nil {
+		mark = 0 // a hard limit is in the way
+	} else {
+		defer func() { _ = unix.Setrlimit(unix.RLIMIT_LOCKS, &own) }() // back to what it was
+	}
+	if err := start(); err != nil {
+		return err
+	}
 	started.Lock()
 	defer started.Unlock()
-	_, is := started.pids[pid]
-	return is
+	if started.children == nil {
+		started.children = map[int]child{}
+	}
+	started.children[cmd.Process.Pid] = child{mark, forgotten}
+	return nil
+}
+
+func remembered(pid int) (c child, is bool) {
+	started.Lock()
+	defer started.Unlock()
+	c, is = started.children[pid]
+	return c, is
+}
+
+// markOf is the mark that a process has inherited; 0: none.
+func markOf(pid int) uint64 {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/limits")
+	if err != nil {
+		return 0
+	}
+	const limit = "Max file locks"
+	for line := range strings.Lines(string(b)) {
+		if after, is := strings.CutPrefix(line, limit); is {
+			soft, _, _ := strings.Cut(strings.TrimSpace(after), " ")
+			mark, err := strconv.ParseUint(soft, 10, 64)
+			if err != nil {
+				return 0 // "unlimited"
+			}
+			return mark
+		}
+	}
+	return 0
 }
 
 // Adopt makes this process the parent of all that its children leave behind when
@@ -65,20 +108,19 @@ func Adopt() error {
 }
 
 // EndLeft kills what a child of this process has left behind, and names it. The
-// child was started by [Start] with mark in its environment, has ended, and was
-// not waited for, so that its number is still its own. It takes no time where
-// nothing is left, else as long as leftGrace.
-func EndLeft(pid int, mark string) (names []string) {
-	child, err := readStat(pid)
+// child was started by [Start], has ended, and was not waited for, so that its number
+// is still its own. It takes no time where nothing is left, else as long as leftGrace.
+func EndLeft(pid int) (names []string) {
+	ended, err := readStat(pid)
 	if err != nil {
 		return nil
 	}
-	left := orphans(&child, mark)
+	left := orphans(&ended)
 	if len(left) == 0 {
 		return nil
 	}
 	time.Sleep(leftGrace)
-	for _, o := range orphans(&child, mark) {
+	for _, o := range orphans(&ended) {
 		// One that is new may be a child that is being started and not remembered yet.
 		if slices.ContainsFunc(left, func(l stat) bool { return l.pid == o.pid && l.start == o.start }) {
 			names = append(names, fmt.Sprintf("%s (process %d)", o.command(), o.pid))
@@ -100,46 +142,44 @@ func (s *stat) end() {
 }
 
 // orphans are this process's children that it has not started itself, as far as
-// they are of the given child. Those that have ended are waited for.
-func orphans(child *stat, mark string) (out []stat) {
+// they are of the given one that has ended. Those that have ended are waited for.
+func orphans(ended *stat) (out []stat) {
+	is, _ := remembered(ended.pid)
 	own := os.Getpid()
 	group := syscall.Getpgrp()
 	for _, pid := range children(own) {
 		o, err := readStat(pid)
 		// A child of exec.Command alone is in this process's group.
-		if err != nil || o.parent != own || o.group == group || remembered(pid) || o.start < child.start {
+		if err != nil || o.parent != own || o.group == group || o.start < ended.start {
+			continue
+		}
+		if _, own := remembered(pid); own {
 			continue
 		}
 		if o.state == 'Z' {
 			_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil)
 			continue
 		}
-		if o.of(child, mark) {
+		if o.of(ended, is.mark) {
 			out = append(out, o)
 		}
 	}
 	return out
 }
 
-// of reports whether an orphan is of a child: by group, session or environment.
-// One that has nothing of another child that runs is taken for it.
-func (s *stat) of(child *stat, mark string) bool {
-	if s.group == child.pid || s.session == child.pid {
+// of reports whether an orphan is of a child that has ended: by mark, group or session.
+// One that has nothing of another child is taken for it.
+func (s *stat) of(ended *stat, mark uint64) bool {
+	if s.group == ended.pid || s.session == ended.pid {
 		return true
 	}
-	if remembered(s.group) || remembered(s.session) {
+	_, group := remembered(s.group)
+	_, session := remembered(s.session)
+	if group || session {
 		return false
 	}
-	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.pid), "environ"))
-	if err != nil {
-		return true // of another user
-	}
-	for _, v := range strings.Split(string(env), "\x00") {
-		if strings.HasPrefix(v, markName+"=") {
-			return v == mark
-		}
-	}
-	return true
+	other := markOf(s.pid)
+	return mark == 0 || other == 0 || other == mark
 }
 
 // stat is what is read of a process in /proc (proc(5)).
@@ -227,8 +267,8 @@ func children(own int) (pids []int) {
 func Forget(pid int) {
 	started.Lock()
 	defer started.Unlock()
-	if forgotten := started.pids[pid]; forgotten != nil {
+	if forgotten := started.children[pid].forgotten; forgotten != nil {
 		close(forgotten)
 	}
-	delete(started.pids, pid)
+	delete(started.children, pid)
 }

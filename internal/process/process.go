@@ -76,11 +76,7 @@ func StartIn(cmd *exec.Cmd, netns string) error {
 		if netns != "" {
 			start = func() error { return inNamespace(netns, cmd.Start) }
 		}
-		err := start()
-		if err == nil {
-			remember(cmd.Process.Pid, nil)
-		}
-		return err
+		return startMarked(cmd, start, nil)
 	})
 }
 
@@ -100,18 +96,15 @@ func StartOnThread(cmd *exec.Cmd, prepare func() error) error {
 	bind(cmd)
 	done := make(chan error, 1)
 	OnThread(func() {
+		forgotten := make(chan struct{})
 		err := prepare()
 		if err == nil {
-			err = cmd.Start()
+			err = startMarked(cmd, cmd.Start, forgotten)
 		}
-		if err != nil {
-			done <- err
-			return
+		done <- err
+		if err == nil {
+			<-forgotten
 		}
-		forgotten := make(chan struct{})
-		remember(cmd.Process.Pid, forgotten)
-		done <- nil
-		<-forgotten
 	})
 	return <-done
 }
