@@ -20,6 +20,12 @@ func attemptsOf(t *report.Trial) string {
 	return strings.Join(out, ", ")
 }
 
+// ofBusyMachine reports whether an attempt is invalid because the emulated radio or an
+// agent did not get the processor, as on a machine with much other work.
+func ofBusyMachine(a *report.Attempt) bool {
+	return a.Verdict == journal.Invalid && strings.Contains(a.Message, " did not run for ")
+}
+
 const three = `
 name: three
 radio: prc-117g-anw2c
@@ -110,8 +116,7 @@ func TestKillEmulator(t *testing.T) {
 func TestKillServerInBand(t *testing.T) {
 	p := &directed{newServed(t)}
 	p.lab("prc-117g-anw2c", "vip-lot")
-	plan := strings.Replace(strings.Replace(three, "attempts: 2", "attempts: 1", 1), "order: fixed", "order: fixed\ncontrol: in-band", 1)
-	r := p.start("run", p.plan("three.yaml", plan), "--orchestrator", "http://"+p.addr)
+	r := p.start("run", p.plan("three.yaml", inBandThree), "--orchestrator", "http://"+p.addr)
 	r.waitFor(`\n +1/6 `, 2*time.Minute)
 	time.Sleep(time.Second) // the trial is under way
 	kill(t, p.serve.child("agent", "--role server"))
@@ -123,6 +128,9 @@ func TestKillServerInBand(t *testing.T) {
 			t.Errorf("trial %d: %s", i, attemptsOf(&tr))
 		}
 		for _, a := range tr.Attempts[:len(tr.Attempts)-1] {
+			if ofBusyMachine(&a) {
+				continue
+			}
 			// The agent that is started again delivers, and that is control traffic.
 			away := strings.HasPrefix(a.Reason, "marked: the agent of the server was not running from ") || strings.Contains(a.Reason, " passed at the server, of which an attempt with in-band control has none")
 			if a.Verdict != journal.Invalid || !away || !strings.Contains(a.Message, "marked invalid by linktrial") {

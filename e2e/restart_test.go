@@ -4,6 +4,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"linktrial/executor/journal"
+	"linktrial/orchestrator/report"
 )
 
 // postmaster is the process of the private PostgreSQL.
@@ -60,7 +62,8 @@ func TestKillDatabase(t *testing.T) {
 		t.Fatalf("%d trials", len(trials))
 	}
 	for i := range trials {
-		if tr := &trials[i]; tr.Verdict != journal.Succeeded || len(tr.Attempts) != 1 {
+		tr := &trials[i]
+		if tr.Verdict != journal.Succeeded || slices.ContainsFunc(tr.Attempts[:len(tr.Attempts)-1], func(a report.Attempt) bool { return !ofBusyMachine(&a) }) {
 			t.Errorf("trial %d: %s", i, attemptsOf(tr))
 		}
 	}

@@ -12,16 +12,29 @@ import (
 // the trial's attempt broke a rule, it is to be repeated.
 const judgementWait = 6 * time.Second
 
+// inBandDelivery is how long a node that does not lead may take, once it may call, to
+// deliver what it recorded, and the orchestrator to decide about it.
+const inBandDelivery = 12 * time.Second
+
 // awaitJudgement waits for a command to repeat a trial, after the last one. It returns
-// true where there may be another one, and at once false where none can come: with
-// in-band control the journals are not together before the run's end.
+// true where there may be another one, and at once false where none can come. With
+// in-band control it opens the way to the orchestrator meanwhile: what the other nodes
+// counted and met becomes known when they have been idle.
 func (w *walk) awaitJudgement(ctx context.Context) (again bool, err error) {
 	n := w.node
-	if n.sheet.Valid == nil || w.commands.commands == nil || n.sheet.Control == runsheet.ControlInBand || n.virtual {
+	inBand := n.sheet.Control == runsheet.ControlInBand
+	if w.commands.commands == nil || n.virtual || n.sheet.Valid == nil && !inBand {
 		return false, nil
 	}
 	n.record.syncNow() // without the last records nothing is decided
-	fired, stop := n.clock.Timer(judgementWait)
+	wait := judgementWait
+	if inBand {
+		wait = n.sheet.IdleBeforeControl() + inBandDelivery
+		n.log.Info("last trial has ended; the other nodes' counts of control traffic are awaited", "at_most", wait)
+		resumed := n.observer.Paused(ctx)
+		defer resumed()
+	}
+	fired, stop := n.clock.Timer(wait)
 	defer stop()
 	for {
 		more, err := w.commands.applyAll()

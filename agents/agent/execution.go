@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"linktrial/agents/disturbance"
@@ -30,9 +31,9 @@ type execution struct {
 	sheet   *runsheet.Sheet
 	journal *journal.File
 	watcher *watcher
-	silence executor.Observer  // keeps calls off the radio while trials run
-	watch   *disturbance.Watch // nil: no rule of validity needs it
-	count   *silence.Count     // of control traffic; nil: it is not counted here
+	silence executor.Observer             // keeps calls off the radio while trials run
+	watch   *disturbance.Watch            // nil: no rule of validity needs it
+	count   atomic.Pointer[silence.Count] // of control traffic; nil: it is not counted here
 }
 
 // execute runs this node's part when no other run's is executed.
@@ -236,19 +237,26 @@ func (x *execution) countControl(ctx context.Context) {
 		return
 	}
 	if proof := x.proof(ctx); proof != nil {
-		x.count = silence.StartCount(ctx, proof, x.run.log, func(c journal.ControlCounted) error {
+		x.count.Store(silence.StartCount(ctx, proof, x.run.log, func(c journal.ControlCounted) error {
 			_, err := x.journal.Append(journal.TypeControlCounted, c)
 			return err
-		})
+		}))
 	}
 }
 
 // uncount ends that, and writes what was counted last.
 func (x *execution) uncount() {
-	if x.count != nil {
-		x.count.Stop()
-		x.count = nil
+	if c := x.count.Swap(nil); c != nil {
+		c.Stop()
 	}
+}
+
+// flush makes durable what was counted: only that is delivered.
+func (x *execution) flush() {
+	if c := x.count.Load(); c != nil {
+		c.Flush()
+	}
+	_ = x.journal.Sync() // the executor meets the same error, and acts on it
 }
 
 func (x *execution) serve(ctx context.Context, cfg executor.Config) error {
@@ -256,7 +264,7 @@ func (x *execution) serve(ctx context.Context, cfg executor.Config) error {
 		cfg.TakeAssignments = x.takeAssignments()
 		return executor.Serve(ctx, cfg)
 	}
-	server := silence.NewServer(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet)
+	server := silence.NewServer(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet, x.flush)
 	x.silence = server
 	defer server.Start(ctx)()
 	return executor.Serve(ctx, cfg)
@@ -276,7 +284,7 @@ func (x *execution) attend(ctx context.Context, cfg executor.Config) error {
 		cfg.TakeAssignments = x.takeAssignments()
 		return executor.Attend(ctx, cfg)
 	}
-	return silence.NewRelay(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet).Attend(ctx, cfg)
+	return silence.NewRelay(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet, x.flush).Attend(ctx, cfg)
 }
 
 // takeAssignments takes the leading node's assignments where nodes can reach

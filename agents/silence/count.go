@@ -20,14 +20,16 @@ const (
 
 // Count is the count of a node that does not lead, which does not know when trials run:
 // it is by time. Its records are not synced, else each delivery of one would be the
-// traffic that the next one tells.
+// traffic that the next one tells; before a window they are ([Count.Flush]).
 type Count struct {
 	counter Counter
 	record  func(journal.ControlCounted) error
 	log     *slog.Logger
 	stop    context.CancelFunc
 	running sync.WaitGroup
-	at      journal.ControlCounted // the present record
+
+	mu sync.Mutex
+	at journal.ControlCounted // the present record
 }
 
 // Counter is a [Proof].
@@ -55,13 +57,23 @@ func (c *Count) Stop() {
 	c.stop()
 	c.running.Wait()
 	if c.look() {
-		c.write()
+		c.Flush()
 	}
 	_ = c.counter.Close() // nothing was written
 }
 
+// Flush writes what was counted until now.
+func (c *Count) Flush() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.write()
+	c.at = journal.ControlCounted{Since: c.at.Until, Until: c.at.Until}
+}
+
 // look adds what passed since the last look; false: it cannot be counted any more.
 func (c *Count) look() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	now := time.Now()
 	passed, err := c.counter.Take()
 	if err != nil {

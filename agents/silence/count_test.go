@@ -54,7 +54,10 @@ func TestCount(t *testing.T) {
 		p.add(2)
 		time.Sleep(countStep)
 		p.add(1)
-		time.Sleep(5 * time.Second)
+		time.Sleep(2 * time.Second)
+		c.Flush()
+		require.WithinDuration(t, time.Now(), records[len(records)-1].Until, countStep)
+		time.Sleep(3 * time.Second)
 		p.add(4)
 		c.Stop()
 		require.True(t, p.closed)
@@ -71,6 +74,6 @@ func TestCount(t *testing.T) {
 		}
 		require.Equal(t, time.Now().UTC(), at)
 		require.Equal(t, int64(7), sum)
-		require.Len(t, records, 5) // 10 s, 4.9 s, the burst, 4.9 s, the rest
+		require.Len(t, records, 6) // 10 s, 4.9 s, the burst, 1.9 s until the flush, 3 s, the rest
 	})
 }

@@ -13,7 +13,7 @@
 //   - The server's agent needs no answer before the run is over. [Server]
 //     suspends calls as soon as the preparation is delivered, and opens a window
 //     only when its listeners have had no transfer for twice as long as a
-//     connect may take ([idleBefore]). A window can therefore meet an attempt
+//     connect may take ([runsheet.Sheet.IdleBeforeControl]). A window can therefore meet an attempt
 //     only when that attempt, and the one before it, did not reach the server.
 //   - A relay's agent cannot tell when a trial runs. [Relay] ends its part of the
 //     run with its preparation and suspends calls for as long as the sheet can

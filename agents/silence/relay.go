@@ -16,7 +16,7 @@ const minRelayPause = time.Minute
 
 // longest is how long a sheet can take when no trial is repeated.
 func longest(s *runsheet.Sheet) time.Duration {
-	return time.Duration(len(s.Trials)) * (s.Limits.Connect + s.Limits.Transfer + 2*connectGrace + s.Limits.Pause)
+	return time.Duration(len(s.Trials)) * (s.Limits.Connect + s.Limits.Transfer + 2*runsheet.ConnectGrace + s.Limits.Pause)
 }
 
 // Of a relay with relay processes: it looks this often at how much its radio's
@@ -32,13 +32,15 @@ type Relay struct {
 	delivery  Delivery
 	journal   Records
 	longest   time.Duration
-	idle      time.Duration // see [idleBefore]
+	idle      time.Duration // see [runsheet.Sheet.IdleBeforeControl]
 	listeners int           // relay processes that treatments pass on this node
+	flush     func()        // makes durable what is recorded, before a window
 }
 
-// NewRelay returns the policy of one run, of which j is the journal.
-func NewRelay(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet) *Relay {
-	return &Relay{gate: g, delivery: d, journal: j, longest: longest(sheet), idle: idleBefore(sheet), listeners: len(sheet.Listeners(radio.RoleRelay))}
+// NewRelay returns the policy of one run, of which j is the journal. flush is as in
+// [NewServer].
+func NewRelay(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet, flush func()) *Relay {
+	return &Relay{flush: flush, gate: g, delivery: d, journal: j, longest: longest(sheet), idle: sheet.IdleBeforeControl(), listeners: len(sheet.Listeners(radio.RoleRelay))}
 }
 
 // Attend is the relay's part in the run: it ends with the preparation, and calls
@@ -68,6 +70,7 @@ func (r *Relay) Attend(ctx context.Context, cfg executor.Config) error {
 	// A run can take longer than its trials, where people pause it or have
 	// trials repeated. From then on the relay asks now and then.
 	for pause := r.longest; backoff.Sleep(ctx, pause); pause = max(minRelayPause, pause/4) {
+		r.flush()
 		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
 	}
 	return nil
@@ -96,6 +99,7 @@ func (r *Relay) whileRelaying(ctx context.Context, sent func() (int64, error)) {
 		if waited >= patience {
 			patience = max(minRelayPause, patience/4)
 		}
+		r.flush()
 		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
 		quiet, waited, last = 0, 0, counted(sent)
 	}

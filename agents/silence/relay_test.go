@@ -24,7 +24,7 @@ func TestRelayCallsAfterTheLongestRun(t *testing.T) {
 		running.Go(func() { s.run(ctx) })
 		done := make(chan error, 1)
 		go func() {
-			done <- NewRelay(s.gate, s, s.journal, sheet).Attend(ctx, s.config(encoded, radio.RoleRelay, nil))
+			done <- NewRelay(s.gate, s, s.journal, sheet, func() {}).Attend(ctx, s.config(encoded, radio.RoleRelay, nil))
 		}()
 		time.Sleep(time.Second)
 		if !s.gate.Suspended() {
@@ -78,7 +78,7 @@ func TestRelayingNodeCallsWhenItsRadioIsIdle(t *testing.T) {
 		_, _ = s.journal.Append(journal.TypeListenerReady, journal.Listener{Treatment: sheet.Treatments[0].Name, At: radio.RoleRelay})
 		began := time.Now()
 		traffic := 10 * time.Minute
-		r := NewRelay(s.gate, s, s.journal, sheet)
+		r := NewRelay(s.gate, s, s.journal, sheet, func() {})
 		running.Go(func() {
 			r.whileRelaying(ctx, func() (int64, error) { return 10_000 * int64(min(time.Since(began), traffic)/time.Second), nil })
 		})
@@ -90,9 +90,9 @@ func TestRelayingNodeCallsWhenItsRadioIsIdle(t *testing.T) {
 		if calls := s.during(began.Add(time.Second), time.Now()); len(calls) > 0 {
 			t.Errorf("%d calls while a trial's traffic passed", len(calls))
 		}
-		time.Sleep(idleBefore(sheet) + 5*time.Second)
+		time.Sleep(sheet.IdleBeforeControl() + 5*time.Second)
 		if calls := s.during(began.Add(traffic), time.Now()); len(calls) == 0 {
-			t.Errorf("no call after the radio has been idle for %s", idleBefore(sheet))
+			t.Errorf("no call after the radio has been idle for %s", sheet.IdleBeforeControl())
 		}
 		cancel()
 		running.Wait()

@@ -13,21 +13,12 @@ import (
 	"linktrial/internal/radio"
 )
 
-// connectGrace is what the executor allows a client past its connect limit.
-const connectGrace = 3 * time.Second
-
 // followerWindow is how long an agent that does not lead may call once it may:
 // it has more to deliver than the leading one, and disturbs no trial.
 const followerWindow = 5 * time.Second
 
 // preparedStep is how often the server looks whether its preparation is complete.
 const preparedStep = 50 * time.Millisecond
-
-// idleBefore is how long the server's listeners must have had no transfer before
-// its agent may call: two attempts that do not reach the server.
-func idleBefore(s *runsheet.Sheet) time.Duration {
-	return 2*(s.Limits.Connect+connectGrace) + s.Limits.Pause
-}
 
 // Records is the part of the run's journal that is read.
 type Records interface {
@@ -40,17 +31,19 @@ type Server struct {
 	gate      *Gate
 	delivery  Delivery
 	journal   Records
-	idle      time.Duration // see [idleBefore]
+	idle      time.Duration // see [runsheet.Sheet.IdleBeforeControl]
 	listeners int           // that the sheet asks for
+	flush     func()        // makes durable what is recorded, before a window
 
 	mu        sync.Mutex
 	transfers int
 	last      time.Time // when a listener last reported anything of a transfer
 }
 
-// NewServer returns the policy of one run, of which j is the journal.
-func NewServer(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet) *Server {
-	return &Server{gate: g, delivery: d, journal: j, idle: idleBefore(sheet), last: time.Now(), listeners: len(sheet.Listeners(radio.RoleServer))}
+// NewServer returns the policy of one run, of which j is the journal. flush is
+// called before each window: it makes durable what is to be delivered.
+func NewServer(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet, flush func()) *Server {
+	return &Server{flush: flush, gate: g, delivery: d, journal: j, idle: sheet.IdleBeforeControl(), last: time.Now(), listeners: len(sheet.Listeners(radio.RoleServer))}
 }
 
 // Transfers implements [executor.Observer].
@@ -93,6 +86,7 @@ func (s *Server) run(ctx context.Context) {
 		if s.untilIdle() > 0 {
 			continue
 		}
+		s.flush()
 		s.gate.Window(ctx, followerWindow, s.delivery.CaughtUp)
 		s.mu.Lock()
 		s.last = time.Now()

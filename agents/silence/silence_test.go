@@ -459,7 +459,7 @@ func TestServerCallsWhenListenersAreIdle(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.run(ctx) })
-		server := NewServer(s.gate, s, s.journal, sheet)
+		server := NewServer(s.gate, s, s.journal, sheet, func() {})
 		stop := server.Start(ctx)
 		time.Sleep(time.Minute)
 		if s.gate.Suspended() {
@@ -473,7 +473,7 @@ func TestServerCallsWhenListenersAreIdle(t *testing.T) {
 		// Transfers one after the other, with the longest pause between them that
 		// is too short for a window.
 		server.Transfers(0)
-		idle := idleBefore(sheet)
+		idle := sheet.IdleBeforeControl()
 		began := time.Now()
 		for range 5 {
 			time.Sleep(idle - time.Second)
@@ -508,7 +508,7 @@ func TestServerThatEndsBeforeItIsPrepared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSession(time.Millisecond)
 		sheet, _ := testSheet(t, 1)
-		stop := NewServer(s.gate, s, s.journal, sheet).Start(t.Context())
+		stop := NewServer(s.gate, s, s.journal, sheet, func() {}).Start(t.Context())
 		time.Sleep(time.Second)
 		stop()
 		if !s.gate.Unrestricted() {

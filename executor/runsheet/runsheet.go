@@ -362,6 +362,15 @@ func (s *Sheet) Label(name string) string {
 	return name
 }
 
+// ConnectGrace is what the executor allows a client past its connect limit.
+const ConnectGrace = 3 * time.Second
+
+// IdleBeforeControl is how long, with in-band control, the server's listeners must have
+// had no transfer before its agent may call: two attempts that do not reach the server.
+func (s *Sheet) IdleBeforeControl() time.Duration {
+	return 2*(s.Limits.Connect+ConnectGrace) + s.Limits.Pause
+}
+
 // Iterations is the highest iteration of the sheet.
 func (s *Sheet) Iterations() int {
 	n := 0

@@ -191,6 +191,9 @@ func (p *Progress) redraw() {
 			fmt.Fprintf(&b, " %s of %s", kb(t.Bytes), kb(t.SizeBytes))
 		}
 	}
+	if p.done() == p.total {
+		b.WriteString("  waiting for the nodes' records")
+	}
 	p.move(b.String())
 }
 
