@@ -197,7 +197,7 @@ func (s *summarised) flowEstimate(treatment string, row int) (Estimate, string) 
 	if row < 0 {
 		// Nobody knows of whose flows a mix is that could not be run.
 		for _, r := range s.table.Rows {
-			if s.isMix(r.Treatment) && r.Missing != "" {
+			if s.run.isMix(r.Treatment) && r.Missing != "" {
 				return noEstimate, "missing: " + r.Missing
 			}
 		}
@@ -213,6 +213,6 @@ func (s *summarised) flowEstimate(treatment string, row int) (Estimate, string) 
 	return estimateOf(xs).scaled(8 * unit.KB / 1e6), ""
 }
 
-func (s *summarised) isMix(name string) bool {
-	return s.run.Sheet != nil && slices.ContainsFunc(s.run.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
+func (r *Run) isMix(name string) bool {
+	return r.Sheet != nil && slices.ContainsFunc(r.Sheet.Mixes, func(m runsheet.Mix) bool { return m.Name == name })
 }

@@ -49,6 +49,9 @@ type RunTable struct {
 	// Bandwidth is the rate of the slowest hop on the way of the data, as emulated.
 	BandwidthBitsPerSecond *float64 `json:"bandwidth_bits_per_second,omitempty"`
 	Rows                   []Row    `json:"rows"`
+	// Conclusion is a sentence for people: which treatment leads the next one, by how
+	// much, and whether the trials decide it; empty: fewer than two have figures.
+	Conclusion string `json:"conclusion,omitempty"`
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`
@@ -222,6 +225,7 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 		samples, t.Rows = append(samples, s), append(t.Rows, row)
 	}
 	compareRows(&t, samples)
+	t.Conclusion = conclude(&t, samples, r.isMix)
 	t.BoundsUnknown = r.boundsUnknown()
 	t.ControlNote = r.controlNote()
 	if t.Probes = probeRows(r); len(t.Probes) > 0 {
@@ -429,16 +433,7 @@ func Rounded(x float64) *float64 {
 	return &r
 }
 
-// meanInterval is Student's interval of a mean. Of figures that are never negative it
-// ends at 0: a mean below 0 is impossible, and without these values the interval
-// contains the true mean as often as with them.
-func meanInterval(xs []float64) *Range {
-	i := stats.MeanT(xs, level)
-	if len(xs) > 0 && slices.Min(xs) >= 0 {
-		i.Low = max(0, i.Low)
-	}
-	return interval(i)
-}
+func meanInterval(xs []float64) *Range { return interval(stats.MeanInterval(xs, level)) }
 
 func interval(i stats.Interval) *Range {
 	low, high := Rounded(i.Low), Rounded(i.High)

@@ -51,14 +51,9 @@ type Comparison struct {
 
 // Compare holds a treatment against the reference.
 func Compare(pairs []Pair, level float64) Comparison {
-	differences, logs := make([]float64, len(pairs)), make([]float64, len(pairs))
+	differences, logs := make([]float64, len(pairs)), logRatios(pairs)
 	for i, p := range pairs {
 		differences[i] = p.Value - p.Reference
-		if p.Value > 0 && p.Reference > 0 {
-			logs[i] = math.Log(p.Value) - math.Log(p.Reference)
-		} else {
-			logs[i] = math.NaN()
-		}
 	}
 	shift := SignedRankShift(logs, level)
 	return Comparison{

@@ -34,6 +34,17 @@ func MeanT(xs []float64, level float64) Interval {
 	return Interval{m - half, m + half}
 }
 
+// MeanInterval is [MeanT], which of figures that are never negative ends at 0: a mean
+// below 0 is impossible, and without these values the interval contains the true mean as
+// often as with them. Every interval of a mean that people see is this one.
+func MeanInterval(xs []float64, level float64) Interval {
+	i := MeanT(xs, level)
+	if len(xs) > 0 && slices.Min(xs) >= 0 {
+		i.Low = max(0, i.Low)
+	}
+	return i
+}
+
 // OfMean is Student's confidence interval of a mean whose own variance is
 // known with so many degrees of freedom. NaN where they are not positive or
 // anything is NaN.
@@ -303,8 +314,15 @@ func Iterations(xs []float64, level, relative float64) (int, bool) {
 	if !isLevel(level) || !(relative > 0) || !(m > 0) || math.IsInf(m, 0) || math.IsNaN(sd) || math.IsInf(sd, 0) {
 		return 0, false
 	}
+	return untilWithin(sd, level, relative*m)
+}
+
+// untilWithin is the smallest number of figures of that standard deviation with which
+// the half-width of Student's interval is at most so much; false where there are more
+// than a million.
+func untilWithin(sd, level, half float64) (int, bool) {
 	enough := func(n int) bool {
-		return tQuantile(level, float64(n-1))*sd/math.Sqrt(float64(n)) <= relative*m
+		return tQuantile(level, float64(n-1))*sd/math.Sqrt(float64(n)) <= half
 	}
 	lo, hi := 2, 2
 	for !enough(hi) {

@@ -104,8 +104,8 @@ func benchAgreement(ctx context.Context, s *setting.Settings) error {
 						missed = true
 					}
 				}
-				fmt.Fprintf(w, "%s\t%.2f\t%s\t%d\t%.2f\t%s\t%d\t%+.2f %%\t%s%s\n", name, stats.Mean(r), interval(stats.MeanT(r, agreementLevel)), len(r),
-					stats.Mean(v), interval(stats.MeanT(v, agreementLevel)), len(v), difference, percent(between, stats.Mean(r)), verdict)
+				fmt.Fprintf(w, "%s\t%.2f\t%s\t%d\t%.2f\t%s\t%d\t%+.2f %%\t%s%s\n", name, stats.Mean(r), interval(stats.MeanInterval(r, agreementLevel)), len(r),
+					stats.Mean(v), interval(stats.MeanInterval(v, agreementLevel)), len(v), difference, percent(between, stats.Mean(r)), verdict)
 			}
 		}); err != nil {
 			return err

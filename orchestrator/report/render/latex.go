@@ -259,6 +259,13 @@ func latexNotes(b *strings.Builder, v *report.Analysis) {
 		if s := t.PartialNote(); s != "" {
 			note(tex(t.RadioTitle + " at " + t.TopologyTitle + ": " + s + "."))
 		}
+		if t.Conclusion != "" {
+			where := t.RadioTitle + " at " + t.TopologyTitle + ", " + kilobytes(t.SizeBytes)
+			if t.Settings != "" {
+				where += ", " + t.Settings
+			}
+			note(tex(where + ": " + t.Conclusion))
+		}
 		for j := range t.Rows {
 			if r := &t.Rows[j]; r.Missing != "" {
 				note(tex(r.Label + " is missing: " + r.Missing + "."))

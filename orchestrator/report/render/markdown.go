@@ -33,7 +33,7 @@ func renderMarkdown(v *report.Analysis) ([]byte, error) {
 		b.WriteString(", **partial**: it has not ended")
 	}
 	b.WriteString(".\n\nThroughput is in KB/s; 1 KB is 1024 bytes. Valid: the last attempt succeeded and every byte was verified. ")
-	b.WriteString("SD: of the sample (n−1). 95 % CI: of the average, by Student's t and by the bootstrap (BCa). ")
+	b.WriteString("SD: of the sample (n−1). 95 % CI: of the average, by Student's t (not below 0) and by the bootstrap (BCa). ")
 	b.WriteString("Of Ideal: the time an all-knowing sender would have needed on the same channel realisation over the time taken, averaged. ")
 	b.WriteString("Of coded bound: the same of a sender who knows the statistics of the channel but not its future, and has an ideal code.\n\n")
 	for i := range v.Tables {
@@ -64,6 +64,9 @@ func mdRun(b *strings.Builder, t *report.RunTable) {
 	}
 	if len(rows) > 0 || len(t.Probes) == 0 {
 		mdTable(b, []string{"Treatment", "Valid", "Average", "Max", "Min", "SD", "Median", "95 % CI, t", "95 % CI, bootstrap", "Of Ideal", "Of coded bound"}, rows)
+	}
+	if t.Conclusion != "" {
+		b.WriteString(md(t.Conclusion) + "\n\n")
 	}
 	notes := 0
 	for i := range t.Rows {

@@ -168,6 +168,10 @@ func writeRunTable(b *strings.Builder, t *report.RunTable) {
 		g.rows = append(g.rows, gridRow{cells: cells})
 	}
 	g.write(b)
+	if t.Conclusion != "" {
+		b.WriteString("\n")
+		paragraph(b, t.Conclusion)
+	}
 	var notes []string
 	for i := range t.Rows {
 		r := &t.Rows[i]
@@ -218,7 +222,7 @@ const (
 )
 
 func legendOf(t *report.RunTable) string {
-	s := "1 KB is 1024 bytes; CI: of the average, Student's t."
+	s := "1 KB is 1024 bytes; CI: of the average, Student's t, not below 0."
 	if t.Has(report.HasIdeal) {
 		s += idealLegend
 	}

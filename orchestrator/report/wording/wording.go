@@ -4,6 +4,7 @@
 package wording
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"unicode"
@@ -113,6 +114,38 @@ func Deviation(x *float64) string {
 		s = "+" + s
 	}
 	return s
+}
+
+// Change writes a ratio as a signed change in percent, with the sign that prose has: one
+// decimal below ten percent, "+21 %", "−0.4 %".
+func Change(ratio float64) string {
+	x := 100 * (ratio - 1)
+	decimals := 0
+	if math.Abs(x) < 9.95 {
+		decimals = 1
+	}
+	s := Minus(strconv.FormatFloat(x, 'f', decimals, 64)) + " %"
+	switch {
+	case strings.HasPrefix(s, "-"):
+		return "−" + s[1:]
+	case strings.Trim(s, "0. %") != "":
+		return "+" + s
+	}
+	return s
+}
+
+// Sentence gives a text a capital first letter, unless its first word is a name with
+// letters of both cases or digits ("newRTO").
+func Sentence(s string) string {
+	first, _, _ := strings.Cut(s, " ")
+	if strings.ToLower(first) != first || strings.ContainsAny(first, "0123456789") {
+		return s
+	}
+	if s == "" {
+		return s
+	}
+	r, n := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(r)) + s[n:]
 }
 
 func Plural(n int, one, many string) string {

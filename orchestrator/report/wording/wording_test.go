@@ -32,3 +32,19 @@ func TestCleanText(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+func TestChange(t *testing.T) {
+	for ratio, want := range map[float64]string{1.2149: "+21 %", 0.962: "−3.8 %", 1.004: "+0.4 %", 1.0002: "0.0 %", 0.9999: "0.0 %", 1.0994: "+9.9 %", 1.0998: "+10 %", 0.5: "−50 %", 3: "+200 %"} {
+		if got := Change(ratio); got != want {
+			t.Errorf("%v: %q, want %q", ratio, got, want)
+		}
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for text, want := range map[string]string{"of 3 treatments": "Of 3 treatments", "newRTO leads": "newRTO leads", "tcp2 leads": "tcp2 leads", "SCTP leads": "SCTP leads", "": ""} {
+		if got := Sentence(text); got != want {
+			t.Errorf("%q: %q, want %q", text, got, want)
+		}
+	}
+}

@@ -84,3 +84,11 @@ func TestSummaryNamesRelayProcesses(t *testing.T) {
 		t.Errorf("via %q, expected %q", got, r.Via)
 	}
 }
+
+// The pages show the words of the report: they judge nothing themselves.
+func TestSummaryHasTheConclusion(t *testing.T) {
+	s := asSummary(&report.RunTable{Conclusion: "SCTP leads TCP CUBIC by 21 %."}, &report.Run{})
+	if s.Conclusion != "SCTP leads TCP CUBIC by 21 %." {
+		t.Errorf("%q", s.Conclusion)
+	}
+}

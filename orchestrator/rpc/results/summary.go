@@ -31,7 +31,7 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 	for i := range t.Probes {
 		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
 	}
-	out.ProbeClock, out.BoundsUnknown, out.ControlNote = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote
+	out.ProbeClock, out.BoundsUnknown, out.ControlNote, out.Conclusion = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote, t.Conclusion
 	return out
 }
 

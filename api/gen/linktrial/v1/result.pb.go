@@ -500,6 +500,7 @@ type RunSummary struct {
 	ProbeClock    string                 `protobuf:"bytes,11,opt,name=probe_clock,json=probeClock,proto3" json:"probe_clock,omitempty"`          // a sentence: how certain their delays are; empty: there are no probes
 	BoundsUnknown string                 `protobuf:"bytes,12,opt,name=bounds_unknown,json=boundsUnknown,proto3" json:"bounds_unknown,omitempty"` // a sentence: why transfers have no share of Ideal and of the coded bound; empty: they have, or the radios are real
 	ControlNote   string                 `protobuf:"bytes,13,opt,name=control_note,json=controlNote,proto3" json:"control_note,omitempty"`       // sentences: whether control packets passed during attempts that count; empty: control is not in-band
+	Conclusion    string                 `protobuf:"bytes,14,opt,name=conclusion,proto3" json:"conclusion,omitempty"`                            // a sentence: which treatment leads the next, by how much, and whether the trials decide it; empty: fewer than two have figures
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -621,6 +622,13 @@ func (x *RunSummary) GetBoundsUnknown() string {
 func (x *RunSummary) GetControlNote() string {
 	if x != nil {
 		return x.ControlNote
+	}
+	return ""
+}
+
+func (x *RunSummary) GetConclusion() string {
+	if x != nil {
+		return x.Conclusion
 	}
 	return ""
 }
@@ -3095,7 +3103,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x06points\x18\x03 \x01(\bR\x06points\"W\n" +
 	"\x11SummarizeResponse\x12,\n" +
 	"\x04runs\x18\x01 \x03(\v2\x18.linktrial.v1.RunSummaryR\x04runs\x12\x14\n" +
-	"\x05notes\x18\x02 \x03(\tR\x05notes\"\x87\x04\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"\xa7\x04\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -3117,7 +3125,10 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\vprobe_clock\x18\v \x01(\tR\n" +
 	"probeClock\x12%\n" +
 	"\x0ebounds_unknown\x18\f \x01(\tR\rboundsUnknown\x12!\n" +
-	"\fcontrol_note\x18\r \x01(\tR\vcontrolNote\"\xb4\a\n" +
+	"\fcontrol_note\x18\r \x01(\tR\vcontrolNote\x12\x1e\n" +
+	"\n" +
+	"conclusion\x18\x0e \x01(\tR\n" +
+	"conclusion\"\xb4\a\n" +
 	"\fProbeSummary\x12\x14\n" +
 	"\x05probe\x18\x01 \x01(\tR\x05probe\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x16\n" +

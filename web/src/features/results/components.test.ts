@@ -5,6 +5,7 @@ import { readView } from './view'
 import { summaryOf } from './fixture'
 import { BreachSchema, GetAttemptResponseSchema } from '@/gen/linktrial/v1/result_pb'
 import { looks } from '@/lib/palette'
+import RunConclusions from './RunConclusions.vue'
 import AttemptFacts from './AttemptFacts.vue'
 import { pretty } from './pretty'
 import TableTab from './TableTab.vue'
@@ -62,6 +63,30 @@ describe('the table', () => {
   it('grows by pages, not by thousands of rows at once', () => {
     const many = Array.from({ length: 400 }, (_, i) => summaryOf({ id: `r${i}` }))
     expect(mount(TableTab, { props: { ...tab, runs: many }, global }).findAll('tbody tr:not(.first)')).toHaveLength(150)
+  })
+})
+
+describe('conclusions', () => {
+  const concluded = (id: string, conclusion: string) => Object.assign(summaryOf({ id }), { conclusion })
+  it('are the words of the orchestrator, without a list where there is one run', () => {
+    const w = mount(RunConclusions, { props: { runs: [concluded('a', 'B leads A.')], marks: tab.marks } })
+    expect(w.find('p').text()).toBe('B leads A.')
+    expect(w.find('li').exists()).toBe(false)
+  })
+  it('name their runs where there are several, the first three at once', async () => {
+    const runs = ['a', 'b', 'c', 'd'].map((id) => concluded(id, `${id} leads.`))
+    const w = mount(RunConclusions, { props: { runs: [...runs, summaryOf({ id: 'e' })], marks: tab.marks } })
+    expect(w.findAll('li')).toHaveLength(3)
+    expect(w.find('li').text()).toBe('Place t1 · Radio r1 · 1 MiB: a leads.')
+    await w.find('button').trigger('click')
+    expect(w.findAll('li')).toHaveLength(4)
+  })
+  it('are not there where nothing is compared', () => {
+    expect(
+      mount(RunConclusions, { props: { runs: [run], marks: tab.marks } })
+        .find('section')
+        .exists(),
+    ).toBe(false)
   })
 })
 
