@@ -41,7 +41,7 @@ func readInterface(device string, address net.IP) interfaceState {
 	return s
 }
 
-// bindable says whether sockets can have an address. Not every address that they can
+// bindable reports whether sockets can have an address. Not every address that they can
 // have is one of an interface: all of 127.0.0.0/8 are the loopback's.
 func bindable(address net.IP) bool {
 	c, err := net.ListenUDP("udp", &net.UDPAddr{IP: address})

@@ -135,12 +135,12 @@ func (j *File) recover() error {
 		if err := j.f.Truncate(good); err != nil {
 			return fmt.Errorf("journal: cut off unfinished end: %w", err)
 		}
+		if err := j.f.Sync(); err != nil {
+			return fmt.Errorf("journal: sync: %w", err)
+		}
 	}
 	if _, err := j.f.Seek(good, io.SeekStart); err != nil {
 		return fmt.Errorf("journal: %w", err)
-	}
-	if err := j.f.Sync(); err != nil {
-		return fmt.Errorf("journal: sync: %w", err)
 	}
 	if err := syncDir(filepath.Dir(j.path)); err != nil {
 		return err

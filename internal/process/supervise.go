@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -253,4 +255,14 @@ func (s *Supervisor) Stop(ctx context.Context, grace time.Duration) {
 	}
 	_ = cmd.Process.Kill() // an error means that it has gone already
 	<-s.done
+}
+
+// LastLine is the last line of a log that has text; "": there is none.
+func LastLine(path string) string {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	text := strings.TrimSpace(string(b))
+	return text[strings.LastIndexByte(text, '\n')+1:]
 }

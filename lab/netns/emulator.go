@@ -3,13 +3,13 @@ package netns
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"linktrial/emulator/tun"
@@ -83,7 +83,7 @@ func LaunchEmulator(ctx context.Context, command []string, doc []byte, log strin
 	select {
 	case ok := <-ready:
 		if !ok {
-			return nil, end(cmd, fmt.Errorf("the emulator did not start: %s", lastLine(log)))
+			return nil, end(cmd, fmt.Errorf("the emulator did not start: %s", cmp.Or(process.LastLine(log), "no log")))
 		}
 		return cmd, nil
 	case <-time.After(emulatorStart):
@@ -120,16 +120,7 @@ func (l *Lab) emulatorChanged(st process.State) {
 func (l *Lab) emulatorLog() string { return filepath.Join(l.dir, l.State.Name, "emulator.log") }
 
 // lastLog is the last line of the emulator's log.
-func (l *Lab) lastLog() string { return lastLine(l.emulatorLog()) }
-
-func lastLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil || len(bytes.TrimSpace(b)) == 0 {
-		return "no log"
-	}
-	lines := strings.Split(strings.TrimSpace(string(b)), "\n")
-	return lines[len(lines)-1]
-}
+func (l *Lab) lastLog() string { return cmp.Or(process.LastLine(l.emulatorLog()), "no log") }
 
 // Ended returns a channel that is closed when the emulator has ended so often that it
 // is not started again; Failure then returns why.

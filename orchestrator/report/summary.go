@@ -58,7 +58,7 @@ type RunTable struct {
 	// BoundsUnknown is why transfers on emulated radios have no share of Ideal and of
 	// the coded bound, a sentence; empty: they have, or nobody expects it.
 	BoundsUnknown string `json:"bounds_unknown,omitempty"`
-	// ControlNote says whether control packets passed during attempts that count; empty:
+	// ControlNote is a sentence about the control packets during attempts that count; empty:
 	// control is not in-band.
 	ControlNote string `json:"control_note,omitempty"`
 }

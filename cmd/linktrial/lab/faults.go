@@ -112,11 +112,6 @@ func nodesOf(sheets []*runsheet.Sheet, virtual bool) faults.Nodes {
 	return nodes
 }
 
-// idle reports whether no driver runs on a node.
-func (r *rehearsal) idle(role radio.Role) bool {
-	return !slices.ContainsFunc(r.sheets, func(s *runsheet.Sheet) bool { return len(s.Uses(role)) > 0 })
-}
-
 // faultCampaign is the faults injected into a running rehearsal; without faults it is
 // nil, and its methods do nothing.
 type faultCampaign struct {
@@ -256,6 +251,7 @@ func forgetDisks(state string) error {
 
 // injector injects into the rehearsal's own processes and namespaces.
 func (r *rehearsal) injector() *faults.Lab {
+	nodes := nodesOf(r.sheets, r.virtual)
 	return &faults.Lab{
 		Net:      r.lab,
 		Second:   r.secondAgent,
@@ -276,7 +272,7 @@ func (r *rehearsal) injector() *faults.Lab {
 			return err == nil
 		},
 		Disk: func(role radio.Role) *faultdisk.Disk { return r.disks[role] },
-		Idle: r.idle,
+		Idle: func(role radio.Role) bool { return !nodes.Has(faultlog.Driver, role) },
 	}
 }
 

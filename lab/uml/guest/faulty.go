@@ -1,7 +1,6 @@
 package guest
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -108,7 +106,7 @@ func (l *faultyLab) startEmulator(ctx context.Context, cfg tun.Config) error {
 		Start: func(ctx context.Context) (*exec.Cmd, error) {
 			return netns.LaunchEmulator(ctx, command, doc, path)
 		},
-		LastWords: func() string { return lastLine(path) },
+		LastWords: func() string { return process.LastLine(path) },
 		Changed: func(st process.State) {
 			if !st.Since.IsZero() {
 				st.PID = 0
@@ -245,7 +243,7 @@ func (l *faultyLab) startAgent(ctx context.Context, n radio.Node) error {
 			a.started(r)
 			return r.cmd, nil // one that was killed at once ends like any other
 		},
-		LastWords: func() string { return lastLine(filepath.Join(ShareDir, l.sheet.Run, string(n.Role)+".log")) },
+		LastWords: func() string { return process.LastLine(filepath.Join(ShareDir, l.sheet.Run, string(n.Role)+".log")) },
 		Changed:   a.changed,
 	}.Run(ctx)
 	if err == nil {
@@ -263,7 +261,7 @@ func (a *faultyAgent) started(r *running) {
 	}
 }
 
-// changed is told of each end.
+// changed takes note of each end.
 func (a *faultyAgent) changed(st process.State) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -289,14 +287,4 @@ func (a *faultyAgent) finish(ctx context.Context) error {
 	case <-ctx.Done():
 		return fmt.Errorf("agent of the %s did not end within %s of its clock: %w", a.role, againLimit, ctx.Err())
 	}
-}
-
-// lastLine is the last line of a log.
-func lastLine(path string) string {
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return ""
-	}
-	lines := strings.Split(string(bytes.TrimSpace(b)), "\n")
-	return lines[len(lines)-1]
 }

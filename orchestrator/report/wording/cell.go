@@ -8,10 +8,11 @@ import (
 // Cell is a text as a cell of a CSV file. A spreadsheet takes what begins with =, +, -
 // or @ for a formula and computes it, so an apostrophe stands before it, as it does
 // where somebody types such a text there. Numbers stay as they are. A text that has the
-// apostrophes itself gets one more: readers take one away before such a character
-// ([Text]).
+// apostrophes itself gets one more: readers take one away where one of these characters
+// follows the apostrophes ([Text]).
 func Cell(s string) string {
-	if isFormula(strings.TrimLeft(s, "'")) {
+	rest := strings.TrimLeft(s, "'")
+	if beginsFormula(rest) && (rest != s || !isNumber(s)) {
 		return "'" + s
 	}
 	return s
@@ -19,7 +20,7 @@ func Cell(s string) string {
 
 // Text is the text of a [Cell].
 func Text(cell string) string {
-	if rest, ok := strings.CutPrefix(cell, "'"); ok && isFormula(strings.TrimLeft(rest, "'")) {
+	if rest, ok := strings.CutPrefix(cell, "'"); ok && beginsFormula(strings.TrimLeft(rest, "'")) {
 		return rest
 	}
 	return cell
@@ -33,11 +34,10 @@ func Cells(texts []string) []string {
 	return texts
 }
 
-// isFormula reports whether a spreadsheet would compute a text.
-func isFormula(s string) bool {
-	if s == "" || !strings.ContainsRune("=+-@\t\r", rune(s[0])) {
-		return false
-	}
+// beginsFormula reports whether a text begins as a formula does, or a signed number.
+func beginsFormula(s string) bool { return s != "" && strings.ContainsRune("=+-@\t\r", rune(s[0])) }
+
+func isNumber(s string) bool {
 	_, err := strconv.ParseFloat(s, 64)
-	return err != nil
+	return err == nil
 }
