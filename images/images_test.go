@@ -156,7 +156,11 @@ func TestComposeFiles(t *testing.T) {
 			if !c.Networks["control"].Internal {
 				t.Error("the control network is not closed")
 			}
-			if open := slices.Contains(c.Services["orchestrator"].Command, "--open"); open == (name == "TLS") {
+			serve := c.Services["orchestrator"].Command
+			if !slices.Contains(serve, "--allow-host=orchestrator") && !slices.Contains(serve, "--tls-name=orchestrator") {
+				t.Errorf("the orchestrator does not answer under its service's name: %q", serve)
+			}
+			if open := slices.Contains(serve, "--open"); open == (name == "TLS") {
 				t.Errorf("the orchestrator's --open is %t", open)
 			}
 			for _, node := range []string{"client", "relay", "server"} {

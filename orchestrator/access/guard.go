@@ -1,6 +1,7 @@
 package access
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 // which hold nothing until they have called the API, and whether it lives.
 var open = []string{"/", "GET /{$}", "GET /healthz"}
 
-// Guard wraps all that an orchestrator serves. Where people must log in, a
+// Guard wraps all that an orchestrator serves. What changes something must not come
+// from a page of another origin, also where nobody logs in. Where people must log in, a
 // request passes only with what its procedure or page takes; the procedures of
 // nodes pass, to be guarded by whom certificates are known to.
 func (a *Access) Guard(mux *http.ServeMux) http.Handler {
@@ -25,6 +27,13 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 		call := &call{address: address(r), secure: r.TLS != nil}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, call))
 		service, method, isCall := procedure(r.URL.Path)
+		// A page of another site cannot read our answers, but it could have a browser
+		// ask, which is logged in or on a machine that reaches us. Cookies are strict
+		// about the site, which has no port; this is strict about the origin, which has.
+		if err := a.crossing.Check(r); err != nil {
+			a.answer(w, r, refuse(NotAllowed, "the call comes from a page of another origin (%s), which may not act here for the person at that browser", cmp.Or(r.Header.Get("Origin"), "it does not say which")))
+			return
+		}
 		switch {
 		case !a.cfg.Required:
 			if err := admission.Known(r.Context(), ""); err != nil {
@@ -95,13 +104,6 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 			}
 		}
 		mux.ServeHTTP(w, r)
-		return
-	}
-	// A page of another site cannot read our answers, but it could have a
-	// logged-in browser ask. Cookies are strict about the site, which has no
-	// port; this is strict about the origin, which has.
-	if err := a.crossing.Check(r); err != nil {
-		a.answer(w, r, refuse(NotAllowed, "the call comes from a page of another origin (%s), which may not speak for who is logged in here", r.Header.Get("Origin")))
 		return
 	}
 	p, err := a.authenticate(r)

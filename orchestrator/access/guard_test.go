@@ -19,7 +19,8 @@ import (
 	"linktrial/orchestrator/access"
 )
 
-// Where nobody is asked, everything stays as it was.
+// Where nobody is asked, programs and our own pages may do everything, and pages of
+// others nothing.
 func TestOpen(t *testing.T) {
 	h := build(t, func(c *access.Config) { c.Required, c.OpenToNetwork = false, true })
 	res, err := h.as().WhoAmI(t.Context(), connect.NewRequest(&linktrialv1.WhoAmIRequest{}))
@@ -28,8 +29,10 @@ func TestOpen(t *testing.T) {
 	require.True(t, res.Msg.OpenToNetwork)
 	_, err = h.as().operator.StartPlan(t.Context(), connect.NewRequest(&linktrialv1.StartPlanRequest{}))
 	require.NoError(t, err)
-	_, err = h.as("Cookie", "linktrial=x", "Authorization", "Bearer x", "Origin", "http://elsewhere").operator.StartPlan(t.Context(), connect.NewRequest(&linktrialv1.StartPlanRequest{}))
+	_, err = h.as("Cookie", "linktrial=x", "Authorization", "Bearer x", "Origin", h.url).operator.StartPlan(t.Context(), connect.NewRequest(&linktrialv1.StartPlanRequest{}))
 	require.NoError(t, err)
+	_, err = h.as("Cookie", "linktrial=x", "Authorization", "Bearer x", "Origin", "http://elsewhere").operator.StartPlan(t.Context(), connect.NewRequest(&linktrialv1.StartPlanRequest{}))
+	fails(t, err, connect.CodePermissionDenied, "a page of another origin (http://elsewhere)")
 	fails(t, add(h.as(), "anna", admin), connect.CodeFailedPrecondition, "requires no login")
 	_, err = h.as().try("anna", password)
 	fails(t, err, connect.CodeFailedPrecondition, "nothing to log in to")

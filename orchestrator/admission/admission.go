@@ -1,9 +1,9 @@
 // Package admission bounds what callers of the orchestrator may take of it before
 // and after it is known who they are: open connections, calls under way, the bytes
-// of a request and the time without any. Comes in: the listener, connections and
-// requests of the HTTP server, and from those who check certificates, logins and
-// hosts that a caller is known. Goes out: requests within the bounds; the rest is
-// closed or refused.
+// of a request and the time without any; and it refuses requests for other hosts than
+// the orchestrator ([Hosts]). Comes in: the listener, connections and requests of the
+// HTTP server, and from those who check certificates and logins that a caller is
+// known. Goes out: requests within the bounds; the rest is closed or refused.
 package admission
 
 import (

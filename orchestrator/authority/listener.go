@@ -10,18 +10,20 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+
+	"linktrial/orchestrator/admission"
 )
 
 // TellPlain answers, on a listener that is for TLS, those who speak without.
 // What net/http says to them it says to HTTP/1 alone; agents speak HTTP/2 from
 // the first byte, and would see a connection that ends. Closing it ends these
 // answers, and waits for them.
-func TellPlain(l net.Listener, log *slog.Logger) net.Listener {
+func TellPlain(l net.Listener, hosts *admission.Hosts, log *slog.Logger) net.Listener {
 	t := &teller{Listener: l, plain: make(chan net.Conn), closed: make(chan struct{})}
 	p := new(http.Protocols)
 	p.SetHTTP1(true)
 	p.SetUnencryptedHTTP2(true)
-	s := &http.Server{Handler: http.HandlerFunc(tellPlain), Protocols: p, ReadTimeout: plainLimit, WriteTimeout: plainLimit, IdleTimeout: time.Second,
+	s := &http.Server{Handler: tellPlain(hosts), Protocols: p, ReadTimeout: plainLimit, WriteTimeout: plainLimit, IdleTimeout: time.Second,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug)}
 	var serving sync.WaitGroup
 	serving.Go(func() { _ = s.Serve(&handed{t}) }) // ends with an error when it is closed
@@ -38,18 +40,25 @@ func TellPlain(l net.Listener, log *slog.Logger) net.Listener {
 const plainLimit = 10 * time.Second
 
 // tellPlain says that the scheme is wrong: to programs as the API says things,
-// to browsers by sending them on.
-func tellPlain(w http.ResponseWriter, r *http.Request) {
-	right := "https://" + r.Host
-	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		http.Redirect(w, r, right+r.URL.RequestURI(), http.StatusPermanentRedirect)
-		return
-	}
-	if ew := connect.NewErrorWriter(); ew.IsSupported(r) {
-		_ = ew.Write(w, r, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the orchestrator at http://%s speaks TLS and was asked without: its URL is %s", r.Host, right))) // a caller that is gone
-		return
-	}
-	http.Error(w, "This orchestrator speaks TLS: its URL is "+right, http.StatusBadRequest)
+// to browsers by sending them on, where the host is one of the orchestrator's.
+func tellPlain(hosts *admission.Hosts) http.Handler {
+	errorWriter := connect.NewErrorWriter()
+	right := func(r *http.Request) string { return "https://" + r.Host }
+	redirect := hosts.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, right(r)+r.URL.RequestURI(), http.StatusPermanentRedirect)
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			redirect.ServeHTTP(w, r)
+			return
+		}
+		// At any host: with TLS, nodes may call the orchestrator by any name.
+		if errorWriter.IsSupported(r) {
+			_ = errorWriter.Write(w, r, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("the orchestrator at http://%s speaks TLS and was asked without: its URL is %s", r.Host, right(r)))) // a caller that is gone
+			return
+		}
+		http.Error(w, "This orchestrator speaks TLS: its URL is "+right(r), http.StatusBadRequest)
+	})
 }
 
 type teller struct {

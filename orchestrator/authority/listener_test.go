@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/liveness"
 )
 
@@ -15,7 +16,7 @@ import (
 func TestTellPlainHidesNoConnection(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	l := TellPlain(inner, slog.New(slog.DiscardHandler))
+	l := TellPlain(inner, admission.NewHosts(nil, nil, slog.New(slog.DiscardHandler)), slog.New(slog.DiscardHandler))
 	defer l.Close()
 	there, err := net.Dial("tcp", l.Addr().String())
 	require.NoError(t, err)

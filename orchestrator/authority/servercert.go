@@ -161,6 +161,16 @@ func localNames(listen string) ([]string, error) {
 	return out, nil
 }
 
+// Certifies reports whether a certificate that the orchestrator shows has a name.
+func (a *Authority) Certifies(name string) bool {
+	if a.own != nil && a.own.Leaf.VerifyHostname(name) == nil {
+		return true
+	}
+	a.serverMu.Lock()
+	defer a.serverMu.Unlock()
+	return a.server != nil && a.server.Leaf.VerifyHostname(name) == nil
+}
+
 // loadOwn reads a server certificate of the operator's.
 func loadOwn(certPath, keyPath string, now time.Time) (*tls.Certificate, error) {
 	c, err := tls.LoadX509KeyPair(certPath, keyPath)

@@ -2,8 +2,10 @@ package server
 
 import (
 	"context"
+	"slices"
 
 	"linktrial/internal/loopback"
+	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/authority"
 )
 
@@ -35,6 +37,12 @@ func (s *Server) openAuthority(ctx context.Context, cfg Config) (*authority.Auth
 		s.log.Warn("OPEN: this orchestrator works without encryption and accepts commands from everybody who reaches it; use it only on a network that is closed to others", "address", s.Addr())
 	}
 	return a, nil
+}
+
+// openHosts returns the names under which the orchestrator answers.
+func (s *Server) openHosts(cfg Config) *admission.Hosts {
+	names := slices.Concat([]string{cfg.Listen}, cfg.TLSNames, cfg.AllowHosts)
+	return admission.NewHosts(names, s.identity.Certifies, s.log)
 }
 
 func (s *Server) contacts() map[string]authority.Contact {

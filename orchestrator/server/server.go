@@ -53,6 +53,9 @@ type Config struct {
 	// others; TLS turns it on for the loopback too.
 	Open, TLS bool
 	TLSNames  []string // more names and addresses under which it is reached
+	// AllowHosts are names, beyond the one of Listen and those of the certificate,
+	// that requests may have as their host.
+	AllowHosts []string
 	// TLSCert and TLSKey are files with a certificate of the operator's own, for
 	// people's programs.
 	TLSCert, TLSKey string
@@ -89,6 +92,7 @@ type Server struct {
 	trust    *signing.Trust
 	access   *access.Access
 	gate     *admission.Gate
+	hosts    *admission.Hosts
 	http     *http.Server
 	// stopRetaining ends the goroutine that deletes old samples, and waits for it;
 	// nil: there is none.
@@ -149,6 +153,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
+	s.hosts = s.openHosts(cfg)
 	s.serve(s.routes(cfg, services, m))
 	return nil
 }
@@ -248,7 +253,7 @@ func (s *Server) serve(routes *http.ServeMux) {
 	// gRPC needs HTTP/2, which without TLS must be spoken from the first byte.
 	protocols.SetUnencryptedHTTP2(s.identity.Mode() != authority.ModeTLS)
 	s.http = &http.Server{
-		Handler: s.gate.Handler(s.identity.Handler(s.access.Guard(routes))), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols,
+		Handler: s.gate.Handler(s.hosts.Handler(s.identity.Handler(s.access.Guard(routes)))), TLSConfig: s.identity.ServerTLS(), Protocols: &protocols,
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
@@ -258,7 +263,7 @@ func (s *Server) serve(routes *http.ServeMux) {
 	listener := s.gate.Listener(s.listener)
 	go func() {
 		if s.http.TLSConfig != nil {
-			s.served <- s.http.ServeTLS(authority.TellPlain(listener, s.log), "", "")
+			s.served <- s.http.ServeTLS(authority.TellPlain(listener, s.hosts, s.log), "", "")
 			return
 		}
 		s.served <- s.http.Serve(listener)
@@ -305,6 +310,11 @@ func (s *Server) listen(ctx context.Context, cfg Config) error {
 	host, port, err := net.SplitHostPort(cfg.Listen)
 	if err != nil {
 		return fmt.Errorf("address %q, expected HOST:PORT such as %s", cfg.Listen, DefaultListen)
+	}
+	for _, name := range cfg.AllowHosts {
+		if err := admission.CheckHostName(name); err != nil {
+			return fmt.Errorf("--allow-host: %w", err)
+		}
 	}
 	s.mode = modeOf(ctx, cfg, host)
 	if s.mode == authority.ModeOpen && cfg.Login {

@@ -5,7 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -44,7 +48,7 @@ type serveFlags struct {
 	tokensFor        []string // names of nodes
 	tokensTo         string   // folder
 	keepDays         int
-	tls              server.Config // only its fields for TLS and Open
+	tls              server.Config // only its fields for TLS, Open and AllowHosts
 }
 
 func (f *serveFlags) register(cmd *cobra.Command) {
@@ -57,6 +61,7 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringSliceVar(&f.tls.TLSNames, "tls-name", nil, "a further name or address of the orchestrator, for its certificate")
 	fs.StringVar(&f.tls.TLSCert, "tls-cert", "", "a certificate of your own for people's programs, in PEM (default: one of the orchestrator's authority)")
 	fs.StringVar(&f.tls.TLSKey, "tls-key", "", "the key of --tls-cert")
+	fs.StringSliceVar(&f.tls.AllowHosts, "allow-host", nil, "a name under which people or nodes reach the orchestrator, beyond the one of --listen and those of its certificate; can be given several times, and adds to LINKTRIAL_ALLOW_HOST")
 	fs.StringSliceVar(&f.tokensFor, "issue-tokens", nil, "names of nodes to make a one-time token for, where they have neither token nor certificate")
 	fs.StringVar(&f.tokensTo, "issue-tokens-to", "", "folder for those tokens, as NAME.token")
 	fs.BoolVar(&f.tls.Open, "insecure", false, "")
@@ -68,6 +73,11 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsMutuallyExclusive("open", "tls")
 	fs.BoolVar(&f.login, "login", false, "require people to log in on the loopback, too")
 	fs.BoolVar(&f.setup, "setup-token", false, "make a token in the data folder that adds another admin, where the admin's password is lost")
+}
+
+// allowedHosts returns the names of the environment.
+func allowedHosts() []string {
+	return strings.FieldsFunc(os.Getenv("LINKTRIAL_ALLOW_HOST"), func(r rune) bool { return r == ',' || unicode.IsSpace(r) })
 }
 
 // stopLimit bounds the stop of the orchestrator.
@@ -120,6 +130,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Config {
 	cfg := f.s.ServerConfig(f.listen, f.database, cat, log)
 	cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = f.tls.Open, f.tls.TLS, f.tls.TLSNames, f.tls.TLSCert, f.tls.TLSKey
+	cfg.AllowHosts = slices.Concat(allowedHosts(), f.tls.AllowHosts)
 	cfg.Login, cfg.Setup = f.login, f.setup
 	cfg.KeepSamples = time.Duration(f.keepDays) * 24 * time.Hour
 	cfg.Drivers = &servedDrivers{s: f.s}

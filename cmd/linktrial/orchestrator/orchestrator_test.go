@@ -1,0 +1,20 @@
+package orchestrator
+
+import (
+	"log/slog"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"linktrial/cmd/linktrial/setting"
+)
+
+// The names of the environment and those of the flag reach the server.
+func TestAllowHost(t *testing.T) {
+	t.Setenv("LINKTRIAL_ALLOW_HOST", "trial, trial.example")
+	f, cmd := &serveFlags{s: &setting.Settings{}}, &cobra.Command{}
+	f.register(cmd)
+	require.NoError(t, cmd.ParseFlags([]string{"--allow-host", "a,b", "--allow-host", "c"}))
+	require.Equal(t, []string{"trial", "trial.example", "a", "b", "c"}, f.config(nil, slog.New(slog.DiscardHandler)).AllowHosts)
+}
