@@ -85,12 +85,13 @@ func TestDigestsAreReproducible(t *testing.T) {
 // composed is the configuration that docker reads from compose files.
 type composed struct {
 	Services map[string]struct {
-		Image      string   `json:"image"`
-		Command    []string `json:"command"`
-		CapDrop    []string `json:"cap_drop"`
-		CapAdd     []string `json:"cap_add"`
-		Privileged bool     `json:"privileged"`
-		Ports      []struct {
+		Image       string   `json:"image"`
+		Command     []string `json:"command"`
+		CapDrop     []string `json:"cap_drop"`
+		CapAdd      []string `json:"cap_add"`
+		Privileged  bool     `json:"privileged"`
+		NetworkMode string   `json:"network_mode"`
+		Ports       []struct {
 			HostIP string `json:"host_ip"`
 		} `json:"ports"`
 		Environment map[string]string `json:"environment"`
@@ -152,6 +153,10 @@ func TestComposeFiles(t *testing.T) {
 				if encrypted := scheme == "https"; scheme != "" && encrypted != (name == "TLS") {
 					t.Errorf("%s calls %s", want, s.Environment["LINKTRIAL_ORCHESTRATOR"])
 				}
+			}
+			// Whom the orchestrator takes for a program of its own machine.
+			if mode := c.Services["approve"].NetworkMode; mode != "service:orchestrator" {
+				t.Errorf("approve is in the network %q", mode)
 			}
 			if !c.Networks["control"].Internal {
 				t.Error("the control network is not closed")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 
 	"connectrpc.com/connect"
@@ -19,9 +20,11 @@ import (
 var open = []string{"/", "GET /{$}", "GET /healthz"}
 
 // Guard wraps all that an orchestrator serves. What changes something must not come
-// from a page of another origin, also where nobody logs in. Where people must log in, a
-// request passes only with what its procedure or page takes; the procedures of
-// nodes pass, to be guarded by whom certificates are known to.
+// from a page of another origin, also where nobody logs in. Where nobody logs in though
+// other machines reach the orchestrator, what takes an admin is for callers on its own
+// machine. Where people must log in, a request passes only with what its procedure or
+// page takes; the procedures of nodes pass, to be guarded by whom certificates are
+// known to.
 func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		call := &call{address: address(r), secure: r.TLS != nil}
@@ -36,6 +39,10 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 		}
 		switch {
 		case !a.cfg.Required:
+			if need := ruleOf(service, method); isCall && a.cfg.OpenToNetwork && need.who == people && need.least == Admin && !fromOwnMachine(r) {
+				a.answer(w, r, refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and knows nobody: do it on the orchestrator's own machine, or start it without --open"))
+				return
+			}
 			if err := admission.Known(r.Context(), ""); err != nil {
 				a.answer(w, r, err)
 				return
@@ -72,6 +79,21 @@ func address(r *http.Request) string {
 		return r.RemoteAddr
 	}
 	return host
+}
+
+// fromOwnMachine reports whether a request comes from the machine that the orchestrator
+// is on. A connection of the machine with itself has one of its addresses at both ends.
+func fromOwnMachine(r *http.Request) bool {
+	remote, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return false
+	}
+	from := remote.Addr().Unmap()
+	if from.IsLoopback() {
+		return true
+	}
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(*net.TCPAddr)
+	return local != nil && local.AddrPort().Addr().Unmap() == from
 }
 
 func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
