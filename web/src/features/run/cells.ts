@@ -1,7 +1,7 @@
 // What one cell of the matrix shows: a glyph, words and a colour, never colour alone.
 import type { Command } from '@/gen/linktrial/v1/control_pb'
 import type { AttemptRow } from '@/gen/linktrial/v1/operator_pb'
-import { kbps, percent, seconds } from '@/lib/format'
+import { KB, kbps, percent, seconds } from '@/lib/format'
 import { ended, trialStates, type TrialKind } from '@/lib/states'
 import type { RunModel, TrialModel } from './campaignModel'
 
@@ -10,6 +10,8 @@ export interface Cell {
   glyph: string
   /** Short, for the cell. */
   text: string
+  /** Shorter still, for a cell of many columns; empty where the glyph says it. */
+  brief: string
   /** A second, smaller line. */
   more: string
   /** A whole sentence, on hover and when it is announced. */
@@ -77,10 +79,11 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
   const again = tries > 1 ? `attempt ${Math.max(...t.attempts.keys())}` : ''
   const command = pendingFor(run, t.trial)
   const ordered = command ? (command.kind === 'skip' ? 'skip requested' : 'repeat requested') : ''
-  const whole = (kind: TrialKind, text: string, more: string, spoken: string, aside = ''): Cell => ({
+  const whole = (kind: TrialKind, text: string, more: string, spoken: string, aside = '', brief = text): Cell => ({
     kind,
     glyph: trialStates[kind].glyph,
     text,
+    brief,
     more: [more, again, ordered].filter(Boolean).join(', '),
     spoken,
     aside,
@@ -97,6 +100,7 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
         '',
         `running, ${share === undefined ? 'connecting' : percent(share)}`,
         share === undefined ? '' : 'running',
+        share === undefined ? '' : percent(share),
       ),
       more: [r.attempt > 1 ? `attempt ${r.attempt}` : '', ordered].filter(Boolean).join(', '),
     }
@@ -108,14 +112,17 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
         kind: 'not-run',
         glyph: trialStates['not-run'].glyph,
         text: 'not run',
+        brief: '',
         more: '',
         spoken: 'not run',
         aside: '',
       }
-    return whole('waiting', ordered || 'waiting', '', ordered || 'waiting')
+    return whole('waiting', ordered || 'waiting', '', ordered || 'waiting', '', ordered)
   }
   const mark = markOf(t.trial, last, marked)
-  const speed = last.measuredBytesPerSecond > 0 ? `${kbps(last.measuredBytesPerSecond, 1)} KB/s` : ''
+  const rate = last.measuredBytesPerSecond
+  const speed = rate > 0 ? `${kbps(rate, 1)} KB/s` : ''
+  const figure = kbps(rate, rate < 100 * KB ? 1 : 0)
   if (mark || last.verdict === 'invalid') {
     const why = mark?.reason || reasonText(last)
     return whole(
@@ -124,6 +131,7 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
       'does not count',
       `does not count: ${why}${speed ? `, ${speed}` : ''}`,
       why,
+      speed ? figure : 'invalid',
     )
   }
   const kind = kindOf(last)
@@ -134,6 +142,7 @@ export function cellOf(run: RunModel, t: TrialModel, marked: Map<string, Command
       '',
       `succeeded, ${speed}, in ${seconds(last.elapsedSeconds)}`,
       `succeeded in ${seconds(last.elapsedSeconds)}`,
+      speed ? figure : '0',
     )
   const word = trialStates[kind].word
   const why = kind === 'skipped' ? '' : last.reason.replaceAll('-', ' ')

@@ -28,7 +28,15 @@ function matrix(iterations: number, more = {}) {
   }
   const cells = new Map<number, Cell>()
   for (let t = 0; t < iterations * 2; t++)
-    cells.set(t, { kind: 'succeeded', glyph: '✓', text: `${t} KB/s`, more: '', spoken: '', aside: 'succeeded' })
+    cells.set(t, {
+      kind: 'succeeded',
+      glyph: '✓',
+      text: `${t} KB/s`,
+      brief: `${t}`,
+      more: '',
+      spoken: '',
+      aside: 'succeeded',
+    })
   return mount(RunMatrix, { props: { sheet, cells, title: 'x', ...more }, attachTo: document.body })
 }
 
@@ -56,13 +64,48 @@ describe('RunMatrix', () => {
     w.unmount()
   })
   it('shows many iterations page by page and follows the run', async () => {
-    const w = matrix(50, { current: 90 })
-    expect(w.text()).toContain('iterations 41 to 50 of 50')
+    const w = matrix(250, { current: 430 })
+    expect(w.text()).toContain('iterations 201 to 250 of 250')
     await w.findAll('.pages button')[0]!.trigger('click')
-    expect(w.emitted('page')).toEqual([[20]])
+    expect(w.emitted('page')).toEqual([[100]])
     await w.setProps({ from: 0 })
-    expect(w.text()).toContain('iterations 1 to 20 of 50')
+    expect(w.text()).toContain('iterations 1 to 100 of 250')
+    await w.findAll('.pages button').at(-1)!.trigger('click')
+    expect(w.emitted('page')).toEqual([[100], [undefined]])
     w.unmount()
+  })
+  it('shows figures alone in many columns, and says the whole', () => {
+    const label = 'TCP CUBIC with buffers of 64 KiB'
+    const columns = Array.from({ length: 12 }, (_, i) => ({ name: `t${i}`, label: `${label} ${i}`, missing: '' }))
+    const cells = new Map<number, Cell>(
+      Array.from({ length: 1200 }, (_, t) => [
+        t,
+        {
+          kind: 'succeeded',
+          glyph: '✓',
+          text: '12.3 KB/s',
+          brief: '12.3',
+          more: '',
+          spoken: 'succeeded, 12.3 KB/s',
+          aside: '',
+        },
+      ]),
+    )
+    const rows = Array.from({ length: 100 }, (_, i) => ({
+      iteration: i + 1,
+      trials: columns.map((_, x) => i * 12 + x),
+    }))
+    const sheet = { columns, rows, radioTitle: '', topologyTitle: '', settings: '', durations: new Map() }
+    const m = mount(RunMatrix, { props: { sheet, cells, title: 'x' }, attachTo: document.body })
+    expect(m.findAll('tbody tr').length).toBe(100)
+    const cell = m.find('[data-trial="13"]')
+    expect(cell.text()).toBe('✓12.3')
+    expect(cell.attributes('aria-label')).toBe(`Iteration 2, ${label} 1: succeeded, 12.3 KB/s`)
+    const head = m.findAll('thead th')[2]!
+    expect(head.attributes('title')).toBe(`${label} 1`)
+    expect(head.find('[aria-hidden]').text().length).toBeLessThan(24)
+    expect(head.find('.unseen').text()).toBe(`${label} 1`)
+    m.unmount()
   })
 })
 

@@ -1,0 +1,150 @@
+// No page scrolls sideways, from a laptop to a phone, and the matrix of a run of
+// many treatments fits and follows the run.
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { shot, type Station, station, troubles, until } from './harness'
+
+const widths = [1366, 1024, 768, 390]
+const labels = [
+  ...['cubic', 'reno', 'bbr'].map((c) => ({ options: `{congestion: ${c}}`, label: `TCP ${c}` })),
+  ...Array.from({ length: 9 }, (_, i) => ({
+    options: `{congestion: cubic, send_buffer: ${64 + i * 16} KiB}`,
+    label: `TCP CUBIC with a send buffer of ${64 + i * 16} KiB`,
+  })),
+]
+const plan = `name: twelve
+radio: lttcp-on-off
+topology: vip-lot
+size: 32 KiB
+treatments:
+${labels.map((t, i) => `  - {name: tcp-${i}, label: "${t.label}", protocol: tcp, options: ${t.options}}`).join('\n')}
+sweep:
+  - {name: loss, set: channel.loss, values: [0, 0.01]}
+iterations: 100
+order: fixed
+seed: 1
+limits: {connect: 5s, transfer: 20s, attempts: 1}
+control: out-of-band
+sample_interval: 100ms
+`
+
+let s: Station
+let campaign: string
+beforeAll(async () => {
+  s = await station('layout')
+  await s.labUp('--radio', 'lttcp-on-off', '--topology', 'vip-lot')
+  const r = await fetch(`${s.url}/linktrial.v1.OperatorService/StartPlan`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ file: 'twelve.yaml', text: Buffer.from(plan).toString('base64') }),
+  })
+  campaign = ((await r.json()) as { campaignId: string }).campaignId
+  await until('a trial has ended', async () => {
+    const runs = await fetch(`${s.url}/linktrial.v1.OperatorService/ListRuns`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ campaignId: campaign }),
+    })
+    return ((await runs.json()) as { runs: { trialsEnded?: number }[] }).runs.some((x) => (x.trialsEnded ?? 0) > 13)
+  })
+}, 300_000)
+afterAll(() => s?.stop())
+
+const resize = async (page: Page, width: number) => {
+  await page.setViewportSize({ width, height: width < 600 ? 844 : 768 })
+  await page.waitForTimeout(250) // figures and tables follow the window's size
+}
+/** What reaches beyond the right edge of the window, and is not scrolled or cut by an element around it. */
+const beyond = (page: Page) =>
+  page.evaluate(() => {
+    if (document.documentElement.scrollWidth <= window.innerWidth) return []
+    return [...document.querySelectorAll('body *')]
+      .filter((e) => e.getBoundingClientRect().right > window.innerWidth + 1)
+      .slice(0, 5)
+      .map((e) => `${e.tagName} ${e.className}`)
+      .concat(`the page is ${document.documentElement.scrollWidth} wide`)
+  })
+
+test.each([
+  ['overview', '/', 'Running'],
+  ['fleet', '/fleet', 'Preflight'],
+  ['identities', '/fleet/identities', 'Identities'],
+  ['plans', '/plans', 'Scheduled'],
+  ['plan', '/plans/quickstart', 'quickstart'],
+  ['runs', '/runs', 'twelve'],
+  ['run', '/runs/CAMPAIGN', 'Iteration'],
+  ['choose', '/results', 'twelve'],
+  ...['figure', 'table', 'cumulative', 'cdf', 'iterations', 'sweep', 'sequence', 'trials'].map(
+    (t) => [`results-${t}`, `/results?ids=CAMPAIGN&tab=${t}`, 'Download data'] as const,
+  ),
+  ['attempt', '/results/attempt/CAMPAIGN-1/0', 'iteration 1'],
+  ['map', '/map', 'Compare with'],
+  ['profiles', '/profiles', 'As emulated'],
+  ['protocols', '/protocols', 'Where it runs'],
+  ['approvals', '/protocols/approvals', 'Accepted'],
+  ['lab', '/lab', 'Lab'],
+  ['users', '/users', 'Users'],
+  ['audit', '/audit', 'Audit log'],
+  ['account', '/account', 'Account'],
+  ['nowhere', '/no/such/page', 'overview'],
+] as const)('%s is as wide as the window', async (name, path, words) => {
+  const page = await s.open(path.replace('CAMPAIGN', campaign))
+  await page.locator('main').getByText(words).first().waitFor()
+  for (const width of widths) {
+    await resize(page, width)
+    expect(await beyond(page), `${name} at ${width}`).toEqual([])
+    await shot(page, `layout-${name}-${width}`, false)
+  }
+  await page.close()
+})
+
+test('twelve treatments and a hundred iterations fit, and the running trial is followed', async () => {
+  const page = await s.open(`/runs/${campaign}`)
+  const box = page.locator('.table-scroll:has(> .matrix)')
+  const running = page.locator('button[data-trial].running')
+  await running.waitFor()
+  expect(await page.locator('.matrix tbody tr').count()).toBe(100)
+  const columns = page.locator('.matrix thead th')
+  expect(await columns.count()).toBe(13)
+  expect(await box.evaluate((b) => b.scrollWidth <= b.clientWidth)).toBe(true)
+  expect(await columns.nth(12).getAttribute('title')).toBe(labels[11]!.label)
+  expect(await columns.nth(12).locator('[aria-hidden]').innerText()).not.toBe(labels[11]!.label)
+  expect(await page.locator('button[data-trial="13"]').getAttribute('aria-label')).toContain('Iteration 2, TCP reno: ')
+
+  /** Within the frame, right of the iterations and below the headings. */
+  const inView = () =>
+    page.evaluate(() => {
+      const cell = document.querySelector('button[data-trial].running')?.getBoundingClientRect()
+      const frame = document.querySelector('.table-scroll:has(> .matrix)')!
+      const corner = frame.querySelector('th')!.getBoundingClientRect()
+      const f = frame.getBoundingClientRect()
+      return (
+        !!cell &&
+        cell.left >= corner.right - 4 &&
+        cell.right <= f.left + frame.clientWidth + 1 &&
+        cell.top >= corner.bottom - 4 &&
+        cell.bottom <= f.top + frame.clientHeight + 1
+      )
+    })
+  await resize(page, 390)
+  expect(await box.evaluate((b) => b.scrollWidth > b.clientWidth)).toBe(true)
+  await until('a trial of a column beyond the window is seen to run', async () => {
+    const trial = Number(await running.getAttribute('data-trial', { timeout: 5000 }))
+    return trial % 12 > 8 && (await inView())
+  })
+  // Who scrolls is left alone, until he wants to follow again.
+  await box.evaluate((b) => (b.scrollTop = b.scrollHeight))
+  const follow = page.getByRole('button', { name: 'Follow the running trial' })
+  await follow.waitFor()
+  const before = await running.getAttribute('data-trial')
+  await until(
+    'the next trial runs',
+    async () => (await running.getAttribute('data-trial', { timeout: 5000 })) !== before,
+  )
+  expect(await inView()).toBe(false)
+  await follow.click()
+  await until('the running trial is in view', inView)
+  await follow.waitFor({ state: 'detached' })
+})
+
+test('no page has thrown or logged an error', () => expect(troubles).toEqual([]))
