@@ -1,6 +1,6 @@
-// Package signature signs run sheets, and the keys that sign them, with Ed25519
-// (RFC 8032), and writes keys and signatures as lines of text. Comes in: bytes
-// and text. Goes out: signatures, sets of trusted keys, one clear error. Pure;
+// Package signature signs run sheets, the keys that sign them, backups and heads of
+// the audit log with Ed25519 (RFC 8032), and writes keys and signatures as lines of
+// text. Comes in: bytes and text. Goes out: signatures, sets of trusted keys, one clear error. Pure;
 // imports the standard library alone.
 package signature
 
@@ -22,6 +22,8 @@ const (
 	keyDomain   = "linktrial signing key v1\x00"
 	// backupDomain is of backups' manifests.
 	backupDomain = "linktrial backup v1\x00"
+	// auditDomain is of heads of the audit log.
+	auditDomain = "linktrial audit head v1\x00"
 )
 
 // PublicKey is an Ed25519 public key.

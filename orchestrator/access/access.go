@@ -11,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/orchestrator/auditlog"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
@@ -39,7 +40,9 @@ type Config struct {
 	DataDir string
 	// Setup makes a setup token also where there is an admin: their password may
 	// be forgotten.
-	Setup  bool
+	Setup bool
+	// Signer signs heads of the audit log; nil: they are not signed.
+	Signer auditlog.Signer
 	Logger *slog.Logger
 	// Cost of passwords' hashes; zero is RFC 9106's.
 	Cost Cost
@@ -57,6 +60,7 @@ type Access struct {
 	limit    *limiter
 	crossing *http.CrossOriginProtection
 	setup    setup
+	audit    *auditlog.Log
 
 	mu      sync.Mutex
 	streams map[*stream]struct{}
@@ -78,6 +82,7 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 	a := &Access{
 		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit,
 		crossing: http.NewCrossOriginProtection(), streams: map[*stream]struct{}{},
+		audit: auditlog.New(auditlog.Config{Store: cfg.Store, Signer: cfg.Signer, DataDir: cfg.DataDir, Logger: cfg.Logger, Now: cfg.Now}),
 	}
 	if cfg.Required {
 		if err := a.openSetup(ctx); err != nil {
@@ -87,8 +92,19 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 	return a, nil
 }
 
-// Close removes what only a running orchestrator can use.
-func (a *Access) Close() error { return a.closeSetup() }
+// Start keeps the audit log signed and checked until [Access.Close], where people log
+// in; without logins it has no entries.
+func (a *Access) Start(ctx context.Context) {
+	if a.cfg.Required {
+		a.audit.Start(ctx)
+	}
+}
+
+// Close ends what Start began, and removes what only a running orchestrator can use.
+func (a *Access) Close() error {
+	a.audit.Stop()
+	return a.closeSetup()
+}
 
 // Principal is who makes a call.
 type Principal struct {

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"linktrial/internal/auditchain"
 	"linktrial/internal/unit"
-	"linktrial/orchestrator/store/dbsqlc"
 )
 
 // Outcomes of what people asked for.
@@ -30,7 +30,9 @@ const (
 type entry struct {
 	user, via, address, action, detail string
 	outcome, message                   string
-	skip                               bool
+	// anonymous is of a procedure that takes no login: what it is refused is bounded.
+	anonymous bool
+	skip      bool // only counted
 }
 
 func newEntry(p Principal, c *call, service, method string) *entry {
@@ -41,13 +43,18 @@ func newEntry(p Principal, c *call, service, method string) *entry {
 // keep adds an entry to the log. What was done stays done where that fails;
 // the orchestrator's own log has it then.
 func (a *Access) keep(ctx context.Context, e *entry) {
-	if e.skip {
-		return
-	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWriteTimeout)
 	defer cancel()
-	err := a.store.InsertAudit(ctx, dbsqlc.InsertAuditParams{
-		At: a.now(), UserName: e.user, Via: clean(e.via), Address: e.address, Action: e.action, Detail: clean(e.detail), Outcome: e.outcome, Message: clean(e.message)})
+	x := auditchain.Entry{At: a.now(), User: e.user, Via: clean(e.via), Address: clean(e.address), Action: clean(e.action), Detail: clean(e.detail), Outcome: e.outcome, Message: shortened(clean(e.message), maxDetail)}
+	var err error
+	switch {
+	case e.skip:
+		a.audit.Count(ctx, x.Action, x.Address)
+	case e.anonymous && e.outcome != outcomeDone:
+		err = a.audit.KeepAnonymous(ctx, x)
+	default:
+		err = a.audit.Keep(ctx, x)
+	}
 	if err != nil {
 		a.log.Error("the audit log could not be written", "user", e.user, "via", e.via, "address", e.address, "action", e.action, "detail", e.detail, "outcome", e.outcome, "error", err)
 	}

@@ -1,6 +1,9 @@
 package access_test
 
 import (
+	"fmt"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -10,6 +13,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/orchestrator/access"
+	"linktrial/orchestrator/auditlog"
 )
 
 func (h *house) audit(c *caller, ask *linktrialv1.ListAuditRequest) *linktrialv1.ListAuditResponse {
@@ -101,7 +105,8 @@ func TestAuditIsAsked(t *testing.T) {
 	}
 }
 
-// A flood of attempts is refused, and told once a minute at most.
+// A flood of attempts is refused, and has an entry once a minute at most; the sum of the
+// rest is written at the latest when the orchestrator stops.
 func TestAuditOfGuessing(t *testing.T) {
 	h := build(t, nil)
 	h.people()
@@ -114,4 +119,38 @@ func TestAuditOfGuessing(t *testing.T) {
 	got := h.audit(anna, &linktrialv1.ListAuditRequest{}).Entries
 	require.Len(t, got, before+access.UserBurst+1)
 	require.Contains(t, got[0].Message, "too many attempts")
+	h.a.Start(t.Context())
+	require.NoError(t, h.a.Close())
+	got = h.audit(anna, &linktrialv1.ListAuditRequest{}).Entries
+	require.Len(t, got, before+access.UserBurst+2)
+	require.Equal(t, fmt.Sprintf("||AccessService.Login||refused|%d further calls without a login from 1 address, 2026-05-01 08:00:00 UTC", 50-access.UserBurst-1), line(got[0]))
+}
+
+// Calls that no login understands leave a bounded number of entries, and logins of people
+// all of theirs.
+func TestAuditOfAnonymousFlood(t *testing.T) {
+	h := build(t, nil)
+	h.people()
+	anna := h.login("anna")
+	before := len(h.audit(anna, &linktrialv1.ListAuditRequest{Limit: 1000}).Entries)
+	for range 3 * auditlog.AnonymousOfAddress {
+		res, err := http.Post(h.url+access.APIPrefix+"AccessService/Login", "application/json", strings.NewReader("{not JSON"))
+		require.NoError(t, err)
+		require.NoError(t, res.Body.Close())
+	}
+	h.login("vera")
+	got := h.audit(anna, &linktrialv1.ListAuditRequest{Limit: 1000}).Entries
+	require.Len(t, got, before+auditlog.AnonymousOfAddress+1)
+	require.Equal(t, "vera|password|AccessService.Login||done|", line(got[0]))
+	page, err := anna.ExportAudit(t.Context(), connect.NewRequest(&linktrialv1.ExportAuditRequest{Limit: 2}))
+	require.NoError(t, err)
+	require.True(t, page.Msg.More)
+	require.EqualValues(t, 1, page.Msg.Entries[0].Id, "oldest first")
+	require.Len(t, page.Msg.Entries[0].Hash, 32)
+	for _, bad := range []*linktrialv1.ExportAuditRequest{{Limit: -1}, {Limit: 1001}, {After: -1}} {
+		_, err := anna.ExportAudit(t.Context(), connect.NewRequest(bad))
+		fails(t, err, connect.CodeInvalidArgument)
+	}
+	_, err = h.login("dirk").ExportAudit(t.Context(), connect.NewRequest(&linktrialv1.ExportAuditRequest{}))
+	fails(t, err, connect.CodePermissionDenied)
 }

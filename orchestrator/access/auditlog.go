@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"linktrial/orchestrator/auditlog"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -42,4 +44,21 @@ func (a *Access) AuditLog(ctx context.Context, q AuditQuery) (entries []dbsqlc.A
 		rows = rows[:limit]
 	}
 	return rows, more, nil
+}
+
+// LastCheck is what the last check of the audit log found.
+func (a *Access) LastCheck() auditlog.Checked { return a.audit.LastCheck() }
+
+// ExportAudit returns the audit log oldest first, after the entry with a number; the limit
+// is 1 to 1000, zero is 1000.
+func (a *Access) ExportAudit(ctx context.Context, after int64, limit int32) (*store.AuditPage, error) {
+	switch {
+	case after < 0:
+		return nil, refuse(Invalid, "after %d, expected the number of an entry", after)
+	case limit == 0:
+		limit = maxAuditPage
+	case limit < 0 || limit > maxAuditPage:
+		return nil, refuse(Invalid, "limit %d, expected 1 to %d", limit, maxAuditPage)
+	}
+	return a.audit.Export(ctx, after, int(limit))
 }

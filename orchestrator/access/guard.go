@@ -153,6 +153,7 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	}
 	if need.logged {
 		c.entry = newEntry(p, c, service, method)
+		c.entry.anonymous = need.who == everyone
 		defer a.keep(ctx, c.entry)
 	}
 	mux.ServeHTTP(w, r.WithContext(ctx))

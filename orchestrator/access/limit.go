@@ -36,7 +36,7 @@ type limiter struct {
 	pairs     *lru.Cache[pair, *rate.Limiter]
 	proven    *lru.Cache[pair, struct{}] // the user has logged in from there
 	addresses *lru.Cache[string, *rate.Limiter]
-	// told bounds how often the audit log hears of refused attempts.
+	// told bounds how often a refused attempt has an entry in the audit log.
 	told rate.Sometimes
 }
 

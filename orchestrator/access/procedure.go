@@ -36,7 +36,7 @@ var procedures = map[string]map[string]rule{
 		"WhoAmI": public, "Login": {who: everyone, logged: true},
 		"Logout": own, "ChangePassword": own, "CreateToken": own, "ListTokens": see, "RevokeToken": own,
 		"ListUsers": {least: Admin}, "AddUser": manage, "SetUserRole": manage, "SetUserPassword": manage, "SetUserDisabled": manage,
-		"ListAudit": {least: Admin},
+		"ListAudit": {least: Admin}, "ExportAudit": {least: Admin},
 	},
 	"AgentService": {"Register": node, "Poll": node, "Deliver": node, "Clock": node, "ReportPreflight": node},
 	"CatalogService": {

@@ -144,7 +144,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
-	if err := s.openAccess(ctx, cfg); err != nil {
+	if err := s.openAccess(ctx, cfg, keys); err != nil {
 		return err
 	}
 	s.gate = admission.New(*cmp.Or(cfg.Bounds, boundsOf(s.mode)), cfg.Logger)
@@ -281,11 +281,15 @@ func openKeys(dataDir string) (*signing.Keyring, error) {
 
 // openAccess requires people to log in where other machines reach the
 // orchestrator, or where the configuration asks for it.
-func (s *Server) openAccess(ctx context.Context, cfg Config) error {
-	var err error
-	s.access, err = access.New(ctx, access.Config{Store: s.store, Required: cfg.Login || s.mode == authority.ModeTLS, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
-		DataDir: cfg.DataDir, Setup: cfg.Setup, Logger: cfg.Logger})
-	return err
+func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyring) error {
+	a, err := access.New(ctx, access.Config{Store: s.store, Required: cfg.Login || s.mode == authority.ModeTLS, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
+		DataDir: cfg.DataDir, Setup: cfg.Setup, Signer: keys, Logger: cfg.Logger})
+	if err != nil {
+		return err
+	}
+	s.access = a
+	s.access.Start(ctx)
+	return nil
 }
 
 // lab returns the lab of this machine, or why there is none.

@@ -108,6 +108,13 @@ func (k *Keyring) SignBackup(manifest []byte) string {
 	return signature.SignBackup(k.private, manifest)
 }
 
+// SignAuditHead signs a head of the audit log.
+func (k *Keyring) SignAuditHead(head []byte) signature.Signature {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return signature.SignAuditHead(k.private, head)
+}
+
 // Fingerprint is that of the public key that signs now.
 func (k *Keyring) Fingerprint() string {
 	k.mu.Lock()

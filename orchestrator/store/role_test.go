@@ -32,12 +32,15 @@ func TestWorkerRole(t *testing.T) {
 	var super bool
 	require.NoError(t, conn.QueryRow(ctx, "SELECT rolsuper OR rolcreaterole OR rolcreatedb OR rolreplication OR rolbypassrls FROM pg_roles WHERE rolname = current_user").Scan(&super))
 	require.False(t, super)
-	_, err = conn.Exec(ctx, "INSERT INTO audit (at, user_name, via, address, action, detail, outcome, message) VALUES (now(), 'anna', '', '', 'x', '', 'done', '')")
+	_, err = conn.Exec(ctx, "INSERT INTO audit (id, at, user_name, via, address, action, detail, outcome, message, hash) VALUES (1, now(), 'anna', '', '', 'x', '', 'done', '', sha256(''))")
+	require.NoError(t, err)
+	_, err = conn.Exec(ctx, "INSERT INTO audit_heads (entry, hash, signed_at, key_id, signature) VALUES (1, sha256(''), now(), '', '')")
 	require.NoError(t, err)
 	_, err = conn.Exec(ctx, "GRANT ALL ON audit TO current_user") // grants nothing, with a warning
 	require.NoError(t, err)
 	for _, sql := range []string{
 		"UPDATE audit SET user_name = 'dirk'", "DELETE FROM audit", "TRUNCATE audit", "DROP TABLE audit", "ALTER TABLE audit DISABLE TRIGGER ALL",
+		"UPDATE audit_heads SET entry = 2", "DELETE FROM audit_heads", "TRUNCATE audit_heads", "DROP TABLE audit_heads", "DROP TRIGGER audit_heads_append_only ON audit_heads",
 		"ALTER TABLE audit ADD COLUMN x int", "DROP TRIGGER audit_append_only ON audit", "CREATE OR REPLACE FUNCTION audit_is_append_only() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RETURN NULL; END $$",
 		"ALTER TABLE audit OWNER TO current_user", "SET session_replication_role = replica",
 		"SET ROLE linktrial", "ALTER ROLE linktrial_worker SUPERUSER", "CREATE TABLE t (x int)", "CREATE RULE r AS ON INSERT TO audit DO INSTEAD NOTHING",

@@ -72,7 +72,7 @@ const grants = `
 GRANT USAGE ON SCHEMA %[2]s TO %[1]s;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %[2]s TO %[1]s;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA %[2]s TO %[1]s;
-REVOKE UPDATE, DELETE, TRUNCATE ON audit FROM %[1]s;
+REVOKE UPDATE, DELETE, TRUNCATE ON audit, audit_heads FROM %[1]s;
 REVOKE INSERT, UPDATE, DELETE ON goose_db_version FROM %[1]s;`
 
 // dropChunks lets a role that does not own a hypertable drop its days, which takes the

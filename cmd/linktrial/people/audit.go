@@ -28,11 +28,17 @@ func newAudit(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "audit",
 		GroupID: setting.GroupPeople,
-		Short:   "List who did what, when and from where, oldest first",
+		Short:   "List who did what, when and from where, oldest first; export and verify the audit log",
 		Example: `  linktrial audit
   linktrial audit --since 7d --user dirk --outcome refused
-  linktrial audit --since 2026-05-01 --action StartPlan --json`,
-		Args: cobra.NoArgs,
+  linktrial audit --since 2026-05-01 --action StartPlan --json
+  linktrial audit verify`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return setting.UnknownCommand(cmd, args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if since != "" {
 				at, err := parseSince(since, time.Now())
@@ -64,6 +70,7 @@ func newAudit(s *setting.Settings) *cobra.Command {
 	f.StringVar(&ask.Outcome, "outcome", "", "only entries with this outcome: done, refused or failed")
 	f.Int32Var(&limit, "limit", 200, "the largest number of entries; the newest are listed")
 	f.BoolVar(&asJSON, "json", false, "print one JSON object a line")
+	cmd.AddCommand(newAuditExport(s), newAuditVerify(s))
 	return cmd
 }
 

@@ -247,7 +247,30 @@ func (s *Service) ListAudit(ctx context.Context, req *connect.Request[linktrialv
 	out := &linktrialv1.ListAuditResponse{More: more}
 	for _, r := range rows {
 		out.Entries = append(out.Entries, &linktrialv1.AuditEntry{
-			Id: r.ID, At: timestamppb.New(r.At), User: r.UserName, Via: r.Via, Address: r.Address, Action: r.Action, Detail: r.Detail, Outcome: r.Outcome, Message: r.Message})
+			Id: r.ID, At: timestamppb.New(r.At), User: r.UserName, Via: r.Via, Address: r.Address, Action: r.Action, Detail: r.Detail, Outcome: r.Outcome, Message: r.Message, Hash: r.Hash})
+	}
+	if c := s.access.LastCheck(); !c.At.IsZero() {
+		out.Check = &linktrialv1.AuditCheck{At: timestamppb.New(c.At), Entries: c.Entries, Problem: c.Problem}
+	}
+	return connect.NewResponse(out), nil
+}
+
+// ExportAudit implements AccessService.
+func (s *Service) ExportAudit(ctx context.Context, req *connect.Request[linktrialv1.ExportAuditRequest]) (*connect.Response[linktrialv1.ExportAuditResponse], error) {
+	if _, err := access.Caller(ctx); err != nil {
+		return nil, s.answer(ctx, "ExportAudit", err)
+	}
+	page, err := s.access.ExportAudit(ctx, req.Msg.After, req.Msg.Limit)
+	if err != nil {
+		return nil, s.answer(ctx, "ExportAudit", err)
+	}
+	out := &linktrialv1.ExportAuditResponse{More: page.More}
+	for _, e := range page.Entries {
+		out.Entries = append(out.Entries, &linktrialv1.AuditEntry{
+			Id: e.ID, At: timestamppb.New(e.At), User: e.User, Via: e.Via, Address: e.Address, Action: e.Action, Detail: e.Detail, Outcome: e.Outcome, Message: e.Message, Hash: e.Hash[:]})
+	}
+	for _, h := range page.Heads {
+		out.Heads = append(out.Heads, &linktrialv1.AuditHead{Entry: h.Entry, Hash: h.Hash[:], Signed: timestamppb.New(h.Signed), KeyId: h.Signature.KeyID, Signature: h.Signature.Bytes})
 	}
 	return connect.NewResponse(out), nil
 }

@@ -21,62 +21,6 @@ func (q *Queries) ActiveAdmins(ctx context.Context) (int64, error) {
 	return count, err
 }
 
-const audit = `-- name: Audit :many
-SELECT id, at, user_name, via, address, action, detail, outcome, message FROM audit
-WHERE ($1::bigint = 0 OR id < $1::bigint)
-  AND ($2::timestamptz IS NULL OR at >= $2::timestamptz)
-  AND ($3::text = '' OR user_name = $3::text)
-  AND ($4::text = '' OR position(lower($4::text) IN lower(action)) > 0)
-  AND ($5::text = '' OR outcome = $5::text)
-ORDER BY id DESC LIMIT $6
-`
-
-type AuditParams struct {
-	Before   int64
-	Since    *time.Time
-	UserName string
-	Action   string
-	Outcome  string
-	Most     int32
-}
-
-func (q *Queries) Audit(ctx context.Context, arg AuditParams) ([]Audit, error) {
-	rows, err := q.db.Query(ctx, audit,
-		arg.Before,
-		arg.Since,
-		arg.UserName,
-		arg.Action,
-		arg.Outcome,
-		arg.Most,
-	)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	items := []Audit{}
-	for rows.Next() {
-		var i Audit
-		if err := rows.Scan(
-			&i.ID,
-			&i.At,
-			&i.UserName,
-			&i.Via,
-			&i.Address,
-			&i.Action,
-			&i.Detail,
-			&i.Outcome,
-			&i.Message,
-		); err != nil {
-			return nil, err
-		}
-		items = append(items, i)
-	}
-	if err := rows.Err(); err != nil {
-		return nil, err
-	}
-	return items, nil
-}
-
 const deleteOldSessions = `-- name: DeleteOldSessions :exec
 DELETE FROM sessions WHERE expires_at <= $1 OR used_at <= $2
 `
@@ -106,35 +50,6 @@ DELETE FROM sessions WHERE user_name = $1
 
 func (q *Queries) DeleteSessionsOf(ctx context.Context, userName string) error {
 	_, err := q.db.Exec(ctx, deleteSessionsOf, userName)
-	return err
-}
-
-const insertAudit = `-- name: InsertAudit :exec
-INSERT INTO audit (at, user_name, via, address, action, detail, outcome, message) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-`
-
-type InsertAuditParams struct {
-	At       time.Time
-	UserName string
-	Via      string
-	Address  string
-	Action   string
-	Detail   string
-	Outcome  string
-	Message  string
-}
-
-func (q *Queries) InsertAudit(ctx context.Context, arg InsertAuditParams) error {
-	_, err := q.db.Exec(ctx, insertAudit,
-		arg.At,
-		arg.UserName,
-		arg.Via,
-		arg.Address,
-		arg.Action,
-		arg.Detail,
-		arg.Outcome,
-		arg.Message,
-	)
 	return err
 }
 

@@ -66,6 +66,15 @@ type Audit struct {
 	Detail   string
 	Outcome  string
 	Message  string
+	Hash     []byte
+}
+
+type AuditHead struct {
+	Entry     int64
+	Hash      []byte
+	SignedAt  time.Time
+	KeyID     string
+	Signature []byte
 }
 
 type Campaign struct {

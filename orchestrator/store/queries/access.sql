@@ -80,15 +80,3 @@ UPDATE api_tokens SET revoked_at = sqlc.arg(now) WHERE user_name = sqlc.arg(user
 -- name: RevokeExpiredNamed :exec
 -- Frees the name of a token that has expired.
 UPDATE api_tokens SET revoked_at = sqlc.arg(now) WHERE user_name = sqlc.arg(user_name) AND name = sqlc.arg(name) AND revoked_at IS NULL AND expires_at <= sqlc.arg(now);
-
--- name: InsertAudit :exec
-INSERT INTO audit (at, user_name, via, address, action, detail, outcome, message) VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
-
--- name: Audit :many
-SELECT * FROM audit
-WHERE (sqlc.arg(before)::bigint = 0 OR id < sqlc.arg(before)::bigint)
-  AND (sqlc.narg(since)::timestamptz IS NULL OR at >= sqlc.narg(since)::timestamptz)
-  AND (sqlc.arg(user_name)::text = '' OR user_name = sqlc.arg(user_name)::text)
-  AND (sqlc.arg(action)::text = '' OR position(lower(sqlc.arg(action)::text) IN lower(action)) > 0)
-  AND (sqlc.arg(outcome)::text = '' OR outcome = sqlc.arg(outcome)::text)
-ORDER BY id DESC LIMIT sqlc.arg(most);

@@ -1458,6 +1458,7 @@ type AuditEntry struct {
 	Detail        string                 `protobuf:"bytes,7,opt,name=detail,proto3" json:"detail,omitempty"`   // of what, without secrets
 	Outcome       string                 `protobuf:"bytes,8,opt,name=outcome,proto3" json:"outcome,omitempty"` // done, refused or failed
 	Message       string                 `protobuf:"bytes,9,opt,name=message,proto3" json:"message,omitempty"` // why it was refused or failed
+	Hash          []byte                 `protobuf:"bytes,10,opt,name=hash,proto3" json:"hash,omitempty"`      // SHA-256 over the hash of the entry before and this content (docs/security.md)
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1555,6 +1556,13 @@ func (x *AuditEntry) GetMessage() string {
 	return ""
 }
 
+func (x *AuditEntry) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
 type ListAuditRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Since         *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=since,proto3" json:"since,omitempty"`     // unset: from the beginning
@@ -1642,7 +1650,8 @@ func (x *ListAuditRequest) GetLimit() int32 {
 type ListAuditResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Entries       []*AuditEntry          `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
-	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"` // there are older ones
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`  // there are older ones
+	Check         *AuditCheck            `protobuf:"bytes,3,opt,name=check,proto3" json:"check,omitempty"` // the last one; unset: none since the orchestrator's start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1685,6 +1694,264 @@ func (x *ListAuditResponse) GetEntries() []*AuditEntry {
 }
 
 func (x *ListAuditResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+func (x *ListAuditResponse) GetCheck() *AuditCheck {
+	if x != nil {
+		return x.Check
+	}
+	return nil
+}
+
+// AuditCheck is what the orchestrator found when it held the log against its hashes
+// and signed heads.
+type AuditCheck struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=at,proto3" json:"at,omitempty"`
+	Entries       int64                  `protobuf:"varint,2,opt,name=entries,proto3" json:"entries,omitempty"` // that were checked, from the first on
+	Problem       string                 `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`  // the first one, in a sentence; empty: the chain is whole
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditCheck) Reset() {
+	*x = AuditCheck{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditCheck) ProtoMessage() {}
+
+func (x *AuditCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditCheck.ProtoReflect.Descriptor instead.
+func (*AuditCheck) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *AuditCheck) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
+}
+
+func (x *AuditCheck) GetEntries() int64 {
+	if x != nil {
+		return x.Entries
+	}
+	return 0
+}
+
+func (x *AuditCheck) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// AuditHead is the number and hash of an entry that was the last one, signed.
+type AuditHead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entry         int64                  `protobuf:"varint,1,opt,name=entry,proto3" json:"entry,omitempty"`
+	Hash          []byte                 `protobuf:"bytes,2,opt,name=hash,proto3" json:"hash,omitempty"`
+	Signed        *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=signed,proto3" json:"signed,omitempty"`
+	KeyId         string                 `protobuf:"bytes,4,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AuditHead) Reset() {
+	*x = AuditHead{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AuditHead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AuditHead) ProtoMessage() {}
+
+func (x *AuditHead) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
+func (*AuditHead) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *AuditHead) GetEntry() int64 {
+	if x != nil {
+		return x.Entry
+	}
+	return 0
+}
+
+func (x *AuditHead) GetHash() []byte {
+	if x != nil {
+		return x.Hash
+	}
+	return nil
+}
+
+func (x *AuditHead) GetSigned() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Signed
+	}
+	return nil
+}
+
+func (x *AuditHead) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *AuditHead) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+type ExportAuditRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	After         int64                  `protobuf:"varint,1,opt,name=after,proto3" json:"after,omitempty"` // only entries with a greater id
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"` // 0: 1000; at most 1000
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportAuditRequest) Reset() {
+	*x = ExportAuditRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportAuditRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportAuditRequest) ProtoMessage() {}
+
+func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
+func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *ExportAuditRequest) GetAfter() int64 {
+	if x != nil {
+		return x.After
+	}
+	return 0
+}
+
+func (x *ExportAuditRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ExportAuditResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Entries       []*AuditEntry          `protobuf:"bytes,1,rep,name=entries,proto3" json:"entries,omitempty"`
+	Heads         []*AuditHead           `protobuf:"bytes,2,rep,name=heads,proto3" json:"heads,omitempty"` // of these entries; on the last page also of entries that are not there
+	More          bool                   `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`  // there are newer ones
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExportAuditResponse) Reset() {
+	*x = ExportAuditResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExportAuditResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExportAuditResponse) ProtoMessage() {}
+
+func (x *ExportAuditResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExportAuditResponse.ProtoReflect.Descriptor instead.
+func (*ExportAuditResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ExportAuditResponse) GetEntries() []*AuditEntry {
+	if x != nil {
+		return x.Entries
+	}
+	return nil
+}
+
+func (x *ExportAuditResponse) GetHeads() []*AuditHead {
+	if x != nil {
+		return x.Heads
+	}
+	return nil
+}
+
+func (x *ExportAuditResponse) GetMore() bool {
 	if x != nil {
 		return x.More
 	}
@@ -1777,7 +2044,7 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\x16SetUserDisabledRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bdisabled\x18\x02 \x01(\bR\bdisabled\"\x19\n" +
-	"\x17SetUserDisabledResponse\"\xec\x01\n" +
+	"\x17SetUserDisabledResponse\"\x80\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12*\n" +
@@ -1788,23 +2055,44 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\x06action\x18\x06 \x01(\tR\x06action\x12\x16\n" +
 	"\x06detail\x18\a \x01(\tR\x06detail\x12\x18\n" +
 	"\aoutcome\x18\b \x01(\tR\aoutcome\x12\x18\n" +
-	"\amessage\x18\t \x01(\tR\amessage\"\xb8\x01\n" +
+	"\amessage\x18\t \x01(\tR\amessage\x12\x12\n" +
+	"\x04hash\x18\n" +
+	" \x01(\fR\x04hash\"\xb8\x01\n" +
 	"\x10ListAuditRequest\x120\n" +
 	"\x05since\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x16\n" +
 	"\x06action\x18\x03 \x01(\tR\x06action\x12\x18\n" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12\x16\n" +
 	"\x06before\x18\x05 \x01(\x03R\x06before\x12\x14\n" +
-	"\x05limit\x18\x06 \x01(\x05R\x05limit\"[\n" +
+	"\x05limit\x18\x06 \x01(\x05R\x05limit\"\x8b\x01\n" +
 	"\x11ListAuditResponse\x122\n" +
 	"\aentries\x18\x01 \x03(\v2\x18.linktrial.v1.AuditEntryR\aentries\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more*P\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\x12.\n" +
+	"\x05check\x18\x03 \x01(\v2\x18.linktrial.v1.AuditCheckR\x05check\"l\n" +
+	"\n" +
+	"AuditCheck\x12*\n" +
+	"\x02at\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\x12\x18\n" +
+	"\aentries\x18\x02 \x01(\x03R\aentries\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\x9e\x01\n" +
+	"\tAuditHead\x12\x14\n" +
+	"\x05entry\x18\x01 \x01(\x03R\x05entry\x12\x12\n" +
+	"\x04hash\x18\x02 \x01(\fR\x04hash\x122\n" +
+	"\x06signed\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06signed\x12\x15\n" +
+	"\x06key_id\x18\x04 \x01(\tR\x05keyId\x12\x1c\n" +
+	"\tsignature\x18\x05 \x01(\fR\tsignature\"@\n" +
+	"\x12ExportAuditRequest\x12\x14\n" +
+	"\x05after\x18\x01 \x01(\x03R\x05after\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\"\x8c\x01\n" +
+	"\x13ExportAuditResponse\x122\n" +
+	"\aentries\x18\x01 \x03(\v2\x18.linktrial.v1.AuditEntryR\aentries\x12-\n" +
+	"\x05heads\x18\x02 \x03(\v2\x17.linktrial.v1.AuditHeadR\x05heads\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\bR\x04more*P\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_VIEWER\x10\x01\x12\x11\n" +
 	"\rROLE_DIRECTOR\x10\x02\x12\x0e\n" +
 	"\n" +
-	"ROLE_ADMIN\x10\x032\xa9\b\n" +
+	"ROLE_ADMIN\x10\x032\xfd\b\n" +
 	"\rAccessService\x12C\n" +
 	"\x06WhoAmI\x12\x1b.linktrial.v1.WhoAmIRequest\x1a\x1c.linktrial.v1.WhoAmIResponse\x12@\n" +
 	"\x05Login\x12\x1a.linktrial.v1.LoginRequest\x1a\x1b.linktrial.v1.LoginResponse\x12C\n" +
@@ -1819,7 +2107,8 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\vSetUserRole\x12 .linktrial.v1.SetUserRoleRequest\x1a!.linktrial.v1.SetUserRoleResponse\x12^\n" +
 	"\x0fSetUserPassword\x12$.linktrial.v1.SetUserPasswordRequest\x1a%.linktrial.v1.SetUserPasswordResponse\x12^\n" +
 	"\x0fSetUserDisabled\x12$.linktrial.v1.SetUserDisabledRequest\x1a%.linktrial.v1.SetUserDisabledResponse\x12L\n" +
-	"\tListAudit\x12\x1e.linktrial.v1.ListAuditRequest\x1a\x1f.linktrial.v1.ListAuditResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
+	"\tListAudit\x12\x1e.linktrial.v1.ListAuditRequest\x1a\x1f.linktrial.v1.ListAuditResponse\x12R\n" +
+	"\vExportAudit\x12 .linktrial.v1.ExportAuditRequest\x1a!.linktrial.v1.ExportAuditResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
 var (
 	file_linktrial_v1_access_proto_rawDescOnce sync.Once
@@ -1834,7 +2123,7 @@ func file_linktrial_v1_access_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_linktrial_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_linktrial_v1_access_proto_goTypes = []any{
 	(Role)(0),                       // 0: linktrial.v1.Role
 	(*WhoAmIRequest)(nil),           // 1: linktrial.v1.WhoAmIRequest
@@ -1866,63 +2155,74 @@ var file_linktrial_v1_access_proto_goTypes = []any{
 	(*AuditEntry)(nil),              // 27: linktrial.v1.AuditEntry
 	(*ListAuditRequest)(nil),        // 28: linktrial.v1.ListAuditRequest
 	(*ListAuditResponse)(nil),       // 29: linktrial.v1.ListAuditResponse
-	(*timestamppb.Timestamp)(nil),   // 30: google.protobuf.Timestamp
+	(*AuditCheck)(nil),              // 30: linktrial.v1.AuditCheck
+	(*AuditHead)(nil),               // 31: linktrial.v1.AuditHead
+	(*ExportAuditRequest)(nil),      // 32: linktrial.v1.ExportAuditRequest
+	(*ExportAuditResponse)(nil),     // 33: linktrial.v1.ExportAuditResponse
+	(*timestamppb.Timestamp)(nil),   // 34: google.protobuf.Timestamp
 }
 var file_linktrial_v1_access_proto_depIdxs = []int32{
 	0,  // 0: linktrial.v1.WhoAmIResponse.role:type_name -> linktrial.v1.Role
-	30, // 1: linktrial.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
+	34, // 1: linktrial.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
 	0,  // 2: linktrial.v1.LoginResponse.role:type_name -> linktrial.v1.Role
-	30, // 3: linktrial.v1.LoginResponse.expires:type_name -> google.protobuf.Timestamp
+	34, // 3: linktrial.v1.LoginResponse.expires:type_name -> google.protobuf.Timestamp
 	0,  // 4: linktrial.v1.Token.role:type_name -> linktrial.v1.Role
-	30, // 5: linktrial.v1.Token.created:type_name -> google.protobuf.Timestamp
-	30, // 6: linktrial.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	30, // 7: linktrial.v1.Token.last_used:type_name -> google.protobuf.Timestamp
-	30, // 8: linktrial.v1.Token.revoked:type_name -> google.protobuf.Timestamp
+	34, // 5: linktrial.v1.Token.created:type_name -> google.protobuf.Timestamp
+	34, // 6: linktrial.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	34, // 7: linktrial.v1.Token.last_used:type_name -> google.protobuf.Timestamp
+	34, // 8: linktrial.v1.Token.revoked:type_name -> google.protobuf.Timestamp
 	0,  // 9: linktrial.v1.CreateTokenRequest.role:type_name -> linktrial.v1.Role
 	9,  // 10: linktrial.v1.CreateTokenResponse.token:type_name -> linktrial.v1.Token
 	9,  // 11: linktrial.v1.ListTokensResponse.tokens:type_name -> linktrial.v1.Token
 	9,  // 12: linktrial.v1.RevokeTokenResponse.token:type_name -> linktrial.v1.Token
 	0,  // 13: linktrial.v1.User.role:type_name -> linktrial.v1.Role
-	30, // 14: linktrial.v1.User.created:type_name -> google.protobuf.Timestamp
-	30, // 15: linktrial.v1.User.last_login:type_name -> google.protobuf.Timestamp
+	34, // 14: linktrial.v1.User.created:type_name -> google.protobuf.Timestamp
+	34, // 15: linktrial.v1.User.last_login:type_name -> google.protobuf.Timestamp
 	16, // 16: linktrial.v1.ListUsersResponse.users:type_name -> linktrial.v1.User
 	0,  // 17: linktrial.v1.AddUserRequest.role:type_name -> linktrial.v1.Role
 	16, // 18: linktrial.v1.AddUserResponse.user:type_name -> linktrial.v1.User
 	0,  // 19: linktrial.v1.SetUserRoleRequest.role:type_name -> linktrial.v1.Role
-	30, // 20: linktrial.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	30, // 21: linktrial.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	34, // 20: linktrial.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	34, // 21: linktrial.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
 	27, // 22: linktrial.v1.ListAuditResponse.entries:type_name -> linktrial.v1.AuditEntry
-	1,  // 23: linktrial.v1.AccessService.WhoAmI:input_type -> linktrial.v1.WhoAmIRequest
-	3,  // 24: linktrial.v1.AccessService.Login:input_type -> linktrial.v1.LoginRequest
-	5,  // 25: linktrial.v1.AccessService.Logout:input_type -> linktrial.v1.LogoutRequest
-	7,  // 26: linktrial.v1.AccessService.ChangePassword:input_type -> linktrial.v1.ChangePasswordRequest
-	10, // 27: linktrial.v1.AccessService.CreateToken:input_type -> linktrial.v1.CreateTokenRequest
-	12, // 28: linktrial.v1.AccessService.ListTokens:input_type -> linktrial.v1.ListTokensRequest
-	14, // 29: linktrial.v1.AccessService.RevokeToken:input_type -> linktrial.v1.RevokeTokenRequest
-	17, // 30: linktrial.v1.AccessService.ListUsers:input_type -> linktrial.v1.ListUsersRequest
-	19, // 31: linktrial.v1.AccessService.AddUser:input_type -> linktrial.v1.AddUserRequest
-	21, // 32: linktrial.v1.AccessService.SetUserRole:input_type -> linktrial.v1.SetUserRoleRequest
-	23, // 33: linktrial.v1.AccessService.SetUserPassword:input_type -> linktrial.v1.SetUserPasswordRequest
-	25, // 34: linktrial.v1.AccessService.SetUserDisabled:input_type -> linktrial.v1.SetUserDisabledRequest
-	28, // 35: linktrial.v1.AccessService.ListAudit:input_type -> linktrial.v1.ListAuditRequest
-	2,  // 36: linktrial.v1.AccessService.WhoAmI:output_type -> linktrial.v1.WhoAmIResponse
-	4,  // 37: linktrial.v1.AccessService.Login:output_type -> linktrial.v1.LoginResponse
-	6,  // 38: linktrial.v1.AccessService.Logout:output_type -> linktrial.v1.LogoutResponse
-	8,  // 39: linktrial.v1.AccessService.ChangePassword:output_type -> linktrial.v1.ChangePasswordResponse
-	11, // 40: linktrial.v1.AccessService.CreateToken:output_type -> linktrial.v1.CreateTokenResponse
-	13, // 41: linktrial.v1.AccessService.ListTokens:output_type -> linktrial.v1.ListTokensResponse
-	15, // 42: linktrial.v1.AccessService.RevokeToken:output_type -> linktrial.v1.RevokeTokenResponse
-	18, // 43: linktrial.v1.AccessService.ListUsers:output_type -> linktrial.v1.ListUsersResponse
-	20, // 44: linktrial.v1.AccessService.AddUser:output_type -> linktrial.v1.AddUserResponse
-	22, // 45: linktrial.v1.AccessService.SetUserRole:output_type -> linktrial.v1.SetUserRoleResponse
-	24, // 46: linktrial.v1.AccessService.SetUserPassword:output_type -> linktrial.v1.SetUserPasswordResponse
-	26, // 47: linktrial.v1.AccessService.SetUserDisabled:output_type -> linktrial.v1.SetUserDisabledResponse
-	29, // 48: linktrial.v1.AccessService.ListAudit:output_type -> linktrial.v1.ListAuditResponse
-	36, // [36:49] is the sub-list for method output_type
-	23, // [23:36] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	30, // 23: linktrial.v1.ListAuditResponse.check:type_name -> linktrial.v1.AuditCheck
+	34, // 24: linktrial.v1.AuditCheck.at:type_name -> google.protobuf.Timestamp
+	34, // 25: linktrial.v1.AuditHead.signed:type_name -> google.protobuf.Timestamp
+	27, // 26: linktrial.v1.ExportAuditResponse.entries:type_name -> linktrial.v1.AuditEntry
+	31, // 27: linktrial.v1.ExportAuditResponse.heads:type_name -> linktrial.v1.AuditHead
+	1,  // 28: linktrial.v1.AccessService.WhoAmI:input_type -> linktrial.v1.WhoAmIRequest
+	3,  // 29: linktrial.v1.AccessService.Login:input_type -> linktrial.v1.LoginRequest
+	5,  // 30: linktrial.v1.AccessService.Logout:input_type -> linktrial.v1.LogoutRequest
+	7,  // 31: linktrial.v1.AccessService.ChangePassword:input_type -> linktrial.v1.ChangePasswordRequest
+	10, // 32: linktrial.v1.AccessService.CreateToken:input_type -> linktrial.v1.CreateTokenRequest
+	12, // 33: linktrial.v1.AccessService.ListTokens:input_type -> linktrial.v1.ListTokensRequest
+	14, // 34: linktrial.v1.AccessService.RevokeToken:input_type -> linktrial.v1.RevokeTokenRequest
+	17, // 35: linktrial.v1.AccessService.ListUsers:input_type -> linktrial.v1.ListUsersRequest
+	19, // 36: linktrial.v1.AccessService.AddUser:input_type -> linktrial.v1.AddUserRequest
+	21, // 37: linktrial.v1.AccessService.SetUserRole:input_type -> linktrial.v1.SetUserRoleRequest
+	23, // 38: linktrial.v1.AccessService.SetUserPassword:input_type -> linktrial.v1.SetUserPasswordRequest
+	25, // 39: linktrial.v1.AccessService.SetUserDisabled:input_type -> linktrial.v1.SetUserDisabledRequest
+	28, // 40: linktrial.v1.AccessService.ListAudit:input_type -> linktrial.v1.ListAuditRequest
+	32, // 41: linktrial.v1.AccessService.ExportAudit:input_type -> linktrial.v1.ExportAuditRequest
+	2,  // 42: linktrial.v1.AccessService.WhoAmI:output_type -> linktrial.v1.WhoAmIResponse
+	4,  // 43: linktrial.v1.AccessService.Login:output_type -> linktrial.v1.LoginResponse
+	6,  // 44: linktrial.v1.AccessService.Logout:output_type -> linktrial.v1.LogoutResponse
+	8,  // 45: linktrial.v1.AccessService.ChangePassword:output_type -> linktrial.v1.ChangePasswordResponse
+	11, // 46: linktrial.v1.AccessService.CreateToken:output_type -> linktrial.v1.CreateTokenResponse
+	13, // 47: linktrial.v1.AccessService.ListTokens:output_type -> linktrial.v1.ListTokensResponse
+	15, // 48: linktrial.v1.AccessService.RevokeToken:output_type -> linktrial.v1.RevokeTokenResponse
+	18, // 49: linktrial.v1.AccessService.ListUsers:output_type -> linktrial.v1.ListUsersResponse
+	20, // 50: linktrial.v1.AccessService.AddUser:output_type -> linktrial.v1.AddUserResponse
+	22, // 51: linktrial.v1.AccessService.SetUserRole:output_type -> linktrial.v1.SetUserRoleResponse
+	24, // 52: linktrial.v1.AccessService.SetUserPassword:output_type -> linktrial.v1.SetUserPasswordResponse
+	26, // 53: linktrial.v1.AccessService.SetUserDisabled:output_type -> linktrial.v1.SetUserDisabledResponse
+	29, // 54: linktrial.v1.AccessService.ListAudit:output_type -> linktrial.v1.ListAuditResponse
+	33, // 55: linktrial.v1.AccessService.ExportAudit:output_type -> linktrial.v1.ExportAuditResponse
+	42, // [42:56] is the sub-list for method output_type
+	28, // [28:42] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_access_proto_init() }
@@ -1936,7 +2236,7 @@ func file_linktrial_v1_access_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_access_proto_rawDesc), len(file_linktrial_v1_access_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   29,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -69,6 +69,9 @@ const (
 	AccessServiceSetUserDisabledProcedure = "/linktrial.v1.AccessService/SetUserDisabled"
 	// AccessServiceListAuditProcedure is the fully-qualified name of the AccessService's ListAudit RPC.
 	AccessServiceListAuditProcedure = "/linktrial.v1.AccessService/ListAudit"
+	// AccessServiceExportAuditProcedure is the fully-qualified name of the AccessService's ExportAudit
+	// RPC.
+	AccessServiceExportAuditProcedure = "/linktrial.v1.AccessService/ExportAudit"
 )
 
 // AccessServiceClient is a client for the linktrial.v1.AccessService service.
@@ -100,6 +103,9 @@ type AccessServiceClient interface {
 	SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error)
 	// ListAudit lists what was done, refused and failed, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
+	// ExportAudit returns the audit log oldest first, with all that its check takes:
+	// hashes and signed heads. The last page ends with a head of the last entry.
+	ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest]) (*connect.Response[v1.ExportAuditResponse], error)
 }
 
 // NewAccessServiceClient constructs a client for the linktrial.v1.AccessService service. By
@@ -191,6 +197,12 @@ func NewAccessServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(accessServiceMethods.ByName("ListAudit")),
 			connect.WithClientOptions(opts...),
 		),
+		exportAudit: connect.NewClient[v1.ExportAuditRequest, v1.ExportAuditResponse](
+			httpClient,
+			baseURL+AccessServiceExportAuditProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("ExportAudit")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -209,6 +221,7 @@ type accessServiceClient struct {
 	setUserPassword *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
 	setUserDisabled *connect.Client[v1.SetUserDisabledRequest, v1.SetUserDisabledResponse]
 	listAudit       *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
+	exportAudit     *connect.Client[v1.ExportAuditRequest, v1.ExportAuditResponse]
 }
 
 // WhoAmI calls linktrial.v1.AccessService.WhoAmI.
@@ -276,6 +289,11 @@ func (c *accessServiceClient) ListAudit(ctx context.Context, req *connect.Reques
 	return c.listAudit.CallUnary(ctx, req)
 }
 
+// ExportAudit calls linktrial.v1.AccessService.ExportAudit.
+func (c *accessServiceClient) ExportAudit(ctx context.Context, req *connect.Request[v1.ExportAuditRequest]) (*connect.Response[v1.ExportAuditResponse], error) {
+	return c.exportAudit.CallUnary(ctx, req)
+}
+
 // AccessServiceHandler is an implementation of the linktrial.v1.AccessService service.
 type AccessServiceHandler interface {
 	// WhoAmI returns who calls. Everybody may call it.
@@ -305,6 +323,9 @@ type AccessServiceHandler interface {
 	SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error)
 	// ListAudit lists what was done, refused and failed, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
+	// ExportAudit returns the audit log oldest first, with all that its check takes:
+	// hashes and signed heads. The last page ends with a head of the last entry.
+	ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest]) (*connect.Response[v1.ExportAuditResponse], error)
 }
 
 // NewAccessServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -392,6 +413,12 @@ func NewAccessServiceHandler(svc AccessServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(accessServiceMethods.ByName("ListAudit")),
 		connect.WithHandlerOptions(opts...),
 	)
+	accessServiceExportAuditHandler := connect.NewUnaryHandler(
+		AccessServiceExportAuditProcedure,
+		svc.ExportAudit,
+		connect.WithSchema(accessServiceMethods.ByName("ExportAudit")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/linktrial.v1.AccessService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case AccessServiceWhoAmIProcedure:
@@ -420,6 +447,8 @@ func NewAccessServiceHandler(svc AccessServiceHandler, opts ...connect.HandlerOp
 			accessServiceSetUserDisabledHandler.ServeHTTP(w, r)
 		case AccessServiceListAuditProcedure:
 			accessServiceListAuditHandler.ServeHTTP(w, r)
+		case AccessServiceExportAuditProcedure:
+			accessServiceExportAuditHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -479,4 +508,8 @@ func (UnimplementedAccessServiceHandler) SetUserDisabled(context.Context, *conne
 
 func (UnimplementedAccessServiceHandler) ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.ListAudit is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) ExportAudit(context.Context, *connect.Request[v1.ExportAuditRequest]) (*connect.Response[v1.ExportAuditResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.ExportAudit is not implemented"))
 }

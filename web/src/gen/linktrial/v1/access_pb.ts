@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/access.proto.
  */
 export const file_linktrial_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvYWNjZXNzLnByb3RvEgxsaW5rdHJpYWwudjEiDwoNV2hvQW1JUmVxdWVzdCLGAQoOV2hvQW1JUmVzcG9uc2USFgoObG9naW5fcmVxdWlyZWQYASABKAgSDAoEdXNlchgCIAEoCRIgCgRyb2xlGAMgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSEAoIYnlfdG9rZW4YBCABKAgSKwoHZXhwaXJlcxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc2V0dXBfbmVlZGVkGAYgASgIEhcKD29wZW5fdG9fbmV0d29yaxgHIAEoCCJkCgxMb2dpblJlcXVlc3QSDAoEdXNlchgBIAEoCRIVCghwYXNzd29yZBgCIAEoCUIDgAEBEhIKCnRva2VuX25hbWUYAyABKAkSGwoTdG9rZW5fdmFsaWRfc2Vjb25kcxgEIAEoAyKAAQoNTG9naW5SZXNwb25zZRIMCgR1c2VyGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZRISCgV0b2tlbhgDIAEoCUIDgAEBEisKB2V4cGlyZXMYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIg8KDUxvZ291dFJlcXVlc3QiEAoOTG9nb3V0UmVzcG9uc2UiRAoVQ2hhbmdlUGFzc3dvcmRSZXF1ZXN0EhQKB2N1cnJlbnQYASABKAlCA4ABARIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhgKFkNoYW5nZVBhc3N3b3JkUmVzcG9uc2UimQIKBVRva2VuEgoKAmlkGAEgASgJEgwKBHVzZXIYAiABKAkSDAoEbmFtZRgDIAEoCRIgCgRyb2xlGAQgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSKwoHY3JlYXRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZXhwaXJlcxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF91c2VkGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdyZXZva2VkGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghvZl9sb2dpbhgJIAEoCCJbChJDcmVhdGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSFQoNdmFsaWRfc2Vjb25kcxgDIAEoAyJMChNDcmVhdGVUb2tlblJlc3BvbnNlEiIKBXRva2VuGAEgASgLMhMubGlua3RyaWFsLnYxLlRva2VuEhEKBHRleHQYAiABKAlCA4ABASI0ChFMaXN0VG9rZW5zUmVxdWVzdBIMCgR1c2VyGAEgASgJEhEKCWFsbF91c2VycxgCIAEoCCI5ChJMaXN0VG9rZW5zUmVzcG9uc2USIwoGdG9rZW5zGAEgAygLMhMubGlua3RyaWFsLnYxLlRva2VuIiAKElJldm9rZVRva2VuUmVxdWVzdBIKCgJpZBgBIAEoCSI5ChNSZXZva2VUb2tlblJlc3BvbnNlEiIKBXRva2VuGAEgASgLMhMubGlua3RyaWFsLnYxLlRva2VuIscBCgRVc2VyEgwKBG5hbWUYASABKAkSIAoEcm9sZRgCIAEoDjISLmxpbmt0cmlhbC52MS5Sb2xlEhAKCGRpc2FibGVkGAMgASgIEisKB2NyZWF0ZWQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmxhc3RfbG9naW4YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHNlc3Npb25zGAYgASgFEg4KBnRva2VucxgHIAEoBSISChBMaXN0VXNlcnNSZXF1ZXN0IjYKEUxpc3RVc2Vyc1Jlc3BvbnNlEiEKBXVzZXJzGAEgAygLMhIubGlua3RyaWFsLnYxLlVzZXIiVwoOQWRkVXNlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSFQoIcGFzc3dvcmQYAyABKAlCA4ABASIzCg9BZGRVc2VyUmVzcG9uc2USIAoEdXNlchgBIAEoCzISLmxpbmt0cmlhbC52MS5Vc2VyIkQKElNldFVzZXJSb2xlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZSIVChNTZXRVc2VyUm9sZVJlc3BvbnNlIj0KFlNldFVzZXJQYXNzd29yZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhkKF1NldFVzZXJQYXNzd29yZFJlc3BvbnNlIjgKFlNldFVzZXJEaXNhYmxlZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCCIZChdTZXRVc2VyRGlzYWJsZWRSZXNwb25zZSKuAQoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoAxImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdXNlchgDIAEoCRILCgN2aWEYBCABKAkSDwoHYWRkcmVzcxgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDgoGZGV0YWlsGAcgASgJEg8KB291dGNvbWUYCCABKAkSDwoHbWVzc2FnZRgJIAEoCSKLAQoQTGlzdEF1ZGl0UmVxdWVzdBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdXNlchgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDwoHb3V0Y29tZRgEIAEoCRIOCgZiZWZvcmUYBSABKAMSDQoFbGltaXQYBiABKAUiTAoRTGlzdEF1ZGl0UmVzcG9uc2USKQoHZW50cmllcxgBIAMoCzIYLmxpbmt0cmlhbC52MS5BdWRpdEVudHJ5EgwKBG1vcmUYAiABKAgqUAoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9WSUVXRVIQARIRCg1ST0xFX0RJUkVDVE9SEAISDgoKUk9MRV9BRE1JThADMqkICg1BY2Nlc3NTZXJ2aWNlEkMKBldob0FtSRIbLmxpbmt0cmlhbC52MS5XaG9BbUlSZXF1ZXN0GhwubGlua3RyaWFsLnYxLldob0FtSVJlc3BvbnNlEkAKBUxvZ2luEhoubGlua3RyaWFsLnYxLkxvZ2luUmVxdWVzdBobLmxpbmt0cmlhbC52MS5Mb2dpblJlc3BvbnNlEkMKBkxvZ291dBIbLmxpbmt0cmlhbC52MS5Mb2dvdXRSZXF1ZXN0GhwubGlua3RyaWFsLnYxLkxvZ291dFJlc3BvbnNlElsKDkNoYW5nZVBhc3N3b3JkEiMubGlua3RyaWFsLnYxLkNoYW5nZVBhc3N3b3JkUmVxdWVzdBokLmxpbmt0cmlhbC52MS5DaGFuZ2VQYXNzd29yZFJlc3BvbnNlElIKC0NyZWF0ZVRva2VuEiAubGlua3RyaWFsLnYxLkNyZWF0ZVRva2VuUmVxdWVzdBohLmxpbmt0cmlhbC52MS5DcmVhdGVUb2tlblJlc3BvbnNlEk8KCkxpc3RUb2tlbnMSHy5saW5rdHJpYWwudjEuTGlzdFRva2Vuc1JlcXVlc3QaIC5saW5rdHJpYWwudjEuTGlzdFRva2Vuc1Jlc3BvbnNlElIKC1Jldm9rZVRva2VuEiAubGlua3RyaWFsLnYxLlJldm9rZVRva2VuUmVxdWVzdBohLmxpbmt0cmlhbC52MS5SZXZva2VUb2tlblJlc3BvbnNlEkwKCUxpc3RVc2VycxIeLmxpbmt0cmlhbC52MS5MaXN0VXNlcnNSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3RVc2Vyc1Jlc3BvbnNlEkYKB0FkZFVzZXISHC5saW5rdHJpYWwudjEuQWRkVXNlclJlcXVlc3QaHS5saW5rdHJpYWwudjEuQWRkVXNlclJlc3BvbnNlElIKC1NldFVzZXJSb2xlEiAubGlua3RyaWFsLnYxLlNldFVzZXJSb2xlUmVxdWVzdBohLmxpbmt0cmlhbC52MS5TZXRVc2VyUm9sZVJlc3BvbnNlEl4KD1NldFVzZXJQYXNzd29yZBIkLmxpbmt0cmlhbC52MS5TZXRVc2VyUGFzc3dvcmRSZXF1ZXN0GiUubGlua3RyaWFsLnYxLlNldFVzZXJQYXNzd29yZFJlc3BvbnNlEl4KD1NldFVzZXJEaXNhYmxlZBIkLmxpbmt0cmlhbC52MS5TZXRVc2VyRGlzYWJsZWRSZXF1ZXN0GiUubGlua3RyaWFsLnYxLlNldFVzZXJEaXNhYmxlZFJlc3BvbnNlEkwKCUxpc3RBdWRpdBIeLmxpbmt0cmlhbC52MS5MaXN0QXVkaXRSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLkxpc3RBdWRpdFJlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvYWNjZXNzLnByb3RvEgxsaW5rdHJpYWwudjEiDwoNV2hvQW1JUmVxdWVzdCLGAQoOV2hvQW1JUmVzcG9uc2USFgoObG9naW5fcmVxdWlyZWQYASABKAgSDAoEdXNlchgCIAEoCRIgCgRyb2xlGAMgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSEAoIYnlfdG9rZW4YBCABKAgSKwoHZXhwaXJlcxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc2V0dXBfbmVlZGVkGAYgASgIEhcKD29wZW5fdG9fbmV0d29yaxgHIAEoCCJkCgxMb2dpblJlcXVlc3QSDAoEdXNlchgBIAEoCRIVCghwYXNzd29yZBgCIAEoCUIDgAEBEhIKCnRva2VuX25hbWUYAyABKAkSGwoTdG9rZW5fdmFsaWRfc2Vjb25kcxgEIAEoAyKAAQoNTG9naW5SZXNwb25zZRIMCgR1c2VyGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZRISCgV0b2tlbhgDIAEoCUIDgAEBEisKB2V4cGlyZXMYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIg8KDUxvZ291dFJlcXVlc3QiEAoOTG9nb3V0UmVzcG9uc2UiRAoVQ2hhbmdlUGFzc3dvcmRSZXF1ZXN0EhQKB2N1cnJlbnQYASABKAlCA4ABARIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhgKFkNoYW5nZVBhc3N3b3JkUmVzcG9uc2UimQIKBVRva2VuEgoKAmlkGAEgASgJEgwKBHVzZXIYAiABKAkSDAoEbmFtZRgDIAEoCRIgCgRyb2xlGAQgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSKwoHY3JlYXRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZXhwaXJlcxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF91c2VkGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdyZXZva2VkGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghvZl9sb2dpbhgJIAEoCCJbChJDcmVhdGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSFQoNdmFsaWRfc2Vjb25kcxgDIAEoAyJMChNDcmVhdGVUb2tlblJlc3BvbnNlEiIKBXRva2VuGAEgASgLMhMubGlua3RyaWFsLnYxLlRva2VuEhEKBHRleHQYAiABKAlCA4ABASI0ChFMaXN0VG9rZW5zUmVxdWVzdBIMCgR1c2VyGAEgASgJEhEKCWFsbF91c2VycxgCIAEoCCI5ChJMaXN0VG9rZW5zUmVzcG9uc2USIwoGdG9rZW5zGAEgAygLMhMubGlua3RyaWFsLnYxLlRva2VuIiAKElJldm9rZVRva2VuUmVxdWVzdBIKCgJpZBgBIAEoCSI5ChNSZXZva2VUb2tlblJlc3BvbnNlEiIKBXRva2VuGAEgASgLMhMubGlua3RyaWFsLnYxLlRva2VuIscBCgRVc2VyEgwKBG5hbWUYASABKAkSIAoEcm9sZRgCIAEoDjISLmxpbmt0cmlhbC52MS5Sb2xlEhAKCGRpc2FibGVkGAMgASgIEisKB2NyZWF0ZWQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmxhc3RfbG9naW4YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHNlc3Npb25zGAYgASgFEg4KBnRva2VucxgHIAEoBSISChBMaXN0VXNlcnNSZXF1ZXN0IjYKEUxpc3RVc2Vyc1Jlc3BvbnNlEiEKBXVzZXJzGAEgAygLMhIubGlua3RyaWFsLnYxLlVzZXIiVwoOQWRkVXNlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSFQoIcGFzc3dvcmQYAyABKAlCA4ABASIzCg9BZGRVc2VyUmVzcG9uc2USIAoEdXNlchgBIAEoCzISLmxpbmt0cmlhbC52MS5Vc2VyIkQKElNldFVzZXJSb2xlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZSIVChNTZXRVc2VyUm9sZVJlc3BvbnNlIj0KFlNldFVzZXJQYXNzd29yZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhkKF1NldFVzZXJQYXNzd29yZFJlc3BvbnNlIjgKFlNldFVzZXJEaXNhYmxlZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCCIZChdTZXRVc2VyRGlzYWJsZWRSZXNwb25zZSK8AQoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoAxImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdXNlchgDIAEoCRILCgN2aWEYBCABKAkSDwoHYWRkcmVzcxgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDgoGZGV0YWlsGAcgASgJEg8KB291dGNvbWUYCCABKAkSDwoHbWVzc2FnZRgJIAEoCRIMCgRoYXNoGAogASgMIosBChBMaXN0QXVkaXRSZXF1ZXN0EikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR1c2VyGAIgASgJEg4KBmFjdGlvbhgDIAEoCRIPCgdvdXRjb21lGAQgASgJEg4KBmJlZm9yZRgFIAEoAxINCgVsaW1pdBgGIAEoBSJ1ChFMaXN0QXVkaXRSZXNwb25zZRIpCgdlbnRyaWVzGAEgAygLMhgubGlua3RyaWFsLnYxLkF1ZGl0RW50cnkSDAoEbW9yZRgCIAEoCBInCgVjaGVjaxgDIAEoCzIYLmxpbmt0cmlhbC52MS5BdWRpdENoZWNrIlYKCkF1ZGl0Q2hlY2sSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2VudHJpZXMYAiABKAMSDwoHcHJvYmxlbRgDIAEoCSJ3CglBdWRpdEhlYWQSDQoFZW50cnkYASABKAMSDAoEaGFzaBgCIAEoDBIqCgZzaWduZWQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmtleV9pZBgEIAEoCRIRCglzaWduYXR1cmUYBSABKAwiMgoSRXhwb3J0QXVkaXRSZXF1ZXN0Eg0KBWFmdGVyGAEgASgDEg0KBWxpbWl0GAIgASgFInYKE0V4cG9ydEF1ZGl0UmVzcG9uc2USKQoHZW50cmllcxgBIAMoCzIYLmxpbmt0cmlhbC52MS5BdWRpdEVudHJ5EiYKBWhlYWRzGAIgAygLMhcubGlua3RyaWFsLnYxLkF1ZGl0SGVhZBIMCgRtb3JlGAMgASgIKlAKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfVklFV0VSEAESEQoNUk9MRV9ESVJFQ1RPUhACEg4KClJPTEVfQURNSU4QAzL9CAoNQWNjZXNzU2VydmljZRJDCgZXaG9BbUkSGy5saW5rdHJpYWwudjEuV2hvQW1JUmVxdWVzdBocLmxpbmt0cmlhbC52MS5XaG9BbUlSZXNwb25zZRJACgVMb2dpbhIaLmxpbmt0cmlhbC52MS5Mb2dpblJlcXVlc3QaGy5saW5rdHJpYWwudjEuTG9naW5SZXNwb25zZRJDCgZMb2dvdXQSGy5saW5rdHJpYWwudjEuTG9nb3V0UmVxdWVzdBocLmxpbmt0cmlhbC52MS5Mb2dvdXRSZXNwb25zZRJbCg5DaGFuZ2VQYXNzd29yZBIjLmxpbmt0cmlhbC52MS5DaGFuZ2VQYXNzd29yZFJlcXVlc3QaJC5saW5rdHJpYWwudjEuQ2hhbmdlUGFzc3dvcmRSZXNwb25zZRJSCgtDcmVhdGVUb2tlbhIgLmxpbmt0cmlhbC52MS5DcmVhdGVUb2tlblJlcXVlc3QaIS5saW5rdHJpYWwudjEuQ3JlYXRlVG9rZW5SZXNwb25zZRJPCgpMaXN0VG9rZW5zEh8ubGlua3RyaWFsLnYxLkxpc3RUb2tlbnNSZXF1ZXN0GiAubGlua3RyaWFsLnYxLkxpc3RUb2tlbnNSZXNwb25zZRJSCgtSZXZva2VUb2tlbhIgLmxpbmt0cmlhbC52MS5SZXZva2VUb2tlblJlcXVlc3QaIS5saW5rdHJpYWwudjEuUmV2b2tlVG9rZW5SZXNwb25zZRJMCglMaXN0VXNlcnMSHi5saW5rdHJpYWwudjEuTGlzdFVzZXJzUmVxdWVzdBofLmxpbmt0cmlhbC52MS5MaXN0VXNlcnNSZXNwb25zZRJGCgdBZGRVc2VyEhwubGlua3RyaWFsLnYxLkFkZFVzZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkFkZFVzZXJSZXNwb25zZRJSCgtTZXRVc2VyUm9sZRIgLmxpbmt0cmlhbC52MS5TZXRVc2VyUm9sZVJlcXVlc3QaIS5saW5rdHJpYWwudjEuU2V0VXNlclJvbGVSZXNwb25zZRJeCg9TZXRVc2VyUGFzc3dvcmQSJC5saW5rdHJpYWwudjEuU2V0VXNlclBhc3N3b3JkUmVxdWVzdBolLmxpbmt0cmlhbC52MS5TZXRVc2VyUGFzc3dvcmRSZXNwb25zZRJeCg9TZXRVc2VyRGlzYWJsZWQSJC5saW5rdHJpYWwudjEuU2V0VXNlckRpc2FibGVkUmVxdWVzdBolLmxpbmt0cmlhbC52MS5TZXRVc2VyRGlzYWJsZWRSZXNwb25zZRJMCglMaXN0QXVkaXQSHi5saW5rdHJpYWwudjEuTGlzdEF1ZGl0UmVxdWVzdBofLmxpbmt0cmlhbC52MS5MaXN0QXVkaXRSZXNwb25zZRJSCgtFeHBvcnRBdWRpdBIgLmxpbmt0cmlhbC52MS5FeHBvcnRBdWRpdFJlcXVlc3QaIS5saW5rdHJpYWwudjEuRXhwb3J0QXVkaXRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message linktrial.v1.WhoAmIRequest
@@ -710,6 +710,13 @@ export type AuditEntry = Message<"linktrial.v1.AuditEntry"> & {
    * @generated from field: string message = 9;
    */
   message: string;
+
+  /**
+   * SHA-256 over the hash of the entry before and this content (docs/security.md)
+   *
+   * @generated from field: bytes hash = 10;
+   */
+  hash: Uint8Array;
 };
 
 /**
@@ -788,6 +795,13 @@ export type ListAuditResponse = Message<"linktrial.v1.ListAuditResponse"> & {
    * @generated from field: bool more = 2;
    */
   more: boolean;
+
+  /**
+   * the last one; unset: none since the orchestrator's start
+   *
+   * @generated from field: linktrial.v1.AuditCheck check = 3;
+   */
+  check?: AuditCheck | undefined;
 };
 
 /**
@@ -796,6 +810,136 @@ export type ListAuditResponse = Message<"linktrial.v1.ListAuditResponse"> & {
  */
 export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_access, 28);
+
+/**
+ * AuditCheck is what the orchestrator found when it held the log against its hashes
+ * and signed heads.
+ *
+ * @generated from message linktrial.v1.AuditCheck
+ */
+export type AuditCheck = Message<"linktrial.v1.AuditCheck"> & {
+  /**
+   * @generated from field: google.protobuf.Timestamp at = 1;
+   */
+  at?: Timestamp | undefined;
+
+  /**
+   * that were checked, from the first on
+   *
+   * @generated from field: int64 entries = 2;
+   */
+  entries: bigint;
+
+  /**
+   * the first one, in a sentence; empty: the chain is whole
+   *
+   * @generated from field: string problem = 3;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message linktrial.v1.AuditCheck.
+ * Use `create(AuditCheckSchema)` to create a new message.
+ */
+export const AuditCheckSchema: GenMessage<AuditCheck> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 29);
+
+/**
+ * AuditHead is the number and hash of an entry that was the last one, signed.
+ *
+ * @generated from message linktrial.v1.AuditHead
+ */
+export type AuditHead = Message<"linktrial.v1.AuditHead"> & {
+  /**
+   * @generated from field: int64 entry = 1;
+   */
+  entry: bigint;
+
+  /**
+   * @generated from field: bytes hash = 2;
+   */
+  hash: Uint8Array;
+
+  /**
+   * @generated from field: google.protobuf.Timestamp signed = 3;
+   */
+  signed?: Timestamp | undefined;
+
+  /**
+   * @generated from field: string key_id = 4;
+   */
+  keyId: string;
+
+  /**
+   * @generated from field: bytes signature = 5;
+   */
+  signature: Uint8Array;
+};
+
+/**
+ * Describes the message linktrial.v1.AuditHead.
+ * Use `create(AuditHeadSchema)` to create a new message.
+ */
+export const AuditHeadSchema: GenMessage<AuditHead> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 30);
+
+/**
+ * @generated from message linktrial.v1.ExportAuditRequest
+ */
+export type ExportAuditRequest = Message<"linktrial.v1.ExportAuditRequest"> & {
+  /**
+   * only entries with a greater id
+   *
+   * @generated from field: int64 after = 1;
+   */
+  after: bigint;
+
+  /**
+   * 0: 1000; at most 1000
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
+};
+
+/**
+ * Describes the message linktrial.v1.ExportAuditRequest.
+ * Use `create(ExportAuditRequestSchema)` to create a new message.
+ */
+export const ExportAuditRequestSchema: GenMessage<ExportAuditRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 31);
+
+/**
+ * @generated from message linktrial.v1.ExportAuditResponse
+ */
+export type ExportAuditResponse = Message<"linktrial.v1.ExportAuditResponse"> & {
+  /**
+   * @generated from field: repeated linktrial.v1.AuditEntry entries = 1;
+   */
+  entries: AuditEntry[];
+
+  /**
+   * of these entries; on the last page also of entries that are not there
+   *
+   * @generated from field: repeated linktrial.v1.AuditHead heads = 2;
+   */
+  heads: AuditHead[];
+
+  /**
+   * there are newer ones
+   *
+   * @generated from field: bool more = 3;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.ExportAuditResponse.
+ * Use `create(ExportAuditResponseSchema)` to create a new message.
+ */
+export const ExportAuditResponseSchema: GenMessage<ExportAuditResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 32);
 
 /**
  * Role is what a person may do. Each includes the one before.
@@ -972,6 +1116,17 @@ export const AccessService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditRequestSchema;
     output: typeof ListAuditResponseSchema;
+  },
+  /**
+   * ExportAudit returns the audit log oldest first, with all that its check takes:
+   * hashes and signed heads. The last page ends with a head of the last entry.
+   *
+   * @generated from rpc linktrial.v1.AccessService.ExportAudit
+   */
+  exportAudit: {
+    methodKind: "unary";
+    input: typeof ExportAuditRequestSchema;
+    output: typeof ExportAuditResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_linktrial_v1_access, 0);
