@@ -21,6 +21,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"linktrial/internal/auditchain"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/postgres"
@@ -78,6 +79,9 @@ func TestBackupAndRestore(t *testing.T) {
 	st, err := store.Open(ctx, srv.URL(), slog.New(slog.DiscardHandler))
 	require.NoError(t, err)
 	storetest.AddRun(t, st, "backup", storetest.Sheet(40))
+	entry, _, err := st.AppendAudit(ctx, auditchain.Entry{At: time.Now(), User: "anna", Action: "A.B", Outcome: "done"})
+	require.NoError(t, err)
+	require.NoError(t, st.AddAuditHead(ctx, auditchain.Head{Entry: entry.ID, Hash: entry.Hash, Signed: entry.At, Signature: signature.Signature{KeyID: "key", Bytes: []byte("of it")}}))
 	st.Close()
 	put(t, filepath.Join(dir, authority.Folder, "ca.key"), "key", 0o600)
 	put(t, filepath.Join(signing.Dir(dir), "ring"), "ring", 0o600)
@@ -124,6 +128,9 @@ func TestBackupAndRestore(t *testing.T) {
 		// The next start of an orchestrator takes it as it is.
 		st, err := store.Open(ctx, again.URL(), slog.New(slog.DiscardHandler))
 		require.NoError(t, err)
+		_, before, err := st.AppendAudit(ctx, auditchain.Entry{At: time.Now(), User: "anna", Action: "A.C", Outcome: "done"})
+		require.NoError(t, err)
+		require.Equal(t, entry.Hash, before.Hash, "the audit log goes on from its last entry")
 		st.Close()
 		require.NoError(t, again.Stop(ctx))
 		for name, text := range map[string]string{"authority/ca.key": "key", "signing/ring": "ring", "topologies/site.yaml": "name: site\n"} {
