@@ -18,6 +18,9 @@ type Problem struct {
 	Line    int    `json:"line"`   // from 1; 0 where the whole document is meant
 	Column  int    `json:"column"` // from 1
 	Message string `json:"message"`
+	// Path names the value that is meant, also one that is missing:
+	// "treatments[1].options.mss"; empty where no single value is.
+	Path string `json:"path,omitempty"`
 
 	more int // one less than it stands for, where it is the last of a list that was cut
 }
@@ -179,8 +182,8 @@ func (d *Document) Err() error {
 	return out
 }
 
-func (d *Document) note(n *yaml.Node, format string, args ...any) {
-	p := Problem{File: d.file, Message: message(format, args...)}
+func (d *Document) note(n *yaml.Node, path, format string, args ...any) {
+	p := Problem{File: d.file, Path: shortened(path, maxArgument), Message: message(format, args...)}
 	if n != nil {
 		p.Line, p.Column = n.Line, n.Column
 	}
@@ -207,7 +210,11 @@ func (v Value) Problem(format string, args ...any) {
 	if v.name != "" {
 		msg = v.name + ": " + msg
 	}
-	v.doc.note(n, "%s", msg)
+	path := v.name
+	if v.key != "" {
+		path = v.key
+	}
+	v.doc.note(n, path, "%s", msg)
 }
 
 // Include notes the problems of another file that the value names, as they are there.
@@ -229,7 +236,7 @@ func (v Value) Required() Value {
 		v.doc.notes.gone = map[missing]bool{}
 	}
 	v.doc.notes.gone[missing{v.parent, v.name}] = true
-	v.doc.note(v.parent, "%s is missing", v.name)
+	v.doc.note(v.parent, v.name, "%s is missing", v.name)
 	return v
 }
 

@@ -63,7 +63,7 @@ func Parse(file string, data []byte) *Document {
 		// A second document would be ignored silently.
 		switch more := dec.Decode(&second); {
 		case more == nil:
-			d.note(&second, "a second document begins here; expected one a file")
+			d.note(&second, "", "a second document begins here; expected one a file")
 			return d
 		case !errors.Is(more, io.EOF):
 			err = more
@@ -76,7 +76,7 @@ func Parse(file string, data []byte) *Document {
 		return d
 	}
 	if n.Kind != yaml.DocumentNode || len(n.Content) != 1 {
-		d.note(nil, "the document is empty")
+		d.note(nil, "", "the document is empty")
 		return d
 	}
 	return d.of(n.Content[0])
@@ -92,7 +92,7 @@ func FromTree(file string, root *yaml.Node) *Document {
 func (d *Document) of(root *yaml.Node) *Document {
 	count := 0
 	if at := tooMuch(root, 0, &count); at != nil {
-		d.note(at, "the document has more than %d values or is more than %d deep, or refers to itself by an alias", maxNodes, maxDepth)
+		d.note(at, "", "the document has more than %d values or is more than %d deep, or refers to itself by an alias", maxNodes, maxDepth)
 		return d
 	}
 	d.root = root
@@ -127,7 +127,7 @@ func (d *Document) spend(n int) bool {
 		return false
 	}
 	if d.reads += n; d.reads > maxReads {
-		d.note(d.root, "the document takes more than %d steps to read; make it smaller, or let fewer groups share its lists", maxReads)
+		d.note(d.root, "", "the document takes more than %d steps to read; make it smaller, or let fewer groups share its lists", maxReads)
 		return false
 	}
 	return true
@@ -139,7 +139,8 @@ type Value struct {
 	node   *yaml.Node // nil where the value is absent
 	parent *yaml.Node // where to point when it is absent and required
 	name   string
-	broken bool // an empty element, or the parent is not a mapping, which has been noted already
+	key    string // path of a key that is itself the value
+	broken bool   // an empty element, or the parent is not a mapping, which has been noted already
 }
 
 // Present reports whether the document has the value; null counts as absent.
@@ -379,7 +380,7 @@ func (v Value) List() []Value {
 	for i, c := range n.Content {
 		out[i] = Value{doc: v.doc, node: c, parent: n, name: v.name + "[" + strconv.Itoa(i) + "]"}
 		if !out[i].Present() {
-			v.doc.note(c, "%s is empty; expected a value, or no such element", out[i].name)
+			v.doc.note(c, out[i].name, "%s is empty; expected a value, or no such element", out[i].name)
 			v.doc.notes.mark(c)
 			out[i].broken = true
 		}
@@ -457,14 +458,14 @@ func (v Value) Mapping(known ...string) Mapping {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		k, c := n.Content[i], n.Content[i+1]
 		if m.fields[k.Value] != nil {
-			v.doc.note(k, "%s is given twice", m.path(k.Value))
+			v.doc.note(k, m.path(k.Value), "%s is given twice", m.path(k.Value))
 			continue
 		}
 		if f := (Value{doc: v.doc, node: c}); len(known) == 0 && !f.Present() {
-			v.doc.note(k, "%s is empty; expected a value, or no such key", m.path(k.Value))
+			v.doc.note(k, m.path(k.Value), "%s is empty; expected a value, or no such key", m.path(k.Value))
 		}
 		if len(known) > 0 && !slices.Contains(known, k.Value) {
-			v.doc.note(k, "unknown key %q%s; there are %s", k.Value, Suggest(k.Value, known), strings.Join(known, ", "))
+			v.doc.note(k, m.path(k.Value), "unknown key %q%s; there are %s", k.Value, Suggest(k.Value, known), strings.Join(known, ", "))
 			continue
 		}
 		if m.fields == nil {
@@ -516,7 +517,7 @@ func (m Mapping) Keys() []string {
 
 // Key is the key itself as a value, to note a problem at its place.
 func (m Mapping) Key(key string) Value {
-	return Value{doc: m.doc, node: m.at[key], parent: m.node, name: m.name}
+	return Value{doc: m.doc, node: m.at[key], parent: m.node, name: m.name, key: m.path(key)}
 }
 
 // Suggest is ` (did you mean "x"?)` for the nearest word, or nothing.

@@ -3,6 +3,7 @@ package yamldoc
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,4 +162,31 @@ func exercise(v Value, depth int) {
 	}
 	exercise(m.Field("absent"), depth+1)
 	v.Mapping("a", "known")
+}
+
+// A form shows a problem at its field by the path.
+func TestProblemsNameTheirValue(t *testing.T) {
+	d := Parse("f", []byte("list:\n  - {count: x, other: 1}\n  - {}\nsize: {a: 1 B}\n"))
+	m := d.Root().Mapping("list", "size", "name")
+	for _, v := range m.Field("list").List() {
+		e := v.Mapping("count", "name")
+		e.Field("count").Int(0, 0, 9)
+		e.Field("name").Required()
+	}
+	m.Field("name").Required()
+	m.Field("size").Mapping().Key("a").Problem("no such place")
+	m.Field("size").Problem("no size for b")
+	var problems Problems
+	if !errors.As(d.Err(), &problems) {
+		t.Fatal("no problems")
+	}
+	var paths []string
+	for _, p := range problems {
+		paths = append(paths, p.Path)
+	}
+	slices.Sort(paths)
+	want := []string{"list[0].count", "list[0].name", "list[0].other", "list[1].name", "name", "size", "size.a"}
+	if !slices.Equal(paths, want) {
+		t.Errorf("%q, want %q", paths, want)
+	}
 }

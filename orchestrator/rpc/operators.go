@@ -73,7 +73,7 @@ func (s *operators) compile(ctx context.Context, file string, text []byte, virtu
 func asProblems(ps yamldoc.Problems) []*linktrialv1.Problem {
 	out := make([]*linktrialv1.Problem, len(ps))
 	for i, p := range ps {
-		out[i] = &linktrialv1.Problem{File: p.File, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message}
+		out[i] = &linktrialv1.Problem{File: p.File, Line: int32(p.Line), Column: int32(p.Column), Message: p.Message, Path: p.Path}
 	}
 	return out
 }

@@ -198,11 +198,14 @@ func (Note_Kind) EnumDescriptor() ([]byte, []int) {
 }
 
 type Problem struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	File          string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
-	Line          int32                  `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
-	Column        int32                  `protobuf:"varint,3,opt,name=column,proto3" json:"column,omitempty"`
-	Message       string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	File    string                 `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
+	Line    int32                  `protobuf:"varint,2,opt,name=line,proto3" json:"line,omitempty"`
+	Column  int32                  `protobuf:"varint,3,opt,name=column,proto3" json:"column,omitempty"`
+	Message string                 `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// The value that is meant: "treatments[1].options.mss", also where it is missing. In a
+	// plan of groups, as the group reads it. Empty: no single value is meant.
+	Path          string `protobuf:"bytes,5,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -261,6 +264,13 @@ func (x *Problem) GetColumn() int32 {
 func (x *Problem) GetMessage() string {
 	if x != nil {
 		return x.Message
+	}
+	return ""
+}
+
+func (x *Problem) GetPath() string {
+	if x != nil {
+		return x.Path
 	}
 	return ""
 }
@@ -2954,12 +2964,13 @@ var File_linktrial_v1_operator_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
-	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\x1a\x1clinktrial/v1/telemetry.proto\"c\n" +
+	"\x1blinktrial/v1/operator.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1alinktrial/v1/control.proto\x1a\x19linktrial/v1/driver.proto\x1a\x1clinktrial/v1/telemetry.proto\"w\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04line\x18\x02 \x01(\x05R\x04line\x12\x16\n" +
 	"\x06column\x18\x03 \x01(\x05R\x06column\x12\x18\n" +
-	"\amessage\x18\x04 \x01(\tR\amessage\":\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x12\n" +
+	"\x04path\x18\x05 \x01(\tR\x04path\":\n" +
 	"\x10CheckPlanRequest\x12\x12\n" +
 	"\x04file\x18\x01 \x01(\tR\x04file\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\fR\x04text\"`\n" +
