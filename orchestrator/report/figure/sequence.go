@@ -104,7 +104,7 @@ func sequenceLines(t *report.Trial, number int, label string, series []report.Se
 	for i, f := range flows {
 		l := sequenceLine{number: number, colour: palette[number%len(palette)], hint: label}
 		if len(flows) > 1 {
-			l.hint = fmt.Sprintf("%s, flow %d", label, i+1)
+			l.hint = fmt.Sprintf("%s, flow %d", label, i)
 		}
 		began := (f.Start + f.Connect).Seconds()
 		l.points = append(l.points, sequencePoint{seconds: began})

@@ -54,6 +54,14 @@ func renderBreachesCSV(v *report.Analysis) ([]byte, error) {
 	return writeCSV(breachColumns(), rows)
 }
 
+// labelIn is how tables name a treatment of a run.
+func labelIn(r *report.Run, treatment string) string {
+	if r.Sheet == nil {
+		return treatment
+	}
+	return r.Sheet.Label(treatment)
+}
+
 // shownBreaches is how many breaches a terminal table names.
 const shownBreaches = 5
 
@@ -71,7 +79,7 @@ func writeBreaches(b *strings.Builder, v *report.Analysis) {
 				paragraph(b, "Breaches of the driver contract that decided no attempt (--format breaches-csv has all):")
 			}
 			x := &run.Breaches[k]
-			where := "run " + run.ID + ", " + wording.Clean(x.Treatment)
+			where := "run " + run.ID + ", " + wording.Clean(labelIn(run, x.Treatment))
 			if x.Trial != nil {
 				where += fmt.Sprintf(", trial %d, attempt %d", *x.Trial, x.Attempt)
 			}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ago, bitrate, bytes, kbps, moment, percent, seconds, unitOf, utc } from './format'
+import { ago, bitrate, bytes, isVirtual, kbps, moment, percent, seconds, unitOf, utc, virtualMoment } from './format'
 
 describe('format', () => {
   it('counts a KB as 1024 bytes', () => {
@@ -30,9 +30,23 @@ describe('format', () => {
     expect(utc(at)).toBe('2026-03-14 10:00:00 UTC')
     expect(moment(at, new Date('2026-03-15T10:00:00Z'))).toContain('2026')
     expect(moment(at, at)).not.toContain('2026')
+    // As UTC beside it, whatever the browser's language: no AM, no PM.
+    expect(moment(at, at)).toMatch(/^\d\d:\d\d:\d\d$/)
+    expect(moment(at, new Date('2027-01-01T10:00:00Z'))).toMatch(/^1[345] Mar 2026, \d\d:\d\d:\d\d$/)
+    expect(moment(new Date(2026, 2, 14, 0, 5), at)).toMatch(/00:05:00$/)
     expect(ago(at, at.getTime() + 12_400)).toBe('12 s ago')
     expect(ago(undefined)).toBe('never')
   })
+})
+
+it('shows virtual time as what has passed, not as a day of the year 2000', () => {
+  expect(virtualMoment(new Date('2000-01-01T00:01:05Z'))).toBe('1 min 5 s (virtual)')
+  expect(virtualMoment(undefined)).toBe('–')
+  expect([isVirtual('emulated, virtual time'), isVirtual('emulated, real time'), isVirtual(undefined)]).toEqual([
+    true,
+    false,
+    false,
+  ])
 })
 
 it.each([

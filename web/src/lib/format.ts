@@ -6,6 +6,9 @@ export const KB = 1024
 /** What a page that shows KB says once. */
 export const KB_NOTE = '1 KB is 1024 bytes.'
 
+/** From which number what is counted, as files and commands have it (docs/data-format.md). */
+export const NUMBERS_NOTE = 'Trials and flows are counted from 0, iterations and attempts from 1.'
+
 const nothing = '–'
 
 /** Bytes per second as KB/s, with three significant figures at least. */
@@ -70,8 +73,14 @@ export function date(t: Timestamp | Date | undefined): Date | undefined {
   return t instanceof Date ? t : timestampDate(t)
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' })
-const day = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: 'short', day: 'numeric' })
+// 24 hours, as UTC beside it has, and in the language of the pages, whatever the browser's is.
+const clock = new Intl.DateTimeFormat('en-GB', {
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
+})
+const day = new Intl.DateTimeFormat('en-GB', { year: 'numeric', month: 'short', day: 'numeric' })
 
 /** A moment in the viewer's zone; today's without its day. */
 export function moment(t: Timestamp | Date | undefined, now = new Date()): string {
@@ -90,6 +99,20 @@ export function utc(t: Timestamp | Date | undefined): string {
         .replace(/\.\d+Z$/, '')} UTC`
     : ''
 }
+
+/** Whether the clocks of a run in this place are virtual, by its name. */
+export const isVirtual = (place: string | undefined) => !!place?.endsWith('virtual time')
+
+/** What the clocks of the virtual-time lab show when it starts. */
+const virtualStart = Date.UTC(2000, 0, 1)
+
+/** A moment of virtual time: how long after the lab's start, which is no date. */
+export function virtualMoment(t: Timestamp | Date | undefined): string {
+  const d = date(t)
+  return d ? `${seconds((d.getTime() - virtualStart) / 1000)} (virtual)` : nothing
+}
+/** What a virtual moment means, for its title. */
+export const VIRTUAL_NOTE = 'Virtual time since the lab of the run started'
 
 /** How long ago: "12 s ago". */
 export function ago(t: Timestamp | Date | undefined, now = Date.now()): string {

@@ -60,19 +60,23 @@ const units: Record<string, string> = {
   number: 'a number',
 }
 
+/** A value of an option with its unit: manifests and run sheets have bytes and milliseconds. */
+export function valueText(o: DriverOption, x: string | number | boolean): string {
+  if (typeof x !== 'number') return String(x)
+  if (o.type === 'duration') return x % 1000 === 0 && x >= 1000 ? `${x / 1000}s` : `${x}ms`
+  if (o.type !== 'size') return String(x)
+  for (const [f, u] of [
+    [1 << 30, 'GiB'],
+    [1 << 20, 'MiB'],
+    [1024, 'KiB'],
+  ] as const)
+    if (x >= f && x % f === 0) return `${x / f} ${u}`
+  return `${x} B`
+}
+
 /** What may stand in the field: "a size such as 64 KiB, 4 KiB to 512 MiB". */
 export function expects(o: DriverOption): string {
-  const one = (x: number) => {
-    if (o.type === 'duration') return x % 1000 === 0 && x >= 1000 ? `${x / 1000}s` : `${x}ms`
-    if (o.type !== 'size') return String(x)
-    for (const [f, u] of [
-      [1 << 30, 'GiB'],
-      [1 << 20, 'MiB'],
-      [1024, 'KiB'],
-    ] as const)
-      if (x >= f && x % f === 0) return `${x / f} ${u}`
-    return `${x} B`
-  }
+  const one = (x: number) => valueText(o, x)
   const range =
     o.min !== undefined && o.max !== undefined
       ? `${one(o.min)} to ${one(o.max)}`

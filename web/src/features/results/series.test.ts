@@ -44,8 +44,16 @@ describe('panels of an attempt', () => {
     expect(panel('rtt')).toBeUndefined()
   })
   it("have the protocol's own figures by their unit, and none that was never known", () => {
-    expect(panel('more-bytes')!.lines.map((l) => l.name)).toEqual(['queue', 'window'])
+    expect(panel('more-KB')!.lines.map((l) => l.name)).toEqual(['queue', 'window'])
     expect(panels.some((p) => p.key.includes('mode'))).toBe(false)
+    const own = create(FlowSeriesSchema, {
+      side: 'client',
+      at: [0, 1],
+      columns: [{ name: 'sack_timer_us', values: [1_500_000, 200_000] }],
+    })
+    const [mine] = deepPanels({ flows: [own], channels: [], telemetry: [] })
+    expect(mine).toMatchObject({ key: 'more-ms', unit: 'ms' })
+    expect(mine!.lines[0]!.points.map(([, y]) => y)).toEqual([1500, 200])
   })
   it('have a figure of the contract that no panel here knows', () =>
     expect(panel('more-ecn_marks')).toMatchObject({ title: 'ecn marks', lines: [{ name: 'ecn marks', step: true }] }))
@@ -75,7 +83,7 @@ it('draws a sequence from what is acknowledged, from the start of the first flow
     columns: flow.columns.filter((c) => c.name !== 'acked_bytes'),
   })
   const lines = sequenceLines([flow, second, create(FlowSeriesSchema, { ...flow, side: 'server' })])
-  expect(lines.map((l) => l.name)).toEqual(['CUBIC, flow 1', 'CUBIC, flow 2'])
+  expect(lines.map((l) => l.name)).toEqual(['CUBIC, flow 0', 'CUBIC, flow 1'])
   expect(lines[0]!.points).toEqual([
     [0, 0],
     [0.1, 0],

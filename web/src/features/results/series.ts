@@ -24,7 +24,7 @@ export function sequenceLines(flows: FlowSeries[]): SequenceLine[] {
     const points = f.at.map((at, i) => [start + at, bytes[i] ?? Number.NaN])
     if (points.length && points[0]![0]! > start) points.unshift([start, 0])
     return {
-      name: siblings.length > 1 ? `${f.label || f.treatment}, flow ${f.flow + 1}` : f.label || f.treatment,
+      name: siblings.length > 1 ? `${f.label || f.treatment}, flow ${f.flow}` : f.label || f.treatment,
       treatment: f.treatment,
       trial: f.trial,
       attempt: f.attempt,
@@ -105,12 +105,19 @@ const flowPanels: { key: string; title: string; unit: string; columns: ColumnSpe
   },
 ]
 
+/** Units as the other panels have them: 1.5M µs is 1500 ms. */
+const readable: Record<string, { unit: string; scale: number }> = {
+  µs: { unit: 'ms', scale: 1e-3 },
+  bytes: { unit: 'KB', scale: 1 / KB },
+  'bit/s': { unit: 'kbit/s', scale: 1e-3 },
+}
+
 const times = (f: FlowSeries) => f.at.map((at) => f.offsetSeconds + at)
 
 function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
   const several = new Set(flows.map((f) => f.flow)).size > 1
   const who = (f: FlowSeries, name: string) => {
-    const of = several ? `flow ${f.flow + 1} ${f.label || f.treatment}` : ''
+    const of = several ? `flow ${f.flow} ${f.label || f.treatment}` : ''
     const what = f.side === 'server' ? (name === 'sent' ? 'received' : `${name} at the receiver`) : name
     return [of, what].filter(Boolean).join(': ')
   }
@@ -138,10 +145,12 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
   for (const f of flows) {
     const others = f.columns.filter((c) => !placed.has(c.name) && c.values.some(Number.isFinite))
     for (const c of others.sort((a, b) => a.name.localeCompare(b.name))) {
-      const { title, unit } = unitOf(c.name)
+      const own = unitOf(c.name)
+      const { unit, scale } = readable[own.unit] ?? { unit: own.unit, scale: 1 }
+      const { title } = own
       const key = `more-${unit || c.name}`
       const panel = more.get(key) ?? { key, title: unit ? 'Other figures' : title, unit, lines: [] }
-      panel.lines.push(line(f, c, title, 1))
+      panel.lines.push(line(f, c, title, scale))
       more.set(key, panel)
     }
   }
