@@ -93,7 +93,7 @@ func newEngine(cfg Config) *Engine {
 }
 
 func (e *Engine) nodesConfig() nodes.Config {
-	return nodes.Config{Store: e.cfg.Store, Logger: e.cfg.Logger, Now: e.cfg.Now, Stopping: e.loop.stopping, Registered: e.Live.Notify, ReviewRuns: e.reviewRuns}
+	return nodes.Config{Store: e.cfg.Store, Logger: e.cfg.Logger, Now: e.cfg.Now, Stopping: e.loop.stopping, Registered: e.Live.Notify, ContactChanged: e.Live.TablesChanged, ReviewRuns: e.reviewRuns}
 }
 
 // Stop ends all polls and waits for the engine. Runs go on at the nodes.

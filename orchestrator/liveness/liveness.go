@@ -64,12 +64,39 @@ func SinceContact(ctx context.Context) (time.Duration, bool) {
 	if !ok {
 		return 0, false
 	}
-	var info *unix.TCPInfo
-	var err error
-	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+	info := statistics(raw)
+	if info == nil {
 		return 0, false // it is closed, and its calls end by themselves
 	}
 	return time.Duration(min(info.Last_data_recv, info.Last_ack_recv)) * time.Millisecond, true
+}
+
+// DataReceived returns a function that returns how long no data has arrived on the
+// connection of a call, also after the call has ended; false where that is not known.
+// Acknowledgements and probes, which the other kernel sends for a program that is
+// stopped, do not count.
+func DataReceived(ctx context.Context) func() (time.Duration, bool) {
+	raw, ok := ctx.Value(connKey{}).(syscall.RawConn)
+	return func() (time.Duration, bool) {
+		if !ok {
+			return 0, false
+		}
+		info := statistics(raw)
+		if info == nil {
+			return 0, false
+		}
+		return time.Duration(info.Last_data_recv) * time.Millisecond, true
+	}
+}
+
+// statistics returns what the kernel knows of a connection; nil where it is closed.
+func statistics(raw syscall.RawConn) *unix.TCPInfo {
+	var info *unix.TCPInfo
+	var err error
+	if cerr := raw.Control(func(fd uintptr) { info, err = unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO) }); cerr != nil || err != nil {
+		return nil
+	}
+	return info
 }
 
 // Watch returns a context that ends, with the cause [ErrNoContact], when nothing

@@ -51,6 +51,7 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	m := req.Msg
 	s.noteContact(m)
 	s.noteFaults(ctx, m)
+	s.cfg.Engine.Nodes.SetConnection(m.Name, m.Incarnation, liveness.DataReceived(ctx))
 	// A node that is cut off does not count as connected for as long as its poll
 	// would wait. Where it comes back on the same connection it is told to poll again.
 	ctx, stop := liveness.Watch(ctx, liveness.Limit)

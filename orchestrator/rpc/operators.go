@@ -177,9 +177,19 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 	}
 	out := &linktrialv1.ListRunsResponse{}
 	for i := range rows {
-		out.Runs = append(out.Runs, reply.Run(&rows[i]))
+		out.Runs = append(out.Runs, s.run(&rows[i]))
 	}
 	return connect.NewResponse(out), nil
+}
+
+// run is a run as calls answer with it. How long a run in virtual time still takes is
+// known only to the rehearsal that runs it.
+func (s *operators) run(o *dbsqlc.RunOverview) *linktrialv1.Run {
+	r := reply.Run(o)
+	if r.Virtual = s.cfg.Engine.Nodes.AnyVirtual(o.Nodes); r.Virtual {
+		r.EstimatedSecondsLeft = 0
+	}
+	return r
 }
 
 func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1.GetRunRequest]) (*connect.Response[linktrialv1.GetRunResponse], error) {
@@ -195,7 +205,7 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "get run", err)
 	}
-	out := &linktrialv1.GetRunResponse{Run: reply.Run(overview), Sheet: encoded}
+	out := &linktrialv1.GetRunResponse{Run: s.run(overview), Sheet: encoded}
 	for _, t := range r.Trials {
 		row := &linktrialv1.TrialRow{Trial: int32(t.Index), Iteration: int32(t.Iteration), Treatment: t.Treatment, Verdict: string(t.Verdict)}
 		for i := range t.Attempts {
@@ -221,6 +231,9 @@ func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv
 	}
 	out := &linktrialv1.ListNodesResponse{}
 	for _, n := range s.cfg.Engine.Nodes.List() {
+		if n.Virtual && n.Run == "" {
+			continue // of a rehearsal that is over: there is no such machine
+		}
 		offset, known := offsets[n.Name]
 		x := &linktrialv1.Node{Name: n.Name, Role: n.Role, Version: n.Version, Host: n.Host, Kernel: n.Kernel, Radio: n.Radio, Emulated: n.Emulated,
 			RadioAddress: n.RadioAddress, DiskFreeBytes: n.DiskFreeBytes, LastContact: timestamppb.New(n.LastContact), Connected: n.Connected,

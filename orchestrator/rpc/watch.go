@@ -107,6 +107,7 @@ type watched struct {
 	lines         map[string]int64                // last journal record sent, by node
 	fresh         int64                           // number of the next batch of samples
 	joined        bool                            // samples were sent or looked for
+	losses        map[string]bool                 // times without contact that were sent as over
 	unconfirmed   map[int32]bool                  // trials that were sent as unconfirmed
 	unconfirmedAt time.Time                       // when they were looked for last
 	since         time.Time                       // of its state
@@ -124,7 +125,7 @@ func (w *watcher) sendChanges(ctx context.Context) (bool, error) {
 		for _, r := range rows {
 			w.order = append(w.order, r.ID)
 			w.runs[r.ID] = &watched{noContact: map[string]time.Time{}, misbehaviour: map[string]int64{}, commands: map[string]*linktrialv1.Command{},
-				skipped: map[int32]bool{}, unconfirmed: map[int32]bool{}}
+				skipped: map[int32]bool{}, losses: map[string]bool{}, unconfirmed: map[int32]bool{}}
 		}
 		if w.journal {
 			if err := w.newestLines(ctx); err != nil {
@@ -239,7 +240,7 @@ func (w *watcher) sendStored(ctx context.Context, id string, x *watched) error {
 	}
 	marksBefore := x.marks
 	x.estimates, x.marks = r.overview.EstimatedSeconds, r.extras.marks
-	run := reply.Run(&r.overview)
+	run := w.s.run(&r.overview)
 	ended := r.overview.EndedAt != nil
 	last := ended || run.State == linktrialv1.RunState_RUN_STATE_COLLECTING
 	if !last || x.run == nil {

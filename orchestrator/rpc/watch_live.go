@@ -38,6 +38,7 @@ type extras struct {
 	skipped     []dbsqlc.UnattemptedTrialsRow
 	unconfirmed []dbsqlc.UnconfirmedTrialsRow
 	lines       []line
+	losses      []dbsqlc.ContactLoss
 	state       campaign.State
 }
 
@@ -61,6 +62,9 @@ func (w *watcher) readExtras(ctx context.Context, q *dbsqlc.Queries, id string, 
 		e.marked = append(e.marked, dbsqlc.AttemptsAfterRow{Attempt: a.Attempt, Iteration: a.Iteration, Treatment: a.Treatment, Settled: true, Last: a.Last})
 	}
 	if e.flows, err = flowsOf(ctx, q, id, e.marked); err != nil {
+		return e, err
+	}
+	if e.losses, err = q.ContactLosses(ctx, id); err != nil {
 		return e, err
 	}
 	if slices.ContainsFunc(e.commands, func(c *linktrialv1.Command) bool { return c.Kind == string(campaign.Skip) }) {
@@ -131,7 +135,38 @@ func (w *watcher) sendExtras(id string, x *watched, before store.Marks, e *extra
 			return err
 		}
 	}
+	if err := w.sendLosses(id, x, e.losses); err != nil {
+		return err
+	}
 	return w.sendUnconfirmed(id, x, e)
+}
+
+// sendLosses sends a note for each time without contact that is over, also for those
+// that were over before anybody watched.
+func (w *watcher) sendLosses(id string, x *watched, losses []dbsqlc.ContactLoss) error {
+	for _, l := range losses {
+		key := l.Node + " " + l.LostAt.String()
+		if l.BackAt == nil || x.losses[key] {
+			continue
+		}
+		x.losses[key] = true
+		note := &linktrialv1.Note{RunId: id, Kind: linktrialv1.Note_KIND_CONTACT, Text: lossText(&l), At: timestamppb.New(*l.BackAt)}
+		if err := w.send(&linktrialv1.WatchResponse{Event: &linktrialv1.WatchResponse_Note{Note: note}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lossText describes a time without contact that is over, for people.
+func lossText(l *dbsqlc.ContactLoss) string {
+	const clock = "15:04:05"
+	from, to := l.LostAt.UTC(), l.BackAt.UTC()
+	text := fmt.Sprintf("contact with %s again: there was none from %s to %s UTC (%.0f s)", l.Node, from.Format(clock), to.Format(clock), to.Sub(from).Seconds())
+	if l.Restarted {
+		text += "; its agent was started again"
+	}
+	return text
 }
 
 // sendUnconfirmed sends a note for each transfer whose reception the server will not
@@ -163,7 +198,8 @@ func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNo
 		still[n.Name] = true
 		sent, known := x.noContact[n.Name]
 		if !known {
-			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("no contact with agent %s for %.0f s; the run goes on, and its records arrive when it is back", n.Name, now.Sub(n.Since).Seconds())); err != nil {
+			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("no contact with agent %s since %s, %.0f s; whether the run goes on there is not known, and records that it keeps arrive when it is back",
+				n.Name, n.Since.UTC().Format("15:04:05 UTC"), now.Sub(n.Since).Seconds())); err != nil {
 				return err
 			}
 		}
@@ -171,7 +207,7 @@ func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNo
 			continue
 		}
 		x.noContact[n.Name] = now
-		if err := w.contact(&linktrialv1.NoContact{RunId: id, Node: n.Name, Since: timestamppb.New(n.Since)}); err != nil {
+		if err := w.contact(&linktrialv1.NoContact{RunId: id, Node: n.Name, Since: timestamppb.New(n.Since), At: timestamppb.New(now)}); err != nil {
 			return err
 		}
 	}
@@ -182,11 +218,6 @@ func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNo
 		delete(x.noContact, name)
 		if err := w.contact(&linktrialv1.NoContact{RunId: id, Node: name}); err != nil {
 			return err
-		}
-		if !x.over {
-			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("contact with agent %s again", name)); err != nil {
-				return err
-			}
 		}
 	}
 	return nil

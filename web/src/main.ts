@@ -3,6 +3,7 @@ import { createApp } from 'vue'
 import App from './App.vue'
 import './style.css'
 import '@/components/ui/forms.css'
+import { onBack } from '@/composables/contact'
 import { isCancelled } from '@/lib/api'
 import { guard } from '@/features/access/session'
 import { router } from './router'
@@ -19,6 +20,9 @@ const queries = new QueryClient({
     mutations: { networkMode: 'always' },
   },
 })
+
+// Whatever failed or waits meanwhile is asked for again.
+onBack(() => void queries.invalidateQueries())
 
 guard(router)
 createApp(App).use(router).use(VueQueryPlugin, { queryClient: queries }).mount('#app')

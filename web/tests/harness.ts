@@ -1,7 +1,7 @@
 // What the real-browser tests share: an orchestrator of their own on a free
 // port, an emulated lab with agents, and Chromium, all ended with the test file.
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process'
-import { chownSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { chownSync, chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs'
 import { request } from 'node:https'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -13,8 +13,9 @@ const root = resolve(import.meta.dirname, '../..')
 export const bin = process.env.LINKTRIAL_BIN ?? join(root, 'bin')
 export const shots = process.env.LINKTRIAL_SHOTS ?? join(root, 'build/screenshots')
 
-/** Laptop and tablet, as in the field. */
+/** Laptop and tablet, as in the field; a phone only looks on. */
 export const sizes = { laptop: { width: 1366, height: 768 }, tablet: { width: 1024, height: 768 } } as const
+const phone = { width: 390, height: 844 }
 
 export interface Station {
   url: string
@@ -27,6 +28,8 @@ export interface Station {
   start(...args: string[]): ChildProcess
   labUp(...args: string[]): Promise<void>
   labDown(): void
+  /** The process of the orchestrator, of its database with all its children, or of a lab's agent. */
+  pids(of: 'serve' | 'database' | { agent: string }): number[]
   /** Kills the orchestrator as a crash would; serve starts it again on its port. */
   killServe(): Promise<void>
   serve(): Promise<void>
@@ -110,6 +113,28 @@ export async function station(name: string, ...flags: string[]): Promise<Station
     children.push(c)
     return c
   }
+  const pids: Station['pids'] = (of) => {
+    if (of === 'serve') return [server!.pid!]
+    const all = readdirSync('/proc')
+      .filter((d) => /^\d+$/.test(d))
+      .flatMap((d) => {
+        try {
+          const args = readFileSync(`/proc/${d}/cmdline`, 'utf8').split('\0')
+          const parent = Number(
+            readFileSync(`/proc/${d}/stat`, 'utf8')
+              .replace(/^.*\) /s, '')
+              .split(' ')[1],
+          )
+          return [{ pid: Number(d), parent, args }]
+        } catch {
+          return [] // it has ended
+        }
+      })
+    const mine = all.filter((p) => p.args.some((a) => a.startsWith(data)))
+    if (of !== 'database') return mine.filter((p) => p.args[1] === 'agent' && p.args[3] === of.agent).map((p) => p.pid)
+    const main = mine.filter((p) => p.args[0]!.endsWith('postgres')).map((p) => p.pid)
+    return [...main, ...all.filter((p) => main.includes(p.parent)).map((p) => p.pid)]
+  }
   const gone = (c: ChildProcess) =>
     new Promise<void>((done) => (c.exitCode !== null || c.signalCode !== null ? done() : c.once('exit', () => done())))
   const linktrialWith = (input: string, ...args: string[]): string =>
@@ -166,6 +191,7 @@ export async function station(name: string, ...flags: string[]): Promise<Station
     linktrial,
     linktrialWith,
     start,
+    pids,
     serve,
     stop,
     async killServe() {
@@ -227,6 +253,15 @@ export async function shotBoth(page: Page, name: string): Promise<void> {
     await page.waitForTimeout(250) // figures follow the window's size
     await shot(page, `${name}-${size}`)
   }
+  await page.setViewportSize(sizes.laptop)
+}
+
+/** The page on a laptop and on a phone. */
+export async function shotNarrow(page: Page, name: string): Promise<void> {
+  await shot(page, `${name}-laptop`)
+  await page.setViewportSize(phone)
+  await page.waitForTimeout(250)
+  await shot(page, `${name}-phone`)
   await page.setViewportSize(sizes.laptop)
 }
 

@@ -159,13 +159,13 @@ test('the page lives through an orchestrator that goes away, and fills in', asyn
   const page = await s.open(`/runs/${campaign}`)
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 170_000 })
   await s.killServe()
-  await page.getByText('No contact with the orchestrator for').waitFor()
-  await page.getByText('The run continues on the nodes').waitFor()
+  await page.getByText('The orchestrator does not answer since').waitFor()
+  await page.getByText('Nothing is lost: the nodes go on by themselves').waitFor()
   expect(await cell(page, 1).getAttribute('class')).toContain('succeeded')
   await clean(page)
   await shot(page, 'run-orchestrator-away')
   await s.serve()
-  await page.getByText('No contact with the orchestrator for').waitFor({ state: 'detached' })
+  await page.getByText('The orchestrator does not answer since').waitFor({ state: 'detached' })
   await page.getByText('completed', { exact: true }).waitFor({ timeout: 240_000 })
   expect(await kinds(page)).toEqual(Array(16).fill('succeeded'))
   troubles.length = 0 // failed calls are logged by the browser itself
@@ -178,7 +178,7 @@ test('a cut control link is named with its time, and the journal arrives later',
   s.linktrial('lab', 'control-link', 'client', 'down', '--name', 'webrun')
   try {
     await page
-      .getByText(/No contact with client for/)
+      .getByText(/No contact with client since/)
       .first()
       .waitFor({ timeout: 170_000 })
     await clean(page)

@@ -54,8 +54,14 @@ type Work struct {
 // Assign replaces what all nodes are to do. It answers the polls that wait
 // where a node is to do something else than before.
 func (r *Registry) Assign(w Work) {
+	watched := map[string]bool{}
+	for _, names := range w.Active {
+		for _, name := range names {
+			watched[name] = true
+		}
+	}
 	r.mu.Lock()
-	r.runOf, r.active = w.RunOf, w.Active
+	r.runOf, r.active, r.watched = w.RunOf, w.Active, watched
 	r.mu.Unlock()
 	r.board.assign(w.Assignments)
 }

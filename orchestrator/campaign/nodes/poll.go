@@ -10,6 +10,11 @@ import (
 // its power is noticed.
 const maxPoll = 30 * time.Second
 
+// pollInRun is how long a poll of a node that is to be in contact waits at most: its
+// next poll shows that the agent's program still works. With in-band control nodes are
+// not to be in contact, and their polls stay as rare as they are.
+const pollInRun = 3 * time.Second
+
 // Poll waits until what the node is to do differs from revision, for at most
 // wait, and returns all of it. It returns early when ctx ends or the registry
 // is stopping, and when another start of the agent registers.
@@ -19,7 +24,7 @@ func (r *Registry) Poll(ctx context.Context, name, incarnation string, revision,
 		return 0, nil, err
 	}
 	defer r.endPoll(ctx, n)
-	timeout := time.NewTimer(max(0, min(wait, maxPoll)))
+	timeout := time.NewTimer(max(0, min(wait, r.longestPoll(name))))
 	defer timeout.Stop()
 	for {
 		changed := r.AssignmentsChanged(name)
@@ -39,6 +44,25 @@ func (r *Registry) Poll(ctx context.Context, name, incarnation string, revision,
 		case <-r.cfg.Stopping:
 			return 0, nil, ErrStopping
 		}
+	}
+}
+
+func (r *Registry) longestPoll(name string) time.Duration {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.watched[name] {
+		return pollInRun
+	}
+	return maxPoll
+}
+
+// SetConnection tells for how long the connection of a node's poll has brought no data,
+// as received returns it at any later time; false: that is not known.
+func (r *Registry) SetConnection(name, incarnation string, received func() (time.Duration, bool)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if n := r.nodes[name]; n != nil && n.Incarnation == incarnation {
+		n.received = received
 	}
 }
 
@@ -71,7 +95,7 @@ func (r *Registry) endPoll(ctx context.Context, n *node) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n.polls--
-	n.contact = r.cfg.Now()
+	n.polled = r.cfg.Now()
 	n.disconnected = ctx.Err() != nil
 	if n.disconnected {
 		r.cfg.ReviewRuns()

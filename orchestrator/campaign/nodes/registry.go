@@ -23,8 +23,12 @@ const (
 	// be very busy.
 	pollGapVirtual = time.Minute
 	// noContactAfter is how long a node that takes part in a run may be without
-	// contact before people are told.
-	noContactAfter = 10 * time.Second
+	// contact before people are told: they are within 8 s, with what it takes until a
+	// watcher looks ([Registry.Missing]) and a page shows it.
+	noContactAfter = 6 * time.Second
+	// lookGap is how long this program may not have run before contacts count anew: a
+	// node cannot be heard by an orchestrator that was stopped or starved.
+	lookGap = 4 * time.Second
 	// flushEvery is how often the moment of a node's last contact is stored.
 	flushEvery = 5 * time.Second
 )
@@ -37,6 +41,9 @@ type Config struct {
 	Stopping <-chan struct{} // closed when polls are to end
 	// Registered is called after a node has registered, or registered anew.
 	Registered func()
+	// ContactChanged is called when it was stored that contact with a node of a run was
+	// lost, or is back.
+	ContactChanged func(run string)
 	// ReviewRuns is called when what a node did may let a run move on.
 	ReviewRuns func()
 }
@@ -47,10 +54,14 @@ type Registry struct {
 	cfg   Config
 	board board
 
-	mu     sync.Mutex
-	nodes  map[string]*node
-	runOf  map[string]string   // by node: the open run that it takes part in
-	active map[string][]string // by run: nodes that are to be in contact
+	mu      sync.Mutex
+	nodes   map[string]*node
+	runOf   map[string]string             // by node: the open run that it takes part in
+	active  map[string][]string           // by run: nodes that are to be in contact
+	watched map[string]bool               // nodes that are to be in contact
+	looked  time.Time                     // for nodes without contact, last
+	heard   time.Time                     // since when nodes can be heard without a gap
+	losses  []dbsqlc.PutContactLossParams // that are to be stored
 }
 
 // Node is a registered node as it is now.
@@ -63,11 +74,14 @@ type Node struct {
 
 type node struct {
 	Registration
-	contact      time.Time       // last
-	flushed      time.Time       // the contact that is stored
-	polls        int             // open now
-	disconnected bool            // the agent's end cut its last poll
-	delivered    map[string]bool // runs that this start of the agent delivered records of
+	contact      time.Time                    // when the last call of its agent came
+	polled       time.Time                    // when its last poll ended
+	received     func() (time.Duration, bool) // for how long its connection has brought no data
+	flushed      time.Time                    // the contact that is stored
+	polls        int                          // open now
+	lost         *loss                        // nil: there is contact
+	disconnected bool                         // the agent's end cut its last poll
+	delivered    map[string]bool              // runs that this start of the agent delivered records of
 }
 
 func (n *node) connected(now time.Time) bool {
@@ -75,15 +89,23 @@ func (n *node) connected(now time.Time) bool {
 	if n.Virtual {
 		gap = pollGapVirtual
 	}
-	return n.polls > 0 || !n.disconnected && now.Sub(n.contact) < gap
+	last := n.contact
+	if n.polled.After(last) {
+		last = n.polled
+	}
+	return n.polls > 0 || !n.disconnected && now.Sub(last) < gap
 }
 
-// withoutContact returns how long the node has been without contact.
-func (n *node) withoutContact(now time.Time) time.Duration {
-	if n.polls > 0 {
-		return 0
+// lastContact returns when the agent's program was last heard of: a poll that waits is
+// no sign of it, because the node's kernel keeps the connection of a stopped program
+// alive. On a slow link a call can take long to arrive, and until then its data counts.
+func (n *node) lastContact(now time.Time) time.Time {
+	if n.received != nil {
+		if quiet, known := n.received(); known && now.Add(-quiet).After(n.contact) {
+			return now.Add(-quiet)
+		}
 	}
-	return now.Sub(n.contact)
+	return n.contact
 }
 
 // Load reads from the store which nodes there are; none is connected yet.
@@ -95,12 +117,21 @@ func Load(ctx context.Context, cfg Config) (*Registry, error) {
 	r := New(cfg)
 	for _, row := range rows {
 		n := &node{Registration: Registration{Name: row.Name, Role: row.Role, Version: row.Version, Host: row.Host, Kernel: row.Kernel, Radio: row.Radio,
-			Emulated: row.Emulated, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation},
+			Emulated: row.Emulated, Virtual: row.Virtual, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation},
 			contact: row.LastContactAt, flushed: row.LastContactAt, disconnected: true, delivered: map[string]bool{}}
 		if err := json.Unmarshal(row.Drivers, &n.Drivers); err != nil {
 			return nil, fmt.Errorf("load node %s: %w", row.Name, err)
 		}
 		r.nodes[row.Name] = n
+	}
+	open, err := cfg.Store.OpenContactLosses(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load losses of contact: %w", err)
+	}
+	for _, l := range open {
+		if n := r.nodes[l.Node]; n != nil {
+			n.lost = &loss{l.RunID, l.LostAt, n.Incarnation}
+		}
 	}
 	return r, nil
 }
@@ -128,14 +159,19 @@ func (r *Registry) Register(ctx context.Context, reg Registration) error {
 		return err
 	}
 	err = r.cfg.Store.UpsertNode(ctx, dbsqlc.UpsertNodeParams{Name: reg.Name, Role: reg.Role, Version: reg.Version, Host: reg.Host, Kernel: reg.Kernel,
-		Radio: reg.Radio, Emulated: reg.Emulated, RadioAddress: reg.RadioAddress, DiskFreeBytes: reg.DiskFreeBytes, Drivers: encoded, Incarnation: reg.Incarnation})
+		Radio: reg.Radio, Emulated: reg.Emulated, RadioAddress: reg.RadioAddress, DiskFreeBytes: reg.DiskFreeBytes, Drivers: encoded, Incarnation: reg.Incarnation, Virtual: reg.Virtual})
 	if err != nil {
 		return fmt.Errorf("register node: %w", err)
 	}
 	r.mu.Lock()
 	n := r.nodes[reg.Name]
 	if n == nil || n.Incarnation != reg.Incarnation {
+		old := n
 		n = &node{delivered: map[string]bool{}}
+		if old != nil {
+			r.restartedLocked(old, now)
+			n.lost = old.lost
+		}
 		r.nodes[reg.Name] = n
 	}
 	n.Registration, n.contact, n.flushed, n.disconnected = reg, now, now, false
@@ -155,7 +191,10 @@ func (r *Registry) checkReplaced(reg *Registration, now time.Time) error {
 	if old == nil {
 		return nil
 	}
-	if old.Incarnation != reg.Incarnation && old.connected(now) {
+	// A rehearsal in virtual time that has ended leaves nodes that nothing tells apart
+	// from those of one that goes on, but for their runs.
+	abandoned := old.Virtual && reg.Virtual && r.runOf[reg.Name] == ""
+	if old.Incarnation != reg.Incarnation && old.connected(now) && !abandoned {
 		return fmt.Errorf("%s: %w; give this one another name, or end the other", reg.Name, ErrNameTaken)
 	}
 	if run := r.runOf[reg.Name]; run != "" && old.Role != reg.Role {
@@ -222,7 +261,14 @@ func (r *Registry) List() []Node {
 }
 
 func (r *Registry) stateLocked(n *node, now time.Time) Node {
-	return Node{Registration: n.Registration, LastContact: n.contact, Connected: n.connected(now), Run: r.runOf[n.Name]}
+	return Node{Registration: n.Registration, LastContact: n.lastContact(now), Connected: n.connected(now), Run: r.runOf[n.Name]}
+}
+
+// AnyVirtual reports whether one of the nodes is of the virtual-time lab.
+func (r *Registry) AnyVirtual(names []string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(names, func(name string) bool { return r.nodes[name] != nil && r.nodes[name].Virtual })
 }
 
 // Connected returns how many nodes are connected now.
@@ -257,24 +303,37 @@ func (r *Registry) Missing(run string) []MissingNode {
 	now := r.cfg.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.lookLocked(now)
 	var out []MissingNode
 	for _, name := range r.active[run] {
-		if n := r.nodes[name]; n != nil && n.withoutContact(now) >= noContactAfter {
-			out = append(out, MissingNode{name, n.contact})
+		if n := r.nodes[name]; n != nil && r.isMissingLocked(n, now) {
+			out = append(out, MissingNode{name, n.lastContact(now)})
 		}
 	}
 	return out
 }
 
-// Flush stores the moments of the nodes' last contacts, those that are due.
+// lookLocked notes that this program looks for nodes without contact.
+func (r *Registry) lookLocked(now time.Time) {
+	if now.Sub(r.looked) > lookGap {
+		r.heard = now
+	}
+	r.looked = now
+}
+
+func (r *Registry) isMissingLocked(n *node, now time.Time) bool {
+	return now.Sub(n.lastContact(now)) >= noContactAfter && now.Sub(r.heard) >= noContactAfter
+}
+
+// Flush stores the moments of the nodes' last contacts, those that are due, and since
+// when there was no contact with nodes in runs.
 func (r *Registry) Flush(ctx context.Context) error {
 	now := r.cfg.Now()
 	var rows dbsqlc.TouchNodesParams
 	r.mu.Lock()
+	r.lookLocked(now)
+	r.reviewContactsLocked(now)
 	for _, n := range r.nodes {
-		if n.polls > 0 {
-			n.contact = now
-		}
 		if n.contact.Sub(n.flushed) >= flushEvery {
 			n.flushed = n.contact
 			rows.Names = append(rows.Names, n.Name)
@@ -283,8 +342,8 @@ func (r *Registry) Flush(ctx context.Context) error {
 		}
 	}
 	r.mu.Unlock()
-	if len(rows.Names) == 0 {
-		return nil
+	if err := r.storeLosses(ctx); err != nil || len(rows.Names) == 0 {
+		return err
 	}
 	if err := r.cfg.Store.TouchNodes(ctx, rows); err != nil {
 		return fmt.Errorf("store last contact: %w", err)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"linktrial/orchestrator/store/dbsqlc"
 )
 
 func TestConnected(t *testing.T) {
@@ -26,4 +28,96 @@ func TestConnected(t *testing.T) {
 			require.Equal(t, c.want, c.node.connected(contact.Add(c.after)))
 		})
 	}
+}
+
+// Of a program that is stopped while its kernel answers, the last call is the last
+// contact, however long its poll still waits; an orchestrator that itself was stopped
+// does not hold that against the nodes.
+func TestMissing(t *testing.T) {
+	began := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	now := began
+	r := New(Config{Now: func() time.Time { return now }, ReviewRuns: func() {}})
+	r.nodes["relay"] = &node{Registration: Registration{Name: "relay", Incarnation: "1"}, contact: now}
+	r.Assign(Work{Active: map[string][]string{"r-1": {"relay"}}})
+	tick := func(d time.Duration) []MissingNode {
+		var out []MissingNode
+		for range d / time.Second {
+			now = now.Add(time.Second)
+			out = r.Missing("r-1")
+		}
+		return out
+	}
+	require.Empty(t, tick(5*time.Second))
+	n, err := r.beginPoll("relay", "1", 0)
+	require.NoError(t, err)
+	require.Equal(t, pollInRun, r.longestPoll("relay"))
+	require.Equal(t, maxPoll, r.longestPoll("client"))
+	contact := now
+	require.Empty(t, tick(noContactAfter-time.Second))
+	require.Equal(t, []MissingNode{{"relay", contact}}, tick(time.Second))
+	r.endPoll(t.Context(), n)
+	require.Equal(t, []MissingNode{{"relay", contact}}, tick(time.Second), "that a poll ended is no sign of the node")
+
+	// Data of a call that takes long to arrive.
+	r.SetConnection("relay", "1", func() (time.Duration, bool) { return time.Second, true })
+	require.Empty(t, tick(time.Second))
+	r.SetConnection("relay", "1", func() (time.Duration, bool) { return 0, false })
+	require.Equal(t, []MissingNode{{"relay", contact}}, tick(time.Second))
+
+	n, err = r.beginPoll("relay", "1", 0)
+	require.NoError(t, err)
+	r.endPoll(t.Context(), n)
+	now = now.Add(time.Minute)
+	require.Empty(t, r.Missing("r-1"), "this program did not run for a minute")
+	require.Empty(t, tick(noContactAfter-time.Second))
+	require.Len(t, tick(time.Second), 1)
+}
+
+// A time without contact is stored when it begins and when it is over, and so is a new
+// start of an agent that came too soon for anybody to miss it.
+func TestLossesAreNoted(t *testing.T) {
+	now := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	r := New(Config{Now: func() time.Time { return now }})
+	add := func(incarnation string) {
+		n := &node{Registration: Registration{Name: "relay", Incarnation: incarnation}, contact: now}
+		if old := r.nodes["relay"]; old != nil {
+			r.restartedLocked(old, now)
+			n.lost = old.lost
+		}
+		r.nodes["relay"] = n
+	}
+	add("1")
+	r.Assign(Work{RunOf: map[string]string{"relay": "r-1"}, Active: map[string][]string{"r-1": {"relay"}}})
+	tick := func(n int) {
+		for range n {
+			now = now.Add(time.Second)
+			r.lookLocked(now)
+			r.reviewContactsLocked(now)
+		}
+	}
+	began := now
+	tick(20)
+	require.Equal(t, []dbsqlc.PutContactLossParams{{RunID: "r-1", Node: "relay", LostAt: began}}, r.losses, "once")
+	add("2")
+	back := now
+	tick(1)
+	require.Equal(t, dbsqlc.PutContactLossParams{RunID: "r-1", Node: "relay", LostAt: began, BackAt: &back, Restarted: true}, r.losses[1])
+
+	tick(1)
+	add("3")
+	again := now
+	tick(1)
+	require.Equal(t, dbsqlc.PutContactLossParams{RunID: "r-1", Node: "relay", LostAt: back, BackAt: &again, Restarted: true}, r.losses[2])
+	require.Len(t, r.losses, 3)
+}
+
+// The nodes of a rehearsal in virtual time that has ended do not hold up the next one.
+func TestVirtualNodesAreReplaced(t *testing.T) {
+	now := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	r := New(Config{})
+	r.nodes["virtual-client"] = &node{Registration: Registration{Name: "virtual-client", Role: "client", Incarnation: "1", Virtual: true}, contact: now}
+	next := &Registration{Name: "virtual-client", Role: "client", Incarnation: "2", Virtual: true}
+	require.NoError(t, r.checkReplaced(next, now))
+	r.Assign(Work{RunOf: map[string]string{"virtual-client": "r-1"}})
+	require.ErrorIs(t, r.checkReplaced(next, now), ErrNameTaken, "its run goes on")
 }

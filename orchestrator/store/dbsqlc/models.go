@@ -120,6 +120,14 @@ type Conformance struct {
 	Checks    json.RawMessage
 }
 
+type ContactLoss struct {
+	RunID     string
+	Node      string
+	LostAt    time.Time
+	BackAt    *time.Time
+	Restarted bool
+}
+
 type DriverApproval struct {
 	Ordinal  int64
 	Protocol string
@@ -206,6 +214,7 @@ type Node struct {
 	Incarnation   string
 	RegisteredAt  time.Time
 	LastContactAt time.Time
+	Virtual       bool
 }
 
 type NodeCertificate struct {

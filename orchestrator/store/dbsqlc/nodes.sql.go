@@ -11,6 +11,36 @@ import (
 	"time"
 )
 
+const contactLosses = `-- name: ContactLosses :many
+SELECT run_id, node, lost_at, back_at, restarted FROM contact_losses WHERE run_id = $1 ORDER BY lost_at, node
+`
+
+func (q *Queries) ContactLosses(ctx context.Context, runID string) ([]ContactLoss, error) {
+	rows, err := q.db.Query(ctx, contactLosses, runID)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ContactLoss{}
+	for rows.Next() {
+		var i ContactLoss
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.LostAt,
+			&i.BackAt,
+			&i.Restarted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const latestClockOffsets = `-- name: LatestClockOffsets :many
 SELECT DISTINCT ON (node) node, offset_ns FROM clock_offsets WHERE unknown = '' ORDER BY node, at DESC
 `
@@ -41,7 +71,7 @@ func (q *Queries) LatestClockOffsets(ctx context.Context) ([]LatestClockOffsetsR
 }
 
 const nodes = `-- name: Nodes :many
-SELECT name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at FROM nodes ORDER BY name
+SELECT name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at, virtual FROM nodes ORDER BY name
 `
 
 func (q *Queries) Nodes(ctx context.Context) ([]Node, error) {
@@ -67,6 +97,7 @@ func (q *Queries) Nodes(ctx context.Context) ([]Node, error) {
 			&i.Incarnation,
 			&i.RegisteredAt,
 			&i.LastContactAt,
+			&i.Virtual,
 		); err != nil {
 			return nil, err
 		}
@@ -76,6 +107,61 @@ func (q *Queries) Nodes(ctx context.Context) ([]Node, error) {
 		return nil, err
 	}
 	return items, nil
+}
+
+const openContactLosses = `-- name: OpenContactLosses :many
+SELECT l.run_id, l.node, l.lost_at, l.back_at, l.restarted FROM contact_losses l JOIN runs r ON r.id = l.run_id WHERE l.back_at IS NULL AND r.ended_at IS NULL ORDER BY l.lost_at
+`
+
+// Those of runs that have not ended.
+func (q *Queries) OpenContactLosses(ctx context.Context) ([]ContactLoss, error) {
+	rows, err := q.db.Query(ctx, openContactLosses)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []ContactLoss{}
+	for rows.Next() {
+		var i ContactLoss
+		if err := rows.Scan(
+			&i.RunID,
+			&i.Node,
+			&i.LostAt,
+			&i.BackAt,
+			&i.Restarted,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
+const putContactLoss = `-- name: PutContactLoss :exec
+INSERT INTO contact_losses (run_id, node, lost_at, back_at, restarted) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (run_id, node, lost_at) DO UPDATE SET back_at = excluded.back_at, restarted = excluded.restarted
+`
+
+type PutContactLossParams struct {
+	RunID     string
+	Node      string
+	LostAt    time.Time
+	BackAt    *time.Time
+	Restarted bool
+}
+
+func (q *Queries) PutContactLoss(ctx context.Context, arg PutContactLossParams) error {
+	_, err := q.db.Exec(ctx, putContactLoss,
+		arg.RunID,
+		arg.Node,
+		arg.LostAt,
+		arg.BackAt,
+		arg.Restarted,
+	)
+	return err
 }
 
 const touchNodes = `-- name: TouchNodes :exec
@@ -97,11 +183,11 @@ func (q *Queries) TouchNodes(ctx context.Context, arg TouchNodesParams) error {
 }
 
 const upsertNode = `-- name: UpsertNode :exec
-INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now(), now())
+INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, virtual, registered_at, last_contact_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now(), now())
 ON CONFLICT (name) DO UPDATE SET role = excluded.role, version = excluded.version, host = excluded.host, kernel = excluded.kernel,
     radio = excluded.radio, emulated = excluded.emulated, radio_address = excluded.radio_address,
-    disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation,
+    disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation, virtual = excluded.virtual,
     -- When this start of the agent was first heard of.
     registered_at = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.registered_at ELSE excluded.registered_at END,
     last_contact_at = now()
@@ -119,6 +205,7 @@ type UpsertNodeParams struct {
 	DiskFreeBytes int64
 	Drivers       json.RawMessage
 	Incarnation   string
+	Virtual       bool
 }
 
 func (q *Queries) UpsertNode(ctx context.Context, arg UpsertNodeParams) error {
@@ -134,6 +221,7 @@ func (q *Queries) UpsertNode(ctx context.Context, arg UpsertNodeParams) error {
 		arg.DiskFreeBytes,
 		arg.Drivers,
 		arg.Incarnation,
+		arg.Virtual,
 	)
 	return err
 }

@@ -1,9 +1,9 @@
 -- name: UpsertNode :exec
-INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, registered_at, last_contact_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, now(), now())
+INSERT INTO nodes (name, role, version, host, kernel, radio, emulated, radio_address, disk_free_bytes, drivers, incarnation, virtual, registered_at, last_contact_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, now(), now())
 ON CONFLICT (name) DO UPDATE SET role = excluded.role, version = excluded.version, host = excluded.host, kernel = excluded.kernel,
     radio = excluded.radio, emulated = excluded.emulated, radio_address = excluded.radio_address,
-    disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation,
+    disk_free_bytes = excluded.disk_free_bytes, drivers = excluded.drivers, incarnation = excluded.incarnation, virtual = excluded.virtual,
     -- When this start of the agent was first heard of.
     registered_at = CASE WHEN nodes.incarnation = excluded.incarnation THEN nodes.registered_at ELSE excluded.registered_at END,
     last_contact_at = now();
@@ -19,3 +19,14 @@ WHERE n.name = t.name;
 
 -- name: LatestClockOffsets :many
 SELECT DISTINCT ON (node) node, offset_ns FROM clock_offsets WHERE unknown = '' ORDER BY node, at DESC;
+
+-- name: PutContactLoss :exec
+INSERT INTO contact_losses (run_id, node, lost_at, back_at, restarted) VALUES ($1, $2, $3, $4, $5)
+ON CONFLICT (run_id, node, lost_at) DO UPDATE SET back_at = excluded.back_at, restarted = excluded.restarted;
+
+-- name: ContactLosses :many
+SELECT * FROM contact_losses WHERE run_id = $1 ORDER BY lost_at, node;
+
+-- name: OpenContactLosses :many
+-- Those of runs that have not ended.
+SELECT l.* FROM contact_losses l JOIN runs r ON r.id = l.run_id WHERE l.back_at IS NULL AND r.ended_at IS NULL ORDER BY l.lost_at;

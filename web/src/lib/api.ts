@@ -18,6 +18,60 @@ export function onLoginLost(then: () => void): void {
   lost = then
 }
 
+export interface CallListener {
+  /** A call begins; what it returns is called when it was answered, or has failed. */
+  began(): () => void
+  /** An answer, or a part of one, has arrived. */
+  heard(): void
+  /** A call has failed in a way that leaves open whether the orchestrator is there. */
+  failed(): void
+}
+let listener: CallListener | undefined
+/** Who wants to know whether the orchestrator answers. */
+export function onCalls(l: CallListener): void {
+  listener = l
+}
+
+const withoutAnswer = new Set([Code.Unavailable, Code.Unknown, Code.DeadlineExceeded, Code.Canceled])
+
+function tell(error: unknown) {
+  const code = ConnectError.from(error).code
+  if (!withoutAnswer.has(code)) listener?.heard()
+  else if (code !== Code.Canceled) listener?.failed() // cancelled by the page itself
+}
+
+// Every answer shows that the orchestrator is there, and so does a refusal.
+const listen: Interceptor = (next) => async (req) => {
+  const over = listener?.began()
+  try {
+    const res = await next(req)
+    if (!res.stream) {
+      listener?.heard()
+      return res
+    }
+    const message = res.message
+    return {
+      ...res,
+      message: (async function* () {
+        try {
+          for await (const m of message) {
+            listener?.heard()
+            yield m
+          }
+        } catch (e) {
+          tell(e)
+          throw e
+        }
+      })(),
+    }
+  } catch (e) {
+    tell(e)
+    throw e
+  } finally {
+    over?.()
+  }
+}
+
 function hear(error: unknown): never {
   if (ConnectError.from(error).code === Code.Unauthenticated) lost()
   throw error
@@ -44,7 +98,7 @@ const watchLogin: Interceptor = (next) => async (req) => {
 const transport = createConnectTransport({
   baseUrl: window.location.origin,
   useBinaryFormat: true,
-  interceptors: [watchLogin],
+  interceptors: [listen, watchLogin],
 })
 
 export const access = createClient(AccessService, transport)
@@ -67,13 +121,29 @@ export function unavailableHere(error: unknown): boolean {
   return e.code === Code.Unavailable && e.rawMessage !== '' && !/^HTTP \d+/.test(e.rawMessage)
 }
 
+/** What browsers and the client library say of a connection that broke or a call that took too long. */
+const brokenConnection = /fetch|network|load failed|aborted/i
+const brokenAnswer = /premature|EndStream|end of stream|missing trailer|protocol error/i
+
+function noAnswer(e: ConnectError): boolean {
+  switch (e.code) {
+    case Code.Unavailable:
+    case Code.Canceled:
+    case Code.DeadlineExceeded:
+      return true
+    case Code.Unknown:
+      return brokenConnection.test(e.rawMessage) || brokenAnswer.test(e.rawMessage)
+    case Code.Internal:
+      return brokenAnswer.test(e.rawMessage)
+  }
+  return false
+}
+
 /** What went wrong, for people: the server's own words where it answered. */
 export function explain(error: unknown): string {
   const e = ConnectError.from(error)
   if (unavailableHere(error)) return e.rawMessage
-  if (e.code === Code.Unavailable || (e.code === Code.Unknown && /fetch|network/i.test(e.rawMessage))) {
-    return 'The orchestrator does not answer. It may have been stopped: linktrial serve starts it.'
-  }
+  if (noAnswer(e)) return 'The orchestrator does not answer. It may have been stopped: linktrial serve starts it.'
   if (e.code === Code.Unimplemented)
     return 'This orchestrator cannot do that: it is of another version than this page. Reload the page.'
   return e.rawMessage

@@ -114,6 +114,12 @@ export function virtualMoment(t: Timestamp | Date | undefined): string {
 /** What a virtual moment means, for its title. */
 export const VIRTUAL_NOTE = 'Virtual time since the lab of the run started'
 
+/** A moment of today in UTC: "12:03:41 UTC"; of another day with its day. */
+export function utcClock(t: Timestamp | Date | undefined, now = new Date()): string {
+  const text = utc(t)
+  return text.startsWith(now.toISOString().slice(0, 10)) ? text.slice(11) : text
+}
+
 /** How long ago: "12 s ago". */
 export function ago(t: Timestamp | Date | undefined, now = Date.now()): string {
   const d = date(t)

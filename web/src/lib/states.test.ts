@@ -24,6 +24,23 @@ test('a run pauses at the end of a trial', () => {
   expect(of(RunState.RUNNING, { paused: true }).word).toBe('paused')
   expect(of(RunState.ABORTED, { paused: true }).word).toBe('aborted')
 })
+test('a campaign in virtual time is stored when its trials are over, whatever its runs wait for', () => {
+  const run = (state: RunState, more = {}) => ({
+    state,
+    paused: false,
+    pausing: false,
+    virtual: true,
+    campaignId: 'c',
+    trialsEnded: 0,
+    ...more,
+  })
+  const waiting = [run(RunState.PREPARING), run(RunState.QUEUED)]
+  expect(waiting.map((r) => runState(r, waiting).word)).toEqual(Array(2).fill('running in virtual time'))
+  const stored = [run(RunState.COMPLETED, { trialsEnded: 4 }), run(RunState.RUNNING), run(RunState.QUEUED)]
+  expect(stored.map((r) => runState(r, stored).word)).toEqual(['completed', 'storing', 'storing'])
+  const other = run(RunState.QUEUED, { campaignId: 'd' })
+  expect(runState(other, stored).word).toBe('running in virtual time')
+})
 test('what a person aborted is amber for trials, too; a fault is red', () => {
   expect(trialStates.aborted.tone).toBe('warn')
   expect(verdictState('timed-out')).toEqual({ glyph: '◷', word: 'timed out', tone: 'bad' })

@@ -27,9 +27,34 @@ const runStates: Record<RunState, State> = {
 }
 const pausing = state('‖', 'pausing', 'warn')
 const paused = state('‖', 'paused', 'warn')
+const inGuests = state('▶', 'running in virtual time', 'run')
+const storing = state('⇣', 'storing', 'run')
 
-/** A run pauses at a trial's end: until then it is pausing. */
-export function runState(r: Pick<Run, 'state' | 'paused' | 'pausing'>): State {
+type Part = Pick<Run, 'state' | 'virtual' | 'campaignId' | 'trialsEnded' | 'started'>
+
+/**
+ * The trials of a campaign in virtual time are over, and its journals are being stored: they
+ * come when all guests have ended, run by run. All is at least the campaign's runs.
+ */
+export function isStoring(r: Part, all: readonly Part[]): boolean {
+  return (
+    r.virtual &&
+    !ended(r.state) &&
+    all.some(
+      (x) => x.campaignId === r.campaignId && (!!x.started || x.trialsEnded > 0 || x.state === RunState.COMPLETED),
+    )
+  )
+}
+
+/**
+ * A run pauses at a trial's end: until then it is pausing. In virtual time its state
+ * depends on the other runs of its campaign, which all has.
+ */
+export function runState(
+  r: Pick<Run, 'state' | 'paused' | 'pausing'> & Partial<Part>,
+  all: readonly Part[] = [],
+): State {
+  if (r.virtual && !ended(r.state)) return isStoring(r as Part, [r as Part, ...all]) ? storing : inGuests
   if (r.state === RunState.RUNNING || r.state === RunState.PREPARING) {
     if (r.pausing) return pausing
     if (r.paused) return paused

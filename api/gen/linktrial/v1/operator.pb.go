@@ -150,6 +150,7 @@ const (
 	Note_KIND_MISBEHAVIOUR Note_Kind = 2 // of a driver
 	Note_KIND_WAITS        Note_Kind = 3 // what a run's preparation waits for
 	Note_KIND_UNCONFIRMED  Note_Kind = 4 // a transfer whose reception the server will not confirm
+	Note_KIND_CONTACT      Note_Kind = 5 // a node was out of contact, or its agent was started again
 )
 
 // Enum value maps for Note_Kind.
@@ -160,6 +161,7 @@ var (
 		2: "KIND_MISBEHAVIOUR",
 		3: "KIND_WAITS",
 		4: "KIND_UNCONFIRMED",
+		5: "KIND_CONTACT",
 	}
 	Note_Kind_value = map[string]int32{
 		"KIND_UNSPECIFIED":  0,
@@ -167,6 +169,7 @@ var (
 		"KIND_MISBEHAVIOUR": 2,
 		"KIND_WAITS":        3,
 		"KIND_UNCONFIRMED":  4,
+		"KIND_CONTACT":      5,
 	}
 )
 
@@ -906,6 +909,7 @@ type Run struct {
 	PauseReason          string                 `protobuf:"bytes,21,opt,name=pause_reason,json=pauseReason,proto3" json:"pause_reason,omitempty"`  // why the leading node has paused the run by itself; empty: it has not
 	Sealed               bool                   `protobuf:"varint,22,opt,name=sealed,proto3" json:"sealed,omitempty"`                              // it has ended and every journal of it is complete: nothing that a node sends changes its results
 	LateRecords          int64                  `protobuf:"varint,23,opt,name=late_records,json=lateRecords,proto3" json:"late_records,omitempty"` // that came after the end of a node's journal; they count nowhere
+	Virtual              bool                   `protobuf:"varint,24,opt,name=virtual,proto3" json:"virtual,omitempty"`                            // on nodes of the virtual-time lab: its journals come when all guests have ended
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -1099,6 +1103,13 @@ func (x *Run) GetLateRecords() int64 {
 		return x.LateRecords
 	}
 	return 0
+}
+
+func (x *Run) GetVirtual() bool {
+	if x != nil {
+		return x.Virtual
+	}
+	return false
 }
 
 type GetRunRequest struct {
@@ -2051,7 +2062,8 @@ type NoContact struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
-	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"` // unset: there is contact again
+	Since         *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=since,proto3" json:"since,omitempty"` // last contact; unset: there is contact again
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"`       // when this was sent, by the same clock as since
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2103,6 +2115,13 @@ func (x *NoContact) GetNode() string {
 func (x *NoContact) GetSince() *timestamppb.Timestamp {
 	if x != nil {
 		return x.Since
+	}
+	return nil
+}
+
+func (x *NoContact) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
 	}
 	return nil
 }
@@ -2364,6 +2383,7 @@ type Note struct {
 	RunId         string                 `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	Text          string                 `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"` // for people: "no contact with agent client for 12 s"
 	Kind          Note_Kind              `protobuf:"varint,3,opt,name=kind,proto3,enum=linktrial.v1.Note_Kind" json:"kind,omitempty"`
+	At            *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=at,proto3" json:"at,omitempty"` // when it happened; unset: when it was sent
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2417,6 +2437,13 @@ func (x *Note) GetKind() Note_Kind {
 		return x.Kind
 	}
 	return Note_KIND_UNSPECIFIED
+}
+
+func (x *Note) GetAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.At
+	}
+	return nil
 }
 
 type ResultsRequest struct {
@@ -3016,7 +3043,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
 	"campaignId\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xf6\x05\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\x90\x06\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -3044,7 +3071,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x05nodes\x18\x14 \x03(\tR\x05nodes\x12!\n" +
 	"\fpause_reason\x18\x15 \x01(\tR\vpauseReason\x12\x16\n" +
 	"\x06sealed\x18\x16 \x01(\bR\x06sealed\x12!\n" +
-	"\flate_records\x18\x17 \x01(\x03R\vlateRecords\"&\n" +
+	"\flate_records\x18\x17 \x01(\x03R\vlateRecords\x12\x18\n" +
+	"\avirtual\x18\x18 \x01(\bR\avirtual\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
 	"\x0eGetRunResponse\x12#\n" +
@@ -3122,11 +3150,12 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x05bytes\x18\a \x03(\x01R\x05bytes\x12\x1d\n" +
 	"\n" +
 	"cwnd_bytes\x18\b \x03(\x01R\tcwndBytes\x12\x17\n" +
-	"\asrtt_ms\x18\t \x03(\x01R\x06srttMs\"h\n" +
+	"\asrtt_ms\x18\t \x03(\x01R\x06srttMs\"\x94\x01\n" +
 	"\tNoContact\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04node\x18\x02 \x01(\tR\x04node\x120\n" +
-	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\"\xbe\x01\n" +
+	"\x05since\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\xbe\x01\n" +
 	"\fTrialStarted\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x14\n" +
 	"\x05trial\x18\x02 \x01(\x05R\x05trial\x12\x18\n" +
@@ -3149,18 +3178,20 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\titeration\x18\x03 \x01(\x05R\titeration\x12\x1c\n" +
 	"\ttreatment\x18\x04 \x01(\tR\ttreatment\x122\n" +
 	"\aattempt\x18\x05 \x01(\v2\x18.linktrial.v1.AttemptRowR\aattempt\x12!\n" +
-	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"\xce\x01\n" +
+	"\flast_attempt\x18\x06 \x01(\bR\vlastAttempt\"\x8d\x02\n" +
 	"\x04Note\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12+\n" +
-	"\x04kind\x18\x03 \x01(\x0e2\x17.linktrial.v1.Note.KindR\x04kind\"n\n" +
+	"\x04kind\x18\x03 \x01(\x0e2\x17.linktrial.v1.Note.KindR\x04kind\x12*\n" +
+	"\x02at\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x02at\"\x80\x01\n" +
 	"\x04Kind\x12\x14\n" +
 	"\x10KIND_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fKIND_NO_CONTACT\x10\x01\x12\x15\n" +
 	"\x11KIND_MISBEHAVIOUR\x10\x02\x12\x0e\n" +
 	"\n" +
 	"KIND_WAITS\x10\x03\x12\x14\n" +
-	"\x10KIND_UNCONFIRMED\x10\x04\"\xa4\x01\n" +
+	"\x10KIND_UNCONFIRMED\x10\x04\x12\x10\n" +
+	"\fKIND_CONTACT\x10\x05\"\xa4\x01\n" +
 	"\x0eResultsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
@@ -3321,37 +3352,39 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	38, // 26: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
 	38, // 27: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
 	38, // 28: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
-	20, // 29: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	2,  // 30: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
-	35, // 31: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	40, // 32: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	38, // 33: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	41, // 34: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	4,  // 35: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	6,  // 36: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	9,  // 37: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	11, // 38: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	13, // 39: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	16, // 40: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	22, // 41: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	31, // 42: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	33, // 43: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	36, // 44: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	5,  // 45: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	7,  // 46: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	10, // 47: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	12, // 48: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	14, // 49: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	17, // 50: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	23, // 51: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	32, // 52: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	34, // 53: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	37, // 54: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	45, // [45:55] is the sub-list for method output_type
-	35, // [35:45] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	38, // 29: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
+	20, // 30: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	2,  // 31: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
+	38, // 32: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
+	35, // 33: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	40, // 34: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	38, // 35: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	41, // 36: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	4,  // 37: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	6,  // 38: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	9,  // 39: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	11, // 40: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	13, // 41: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	16, // 42: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	22, // 43: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	31, // 44: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	33, // 45: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	36, // 46: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	5,  // 47: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	7,  // 48: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	10, // 49: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	12, // 50: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	14, // 51: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	17, // 52: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	23, // 53: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	32, // 54: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	34, // 55: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	37, // 56: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	47, // [47:57] is the sub-list for method output_type
+	37, // [37:47] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }

@@ -136,7 +136,7 @@ describe('CampaignModel', () => {
   it('knows which node is silent', () => {
     const since = new Date('2026-01-01T00:00:00Z')
     const { m, r } = model(run(RunState.RUNNING), silence(since))
-    expect(r.silent.get('client')).toEqual(since)
+    expect(r.silent.get('client')?.since).toEqual(since)
     m.apply(silence())
     expect(r.silent.size).toBe(0)
   })

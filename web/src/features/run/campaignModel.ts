@@ -5,6 +5,7 @@ import type {
   AttemptRow,
   GetRunResponse,
   JournalLine,
+  Note,
   Note_Kind,
   Run,
   WatchResponse,
@@ -37,10 +38,16 @@ export interface RunModel {
   at: number
   trials: Map<number, TrialModel>
   commands: Map<string, Command>
-  /** Nodes without contact, and since when. */
-  silent: Map<string, Date>
+  /** Nodes without contact. */
+  silent: Map<string, Silence>
   /** The trial that runs, or ran last. */
   current?: number
+}
+export interface Silence {
+  /** Last contact, by the orchestrator's clock. */
+  since: Date
+  /** The same moment by this machine's clock, in milliseconds. */
+  local: number
 }
 export interface NoteLine {
   at: Date
@@ -66,7 +73,7 @@ export class CampaignModel {
         this.setRun(event.value, now)
         return
       case 'note':
-        this.notes.push({ at: new Date(now), run: event.value.runId, kind: event.value.kind, text: event.value.text })
+        this.note(event.value, now)
         if (this.notes.length > notesKept) this.notes.splice(0, this.notes.length - notesKept)
         return
       case 'journal':
@@ -82,6 +89,12 @@ export class CampaignModel {
         else this.waiting.set(event.value.runId, [...(this.waiting.get(event.value.runId) ?? []), event])
       }
     }
+  }
+
+  // A stream that begins anew sends what stays true again.
+  private note(n: Note, now: number) {
+    if (this.notes.some((x) => x.run === n.runId && x.kind === n.kind && x.text === n.text)) return
+    this.notes.push({ at: date(n.at) ?? new Date(now), run: n.runId, kind: n.kind, text: n.text })
   }
 
   private setRun(r: Run, now: number) {
@@ -105,6 +118,11 @@ export class CampaignModel {
     this.lastSeq.set(key, l.seq)
     this.journal.push(l)
     if (this.journal.length > journalKept) this.journal.splice(0, this.journal.length - journalKept)
+  }
+
+  /** The newest line of a node's journal that this page has of a run. */
+  lastLine(run: string, node: string): JournalLine | undefined {
+    return this.journal.findLast((l) => l.runId === run && l.node === node)
   }
 
   /** Takes what GetRun answered: all trials, and attempts as the store has them now. */
@@ -186,7 +204,8 @@ function step(run: RunModel, event: WatchResponse['event'], now: number) {
     }
     case 'noContact': {
       const since = date(event.value.since)
-      if (since) run.silent.set(event.value.node, since)
+      const at = date(event.value.at) ?? new Date(now)
+      if (since) run.silent.set(event.value.node, { since, local: now - (at.getTime() - since.getTime()) })
       else run.silent.delete(event.value.node)
       return
     }

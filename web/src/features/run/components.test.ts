@@ -11,6 +11,7 @@ import JournalPanel from './JournalPanel.vue'
 import LinkBanner from './LinkBanner.vue'
 import RunMatrix from './RunMatrix.vue'
 import RunPicker from './RunPicker.vue'
+import { utcClock } from '@/lib/format'
 import TabBar from '@/components/ui/TabBar.vue'
 
 function matrix(iterations: number, more = {}) {
@@ -25,6 +26,7 @@ function matrix(iterations: number, more = {}) {
     topologyTitle: '',
     settings: '',
     durations: new Map(),
+    inBand: false,
   }
   const cells = new Map<number, Cell>()
   for (let t = 0; t < iterations * 2; t++)
@@ -109,17 +111,18 @@ describe('RunMatrix', () => {
   })
 })
 
+const line = (seq: number, node: string, text: string, received?: Date) =>
+  create(JournalLineSchema, {
+    runId: 'r',
+    node,
+    seq: BigInt(seq),
+    type: 'trial-end',
+    text,
+    at: timestampFromDate(new Date(1000)),
+    received: received && timestampFromDate(received),
+  })
+
 describe('JournalPanel', () => {
-  const line = (seq: number, node: string, text: string, received?: Date) =>
-    create(JournalLineSchema, {
-      runId: 'r',
-      node,
-      seq: BigInt(seq),
-      type: 'trial-end',
-      text,
-      at: timestampFromDate(new Date(1000)),
-      received: received && timestampFromDate(received),
-    })
   const lines = [
     line(1, 'client', 'one'),
     line(2, 'client', 'two', new Date(90_000)),
@@ -155,13 +158,26 @@ it('LinkBanner shows for how long there is no contact with the orchestrator and 
   const w = mount(LinkBanner, {
     props: {
       link: { state: 'lost', since: now - 40_000, retryAt: now + 3000, error: new Error('x') },
-      silent: [['client', new Date(now - 75_000)]],
+      silent: [
+        // The orchestrator's clock is an hour ahead of this machine's.
+        {
+          node: 'client',
+          since: new Date(now + 3_525_000),
+          local: now - 75_000,
+          last: line(7, 'client', 'trial 3 (udt, iteration 1), attempt 1 starts'),
+        },
+        { node: 'relay', since: new Date(now - 8_000), local: now - 8_000 },
+      ],
       over: false,
     },
   })
   expect(w.text()).toContain('No contact with the orchestrator for 40 s')
-  expect(w.text()).toContain('No contact with client for 1 min 15 s')
-  expect(w.text()).toContain('The run continues on the node')
+  const [, client, relay] = w.findAll('.banner').map((b) => b.text())
+  expect(client).toContain(`No contact with client since ${utcClock(new Date(now + 3_525_000))}, 1 min 15 s.`)
+  expect(client).toMatch(/Its last report, of .*UTC: Trial 3 \(udt, iteration 1\), attempt 1 starts\./)
+  expect(relay).toContain('It has not reported anything of this run.')
+  // Nobody knows that, so no banner may promise it.
+  for (const t of [client, relay]) expect(t).toContain('Whether the run goes on there is not known')
 })
 
 it('LinkBanner gives the reason where the orchestrator itself says that it cannot answer', () => {

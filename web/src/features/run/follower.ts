@@ -23,8 +23,8 @@ export interface FollowOptions {
 const firstRetryMs = 500
 const lastRetryMs = 10_000
 /** After how long without a word the orchestrator is asked whether it is there. */
-export const quietMs = 5_000
-const probeMs = 5_000
+export const quietMs = 3_000
+const probeMs = 3_300
 
 const permanent = new Set([
   Code.NotFound,
@@ -55,6 +55,9 @@ export class Follower {
     this.rest?.()
   }
 
+  /** Milliseconds of this machine's clock at which the orchestrator was last heard of. */
+  private heardAt = Date.now()
+
   private async run() {
     let retry = firstRetryMs
     let lostAt: number | undefined
@@ -80,7 +83,7 @@ export class Follower {
         this.o.link({ state: 'refused', error: failure })
         return
       }
-      lostAt ??= Date.now()
+      lostAt ??= this.heardAt
       this.o.link({ state: 'lost', since: lostAt, retryAt: Date.now() + retry, error: failure })
       await this.sleep(retry)
       retry = Math.min(retry * 2, lastRetryMs)
@@ -92,17 +95,17 @@ export class Follower {
     const stream = new AbortController()
     const stop = () => stream.abort()
     this.end.signal.addEventListener('abort', stop)
-    let heard = Date.now()
     let asking = false
+    const opened = Date.now()
     let gone: unknown
     const watchdog = setInterval(async () => {
-      if (asking || Date.now() - heard < quietMs) return
+      if (asking || Date.now() - Math.max(opened, this.heardAt) < quietMs) return
       asking = true
       const limit = new AbortController()
       const late = setTimeout(() => limit.abort(), probeMs)
       try {
         await this.o.probe(limit.signal)
-        heard = Date.now()
+        this.heardAt = Date.now()
       } catch (e) {
         gone = e
         stream.abort()
@@ -113,7 +116,7 @@ export class Follower {
     }, 1000)
     try {
       for await (const m of this.o.open(stream.signal)) {
-        heard = Date.now()
+        this.heardAt = Date.now()
         yield m
       }
     } catch (e) {

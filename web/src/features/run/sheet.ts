@@ -6,11 +6,14 @@ export interface SheetView {
   radioTitle: string
   topologyTitle: string
   settings: string
+  /** Control shares the radio: nodes send nothing while a trial runs. */
+  inBand: boolean
   /** Of the trials whose flows a time bounds: seconds until the last of them ends. */
   durations: Map<number, number>
 }
 
 interface Sheet {
+  control?: string
   cell: { label?: string; group?: string }
   radio: { title?: string }
   topology: { title?: string }
@@ -47,6 +50,7 @@ export function sheetView(run: string, sheet: Uint8Array, offsets?: Map<string, 
     rows: [...rows.values()],
     radioTitle: s.radio.title ?? '',
     topologyTitle: s.topology.title ?? '',
+    inBand: s.control === 'in-band',
     settings: [s.cell.group, s.cell.label].filter(Boolean).join(' · '),
   }
 }

@@ -3,6 +3,7 @@
 import { useQuery, useQueryClient } from '@tanstack/vue-query'
 import { useEventListener } from '@vueuse/core'
 import { computed, onScopeDispose, ref, shallowRef, watch, type Ref } from 'vue'
+import { onBack } from '@/composables/contact'
 import { control, operator } from '@/lib/api'
 import { LiveSeries } from './liveSeries'
 import { CampaignModel } from './campaignModel'
@@ -61,6 +62,7 @@ export function useCampaign(id: Ref<string>) {
   }
   watch(id, (c) => follow(c), { immediate: true })
   useEventListener(window, 'online', () => follower?.now())
+  onScopeDispose(onBack(() => follower?.now()))
   onScopeDispose(() => {
     follower?.stop()
     cancelAnimationFrame(frame)
