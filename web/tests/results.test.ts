@@ -261,7 +261,7 @@ test('figures and data are saved', async () => {
   const page = await s.open(`/results?ids=${ids[0]}`, { theme: 'dark' })
   await drawn(page)
   const svg = await saved(page, () => page.getByRole('button', { name: 'SVG of the whole figure' }).click())
-  expect(svg.name).toBe('browser-throughput.svg')
+  expect(svg.name).toMatch(/^browser-throughput-.*vip-lot.*\.svg$/)
   const text = svg.content.toString()
   for (const words of [
     `campaign ${ids[0]}`,
@@ -284,6 +284,7 @@ test('figures and data are saved', async () => {
   ] as const) {
     await page.getByRole('button', { name: 'Download data' }).click()
     const file = await saved(page, () => page.locator('#downloads').getByRole('button', { name: button }).click())
+    expect(file.name).toMatch(/^browser-lttcp-on-off-vip-lot-(results|trials|samples)\./)
     expect(file.name.endsWith(ending)).toBe(true)
     expect(file.content.toString()).toContain(inside)
   }

@@ -22,7 +22,44 @@ export const exportFormats: ExportFormat[] = [
   { format: 'table', title: 'Plain text' },
 ]
 
-export async function exportFile(id: string, format: string): Promise<{ name: string; content: Blob }> {
-  const r = await operator.results({ runId: id, format })
-  return { name: r.fileName, content: new Blob([new Uint8Array(r.content)], { type: r.mediaType }) }
+/** What a file is made of: runs and campaigns, and the words that name it. */
+export interface ExportChoice {
+  key: string
+  label: string
+  ids: string[]
+  /** Campaigns, radios and places. */
+  words: string[]
+}
+
+/** What an orchestrator's file is called where many are in one folder: of what it is, then its own name. */
+export function exportName(words: string[], served: string): string {
+  const stem = words
+    .join(' ')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 100)
+  return stem ? `${stem}-${served}` : served
+}
+
+/** The words for these runs; more than two radios or places are counted. */
+export function exportWords(campaigns: string[], radios: string[], places: string[]): string[] {
+  const few = (names: string[], what: string) => {
+    const all = [...new Set(names)]
+    return all.length > 2 ? [`${all.length} ${what}`] : all
+  }
+  return [...few(campaigns, 'campaigns'), ...few(radios, 'radios'), ...few(places, 'places')]
+}
+
+export async function exportFile(
+  choice: ExportChoice,
+  format: string,
+  reference: string,
+): Promise<{ name: string; content: Blob }> {
+  const [runId, ...moreIds] = choice.ids
+  const r = await operator.results({ runId, moreIds, format, reference })
+  return {
+    name: exportName(choice.words, r.fileName),
+    content: new Blob([new Uint8Array(r.content)], { type: r.mediaType }),
+  }
 }

@@ -133,6 +133,6 @@ export function fileName(words: string, ending: string): string {
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
     .replace(/^-+|-+$/g, '')
-    .slice(0, 80)
+    .slice(0, 120)
   return `${stem || 'figure'}.${ending}`
 }
