@@ -373,3 +373,21 @@ func TestCountedBootstrap(t *testing.T) {
 		}
 	}
 }
+
+// Three throughputs that lie far apart have a Student's interval that begins below 0; what
+// people see begins at 0. Differences keep theirs.
+func TestMeanIntervalOfPositiveFigures(t *testing.T) {
+	if raw := MeanT([]float64{50, 80, 230}, 0.95); raw.Low >= 0 {
+		t.Fatalf("%+v", raw)
+	}
+	raw, got := MeanT([]float64{50, 80, 230}, 0.95), MeanInterval([]float64{50, 80, 230}, 0.95)
+	if got.Low != 0 || got.High != raw.High {
+		t.Errorf("%+v, want 0 to %v", got, raw.High)
+	}
+	if got, raw := MeanInterval([]float64{-1, 2, 3}, 0.95), MeanT([]float64{-1, 2, 3}, 0.95); got != raw {
+		t.Errorf("%+v, want %+v", got, raw)
+	}
+	if MeanInterval([]float64{1}, 0.95).Defined() || MeanInterval(nil, 0.95).Defined() {
+		t.Error("an interval of fewer than two figures")
+	}
+}

@@ -125,6 +125,24 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   }
 })
 
+test('what a comparison comes to stands above every view, in the words of the exports', async () => {
+  const exported = JSON.parse(s.linktrial('results', ids[0]!, '--format', 'json')) as {
+    tables: { conclusion?: string }[]
+  }
+  const said = exported.tables.flatMap((t) => (t.conclusion ? [t.conclusion] : []))
+  expect(said.length).toBeGreaterThan(0)
+  for (const tab of ['', '&tab=table', '&tab=trials']) {
+    const page = await s.open(`/results?ids=${ids[0]}${tab}`)
+    const section = page.getByRole('region', { name: 'Conclusions' })
+    await section.waitFor()
+    for (const text of said) expect(await section.innerText()).toContain(text)
+    if (!tab) continue
+    await clean(page)
+    await page.setViewportSize({ width: 390, height: 844 })
+    await shot(page, `results-conclusions-phone${tab.replace('&tab=', '-')}`)
+  }
+})
+
 test('a point of the figure leads to its attempt', async () => {
   const page = await s.open(`/results?ids=${ids[0]}&hide=tcp-bbr&hide=scps-tp&published=0`)
   await drawn(page)

@@ -1,6 +1,7 @@
 package figure
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -82,5 +83,9 @@ func TestSequence(t *testing.T) {
 	}
 	if n := checkSVG(t, string(svg)); n["polygon"]+n["circle"] < 4+3 {
 		t.Errorf("marks of flows: %v", n)
+	}
+	// Numbered as in run sheets and samples.csv.
+	if !strings.Contains(string(svg), ", flow 0: ") || strings.Contains(string(svg), ", flow 4: ") {
+		t.Errorf("flows of four are not counted from 0: %v", regexp.MustCompile(`, flow \d+: `).FindAllString(string(svg), -1))
 	}
 }

@@ -263,7 +263,7 @@ func (p *panel) drawTreatment(c *canvas, r *report.Row, cx, zero float64, at fun
 		lo, hi := at(*r.MinKBps), at(*r.MaxKBps)
 		c.line(cx, hi, cx, lo, colour, 2)
 		if r.SDKBps != nil {
-			boxTop, boxBottom := at(*r.AverageKBps+*r.SDKBps), at(max(0, *r.AverageKBps-*r.SDKBps)) // no throughput is below 0
+			boxTop, boxBottom := at(*r.AverageKBps+*r.SDKBps), at(*r.AverageKBps-*r.SDKBps)
 			c.add(`<rect x="%s" y="%s" width="%s" height="%s" fill="%s" fill-opacity="0.25" stroke="%s"/>`, px(cx-boxWidth/2), px(boxTop), px(boxWidth), px(boxBottom-boxTop), colour, colour)
 		}
 		c.line(cx-boxWidth/2, at(*r.AverageKBps), cx+boxWidth/2, at(*r.AverageKBps), colour, 2)
