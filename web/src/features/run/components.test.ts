@@ -97,7 +97,15 @@ describe('RunMatrix', () => {
       iteration: i + 1,
       trials: columns.map((_, x) => i * 12 + x),
     }))
-    const sheet = { columns, rows, radioTitle: '', topologyTitle: '', settings: '', durations: new Map() }
+    const sheet = {
+      columns,
+      rows,
+      radioTitle: '',
+      topologyTitle: '',
+      settings: '',
+      durations: new Map(),
+      inBand: false,
+    }
     const m = mount(RunMatrix, { props: { sheet, cells, title: 'x' }, attachTo: document.body })
     expect(m.findAll('tbody tr').length).toBe(100)
     const cell = m.find('[data-trial="13"]')
