@@ -35,9 +35,12 @@ type entry struct {
 	skip      bool // only counted
 }
 
+// notTold is of a call whose handler did not return.
+const notTold = "how it ended was not told"
+
 func newEntry(p Principal, c *call, service, method string) *entry {
 	return &entry{user: p.User, via: p.Via, address: c.address, action: service + "." + method,
-		outcome: outcomeFailed, message: "how it ended was not told"}
+		outcome: outcomeFailed, message: notTold}
 }
 
 // keep adds an entry to the log. What was done stays done where that fails;
@@ -103,6 +106,7 @@ func (i interceptor) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 		if ok {
 			e.detail = describe(m)
 		}
+		e.outcome, e.message = outcomeFailed, notTold
 		res, err := next(ctx, req)
 		e.outcome, e.message = outcomeOf(err)
 		if err == nil {

@@ -142,6 +142,7 @@ func TestAuditOfAnonymousFlood(t *testing.T) {
 	got := h.audit(anna, &linktrialv1.ListAuditRequest{Limit: 1000}).Entries
 	require.Len(t, got, before+auditlog.AnonymousOfAddress+1)
 	require.Equal(t, "vera|password|AccessService.Login||done|", line(got[0]))
+	require.Equal(t, "||AccessService.Login||refused|the request was not understood", line(got[1]))
 	page, err := anna.ExportAudit(t.Context(), connect.NewRequest(&linktrialv1.ExportAuditRequest{Limit: 2}))
 	require.NoError(t, err)
 	require.True(t, page.Msg.More)

@@ -153,7 +153,10 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	}
 	if need.logged {
 		c.entry = newEntry(p, c, service, method)
-		c.entry.anonymous = need.who == everyone
+		if c.entry.anonymous = need.who == everyone; c.entry.anonymous {
+			// Until the interceptor has the message: anybody may send what is none.
+			c.entry.outcome, c.entry.message = outcomeRefused, "the request was not understood"
+		}
 		defer a.keep(ctx, c.entry)
 	}
 	mux.ServeHTTP(w, r.WithContext(ctx))
