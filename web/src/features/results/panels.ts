@@ -10,6 +10,8 @@ export interface DeepPanel {
   key: string
   title: string
   unit: string
+  /** Counts of something: there is no third of one. */
+  whole?: boolean
   lines: DeepLine[]
 }
 

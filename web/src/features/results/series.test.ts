@@ -41,6 +41,7 @@ describe('panels of an attempt', () => {
       ['slow start threshold', Number.NaN, Number.NaN, 20],
     ])
     expect(panel('events')!.lines[0]).toMatchObject({ name: 'retransmissions', step: true })
+    expect([panel('events')!.whole, panel('window')!.whole]).toEqual([true, false])
     expect(panel('rtt')).toBeUndefined()
   })
   it("have the protocol's own figures by their unit, and none that was never known", () => {

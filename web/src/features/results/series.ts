@@ -137,7 +137,7 @@ function flowPanelsOf(flows: FlowSeries[]): DeepPanel[] {
         }),
       )
       .filter((l) => l.points.some(([, y]) => Number.isFinite(y)))
-    if (lines.length) out.push({ key: p.key, title: p.title, unit: p.unit, lines })
+    if (lines.length) out.push({ key: p.key, title: p.title, unit: p.unit, whole: p.key === 'events', lines })
   }
   // All other columns: a panel for each unit and each name without one.
   const placed = new Set(flowPanels.flatMap((p) => p.columns.map((c) => c.column)))

@@ -159,6 +159,7 @@ export function deepOption(input: DeepInput, ink: Ink, size: Size): EChartsOptio
       gridIndex: i,
       min: (e: { min: number }) => (e.min >= 0 ? 0 : null),
       splitNumber: 3,
+      ...(panels[i]!.whole && { minInterval: 1 }),
       axisLabel: { color: ink.muted, fontFamily: ink.font, hideOverlap: true, formatter: (v: number) => short(v) },
       splitLine: { lineStyle: { color: ink.faint } },
     })) as EChartsOption['yAxis'],

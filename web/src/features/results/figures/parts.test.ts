@@ -3,7 +3,7 @@ import { panelsOf } from '@/features/results/model'
 import { summaryOf } from '@/features/results/fixture'
 import { looks } from '@/lib/palette'
 import { boxesOption, boxesWords, dotHint } from './boxes'
-import { short } from './deep'
+import { deepOption, short } from './deep'
 import { fileName, sheetSvg } from './exporter'
 import { mixed, paper } from './ink'
 import { linesOption, pointHint, wantsLog } from './lines'
@@ -157,4 +157,11 @@ it('draws lines with gaps, intervals and failures', () => {
     ['custom', 3],
     ['scatter', 1],
   ])
+})
+
+it('counts have no fractions on their axis', () => {
+  const panel = (whole: boolean) => ({ key: 'p', title: 'p', unit: '', whole, lines: [] })
+  const panels = [panel(true), panel(false)]
+  const option = deepOption({ panels, end: 1, from: 0, to: 1, slider: false }, paper, { width: 600, height: 300 })
+  expect((option.yAxis as { minInterval?: number }[]).map((a) => a.minInterval)).toEqual([1, undefined])
 })
