@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"os/user"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -53,12 +54,26 @@ func Error(base string, err error) error {
 	}
 	var ce *connect.Error
 	if errors.As(err, &ce) {
+		if !connect.IsWireError(err) && broken(ce) {
+			return fmt.Errorf("the orchestrator at %s ended the connection without an answer: it was stopped, or the network between was cut; nothing is lost, the nodes go on and keep what they measure", base)
+		}
 		if ce.Code() == connect.CodeUnauthenticated {
 			return fmt.Errorf("%s (linktrial login)", ce.Message())
 		}
 		return errors.New(ce.Message())
 	}
 	return err
+}
+
+// broken reports whether an error, which is not the orchestrator's answer, means that
+// the connection ended: its texts, such as "unexpected EOF", are those of libraries.
+// What TLS has to say is for people.
+func broken(ce *connect.Error) bool {
+	switch ce.Code() {
+	case connect.CodeUnavailable, connect.CodeDeadlineExceeded, connect.CodeUnknown, connect.CodeInternal:
+		return !strings.Contains(ce.Message(), "tls:") && !strings.Contains(ce.Message(), "x509:")
+	}
+	return false
 }
 
 // absent reports whether the error means that nothing listens at the address.
