@@ -63,18 +63,35 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 	if err != nil {
 		return err
 	}
+	deadline := time.Now().Add(abortLimit)
 	for role := range roles {
-		_, err := v.agents.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{
+		req := &linktrialv1.RegisterRequest{
 			Name: guest.NodeName(role), Role: string(role), Version: v.s.Version, Host: guest.Host, Kernel: v.kernel.Version,
 			Emulated: true, Virtual: true, RadioAddress: radio.Addresses[role], Drivers: drivers,
 			Incarnation: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()),
-		}))
-		if err != nil {
-			return client.Error(v.base, err)
+		}
+		for {
+			_, err := v.agents.Register(ctx, connect.NewRequest(req))
+			if err == nil {
+				break
+			}
+			if connect.CodeOf(err) != connect.CodeAlreadyExists {
+				return client.Error(v.base, err)
+			}
+			if time.Now().After(deadline) {
+				return fmt.Errorf("another rehearsal in virtual time goes on at %s: wait until it has ended, or give this one an orchestrator of its own (--data with another folder, and --orchestrator with a URL at which none answers)", v.base)
+			}
+			if !backoff.Sleep(ctx, 200*time.Millisecond) {
+				return ctx.Err()
+			}
 		}
 	}
 	return nil
 }
+
+// abortLimit is how long the runs of a rehearsal that was killed may take to end after
+// [rehearsal.forgetEarlier] has aborted them.
+const abortLimit = 20 * time.Second
 
 // probe asks the drivers of the plan in a guest whether they can run there, and which
 // values their options can have with its kernel.

@@ -9,7 +9,8 @@ export function useNodes() {
     queryFn: ({ signal }) => operator.listNodes({}, { signal }),
     refetchInterval: 3000,
   })
-  const nodes = computed(() => query.data.value?.nodes ?? [])
+  // Those of the virtual-time lab are no machines that anybody could look after.
+  const nodes = computed(() => query.data.value?.nodes.filter((n) => !n.virtual) ?? [])
   return { query, nodes, connected: computed(() => nodes.value.filter((n) => n.connected)) }
 }
 
