@@ -24,6 +24,12 @@ type asker struct {
 	http *http.Client
 }
 
+// answer is a response whose body has been read.
+type answer struct {
+	StatusCode int
+	Header     http.Header
+}
+
 func newAsker(t *testing.T, base, serverName string) *asker {
 	h := &http.Client{
 		Transport:     &http.Transport{TLSClientConfig: &tls.Config{ServerName: serverName, InsecureSkipVerify: true}}, //nolint:gosec // what is sent is no secret
@@ -33,7 +39,7 @@ func newAsker(t *testing.T, base, serverName string) *asker {
 	return &asker{t, base, h}
 }
 
-func (a *asker) ask(method, path, host string, header ...string) (*http.Response, string) {
+func (a *asker) ask(method, path, host string, header ...string) (answer, string) {
 	a.t.Helper()
 	body := ""
 	if method == http.MethodPost {
@@ -53,7 +59,7 @@ func (a *asker) ask(method, path, host string, header ...string) (*http.Response
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	require.NoError(a.t, err)
-	return res, string(b)
+	return answer{res.StatusCode, res.Header}, string(b)
 }
 
 // A page whose name resolves to the orchestrator's address reaches nothing of it:
