@@ -24,8 +24,8 @@ type asker struct {
 	http *http.Client
 }
 
-// answer is a response whose body has been read.
-type answer struct {
+// asked is a response whose body has been read.
+type asked struct {
 	StatusCode int
 	Header     http.Header
 }
@@ -39,7 +39,7 @@ func newAsker(t *testing.T, base, serverName string) *asker {
 	return &asker{t, base, h}
 }
 
-func (a *asker) ask(method, path, host string, header ...string) (answer, string) {
+func (a *asker) ask(method, path, host string, header ...string) (asked, string) {
 	a.t.Helper()
 	body := ""
 	if method == http.MethodPost {
@@ -59,7 +59,7 @@ func (a *asker) ask(method, path, host string, header ...string) (answer, string
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
 	require.NoError(a.t, err)
-	return answer{res.StatusCode, res.Header}, string(b)
+	return asked{res.StatusCode, res.Header}, string(b)
 }
 
 // A page whose name resolves to the orchestrator's address reaches nothing of it:
