@@ -147,4 +147,60 @@ test('twelve treatments and a hundred iterations fit, and the running trial is f
   await follow.waitFor({ state: 'detached' })
 })
 
+test.each([
+  ['results-table', '/results?ids=CAMPAIGN&tab=table', 1055],
+  ['results-figure', '/results?ids=CAMPAIGN', 703],
+  ['run', '/runs/CAMPAIGN', 1055],
+])('%s is light on paper, without controls, and nothing is cut off', async (name, path, width) => {
+  const page = await s.open(path.replace('CAMPAIGN', campaign), { theme: 'dark' })
+  await page.locator('[data-drawn], table.plain td, button[data-trial].succeeded').first().waitFor()
+  await page.emulateMedia({ media: 'print' })
+  // What A4 leaves between its margins, in CSS pixels, upright or across.
+  await resize(page, width)
+  await expect.poll(() => page.evaluate(() => document.documentElement.dataset.theme)).toBe('light')
+  const seen = await page.evaluate(() => ({
+    controls: [...document.querySelectorAll<HTMLElement>('header.bar, nav, .tools, .button, button:not(.prints, .cell)')]
+      .filter((e) => e.offsetParent)
+      .map((e) => e.outerHTML.slice(0, 80)),
+    cut: [...document.querySelectorAll('.table-scroll')].filter(
+      (e) => getComputedStyle(e).overflowY !== 'visible' || e.scrollWidth > e.clientWidth + 1,
+    ).length,
+    wide: [...document.querySelectorAll('canvas')].filter((c) => c.getBoundingClientRect().right > window.innerWidth)
+      .length,
+  }))
+  expect(seen).toEqual({ controls: [], cut: 0, wide: 0 })
+  expect(await beyond(page)).toEqual([])
+  await shot(page, `paper-${name}`)
+  await page.close()
+})
+
+test('a phone shows first what its user looks for', async () => {
+  const phone = async (path: string) => {
+    const page = await s.open(path.replace('CAMPAIGN', campaign))
+    await resize(page, 390)
+    return page
+  }
+  const top = async (page: Page, words: string | RegExp) => {
+    const at = page.locator('main').getByText(words).first()
+    await at.waitFor()
+    return (await at.boundingBox())!.y
+  }
+  // Who stands at the relay keeps this address.
+  const fleet = await phone('/fleet?find=relay')
+  expect(await top(fleet, 'emulated, any profile')).toBeLessThan(844)
+  expect(await top(fleet, 'Start preflight')).toBeLessThan(844)
+  expect(await fleet.getByText('Machine', { exact: true }).isVisible()).toBe(false)
+  await fleet.getByText('Clock, battery, disk, drivers').click()
+  await fleet.getByText('Machine', { exact: true }).waitFor()
+  const run = await phone('/runs/CAMPAIGN')
+  expect(await top(run, 'State')).toBeLessThan(400)
+  const results = await phone('/results?ids=CAMPAIGN')
+  await results.locator('[data-drawn]').first().waitFor()
+  expect((await results.locator('canvas').first().boundingBox())!.y).toBeLessThan(844)
+  await results.getByText('Filters and treatments').click()
+  await results.getByRole('button', { name: 'TCP bbr' }).click()
+  await results.getByText('Filters and treatments, 1 set').waitFor()
+  for (const [name, page] of Object.entries({ fleet, run, results })) await shot(page, `phone-${name}`, false)
+})
+
 test('no page has thrown or logged an error', () => expect(troubles).toEqual([]))
