@@ -159,7 +159,9 @@ test.each([
   await resize(page, width)
   await expect.poll(() => page.evaluate(() => document.documentElement.dataset.theme)).toBe('light')
   const seen = await page.evaluate(() => ({
-    controls: [...document.querySelectorAll<HTMLElement>('header.bar, nav, .tools, .button, button:not(.prints, .cell)')]
+    controls: [
+      ...document.querySelectorAll<HTMLElement>('header.bar, nav, .tools, .button, button:not(.prints, .cell)'),
+    ]
       .filter((e) => e.offsetParent)
       .map((e) => e.outerHTML.slice(0, 80)),
     cut: [...document.querySelectorAll('.table-scroll')].filter(

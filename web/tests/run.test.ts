@@ -201,7 +201,13 @@ test('nodes that have to move are waited for', async () => {
   // The first place has to be taken too, before its run.
   await page.getByRole('button', { name: 'The nodes are in place: continue' }).click()
   await page.getByText('The nodes have to be at Flag Pole now.').waitFor({ timeout: 170_000 })
-  await page.getByRole('button', { name: 'The nodes are in place: continue' }).click()
+  // Who moved them says so where his node is.
+  const fleet = await s.open('/fleet')
+  await fleet.getByText('The nodes have to be at flag-pole now.').waitFor()
+  await clean(fleet)
+  await fleet.setViewportSize({ width: 390, height: 844 })
+  await shot(fleet, 'phone-in-place', false)
+  await fleet.getByRole('button', { name: 'The nodes are in place: continue' }).click()
   await until('both runs have ended', () => over(campaign), 240)
   await page.getByRole('tab').first().click()
   await expect.poll(() => page.url()).toContain('run=')
