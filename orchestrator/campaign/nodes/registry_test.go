@@ -71,6 +71,8 @@ func TestMissing(t *testing.T) {
 	require.Empty(t, r.Missing("r-1"), "this program did not run for a minute")
 	require.Empty(t, tick(noContactAfter-time.Second))
 	require.Len(t, tick(time.Second), 1)
+	r.nodes["relay"].Virtual = true
+	require.Empty(t, tick(time.Second), "it delivers when all guests have ended")
 }
 
 // A time without contact is stored when it begins and when it is over, and so is a new
