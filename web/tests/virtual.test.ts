@@ -115,6 +115,7 @@ limits: {connect: 10s, transfer: 600s}
   expect(await line.innerText()).not.toContain('left')
   await shotNarrow(overview, 'virtual-storing-overview')
 
+  expect(await page.locator('.banner').count(), 'nobody misses such nodes').toBe(0)
   await call('OperatorService/AbortCampaign', { campaignId, reason: 'the test has ended' })
   await until('the campaign has ended', async () => (await runsOf(campaignId)).every((r) => /ABORTED/.test(r.state)))
   await overview.goto(`${s.url}/fleet`)
