@@ -222,9 +222,14 @@ func count(rs []journal.Record, typ journal.Type) int {
 
 func eventually(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !f(); time.Sleep(5 * time.Millisecond) {
+	within(t, 30*time.Second, what, f)
+}
+
+func within(t *testing.T, limit time.Duration, what string, f func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); !f(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 30 s: %s", what)
+			t.Fatalf("not within %s: %s", limit, what)
 		}
 	}
 }

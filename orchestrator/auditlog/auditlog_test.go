@@ -31,8 +31,10 @@ type bench struct {
 	store *store.Store
 	keys  *signing.Keyring
 	data  string
-	now   time.Time
 	*Log
+
+	mu  sync.Mutex // of now, which a started log reads
+	now time.Time
 }
 
 func build(t *testing.T) *bench {
@@ -50,13 +52,19 @@ func build(t *testing.T) *bench {
 
 // start is another start of the orchestrator: it knows what is in its data folder.
 func (b *bench) start() {
-	b.Log = New(Config{Store: b.store, Signer: b.keys, DataDir: b.data, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time { return b.now }})
+	b.Log = New(Config{Store: b.store, Signer: b.keys, DataDir: b.data, Logger: slog.New(slog.DiscardHandler), Now: func() time.Time {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return b.now
+	}})
 }
 
 func (b *bench) write(n int) {
 	b.t.Helper()
 	for i := range n {
+		b.mu.Lock()
 		b.now = b.now.Add(time.Minute)
+		b.mu.Unlock()
 		require.NoError(b.t, b.Keep(b.t.Context(), auditchain.Entry{At: b.now, User: "anna", Via: "session", Address: "::1", Action: "A.B", Detail: fmt.Sprint("i=", i), Outcome: "done"}))
 	}
 }
