@@ -19,7 +19,8 @@ import (
 const settled = time.Minute
 
 // Folder is one that was made; its process has a lock on it, which the kernel drops when
-// the process has ended, however that happened.
+// the process has ended, however that happened, and which ends with the last reference
+// to the Folder.
 type Folder struct {
 	Path string
 	lock *os.File

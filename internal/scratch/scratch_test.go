@@ -11,16 +11,20 @@ import (
 	"linktrial/internal/scratch"
 )
 
+// held keeps the folder of the process that is killed: a folder that nothing refers to
+// loses its lock with its file.
+var held *scratch.Folder
+
 // TestMain is also the process that makes a folder and is killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("SCRATCH_HOLD") == "" {
 		os.Exit(m.Run())
 	}
-	f, err := scratch.New("scratch-test-")
-	if err != nil {
+	var err error
+	if held, err = scratch.New("scratch-test-"); err != nil {
 		panic(err)
 	}
-	os.Stdout.WriteString(f.Path + "\n")
+	os.Stdout.WriteString(held.Path + "\n")
 	select {}
 }
 
