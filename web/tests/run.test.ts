@@ -224,7 +224,7 @@ test('four flows at ten samples a second', async () => {
     more: 'flows:\n  - {count: 4, duration: 240s}\n',
   })
   const page = await s.open(`/runs/${campaign}`)
-  await page.getByRole('img', { name: /flow 4, TCP CUBIC: [\d.]+ KB\/s/ }).waitFor({ timeout: 170_000 })
+  await page.getByRole('img', { name: /flow 3, TCP CUBIC: [\d.]+ KB\/s/ }).waitFor({ timeout: 170_000 })
   const spoken = () => page.getByRole('img', { name: /Throughput/ }).getAttribute('aria-label')
   const before = await spoken()
   const frames = await page.evaluate(
@@ -259,7 +259,7 @@ test('four flows at ten samples a second', async () => {
   await shot(page, 'run-flows')
   for (const theme of ['dark', 'sun']) {
     const p = await s.open(`/runs/${campaign}?trial=0`, { theme })
-    await p.getByRole('img', { name: /flow 4/ }).waitFor({ timeout: 170_000 })
+    await p.getByRole('img', { name: /flow 3/ }).waitFor({ timeout: 170_000 })
     await clean(p)
     await shot(p, `run-${theme}`)
     await p.close()
