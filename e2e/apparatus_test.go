@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,6 +25,11 @@ func attemptsOf(t *report.Trial) string {
 // agent did not get the processor, as on a machine with much other work.
 func ofBusyMachine(a *report.Attempt) bool {
 	return a.Verdict == journal.Invalid && strings.Contains(a.Message, " did not run for ")
+}
+
+// attemptsLeft are a trial's attempts without those of a busy machine.
+func attemptsLeft(t *report.Trial) []report.Attempt {
+	return slices.DeleteFunc(slices.Clone(t.Attempts), func(a report.Attempt) bool { return ofBusyMachine(&a) })
 }
 
 const three = `

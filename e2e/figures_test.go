@@ -48,10 +48,11 @@ func expectLies(t *testing.T, p *program, table string, short ...string) {
 		if want[tr.Treatment] == "" {
 			verdict = journal.Succeeded
 		}
-		if len(tr.Attempts) != 1 {
+		left := attemptsLeft(&tr)
+		if len(left) != 1 {
 			t.Errorf("%s, iteration %d: %d attempts, expected 1", tr.Treatment, tr.Iteration, len(tr.Attempts))
 		}
-		for _, a := range tr.Attempts {
+		for _, a := range left {
 			if tr.Verdict != verdict || a.Verdict != verdict || a.Reason != want[tr.Treatment] && (tr.Treatment != "short-and-slow" || !slices.Contains(short, a.Reason)) || a.Valid() != (verdict == journal.Succeeded) {
 				t.Errorf("%s, iteration %d: %s, %s (%s: %s), expected %s (%s)", tr.Treatment, tr.Iteration, tr.Verdict, a.Verdict, a.Reason, a.Message, verdict, want[tr.Treatment])
 			}

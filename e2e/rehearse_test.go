@@ -191,7 +191,7 @@ func TestKillOrchestrator(t *testing.T) {
 	ds := p.exported()
 	checkRun(t, ds)
 	for _, tr := range ds.Runs[0].Trials {
-		if len(tr.Attempts) != 1 {
+		if len(attemptsLeft(&tr)) != 1 {
 			t.Errorf("trial %d has %d attempts: the orchestrator's death is no reason to repeat one", tr.Index, len(tr.Attempts))
 		}
 	}
