@@ -42,8 +42,8 @@ type Manifest struct {
 	// Schema is the number of the newest migration that the store has had.
 	Schema     int64 `json:"schema"`
 	PostgreSQL int   `json:"postgresql"` // major version of the server
-	// Tables are those whose rows the backup has, Files all that is in it besides the
-	// manifest and its signature.
+	// Tables lists the tables whose rows the backup has; Files lists the files in it, but
+	// for the manifest and its signature.
 	Tables []Table `json:"tables"`
 	Files  []File  `json:"files"`
 }
