@@ -1,7 +1,6 @@
 package auditlog
 
 import (
-	"cmp"
 	"fmt"
 	"time"
 
@@ -104,14 +103,10 @@ func (s *sum) entry(now time.Time) auditchain.Entry {
 		from, e.Address = "1 address", s.address
 	}
 	const clock = "2006-01-02 15:04:05"
-	first, last := s.first.UTC().Format(clock), s.last.UTC().Format(clock)
-	e.Message = fmt.Sprintf("%s without a login from %s, %s", calls, from, cmp.Or(between(first, last), first)+" UTC")
-	return e
-}
-
-func between(first, last string) string {
-	if first == last {
-		return ""
+	when, last := s.first.UTC().Format(clock), s.last.UTC().Format(clock)
+	if last != when {
+		when += " to " + last
 	}
-	return first + " to " + last
+	e.Message = fmt.Sprintf("%s without a login from %s, %s UTC", calls, from, when)
+	return e
 }
