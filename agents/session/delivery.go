@@ -146,7 +146,7 @@ func (d *Delivery) idle(ctx context.Context, changed, ended <-chan struct{}, ove
 }
 
 func (d *Delivery) deliver(ctx context.Context, entries []journal.Entry) error {
-	r := &linktrialv1.DeliverRequest{Name: d.s.cfg.Name, RunId: d.run}
+	r := &linktrialv1.DeliverRequest{Name: d.s.cfg.Name, RunId: d.run, Incarnation: d.s.cfg.Incarnation}
 	for _, e := range entries {
 		r.Records = append(r.Records, &linktrialv1.JournalRecord{Seq: e.Seq, Json: e.JSON})
 	}

@@ -276,7 +276,7 @@ func TestRefusals(t *testing.T) {
 	r.agent("server", false)
 	sheet := storetest.Sheet(2)
 	storetest.AddRun(t, r.store, "abcd", sheet)
-	r.engine.Nodes.Delivered("client", "abcd-1") // makes it review the runs
+	r.engine.Nodes.Delivered("client", "", "abcd-1") // makes it review the runs
 	require.Eventually(t, func() bool { return len(r.engine.Nodes.RunsUnderWay()) > 0 }, 20*time.Second, 10*time.Millisecond)
 	_, err := r.StartPreflight(t.Context(), fleet.Request{})
 	require.ErrorIs(t, err, fleet.ErrBusy)

@@ -95,7 +95,7 @@ func (s *agents) Deliver(ctx context.Context, req *connect.Request[linktrialv1.D
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "deliver", err)
 	}
-	s.cfg.Engine.Nodes.Delivered(m.Name, m.RunId)
+	s.cfg.Engine.Nodes.Delivered(m.Name, m.Incarnation, m.RunId)
 	return connect.NewResponse(&linktrialv1.DeliverResponse{CommittedSeq: committed}), nil
 }
 

@@ -81,7 +81,7 @@ type node struct {
 	polls        int                          // open now
 	lost         *loss                        // nil: there is contact
 	disconnected bool                         // the agent's end cut its last poll
-	delivered    map[string]bool              // runs that this start of the agent delivered records of
+	delivered    map[string]string            // by run: the incarnation that delivered records of it last
 }
 
 func (n *node) connected(now time.Time) bool {
@@ -118,7 +118,7 @@ func Load(ctx context.Context, cfg Config) (*Registry, error) {
 	for _, row := range rows {
 		n := &node{Registration: Registration{Name: row.Name, Role: row.Role, Version: row.Version, Host: row.Host, Kernel: row.Kernel, Radio: row.Radio,
 			Emulated: row.Emulated, Virtual: row.Virtual, RadioAddress: row.RadioAddress, DiskFreeBytes: row.DiskFreeBytes, Incarnation: row.Incarnation},
-			contact: row.LastContactAt, flushed: row.LastContactAt, disconnected: true, delivered: map[string]bool{}}
+			contact: row.LastContactAt, flushed: row.LastContactAt, disconnected: true, delivered: map[string]string{}}
 		if err := json.Unmarshal(row.Drivers, &n.Drivers); err != nil {
 			return nil, fmt.Errorf("load node %s: %w", row.Name, err)
 		}
@@ -167,8 +167,9 @@ func (r *Registry) Register(ctx context.Context, reg Registration) error {
 	n := r.nodes[reg.Name]
 	if n == nil || n.Incarnation != reg.Incarnation {
 		old := n
-		n = &node{delivered: map[string]bool{}}
+		n = &node{delivered: map[string]string{}}
 		if old != nil {
+			n.delivered = old.delivered // the agent may have delivered before it registered
 			r.restartedLocked(old, now)
 			n.lost = old.lost
 		}
@@ -203,17 +204,28 @@ func (r *Registry) checkReplaced(reg *Registration, now time.Time) error {
 	return nil
 }
 
-// Delivered notes that a node has delivered records of a run.
-func (r *Registry) Delivered(name, run string) {
+// Delivered notes that a start of a node's agent has delivered records of a run. An
+// agent delivers before it is registered, too: what another start delivers than the one
+// that is registered is no contact with that one, which would hold its place for as
+// long as there is something to deliver. An agent that tells no incarnation is from
+// before they were told.
+func (r *Registry) Delivered(name, incarnation, run string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.nodes[name]
 	if n == nil {
 		return
 	}
+	if incarnation == "" {
+		incarnation = n.Incarnation
+	}
+	before := n.delivered[run]
+	n.delivered[run] = incarnation
+	if incarnation != n.Incarnation {
+		return
+	}
 	n.contact, n.disconnected = r.cfg.Now(), false
-	if !n.delivered[run] {
-		n.delivered[run] = true
+	if before != incarnation {
 		r.cfg.ReviewRuns() // where the run has ended, the node is to be told
 	}
 }
@@ -224,7 +236,7 @@ func (r *Registry) HasDelivered(name, run string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := r.nodes[name]
-	return n != nil && n.delivered[run]
+	return n != nil && n.Incarnation != "" && n.delivered[run] == n.Incarnation
 }
 
 // IsRegistered reports whether this start of the node's agent is registered.

@@ -113,6 +113,28 @@ func TestLossesAreNoted(t *testing.T) {
 	require.Len(t, r.losses, 3)
 }
 
+// A node whose power failed comes back before its last contact is old, and delivers its
+// journal while it is not registered yet: that must not keep it from registering.
+func TestDeliveriesOfAnotherStart(t *testing.T) {
+	now := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)
+	r := New(Config{Now: func() time.Time { return now }, ReviewRuns: func() {}})
+	r.nodes["server"] = &node{Registration: Registration{Name: "server", Role: "server", Incarnation: "1"}, contact: now, delivered: map[string]string{}}
+	next := &Registration{Name: "server", Role: "server", Incarnation: "2"}
+	for range 4 {
+		require.ErrorIs(t, r.checkReplaced(next, now), ErrNameTaken)
+		now = now.Add(pollGap / 4)
+		r.Delivered("server", "2", "r-1")
+	}
+	require.NoError(t, r.checkReplaced(next, now))
+	require.False(t, r.HasDelivered("server", "r-1"), "the registered start did not")
+	for _, incarnation := range []string{"", "1"} {
+		now = now.Add(pollGap)
+		r.Delivered("server", incarnation, "r-1")
+		require.ErrorIs(t, r.checkReplaced(next, now), ErrNameTaken)
+	}
+	require.True(t, r.HasDelivered("server", "r-1"))
+}
+
 // The nodes of a rehearsal in virtual time that has ended do not hold up the next one.
 func TestVirtualNodesAreReplaced(t *testing.T) {
 	now := time.Date(2026, 5, 4, 9, 0, 0, 0, time.UTC)

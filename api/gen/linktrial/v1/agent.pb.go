@@ -971,10 +971,14 @@ func (*ReportPreflightResponse) Descriptor() ([]byte, []int) {
 }
 
 type DeliverRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	RunId         string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	Records       []*JournalRecord       `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"` // contiguous, ascending
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	RunId   string                 `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	Records []*JournalRecord       `protobuf:"bytes,3,rep,name=records,proto3" json:"records,omitempty"` // contiguous, ascending
+	// Of this start of the agent, as it registers with: what an agent delivers before
+	// it is registered must not keep an earlier start's place. Empty: an agent from
+	// before the field.
+	Incarnation   string `protobuf:"bytes,4,opt,name=incarnation,proto3" json:"incarnation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1028,6 +1032,13 @@ func (x *DeliverRequest) GetRecords() []*JournalRecord {
 		return x.Records
 	}
 	return nil
+}
+
+func (x *DeliverRequest) GetIncarnation() string {
+	if x != nil {
+		return x.Incarnation
+	}
+	return ""
 }
 
 type JournalRecord struct {
@@ -1310,11 +1321,12 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12+\n" +
 	"\x06checks\x18\x03 \x03(\v2\x13.linktrial.v1.CheckR\x06checks\x12(\n" +
 	"\x05links\x18\x04 \x03(\v2\x12.linktrial.v1.LinkR\x05links\"\x19\n" +
-	"\x17ReportPreflightResponse\"r\n" +
+	"\x17ReportPreflightResponse\"\x94\x01\n" +
 	"\x0eDeliverRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x125\n" +
-	"\arecords\x18\x03 \x03(\v2\x1b.linktrial.v1.JournalRecordR\arecords\"5\n" +
+	"\arecords\x18\x03 \x03(\v2\x1b.linktrial.v1.JournalRecordR\arecords\x12 \n" +
+	"\vincarnation\x18\x04 \x01(\tR\vincarnation\"5\n" +
 	"\rJournalRecord\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x03R\x03seq\x12\x12\n" +
 	"\x04json\x18\x02 \x01(\fR\x04json\"6\n" +
