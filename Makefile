@@ -130,26 +130,20 @@ lint-shell: deps-check
 lint-ansible: deps-check
 	PATH=$(ANSIBLE)/bin:$$PATH ansible-lint --nocolor playbooks/site.yml playbooks/remove.yml
 
-# Every test: the pages first, so that the last line is the summary of Go's.
-test: test-pages test-go
+# Every test. Those in a browser run beside Go's: neither fills two processors.
+test: deps-test build kernel
+	cd web && npm run --silent test -- --reporter=dot
+	LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/run-tests browser
 
 test-pages: deps-test build
 	cd web && npm run --silent test -- --reporter=dot
 	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
 
-# Each package once: under the race detector where it has goroutines, without it
-# elsewhere. tools/testgate holds the skipped tests against the expected ones. The
-# tests of e2e, one after the other, need as long as all others together and mostly
-# wait, so they run beside them.
+test-go: deps-test build kernel
+	LINKTRIAL_BIN=$(BIN) $(SUDO) scripts/run-tests
+
 GO_TEST := LINKTRIAL_BIN=$(BIN) $(SUDO) go test -json -timeout 45m
 TESTGATE := go run ./tools/testgate -expected tools/testgate/expected-skips.txt
-
-test-go: deps-test build kernel
-	race=$$(go run ./tools/racepackages); rest=$$(go run ./tools/racepackages -rest | grep -vx linktrial/e2e); \
-	{ failed=0; out=$$(mktemp); $(GO_TEST) ./e2e >$$out & e2e=$$!; \
-	  trap 'kill $$e2e 2>/dev/null; rm -f $$out' EXIT; trap 'exit 130' INT TERM; \
-	  $(GO_TEST) -race $$race || failed=1; $(GO_TEST) $$rest || failed=1; \
-	  wait $$e2e || failed=1; cat $$out; exit $$failed; } | $(TESTGATE)
 
 test-race: deps-test build kernel
 	race=$$(go run ./tools/racepackages); $(GO_TEST) -race $$race | $(TESTGATE)

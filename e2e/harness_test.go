@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -287,27 +286,36 @@ func (p *program) exported() *report.Dataset {
 	return &doc.Dataset
 }
 
-// stood lists the labs that existed before the first test.
-var stood = standing()
+// runFolders is where labs keep their namespaces and what must be removed after a crash.
+var runFolders = []string{"/run/netns", "/run/linktrial"}
 
-// neighbour matches the labs of the tests of lab/netns, which may run at the same time
-// and check for their own.
-var neighbour = regexp.MustCompile(`^/run/netns/lt-t[0-9]+-`)
-
-func standing() []string {
-	namespaces, _ := filepath.Glob("/run/netns/lt-*")
-	labs, _ := filepath.Glob("/run/linktrial/labs/*")
-	return append(slices.DeleteFunc(namespaces, neighbour.MatchString), labs...)
+// TestMain gives the tests run folders of their own, so that nothing that runs beside
+// them on the machine is mistaken for something that they left, and the other way round.
+// Those of a mount namespace end with its last process.
+func TestMain(m *testing.M) {
+	const own = "LINKTRIAL_E2E_OWN_RUN"
+	if os.Geteuid() != 0 || os.Getenv(own) != "" {
+		os.Exit(m.Run())
+	}
+	const script = `set -e
+for folder in %s; do mkdir -p $folder; mount -t tmpfs tmpfs $folder; done
+exec "$@"`
+	unshare, err := exec.LookPath("unshare")
+	if err == nil {
+		args := []string{"unshare", "--mount", "sh", "-c", fmt.Sprintf(script, strings.Join(runFolders, " ")), "sh"}
+		err = syscall.Exec(unshare, append(args, os.Args...), append(os.Environ(), own+"=1"))
+	}
+	fmt.Fprintf(os.Stderr, "run folders of the tests' own: %v\n", err)
+	os.Exit(1)
 }
 
-// nothingLeft checks that no namespace or folder of a lab exists that was not
-// there before the tests.
+// nothingLeft checks that no namespace or folder of a lab exists.
 func nothingLeft(t *testing.T) {
 	t.Helper()
-	for _, path := range standing() {
-		if !slices.Contains(stood, path) {
-			t.Errorf("%s is left behind", path)
-		}
+	namespaces, _ := filepath.Glob(filepath.Join(runFolders[0], "lt-*"))
+	labs, _ := filepath.Glob(filepath.Join(runFolders[1], "labs/*"))
+	for _, path := range append(namespaces, labs...) {
+		t.Errorf("%s is left behind", path)
 	}
 }
 
