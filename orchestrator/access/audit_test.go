@@ -47,7 +47,7 @@ func TestAudit(t *testing.T) {
 	require.Error(t, err)
 	_, err = h.as().try("not her password", "vera")
 	require.Error(t, err)
-	_, err = anna.SetUserPassword(ctx, connect.NewRequest(&linktrialv1.SetUserPasswordRequest{Name: "vera", Password: "secret secret"}))
+	_, err = anna.SetUserPassword(ctx, connect.NewRequest(&linktrialv1.SetUserPasswordRequest{Name: "vera", Password: "harbour violin seven"}))
 	require.NoError(t, err)
 	program := h.withToken(h.token(dirk, "night", 0).Text)
 	start(program, "late.yaml")

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	zxcvbn "github.com/ccojocar/zxcvbn-go"
 	"golang.org/x/crypto/argon2"
 	"golang.org/x/text/unicode/norm"
 )
@@ -31,6 +32,13 @@ const (
 
 	minPassword = 10  // characters
 	maxPassword = 256 // bytes
+
+	// leastEntropy of a new password, in bits: a hundred million guesses. With the
+	// limit on attempts a guesser has some three million a year of them ([limiter]).
+	leastEntropy = 26.6
+	// assessed is how much of a password counts for its entropy, in bytes: what takes
+	// longest grows with the square of the length.
+	assessed = 64
 )
 
 // checkPassword says what is wrong with a new password.
@@ -42,8 +50,8 @@ func checkPassword(user, password string) error {
 		return fmt.Errorf("the password has %d characters, expected at least %d", n, minPassword)
 	case len(password) > maxPassword:
 		return fmt.Errorf("the password is %d bytes long, expected at most %d", len(password), maxPassword)
-	case strings.EqualFold(password, user) || strings.Count(password, password[:1]) == len(password):
-		return errors.New("the password is the user's name or one character repeated: choose another")
+	case zxcvbn.PasswordStrength(password[:min(len(password), assessed)], []string{user, "linktrial"}).Entropy < leastEntropy:
+		return errors.New("the password would be guessed soon: it is, or is little more than, a frequent password, a word, a name, a date, keys that lie side by side, or a repetition; take several words that have nothing to do with each other")
 	}
 	return nil
 }
