@@ -171,7 +171,12 @@ limits: {connect: 10s, transfer: 60s, attempts: 1}
 `))
 	r.wait(4 * time.Minute)
 	for _, tr := range p.exported().Runs[0].Trials {
-		a := tr.Attempts[0]
+		left := attemptsLeft(&tr)
+		if len(left) == 0 {
+			t.Errorf("%s, iteration %d: every attempt is invalid: %s", tr.Treatment, tr.Iteration, attemptsOf(&tr))
+			continue
+		}
+		a := left[0]
 		want, reason := journal.Succeeded, ""
 		if tr.Treatment == "swift" {
 			want, reason = journal.Invalid, journal.ReasonFasterThanIdeal

@@ -458,7 +458,7 @@ func storeCorruptions(t *testing.T) map[string]corruption {
 		"another progress":           {[]string{audit.Live}, func(e *evidence) { e.run.TrialsEnded-- }},
 		"another number of failures": {[]string{audit.Live}, func(e *evidence) { e.run.AttemptsFailed++ }},
 		"another average on a page":  {[]string{audit.Live}, func(e *evidence) { e.run.Summary.Treatments[0].Average *= 1.0001 }},
-		"another deviation":          {[]string{audit.Live}, func(e *evidence) { e.run.Summary.Treatments[0].SD *= 1.001 }},
+		"another deviation":          {[]string{audit.Live}, func(e *evidence) { t := &e.run.Summary.Treatments[0]; t.SD += t.Average / 1000 }},
 		"a point that counts":        {[]string{audit.Live}, func(e *evidence) { p := &e.run.Summary.Points[0]; p.Counts = !p.Counts }},
 	}
 }
