@@ -82,6 +82,24 @@ test('campaigns are found, ticked and compared', async () => {
     .waitFor()
   for (const box of await page.getByRole('checkbox', { name: /^Compare browser/ }).all()) await box.check()
   await page.getByRole('button', { name: 'Compare these 2' }).click()
+  // Both have a run without losses; the others are of one campaign alone.
+  await page.getByRole('heading', { name: /loss 0: B .* against A/ }).waitFor()
+  const row = page.getByRole('row', { name: /^TCP CUBIC/ })
+  expect(await row.getByRole('img').getAttribute('aria-label')).toMatch(
+    /KB\/s, 95 % interval .* to .*: (not )?decided$/,
+  )
+  expect(await row.innerText()).toMatch(/n 3/)
+  await page.getByText('4 treatments have no counterpart').waitFor()
+  await clean(page)
+  await shotBoth(page, 'results-differences')
+  const file = await saved(page, async () => {
+    await page.getByRole('button', { name: 'Download data' }).click()
+    await page.getByRole('button', { name: 'CSV, a row a difference of campaigns' }).click()
+  })
+  const [head, ...lines] = file.content.toString().trim().split('\r\n')
+  expect(head).toContain('difference_kb_per_s')
+  expect(lines).toHaveLength(2)
+  await page.getByRole('link', { name: 'Figure', exact: true }).click()
   await drawn(page)
   expect(new URL(page.url()).searchParams.getAll('ids')).toHaveLength(2)
   await shotBoth(page, 'results-compared')

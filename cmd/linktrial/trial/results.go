@@ -23,7 +23,8 @@ var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv",
 
 // resultsFormats is for --help; the orchestrator checks the format.
 const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg, " +
-	"sequence-svg (of an iteration: sequence-svg:3) or against, against-csv, against-json, against-markdown"
+	"sequence-svg (of an iteration: sequence-svg:3) against, against-csv, against-json, against-markdown, " +
+	"or of several campaigns differences, differences-csv, differences-markdown"
 
 func newResults(s *setting.Settings) *cobra.Command {
 	var out, against string
@@ -38,7 +39,8 @@ with the same scales in figures. Where no orchestrator runs, one is started on t
 data folder for as long as the command lasts.`,
 		Example: `  linktrial results
   linktrial results m4t7xk2p-1 --format markdown
-  linktrial results m4t7xk2p h8w3rnbz            # two campaigns, compared
+  linktrial results m4t7xk2p h8w3rnbz            # two campaigns, side by side
+  linktrial results m4t7xk2p h8w3rnbz --format differences    # and the second against the first
   linktrial results m4t7xk2p --out results       # all formats, as files
   linktrial results --against published`,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -161,7 +163,7 @@ func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 var mayBeMissing = []string{"sequence-svg", "delays-svg"}
 
 // moreFormats returns the formats that only some campaigns have: those with sweeps,
-// and those with published figures.
+// those with published figures, and several campaigns at once.
 func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
 	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
 	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
@@ -175,6 +177,9 @@ func moreFormats(ctx context.Context, base string, campaigns []string) ([]string
 	}
 	if has((*linktrialv1.Campaign).GetPublished) {
 		out = append(out, "against", "against-csv", "against-json", "against-markdown")
+	}
+	if len(campaigns) > 1 {
+		out = append(out, "differences", "differences-csv", "differences-markdown")
 	}
 	return out, nil
 }

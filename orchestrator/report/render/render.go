@@ -46,6 +46,9 @@ var formats = []format{
 	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, renderAgainstCSV},
 	{"against-json", "against.json", "application/json", false, renderAgainstJSON},
 	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, renderAgainstMarkdown},
+	{"differences", "differences.txt", "text/plain; charset=utf-8", false, renderDifferences},
+	{"differences-csv", "differences.csv", "text/csv; charset=utf-8; header=present", false, renderDifferencesCSV},
+	{"differences-markdown", "differences.md", "text/markdown; charset=utf-8", false, renderDifferencesMarkdown},
 }
 
 // Formats lists the names [As] takes.

@@ -41,13 +41,16 @@ func render(t *testing.T, ds *report.Dataset, format string) string {
 
 func TestGolden(t *testing.T) {
 	all := reporttest.Datasets()
-	for _, name := range []string{"quickstart", "eventful", "swept", "probed"} {
+	for _, name := range []string{"quickstart", "eventful", "swept", "probed", "compared"} {
 		for _, format := range Formats() {
 			// One large dataset's every format is enough.
 			if name == "swept" && !strings.HasPrefix(format, "against") && !strings.HasPrefix(format, "sweep") {
 				continue
 			}
 			if name == "probed" && !slices.Contains([]string{"table", "markdown", "probes-csv", DelaysSVG}, format) {
+				continue
+			}
+			if (name == "compared") != strings.HasPrefix(format, "differences") {
 				continue
 			}
 			t.Run(name+"/"+format, func(t *testing.T) {
@@ -76,7 +79,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for format, file := range map[string]string{"csv": "results.csv", "trials-csv": "trials.csv", "probes-csv": "probes.csv", "breaches-csv": "breaches.csv", "telemetry-csv": "telemetry.csv", "against-csv": "against.csv"} {
+	for format, file := range map[string]string{"csv": "results.csv", "trials-csv": "trials.csv", "probes-csv": "probes.csv", "breaches-csv": "breaches.csv", "telemetry-csv": "telemetry.csv", "against-csv": "against.csv", "differences-csv": "differences.csv"} {
 		_, section, found := strings.Cut(string(text), "\n## "+file+"\n")
 		if !found {
 			t.Errorf("%s has no section", file)

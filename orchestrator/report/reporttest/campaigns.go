@@ -90,6 +90,18 @@ func Quickstart() report.Run {
 	return NewRun("r-1", "prc-117g-anw2c", "AN/PRC-117G, ANW2C", "vip-lot", "VIP Lot", 256<<10, 3, Cubic, BBR, SCTP, UDT)
 }
 
+// Compared is two campaigns: the second one has another option, a faster UDT, no SCTP,
+// and a run of its own.
+func Compared() *report.Dataset {
+	faster, later := UDT, Campaign()
+	faster.KBps = 240
+	second := NewRun("r-second", "prc-117g-anw2c", "AN/PRC-117G, ANW2C", "vip-lot", "VIP Lot", 256<<10, 5, Cubic, BBR, faster)
+	second.Sheet.Treatments[1].Options["congestion"] = "bbr"
+	later.Campaign = "c-20260315-1"
+	later.Runs = []report.Run{second, NewRun("r-other", "mpu4", "WaveRelay MPU4", "k-lot", "K Lot", 256<<10, 2, Cubic)}
+	return report.Merge([]*report.Dataset{Campaign(Quickstart()), later})
+}
+
 // Spoil gives a trial attempts that failed; with last set, the trial failed as a whole.
 func Spoil(t *report.Trial, verdict journal.Verdict, reason, message string, last bool) {
 	bad := report.Attempt{Attempt: len(t.Attempts), Verdict: verdict, Reason: reason, Message: message, Started: t.Attempts[0].Started,

@@ -188,6 +188,7 @@ func (s *Service) Summarize(ctx context.Context, req *connect.Request[linktrialv
 		return nil, s.answer(ctx, "summarize", err)
 	}
 	out := &linktrialv1.SummarizeResponse{}
+	var analyses []*report.Analysis
 	for i := range all {
 		a := report.Analyse(&all[i].Dataset, report.Options{Reference: req.Msg.Reference})
 		for k := range a.Tables {
@@ -202,6 +203,12 @@ func (s *Service) Summarize(ctx context.Context, req *connect.Request[linktrialv
 			out.Runs = append(out.Runs, x)
 		}
 		out.Notes = append(out.Notes, a.Dataset.Notes...)
+		analyses = append(analyses, a)
+	}
+	differences := report.HoldCampaigns(analyses...)
+	out.DifferencesAlone = int32(differences.Alone)
+	for i := range differences.Lines {
+		out.Differences = append(out.Differences, asDifference(&differences.Lines[i]))
 	}
 	return connect.NewResponse(out), nil
 }

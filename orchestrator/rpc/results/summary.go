@@ -35,6 +35,24 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 	return out
 }
 
+// asDifference is a difference in bytes per second.
+func asDifference(d *report.Difference) *linktrialv1.CampaignDifference {
+	bytes := func(kbps *float64) *float64 {
+		if kbps == nil {
+			return nil
+		}
+		x := *kbps * unit.KB
+		return &x
+	}
+	out := &linktrialv1.CampaignDifference{Where: d.Where, Treatment: d.Treatment, Label: d.Label, Reference: d.Reference, Campaign: d.Campaign, ReferenceRun: d.ReferenceRun, Run: d.Run,
+		ReferenceValid: int32(d.ReferenceValid), Valid: int32(d.Valid), ReferenceAverage: bytes(d.ReferenceKBps), Average: bytes(d.AverageKBps),
+		Difference: bytes(d.DifferenceKBps), ChangePercent: d.ChangePercent, PHolm: d.PHolm, Decided: d.Decided(), Changed: d.Changed, Partial: d.Partial}
+	if d.CI != nil {
+		out.CiLow, out.CiHigh = bytes(&d.CI.Low), bytes(&d.CI.High)
+	}
+	return out
+}
+
 // asProbe is a row of probes in seconds.
 func asProbe(r *report.ProbeRow) *linktrialv1.ProbeSummary {
 	seconds := func(ms *float64) *float64 {

@@ -434,11 +434,15 @@ func (x *SummarizeRequest) GetPoints() bool {
 }
 
 type SummarizeResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Runs          []*RunSummary          `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
-	Notes         []string               `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"` // sentences for people on what is left out
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Runs  []*RunSummary          `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	Notes []string               `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"` // sentences for people on what is left out
+	// Of several campaigns: each treatment that two have under the same conditions, held
+	// against the first campaign.
+	Differences      []*CampaignDifference `protobuf:"bytes,3,rep,name=differences,proto3" json:"differences,omitempty"`
+	DifferencesAlone int32                 `protobuf:"varint,4,opt,name=differences_alone,json=differencesAlone,proto3" json:"differences_alone,omitempty"` // treatments, under their conditions, that only one of two campaigns has
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *SummarizeResponse) Reset() {
@@ -485,6 +489,210 @@ func (x *SummarizeResponse) GetNotes() []string {
 	return nil
 }
 
+func (x *SummarizeResponse) GetDifferences() []*CampaignDifference {
+	if x != nil {
+		return x.Differences
+	}
+	return nil
+}
+
+func (x *SummarizeResponse) GetDifferencesAlone() int32 {
+	if x != nil {
+		return x.DifferencesAlone
+	}
+	return 0
+}
+
+// CampaignDifference is one treatment under the same conditions (radio, place, size and
+// settings of sweeps) in two campaigns. Throughputs are in bytes per second.
+type CampaignDifference struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Where            string                 `protobuf:"bytes,1,opt,name=where,proto3" json:"where,omitempty"` // the conditions, for people
+	Treatment        string                 `protobuf:"bytes,2,opt,name=treatment,proto3" json:"treatment,omitempty"`
+	Label            string                 `protobuf:"bytes,3,opt,name=label,proto3" json:"label,omitempty"`
+	Reference        string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"` // id of the campaign that the other is held against
+	Campaign         string                 `protobuf:"bytes,5,opt,name=campaign,proto3" json:"campaign,omitempty"`
+	ReferenceValid   int32                  `protobuf:"varint,6,opt,name=reference_valid,json=referenceValid,proto3" json:"reference_valid,omitempty"` // trials
+	Valid            int32                  `protobuf:"varint,7,opt,name=valid,proto3" json:"valid,omitempty"`
+	ReferenceAverage *float64               `protobuf:"fixed64,8,opt,name=reference_average,json=referenceAverage,proto3,oneof" json:"reference_average,omitempty"`
+	Average          *float64               `protobuf:"fixed64,9,opt,name=average,proto3,oneof" json:"average,omitempty"`
+	Difference       *float64               `protobuf:"fixed64,10,opt,name=difference,proto3,oneof" json:"difference,omitempty"`
+	CiLow            *float64               `protobuf:"fixed64,11,opt,name=ci_low,json=ciLow,proto3,oneof" json:"ci_low,omitempty"` // Welch's interval of 95 %
+	CiHigh           *float64               `protobuf:"fixed64,12,opt,name=ci_high,json=ciHigh,proto3,oneof" json:"ci_high,omitempty"`
+	ChangePercent    *float64               `protobuf:"fixed64,13,opt,name=change_percent,json=changePercent,proto3,oneof" json:"change_percent,omitempty"` // of the reference's average
+	PHolm            *float64               `protobuf:"fixed64,14,opt,name=p_holm,json=pHolm,proto3,oneof" json:"p_holm,omitempty"`                         // of Welch's test, which the interval inverts, corrected for all differences
+	Decided          bool                   `protobuf:"varint,15,opt,name=decided,proto3" json:"decided,omitempty"`                                         // p_holm < 0.05
+	Changed          string                 `protobuf:"bytes,16,opt,name=changed,proto3" json:"changed,omitempty"`                                          // what else differs, for people; empty: nothing
+	Partial          bool                   `protobuf:"varint,17,opt,name=partial,proto3" json:"partial,omitempty"`                                         // not all trials of the two have ended
+	ReferenceRun     string                 `protobuf:"bytes,18,opt,name=reference_run,json=referenceRun,proto3" json:"reference_run,omitempty"`            // where several have the conditions, the first
+	Run              string                 `protobuf:"bytes,19,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *CampaignDifference) Reset() {
+	*x = CampaignDifference{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CampaignDifference) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CampaignDifference) ProtoMessage() {}
+
+func (x *CampaignDifference) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CampaignDifference.ProtoReflect.Descriptor instead.
+func (*CampaignDifference) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CampaignDifference) GetWhere() string {
+	if x != nil {
+		return x.Where
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetTreatment() string {
+	if x != nil {
+		return x.Treatment
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetLabel() string {
+	if x != nil {
+		return x.Label
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetReference() string {
+	if x != nil {
+		return x.Reference
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetCampaign() string {
+	if x != nil {
+		return x.Campaign
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetReferenceValid() int32 {
+	if x != nil {
+		return x.ReferenceValid
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetValid() int32 {
+	if x != nil {
+		return x.Valid
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetReferenceAverage() float64 {
+	if x != nil && x.ReferenceAverage != nil {
+		return *x.ReferenceAverage
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetAverage() float64 {
+	if x != nil && x.Average != nil {
+		return *x.Average
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetDifference() float64 {
+	if x != nil && x.Difference != nil {
+		return *x.Difference
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetCiLow() float64 {
+	if x != nil && x.CiLow != nil {
+		return *x.CiLow
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetCiHigh() float64 {
+	if x != nil && x.CiHigh != nil {
+		return *x.CiHigh
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetChangePercent() float64 {
+	if x != nil && x.ChangePercent != nil {
+		return *x.ChangePercent
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetPHolm() float64 {
+	if x != nil && x.PHolm != nil {
+		return *x.PHolm
+	}
+	return 0
+}
+
+func (x *CampaignDifference) GetDecided() bool {
+	if x != nil {
+		return x.Decided
+	}
+	return false
+}
+
+func (x *CampaignDifference) GetChanged() string {
+	if x != nil {
+		return x.Changed
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetPartial() bool {
+	if x != nil {
+		return x.Partial
+	}
+	return false
+}
+
+func (x *CampaignDifference) GetReferenceRun() string {
+	if x != nil {
+		return x.ReferenceRun
+	}
+	return ""
+}
+
+func (x *CampaignDifference) GetRun() string {
+	if x != nil {
+		return x.Run
+	}
+	return ""
+}
+
 type RunSummary struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           *Run                   `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -507,7 +715,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[5]
+	mi := &file_linktrial_v1_result_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -519,7 +727,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[5]
+	mi := &file_linktrial_v1_result_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -532,7 +740,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{5}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *RunSummary) GetRun() *Run {
@@ -670,7 +878,7 @@ type ProbeSummary struct {
 
 func (x *ProbeSummary) Reset() {
 	*x = ProbeSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +890,7 @@ func (x *ProbeSummary) String() string {
 func (*ProbeSummary) ProtoMessage() {}
 
 func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[6]
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +903,7 @@ func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeSummary.ProtoReflect.Descriptor instead.
 func (*ProbeSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ProbeSummary) GetProbe() string {
@@ -890,7 +1098,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -902,7 +1110,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -915,7 +1123,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -980,7 +1188,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1200,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1213,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -1260,7 +1468,7 @@ type PublishedFigure struct {
 
 func (x *PublishedFigure) Reset() {
 	*x = PublishedFigure{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1272,7 +1480,7 @@ func (x *PublishedFigure) String() string {
 func (*PublishedFigure) ProtoMessage() {}
 
 func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1285,7 +1493,7 @@ func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedFigure.ProtoReflect.Descriptor instead.
 func (*PublishedFigure) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PublishedFigure) GetAverage() float64 {
@@ -1350,7 +1558,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1362,7 +1570,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1375,7 +1583,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -1466,7 +1674,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +1686,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +1699,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -1529,7 +1737,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1749,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1762,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -1611,7 +1819,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1623,7 +1831,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1636,7 +1844,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -1688,7 +1896,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1908,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1921,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -1797,7 +2005,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +2017,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +2030,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -1887,7 +2095,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +2107,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2120,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -1972,7 +2180,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1984,7 +2192,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1997,7 +2205,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -2080,7 +2288,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2092,7 +2300,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2105,7 +2313,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -2152,7 +2360,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2372,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2385,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -2255,7 +2463,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2475,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2488,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -2357,7 +2565,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2577,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2590,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -2426,7 +2634,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2646,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2659,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -2554,7 +2762,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2566,7 +2774,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2579,7 +2787,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -2654,7 +2862,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2666,7 +2874,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2679,7 +2887,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -2799,7 +3007,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2811,7 +3019,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2824,7 +3032,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -2866,7 +3074,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2878,7 +3086,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2891,7 +3099,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -2921,7 +3129,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2933,7 +3141,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2946,7 +3154,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -2997,7 +3205,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3009,7 +3217,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3022,7 +3230,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -3100,10 +3308,44 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x10SummarizeRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1c\n" +
 	"\treference\x18\x02 \x01(\tR\treference\x12\x16\n" +
-	"\x06points\x18\x03 \x01(\bR\x06points\"W\n" +
+	"\x06points\x18\x03 \x01(\bR\x06points\"\xc8\x01\n" +
 	"\x11SummarizeResponse\x12,\n" +
 	"\x04runs\x18\x01 \x03(\v2\x18.linktrial.v1.RunSummaryR\x04runs\x12\x14\n" +
-	"\x05notes\x18\x02 \x03(\tR\x05notes\"\xa7\x04\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\x12B\n" +
+	"\vdifferences\x18\x03 \x03(\v2 .linktrial.v1.CampaignDifferenceR\vdifferences\x12+\n" +
+	"\x11differences_alone\x18\x04 \x01(\x05R\x10differencesAlone\"\xba\x05\n" +
+	"\x12CampaignDifference\x12\x14\n" +
+	"\x05where\x18\x01 \x01(\tR\x05where\x12\x1c\n" +
+	"\ttreatment\x18\x02 \x01(\tR\ttreatment\x12\x14\n" +
+	"\x05label\x18\x03 \x01(\tR\x05label\x12\x1c\n" +
+	"\treference\x18\x04 \x01(\tR\treference\x12\x1a\n" +
+	"\bcampaign\x18\x05 \x01(\tR\bcampaign\x12'\n" +
+	"\x0freference_valid\x18\x06 \x01(\x05R\x0ereferenceValid\x12\x14\n" +
+	"\x05valid\x18\a \x01(\x05R\x05valid\x120\n" +
+	"\x11reference_average\x18\b \x01(\x01H\x00R\x10referenceAverage\x88\x01\x01\x12\x1d\n" +
+	"\aaverage\x18\t \x01(\x01H\x01R\aaverage\x88\x01\x01\x12#\n" +
+	"\n" +
+	"difference\x18\n" +
+	" \x01(\x01H\x02R\n" +
+	"difference\x88\x01\x01\x12\x1a\n" +
+	"\x06ci_low\x18\v \x01(\x01H\x03R\x05ciLow\x88\x01\x01\x12\x1c\n" +
+	"\aci_high\x18\f \x01(\x01H\x04R\x06ciHigh\x88\x01\x01\x12*\n" +
+	"\x0echange_percent\x18\r \x01(\x01H\x05R\rchangePercent\x88\x01\x01\x12\x1a\n" +
+	"\x06p_holm\x18\x0e \x01(\x01H\x06R\x05pHolm\x88\x01\x01\x12\x18\n" +
+	"\adecided\x18\x0f \x01(\bR\adecided\x12\x18\n" +
+	"\achanged\x18\x10 \x01(\tR\achanged\x12\x18\n" +
+	"\apartial\x18\x11 \x01(\bR\apartial\x12#\n" +
+	"\rreference_run\x18\x12 \x01(\tR\freferenceRun\x12\x10\n" +
+	"\x03run\x18\x13 \x01(\tR\x03runB\x14\n" +
+	"\x12_reference_averageB\n" +
+	"\n" +
+	"\b_averageB\r\n" +
+	"\v_differenceB\t\n" +
+	"\a_ci_lowB\n" +
+	"\n" +
+	"\b_ci_highB\x11\n" +
+	"\x0f_change_percentB\t\n" +
+	"\a_p_holm\"\xa7\x04\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -3444,7 +3686,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
 	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
@@ -3452,80 +3694,82 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*Campaign)(nil),              // 3: linktrial.v1.Campaign
 	(*SummarizeRequest)(nil),      // 4: linktrial.v1.SummarizeRequest
 	(*SummarizeResponse)(nil),     // 5: linktrial.v1.SummarizeResponse
-	(*RunSummary)(nil),            // 6: linktrial.v1.RunSummary
-	(*ProbeSummary)(nil),          // 7: linktrial.v1.ProbeSummary
-	(*AxisValue)(nil),             // 8: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),      // 9: linktrial.v1.TreatmentSummary
-	(*PublishedFigure)(nil),       // 10: linktrial.v1.PublishedFigure
-	(*Points)(nil),                // 11: linktrial.v1.Points
-	(*SweepRequest)(nil),          // 12: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),         // 13: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),            // 14: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),            // 15: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),         // 16: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),        // 17: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),            // 18: linktrial.v1.FlowSeries
-	(*Column)(nil),                // 19: linktrial.v1.Column
-	(*ChannelSeries)(nil),         // 20: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),       // 21: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),     // 22: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),    // 23: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                // 24: linktrial.v1.Breach
-	(*FlowRow)(nil),               // 25: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),    // 26: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),   // 27: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),         // 28: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),          // 29: linktrial.v1.StoredRecord
-	nil,                           // 30: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
-	(*Run)(nil),                   // 32: linktrial.v1.Run
-	(*TrialRow)(nil),              // 33: linktrial.v1.TrialRow
+	(*CampaignDifference)(nil),    // 6: linktrial.v1.CampaignDifference
+	(*RunSummary)(nil),            // 7: linktrial.v1.RunSummary
+	(*ProbeSummary)(nil),          // 8: linktrial.v1.ProbeSummary
+	(*AxisValue)(nil),             // 9: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),      // 10: linktrial.v1.TreatmentSummary
+	(*PublishedFigure)(nil),       // 11: linktrial.v1.PublishedFigure
+	(*Points)(nil),                // 12: linktrial.v1.Points
+	(*SweepRequest)(nil),          // 13: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),         // 14: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),            // 15: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),            // 16: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),         // 17: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),        // 18: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),            // 19: linktrial.v1.FlowSeries
+	(*Column)(nil),                // 20: linktrial.v1.Column
+	(*ChannelSeries)(nil),         // 21: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),       // 22: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),     // 23: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),    // 24: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                // 25: linktrial.v1.Breach
+	(*FlowRow)(nil),               // 26: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),    // 27: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),   // 28: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),         // 29: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),          // 30: linktrial.v1.StoredRecord
+	nil,                           // 31: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*Run)(nil),                   // 33: linktrial.v1.Run
+	(*TrialRow)(nil),              // 34: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	31, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	31, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	6,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	32, // 4: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	8,  // 5: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	9,  // 6: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	11, // 7: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
-	7,  // 8: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
-	10, // 9: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
-	0,  // 10: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	30, // 11: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	14, // 12: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	15, // 13: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	18, // 14: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	20, // 15: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	21, // 16: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	19, // 17: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	32, // 18: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	33, // 19: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	25, // 20: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	24, // 21: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	7,  // 22: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	31, // 23: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	28, // 24: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	29, // 25: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	31, // 26: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	1,  // 27: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 28: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	12, // 29: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	16, // 30: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	22, // 31: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	26, // 32: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	2,  // 33: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 34: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	13, // 35: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	17, // 36: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	23, // 37: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	27, // 38: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	33, // [33:39] is the sub-list for method output_type
-	27, // [27:33] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	32, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	32, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	7,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
+	6,  // 4: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
+	33, // 5: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	9,  // 6: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	10, // 7: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	12, // 8: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	8,  // 9: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
+	11, // 10: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
+	0,  // 11: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	31, // 12: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	15, // 13: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	16, // 14: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	19, // 15: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	21, // 16: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	22, // 17: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	20, // 18: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	33, // 19: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	34, // 20: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	26, // 21: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	25, // 22: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	8,  // 23: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	32, // 24: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	29, // 25: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	30, // 26: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	32, // 27: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	1,  // 28: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 29: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	13, // 30: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	17, // 31: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	23, // 32: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	27, // 33: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	2,  // 34: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 35: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	14, // 36: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	18, // 37: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	24, // 38: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	28, // 39: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	34, // [34:40] is the sub-list for method output_type
+	28, // [28:34] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -3534,15 +3778,16 @@ func file_linktrial_v1_result_proto_init() {
 		return
 	}
 	file_linktrial_v1_operator_proto_init()
-	file_linktrial_v1_result_proto_msgTypes[6].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[5].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[7].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -22,6 +22,13 @@ export const exportFormats: ExportFormat[] = [
   { format: 'table', title: 'Plain text' },
 ]
 
+/** What there is of several campaigns beside these. */
+export const differenceFormats: ExportFormat[] = [
+  { format: 'differences-csv', title: 'CSV, a row a difference of campaigns' },
+  { format: 'differences-markdown', title: 'Markdown, differences of campaigns' },
+  { format: 'differences', title: 'Plain text, differences of campaigns' },
+]
+
 /** What a file is made of: runs and campaigns, and the words that name it. */
 export interface ExportChoice {
   key: string
@@ -29,6 +36,8 @@ export interface ExportChoice {
   ids: string[]
   /** Campaigns, radios and places. */
   words: string[]
+  /** Runs of several campaigns, which have differences. */
+  several?: boolean
 }
 
 /** What an orchestrator's file is called where many are in one folder: of what it is, then its own name. */

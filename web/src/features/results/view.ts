@@ -5,6 +5,7 @@ import type { LocationQuery, LocationQueryRaw, LocationQueryValue } from 'vue-ro
 export const tabs = [
   { name: 'figure', title: 'Figure' },
   { name: 'table', title: 'Table' },
+  { name: 'differences', title: 'Differences' },
   { name: 'cumulative', title: 'Per radio' },
   { name: 'cdf', title: 'Distribution' },
   { name: 'iterations', title: 'Over iterations' },

@@ -1,0 +1,207 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"linktrial/executor/runsheet"
+	"linktrial/internal/unit"
+	"linktrial/orchestrator/report/wording"
+	"linktrial/orchestrator/stats"
+)
+
+// Difference is one treatment under the same conditions in two campaigns: radio, place,
+// size and all settings of sweeps are the same. The trials of two campaigns are
+// independent samples.
+type Difference struct {
+	Where     string `json:"where"` // the conditions, for people
+	Treatment string `json:"treatment"`
+	Label     string `json:"label"`
+	Reference string `json:"reference"` // campaign that the other is held against
+	Campaign  string `json:"campaign"`
+	// ReferenceRun and Run are the first of each campaign with these conditions.
+	ReferenceRun string `json:"reference_run"`
+	Run          string `json:"run"`
+
+	ReferenceValid int      `json:"reference_valid"` // trials
+	Valid          int      `json:"valid"`
+	ReferenceKBps  *float64 `json:"reference_average_kb_per_s"`
+	AverageKBps    *float64 `json:"average_kb_per_s"`
+
+	DifferenceKBps *float64 `json:"difference_kb_per_s"`
+	CI             *Range   `json:"difference_ci95_kb_per_s"` // Welch
+	// ChangePercent is the difference in percent of the reference's average.
+	ChangePercent *float64 `json:"change_percent"`
+	P             *float64 `json:"welch_p"`      // of the test that CI inverts
+	PHolm         *float64 `json:"welch_p_holm"` // corrected for all lines
+	// Changed is what else differs between the two, for people: options, versions,
+	// where it ran.
+	Changed string `json:"changed,omitempty"`
+	// Partial: not all trials of the two have ended.
+	Partial bool `json:"partial,omitempty"`
+}
+
+// Decided reports whether the trials decide that there is a difference.
+func (d *Difference) Decided() bool { return d.PHolm != nil && *d.PHolm < 1-level }
+
+// Differences holds campaigns against the first one.
+type Differences struct {
+	Campaigns []string // in their order
+	Lines     []Difference
+	// Alone is how many treatments, counted under each of their conditions, only one of
+	// the campaigns has.
+	Alone int
+}
+
+// part is one treatment under one set of conditions in one campaign.
+type part struct {
+	campaign, where string
+	run             string
+	treatment       runsheet.Treatment
+	place           string
+	rates           []float64 // KB/s
+	partial         bool
+}
+
+// HoldCampaigns holds the campaigns of these analyses, or of one of merged ones
+// ([Merge]), against the first.
+func HoldCampaigns(all ...*Analysis) *Differences {
+	d := &Differences{}
+	type key struct{ where, treatment string }
+	parts, seen, order := map[string]map[key]*part{}, map[key]bool{}, []key{}
+	for _, v := range all {
+		for i := range v.runs {
+			for _, p := range partsOf(v, &v.runs[i]) {
+				if parts[p.campaign] == nil {
+					parts[p.campaign] = map[key]*part{}
+					d.Campaigns = append(d.Campaigns, p.campaign)
+				}
+				at := key{p.where, p.treatment.Name}
+				if !seen[at] {
+					seen[at], order = true, append(order, at)
+				}
+				if known := parts[p.campaign][at]; known != nil {
+					known.rates, known.partial = append(known.rates, p.rates...), known.partial || p.partial
+					continue
+				}
+				parts[p.campaign][at] = &p
+			}
+		}
+	}
+	if len(d.Campaigns) < 2 {
+		return d
+	}
+	for _, at := range order {
+		reference := parts[d.Campaigns[0]][at]
+		for _, campaign := range d.Campaigns[1:] {
+			switch other := parts[campaign][at]; {
+			case reference != nil && other != nil:
+				d.Lines = append(d.Lines, differ(reference, other))
+			case reference != nil || other != nil:
+				d.Alone++
+			}
+		}
+	}
+	d.correct()
+	return d
+}
+
+// partsOf are the rows of a run that were not missing.
+func partsOf(v *Analysis, s *summarised) (out []part) {
+	campaign, where := v.Dataset.Campaign, []string{}
+	t := &s.table
+	if s.run.Sheet == nil {
+		return nil
+	}
+	where = append(where, cmp.Or(t.RadioTitle, t.Radio)+" at "+cmp.Or(t.TopologyTitle, t.Topology), unit.FormatBytes(t.SizeBytes))
+	if t.Group != "" {
+		where = append(where, t.Group)
+	}
+	for _, c := range s.run.Axes()[3:] { // radio, topology and size are named above
+		if c.Axis == CampaignAxis {
+			campaign = c.Value
+			continue
+		}
+		where = append(where, c.Axis+" "+c.Value)
+	}
+	for i := range t.Rows {
+		r := &t.Rows[i]
+		if r.Missing != "" {
+			continue
+		}
+		p := part{campaign: campaign, run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0,
+			treatment: runsheet.Treatment{Name: r.Treatment, Label: r.Label, Protocol: r.Protocol}}
+		if k := slices.IndexFunc(s.run.Sheet.Treatments, func(x runsheet.Treatment) bool { return x.Name == r.Treatment }); k >= 0 {
+			p.treatment = s.run.Sheet.Treatments[k]
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+func differ(a, b *part) Difference {
+	w := stats.Welch(a.rates, b.rates, level)
+	d := Difference{Where: a.where, Treatment: a.treatment.Name, Label: cmp.Or(a.treatment.Label, a.treatment.Name), Reference: a.campaign, Campaign: b.campaign, ReferenceRun: a.run, Run: b.run,
+		ReferenceValid: len(a.rates), Valid: len(b.rates), ReferenceKBps: Rounded(stats.Mean(a.rates)), AverageKBps: Rounded(stats.Mean(b.rates)),
+		DifferenceKBps: Rounded(w.Difference), CI: interval(w.Interval), P: Rounded(w.P), Changed: changed(a, b), Partial: a.partial || b.partial}
+	if m := stats.Mean(a.rates); m > 0 {
+		d.ChangePercent = Rounded(100 * w.Difference / m)
+	}
+	return d
+}
+
+// changed names what differs between a treatment of two campaigns beside the campaign.
+func changed(a, b *part) string {
+	var out []string
+	add := func(what, from, to string) {
+		if from != to {
+			out = append(out, fmt.Sprintf("%s: %s → %s", what, from, to))
+		}
+	}
+	add("protocol", a.treatment.Protocol, b.treatment.Protocol)
+	if a.treatment.Protocol == b.treatment.Protocol {
+		add("version of "+a.treatment.Protocol, a.treatment.DriverVersion, b.treatment.DriverVersion)
+		options := map[string]bool{}
+		for _, t := range []runsheet.Treatment{a.treatment, b.treatment} {
+			for name := range t.Options {
+				options[name] = true
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(options)) {
+			from, to := a.treatment.Options[name], b.treatment.Options[name]
+			if !reflect.DeepEqual(from, to) {
+				add(name, option(from), option(to))
+			}
+		}
+	}
+	add("relay processes", cmp.Or(passes(&a.treatment), "none"), cmp.Or(passes(&b.treatment), "none"))
+	add("where", a.place, b.place)
+	return wording.Clean(strings.Join(out, "; "))
+}
+
+func option(x any) string {
+	if x == nil {
+		return "not set"
+	}
+	return fmt.Sprint(x)
+}
+
+// correct fills PHolm: every line is one comparison.
+func (d *Differences) correct() {
+	var ps []float64
+	for i := range d.Lines {
+		p := math.NaN()
+		if x := d.Lines[i].P; x != nil {
+			p = *x
+		}
+		ps = append(ps, p)
+	}
+	for i, p := range stats.Holm(ps) {
+		d.Lines[i].PHolm = Rounded(p)
+	}
+}
