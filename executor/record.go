@@ -3,6 +3,7 @@ package executor
 import (
 	"errors"
 	"log/slog"
+	"strings"
 
 	"linktrial/executor/journal"
 )
@@ -43,7 +44,7 @@ const maxText = 4096
 // clip bounds a text that came from a driver.
 func clip(s string) string {
 	if len(s) > maxText {
-		return s[:maxText] + "…"
+		return strings.ToValidUTF8(s[:maxText], "") + "…" // the cut may be within a character
 	}
 	return s
 }
