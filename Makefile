@@ -130,9 +130,9 @@ lint-shell: deps-check
 lint-ansible: deps-check
 	PATH=$(ANSIBLE)/bin:$$PATH ansible-lint --nocolor playbooks/site.yml playbooks/remove.yml
 
-# Every test: the pages first, so that the last line is the summary of Go's. At the same
-# time they would take two thirds of it, and all of two processors: trials in real time
-# are disturbed then.
+# Every test: the pages first, so that the last line is the summary of Go's. Run at
+# the same time, both took two thirds of the time and all of two processors, and trials in
+# real time were disturbed.
 test: test-pages test-go
 
 test-pages: deps-test build

@@ -72,6 +72,16 @@ type part struct {
 // ([Merge]), against the first.
 func HoldCampaigns(all ...*Analysis) *Differences {
 	d := &Differences{}
+	for _, v := range all {
+		for i := range v.runs {
+			if c := v.campaignOf(v.runs[i].run); !slices.Contains(d.Campaigns, c) {
+				d.Campaigns = append(d.Campaigns, c)
+			}
+		}
+	}
+	if len(d.Campaigns) < 2 { // as most often: nothing to gather
+		return d
+	}
 	type key struct{ where, treatment string }
 	parts, seen, order := map[string]map[key]*part{}, map[key]bool{}, []key{}
 	for _, v := range all {
@@ -79,7 +89,6 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 			for _, p := range partsOf(v, &v.runs[i]) {
 				if parts[p.campaign] == nil {
 					parts[p.campaign] = map[key]*part{}
-					d.Campaigns = append(d.Campaigns, p.campaign)
 				}
 				at := key{p.where, p.treatment.Name}
 				if !seen[at] {
@@ -92,9 +101,6 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 				parts[p.campaign][at] = &p
 			}
 		}
-	}
-	if len(d.Campaigns) < 2 {
-		return d
 	}
 	for _, at := range order {
 		reference := parts[d.Campaigns[0]][at]
@@ -111,33 +117,35 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 	return d
 }
 
+// campaignOf is the campaign of a run, also of one that was merged with others'.
+func (v *Analysis) campaignOf(r *Run) string {
+	return cmp.Or(ValueOf(r.Axes(), CampaignAxis), v.Dataset.Campaign)
+}
+
 // partsOf are the rows of a run that were not missing.
 func partsOf(v *Analysis, s *summarised) (out []part) {
-	campaign, where := v.Dataset.Campaign, []string{}
-	t := &s.table
 	if s.run.Sheet == nil {
 		return nil
 	}
-	where = append(where, cmp.Or(t.RadioTitle, t.Radio)+" at "+cmp.Or(t.TopologyTitle, t.Topology), unit.FormatBytes(t.SizeBytes))
+	t := &s.table
+	where := []string{t.RadioTitle + " at " + t.TopologyTitle, unit.FormatBytes(t.SizeBytes)}
 	if t.Group != "" {
 		where = append(where, t.Group)
 	}
 	for _, c := range s.run.Axes()[3:] { // radio, topology and size are named above
-		if c.Axis == CampaignAxis {
-			campaign = c.Value
-			continue
+		if c.Axis != CampaignAxis {
+			where = append(where, c.Axis+" "+c.Value)
 		}
-		where = append(where, c.Axis+" "+c.Value)
 	}
 	for i := range t.Rows {
 		r := &t.Rows[i]
 		if r.Missing != "" {
 			continue
 		}
-		p := part{campaign: campaign, run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0,
+		p := part{campaign: v.campaignOf(s.run), run: s.run.ID, where: strings.Join(where, " · "), place: t.Place, rates: s.samples[i].values(rateOf), partial: r.NotEnded > 0,
 			treatment: runsheet.Treatment{Name: r.Treatment, Label: r.Label, Protocol: r.Protocol}}
-		if k := slices.IndexFunc(s.run.Sheet.Treatments, func(x runsheet.Treatment) bool { return x.Name == r.Treatment }); k >= 0 {
-			p.treatment = s.run.Sheet.Treatments[k]
+		if known := s.run.Sheet.Treatment(r.Treatment); known != nil { // not of a mix
+			p.treatment = *known
 		}
 		out = append(out, p)
 	}

@@ -23,7 +23,7 @@ var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv",
 
 // resultsFormats is for --help; the orchestrator checks the format.
 const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg, " +
-	"sequence-svg (of an iteration: sequence-svg:3) against, against-csv, against-json, against-markdown, " +
+	"sequence-svg (of an iteration: sequence-svg:3), against, against-csv, against-json, against-markdown, " +
 	"or of several campaigns differences, differences-csv, differences-markdown"
 
 func newResults(s *setting.Settings) *cobra.Command {

@@ -46,7 +46,7 @@ func signed(x *float64) string {
 	return s
 }
 
-// sections cuts lines where the conditions or the campaigns change.
+// sections are the lines of the same conditions and campaign, in the order of their first.
 func sections(lines []report.Difference) (out [][]report.Difference) {
 	same := func(a, b *report.Difference) bool { return a.Where == b.Where && a.Campaign == b.Campaign }
 	for i := range lines {
