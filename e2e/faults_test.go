@@ -117,6 +117,36 @@ faults:
 	nothingLeft(t)
 }
 
+// Second orchestrators are started while a plan runs: each is refused in a sentence that
+// names the first one, which goes on.
+func TestSecondOrchestrator(t *testing.T) {
+	p := newProgram(t)
+	schedule := p.plan("schedule.yaml", `
+faults:
+  - {at: 500ms, kind: duplicate-orchestrator}
+  - {at: 6s, kind: duplicate-orchestrator}
+`)
+	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 4)), "--faults", schedule)
+	r.waitFor("orchestrator, emulated radio network and", 2*time.Minute)
+	first := r.child("serve")
+	if code := r.wait(4 * time.Minute); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	checkRun(t, p.exported())
+	said := regexp.MustCompile(fmt.Sprintf(`^on the same data folder: data folder %s is in use by another orchestrator \(process %d\): stop that one, .*; `+
+		`on the same database: the database is in use by another program \(linktrial orchestrator, process %[2]d on .*\): stop that one`, regexp.QuoteMeta(p.data), first))
+	faults := p.faults()
+	if len(faults) != 2 {
+		t.Errorf("%d faults, expected 2", len(faults))
+	}
+	for _, f := range faults {
+		if f.Error != "" || f.To.IsZero() || f.Touches || !said.MatchString(f.Detail) {
+			t.Errorf("fault %d, touches=%t ended=%t: %s %s", f.Number, f.Touches, !f.To.IsZero(), f.Detail, f.Error)
+		}
+	}
+	nothingLeft(t)
+}
+
 // What cannot be injected is refused before anything is started, with one error.
 func TestFaultsRefused(t *testing.T) {
 	p := newProgram(t)

@@ -59,7 +59,7 @@ const (
 	DatabaseFull          Kind = "database-full"          // the orchestrator's database has no space
 	ClockStep             Kind = "clock-step"             // a node's clock is set to another time
 	DuplicateAgent        Kind = "duplicate-agent"        // a second agent of a node's name runs
-	DuplicateOrchestrator Kind = "duplicate-orchestrator" // a second orchestrator uses the data folder
+	DuplicateOrchestrator Kind = "duplicate-orchestrator" // a second orchestrator is started on data folder and database
 )
 
 // Kinds returns every kind.

@@ -30,6 +30,9 @@ type Injected struct {
 	End func() error
 	// Working reports whether what was hit works again; nil: it does.
 	Working func(ctx context.Context) bool
+	// Wrong is what the fault has shown and must not be, such as a second orchestrator
+	// that was let in; nil: nothing. The campaign fails.
+	Wrong error
 }
 
 // Campaign injects the faults of a schedule.
@@ -46,8 +49,8 @@ type Campaign struct {
 }
 
 // Run injects until ctx ends or no fault is left, then ends the faults that last, and
-// blocks until what they hit works again. The error is that of writing the list, or of
-// faults that could not be ended.
+// blocks until what they hit works again. The error is that of writing the list, of
+// faults that could not be ended, or of what they have shown that must not be.
 func (c *Campaign) Run(ctx context.Context) error {
 	c.places = map[place]chan struct{}{}
 	began := time.Now()
@@ -118,11 +121,13 @@ func (c *Campaign) hold(ctx context.Context, p place) (release func()) {
 
 // one injects one fault, and returns when it has ended.
 func (c *Campaign) one(ctx context.Context, i Injection) {
-	release := c.hold(ctx, placeOf(i))
-	if release == nil {
-		return
+	for _, p := range placesOf(i) {
+		release := c.hold(ctx, p)
+		if release == nil {
+			return
+		}
+		defer release()
 	}
-	defer release()
 	f := faultlog.Fault{Kind: i.Kind, Target: i.Target, Node: string(i.Node), From: time.Now()}
 	injected, err := c.Injector.Inject(ctx, i)
 	if err != nil && ctx.Err() != nil {
@@ -138,6 +143,9 @@ func (c *Campaign) one(ctx context.Context, i Injection) {
 		return
 	}
 	c.note(&f)
+	if injected.Wrong != nil {
+		c.failed(fmt.Errorf("fault %d (%s): %w", f.Number, i, injected.Wrong))
+	}
 	backoff.Sleep(ctx, i.For)
 	if injected.End != nil {
 		if err := injected.End(); err != nil {

@@ -134,6 +134,7 @@ var shapes = []shape{
 	{kind: faultlog.DiskError, targets: []faultlog.Target{faultlog.Disk}, lasts: true},
 	{kind: faultlog.DatabaseReadOnly, targets: []faultlog.Target{faultlog.Database}, lasts: true},
 	{kind: faultlog.DuplicateAgent, targets: []faultlog.Target{faultlog.Agent}, lasts: true},
+	{kind: faultlog.DuplicateOrchestrator, targets: []faultlog.Target{faultlog.Orchestrator}},
 }
 
 func shapeOf(kind faultlog.Kind) *shape {

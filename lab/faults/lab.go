@@ -34,6 +34,9 @@ type Lab struct {
 	Orchestrator func() int
 	// Second starts another agent of a node's name, with a state folder of its own.
 	Second func(node radio.Role) (*exec.Cmd, error)
+	// SecondOrchestrator runs another orchestrator until it ends or ctx does, when it is
+	// killed. It returns the last that it said, and whether it ended by itself.
+	SecondOrchestrator func(ctx context.Context, share Share) (said string, ended bool, err error)
 	// Database is the folder of the orchestrator's private PostgreSQL.
 	Database string
 	// Disk returns the disk of a node's state folder; nil where no fault was to hit it.
@@ -77,6 +80,8 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 		return l.readOnly(ctx, i)
 	case faultlog.DuplicateAgent:
 		return l.duplicate(i)
+	case faultlog.DuplicateOrchestrator:
+		return l.duplicateOrchestrator(ctx, i)
 	case faultlog.DiskFull:
 		// A write is cut short somewhere in a record.
 		room := int64(i.Pick % maxRoom)
@@ -131,19 +136,6 @@ func (l *Lab) powerCut(i Injection) (Injected, error) {
 	restore, err := l.Net.PowerCut(i.Node)
 	// Without its relay nothing passes between client and server.
 	return Injected{Touches: true, Detail: "interfaces down, all processes killed", End: restore, Working: working}, err
-}
-
-// duplicate runs a second agent of a node's name.
-func (l *Lab) duplicate(i Injection) (Injected, error) {
-	cmd, err := l.Second(i.Node)
-	if err != nil {
-		return Injected{}, err
-	}
-	return Injected{Touches: l.touches(i), Detail: fmt.Sprintf("process %d", cmd.Process.Pid), End: func() error {
-		cmd.Process.Kill()
-		_ = cmd.Wait() // it was killed, or had ended before
-		return nil
-	}}, nil
 }
 
 // signalled injects a fault that is a signal to a process.

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"linktrial/internal/faultlog"
@@ -83,7 +84,9 @@ func (r *Random) Next() (Injection, bool) {
 			r.at += r.Every / 16
 			continue
 		}
-		r.until[placeOf(i)] = i.At + i.For + recovery[d.Target]
+		for _, p := range placesOf(i) {
+			r.until[p] = i.At + i.For + recovery[p.target]
+		}
 		return i, true
 	}
 }
@@ -91,5 +94,6 @@ func (r *Random) Next() (Injection, bool) {
 // busy reports whether what a fault would hit is hit then, or is part of a node that
 // is.
 func (r *Random) busy(i Injection) bool {
-	return r.until[placeOf(i)] > i.At || i.Node != "" && r.until[place{faultlog.Node, i.Node}] > i.At
+	return slices.ContainsFunc(placesOf(i), func(p place) bool { return r.until[p] > i.At }) ||
+		i.Node != "" && r.until[place{faultlog.Node, i.Node}] > i.At
 }

@@ -80,11 +80,12 @@ func Parse(file string, data []byte, nodes Nodes) (*Schedule, error) {
 	slices.SortStableFunc(all, func(a, b placed) int { return cmp.Compare(a.At, b.At) })
 	lasting := map[place]placed{}
 	for _, p := range all {
-		where := placeOf(p.Injection)
-		if before, ok := lasting[where]; ok && before.At+before.For > p.At {
-			p.v.Problem("begins at %s, while the fault of line %d, which hits the same, lasts until %s", p.At, before.line, before.At+before.For)
+		for _, where := range placesOf(p.Injection) {
+			if before, ok := lasting[where]; ok && before.At+before.For > p.At {
+				p.v.Problem("begins at %s, while the fault of line %d, which hits the same, lasts until %s", p.At, before.line, before.At+before.For)
+			}
+			lasting[where] = p
 		}
-		lasting[where] = p
 		s.Faults = append(s.Faults, p.Injection)
 	}
 	return s, d.Err()
@@ -96,7 +97,16 @@ type place struct {
 	node   radio.Role
 }
 
-func placeOf(i Injection) place { return place{i.Target, i.Node} }
+// placesOf returns what a fault hits, always in the order in which it is held.
+func placesOf(i Injection) []place {
+	out := []place{{i.Target, i.Node}}
+	if i.Kind == faultlog.DuplicateOrchestrator {
+		// The second one is refused because the first one has a claim on the database,
+		// which it loses with each end of PostgreSQL.
+		out = append(out, place{faultlog.Database, ""})
+	}
+	return out
+}
 
 // injection reads one fault, and reports whether it has no problem.
 func injection(v yamldoc.Value, nodes Nodes) (Injection, bool) {

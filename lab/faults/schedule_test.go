@@ -121,9 +121,11 @@ func TestRandom(t *testing.T) {
 		o, _ := other.Next()
 		differ = differ || o != i
 		require.GreaterOrEqual(t, i.At, last.At)
-		require.GreaterOrEqual(t, i.At, until[placeOf(i)])
+		for _, p := range placesOf(i) {
+			require.GreaterOrEqual(t, i.At, until[p])
+			until[p] = i.At + i.For
+		}
 		require.Equal(t, shapeOf(i.Kind).lasts, i.For > 0)
-		until[placeOf(i)] = i.At + i.For
 		drawn[draw{Choice{i.Kind, i.Target}, i.Node}]++
 		last = i
 	}

@@ -162,6 +162,27 @@ func TestLifeOfADataFolder(t *testing.T) {
 	require.NoError(t, s.Stop(t.Context()), "stopping twice")
 }
 
+// Where the data folder's path is too long for a socket, the server is found all the same.
+func TestRunningURL(t *testing.T) {
+	for name, folder := range map[string]string{"short": "d", "long": strings.Repeat("long/", 25)} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(dataDir(t), folder)
+			_, running, err := RunningURL(t.Context(), dir)
+			require.NoError(t, err)
+			require.False(t, running, "there is no database")
+			s := start(t, dir)
+			url, running, err := RunningURL(t.Context(), dir)
+			require.NoError(t, err)
+			require.True(t, running)
+			require.Equal(t, s.URL(), url)
+			require.NoError(t, s.Stop(t.Context()))
+			_, running, err = RunningURL(t.Context(), dir)
+			require.NoError(t, err)
+			require.False(t, running, "it was stopped")
+		})
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root: PostgreSQL runs as another user only where this process is root")

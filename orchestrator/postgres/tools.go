@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -33,13 +34,19 @@ func RunningURL(ctx context.Context, dir string) (string, bool, error) {
 	if err != nil {
 		return "", false, fmt.Errorf("data folder: %w", err)
 	}
-	socket := filepath.Join(abs, "postgres-socket")
-	if _, err := os.Stat(filepath.Join(socket, ".s.PGSQL.5432")); errors.Is(err, fs.ErrNotExist) {
+	// The fifth line is the folder of the socket (PostgreSQL's documentation, Database File
+	// Layout), which is not the one in the data folder where that one's path is too long.
+	b, err := os.ReadFile(filepath.Join(abs, "postgres", "postmaster.pid"))
+	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	} else if err != nil {
-		return "", false, fmt.Errorf("the private database's socket: %w", err)
+		return "", false, fmt.Errorf("the private database: %w", err)
 	}
-	q := url.Values{"host": {socket}, "user": {superuser}}
+	lines := strings.Split(string(b), "\n")
+	if len(lines) < 5 {
+		return "", false, nil // it is just starting
+	}
+	q := url.Values{"host": {lines[4]}, "user": {superuser}}
 	u := (&url.URL{Scheme: "postgres", Path: "/" + database, RawQuery: q.Encode()}).String()
 	conn, err := pgx.Connect(ctx, u)
 	if err != nil {

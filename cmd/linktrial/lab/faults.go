@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -20,7 +19,6 @@ import (
 	"linktrial/agents/agent"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/cmd/linktrial/client"
-	"linktrial/cmd/linktrial/driver"
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/runsheet"
@@ -31,7 +29,6 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/faults"
-	"linktrial/lab/netns"
 )
 
 // faultFlags are the flags of a campaign of faults.
@@ -180,35 +177,6 @@ func faultSaid(name string, f faultlog.Fault, known bool, began time.Time) strin
 // privateDatabase is the folder of the orchestrator's PostgreSQL in its data folder.
 const privateDatabase = "postgres"
 
-// secondAgents is the folder of their state in a data folder: beside that of the
-// others, whose journals are those of the runs.
-const secondAgents = "agents/second"
-
-// secondAgent starts another agent of a node's name.
-func (r *rehearsal) secondAgent(role radio.Role) (*exec.Cmd, error) {
-	i := slices.IndexFunc(r.lab.State.Nodes, func(n netns.NodeState) bool { return n.Role == role })
-	if i < 0 {
-		return nil, fmt.Errorf("the lab has no node %s", role)
-	}
-	state := filepath.Join(r.s.Data, secondAgents, string(role))
-	trusted, err := driver.WriteTrusted(state, r.keys)
-	if err != nil {
-		return nil, err
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	log, err := os.OpenFile(filepath.Join(r.lab.Folder(), string(role)+"-second.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close() // the child has its own
-	cmd := exec.Command(self, agentArgs(r.s, r.lab, &r.lab.State.Nodes[i], state, trusted, []string{"--runner", r.runner})...)
-	cmd.Stderr = log
-	return cmd, r.lab.Start(role, cmd)
-}
-
 // mountDisks lays a file system that can fail over each node's state folder, where a
 // fault is to hit one.
 func (r *rehearsal) mountDisks(state string) error {
@@ -253,9 +221,10 @@ func forgetDisks(state string) error {
 func (r *rehearsal) injector() *faults.Lab {
 	nodes := nodesOf(r.sheets, r.virtual)
 	return &faults.Lab{
-		Net:      r.lab,
-		Second:   r.secondAgent,
-		Database: filepath.Join(r.s.Data, privateDatabase),
+		Net:                r.lab,
+		Second:             r.secondAgent,
+		SecondOrchestrator: r.secondOrchestrator,
+		Database:           filepath.Join(r.s.Data, privateDatabase),
 		Agent: func(role radio.Role) int {
 			for i, n := range r.lab.State.Nodes {
 				if n.Role == role {
