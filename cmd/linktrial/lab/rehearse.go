@@ -301,6 +301,8 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 // up starts orchestrator, lab and agents.
 func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	began := time.Now()
+	waiting := terminal.NewWaiting(os.Stdout)
+	defer waiting.Stop()
 	// The leading agent configures the emulator for each run; the lab must have the nodes of all of them.
 	first, radios := r.sheets[0].Cell, 0
 	for _, sh := range r.sheets {
@@ -316,6 +318,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err != nil {
 		return err
 	}
+	waiting.Step("looking for what an earlier rehearsal has left behind")
 	swept, err := sweepLabs(ctx, os.Stderr, netns.DefaultStateDir, cfg.Name)
 	if err != nil {
 		return err
@@ -323,6 +326,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if len(swept) > 0 {
 		fmt.Printf("removed what an earlier rehearsal or lab has left behind: %s\n", strings.Join(swept, ", "))
 	}
+	waiting.Step("starting the orchestrator and its database")
 	if err := r.orchestrator(ctx, log); err != nil {
 		return err
 	}
@@ -334,6 +338,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 			return err
 		}
 	}
+	waiting.Step("bringing up nodes and emulated radios")
 	cfg.Forward, cfg.Log = strings.TrimPrefix(r.base, "http://"), r.log
 	if r.lab, err = netns.Up(ctx, cfg); err != nil {
 		return err
@@ -358,10 +363,11 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 	if err := r.mountDisks(state); err != nil {
 		return err
 	}
+	waiting.Step("starting the agents")
 	if r.agents, err = startAgents(r.s, r.lab, state, r.keys, r.log, "--runner", r.runner); err != nil {
 		return err
 	}
-	if err := r.waitForNodes(ctx); err != nil {
+	if err := r.waitForNodes(ctx, waiting); err != nil {
 		return err
 	}
 	fmt.Printf("orchestrator, emulated radio network and %d agents are up after %.1f s (plan %s)\n", len(r.agents), time.Since(began).Seconds(), r.plan.Name)
@@ -417,7 +423,7 @@ func (r *rehearsal) namesAreFree(ctx context.Context, nodes []radio.Node) error 
 	}
 }
 
-func (r *rehearsal) waitForNodes(ctx context.Context) error {
+func (r *rehearsal) waitForNodes(ctx context.Context, waiting *terminal.Waiting) error {
 	deadline := time.Now().Add(60 * time.Second)
 	for {
 		res, err := r.client.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
@@ -439,6 +445,7 @@ func (r *rehearsal) waitForNodes(ctx context.Context) error {
 		if len(missing) == 0 {
 			return nil
 		}
+		waiting.Step("waiting for nodes to connect: " + strings.Join(missing, ", "))
 		if time.Now().After(deadline) {
 			return fmt.Errorf("agent %s does not connect: %s", missing[0], lastLine(filepath.Join(r.lab.Folder(), missing[0]+".log")))
 		}
