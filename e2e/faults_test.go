@@ -147,6 +147,45 @@ faults:
 	nothingLeft(t)
 }
 
+// The disk of the database is full while a plan runs, first one on which overwriting
+// takes no room, then one on which PostgreSQL cannot even write its log and ends.
+// Agents keep their journals, and everything is stored when there is room.
+func TestDatabaseFull(t *testing.T) {
+	p := newProgram(t)
+	schedule := p.plan("schedule.yaml", `
+faults:
+  - {at: 1s, kind: database-full, for: 8s}
+  - {at: 14s, kind: database-full, for: 6s, copy_on_write: true}
+`)
+	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 5)), "--faults", schedule)
+	if code := r.wait(5 * time.Minute); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	checkRun(t, p.exported())
+	for _, want := range []string{"Trials of the run sheets: 20; succeeded 20, failed 0, without a result 0", "the orchestrator is back after"} {
+		if !strings.Contains(r.output(), want) {
+			t.Errorf("the output has no %q", want)
+		}
+	}
+	var got []string
+	for _, f := range p.faults() {
+		got = append(got, fmt.Sprintf("%s %s touches=%t ended=%t %s", f.Kind, f.Target, f.Touches, !f.To.IsZero(), f.Error))
+	}
+	if want := strings.Repeat("database-full database touches=false ended=true \n", 2); strings.Join(got, "\n")+"\n" != want {
+		t.Errorf("injected:\n%s\nexpected:\n%s", strings.Join(got, "\n"), want)
+	}
+	log, err := os.ReadFile(filepath.Join(p.data, "logs", "rehearsal.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"No space left on device (SQLSTATE 53100)", "the claim on the database was lost with its connection"} {
+		if !strings.Contains(string(log), want) {
+			t.Errorf("the log has no %q", want)
+		}
+	}
+	nothingLeft(t)
+}
+
 // What cannot be injected is refused before anything is started, with one error.
 func TestFaultsRefused(t *testing.T) {
 	p := newProgram(t)
@@ -158,7 +197,7 @@ func TestFaultsRefused(t *testing.T) {
 	}{
 		{[]string{"--faults", schedule}, "schedule.yaml:2:48: faults[0].node: unknown \"relay\"; there are client, server"},
 		{[]string{"--faults", "nowhere.yaml"}, "schedule of faults: open nowhere.yaml: no such file or directory"},
-		{[]string{"--faults", "7", "--fault-kinds", "database-full"}, "--fault-kinds: kind of faults \"database-full\" is not there yet"},
+		{[]string{"--faults", "7", "--fault-kinds", "clock-step"}, "--fault-kinds: kind of faults \"clock-step\" is not there yet"},
 		{[]string{"--faults", "7", "--fault-interval", "1ms"}, "--fault-interval 1ms, expected 100ms to 24h0m0s"},
 		{[]string{"--fault-interval", "1s"}, "--fault-interval is for faults from a seed"},
 		{[]string{"--faults", ""}, "--faults is empty"},

@@ -26,6 +26,9 @@ type Failure struct {
 	// needs more is cut short, and the next one fails with ENOSPC.
 	Full      bool
 	RoomBytes int64
+	// CopyOnWrite: on a full disk, overwriting what a file has takes room as well, as on
+	// Btrfs or a thin volume; otherwise only what makes a file longer does, as on ext4.
+	CopyOnWrite bool
 	// Error: reading, writing, syncing, opening and removing fail with EIO.
 	Error bool
 	// Delay is what each of these takes longer.
@@ -63,6 +66,8 @@ func Mount(path string) (*Disk, error) {
 	raw := fs.NewNodeFS(root, &fs.Options{EntryTimeout: &no, AttrTimeout: &no})
 	d.server, err = fuse.NewServer(&layer{raw, d}, path, &fuse.MountOptions{
 		DirectMountStrict: true, FsName: path, Name: fsType, DisableXAttrs: true, MaxBackground: 64,
+		// Whoever may use the folder still may, such as PostgreSQL's user.
+		AllowOther: true, Options: []string{"default_permissions"},
 	})
 	if err != nil {
 		_ = under.Close() // nothing was read
@@ -134,6 +139,24 @@ func (d *Disk) take(n int) (int, fuse.Status) {
 	return n, fuse.OK
 }
 
+// full reports whether a use of the disk may find no room.
+func (d *Disk) full() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.does.Full
+}
+
+// room is how many bytes a write of n bytes takes, to a file that it makes longer by
+// more bytes.
+func (d *Disk) room(n, more int64) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.does.CopyOnWrite {
+		return int(n)
+	}
+	return int(more)
+}
+
 // give gives room back.
 func (d *Disk) give(n int64) {
 	d.mu.Lock()
@@ -186,29 +209,67 @@ func (l *layer) Rename(c <-chan struct{}, in *fuse.RenameIn, from, to string) fu
 	if s := l.d.begin(); s != fuse.OK {
 		return s
 	}
-	return l.RawFileSystem.Rename(c, in, from, to)
+	replaced := l.named(c, &fuse.InHeader{NodeId: in.Newdir, Caller: in.Caller, Unique: in.Unique}, to)
+	s := l.RawFileSystem.Rename(c, in, from, to)
+	if s == fuse.OK {
+		l.d.give(replaced)
+	}
+	return s
 }
 
 func (l *layer) Unlink(c <-chan struct{}, in *fuse.InHeader, name string) fuse.Status {
 	if s := l.d.begin(); s != fuse.OK {
 		return s
 	}
-	var out fuse.EntryOut
-	if s := l.Lookup(c, in, name, &out); s == fuse.OK {
-		l.Forget(out.NodeId, 1)
-	}
+	removed := l.named(c, in, name)
 	s := l.RawFileSystem.Unlink(c, in, name)
 	if s == fuse.OK {
-		l.d.give(int64(out.Size))
+		l.d.give(removed)
 	}
 	return s
+}
+
+// named returns the bytes that become free when the file of a name loses that name.
+func (l *layer) named(c <-chan struct{}, in *fuse.InHeader, name string) int64 {
+	var out fuse.EntryOut
+	if s := l.Lookup(c, in, name, &out); s != fuse.OK {
+		return 0
+	}
+	l.Forget(out.NodeId, 1)
+	if out.Nlink > 1 || out.Mode&syscall.S_IFMT != syscall.S_IFREG {
+		return 0
+	}
+	return int64(out.Size)
+}
+
+// longer returns by how much a write makes a file longer.
+func (l *layer) longer(c <-chan struct{}, in *fuse.InHeader, fh, offset, n uint64) (int64, fuse.Status) {
+	var out fuse.AttrOut
+	s := l.GetAttr(c, &fuse.GetAttrIn{InHeader: *in, Flags_: fuse.FUSE_GETATTR_FH, Fh_: fh}, &out)
+	end := offset + n
+	return int64(end - min(end, max(out.Size, offset))), s
 }
 
 func (l *layer) SetAttr(c <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	if s := l.d.begin(); s != fuse.OK {
 		return s
 	}
-	return l.RawFileSystem.SetAttr(c, in, out)
+	before := fuse.AttrOut{}
+	size, cut := in.GetSize()
+	if cut {
+		get := &fuse.GetAttrIn{InHeader: in.InHeader}
+		if fh, ok := in.GetFh(); ok {
+			get.Flags_, get.Fh_ = fuse.FUSE_GETATTR_FH, fh
+		}
+		if s := l.GetAttr(c, get, &before); s != fuse.OK {
+			return s
+		}
+	}
+	s := l.RawFileSystem.SetAttr(c, in, out)
+	if s == fuse.OK && before.Size > size {
+		l.d.give(int64(before.Size - size))
+	}
+	return s
 }
 
 func (l *layer) Read(c <-chan struct{}, in *fuse.ReadIn, b []byte) (fuse.ReadResult, fuse.Status) {
@@ -227,13 +288,21 @@ func (l *layer) Write(c <-chan struct{}, in *fuse.WriteIn, b []byte) (uint32, fu
 	if s := l.d.begin(); s != fuse.OK {
 		return 0, s
 	}
-	n, s := l.d.take(len(b))
+	if !l.d.full() {
+		return l.RawFileSystem.Write(c, in, b)
+	}
+	more, s := l.longer(c, &in.InHeader, in.Fh, in.Offset, uint64(len(b)))
 	if s != fuse.OK {
 		return 0, s
 	}
-	cut := *in
-	cut.Size = uint32(n)
-	return l.RawFileSystem.Write(c, &cut, b[:n])
+	needs := l.d.room(int64(len(b)), more)
+	got, s := l.d.take(needs)
+	if n := len(b) - needs + got; n > 0 { // what there is room for
+		cut := *in
+		cut.Size = uint32(n)
+		return l.RawFileSystem.Write(c, &cut, b[:n])
+	}
+	return 0, s
 }
 
 // CopyFileRange is not offered: the kernel then reads and writes.
@@ -245,8 +314,15 @@ func (l *layer) Fallocate(c <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
 	if s := l.d.begin(); s != fuse.OK {
 		return s
 	}
-	if n, s := l.d.take(int(in.Length)); s != fuse.OK || n < int(in.Length) {
-		return fuse.Status(syscall.ENOSPC)
+	if l.d.full() {
+		more, s := l.longer(c, &in.InHeader, in.Fh, in.Offset, in.Length)
+		if s != fuse.OK {
+			return s
+		}
+		if n, s := l.d.take(int(more)); s != fuse.OK || n < int(more) {
+			l.d.give(int64(n))
+			return fuse.Status(syscall.ENOSPC)
+		}
 	}
 	return l.RawFileSystem.Fallocate(c, in)
 }

@@ -74,6 +74,41 @@ func TestFull(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Overwriting takes no room, but for a disk that writes everything to a new place. Room
+// that a file loses with a cut, or with its last name, is given back.
+func TestFullOverwriting(t *testing.T) {
+	d, dir := mounted(t)
+	path := filepath.Join(dir, "f")
+	require.NoError(t, os.WriteFile(path, make([]byte, 100), 0o644))
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	d.Fail(Failure{Full: true, RoomBytes: 5})
+	_, err = f.WriteAt(make([]byte, 100), 0)
+	require.NoError(t, err, "nothing is longer than before")
+	_, err = f.WriteAt(make([]byte, 20), 90)
+	require.ErrorIs(t, err, unix.ENOSPC)
+	info, err := f.Stat()
+	require.NoError(t, err)
+	require.EqualValues(t, 105, info.Size(), "what there was, and the room")
+	require.NoError(t, f.Truncate(50))
+	require.NoError(t, os.Link(path, filepath.Join(dir, "second")))
+	require.NoError(t, os.Remove(filepath.Join(dir, "second")), "the file has another name")
+	_, err = f.WriteAt(make([]byte, 56), 50)
+	require.ErrorIs(t, err, unix.ENOSPC, "55 bytes were given back")
+	require.NoError(t, os.Rename(filepath.Join(dir, "before"), path), "f loses its last name")
+	g, err := os.Create(filepath.Join(dir, "g"))
+	require.NoError(t, err)
+	defer g.Close()
+	n, err := g.Write(make([]byte, 200))
+	require.ErrorIs(t, err, unix.ENOSPC)
+	require.Equal(t, 105, n)
+
+	d.Fail(Failure{Full: true, CopyOnWrite: true})
+	_, err = g.WriteAt(make([]byte, 10), 0)
+	require.ErrorIs(t, err, unix.ENOSPC)
+}
+
 func TestError(t *testing.T) {
 	d, dir := mounted(t)
 	f, err := os.Create(filepath.Join(dir, "f"))

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"linktrial/internal/faultdisk"
 	"linktrial/internal/inputfile"
 )
 
@@ -49,6 +50,24 @@ func (l *Lab) reload(ctx context.Context, i Injection, on bool) (Injected, error
 		return Injected{}, err
 	}
 	return Injected{Detail: what}, id.Signal(syscall.SIGHUP)
+}
+
+// databaseFull takes the room on the disk of the database.
+func (l *Lab) databaseFull(i Injection) (Injected, error) {
+	d := l.DatabaseDisk()
+	if d == nil {
+		return Injected{}, errors.New("the database is not on a disk that can be full")
+	}
+	room := int64(i.Pick % maxRoom)
+	detail := fmt.Sprintf("room for %d bytes more", room)
+	if i.CopyOnWrite {
+		detail += "; overwriting takes room, too"
+	}
+	d.Fail(faultdisk.Failure{Full: true, RoomBytes: room, CopyOnWrite: i.CopyOnWrite})
+	return Injected{Touches: l.touches(i), Detail: detail, Working: l.Answers, End: func() error {
+		d.Fail(faultdisk.Failure{})
+		return nil
+	}}, nil
 }
 
 // RestoreDatabase takes a setting out of a database that a killed fault campaign may

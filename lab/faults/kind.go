@@ -26,6 +26,8 @@ type Injection struct {
 	MTUBytes int
 	Delay    time.Duration
 	Loss     float64
+	// CopyOnWrite is whether overwriting takes room as well, of database-full.
+	CopyOnWrite bool
 	// Pick chooses among several driver processes.
 	Pick uint32
 }
@@ -48,6 +50,9 @@ func (i Injection) String() string {
 	}
 	if i.Loss > 0 {
 		fmt.Fprintf(&b, " with loss %g", i.Loss)
+	}
+	if i.CopyOnWrite {
+		b.WriteString(" with copies on write")
 	}
 	if i.For > 0 {
 		fmt.Fprintf(&b, " for %s", i.For)
@@ -107,6 +112,11 @@ var figures = map[string]figure{
 		},
 		def: func(i *Injection) { i.Delay = defaultDelay(i.Kind) },
 	},
+	"copy_on_write": {
+		read: func(v yamldoc.Value, i *Injection) { i.CopyOnWrite = v.Bool(false) },
+		// Drawn: both kinds of file systems are common.
+		def: func(i *Injection) { i.CopyOnWrite = i.Pick%2 == 1 },
+	},
 	"loss": {
 		read: func(v yamldoc.Value, i *Injection) { i.Loss = v.Float(DefaultLoss, minLoss, 1) },
 		def:  func(i *Injection) { i.Loss = DefaultLoss },
@@ -133,6 +143,7 @@ var shapes = []shape{
 	{kind: faultlog.DiskSlow, targets: []faultlog.Target{faultlog.Disk}, lasts: true, figure: "delay"},
 	{kind: faultlog.DiskError, targets: []faultlog.Target{faultlog.Disk}, lasts: true},
 	{kind: faultlog.DatabaseReadOnly, targets: []faultlog.Target{faultlog.Database}, lasts: true},
+	{kind: faultlog.DatabaseFull, targets: []faultlog.Target{faultlog.Database}, lasts: true, figure: "copy_on_write"},
 	{kind: faultlog.DuplicateAgent, targets: []faultlog.Target{faultlog.Agent}, lasts: true},
 	{kind: faultlog.DuplicateOrchestrator, targets: []faultlog.Target{faultlog.Orchestrator}},
 }

@@ -41,6 +41,8 @@ type Lab struct {
 	Database string
 	// Disk returns the disk of a node's state folder; nil where no fault was to hit it.
 	Disk func(node radio.Role) *faultdisk.Disk
+	// DatabaseDisk returns the disk of that folder; nil where no fault was to fill it.
+	DatabaseDisk func() *faultdisk.Disk
 	// Answers reports whether the orchestrator answers, from its database.
 	Answers func(ctx context.Context) bool
 	// Idle reports whether nothing of an attempt can run on a node: a relay that only
@@ -78,6 +80,8 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 		}))
 	case faultlog.DatabaseReadOnly:
 		return l.readOnly(ctx, i)
+	case faultlog.DatabaseFull:
+		return l.databaseFull(i)
 	case faultlog.DuplicateAgent:
 		return l.duplicate(i)
 	case faultlog.DuplicateOrchestrator:

@@ -99,13 +99,14 @@ type place struct {
 
 // placesOf returns what a fault hits, always in the order in which it is held.
 func placesOf(i Injection) []place {
-	out := []place{{i.Target, i.Node}}
-	if i.Kind == faultlog.DuplicateOrchestrator {
-		// The second one is refused because the first one has a claim on the database,
-		// which it loses with each end of PostgreSQL.
-		out = append(out, place{faultlog.Database, ""})
+	switch i.Kind {
+	case faultlog.DuplicateOrchestrator, faultlog.DatabaseFull:
+		// A second orchestrator is refused because the first one has a claim on the
+		// database, which it loses with each end of PostgreSQL. And an orchestrator that
+		// is started again while its database has no room may end until there is some.
+		return []place{{faultlog.Orchestrator, ""}, {faultlog.Database, ""}}
 	}
-	return out
+	return []place{{i.Target, i.Node}}
 }
 
 // injection reads one fault, and reports whether it has no problem.
@@ -202,6 +203,12 @@ func kindsWith(key string) string {
 func (s *Schedule) Hits(t faultlog.Target) bool {
 	return slices.ContainsFunc(s.Faults, func(i Injection) bool { return i.Target == t }) ||
 		s.Random != nil && slices.ContainsFunc(s.Random.draws, func(d draw) bool { return d.Target == t })
+}
+
+// Injects reports whether faults of a kind can be injected.
+func (s *Schedule) Injects(k faultlog.Kind) bool {
+	return slices.ContainsFunc(s.Faults, func(i Injection) bool { return i.Kind == k }) ||
+		s.Random != nil && slices.ContainsFunc(s.Random.draws, func(d draw) bool { return d.Kind == k })
 }
 
 // random reads the settings of faults that are drawn from a seed.

@@ -51,7 +51,7 @@ func TestParseRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"nothing":       {`{}`, `f.yaml:1:1: expected faults, random, or both`},
 		"unknown kind":  {`faults: [{at: 1s, kind: klil, target: agent, node: client}]`, `f.yaml:1:25: faults[0].kind: unknown "klil"; there are KINDS`},
-		"not there yet": {`faults: [{at: 1s, kind: database-full}]`, `f.yaml:1:25: faults[0].kind: "database-full" is not there yet; there are KINDS`},
+		"not there yet": {`faults: [{at: 1s, kind: clock-step}]`, `f.yaml:1:25: faults[0].kind: "clock-step" is not there yet; there are KINDS`},
 		"no target":     {`faults: [{at: 1s, kind: kill, node: client}]`, `f.yaml:1:10: faults[0].target is missing`},
 		"wrong target":  {`faults: [{at: 1s, kind: kill, target: radio, node: client}]`, `f.yaml:1:39: faults[0].target: unknown "radio"; there are TARGETS`},
 		"no node":       {`faults: [{at: 1s, kind: kill, target: agent}]`, `f.yaml:1:10: faults[0].node is missing`},

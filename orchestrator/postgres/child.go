@@ -316,12 +316,16 @@ func servesFolder(pid int, data string) bool {
 	return false
 }
 
+// lastLine returns the line of a log that says why the server has ended.
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
-	for _, l := range lines {
-		// The cause stands in the first FATAL line; what follows is the shutdown.
-		if strings.Contains(l, "FATAL:") || strings.Contains(l, "error:") {
-			return strings.TrimSpace(l)
+	for _, severity := range []string{"PANIC:", "FATAL:", "error:"} {
+		for _, l := range lines {
+			// The cause is in the first such line; what follows is the shutdown. Connections
+			// that were refused during start, recovery and shutdown are no cause.
+			if strings.Contains(l, severity) && !strings.Contains(l, "FATAL:  the database system is ") {
+				return strings.TrimSpace(l)
+			}
 		}
 	}
 	return strings.TrimSpace(lines[len(lines)-1])

@@ -247,6 +247,19 @@ func TestFind(t *testing.T) {
 	})
 }
 
+// Why a server has ended is told, and not what it answered meanwhile.
+func TestLastLine(t *testing.T) {
+	for want, log := range map[string]string{
+		`PANIC:  could not write to file "pg_wal/x": No space left on device`: "LOG:  starting\nFATAL:  the database system is starting up\nFATAL:  no room\n" +
+			"PANIC:  could not write to file \"pg_wal/x\": No space left on device\nLOG:  shutting down",
+		`FATAL:  could not write lock file "postmaster.pid": No space left on device`: `FATAL:  could not write lock file "postmaster.pid": No space left on device`,
+		"LOG:  shutting down": "FATAL:  the database system is shutting down\nLOG:  shutting down\n",
+		"":                    "",
+	} {
+		require.Equal(t, want, lastLine(log))
+	}
+}
+
 func FuzzParseVersion(f *testing.F) {
 	f.Add("postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)")
 	f.Add("postgres (PostgreSQL) 18beta1")

@@ -174,9 +174,6 @@ func faultSaid(name string, f faultlog.Fault, known bool, began time.Time) strin
 	return fmt.Sprintf("%s has ended after %.1f s", head, f.To.Sub(f.From).Seconds())
 }
 
-// privateDatabase is the folder of the orchestrator's PostgreSQL in its data folder.
-const privateDatabase = "postgres"
-
 // mountDisks lays a file system that can fail over each node's state folder, where a
 // fault is to hit one.
 func (r *rehearsal) mountDisks(state string) error {
@@ -240,8 +237,9 @@ func (r *rehearsal) injector() *faults.Lab {
 			_, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 1}))
 			return err == nil
 		},
-		Disk: func(role radio.Role) *faultdisk.Disk { return r.disks[role] },
-		Idle: func(role radio.Role) bool { return !nodes.Has(faultlog.Driver, role) },
+		DatabaseDisk: r.databaseDisk.current,
+		Disk:         func(role radio.Role) *faultdisk.Disk { return r.disks[role] },
+		Idle:         func(role radio.Role) bool { return !nodes.Has(faultlog.Driver, role) },
 	}
 }
 

@@ -120,6 +120,8 @@ type rehearsal struct {
 
 	schedule *faults.Schedule               // nil: no faults
 	disks    map[radio.Role]*faultdisk.Disk // of the state folders; empty: no fault hits one
+
+	databaseDisk *databaseDisk // nil: no fault fills it
 }
 
 // longRun is the estimated duration from which a rehearsal in real time asks for
@@ -289,7 +291,7 @@ func (r *rehearsal) orchestrator(ctx context.Context, log *os.File) error {
 		if err := faults.RestoreDatabase(filepath.Join(r.s.Data, privateDatabase)); err != nil {
 			return err
 		}
-		if r.serve, err = StartOrchestrator(ctx, r.s, r.s.Data, log, r.log); err != nil {
+		if r.serve, err = r.startOrchestrator(ctx, log); err != nil {
 			return err
 		}
 		r.base = r.serve.URL
