@@ -115,6 +115,9 @@ func newLabUp(s *setting.Settings) *cobra.Command {
 	return cmd
 }
 
+// labNice is the nice value of a lab's session: ten times the share of another one.
+const labNice = -10
+
 // holdInBackground starts the process that runs the lab, and blocks until the lab is
 // up, has failed, or ctx ends.
 func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agents bool) error {
@@ -205,6 +208,11 @@ func newLabHold(s *setting.Settings) *cobra.Command {
 			cfg, err := labConfig(s, cat, l)
 			if err != nil {
 				return err
+			}
+			// The radios run in real time, whatever else the machine computes. Where
+			// that is not allowed they are only later, and their status says so.
+			if err := process.PreferSession(labNice); err != nil {
+				cfg.Log.Debug("the lab has no priority", "error", err)
 			}
 			lab, err := netns.Up(ctx, cfg)
 			if err != nil {
