@@ -187,6 +187,7 @@ type stat struct {
 	pid, parent, group, session int
 	state                       byte
 	start                       uint64 // clock ticks since boot
+	used                        uint64 // clock ticks of processor time, its own and of children that it waited for
 	name                        string
 }
 
@@ -214,6 +215,13 @@ func parseStat(pid int, b []byte) (stat, error) {
 	s.group, errs[1] = strconv.Atoi(f[2])
 	s.session, errs[2] = strconv.Atoi(f[3])
 	s.start, errs[3] = strconv.ParseUint(f[19], 10, 64)
+	for _, ticks := range f[11:15] {
+		n, err := strconv.ParseUint(ticks, 10, 64)
+		if err != nil {
+			return stat{}, fmt.Errorf("process %d: its processor time: %w", pid, err)
+		}
+		s.used += n
+	}
 	return s, errors.Join(errs[:]...)
 }
 

@@ -86,7 +86,7 @@ func bind(cmd *exec.Cmd) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	cmd.SysProcAttr.Setpgid = true
+	cmd.SysProcAttr.Setpgid = !cmd.SysProcAttr.Setsid // a session of its own is a group of its own
 }
 
 // StartOnThread is [Start] on a thread of its own, which prepare may change first: the

@@ -3,7 +3,10 @@ package process
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"strconv"
+	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,5 +23,51 @@ func PreferSession(nice int) error {
 	if sid, err := unix.Getsid(0); err != nil || sid != os.Getpid() {
 		return fmt.Errorf("process %d does not lead its session", os.Getpid())
 	}
-	return os.WriteFile("/proc/self/autogroup", []byte(strconv.Itoa(nice)), 0o644)
+	return setSessionNice("self", nice)
+}
+
+func setSessionNice(process string, nice int) error {
+	return os.WriteFile("/proc/"+process+"/autogroup", []byte(strconv.Itoa(nice)), 0o644)
+}
+
+// StartBackground is [Start] for a computation that can wait: in a session of its own,
+// which gives way to every other one. Sessions and processes have the nice value given
+// (0 to 19), because which of the two counts depends on the kernel (see [PreferSession]).
+func StartBackground(cmd *exec.Cmd, nice int) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+	if err := Start(cmd); err != nil {
+		return err
+	}
+	// Without it the computation only takes more from others.
+	_ = setSessionNice(strconv.Itoa(cmd.Process.Pid), nice)
+	_ = unix.Setpriority(unix.PRIO_PGRP, cmd.Process.Pid, nice)
+	return nil
+}
+
+// ticksPerSecond is the unit of times in /proc: USER_HZ, 100 on every architecture that
+// Linktrial runs on.
+const ticksPerSecond = 100
+
+// GroupTime returns the processor time that the processes of a group have used, with that
+// of children which they have waited for.
+func GroupTime(group int) (time.Duration, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	var ticks uint64
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		// One that has ended since the folder was read is no error.
+		if s, err := readStat(pid); err == nil && s.group == group {
+			ticks += s.used
+		}
+	}
+	return time.Duration(ticks) * time.Second / ticksPerSecond, nil
 }

@@ -2,12 +2,16 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // In a process of the test's own: the value is one of a whole session.
@@ -42,5 +46,51 @@ func TestPreferSession(t *testing.T) {
 	}
 	if out, err := child(false); err == nil || !strings.Contains(string(out), "does not lead its session") {
 		t.Errorf("another process: %v\n%s", err, out)
+	}
+}
+
+func TestStartBackground(t *testing.T) {
+	cmd := exec.Command("sleep", "60")
+	if err := StartBackground(cmd, 7); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	pid := cmd.Process.Pid
+	if sid, err := unix.Getsid(pid); err != nil || sid != pid {
+		t.Errorf("session %d, %v, want %d, its own", sid, err, pid)
+	}
+	// The system call returns 20 - nice (getpriority(2)).
+	if n, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || n != 13 {
+		t.Errorf("nice value %d, %v, want 7", 20-n, err)
+	}
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+	if err == nil && !strings.HasSuffix(strings.TrimSpace(string(b)), " nice 7") {
+		t.Errorf("the session's group is %q", b)
+	}
+}
+
+func TestGroupTime(t *testing.T) {
+	cmd := exec.Command("sh", "-c", "while :; do :; done")
+	if err := StartBackground(cmd, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer cmd.Wait()
+	defer cmd.Process.Kill()
+	for {
+		used, err := GroupTime(cmd.Process.Pid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if used > time.Minute {
+			t.Fatalf("%s of processor time", used)
+		}
+		if used >= 50*time.Millisecond {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if used, err := GroupTime(1 << 30); err != nil || used != 0 {
+		t.Errorf("of no group: %s, %v", used, err)
 	}
 }

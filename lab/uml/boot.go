@@ -41,8 +41,13 @@ type boot struct {
 	virtual  time.Duration
 	done     bool
 	failed   string
-	progress time.Time // when the guest last showed any
+	progress time.Time     // when the guest last showed any
+	still    time.Duration // processor time that the guest had used when it was first noticed to show none; 0: it shows some
 }
+
+// guestNice is the nice value of guests. A guest computes without a pause and its time is
+// virtual, so the machine stays usable, and a lab in real time beside it undisturbed.
+const guestNice = 10
 
 const lookEvery = 200 * time.Millisecond
 
@@ -71,7 +76,7 @@ func (b *boot) run(ctx context.Context) (err error) {
 	cmd.Stdout, cmd.Stderr = out, out
 	b.began = time.Now()
 	b.progress = b.began
-	if err := process.Start(cmd); err != nil {
+	if err := process.StartBackground(cmd, guestNice); err != nil {
 		return fmt.Errorf("boot %s: %w", b.name, err)
 	}
 	b.pin(cmd.Process.Pid)
@@ -180,7 +185,7 @@ func (b *boot) follow(ctx context.Context, pid int, gone <-chan error) (exit, ca
 		case <-tick.C:
 			if err := b.look(); err != nil {
 				cause = err
-			} else if time.Since(b.progress) > b.cfg.Watchdog {
+			} else if b.hung(pid) {
 				cause = fmt.Errorf("%w (after %s at %s of its own time)", ErrHung, b.cfg.Watchdog, b.virtual)
 			}
 		}
@@ -189,6 +194,28 @@ func (b *boot) follow(ctx context.Context, pid int, gone <-chan error) (exit, ca
 			return <-gone, cause
 		}
 	}
+}
+
+// patience is how many times the watchdog's time a guest may show no progress where
+// others have the processors.
+const patience = 20
+
+// hung reports whether the guest has shown no progress for the watchdog's time, of which
+// only that counts in which it had a processor: guests give way to everything else.
+func (b *boot) hung(pid int) bool {
+	without := time.Since(b.progress)
+	if without < b.cfg.Watchdog/2 {
+		b.still = 0
+		return false
+	}
+	used, err := process.GroupTime(pid)
+	switch {
+	case err != nil || without > patience*b.cfg.Watchdog:
+		return without > b.cfg.Watchdog
+	case b.still == 0:
+		b.still = used
+	}
+	return used-b.still >= b.cfg.Watchdog/2
 }
 
 // look reads what is new on the console and in the journal.

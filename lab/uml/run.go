@@ -55,8 +55,9 @@ type RunConfig struct {
 	// sheet of a boot starts from another state of the kernel's generator.
 	SheetsPerBoot int
 	MemoryBytes   int64 // of a guest; 0 is 512 MiB, of which it takes what it uses
-	// Watchdog is how long, in wall time, a guest may show no progress; 0 is
-	// three minutes. A guest reports its time every 20 s by its own clock.
+	// Watchdog is how long a guest may show no progress; 0 is three minutes. It is
+	// wall time in which the guest has a processor, and in no case more than twenty
+	// times as much wall time. A guest reports its time every 20 s by its own clock.
 	Watchdog time.Duration
 	// Count has the guests' costs counted, see [SheetResult.Host]. Trace has their
 	// system calls counted with strace, which takes fifty times as long and no
