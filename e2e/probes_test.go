@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/binary"
 	"encoding/csv"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,7 +18,7 @@ import (
 )
 
 // logged is a plan of probes whose packets are logged by both ends and by the radio:
-// a call alone, and beside a transfer that fills the radio's queue.
+// a call, which goes both ways, alone, and beside a transfer that fills the radio's queue.
 const logged = `
 name: logged
 radio: transports-link
@@ -29,7 +30,9 @@ sweep:
 treatments:
   - {name: cubic, protocol: tcp, options: {congestion: cubic}}
   - {name: voice, protocol: probe, options: {pattern: voip-g711, packets: true}, dscp: EF}
-probes: [{treatment: voice, alone: 8s}]
+probes:
+  - {treatment: voice, alone: 8s}
+  - {treatment: voice, from: server, alone: 8s}
 iterations: 2
 seed: 3
 limits: {connect: 10s, transfer: 60s}
@@ -63,8 +66,10 @@ func TestProbesAgreeWithTheRadioVirtual(t *testing.T) {
 // expectProbes holds the probes of a rehearsal against the packet logs of its radio.
 func expectProbes(t *testing.T, p *program, table string, late float64) {
 	t.Helper()
-	if !strings.Contains(table, "\nalone ") || !strings.Contains(table, "\nbeside cubic ") {
-		t.Fatalf("the table has no probes:\n%s", table)
+	for _, part := range []string{"\nalone ", "\nbeside cubic ", "client → server", "server → client"} {
+		if !strings.Contains(table, part) {
+			t.Fatalf("the table of probes has no %q:\n%s", part, table)
+		}
 	}
 	run := &p.exported().Runs[0]
 	files := map[string]string{}
@@ -77,20 +82,26 @@ func expectProbes(t *testing.T, p *program, table string, late float64) {
 	}
 	for _, trial := range run.Trials {
 		spec := &run.Sheet.Trials[trial.Index]
-		if len(trial.Attempts) != 1 || len(trial.Attempts[0].Probes) != 1 || trial.Attempts[0].Probes[0].Verdict != journal.Succeeded {
+		if len(trial.Attempts) != 1 || len(trial.Attempts[0].Probes) != 2 || trial.Attempts[0].Verdict != journal.Succeeded {
 			t.Fatalf("trial %d: %+v", trial.Index, trial.Attempts)
 		}
-		id := runsheet.TransferID(run.ID, trial.Index, 1, len(spec.Flows)).String()
-		// The identity is of the agents' run, whose name a rehearsal in guests keeps.
-		sent, arrived := packetsOf(t, files[id+".client.csv"]), packetsOf(t, files[id+".server.csv"])
-		if len(sent) == 0 {
-			t.Fatalf("trial %d has no log of probe %s", trial.Index, id)
-		}
-		seen := radioLog(t, files[trialLog(trial.Index)])
-		got := trial.Attempts[0].Probes[0].Figures
-		compareWithRadio(t, trial.Treatment, run.Sheet.Network, sent, arrived, seen, len(spec.Flows) == 0, late)
-		if int(got.Sent) != len(sent) || int(got.Received) != len(arrived) || got.Sent-got.Received != got.Lost || got.Lost == 0 && len(arrived) < len(sent) {
-			t.Errorf("trial %d: %+v, the logs have %d sent and %d arrived", trial.Index, got, len(sent), len(arrived))
+		seen := radioLog(t, files[trialLog(trial.Index)], run.Sheet.Treatment("voice").Port)
+		for k, p := range trial.Attempts[0].Probes {
+			flow, name := &spec.Probes[k], fmt.Sprintf("%s, from the %s", trial.Treatment, p.From)
+			if p.Verdict != journal.Succeeded || p.From != flow.From || p.To != flow.To {
+				t.Fatalf("trial %d: %+v", trial.Index, p)
+			}
+			// The identity is of the agents' run, whose name a rehearsal in guests keeps.
+			id := runsheet.TransferID(run.ID, trial.Index, 1, len(spec.Flows)+k).String()
+			sent, arrived := packetsOf(t, files[id+"."+string(p.From)+".csv"]), packetsOf(t, files[id+"."+string(p.To)+".csv"])
+			if len(sent) == 0 {
+				t.Fatalf("%s: trial %d has no log of probe %s", name, trial.Index, id)
+			}
+			got := p.Figures
+			compareWithRadio(t, name, run.Sheet.Network, flow, sent, arrived, seen[p.From], len(spec.Flows) == 0, late)
+			if int(got.Sent) != len(sent) || int(got.Received) != len(arrived) || got.Sent-got.Received != got.Lost || got.Lost == 0 && len(arrived) < len(sent) {
+				t.Errorf("%s: trial %d: %+v, the logs have %d sent and %d arrived", name, trial.Index, got, len(sent), len(arrived))
+			}
 		}
 	}
 }
@@ -100,7 +111,7 @@ func trialLog(trial int) string {
 }
 
 // compareWithRadio holds what the ends say of each packet against what the radio did to it.
-func compareWithRadio(t *testing.T, name string, n *radio.Network, sent, arrived map[uint32]packetLine, seen map[uint32]hopsOf, alone bool, late float64) {
+func compareWithRadio(t *testing.T, name string, n *radio.Network, flow *runsheet.Flow, sent, arrived map[uint32]packetLine, seen map[uint32]hopsOf, alone bool, late float64) {
 	t.Helper()
 	const near = 500 * time.Microsecond
 	worst, worstDelay := time.Duration(0), time.Duration(0)
@@ -119,6 +130,9 @@ func compareWithRadio(t *testing.T, name string, n *radio.Network, sent, arrived
 			continue
 		}
 		last := &n.Links[len(n.Links)-1]
+		if flow.FromServer() {
+			last = &n.Links[0]
+		}
 		air := time.Duration(float64(h.bytes+n.FrameOverheadBytes) * 8e9 / n.UserRate(last))
 		leaves := h.lastStart + int64(air) + int64(last.Delay)
 		off := time.Duration(a.arrived - leaves)
@@ -186,15 +200,16 @@ type hopsOf struct {
 	dscp                  byte
 }
 
-// radioLog reads the probe's packets of a packet log, by their numbers.
-func radioLog(t *testing.T, path string) map[uint32]hopsOf {
+// radioLog reads the probes' packets of a packet log by the end that sent them and
+// their numbers; port is the listener's.
+func radioLog(t *testing.T, path string, port int) map[radio.Role]map[uint32]hopsOf {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const blockPacket, header, ip, udp = 6, 28, 20, 8
-	out := map[uint32]hopsOf{}
+	out := map[radio.Role]map[uint32]hopsOf{radio.RoleClient: {}, radio.RoleServer: {}}
 	for len(b) >= 12 {
 		size := int(binary.LittleEndian.Uint32(b[4:]))
 		block := b[:size]
@@ -209,14 +224,18 @@ func radioLog(t *testing.T, path string) map[uint32]hopsOf {
 		if length < ip+udp+24 || packet[9] != 17 || packet[ip+udp] != 'D' {
 			continue
 		}
+		from := radio.RoleClient
+		if int(binary.BigEndian.Uint16(packet[ip:])) == port {
+			from = radio.RoleServer
+		}
 		n := binary.BigEndian.Uint32(packet[ip+udp+4:])
-		h, before := out[n]
+		h, before := out[from][n]
 		if !before {
 			h.firstStart = at
 		}
 		h.lastStart, h.bytes, h.dscp = at, length, packet[1]>>2
 		h.lost = h.lost || strings.Contains(rest, "lost by the channel") || strings.Contains(rest, "dropped by the queue")
-		out[n] = h
+		out[from][n] = h
 	}
 	return out
 }

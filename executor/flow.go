@@ -16,8 +16,8 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// flow is one transfer of an attempt on the node where it starts, from the
-// start of its client process to that process's end.
+// flow is one transfer of an attempt on the node that runs its client, from the
+// start of that process to its end.
 type flow struct {
 	node    *node
 	trial   int
@@ -63,10 +63,10 @@ func newFlows(n *node, trial, attempt int) []*flow {
 // severity orders verdicts: an attempt of several flows has the gravest.
 var severity = map[journal.Verdict]int{journal.Succeeded: 0, journal.TimedOut: 1, journal.Failed: 2, journal.Invalid: 3, journal.Aborted: 4}
 
-// split takes the flows that start on one role out of others.
+// split takes the flows whose clients run on one role out of others.
 func split(flows []*flow, role radio.Role) (there, rest []*flow) {
 	for _, f := range flows {
-		if f.spec.From == role {
+		if f.spec.ClientAt() == role {
 			there = append(there, f)
 		} else {
 			rest = append(rest, f)
@@ -154,8 +154,8 @@ func (f *flow) run(ctx context.Context, began time.Time) {
 			f.result.LastSample = f.samples.last
 		}
 	}()
-	if f.spec.From != n.role {
-		f.decide(journal.Failed, journal.ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", f.spec.From, n.role))
+	if at := f.spec.ClientAt(); at != n.role {
+		f.decide(journal.Failed, journal.ReasonElsewhere, fmt.Sprintf("the flow starts on the %s, this node is the %s", at, n.role))
 		return
 	}
 	if !backoff.SleepOn(ctx, n.clock, began.Add(f.spec.Start).Sub(n.clock.Now())) {
@@ -190,16 +190,17 @@ func (f *flow) parameters(t *runsheet.Treatment) (*contract.Parameters, error) {
 	p.Local.Address = n.ownAddress()
 	p.DSCP = t.DSCP
 	p.Limits.TransferMS = ceilMS(f.limit())
-	first := t.First(f.spec.From, f.spec.To)
+	at := f.spec.ClientAt()
+	first := t.First(at, f.spec.ServerAt())
 	p.Remote = contract.Endpoint{Address: n.addressFor(t, first.At), Port: first.Port}
-	if first.At == f.spec.From {
+	if first.At == at {
 		p.Device = "" // the way to the relay process is the loopback interface
 	} else if err := n.radios(p, t); err != nil {
 		return nil, err
 	}
-	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration)}
+	p.Transfer = contract.Transfer{ID: f.id, SizeBytes: f.spec.SizeBytes, Seed: f.spec.PayloadSeed, DurationMS: ceilMS(f.spec.Duration), FromServer: f.spec.FromServer()}
 	if network := n.networkOf(t); t.CompleteKnowledge && network != nil {
-		p.Link = linkKnowledge(network, f.spec.From, first.At)
+		p.Link = linkKnowledge(network, at, first.At)
 	}
 	return p, nil
 }

@@ -31,7 +31,7 @@ func probeLimit(s *runsheet.Sheet, t *runsheet.Trial, probe *runsheet.Flow) time
 	return last + s.Limits.Connect + s.Limits.Transfer + 2*contract.LimitPatience + probeEnd
 }
 
-// longestProbe bounds the probes of a treatment at their receiving end.
+// longestProbe bounds the probes of a treatment at their listener.
 func longestProbe(s *runsheet.Sheet, treatment string) (longest time.Duration) {
 	for i := range s.Trials {
 		t := &s.Trials[i]

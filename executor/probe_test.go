@@ -86,7 +86,7 @@ func TestProbes(t *testing.T) {
 	for name, c := range map[string]struct {
 		figures        contract.ProbeFigures
 		code, bulkCode contract.Code
-		alone          bool
+		alone, back    bool // without a transfer; from the server
 		want, probe    journal.Verdict
 		reason         string // of the probe
 	}{
@@ -96,6 +96,9 @@ func TestProbes(t *testing.T) {
 		"the probe times out":   {code: contract.CodeTransferTimeout, want: journal.Succeeded, probe: journal.TimedOut, reason: "transfer-timeout"},
 		"more than sent":        {figures: more, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
 		"earlier than light":    {figures: early, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
+		"from the server":       {figures: whole, back: true, want: journal.Succeeded, probe: journal.Succeeded},
+		"back before light":     {figures: early, back: true, want: journal.Succeeded, probe: journal.Invalid, reason: journal.ReasonFasterThanRadio},
+		"from the server alone": {figures: whole, back: true, alone: true, want: journal.Succeeded, probe: journal.Succeeded},
 		"alone":                 {figures: whole, alone: true, want: journal.Succeeded, probe: journal.Succeeded},
 		"alone, and it fails":   {code: contract.CodeReset, alone: true, want: journal.Failed, probe: journal.Failed, reason: "reset"},
 		"alone, more than sent": {figures: more, alone: true, want: journal.Invalid, probe: journal.Invalid, reason: journal.ReasonMoreThanSent},
@@ -107,6 +110,9 @@ func TestProbes(t *testing.T) {
 			}
 			s.Treatments = append(s.Treatments, runsheet.Treatment{Name: "voice", Protocol: "probe", Port: 5003, Probe: true, DSCP: 46})
 			probe := runsheet.Flow{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer, PayloadSeed: 9}
+			if c.back {
+				probe.From, probe.To = probe.To, probe.From
+			}
 			if c.alone {
 				probe.Duration = 1000000
 				s.Trials[0].Treatment, s.Trials[0].Flows = "voice", nil
@@ -141,10 +147,18 @@ func TestProbes(t *testing.T) {
 			if c.probe == journal.Failed && !strings.Contains(e.Log, "the probe's log") {
 				t.Errorf("log %q", e.Log)
 			}
+			told := 0
 			for _, x := range r.started {
-				if x.Transfer.Seed == 9 && x.DSCP != 46 {
-					t.Errorf("the probe was told DSCP %d", x.DSCP)
+				if x.Transfer.Seed != 9 {
+					continue
 				}
+				// Also where the server sends, it is the client who opens and ends it.
+				if told++; x.DSCP != 46 || x.Role != contract.RoleClient || x.Remote.Port != 5003 || x.Transfer.FromServer != c.back {
+					t.Errorf("the probe was told %+v", x)
+				}
+			}
+			if told != 1 {
+				t.Errorf("%d probes were started", told)
 			}
 		})
 	}

@@ -159,7 +159,7 @@ type Trial struct {
 	Flows       []Flow `json:"flows"`
 	// Probes run beside the flows, from the trial's start until the last flow has
 	// ended; in a trial without flows, each for its Duration. They have no size and
-	// no start, and come from the client.
+	// no start, and lead from the client to the server or back.
 	Probes []Flow `json:"probes,omitempty"`
 }
 
@@ -191,6 +191,26 @@ type Flow struct {
 	Duration time.Duration `json:"duration_ns,omitempty"`
 	// Session numbers sources that go on and off, from 1; each on-time is a flow.
 	Session int `json:"session,omitempty"`
+}
+
+// FromServer reports whether the listener sends: the probe's client asks it to.
+func (f *Flow) FromServer() bool { return f.From == radio.RoleServer && f.To == radio.RoleClient }
+
+// ClientAt is the role whose node runs the flow's client, which opens it and has its
+// result: where it starts, but of what comes from the server the client.
+func (f *Flow) ClientAt() radio.Role {
+	if f.FromServer() {
+		return f.To
+	}
+	return f.From
+}
+
+// ServerAt is the role at whose listener the flow is, at its other end.
+func (f *Flow) ServerAt() radio.Role {
+	if f.FromServer() {
+		return f.From
+	}
+	return f.To
 }
 
 // Limits bound a trial and its repetitions.
@@ -281,8 +301,14 @@ func (s *Sheet) checkFlows(t *Trial) error {
 		if f.SizeBytes < 0 || f.SizeBytes > contract.MaxSize || f.Start < 0 || f.Duration < 0 {
 			return fmt.Errorf("trial %d has a flow of %d bytes starting at %s for %s", t.Index, f.SizeBytes, f.Start, f.Duration)
 		}
-		if probe && (f.SizeBytes != 0 || f.Start != 0 || f.From != radio.RoleClient || (f.Duration == 0) != (len(t.Flows) > 0)) {
-			return fmt.Errorf("trial %d has a probe from %s of %d bytes starting at %s for %s; it comes from the client at the trial's start, and lasts a time exactly where the trial has no flow", t.Index, f.From, f.SizeBytes, f.Start, f.Duration)
+		if probe && (f.SizeBytes != 0 || f.Start != 0 || (f.Duration == 0) != (len(t.Flows) > 0)) {
+			return fmt.Errorf("trial %d has a probe of %d bytes starting at %s for %s; it begins at the trial's start, and lasts a time exactly where the trial has no flow", t.Index, f.SizeBytes, f.Start, f.Duration)
+		}
+		if probe && (f.ClientAt() != radio.RoleClient || f.ServerAt() != radio.RoleServer) {
+			return fmt.Errorf("trial %d has a probe from the %s to the %s, expected client and server", t.Index, f.From, f.To)
+		}
+		if !probe && f.FromServer() {
+			return fmt.Errorf("trial %d has a flow from the server to the client; only probes lead there", t.Index)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package runsheet
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,10 @@ func TestInvalidSheets(t *testing.T) {
 		{"iteration", func(s *Sheet) { s.Trials[0].Iteration = 0 }, "iteration 0"},
 		{"no flows", func(s *Sheet) { s.Trials[0].Flows = nil }, "0 flows"},
 		{"missing treatment", func(s *Sheet) { s.Trials[0].Flows[0].Treatment = "gone" }, `"gone"`},
+		{"a transfer to the client", func(s *Sheet) { s.Trials[0].Flows[0].From, s.Trials[0].Flows[0].To = server, client }, "a flow from the server to the client"},
+		{"a probe from the relay", func(s *Sheet) { probed(s, Flow{Treatment: "voice", From: relay, To: server}) }, "a probe from the relay to the server"},
+		{"a probe to the relay", func(s *Sheet) { probed(s, Flow{Treatment: "voice", From: client, To: relay}) }, "a probe from the client to the relay"},
+		{"a probe with a time beside a flow", func(s *Sheet) { probed(s, Flow{Treatment: "voice", From: server, To: client, Duration: 5}) }, "lasts a time exactly where the trial has no flow"},
 		{"negative size", func(s *Sheet) { s.Trials[0].Flows[0].SizeBytes = -1 }, "-1 bytes"},
 		{"over the header's limit", func(s *Sheet) { s.Trials[0].Flows[0].SizeBytes = contract.MaxSize + 1 }, "bytes"},
 	} {
@@ -84,6 +89,33 @@ func TestInvalidSheets(t *testing.T) {
 	for _, text := range []string{"", "null", "[]", `{"format":1,"surprise":2}`, "{} {}"} {
 		if _, err := Decode([]byte(text)); err == nil {
 			t.Errorf("%q was taken", text)
+		}
+	}
+}
+
+// probed puts a probe beside the flows of the first trial.
+func probed(s *Sheet, f Flow) {
+	s.Treatments = append(s.Treatments, Treatment{Name: "voice", Protocol: "probe", Port: 5900, Probe: true, Options: map[string]any{}})
+	s.Trials[0].Probes = []Flow{f}
+}
+
+// A probe from the server has its client where every probe has it, and needs the
+// same listener.
+func TestProbeFromServer(t *testing.T) {
+	for _, f := range []Flow{{Treatment: "voice", From: client, To: server}, {Treatment: "voice", From: server, To: client}} {
+		s := sample()
+		probed(s, f)
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if f.ClientAt() != client || f.ServerAt() != server || f.FromServer() != (f.From == server) {
+			t.Errorf("from the %s: client at the %s, listener at the %s", f.From, f.ClientAt(), f.ServerAt())
+		}
+		for role, want := range map[radio.Role]bool{client: false, server: true} {
+			has := slices.ContainsFunc(s.Needs(&s.Trials[0], role), func(l Listener) bool { return l.Treatment.Name == "voice" })
+			if has != want {
+				t.Errorf("from the %s: a listener at the %s: %t", f.From, role, has)
+			}
 		}
 	}
 }

@@ -118,9 +118,9 @@ func (s *Sheet) Needs(trial *Trial, role radio.Role) []Listener {
 				return false
 			}
 			if l.Via == nil {
-				return f.To == role
+				return f.ServerAt() == role
 			}
-			return slices.ContainsFunc(l.Treatment.Passes(f.From), func(v Via) bool { return v.At == role })
+			return slices.ContainsFunc(l.Treatment.Passes(f.ClientAt()), func(v Via) bool { return v.At == role })
 		})
 	})
 }

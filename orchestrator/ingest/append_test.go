@@ -21,15 +21,15 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// threeFlows is a sheet of trials with three flows, the second one of which comes from
-// the server.
+// threeFlows is a sheet of trials with three flows, the second one of which has both
+// ends at the client, so that its journal has samples of either.
 func threeFlows() *runsheet.Sheet {
 	sheet := storetest.Sheet(2)
 	for i := range sheet.Trials {
 		one := sheet.Trials[i].Flows[0]
-		back := one
-		back.From, back.To = one.To, one.From
-		sheet.Trials[i].Flows = []runsheet.Flow{one, back, one}
+		both := one
+		both.To = one.From
+		sheet.Trials[i].Flows = []runsheet.Flow{one, both, one}
 	}
 	return sheet
 }

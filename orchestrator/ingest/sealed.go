@@ -115,9 +115,9 @@ func (d *delivery) checkSide(r *parsed, b *journal.Samples) error {
 	if b.Flow >= len(flows) {
 		return d.refuse("samples of flow %d, trial %d has %d", b.Flow, b.Trial, len(flows))
 	}
-	end := flows[b.Flow].To
+	end := flows[b.Flow].ServerAt()
 	if b.Side == "client" {
-		end = flows[b.Flow].From
+		end = flows[b.Flow].ClientAt()
 	}
 	if string(end) != d.part.Role {
 		return d.refuse("samples of the %s of flow %d from the run's %s; that end of the flow is at the %s", b.Side, b.Flow, d.part.Role, end)

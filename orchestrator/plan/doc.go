@@ -108,6 +108,7 @@
 //
 //	probes:
 //	  - {treatment: voice, alone: 60s}
+//	  - {treatment: voice, from: server, alone: 60s}   # the other way, at the same time
 //	  - {treatment: sensor, beside: false, alone: 5m}
 //
 // # Rules of validity

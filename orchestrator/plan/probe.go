@@ -45,8 +45,6 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 		}
 		m := e.Mapping(keys...)
 		p := ProbeSpec{
-			From:   radio.Role(m.Field("from").OneOf(string(radio.RoleClient), string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer))),
-			To:     radio.Role(m.Field("to").OneOf(string(radio.RoleServer), string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer))),
 			Alone:  span(m.Field("alone"), 0, 0, maxDuration),
 			Beside: m.Field("beside").Bool(true),
 		}
@@ -60,8 +58,10 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 		case t == nil:
 		case !t.Probe && t.Missing == "" && at.OK() && ps.cat.Manifest(t.Protocol) != nil:
 			at.Problem("treatment %q carries transfers, its driver %s is not a probe", t.Name, t.Protocol)
-		case slices.ContainsFunc(out, func(o ProbeSpec) bool { return o.Treatment == p.Treatment }):
-			at.Problem("probe %q is given twice", p.Treatment)
+		case slices.ContainsFunc(out, func(o ProbeSpec) bool { return o.Treatment == p.Treatment && o.From == p.From }):
+			at.Problem("probe %q is given twice from the %s", p.Treatment, p.From)
+		case t.Probe && p.From == radio.RoleServer && !ps.cat.Manifest(t.Protocol).Has(contract.FeatureFromServer):
+			m.Field("from").Problem("driver %s cannot send from its server: its manifest has no feature %s", t.Protocol, contract.FeatureFromServer)
 		}
 		if !p.Beside && p.Alone == 0 && m.Field("beside").OK() {
 			e.Problem("the probe runs neither beside transfers nor alone: give alone a time, or leave beside out")
@@ -72,13 +72,26 @@ func (ps *parser) probes(v yamldoc.Value, mix bool) (out []ProbeSpec) {
 	return out
 }
 
-// probeWay notes a way that a probe cannot take.
+// probeWay reads which way a probe takes: from client to server or back. One end
+// names the other.
 func (ps *parser) probeWay(m yamldoc.Mapping, p *ProbeSpec) {
-	if p.From != radio.RoleClient {
-		m.Field("from").Problem("expected client, whose node ends probes with the transfers beside them, found %q", p.From)
-	}
-	if p.To != radio.RoleServer {
-		m.Field("to").Problem("expected server, where the listeners of a run are, found %q", p.To)
+	roles := []string{string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer)}
+	from, to := m.Field("from"), m.Field("to")
+	p.From, p.To = radio.Role(from.OneOf("", roles...)), radio.Role(to.OneOf("", roles...))
+	other := map[radio.Role]radio.Role{radio.RoleClient: radio.RoleServer, radio.RoleServer: radio.RoleClient}
+	switch {
+	case p.From == radio.RoleRelay:
+		from.Problem("probes lead from client to server or back, not from the relay: the client opens and ends them, at the server's listener")
+	case p.To == radio.RoleRelay:
+		to.Problem("probes lead from client to server or back, not to the relay: the client opens and ends them, at the server's listener")
+	case p.From == "" && p.To == "":
+		p.From, p.To = radio.RoleClient, radio.RoleServer
+	case p.From == "":
+		p.From = other[p.To]
+	case p.To == "":
+		p.To = other[p.From]
+	case p.From == p.To:
+		to.Problem("the probe leads from the %s to itself", p.From)
 	}
 }
 
@@ -180,16 +193,9 @@ func CodePoint(n int) string {
 // has no trials of its own.
 func (ps *parser) placeProbes(c *Cell, v yamldoc.Value) {
 	c.Probes = ps.probes(v, false)
-	spec := func(name string) *ProbeSpec {
-		i := slices.IndexFunc(c.Probes, func(p ProbeSpec) bool { return p.Treatment == name })
-		if i < 0 {
-			return nil
-		}
-		return &c.Probes[i]
-	}
 	var own []runsheet.Treatment
 	for _, t := range c.Treatments {
-		if s := spec(t.Name); !t.Probe || s != nil && s.Alone > 0 {
+		if !t.Probe || slices.ContainsFunc(c.Probes, func(p ProbeSpec) bool { return p.Treatment == t.Name && p.Alone > 0 }) {
 			own = append(own, t)
 		}
 	}
@@ -237,9 +243,12 @@ func (ps *parser) checkProbes(r yamldoc.Mapping) {
 // ProbesOf are the probes in a cell's trials of that name.
 func (c *Cell) ProbesOf(name string) (out []ProbeSpec) {
 	for _, p := range c.Probes {
-		if p.Treatment == name {
-			return []ProbeSpec{p}
+		if p.Treatment == name && p.Alone > 0 {
+			out = append(out, p)
 		}
+	}
+	if len(out) > 0 {
+		return out
 	}
 	if i := slices.IndexFunc(c.Mixes, func(m Mix) bool { return m.Name == name && m.OwnProbes }); i >= 0 {
 		return c.Mixes[i].Probes

@@ -11,6 +11,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/yamldoc"
 	"linktrial/orchestrator/plan"
+	"linktrial/protocols/contract"
 )
 
 const probing = `name: probing
@@ -63,6 +64,33 @@ func TestProbesAlone(t *testing.T) {
 	}
 }
 
+// A call goes both ways: two entries of one treatment, each with its direction.
+func TestProbesBothWays(t *testing.T) {
+	text := strings.Replace(probing, "alone: 60s}", "alone: 60s}\n  - {treatment: voice, from: server, alone: 30s}\n  - {treatment: sensor, to: client}", 1)
+	p, err := plan.Parse(nil, "p", []byte(text), testCatalog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	there := plan.ProbeSpec{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer, Alone: time.Minute, Beside: true}
+	back := plan.ProbeSpec{Treatment: "voice", From: radio.RoleServer, To: radio.RoleClient, Alone: 30 * time.Second, Beside: true}
+	sensor := plan.ProbeSpec{Treatment: "sensor", From: radio.RoleServer, To: radio.RoleClient, Beside: true}
+	for name, want := range map[string][]plan.ProbeSpec{"a": {there, back, sensor}, "voice": {there, back}} {
+		if d := cmp.Diff(want, p.Cells[0].ProbesOf(name)); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+}
+
+// A driver whose server only listens carries probes from the client alone.
+func TestProbesFromServerNeedTheFeature(t *testing.T) {
+	cat := testCatalog(t)
+	cat.Manifest("probe").Features = []contract.Feature{contract.FeatureDSCP}
+	_, err := plan.Parse(nil, "p", []byte(strings.Replace(probing, "alone: 60s", "from: server", 1)), cat)
+	if err == nil || !strings.Contains(err.Error(), "driver probe cannot send from its server: its manifest has no feature from-server") {
+		t.Error(err)
+	}
+}
+
 // A group takes the plan's probes, or has its own.
 func TestProbesOfGroups(t *testing.T) {
 	text := strings.Replace(probing, "size: 64 KiB", "size: 64 KiB\ngroups: [{name: g}, {name: h, probes: []}, {name: i, treatments: [a]}]", 1)
@@ -86,10 +114,13 @@ func TestProbesRefused(t *testing.T) {
 		{"nobody uses it", "probes:\n  - {treatment: voice, alone: 60s}\n", "", "7:29: treatments[1].protocol: treatment voice is a probe, and no list of probes has it"},
 		{"a transfer", "treatment: voice, alone", "treatment: a, alone", `treatment "a" carries transfers, its driver tcp is not a probe`},
 		{"an unknown one", "treatment: voice, alone", "treatment: voce, alone", `unknown treatment "voce" (did you mean "voice"?)`},
-		{"twice", "alone: 60s}", "alone: 60s}\n  - {treatment: voice}", `probe "voice" is given twice`},
+		{"twice", "alone: 60s}", "alone: 60s}\n  - {treatment: voice}", `probe "voice" is given twice from the client`},
 		{"neither way", "alone: 60s", "beside: false", "the probe runs neither beside transfers nor alone"},
-		{"from the relay", "alone: 60s", "from: relay", `expected client, whose node ends probes with the transfers beside them, found "relay"`},
-		{"to the client", "alone: 60s", "to: client", `expected server, where the listeners of a run are, found "client"`},
+		{"twice from the server", "alone: 60s}", "from: server}\n  - {treatment: voice, to: client}", `probe "voice" is given twice from the server`},
+		{"from the relay", "alone: 60s", "from: relay", "probes[0].from: probes lead from client to server or back, not from the relay"},
+		{"to the relay", "alone: 60s", "to: relay", "probes[0].to: probes lead from client to server or back, not to the relay"},
+		{"from the server to itself", "alone: 60s", "from: server, to: server", "the probe leads from the server to itself"},
+		{"from nobody", "alone: 60s", "from: gateway", `unknown "gateway"; there are client, relay, server`},
 		{"a wrong time", "alone: 60s", "alone: soon", "expected a duration"},
 		{"an unknown key", "alone: 60s", "size: 5 KiB", `unknown key "size"`},
 		{"no list", "\n  - {treatment: voice, alone: 60s}", " voice", "probes: expected a list"},

@@ -10,6 +10,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 	"linktrial/orchestrator/stats"
 	"linktrial/protocols/contract"
 )
@@ -17,6 +18,8 @@ import (
 // Probe is one probe of an attempt.
 type Probe struct {
 	Treatment string          `json:"treatment"`
+	From      radio.Role      `json:"from"`
+	To        radio.Role      `json:"to"`
 	Verdict   journal.Verdict `json:"verdict,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Message   string          `json:"message,omitempty"`
@@ -35,7 +38,8 @@ func (p *Probe) Counts() bool { return p.Verdict == journal.Succeeded && p.Figur
 type ProbeClock struct {
 	// Shared: both ends are on one machine and have one clock.
 	Shared bool `json:"shared"`
-	// Offset is to be added to every measured delay; Uncertainty bounds its error.
+	// Offset is to be added to every delay from client to server, and taken from those
+	// back; Uncertainty bounds its error.
 	Offset      time.Duration `json:"offset_ns"`
 	Uncertainty time.Duration `json:"uncertainty_ns"`
 	// Unknown is why nothing is known of it; delays are then only those above the
@@ -62,6 +66,15 @@ func CompareClocks(client, server []journal.ClockOffset) ProbeClock {
 	return ProbeClock{Offset: s - c, Uncertainty: cErr + sErr}
 }
 
+// Of is the clock of the probes that come from a role: the other way round, the
+// offset has the other sign.
+func (c ProbeClock) Of(from radio.Role) ProbeClock {
+	if from == radio.RoleServer {
+		c.Offset = -c.Offset
+	}
+	return c
+}
+
 // clockOf is a node's offset halfway between its comparisons, with what bounds its
 // error: that of the comparisons, and what the clock moved between them.
 func clockOf(all []journal.ClockOffset) (offset, bound time.Duration, why string) {
@@ -84,9 +97,11 @@ func clockOf(all []journal.ClockOffset) (offset, bound time.Duration, why string
 // alone. Delays and jitter are in milliseconds, corrected by the clocks' offset;
 // where the clocks are not known, delays are those above the shortest of each probe.
 type ProbeRow struct {
-	Probe string `json:"probe"` // the treatment that it is of
-	Label string `json:"label"`
-	DSCP  int    `json:"dscp,omitempty"`
+	Probe string     `json:"probe"` // the treatment that it is of
+	From  radio.Role `json:"from"`
+	To    radio.Role `json:"to"`
+	Label string     `json:"label"` // with the direction, where the run has probes from the server
+	DSCP  int        `json:"dscp,omitempty"`
 	// Beside is the treatment or mix whose transfers ran meanwhile; empty: none did.
 	Beside      string `json:"beside,omitempty"`
 	BesideLabel string `json:"beside_label,omitempty"`
@@ -150,16 +165,20 @@ func probeRows(r *Run) []ProbeRow {
 	if r.Sheet == nil {
 		return nil
 	}
-	type key struct{ probe, beside string }
+	type key struct {
+		probe  string
+		from   radio.Role
+		beside string
+	}
 	var order []key
 	samples := map[key]*probeSample{}
 	for i := range r.Sheet.Trials {
 		spec := &r.Sheet.Trials[i]
 		for k := range spec.Probes {
-			id := key{spec.Probes[k].Treatment, spec.Beside()}
+			id := key{spec.Probes[k].Treatment, spec.Probes[k].From, spec.Beside()}
 			s := samples[id]
 			if s == nil {
-				s = newProbeSample(r, id.probe, id.beside)
+				s = newProbeSample(r, &spec.Probes[k], id.beside)
 				samples[id], order = s, append(order, id)
 			}
 			s.row.Trials++
@@ -176,7 +195,7 @@ func probeRows(r *Run) []ProbeRow {
 		at[m.Name] = len(r.Sheet.Treatments) + i + 1
 	}
 	slices.SortStableFunc(order, func(a, b key) int {
-		return cmp.Or(cmp.Compare(at[a.probe], at[b.probe]), cmp.Compare(at[a.beside], at[b.beside]))
+		return cmp.Or(cmp.Compare(at[a.probe], at[b.probe]), cmp.Compare(runsheet.Place(a.from), runsheet.Place(b.from)), cmp.Compare(at[a.beside], at[b.beside]))
 	})
 	var out []ProbeRow
 	for _, id := range order {
@@ -185,15 +204,26 @@ func probeRows(r *Run) []ProbeRow {
 	return out
 }
 
-func newProbeSample(r *Run, probe, beside string) *probeSample {
-	s := &probeSample{row: ProbeRow{Probe: probe, Label: r.Sheet.Label(probe), Beside: beside}, least: math.NaN(), longest: math.NaN(), jitterTo: math.NaN(), failures: map[Failure]int{}}
+func newProbeSample(r *Run, f *runsheet.Flow, beside string) *probeSample {
+	s := &probeSample{row: ProbeRow{Probe: f.Treatment, From: f.From, To: f.To, Label: r.probeLabel(f), Beside: beside}, least: math.NaN(), longest: math.NaN(), jitterTo: math.NaN(), failures: map[Failure]int{}}
 	if beside != "" {
 		s.row.BesideLabel = r.Sheet.Label(beside)
 	}
-	if t := r.Sheet.Treatment(probe); t != nil {
+	if t := r.Sheet.Treatment(f.Treatment); t != nil {
 		s.row.DSCP = t.DSCP
 	}
 	return s
+}
+
+// probeLabel is a probe's name for people.
+func (r *Run) probeLabel(f *runsheet.Flow) string {
+	label := r.Sheet.Label(f.Treatment)
+	if slices.ContainsFunc(r.Sheet.Trials, func(t runsheet.Trial) bool {
+		return slices.ContainsFunc(t.Probes, func(p runsheet.Flow) bool { return p.FromServer() })
+	}) {
+		label += fmt.Sprintf(", %s → %s", f.From, f.To)
+	}
+	return label
 }
 
 // add takes the last attempt of a trial, whose kth probe it is.
@@ -223,7 +253,7 @@ func (s *probeSample) add(r *Run, t *Trial, k int) {
 	if f.Delay == nil {
 		return
 	}
-	d := r.ProbeClock.Correct(f.Delay)
+	d := r.ProbeClock.Of(s.row.From).Correct(f.Delay)
 	s.mean, s.p50, s.p95, s.p99 = append(s.mean, d.Mean), append(s.p50, d.P50), append(s.p95, d.P95), append(s.p99, d.P99)
 	s.jit = append(s.jit, milliseconds(f.JitterMeanNS))
 	s.least, s.longest = fmin(s.least, d.Min), fmax(s.longest, d.Max)
@@ -306,7 +336,7 @@ func (r *Run) AttemptProbes(trial, attempt int) *RunTable {
 	}
 	t.Attempts = t.Attempts[i : i+1]
 	for k := range spec.Probes {
-		s := newProbeSample(r, spec.Probes[k].Treatment, spec.Beside())
+		s := newProbeSample(r, &spec.Probes[k], spec.Beside())
 		s.row.Trials++
 		s.add(r, &t, k)
 		out.Probes = append(out.Probes, s.finish(r.ProbeClock))

@@ -1,12 +1,15 @@
 package report
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
 	"linktrial/protocols/contract"
 )
 
@@ -64,6 +67,30 @@ func TestProbesAreNoTreatments(t *testing.T) {
 	}
 }
 
+// TestProbesBothWays: each direction has rows of its own, with its own sign of the
+// clocks' offset, and names that tell them apart.
+func TestProbesBothWays(t *testing.T) {
+	r := probed(ProbeClock{Offset: 5 * time.Millisecond})
+	for i := range r.Sheet.Trials {
+		spec, a := &r.Sheet.Trials[i], &r.Trials[i].Attempts[0]
+		spec.Probes = []runsheet.Flow{
+			{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer}, {Treatment: "voice", From: radio.RoleServer, To: radio.RoleClient}}
+		a.Probes = append(a.Probes, a.Probes[0])
+	}
+	rows := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0].Probes
+	var names []string
+	for i := range rows {
+		names = append(names, fmt.Sprintf("%s %q %.0f", rows[i].Label, rows[i].Beside, *rows[i].DelayMinMS))
+	}
+	want := []string{`Voice, client → server "" 25`, `Voice, client → server "cubic" 15`, `Voice, server → client "" 15`, `Voice, server → client "cubic" 5`}
+	if !slices.Equal(names, want) {
+		t.Errorf("rows %q, expected %q", names, want)
+	}
+	if of := r.AttemptProbes(0, 1).Probes; len(of) != 2 || of[0].From != radio.RoleClient || of[1].From != radio.RoleServer || *of[1].DelayMinMS != 5 {
+		t.Errorf("of one attempt %+v", of)
+	}
+}
+
 func TestClocksOfProbes(t *testing.T) {
 	ms := func(n int) time.Duration { return time.Duration(n) * time.Millisecond }
 	// The client's clock is 100 ms behind the orchestrator's, the server's 20 to 24 ms ahead.
@@ -76,6 +103,13 @@ func TestClocksOfProbes(t *testing.T) {
 	// Measured 180 ms, of which 122 are the clocks'.
 	if d := c.Correct(&contract.Delays{MinNS: 180e6}); d.Min != 58 {
 		t.Errorf("corrected to %f ms", d.Min)
+	}
+	// The same two clocks the other way round.
+	if d := c.Of(radio.RoleServer).Correct(&contract.Delays{MinNS: -64e6}); d.Min != 58 {
+		t.Errorf("from the server corrected to %f ms", d.Min)
+	}
+	if c.Of(radio.RoleClient) != c {
+		t.Errorf("from the client %+v", c.Of(radio.RoleClient))
 	}
 	r := probed(CompareClocks(client, []journal.ClockOffset{{Unknown: "no control link"}}))
 	row := Analyse(&Dataset{Runs: []Run{*r}}, Options{}).Tables[0]

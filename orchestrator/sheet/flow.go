@@ -61,7 +61,7 @@ func isProbe(c *plan.Cell, name string) bool {
 }
 
 // probes is the probes of one trial of a treatment or mix: beside its flows, or of
-// a probe's own trial that one alone.
+// a probe's own trial that one alone, in each direction that has one.
 func probes(p *plan.Plan, c *plan.Cell, where []string, iteration int, name string) (out []runsheet.Flow) {
 	for _, spec := range c.ProbesOf(name) {
 		if !slices.ContainsFunc(slices.Concat(c.Treatments, c.Listeners), func(t runsheet.Treatment) bool { return t.Name == spec.Treatment && t.Missing == "" }) {
@@ -71,7 +71,11 @@ func probes(p *plan.Plan, c *plan.Cell, where []string, iteration int, name stri
 		if isProbe(c, name) {
 			f.Duration = spec.Alone
 		}
-		f.PayloadSeed = derive(p.Seed, "probe", append(where, number(int64(iteration)), spec.Treatment)...)
+		parts := append(slices.Clone(where), number(int64(iteration)), spec.Treatment)
+		if f.FromServer() { // who speaks at the other end has pauses of their own
+			parts = append(parts, string(f.From))
+		}
+		f.PayloadSeed = derive(p.Seed, "probe", parts...)
 		out = append(out, f)
 	}
 	return out

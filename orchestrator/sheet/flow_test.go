@@ -30,6 +30,25 @@ iterations: 2
 seed: 7
 `
 
+// TestProbesBothWays: a call has pauses of its own in each direction, the same for
+// every treatment, and those from the client are what they are without the others.
+func TestProbesBothWays(t *testing.T) {
+	const there = "{treatment: v, alone: 8s}"
+	text := "name: call\nradio: mpu4\ntopology: k-lot\nsize: 64 KiB\ntreatments: [{name: a, protocol: tcp}, {name: b, protocol: udt}, {name: v, protocol: probe}]\n" +
+		"probes: [" + there + "]\niterations: 1\nseed: 7\n"
+	before := compile(t, text)[0].Trials
+	trials := compile(t, strings.Replace(text, there, there+", {treatment: v, from: server, alone: 5s}", 1))[0].Trials
+	for i := range trials {
+		p := trials[i].Probes
+		if len(p) != 2 || p[0] != before[i].Probes[0] || p[0].FromServer() || !p[1].FromServer() || p[1].PayloadSeed == p[0].PayloadSeed || p[1].PayloadSeed != trials[0].Probes[1].PayloadSeed {
+			t.Errorf("trial %d: %+v, without the probe from the server %+v", i, p, before[i].Probes)
+		}
+	}
+	if p := trials[2].Probes; p[0].Duration != 8*time.Second || p[1].Duration != 5*time.Second {
+		t.Errorf("alone: %+v", p)
+	}
+}
+
 func TestFlows(t *testing.T) {
 	sheets := compile(t, sources)
 	if len(sheets) != 3 {

@@ -78,9 +78,10 @@ func addProbe(r *report.Run, p *dbsqlc.Probe, received json.RawMessage) error {
 	}
 	a := &attempts[at]
 	for len(a.Probes) <= k {
-		a.Probes = append(a.Probes, report.Probe{Treatment: spec.Probes[len(a.Probes)].Treatment})
+		f := &spec.Probes[len(a.Probes)]
+		a.Probes = append(a.Probes, report.Probe{Treatment: f.Treatment, From: f.From, To: f.To})
 	}
-	x, err := buildProbe(p, received, spec.Probes[k].Treatment, a)
+	x, err := buildProbe(p, received, &spec.Probes[k], a)
 	if err != nil {
 		return err
 	}
@@ -95,8 +96,8 @@ func addProbe(r *report.Run, p *dbsqlc.Probe, received json.RawMessage) error {
 	return nil
 }
 
-func buildProbe(p *dbsqlc.Probe, received json.RawMessage, treatment string, a *report.Attempt) (*report.Probe, error) {
-	x := &report.Probe{Treatment: treatment, Reason: p.Reason, Message: p.Message}
+func buildProbe(p *dbsqlc.Probe, received json.RawMessage, f *runsheet.Flow, a *report.Attempt) (*report.Probe, error) {
+	x := &report.Probe{Treatment: f.Treatment, From: f.From, To: f.To, Reason: p.Reason, Message: p.Message}
 	if p.Verdict != nil {
 		x.Verdict = journal.Verdict(*p.Verdict)
 	}

@@ -192,7 +192,7 @@ func sameProbes(t *testing.T, r *report.Run, want map[[2]int]*contract.ProbeFigu
 	require.Zero(t, beside.CodedBound)
 	last := r.Trials[4].Attempts
 	require.Len(t, last, 2)
-	require.Equal(t, report.Probe{Treatment: "voice", Verdict: journal.Failed, Reason: "reset", Message: "the server has ended", Connect: 7 * time.Millisecond}, last[0].Probes[0])
+	require.Equal(t, report.Probe{Treatment: "voice", From: radio.RoleClient, To: radio.RoleServer, Verdict: journal.Failed, Reason: "reset", Message: "the server has ended", Connect: 7 * time.Millisecond}, last[0].Probes[0])
 	require.Equal(t, journal.TimedOut, last[1].Probes[0].Verdict)
 	require.Nil(t, last[1].Probes[0].Figures)
 	require.Equal(t, report.OneClock, r.ProbeClock, "emulated radios are on one machine")

@@ -65,6 +65,10 @@ const FeatureDuration Feature = "duration"
 // FeatureDSCP: every role marks its packets with [Parameters.DSCP].
 const FeatureDSCP Feature = "dscp"
 
+// FeatureFromServer: the server of a driver of probes sends the packets where the
+// client asks for them ([Transfer.FromServer]).
+const FeatureFromServer Feature = "from-server"
+
 // Plays reports whether the driver has a role; every driver has [RoleProbe].
 func (m *Manifest) Plays(r Role) bool {
 	return r == RoleProbe || slices.Contains(m.AllRoles(), r)
@@ -89,6 +93,8 @@ func (m *Manifest) Lacks(p *Parameters) (f Feature, lacks bool) {
 		return FeatureDuration, true
 	case p.DSCP != 0 && !m.Has(FeatureDSCP):
 		return FeatureDSCP, true
+	case p.Transfer.FromServer && !m.Has(FeatureFromServer):
+		return FeatureFromServer, true
 	}
 	return "", false
 }
@@ -171,7 +177,7 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 		m.Capabilities = append(m.Capabilities, c)
 	}
 	for _, v := range r.Field("features").List() {
-		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration), string(FeatureDSCP))))
+		m.Features = append(m.Features, Feature(v.OneOf("", string(FeatureDuration), string(FeatureDSCP), string(FeatureFromServer))))
 	}
 	if f := r.Field("features"); m.Has(FeatureDuration) && !m.Plays(RoleClient) {
 		f.Problem("%s is a feature of client and server, which are not among the roles", FeatureDuration)
@@ -181,6 +187,9 @@ func ParseManifest(file string, data []byte) (*Manifest, error) {
 	}
 	if m.Kind == KindProbe && m.Has(FeatureDuration) {
 		r.Field("features").Problem("%s is a feature of transfers; every probe can end after a time", FeatureDuration)
+	}
+	if m.Kind == KindTransfers && r.Field("kind").OK() && m.Has(FeatureFromServer) {
+		r.Field("features").Problem("%s is a feature of probes; every transfer goes from client to server", FeatureFromServer)
 	}
 	rm := r.Field("resources").Mapping("memory", "cpus", "processes")
 	if v := rm.Field("memory"); v.Present() {

@@ -112,6 +112,9 @@ type Transfer struct {
 	// payload ([Header.Open]); SizeBytes is the most it sends. Only for drivers
 	// whose manifest has [FeatureDuration].
 	DurationMS int64 `json:"duration_ms,omitempty"`
+	// FromServer: the server sends the packets of a probe, and the client measures what
+	// arrives. Only for drivers whose manifest has [FeatureFromServer].
+	FromServer bool `json:"from_server,omitempty"`
 	// Seed of the payload (see [Payload]), a decimal string because it uses all 64 bits.
 	Seed uint64 `json:"seed,string"`
 }

@@ -162,13 +162,16 @@ func (c *dccpConn) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Read returns one packet. That of a connection which has ended is an error.
-func (c *dccpConn) Read(b []byte) (int, error) {
-	n, err := c.File.Read(b)
+// receive returns one packet; what a connection which has ended returns is an error.
+// The kernel tells no time of arrival of DCCP's packets, so it is that at which this
+// process gets them.
+func (c *dccpConn) receive(b []byte) (n int, arrived int64, err error) {
+	n, err = c.Read(b)
+	arrived = time.Now().UnixNano()
 	if errors.Is(err, io.EOF) || errors.Is(err, unix.ENOTCONN) {
-		return 0, unix.ECONNRESET
+		return 0, 0, unix.ECONNRESET
 	}
-	return n, err
+	return n, arrived, err
 }
 
 // largest is the most payload that a packet can have now (MPS).

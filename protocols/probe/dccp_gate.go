@@ -107,13 +107,11 @@ func (g *dccpGate) take(fd int, from netip.AddrPort) {
 	g.wg.Go(func() { g.receive(c, from) })
 }
 
-// receive hands a connection's packets on. The kernel tells no time of arrival of
-// DCCP's packets, so it is that at which this goroutine gets them.
+// receive hands a connection's packets on.
 func (g *dccpGate) receive(c *dccpConn, from netip.AddrPort) {
 	buf := make([]byte, 64<<10)
 	for {
-		n, err := c.Read(buf)
-		at := time.Now().UnixNano()
+		n, at, err := c.receive(buf)
 		if err != nil {
 			n = 0
 			g.leave(c, from)
@@ -156,10 +154,20 @@ func (g *dccpGate) read(ctx context.Context, until time.Time, b []byte) (int, ne
 	}
 }
 
-func (g *dccpGate) write(b []byte, to netip.AddrPort) {
-	if c := g.conn(to); c != nil {
-		_, _ = c.Write(b)
+func (g *dccpGate) write(b []byte, to netip.AddrPort) error {
+	c := g.conn(to)
+	if c == nil {
+		return unix.ENOTCONN
 	}
+	_, err := c.Write(b)
+	return err
+}
+
+func (g *dccpGate) largest(client netip.AddrPort) int {
+	if c := g.conn(client); c != nil {
+		return c.largest()
+	}
+	return 0
 }
 
 func (g *dccpGate) conn(of netip.AddrPort) *dccpConn {

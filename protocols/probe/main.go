@@ -27,7 +27,7 @@ import (
 var manifest []byte
 
 func main() {
-	harness.Main(manifest, harness.Driver{Probe: probe, Packets: &harness.Packets{Listen: listen, Send: send}})
+	harness.Main(manifest, harness.Driver{Probe: probe, Packets: &harness.Packets{Listen: listen, Send: carry}})
 }
 
 func probe(_ context.Context, p *contract.Parameters) (*contract.Info, error) {
@@ -88,6 +88,12 @@ type packetLog struct {
 	w    *bufio.Writer
 	left int64 // bytes that still fit
 }
+
+// The columns of both ends' logs.
+const (
+	sentColumns    = "number,sent_ns,bytes"
+	arrivedColumns = "number,sent_ns,arrived_ns,bytes,first"
+)
 
 func openLog(p *contract.Parameters, transfer, columns string) (*packetLog, error) {
 	if p.Options["packets"] != true {

@@ -4,57 +4,53 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"sync"
 	"time"
 
 	"linktrial/protocols/contract"
 	"linktrial/protocols/harness"
-	"linktrial/protocols/probe/measure"
+	"linktrial/protocols/probe/pattern"
 	"linktrial/protocols/probe/wire"
 )
 
 const (
 	// maxSessions bounds what strangers can make a server keep.
 	maxSessions = 1000
-	late        = contract.ProbeLateMS * time.Millisecond
-	// keepFigures is how long the figures of a probe are kept for a client that
-	// asks again.
-	keepFigures = 2 * contract.ProbeDrainMS * time.Millisecond
+	// keepFigures is how long an end that has its result answers one that asks again.
+	keepFigures = 2 * drain
 )
 
-// server takes any number of probes at one gate, from one goroutine.
+// server takes any number of probes at one gate. One goroutine reads the gate and
+// measures; each probe from the server has one more, which sends.
 type server struct {
 	p        *contract.Parameters
+	spec     *pattern.Spec
 	gate     gate
 	out      *harness.Reporter
 	sessions map[netip.AddrPort]*session
+
+	mu      sync.Mutex
+	serving map[netip.AddrPort]*serving
+	sending sync.WaitGroup
 }
 
-// session is one probe at the receiving end.
+// session is one probe at the server that measures it.
 type session struct {
+	*receiver
 	server  *server
-	key     *wire.Key
 	id      string
 	peer    netip.AddrPort
-	log     *packetLog
-	clock   clock
-	probe   *measure.Probe
-	strays  int64
-	beat    *harness.Beat
 	limit   time.Time // of the probe; zero: none
-	last    time.Duration
-	sampled sums // at the sample before
-
-	ended   *wire.Sent // what the client has sent, once it has said so
-	settled time.Time  // until when late packets count, after that
-	figures []byte     // the answer; nil: not yet
-	expires time.Time  // of the answer
+	answer  []byte    // the figures; nil: not yet
+	expires time.Time // of the answer
 }
-
-// sums are what a sample of a probe is made of.
-type sums struct{ packets, delay int64 }
 
 // listen opens the server's gate.
 func listen(ctx context.Context, p *contract.Parameters) (harness.PacketServer, error) {
+	spec, err := pattern.Read(p.Options)
+	if err != nil {
+		return nil, harness.Failf(contract.CodeBadParameters, "%w", err)
+	}
 	local, err := harness.AddrPort(p.Local, "local")
 	if err != nil {
 		return nil, err
@@ -68,7 +64,7 @@ func listen(ctx context.Context, p *contract.Parameters) (harness.PacketServer, 
 	if err != nil {
 		return nil, err
 	}
-	return &server{p: p, gate: g, sessions: map[netip.AddrPort]*session{}}, nil
+	return &server{p: p, spec: spec, gate: g, sessions: map[netip.AddrPort]*session{}, serving: map[netip.AddrPort]*serving{}}, nil
 }
 
 func (s *server) Close() error { return s.gate.Close() }
@@ -76,9 +72,15 @@ func (s *server) Close() error { return s.gate.Close() }
 // Serve takes probes until ctx ends.
 func (s *server) Serve(ctx context.Context, out *harness.Reporter) error {
 	s.out = out
+	defer s.sending.Wait()
 	defer func() {
 		for _, x := range s.sessions {
-			x.end(harness.Failf(contract.CodeAborted, "SIGTERM while the probe ran"))
+			x.fail(errStopped)
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for _, x := range s.serving {
+			x.end(errStopped)
 		}
 	}()
 	buf := make([]byte, 64<<10)
@@ -99,58 +101,85 @@ func (s *server) Serve(ctx context.Context, out *harness.Reporter) error {
 	}
 }
 
+// errStopped: SIGTERM.
+var errStopped = harness.Failf(contract.CodeAborted, "SIGTERM while the probe ran")
+
 // left ends the probe of a client that has left.
 func (s *server) left(client netip.AddrPort) {
 	if x := s.sessions[client]; x != nil {
-		x.end(harness.Failf(contract.CodeReset, "the client closed its connection before the probe's end"))
+		x.fail(harness.Failf(contract.CodeReset, "the client closed its connection before the probe's end"))
+	}
+	if x := s.servingTo(client); x != nil {
+		x.end(errClientGone)
 	}
 }
 
 // take takes one datagram.
 func (s *server) take(b []byte, from netip.AddrPort, arrived int64) {
-	x := s.sessions[from]
 	if id, seed, ok := wire.ParseHello(b); ok {
+		x := s.sessions[from]
 		if x == nil || x.key.ID != id {
-			if x = s.open(x, id, seed, from); x == nil {
+			if x = s.open(id, seed, from); x == nil {
 				return
 			}
 		}
-		s.answer(from, x.key.Here())
+		s.send(from, x.key.Here())
 		return
 	}
-	if x == nil {
-		s.answer(from, wire.Unknowing(b))
+	if id, seed, lasts, ok := wire.ParseFetch(b); ok {
+		x := s.servingTo(from)
+		if x == nil || x.key.ID != id {
+			s.serve(id, seed, lasts, from)
+		} else {
+			s.send(from, x.key.Here())
+		}
 		return
 	}
-	x.take(b, arrived)
+	if x := s.sessions[from]; x != nil {
+		x.take(b, arrived)
+	} else if x := s.servingTo(from); x != nil {
+		x.take(b)
+	} else {
+		s.send(from, wire.Unknowing(b))
+	}
 }
 
-// answer sends a datagram; one that cannot be sent is lost like any other.
-func (s *server) answer(to netip.AddrPort, b []byte) {
+// send sends a datagram that answers; one that cannot be sent is lost like any other.
+func (s *server) send(to netip.AddrPort, b []byte) {
 	if b != nil {
-		s.gate.write(b, to)
+		_ = s.gate.write(b, to)
 	}
 }
 
-// open begins a probe; nil where it cannot be taken. Another one that the same
-// address had has been left by its client.
-func (s *server) open(before *session, id contract.TransferID, seed uint64, from netip.AddrPort) *session {
-	if before != nil {
-		before.end(harness.Failf(contract.CodeReset, "the client began another probe"))
+// leaveBefore ends what the same address had before another probe; it reports whether
+// there is room for that.
+func (s *server) leaveBefore(from netip.AddrPort) bool {
+	another := harness.Failf(contract.CodeReset, "the client began another probe")
+	if x := s.sessions[from]; x != nil {
+		x.fail(another)
 	}
-	if len(s.sessions) >= maxSessions {
+	if x := s.servingTo(from); x != nil && s.drop(x) {
+		x.end(another)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.sessions)+len(s.serving) < maxSessions
+}
+
+// open begins a probe from the client; nil where it cannot be taken.
+func (s *server) open(id contract.TransferID, seed uint64, from netip.AddrPort) *session {
+	if !s.leaveBefore(from) {
 		return nil
 	}
-	x := &session{server: s, key: wire.NewKey(id, seed), id: id.String(), peer: from, probe: measure.New(),
-		clock: clock{begin: time.Now()}, beat: harness.NewBeat(time.Duration(s.p.SampleIntervalMS) * time.Millisecond)}
+	x := &session{receiver: newReceiver(s.p, wire.NewKey(id, seed), s.gate.ownTimes()), server: s, id: id.String(), peer: from}
 	if ms := s.p.Limits.TransferMS; ms > 0 {
 		x.limit = x.clock.begin.Add(time.Duration(ms) * time.Millisecond)
 	}
 	s.sessions[from] = x
 	s.out.Connected(x.id, 0)
 	var err error
-	if x.log, err = openLog(s.p, x.id, "number,sent_ns,arrived_ns,bytes,first"); err != nil {
-		x.end(err)
+	if x.log, err = openLog(s.p, x.id, arrivedColumns); err != nil {
+		x.fail(err)
 		return nil
 	}
 	return x
@@ -164,7 +193,7 @@ func (s *server) next() (at time.Time) {
 		}
 	}
 	for _, x := range s.sessions {
-		if x.figures != nil {
+		if x.answer != nil {
 			earlier(x.expires)
 			continue
 		}
@@ -179,16 +208,16 @@ func (s *server) next() (at time.Time) {
 func (s *server) work(now time.Time) {
 	for _, x := range s.sessions {
 		switch {
-		case x.figures != nil:
+		case x.answer != nil:
 			if !now.Before(x.expires) {
 				x.drop()
 			}
 			continue
-		case x.ended != nil && (!now.Before(x.settled) || x.complete()):
+		case x.over(now):
 			x.settle()
 			continue
 		case !x.limit.IsZero() && !now.Before(x.limit):
-			x.end(harness.Failf(contract.CodeTransferTimeout, "the client did not end the probe within limits.transfer_ms"))
+			x.fail(harness.Failf(contract.CodeTransferTimeout, "the client did not end the probe within limits.transfer_ms"))
 			continue
 		}
 		if _, elapsed := x.clock.now(); elapsed >= x.beat.Next() {
@@ -200,58 +229,34 @@ func (s *server) work(now time.Time) {
 
 // take takes a datagram of the probe's client.
 func (x *session) take(b []byte, arrived int64) {
-	if n, sent, err := x.key.ParsePacket(b); err == nil {
-		if x.figures != nil {
-			return
+	switch {
+	case x.answer == nil && x.packet(b, arrived):
+	case x.end(b):
+		if x.answer != nil {
+			x.server.send(x.peer, x.answer)
 		}
-		x.last = time.Since(x.clock.begin)
-		first := x.probe.Arrive(n, sent, arrived, len(b))
-		flag := int64(0)
-		if first {
-			flag = 1
-		}
-		x.log.row(int64(n), sent, arrived, int64(len(b)), flag)
-		return
+	case x.key.IsBye(b):
+		x.fail(harness.Failf(contract.CodeReset, "the client gave the probe up"))
+	default:
+		x.strays++
 	}
-	if sent, ok := x.key.ParseEnd(b); ok {
-		switch {
-		case x.figures != nil:
-			x.server.answer(x.peer, x.figures)
-		case x.ended == nil:
-			x.ended, x.settled = &sent, time.Now().Add(late)
-		}
-		return
-	}
-	if x.key.IsBye(b) {
-		x.end(harness.Failf(contract.CodeReset, "the client gave the probe up"))
-		return
-	}
-	x.strays++
-}
-
-// complete reports whether all that was sent has arrived.
-func (x *session) complete() bool {
-	packets, _ := x.probe.Received()
-	return packets >= x.ended.Packets
 }
 
 // settle makes the figures and answers the client.
 func (x *session) settle() {
 	_, elapsed := x.clock.now()
-	f := x.probe.Figures(x.ended.Packets, x.ended.Bytes)
-	f.Unsent, f.Strays, f.ClockStepNS = x.ended.Unsent, x.strays, x.ended.ClockStep+x.clock.stepNS()
-	f.ProcessTimes = x.server.gate.ownTimes()
-	x.figures, x.expires = x.key.Figures(f), time.Now().Add(keepFigures)
-	x.server.answer(x.peer, x.figures)
+	f := x.figures()
+	x.answer, x.expires = x.key.Figures(f), time.Now().Add(keepFigures)
+	x.server.send(x.peer, x.answer)
 	final := x.sample(elapsed)
 	x.server.out.Sample(x.id, final)
 	// As the other end's: until the last packet that arrived.
 	x.server.out.Result(x.id, &contract.Result{SizeBytes: f.ReceivedBytes, ElapsedNS: x.last.Nanoseconds(), Final: final, Probe: f})
 }
 
-// end ends a probe; one that has its figures ends well.
-func (x *session) end(err error) {
-	if x.figures == nil {
+// fail ends a probe; one that has its figures ends well.
+func (x *session) fail(err error) {
+	if x.answer == nil {
 		x.server.out.Fail(x.id, err)
 	}
 	x.drop()
@@ -261,19 +266,4 @@ func (x *session) drop() {
 	x.log.close()
 	delete(x.server.sessions, x.peer)
 	x.server.gate.forget(x.peer)
-}
-
-// sample is the state of the probe; the delay is the mean of the packets since the
-// sample before.
-func (x *session) sample(elapsed time.Duration) *contract.Sample {
-	packets, bytes := x.probe.Received()
-	now := sums{packets, x.probe.MeanDelay() * packets}
-	more := map[string]float64{
-		"received_packets": float64(packets), "missing_packets": float64(x.probe.Highest() + 1 - packets), "jitter_us": float64(x.probe.Jitter()) / 1e3,
-	}
-	if n := now.packets - x.sampled.packets; n > 0 {
-		more["delay_us"] = float64(now.delay-x.sampled.delay) / float64(n) / 1e3
-	}
-	x.sampled = now
-	return &contract.Sample{ElapsedNS: elapsed.Nanoseconds(), SentBytes: bytes, More: more}
 }

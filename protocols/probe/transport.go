@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"sync"
 	"syscall"
 	"time"
 
@@ -14,13 +15,14 @@ import (
 	"linktrial/protocols/harness"
 )
 
-// way is the client's end: datagrams to and from one server.
+// way is one end of a probe: datagrams to and from the other end alone.
 type way interface {
 	// Write sends a datagram at once. It reports errHeld where the congestion
 	// control does not let it go now: it has not been sent, and never will be.
 	Write(b []byte) (int, error)
-	// Read returns one datagram; [os.ErrDeadlineExceeded] where none came in time.
-	Read(b []byte) (int, error)
+	// receive returns one datagram and when it arrived, in nanoseconds since 1970;
+	// [os.ErrDeadlineExceeded] where none came in time.
+	receive(b []byte) (n int, arrived int64, err error)
 	SetReadDeadline(t time.Time) error
 	Close() error
 }
@@ -33,8 +35,11 @@ type gate interface {
 	// read returns the next datagram and when it arrived, in nanoseconds since 1970.
 	// n is 0 where the client with the address from has left.
 	read(ctx context.Context, until time.Time, b []byte) (n int, from netip.AddrPort, arrived int64, err error)
-	// write answers; what cannot be sent is lost like any other.
-	write(b []byte, to netip.AddrPort)
+	// write sends a datagram to a client, as [way.Write] does. It may be called by
+	// several goroutines.
+	write(b []byte, to netip.AddrPort) error
+	// largest is the most payload that a packet to a client can have now; 0: not known.
+	largest(client netip.AddrPort) int
 	// forget is called of a client that has nothing more to expect.
 	forget(client netip.AddrPort)
 	// ownTimes reports whether the times of arrival are those at which this process
@@ -46,14 +51,45 @@ type gate interface {
 // isTimeout reports whether a deadline of a socket has passed.
 func isTimeout(err error) bool { return errors.Is(err, os.ErrDeadlineExceeded) }
 
-// dialUDP opens the client's socket, which is connected: it hears where nobody
-// listens, and gets no packets of others.
+// udpWay is the client's socket, which is connected: it hears where nobody listens,
+// and gets no packets of others.
+type udpWay struct {
+	*net.UDPConn
+	oob [256]byte
+}
+
 func dialUDP(ctx context.Context, p *contract.Parameters, local, remote netip.AddrPort) (way, error) {
-	d := net.Dialer{Control: harness.MarkControl(p.DSCP)}
+	d := net.Dialer{Control: markAndTime(p.DSCP)}
 	if local.IsValid() {
 		d.LocalAddr = net.UDPAddrFromAddrPort(local)
 	}
-	return d.DialContext(ctx, network(remote.Addr().Is6()), remote.String())
+	c, err := d.DialContext(ctx, network(remote.Addr().Is6()), remote.String())
+	if err != nil {
+		return nil, err
+	}
+	conn := c.(*net.UDPConn)
+	if err := conn.SetReadBuffer(receiveBuffer); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return &udpWay{UDPConn: conn}, nil
+}
+
+func (w *udpWay) receive(b []byte) (n int, arrived int64, err error) {
+	n, oobn, _, _, err := w.ReadMsgUDPAddrPort(b, w.oob[:])
+	if err != nil {
+		return 0, 0, err
+	}
+	return n, arrivedAt(w.oob[:oobn]), nil
+}
+
+// markAndTime sets a socket up before it is bound: its code point, and that the
+// kernel tells when datagrams arrived.
+func markAndTime(dscp int) func(network, address string, c syscall.RawConn) error {
+	return func(_, _ string, raw syscall.RawConn) (err error) {
+		return errors.Join(raw.Control(func(fd uintptr) {
+			err = errors.Join(harness.MarkSocket(int(fd), dscp), arrival.Enable(int(fd)))
+		}), err)
+	}
 }
 
 // network is the name of UDP over an address's family.
@@ -64,30 +100,38 @@ func network(inet6 bool) string {
 	return "udp4"
 }
 
-// receiveBuffer holds what arrives while the server does not run, in bytes.
+// receiveBuffer holds what arrives while the driver does not run, in bytes.
 const receiveBuffer = 1 << 20
 
 // udpGate is the server's socket, with the kernel's times of arrival.
 type udpGate struct {
-	conn *net.UDPConn
-	oob  [256]byte
+	conn  *net.UDPConn
+	raw   syscall.RawConn
+	inet6 bool
+	oob   [256]byte
+
+	mu   sync.Mutex
+	gone []netip.AddrPort // clients whose nodes refuse packets, not yet reported
 }
 
 func listenUDP(ctx context.Context, p *contract.Parameters, local netip.AddrPort) (gate, error) {
-	lc := net.ListenConfig{Control: func(_, _ string, raw syscall.RawConn) (err error) {
-		return errors.Join(raw.Control(func(fd uintptr) {
-			err = errors.Join(harness.MarkSocket(int(fd), p.DSCP), arrival.Enable(int(fd)))
-		}), err)
-	}}
+	lc := net.ListenConfig{Control: markAndTime(p.DSCP)}
 	c, err := lc.ListenPacket(ctx, network(local.Addr().Is6()), local.String())
 	if err != nil {
 		return nil, err
 	}
-	conn := c.(*net.UDPConn)
-	if err := conn.SetReadBuffer(receiveBuffer); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	g := &udpGate{conn: c.(*net.UDPConn), inet6: local.Addr().Is6()}
+	err = g.conn.SetReadBuffer(receiveBuffer)
+	if err == nil {
+		g.raw, err = g.conn.SyscallConn()
 	}
-	return &udpGate{conn: conn}, nil
+	if err == nil {
+		err = g.hearRefusals()
+	}
+	if err != nil {
+		return nil, errors.Join(err, g.conn.Close())
+	}
+	return g, nil
 }
 
 func (g *udpGate) read(ctx context.Context, until time.Time, b []byte) (n int, from netip.AddrPort, arrived int64, err error) {
@@ -96,11 +140,15 @@ func (g *udpGate) read(ctx context.Context, until time.Time, b []byte) (n int, f
 	}
 	defer context.AfterFunc(ctx, func() { _ = g.conn.SetReadDeadline(time.Unix(1, 0)) })()
 	for {
+		if client, ok := g.nextGone(); ok {
+			return 0, client, 0, nil
+		}
 		n, oobn, _, from, err := g.conn.ReadMsgUDPAddrPort(b, g.oob[:])
 		switch {
 		case ctx.Err() != nil:
 			return 0, from, 0, ctx.Err()
-		case errors.Is(err, syscall.ECONNREFUSED): // of an answer to a client that has ended
+		case isReport(err):
+			g.takeReports()
 			continue
 		case err != nil:
 			return 0, from, 0, err
@@ -120,7 +168,22 @@ func arrivedAt(oob []byte) int64 {
 	return arrival.Now().Nanoseconds()
 }
 
-func (g *udpGate) write(b []byte, to netip.AddrPort) { _, _ = g.conn.WriteToUDPAddrPort(b, to) }
-func (g *udpGate) forget(netip.AddrPort)             {}
-func (g *udpGate) ownTimes() bool                    { return false }
-func (g *udpGate) Close() error                      { return g.conn.Close() }
+// write sends once more where the socket had a report of an earlier packet to tell,
+// in place of which it sends nothing.
+func (g *udpGate) write(b []byte, to netip.AddrPort) (err error) {
+	for range maxReports {
+		if _, err = g.conn.WriteToUDPAddrPort(b, to); !isReport(err) {
+			return err
+		}
+		if g.takeReports() == 0 {
+			return err // of this very packet, which the node itself cannot send
+		}
+		_ = g.conn.SetReadDeadline(time.Unix(1, 0)) // read reports who is gone
+	}
+	return err
+}
+
+func (g *udpGate) largest(netip.AddrPort) int { return 0 }
+func (g *udpGate) forget(netip.AddrPort)      {}
+func (g *udpGate) ownTimes() bool             { return false }
+func (g *udpGate) Close() error               { return g.conn.Close() }

@@ -23,6 +23,12 @@ var probeChecks = []check{
 	{"probe-client-killed", "a client killed in its probe: the server serves the next", checkProbeClientKilled, usual, []string{"R4"}},
 	{"probe-stop-server", "SIGTERM: the server ends at once with exit code 0, a running probe with aborted", checkProbeStopServer, usual, []string{"R8", "C12"}},
 	{"probe-lossy-link", "over a slow link that loses, doubles and reorders packets, the figures are those of the link", checkProbeLossyLink, apart, []string{"B4", "B8"}},
+	{"from-server", "a probe from the server that a time bounds ends with the figures of both ends alike, and loses nothing on a path that loses nothing", checkFromServer, usual, []string{"B9"}},
+	{"from-server-ended", "SIGTERM of the client ends the packets of a probe from the server, and its result still comes", checkFromServerEnded, usual, []string{"B2", "B9"}},
+	{"from-server-both", "a probe in each direction at once on one listener, each counts its own packets alone", checkBothWays, usual, []string{"B5", "B9"}},
+	{"from-server-client-killed", "a client killed in a probe from the server: the server ends the probe, and serves the next", checkFromServerClientKilled, usual, []string{"B10", "R4"}},
+	{"from-server-stop", "SIGTERM: the server ends at once with exit code 0, a probe that it sends with aborted", checkFromServerStop, usual, []string{"B9", "R8"}},
+	{"from-server-lossy-link", "over a slow link that loses, doubles and reorders packets, the figures of a probe from the server are those of the link", checkFromServerLossyLink, apart, []string{"B4", "B8", "B9"}},
 	{"probe-idle-server", "a server without a probe takes no processor time, and wakes up at most 10 times a second", checkProbeIdle, usual, []string{"R13"}},
 }
 
@@ -62,15 +68,23 @@ func (s *suite) probed(ctx context.Context, srv, c *proc, p *contract.Parameters
 		return nil, errors.New("a result without the figures of a probe")
 	case !reflect.DeepEqual(r.Probe, got.Result.Probe):
 		return nil, fmt.Errorf("the client reports %+v, the server %+v, expected the same figures", *r.Probe, *got.Result.Probe)
-	case r.SizeBytes != r.Probe.SentBytes || got.Result.SizeBytes != r.Probe.ReceivedBytes:
-		return nil, fmt.Errorf("size_bytes is %d at the client and %d at the server, expected %d sent and %d received", r.SizeBytes, got.Result.SizeBytes, r.Probe.SentBytes, r.Probe.ReceivedBytes)
+	}
+	sent, received := r.SizeBytes, got.Result.SizeBytes
+	if p.Transfer.FromServer {
+		sent, received = received, sent
+	}
+	if sent != r.Probe.SentBytes || received != r.Probe.ReceivedBytes {
+		return nil, fmt.Errorf("size_bytes is %d at the sending end and %d at the other, expected %d sent and %d received", sent, received, r.Probe.SentBytes, r.Probe.ReceivedBytes)
 	}
 	return r, nil
 }
 
 // wholeProbe is a probe on a path that loses nothing.
 func (s *suite) wholeProbe(ctx context.Context, srv *proc, port int, lasts time.Duration) (*contract.Result, error) {
-	p := s.probeParams(port, lasts)
+	return s.whole(ctx, srv, s.probeParams(port, lasts))
+}
+
+func (s *suite) whole(ctx context.Context, srv *proc, p *contract.Parameters) (*contract.Result, error) {
 	c, err := s.begin(p)
 	if err != nil {
 		return nil, err
@@ -103,7 +117,12 @@ func checkProbeAlone(ctx context.Context, s *suite) (string, error) {
 	if took := time.Duration(r.ElapsedNS); took < lasts {
 		return "", fmt.Errorf("a probe of %s took %s", lasts, took)
 	}
-	// Both ends of the suite's network are on this machine and have its clock.
+	return oneClock(r)
+}
+
+// oneClock holds delays against what both ends of the suite's network have: this
+// machine's clock.
+func oneClock(r *contract.Result) (string, error) {
 	d := r.Probe.Delay
 	if d.MinNS < 0 || d.MaxNS > r.ElapsedNS {
 		return "", fmt.Errorf("delays from %s to %s on one machine", time.Duration(d.MinNS), time.Duration(d.MaxNS))
@@ -133,9 +152,9 @@ func checkProbeEnded(ctx context.Context, s *suite) (string, error) {
 	return fmt.Sprintf("%s after SIGTERM", time.Since(begin).Round(time.Millisecond)), lostNothing(r.Probe)
 }
 
-// underWay waits until packets of a probe have arrived.
-func (s *suite) underWay(ctx context.Context, srv *proc, p *contract.Parameters) error {
-	_, err := srv.await(ctx, s.o.Patience, "sample with packets", func(e *seen) bool {
+// underWay waits until packets of a probe have arrived at an end.
+func (s *suite) underWay(ctx context.Context, at *proc, p *contract.Parameters) error {
+	_, err := at.await(ctx, s.o.Patience, "sample with packets", func(e *seen) bool {
 		return e.Event.Event == contract.KindSample && e.Transfer == p.Transfer.ID && e.Sample.SentBytes > 0
 	})
 	return err
@@ -264,9 +283,13 @@ func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	f := r.Probe
 	up, _ := l.Traffic()
-	if err := asTheLink(f, &up, delay); err != nil {
+	return likeTheLink(r.Probe, &up, delay)
+}
+
+// likeTheLink holds a probe's figures against what the link did in its direction.
+func likeTheLink(f *contract.ProbeFigures, t *link.Traffic, delay time.Duration) (string, error) {
+	if err := asTheLink(f, t, delay); err != nil {
 		return "", err
 	}
 	if f.Delay == nil {
@@ -275,7 +298,8 @@ func checkProbeLossyLink(ctx context.Context, s *suite) (string, error) {
 	return fmt.Sprintf("%d of %d lost, %d duplicated, %d reordered, %s on average", f.Lost, f.Sent, f.Duplicated, f.Reordered, time.Duration(f.Delay.MeanNS).Round(time.Millisecond)), nil
 }
 
-// asTheLink holds a probe's figures against what the link did with the client's packets.
+// asTheLink holds a probe's figures against what the link did with the packets of the
+// end that sent it.
 func asTheLink(f *contract.ProbeFigures, up *link.Traffic, delay time.Duration) error {
 	// Those that say hello, end and goodbye are in the link's counts, too.
 	others := up.Packets - f.Sent
@@ -283,7 +307,7 @@ func asTheLink(f *contract.ProbeFigures, up *link.Traffic, delay time.Duration) 
 	case f.Delay != nil && time.Duration(f.Delay.MinNS) < delay:
 		return fmt.Errorf("a delay of %s over a link of %s", time.Duration(f.Delay.MinNS), delay)
 	case others < 0:
-		return fmt.Errorf("%d packets sent, the link had %d of the client", f.Sent, up.Packets)
+		return fmt.Errorf("%d packets sent, the link had %d of that end", f.Sent, up.Packets)
 	case f.Lost > up.Lost || f.Lost < up.Lost-others:
 		return fmt.Errorf("%d packets lost, the link lost %d of which at most %d were others", f.Lost, up.Lost, others)
 	case f.Received+f.Duplicated > up.Packets-up.Lost+up.Doubled:

@@ -50,6 +50,16 @@ var probeFaults = []sabotage{
 	{"probe-doubles-are-received", "probe-lossy-link", "packets lost, the link lost"},
 	{"probe-delays-in-us", "probe-lossy-link", "over a link of 100ms"},
 	{"probe-invents-doubles", "probe-lossy-link", "and duplicated, the link delivered"},
+	{"probe-bytes-wrong", "from-server", "size_bytes is"},
+	{"probe-drops-tenth", "from-server", "expected all of some packets, once and in order"},
+	{"probe-sends-itself", "from-server-lossy-link", "size_bytes is"},
+	{"probe-ends-early", "from-server", "a probe of 1.5s took"},
+	{"probe-ignores-stop", "from-server-ended", "after SIGTERM: "},
+	{"probe-mixes-probes", "from-server-both", "strays"},
+	{"probe-sends-for-ever", "from-server-client-killed", "error event for the killed client's probe"},
+	{"probe-stops-silently", "from-server-stop", "no error event with aborted"},
+	{"probe-hides-losses", "from-server-lossy-link", "packets lost, the link lost"},
+	{"probe-delays-in-us", "from-server-lossy-link", "over a link of 100ms"},
 	{"probe-polls", "probe-idle-server", "at most 5 % and 10 wake-ups are expected"},
 	{"probe-unmarked", "dscp", "the client sent"},
 }
@@ -58,7 +68,7 @@ const ofProbe = "probe-"
 
 // faultyProbes is the manifest of the driver with these faults.
 var faultyProbes = strings.NewReplacer("summary: TCP with one fault", "summary: probes over UDP with one fault\nkind: probe", "network: tcp", "network: udp",
-	"roles: [client, server, relay]", "roles: [client, server]", "features: [duration, dscp]", "features: [dscp]").Replace(faultyManifest)
+	"roles: [client, server, relay]", "roles: [client, server]", "features: [duration, dscp]", "features: [dscp, from-server]").Replace(faultyManifest)
 
 // manifestOf is the manifest of the driver with a fault.
 func manifestOf(fault string) string {
@@ -72,7 +82,7 @@ func isOfProbe(fault string) bool { return strings.HasPrefix(fault, ofProbe) }
 
 // probeMessage is a datagram, in JSON.
 type probeMessage struct {
-	Kind    string // hello, here, packet, end, figures
+	Kind    string // hello, fetch, here, packet, stop, end, figures, bye
 	ID      string
 	N       int64
 	At      int64
@@ -107,7 +117,7 @@ func probePackets(fault string) *harness.Packets {
 			if err != nil {
 				return nil, err
 			}
-			return &probeServer{UDPConn: c.(*net.UDPConn), fault: fault, p: p, sessions: map[string]*probeSession{}}, nil
+			return &probeServer{UDPConn: c.(*net.UDPConn), fault: fault, p: p, sessions: map[string]*probeSession{}, sending: map[string]*probeSending{}}, nil
 		},
 		Send: func(ctx context.Context, p *contract.Parameters, out *harness.Reporter) error {
 			return (&probeClient{fault: fault, p: p, out: out}).send(ctx)
@@ -138,6 +148,9 @@ func (c *probeClient) send(ctx context.Context) (err error) {
 	}
 	defer c.conn.Close()
 	began := time.Now()
+	if c.p.Transfer.FromServer && c.fault != "probe-sends-itself" {
+		return c.fetch(ctx, began)
+	}
 	if _, err := c.ask(ctx, &probeMessage{Kind: "hello", ID: c.p.Transfer.ID}, "here", began.Add(time.Duration(c.p.Limits.ConnectMS)*time.Millisecond)); err != nil {
 		return c.told(err, contract.CodeConnectTimeout)
 	}
@@ -253,6 +266,7 @@ type probeServer struct {
 
 	mu       sync.Mutex
 	sessions map[string]*probeSession // by identity
+	sending  map[string]*probeSending
 }
 
 type probeSession struct {
@@ -289,10 +303,19 @@ func (s *probeServer) Serve(ctx context.Context, out *harness.Reporter) error {
 		if err != nil || json.Unmarshal(buf[:n], &m) != nil {
 			continue // the client has ended
 		}
-		s.take(&m, n, func(a *probeMessage) { _, _ = s.WriteToUDPAddrPort(a.bytes(), from) })
+		answer := func(a *probeMessage) { _, _ = s.WriteToUDPAddrPort(a.bytes(), from) }
+		if !s.takeSending(&m, answer) {
+			s.take(&m, n, answer)
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for id, x := range s.sending {
+		if !x.done && s.fault != "probe-stops-silently" {
+			x.done = true
+			out.Fail(id, harness.Failf(contract.CodeAborted, "SIGTERM"))
+		}
+	}
 	for id, x := range s.sessions {
 		if !x.done && s.fault != "probe-stops-silently" {
 			out.Fail(id, harness.Failf(contract.CodeAborted, "SIGTERM"))

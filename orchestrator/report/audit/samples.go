@@ -48,9 +48,9 @@ func (a *auditor) takeSamples(s *source, e *entry, b *journal.Samples) {
 		return
 	}
 	flow := &of[b.Flow]
-	end := string(flow.To)
+	end := string(flow.ServerAt())
 	if b.Side == "client" {
-		end = string(flow.From)
+		end = string(flow.ClientAt())
 	}
 	switch {
 	case b.Side != "client" && b.Side != "server":

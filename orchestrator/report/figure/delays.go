@@ -77,7 +77,7 @@ func probePanels(tables []report.RunTable) (out []probePanel) {
 	for i := range tables {
 		t := &tables[i]
 		for first, k := 0, 0; k < len(t.Probes); k++ {
-			if k+1 < len(t.Probes) && t.Probes[k+1].Probe == t.Probes[first].Probe {
+			if k+1 < len(t.Probes) && t.Probes[k+1].Probe == t.Probes[first].Probe && t.Probes[k+1].From == t.Probes[first].From {
 				continue
 			}
 			out = append(out, probePanel{t, t.Probes[first : k+1]})

@@ -37,7 +37,7 @@ func probeColumns() []column[probeLine] {
 			if r.Figures == nil || r.Figures.Delay == nil {
 				return ""
 			}
-			return ms(of(r.run.ProbeClock.Correct(r.Figures.Delay)))
+			return ms(of(r.run.ProbeClock.Of(r.From).Correct(r.Figures.Delay)))
 		}}
 	}
 	return []column[probeLine]{
@@ -52,6 +52,8 @@ func probeColumns() []column[probeLine] {
 		{"iteration", func(r probeLine) string { return whole(r.trial.Iteration) }},
 		{"attempt", func(r probeLine) string { return whole(r.attempt.Attempt) }},
 		{"probe", func(r probeLine) string { return r.Treatment }},
+		{"from", func(r probeLine) string { return string(r.From) }},
+		{"to", func(r probeLine) string { return string(r.To) }},
 		{"beside", probeLine.beside},
 		{"beside_verdict", func(r probeLine) string {
 			if r.beside() == "" {
@@ -195,11 +197,11 @@ func probeLegend(t *report.RunTable) string {
 	return s
 }
 
-// writeProbes writes a table for each probe: what the call, the sensor meets alone
+// writeProbes writes a table for each probe and direction: what the call, the sensor meets alone
 // and beside each treatment.
 func writeProbes(b *strings.Builder, t *report.RunTable) {
 	for first, i := 0, 0; i < len(t.Probes); i++ {
-		if i+1 < len(t.Probes) && t.Probes[i+1].Probe == t.Probes[first].Probe {
+		if i+1 < len(t.Probes) && t.Probes[i+1].Probe == t.Probes[first].Probe && t.Probes[i+1].From == t.Probes[first].From {
 			continue
 		}
 		g := grid{header: []string{wording.Clean(t.Probes[first].Label), "n", "min", "mean", "p50", "p95", "p99", "max", "jitter", "loss", "burst", "reord", "dup"}}

@@ -49,7 +49,7 @@ func addCalls(r *report.Run) {
 		for i := range t.Attempts { // as the store has it beside probes
 			t.Attempts[i].Ideal, t.Attempts[i].CodedBound = 0, 0
 		}
-		t.Attempts[len(t.Attempts)-1].Probes = []report.Probe{{Treatment: "voice", Verdict: journal.Succeeded, Elapsed: 60e9, Figures: callFigures(spec.Iteration, load)}}
+		t.Attempts[len(t.Attempts)-1].Probes = []report.Probe{{Treatment: "voice", From: p.From, To: p.To, Verdict: journal.Succeeded, Elapsed: 60e9, Figures: callFigures(spec.Iteration, load)}}
 		s.Trials, r.Trials = append(s.Trials, spec), append(r.Trials, t)
 	}
 	for i := range trials {

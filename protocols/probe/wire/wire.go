@@ -1,13 +1,18 @@
 // Package wire is what a probe's client and server exchange, as bytes of datagrams.
 // Pure: it takes and returns bytes.
 //
-//	hello   client → server  'H', identity (16), seed (8)
-//	here    server → client  'R', identity (16)
-//	packet  client → server  'D', 0 0 0, number (4), time (8), tag (8), payload
-//	end     client → server  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), tag (8)
-//	figures server → client  'F', identity (16), figures (8 each), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
-//	bye     client → server  'B', identity (16), tag (8)
-//	unknown server → client  'N', identity (16)
+//	hello   client → server    'H', identity (16), seed (8)
+//	fetch   client → server    'A', identity (16), seed (8), duration in nanoseconds (8; 0: until stop)
+//	here    server → client    'R', identity (16)
+//	packet  sender → receiver  'D', 0 0 0, number (4), time (8), tag (8), payload
+//	stop    client → server    'S', identity (16), tag (8)
+//	end     sender → receiver  'E', identity (16), packets sent (8), bytes sent (8), clock step (8), packets not sent (8), tag (8)
+//	figures receiver → sender  'F', identity (16), figures (8 each), percentiles of the delay (of each what it is above the one before, as a varint), tag (8)
+//	bye     either             'B', identity (16), tag (8)
+//	unknown server → client    'N', identity (16)
+//
+// After hello the client sends the packets and the server receives them; after fetch
+// the server sends them, and stop ends them.
 //
 // Numbers are in network byte order. A tag is the first eight bytes of
 // HMAC-SHA256 over all that stands before it, and for a packet over its length too,
@@ -22,6 +27,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash"
+	"time"
 
 	"linktrial/protocols/contract"
 )
@@ -29,8 +35,10 @@ import (
 // Kinds of datagrams, their first byte.
 const (
 	Hello   = 'H'
+	Fetch   = 'A'
 	Here    = 'R'
 	Data    = 'D'
+	Stop    = 'S'
 	End     = 'E'
 	Figures = 'F'
 	Bye     = 'B'
@@ -41,9 +49,11 @@ const (
 	tagSize = 8
 	idSize  = 16
 	helloSize,
+	fetchSize,
 	hereSize,
 	endSize,
 	byeSize = 1 + idSize + 8,
+		1 + idSize + 8 + 8,
 		1 + idSize,
 		1 + idSize + 4*8 + tagSize,
 		1 + idSize + tagSize
@@ -104,7 +114,22 @@ func ParseHello(b []byte) (id contract.TransferID, seed uint64, ok bool) {
 	return contract.TransferID(b[1 : 1+idSize]), binary.BigEndian.Uint64(b[1+idSize:]), true
 }
 
-// Here is the server's answer to hello.
+// Fetch asks a server to send the probe's packets, for so long; 0: until [Key.Stop].
+func (k *Key) Fetch(lasts time.Duration) []byte {
+	b := binary.BigEndian.AppendUint64(k.head(Fetch), k.Seed)
+	return binary.BigEndian.AppendUint64(b, uint64(lasts))
+}
+
+// ParseFetch reads a [Key.Fetch].
+func ParseFetch(b []byte) (id contract.TransferID, seed uint64, lasts time.Duration, ok bool) {
+	if len(b) != fetchSize || b[0] != Fetch {
+		return id, 0, 0, false
+	}
+	lasts = time.Duration(binary.BigEndian.Uint64(b[1+idSize+8:]))
+	return contract.TransferID(b[1 : 1+idSize]), binary.BigEndian.Uint64(b[1+idSize:]), lasts, lasts >= 0
+}
+
+// Here is the server's answer to hello and fetch.
 func (k *Key) Here() []byte { return k.head(Here) }
 
 // IsHere reports whether a datagram is [Key.Here].
@@ -112,13 +137,13 @@ func (k *Key) IsHere(b []byte) bool {
 	return len(b) == hereSize && b[0] == Here && contract.TransferID(b[1:]) == k.ID
 }
 
-// Unknowing is the answer to [Key.End] of a probe that the server does not know:
-// it was started again since.
-func Unknowing(end []byte) []byte {
-	if len(end) != endSize || end[0] != End {
-		return nil
+// Unknowing is the answer to [Key.End] and [Key.Stop] of a probe that the server does
+// not know: it was started again since.
+func Unknowing(b []byte) []byte {
+	if len(b) == endSize && b[0] == End || len(b) == byeSize && b[0] == Stop {
+		return append([]byte{Unknown}, b[1:1+idSize]...)
 	}
-	return append([]byte{Unknown}, end[1:1+idSize]...)
+	return nil
 }
 
 // IsUnknown reports whether a datagram is [Unknowing] of this probe.
@@ -148,7 +173,7 @@ func (k *Key) ParsePacket(b []byte) (n uint32, at int64, err error) {
 	return n, at, nil
 }
 
-// Sent is what a client has sent when it ends.
+// Sent is what the sending end has sent when it ends.
 type Sent struct {
 	Packets, Bytes int64
 	ClockStep      int64 // in nanoseconds
@@ -175,7 +200,14 @@ func (k *Key) ParseEnd(b []byte) (s Sent, ok bool) {
 	return s, true
 }
 
-// Bye says that the client wants nothing more of the probe.
+// Stop asks the server for no more packets.
+func (k *Key) Stop() []byte { return k.closed(k.head(Stop)) }
+
+// IsStop reports whether a datagram is [Key.Stop].
+func (k *Key) IsStop(b []byte) bool { return k.opened(b, Stop, byeSize) }
+
+// Bye says that an end wants nothing more of the probe: the sending one has the
+// figures, or the client gives it up.
 func (k *Key) Bye() []byte { return k.closed(k.head(Bye)) }
 
 // IsBye reports whether a datagram is [Key.Bye].
@@ -196,7 +228,7 @@ func fields(p *contract.ProbeFigures, d *contract.Delays, flags *int64) [figureC
 	}
 }
 
-// Figures is the server's answer to [Key.End].
+// Figures is the receiving end's answer to [Key.End].
 func (k *Key) Figures(p *contract.ProbeFigures) []byte {
 	var d contract.Delays
 	flags := int64(0)

@@ -3,6 +3,7 @@ package wire
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"linktrial/protocols/contract"
 )
@@ -31,6 +32,12 @@ func TestRoundTrips(t *testing.T) {
 	}
 	if got, seed, ok := ParseHello(a.Hello()); !ok || got != id || seed != 7 {
 		t.Errorf("hello: %v, %d, %t", got, seed, ok)
+	}
+	if got, seed, lasts, ok := ParseFetch(a.Fetch(9 * time.Second)); !ok || got != id || seed != 7 || lasts != 9*time.Second {
+		t.Errorf("fetch: %v, %d, %s, %t", got, seed, lasts, ok)
+	}
+	if !a.IsStop(b.Stop()) || a.IsStop(b.Bye()) || a.IsBye(b.Stop()) || !a.IsUnknown(Unknowing(a.Stop())) {
+		t.Error("stop")
 	}
 	if !a.IsHere(b.Here()) || !a.IsBye(b.Bye()) || !a.IsUnknown(Unknowing(a.End(sent))) || Unknowing(a.Bye()) != nil {
 		t.Error("here, bye or unknown")
@@ -73,7 +80,7 @@ func FuzzParse(f *testing.F) {
 	k := NewKey(id, 7)
 	b := make([]byte, 40)
 	k.Packet(b, 1, 5)
-	for _, seed := range [][]byte{nil, b, k.Hello(), k.Here(), k.End(Sent{1, 2, 3, 4}), k.Bye(), k.Figures(&contract.ProbeFigures{})} {
+	for _, seed := range [][]byte{nil, b, k.Hello(), k.Here(), k.End(Sent{1, 2, 3, 4}), k.Bye(), k.Stop(), k.Fetch(5), k.Figures(&contract.ProbeFigures{})} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -88,7 +95,11 @@ func FuzzParse(f *testing.F) {
 		if s, ok := k.ParseEnd(b); ok && string(k.End(s)) != string(b) {
 			t.Errorf("end %x", b)
 		}
+		if id, seed, lasts, ok := ParseFetch(b); ok && string(NewKey(id, seed).Fetch(lasts)) != string(b) {
+			t.Errorf("fetch %x", b)
+		}
 		k.IsHere(b)
+		k.IsStop(b)
 		k.IsBye(b)
 		k.IsUnknown(b)
 		k.ParseFigures(b)

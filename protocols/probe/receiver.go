@@ -1,0 +1,95 @@
+package main
+
+import (
+	"time"
+
+	"linktrial/protocols/contract"
+	"linktrial/protocols/harness"
+	"linktrial/protocols/probe/measure"
+	"linktrial/protocols/probe/wire"
+)
+
+// late is for how long packets count after the end was announced.
+const late = contract.ProbeLateMS * time.Millisecond
+
+// receiver is the end of a probe that measures: the server, or for a probe from the
+// server the client.
+type receiver struct {
+	key      *wire.Key
+	log      *packetLog
+	clock    clock
+	probe    *measure.Probe
+	strays   int64
+	ownTimes bool // packets arrive when this process gets them
+	beat     *harness.Beat
+	last     time.Duration // when the last packet arrived
+	sampled  sums          // at the sample before
+
+	ended   *wire.Sent // what the other end has sent, once it has said so
+	settled time.Time  // until when late packets count, after that
+}
+
+// sums are what a sample of a probe is made of.
+type sums struct{ packets, delay int64 }
+
+func newReceiver(p *contract.Parameters, key *wire.Key, ownTimes bool) *receiver {
+	return &receiver{key: key, probe: measure.New(), ownTimes: ownTimes,
+		clock: clock{begin: time.Now()}, beat: harness.NewBeat(time.Duration(p.SampleIntervalMS) * time.Millisecond)}
+}
+
+// packet takes a packet of the probe; false: the datagram is none.
+func (r *receiver) packet(b []byte, arrived int64) bool {
+	n, sent, err := r.key.ParsePacket(b)
+	if err != nil {
+		return false
+	}
+	r.last = time.Since(r.clock.begin)
+	flag := int64(0)
+	if r.probe.Arrive(n, sent, arrived, len(b)) {
+		flag = 1
+	}
+	r.log.row(int64(n), sent, arrived, int64(len(b)), flag)
+	return true
+}
+
+// end takes the announcement that no packet follows; false: the datagram is none.
+func (r *receiver) end(b []byte) bool {
+	sent, ok := r.key.ParseEnd(b)
+	if ok && r.ended == nil {
+		r.ended, r.settled = &sent, time.Now().Add(late)
+	}
+	return ok
+}
+
+// over reports whether no packet counts any more.
+func (r *receiver) over(now time.Time) bool {
+	if r.ended == nil {
+		return false
+	}
+	packets, _ := r.probe.Received()
+	return packets >= r.ended.Packets || !now.Before(r.settled)
+}
+
+// figures are those of a probe that is over.
+func (r *receiver) figures() *contract.ProbeFigures {
+	r.clock.now()
+	f := r.probe.Figures(r.ended.Packets, r.ended.Bytes)
+	f.Unsent, f.Strays, f.ClockStepNS = r.ended.Unsent, r.strays, r.ended.ClockStep+r.clock.stepNS()
+	f.ProcessTimes = r.ownTimes
+	return f
+}
+
+// sample is the state of the probe; the delay is the mean of the packets since the
+// sample before.
+func (r *receiver) sample(elapsed time.Duration) *contract.Sample {
+	packets, bytes := r.probe.Received()
+	now := sums{packets, r.probe.MeanDelay() * packets}
+	more := map[string]float64{
+		"received_packets": float64(packets), "missing_packets": float64(r.probe.Highest() + 1 - packets), "jitter_us": float64(r.probe.Jitter()) / 1e3,
+	}
+	if n := now.packets - r.sampled.packets; n > 0 {
+		more["delay_us"] = float64(now.delay-r.sampled.delay) / float64(n) / 1e3
+	}
+	r.sampled = now
+	return &contract.Sample{ElapsedNS: elapsed.Nanoseconds(), SentBytes: bytes, More: more}
+}
