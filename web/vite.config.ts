@@ -7,7 +7,7 @@ export default defineConfig({
   resolve: { alias: { '@': fileURLToPath(new URL('./src', import.meta.url)) } },
   build: { target: 'es2022', chunkSizeWarningLimit: 700, reportCompressedSize: true },
   // npm run dev: the API of an orchestrator on its usual port.
-  server: { proxy: { '^/linktrial\\.v1\\.': 'http://127.0.0.1:7700' } },
+  server: { proxy: { '^/(linktrial\\.v1\\.|download)': 'http://127.0.0.1:7700' } },
   test: {
     environment: 'happy-dom',
     include: ['src/**/*.test.ts'],

@@ -22,24 +22,62 @@ const prefix = ".new-"
 // read it. The folder must exist. A link at path is replaced, not followed.
 // Errors wrap those of package os; the old file is as it was then, unless only
 // the folder could not be written to disk.
-func Write(path string, content []byte, mode os.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, prefix+"*") // of mode 0600
+func Write(path string, content []byte, mode os.FileMode) error {
+	f, err := Create(path, mode)
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(content)
-	if err == nil {
-		err = errors.Join(f.Chmod(mode), f.Sync())
-	}
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // the first error is returned
+	defer f.Discard()
+	if _, err := f.Write(content); err != nil {
 		return err
 	}
-	return syncFolder(dir)
+	return f.Commit()
+}
+
+// File is a file that is written piece by piece. It has its name once it is committed.
+type File struct {
+	file *os.File // nil: committed or discarded
+	path string
+	mode os.FileMode
+}
+
+// Create begins a file as [Write] puts it in place. [File.Discard] must be called at the
+// end.
+func Create(path string, mode os.FileMode) (*File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), prefix+"*") // of mode 0600
+	if err != nil {
+		return nil, err
+	}
+	return &File{f, path, mode}, nil
+}
+
+// Write adds to the file.
+func (f *File) Write(p []byte) (int, error) { return f.file.Write(p) }
+
+// Commit puts the file in place and returns when it is on disk. Where that fails, it is
+// discarded.
+func (f *File) Commit() error {
+	file := f.file
+	err := errors.Join(file.Chmod(f.mode), file.Sync())
+	if err = errors.Join(err, file.Close()); err == nil {
+		err = os.Rename(file.Name(), f.path)
+	}
+	f.file = nil
+	if err != nil {
+		_ = os.Remove(file.Name()) // the first error is returned
+		return err
+	}
+	return syncFolder(filepath.Dir(f.path))
+}
+
+// Discard removes a file that is not committed.
+func (f *File) Discard() {
+	if f.file == nil {
+		return
+	}
+	_ = f.file.Close()
+	_ = os.Remove(f.file.Name())
+	f.file = nil
 }
 
 // SetAside renames a file that cannot be read to a name that nothing has yet, so that

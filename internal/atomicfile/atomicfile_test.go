@@ -168,3 +168,37 @@ func TestSetAside(t *testing.T) {
 		t.Fatalf("left: %v", n)
 	}
 }
+
+// A file that is written piece by piece has its name once it is committed, and leaves
+// nothing where it is not.
+func TestPieces(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, commit := range []bool{true, false} {
+		f, err := Create(path, 0o640)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 3 {
+			if _, err := f.Write([]byte("piece ")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if commit {
+			if err := f.Commit(); err != nil {
+				t.Fatal(err)
+			}
+		} else if err := os.WriteFile(path, []byte("old"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f.Discard()
+		f.Discard()
+		want := map[bool]string{true: "piece piece piece ", false: "old"}[commit]
+		if got, err := os.ReadFile(path); err != nil || string(got) != want {
+			t.Errorf("%q, %v, expected %q", got, err, want)
+		}
+		if all, err := os.ReadDir(dir); err != nil || len(all) != 1 {
+			t.Errorf("%v, %v, expected the file alone", all, err)
+		}
+	}
+}

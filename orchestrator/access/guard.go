@@ -112,7 +112,10 @@ func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 		plain(w, a.coded(r, err))
 		return
 	}
-	mux.ServeHTTP(w, r)
+	// A file can take long: it ends with what it was allowed by, as a stream does.
+	ctx, done := a.follow(r.Context(), p)
+	defer done()
+	mux.ServeHTTP(w, r.WithContext(ctx))
 }
 
 func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Request, c *call, service, method string) {

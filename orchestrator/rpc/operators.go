@@ -216,8 +216,8 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 	return connect.NewResponse(out), nil
 }
 
-func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
-	return s.results.Export(ctx, req)
+func (s *operators) Results(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest], stream *connect.ServerStream[linktrialv1.ResultsResponse]) error {
+	return s.results.Export(ctx, req.Msg, stream.Send)
 }
 
 func (s *operators) ListNodes(ctx context.Context, _ *connect.Request[linktrialv1.ListNodesRequest]) (*connect.Response[linktrialv1.ListNodesResponse], error) {

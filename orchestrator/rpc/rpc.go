@@ -67,7 +67,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	if cfg.Delivered == nil {
 		cfg.Delivered = func(string, time.Duration) {}
 	}
-	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger})
+	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	opts := append([]connect.HandlerOption{connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
 	// Innermost, so that what counts and logs calls gets the codes that callers get.
 	opts = append(opts, connect.WithInterceptors(reply.Errors(cfg.Logger, cfg.DatabaseLost)), reply.Recover(cfg.Logger))
@@ -77,6 +77,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewOperatorServiceHandler(&operators{cfg, figures}, opts...))
 	mux.Handle(linktrialv1connect.NewControlServiceHandler(&control{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewResultServiceHandler(figures, opts...))
+	mux.HandleFunc("GET "+results.DownloadPath, figures.Download)
 	mux.Handle(linktrialv1connect.NewLibraryServiceHandler(&plans{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewFleetServiceHandler(&fleetCalls{cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewLabServiceHandler(&lab{cfg}, opts...))

@@ -12,6 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
@@ -87,6 +88,21 @@ func (c *clients) start(t testing.TB, plan string) *linktrialv1.StartPlanRespons
 	res, err := c.operator.StartPlan(t.Context(), connect.NewRequest(&linktrialv1.StartPlanRequest{File: "test.yaml", Text: []byte(plan)}))
 	require.NoError(t, err)
 	return res.Msg
+}
+
+// results is a whole file of results, in one message.
+func (c *clients) results(ctx context.Context, q *linktrialv1.ResultsRequest) (*linktrialv1.ResultsResponse, error) {
+	stream, err := c.operator.Results(ctx, connect.NewRequest(q))
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	out := &linktrialv1.ResultsResponse{}
+	for stream.Receive() {
+		proto.Merge(out, &linktrialv1.ResultsResponse{CampaignId: stream.Msg().CampaignId, RunIds: stream.Msg().RunIds, FileName: stream.Msg().FileName, MediaType: stream.Msg().MediaType})
+		out.Content, out.Done = append(out.Content, stream.Msg().Content...), stream.Msg().Done
+	}
+	return out, stream.Err()
 }
 
 // watch reads a campaign's stream to its end.

@@ -74,9 +74,9 @@ func TestFigureAdded(t *testing.T) {
 	require.Equal(t, []string{"ecn_marks", "count", "counter"}, []string{got.Name, got.Unit, got.Kind})
 	require.Equal(t, []float64{40, 41}, got.Values)
 
-	file, err := c.operator.Results(t.Context(), req(&linktrialv1.ResultsRequest{RunId: run, Format: "samples-csv"}))
+	file, err := c.results(t.Context(), &linktrialv1.ResultsRequest{RunId: run, Format: "samples-csv"})
 	require.NoError(t, err)
-	rows, err := csv.NewReader(strings.NewReader(string(file.Msg.Content))).ReadAll()
+	rows, err := csv.NewReader(strings.NewReader(string(file.Content))).ReadAll()
 	require.NoError(t, err)
 	require.Len(t, rows, 3)
 	at := slices.Index(rows[0], "ecn_marks")

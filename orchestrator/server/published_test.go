@@ -30,10 +30,10 @@ func TestPublishedFiguresOfThePlan(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	require.NoError(t, c.watch(ctx, started.CampaignId, newLedger(t).event))
-	res, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "against-json"}))
+	res, err := c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "against-json"})
 	require.NoError(t, err)
 	var got report.Against
-	require.NoError(t, json.Unmarshal(res.Msg.Content, &got))
+	require.NoError(t, json.Unmarshal(res.Content, &got))
 	require.Len(t, got.Lines, 5, "four figures of the table, and one more")
 	require.Equal(t, 4, got.Summary.Values)
 	require.Equal(t, 1, got.Summary.Ranges)
@@ -41,18 +41,18 @@ func TestPublishedFiguresOfThePlan(t *testing.T) {
 	require.Equal(t, "A paper, Table 9", got.Lines[0].Source)
 	require.NotNil(t, got.Lines[0].Ours)
 
-	res, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "table"}))
+	res, err = c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: "table"})
 	require.NoError(t, err)
-	require.True(t, strings.Contains(string(res.Msg.Content), "beside published"), "%s", res.Msg.Content)
+	require.True(t, strings.Contains(string(res.Content), "beside published"), "%s", res.Content)
 
 	for format, want := range map[string]string{"sequence-svg": "iteration 1", "sequence-svg:2": "iteration 2"} {
-		res, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format}))
+		res, err = c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format})
 		require.NoError(t, err)
-		require.Equal(t, "sequence.svg", res.Msg.FileName)
-		require.Contains(t, string(res.Msg.Content), want)
+		require.Equal(t, "sequence.svg", res.FileName)
+		require.Contains(t, string(res.Content), want)
 	}
 	for format, code := range map[string]connect.Code{"sequence-svg:0": connect.CodeInvalidArgument, "sequence-svg:x": connect.CodeInvalidArgument, "sequence-svg:99": connect.CodeNotFound} {
-		_, err = c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format}))
+		_, err = c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.RunIds[0], Format: format})
 		require.Equal(t, code, connect.CodeOf(err), "%s: %v", format, err)
 	}
 }

@@ -88,11 +88,11 @@ func TestListCampaigns(t *testing.T) {
 // tablesOf are a campaign's tables as the export has them.
 func tablesOf(t testing.TB, c *clients, id string) (tables []report.RunTable, ds *report.Dataset) {
 	t.Helper()
-	res, err := c.operator.Results(t.Context(), req(&linktrialv1.ResultsRequest{RunId: id, Format: "json"}))
+	res, err := c.results(t.Context(), &linktrialv1.ResultsRequest{RunId: id, Format: "json"})
 	require.NoError(t, err)
 	var x struct{ Tables []report.RunTable }
-	require.NoError(t, json.Unmarshal(res.Msg.Content, &x))
-	ds, err = report.ReadJSON(res.Msg.Content)
+	require.NoError(t, json.Unmarshal(res.Content, &x))
+	ds, err = report.ReadJSON(res.Content)
 	require.NoError(t, err)
 	return x.Tables, ds
 }
@@ -326,11 +326,7 @@ func TestSeriesAndAttempt(t *testing.T) {
 func TestComparedResults(t *testing.T) {
 	c, _, _ := figures(t, synthetic.Shape{ID: "alpha", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1}, synthetic.Shape{ID: "beta", Runs: 2, Iterations: 6, Treatments: 2, Samples: 1})
 	get := func(m *linktrialv1.ResultsRequest) (*linktrialv1.ResultsResponse, error) {
-		res, err := c.operator.Results(t.Context(), req(m))
-		if err != nil {
-			return nil, err
-		}
-		return res.Msg, nil
+		return c.results(t.Context(), m)
 	}
 	alone, _ := tablesOf(t, c, "beta")
 	res, err := get(&linktrialv1.ResultsRequest{RunId: "alpha-2", MoreIds: []string{"beta", "alpha-2"}, Format: "json"})

@@ -162,22 +162,22 @@ func TestCampaign(t *testing.T) {
 	late.complete(2)
 
 	for _, format := range append(render.Formats(), "samples-csv", "") {
-		res, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: format}))
+		res, err := c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: format})
 		if format == "delays-svg" { // the plan has no probes
 			require.ErrorContains(t, err, "has no probes")
 			require.Equal(t, connect.CodeNotFound, connect.CodeOf(err))
 			continue
 		}
 		require.NoError(t, err, format)
-		require.NotEmpty(t, res.Msg.Content, format)
-		require.NotEmpty(t, res.Msg.FileName, format)
-		require.NotEmpty(t, res.Msg.MediaType, format)
-		require.Equal(t, started.RunIds, res.Msg.RunIds)
+		require.NotEmpty(t, res.Content, format)
+		require.NotEmpty(t, res.FileName, format)
+		require.NotEmpty(t, res.MediaType, format)
+		require.Equal(t, started.RunIds, res.RunIds)
 		if format == "samples-csv" {
-			require.Equal(t, 1+2*(trials+1)*5, strings.Count(string(res.Msg.Content), "\n"))
+			require.Equal(t, 1+2*(trials+1)*5, strings.Count(string(res.Content), "\n"))
 		}
 	}
-	_, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{Format: "tabel"}))
+	_, err := c.results(ctx, &linktrialv1.ResultsRequest{Format: "tabel"})
 	require.ErrorContains(t, err, `unknown format "tabel"`)
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 
@@ -467,7 +467,7 @@ func TestRefusedPlans(t *testing.T) {
 			return err
 		},
 		"results": func() error {
-			_, err := c.operator.Results(t.Context(), connect.NewRequest(&linktrialv1.ResultsRequest{RunId: "nope"}))
+			_, err := c.results(t.Context(), &linktrialv1.ResultsRequest{RunId: "nope"})
 			return err
 		},
 		"watch": func() error { return c.watch(t.Context(), "nope", func(*linktrialv1.WatchResponse) {}) },

@@ -42,7 +42,7 @@ func TestUnavailableTreatment(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, reason, sheet.Treatment("one").Missing)
 	require.Empty(t, sheet.Treatment("two").Missing)
-	table, err := c.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: render.Formats()[0]}))
+	table, err := c.results(ctx, &linktrialv1.ResultsRequest{RunId: started.CampaignId, Format: render.Formats()[0]})
 	require.NoError(t, err)
-	require.Contains(t, string(table.Msg.Content), "missing: "+reason[:40])
+	require.Contains(t, string(table.Content), "missing: "+reason[:40])
 }

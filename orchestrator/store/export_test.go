@@ -8,8 +8,8 @@ func (s *Store) ForgetSheets() { s.decoded = newSheetCache() }
 // ForgetRuns empties the cache of runs that have ended.
 func (s *Store) ForgetRuns() { s.ended = newRunCache() }
 
-// SamplesOfTrialSQL and SamplesOfSeriesSQL are the statements that samples are read with.
-func SamplesOfTrialSQL() string  { return samplesOfTrial() }
+// SamplesOfTrialsSQL and SamplesOfSeriesSQL are the statements that samples are read with.
+func SamplesOfTrialsSQL() string { return samplesOfTrials() }
 func SamplesOfSeriesSQL() string { return samplesOfSeries() }
 
 // ExecForTest runs a statement.

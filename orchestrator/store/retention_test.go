@@ -150,7 +150,7 @@ func TestTimescale(t *testing.T) {
 			args        []any
 		}{
 			{"series", store.SamplesOfSeriesSQL(), []any{run, 0, 1, 0, "client", int64(0), int64(1) << 62}},
-			{"trial", store.SamplesOfTrialSQL(), []any{run, 0}},
+			{"trials", store.SamplesOfTrialsSQL(), []any{run, 0, 3}},
 			{"which series", generated(t, "seriesOfAttempt"), []any{run, 0, 1}},
 			{"window of a series", generated(t, "seriesWindow"), []any{int64(1), int64(1) << 60, run, 0, 1, 0, "client"}},
 		} {

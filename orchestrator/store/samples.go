@@ -72,32 +72,38 @@ func (t *Tx) InsertSamples(ctx context.Context, samples []Sample) error {
 	return err
 }
 
-// samplesOfTrial leaves out the days without samples of the run, which it would
+// samplesOfTrials leaves out the days without samples of the run, which it would
 // not where an index gives the order: hence the sum.
-func samplesOfTrial() string {
-	return "SELECT " + strings.Join(sampleKey, ", ") + ", " + strings.Join(figureColumns(), ", ") + ` FROM samples WHERE run_id = $1 AND trial = $2
+func samplesOfTrials() string {
+	return "SELECT " + strings.Join(sampleKey, ", ") + ", " + strings.Join(figureColumns(), ", ") + ` FROM samples WHERE run_id = $1 AND trial BETWEEN $2 AND $3
 		AND at >= (SELECT first_at FROM sample_spans WHERE run_id = $1) AND at <= (SELECT last_at FROM sample_spans WHERE run_id = $1)
-	ORDER BY attempt + 0, flow, side, elapsed_ns`
+	ORDER BY trial + 0, attempt, flow, side, elapsed_ns`
+}
+
+// EachSampleOfTrials calls f with the samples of the trials from first to last, in the
+// order of trial, attempt, flow, side and time. Only one is in memory, and f must not
+// keep it. It ends with f's first error, or after the last sample.
+func (s *Store) EachSampleOfTrials(ctx context.Context, run string, first, last int32, f func(*Sample) error) error {
+	var x Sample
+	fields := append([]any{&x.At, &x.RunID, &x.Trial, &x.Attempt, &x.Flow, &x.Side}, x.figureFields()...)
+	err := s.eachSample(ctx, &x, fields, f, samplesOfTrials(), run, first, last)
+	if err != nil {
+		return fmt.Errorf("run %s, trials %d to %d: %w", run, first, last, err)
+	}
+	return nil
 }
 
 // SamplesOfTrial returns the samples of a trial's attempts, in the order of
 // attempt, flow, side and time.
-func (s *Store) SamplesOfTrial(ctx context.Context, run string, trial int) ([]Sample, error) {
-	rows, err := s.pool.Query(ctx, samplesOfTrial(), run, trial)
-	if err != nil {
-		return nil, fmt.Errorf("samples of run %s, trial %d: %w", run, trial, err)
-	}
-	samples, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (x Sample, err error) {
-		err = row.Scan(append([]any{&x.At, &x.RunID, &x.Trial, &x.Attempt, &x.Flow, &x.Side}, x.figureFields()...)...)
-		return x, err
+func (s *Store) SamplesOfTrial(ctx context.Context, run string, trial int) (out []Sample, err error) {
+	err = s.EachSampleOfTrials(ctx, run, int32(trial), int32(trial), func(x *Sample) error {
+		out = append(out, *x)
+		return nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("samples of run %s, trial %d: %w", run, trial, err)
-	}
-	return samples, nil
+	return out, err
 }
 
-// samplesOfSeries orders as [samplesOfTrial] does, for the same reason.
+// samplesOfSeries orders as [samplesOfTrials] does, for the same reason.
 func samplesOfSeries() string {
 	return "SELECT " + strings.Join(figureColumns(), ", ") + ` FROM samples
 		WHERE run_id = $1 AND trial = $2 AND attempt = $3 AND flow = $4 AND side = $5 AND elapsed_ns BETWEEN $6 AND $7
@@ -109,18 +115,22 @@ func samplesOfSeries() string {
 // is in memory, its figures alone are set, and f must not keep it. It ends with
 // f's first error, or after the window's last sample.
 func (s *Store) EachSample(ctx context.Context, of dbsqlc.SeriesWindowParams, window dbsqlc.SeriesWindowRow, f func(*Sample) error) error {
-	rows, err := s.pool.Query(ctx, samplesOfSeries(), of.RunID, of.Trial, of.Attempt, of.Flow, of.Side, window.FirstNs, window.LastNs)
+	var x Sample
+	return s.eachSample(ctx, &x, x.figureFields(), f, samplesOfSeries(), of.RunID, of.Trial, of.Attempt, of.Flow, of.Side, window.FirstNs, window.LastNs)
+}
+
+// eachSample calls f with x for each row of a query, once fields, which are of x, have it.
+func (s *Store) eachSample(ctx context.Context, x *Sample, fields []any, f func(*Sample) error, query string, args ...any) error {
+	rows, err := s.pool.Query(ctx, query, args...)
 	if err != nil {
 		return fmt.Errorf("samples: %w", err)
 	}
 	defer rows.Close()
-	var x Sample
-	fields := x.figureFields()
 	for rows.Next() {
 		if err := rows.Scan(fields...); err != nil {
 			return fmt.Errorf("samples: %w", err)
 		}
-		if err := f(&x); err != nil {
+		if err := f(x); err != nil {
 			return err
 		}
 	}

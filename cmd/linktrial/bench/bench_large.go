@@ -403,7 +403,7 @@ func (b *largeBench) command(ctx context.Context, out *os.File, args ...string) 
 func (b *largeBench) archive(ctx context.Context) error {
 	path := filepath.Join(b.dir, "backup.tar.gz")
 	return b.step(ctx, "backup", func(ctx context.Context) (int, error) {
-		peak, err := b.command(ctx, nil, "--data", b.data, "backup", "create", path)
+		peak, err := b.command(ctx, nil, "--data", b.data, "backup", "create", "--out", path)
 		if err != nil {
 			return 0, err
 		}

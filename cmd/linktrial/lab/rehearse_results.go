@@ -29,7 +29,7 @@ func (r *rehearsal) results() string {
 // present prints the table and exports the files.
 func (r *rehearsal) present(ctx context.Context) error {
 	fmt.Println()
-	if err := trial.PrintResults(ctx, r.base, r.client, r.campaign, "table", os.Stdout); err != nil {
+	if err := trial.PrintTable(ctx, r.base, r.client, r.campaign, os.Stdout); err != nil {
 		return err
 	}
 	files, err := trial.Export(ctx, r.base, r.client, &linktrialv1.ResultsRequest{RunId: r.campaign}, r.results(), nil)

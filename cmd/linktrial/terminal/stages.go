@@ -15,6 +15,8 @@ type Stages struct {
 	name     string
 	began    time.Time // of the stage
 	written  time.Time // last
+	after    time.Duration
+	shown    bool // something of the stage is written
 }
 
 // NewStages writes to a terminal or to a log.
@@ -22,16 +24,28 @@ func NewStages(out *os.File) *Stages {
 	return &Stages{out: out, terminal: term.IsTerminal(int(out.Fd()))}
 }
 
+// NewLateStages writes of a stage once it has lasted for some time, and nothing of shorter
+// ones.
+func NewLateStages(out *os.File, after time.Duration) *Stages {
+	s := NewStages(out)
+	s.after = after
+	return s
+}
+
 // Stage shows the current stage and which share of it, 0 to 1, is done.
 func (s *Stages) Stage(name string, share float64) {
 	now := time.Now()
 	if name != s.name {
 		s.Finish()
-		s.name, s.began = name, now
-		if !s.terminal {
-			fmt.Fprintln(s.out, name)
-		}
+		s.name, s.began, s.shown = name, now, false
 	}
+	if now.Sub(s.began) < s.after {
+		return
+	}
+	if !s.shown && !s.terminal {
+		fmt.Fprintln(s.out, name)
+	}
+	s.shown = true
 	// A log gets a line every half minute.
 	every := 30 * time.Second
 	if s.terminal {
@@ -54,8 +68,8 @@ func (s *Stages) Stage(name string, share float64) {
 
 // Finish writes how long the last stage took.
 func (s *Stages) Finish() {
-	if s.terminal && s.name != "" {
+	if s.terminal && s.shown {
 		fmt.Fprintf(s.out, "\r\x1b[K%s: %s\n", s.name, time.Since(s.began).Round(time.Second))
 	}
-	s.name = ""
+	s.name, s.shown = "", false
 }

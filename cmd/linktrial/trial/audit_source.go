@@ -297,7 +297,7 @@ func (s *auditSource) records(ctx context.Context, run string) func(node string,
 }
 
 // auditedExports are the formats that are checked, by the names of their files.
-// samples.csv can be too large to be asked for: it is read where a folder has it.
+// samples.csv can take long to make: it is read where a folder has it.
 var auditedExports = map[string]string{"trials.csv": "trials-csv", "results.csv": "csv", "results.json": "json", "results.md": "markdown", "samples.csv": ""}
 
 // addFigures adds what pages show, and exported files.
@@ -313,11 +313,10 @@ func (s *auditSource) addFigures(ctx context.Context, run *audit.Run) error {
 	for _, name := range slices.Sorted(maps.Keys(auditedExports)) {
 		format := auditedExports[name]
 		if format != "" {
-			res, err := s.operator.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: run.ID, Format: format}))
+			content, err := s.export(ctx, run.ID, format)
 			if err != nil {
-				return client.Error(s.base, err)
+				return err
 			}
-			content := res.Msg.Content
 			run.Exports = append(run.Exports, audit.Export{Name: name, From: "the orchestrator's " + name,
 				Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }})
 		}
@@ -336,6 +335,17 @@ func (s *auditSource) addFigures(ctx context.Context, run *audit.Run) error {
 		}
 	}
 	return nil
+}
+
+// export returns a whole file: what ends half-way is no finding.
+func (s *auditSource) export(ctx context.Context, run, format string) ([]byte, error) {
+	in, err := openResults(ctx, s.operator, &linktrialv1.ResultsRequest{RunId: run, Format: format}, nil)
+	if err != nil {
+		return nil, client.Error(s.base, err)
+	}
+	defer in.Close()
+	content, err := io.ReadAll(in)
+	return content, client.Error(s.base, err)
 }
 
 func summaryOf(r *linktrialv1.RunSummary) *audit.Summary {

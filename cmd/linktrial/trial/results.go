@@ -1,25 +1,15 @@
 package trial
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
-	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
-	"google.golang.org/protobuf/proto"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
-	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
-	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
 )
-
-// exportFormats are the formats of every campaign. [moreFormats] adds to them.
-var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "probes-csv", "breaches-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
 
 // resultsFormats is for --help; the orchestrator checks the format.
 const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg, " +
@@ -66,12 +56,7 @@ data folder for as long as the command lasts.`,
 				q.RunId, q.MoreIds = args[0], args[1:]
 			}
 			if out == "" {
-				res, err := o.client.Results(ctx, connect.NewRequest(q))
-				if err != nil {
-					return client.Error(o.base, err)
-				}
-				_, err = os.Stdout.Write(res.Msg.Content)
-				return err
+				return printResults(ctx, o.base, o.client, q, os.Stdout)
 			}
 			var formats []string // all
 			if cmd.Flags().Changed("format") || against != "" {
@@ -106,80 +91,4 @@ func againstFormat(against, format string) (string, error) {
 		return "", fmt.Errorf("--format %q, expected table, csv, json or markdown with --against", format)
 	}
 	return f, nil
-}
-
-// Export writes results into a folder and returns the names of the files. Without
-// formats it writes all that apply to the results.
-func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, dir string, formats []string) ([]string, error) {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
-	all := formats == nil
-	if all {
-		formats = exportFormats
-	}
-	var files []string
-	var campaigns []string
-	export := func(format string) error {
-		one := proto.CloneOf(q)
-		one.Format = format
-		res, err := c.Results(ctx, connect.NewRequest(one))
-		if err != nil {
-			return err
-		}
-		campaigns = strings.Split(res.Msg.CampaignId, ", ")
-		path := filepath.Join(dir, filepath.Base(res.Msg.FileName))
-		if err := os.WriteFile(path+".new", res.Msg.Content, 0o644); err != nil {
-			return err
-		}
-		if err := os.Rename(path+".new", path); err != nil {
-			return err
-		}
-		files = append(files, path)
-		return nil
-	}
-	for _, format := range formats {
-		if err := export(format); err != nil {
-			return files, client.Error(base, err)
-		}
-	}
-	if !all {
-		return files, nil
-	}
-	more, err := moreFormats(ctx, base, campaigns)
-	if err != nil {
-		return files, err
-	}
-	for _, format := range more {
-		if err := export(format); err != nil && (!slices.Contains(mayBeMissing, format) || connect.CodeOf(err) != connect.CodeNotFound) {
-			return files, client.Error(base, err)
-		}
-	}
-	return files, nil
-}
-
-// mayBeMissing are formats that are not found for some campaigns: those in which no
-// trial has started, and those without probes.
-var mayBeMissing = []string{"sequence-svg", "delays-svg"}
-
-// moreFormats returns the formats that only some campaigns have: those with sweeps,
-// those with published figures, and several campaigns at once.
-func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
-	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
-	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
-	if err != nil {
-		return nil, client.Error(base, err)
-	}
-	out := slices.Clone(mayBeMissing)
-	has := func(what func(*linktrialv1.Campaign) bool) bool { return slices.ContainsFunc(res.Msg.Campaigns, what) }
-	if has((*linktrialv1.Campaign).GetSweeps) {
-		out = append(out, "sweep", "sweep-svg")
-	}
-	if has((*linktrialv1.Campaign).GetPublished) {
-		out = append(out, "against", "against-csv", "against-json", "against-markdown")
-	}
-	if len(campaigns) > 1 {
-		out = append(out, "differences", "differences-csv", "differences-markdown")
-	}
-	return out, nil
 }

@@ -106,7 +106,7 @@ then 1, unless the plan gives a reason for it with missing.`,
 				}
 				return err
 			}
-			if err := PrintResults(ctx, s.Orchestrator, c, campaign, "table", os.Stdout); err != nil {
+			if err := PrintTable(ctx, s.Orchestrator, c, campaign, os.Stdout); err != nil {
 				return err
 			}
 			return missing.Err()

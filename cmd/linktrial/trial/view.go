@@ -3,18 +3,13 @@ package trial
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"time"
 
-	"connectrpc.com/connect"
-
-	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/cmd/linktrial/client"
 	"linktrial/cmd/linktrial/setting"
-	"linktrial/cmd/linktrial/terminal"
 	"linktrial/orchestrator/server"
 )
 
@@ -57,18 +52,4 @@ func openOrchestrator(ctx context.Context, s *setting.Settings, named bool) (*or
 			quiet.Error("stop the orchestrator", "error", err)
 		}
 	}}, nil
-}
-
-// PrintResults writes the results of a run or campaign in one format.
-func PrintResults(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, id, format string, w io.Writer) error {
-	res, err := c.Results(ctx, connect.NewRequest(&linktrialv1.ResultsRequest{RunId: id, Format: format}))
-	if err != nil {
-		return client.Error(base, err)
-	}
-	content := res.Msg.Content
-	if format == "" || format == "table" { // for people; files get what was recorded
-		content = []byte(terminal.Printable(string(content)))
-	}
-	_, err = w.Write(content)
-	return err
 }

@@ -68,7 +68,7 @@ type checker struct{}
 
 func (checker) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		if err := check(req.Any()); err != nil {
+		if err := Check(req.Any()); err != nil {
 			return nil, err
 		}
 		return next(ctx, req)
@@ -92,10 +92,12 @@ func (r receiver) Receive(m any) error {
 	if err := r.StreamingHandlerConn.Receive(m); err != nil {
 		return err
 	}
-	return check(m)
+	return Check(m)
 }
 
-func check(m any) error {
+// Check returns the problem of a request's texts as callers get it. [Strings] calls it of every
+// request of a service.
+func Check(m any) error {
 	p, ok := m.(proto.Message)
 	if !ok {
 		return nil

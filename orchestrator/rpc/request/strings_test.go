@@ -88,12 +88,12 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte("\x0a\x03a\x00b"))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		m := new(linktrialv1.RegisterRequest)
-		if (binaryCodec{}).Unmarshal(b, m) != nil || check(m) != nil {
+		if (binaryCodec{}).Unmarshal(b, m) != nil || Check(m) != nil {
 			return
 		}
 		for _, s := range []string{m.Name, m.Kernel, m.Host} {
 			require.True(t, utf8.ValidString(s) && !strings.ContainsRune(s, 0))
 		}
-		require.NoError(t, check(m), "a checked request is in order")
+		require.NoError(t, Check(m), "a checked request is in order")
 	})
 }

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -9,25 +8,53 @@ import (
 	"strconv"
 
 	"linktrial/internal/radiocontrol"
-	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
 )
 
-// channelsCSV is how the channels of emulated radios changed during each
-// attempt; no data set holds it.
+// channelsCSV is how the channels of emulated radios changed during each attempt.
 const channelsCSV = "channels-csv"
 
 var channelsHeader = []string{"run", "trial", "attempt", "from", "to", "step_s", "at_s", "loss", "bit_error_rate", "rate_bps", "delay_ms"}
 
-// writeChannels is every moment of every history; a figure that is 0, or the
-// link's own, throughout is left empty.
-func writeChannels(ctx context.Context, st *store.Store, ds *report.Dataset) (render.File, error) {
-	var out bytes.Buffer
-	w := csv.NewWriter(&out)
+// channelsPage is of how many trials the histories are in memory at a time.
+const channelsPage = 50
+
+// writeChannels writes every moment of every history.
+func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, out *output) error {
+	w := csv.NewWriter(out)
 	if err := w.Write(channelsHeader); err != nil {
-		return render.File{}, err
+		return err
 	}
+	total, ended := 0, 0
+	for i := range runs {
+		total += int(runs[i].Trials)
+	}
+	for i := range runs {
+		id := runs[i].ID
+		for first := int32(0); first < runs[i].Trials; first += channelsPage {
+			rows, err := st.ChannelsOfRun(ctx, dbsqlc.ChannelsOfRunParams{RunID: id, First: first, Trials: channelsPage})
+			if err != nil {
+				return fmt.Errorf("channels of run %s: %w", id, err)
+			}
+			for k := range rows {
+				if err := writeChannel(w, id, &rows[k]); err != nil {
+					return err
+				}
+			}
+			ended += int(min(channelsPage, runs[i].Trials-first))
+			if err := out.share(float64(ended) / float64(total)); err != nil {
+				return err
+			}
+		}
+	}
+	w.Flush()
+	return w.Error()
+}
+
+// writeChannel writes the histories of an attempt; a figure that is 0, or the link's own,
+// throughout is left empty.
+func writeChannel(w *csv.Writer, run string, row *dbsqlc.ChannelsOfRunRow) error {
 	number := func(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 	at := func(list []float64, i int) string {
 		if i >= len(list) {
@@ -35,30 +62,21 @@ func writeChannels(ctx context.Context, st *store.Store, ds *report.Dataset) (re
 		}
 		return number(list[i])
 	}
-	for _, r := range ds.Runs {
-		rows, err := st.ChannelsOfRun(ctx, r.ID)
-		if err != nil {
-			return render.File{}, fmt.Errorf("channels of run %s: %w", r.ID, err)
-		}
-		for _, row := range rows {
-			var histories []radiocontrol.ChannelHistory
-			if err := json.Unmarshal(row.Channels, &histories); err != nil {
-				return render.File{}, fmt.Errorf("channels of run %s, trial %d, attempt %d: %w", r.ID, row.Trial, row.Attempt, err)
+	var histories []radiocontrol.ChannelHistory
+	if err := json.Unmarshal(row.Channels, &histories); err != nil {
+		return fmt.Errorf("channels of run %s, trial %d, attempt %d: %w", run, row.Trial, row.Attempt, err)
+	}
+	for _, h := range histories {
+		for i, us := range h.AtUS {
+			delay := ""
+			if i < len(h.DelayUS) {
+				delay = number(float64(h.DelayUS[i]) / 1e3)
 			}
-			for _, h := range histories {
-				for i, us := range h.AtUS {
-					delay := ""
-					if i < len(h.DelayUS) {
-						delay = number(float64(h.DelayUS[i]) / 1e3)
-					}
-					if err := w.Write([]string{r.ID, strconv.Itoa(int(row.Trial)), strconv.Itoa(int(row.Attempt)), string(h.From), string(h.To), number(h.Step.Seconds()),
-						number(float64(us) / 1e6), at(h.Loss, i), at(h.BitErrorRate, i), at(h.RateBitsPerSecond, i), delay}); err != nil {
-						return render.File{}, err
-					}
-				}
+			if err := w.Write([]string{run, strconv.Itoa(int(row.Trial)), strconv.Itoa(int(row.Attempt)), string(h.From), string(h.To), number(h.Step.Seconds()),
+				number(float64(us) / 1e6), at(h.Loss, i), at(h.BitErrorRate, i), at(h.RateBitsPerSecond, i), delay}); err != nil {
+				return err
 			}
 		}
 	}
-	w.Flush()
-	return render.File{Name: "channels.csv", MediaType: "text/csv; charset=utf-8", Content: out.Bytes()}, w.Error()
+	return nil
 }

@@ -1,7 +1,6 @@
 package results
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -72,51 +71,4 @@ func renderAs(ds *report.Dataset, format string, o report.Options) (render.File,
 		}
 		return isSwept(a, o.Axis)
 	})
-}
-
-// Export is a campaign or run as a file.
-func (s *Service) Export(ctx context.Context, req *connect.Request[linktrialv1.ResultsRequest]) (*connect.Response[linktrialv1.ResultsResponse], error) {
-	format := cmp.Or(req.Msg.Format, "table")
-	known := append(render.Formats(), samplesCSV, channelsCSV, readingsCSV, sequenceSVG)
-	format, iteration, err := ofIteration(format)
-	if err != nil {
-		return nil, connect.NewError(connect.CodeInvalidArgument, err)
-	}
-	if !slices.Contains(known, format) {
-		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
-	}
-	o, err := reportOptions(req.Msg)
-	if err != nil {
-		return nil, err
-	}
-	ds, err := s.datasets(ctx, append([]string{req.Msg.RunId}, req.Msg.MoreIds...))
-	if err != nil {
-		return nil, s.answer(ctx, "results", err)
-	}
-	if showsTelemetry[format] {
-		if err := fillTelemetry(ctx, s.cfg.Store, ds); err != nil {
-			return nil, s.answer(ctx, "results", err)
-		}
-	}
-	var file render.File
-	switch format {
-	case samplesCSV:
-		file, err = writeSamples(ctx, s.cfg.Store, ds)
-	case channelsCSV:
-		file, err = writeChannels(ctx, s.cfg.Store, ds)
-	case readingsCSV:
-		file, err = writeReadings(ctx, s.cfg.Store, ds)
-	case sequenceSVG:
-		file, err = drawSequence(ctx, s.cfg.Store, ds, iteration)
-	default:
-		file, err = renderAs(ds, format, o)
-	}
-	if err != nil {
-		return nil, s.answer(ctx, "results", err)
-	}
-	out := &linktrialv1.ResultsResponse{CampaignId: ds.Campaign, FileName: file.Name, MediaType: file.MediaType, Content: file.Content}
-	for _, r := range ds.Runs {
-		out.RunIds = append(out.RunIds, r.ID)
-	}
-	return connect.NewResponse(out), nil
 }

@@ -1,20 +1,19 @@
 package results
 
 import (
-	"bytes"
 	"context"
 	"encoding/csv"
 	"strconv"
 	"time"
 
 	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
 )
 
-// readingsCSV is all that radios told, and when; no data set holds it.
+// readingsCSV is all that radios told, and when.
 const readingsCSV = "readings-csv"
 
 var readingsHeader = []string{"run", "node", "role", "source", "kind", "figure", "value", "unit", "counter", "at_utc", "trial", "attempt", "at_s", "error"}
@@ -31,17 +30,19 @@ func fillTelemetry(ctx context.Context, st *store.Store, ds *report.Dataset) err
 	return nil
 }
 
-// writeReadings is every reading of the runs, also those between trials, and
-// why a source told nothing.
-func writeReadings(ctx context.Context, st *store.Store, ds *report.Dataset) (render.File, error) {
-	var out bytes.Buffer
-	w := csv.NewWriter(&out)
+// writeReadings writes every reading of the runs, also those between trials, and why a
+// source told nothing. One run is in memory at a time.
+func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, out *output) error {
+	w := csv.NewWriter(out)
 	if err := w.Write(readingsHeader); err != nil {
-		return render.File{}, err
+		return err
 	}
-	for i := range ds.Runs {
-		run := &ds.Runs[i]
-		err := telemetry.Readings(ctx, st.Queries, run, func(r *telemetry.Reading) error {
+	for i := range runs {
+		run, _, err := st.Run(ctx, runs[i].ID)
+		if err != nil {
+			return err
+		}
+		err = telemetry.Readings(ctx, st.Queries, run, func(r *telemetry.Reading) error {
 			value, counter, trial, attempt, since := "", "", "", "", ""
 			if r.Value != nil {
 				value, counter = strconv.FormatFloat(*r.Value, 'g', -1, 64), strconv.FormatBool(r.Counter)
@@ -53,9 +54,12 @@ func writeReadings(ctx context.Context, st *store.Store, ds *report.Dataset) (re
 				trial, attempt, since, wording.Clean(r.Error)}))
 		})
 		if err != nil {
-			return render.File{}, err
+			return err
+		}
+		if err := out.share(float64(i+1) / float64(len(runs))); err != nil {
+			return err
 		}
 	}
 	w.Flush()
-	return render.File{Name: "readings.csv", MediaType: "text/csv; charset=utf-8", Content: out.Bytes()}, w.Error()
+	return w.Error()
 }

@@ -24,13 +24,20 @@ type Config struct {
 	Store   *store.Store
 	Catalog *catalog.Catalog // the published figures stand in plans, which are read with it
 	Logger  *slog.Logger
+	// Stopping is closed when the orchestrator stops; nil: it does not.
+	Stopping <-chan struct{}
 }
 
 // Service is ResultService.
-type Service struct{ cfg Config }
+type Service struct {
+	cfg        Config
+	rowExports chan struct{} // one for each file of rows that is being made
+}
 
 // New is the service of one store.
-func New(cfg Config) *Service { return &Service{cfg} }
+func New(cfg Config) *Service {
+	return &Service{cfg, make(chan struct{}, maxRowExports)}
+}
 
 func (s *Service) answer(ctx context.Context, call string, err error) error {
 	return reply.Error(ctx, s.cfg.Logger, call, err)

@@ -4,18 +4,19 @@ import (
 	"bytes"
 	"context"
 	"encoding/csv"
+	"fmt"
+	"io"
 	"strconv"
+	"strings"
 	"time"
 
-	"linktrial/orchestrator/report"
-	"linktrial/orchestrator/report/render"
 	"linktrial/orchestrator/report/wording"
 	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/protocols/contract"
 )
 
-// samplesCSV is the one format that report does not write: samples are read
-// from the store a trial at a time, so that only the text is in memory.
+// samplesCSV has a row for each sample.
 const samplesCSV = "samples-csv"
 
 // samplesHeader is the columns of samples.csv.
@@ -35,50 +36,127 @@ func figureHeader(f *contract.Figure) string {
 	return f.Name
 }
 
-// writeSamples is every sample of the runs, in the order of trials; what a
-// protocol does not know is left empty, because absent is not zero.
-func writeSamples(ctx context.Context, st *store.Store, ds *report.Dataset) (render.File, error) {
-	var out bytes.Buffer
-	w := csv.NewWriter(&out)
-	if err := w.Write(samplesHeader()); err != nil {
-		return render.File{}, err
+// wantedRows is about how many samples one query is for. The database sorts them: that
+// many in its memory, many more in files.
+const wantedRows = 10_000
+
+// writeSamples writes every sample of the runs, in the order of trials; what a protocol
+// does not know is left empty, because absent is not zero.
+func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, out *output) error {
+	if _, err := io.WriteString(out, strings.Join(samplesHeader(), ",")+"\n"); err != nil {
+		return err
 	}
-	for _, r := range ds.Runs {
-		for _, t := range r.Trials {
-			rows, err := st.SamplesOfTrial(ctx, r.ID, t.Index)
+	total, ended := 0, 0
+	for i := range runs {
+		total += int(runs[i].Trials)
+	}
+	size := 1 // trials of a query
+	for i := range runs {
+		id := runs[i].ID
+		trials, err := st.Trials(ctx, id)
+		if err != nil {
+			return fmt.Errorf("trials of run %s: %w", id, err)
+		}
+		for len(trials) > 0 {
+			page := trials[:min(size, len(trials))]
+			rows, err := writePage(ctx, st, id, page, out)
 			if err != nil {
-				return render.File{}, err
+				return err
 			}
-			for i := range rows {
-				if err := w.Write(wording.Cells(sampleRow(&t, &rows[i]))); err != nil {
-					return render.File{}, err
-				}
+			size = max(1, min(4*size, size*wantedRows/max(1, rows), 1000))
+			trials = trials[len(page):]
+			if err := out.share(float64(ended+int(runs[i].Trials)-len(trials)) / float64(max(1, total))); err != nil {
+				return err
 			}
 		}
+		ended += int(runs[i].Trials)
 	}
-	w.Flush()
-	return render.File{Name: "samples.csv", MediaType: "text/csv; charset=utf-8", Content: out.Bytes()}, w.Error()
+	return nil
 }
 
-func sampleRow(t *report.Trial, s *store.Sample) []string {
-	row := []string{s.RunID, strconv.Itoa(t.Index), strconv.Itoa(t.Iteration), t.Treatment, strconv.Itoa(int(s.Attempt)), strconv.Itoa(int(s.Flow)), s.Side,
-		s.At.UTC().Format(time.RFC3339Nano)}
+// writePage writes the samples of trials that follow one another, and counts them.
+func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.Trial, out *output) (rows int, err error) {
+	row := newSampleRow(run)
+	k := 0
+	row.ofTrial(&page[0])
+	err = st.EachSampleOfTrials(ctx, run, page[0].Trial, page[len(page)-1].Trial, func(x *store.Sample) error {
+		for page[k].Trial != x.Trial {
+			if k++; k == len(page) {
+				return fmt.Errorf("run %s has samples of trial %d, which it does not have", run, x.Trial)
+			}
+			row.ofTrial(&page[k])
+		}
+		rows++
+		_, err := out.Write(row.of(x))
+		return err
+	})
+	return rows, err
+}
+
+// sampleRow makes rows of samples.csv, of one trial after the other.
+type sampleRow struct {
+	run   string
+	head  string // of the trial: the cells before the attempt
+	row   []byte
+	text  bytes.Buffer
+	cells *csv.Writer // to text
+}
+
+func newSampleRow(run string) *sampleRow {
+	r := &sampleRow{run: run}
+	r.cells = csv.NewWriter(&r.text)
+	return r
+}
+
+// cell is a text as a cell of the file, in quotes where they are needed. It is valid until
+// the next call.
+func (r *sampleRow) cell(s string) []byte {
+	r.text.Reset()
+	_ = r.cells.Write([]string{wording.Cell(s)}) // a buffer takes everything
+	r.cells.Flush()
+	return bytes.TrimSuffix(r.text.Bytes(), []byte("\n"))
+}
+
+func (r *sampleRow) ofTrial(t *dbsqlc.Trial) {
+	head := append([]byte(nil), r.cell(r.run)...)
+	head = fmt.Appendf(head, ",%d,%d,", t.Trial, t.Iteration)
+	r.head = string(append(head, r.cell(t.Treatment)...))
+}
+
+// of returns the row of a sample, which is valid until the next call.
+func (r *sampleRow) of(s *store.Sample) []byte {
+	b := append(r.row[:0], r.head...)
+	b = strconv.AppendInt(append(b, ','), int64(s.Attempt), 10)
+	b = strconv.AppendInt(append(b, ','), int64(s.Flow), 10)
+	b = append(append(b, ','), r.cell(s.Side)...)
+	b = s.At.UTC().AppendFormat(append(b, ','), time.RFC3339Nano)
 	for i := range contract.Figures {
-		row = append(row, figureText(&contract.Figures[i], &s.Figures))
+		b = appendFigure(append(b, ','), &contract.Figures[i], &s.Figures)
 	}
-	return append(row, string(s.More))
+	b = append(b, ',')
+	if s.More != nil {
+		b = append(b, r.cell(string(s.More))...)
+	}
+	r.row = append(b, '\n')
+	return r.row
 }
 
-// figureText is empty where the protocol does not know the figure.
-func figureText(f *contract.Figure, s *contract.Sample) string {
-	if f.Name == contract.ElapsedNS {
-		return strconv.FormatFloat(time.Duration(s.ElapsedNS).Seconds(), 'f', 6, 64)
+// appendFigure appends nothing where the protocol does not know the figure.
+func appendFigure(b []byte, f *contract.Figure, s *contract.Sample) []byte {
+	switch p := f.Field(s).(type) {
+	case *int64:
+		if f.Name == contract.ElapsedNS {
+			return strconv.AppendFloat(b, time.Duration(*p).Seconds(), 'f', 6, 64)
+		}
+		return strconv.AppendInt(b, *p, 10)
+	case **int64:
+		if *p != nil {
+			return strconv.AppendInt(b, **p, 10)
+		}
+	case **float64:
+		if *p != nil {
+			return strconv.AppendFloat(b, **p, 'g', -1, 64)
+		}
 	}
-	if x := f.Float(s); x != nil {
-		return strconv.FormatFloat(*x, 'g', -1, 64)
-	}
-	if n := f.Whole(s); n != nil {
-		return strconv.FormatInt(*n, 10)
-	}
-	return ""
+	return b
 }

@@ -261,8 +261,16 @@ func (q *Queries) CampaignPage(ctx context.Context, arg CampaignPageParams) ([]C
 }
 
 const channelsOfRun = `-- name: ChannelsOfRun :many
-SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts WHERE run_id = $1 AND jsonb_typeof(radio -> 'channels') = 'array' ORDER BY trial, attempt
+SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts
+WHERE run_id = $1 AND trial >= $2::integer AND trial < $2::integer + $3::integer AND jsonb_typeof(radio -> 'channels') = 'array'
+ORDER BY trial, attempt
 `
+
+type ChannelsOfRunParams struct {
+	RunID  string
+	First  int32
+	Trials int32
+}
 
 type ChannelsOfRunRow struct {
 	Trial    int32
@@ -270,9 +278,9 @@ type ChannelsOfRunRow struct {
 	Channels json.RawMessage
 }
 
-// How the channels of emulated radios changed during a run's attempts.
-func (q *Queries) ChannelsOfRun(ctx context.Context, runID string) ([]ChannelsOfRunRow, error) {
-	rows, err := q.db.Query(ctx, channelsOfRun, runID)
+// How the channels of emulated radios changed during a run's attempts, of so many trials from one on.
+func (q *Queries) ChannelsOfRun(ctx context.Context, arg ChannelsOfRunParams) ([]ChannelsOfRunRow, error) {
+	rows, err := q.db.Query(ctx, channelsOfRun, arg.RunID, arg.First, arg.Trials)
 	if err != nil {
 		return nil, err
 	}

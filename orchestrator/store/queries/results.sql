@@ -130,5 +130,7 @@ WHERE x.elapsed_ns >= coalesce((SELECT max(b.elapsed_ns) FROM series b WHERE b.e
 SELECT sheet_hash FROM runs WHERE id = $1;
 
 -- name: ChannelsOfRun :many
--- How the channels of emulated radios changed during a run's attempts.
-SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts WHERE run_id = $1 AND jsonb_typeof(radio -> 'channels') = 'array' ORDER BY trial, attempt;
+-- How the channels of emulated radios changed during a run's attempts, of so many trials from one on.
+SELECT trial, attempt, (radio -> 'channels')::jsonb AS channels FROM attempts
+WHERE run_id = sqlc.arg(run_id) AND trial >= sqlc.arg(first)::integer AND trial < sqlc.arg(first)::integer + sqlc.arg(trials)::integer AND jsonb_typeof(radio -> 'channels') = 'array'
+ORDER BY trial, attempt;

@@ -2,14 +2,19 @@
 
 export function saveFile(name: string, content: Blob): void {
   const url = URL.createObjectURL(content)
+  saveFrom(url, name)
+  // The download has its own hold on the content once it has started.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000)
+}
+
+/** Has the browser save what is at an address; the server names it where no name is given. */
+export function saveFrom(address: string, name = ''): void {
   const a = document.createElement('a')
-  a.href = url
+  a.href = address
   a.download = name
   document.body.append(a)
   a.click()
   a.remove()
-  // The download has its own hold on the content once it has started.
-  setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }
 
 /** An SVG element as a file of its own: what style sheets gave it is written into it. */

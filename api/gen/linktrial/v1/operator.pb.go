@@ -2536,7 +2536,8 @@ type ResultsResponse struct {
 	RunIds        []string               `protobuf:"bytes,2,rep,name=run_ids,json=runIds,proto3" json:"run_ids,omitempty"`
 	FileName      string                 `protobuf:"bytes,3,opt,name=file_name,json=fileName,proto3" json:"file_name,omitempty"` // suggested
 	MediaType     string                 `protobuf:"bytes,4,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
-	Content       []byte                 `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"`
+	Content       []byte                 `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"` // the next piece
+	Done          float64                `protobuf:"fixed64,6,opt,name=done,proto3" json:"done,omitempty"`     // share of the work that is done, 0 to 1
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2604,6 +2605,13 @@ func (x *ResultsResponse) GetContent() []byte {
 		return x.Content
 	}
 	return nil
+}
+
+func (x *ResultsResponse) GetDone() float64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
 }
 
 type ListNodesRequest struct {
@@ -3198,7 +3206,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\bmore_ids\x18\x03 \x03(\tR\amoreIds\x12\x1c\n" +
 	"\treference\x18\x04 \x01(\tR\treference\x12\x12\n" +
 	"\x04axis\x18\x05 \x01(\tR\x04axis\x12\x16\n" +
-	"\x06metric\x18\x06 \x01(\tR\x06metric\"\xa1\x01\n" +
+	"\x06metric\x18\x06 \x01(\tR\x06metric\"\xb5\x01\n" +
 	"\x0fResultsResponse\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x17\n" +
@@ -3206,7 +3214,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\tfile_name\x18\x03 \x01(\tR\bfileName\x12\x1d\n" +
 	"\n" +
 	"media_type\x18\x04 \x01(\tR\tmediaType\x12\x18\n" +
-	"\acontent\x18\x05 \x01(\fR\acontent\"\x12\n" +
+	"\acontent\x18\x05 \x01(\fR\acontent\x12\x12\n" +
+	"\x04done\x18\x06 \x01(\x01R\x04done\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xe7\x05\n" +
@@ -3251,7 +3260,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\x13RUN_STATE_COMPLETED\x10\x05\x12\x15\n" +
 	"\x11RUN_STATE_ABORTED\x10\x06\x12\x15\n" +
 	"\x11RUN_STATE_STOPPED\x10\a\x12\x15\n" +
-	"\x11RUN_STATE_WAITING\x10\b2\x9c\x06\n" +
+	"\x11RUN_STATE_WAITING\x10\b2\x9e\x06\n" +
 	"\x0fOperatorService\x12L\n" +
 	"\tCheckPlan\x12\x1e.linktrial.v1.CheckPlanRequest\x1a\x1f.linktrial.v1.CheckPlanResponse\x12R\n" +
 	"\vExplainPlan\x12 .linktrial.v1.ExplainPlanRequest\x1a!.linktrial.v1.ExplainPlanResponse\x12L\n" +
@@ -3259,8 +3268,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\rAbortCampaign\x12\".linktrial.v1.AbortCampaignRequest\x1a#.linktrial.v1.AbortCampaignResponse\x12I\n" +
 	"\bListRuns\x12\x1d.linktrial.v1.ListRunsRequest\x1a\x1e.linktrial.v1.ListRunsResponse\x12C\n" +
 	"\x06GetRun\x12\x1b.linktrial.v1.GetRunRequest\x1a\x1c.linktrial.v1.GetRunResponse\x12B\n" +
-	"\x05Watch\x12\x1a.linktrial.v1.WatchRequest\x1a\x1b.linktrial.v1.WatchResponse0\x01\x12F\n" +
-	"\aResults\x12\x1c.linktrial.v1.ResultsRequest\x1a\x1d.linktrial.v1.ResultsResponse\x12L\n" +
+	"\x05Watch\x12\x1a.linktrial.v1.WatchRequest\x1a\x1b.linktrial.v1.WatchResponse0\x01\x12H\n" +
+	"\aResults\x12\x1c.linktrial.v1.ResultsRequest\x1a\x1d.linktrial.v1.ResultsResponse0\x01\x12L\n" +
 	"\tListNodes\x12\x1e.linktrial.v1.ListNodesRequest\x1a\x1f.linktrial.v1.ListNodesResponse\x12U\n" +
 	"\fListProfiles\x12!.linktrial.v1.ListProfilesRequest\x1a\".linktrial.v1.ListProfilesResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { exportName, exportWords } from './exports'
+import { downloadAddress, exportName, exportWords } from './exports'
 
 describe('names of exported files', () => {
   it('say campaign, radio, place and format', () =>
@@ -11,4 +11,19 @@ describe('names of exported files', () => {
       'a-3-radios-p-q-results.json',
     ))
   it('are the served name where nothing else is known', () => expect(exportName([], 'results.md')).toBe('results.md'))
+})
+
+describe('the address of a download', () => {
+  const choice = { key: 'k', label: 'l', ids: ['aaaa-1', 'bbbb'], words: ['Spring trial', 'vip-lot'] }
+  it('has all runs and campaigns, and what the file is called', () =>
+    expect(downloadAddress(choice, 'samples-csv', 'cubic')).toBe(
+      '/download?format=samples-csv&id=aaaa-1&id=bbbb&reference=cubic&stem=spring-trial-vip-lot',
+    ))
+  it('has no name that the orchestrator would refuse', () => {
+    const stem = (words: string[]) =>
+      new URLSearchParams(downloadAddress({ ...choice, words }, 'csv', '').split('?')[1]).get('stem')
+    expect(stem([])).toBeNull()
+    expect(stem(['x'.repeat(99), 'y'])).toBe('x'.repeat(99))
+    expect(stem(['–'])).toBeNull()
+  })
 })

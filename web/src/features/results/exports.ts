@@ -1,10 +1,13 @@
 // The files that the orchestrator exports of results.
 import { operator } from '@/lib/api'
+import { saveFile, saveFrom } from '@/lib/save'
 
 export interface ExportFormat {
   format: string
   title: string
   note?: string
+  /** It may be larger than a browser's memory: the browser writes it to disk as it arrives. */
+  rows?: boolean
 }
 
 /** What the orchestrator exports of a campaign or run; the command line has the same (linktrial results --format). */
@@ -12,8 +15,9 @@ export const exportFormats: ExportFormat[] = [
   { format: 'csv', title: 'CSV, a row a treatment' },
   { format: 'trials-csv', title: 'CSV, a row an attempt' },
   { format: 'telemetry-csv', title: 'CSV, what radios told during each attempt' },
-  { format: 'readings-csv', title: 'CSV, a row a reading of a radio', note: 'can be large' },
-  { format: 'samples-csv', title: 'CSV, a row a sample', note: 'can be large' },
+  { format: 'readings-csv', title: 'CSV, a row a reading of a radio', note: 'can be large', rows: true },
+  { format: 'samples-csv', title: 'CSV, a row a sample', note: 'can be large', rows: true },
+  { format: 'channels-csv', title: 'CSV, a row a change of a channel', note: 'can be large', rows: true },
   { format: 'probes-csv', title: 'CSV, a row a probe' },
   { format: 'breaches-csv', title: 'CSV, what drivers did wrong' },
   { format: 'json', title: 'JSON' },
@@ -60,15 +64,35 @@ export function exportWords(campaigns: string[], radios: string[], places: strin
   return [...few(campaigns, 'campaigns'), ...few(radios, 'radios'), ...few(places, 'places')]
 }
 
-export async function exportFile(
-  choice: ExportChoice,
-  format: string,
-  reference: string,
-): Promise<{ name: string; content: Blob }> {
+/** Where the browser saves a file from. */
+export function downloadAddress(choice: ExportChoice, format: string, reference: string): string {
+  const q = new URLSearchParams({ format })
+  for (const id of choice.ids) q.append('id', id)
+  if (reference) q.set('reference', reference)
+  const stem = exportName(choice.words, '').replace(/-+$/, '')
+  if (stem) q.set('stem', stem)
+  return `/download?${q}`
+}
+
+/** Saves a file of results. It resolves once the file is there, or the browser has taken it over. */
+export async function saveExport(choice: ExportChoice, f: ExportFormat, reference: string): Promise<void> {
   const [runId, ...moreIds] = choice.ids
-  const r = await operator.results({ runId, moreIds, format, reference })
-  return {
-    name: exportName(choice.words, r.fileName),
-    content: new Blob([new Uint8Array(r.content)], { type: r.mediaType }),
+  let name = ''
+  let type = ''
+  const content: BlobPart[] = []
+  const call = new AbortController()
+  const parts = operator.results({ runId, moreIds, format: f.format, reference }, { signal: call.signal })
+  for await (const part of parts) {
+    if (part.fileName) {
+      if (f.rows) {
+        // The orchestrator has accepted the request: a browser would tell no reason why not.
+        call.abort()
+        return saveFrom(downloadAddress(choice, f.format, reference))
+      }
+      name = exportName(choice.words, part.fileName)
+      type = part.mediaType
+    }
+    content.push(new Uint8Array(part.content))
   }
+  saveFile(name, new Blob(content, { type }))
 }

@@ -77,7 +77,9 @@ type OperatorServiceClient interface {
 	// Watch streams what happens in a campaign: first its state, then
 	// every change, until the campaign has ended.
 	Watch(context.Context, *connect.Request[v1.WatchRequest]) (*connect.ServerStreamForClient[v1.WatchResponse], error)
-	Results(context.Context, *connect.Request[v1.ResultsRequest]) (*connect.Response[v1.ResultsResponse], error)
+	// Results streams a file of results. The first messages may tell only how much of it
+	// is done. Then one has all but the content, and the content follows in pieces.
+	Results(context.Context, *connect.Request[v1.ResultsRequest]) (*connect.ServerStreamForClient[v1.ResultsResponse], error)
 	ListNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error)
 	ListProfiles(context.Context, *connect.Request[v1.ListProfilesRequest]) (*connect.Response[v1.ListProfilesResponse], error)
 }
@@ -206,8 +208,8 @@ func (c *operatorServiceClient) Watch(ctx context.Context, req *connect.Request[
 }
 
 // Results calls linktrial.v1.OperatorService.Results.
-func (c *operatorServiceClient) Results(ctx context.Context, req *connect.Request[v1.ResultsRequest]) (*connect.Response[v1.ResultsResponse], error) {
-	return c.results.CallUnary(ctx, req)
+func (c *operatorServiceClient) Results(ctx context.Context, req *connect.Request[v1.ResultsRequest]) (*connect.ServerStreamForClient[v1.ResultsResponse], error) {
+	return c.results.CallServerStream(ctx, req)
 }
 
 // ListNodes calls linktrial.v1.OperatorService.ListNodes.
@@ -233,7 +235,9 @@ type OperatorServiceHandler interface {
 	// Watch streams what happens in a campaign: first its state, then
 	// every change, until the campaign has ended.
 	Watch(context.Context, *connect.Request[v1.WatchRequest], *connect.ServerStream[v1.WatchResponse]) error
-	Results(context.Context, *connect.Request[v1.ResultsRequest]) (*connect.Response[v1.ResultsResponse], error)
+	// Results streams a file of results. The first messages may tell only how much of it
+	// is done. Then one has all but the content, and the content follows in pieces.
+	Results(context.Context, *connect.Request[v1.ResultsRequest], *connect.ServerStream[v1.ResultsResponse]) error
 	ListNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error)
 	ListProfiles(context.Context, *connect.Request[v1.ListProfilesRequest]) (*connect.Response[v1.ListProfilesResponse], error)
 }
@@ -287,7 +291,7 @@ func NewOperatorServiceHandler(svc OperatorServiceHandler, opts ...connect.Handl
 		connect.WithSchema(operatorServiceMethods.ByName("Watch")),
 		connect.WithHandlerOptions(opts...),
 	)
-	operatorServiceResultsHandler := connect.NewUnaryHandler(
+	operatorServiceResultsHandler := connect.NewServerStreamHandler(
 		OperatorServiceResultsProcedure,
 		svc.Results,
 		connect.WithSchema(operatorServiceMethods.ByName("Results")),
@@ -364,8 +368,8 @@ func (UnimplementedOperatorServiceHandler) Watch(context.Context, *connect.Reque
 	return connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.OperatorService.Watch is not implemented"))
 }
 
-func (UnimplementedOperatorServiceHandler) Results(context.Context, *connect.Request[v1.ResultsRequest]) (*connect.Response[v1.ResultsResponse], error) {
-	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.OperatorService.Results is not implemented"))
+func (UnimplementedOperatorServiceHandler) Results(context.Context, *connect.Request[v1.ResultsRequest], *connect.ServerStream[v1.ResultsResponse]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.OperatorService.Results is not implemented"))
 }
 
 func (UnimplementedOperatorServiceHandler) ListNodes(context.Context, *connect.Request[v1.ListNodesRequest]) (*connect.Response[v1.ListNodesResponse], error) {

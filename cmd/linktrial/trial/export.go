@@ -1,0 +1,213 @@
+package trial
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/term"
+	"google.golang.org/protobuf/proto"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
+	"linktrial/cmd/linktrial/terminal"
+	"linktrial/internal/atomicfile"
+)
+
+// exportFormats are the formats of every campaign. [moreFormats] adds to them.
+var exportFormats = []string{"csv", "trials-csv", "samples-csv", "channels-csv", "telemetry-csv", "readings-csv", "probes-csv", "breaches-csv", "json", "markdown", "latex", "svg", "cdf-svg"}
+
+// showAfter is how long an export may take before its progress is shown.
+const showAfter = 2 * time.Second
+
+// arriving is a file of results as it arrives: a reader that holds a piece of it.
+type arriving struct {
+	cancel context.CancelFunc // of the call: to close a stream is to read it to its end
+	stream *connect.ServerStreamForClient[linktrialv1.ResultsResponse]
+	head   *linktrialv1.ResultsResponse // all but the content
+	rest   []byte
+	done   func(share float64)
+}
+
+// openResults blocks until the orchestrator has accepted a request. Whoever reads to the
+// end has the whole file; done, which can be nil, hears which share of it is there. The
+// reader must be closed, which ends the work at the orchestrator.
+func openResults(ctx context.Context, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, done func(share float64)) (*arriving, error) {
+	if done == nil {
+		done = func(float64) {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	stream, err := c.Results(ctx, connect.NewRequest(q))
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	a := &arriving{cancel: cancel, stream: stream, done: done}
+	for stream.Receive() {
+		if m := stream.Msg(); m.FileName != "" {
+			a.head, a.rest = m, m.Content
+			return a, nil
+		}
+		done(stream.Msg().Done)
+	}
+	err = stream.Err()
+	if err == nil {
+		err = errors.New("the orchestrator answered without a file")
+	}
+	_ = a.Close()
+	return nil, err
+}
+
+func (a *arriving) Read(p []byte) (int, error) {
+	for len(a.rest) == 0 {
+		if !a.stream.Receive() {
+			if err := a.stream.Err(); err != nil {
+				return 0, err
+			}
+			return 0, io.EOF
+		}
+		a.rest = a.stream.Msg().Content
+		a.done(a.stream.Msg().Done)
+	}
+	n := copy(p, a.rest)
+	a.rest = a.rest[n:]
+	return n, nil
+}
+
+func (a *arriving) Close() error {
+	a.cancel()
+	_ = a.stream.Close() // its error is that it was cancelled
+	return nil
+}
+
+// PrintTable writes the table of a run or campaign for people.
+func PrintTable(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, id string, w io.Writer) error {
+	var table strings.Builder
+	if err := printResults(ctx, base, c, &linktrialv1.ResultsRequest{RunId: id, Format: "table"}, &table); err != nil {
+		return err
+	}
+	_, err := io.WriteString(w, terminal.Printable(table.String()))
+	return err
+}
+
+// printResults writes results in one format as they were recorded. Progress is shown where
+// it is not between the lines of the file.
+func printResults(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w io.Writer) error {
+	done := func(float64) {}
+	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
+		stages := terminal.NewLateStages(os.Stderr, showAfter)
+		defer stages.Finish()
+		done = func(share float64) { stages.Stage(q.Format, share) }
+		done(0)
+	}
+	in, err := openResults(ctx, c, q, done)
+	if err != nil {
+		return client.Error(base, err)
+	}
+	defer in.Close()
+	_, err = io.Copy(w, in)
+	return client.Error(base, err)
+}
+
+// Export writes results into a folder and returns the names of the files. Without
+// formats it writes all that apply to the results. A file has its name once it is whole.
+func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, dir string, formats []string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, err
+	}
+	all := formats == nil
+	if all {
+		formats = exportFormats
+	}
+	x := &exporter{client: c, dir: dir, stages: terminal.NewLateStages(os.Stderr, showAfter)}
+	defer x.stages.Finish()
+	var files []string
+	export := func(format string) error {
+		one := proto.CloneOf(q)
+		one.Format = format
+		path, err := x.export(ctx, one)
+		if err == nil {
+			files = append(files, path)
+		}
+		return err
+	}
+	for _, format := range formats {
+		if err := export(format); err != nil {
+			return files, client.Error(base, err)
+		}
+	}
+	if !all {
+		return files, nil
+	}
+	more, err := moreFormats(ctx, base, x.campaigns)
+	if err != nil {
+		return files, err
+	}
+	for _, format := range more {
+		if err := export(format); err != nil && (!slices.Contains(mayBeMissing, format) || connect.CodeOf(err) != connect.CodeNotFound) {
+			return files, client.Error(base, err)
+		}
+	}
+	return files, nil
+}
+
+type exporter struct {
+	client    linktrialv1connect.OperatorServiceClient
+	dir       string
+	stages    *terminal.Stages
+	campaigns []string // of the last file
+}
+
+// export writes one file and returns its path.
+func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (string, error) {
+	x.stages.Stage(q.Format, 0)
+	in, err := openResults(ctx, x.client, q, func(share float64) { x.stages.Stage(q.Format, share) })
+	if err != nil {
+		return "", err
+	}
+	defer in.Close()
+	x.campaigns = strings.Split(in.head.CampaignId, ", ")
+	path := filepath.Join(x.dir, filepath.Base(in.head.FileName))
+	file, err := atomicfile.Create(path, 0o644)
+	if err != nil {
+		return "", err
+	}
+	defer file.Discard()
+	if _, err := io.Copy(file, in); err != nil {
+		return "", err
+	}
+	return path, file.Commit()
+}
+
+// mayBeMissing are formats that are not found for some campaigns: those in which no
+// trial has started, and those without probes.
+var mayBeMissing = []string{"sequence-svg", "delays-svg"}
+
+// moreFormats returns the formats that only some campaigns have: those with sweeps,
+// those with published figures, and several campaigns at once.
+func moreFormats(ctx context.Context, base string, campaigns []string) ([]string, error) {
+	c := linktrialv1connect.NewResultServiceClient(client.HTTP(), base, client.Options())
+	res, err := c.ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{Ids: campaigns}))
+	if err != nil {
+		return nil, client.Error(base, err)
+	}
+	out := slices.Clone(mayBeMissing)
+	has := func(what func(*linktrialv1.Campaign) bool) bool { return slices.ContainsFunc(res.Msg.Campaigns, what) }
+	if has((*linktrialv1.Campaign).GetSweeps) {
+		out = append(out, "sweep", "sweep-svg")
+	}
+	if has((*linktrialv1.Campaign).GetPublished) {
+		out = append(out, "against", "against-csv", "against-json", "against-markdown")
+	}
+	if len(campaigns) > 1 {
+		out = append(out, "differences", "differences-csv", "differences-markdown")
+	}
+	return out, nil
+}

@@ -1,0 +1,170 @@
+package results
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/yamldoc"
+	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/report/render"
+	"linktrial/orchestrator/store"
+	"linktrial/orchestrator/store/dbsqlc"
+)
+
+// rowFormat is a file whose rows are read from the store as they are written, so that
+// it may be larger than any memory. No data set holds its rows.
+type rowFormat struct {
+	name, fileName string
+	write          func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, *output) error
+}
+
+var rowFormats = []rowFormat{
+	{samplesCSV, "samples.csv", writeSamples},
+	{channelsCSV, "channels.csv", writeChannels},
+	{readingsCSV, "readings.csv", writeReadings},
+}
+
+// maxRowExports bounds how many files of rows are made at a time: each has a connection
+// to the database, of which there are 12, for as long as its caller takes to read.
+const maxRowExports = 4
+
+// export is a file of results before it is written.
+type export struct {
+	campaign        string
+	runs            []string
+	name, mediaType string
+	write           func(context.Context, *output) error
+}
+
+// Export makes a campaign or run into a file and calls send with its pieces, one after the
+// other. It ends with the caller's context, when the orchestrator stops, or when the caller
+// takes nothing for some time.
+func (s *Service) Export(ctx context.Context, m *linktrialv1.ResultsRequest, send func(*linktrialv1.ResultsResponse) error) error {
+	e, err := s.open(ctx, m)
+	if err != nil {
+		return s.answer(ctx, "results", err)
+	}
+	if err := send(&linktrialv1.ResultsResponse{CampaignId: e.campaign, RunIds: e.runs, FileName: e.name, MediaType: e.mediaType}); err != nil {
+		return err
+	}
+	err = pass(ctx, s.cfg.Stopping, e.write, func(c chunk) error {
+		return send(&linktrialv1.ResultsResponse{Content: c.content, Done: c.done})
+	})
+	return s.answer(ctx, "results", err)
+}
+
+// open refuses what cannot be exported. What is not made of rows it makes.
+func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest) (*export, error) {
+	format := cmp.Or(m.Format, "table")
+	known := render.Formats()
+	for _, f := range rowFormats {
+		known = append(known, f.name)
+	}
+	known = append(known, sequenceSVG)
+	format, iteration, err := ofIteration(format)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	if !slices.Contains(known, format) {
+		return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("unknown format %q%s; there are %s", format, yamldoc.Suggest(format, known), strings.Join(known, ", ")))
+	}
+	o, err := reportOptions(m)
+	if err != nil {
+		return nil, err
+	}
+	ids := append([]string{m.RunId}, m.MoreIds...)
+	if i := slices.IndexFunc(rowFormats, func(f rowFormat) bool { return f.name == format }); i >= 0 {
+		return s.openRows(ctx, ids, &rowFormats[i])
+	}
+	ds, err := s.datasets(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	file, err := s.render(ctx, ds, format, iteration, o)
+	if err != nil {
+		return nil, err
+	}
+	e := &export{campaign: ds.Campaign, name: file.Name, mediaType: file.MediaType, write: func(_ context.Context, out *output) error {
+		_, err := out.Write(file.Content)
+		return err
+	}}
+	for _, r := range ds.Runs {
+		e.runs = append(e.runs, r.ID)
+	}
+	return e, nil
+}
+
+// render makes a file of a data set.
+func (s *Service) render(ctx context.Context, ds *report.Dataset, format string, iteration int, o report.Options) (render.File, error) {
+	if showsTelemetry[format] {
+		if err := fillTelemetry(ctx, s.cfg.Store, ds); err != nil {
+			return render.File{}, err
+		}
+	}
+	if format == sequenceSVG {
+		return drawSequence(ctx, s.cfg.Store, ds, iteration)
+	}
+	return renderAs(ds, format, o)
+}
+
+func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat) (*export, error) {
+	scopes, err := s.scopes(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	heads, err := s.heads(ctx, scopes)
+	if err != nil {
+		return nil, err
+	}
+	e := &export{name: f.fileName, mediaType: "text/csv; charset=utf-8"}
+	var campaigns []string
+	for _, x := range scopes {
+		campaigns = addTo(campaigns, x.Campaign)
+	}
+	for i := range heads {
+		e.runs = append(e.runs, heads[i].ID)
+	}
+	e.campaign = strings.Join(campaigns, ", ")
+	e.write = func(ctx context.Context, out *output) error {
+		select {
+		case s.rowExports <- struct{}{}:
+			defer func() { <-s.rowExports }()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		return f.write(ctx, s.cfg.Store, heads, out)
+	}
+	return e, nil
+}
+
+// heads are the runs of scopes, each once, in the order in which [report.Merge] has them.
+func (s *Service) heads(ctx context.Context, scopes []store.Scope) (out []dbsqlc.RunHeadsRow, err error) {
+	var of dbsqlc.RunHeadsParams
+	for _, x := range scopes {
+		if x.Run == "" {
+			of.Campaigns = append(of.Campaigns, x.Campaign)
+		} else {
+			of.Runs = append(of.Runs, x.Run)
+		}
+	}
+	rows, err := s.cfg.Store.RunHeads(ctx, of)
+	if err != nil {
+		return nil, fmt.Errorf("runs to export: %w", err)
+	}
+	seen := map[string]bool{}
+	for _, x := range scopes {
+		for i := range rows {
+			if r := &rows[i]; r.CampaignID == x.Campaign && (x.Run == "" || x.Run == r.ID) && !seen[r.ID] {
+				seen[r.ID] = true
+				out = append(out, *r)
+			}
+		}
+	}
+	return out, nil
+}
