@@ -162,7 +162,8 @@ faults:
 		t.Fatalf("exit code %d", code)
 	}
 	checkRun(t, p.exported())
-	for _, want := range []string{"Trials of the run sheets: 20; succeeded 20, failed 0, without a result 0", "the orchestrator is back after"} {
+	for _, want := range []string{"Trials of the run sheets: 20; succeeded 20, failed 0, without a result 0", "the orchestrator is back after",
+		" UTC the database has no room left on its disk; nothing is lost", "the database takes changes again: since "} {
 		if !strings.Contains(r.output(), want) {
 			t.Errorf("the output has no %q", want)
 		}

@@ -43,7 +43,7 @@ type Lab struct {
 	Disk func(node radio.Role) *faultdisk.Disk
 	// DatabaseDisk returns the disk of that folder; nil where no fault was to fill it.
 	DatabaseDisk func() *faultdisk.Disk
-	// Answers reports whether the orchestrator answers, from its database.
+	// Answers reports whether the orchestrator answers, from a database that takes changes.
 	Answers func(ctx context.Context) bool
 	// Idle reports whether nothing of an attempt can run on a node: a relay that only
 	// forwards packets.

@@ -84,6 +84,8 @@ type watcher struct {
 	send     func(*linktrialv1.WatchResponse) error
 	runs     map[string]*watched
 	order    []string
+
+	unwritable *store.Unwritable // that was sent; nil: none, or it is over
 }
 
 // watched is what a watcher has sent of one run.
@@ -132,6 +134,9 @@ func (w *watcher) sendChanges(ctx context.Context) (bool, error) {
 				return false, err
 			}
 		}
+	}
+	if err := w.sendUnwritable(w.s.cfg.Store.Unwritable()); err != nil {
+		return false, err
 	}
 	over := true
 	for _, id := range w.order {

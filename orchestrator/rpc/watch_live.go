@@ -190,6 +190,24 @@ func (w *watcher) sendUnconfirmed(id string, x *watched, e *extras) error {
 	return nil
 }
 
+// sendUnwritable sends since when the database takes no changes, and that it does again,
+// as notes of the first run that has not ended: what nodes measure is not stored
+// meanwhile, and so not seen.
+func (w *watcher) sendUnwritable(now *store.Unwritable) error {
+	i := slices.IndexFunc(w.order, func(id string) bool { return !w.runs[id].over })
+	before := w.unwritable
+	w.unwritable = now
+	switch {
+	case i < 0 || now != nil && before != nil && *now == *before || now == before:
+		return nil
+	case now == nil:
+		return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("the database takes changes again: since %s, for %.0f s, it took none; nothing was lost",
+			before.Since.UTC().Format("15:04:05 UTC"), time.Since(before.Since).Seconds()))
+	}
+	return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("since %s the database %s; nothing is lost: nodes go on, keep what they measure, and deliver it when that is mended",
+		now.Since.UTC().Format("15:04:05 UTC"), now.Why))
+}
+
 // sendNoContact sends with which nodes there is no contact: when that begins, when
 // it ends, and every repeatEvery while it lasts.
 func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNode, now time.Time) error {

@@ -1,20 +1,22 @@
 package server
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
-// retain starts deleting old samples where the configuration bounds their age.
-func (s *Server) retain(cfg Config) {
-	if cfg.KeepSamples <= 0 {
-		return
-	}
+// keepStore starts what the store needs while the orchestrator runs: asking a database
+// that takes no changes until it does, and deleting old samples where the configuration
+// bounds their age.
+func (s *Server) keepStore(cfg Config) {
 	ctx, cancel := context.WithCancel(context.Background())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		s.store.Retain(ctx, cfg.KeepSamples, cfg.Logger)
-	}()
-	s.stopRetaining = func() {
+	var running sync.WaitGroup
+	running.Go(func() { s.store.WatchWrites(ctx, cfg.Logger) })
+	if cfg.KeepSamples > 0 {
+		running.Go(func() { s.store.Retain(ctx, cfg.KeepSamples, cfg.Logger) })
+	}
+	s.stopKeeping = func() {
 		cancel()
-		<-ended
+		running.Wait()
 	}
 }

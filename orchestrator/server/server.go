@@ -94,12 +94,11 @@ type Server struct {
 	gate     *admission.Gate
 	hosts    *admission.Hosts
 	http     *http.Server
-	// stopRetaining ends the goroutine that deletes old samples, and waits for it;
-	// nil: there is none.
-	stopRetaining func()
-	listener      net.Listener
-	served        chan error
-	mode          authority.Mode
+	// stopKeeping ends what keepStore has started, and waits for it; nil: nothing was.
+	stopKeeping func()
+	listener    net.Listener
+	served      chan error
+	mode        authority.Mode
 }
 
 // Start starts everything and returns once calls are answered. Where something
@@ -135,7 +134,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if err := s.store.NoteWindows(ctx, cfg.Logger); err != nil {
 		cfg.Logger.Error("figures of earlier attempts are missing; the next start tries again", "error", err)
 	}
-	s.retain(cfg)
+	s.keepStore(cfg)
 	keys, err := openKeys(cfg.DataDir)
 	if err != nil {
 		return err
@@ -373,8 +372,8 @@ func (s *Server) Stop(ctx context.Context) error {
 	if s.access != nil {
 		errs = append(errs, s.access.Close())
 	}
-	if s.stopRetaining != nil {
-		s.stopRetaining()
+	if s.stopKeeping != nil {
+		s.stopKeeping()
 	}
 	if s.store != nil {
 		s.store.Close()
@@ -403,6 +402,10 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	if err := s.store.Ping(ctx); err != nil {
 		s.log.Error("health check failed", "error", err)
 		http.Error(w, "the database does not answer"+reply.Since(s.claim.Lost())+": nothing is lost, nodes go on and keep what they measure", http.StatusServiceUnavailable)
+		return
+	}
+	if u := s.store.Unwritable(); u != nil {
+		http.Error(w, "the database "+u.Why+reply.Since(u.Since)+": nothing is lost, nodes go on and keep what they measure, and deliver it when that is mended", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")

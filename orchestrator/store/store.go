@@ -32,6 +32,7 @@ type Store struct {
 	appendSamples string
 	decoded       *costCache[*runsheet.Sheet]
 	ended         *costCache[keptRun] // runs that have ended, by what their figures follow from
+	writes        *writes
 }
 
 // Open connects, brings the schema up to date and returns the store. It blocks
@@ -117,11 +118,13 @@ func connect(ctx context.Context, url, role string) (*Store, error) {
 	cfg.MaxConns = maxConns
 	cfg.ConnConfig.RuntimeParams["application_name"] = "linktrial"
 	cfg.ConnConfig.RuntimeParams["timezone"] = "UTC"
+	w := newWrites()
+	cfg.ConnConfig.Tracer = w
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return &Store{Queries: dbsqlc.New(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache()}, nil
+	return &Store{Queries: dbsqlc.New(pool), pool: pool, appendSamples: appendSQL(), decoded: newSheetCache(), ended: newRunCache(), writes: w}, nil
 }
 
 func (s *Store) migrate(ctx context.Context, log *slog.Logger) error {

@@ -19,6 +19,8 @@ const phone = { width: 390, height: 844 }
 
 export interface Station {
   url: string
+  /** The orchestrator's data folder. */
+  data: string
   browser: Browser
   /** Runs a subcommand against this orchestrator and returns what it printed. */
   linktrial(...args: string[]): string
@@ -187,6 +189,7 @@ export async function station(name: string, ...flags: string[]): Promise<Station
 
   return {
     url,
+    data,
     browser,
     linktrial,
     linktrialWith,

@@ -1,5 +1,6 @@
 // What people see while a node, the orchestrator or its database does not answer: all
 // of them stopped, so that their kernels still keep the connections.
+import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
 import { clean, shotNarrow, type Station, station, troubles } from './harness'
@@ -167,5 +168,51 @@ test('while the database is stopped, every page says so and goes on by itself', 
     await p.getByText('does not answer since').waitFor({ state: 'detached' })
   }
   await pages[1]!.getByRole('link', { name: 'frozen', exact: true }).waitFor()
+  troubles.length = 0
+})
+
+test('while the database takes no changes, every page says so and goes on by itself', async () => {
+  const pages = await Promise.all(['/', '/runs', '/plans'].map((p) => s.open(p)))
+  for (const p of pages) await p.locator('h1').waitFor()
+  const conf = `${s.data}/postgres/postgresql.auto.conf`
+  const before = readFileSync(conf, 'utf8')
+  const set = (text: string) => {
+    writeFileSync(conf, text)
+    process.kill(Number(readFileSync(`${s.data}/postgres/postmaster.pid`, 'utf8').split('\n')[0]), 'SIGHUP')
+  }
+  set(`${before}default_transaction_read_only = on\n`)
+  try {
+    // Somebody wants to store something.
+    await expect
+      .poll(async () => {
+        const r = await fetch(`${s.url}/linktrial.v1.LibraryService/SavePlan`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ name: `kept-${Date.now()}`, text: Buffer.from('name: kept\n').toString('base64') }),
+        })
+        return r.status
+      })
+      .toBe(503)
+    const at = Date.now()
+    for (const [i, p] of pages.entries()) {
+      await p.bringToFront()
+      await p
+        .getByText(
+          /The orchestrator’s database is set to read-only and takes no changes since \d\d:\d\d:\d\d UTC, \d+ s\./,
+        )
+        .waitFor()
+      await p.getByText('They deliver it when that is mended').waitFor()
+      console.log(`page ${i}: said after ${((Date.now() - at) / 1000).toFixed(1)} s`)
+      await noRawTexts(p)
+      await clean(p)
+      await shotNarrow(p, `database-read-only-${i}`)
+    }
+  } finally {
+    set(before)
+  }
+  for (const p of pages) {
+    await p.bringToFront()
+    await p.getByText('takes no changes').waitFor({ state: 'detached' })
+  }
   troubles.length = 0
 })

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -234,13 +235,29 @@ func (r *rehearsal) injector() *faults.Lab {
 		Answers: func(ctx context.Context) bool {
 			ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 			defer cancel()
-			_, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 1}))
-			return err == nil
+			if _, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 1})); err != nil {
+				return false
+			}
+			return healthy(ctx, r.base) // which also takes changes
 		},
 		DatabaseDisk: r.databaseDisk.current,
 		Disk:         func(role radio.Role) *faultdisk.Disk { return r.disks[role] },
 		Idle:         func(role radio.Role) bool { return !nodes.Has(faultlog.Driver, role) },
 	}
+}
+
+// healthy reports whether an orchestrator says that all is well with its database.
+func healthy(ctx context.Context, base string) bool {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/healthz", http.NoBody)
+	if err != nil {
+		return false
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer res.Body.Close()
+	return res.StatusCode == http.StatusOK
 }
 
 // end ends the faults that last, and blocks until what they hit works again.

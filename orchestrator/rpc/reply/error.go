@@ -26,6 +26,7 @@ import (
 // act on.
 const (
 	unavailableText = "the database does not answer%s, so the orchestrator cannot answer either: nothing is lost, nodes go on and keep what they measure, and the same call can succeed later; the orchestrator's log has the reason"
+	unwritableText  = "the database %s, so nothing can be stored: nothing is lost, nodes go on and keep what they measure, and the same call can succeed when that is mended; the orchestrator's log has the reason"
 	internalText    = "the orchestrator failed at this call: its log has the reason, as incident %s"
 	badValueText    = "a value of the request cannot be stored: the orchestrator's log has the reason, as incident %s"
 	noRowsText      = "what was asked for does not exist"
@@ -56,6 +57,10 @@ func Error(ctx context.Context, log *slog.Logger, call string, err error) error 
 	case store.NoRows:
 		return connect.NewError(connect.CodeNotFound, errors.New(noRowsText))
 	case store.Unavailable:
+		if why := store.WhyUnwritable(err); why != "" {
+			log.Error("call failed: the database "+why, "call", call, "error", err)
+			return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unwritableText, why))
+		}
 		log.Error("call failed: the database does not answer", "call", call, "error", err)
 		return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unavailableText, ""))
 	case store.BadValue:
