@@ -25,6 +25,8 @@ type Claim struct {
 	cancel context.CancelFunc
 	done   chan struct{}             // closed when keep has ended
 	lost   atomic.Pointer[time.Time] // when its connection was lost; nil: it has it
+	taken  chan struct{}             // closed when another has it
+	by     error                     // who that is; set before taken is closed
 }
 
 const (
@@ -50,7 +52,8 @@ const claimKey = `hashtext(coalesce(current_schema(), ''))`
 // TakeClaim claims a database for an orchestrator or a restore; [ErrInUse]
 // where another has it, in one sentence that says who and what to do. It blocks
 // for a few seconds at most, besides what connecting takes. A claim whose
-// connection is lost is taken again, until Release.
+// connection is lost is taken again, until Release, or until another has it
+// ([Claim.Taken]).
 func TakeClaim(ctx context.Context, url string, as User, log *slog.Logger) (*Claim, error) {
 	return takeClaim(ctx, url, as, log, claimPatience)
 }
@@ -63,7 +66,7 @@ func takeClaim(ctx context.Context, url string, as User, log *slog.Logger, patie
 	if err != nil {
 		host = "a machine without a name"
 	}
-	c := &Claim{url: url, name: fmt.Sprintf("linktrial %s, process %d on %s", as, os.Getpid(), host), log: log, done: make(chan struct{})}
+	c := &Claim{url: url, name: fmt.Sprintf("linktrial %s, process %d on %s", as, os.Getpid(), host), log: log, done: make(chan struct{}), taken: make(chan struct{})}
 	if len(c.name) > 63 { // where PostgreSQL cuts it (NAMEDATALEN)
 		c.name = c.name[:63]
 	}
@@ -93,6 +96,21 @@ func (c *Claim) Lost() time.Time {
 		return *t
 	}
 	return time.Time{}
+}
+
+// Taken returns a channel that is closed when another program has claimed the database
+// while this one was cut off from it; TakenBy then says who. Whoever has lost the
+// database so must leave it alone: two would overwrite each other's rows.
+func (c *Claim) Taken() <-chan struct{} { return c.taken }
+
+// TakenBy returns who has claimed the database meanwhile; nil: nobody.
+func (c *Claim) TakenBy() error {
+	select {
+	case <-c.taken:
+		return c.by
+	default:
+		return nil
+	}
 }
 
 // Release gives the database up and waits until that is done.
@@ -185,9 +203,8 @@ func (c *Claim) keep(ctx context.Context, conn *pgx.Conn) {
 	}
 }
 
-// again takes the claim until it has it; nil when ctx ended first.
+// again takes the claim until it has it; nil when ctx ended first, or another has it.
 func (c *Claim) again(ctx context.Context) *pgx.Conn {
-	told := ""
 	for retry := (backoff.Backoff{Min: claimAgain, Max: claimAgainMax}); retry.Wait(ctx); {
 		limited, cancel := context.WithTimeout(ctx, claimLimit)
 		conn, err := c.connect(limited)
@@ -203,9 +220,10 @@ func (c *Claim) again(ctx context.Context) *pgx.Conn {
 		switch {
 		case !errors.As(err, &taken):
 			c.log.Debug("the claim on the database could not be taken yet", "error", err)
-		case taken.name != c.name && taken.name != told: // our own: a connection that the server does not know to be lost
-			told = taken.name
-			c.log.Error("ANOTHER ORCHESTRATOR HAS CLAIMED THE DATABASE while this one was cut off from it, and both work with it now: stop one of them", "error", err)
+		case taken.name != c.name: // our own: a connection that the server does not know to be lost
+			c.by = fmt.Errorf("another program has claimed the database while this one was cut off from it: %w", err)
+			close(c.taken)
+			return nil
 		}
 	}
 	return nil

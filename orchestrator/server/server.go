@@ -345,6 +345,14 @@ func (s *Server) Addr() string { return s.listener.Addr().String() }
 // Admission returns what callers take now, and what was refused.
 func (s *Server) Admission() admission.Counts { return s.gate.Counts() }
 
+// Displaced returns a channel that is closed when another program has claimed the
+// database while this orchestrator was cut off from it; DisplacedBy then says who. The
+// orchestrator must be stopped then: two would overwrite each other's runs.
+func (s *Server) Displaced() <-chan struct{} { return s.claim.Taken() }
+
+// DisplacedBy returns who has the database now; nil: this orchestrator.
+func (s *Server) DisplacedBy() error { return s.claim.TakenBy() }
+
 // Stop ends polls and streams, waits for calls in progress, and stops what
 // Start started; where ctx ends first, connections are cut.
 func (s *Server) Stop(ctx context.Context) error {

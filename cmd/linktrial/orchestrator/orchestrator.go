@@ -117,7 +117,12 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		log.Info("orchestrator is ready", "url", srv.URL(), "version", f.s.Version)
 		service.Ready("works at " + srv.URL())
 		service.Watch(cfg.Loop)
-		<-ctx.Done()
+		select {
+		case <-ctx.Done():
+		case <-srv.Displaced():
+			err = srv.DisplacedBy()
+			log.Error("this orchestrator ends: its database is another's now", "error", err)
+		}
 		if offered != nil {
 			offered.Close() // while its agents can still deliver what they have
 		}
