@@ -37,16 +37,72 @@ var methods = map[string]string{
 	"gain_ci95_percent":               "delta method with Student's t",
 }
 
-// JSON is the export of everything.
-func (v *Analysis) JSON() ([]byte, error) {
+// WriteJSON writes the export of everything. One run is encoded at a time: the text of a
+// large campaign takes several times the memory that the campaign itself takes.
+func (v *Analysis) WriteJSON(w io.Writer) error {
+	head := *v.Dataset
+	head.Runs = nil
+	frame, err := indented(document{JSONFormat, &head, nil, methods}, "")
+	if err != nil {
+		return err
+	}
+	// Only the dataset has these keys at these depths, and no text has a line break.
+	before, rest, _ := bytes.Cut(frame, []byte("\n  \"runs\": null"))
+	between, after, _ := bytes.Cut(rest, []byte("\n \"tables\": null"))
+	out := &sequence{w: w}
+	out.write(before)
+	writeList(out, "\n  \"runs\": ", "  ", v.Dataset.Runs)
+	out.write(between)
+	writeList(out, "\n \"tables\": ", " ", v.Tables)
+	out.write(append(after, '\n'))
+	return out.err
+}
+
+// sequence keeps the first error of several writes.
+type sequence struct {
+	w   io.Writer
+	err error
+}
+
+func (s *sequence) write(b []byte) {
+	if s.err == nil {
+		_, s.err = s.w.Write(b)
+	}
+}
+
+// writeList writes a list as an encoder does that indents it by prefix.
+func writeList[T any](out *sequence, key, prefix string, list []T) {
+	out.write([]byte(key))
+	switch {
+	case list == nil:
+		out.write([]byte("null"))
+		return
+	case len(list) == 0:
+		out.write([]byte("[]"))
+		return
+	}
+	for i := range list {
+		if out.err != nil {
+			return
+		}
+		b, err := indented(&list[i], prefix+" ")
+		if err != nil {
+			out.err = err
+			return
+		}
+		out.write([]byte(map[bool]string{true: "[", false: ","}[i == 0] + "\n" + prefix + " "))
+		out.write(b)
+	}
+	out.write([]byte("\n" + prefix + "]"))
+}
+
+func indented(x any, prefix string) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	enc.SetIndent("", " ")
-	if err := enc.Encode(document{JSONFormat, v.Dataset, v.Tables, methods}); err != nil {
-		return nil, err
-	}
-	return b.Bytes(), nil
+	enc.SetIndent(prefix, " ")
+	err := enc.Encode(x)
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
 
 // ReadJSON reads the dataset of a JSON export, so that every other format can be

@@ -38,7 +38,7 @@ func BenchmarkDataset(b *testing.B) {
 		b.Run(shape.ID, func(b *testing.B) {
 			s := filled(b, shape)
 			for b.Loop() {
-				ds, err := s.Dataset(b.Context(), store.Scope{Campaign: shape.ID})
+				ds, err := s.Dataset(b.Context(), store.Scope{Campaign: shape.ID}, nil)
 				require.NoError(b, err)
 				require.Len(b, ds.Runs, shape.Runs)
 			}

@@ -20,8 +20,9 @@ import (
 	"linktrial/protocols/contract"
 )
 
-// Dataset reads what results are made from, all of it at one moment.
-func (s *Store) Dataset(ctx context.Context, scope Scope) (*report.Dataset, error) {
+// Dataset reads what results are made from, all of it at one moment. tell, which can be
+// nil, hears how many of the campaign's runs are read.
+func (s *Store) Dataset(ctx context.Context, scope Scope, tell func(read, of int)) (*report.Dataset, error) {
 	var ds *report.Dataset
 	err := s.Snapshot(ctx, func(q *dbsqlc.Queries) error {
 		c, err := q.Campaign(ctx, scope.Campaign)
@@ -45,6 +46,9 @@ func (s *Store) Dataset(ctx context.Context, scope Scope) (*report.Dataset, erro
 				return fmt.Errorf("run %s: %w", runs[i].ID, err)
 			}
 			ds.Runs = append(ds.Runs, *r)
+			if tell != nil {
+				tell(i+1, len(runs))
+			}
 			ds.Complete = ds.Complete && runs[i].EndedAt != nil
 			virtual = virtual && r.Place == journal.PlaceVirtual
 		}
@@ -146,7 +150,7 @@ func readTrials(ctx context.Context, q *dbsqlc.Queries, o *dbsqlc.RunOverview, r
 	}
 	byTrial := map[int32][]dbsqlc.Attempt{}
 	for _, a := range attempts {
-		byTrial[a.Trial] = append(byTrial[a.Trial], a)
+		byTrial[a.Trial] = append(byTrial[a.Trial], dbsqlc.Attempt(a))
 	}
 	marks, err := ReadMarks(ctx, q, o.ID)
 	if err != nil {

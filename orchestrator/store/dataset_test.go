@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -36,8 +37,10 @@ func TestDataset(t *testing.T) {
 	run := storetest.AddRun(t, s, "data", sheet)
 	deliver(t, s, storetest.Lead(run, sheet, 3))
 
-	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "data"})
+	var told []string
+	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "data"}, func(read, of int) { told = append(told, fmt.Sprint(read, "/", of)) })
 	require.NoError(t, err)
+	require.Equal(t, []string{"1/1"}, told)
 	require.False(t, ds.Complete, "the run has not ended")
 	require.False(t, ds.Runs[0].Trials[1].Attempts[0].Verified, "the server has said nothing yet")
 
@@ -45,7 +48,7 @@ func TestDataset(t *testing.T) {
 	n, err := s.SetEnded(t.Context(), dbsqlc.SetEndedParams{ID: run, State: "completed"})
 	require.NoError(t, err)
 	require.EqualValues(t, 1, n)
-	ds, err = s.Dataset(t.Context(), store.Scope{Campaign: "data", Run: run})
+	ds, err = s.Dataset(t.Context(), store.Scope{Campaign: "data", Run: run}, nil)
 	require.NoError(t, err)
 	require.True(t, ds.Complete)
 	require.Equal(t, "test", ds.Plan)
@@ -78,7 +81,7 @@ func TestDataset(t *testing.T) {
 	require.Nil(t, good.Timeouts, "absent is not zero")
 	require.Nil(t, good.Radio)
 
-	_, err = s.Dataset(t.Context(), store.Scope{Campaign: "none"})
+	_, err = s.Dataset(t.Context(), store.Scope{Campaign: "none"}, nil)
 	require.ErrorIs(t, err, store.ErrNotFound)
 }
 

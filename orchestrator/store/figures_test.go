@@ -41,7 +41,7 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, all, len(scopes))
 		for i, x := range scopes {
-			want, err := s.Dataset(t.Context(), x)
+			want, err := s.Dataset(t.Context(), x, nil)
 			require.NoError(t, err)
 			got := &all[i].Dataset
 			require.Equal(t, report.Summarize(want), report.Summarize(got))
@@ -65,7 +65,11 @@ func TestFiguresAreThoseOfTheDataset(t *testing.T) {
 				got.Created = want.Created
 				b, err := render.As(got, format, report.Options{})
 				require.NoError(t, err)
-				require.Equal(t, string(a.Content), string(b.Content))
+				first, err := a.Content()
+				require.NoError(t, err)
+				second, err := b.Content()
+				require.NoError(t, err)
+				require.Equal(t, string(first), string(second))
 			}
 		}
 		marked := all[0].Dataset.Runs[1].Trials[4]

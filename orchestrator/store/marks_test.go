@@ -27,7 +27,7 @@ func TestMarks(t *testing.T) {
 		return s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: id, RunID: run, Trial: trial, Attempt: attempt, Invalid: invalid, Reason: reason, GivenBy: "ada"})
 	}
 	counted := func() (n int) {
-		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "mark"})
+		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "mark"}, nil)
 		require.NoError(t, err)
 		for i := range ds.Runs[0].Trials {
 			if ds.Runs[0].Trials[i].Counted() != nil {

@@ -149,13 +149,13 @@ func TestProbes(t *testing.T) {
 		}
 		deliverInPieces(t, s, first)
 		if clientFirst {
-			ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "probes"})
+			ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "probes"}, nil)
 			require.NoError(t, err)
 			require.Equal(t, "unverified", ds.Runs[0].Trials[0].Attempts[0].Probes[0].Reason, "the server's journal has not arrived")
 		}
 		deliverInPieces(t, s, second)
 
-		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "probes"})
+		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "probes"}, nil)
 		require.NoError(t, err)
 		figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: "probes"}})
 		require.NoError(t, err)
@@ -222,7 +222,7 @@ func TestMarkedProbe(t *testing.T) {
 	deliver(t, s, client)
 	deliver(t, s, server)
 	require.NoError(t, s.InsertMark(t.Context(), dbsqlc.InsertMarkParams{ID: "a", RunID: run, Trial: 1, Attempt: 1, Invalid: true, Reason: "a truck", GivenBy: "somebody"}))
-	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "marked"})
+	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "marked"}, nil)
 	require.NoError(t, err)
 	p := ds.Runs[0].Trials[1].Attempts[0].Probes[0]
 	require.Equal(t, journal.Invalid, p.Verdict)
@@ -247,7 +247,7 @@ func TestProbeClocks(t *testing.T) {
 	server.Add(journal.TypeClockOffset, journal.ClockOffset{When: "after", Offset: 2 * time.Millisecond, Error: 3 * time.Millisecond})
 	deliver(t, s, client)
 	deliver(t, s, server)
-	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "clocks"})
+	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "clocks"}, nil)
 	require.NoError(t, err)
 	// The client's between 1 and 7 ms, the server's between -1 and 5.
 	require.Equal(t, report.ProbeClock{Offset: -2 * time.Millisecond, Uncertainty: 6 * time.Millisecond}, ds.Runs[0].ProbeClock)

@@ -63,7 +63,7 @@ func TestCommonWindow(t *testing.T) {
 	s := storetest.Open(t)
 	attempt := func(campaign string) report.Attempt {
 		t.Helper()
-		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: campaign})
+		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: campaign}, nil)
 		require.NoError(t, err)
 		figures, err := s.Figures(t.Context(), []store.Scope{{Campaign: campaign}})
 		require.NoError(t, err)
@@ -126,7 +126,7 @@ func TestNoteWindows(t *testing.T) {
 	exec(`DELETE FROM samples`)
 	require.NoError(t, s.NoteWindows(t.Context(), slog.New(slog.DiscardHandler)))
 	for name, bytes := range map[string][]int64{"kept": {1000, 699}, "dropped": nil} {
-		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: name})
+		ds, err := s.Dataset(t.Context(), store.Scope{Campaign: name}, nil)
 		require.NoError(t, err)
 		a := &ds.Runs[0].Trials[0].Attempts[0]
 		require.Equal(t, bytes == nil, a.Estimated(), name)

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -160,13 +161,13 @@ func againstColumns() []column[*report.AgainstLine] {
 	}
 }
 
-func renderAgainstCSV(v *report.Analysis) ([]byte, error) {
+func renderAgainstCSV(w io.Writer, v *report.Analysis) error {
 	a := v.Against()
 	rows := make([]*report.AgainstLine, len(a.Lines))
 	for i := range a.Lines {
 		rows[i] = &a.Lines[i]
 	}
-	return writeCSV(againstColumns(), rows)
+	return writeCSV(w, againstColumns(), rows)
 }
 
 func renderAgainstJSON(v *report.Analysis) ([]byte, error) {

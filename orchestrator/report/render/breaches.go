@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -43,7 +44,7 @@ func ifKnown(n *int) string {
 	return strconv.Itoa(*n)
 }
 
-func renderBreachesCSV(v *report.Analysis) ([]byte, error) {
+func renderBreachesCSV(w io.Writer, v *report.Analysis) error {
 	var rows []breachRow
 	for i := range v.Dataset.Runs {
 		run := &v.Dataset.Runs[i]
@@ -51,7 +52,7 @@ func renderBreachesCSV(v *report.Analysis) ([]byte, error) {
 			rows = append(rows, breachRow{v.Dataset, run, &run.Breaches[k]})
 		}
 	}
-	return writeCSV(breachColumns(), rows)
+	return writeCSV(w, breachColumns(), rows)
 }
 
 // labelIn is how tables name a treatment of a run.

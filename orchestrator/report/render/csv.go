@@ -1,10 +1,10 @@
 package render
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/csv"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -24,27 +24,26 @@ type column[T any] struct {
 	value func(T) string
 }
 
-func writeCSV[T any](columns []column[T], rows []T) ([]byte, error) {
-	var b bytes.Buffer
-	w := csv.NewWriter(&b)
+func writeCSV[T any](out io.Writer, columns []column[T], rows []T) error {
+	w := csv.NewWriter(out)
 	w.UseCRLF = true // RFC 4180, section 2
 	record := make([]string, len(columns))
 	for i, c := range columns {
 		record[i] = c.name
 	}
 	if err := w.Write(record); err != nil {
-		return nil, err
+		return err
 	}
 	for _, r := range rows {
 		for i, c := range columns {
 			record[i] = wording.Cell(wording.Clean(c.value(r)))
 		}
 		if err := w.Write(record); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	w.Flush()
-	return b.Bytes(), w.Error()
+	return w.Error()
 }
 
 // fixed writes a figure with a fixed number of decimals, nil as nothing.
@@ -264,7 +263,7 @@ func (c *summaryList) laterColumns() {
 	c.add("difference_t_p", func(r summaryRow) string { return digits(r.comparison.DifferenceP) })
 }
 
-func renderCSV(v *report.Analysis) ([]byte, error) {
+func renderCSV(w io.Writer, v *report.Analysis) error {
 	var rows []summaryRow
 	for i := range v.Tables {
 		t := &v.Tables[i]
@@ -276,7 +275,7 @@ func renderCSV(v *report.Analysis) ([]byte, error) {
 			rows = append(rows, r)
 		}
 	}
-	return writeCSV(summaryColumns(), rows)
+	return writeCSV(w, summaryColumns(), rows)
 }
 
 type attemptRow struct {
@@ -393,8 +392,8 @@ func shareOfBound(bound func(attemptRow) time.Duration) func(attemptRow) string 
 	}
 }
 
-func renderTrialsCSV(v *report.Analysis) ([]byte, error) {
-	return writeCSV(trialColumns(), attemptRows(v))
+func renderTrialsCSV(w io.Writer, v *report.Analysis) error {
+	return writeCSV(w, trialColumns(), attemptRows(v))
 }
 
 // paths lists a figure of each path, separated by spaces.

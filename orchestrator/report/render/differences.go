@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -163,11 +164,11 @@ func differenceColumns() []column[*report.Difference] {
 	}
 }
 
-func renderDifferencesCSV(v *report.Analysis) ([]byte, error) {
+func renderDifferencesCSV(w io.Writer, v *report.Analysis) error {
 	d := report.HoldCampaigns(v)
 	rows := make([]*report.Difference, len(d.Lines))
 	for i := range d.Lines {
 		rows[i] = &d.Lines[i]
 	}
-	return writeCSV(differenceColumns(), rows)
+	return writeCSV(w, differenceColumns(), rows)
 }

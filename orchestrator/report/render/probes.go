@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 
@@ -136,7 +137,7 @@ func clockWord(c *report.ProbeClock) string {
 	return "compared"
 }
 
-func renderProbesCSV(v *report.Analysis) ([]byte, error) {
+func renderProbesCSV(w io.Writer, v *report.Analysis) error {
 	var rows []probeLine
 	for i := range v.Dataset.Runs {
 		run := &v.Dataset.Runs[i]
@@ -151,7 +152,7 @@ func renderProbesCSV(v *report.Analysis) ([]byte, error) {
 			}
 		}
 	}
-	return writeCSV(probeColumns(), rows)
+	return writeCSV(w, probeColumns(), rows)
 }
 
 // probeName is a row's name: the probe, and what ran beside it.

@@ -1,7 +1,9 @@
 package render
 
 import (
+	"bytes"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -9,11 +11,18 @@ import (
 	"linktrial/orchestrator/report/figure"
 )
 
-// File is one rendered report.
+// File is one report.
 type File struct {
 	Name      string // as it is best called on disk, without a folder
 	MediaType string
-	Content   []byte
+	Write     func(io.Writer) error // of the content, any number of times
+}
+
+// Content is all that Write writes.
+func (f File) Content() ([]byte, error) {
+	var b bytes.Buffer
+	err := f.Write(&b)
+	return b.Bytes(), err
 }
 
 type format struct {
@@ -21,35 +30,49 @@ type format struct {
 	file      string
 	mediaType string
 	bootstrap bool // shows bootstrap intervals, which take longer than all else
-	render    func(*report.Analysis) ([]byte, error)
+	write     func(io.Writer, *report.Analysis) error
 }
 
 // DelaysSVG is the format that only a campaign with probes has.
 const DelaysSVG = "delays-svg"
 
 var formats = []format{
-	{"table", "results.txt", "text/plain; charset=utf-8", false, renderTable},
+	{"table", "results.txt", "text/plain; charset=utf-8", false, inMemory(renderTable)},
 	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
 	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", false, renderTrialsCSV},
 	{"probes-csv", "probes.csv", "text/csv; charset=utf-8; header=present", false, renderProbesCSV},
 	{"breaches-csv", "breaches.csv", "text/csv; charset=utf-8; header=present", false, renderBreachesCSV},
 	{"telemetry-csv", "telemetry.csv", "text/csv; charset=utf-8; header=present", false, renderTelemetryCSV},
-	{"json", "results.json", "application/json", true, (*report.Analysis).JSON},
-	{"markdown", "results.md", "text/markdown; charset=utf-8", true, renderMarkdown},
-	{"latex", "results.tex", "application/x-tex", false, renderLaTeX},
-	{"svg", "results.svg", "image/svg+xml", false, figure.Throughput},
-	{"cdf-svg", "cdf.svg", "image/svg+xml", false, figure.Distribution},
-	{DelaysSVG, "delays.svg", "image/svg+xml", false, figure.Delays},
-	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, renderSweep},
-	{"sweep-svg", "sweep.svg", "image/svg+xml", false, figure.Curves},
-	{"against", "against.txt", "text/plain; charset=utf-8", false, renderAgainst},
+	{"json", "results.json", "application/json", true, writeJSON},
+	{"markdown", "results.md", "text/markdown; charset=utf-8", true, inMemory(renderMarkdown)},
+	{"latex", "results.tex", "application/x-tex", false, inMemory(renderLaTeX)},
+	{"svg", "results.svg", "image/svg+xml", false, inMemory(figure.Throughput)},
+	{"cdf-svg", "cdf.svg", "image/svg+xml", false, inMemory(figure.Distribution)},
+	{DelaysSVG, "delays.svg", "image/svg+xml", false, inMemory(figure.Delays)},
+	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, inMemory(renderSweep)},
+	{"sweep-svg", "sweep.svg", "image/svg+xml", false, inMemory(figure.Curves)},
+	{"against", "against.txt", "text/plain; charset=utf-8", false, inMemory(renderAgainst)},
 	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, renderAgainstCSV},
-	{"against-json", "against.json", "application/json", false, renderAgainstJSON},
-	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, renderAgainstMarkdown},
-	{"differences", "differences.txt", "text/plain; charset=utf-8", false, renderDifferences},
+	{"against-json", "against.json", "application/json", false, inMemory(renderAgainstJSON)},
+	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, inMemory(renderAgainstMarkdown)},
+	{"differences", "differences.txt", "text/plain; charset=utf-8", false, inMemory(renderDifferences)},
 	{"differences-csv", "differences.csv", "text/csv; charset=utf-8; header=present", false, renderDifferencesCSV},
-	{"differences-markdown", "differences.md", "text/markdown; charset=utf-8", false, renderDifferencesMarkdown},
+	{"differences-markdown", "differences.md", "text/markdown; charset=utf-8", false, inMemory(renderDifferencesMarkdown)},
 }
+
+// inMemory is a format that is made in memory: a table or a figure is small.
+func inMemory(render func(*report.Analysis) ([]byte, error)) func(io.Writer, *report.Analysis) error {
+	return func(w io.Writer, v *report.Analysis) error {
+		content, err := render(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(content)
+		return err
+	}
+}
+
+func writeJSON(w io.Writer, v *report.Analysis) error { return v.WriteJSON(w) }
 
 // Formats lists the names [As] takes.
 func Formats() []string {
@@ -79,9 +102,10 @@ func Checked(ds *report.Dataset, name string, o report.Options, check func(*repo
 	if err := check(v); err != nil {
 		return File{}, err
 	}
-	content, err := f.render(v)
-	if err != nil {
-		return File{}, fmt.Errorf("report as %s: %w", f.name, err)
-	}
-	return File{Name: f.file, MediaType: f.mediaType, Content: content}, nil
+	return File{Name: f.file, MediaType: f.mediaType, Write: func(w io.Writer) error {
+		if err := f.write(w, v); err != nil {
+			return fmt.Errorf("report as %s: %w", f.name, err)
+		}
+		return nil
+	}}, nil
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"io"
 	"strconv"
 
 	"linktrial/orchestrator/report"
@@ -34,12 +35,12 @@ func telemetryColumns() []column[telemetryRow] {
 	}...)
 }
 
-func renderTelemetryCSV(v *report.Analysis) ([]byte, error) {
+func renderTelemetryCSV(w io.Writer, v *report.Analysis) error {
 	var rows []telemetryRow
 	for _, a := range attemptRows(v) {
 		for i := range a.Telemetry {
 			rows = append(rows, telemetryRow{a, &a.Telemetry[i]})
 		}
 	}
-	return writeCSV(telemetryColumns(), rows)
+	return writeCSV(w, telemetryColumns(), rows)
 }

@@ -15,15 +15,18 @@ import (
 	"linktrial/orchestrator/store"
 )
 
-// datasets is what results are made from, of all these runs and campaigns.
-func (s *Service) datasets(ctx context.Context, ids []string) (*report.Dataset, error) {
+// datasets is what results are made from, of all these runs and campaigns. tell hears which
+// share of it is read.
+func (s *Service) datasets(ctx context.Context, ids []string, tell func(share float64)) (*report.Dataset, error) {
 	scopes, err := s.scopes(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	var all []*report.Dataset
-	for _, scope := range scopes {
-		ds, err := s.cfg.Store.Dataset(ctx, scope)
+	for i, scope := range scopes {
+		ds, err := s.cfg.Store.Dataset(ctx, scope, func(read, of int) {
+			tell((float64(i) + float64(read)/float64(of)) / float64(len(scopes)))
+		})
 		if err != nil {
 			return nil, err
 		}

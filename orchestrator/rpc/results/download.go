@@ -33,7 +33,9 @@ func (s *Service) Download(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	err = s.Export(r.Context(), m, func(part *linktrialv1.ResultsResponse) error {
 		if head == nil { // nothing is sent yet: the file can still be refused
-			head = part
+			if part.FileName != "" {
+				head = part
+			}
 			return nil
 		}
 		if !begun {

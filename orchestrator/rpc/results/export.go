@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -34,6 +35,10 @@ var rowFormats = []rowFormat{
 // to the database, of which there are 12, for as long as its caller takes to read.
 const maxRowExports = 4
 
+// shareOfReading is about how much of the work for a file that is made of a data set is to
+// read that.
+const shareOfReading = 0.7
+
 // export is a file of results before it is written.
 type export struct {
 	campaign        string
@@ -46,7 +51,13 @@ type export struct {
 // other. It ends with the caller's context, when the orchestrator stops, or when the caller
 // takes nothing for some time.
 func (s *Service) Export(ctx context.Context, m *linktrialv1.ResultsRequest, send func(*linktrialv1.ResultsResponse) error) error {
-	e, err := s.open(ctx, m)
+	told := time.Now()
+	e, err := s.open(ctx, m, func(share float64) {
+		if time.Since(told) >= tellEvery {
+			told = time.Now()
+			_ = send(&linktrialv1.ResultsResponse{Done: share * shareOfReading}) // ctx ends with the caller
+		}
+	})
 	if err != nil {
 		return s.answer(ctx, "results", err)
 	}
@@ -59,8 +70,9 @@ func (s *Service) Export(ctx context.Context, m *linktrialv1.ResultsRequest, sen
 	return s.answer(ctx, "results", err)
 }
 
-// open refuses what cannot be exported. What is not made of rows it makes.
-func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest) (*export, error) {
+// open refuses what cannot be exported. The data set of what is not made of rows it reads,
+// and tells which share of it is read.
+func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell func(share float64)) (*export, error) {
 	format := cmp.Or(m.Format, "table")
 	known := render.Formats()
 	for _, f := range rowFormats {
@@ -82,7 +94,7 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest) (*exp
 	if i := slices.IndexFunc(rowFormats, func(f rowFormat) bool { return f.name == format }); i >= 0 {
 		return s.openRows(ctx, ids, &rowFormats[i])
 	}
-	ds, err := s.datasets(ctx, ids)
+	ds, err := s.datasets(ctx, ids, tell)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +103,8 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest) (*exp
 		return nil, err
 	}
 	e := &export{campaign: ds.Campaign, name: file.Name, mediaType: file.MediaType, write: func(_ context.Context, out *output) error {
-		_, err := out.Write(file.Content)
-		return err
+		out.done = shareOfReading
+		return file.Write(out)
 	}}
 	for _, r := range ds.Runs {
 		e.runs = append(e.runs, r.ID)

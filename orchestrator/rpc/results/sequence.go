@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"time"
@@ -51,7 +52,10 @@ func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iter
 			series = append(series, asSeries(rows)...)
 		}
 		svg, err := figure.Sequence(ds, r, chosen, series)
-		return render.File{Name: "sequence.svg", MediaType: "image/svg+xml", Content: svg}, err
+		return render.File{Name: "sequence.svg", MediaType: "image/svg+xml", Write: func(w io.Writer) error {
+			_, err := w.Write(svg)
+			return err
+		}}, err
 	}
 	if first == nil {
 		first = fmt.Errorf("campaign %s has no runs", ds.Campaign)

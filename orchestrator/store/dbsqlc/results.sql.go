@@ -12,18 +12,44 @@ import (
 )
 
 const attempts = `-- name: Attempts :many
-SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns, radio, log, ideal_ns, coded_bound_ns, common_window, undecided, control FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns,
+       (CASE WHEN jsonb_typeof(radio) = 'object' THEN radio - 'channels' ELSE radio END)::jsonb AS radio,
+       log, ideal_ns, coded_bound_ns, common_window, undecided, control
+FROM attempts WHERE run_id = $1 ORDER BY trial, attempt
 `
 
-func (q *Queries) Attempts(ctx context.Context, runID string) ([]Attempt, error) {
+type AttemptsRow struct {
+	RunID        string
+	Trial        int32
+	Attempt      int32
+	StartedSeq   int64
+	StartedAt    time.Time
+	EndedSeq     *int64
+	EndedAt      *time.Time
+	Verdict      *string
+	Reason       string
+	Message      string
+	DurationNs   *int64
+	DeadNs       *int64
+	Radio        json.RawMessage
+	Log          string
+	IdealNs      json.RawMessage
+	CodedBoundNs json.RawMessage
+	CommonWindow json.RawMessage
+	Undecided    *string
+	Control      json.RawMessage
+}
+
+// The histories of the channels are most of a radio's report: only ChannelsOfRun reads them.
+func (q *Queries) Attempts(ctx context.Context, runID string) ([]AttemptsRow, error) {
 	rows, err := q.db.Query(ctx, attempts, runID)
 	if err != nil {
 		return nil, err
 	}
 	defer rows.Close()
-	items := []Attempt{}
+	items := []AttemptsRow{}
 	for rows.Next() {
-		var i Attempt
+		var i AttemptsRow
 		if err := rows.Scan(
 			&i.RunID,
 			&i.Trial,

@@ -2,7 +2,11 @@
 SELECT * FROM trials WHERE run_id = $1 ORDER BY trial;
 
 -- name: Attempts :many
-SELECT * FROM attempts WHERE run_id = $1 ORDER BY trial, attempt;
+-- The histories of the channels are most of a radio's report: only ChannelsOfRun reads them.
+SELECT run_id, trial, attempt, started_seq, started_at, ended_seq, ended_at, verdict, reason, message, duration_ns, dead_ns,
+       (CASE WHEN jsonb_typeof(radio) = 'object' THEN radio - 'channels' ELSE radio END)::jsonb AS radio,
+       log, ideal_ns, coded_bound_ns, common_window, undecided, control
+FROM attempts WHERE run_id = $1 ORDER BY trial, attempt;
 
 -- name: AttemptsAfter :many
 -- The attempts that have ended since, and those that have not. An attempt is
