@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"linktrial/agents/identity"
 	"linktrial/agents/provenance"
 	"linktrial/agents/runner"
 	"linktrial/agents/session"
@@ -20,7 +21,6 @@ import (
 	"linktrial/executor/runsheet"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
-	"linktrial/internal/radio"
 	"linktrial/internal/watchdog"
 )
 
@@ -31,7 +31,9 @@ type agent struct {
 	session *session.Session // nil: works without an orchestrator
 	radio   *radioPoller
 	trust   *trust.Keys
-	slot    chan struct{} // held by the run that executes: listeners of two runs would share ports
+	// certificate is nil where the orchestrator is called without encryption.
+	certificate *identity.Identity
+	slot        chan struct{} // held by the run that executes: listeners of two runs would share ports
 
 	mu          sync.Mutex
 	runs        map[string]*run
@@ -39,6 +41,7 @@ type agent struct {
 	clock       measured // last of the clock, between runs
 	preflightID string   // preflight that was begun last
 	faults      []fault  // reported to the orchestrator with every poll
+	refused     []fault  // as faults: what was refused of the last answer
 	// radioFault and profileFault are what is wrong with the radio now; empty: nothing.
 	radioFault, profileFault string
 	running                  sync.WaitGroup
@@ -67,6 +70,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 		return err
 	}
+	a.certificate = id
 	if a.trust, err = trust.Open(a.cfg.Trust); err != nil {
 		return err
 	}
@@ -74,11 +78,8 @@ func Run(ctx context.Context, cfg Config) error {
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
 		Loop: loop, Status: cfg.Service.Status,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
-		AddStatus: a.addStatus, Preflight: func(w *linktrialv1.PreflightRequest) { a.preflight(ctx, w) }, Keys: a.learnKeys,
-		Registered: func(r *linktrialv1.RegisterResponse) {
-			a.noteProfile(len(r.RadioProfile) > 0)
-			a.learnRadio(r.RadioProfile)
-		},
+		AddStatus: a.addStatus, Keys: a.learnKeys,
+		Registered: func(r *linktrialv1.RegisterResponse, challenge []byte) { a.learnRadio(r.Radio, challenge) },
 		Refused: func(run string, err error) {
 			a.addFault(fault{run, fmt.Sprintf("the orchestrator refuses the node's journal: %v; the journal is kept in %s on the node", err, filepath.Dir(JournalPath(cfg.StateDir, run)))})
 		},
@@ -113,7 +114,7 @@ func Run(ctx context.Context, cfg Config) error {
 	if id != nil {
 		a.running.Go(func() { a.watchIdentity(ctx, id) })
 	}
-	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(list []*linktrialv1.Assignment) { a.applyAssignments(ctx, list) })
+	a.session.Run(ctx, func() *linktrialv1.RegisterRequest { return a.registration(ctx) }, func(r session.Answer) bool { return a.applyAssignments(ctx, r) })
 	a.running.Wait()
 	return nil
 }
@@ -167,7 +168,7 @@ func start(ctx context.Context, cfg Config) (*agent, func(), error) {
 		return nil, nil, err
 	}
 	a := &agent{cfg: cfg, slot: make(chan struct{}, 1), runs: map[string]*run{}}
-	a.radio = newRadioPoller(a.poller(nil, nil))
+	a.radio = newRadioPoller(a.poller(nil, nil, nil))
 	var closeDrivers func()
 	if a.runner, closeDrivers, err = openDrivers(ctx, cfg); err != nil {
 		release()
@@ -209,56 +210,6 @@ func (a *agent) registration(ctx context.Context) *linktrialv1.RegisterRequest {
 		r.Drivers = append(r.Drivers, d)
 	}
 	return r
-}
-
-var desiredStates = map[linktrialv1.Assignment_DesiredState]DesiredState{
-	linktrialv1.Assignment_DESIRED_STATE_PREPARE: desiredPrepare,
-	linktrialv1.Assignment_DESIRED_STATE_RUN:     desiredRun,
-	linktrialv1.Assignment_DESIRED_STATE_FINISH:  desiredFinish,
-	linktrialv1.Assignment_DESIRED_STATE_ABORT:   desiredAbort,
-}
-
-// applyAssignments brings the node's runs to the states that the orchestrator wants.
-func (a *agent) applyAssignments(ctx context.Context, list []*linktrialv1.Assignment) {
-	listed := map[string]bool{}
-	for _, as := range list {
-		listed[as.RunId] = true
-		desired, ok := desiredStates[as.DesiredState]
-		if !ok {
-			a.cfg.Logger.Warn("assignment has a desired state that this agent does not know", "run", as.RunId, "desired_state", int32(as.DesiredState))
-			continue
-		}
-		a.mu.Lock()
-		r := a.runs[as.RunId]
-		a.mu.Unlock()
-		if r != nil {
-			r.addCommands(as.Commands) // first: a run that is paused must not begin
-			r.setDesired(desired, as.Reason)
-			continue
-		}
-		if a.isStored(as.RunId) {
-			continue
-		}
-		n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Desired: desired, Reason: as.Reason, Taken: time.Now().UTC(), Addresses: map[radio.Role]string{}}
-		if a.cfg.Role == radio.RoleClient {
-			n.Commands = asCommands(as.Commands)
-		}
-		for role, address := range as.RadioAddresses {
-			n.Addresses[radio.Role(role)] = address
-		}
-		if err := a.saveRun(n, as.Sheet); err != nil {
-			// Nothing was begun: the next answer tries again.
-			a.cfg.Logger.Error("assignment could not be accepted", "run", as.RunId, "error", err)
-			continue
-		}
-		a.cfg.Logger.Info("run is assigned to this node", "run", as.RunId, "desired_state", string(desired))
-		a.startRun(ctx, n)
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for id, r := range a.runs {
-		r.setListed(listed[id])
-	}
 }
 
 // isStored reports whether a run has ended and been stored before this start.

@@ -21,12 +21,14 @@ import (
 
 	"connectrpc.com/connect"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
@@ -90,6 +92,9 @@ type orchestrator struct {
 	commands []*linktrialv1.RunCommand
 	sheet    []byte
 	sign     func(sheet []byte) signature.Signature
+	spoil    func(*linktrialv1.Assignment)       // before it is signed
+	spoilt   func(*linktrialv1.SignedAssignment) // afterwards
+	key      ed25519.PrivateKey                  // that signs assignments
 	keys     []*linktrialv1.SigningKey
 	rev      int64
 	changed  notify.Notifier
@@ -105,7 +110,7 @@ type orchestrator struct {
 
 func newOrchestrator(t *testing.T, sheet []byte) *orchestrator {
 	t.Helper()
-	o := &orchestrator{desired: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, rev: 1,
+	o := &orchestrator{desired: map[string]linktrialv1.Assignment_DesiredState{}, sheet: sheet, sign: signed, key: signingKey, rev: 1,
 		stored: map[string][]journal.Record{}, nodes: map[string]*linktrialv1.RegisterRequest{},
 		faults: map[string][]*linktrialv1.NodeFault{}}
 	mux := http.NewServeMux()
@@ -150,7 +155,7 @@ func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.nodes[r.Msg.Name] = r.Msg
-	return connect.NewResponse(&linktrialv1.RegisterResponse{SigningKeys: o.keys}), nil
+	return connect.NewResponse(&linktrialv1.RegisterResponse{SigningKeys: o.keys, Protocol: agentprotocol.Number}), nil
 }
 
 func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
@@ -161,11 +166,24 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 	for waited := false; ; {
 		o.mu.Lock()
 		resp := &linktrialv1.PollResponse{Revision: o.rev, SigningKeys: o.keys}
+		as := assignmentOf(r.Msg)
 		if w, ok := o.desired[r.Msg.Name]; ok {
 			sig := o.sign(o.sheet)
-			resp.Assignments = []*linktrialv1.Assignment{{RunId: "run1", SheetHash: runsheet.Hash(o.sheet), Sheet: o.sheet, DesiredState: w, Commands: o.commands,
-				Signature: &linktrialv1.SheetSignature{KeyId: sig.KeyID, Signature: sig.Bytes}}}
+			as.RunId, as.SheetHash, as.DesiredState, as.Commands, as.Role = "run1", runsheet.Hash(o.sheet), w, o.commands, r.Msg.Name
+			if s, err := runsheet.Decode(o.sheet); err == nil {
+				as.TelemetryAddresses = s.Radio.TelemetryAddresses(o.nodes[r.Msg.Name].Emulated, radio.Role(r.Msg.Name))
+			}
+			as.Signature = &linktrialv1.SheetSignature{KeyId: sig.KeyID, Signature: sig.Bytes}
+			if o.spoil != nil {
+				o.spoil(as)
+			}
 		}
+		s := seal(o.key, as)
+		s.Sheet = o.sheet
+		if as.RunId != "" && o.spoilt != nil {
+			o.spoilt(s)
+		}
+		resp.Assignments = []*linktrialv1.SignedAssignment{s}
 		changed := o.changed.Changed()
 		o.mu.Unlock()
 		if waited || resp.Revision != r.Msg.Revision {
@@ -179,6 +197,21 @@ func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.
 			return nil, ctx.Err()
 		}
 	}
+}
+
+// assignmentOf is one that answers a poll, of no run.
+func assignmentOf(r *linktrialv1.PollRequest) *linktrialv1.Assignment {
+	return &linktrialv1.Assignment{Node: r.Name, Challenge: r.Challenge, Total: 1, IssuedUnixMs: time.Now().UnixMilli(), ExpiresUnixMs: time.Now().Add(time.Hour).UnixMilli()}
+}
+
+// seal signs an assignment.
+func seal(key ed25519.PrivateKey, as *linktrialv1.Assignment) *linktrialv1.SignedAssignment {
+	b, err := proto.Marshal(as)
+	if err != nil {
+		panic(err)
+	}
+	sig := signature.SignAssignment(key, b)
+	return &linktrialv1.SignedAssignment{Assignment: b, KeyId: sig.KeyID, Signature: sig.Bytes, RefusedRunId: as.RunId}
 }
 
 func (o *orchestrator) Deliver(_ context.Context, r *connect.Request[linktrialv1.DeliverRequest]) (*connect.Response[linktrialv1.DeliverResponse], error) {

@@ -37,7 +37,7 @@ func (a *agent) addFaults(r *linktrialv1.PollRequest) {
 	radio := a.checkRadio()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := a.faults[:len(a.faults):len(a.faults)]
+	all := append(a.faults[:len(a.faults):len(a.faults)], a.refused...)
 	for _, text := range []string{radio, a.profileFault} {
 		if text != "" {
 			all = append(all, fault{text: text})
@@ -98,16 +98,19 @@ func radioFault(device, address string) string {
 	return fmt.Sprintf("interface %s does not have the address %s, which --radio-address names; %s: add it with 'ip address add %s/24 dev %s', or start the agent with another --radio-address", device, address, have, address, device)
 }
 
-// noteProfile notes whether the orchestrator knows the radio's profile.
-func (a *agent) noteProfile(known bool) {
+// noteProfile notes whether the orchestrator knows the radio's profile; refused is why
+// what it sent of it is not used, nil where it is.
+func (a *agent) noteProfile(known bool, refused error) {
 	text := ""
-	if a.cfg.Radio != "" && !known {
+	if refused != nil {
+		text = fmt.Sprintf("the radio is not read between runs: %v", refused)
+	} else if a.cfg.Radio != "" && !known {
 		text = fmt.Sprintf("the orchestrator has no radio profile %q, which --radio names: no plan can use this node; 'linktrial profiles' lists the profiles", a.cfg.Radio)
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if text != a.profileFault && text != "" {
-		a.cfg.Logger.Warn("the radio's profile is not known", "reason", text)
+		a.cfg.Logger.Warn("the radio has no profile that this node can use", "reason", text)
 	}
 	a.profileFault = text
 }

@@ -7,13 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"linktrial/executor"
 	"linktrial/internal/atomicfile"
 	"linktrial/internal/inputfile"
-	"linktrial/internal/radio"
 )
 
 // DesiredState is how far a run may go, as the orchestrator last said.
@@ -37,9 +38,11 @@ type note struct {
 	Desired   DesiredState `json:"wish"`
 	Reason    string       `json:"reason,omitempty"` // of an abort
 	Taken     time.Time    `json:"taken"`
-	// Addresses of the run's nodes on the radio network; an agent that resumes
-	// without a control link must know them.
-	Addresses map[radio.Role]string `json:"addresses,omitempty"`
+	// Assignment is the run's as it was accepted, encoded, with its signature: an agent
+	// that resumes the run verifies it again.
+	Assignment          []byte `json:"assignment,omitempty"`
+	AssignmentKeyID     string `json:"assignment_key_id,omitempty"`
+	AssignmentSignature []byte `json:"assignment_signature,omitempty"`
 	// Commands of people to the leading agent, oldest first.
 	Commands []executor.Command `json:"orders,omitempty"`
 	// Begun is set when the run's journal has a record: from then on a missing one is lost.
@@ -132,9 +135,11 @@ func parseNote(b []byte) (note, error) {
 	return n, nil
 }
 
-// prune removes runs that were stored long ago, or are too many.
+// prune removes runs that were stored long ago, or are too many, and remembers that
+// they have ended.
 func prune(runs string, notes []note, now time.Time) error {
 	stored := 0
+	var gone []string
 	for i := len(notes) - 1; i >= 0; i-- {
 		n := notes[i]
 		if n.Stored.IsZero() {
@@ -143,9 +148,52 @@ func prune(runs string, notes []note, now time.Time) error {
 		if stored++; stored <= keepMax && now.Sub(n.Stored) < keepFor {
 			continue
 		}
-		if err := os.RemoveAll(filepath.Join(runs, n.Run)); err != nil {
-			return fmt.Errorf("remove run %s: %w", n.Run, err)
+		gone = append(gone, n.Run)
+	}
+	if len(gone) == 0 {
+		return nil
+	}
+	if err := rememberFinished(runs, gone); err != nil {
+		return err
+	}
+	for _, run := range gone {
+		if err := os.RemoveAll(filepath.Join(runs, run)); err != nil {
+			return fmt.Errorf("remove run %s: %w", run, err)
 		}
+	}
+	return nil
+}
+
+// finishedFile, in the folder of runs, has the identities of runs that were removed
+// there, a line each, oldest first: no assignment makes the node begin one again.
+const finishedFile = ".finished"
+
+// finishedMax bounds the list. Older runs are kept out by the challenge and the expiry
+// of assignments alone.
+const finishedMax = 2000
+
+// maxFinished is longer than the file gets, in bytes.
+const maxFinished = finishedMax * 130
+
+// readFinished returns the list; one that cannot be read is as none.
+func readFinished(runs string) []string {
+	b, err := inputfile.Read(filepath.Join(runs, finishedFile), maxFinished)
+	if err != nil {
+		return nil
+	}
+	return strings.Fields(string(b))
+}
+
+func rememberFinished(runs string, gone []string) error {
+	list := readFinished(runs)
+	for i := len(gone) - 1; i >= 0; i-- { // prune goes from the newest
+		if !slices.Contains(list, gone[i]) {
+			list = append(list, gone[i])
+		}
+	}
+	list = list[max(0, len(list)-finishedMax):]
+	if err := atomicfile.Write(filepath.Join(runs, finishedFile), []byte(strings.Join(list, "\n")+"\n"), 0o644); err != nil {
+		return fmt.Errorf("list of finished runs: %w", err)
 	}
 	return nil
 }

@@ -10,7 +10,8 @@ import (
 
 // preflight begins the preflight that the orchestrator wants, each one once. An
 // agent that was started again begins anew: its report has not been sent yet.
-func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightRequest) {
+func (a *agent) preflight(ctx context.Context, as *linktrialv1.Assignment) {
+	w := as.Preflight
 	if w == nil || w.Id == "" {
 		return
 	}
@@ -21,12 +22,13 @@ func (a *agent) preflight(ctx context.Context, w *linktrialv1.PreflightRequest) 
 	if known {
 		return
 	}
-	a.running.Go(func() { a.runPreflight(ctx, w) })
+	a.running.Go(func() { a.runPreflight(ctx, w, as.TelemetryAddresses) })
 }
 
 // runPreflight carries a preflight out and reports it. It holds the slot of runs:
-// no run begins on this node before the probes have ended.
-func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightRequest) {
+// no run begins on this node before the probes have ended. Of the radio's sources it
+// reads those at the named addresses.
+func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightRequest, named []string) {
 	var r preflight.Report
 	profile := a.readProfile(w.RadioProfile, "a preflight")
 	select {
@@ -34,7 +36,7 @@ func (a *agent) runPreflight(ctx context.Context, w *linktrialv1.PreflightReques
 		r = preflight.Run(ctx, preflight.Config{
 			Node: a.cfg.Name, Device: a.cfg.Device, Address: a.cfg.RadioAddress, StateDir: a.cfg.StateDir, FloorBytes: a.cfg.FloorBytes,
 			Drivers: a.runner, Clock: a.offset,
-			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile, nil).Check,
+			Role: a.cfg.Role, Emulated: a.cfg.Radio == "", Profile: profile, Telemetry: a.poller(profile, nil, named).Check,
 		}, w)
 		<-a.slot
 	default:

@@ -15,7 +15,9 @@ import (
 	"linktrial/agents/trust"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/radio"
+	"linktrial/internal/signature"
 )
 
 // asker is an orchestrator that wants a preflight and is an hour ahead.
@@ -29,7 +31,7 @@ type asker struct {
 }
 
 func (o *asker) Register(context.Context, *connect.Request[linktrialv1.RegisterRequest]) (*connect.Response[linktrialv1.RegisterResponse], error) {
-	return connect.NewResponse(&linktrialv1.RegisterResponse{}), nil
+	return connect.NewResponse(&linktrialv1.RegisterResponse{Protocol: agentprotocol.Number, SigningKeys: []*linktrialv1.SigningKey{shown(signature.Endorsed{Key: signature.PublicOf(signingKey)})}}), nil
 }
 
 func (o *asker) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
@@ -40,7 +42,9 @@ func (o *asker) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollReq
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.polls = append(o.polls, r.Msg)
-	return connect.NewResponse(&linktrialv1.PollResponse{Revision: 1, Preflight: o.wanted}), nil
+	as := assignmentOf(r.Msg)
+	as.Preflight = o.wanted
+	return connect.NewResponse(&linktrialv1.PollResponse{Revision: 1, Assignments: []*linktrialv1.SignedAssignment{seal(signingKey, as)}}), nil
 }
 
 func (o *asker) Clock(context.Context, *connect.Request[linktrialv1.ClockRequest]) (*connect.Response[linktrialv1.ClockResponse], error) {
@@ -151,7 +155,7 @@ func TestNoPreflightDuringARun(t *testing.T) {
 	defer s.Close()
 	a := &agent{cfg: Config{Name: "client"}, slot: make(chan struct{}, 1), session: s}
 	a.slot <- struct{}{} // a run executes
-	a.preflight(t.Context(), &linktrialv1.PreflightRequest{Id: "one"})
+	a.preflight(t.Context(), &linktrialv1.Assignment{Preflight: &linktrialv1.PreflightRequest{Id: "one"}})
 	a.running.Wait()
 	for _, c := range o.report(t, 1).Checks {
 		if c.State != linktrialv1.CheckState_CHECK_STATE_UNSPECIFIED {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"linktrial/agents/session"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
@@ -37,8 +38,9 @@ type run struct {
 	unlistedSince time.Time // since when the orchestrator no longer lists the run
 	unlisted      int       // answers in a row that did not list it
 
-	commands *commandQueue
-	delivery *session.Delivery // nil without an orchestrator
+	commands   *commandQueue
+	delivery   *session.Delivery       // nil without an orchestrator
+	assignment *linktrialv1.Assignment // verified, from when the sheet was read; nil without an orchestrator
 }
 
 // rank orders desired states: they only ever go forward.
@@ -284,11 +286,9 @@ func interrupted(err error) bool {
 
 // peers are the addresses of the agent's configuration, over those of the assignment.
 func (r *run) peers() map[radio.Role]string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := maps.Clone(r.note.Addresses)
-	if out == nil {
-		out = map[radio.Role]string{}
+	out := map[radio.Role]string{}
+	for role, address := range r.assignment.GetRadioAddresses() {
+		out[radio.Role(role)] = address
 	}
 	maps.Copy(out, r.a.cfg.Peers)
 	return out

@@ -190,6 +190,6 @@ func FuzzDecodeProfile(f *testing.F) {
 			return
 		}
 		a := &agent{cfg: Config{Radio: p.Name, RadioAddress: "192.0.2.1"}}
-		a.poller(p, nil)
+		a.poller(p, nil, nil)
 	})
 }

@@ -53,31 +53,45 @@ func (p *radioPoller) current() *telemetry.Poller {
 
 // poller reads the node's radio by its profile, nil where that is not known. In
 // virtual time nothing is read: what a source answered, and when, would be the
-// host's. What rules of validity are about is read whatever the profile says.
-func (a *agent) poller(p *radio.Profile, v *runsheet.Valid) *telemetry.Poller {
-	c := telemetry.Config{Radio: a.cfg.RadioHost, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
+// host's. What rules of validity are about is read whatever the profile says. Of the
+// profile's addresses it asks those that named, from the signed assignment, has.
+func (a *agent) poller(p *radio.Profile, v *runsheet.Valid, named []string) *telemetry.Poller {
+	c := telemetry.Config{Named: named, Radio: a.cfg.RadioHost, PowerSupplies: a.cfg.PowerSupplies, Logger: a.cfg.Logger}
 	emulated := a.cfg.Radio == ""
 	switch {
 	case a.cfg.Place == journal.PlaceVirtual:
 	case p != nil:
 		c.Sources = p.Sources(emulated)
-		if c.Radio == "" && !emulated {
-			c.Radio = p.Attach.For(a.cfg.Role).Radio
+		if address := p.Attach.For(a.cfg.Role).Radio; c.Radio == "" && !emulated && address != "" {
+			for i := range c.Sources {
+				if c.Sources[i].Host == radio.TargetRadio {
+					c.Sources[i].Host = address
+				}
+			}
 		}
 	case emulated:
 		c.Sources = radio.EmulatedTelemetry()
+		c.Named = addressesOf(c.Sources) // the program's own, not a profile's
 	}
 	if emulated && c.Radio == "" { // the emulator answers for no radio
 		c.Sources = slices.DeleteFunc(c.Sources, func(t radio.Telemetry) bool { return t.Host == radio.TargetRadio })
 	}
 	if a.cfg.Place != journal.PlaceVirtual {
-		c.Sources = withRules(c.Sources, v)
+		added := forRules(c.Sources, v)
+		c.Sources, c.Named = append(c.Sources, added...), append(slices.Clone(c.Named), addressesOf(added)...)
 	}
 	return telemetry.New(c)
 }
 
-// withRules adds to sources those of the node itself that rules of validity need.
-func withRules(sources []radio.Telemetry, v *runsheet.Valid) []radio.Telemetry {
+func addressesOf(sources []radio.Telemetry) (out []string) {
+	for _, t := range sources {
+		out = append(out, t.Address())
+	}
+	return out
+}
+
+// forRules are the sources of the node itself that rules of validity need beside sources.
+func forRules(sources []radio.Telemetry, v *runsheet.Valid) []radio.Telemetry {
 	need := map[radio.TelemetryKind]radio.Telemetry{}
 	rules := v.Rules()
 	if slices.Contains(rules, runsheet.RuleBattery) || slices.Contains(rules, runsheet.RuleTemperature) {
@@ -86,7 +100,7 @@ func withRules(sources []radio.Telemetry, v *runsheet.Valid) []radio.Telemetry {
 	if slices.Contains(rules, runsheet.RulePosition) {
 		need[radio.TelemetryGPSD] = radio.Telemetry{Name: "node-position", Host: "127.0.0.1", Port: radio.GPSDPort}
 	}
-	out := slices.Clone(sources)
+	var out []radio.Telemetry
 	for _, kind := range []radio.TelemetryKind{radio.TelemetryHost, radio.TelemetryGPSD} {
 		t, wanted := need[kind]
 		if !wanted || slices.ContainsFunc(sources, func(s radio.Telemetry) bool { return s.Kind == kind }) {
@@ -99,13 +113,20 @@ func withRules(sources []radio.Telemetry, v *runsheet.Valid) []radio.Telemetry {
 	return out
 }
 
-// learnRadio reads the node's radio by the profile that the orchestrator has of it.
-func (a *agent) learnRadio(profile []byte) {
-	if a.cfg.Radio == "" {
+// learnRadio reads the node's radio by the profile that the orchestrator has of it,
+// as far as that is signed; nil: the orchestrator has none.
+func (a *agent) learnRadio(signed *linktrialv1.SignedAssignment, challenge []byte) {
+	if signed == nil {
+		a.noteProfile(false, nil)
 		return
 	}
-	if p := a.readProfile(profile, "telemetry between runs"); p != nil {
-		a.radio.setIdle(a.poller(p, nil))
+	as, err := a.openAssignment(signed, challenge)
+	a.noteProfile(err == nil && len(as.RadioProfile) > 0, err)
+	if err != nil || a.cfg.Radio == "" {
+		return
+	}
+	if p := a.readProfile(as.RadioProfile, "telemetry between runs"); p != nil {
+		a.radio.setIdle(a.poller(p, nil, as.TelemetryAddresses))
 	}
 }
 
@@ -189,7 +210,11 @@ type watcher struct {
 }
 
 func (r *run) newWatcher(p *radio.Profile, v *runsheet.Valid, j *journal.File) *watcher {
-	w := &watcher{p: r.a.poller(p, v), j: j, r: r, idle: make(chan struct{}, 1)}
+	named := p.TelemetryAddresses(r.a.cfg.Radio == "", r.a.cfg.Role) // of the signed sheet, where there is no assignment
+	if r.assignment != nil {
+		named = r.assignment.TelemetryAddresses
+	}
+	w := &watcher{p: r.a.poller(p, v, named), j: j, r: r, idle: make(chan struct{}, 1)}
 	r.a.radio.setRun(w.p)
 	return w
 }

@@ -149,7 +149,7 @@ func TestSourcesOfANode(t *testing.T) {
 	} {
 		a := &agent{cfg: c.cfg}
 		var got []string
-		for _, s := range a.poller(c.profile, nil).States() {
+		for _, s := range a.poller(c.profile, nil, nil).States() {
 			got = append(got, s.Source)
 		}
 		if s := strings.Join(got, " "); s != c.want {

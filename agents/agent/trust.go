@@ -50,8 +50,14 @@ func (a *agent) learnKeys(shown []*linktrialv1.SigningKey) {
 }
 
 // checkSheet decodes a run's sheet from the state folder, or reports why it must
-// not be executed. Nothing of an untrusted sheet is decoded.
+// not be executed. Nothing of an untrusted sheet is decoded. With an orchestrator the
+// run's assignment is verified first.
 func (r *run) checkSheet(sheet []byte) (*runsheet.Sheet, error) {
+	if r.a.session != nil {
+		if err := r.checkAssignment(); err != nil {
+			return nil, err
+		}
+	}
 	r.mu.Lock()
 	sig := signature.Signature{KeyID: r.note.KeyID, Bytes: r.note.Signature}
 	r.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
@@ -18,6 +19,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -51,6 +53,9 @@ type Identity struct {
 	key       crypto.Signer
 	cert      *x509.Certificate
 	authority *x509.Certificate
+	// former are the keys before the last renewals: a connection that is open goes on
+	// showing the certificate that it began with.
+	former [][sha256.Size]byte
 }
 
 // Load reads a node's identity from its state folder; [ErrNone] where there is
@@ -170,6 +175,15 @@ func (i *Identity) Name() string {
 	defer i.mu.Unlock()
 	name, _ := identity.NodeOf(i.cert)
 	return name
+}
+
+// HasKey reports whether the node calls, or a moment ago called, with a certificate
+// whose key is the one that hash stands for ([identity.KeyHash]).
+func (i *Identity) HasKey(hash []byte) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := identity.KeyHash(i.cert)
+	return bytes.Equal(hash, now[:]) || slices.ContainsFunc(i.former, func(k [sha256.Size]byte) bool { return bytes.Equal(hash, k[:]) })
 }
 
 // Expires is when the certificate ends.

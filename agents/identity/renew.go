@@ -9,7 +9,11 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/identity"
 )
+
+// maxFormer bounds the former keys that still count: a renewal ends connections at once.
+const maxFormer = 2
 
 // Renew gets a certificate for a new key, over a connection that shows the
 // present one, and keeps both. Where an error is returned, nothing has changed.
@@ -40,6 +44,10 @@ func (i *Identity) Renew(ctx context.Context, h connect.HTTPClient, base string)
 	}
 	if err := n.write(); err != nil {
 		return err
+	}
+	i.former = append(i.former, identity.KeyHash(i.cert))
+	if len(i.former) > maxFormer {
+		i.former = i.former[1:]
 	}
 	i.key, i.cert = n.key, n.cert
 	return nil

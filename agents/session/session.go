@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -34,14 +35,12 @@ type Config struct {
 	Disk func() int64
 	// AddStatus adds to each poll what else the node reports of itself; nil: nothing.
 	AddStatus func(*linktrialv1.PollRequest)
-	// Preflight is called at each answer with the preflight that is wanted, nil
-	// where none is; it can be nil.
-	Preflight func(*linktrialv1.PreflightRequest)
 	// Keys is called, before any assignment, with the keys that the orchestrator
 	// signs with; it can be nil.
 	Keys func([]*linktrialv1.SigningKey)
-	// Registered is called with the answer to each registration; it can be nil.
-	Registered func(*linktrialv1.RegisterResponse)
+	// Registered is called with the answer to each registration, and the challenge that
+	// its assignment must have; it can be nil.
+	Registered func(r *linktrialv1.RegisterResponse, challenge []byte)
 	// Loop gets to know that the loop of [Session.Run] makes progress; nil: nobody asks.
 	Loop *watchdog.Loop
 	// Status is called when contact with the orchestrator begins or ends, with a text
@@ -50,6 +49,22 @@ type Config struct {
 	// Refused is called when the orchestrator refuses a run's journal for good; it can
 	// be nil.
 	Refused func(run string, err error)
+}
+
+// Answer is what an orchestrator wants of the node, as it answers a poll. Nothing of it
+// is verified yet.
+type Answer struct {
+	Assignments []*linktrialv1.SignedAssignment
+	Challenge   []byte // of the poll; every assignment must have it
+}
+
+// newChallenge makes a number that no earlier call had.
+func newChallenge() []byte {
+	b := make([]byte, 16)
+	if _, err := rand.Read(b); err != nil {
+		panic(err) // crypto/rand.Read never returns an error
+	}
+	return b
 }
 
 // Session is the connection to one orchestrator. Its methods may be called
@@ -74,6 +89,9 @@ const (
 	syncEvery   = time.Second // out-of-band: how old an unsynced record may become
 	batchBytes  = 1<<20 - 32<<10
 	refusedWait = 30 * time.Second // before a delivery that was refused is tried again
+	// refusedPause is between an answer that is refused and the next poll: short enough
+	// for the node to stay connected.
+	refusedPause = time.Second
 )
 
 // New returns a session. It connects at the first call.
@@ -152,8 +170,9 @@ func newBackoff() *backoff.Backoff {
 }
 
 // Run registers the node and polls until ctx ends. handle is called with all
-// that the orchestrator wants of the node, at each answer.
-func (s *Session) Run(ctx context.Context, register func() *linktrialv1.RegisterRequest, handle func([]*linktrialv1.Assignment)) {
+// that the orchestrator wants of the node, at each answer; where it refuses a part of
+// that, the next poll waits a moment.
+func (s *Session) Run(ctx context.Context, register func() *linktrialv1.RegisterRequest, handle func(Answer) (refused bool)) {
 	retry := newBackoff()
 	registered, logged := false, "" // what was last logged of a failure
 	revision := int64(0)
@@ -167,7 +186,11 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 				s.status("connected to " + s.cfg.URL)
 			}
 		} else {
-			revision, err = s.poll(ctx, revision, handle)
+			refused := false
+			revision, refused, err = s.poll(ctx, revision, handle)
+			if refused {
+				backoff.Sleep(ctx, refusedPause)
+			}
 			if connect.CodeOf(err) == connect.CodeNotFound && err != nil {
 				registered, err = false, nil
 			}
@@ -194,7 +217,7 @@ func (s *Session) Run(ctx context.Context, register func() *linktrialv1.Register
 }
 
 func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) error {
-	r.Name, r.Incarnation, r.Protocol = s.cfg.Name, s.cfg.Incarnation, agentprotocol.Number
+	r.Name, r.Incarnation, r.Protocol, r.Challenge = s.cfg.Name, s.cfg.Incarnation, agentprotocol.Number, newChallenge()
 	return s.do(ctx, callLimit, func(ctx context.Context) error {
 		s.cfg.Loop.Within(callLimit + loopGrace)
 		res, err := s.client.Register(ctx, connect.NewRequest(r))
@@ -206,14 +229,14 @@ func (s *Session) register(ctx context.Context, r *linktrialv1.RegisterRequest) 
 			s.cfg.Keys(res.Msg.SigningKeys)
 		}
 		if err == nil && s.cfg.Registered != nil {
-			s.cfg.Registered(res.Msg)
+			s.cfg.Registered(res.Msg, r.Challenge)
 		}
 		return err
 	})
 }
 
-func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linktrialv1.Assignment)) (int64, error) {
-	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(pollWait.Milliseconds()), Protocol: agentprotocol.Number}
+func (s *Session) poll(ctx context.Context, revision int64, handle func(Answer) bool) (newRevision int64, refused bool, err error) {
+	r := &linktrialv1.PollRequest{Name: s.cfg.Name, Incarnation: s.cfg.Incarnation, Revision: revision, WaitMs: int32(pollWait.Milliseconds()), Protocol: agentprotocol.Number, Challenge: newChallenge()}
 	if s.cfg.Disk != nil {
 		r.DiskFreeBytes = s.cfg.Disk()
 	}
@@ -221,7 +244,7 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 	inWindow := false
 	pctx, done := s.beginPoll(ctx, r)
 	defer done()
-	err := s.do(pctx, pollWait+callLimit, func(ctx context.Context) error {
+	err = s.do(pctx, pollWait+callLimit, func(ctx context.Context) error {
 		s.cfg.Loop.Within(pollWait + callLimit + loopGrace)
 		// Only here is it known whether the call waited for a window.
 		if inWindow = s.gate.InWindow(); inWindow {
@@ -234,21 +257,18 @@ func (s *Session) poll(ctx context.Context, revision int64, handle func([]*linkt
 		return err
 	})
 	if err != nil && ctx.Err() == nil && pctx.Err() != nil {
-		return revision, nil // ended by PollNow
+		return revision, false, nil // ended by PollNow
 	}
 	if err != nil {
-		return revision, err
+		return revision, false, err
 	}
 	s.cfg.Loop.Within(loopGrace)
 	if s.cfg.Keys != nil {
 		s.cfg.Keys(answer.SigningKeys)
 	}
-	handle(answer.Assignments)
-	if s.cfg.Preflight != nil {
-		s.cfg.Preflight(answer.Preflight)
-	}
+	refused = handle(Answer{Assignments: answer.Assignments, Challenge: r.Challenge})
 	s.gate.Answered(ctx, inWindow)
-	return answer.Revision, nil
+	return answer.Revision, refused, nil
 }
 
 // PollNow has the node's state reported at once: it ends the poll that waits, if any.

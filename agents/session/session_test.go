@@ -21,6 +21,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
 )
@@ -36,7 +37,7 @@ type orchestrator struct {
 	mu          sync.Mutex
 	known       map[string]bool // registered incarnations
 	revision    int64
-	assignments []*linktrialv1.Assignment
+	assignments []*linktrialv1.SignedAssignment
 	changed     notify.Notifier
 	stored      map[string][]string // by run
 	calls       int
@@ -78,7 +79,7 @@ func (o *orchestrator) cut() {
 	o.conns.Range(func(c, _ any) bool { c.(net.Conn).Close(); return true })
 }
 
-func (o *orchestrator) assign(list ...*linktrialv1.Assignment) {
+func (o *orchestrator) assign(list ...*linktrialv1.SignedAssignment) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.assignments = list
@@ -96,7 +97,7 @@ func (o *orchestrator) Register(_ context.Context, r *connect.Request[linktrialv
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.known[r.Msg.Incarnation] = true
-	return connect.NewResponse(&linktrialv1.RegisterResponse{}), nil
+	return connect.NewResponse(&linktrialv1.RegisterResponse{Protocol: agentprotocol.Number}), nil
 }
 
 func (o *orchestrator) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
@@ -280,22 +281,23 @@ func TestPollIsLevelTriggered(t *testing.T) {
 		s.Run(ctx, func() *linktrialv1.RegisterRequest {
 			registrations.Add(1)
 			return &linktrialv1.RegisterRequest{}
-		}, func(list []*linktrialv1.Assignment) {
-			if len(list) > 0 {
-				seen.Store(list[0].RunId + list[0].DesiredState.String())
+		}, func(r Answer) bool {
+			if len(r.Assignments) > 0 {
+				seen.Store(string(r.Assignments[0].Assignment))
 			}
+			return false
 		})
 	}()
 	is := func(want string) func() bool {
 		return func() bool { v, _ := seen.Load().(string); return v == want }
 	}
-	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_PREPARE})
+	o.assign(&linktrialv1.SignedAssignment{Assignment: []byte("aDESIRED_STATE_PREPARE")})
 	eventually(t, "first desired state", is("aDESIRED_STATE_PREPARE"))
 	o.cut()
-	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_RUN})
+	o.assign(&linktrialv1.SignedAssignment{Assignment: []byte("aDESIRED_STATE_RUN")})
 	eventually(t, "desired state set while cut off", is("aDESIRED_STATE_RUN"))
 	o.forget()
-	o.assign(&linktrialv1.Assignment{RunId: "a", DesiredState: linktrialv1.Assignment_DESIRED_STATE_FINISH})
+	o.assign(&linktrialv1.SignedAssignment{Assignment: []byte("aDESIRED_STATE_FINISH")})
 	eventually(t, "desired state after the orchestrator forgot the node", is("aDESIRED_STATE_FINISH"))
 	if n := registrations.Load(); n != 2 {
 		t.Errorf("%d registrations, expected 2", n)
@@ -340,7 +342,7 @@ func TestSuspendAndWindow(t *testing.T) {
 	var running sync.WaitGroup
 	var polls atomic.Int64
 	running.Go(func() {
-		s.Run(ctx, func() *linktrialv1.RegisterRequest { return &linktrialv1.RegisterRequest{} }, func([]*linktrialv1.Assignment) { polls.Add(1) })
+		s.Run(ctx, func() *linktrialv1.RegisterRequest { return &linktrialv1.RegisterRequest{} }, func(Answer) bool { polls.Add(1); return false })
 	})
 	d := s.NewDelivery("r1", j, true)
 	running.Go(func() { d.Run(ctx, nil) })

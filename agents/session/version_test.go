@@ -15,6 +15,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 )
 
 // versioned answers registrations as an orchestrator of some protocol.
@@ -55,7 +56,7 @@ func (l *logLines) String() string {
 func TestNewerOrchestrator(t *testing.T) {
 	v := &versioned{orchestrator: newOrchestrator(t)}
 	v.protocol.Store(99)
-	v.assign(&linktrialv1.Assignment{RunId: "r1"})
+	v.assign(&linktrialv1.SignedAssignment{RefusedRunId: "r1"})
 	mux := http.NewServeMux()
 	mux.Handle(linktrialv1connect.NewAgentServiceHandler(v))
 	server := httptest.NewUnstartedServer(mux)
@@ -74,14 +75,20 @@ func TestNewerOrchestrator(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		s.Run(ctx, func() *linktrialv1.RegisterRequest { return &linktrialv1.RegisterRequest{} }, func([]*linktrialv1.Assignment) { handled.Add(1) })
+		s.Run(ctx, func() *linktrialv1.RegisterRequest { return &linktrialv1.RegisterRequest{} }, func(Answer) bool { handled.Add(1); return false })
 	}()
 	eventually(t, "the node keeps trying", func() bool { return v.registrations.Load() >= 3 })
-	const want = "the orchestrator's version v9 speaks protocol 99 and this agent's version v8 protocol 1: install the same version on both"
+	const want = "the orchestrator's version v9 speaks protocol 99 and this agent's version v8 protocol 2: install the same version on both"
 	if n := strings.Count(log.String(), want); n != 1 || handled.Load() != 0 {
 		t.Errorf("logged %d times, %d answers applied: %s", n, handled.Load(), log)
 	}
-	v.protocol.Store(0) // one from before the number was told
+	v.protocol.Store(0) // one from before the number was told, which signs nothing but sheets
+	const older = "the orchestrator's version v9 speaks protocol 1 and this agent's version v8 protocol 2: install the same version on both"
+	eventually(t, "the node says that the orchestrator is too old", func() bool { return strings.Contains(log.String(), older) })
+	if handled.Load() != 0 {
+		t.Error("an answer of the older orchestrator is applied")
+	}
+	v.protocol.Store(agentprotocol.Number)
 	eventually(t, "the node works with an orchestrator of its protocol", func() bool { return handled.Load() > 0 })
 	cancel()
 	<-ended

@@ -22,6 +22,10 @@ import (
 // Config is what is read and how far it is to.
 type Config struct {
 	Sources []radio.Telemetry
+	// Named are the addresses that may be asked, as [radio.Telemetry.Address] writes
+	// them. A profile comes from the orchestrator: without the list, a false one could
+	// have the node call any address.
+	Named []string
 	// Radio is the address at which this node reaches its own radio; empty:
 	// nobody said, and sources at the radio cannot be read.
 	Radio string
@@ -220,6 +224,9 @@ func (p *Poller) Run(ctx context.Context, which func(*radio.Telemetry) bool, tel
 
 func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Reading, error) {
 	host := t.Host
+	if a := t.Address(); a != "" && !slices.Contains(p.cfg.Named, a) {
+		return nil, fmt.Errorf("refused: %s is no telemetry address of the signed assignment; nothing was sent to it", a)
+	}
 	if host == radio.TargetRadio {
 		if host = p.cfg.Radio; host == "" {
 			return nil, errors.New("nobody said at which address this node reaches its radio: give it in the profile (attach.roles.….radio)")

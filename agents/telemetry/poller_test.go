@@ -45,6 +45,14 @@ func page(t *testing.T, h http.HandlerFunc, values ...radio.TelemetryValue) radi
 	return radio.Telemetry{Name: "page", Kind: radio.TelemetryHTTP, Poll: radio.PollBetweenTrials, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, s.Listener.Addr()), Path: "/x", Values: values}
 }
 
+// named has the configuration name the addresses of its sources.
+func named(c Config) Config {
+	for _, t := range c.Sources {
+		c.Named = append(c.Named, t.Address())
+	}
+	return c
+}
+
 func words(states []State) string {
 	var out []string
 	for _, s := range states {
@@ -62,7 +70,7 @@ func words(states []State) string {
 
 func check(t *testing.T, c Config) string {
 	t.Helper()
-	return words(New(c).Check(t.Context()))
+	return words(New(named(c)).Check(t.Context()))
 }
 
 func TestHTTP(t *testing.T) {
@@ -176,7 +184,7 @@ func TestPollIntervals(t *testing.T) {
 		}
 		_, _ = io.WriteString(w, `{"x":1}`)
 	}, radio.TelemetryValue{Name: "x", Pointer: "/x", Scale: 1})
-	p := New(Config{Sources: []radio.Telemetry{src}})
+	p := New(named(Config{Sources: []radio.Telemetry{src}}))
 	if news := p.Poll(t.Context(), Always); len(news) != 0 || asked.Load() != 0 {
 		t.Errorf("read between trials alone, and was read always: %+v", news)
 	}
@@ -223,7 +231,7 @@ func TestInterruptedReadings(t *testing.T) {
 	}
 	t.Cleanup(func() { mute.Close() })
 	gps := radio.Telemetry{Name: "gps", Kind: radio.TelemetryGPSD, IntervalNS: int64(time.Hour), Host: "127.0.0.1", Port: port(t, mute.Addr())}
-	p := New(Config{Sources: []radio.Telemetry{src, gps}})
+	p := New(named(Config{Sources: []radio.Telemetry{src, gps}}))
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
 		<-asked
@@ -256,10 +264,37 @@ func TestInterruptedReadings(t *testing.T) {
 	}
 }
 
+// An address that the assignment does not name is not asked, by whatever kind of source.
+func TestOnlyNamedAddresses(t *testing.T) {
+	var asked atomic.Int64
+	src := page(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_, _ = io.WriteString(w, `[7]`)
+	}, radio.TelemetryValue{Name: "x", Pointer: "/0", Scale: 1})
+	gps, snmp := src, src
+	gps.Kind, snmp.Kind, snmp.SNMP = radio.TelemetryGPSD, radio.TelemetrySNMP, &radio.SNMP{Version: "2c"}
+	atRadio := src
+	atRadio.Host = radio.TargetRadio
+	for _, c := range [][]string{nil, {"127.0.0.1:1"}, {src.Host}} {
+		got := New(Config{Sources: []radio.Telemetry{src, gps, snmp, atRadio}, Named: c, Radio: "127.0.0.1"}).Check(t.Context())
+		for _, s := range got {
+			if !strings.HasPrefix(s.Error, "refused: ") || !strings.Contains(s.Error, "no telemetry address of the signed assignment") {
+				t.Errorf("named %v: %s source has %q", c, s.Kind, s.Error)
+			}
+		}
+	}
+	if n := asked.Load(); n != 0 {
+		t.Errorf("the address was asked %d times", n)
+	}
+	if s := New(named(Config{Sources: []radio.Telemetry{src}})).Check(t.Context())[0]; s.Error != "" || asked.Load() != 1 {
+		t.Errorf("the named address: %+v", s)
+	}
+}
+
 func TestRun(t *testing.T) {
 	src := page(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `[7]`) }, radio.TelemetryValue{Name: "x", Pointer: "/0", Scale: 1})
 	src.IntervalNS = int64(200 * time.Millisecond)
-	p := New(Config{Sources: []radio.Telemetry{src}})
+	p := New(named(Config{Sources: []radio.Telemetry{src}}))
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	n := 0
 	p.Run(ctx, Any, func(news []journal.Telemetry) {

@@ -1,6 +1,6 @@
-// Package trust decides whether this node executes what it is sent: a run sheet
-// only when a key that the node trusts has signed it, a driver only when that
-// sheet names its digest.
+// Package trust decides whether this node executes what it is sent: an assignment
+// and a run sheet only when a key that the node trusts has signed them, a driver only
+// when that sheet names its digest.
 //
 // Comes in: files of trusted keys, what an orchestrator shows of its keys, run
 // sheets with signatures, digests of drivers. Goes out: nil, or one sentence that
@@ -189,7 +189,18 @@ func (k *Keys) Learn(shown []signature.Endorsed) error {
 func (k *Keys) CheckSheet(run string, sheet []byte, s signature.Signature) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	err := k.trusted.VerifySheet(run, sheet, s)
+	return k.refusal(k.trusted.VerifySheet(run, sheet, s), s)
+}
+
+// CheckAssignment reports why nothing of an encoded assignment must be used, or nil.
+func (k *Keys) CheckAssignment(encoded []byte, s signature.Signature) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.refusal(k.trusted.VerifyAssignment(encoded, s), s)
+}
+
+// refusal adds to err, if any, what a person can do.
+func (k *Keys) refusal(err error, s signature.Signature) error {
 	if err == nil {
 		return nil
 	}

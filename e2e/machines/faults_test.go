@@ -198,7 +198,7 @@ func run(t *testing.T, url, name string, id *identity.Identity, log *logged, f f
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Run(ctx, func() *linktrialv1.RegisterRequest { return registration(name).Msg }, func([]*linktrialv1.Assignment) {})
+		s.Run(ctx, func() *linktrialv1.RegisterRequest { return registration(name).Msg }, func(session.Answer) bool { return false })
 	}()
 	defer func() {
 		cancel()

@@ -20,6 +20,7 @@ import (
 	"linktrial/agents/identity"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 	wire "linktrial/internal/identity"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc/enrol"
@@ -137,11 +138,11 @@ func caller(t testing.TB, o *orchestrator, id *identity.Identity) linktrialv1con
 }
 
 func registration(name string) *connect.Request[linktrialv1.RegisterRequest] {
-	return connect.NewRequest(&linktrialv1.RegisterRequest{Name: name, Role: "client", Version: "v-agent", Emulated: true, Incarnation: "one"})
+	return connect.NewRequest(&linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: name, Role: "client", Version: "v-agent", Emulated: true, Incarnation: "one"})
 }
 
 func poll(name string, wait time.Duration, revision int64) *connect.Request[linktrialv1.PollRequest] {
-	return connect.NewRequest(&linktrialv1.PollRequest{Name: name, Incarnation: "one", Revision: revision, WaitMs: int32(wait.Milliseconds())})
+	return connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: name, Incarnation: "one", Revision: revision, WaitMs: int32(wait.Milliseconds())})
 }
 
 // says checks that an error is one sentence with these words.

@@ -11,11 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/proto"
 
 	"linktrial/agents/agent"
 	"linktrial/agents/trust"
@@ -91,7 +94,7 @@ type bench struct {
 // between forwards every call, and can change the answers of Poll.
 type between struct {
 	linktrialv1connect.AgentServiceClient
-	spoil func(*linktrialv1.PollResponse)
+	spoil atomic.Pointer[func(node string, r *linktrialv1.PollResponse)]
 }
 
 func (b *between) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollRequest]) (*connect.Response[linktrialv1.PollResponse], error) {
@@ -99,8 +102,8 @@ func (b *between) Poll(ctx context.Context, r *connect.Request[linktrialv1.PollR
 	if err != nil {
 		return nil, err
 	}
-	if b.spoil != nil {
-		b.spoil(res.Msg)
+	if f := b.spoil.Load(); f != nil {
+		(*f)(r.Msg.Name, res.Msg)
 	}
 	return connect.NewResponse(res.Msg), nil
 }
@@ -233,39 +236,86 @@ func (b *bench) attempts(run string) int {
 	return n
 }
 
-// Agents run a sheet that the orchestrator has signed. A sheet that is changed,
-// unsigned or signed with another key ends the run with one sentence, before its first
-// trial.
-func TestSheetsAreVerified(t *testing.T) {
+// Agents do what the orchestrator has signed for them. Whatever is changed, unsigned,
+// signed with another key, recorded or another node's ends the run with one sentence,
+// before anything of it is used.
+func TestAssignmentsAreVerified(t *testing.T) {
 	stranger := ed25519.NewKeyFromSeed([]byte("a stranger between both of them!"))
-	each := func(f func(*linktrialv1.Assignment)) func(*linktrialv1.PollResponse) {
-		return func(r *linktrialv1.PollResponse) {
+	each := func(f func(*linktrialv1.SignedAssignment)) func(string, *linktrialv1.PollResponse) {
+		return func(_ string, r *linktrialv1.PollResponse) {
 			for _, a := range r.Assignments {
-				f(a)
+				if a.RefusedRunId != "" {
+					f(a)
+				}
 			}
 		}
 	}
+	altered := func(f func(*linktrialv1.Assignment)) func(string, *linktrialv1.PollResponse) {
+		return each(func(s *linktrialv1.SignedAssignment) {
+			a := new(linktrialv1.Assignment)
+			require.NoError(t, proto.Unmarshal(s.Assignment, a))
+			f(a)
+			var err error
+			s.Assignment, err = proto.Marshal(a)
+			require.NoError(t, err)
+		})
+	}
 	b := newBench(t)
 	b.agents(b.drivers)
+	// instead gives nodes what was recorded in place of what is for them.
+	instead := func(of func(node string) string) func(string, *linktrialv1.PollResponse) {
+		var mu sync.Mutex
+		recorded := map[string]*linktrialv1.SignedAssignment{}
+		return func(node string, r *linktrialv1.PollResponse) {
+			mu.Lock()
+			defer mu.Unlock()
+			for i, a := range r.Assignments {
+				if a.RefusedRunId == "" {
+					continue
+				}
+				old := recorded[of(node)]
+				if recorded[node] == nil {
+					recorded[node] = a
+				}
+				if old == nil {
+					r.Assignments = nil
+					return
+				}
+				r.Assignments[i] = old
+			}
+		}
+	}
+	const changed = "it was changed on its way"
 	for _, c := range []struct {
 		name  string
-		spoil func(*linktrialv1.PollResponse)
+		spoil func(string, *linktrialv1.PollResponse)
 		want  string
 	}{
 		{"as it was signed", nil, ""},
-		{"changed", each(func(a *linktrialv1.Assignment) {
+		{"another sheet", each(func(a *linktrialv1.SignedAssignment) {
 			a.Sheet = []byte(strings.Replace(string(a.Sheet), `"attempts":1`, `"attempts":3`, 1))
-			a.SheetHash = runsheet.Hash(a.Sheet)
-		}), "it was changed on its way"},
-		{"unsigned", each(func(a *linktrialv1.Assignment) { a.Signature = nil }), "the run sheet is not signed"},
-		{"signed by a stranger", func(r *linktrialv1.PollResponse) {
+		}), changed},
+		{"another sheet, and its hash", func(node string, r *linktrialv1.PollResponse) {
+			each(func(a *linktrialv1.SignedAssignment) {
+				a.Sheet = []byte(strings.Replace(string(a.Sheet), `"attempts":1`, `"attempts":3`, 1))
+			})(node, r)
+			altered(func(a *linktrialv1.Assignment) { a.SheetHash = runsheet.Hash(r.Assignments[0].Sheet) })(node, r)
+		}, changed},
+		{"other addresses", altered(func(a *linktrialv1.Assignment) { a.RadioAddresses = map[string]string{"server": "192.0.2.66"} }), changed},
+		{"other telemetry", altered(func(a *linktrialv1.Assignment) { a.TelemetryAddresses = []string{"192.0.2.66:161"} }), changed},
+		{"unsigned", each(func(a *linktrialv1.SignedAssignment) { a.KeyId, a.Signature = "", nil }), "the assignment is not signed"},
+		{"signed by a stranger", func(node string, r *linktrialv1.PollResponse) {
 			key := signature.PublicOf(stranger)
 			r.SigningKeys = []*linktrialv1.SigningKey{{PublicKey: key[:]}}
-			each(func(a *linktrialv1.Assignment) {
-				s := signature.SignSheet(stranger, a.RunId, a.Sheet)
-				a.Signature = &linktrialv1.SheetSignature{KeyId: s.KeyID, Signature: s.Bytes}
-			})(r)
+			each(func(a *linktrialv1.SignedAssignment) {
+				s := signature.SignAssignment(stranger, a.Assignment)
+				a.KeyId, a.Signature = s.KeyID, s.Bytes
+			})(node, r)
 		}, "which this node does not trust"},
+		{"recorded, of an earlier answer", instead(func(node string) string { return node }), "it was recorded and sent again"},
+		{"recorded, of another node", instead(func(node string) string {
+			return map[string]string{"client": "server", "server": "client", "relay": "client"}[node]
+		}), "the assignment is for node"},
 		{"as it was signed, after a rotation", nil, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,7 +323,10 @@ func TestSheetsAreVerified(t *testing.T) {
 				_, err := b.trust.RotateSigningKey(t.Context(), connect.NewRequest(&linktrialv1.RotateSigningKeyRequest{}))
 				require.NoError(t, err)
 			}
-			b.between.spoil = c.spoil
+			b.between.spoil.Store(nil)
+			if c.spoil != nil {
+				b.between.spoil.Store(&c.spoil)
+			}
 			run := b.end(b.start())
 			if c.want == "" {
 				require.Equal(t, linktrialv1.RunState_RUN_STATE_COMPLETED, run.State, run.Message)

@@ -7,11 +7,13 @@ import "fmt"
 
 // Number is the protocol that this version speaks. It is raised when a call
 // changes so that a side that does not know of the change would do something
-// wrong; a change that a side may ignore does not raise it.
-const Number = 1
+// wrong; a change that a side may ignore does not raise it. Since 2 all that an
+// orchestrator sends a node to do is signed.
+const Number = 2
 
-// Oldest is the oldest protocol that this version still understands.
-const Oldest = 1
+// Oldest is the oldest protocol that this version still understands: what 1 sends is
+// not signed.
+const Oldest = 2
 
 // span is the protocols of one version.
 type span struct{ oldest, newest int32 }

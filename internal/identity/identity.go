@@ -36,6 +36,12 @@ func NodeURI(name string) *url.URL {
 	return &url.URL{Scheme: "linktrial", Host: "agent", Path: "/" + name}
 }
 
+// KeyHash stands for the public key of a certificate: the SHA-256 of its
+// SubjectPublicKeyInfo (RFC 5280, section 4.1).
+func KeyHash(cert *x509.Certificate) [sha256.Size]byte {
+	return sha256.Sum256(cert.RawSubjectPublicKeyInfo)
+}
+
 // NodeOf is the name of the agent that a certificate is for; false where it is
 // for something else.
 func NodeOf(cert *x509.Certificate) (string, bool) {

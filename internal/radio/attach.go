@@ -1,7 +1,9 @@
 package radio
 
 import (
+	"net"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -149,6 +151,35 @@ func (p *Profile) Sources(emulated bool) []Telemetry {
 	}
 	if emulated && !stated {
 		out = append(out, EmulatedTelemetry()...)
+	}
+	return out
+}
+
+// Address is the address that is asked for the readings, as "host:port"; empty where
+// none is, because the node itself has them.
+func (t *Telemetry) Address() string {
+	if t.Host == "" {
+		return ""
+	}
+	return net.JoinHostPort(t.Host, strconv.Itoa(t.Port))
+}
+
+// TelemetryAddresses are the addresses that a node with this radio, or with its
+// emulation, may ask, in the order of the sources. Those at [TargetRadio] are in it
+// under that name, too: a node's technician can say at which address the radio is.
+func (p *Profile) TelemetryAddresses(emulated bool, r Role) []string {
+	var out []string
+	add := func(t Telemetry) {
+		if a := t.Address(); a != "" && !slices.Contains(out, a) {
+			out = append(out, a)
+		}
+	}
+	for _, t := range p.Sources(emulated) {
+		add(t)
+		if t.Host == TargetRadio && !emulated {
+			t.Host = p.Attach.For(r).Radio
+			add(t)
+		}
 	}
 	return out
 }

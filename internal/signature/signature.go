@@ -1,4 +1,4 @@
-// Package signature signs run sheets, the keys that sign them, backups and heads of
+// Package signature signs run sheets, assignments, the keys that sign them, backups and heads of
 // the audit log with Ed25519 (RFC 8032), and writes keys and signatures as lines of
 // text. Comes in: bytes and text. Goes out: signatures, sets of trusted keys, one clear error. Pure;
 // imports the standard library alone.
@@ -9,7 +9,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -133,18 +132,24 @@ func (ks Keys) Extend(list []Endorsed) []Endorsed {
 // VerifySheet returns nil for a sheet that a trusted key has signed for this run,
 // else an error that says why the sheet is not trusted.
 func (ks Keys) VerifySheet(run string, sheet []byte, s Signature) error {
+	return ks.verify("run sheet", "it was changed on its way, or signed for another run", sheetMessage(run, sheet), s)
+}
+
+// verify checks the signature of a message. what names it in errors, and otherwise is
+// what has happened where the signature is another message's.
+func (ks Keys) verify(what, otherwise string, message []byte, s Signature) error {
 	if s.IsZero() {
-		return errors.New("the run sheet is not signed")
+		return fmt.Errorf("the %s is not signed", what)
 	}
 	k, ok := ks[s.KeyID]
 	if !ok {
-		return fmt.Errorf("the run sheet is signed by key %.64q, which this node does not trust (it trusts %s)", s.KeyID, ks.IDs())
+		return fmt.Errorf("the %s is signed by key %.64q, which this node does not trust (it trusts %s)", what, s.KeyID, ks.IDs())
 	}
 	if len(s.Bytes) != ed25519.SignatureSize {
-		return fmt.Errorf("the run sheet has a signature of %d bytes, expected %d", len(s.Bytes), ed25519.SignatureSize)
+		return fmt.Errorf("the %s has a signature of %d bytes, expected %d", what, len(s.Bytes), ed25519.SignatureSize)
 	}
-	if !ed25519.Verify(k[:], sheetMessage(run, sheet), s.Bytes) {
-		return fmt.Errorf("the run sheet does not match its signature by key %s: it was changed on its way, or signed for another run", s.KeyID)
+	if !ed25519.Verify(k[:], message, s.Bytes) {
+		return fmt.Errorf("the %s does not match its signature by key %s: %s", what, s.KeyID, otherwise)
 	}
 	return nil
 }

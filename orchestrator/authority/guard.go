@@ -31,6 +31,17 @@ func (a *Authority) Handler(next http.Handler) http.Handler {
 	})
 }
 
+// KeyOf stands for the key of the certificate that a call was made with
+// ([identity.KeyHash]); nil where nodes have none.
+func (a *Authority) KeyOf(ctx context.Context) []byte {
+	cert, _ := ctx.Value(certificateKey{}).(*x509.Certificate)
+	if cert == nil {
+		return nil
+	}
+	hash := identity.KeyHash(cert)
+	return hash[:]
+}
+
 // caller is the node that calls, by its certificate. Errors are in the words
 // that a person at the node reads, with the code Unauthenticated.
 func (a *Authority) caller(ctx context.Context) (node string, cert *x509.Certificate, err error) {

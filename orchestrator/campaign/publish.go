@@ -37,7 +37,7 @@ func (e *Engine) assign(work *nodes.Work, r *run, commands []nodes.Command) {
 	a.Addresses = e.addresses(r.participants)
 	for _, p := range r.participants {
 		work.RunOf[p.node] = r.id
-		a.Commands = nil
+		a.Commands, a.Role = nil, p.role
 		if p.role == leader {
 			a.Commands = commands
 		}
@@ -72,7 +72,7 @@ func (e *Engine) assignUnfinished(ctx context.Context, work *nodes.Work, open *o
 }
 
 func (s *sheetInfo) assignment(run string) nodes.Assignment {
-	return nodes.Assignment{Run: run, SheetHash: s.hash, Sheet: s.encoded, Signature: s.signature}
+	return nodes.Assignment{Run: run, SheetHash: s.hash, Sheet: s.encoded, Signature: s.signature, Radio: s.radio}
 }
 
 // addresses returns those of a run's nodes on the radio network, as far as they are known.

@@ -36,7 +36,11 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 	if err := s.cfg.Engine.Nodes.Register(ctx, r); err != nil {
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
-	return connect.NewResponse(&linktrialv1.RegisterResponse{RadioProfile: s.radioProfile(m.Radio), OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Agreed(m.Protocol),
+	signed, err := s.radio(ctx, m)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "register", err)
+	}
+	return connect.NewResponse(&linktrialv1.RegisterResponse{Radio: signed, OrchestratorVersion: s.cfg.Version, Protocol: agentprotocol.Agreed(m.Protocol),
 		SigningKeys: reply.SigningKeys(s.cfg.Trust.Keys())}), nil
 }
 
@@ -63,22 +67,9 @@ func (s *agents) Poll(ctx context.Context, req *connect.Request[linktrialv1.Poll
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "poll", err)
 	}
-	out := &linktrialv1.PollResponse{Revision: revision, Preflight: s.cfg.Fleet.Requested(m.Name)}
-	if keys := s.cfg.Trust.Keys(); len(assignments) > 0 && len(keys) > 1 {
-		out.SigningKeys = reply.SigningKeys(keys)
-	}
-	for _, a := range assignments {
-		as := &linktrialv1.Assignment{RunId: a.Run, SheetHash: a.SheetHash, Sheet: a.Sheet, DesiredState: desired[a.DesiredState], Reason: a.Reason, RadioAddresses: map[string]string{}}
-		if !a.Signature.IsZero() {
-			as.Signature = &linktrialv1.SheetSignature{KeyId: a.Signature.KeyID, Signature: a.Signature.Bytes}
-		}
-		for role, address := range a.Addresses {
-			as.RadioAddresses[string(role)] = address
-		}
-		for _, o := range a.Commands {
-			as.Commands = append(as.Commands, &linktrialv1.RunCommand{Id: o.ID, Kind: o.Kind, Trial: int32(o.Trial), By: o.By})
-		}
-		out.Assignments = append(out.Assignments, as)
+	out := &linktrialv1.PollResponse{Revision: revision}
+	if err := s.assign(ctx, m, out, assignments); err != nil {
+		return nil, s.cfg.answer(ctx, "poll", err)
 	}
 	return connect.NewResponse(out), nil
 }

@@ -93,15 +93,6 @@ func (s *agents) noteFaults(ctx context.Context, m *linktrialv1.PollRequest) {
 	}
 }
 
-// radioProfile is the profile of a radio for the agent that has it.
-func (s *agents) radioProfile(name string) []byte {
-	b, err := fleet.EncodeProfile(s.cfg.Catalog.Profile(name))
-	if err != nil {
-		s.cfg.Logger.Error("profile cannot be told to its agents", "radio", name, "error", err)
-	}
-	return b
-}
-
 // health adds to a node what its agent told last.
 func (s *operators) health(n *linktrialv1.Node) {
 	h := s.cfg.Fleet.Health(n.Name)

@@ -18,6 +18,7 @@ import (
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/store/storetest"
@@ -147,7 +148,7 @@ func newPlayer(c *clients, role radio.Role) *player {
 }
 
 func (p *player) register(ctx context.Context) error {
-	_, err := p.c.agent.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{Name: string(p.role), Role: string(p.role), Version: "test", Emulated: p.emulated,
+	_, err := p.c.agent.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: string(p.role), Role: string(p.role), Version: "test", Emulated: p.emulated,
 		Incarnation: p.incarnation, DiskFreeBytes: 1 << 30, Drivers: []*linktrialv1.DriverState{
 			{Name: "alpha", Version: "1.0.0", Implementation: "test", Choices: map[string]string{"congestion": "cubic,reno"}},
 			{Name: "beta", Version: "1.0.0", Implementation: "test", Choices: map[string]string{"congestion": "cubic"}}}}))
@@ -157,7 +158,7 @@ func (p *player) register(ctx context.Context) error {
 // play runs until ctx ends, also while the orchestrator is down.
 func (p *player) play(ctx context.Context) {
 	var revision int64
-	var assignments []*linktrialv1.Assignment
+	var assignments []given
 	retry := func() {
 		select {
 		case <-ctx.Done():
@@ -165,7 +166,7 @@ func (p *player) play(ctx context.Context) {
 		}
 	}
 	for ctx.Err() == nil {
-		res, err := p.c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: string(p.role), Incarnation: p.incarnation, Revision: revision, WaitMs: 200}))
+		res, err := p.c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: string(p.role), Incarnation: p.incarnation, Revision: revision, WaitMs: 200}))
 		switch {
 		case connect.CodeOf(err) == connect.CodeNotFound:
 			if p.register(ctx) != nil {
@@ -176,7 +177,7 @@ func (p *player) play(ctx context.Context) {
 			retry()
 			continue
 		}
-		revision, assignments = res.Msg.Revision, res.Msg.Assignments
+		revision, assignments = res.Msg.Revision, givenBy(res.Msg)
 		for _, a := range assignments {
 			if err := p.act(ctx, a); err != nil {
 				revision = 0 // look again
@@ -186,7 +187,27 @@ func (p *player) play(ctx context.Context) {
 	}
 }
 
-func (p *player) act(ctx context.Context, a *linktrialv1.Assignment) error {
+// given is a run's assignment with the sheet beside it.
+type given struct {
+	*linktrialv1.Assignment
+	Sheet []byte
+}
+
+// givenBy are those that a poll brought.
+func givenBy(r *linktrialv1.PollResponse) (out []given) {
+	for _, s := range r.Assignments {
+		a := new(linktrialv1.Assignment)
+		if err := proto.Unmarshal(s.Assignment, a); err != nil {
+			panic(err)
+		}
+		if a.RunId != "" {
+			out = append(out, given{a, s.Sheet})
+		}
+	}
+	return out
+}
+
+func (p *player) act(ctx context.Context, a given) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := p.parts[a.RunId]

@@ -12,6 +12,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/liveness/livenesstest"
 	"linktrial/orchestrator/server"
@@ -42,11 +43,11 @@ func TestPulledCable(t *testing.T) {
 	}
 	people, node := over(cable.Here), over(cable.There)
 	require.NoError(t, newPlayer(node, radio.RoleRelay).register(t.Context()))
-	first, err := node.agent.Poll(t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: "first"}))
+	first, err := node.agent.Poll(t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "relay", Incarnation: "first"}))
 	require.NoError(t, err)
 	polled := make(chan error, 1)
 	go func() {
-		_, err := node.agent.Poll(t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: "first", Revision: first.Msg.Revision, WaitMs: 30_000}))
+		_, err := node.agent.Poll(t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "relay", Incarnation: "first", Revision: first.Msg.Revision, WaitMs: 30_000}))
 		polled <- err
 	}()
 	connected := func() bool {

@@ -93,7 +93,7 @@ func TestCommands(t *testing.T) {
 	_, err = h.control.AbortRun(ctx, connect.NewRequest(&linktrialv1.AbortRunRequest{RunId: h.run, Reason: "rain", By: "ada"}))
 	require.NoError(t, err)
 	refused[linktrialv1.PauseRunResponse](t, connect.CodeFailedPrecondition, "it is being aborted (rain)")(h.control.PauseRun(ctx, pauseOf(h.run)))
-	h.eventually("abort", func() bool { return h.assignment().GetDesiredState() == linktrialv1.Assignment_DESIRED_STATE_ABORT })
+	h.eventually("abort", func() bool { return h.desired() == linktrialv1.Assignment_DESIRED_STATE_ABORT })
 	h.x.j.Finish(journal.RunAborted, "rain")
 	h.tell()
 	h.eventually("the run's end", func() bool { return h.state().Run.State == linktrialv1.RunState_RUN_STATE_ABORTED })

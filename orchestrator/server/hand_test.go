@@ -12,6 +12,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/executor/journal"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/radio"
 )
 
@@ -45,7 +46,7 @@ func byHand(t testing.TB, c *clients, req *linktrialv1.StartPlanRequest) (*hand,
 	// Its polls keep it connected.
 	wg.Go(func() {
 		for ctx.Err() == nil {
-			_, _ = c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
+			_, _ = c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
 			select {
 			case <-ctx.Done():
 			case <-time.After(500 * time.Millisecond):
@@ -67,7 +68,7 @@ func controlOf(c *clients) linktrialv1connect.ControlServiceClient {
 func (h *hand) begin() {
 	h.t.Helper()
 	h.eventually("the run is assigned", func() bool { return h.assignment() != nil })
-	require.NoError(h.t, h.act(h.t.Context(), h.assignment()))
+	require.NoError(h.t, h.act(h.t.Context(), *h.assignment()))
 	h.x = h.parts[h.run]
 	h.eventually("the run may run", func() bool { return h.assignment().DesiredState == linktrialv1.Assignment_DESIRED_STATE_RUN })
 }
@@ -78,17 +79,25 @@ func (h *hand) eventually(what string, f func() bool) {
 }
 
 // assignment returns what the client is to do now; nil: nothing.
-func (h *hand) assignment() *linktrialv1.Assignment {
-	res, err := h.c.agent.Poll(h.t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
+func (h *hand) assignment() *given {
+	res, err := h.c.agent.Poll(h.t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "client", Incarnation: h.incarnation, WaitMs: 0}))
 	if err != nil {
 		return nil
 	}
-	for _, a := range res.Msg.Assignments {
+	for _, a := range givenBy(res.Msg) {
 		if a.RunId == h.run {
-			return a
+			return &a
 		}
 	}
 	return nil
+}
+
+// desired is how far the client is to go; unspecified: it has nothing to do.
+func (h *hand) desired() linktrialv1.Assignment_DesiredState {
+	if a := h.assignment(); a != nil {
+		return a.DesiredState
+	}
+	return linktrialv1.Assignment_DESIRED_STATE_UNSPECIFIED
 }
 
 // commands returns those that the leading agent gets, as "kind trial", once there are n.

@@ -26,6 +26,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/postgres"
 	"linktrial/orchestrator/server"
@@ -165,6 +166,8 @@ func (g *ground) request(d protoreflect.MessageDescriptor) *dynamicpb.Message {
 			m.Mutable(f).List().Append(protoreflect.ValueOfString(g.text(f)))
 		case f.Kind() == protoreflect.StringKind:
 			m.Set(f, protoreflect.ValueOfString(g.text(f)))
+		case f.Kind() == protoreflect.Int32Kind && f.Name() == "protocol":
+			m.Set(f, protoreflect.ValueOfInt32(agentprotocol.Number))
 		case f.Kind() == protoreflect.BytesKind && !f.IsList() && f.Name() == "text":
 			m.Set(f, protoreflect.ValueOfBytes(fmt.Appendf(nil, testPlan, "1 KiB")))
 		case f.Kind() == protoreflect.MessageKind && f.IsList():

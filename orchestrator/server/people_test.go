@@ -20,6 +20,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/server"
 	"linktrial/orchestrator/store/storetest"
@@ -64,7 +65,7 @@ func TestCallsNeedALogin(t *testing.T) {
 
 	_, err = s.operator.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
 	fails(t, err, connect.CodeUnauthenticated, "log in first")
-	_, err = s.agent.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{Name: "client", Role: "client", Emulated: true, Incarnation: "1"}))
+	_, err = s.agent.Register(ctx, connect.NewRequest(&linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: "client", Role: "client", Emulated: true, Incarnation: "1"}))
 	require.NoError(t, err, "agents do not log in")
 	status, _ := post(t, s.base, "/linktrial.v1.OperatorService/ListNodes", token, "application/json", []byte("{}"))
 	require.Equal(t, http.StatusOK, status)

@@ -20,6 +20,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/process"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
@@ -376,10 +377,10 @@ func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
 			require.NoError(t, p.register(ctx))
 		}
 	}
-	assignments := func(incarnation string) []*linktrialv1.Assignment {
-		res, err := c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: incarnation}))
+	assignments := func(incarnation string) []given {
+		res, err := c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "relay", Incarnation: incarnation}))
 		require.NoError(t, err)
-		return res.Msg.Assignments
+		return givenBy(res.Msg)
 	}
 	register("first")
 	started := c.start(t, fmt.Sprintf(testPlan, "1 KiB"))
@@ -404,7 +405,7 @@ func TestNodeThatWasAwayDuringAnAbort(t *testing.T) {
 	again.incarnation = "second"
 	require.Eventually(t, func() bool { return again.register(ctx) == nil }, 20*time.Second, 50*time.Millisecond, "the first relay counts as connected for a moment")
 	require.Eventually(t, func() bool { return len(assignments("second")) == 0 }, 20*time.Second, 10*time.Millisecond)
-	_, err = c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: "first"}))
+	_, err = c.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "relay", Incarnation: "first"}))
 	require.Equal(t, connect.CodeNotFound, connect.CodeOf(err), "the first relay is to register again")
 }
 
@@ -448,6 +449,7 @@ func TestRefusedPlans(t *testing.T) {
 	for _, bad := range []*linktrialv1.RegisterRequest{
 		{Name: "../x", Role: "client", Emulated: true, Incarnation: "1"}, {Name: "x", Role: "drone", Emulated: true, Incarnation: "1"},
 		{Name: "x", Role: "client", Emulated: true}, {Name: "x", Role: "client", Incarnation: "1"}} {
+		bad.Protocol = agentprotocol.Number
 		_, err := c.agent.Register(t.Context(), connect.NewRequest(bad))
 		require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), bad)
 	}
@@ -476,7 +478,7 @@ func TestRefusedPlans(t *testing.T) {
 			return err
 		},
 		"poll": func() error {
-			_, err := c.agent.Poll(t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Name: "ghost", Incarnation: "1"}))
+			_, err := c.agent.Poll(t.Context(), connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "ghost", Incarnation: "1"}))
 			return err
 		},
 	} {
@@ -544,7 +546,7 @@ func TestStopEndsStreams(t *testing.T) {
 	go func() {
 		var revision int64
 		for {
-			res, err := c.agent.Poll(context.Background(), connect.NewRequest(&linktrialv1.PollRequest{Name: "relay", Incarnation: "first", Revision: revision, WaitMs: 60_000}))
+			res, err := c.agent.Poll(context.Background(), connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "relay", Incarnation: "first", Revision: revision, WaitMs: 60_000}))
 			if err != nil {
 				ended <- err
 				return

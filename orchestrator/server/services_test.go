@@ -17,6 +17,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/agentprotocol"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/rpc"
 	"linktrial/orchestrator/server"
@@ -381,12 +382,12 @@ func TestHealthOfNodes(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, res.Msg.Nodes[0].Battery)
 	require.False(t, res.Msg.Nodes[0].ClockOffsetKnown)
-	reg := &linktrialv1.RegisterRequest{Name: "other", Role: "client", Emulated: true, Incarnation: "1"}
+	reg := &linktrialv1.RegisterRequest{Protocol: agentprotocol.Number, Name: "other", Role: "client", Emulated: true, Incarnation: "1"}
 	_, err = s.agent.Register(ctx, connect.NewRequest(reg))
 	require.NoError(t, err)
-	_, err = s.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "other", Incarnation: "1", Battery: &charge, Discharging: true, ClockOffsetNs: -5e6, ClockErrorNs: 1e6}))
+	_, err = s.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "other", Incarnation: "1", Battery: &charge, Discharging: true, ClockOffsetNs: -5e6, ClockErrorNs: 1e6}))
 	require.NoError(t, err)
-	_, err = s.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Name: "client", Incarnation: "stranger", Battery: &charge}))
+	_, err = s.agent.Poll(ctx, connect.NewRequest(&linktrialv1.PollRequest{Protocol: agentprotocol.Number, Name: "client", Incarnation: "stranger", Battery: &charge}))
 	fails(t, err, connect.CodeNotFound)
 	res, err = s.operator.ListNodes(ctx, connect.NewRequest(&linktrialv1.ListNodesRequest{}))
 	require.NoError(t, err)

@@ -218,6 +218,13 @@ func (k *Keyring) Sign(run string, sheet []byte) signature.Signature {
 	return signature.SignSheet(k.private, run, sheet)
 }
 
+// SignAssignment signs an encoded assignment.
+func (k *Keyring) SignAssignment(encoded []byte) signature.Signature {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return signature.SignAssignment(k.private, encoded)
+}
+
 // Keys are all public keys, oldest first; the last one signs.
 func (k *Keyring) Keys() []signature.Endorsed {
 	k.mu.Lock()

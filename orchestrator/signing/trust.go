@@ -45,7 +45,12 @@ func New(cfg Config) *Trust {
 // Keys are the public keys that agents are to trust, oldest first.
 func (t *Trust) Keys() []signature.Endorsed { return t.cfg.Keys.Keys() }
 
-// Rotate makes a new key, which signs sheets from now on. It returns all keys,
+// SignAssignment signs an encoded assignment.
+func (t *Trust) SignAssignment(encoded []byte) signature.Signature {
+	return t.cfg.Keys.SignAssignment(encoded)
+}
+
+// Rotate makes a new key, which signs sheets and assignments from now on. It returns all keys,
 // oldest first.
 func (t *Trust) Rotate() ([]signature.Endorsed, error) {
 	if err := t.cfg.Keys.Rotate(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
 
 	"linktrial/agents/agent"
 	"linktrial/agents/session"
@@ -197,9 +198,13 @@ func newArrivals() *arrivals {
 	return &arrivals{at: map[string]map[radio.Role]time.Time{}, changed: make(chan struct{}, 1)}
 }
 
-func (t *arrivals) note(role radio.Role, list []*linktrialv1.Assignment) {
+func (t *arrivals) note(role radio.Role, list []*linktrialv1.SignedAssignment) {
 	t.mu.Lock()
-	for _, a := range list {
+	for _, s := range list {
+		a := new(linktrialv1.Assignment)
+		if proto.Unmarshal(s.Assignment, a) != nil || a.RunId == "" {
+			continue
+		}
 		if t.at[a.RunId] == nil {
 			t.at[a.RunId] = map[radio.Role]time.Time{}
 		}
@@ -263,7 +268,10 @@ func (b *agentsBench) watcher(role radio.Role, t *arrivals) (func(context.Contex
 	}
 	return func(ctx context.Context) {
 		defer s.Close()
-		s.Run(ctx, register, func(list []*linktrialv1.Assignment) { t.note(role, list) })
+		s.Run(ctx, register, func(r session.Answer) bool {
+			t.note(role, r.Assignments)
+			return false
+		})
 	}, nil
 }
 

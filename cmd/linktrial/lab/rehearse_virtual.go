@@ -23,6 +23,7 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/agentprotocol"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 	"linktrial/lab/uml"
@@ -68,7 +69,7 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 		req := &linktrialv1.RegisterRequest{
 			Name: guest.NodeName(role), Role: string(role), Version: v.s.Version, Host: guest.Host, Kernel: v.kernel.Version,
 			Emulated: true, Virtual: true, RadioAddress: radio.Addresses[role], Drivers: drivers,
-			Incarnation: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()),
+			Incarnation: fmt.Sprintf("%d-%d", os.Getpid(), time.Now().UnixNano()), Protocol: agentprotocol.Number,
 		}
 		for {
 			_, err := v.agents.Register(ctx, connect.NewRequest(req))

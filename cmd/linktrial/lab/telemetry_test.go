@@ -135,7 +135,7 @@ func TestTelemetryAsAgent(t *testing.T) {
 		return // not started by it
 	}
 	began := time.Now()
-	for _, st := range telemetry.New(telemetry.Config{Sources: radio.EmulatedTelemetry(), Radio: address}).Check(t.Context()) {
+	for _, st := range telemetry.New(telemetry.Config{Sources: radio.EmulatedTelemetry(), Named: new(radio.Profile).TelemetryAddresses(true, radio.RoleClient), Radio: address}).Check(t.Context()) {
 		fmt.Print(st.Source, st.Error)
 		for _, v := range st.Values {
 			fmt.Printf(" %s=%g %s", v.Name, v.Value, v.Unit)

@@ -30,10 +30,12 @@ type Assignment struct {
 	Sheet        []byte
 	Signature    signature.Signature // of run and sheet; zero where the sheet is not signed
 	DesiredState DesiredState
-	Reason       string // of an abort
+	Reason       string     // of an abort
+	Role         radio.Role // of the node in the run; empty: the one that it is registered with
 	// Addresses on the radio network by role, as the nodes registered them.
 	Addresses map[radio.Role]string
-	Commands  []Command // of people, for the leading agent, oldest first
+	Radio     *radio.Profile // of the run
+	Commands  []Command      // of people, for the leading agent, oldest first
 }
 
 // Command is a person's instruction to a run as its leading agent gets it.

@@ -77,7 +77,7 @@ func (x Assignment_DesiredState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Assignment_DesiredState.Descriptor instead.
 func (Assignment_DesiredState) EnumDescriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5, 0}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6, 0}
 }
 
 type RegisterRequest struct {
@@ -98,7 +98,8 @@ type RegisterRequest struct {
 	// that ask for virtual time, and its journals are delivered when a run has ended.
 	Virtual bool `protobuf:"varint,12,opt,name=virtual,proto3" json:"virtual,omitempty"`
 	// Version of the calls of this service; 0 is 1. An orchestrator refuses one that it does not know.
-	Protocol      int32 `protobuf:"varint,13,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Protocol      int32  `protobuf:"varint,13,opt,name=protocol,proto3" json:"protocol,omitempty"`
+	Challenge     []byte `protobuf:"bytes,14,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; the answer's assignment has it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -224,14 +225,21 @@ func (x *RegisterRequest) GetProtocol() int32 {
 	return 0
 }
 
+func (x *RegisterRequest) GetChallenge() []byte {
+	if x != nil {
+		return x.Challenge
+	}
+	return nil
+}
+
 type RegisterResponse struct {
 	state               protoimpl.MessageState `protogen:"open.v1"`
 	OrchestratorVersion string                 `protobuf:"bytes,1,opt,name=orchestrator_version,json=orchestratorVersion,proto3" json:"orchestrator_version,omitempty"`
 	Protocol            int32                  `protobuf:"varint,2,opt,name=protocol,proto3" json:"protocol,omitempty"`                          // that the orchestrator speaks; 0 is 1
 	SigningKeys         []*SigningKey          `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"` // oldest first
-	// Profile of the radio that the node has registered (internal/radio.Profile as
-	// JSON), which says how telemetry is read; empty: none of that name.
-	RadioProfile  []byte `protobuf:"bytes,40,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
+	// Of the radio that the node has registered: how its telemetry is read between
+	// runs; unset: there is no profile of that name.
+	Radio         *SignedAssignment `protobuf:"bytes,11,opt,name=radio,proto3" json:"radio,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -287,9 +295,9 @@ func (x *RegisterResponse) GetSigningKeys() []*SigningKey {
 	return nil
 }
 
-func (x *RegisterResponse) GetRadioProfile() []byte {
+func (x *RegisterResponse) GetRadio() *SignedAssignment {
 	if x != nil {
-		return x.RadioProfile
+		return x.Radio
 	}
 	return nil
 }
@@ -310,6 +318,7 @@ type PollRequest struct {
 	Protocol      int32             `protobuf:"varint,10,opt,name=protocol,proto3" json:"protocol,omitempty"`  // as in RegisterRequest
 	// What is wrong on the node and needs a person; a state, like all of a poll.
 	Faults        []*NodeFault `protobuf:"bytes,11,rep,name=faults,proto3" json:"faults,omitempty"`
+	Challenge     []byte       `protobuf:"bytes,12,opt,name=challenge,proto3" json:"challenge,omitempty"` // random; all assignments of the answer have it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +437,13 @@ func (x *PollRequest) GetFaults() []*NodeFault {
 	return nil
 }
 
+func (x *PollRequest) GetChallenge() []byte {
+	if x != nil {
+		return x.Challenge
+	}
+	return nil
+}
+
 // NodeFault is something on a node that it cannot mend by itself.
 type NodeFault struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -482,10 +498,11 @@ func (x *NodeFault) GetText() string {
 }
 
 type PollResponse struct {
-	state       protoimpl.MessageState `protogen:"open.v1"`
-	Revision    int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
-	Assignments []*Assignment          `protobuf:"bytes,2,rep,name=assignments,proto3" json:"assignments,omitempty"`
-	Preflight   *PreflightRequest      `protobuf:"bytes,3,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none, or its report has come
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Revision int64                  `protobuf:"varint,1,opt,name=revision,proto3" json:"revision,omitempty"`
+	// Of all runs that the node takes part in, and of a preflight whose report has not
+	// come; where there are none, one that says so.
+	Assignments []*SignedAssignment `protobuf:"bytes,4,rep,name=assignments,proto3" json:"assignments,omitempty"`
 	// Set with assignments once there is more than one key: a node that trusts an
 	// older one learns the newer from it.
 	SigningKeys   []*SigningKey `protobuf:"bytes,10,rep,name=signing_keys,json=signingKeys,proto3" json:"signing_keys,omitempty"`
@@ -530,16 +547,9 @@ func (x *PollResponse) GetRevision() int64 {
 	return 0
 }
 
-func (x *PollResponse) GetAssignments() []*Assignment {
+func (x *PollResponse) GetAssignments() []*SignedAssignment {
 	if x != nil {
 		return x.Assignments
-	}
-	return nil
-}
-
-func (x *PollResponse) GetPreflight() *PreflightRequest {
-	if x != nil {
-		return x.Preflight
 	}
 	return nil
 }
@@ -551,27 +561,122 @@ func (x *PollResponse) GetSigningKeys() []*SigningKey {
 	return nil
 }
 
-// Assignment is one run this node takes part in, and how far it may go.
+// SignedAssignment is an assignment as it was signed: the node verifies the bytes, and
+// decodes them only then.
+type SignedAssignment struct {
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Assignment []byte                 `protobuf:"bytes,1,opt,name=assignment,proto3" json:"assignment,omitempty"`    // Assignment, encoded
+	KeyId      string                 `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"` // the first 16 hexadecimal digits of the SHA-256 of the public key
+	Signature  []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`      // 64 bytes, of assignment
+	Sheet      []byte                 `protobuf:"bytes,4,opt,name=sheet,proto3" json:"sheet,omitempty"`              // of a run: canonical JSON (executor/runsheet); the assignment has its hash
+	// Of a run, to name it where the assignment is refused; nothing else may come of it.
+	RefusedRunId  string `protobuf:"bytes,5,opt,name=refused_run_id,json=refusedRunId,proto3" json:"refused_run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignedAssignment) Reset() {
+	*x = SignedAssignment{}
+	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignedAssignment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignedAssignment) ProtoMessage() {}
+
+func (x *SignedAssignment) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignedAssignment.ProtoReflect.Descriptor instead.
+func (*SignedAssignment) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SignedAssignment) GetAssignment() []byte {
+	if x != nil {
+		return x.Assignment
+	}
+	return nil
+}
+
+func (x *SignedAssignment) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *SignedAssignment) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+func (x *SignedAssignment) GetSheet() []byte {
+	if x != nil {
+		return x.Sheet
+	}
+	return nil
+}
+
+func (x *SignedAssignment) GetRefusedRunId() string {
+	if x != nil {
+		return x.RefusedRunId
+	}
+	return ""
+}
+
+// Assignment is what a node is to do: in a run, and how far it may go with it; in a
+// preflight; or with its radio between runs.
 type Assignment struct {
 	state        protoimpl.MessageState  `protogen:"open.v1"`
-	RunId        string                  `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId        string                  `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"` // empty: no run
 	SheetHash    string                  `protobuf:"bytes,2,opt,name=sheet_hash,json=sheetHash,proto3" json:"sheet_hash,omitempty"`
-	Sheet        []byte                  `protobuf:"bytes,3,opt,name=sheet,proto3" json:"sheet,omitempty"` // canonical JSON (executor/runsheet)
 	DesiredState Assignment_DesiredState `protobuf:"varint,4,opt,name=desired_state,json=desiredState,proto3,enum=linktrial.v1.Assignment_DesiredState" json:"desired_state,omitempty"`
 	Reason       string                  `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"` // of an abort, for the journal
 	// Addresses on the radio network by role, as the nodes registered them: the
 	// sheet does not name nodes.
 	RadioAddresses map[string]string `protobuf:"bytes,6,rep,name=radio_addresses,json=radioAddresses,proto3" json:"radio_addresses,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// All commands of people to the leading agent, oldest first; a state, like desired_state.
-	Commands      []*RunCommand   `protobuf:"bytes,7,rep,name=commands,proto3" json:"commands,omitempty"`
-	Signature     *SheetSignature `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"` // of run_id and sheet; an agent runs no sheet without a valid one
+	Commands  []*RunCommand   `protobuf:"bytes,7,rep,name=commands,proto3" json:"commands,omitempty"`
+	Signature *SheetSignature `protobuf:"bytes,10,opt,name=signature,proto3" json:"signature,omitempty"` // of run_id and sheet; an agent runs no sheet without a valid one
+	Node      string          `protobuf:"bytes,20,opt,name=node,proto3" json:"node,omitempty"`           // for which it is; another node refuses it
+	// SHA-256 of the public key of the certificate that the node called with (as
+	// SubjectPublicKeyInfo); empty where nodes have none.
+	NodeKey       []byte `protobuf:"bytes,21,opt,name=node_key,json=nodeKey,proto3" json:"node_key,omitempty"`
+	Role          string `protobuf:"bytes,22,opt,name=role,proto3" json:"role,omitempty"`           // of the node in the run; empty: no run
+	Challenge     []byte `protobuf:"bytes,23,opt,name=challenge,proto3" json:"challenge,omitempty"` // of the call that it answers: an earlier answer is worth nothing
+	IssuedUnixMs  int64  `protobuf:"varint,24,opt,name=issued_unix_ms,json=issuedUnixMs,proto3" json:"issued_unix_ms,omitempty"`
+	ExpiresUnixMs int64  `protobuf:"varint,25,opt,name=expires_unix_ms,json=expiresUnixMs,proto3" json:"expires_unix_ms,omitempty"` // not accepted after that
+	// "host:port" of each source of telemetry that the node may ask; the host is "radio"
+	// where the node's technician says at which address its radio is.
+	TelemetryAddresses []string          `protobuf:"bytes,26,rep,name=telemetry_addresses,json=telemetryAddresses,proto3" json:"telemetry_addresses,omitempty"`
+	Total              int32             `protobuf:"varint,27,opt,name=total,proto3" json:"total,omitempty"`        // assignments in the answer: none of them was left out on the way
+	Preflight          *PreflightRequest `protobuf:"bytes,30,opt,name=preflight,proto3" json:"preflight,omitempty"` // unset: none
+	// Of the answer to a registration: profile of the radio that the node has registered
+	// (internal/radio.Profile as JSON).
+	RadioProfile  []byte `protobuf:"bytes,31,opt,name=radio_profile,json=radioProfile,proto3" json:"radio_profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -583,7 +688,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[5]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -596,7 +701,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{5}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Assignment) GetRunId() string {
@@ -611,13 +716,6 @@ func (x *Assignment) GetSheetHash() string {
 		return x.SheetHash
 	}
 	return ""
-}
-
-func (x *Assignment) GetSheet() []byte {
-	if x != nil {
-		return x.Sheet
-	}
-	return nil
 }
 
 func (x *Assignment) GetDesiredState() Assignment_DesiredState {
@@ -655,6 +753,76 @@ func (x *Assignment) GetSignature() *SheetSignature {
 	return nil
 }
 
+func (x *Assignment) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Assignment) GetNodeKey() []byte {
+	if x != nil {
+		return x.NodeKey
+	}
+	return nil
+}
+
+func (x *Assignment) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *Assignment) GetChallenge() []byte {
+	if x != nil {
+		return x.Challenge
+	}
+	return nil
+}
+
+func (x *Assignment) GetIssuedUnixMs() int64 {
+	if x != nil {
+		return x.IssuedUnixMs
+	}
+	return 0
+}
+
+func (x *Assignment) GetExpiresUnixMs() int64 {
+	if x != nil {
+		return x.ExpiresUnixMs
+	}
+	return 0
+}
+
+func (x *Assignment) GetTelemetryAddresses() []string {
+	if x != nil {
+		return x.TelemetryAddresses
+	}
+	return nil
+}
+
+func (x *Assignment) GetTotal() int32 {
+	if x != nil {
+		return x.Total
+	}
+	return 0
+}
+
+func (x *Assignment) GetPreflight() *PreflightRequest {
+	if x != nil {
+		return x.Preflight
+	}
+	return nil
+}
+
+func (x *Assignment) GetRadioProfile() []byte {
+	if x != nil {
+		return x.RadioProfile
+	}
+	return nil
+}
+
 // RunCommand is one command of a person to the agent that leads a run. Its journal
 // records which ones were applied.
 type RunCommand struct {
@@ -669,7 +837,7 @@ type RunCommand struct {
 
 func (x *RunCommand) Reset() {
 	*x = RunCommand{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +849,7 @@ func (x *RunCommand) String() string {
 func (*RunCommand) ProtoMessage() {}
 
 func (x *RunCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[6]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +862,7 @@ func (x *RunCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCommand.ProtoReflect.Descriptor instead.
 func (*RunCommand) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{6}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RunCommand) GetId() string {
@@ -744,7 +912,7 @@ type PreflightRequest struct {
 
 func (x *PreflightRequest) Reset() {
 	*x = PreflightRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +924,7 @@ func (x *PreflightRequest) String() string {
 func (*PreflightRequest) ProtoMessage() {}
 
 func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[7]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +937,7 @@ func (x *PreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreflightRequest.ProtoReflect.Descriptor instead.
 func (*PreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PreflightRequest) GetId() string {
@@ -824,7 +992,7 @@ type PreflightPeer struct {
 
 func (x *PreflightPeer) Reset() {
 	*x = PreflightPeer{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -836,7 +1004,7 @@ func (x *PreflightPeer) String() string {
 func (*PreflightPeer) ProtoMessage() {}
 
 func (x *PreflightPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[8]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -849,7 +1017,7 @@ func (x *PreflightPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreflightPeer.ProtoReflect.Descriptor instead.
 func (*PreflightPeer) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *PreflightPeer) GetName() string {
@@ -878,7 +1046,7 @@ type ReportPreflightRequest struct {
 
 func (x *ReportPreflightRequest) Reset() {
 	*x = ReportPreflightRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +1058,7 @@ func (x *ReportPreflightRequest) String() string {
 func (*ReportPreflightRequest) ProtoMessage() {}
 
 func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[9]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +1071,7 @@ func (x *ReportPreflightRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportPreflightRequest.ProtoReflect.Descriptor instead.
 func (*ReportPreflightRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReportPreflightRequest) GetName() string {
@@ -942,7 +1110,7 @@ type ReportPreflightResponse struct {
 
 func (x *ReportPreflightResponse) Reset() {
 	*x = ReportPreflightResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1122,7 @@ func (x *ReportPreflightResponse) String() string {
 func (*ReportPreflightResponse) ProtoMessage() {}
 
 func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[10]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1135,7 @@ func (x *ReportPreflightResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportPreflightResponse.ProtoReflect.Descriptor instead.
 func (*ReportPreflightResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
 }
 
 type DeliverRequest struct {
@@ -985,7 +1153,7 @@ type DeliverRequest struct {
 
 func (x *DeliverRequest) Reset() {
 	*x = DeliverRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -997,7 +1165,7 @@ func (x *DeliverRequest) String() string {
 func (*DeliverRequest) ProtoMessage() {}
 
 func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[11]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1010,7 +1178,7 @@ func (x *DeliverRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverRequest.ProtoReflect.Descriptor instead.
 func (*DeliverRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeliverRequest) GetName() string {
@@ -1051,7 +1219,7 @@ type JournalRecord struct {
 
 func (x *JournalRecord) Reset() {
 	*x = JournalRecord{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1063,7 +1231,7 @@ func (x *JournalRecord) String() string {
 func (*JournalRecord) ProtoMessage() {}
 
 func (x *JournalRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[12]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1076,7 +1244,7 @@ func (x *JournalRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JournalRecord.ProtoReflect.Descriptor instead.
 func (*JournalRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *JournalRecord) GetSeq() int64 {
@@ -1102,7 +1270,7 @@ type DeliverResponse struct {
 
 func (x *DeliverResponse) Reset() {
 	*x = DeliverResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1114,7 +1282,7 @@ func (x *DeliverResponse) String() string {
 func (*DeliverResponse) ProtoMessage() {}
 
 func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[13]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1127,7 +1295,7 @@ func (x *DeliverResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverResponse.ProtoReflect.Descriptor instead.
 func (*DeliverResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DeliverResponse) GetCommittedSeq() int64 {
@@ -1145,7 +1313,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1157,7 +1325,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[14]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1170,7 +1338,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{15}
 }
 
 type ClockResponse struct {
@@ -1183,7 +1351,7 @@ type ClockResponse struct {
 
 func (x *ClockResponse) Reset() {
 	*x = ClockResponse{}
-	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1363,7 @@ func (x *ClockResponse) String() string {
 func (*ClockResponse) ProtoMessage() {}
 
 func (x *ClockResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_agent_proto_msgTypes[15]
+	mi := &file_linktrial_v1_agent_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1376,7 @@ func (x *ClockResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockResponse.ProtoReflect.Descriptor instead.
 func (*ClockResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_agent_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ClockResponse) GetReceivedUnixNs() int64 {
@@ -1229,7 +1397,7 @@ var File_linktrial_v1_agent_proto protoreflect.FileDescriptor
 
 const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\n" +
-	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\x8b\x03\n" +
+	"\x18linktrial/v1/agent.proto\x12\flinktrial.v1\x1a\x19linktrial/v1/driver.proto\x1a\x18linktrial/v1/fleet.proto\x1a\x18linktrial/v1/trust.proto\x1a\x1clinktrial/v1/telemetry.proto\"\xa9\x03\n" +
 	"\x0fRegisterRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04role\x18\x02 \x01(\tR\x04role\x12\x18\n" +
@@ -1244,13 +1412,14 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	" \x03(\v2\x19.linktrial.v1.DriverStateR\adrivers\x12 \n" +
 	"\vincarnation\x18\v \x01(\tR\vincarnation\x12\x18\n" +
 	"\avirtual\x18\f \x01(\bR\avirtual\x12\x1a\n" +
-	"\bprotocol\x18\r \x01(\x05R\bprotocol\"\xc3\x01\n" +
+	"\bprotocol\x18\r \x01(\x05R\bprotocol\x12\x1c\n" +
+	"\tchallenge\x18\x0e \x01(\fR\tchallenge\"\xda\x01\n" +
 	"\x10RegisterResponse\x121\n" +
 	"\x14orchestrator_version\x18\x01 \x01(\tR\x13orchestratorVersion\x12\x1a\n" +
 	"\bprotocol\x18\x02 \x01(\x05R\bprotocol\x12;\n" +
 	"\fsigning_keys\x18\n" +
-	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\x12#\n" +
-	"\rradio_profile\x18( \x01(\fR\fradioProfile\"\xc4\x03\n" +
+	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\x124\n" +
+	"\x05radio\x18\v \x01(\v2\x1e.linktrial.v1.SignedAssignmentR\x05radioJ\x04\b(\x10)\"\xe2\x03\n" +
 	"\vPollRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vincarnation\x18\x02 \x01(\tR\vincarnation\x12\x1a\n" +
@@ -1264,30 +1433,47 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\ttelemetry\x18( \x03(\v2\x1c.linktrial.v1.TelemetryStateR\ttelemetry\x12\x1a\n" +
 	"\bprotocol\x18\n" +
 	" \x01(\x05R\bprotocol\x12/\n" +
-	"\x06faults\x18\v \x03(\v2\x17.linktrial.v1.NodeFaultR\x06faultsB\n" +
+	"\x06faults\x18\v \x03(\v2\x17.linktrial.v1.NodeFaultR\x06faults\x12\x1c\n" +
+	"\tchallenge\x18\f \x01(\fR\tchallengeB\n" +
 	"\n" +
 	"\b_battery\"6\n" +
 	"\tNodeFault\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x12\n" +
-	"\x04text\x18\x02 \x01(\tR\x04text\"\xe1\x01\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\"\xb5\x01\n" +
 	"\fPollResponse\x12\x1a\n" +
-	"\brevision\x18\x01 \x01(\x03R\brevision\x12:\n" +
-	"\vassignments\x18\x02 \x03(\v2\x18.linktrial.v1.AssignmentR\vassignments\x12<\n" +
-	"\tpreflight\x18\x03 \x01(\v2\x1e.linktrial.v1.PreflightRequestR\tpreflight\x12;\n" +
+	"\brevision\x18\x01 \x01(\x03R\brevision\x12@\n" +
+	"\vassignments\x18\x04 \x03(\v2\x1e.linktrial.v1.SignedAssignmentR\vassignments\x12;\n" +
 	"\fsigning_keys\x18\n" +
-	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeys\"\xdd\x04\n" +
+	" \x03(\v2\x18.linktrial.v1.SigningKeyR\vsigningKeysJ\x04\b\x02\x10\x03J\x04\b\x03\x10\x04\"\xa3\x01\n" +
+	"\x10SignedAssignment\x12\x1e\n" +
+	"\n" +
+	"assignment\x18\x01 \x01(\fR\n" +
+	"assignment\x12\x15\n" +
+	"\x06key_id\x18\x02 \x01(\tR\x05keyId\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\x12\x14\n" +
+	"\x05sheet\x18\x04 \x01(\fR\x05sheet\x12$\n" +
+	"\x0erefused_run_id\x18\x05 \x01(\tR\frefusedRunId\"\xa6\a\n" +
 	"\n" +
 	"Assignment\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
-	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12\x14\n" +
-	"\x05sheet\x18\x03 \x01(\fR\x05sheet\x12J\n" +
+	"sheet_hash\x18\x02 \x01(\tR\tsheetHash\x12J\n" +
 	"\rdesired_state\x18\x04 \x01(\x0e2%.linktrial.v1.Assignment.DesiredStateR\fdesiredState\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12U\n" +
 	"\x0fradio_addresses\x18\x06 \x03(\v2,.linktrial.v1.Assignment.RadioAddressesEntryR\x0eradioAddresses\x124\n" +
 	"\bcommands\x18\a \x03(\v2\x18.linktrial.v1.RunCommandR\bcommands\x12:\n" +
 	"\tsignature\x18\n" +
-	" \x01(\v2\x1c.linktrial.v1.SheetSignatureR\tsignature\x1aA\n" +
+	" \x01(\v2\x1c.linktrial.v1.SheetSignatureR\tsignature\x12\x12\n" +
+	"\x04node\x18\x14 \x01(\tR\x04node\x12\x19\n" +
+	"\bnode_key\x18\x15 \x01(\fR\anodeKey\x12\x12\n" +
+	"\x04role\x18\x16 \x01(\tR\x04role\x12\x1c\n" +
+	"\tchallenge\x18\x17 \x01(\fR\tchallenge\x12$\n" +
+	"\x0eissued_unix_ms\x18\x18 \x01(\x03R\fissuedUnixMs\x12&\n" +
+	"\x0fexpires_unix_ms\x18\x19 \x01(\x03R\rexpiresUnixMs\x12/\n" +
+	"\x13telemetry_addresses\x18\x1a \x03(\tR\x12telemetryAddresses\x12\x14\n" +
+	"\x05total\x18\x1b \x01(\x05R\x05total\x12<\n" +
+	"\tpreflight\x18\x1e \x01(\v2\x1e.linktrial.v1.PreflightRequestR\tpreflight\x12#\n" +
+	"\rradio_profile\x18\x1f \x01(\fR\fradioProfile\x1aA\n" +
 	"\x13RadioAddressesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x92\x01\n" +
@@ -1296,7 +1482,7 @@ const file_linktrial_v1_agent_proto_rawDesc = "" +
 	"\x15DESIRED_STATE_PREPARE\x10\x01\x12\x15\n" +
 	"\x11DESIRED_STATE_RUN\x10\x02\x12\x18\n" +
 	"\x14DESIRED_STATE_FINISH\x10\x03\x12\x17\n" +
-	"\x13DESIRED_STATE_ABORT\x10\x04\"V\n" +
+	"\x13DESIRED_STATE_ABORT\x10\x04J\x04\b\x03\x10\x04\"V\n" +
 	"\n" +
 	"RunCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
@@ -1357,7 +1543,7 @@ func file_linktrial_v1_agent_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_agent_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_linktrial_v1_agent_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
 var file_linktrial_v1_agent_proto_goTypes = []any{
 	(Assignment_DesiredState)(0),    // 0: linktrial.v1.Assignment.DesiredState
 	(*RegisterRequest)(nil),         // 1: linktrial.v1.RegisterRequest
@@ -1365,56 +1551,58 @@ var file_linktrial_v1_agent_proto_goTypes = []any{
 	(*PollRequest)(nil),             // 3: linktrial.v1.PollRequest
 	(*NodeFault)(nil),               // 4: linktrial.v1.NodeFault
 	(*PollResponse)(nil),            // 5: linktrial.v1.PollResponse
-	(*Assignment)(nil),              // 6: linktrial.v1.Assignment
-	(*RunCommand)(nil),              // 7: linktrial.v1.RunCommand
-	(*PreflightRequest)(nil),        // 8: linktrial.v1.PreflightRequest
-	(*PreflightPeer)(nil),           // 9: linktrial.v1.PreflightPeer
-	(*ReportPreflightRequest)(nil),  // 10: linktrial.v1.ReportPreflightRequest
-	(*ReportPreflightResponse)(nil), // 11: linktrial.v1.ReportPreflightResponse
-	(*DeliverRequest)(nil),          // 12: linktrial.v1.DeliverRequest
-	(*JournalRecord)(nil),           // 13: linktrial.v1.JournalRecord
-	(*DeliverResponse)(nil),         // 14: linktrial.v1.DeliverResponse
-	(*ClockRequest)(nil),            // 15: linktrial.v1.ClockRequest
-	(*ClockResponse)(nil),           // 16: linktrial.v1.ClockResponse
-	nil,                             // 17: linktrial.v1.Assignment.RadioAddressesEntry
-	(*DriverState)(nil),             // 18: linktrial.v1.DriverState
-	(*SigningKey)(nil),              // 19: linktrial.v1.SigningKey
-	(*TelemetryState)(nil),          // 20: linktrial.v1.TelemetryState
-	(*SheetSignature)(nil),          // 21: linktrial.v1.SheetSignature
-	(*Check)(nil),                   // 22: linktrial.v1.Check
-	(*Link)(nil),                    // 23: linktrial.v1.Link
+	(*SignedAssignment)(nil),        // 6: linktrial.v1.SignedAssignment
+	(*Assignment)(nil),              // 7: linktrial.v1.Assignment
+	(*RunCommand)(nil),              // 8: linktrial.v1.RunCommand
+	(*PreflightRequest)(nil),        // 9: linktrial.v1.PreflightRequest
+	(*PreflightPeer)(nil),           // 10: linktrial.v1.PreflightPeer
+	(*ReportPreflightRequest)(nil),  // 11: linktrial.v1.ReportPreflightRequest
+	(*ReportPreflightResponse)(nil), // 12: linktrial.v1.ReportPreflightResponse
+	(*DeliverRequest)(nil),          // 13: linktrial.v1.DeliverRequest
+	(*JournalRecord)(nil),           // 14: linktrial.v1.JournalRecord
+	(*DeliverResponse)(nil),         // 15: linktrial.v1.DeliverResponse
+	(*ClockRequest)(nil),            // 16: linktrial.v1.ClockRequest
+	(*ClockResponse)(nil),           // 17: linktrial.v1.ClockResponse
+	nil,                             // 18: linktrial.v1.Assignment.RadioAddressesEntry
+	(*DriverState)(nil),             // 19: linktrial.v1.DriverState
+	(*SigningKey)(nil),              // 20: linktrial.v1.SigningKey
+	(*TelemetryState)(nil),          // 21: linktrial.v1.TelemetryState
+	(*SheetSignature)(nil),          // 22: linktrial.v1.SheetSignature
+	(*Check)(nil),                   // 23: linktrial.v1.Check
+	(*Link)(nil),                    // 24: linktrial.v1.Link
 }
 var file_linktrial_v1_agent_proto_depIdxs = []int32{
-	18, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
-	19, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
-	20, // 2: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
-	4,  // 3: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
-	6,  // 4: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.Assignment
-	8,  // 5: linktrial.v1.PollResponse.preflight:type_name -> linktrial.v1.PreflightRequest
-	19, // 6: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	19, // 0: linktrial.v1.RegisterRequest.drivers:type_name -> linktrial.v1.DriverState
+	20, // 1: linktrial.v1.RegisterResponse.signing_keys:type_name -> linktrial.v1.SigningKey
+	6,  // 2: linktrial.v1.RegisterResponse.radio:type_name -> linktrial.v1.SignedAssignment
+	21, // 3: linktrial.v1.PollRequest.telemetry:type_name -> linktrial.v1.TelemetryState
+	4,  // 4: linktrial.v1.PollRequest.faults:type_name -> linktrial.v1.NodeFault
+	6,  // 5: linktrial.v1.PollResponse.assignments:type_name -> linktrial.v1.SignedAssignment
+	20, // 6: linktrial.v1.PollResponse.signing_keys:type_name -> linktrial.v1.SigningKey
 	0,  // 7: linktrial.v1.Assignment.desired_state:type_name -> linktrial.v1.Assignment.DesiredState
-	17, // 8: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
-	7,  // 9: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
-	21, // 10: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
-	9,  // 11: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
-	22, // 12: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
-	23, // 13: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
-	13, // 14: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
-	1,  // 15: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
-	3,  // 16: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
-	12, // 17: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
-	15, // 18: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
-	10, // 19: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
-	2,  // 20: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
-	5,  // 21: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
-	14, // 22: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
-	16, // 23: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
-	11, // 24: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
-	20, // [20:25] is the sub-list for method output_type
-	15, // [15:20] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	18, // 8: linktrial.v1.Assignment.radio_addresses:type_name -> linktrial.v1.Assignment.RadioAddressesEntry
+	8,  // 9: linktrial.v1.Assignment.commands:type_name -> linktrial.v1.RunCommand
+	22, // 10: linktrial.v1.Assignment.signature:type_name -> linktrial.v1.SheetSignature
+	9,  // 11: linktrial.v1.Assignment.preflight:type_name -> linktrial.v1.PreflightRequest
+	10, // 12: linktrial.v1.PreflightRequest.peers:type_name -> linktrial.v1.PreflightPeer
+	23, // 13: linktrial.v1.ReportPreflightRequest.checks:type_name -> linktrial.v1.Check
+	24, // 14: linktrial.v1.ReportPreflightRequest.links:type_name -> linktrial.v1.Link
+	14, // 15: linktrial.v1.DeliverRequest.records:type_name -> linktrial.v1.JournalRecord
+	1,  // 16: linktrial.v1.AgentService.Register:input_type -> linktrial.v1.RegisterRequest
+	3,  // 17: linktrial.v1.AgentService.Poll:input_type -> linktrial.v1.PollRequest
+	13, // 18: linktrial.v1.AgentService.Deliver:input_type -> linktrial.v1.DeliverRequest
+	16, // 19: linktrial.v1.AgentService.Clock:input_type -> linktrial.v1.ClockRequest
+	11, // 20: linktrial.v1.AgentService.ReportPreflight:input_type -> linktrial.v1.ReportPreflightRequest
+	2,  // 21: linktrial.v1.AgentService.Register:output_type -> linktrial.v1.RegisterResponse
+	5,  // 22: linktrial.v1.AgentService.Poll:output_type -> linktrial.v1.PollResponse
+	15, // 23: linktrial.v1.AgentService.Deliver:output_type -> linktrial.v1.DeliverResponse
+	17, // 24: linktrial.v1.AgentService.Clock:output_type -> linktrial.v1.ClockResponse
+	12, // 25: linktrial.v1.AgentService.ReportPreflight:output_type -> linktrial.v1.ReportPreflightResponse
+	21, // [21:26] is the sub-list for method output_type
+	16, // [16:21] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_agent_proto_init() }
@@ -1433,7 +1621,7 @@ func file_linktrial_v1_agent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_agent_proto_rawDesc), len(file_linktrial_v1_agent_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   17,
+			NumMessages:   18,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

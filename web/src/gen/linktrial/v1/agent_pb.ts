@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/agent.proto.
  */
 export const file_linktrial_v1_agent: GenFile = /*@__PURE__*/
-  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKRAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBSKJAQoQUmVnaXN0ZXJSZXNwb25zZRIcChRvcmNoZXN0cmF0b3JfdmVyc2lvbhgBIAEoCRIQCghwcm90b2NvbBgCIAEoBRIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleRIVCg1yYWRpb19wcm9maWxlGCggASgMIsACCgtQb2xsUmVxdWVzdBIMCgRuYW1lGAEgASgJEhMKC2luY2FybmF0aW9uGAIgASgJEhAKCHJldmlzaW9uGAMgASgDEg8KB3dhaXRfbXMYBCABKAUSFwoPZGlza19mcmVlX2J5dGVzGAUgASgDEhQKB2JhdHRlcnkYBiABKAFIAIgBARITCgtkaXNjaGFyZ2luZxgHIAEoCBIXCg9jbG9ja19vZmZzZXRfbnMYCCABKAMSFgoOY2xvY2tfZXJyb3JfbnMYCSABKAMSLwoJdGVsZW1ldHJ5GCggAygLMhwubGlua3RyaWFsLnYxLlRlbGVtZXRyeVN0YXRlEhAKCHByb3RvY29sGAogASgFEicKBmZhdWx0cxgLIAMoCzIXLmxpbmt0cmlhbC52MS5Ob2RlRmF1bHRCCgoIX2JhdHRlcnkiKQoJTm9kZUZhdWx0Eg4KBnJ1bl9pZBgBIAEoCRIMCgR0ZXh0GAIgASgJIrIBCgxQb2xsUmVzcG9uc2USEAoIcmV2aXNpb24YASABKAMSLQoLYXNzaWdubWVudHMYAiADKAsyGC5saW5rdHJpYWwudjEuQXNzaWdubWVudBIxCglwcmVmbGlnaHQYAyABKAsyHi5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UmVxdWVzdBIuCgxzaWduaW5nX2tleXMYCiADKAsyGC5saW5rdHJpYWwudjEuU2lnbmluZ0tleSL9AwoKQXNzaWdubWVudBIOCgZydW5faWQYASABKAkSEgoKc2hlZXRfaGFzaBgCIAEoCRINCgVzaGVldBgDIAEoDBI8Cg1kZXNpcmVkX3N0YXRlGAQgASgOMiUubGlua3RyaWFsLnYxLkFzc2lnbm1lbnQuRGVzaXJlZFN0YXRlEg4KBnJlYXNvbhgFIAEoCRJFCg9yYWRpb19hZGRyZXNzZXMYBiADKAsyLC5saW5rdHJpYWwudjEuQXNzaWdubWVudC5SYWRpb0FkZHJlc3Nlc0VudHJ5EioKCGNvbW1hbmRzGAcgAygLMhgubGlua3RyaWFsLnYxLlJ1bkNvbW1hbmQSLwoJc2lnbmF0dXJlGAogASgLMhwubGlua3RyaWFsLnYxLlNoZWV0U2lnbmF0dXJlGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKSAQoMRGVzaXJlZFN0YXRlEh0KGURFU0lSRURfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVERVNJUkVEX1NUQVRFX1BSRVBBUkUQARIVChFERVNJUkVEX1NUQVRFX1JVThACEhgKFERFU0lSRURfU1RBVEVfRklOSVNIEAMSFwoTREVTSVJFRF9TVEFURV9BQk9SVBAEIkEKClJ1bkNvbW1hbmQSCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKcAQoQUHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgSFQoNcmFkaW9fcHJvZmlsZRgGIAEoDCI0Cg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCSJ6ChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsiGQoXUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2UicQoORGVsaXZlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZydW5faWQYAiABKAkSLAoHcmVjb3JkcxgDIAMoCzIbLmxpbmt0cmlhbC52MS5Kb3VybmFsUmVjb3JkEhMKC2luY2FybmF0aW9uGAQgASgJIioKDUpvdXJuYWxSZWNvcmQSCwoDc2VxGAEgASgDEgwKBGpzb24YAiABKAwiKAoPRGVsaXZlclJlc3BvbnNlEhUKDWNvbW1pdHRlZF9zZXEYASABKAMiDgoMQ2xvY2tSZXF1ZXN0Ij8KDUNsb2NrUmVzcG9uc2USGAoQcmVjZWl2ZWRfdW5peF9ucxgBIAEoAxIUCgxzZW50X3VuaXhfbnMYAiABKAMyggMKDEFnZW50U2VydmljZRJJCghSZWdpc3RlchIdLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlcXVlc3QaHi5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXNwb25zZRI9CgRQb2xsEhkubGlua3RyaWFsLnYxLlBvbGxSZXF1ZXN0GhoubGlua3RyaWFsLnYxLlBvbGxSZXNwb25zZRJGCgdEZWxpdmVyEhwubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXNwb25zZRJACgVDbG9jaxIaLmxpbmt0cmlhbC52MS5DbG9ja1JlcXVlc3QaGy5saW5rdHJpYWwudjEuQ2xvY2tSZXNwb25zZRJeCg9SZXBvcnRQcmVmbGlnaHQSJC5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBolLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
+  fileDesc("ChhsaW5rdHJpYWwvdjEvYWdlbnQucHJvdG8SDGxpbmt0cmlhbC52MSKkAgoPUmVnaXN0ZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSDAoEcm9sZRgCIAEoCRIPCgd2ZXJzaW9uGAMgASgJEgwKBGhvc3QYBCABKAkSDgoGa2VybmVsGAUgASgJEg0KBXJhZGlvGAYgASgJEhAKCGVtdWxhdGVkGAcgASgIEhUKDXJhZGlvX2FkZHJlc3MYCCABKAkSFwoPZGlza19mcmVlX2J5dGVzGAkgASgDEioKB2RyaXZlcnMYCiADKAsyGS5saW5rdHJpYWwudjEuRHJpdmVyU3RhdGUSEwoLaW5jYXJuYXRpb24YCyABKAkSDwoHdmlydHVhbBgMIAEoCBIQCghwcm90b2NvbBgNIAEoBRIRCgljaGFsbGVuZ2UYDiABKAwipwEKEFJlZ2lzdGVyUmVzcG9uc2USHAoUb3JjaGVzdHJhdG9yX3ZlcnNpb24YASABKAkSEAoIcHJvdG9jb2wYAiABKAUSLgoMc2lnbmluZ19rZXlzGAogAygLMhgubGlua3RyaWFsLnYxLlNpZ25pbmdLZXkSLQoFcmFkaW8YCyABKAsyHi5saW5rdHJpYWwudjEuU2lnbmVkQXNzaWdubWVudEoECCgQKSLTAgoLUG9sbFJlcXVlc3QSDAoEbmFtZRgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoCRIQCghyZXZpc2lvbhgDIAEoAxIPCgd3YWl0X21zGAQgASgFEhcKD2Rpc2tfZnJlZV9ieXRlcxgFIAEoAxIUCgdiYXR0ZXJ5GAYgASgBSACIAQESEwoLZGlzY2hhcmdpbmcYByABKAgSFwoPY2xvY2tfb2Zmc2V0X25zGAggASgDEhYKDmNsb2NrX2Vycm9yX25zGAkgASgDEi8KCXRlbGVtZXRyeRgoIAMoCzIcLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTdGF0ZRIQCghwcm90b2NvbBgKIAEoBRInCgZmYXVsdHMYCyADKAsyFy5saW5rdHJpYWwudjEuTm9kZUZhdWx0EhEKCWNoYWxsZW5nZRgMIAEoDEIKCghfYmF0dGVyeSIpCglOb2RlRmF1bHQSDgoGcnVuX2lkGAEgASgJEgwKBHRleHQYAiABKAkikQEKDFBvbGxSZXNwb25zZRIQCghyZXZpc2lvbhgBIAEoAxIzCgthc3NpZ25tZW50cxgEIAMoCzIeLmxpbmt0cmlhbC52MS5TaWduZWRBc3NpZ25tZW50Ei4KDHNpZ25pbmdfa2V5cxgKIAMoCzIYLmxpbmt0cmlhbC52MS5TaWduaW5nS2V5SgQIAhADSgQIAxAEInAKEFNpZ25lZEFzc2lnbm1lbnQSEgoKYXNzaWdubWVudBgBIAEoDBIOCgZrZXlfaWQYAiABKAkSEQoJc2lnbmF0dXJlGAMgASgMEg0KBXNoZWV0GAQgASgMEhYKDnJlZnVzZWRfcnVuX2lkGAUgASgJItwFCgpBc3NpZ25tZW50Eg4KBnJ1bl9pZBgBIAEoCRISCgpzaGVldF9oYXNoGAIgASgJEjwKDWRlc2lyZWRfc3RhdGUYBCABKA4yJS5saW5rdHJpYWwudjEuQXNzaWdubWVudC5EZXNpcmVkU3RhdGUSDgoGcmVhc29uGAUgASgJEkUKD3JhZGlvX2FkZHJlc3NlcxgGIAMoCzIsLmxpbmt0cmlhbC52MS5Bc3NpZ25tZW50LlJhZGlvQWRkcmVzc2VzRW50cnkSKgoIY29tbWFuZHMYByADKAsyGC5saW5rdHJpYWwudjEuUnVuQ29tbWFuZBIvCglzaWduYXR1cmUYCiABKAsyHC5saW5rdHJpYWwudjEuU2hlZXRTaWduYXR1cmUSDAoEbm9kZRgUIAEoCRIQCghub2RlX2tleRgVIAEoDBIMCgRyb2xlGBYgASgJEhEKCWNoYWxsZW5nZRgXIAEoDBIWCg5pc3N1ZWRfdW5peF9tcxgYIAEoAxIXCg9leHBpcmVzX3VuaXhfbXMYGSABKAMSGwoTdGVsZW1ldHJ5X2FkZHJlc3NlcxgaIAMoCRINCgV0b3RhbBgbIAEoBRIxCglwcmVmbGlnaHQYHiABKAsyHi5saW5rdHJpYWwudjEuUHJlZmxpZ2h0UmVxdWVzdBIVCg1yYWRpb19wcm9maWxlGB8gASgMGjUKE1JhZGlvQWRkcmVzc2VzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKSAQoMRGVzaXJlZFN0YXRlEh0KGURFU0lSRURfU1RBVEVfVU5TUEVDSUZJRUQQABIZChVERVNJUkVEX1NUQVRFX1BSRVBBUkUQARIVChFERVNJUkVEX1NUQVRFX1JVThACEhgKFERFU0lSRURfU1RBVEVfRklOSVNIEAMSFwoTREVTSVJFRF9TVEFURV9BQk9SVBAESgQIAxAEIkEKClJ1bkNvbW1hbmQSCgoCaWQYASABKAkSDAoEa2luZBgCIAEoCRINCgV0cmlhbBgDIAEoBRIKCgJieRgEIAEoCSKcAQoQUHJlZmxpZ2h0UmVxdWVzdBIKCgJpZBgBIAEoCRIqCgVwZWVycxgCIAMoCzIbLmxpbmt0cmlhbC52MS5QcmVmbGlnaHRQZWVyEhIKCnRyZWF0bWVudHMYAyADKAkSEQoJbXR1X2J5dGVzGAQgASgFEhIKCnBhaXJzX29ubHkYBSABKAgSFQoNcmFkaW9fcHJvZmlsZRgGIAEoDCI0Cg1QcmVmbGlnaHRQZWVyEgwKBG5hbWUYASABKAkSFQoNcmFkaW9fYWRkcmVzcxgCIAEoCSJ6ChZSZXBvcnRQcmVmbGlnaHRSZXF1ZXN0EgwKBG5hbWUYASABKAkSCgoCaWQYAiABKAkSIwoGY2hlY2tzGAMgAygLMhMubGlua3RyaWFsLnYxLkNoZWNrEiEKBWxpbmtzGAQgAygLMhIubGlua3RyaWFsLnYxLkxpbmsiGQoXUmVwb3J0UHJlZmxpZ2h0UmVzcG9uc2UicQoORGVsaXZlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIOCgZydW5faWQYAiABKAkSLAoHcmVjb3JkcxgDIAMoCzIbLmxpbmt0cmlhbC52MS5Kb3VybmFsUmVjb3JkEhMKC2luY2FybmF0aW9uGAQgASgJIioKDUpvdXJuYWxSZWNvcmQSCwoDc2VxGAEgASgDEgwKBGpzb24YAiABKAwiKAoPRGVsaXZlclJlc3BvbnNlEhUKDWNvbW1pdHRlZF9zZXEYASABKAMiDgoMQ2xvY2tSZXF1ZXN0Ij8KDUNsb2NrUmVzcG9uc2USGAoQcmVjZWl2ZWRfdW5peF9ucxgBIAEoAxIUCgxzZW50X3VuaXhfbnMYAiABKAMyggMKDEFnZW50U2VydmljZRJJCghSZWdpc3RlchIdLmxpbmt0cmlhbC52MS5SZWdpc3RlclJlcXVlc3QaHi5saW5rdHJpYWwudjEuUmVnaXN0ZXJSZXNwb25zZRI9CgRQb2xsEhkubGlua3RyaWFsLnYxLlBvbGxSZXF1ZXN0GhoubGlua3RyaWFsLnYxLlBvbGxSZXNwb25zZRJGCgdEZWxpdmVyEhwubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkRlbGl2ZXJSZXNwb25zZRJACgVDbG9jaxIaLmxpbmt0cmlhbC52MS5DbG9ja1JlcXVlc3QaGy5saW5rdHJpYWwudjEuQ2xvY2tSZXNwb25zZRJeCg9SZXBvcnRQcmVmbGlnaHQSJC5saW5rdHJpYWwudjEuUmVwb3J0UHJlZmxpZ2h0UmVxdWVzdBolLmxpbmt0cmlhbC52MS5SZXBvcnRQcmVmbGlnaHRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_linktrial_v1_driver, file_linktrial_v1_fleet, file_linktrial_v1_trust, file_linktrial_v1_telemetry]);
 
 /**
  * @generated from message linktrial.v1.RegisterRequest
@@ -105,6 +105,13 @@ export type RegisterRequest = Message<"linktrial.v1.RegisterRequest"> & {
    * @generated from field: int32 protocol = 13;
    */
   protocol: number;
+
+  /**
+   * random; the answer's assignment has it
+   *
+   * @generated from field: bytes challenge = 14;
+   */
+  challenge: Uint8Array;
 };
 
 /**
@@ -138,12 +145,12 @@ export type RegisterResponse = Message<"linktrial.v1.RegisterResponse"> & {
   signingKeys: SigningKey[];
 
   /**
-   * Profile of the radio that the node has registered (internal/radio.Profile as
-   * JSON), which says how telemetry is read; empty: none of that name.
+   * Of the radio that the node has registered: how its telemetry is read between
+   * runs; unset: there is no profile of that name.
    *
-   * @generated from field: bytes radio_profile = 40;
+   * @generated from field: linktrial.v1.SignedAssignment radio = 11;
    */
-  radioProfile: Uint8Array;
+  radio?: SignedAssignment | undefined;
 };
 
 /**
@@ -228,6 +235,13 @@ export type PollRequest = Message<"linktrial.v1.PollRequest"> & {
    * @generated from field: repeated linktrial.v1.NodeFault faults = 11;
    */
   faults: NodeFault[];
+
+  /**
+   * random; all assignments of the answer have it
+   *
+   * @generated from field: bytes challenge = 12;
+   */
+  challenge: Uint8Array;
 };
 
 /**
@@ -275,16 +289,12 @@ export type PollResponse = Message<"linktrial.v1.PollResponse"> & {
   revision: bigint;
 
   /**
-   * @generated from field: repeated linktrial.v1.Assignment assignments = 2;
-   */
-  assignments: Assignment[];
-
-  /**
-   * unset: none, or its report has come
+   * Of all runs that the node takes part in, and of a preflight whose report has not
+   * come; where there are none, one that says so.
    *
-   * @generated from field: linktrial.v1.PreflightRequest preflight = 3;
+   * @generated from field: repeated linktrial.v1.SignedAssignment assignments = 4;
    */
-  preflight?: PreflightRequest | undefined;
+  assignments: SignedAssignment[];
 
   /**
    * Set with assignments once there is more than one key: a node that trusts an
@@ -303,12 +313,65 @@ export const PollResponseSchema: GenMessage<PollResponse> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_agent, 4);
 
 /**
- * Assignment is one run this node takes part in, and how far it may go.
+ * SignedAssignment is an assignment as it was signed: the node verifies the bytes, and
+ * decodes them only then.
+ *
+ * @generated from message linktrial.v1.SignedAssignment
+ */
+export type SignedAssignment = Message<"linktrial.v1.SignedAssignment"> & {
+  /**
+   * Assignment, encoded
+   *
+   * @generated from field: bytes assignment = 1;
+   */
+  assignment: Uint8Array;
+
+  /**
+   * the first 16 hexadecimal digits of the SHA-256 of the public key
+   *
+   * @generated from field: string key_id = 2;
+   */
+  keyId: string;
+
+  /**
+   * 64 bytes, of assignment
+   *
+   * @generated from field: bytes signature = 3;
+   */
+  signature: Uint8Array;
+
+  /**
+   * of a run: canonical JSON (executor/runsheet); the assignment has its hash
+   *
+   * @generated from field: bytes sheet = 4;
+   */
+  sheet: Uint8Array;
+
+  /**
+   * Of a run, to name it where the assignment is refused; nothing else may come of it.
+   *
+   * @generated from field: string refused_run_id = 5;
+   */
+  refusedRunId: string;
+};
+
+/**
+ * Describes the message linktrial.v1.SignedAssignment.
+ * Use `create(SignedAssignmentSchema)` to create a new message.
+ */
+export const SignedAssignmentSchema: GenMessage<SignedAssignment> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_agent, 5);
+
+/**
+ * Assignment is what a node is to do: in a run, and how far it may go with it; in a
+ * preflight; or with its radio between runs.
  *
  * @generated from message linktrial.v1.Assignment
  */
 export type Assignment = Message<"linktrial.v1.Assignment"> & {
   /**
+   * empty: no run
+   *
    * @generated from field: string run_id = 1;
    */
   runId: string;
@@ -317,13 +380,6 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
    * @generated from field: string sheet_hash = 2;
    */
   sheetHash: string;
-
-  /**
-   * canonical JSON (executor/runsheet)
-   *
-   * @generated from field: bytes sheet = 3;
-   */
-  sheet: Uint8Array;
 
   /**
    * @generated from field: linktrial.v1.Assignment.DesiredState desired_state = 4;
@@ -358,6 +414,77 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
    * @generated from field: linktrial.v1.SheetSignature signature = 10;
    */
   signature?: SheetSignature | undefined;
+
+  /**
+   * for which it is; another node refuses it
+   *
+   * @generated from field: string node = 20;
+   */
+  node: string;
+
+  /**
+   * SHA-256 of the public key of the certificate that the node called with (as
+   * SubjectPublicKeyInfo); empty where nodes have none.
+   *
+   * @generated from field: bytes node_key = 21;
+   */
+  nodeKey: Uint8Array;
+
+  /**
+   * of the node in the run; empty: no run
+   *
+   * @generated from field: string role = 22;
+   */
+  role: string;
+
+  /**
+   * of the call that it answers: an earlier answer is worth nothing
+   *
+   * @generated from field: bytes challenge = 23;
+   */
+  challenge: Uint8Array;
+
+  /**
+   * @generated from field: int64 issued_unix_ms = 24;
+   */
+  issuedUnixMs: bigint;
+
+  /**
+   * not accepted after that
+   *
+   * @generated from field: int64 expires_unix_ms = 25;
+   */
+  expiresUnixMs: bigint;
+
+  /**
+   * "host:port" of each source of telemetry that the node may ask; the host is "radio"
+   * where the node's technician says at which address its radio is.
+   *
+   * @generated from field: repeated string telemetry_addresses = 26;
+   */
+  telemetryAddresses: string[];
+
+  /**
+   * assignments in the answer: none of them was left out on the way
+   *
+   * @generated from field: int32 total = 27;
+   */
+  total: number;
+
+  /**
+   * unset: none
+   *
+   * @generated from field: linktrial.v1.PreflightRequest preflight = 30;
+   */
+  preflight?: PreflightRequest | undefined;
+
+  /**
+   * Of the answer to a registration: profile of the radio that the node has registered
+   * (internal/radio.Profile as JSON).
+   *
+   * @generated from field: bytes radio_profile = 31;
+   */
+  radioProfile: Uint8Array;
 };
 
 /**
@@ -365,7 +492,7 @@ export type Assignment = Message<"linktrial.v1.Assignment"> & {
  * Use `create(AssignmentSchema)` to create a new message.
  */
 export const AssignmentSchema: GenMessage<Assignment> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 5);
+  messageDesc(file_linktrial_v1_agent, 6);
 
 /**
  * @generated from enum linktrial.v1.Assignment.DesiredState
@@ -409,7 +536,7 @@ export enum Assignment_DesiredState {
  * Describes the enum linktrial.v1.Assignment.DesiredState.
  */
 export const Assignment_DesiredStateSchema: GenEnum<Assignment_DesiredState> = /*@__PURE__*/
-  enumDesc(file_linktrial_v1_agent, 5, 0);
+  enumDesc(file_linktrial_v1_agent, 6, 0);
 
 /**
  * RunCommand is one command of a person to the agent that leads a run. Its journal
@@ -448,7 +575,7 @@ export type RunCommand = Message<"linktrial.v1.RunCommand"> & {
  * Use `create(RunCommandSchema)` to create a new message.
  */
 export const RunCommandSchema: GenMessage<RunCommand> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 6);
+  messageDesc(file_linktrial_v1_agent, 7);
 
 /**
  * PreflightRequest asks a node to check itself and its peers over the radio. The
@@ -503,7 +630,7 @@ export type PreflightRequest = Message<"linktrial.v1.PreflightRequest"> & {
  * Use `create(PreflightRequestSchema)` to create a new message.
  */
 export const PreflightRequestSchema: GenMessage<PreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 7);
+  messageDesc(file_linktrial_v1_agent, 8);
 
 /**
  * @generated from message linktrial.v1.PreflightPeer
@@ -525,7 +652,7 @@ export type PreflightPeer = Message<"linktrial.v1.PreflightPeer"> & {
  * Use `create(PreflightPeerSchema)` to create a new message.
  */
 export const PreflightPeerSchema: GenMessage<PreflightPeer> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 8);
+  messageDesc(file_linktrial_v1_agent, 9);
 
 /**
  * @generated from message linktrial.v1.ReportPreflightRequest
@@ -557,7 +684,7 @@ export type ReportPreflightRequest = Message<"linktrial.v1.ReportPreflightReques
  * Use `create(ReportPreflightRequestSchema)` to create a new message.
  */
 export const ReportPreflightRequestSchema: GenMessage<ReportPreflightRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 9);
+  messageDesc(file_linktrial_v1_agent, 10);
 
 /**
  * @generated from message linktrial.v1.ReportPreflightResponse
@@ -570,7 +697,7 @@ export type ReportPreflightResponse = Message<"linktrial.v1.ReportPreflightRespo
  * Use `create(ReportPreflightResponseSchema)` to create a new message.
  */
 export const ReportPreflightResponseSchema: GenMessage<ReportPreflightResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 10);
+  messageDesc(file_linktrial_v1_agent, 11);
 
 /**
  * @generated from message linktrial.v1.DeliverRequest
@@ -608,7 +735,7 @@ export type DeliverRequest = Message<"linktrial.v1.DeliverRequest"> & {
  * Use `create(DeliverRequestSchema)` to create a new message.
  */
 export const DeliverRequestSchema: GenMessage<DeliverRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 11);
+  messageDesc(file_linktrial_v1_agent, 12);
 
 /**
  * @generated from message linktrial.v1.JournalRecord
@@ -632,7 +759,7 @@ export type JournalRecord = Message<"linktrial.v1.JournalRecord"> & {
  * Use `create(JournalRecordSchema)` to create a new message.
  */
 export const JournalRecordSchema: GenMessage<JournalRecord> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 12);
+  messageDesc(file_linktrial_v1_agent, 13);
 
 /**
  * @generated from message linktrial.v1.DeliverResponse
@@ -651,7 +778,7 @@ export type DeliverResponse = Message<"linktrial.v1.DeliverResponse"> & {
  * Use `create(DeliverResponseSchema)` to create a new message.
  */
 export const DeliverResponseSchema: GenMessage<DeliverResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 13);
+  messageDesc(file_linktrial_v1_agent, 14);
 
 /**
  * @generated from message linktrial.v1.ClockRequest
@@ -664,7 +791,7 @@ export type ClockRequest = Message<"linktrial.v1.ClockRequest"> & {
  * Use `create(ClockRequestSchema)` to create a new message.
  */
 export const ClockRequestSchema: GenMessage<ClockRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 14);
+  messageDesc(file_linktrial_v1_agent, 15);
 
 /**
  * @generated from message linktrial.v1.ClockResponse
@@ -686,7 +813,7 @@ export type ClockResponse = Message<"linktrial.v1.ClockResponse"> & {
  * Use `create(ClockResponseSchema)` to create a new message.
  */
 export const ClockResponseSchema: GenMessage<ClockResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_agent, 15);
+  messageDesc(file_linktrial_v1_agent, 16);
 
 /**
  * @generated from service linktrial.v1.AgentService

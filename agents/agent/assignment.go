@@ -1,0 +1,196 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"linktrial/agents/session"
+	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/executor/runsheet"
+	"linktrial/internal/radio"
+	"linktrial/internal/signature"
+)
+
+// decodeAssignment decodes an assignment that a trusted key has signed for this node,
+// or reports why nothing of it must be used. Nothing of an untrusted one is decoded.
+func (a *agent) decodeAssignment(encoded []byte, sig signature.Signature) (*linktrialv1.Assignment, error) {
+	if err := a.trust.CheckAssignment(encoded, sig); err != nil {
+		return nil, err
+	}
+	as := new(linktrialv1.Assignment)
+	if err := proto.Unmarshal(encoded, as); err != nil {
+		return nil, fmt.Errorf("refused: the assignment cannot be decoded: %w", err)
+	}
+	if as.Node != a.cfg.Name {
+		return nil, fmt.Errorf("refused: the assignment is for node %.100q, and this is node %q; nothing was started", as.Node, a.cfg.Name)
+	}
+	if as.RunId != "" && as.Role != string(a.cfg.Role) {
+		return nil, fmt.Errorf("refused: the assignment of run %.140q is for a %.40s, and this node is a %s; nothing was started", as.RunId, as.Role, a.cfg.Role)
+	}
+	return as, nil
+}
+
+// openAssignment returns an assignment as the orchestrator sent it in the answer to a
+// call with this challenge, or reports why nothing of it must be used.
+func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte) (*linktrialv1.Assignment, error) {
+	as, err := a.decodeAssignment(s.GetAssignment(), signature.Signature{KeyID: s.GetKeyId(), Bytes: s.GetSignature()})
+	if err != nil {
+		return nil, err
+	}
+	if id := a.certificate; id == nil && len(as.NodeKey) > 0 || id != nil && !id.HasKey(as.NodeKey) {
+		return nil, fmt.Errorf("refused: the assignment is for another machine with the name %s (its certificate's key is %.16x…, which this node does not have); nothing was started", as.Node, as.NodeKey)
+	}
+	if expires, now := time.UnixMilli(as.ExpiresUnixMs), time.Now(); now.After(expires) {
+		return nil, fmt.Errorf("refused: the assignment expired at %s, and this node's clock says %s: set the clock if it is wrong; nothing was started", moment(expires), moment(now))
+	}
+	if !bytes.Equal(as.Challenge, challenge) || len(challenge) == 0 {
+		return nil, errors.New("refused: the assignment does not answer this node's call: it was recorded and sent again; nothing was started")
+	}
+	if as.RunId == "" {
+		return as, nil
+	}
+	if !runForm.MatchString(as.RunId) {
+		return nil, fmt.Errorf("refused: run %.140q: expected letters, digits, hyphens and underscores", as.RunId)
+	}
+	if h := runsheet.Hash(s.Sheet); h != as.SheetHash {
+		return nil, fmt.Errorf("refused: the run sheet beside the assignment has the hash %.12s…, and the assignment says %.12s…: it was changed on its way; nothing was started", h, as.SheetHash)
+	}
+	if slices.Contains(readFinished(a.cfg.runsDir()), as.RunId) {
+		return nil, fmt.Errorf("refused: this node has finished run %s already and does not begin it again; start the plan again", as.RunId)
+	}
+	return as, nil
+}
+
+func moment(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// checkAssignment verifies the run's assignment in the state folder, and keeps it for
+// the run. Its expiry and challenge counted when it was accepted: a run that was
+// interrupted goes on however long that took.
+func (r *run) checkAssignment() error {
+	r.mu.Lock()
+	n := r.note
+	r.mu.Unlock()
+	as, err := r.a.decodeAssignment(n.Assignment, signature.Signature{KeyID: n.AssignmentKeyID, Bytes: n.AssignmentSignature})
+	if err != nil && len(n.Assignment) == 0 {
+		return fmt.Errorf("%w; the run was assigned by a version that did not sign assignments: start the plan again", err)
+	}
+	if err != nil {
+		return err
+	}
+	if as.RunId != r.id || as.SheetHash != r.hash {
+		return fmt.Errorf("refused: the assignment is of run %.140q with the sheet %.12s…, and the node's folder has run %s with the sheet %.12s…", as.RunId, as.SheetHash, r.id, r.hash)
+	}
+	r.assignment = as
+	return nil
+}
+
+// maxRefused bounds the refused assignments of one answer that are reported.
+const maxRefused = 20
+
+// applyAssignments brings the node's runs to the states that the orchestrator wants. It
+// reports whether it refuses a part of the answer: nothing of that is used, and nothing
+// of it is kept.
+func (a *agent) applyAssignments(ctx context.Context, r session.Answer) (refused bool) {
+	var open []*linktrialv1.Assignment
+	var faults []fault
+	listed := map[string]bool{}
+	complete := true // all that the orchestrator sent is there, once
+	for _, s := range r.Assignments {
+		as, err := a.openAssignment(s, r.Challenge)
+		if err != nil {
+			if len(faults) < maxRefused {
+				faults = append(faults, a.refusal(s, err))
+			}
+			continue
+		}
+		complete = complete && int(as.Total) == len(r.Assignments) && !listed[as.RunId]
+		listed[as.RunId] = true
+		open = append(open, as)
+		if as.RunId != "" {
+			a.applyRun(ctx, as, s)
+		}
+		a.preflight(ctx, as)
+	}
+	a.noteRefused(faults)
+	if len(faults) > 0 || len(open) == 0 || !complete {
+		return len(faults) > 0 // what is not in such an answer may have been taken out of it
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, r := range a.runs {
+		r.setListed(listed[id])
+	}
+	return false
+}
+
+// refusal is the fault to be reported of an assignment that is refused. One of a run
+// that goes on here does not end it: who sent it may not be the orchestrator.
+func (a *agent) refusal(s *linktrialv1.SignedAssignment, err error) fault {
+	f := fault{text: err.Error()}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if run := s.GetRefusedRunId(); runForm.MatchString(run) && a.runs[run] == nil {
+		f.run = run
+	}
+	return f
+}
+
+// noteRefused keeps what was refused of the last answer, and logs it when it is
+// something else than before.
+func (a *agent) noteRefused(faults []fault) {
+	a.mu.Lock()
+	known := slices.Equal(faults, a.refused)
+	a.refused = faults
+	a.mu.Unlock()
+	if known {
+		return
+	}
+	for _, f := range faults {
+		a.cfg.Logger.Error("assignment is refused", "run", f.run, "reason", f.text)
+	}
+}
+
+var desiredStates = map[linktrialv1.Assignment_DesiredState]DesiredState{
+	linktrialv1.Assignment_DESIRED_STATE_PREPARE: desiredPrepare,
+	linktrialv1.Assignment_DESIRED_STATE_RUN:     desiredRun,
+	linktrialv1.Assignment_DESIRED_STATE_FINISH:  desiredFinish,
+	linktrialv1.Assignment_DESIRED_STATE_ABORT:   desiredAbort,
+}
+
+// applyRun brings one run to the state that the orchestrator wants; as is s, verified.
+func (a *agent) applyRun(ctx context.Context, as *linktrialv1.Assignment, s *linktrialv1.SignedAssignment) {
+	desired, ok := desiredStates[as.DesiredState]
+	if !ok {
+		a.cfg.Logger.Warn("assignment has a desired state that this agent does not know", "run", as.RunId, "desired_state", int32(as.DesiredState))
+		return
+	}
+	a.mu.Lock()
+	r := a.runs[as.RunId]
+	a.mu.Unlock()
+	if r != nil {
+		r.addCommands(as.Commands) // first: a run that is paused must not begin
+		r.setDesired(desired, as.Reason)
+		return
+	}
+	if a.isStored(as.RunId) {
+		return
+	}
+	n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Desired: desired, Reason: as.Reason, Taken: time.Now().UTC(),
+		Assignment: s.Assignment, AssignmentKeyID: s.KeyId, AssignmentSignature: s.Signature}
+	if a.cfg.Role == radio.RoleClient {
+		n.Commands = asCommands(as.Commands)
+	}
+	if err := a.saveRun(n, s.Sheet); err != nil {
+		// Nothing was begun: the next answer tries again.
+		a.cfg.Logger.Error("assignment could not be accepted", "run", as.RunId, "error", err)
+		return
+	}
+	a.cfg.Logger.Info("run is assigned to this node", "run", as.RunId, "desired_state", string(desired))
+	a.startRun(ctx, n)
+}
