@@ -168,6 +168,18 @@ faults:
 			t.Errorf("the output has no %q", want)
 		}
 	}
+	down := false
+	for line := range strings.Lines(r.output()) {
+		switch {
+		case strings.HasPrefix(line, "since "):
+			down = true
+		case strings.HasPrefix(line, "the orchestrator is back after"):
+			if !down {
+				t.Errorf("said twice: %s", line)
+			}
+			down = false
+		}
+	}
 	var got []string
 	for _, f := range p.faults() {
 		got = append(got, fmt.Sprintf("%s %s touches=%t ended=%t %s", f.Kind, f.Target, f.Touches, !f.To.IsZero(), f.Error))

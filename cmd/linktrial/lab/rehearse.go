@@ -466,7 +466,9 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	if err := os.WriteFile(r.marker(), []byte(r.campaign), 0o644); err != nil {
 		return err
 	}
-	// What follows only asks, and the campaign goes on whoever is down.
+	// What follows only asks, and the campaign goes on whoever is down. Who injects faults
+	// asks to learn just that, and does not wait.
+	asking := ctx
 	ctx = client.Waiting(ctx, client.NewOutage(r.base, func(line string) { fmt.Fprintln(os.Stderr, line) }))
 	missing, err := trial.FindMissing(ctx, r.base, r.campaign, text)
 	if err != nil {
@@ -474,7 +476,7 @@ func (r *rehearsal) trials(ctx context.Context, text []byte) error {
 	}
 	missing.Say()
 	progress := terminal.NewProgress(os.Stdout)
-	campaign, err := r.startFaults(ctx, progress)
+	campaign, err := r.startFaults(asking, progress)
 	if err != nil {
 		return err
 	}

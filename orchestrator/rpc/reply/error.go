@@ -58,7 +58,7 @@ func Error(ctx context.Context, log *slog.Logger, call string, err error) error 
 		return connect.NewError(connect.CodeNotFound, errors.New(noRowsText))
 	case store.Unavailable:
 		if why := store.WhyUnwritable(err); why != "" {
-			log.Error("call failed: the database "+why, "call", call, "error", err)
+			log.Error("call failed: the database takes no changes", "why", why, "call", call, "error", err)
 			return connect.NewError(connect.CodeUnavailable, fmt.Errorf(unwritableText, why))
 		}
 		log.Error("call failed: the database does not answer", "call", call, "error", err)
