@@ -28,6 +28,7 @@ import (
 	"linktrial/cmd/linktrial/trial"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/postgres"
+	"linktrial/orchestrator/signing"
 	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/synthetic"
 )
@@ -423,11 +424,15 @@ func (b *largeBench) restore(ctx context.Context) error {
 	if _, err := os.Stat(path); err != nil {
 		return err
 	}
+	keys := filepath.Join(b.dir, "trusted-keys")
+	if err := os.Rename(filepath.Join(signing.Dir(b.data), signing.PublicFile), keys); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(b.data); err != nil {
 		return err
 	}
 	began := time.Now()
-	peak, err := b.command(ctx, nil, "--data", b.data, "backup", "restore", path)
+	peak, err := b.command(ctx, nil, "--data", b.data, "backup", "restore", path, "--trusted-keys", keys)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -26,4 +27,22 @@ func TestErrorOfABrokenConnection(t *testing.T) {
 	err = Error(srv.URL, err)
 	require.ErrorContains(t, err, "the orchestrator at "+srv.URL+" ended the connection without an answer")
 	require.NotRegexp(t, regexp.MustCompile(`(?i)EOF|stream|http2|rpc|RST`), err.Error())
+}
+
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
+// Within one machine nothing is compressed; over a network it is.
+func TestCompression(t *testing.T) {
+	for base, want := range map[string]string{"http://127.0.0.1:7700": "", "http://localhost:7700": "", "https://192.0.2.1:7700": "gzip"} {
+		asked := ""
+		c := newAt(base, &http.Client{Transport: transport(func(r *http.Request) (*http.Response, error) {
+			asked = r.Header.Get("Grpc-Accept-Encoding")
+			return nil, errors.New("nobody is there")
+		})})
+		_, err := c.ListNodes(t.Context(), connect.NewRequest(&linktrialv1.ListNodesRequest{}))
+		require.Error(t, err)
+		require.Equal(t, want, asked, base)
+	}
 }

@@ -145,9 +145,11 @@ func KeepCredential(base string, one Credential) error {
 
 // Private reports whether a URL is encrypted or on the loopback.
 func Private(u *url.URL) bool {
-	if u.Scheme == "https" {
-		return true
-	}
+	return u.Scheme == "https" || ownMachine(u)
+}
+
+// ownMachine reports whether a URL is on the loopback, without asking a resolver.
+func ownMachine(u *url.URL) bool {
 	ip := net.ParseIP(u.Hostname())
 	return u.Hostname() == "localhost" || ip != nil && ip.IsLoopback()
 }

@@ -29,7 +29,7 @@ import (
 func TestMain(m *testing.M) { storetest.Main(m) }
 
 // filled is a service whose store has campaigns, and a connection to its database.
-func filled(t *testing.T, stopping <-chan struct{}, shapes ...synthetic.Shape) (*Service, *pgx.Conn) {
+func filled(t testing.TB, stopping <-chan struct{}, shapes ...synthetic.Shape) (*Service, *pgx.Conn) {
 	t.Helper()
 	url := storetest.URL(t)
 	st, err := store.Open(t.Context(), url, nil)
@@ -234,4 +234,17 @@ func TestUnknownFormat(t *testing.T) {
 	err := New(Config{}).Export(t.Context(), &linktrialv1.ResultsRequest{Format: "sample-csv"}, nil)
 	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
 	require.ErrorContains(t, err, "samples-csv")
+}
+
+// BenchmarkSamples makes samples.csv of 200 000 samples.
+func BenchmarkSamples(b *testing.B) {
+	s, _ := filled(b, nil, synthetic.Shape{ID: "deep", Runs: 1, Iterations: 100, Treatments: 4, Samples: 500})
+	for b.Loop() {
+		size := 0
+		require.NoError(b, s.Export(b.Context(), &linktrialv1.ResultsRequest{RunId: "deep", Format: samplesCSV}, func(part *linktrialv1.ResultsResponse) error {
+			size += len(part.Content)
+			return nil
+		}))
+		b.SetBytes(int64(size))
+	}
 }

@@ -95,11 +95,14 @@ func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.T
 
 // sampleRow makes rows of samples.csv, of one trial after the other.
 type sampleRow struct {
-	run   string
-	head  string // of the trial: the cells before the attempt
-	row   []byte
-	text  bytes.Buffer
-	cells *csv.Writer // to text
+	run  string
+	head string // of the trial: the cells before the attempt
+	row  []byte
+	// fields are those of the figures of sample, which the store uses again for each row.
+	sample *store.Sample
+	fields []any
+	text   bytes.Buffer
+	cells  *csv.Writer // to text
 }
 
 func newSampleRow(run string) *sampleRow {
@@ -125,13 +128,19 @@ func (r *sampleRow) ofTrial(t *dbsqlc.Trial) {
 
 // of returns the row of a sample, which is valid until the next call.
 func (r *sampleRow) of(s *store.Sample) []byte {
+	if r.sample != s {
+		r.sample, r.fields = s, r.fields[:0]
+		for i := range contract.Figures {
+			r.fields = append(r.fields, contract.Figures[i].Field(&s.Figures))
+		}
+	}
 	b := append(r.row[:0], r.head...)
 	b = strconv.AppendInt(append(b, ','), int64(s.Attempt), 10)
 	b = strconv.AppendInt(append(b, ','), int64(s.Flow), 10)
 	b = append(append(b, ','), r.cell(s.Side)...)
 	b = s.At.UTC().AppendFormat(append(b, ','), time.RFC3339Nano)
 	for i := range contract.Figures {
-		b = appendFigure(append(b, ','), &contract.Figures[i], &s.Figures)
+		b = appendFigure(append(b, ','), &contract.Figures[i], r.fields[i])
 	}
 	b = append(b, ',')
 	if s.More != nil {
@@ -142,8 +151,8 @@ func (r *sampleRow) of(s *store.Sample) []byte {
 }
 
 // appendFigure appends nothing where the protocol does not know the figure.
-func appendFigure(b []byte, f *contract.Figure, s *contract.Sample) []byte {
-	switch p := f.Field(s).(type) {
+func appendFigure(b []byte, f *contract.Figure, field any) []byte {
+	switch p := field.(type) {
 	case *int64:
 		if f.Name == contract.ElapsedNS {
 			return strconv.AppendFloat(b, time.Duration(*p).Seconds(), 'f', 6, 64)
