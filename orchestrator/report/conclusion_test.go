@@ -63,6 +63,26 @@ func TestConclusion(t *testing.T) {
 	}
 }
 
+// Lists of campaigns have the conclusion in few words: the same treatments, difference and decision.
+func TestLead(t *testing.T) {
+	hundred := []float64{100, 100, 100, 100, 100, 100, 100, 100}
+	for name, c := range map[string]struct {
+		rates map[string][]float64
+		want  report.Lead
+	}{
+		"decided":     {map[string][]float64{"a": hundred, "b": {118, 119, 120, 121, 122, 123, 121, 120}, "c": {130, 131, 132, 133, 134, 135, 131, 133}}, report.Lead{Text: "C leads B by 10 %: decided", Leader: "C", Decided: true}},
+		"not decided": {map[string][]float64{"a": hundred, "b": {90, 95, 110, 112, 125, 130, 98, 140}}, report.Lead{Text: "B leads A by 11 %: not decided", Leader: "B"}},
+		"noise":       {map[string][]float64{"a": hundred, "b": {90, 95, 105, 110, 100, 104, 98, 101}}, report.Lead{Text: "B is within noise of A"}},
+		"too few":     {map[string][]float64{"a": {100, 100, 0}, "b": {150, 151, 152}}, report.Lead{Text: "B and A are not compared: 2 iterations have valid figures of both, and a comparison takes 3"}},
+		"one":         {map[string][]float64{"a": hundred}, report.Lead{}},
+	} {
+		r := runOf(c.rates, "a", "b", "c")
+		if got := report.Summarize(&report.Dataset{Complete: true, Runs: []report.Run{r}})[0].Lead; got != c.want {
+			t.Errorf("%s: %+v, expected %+v", name, got, c.want)
+		}
+	}
+}
+
 func TestConclusionOfARunUnderWay(t *testing.T) {
 	r := runOf(map[string][]float64{"a": {100, 101, 102, 103}, "b": {200, 201, 203, 203}}, "a", "b")
 	r.State = "running"

@@ -15,7 +15,7 @@ import (
 	"linktrial/orchestrator/stats"
 )
 
-// Difference is one treatment under the same conditions in two campaigns: radio, place,
+// Difference is one treatment under the same conditions in two campaigns: radio, topology,
 // size and all settings of sweeps are the same. The trials of two campaigns are
 // independent samples.
 type Difference struct {

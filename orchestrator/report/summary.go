@@ -52,6 +52,7 @@ type RunTable struct {
 	// Conclusion is a sentence for people: which treatment leads the next one, by how
 	// much, and whether the trials decide it; empty: fewer than two have figures.
 	Conclusion string `json:"conclusion,omitempty"`
+	Lead       Lead   `json:"-"` // the conclusion has it with its statistics
 	// Probes are apart from the treatments that are compared.
 	Probes     []ProbeRow  `json:"probes,omitempty"`
 	ProbeClock *ProbeClock `json:"probe_clock,omitempty"`
@@ -225,7 +226,7 @@ func summarizeRun(r *Run, published []PublishedRow, o Options) summarised {
 		samples, t.Rows = append(samples, s), append(t.Rows, row)
 	}
 	compareRows(&t, samples)
-	t.Conclusion = conclude(&t, samples, r.isMix)
+	t.Conclusion, t.Lead = conclude(&t, samples, r.isMix)
 	t.BoundsUnknown = r.boundsUnknown()
 	t.ControlNote = r.controlNote()
 	if t.Probes = probeRows(r); len(t.Probes) > 0 {

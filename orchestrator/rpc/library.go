@@ -21,7 +21,9 @@ func StartPlan(cfg Config) func(ctx context.Context, file string, text []byte, n
 	o := &operators{cfg: cfg}
 	return func(ctx context.Context, file string, text []byte, name string) (string, []string, error) {
 		res, err := o.StartPlan(ctx, connect.NewRequest(&linktrialv1.StartPlanRequest{File: file, Text: text, Name: name}))
-		if err != nil {
+		if coded := (*connect.Error)(nil); errors.As(err, &coded) {
+			return "", nil, errors.New(coded.Message()) // without the code's name: people read it
+		} else if err != nil {
 			return "", nil, err
 		}
 		var problems []string

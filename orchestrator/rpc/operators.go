@@ -167,7 +167,9 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 	}
 	var rows []dbsqlc.RunOverview
 	var err error
-	if c := req.Msg.CampaignId; c != "" {
+	if c := req.Msg.CampaignId; req.Msg.Open {
+		rows, err = s.cfg.Store.OpenOverviews(ctx, dbsqlc.OpenOverviewsParams{CampaignID: c, Count: limit})
+	} else if c != "" {
 		rows, err = s.cfg.Store.CampaignOverviewNewestFirst(ctx, dbsqlc.CampaignOverviewNewestFirstParams{CampaignID: c, Limit: limit})
 	} else {
 		rows, err = s.cfg.Store.NewestOverviews(ctx, limit)
@@ -176,8 +178,21 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 		return nil, s.cfg.answer(ctx, "list runs", err)
 	}
 	out := &linktrialv1.ListRunsResponse{}
+	guestsEnded := map[string]bool{} // by campaign in virtual time
 	for i := range rows {
-		out.Runs = append(out.Runs, s.run(&rows[i]))
+		r := s.run(&rows[i])
+		if r.Virtual && r.Ended == nil {
+			over, known := guestsEnded[r.CampaignId]
+			if !known {
+				if over, err = s.cfg.Store.GuestsEnded(ctx, r.CampaignId); err != nil {
+					return nil, s.cfg.answer(ctx, "list runs", err)
+				}
+				guestsEnded[r.CampaignId] = over
+			}
+			r.GuestsEnded = over
+		}
+		s.addWaits(r)
+		out.Runs = append(out.Runs, r)
 	}
 	return connect.NewResponse(out), nil
 }
@@ -188,8 +203,21 @@ func (s *operators) run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 	r := reply.Run(o)
 	if r.Virtual = s.cfg.Engine.Nodes.AnyVirtual(o.Nodes); r.Virtual {
 		r.EstimatedSecondsLeft = 0
+		r.GuestsEnded = r.Started != nil || r.Ended != nil || r.TrialsEnded > 0
 	}
 	return r
+}
+
+// addWaits adds to an open run what it waits for and with which of its nodes there is no
+// contact.
+func (s *operators) addWaits(r *linktrialv1.Run) {
+	if r.Ended != nil {
+		return
+	}
+	r.WaitingFor = s.cfg.Engine.Live.Of(r.Id).WaitingFor
+	for _, m := range s.cfg.Engine.Nodes.Missing(r.Id) {
+		r.NoContact = append(r.NoContact, &linktrialv1.NoContact{RunId: r.Id, Node: m.Name, Since: timestamppb.New(m.Since), At: timestamppb.Now()})
+	}
 }
 
 func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1.GetRunRequest]) (*connect.Response[linktrialv1.GetRunResponse], error) {

@@ -114,7 +114,7 @@ func textOf(t journal.Type, body json.RawMessage) string {
 		text = with(body, func(b *journal.RunStarted) string {
 			s := fmt.Sprintf("takes up a sheet of %d trials, %.12s", b.Trials, b.SheetHash)
 			if t == journal.TypeRunResumed {
-				s = "goes on after a new start of the agent"
+				s = "continues after a restart of the agent"
 			}
 			return s + ", linktrial " + b.Version
 		})
@@ -187,7 +187,7 @@ func textOfTrial(t journal.Type, body json.RawMessage) string {
 		return with(body, textOfCommand)
 	case journal.TypeTelemetryFailed:
 		return with(body, func(b *journal.Telemetry) string {
-			return "telemetry " + b.Source + " cannot be read; the run goes on without" + because(b.Error)
+			return "telemetry " + b.Source + " cannot be read; the run continues without it" + because(b.Error)
 		})
 	case journal.TypeDriverMisbehaved:
 		return with(body, func(b *journal.Misbehaviour) string {

@@ -216,7 +216,7 @@ func (w *watcher) sendNoContact(id string, x *watched, missing []nodes.MissingNo
 		still[n.Name] = true
 		sent, known := x.noContact[n.Name]
 		if !known {
-			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("no contact with agent %s since %s, %.0f s; whether the run goes on there is not known, and records that it keeps arrive when it is back",
+			if err := w.note(id, linktrialv1.Note_KIND_NO_CONTACT, fmt.Sprintf("no contact with agent %s since %s, %.0f s; whether the run continues there is not known, and records that it keeps arrive when it is back",
 				n.Name, n.Since.UTC().Format("15:04:05 UTC"), now.Sub(n.Since).Seconds())); err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -114,6 +115,26 @@ func TestScheduledPlanOnANewTopology(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, runs.Msg.Runs, 1)
 	require.Equal(t, "meadow", runs.Msg.Runs[0].Topology)
+
+	// What the overview shows of it: while it is open what it waits for, and then how it ended.
+	open := func() []*linktrialv1.Run {
+		res, err := s.operator.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{Open: true}))
+		require.NoError(t, err)
+		return res.Msg.Runs
+	}
+	require.Eventually(t, func() bool {
+		all := open()
+		return len(all) == 1 && slices.Contains(all[0].WaitingFor, "the provenance of client")
+	}, 30*time.Second, 20*time.Millisecond)
+	_, err = s.operator.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: done.CampaignId, Reason: "rain"}))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return len(open()) == 0 }, 30*time.Second, 20*time.Millisecond)
+	listed, err := linktrialv1connect.NewResultServiceClient(s.http, s.base, connect.WithGRPC()).ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{}))
+	require.NoError(t, err)
+	c := listed.Msg.Campaigns[0]
+	require.Equal(t, linktrialv1.RunState_RUN_STATE_ABORTED, c.EndedAs)
+	require.Contains(t, c.Message, "rain")
+	require.Equal(t, c.Ended.AsTime(), c.LastActivity.AsTime(), "the end is the last that happened")
 
 	_, err = s.library.CancelSchedule(ctx, connect.NewRequest(&linktrialv1.CancelScheduleRequest{Id: done.Id}))
 	fails(t, err, connect.CodeFailedPrecondition, "started")

@@ -72,12 +72,13 @@ func ForPeople(seconds float64) string {
 	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }
 
+// The words are those of the pages (web/src/lib/states.ts).
 var stateWords = map[linktrialv1.RunState]string{
 	linktrialv1.RunState_RUN_STATE_QUEUED:     "queued",
-	linktrialv1.RunState_RUN_STATE_WAITING:    "waiting",
+	linktrialv1.RunState_RUN_STATE_WAITING:    "waiting for the nodes to be moved",
 	linktrialv1.RunState_RUN_STATE_PREPARING:  "preparing",
 	linktrialv1.RunState_RUN_STATE_RUNNING:    "running",
-	linktrialv1.RunState_RUN_STATE_COLLECTING: "collecting",
+	linktrialv1.RunState_RUN_STATE_COLLECTING: "collecting journals",
 	linktrialv1.RunState_RUN_STATE_COMPLETED:  "completed",
 	linktrialv1.RunState_RUN_STATE_ABORTED:    "aborted",
 	linktrialv1.RunState_RUN_STATE_STOPPED:    "stopped",
@@ -91,13 +92,19 @@ func StateWord(s linktrialv1.RunState) string {
 	return s.String()
 }
 
-// RunWord returns the word for the state of a run, with a pause.
+// RunWord returns the word for the state of a run as lists have it: with a pause, which
+// begins at a trial's end, and in virtual time, where journals come when all guests have ended.
 func RunWord(r *linktrialv1.Run) string {
+	begun := r.State == linktrialv1.RunState_RUN_STATE_RUNNING || r.State == linktrialv1.RunState_RUN_STATE_PREPARING
 	switch {
-	case r.Pausing:
-		return StateWord(r.State) + ", to pause"
-	case r.Paused:
-		return StateWord(r.State) + ", paused"
+	case r.Virtual && !Over(r.State) && r.GuestsEnded:
+		return "storing"
+	case r.Virtual && !Over(r.State):
+		return "running in virtual time"
+	case begun && r.Pausing:
+		return "pausing"
+	case begun && r.Paused:
+		return "paused"
 	}
 	return StateWord(r.State)
 }

@@ -121,11 +121,12 @@ func newRunList(s *setting.Settings) *cobra.Command {
 folder for as long as the command lasts.
 
   RUN               identity: the campaign's, and the number of the run in it
-  STATE             queued, waiting (for nodes to be moved), preparing, running,
-                    collecting (journals), completed, aborted or stopped
+  STATE             queued, waiting for the nodes to be moved, preparing, running,
+                    pausing, paused, collecting journals, completed, aborted or
+                    stopped; in virtual time running in virtual time, then storing
   TRIALS            trials that have ended, of all
   FAILED ATTEMPTS   attempts that gave no figure
-  WHERE             real radio; emulated, real time; or emulated, virtual time
+  PLACE             real radio; emulated, real time; or emulated, virtual time
 
 Below the table is why runs were stopped.`,
 		Example: `  linktrial run list
@@ -145,7 +146,7 @@ Below the table is why runs were stopped.`,
 				fmt.Println("No runs yet. Start with: linktrial rehearse plans/quickstart.yaml")
 				return nil
 			}
-			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tWHERE", func(w *tabwriter.Writer) {
+			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tPLACE", func(w *tabwriter.Writer) {
 				for _, r := range res.Msg.Runs {
 					started := "–"
 					if r.Started != nil {

@@ -66,7 +66,7 @@ func renderDifferences(v *report.Analysis) ([]byte, error) {
 		return []byte(oneCampaign + "\n"), nil
 	}
 	var b strings.Builder
-	paragraph(&b, "Campaigns held against "+d.Campaigns[0]+", throughput in KB/s")
+	paragraph(&b, "Campaigns compared with "+d.Campaigns[0]+", throughput in KB/s")
 	for _, lines := range sections(d.Lines) {
 		b.WriteString("\n")
 		paragraph(&b, wording.Clean(lines[0].Where)+": "+lines[0].Campaign+" against "+lines[0].Reference)
@@ -115,7 +115,7 @@ func renderDifferencesMarkdown(v *report.Analysis) ([]byte, error) {
 		return []byte(oneCampaign + "\n"), nil
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Campaigns held against %s\n\nThroughput in KB/s; 1 KB is 1024 bytes. %s\n\n", md(d.Campaigns[0]), strings.ReplaceAll(differencesMethod, "*", `\*`))
+	fmt.Fprintf(&b, "# Campaigns compared with %s\n\nThroughput in KB/s; 1 KB is 1024 bytes. %s\n\n", md(d.Campaigns[0]), strings.ReplaceAll(differencesMethod, "*", `\*`))
 	for _, lines := range sections(d.Lines) {
 		fmt.Fprintf(&b, "## %s: %s against %s\n\n", md(lines[0].Where), md(lines[0].Campaign), md(lines[0].Reference))
 		header := append(differencesHeader(), "remarks")

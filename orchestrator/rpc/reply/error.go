@@ -25,8 +25,8 @@ import (
 // has the cause: its text names tables, columns and files, which no caller can
 // act on.
 const (
-	unavailableText = "the database does not answer%s, so the orchestrator cannot answer either: nothing is lost, nodes go on and keep what they measure, and the same call can succeed later; the orchestrator's log has the reason"
-	unwritableText  = "the database %s, so nothing can be stored: nothing is lost, nodes go on and keep what they measure, and the same call can succeed when that is mended; the orchestrator's log has the reason"
+	unavailableText = "the database does not answer%s, so the orchestrator cannot answer either: nothing is lost, nodes continue and keep what they measure, and the same call can succeed later; the orchestrator's log has the reason"
+	unwritableText  = "the database %s, so nothing can be stored: nothing is lost, nodes continue and keep what they measure, and the same call can succeed when that is repaired; the orchestrator's log has the reason"
 	internalText    = "the orchestrator failed at this call: its log has the reason, as incident %s"
 	badValueText    = "a value of the request cannot be stored: the orchestrator's log has the reason, as incident %s"
 	noRowsText      = "what was asked for does not exist"

@@ -22,6 +22,9 @@ var states = map[string]linktrialv1.RunState{
 	string(campaign.Stopped):    linktrialv1.RunState_RUN_STATE_STOPPED,
 }
 
+// State is a state of the store as calls answer with it.
+func State(s string) linktrialv1.RunState { return states[s] }
+
 // Run is a run as calls answer with it.
 func Run(o *dbsqlc.RunOverview) *linktrialv1.Run {
 	r := &linktrialv1.Run{Id: o.ID, CampaignId: o.CampaignID, Plan: o.Plan, Radio: o.Radio, Topology: o.Topology, SizeBytes: o.SizeBytes,

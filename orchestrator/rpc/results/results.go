@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/catalog"
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/rpc/reply"
@@ -109,10 +110,15 @@ func (s *Service) listCampaigns(ctx context.Context, limit int32, before string,
 	return out, err
 }
 
+// ends are the states in which runs end; the last one of them that a run of a campaign has
+// is the campaign's.
+var ends = []campaign.State{campaign.Completed, campaign.Aborted, campaign.Stopped}
+
 func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts map[string]dbsqlc.TrialCountsRow) *linktrialv1.Campaign {
 	out := &linktrialv1.Campaign{Id: c.ID, Name: c.Name, Plan: c.Plan, Created: timestamppb.New(c.CreatedAt), Runs: int32(len(heads)),
 		Published: c.Published}
 	open := len(heads) == 0
+	rank := 0
 	for _, h := range heads {
 		if h.EndedAt != nil {
 			out.RunsEnded++
@@ -121,6 +127,12 @@ func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts ma
 			}
 		} else {
 			open = true
+		}
+		if n := slices.Index(ends, campaign.State(h.State)) + 1; n > rank {
+			rank, out.EndedAs, out.Message = n, reply.State(h.State), h.Message
+		}
+		if out.LastActivity == nil || out.LastActivity.AsTime().Before(h.ActiveAt) {
+			out.LastActivity = timestamppb.New(h.ActiveAt)
 		}
 		out.Trials += h.Trials
 		out.TrialsEnded += counts[h.ID].Ended
@@ -136,7 +148,7 @@ func asCampaign(c *dbsqlc.CampaignPageRow, heads []dbsqlc.RunHeadsRow, counts ma
 		out.Sweeps = out.Sweeps || h.Swept
 	}
 	if open {
-		out.Ended = nil
+		out.Ended, out.EndedAs, out.Message = nil, linktrialv1.RunState_RUN_STATE_UNSPECIFIED, ""
 	}
 	out.Sweeps = out.Sweeps || len(out.SizesBytes) > 1
 	return out

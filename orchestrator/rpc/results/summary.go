@@ -32,6 +32,9 @@ func asSummary(t *report.RunTable, r *report.Run) *linktrialv1.RunSummary {
 		out.Probes = append(out.Probes, asProbe(&t.Probes[i]))
 	}
 	out.ProbeClock, out.BoundsUnknown, out.ControlNote, out.Conclusion = t.ProbeCertainty(), t.BoundsUnknown, t.ControlNote, t.Conclusion
+	if t.Lead.Text != "" {
+		out.Lead = &linktrialv1.Lead{Text: t.Lead.Text, Leader: t.Lead.Leader, Decided: t.Lead.Decided}
+	}
 	return out
 }
 

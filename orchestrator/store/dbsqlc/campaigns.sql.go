@@ -330,6 +330,67 @@ func (q *Queries) NewestRun(ctx context.Context) (string, error) {
 	return id, err
 }
 
+const openOverviews = `-- name: OpenOverviews :many
+SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE ended_at IS NULL AND ($1::text = '' OR campaign_id = $1::text)
+ORDER BY ordinal DESC LIMIT $2
+`
+
+type OpenOverviewsParams struct {
+	CampaignID string
+	Count      int32
+}
+
+func (q *Queries) OpenOverviews(ctx context.Context, arg OpenOverviewsParams) ([]RunOverview, error) {
+	rows, err := q.db.Query(ctx, openOverviews, arg.CampaignID, arg.Count)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []RunOverview{}
+	for rows.Next() {
+		var i RunOverview
+		if err := rows.Scan(
+			&i.ID,
+			&i.Ordinal,
+			&i.CampaignID,
+			&i.Campaign,
+			&i.Plan,
+			&i.Cell,
+			&i.State,
+			&i.Message,
+			&i.SheetHash,
+			&i.Radio,
+			&i.Topology,
+			&i.SizeBytes,
+			&i.Trials,
+			&i.CreatedAt,
+			&i.StartedAt,
+			&i.EndedAt,
+			&i.EstimatedSeconds,
+			&i.TrialsEnded,
+			&i.AttemptsFailed,
+			&i.EstimatedSecondsEnded,
+			&i.EstimatedSecondsLeft,
+			&i.MeasuredSecondsEnded,
+			&i.Place,
+			&i.PauseRequested,
+			&i.PauseSettled,
+			&i.Held,
+			&i.Nodes,
+			&i.PauseReason,
+			&i.Sealed,
+			&i.LateRecords,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
+}
+
 const runOverview = `-- name: RunOverview :one
 SELECT id, ordinal, campaign_id, campaign, plan, cell, state, message, sheet_hash, radio, topology, size_bytes, trials, created_at, started_at, ended_at, estimated_seconds, trials_ended, attempts_failed, estimated_seconds_ended, estimated_seconds_left, measured_seconds_ended, place, pause_requested, pause_settled, held, nodes, pause_reason, sealed, late_records FROM run_overview WHERE id = $1
 `

@@ -128,6 +128,19 @@ func (q *Queries) CampaignRuns(ctx context.Context, campaignID string) (Campaign
 	return i, err
 }
 
+const guestsEnded = `-- name: GuestsEnded :one
+SELECT EXISTS (SELECT FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.campaign_id = $1 AND n.committed_seq > 0)
+`
+
+// Whether a record of a campaign in virtual time has been stored: they come when all its
+// guests have ended.
+func (q *Queries) GuestsEnded(ctx context.Context, campaignID string) (bool, error) {
+	row := q.db.QueryRow(ctx, guestsEnded, campaignID)
+	var exists bool
+	err := row.Scan(&exists)
+	return exists, err
+}
+
 const openRunListeners = `-- name: OpenRunListeners :many
 SELECT l.run_id, l.treatment, l.at_role FROM listeners l JOIN runs r ON r.id = l.run_id WHERE r.state = 'preparing'
 `

@@ -768,9 +768,11 @@ SELECT r.id, r.campaign_id, c.plan, r.cell, r.state, r.message, r.sheet_hash, r.
        n.nodes, (r.ended_at IS NOT NULL AND n.open = 0)::boolean AS sealed, n.late AS late_records,
        -- Journals only grow, and marks too: what follows from them is the same as
        -- long as these are.
-       n.committed, coalesce((SELECT max(m.ordinal) FROM attempt_marks m WHERE m.run_id = r.id), 0)::bigint AS marked
+       n.committed, coalesce((SELECT max(m.ordinal) FROM attempt_marks m WHERE m.run_id = r.id), 0)::bigint AS marked,
+       greatest(r.created_at, r.started_at, r.ended_at, n.delivered_at)::timestamptz AS active_at
 FROM runs r
 CROSS JOIN LATERAL (SELECT coalesce(array_agg(x.node ORDER BY x.role), '{}')::text[] AS nodes, coalesce(sum(x.committed_seq), 0)::bigint AS committed,
+                           max(x.delivered_at) AS delivered_at,
                            count(*) FILTER (WHERE x.ended IS NULL) AS open, coalesce(sum(x.late_records), 0)::bigint AS late
                     FROM run_nodes x WHERE x.run_id = r.id) n
 JOIN campaigns c ON c.id = r.campaign_id
@@ -806,6 +808,7 @@ type RunHeadsRow struct {
 	LateRecords     int64
 	Committed       int64
 	Marked          int64
+	ActiveAt        time.Time
 }
 
 // Runs with all that does not grow with their trials, in the order of
@@ -842,6 +845,7 @@ func (q *Queries) RunHeads(ctx context.Context, arg RunHeadsParams) ([]RunHeadsR
 			&i.LateRecords,
 			&i.Committed,
 			&i.Marked,
+			&i.ActiveAt,
 		); err != nil {
 			return nil, err
 		}

@@ -55,6 +55,11 @@ WHERE id = sqlc.arg(id) AND ended_at IS NULL AND abort_reason IS NULL;
 UPDATE runs SET abort_reason = sqlc.arg(reason)::text, abort_fault = false, abort_at = now()
 WHERE campaign_id = sqlc.arg(campaign_id) AND ended_at IS NULL AND abort_reason IS NULL;
 
+-- name: GuestsEnded :one
+-- Whether a record of a campaign in virtual time has been stored: they come when all its
+-- guests have ended.
+SELECT EXISTS (SELECT FROM run_nodes n JOIN runs r ON r.id = n.run_id WHERE r.campaign_id = $1 AND n.committed_seq > 0);
+
 -- name: CampaignRuns :one
 SELECT count(*) AS runs, count(*) FILTER (WHERE ended_at IS NULL) AS open FROM runs WHERE campaign_id = $1;
 

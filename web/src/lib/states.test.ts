@@ -31,12 +31,12 @@ test('a campaign in virtual time is stored when its trials are over, whatever it
     pausing: false,
     virtual: true,
     campaignId: 'c',
-    trialsEnded: 0,
+    guestsEnded: false,
     ...more,
   })
   const waiting = [run(RunState.PREPARING), run(RunState.QUEUED)]
   expect(waiting.map((r) => runState(r, waiting).word)).toEqual(Array(2).fill('running in virtual time'))
-  const stored = [run(RunState.COMPLETED, { trialsEnded: 4 }), run(RunState.RUNNING), run(RunState.QUEUED)]
+  const stored = [run(RunState.COMPLETED, { guestsEnded: true }), run(RunState.RUNNING), run(RunState.QUEUED)]
   expect(stored.map((r) => runState(r, stored).word)).toEqual(['completed', 'storing', 'storing'])
   const other = run(RunState.QUEUED, { campaignId: 'd' })
   expect(runState(other, stored).word).toBe('running in virtual time')

@@ -30,20 +30,14 @@ const paused = state('‖', 'paused', 'warn')
 const inGuests = state('▶', 'running in virtual time', 'run')
 const storing = state('⇣', 'storing', 'run')
 
-type Part = Pick<Run, 'state' | 'virtual' | 'campaignId' | 'trialsEnded' | 'started'>
+type Part = Pick<Run, 'state' | 'virtual' | 'campaignId' | 'guestsEnded'>
 
 /**
  * The trials of a campaign in virtual time are over, and its journals are being stored: they
  * come when all guests have ended, run by run. All is at least the campaign's runs.
  */
 export function isStoring(r: Part, all: readonly Part[]): boolean {
-  return (
-    r.virtual &&
-    !ended(r.state) &&
-    all.some(
-      (x) => x.campaignId === r.campaignId && (!!x.started || x.trialsEnded > 0 || x.state === RunState.COMPLETED),
-    )
-  )
+  return r.virtual && !ended(r.state) && all.some((x) => x.campaignId === r.campaignId && x.guestsEnded)
 }
 
 /**
@@ -134,7 +128,7 @@ export const fleetState = (connected: number, all: number): State =>
 const identityStates: Record<Identity, State> = {
   [Identity.UNSPECIFIED]: unknown,
   [Identity.NONE]: state('–', 'not enrolled', 'muted'),
-  [Identity.INVITED]: state('◷', 'token made', 'warn'),
+  [Identity.INVITED]: state('◷', 'token created', 'warn'),
   [Identity.ENROLLED]: state('✓', 'enrolled', 'ok'),
   [Identity.EXPIRED]: state('✕', 'expired', 'bad'),
   [Identity.REVOKED]: state('⊘', 'revoked', 'bad'),

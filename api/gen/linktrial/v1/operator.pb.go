@@ -792,6 +792,7 @@ type ListRunsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Limit         int32                  `protobuf:"varint,1,opt,name=limit,proto3" json:"limit,omitempty"`                            // 0: 100
 	CampaignId    string                 `protobuf:"bytes,2,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"` // empty: of all
+	Open          bool                   `protobuf:"varint,3,opt,name=open,proto3" json:"open,omitempty"`                              // only those that have not ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -838,6 +839,13 @@ func (x *ListRunsRequest) GetCampaignId() string {
 		return x.CampaignId
 	}
 	return ""
+}
+
+func (x *ListRunsRequest) GetOpen() bool {
+	if x != nil {
+		return x.Open
+	}
+	return false
 }
 
 type ListRunsResponse struct {
@@ -910,8 +918,12 @@ type Run struct {
 	Sealed               bool                   `protobuf:"varint,22,opt,name=sealed,proto3" json:"sealed,omitempty"`                              // it has ended and every journal of it is complete: nothing that a node sends changes its results
 	LateRecords          int64                  `protobuf:"varint,23,opt,name=late_records,json=lateRecords,proto3" json:"late_records,omitempty"` // that came after the end of a node's journal; they count nowhere
 	Virtual              bool                   `protobuf:"varint,24,opt,name=virtual,proto3" json:"virtual,omitempty"`                            // on nodes of the virtual-time lab: its journals come when all guests have ended
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	GuestsEnded          bool                   `protobuf:"varint,25,opt,name=guests_ended,json=guestsEnded,proto3" json:"guests_ended,omitempty"` // of a run in virtual time: its journals are being stored, or those of other runs of its campaign are, or all are
+	// Of an open run, in lists:
+	WaitingFor    []string     `protobuf:"bytes,26,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // before it begins, for people; empty: nothing
+	NoContact     []*NoContact `protobuf:"bytes,27,rep,name=no_contact,json=noContact,proto3" json:"no_contact,omitempty"`    // its nodes that are to be in contact and are not
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Run) Reset() {
@@ -1110,6 +1122,27 @@ func (x *Run) GetVirtual() bool {
 		return x.Virtual
 	}
 	return false
+}
+
+func (x *Run) GetGuestsEnded() bool {
+	if x != nil {
+		return x.GuestsEnded
+	}
+	return false
+}
+
+func (x *Run) GetWaitingFor() []string {
+	if x != nil {
+		return x.WaitingFor
+	}
+	return nil
+}
+
+func (x *Run) GetNoContact() []*NoContact {
+	if x != nil {
+		return x.NoContact
+	}
+	return nil
 }
 
 type GetRunRequest struct {
@@ -3045,13 +3078,14 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x17\n" +
-	"\x15AbortCampaignResponse\"H\n" +
+	"\x15AbortCampaignResponse\"\\\n" +
 	"\x0fListRunsRequest\x12\x14\n" +
 	"\x05limit\x18\x01 \x01(\x05R\x05limit\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
-	"campaignId\"9\n" +
+	"campaignId\x12\x12\n" +
+	"\x04open\x18\x03 \x01(\bR\x04open\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\x90\x06\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\x8c\a\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -3080,7 +3114,12 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\fpause_reason\x18\x15 \x01(\tR\vpauseReason\x12\x16\n" +
 	"\x06sealed\x18\x16 \x01(\bR\x06sealed\x12!\n" +
 	"\flate_records\x18\x17 \x01(\x03R\vlateRecords\x12\x18\n" +
-	"\avirtual\x18\x18 \x01(\bR\avirtual\"&\n" +
+	"\avirtual\x18\x18 \x01(\bR\avirtual\x12!\n" +
+	"\fguests_ended\x18\x19 \x01(\bR\vguestsEnded\x12\x1f\n" +
+	"\vwaiting_for\x18\x1a \x03(\tR\n" +
+	"waitingFor\x126\n" +
+	"\n" +
+	"no_contact\x18\x1b \x03(\v2\x17.linktrial.v1.NoContactR\tnoContact\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
 	"\x0eGetRunResponse\x12#\n" +
@@ -3342,58 +3381,59 @@ var file_linktrial_v1_operator_proto_depIdxs = []int32{
 	38, // 7: linktrial.v1.Run.created:type_name -> google.protobuf.Timestamp
 	38, // 8: linktrial.v1.Run.started:type_name -> google.protobuf.Timestamp
 	38, // 9: linktrial.v1.Run.ended:type_name -> google.protobuf.Timestamp
-	15, // 10: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
-	18, // 11: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
-	20, // 12: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
-	38, // 13: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
-	21, // 14: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
-	19, // 15: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
-	38, // 16: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
-	15, // 17: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
-	27, // 18: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
-	28, // 19: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
-	29, // 20: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
-	30, // 21: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
-	24, // 22: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
-	25, // 23: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
-	26, // 24: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
-	39, // 25: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
-	38, // 26: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
-	38, // 27: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
-	38, // 28: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
-	38, // 29: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
-	20, // 30: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
-	2,  // 31: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
-	38, // 32: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
-	35, // 33: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
-	40, // 34: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
-	38, // 35: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
-	41, // 36: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
-	4,  // 37: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
-	6,  // 38: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
-	9,  // 39: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
-	11, // 40: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
-	13, // 41: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
-	16, // 42: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
-	22, // 43: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
-	31, // 44: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
-	33, // 45: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
-	36, // 46: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
-	5,  // 47: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
-	7,  // 48: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
-	10, // 49: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
-	12, // 50: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
-	14, // 51: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
-	17, // 52: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
-	23, // 53: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
-	32, // 54: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
-	34, // 55: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
-	37, // 56: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
-	47, // [47:57] is the sub-list for method output_type
-	37, // [37:47] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	26, // 10: linktrial.v1.Run.no_contact:type_name -> linktrial.v1.NoContact
+	15, // 11: linktrial.v1.GetRunResponse.run:type_name -> linktrial.v1.Run
+	18, // 12: linktrial.v1.GetRunResponse.trials:type_name -> linktrial.v1.TrialRow
+	20, // 13: linktrial.v1.TrialRow.attempts:type_name -> linktrial.v1.AttemptRow
+	38, // 14: linktrial.v1.AttemptRow.started:type_name -> google.protobuf.Timestamp
+	21, // 15: linktrial.v1.AttemptRow.mark:type_name -> linktrial.v1.Mark
+	19, // 16: linktrial.v1.AttemptRow.control:type_name -> linktrial.v1.ControlCount
+	38, // 17: linktrial.v1.Mark.given:type_name -> google.protobuf.Timestamp
+	15, // 18: linktrial.v1.WatchResponse.run:type_name -> linktrial.v1.Run
+	27, // 19: linktrial.v1.WatchResponse.trial_started:type_name -> linktrial.v1.TrialStarted
+	28, // 20: linktrial.v1.WatchResponse.progress:type_name -> linktrial.v1.Progress
+	29, // 21: linktrial.v1.WatchResponse.trial_ended:type_name -> linktrial.v1.TrialEnded
+	30, // 22: linktrial.v1.WatchResponse.note:type_name -> linktrial.v1.Note
+	24, // 23: linktrial.v1.WatchResponse.journal:type_name -> linktrial.v1.JournalLine
+	25, // 24: linktrial.v1.WatchResponse.samples:type_name -> linktrial.v1.LiveSamples
+	26, // 25: linktrial.v1.WatchResponse.no_contact:type_name -> linktrial.v1.NoContact
+	39, // 26: linktrial.v1.WatchResponse.command:type_name -> linktrial.v1.Command
+	38, // 27: linktrial.v1.JournalLine.at:type_name -> google.protobuf.Timestamp
+	38, // 28: linktrial.v1.JournalLine.received:type_name -> google.protobuf.Timestamp
+	38, // 29: linktrial.v1.NoContact.since:type_name -> google.protobuf.Timestamp
+	38, // 30: linktrial.v1.NoContact.at:type_name -> google.protobuf.Timestamp
+	20, // 31: linktrial.v1.TrialEnded.attempt:type_name -> linktrial.v1.AttemptRow
+	2,  // 32: linktrial.v1.Note.kind:type_name -> linktrial.v1.Note.Kind
+	38, // 33: linktrial.v1.Note.at:type_name -> google.protobuf.Timestamp
+	35, // 34: linktrial.v1.ListNodesResponse.nodes:type_name -> linktrial.v1.Node
+	40, // 35: linktrial.v1.Node.drivers:type_name -> linktrial.v1.DriverState
+	38, // 36: linktrial.v1.Node.last_contact:type_name -> google.protobuf.Timestamp
+	41, // 37: linktrial.v1.Node.telemetry:type_name -> linktrial.v1.TelemetryState
+	4,  // 38: linktrial.v1.OperatorService.CheckPlan:input_type -> linktrial.v1.CheckPlanRequest
+	6,  // 39: linktrial.v1.OperatorService.ExplainPlan:input_type -> linktrial.v1.ExplainPlanRequest
+	9,  // 40: linktrial.v1.OperatorService.StartPlan:input_type -> linktrial.v1.StartPlanRequest
+	11, // 41: linktrial.v1.OperatorService.AbortCampaign:input_type -> linktrial.v1.AbortCampaignRequest
+	13, // 42: linktrial.v1.OperatorService.ListRuns:input_type -> linktrial.v1.ListRunsRequest
+	16, // 43: linktrial.v1.OperatorService.GetRun:input_type -> linktrial.v1.GetRunRequest
+	22, // 44: linktrial.v1.OperatorService.Watch:input_type -> linktrial.v1.WatchRequest
+	31, // 45: linktrial.v1.OperatorService.Results:input_type -> linktrial.v1.ResultsRequest
+	33, // 46: linktrial.v1.OperatorService.ListNodes:input_type -> linktrial.v1.ListNodesRequest
+	36, // 47: linktrial.v1.OperatorService.ListProfiles:input_type -> linktrial.v1.ListProfilesRequest
+	5,  // 48: linktrial.v1.OperatorService.CheckPlan:output_type -> linktrial.v1.CheckPlanResponse
+	7,  // 49: linktrial.v1.OperatorService.ExplainPlan:output_type -> linktrial.v1.ExplainPlanResponse
+	10, // 50: linktrial.v1.OperatorService.StartPlan:output_type -> linktrial.v1.StartPlanResponse
+	12, // 51: linktrial.v1.OperatorService.AbortCampaign:output_type -> linktrial.v1.AbortCampaignResponse
+	14, // 52: linktrial.v1.OperatorService.ListRuns:output_type -> linktrial.v1.ListRunsResponse
+	17, // 53: linktrial.v1.OperatorService.GetRun:output_type -> linktrial.v1.GetRunResponse
+	23, // 54: linktrial.v1.OperatorService.Watch:output_type -> linktrial.v1.WatchResponse
+	32, // 55: linktrial.v1.OperatorService.Results:output_type -> linktrial.v1.ResultsResponse
+	34, // 56: linktrial.v1.OperatorService.ListNodes:output_type -> linktrial.v1.ListNodesResponse
+	37, // 57: linktrial.v1.OperatorService.ListProfiles:output_type -> linktrial.v1.ListProfilesResponse
+	48, // [48:58] is the sub-list for method output_type
+	38, // [38:48] is the sub-list for method input_type
+	38, // [38:38] is the sub-list for extension type_name
+	38, // [38:38] is the sub-list for extension extendee
+	0,  // [0:38] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_operator_proto_init() }

@@ -215,8 +215,11 @@ type Campaign struct {
 	SizesBytes     []int64                `protobuf:"varint,13,rep,packed,name=sizes_bytes,json=sizesBytes,proto3" json:"sizes_bytes,omitempty"`
 	Treatments     []string               `protobuf:"bytes,14,rep,name=treatments,proto3" json:"treatments,omitempty"` // labels
 	Place          string                 `protobuf:"bytes,15,opt,name=place,proto3" json:"place,omitempty"`
-	Published      bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"` // the plan carries published figures
-	Sweeps         bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`       // sizes or other parameters are swept: curves can be drawn
+	Published      bool                   `protobuf:"varint,16,opt,name=published,proto3" json:"published,omitempty"`                                       // the plan carries published figures
+	Sweeps         bool                   `protobuf:"varint,17,opt,name=sweeps,proto3" json:"sweeps,omitempty"`                                             // sizes or other parameters are swept: curves can be drawn
+	LastActivity   *timestamppb.Timestamp `protobuf:"bytes,18,opt,name=last_activity,json=lastActivity,proto3" json:"last_activity,omitempty"`              // when something last arrived from a node, or a run was created, started or ended
+	EndedAs        RunState               `protobuf:"varint,19,opt,name=ended_as,json=endedAs,proto3,enum=linktrial.v1.RunState" json:"ended_as,omitempty"` // stopped where a run was, else aborted where one was, else completed; unset while runs are open
+	Message        string                 `protobuf:"bytes,20,opt,name=message,proto3" json:"message,omitempty"`                                            // of a run that ended so, for people
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -370,6 +373,27 @@ func (x *Campaign) GetSweeps() bool {
 	return false
 }
 
+func (x *Campaign) GetLastActivity() *timestamppb.Timestamp {
+	if x != nil {
+		return x.LastActivity
+	}
+	return nil
+}
+
+func (x *Campaign) GetEndedAs() RunState {
+	if x != nil {
+		return x.EndedAs
+	}
+	return RunState_RUN_STATE_UNSPECIFIED
+}
+
+func (x *Campaign) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
 type SummarizeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Campaigns or runs, in the order wanted; a campaign stands for all its runs.
@@ -503,7 +527,7 @@ func (x *SummarizeResponse) GetDifferencesAlone() int32 {
 	return 0
 }
 
-// CampaignDifference is one treatment under the same conditions (radio, place, size and
+// CampaignDifference is one treatment under the same conditions (radio, topology, size and
 // settings of sweeps) in two campaigns. Throughputs are in bytes per second.
 type CampaignDifference struct {
 	state            protoimpl.MessageState `protogen:"open.v1"`
@@ -709,6 +733,7 @@ type RunSummary struct {
 	BoundsUnknown string                 `protobuf:"bytes,12,opt,name=bounds_unknown,json=boundsUnknown,proto3" json:"bounds_unknown,omitempty"` // a sentence: why transfers have no share of Ideal and of the coded bound; empty: they have, or the radios are real
 	ControlNote   string                 `protobuf:"bytes,13,opt,name=control_note,json=controlNote,proto3" json:"control_note,omitempty"`       // sentences: whether control packets passed during attempts that count; empty: control is not in-band
 	Conclusion    string                 `protobuf:"bytes,14,opt,name=conclusion,proto3" json:"conclusion,omitempty"`                            // a sentence: which treatment leads the next, by how much, and whether the trials decide it; empty: fewer than two have figures
+	Lead          *Lead                  `protobuf:"bytes,15,opt,name=lead,proto3" json:"lead,omitempty"`                                        // the conclusion without its statistics; unset: there is none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -841,6 +866,74 @@ func (x *RunSummary) GetConclusion() string {
 	return ""
 }
 
+func (x *RunSummary) GetLead() *Lead {
+	if x != nil {
+		return x.Lead
+	}
+	return nil
+}
+
+// Lead is who leads in a run, in few words.
+type Lead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Text          string                 `protobuf:"bytes,1,opt,name=text,proto3" json:"text,omitempty"`     // "TCP BBR leads TCP CUBIC by 23 %: decided"
+	Leader        string                 `protobuf:"bytes,2,opt,name=leader,proto3" json:"leader,omitempty"` // label; empty: treatments are not compared, or the difference is noise
+	Decided       bool                   `protobuf:"varint,3,opt,name=decided,proto3" json:"decided,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Lead) Reset() {
+	*x = Lead{}
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Lead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Lead) ProtoMessage() {}
+
+func (x *Lead) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Lead.ProtoReflect.Descriptor instead.
+func (*Lead) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Lead) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Lead) GetLeader() string {
+	if x != nil {
+		return x.Leader
+	}
+	return ""
+}
+
+func (x *Lead) GetDecided() bool {
+	if x != nil {
+		return x.Decided
+	}
+	return false
+}
+
 // ProbeSummary is one probe: over the trials of a run beside one treatment or alone,
 // or of one attempt. Delays and jitter are in seconds; where the clocks were not
 // compared, delays are those above the shortest one.
@@ -878,7 +971,7 @@ type ProbeSummary struct {
 
 func (x *ProbeSummary) Reset() {
 	*x = ProbeSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +983,7 @@ func (x *ProbeSummary) String() string {
 func (*ProbeSummary) ProtoMessage() {}
 
 func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[7]
+	mi := &file_linktrial_v1_result_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +996,7 @@ func (x *ProbeSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProbeSummary.ProtoReflect.Descriptor instead.
 func (*ProbeSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{7}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ProbeSummary) GetProbe() string {
@@ -1098,7 +1191,7 @@ type AxisValue struct {
 
 func (x *AxisValue) Reset() {
 	*x = AxisValue{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1110,7 +1203,7 @@ func (x *AxisValue) String() string {
 func (*AxisValue) ProtoMessage() {}
 
 func (x *AxisValue) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[8]
+	mi := &file_linktrial_v1_result_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1123,7 +1216,7 @@ func (x *AxisValue) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AxisValue.ProtoReflect.Descriptor instead.
 func (*AxisValue) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AxisValue) GetAxis() string {
@@ -1188,7 +1281,7 @@ type TreatmentSummary struct {
 
 func (x *TreatmentSummary) Reset() {
 	*x = TreatmentSummary{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1200,7 +1293,7 @@ func (x *TreatmentSummary) String() string {
 func (*TreatmentSummary) ProtoMessage() {}
 
 func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[9]
+	mi := &file_linktrial_v1_result_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1213,7 +1306,7 @@ func (x *TreatmentSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TreatmentSummary.ProtoReflect.Descriptor instead.
 func (*TreatmentSummary) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TreatmentSummary) GetName() string {
@@ -1468,7 +1561,7 @@ type PublishedFigure struct {
 
 func (x *PublishedFigure) Reset() {
 	*x = PublishedFigure{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1480,7 +1573,7 @@ func (x *PublishedFigure) String() string {
 func (*PublishedFigure) ProtoMessage() {}
 
 func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[10]
+	mi := &file_linktrial_v1_result_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1493,7 +1586,7 @@ func (x *PublishedFigure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishedFigure.ProtoReflect.Descriptor instead.
 func (*PublishedFigure) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *PublishedFigure) GetAverage() float64 {
@@ -1558,7 +1651,7 @@ type Points struct {
 
 func (x *Points) Reset() {
 	*x = Points{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1663,7 @@ func (x *Points) String() string {
 func (*Points) ProtoMessage() {}
 
 func (x *Points) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[11]
+	mi := &file_linktrial_v1_result_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1676,7 @@ func (x *Points) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Points.ProtoReflect.Descriptor instead.
 func (*Points) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Points) GetTrial() []int32 {
@@ -1674,7 +1767,7 @@ type SweepRequest struct {
 
 func (x *SweepRequest) Reset() {
 	*x = SweepRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1779,7 @@ func (x *SweepRequest) String() string {
 func (*SweepRequest) ProtoMessage() {}
 
 func (x *SweepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[12]
+	mi := &file_linktrial_v1_result_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1792,7 @@ func (x *SweepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepRequest.ProtoReflect.Descriptor instead.
 func (*SweepRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SweepRequest) GetCampaignId() string {
@@ -1737,7 +1830,7 @@ type SweepResponse struct {
 
 func (x *SweepResponse) Reset() {
 	*x = SweepResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1842,7 @@ func (x *SweepResponse) String() string {
 func (*SweepResponse) ProtoMessage() {}
 
 func (x *SweepResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[13]
+	mi := &file_linktrial_v1_result_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1855,7 @@ func (x *SweepResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepResponse.ProtoReflect.Descriptor instead.
 func (*SweepResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SweepResponse) GetAxes() []string {
@@ -1819,7 +1912,7 @@ type SweepPanel struct {
 
 func (x *SweepPanel) Reset() {
 	*x = SweepPanel{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1924,7 @@ func (x *SweepPanel) String() string {
 func (*SweepPanel) ProtoMessage() {}
 
 func (x *SweepPanel) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[14]
+	mi := &file_linktrial_v1_result_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1937,7 @@ func (x *SweepPanel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepPanel.ProtoReflect.Descriptor instead.
 func (*SweepPanel) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SweepPanel) GetTitle() string {
@@ -1896,7 +1989,7 @@ type SweepCurve struct {
 
 func (x *SweepCurve) Reset() {
 	*x = SweepCurve{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1908,7 +2001,7 @@ func (x *SweepCurve) String() string {
 func (*SweepCurve) ProtoMessage() {}
 
 func (x *SweepCurve) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[15]
+	mi := &file_linktrial_v1_result_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1921,7 +2014,7 @@ func (x *SweepCurve) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SweepCurve.ProtoReflect.Descriptor instead.
 func (*SweepCurve) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SweepCurve) GetTreatment() string {
@@ -2005,7 +2098,7 @@ type SeriesRequest struct {
 
 func (x *SeriesRequest) Reset() {
 	*x = SeriesRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2110,7 @@ func (x *SeriesRequest) String() string {
 func (*SeriesRequest) ProtoMessage() {}
 
 func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[16]
+	mi := &file_linktrial_v1_result_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2123,7 @@ func (x *SeriesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesRequest.ProtoReflect.Descriptor instead.
 func (*SeriesRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SeriesRequest) GetRunId() string {
@@ -2095,7 +2188,7 @@ type SeriesResponse struct {
 
 func (x *SeriesResponse) Reset() {
 	*x = SeriesResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2200,7 @@ func (x *SeriesResponse) String() string {
 func (*SeriesResponse) ProtoMessage() {}
 
 func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[17]
+	mi := &file_linktrial_v1_result_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2213,7 @@ func (x *SeriesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SeriesResponse.ProtoReflect.Descriptor instead.
 func (*SeriesResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SeriesResponse) GetFlows() []*FlowSeries {
@@ -2180,7 +2273,7 @@ type FlowSeries struct {
 
 func (x *FlowSeries) Reset() {
 	*x = FlowSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2192,7 +2285,7 @@ func (x *FlowSeries) String() string {
 func (*FlowSeries) ProtoMessage() {}
 
 func (x *FlowSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[18]
+	mi := &file_linktrial_v1_result_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2205,7 +2298,7 @@ func (x *FlowSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowSeries.ProtoReflect.Descriptor instead.
 func (*FlowSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FlowSeries) GetTrial() int32 {
@@ -2288,7 +2381,7 @@ type Column struct {
 
 func (x *Column) Reset() {
 	*x = Column{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2393,7 @@ func (x *Column) String() string {
 func (*Column) ProtoMessage() {}
 
 func (x *Column) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[19]
+	mi := &file_linktrial_v1_result_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2406,7 @@ func (x *Column) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Column.ProtoReflect.Descriptor instead.
 func (*Column) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Column) GetValues() []float64 {
@@ -2360,7 +2453,7 @@ type ChannelSeries struct {
 
 func (x *ChannelSeries) Reset() {
 	*x = ChannelSeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2372,7 +2465,7 @@ func (x *ChannelSeries) String() string {
 func (*ChannelSeries) ProtoMessage() {}
 
 func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[20]
+	mi := &file_linktrial_v1_result_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2385,7 +2478,7 @@ func (x *ChannelSeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelSeries.ProtoReflect.Descriptor instead.
 func (*ChannelSeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ChannelSeries) GetFrom() string {
@@ -2463,7 +2556,7 @@ type TelemetrySeries struct {
 
 func (x *TelemetrySeries) Reset() {
 	*x = TelemetrySeries{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2475,7 +2568,7 @@ func (x *TelemetrySeries) String() string {
 func (*TelemetrySeries) ProtoMessage() {}
 
 func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[21]
+	mi := &file_linktrial_v1_result_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2488,7 +2581,7 @@ func (x *TelemetrySeries) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TelemetrySeries.ProtoReflect.Descriptor instead.
 func (*TelemetrySeries) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *TelemetrySeries) GetNode() string {
@@ -2565,7 +2658,7 @@ type GetAttemptRequest struct {
 
 func (x *GetAttemptRequest) Reset() {
 	*x = GetAttemptRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2670,7 @@ func (x *GetAttemptRequest) String() string {
 func (*GetAttemptRequest) ProtoMessage() {}
 
 func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[22]
+	mi := &file_linktrial_v1_result_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2683,7 @@ func (x *GetAttemptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptRequest.ProtoReflect.Descriptor instead.
 func (*GetAttemptRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetAttemptRequest) GetRunId() string {
@@ -2634,7 +2727,7 @@ type GetAttemptResponse struct {
 
 func (x *GetAttemptResponse) Reset() {
 	*x = GetAttemptResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2739,7 @@ func (x *GetAttemptResponse) String() string {
 func (*GetAttemptResponse) ProtoMessage() {}
 
 func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[23]
+	mi := &file_linktrial_v1_result_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2752,7 @@ func (x *GetAttemptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetAttemptResponse.ProtoReflect.Descriptor instead.
 func (*GetAttemptResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *GetAttemptResponse) GetRun() *Run {
@@ -2762,7 +2855,7 @@ type Breach struct {
 
 func (x *Breach) Reset() {
 	*x = Breach{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +2867,7 @@ func (x *Breach) String() string {
 func (*Breach) ProtoMessage() {}
 
 func (x *Breach) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[24]
+	mi := &file_linktrial_v1_result_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +2880,7 @@ func (x *Breach) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Breach.ProtoReflect.Descriptor instead.
 func (*Breach) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Breach) GetAt() *timestamppb.Timestamp {
@@ -2862,7 +2955,7 @@ type FlowRow struct {
 
 func (x *FlowRow) Reset() {
 	*x = FlowRow{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +2967,7 @@ func (x *FlowRow) String() string {
 func (*FlowRow) ProtoMessage() {}
 
 func (x *FlowRow) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[25]
+	mi := &file_linktrial_v1_result_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +2980,7 @@ func (x *FlowRow) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FlowRow.ProtoReflect.Descriptor instead.
 func (*FlowRow) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FlowRow) GetFlow() int32 {
@@ -3007,7 +3100,7 @@ type ListRecordsRequest struct {
 
 func (x *ListRecordsRequest) Reset() {
 	*x = ListRecordsRequest{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3019,7 +3112,7 @@ func (x *ListRecordsRequest) String() string {
 func (*ListRecordsRequest) ProtoMessage() {}
 
 func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[26]
+	mi := &file_linktrial_v1_result_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3032,7 +3125,7 @@ func (x *ListRecordsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsRequest.ProtoReflect.Descriptor instead.
 func (*ListRecordsRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListRecordsRequest) GetRunId() string {
@@ -3074,7 +3167,7 @@ type ListRecordsResponse struct {
 
 func (x *ListRecordsResponse) Reset() {
 	*x = ListRecordsResponse{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3086,7 +3179,7 @@ func (x *ListRecordsResponse) String() string {
 func (*ListRecordsResponse) ProtoMessage() {}
 
 func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[27]
+	mi := &file_linktrial_v1_result_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3099,7 +3192,7 @@ func (x *ListRecordsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRecordsResponse.ProtoReflect.Descriptor instead.
 func (*ListRecordsResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListRecordsResponse) GetJournals() []*StoredJournal {
@@ -3129,7 +3222,7 @@ type StoredJournal struct {
 
 func (x *StoredJournal) Reset() {
 	*x = StoredJournal{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3141,7 +3234,7 @@ func (x *StoredJournal) String() string {
 func (*StoredJournal) ProtoMessage() {}
 
 func (x *StoredJournal) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[28]
+	mi := &file_linktrial_v1_result_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3154,7 +3247,7 @@ func (x *StoredJournal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredJournal.ProtoReflect.Descriptor instead.
 func (*StoredJournal) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StoredJournal) GetNode() string {
@@ -3205,7 +3298,7 @@ type StoredRecord struct {
 
 func (x *StoredRecord) Reset() {
 	*x = StoredRecord{}
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3217,7 +3310,7 @@ func (x *StoredRecord) String() string {
 func (*StoredRecord) ProtoMessage() {}
 
 func (x *StoredRecord) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_result_proto_msgTypes[29]
+	mi := &file_linktrial_v1_result_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3230,7 +3323,7 @@ func (x *StoredRecord) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredRecord.ProtoReflect.Descriptor instead.
 func (*StoredRecord) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_result_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *StoredRecord) GetSeq() int64 {
@@ -3279,7 +3372,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\x03ids\x18\x03 \x03(\tR\x03ids\"a\n" +
 	"\x15ListCampaignsResponse\x124\n" +
 	"\tcampaigns\x18\x01 \x03(\v2\x16.linktrial.v1.CampaignR\tcampaigns\x12\x12\n" +
-	"\x04more\x18\x02 \x01(\bR\x04more\"\x86\x04\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"\x94\x05\n" +
 	"\bCampaign\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x12\n" +
@@ -3304,7 +3397,10 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"treatments\x12\x14\n" +
 	"\x05place\x18\x0f \x01(\tR\x05place\x12\x1c\n" +
 	"\tpublished\x18\x10 \x01(\bR\tpublished\x12\x16\n" +
-	"\x06sweeps\x18\x11 \x01(\bR\x06sweeps\"Z\n" +
+	"\x06sweeps\x18\x11 \x01(\bR\x06sweeps\x12?\n" +
+	"\rlast_activity\x18\x12 \x01(\v2\x1a.google.protobuf.TimestampR\flastActivity\x121\n" +
+	"\bended_as\x18\x13 \x01(\x0e2\x16.linktrial.v1.RunStateR\aendedAs\x12\x18\n" +
+	"\amessage\x18\x14 \x01(\tR\amessage\"Z\n" +
 	"\x10SummarizeRequest\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\x12\x1c\n" +
 	"\treference\x18\x02 \x01(\tR\treference\x12\x16\n" +
@@ -3345,7 +3441,7 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\n" +
 	"\b_ci_highB\x11\n" +
 	"\x0f_change_percentB\t\n" +
-	"\a_p_holm\"\xa7\x04\n" +
+	"\a_p_holm\"\xcf\x04\n" +
 	"\n" +
 	"RunSummary\x12#\n" +
 	"\x03run\x18\x01 \x01(\v2\x11.linktrial.v1.RunR\x03run\x12\x1f\n" +
@@ -3370,7 +3466,12 @@ const file_linktrial_v1_result_proto_rawDesc = "" +
 	"\fcontrol_note\x18\r \x01(\tR\vcontrolNote\x12\x1e\n" +
 	"\n" +
 	"conclusion\x18\x0e \x01(\tR\n" +
-	"conclusion\"\xb4\a\n" +
+	"conclusion\x12&\n" +
+	"\x04lead\x18\x0f \x01(\v2\x12.linktrial.v1.LeadR\x04lead\"L\n" +
+	"\x04Lead\x12\x12\n" +
+	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
+	"\x06leader\x18\x02 \x01(\tR\x06leader\x12\x18\n" +
+	"\adecided\x18\x03 \x01(\bR\adecided\"\xb4\a\n" +
 	"\fProbeSummary\x12\x14\n" +
 	"\x05probe\x18\x01 \x01(\tR\x05probe\x12\x14\n" +
 	"\x05label\x18\x02 \x01(\tR\x05label\x12\x16\n" +
@@ -3686,7 +3787,7 @@ func file_linktrial_v1_result_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_result_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_linktrial_v1_result_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_linktrial_v1_result_proto_goTypes = []any{
 	(PointVerdict)(0),             // 0: linktrial.v1.PointVerdict
 	(*ListCampaignsRequest)(nil),  // 1: linktrial.v1.ListCampaignsRequest
@@ -3696,80 +3797,85 @@ var file_linktrial_v1_result_proto_goTypes = []any{
 	(*SummarizeResponse)(nil),     // 5: linktrial.v1.SummarizeResponse
 	(*CampaignDifference)(nil),    // 6: linktrial.v1.CampaignDifference
 	(*RunSummary)(nil),            // 7: linktrial.v1.RunSummary
-	(*ProbeSummary)(nil),          // 8: linktrial.v1.ProbeSummary
-	(*AxisValue)(nil),             // 9: linktrial.v1.AxisValue
-	(*TreatmentSummary)(nil),      // 10: linktrial.v1.TreatmentSummary
-	(*PublishedFigure)(nil),       // 11: linktrial.v1.PublishedFigure
-	(*Points)(nil),                // 12: linktrial.v1.Points
-	(*SweepRequest)(nil),          // 13: linktrial.v1.SweepRequest
-	(*SweepResponse)(nil),         // 14: linktrial.v1.SweepResponse
-	(*SweepPanel)(nil),            // 15: linktrial.v1.SweepPanel
-	(*SweepCurve)(nil),            // 16: linktrial.v1.SweepCurve
-	(*SeriesRequest)(nil),         // 17: linktrial.v1.SeriesRequest
-	(*SeriesResponse)(nil),        // 18: linktrial.v1.SeriesResponse
-	(*FlowSeries)(nil),            // 19: linktrial.v1.FlowSeries
-	(*Column)(nil),                // 20: linktrial.v1.Column
-	(*ChannelSeries)(nil),         // 21: linktrial.v1.ChannelSeries
-	(*TelemetrySeries)(nil),       // 22: linktrial.v1.TelemetrySeries
-	(*GetAttemptRequest)(nil),     // 23: linktrial.v1.GetAttemptRequest
-	(*GetAttemptResponse)(nil),    // 24: linktrial.v1.GetAttemptResponse
-	(*Breach)(nil),                // 25: linktrial.v1.Breach
-	(*FlowRow)(nil),               // 26: linktrial.v1.FlowRow
-	(*ListRecordsRequest)(nil),    // 27: linktrial.v1.ListRecordsRequest
-	(*ListRecordsResponse)(nil),   // 28: linktrial.v1.ListRecordsResponse
-	(*StoredJournal)(nil),         // 29: linktrial.v1.StoredJournal
-	(*StoredRecord)(nil),          // 30: linktrial.v1.StoredRecord
-	nil,                           // 31: linktrial.v1.Points.ReasonEntry
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
-	(*Run)(nil),                   // 33: linktrial.v1.Run
-	(*TrialRow)(nil),              // 34: linktrial.v1.TrialRow
+	(*Lead)(nil),                  // 8: linktrial.v1.Lead
+	(*ProbeSummary)(nil),          // 9: linktrial.v1.ProbeSummary
+	(*AxisValue)(nil),             // 10: linktrial.v1.AxisValue
+	(*TreatmentSummary)(nil),      // 11: linktrial.v1.TreatmentSummary
+	(*PublishedFigure)(nil),       // 12: linktrial.v1.PublishedFigure
+	(*Points)(nil),                // 13: linktrial.v1.Points
+	(*SweepRequest)(nil),          // 14: linktrial.v1.SweepRequest
+	(*SweepResponse)(nil),         // 15: linktrial.v1.SweepResponse
+	(*SweepPanel)(nil),            // 16: linktrial.v1.SweepPanel
+	(*SweepCurve)(nil),            // 17: linktrial.v1.SweepCurve
+	(*SeriesRequest)(nil),         // 18: linktrial.v1.SeriesRequest
+	(*SeriesResponse)(nil),        // 19: linktrial.v1.SeriesResponse
+	(*FlowSeries)(nil),            // 20: linktrial.v1.FlowSeries
+	(*Column)(nil),                // 21: linktrial.v1.Column
+	(*ChannelSeries)(nil),         // 22: linktrial.v1.ChannelSeries
+	(*TelemetrySeries)(nil),       // 23: linktrial.v1.TelemetrySeries
+	(*GetAttemptRequest)(nil),     // 24: linktrial.v1.GetAttemptRequest
+	(*GetAttemptResponse)(nil),    // 25: linktrial.v1.GetAttemptResponse
+	(*Breach)(nil),                // 26: linktrial.v1.Breach
+	(*FlowRow)(nil),               // 27: linktrial.v1.FlowRow
+	(*ListRecordsRequest)(nil),    // 28: linktrial.v1.ListRecordsRequest
+	(*ListRecordsResponse)(nil),   // 29: linktrial.v1.ListRecordsResponse
+	(*StoredJournal)(nil),         // 30: linktrial.v1.StoredJournal
+	(*StoredRecord)(nil),          // 31: linktrial.v1.StoredRecord
+	nil,                           // 32: linktrial.v1.Points.ReasonEntry
+	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
+	(RunState)(0),                 // 34: linktrial.v1.RunState
+	(*Run)(nil),                   // 35: linktrial.v1.Run
+	(*TrialRow)(nil),              // 36: linktrial.v1.TrialRow
 }
 var file_linktrial_v1_result_proto_depIdxs = []int32{
 	3,  // 0: linktrial.v1.ListCampaignsResponse.campaigns:type_name -> linktrial.v1.Campaign
-	32, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
-	32, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
-	7,  // 3: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
-	6,  // 4: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
-	33, // 5: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
-	9,  // 6: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
-	10, // 7: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
-	12, // 8: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
-	8,  // 9: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
-	11, // 10: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
-	0,  // 11: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
-	31, // 12: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
-	15, // 13: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
-	16, // 14: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
-	19, // 15: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
-	21, // 16: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
-	22, // 17: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
-	20, // 18: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
-	33, // 19: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
-	34, // 20: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
-	26, // 21: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
-	25, // 22: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
-	8,  // 23: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
-	32, // 24: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
-	29, // 25: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
-	30, // 26: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
-	32, // 27: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
-	1,  // 28: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
-	4,  // 29: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
-	13, // 30: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
-	17, // 31: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
-	23, // 32: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
-	27, // 33: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
-	2,  // 34: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
-	5,  // 35: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
-	14, // 36: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
-	18, // 37: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
-	24, // 38: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
-	28, // 39: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	33, // 1: linktrial.v1.Campaign.created:type_name -> google.protobuf.Timestamp
+	33, // 2: linktrial.v1.Campaign.ended:type_name -> google.protobuf.Timestamp
+	33, // 3: linktrial.v1.Campaign.last_activity:type_name -> google.protobuf.Timestamp
+	34, // 4: linktrial.v1.Campaign.ended_as:type_name -> linktrial.v1.RunState
+	7,  // 5: linktrial.v1.SummarizeResponse.runs:type_name -> linktrial.v1.RunSummary
+	6,  // 6: linktrial.v1.SummarizeResponse.differences:type_name -> linktrial.v1.CampaignDifference
+	35, // 7: linktrial.v1.RunSummary.run:type_name -> linktrial.v1.Run
+	10, // 8: linktrial.v1.RunSummary.settings:type_name -> linktrial.v1.AxisValue
+	11, // 9: linktrial.v1.RunSummary.treatments:type_name -> linktrial.v1.TreatmentSummary
+	13, // 10: linktrial.v1.RunSummary.points:type_name -> linktrial.v1.Points
+	9,  // 11: linktrial.v1.RunSummary.probes:type_name -> linktrial.v1.ProbeSummary
+	8,  // 12: linktrial.v1.RunSummary.lead:type_name -> linktrial.v1.Lead
+	12, // 13: linktrial.v1.TreatmentSummary.published:type_name -> linktrial.v1.PublishedFigure
+	0,  // 14: linktrial.v1.Points.verdict:type_name -> linktrial.v1.PointVerdict
+	32, // 15: linktrial.v1.Points.reason:type_name -> linktrial.v1.Points.ReasonEntry
+	16, // 16: linktrial.v1.SweepResponse.panels:type_name -> linktrial.v1.SweepPanel
+	17, // 17: linktrial.v1.SweepPanel.curves:type_name -> linktrial.v1.SweepCurve
+	20, // 18: linktrial.v1.SeriesResponse.flows:type_name -> linktrial.v1.FlowSeries
+	22, // 19: linktrial.v1.SeriesResponse.channels:type_name -> linktrial.v1.ChannelSeries
+	23, // 20: linktrial.v1.SeriesResponse.telemetry:type_name -> linktrial.v1.TelemetrySeries
+	21, // 21: linktrial.v1.FlowSeries.columns:type_name -> linktrial.v1.Column
+	35, // 22: linktrial.v1.GetAttemptResponse.run:type_name -> linktrial.v1.Run
+	36, // 23: linktrial.v1.GetAttemptResponse.trial:type_name -> linktrial.v1.TrialRow
+	27, // 24: linktrial.v1.GetAttemptResponse.flows:type_name -> linktrial.v1.FlowRow
+	26, // 25: linktrial.v1.GetAttemptResponse.breaches:type_name -> linktrial.v1.Breach
+	9,  // 26: linktrial.v1.GetAttemptResponse.probes:type_name -> linktrial.v1.ProbeSummary
+	33, // 27: linktrial.v1.Breach.at:type_name -> google.protobuf.Timestamp
+	30, // 28: linktrial.v1.ListRecordsResponse.journals:type_name -> linktrial.v1.StoredJournal
+	31, // 29: linktrial.v1.ListRecordsResponse.records:type_name -> linktrial.v1.StoredRecord
+	33, // 30: linktrial.v1.StoredRecord.at:type_name -> google.protobuf.Timestamp
+	1,  // 31: linktrial.v1.ResultService.ListCampaigns:input_type -> linktrial.v1.ListCampaignsRequest
+	4,  // 32: linktrial.v1.ResultService.Summarize:input_type -> linktrial.v1.SummarizeRequest
+	14, // 33: linktrial.v1.ResultService.Sweep:input_type -> linktrial.v1.SweepRequest
+	18, // 34: linktrial.v1.ResultService.Series:input_type -> linktrial.v1.SeriesRequest
+	24, // 35: linktrial.v1.ResultService.GetAttempt:input_type -> linktrial.v1.GetAttemptRequest
+	28, // 36: linktrial.v1.ResultService.ListRecords:input_type -> linktrial.v1.ListRecordsRequest
+	2,  // 37: linktrial.v1.ResultService.ListCampaigns:output_type -> linktrial.v1.ListCampaignsResponse
+	5,  // 38: linktrial.v1.ResultService.Summarize:output_type -> linktrial.v1.SummarizeResponse
+	15, // 39: linktrial.v1.ResultService.Sweep:output_type -> linktrial.v1.SweepResponse
+	19, // 40: linktrial.v1.ResultService.Series:output_type -> linktrial.v1.SeriesResponse
+	25, // 41: linktrial.v1.ResultService.GetAttempt:output_type -> linktrial.v1.GetAttemptResponse
+	29, // 42: linktrial.v1.ResultService.ListRecords:output_type -> linktrial.v1.ListRecordsResponse
+	37, // [37:43] is the sub-list for method output_type
+	31, // [31:37] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_result_proto_init() }
@@ -3779,15 +3885,15 @@ func file_linktrial_v1_result_proto_init() {
 	}
 	file_linktrial_v1_operator_proto_init()
 	file_linktrial_v1_result_proto_msgTypes[5].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[7].OneofWrappers = []any{}
-	file_linktrial_v1_result_proto_msgTypes[9].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[8].OneofWrappers = []any{}
+	file_linktrial_v1_result_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_result_proto_rawDesc), len(file_linktrial_v1_result_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   31,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

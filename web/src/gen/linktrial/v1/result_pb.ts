@@ -9,7 +9,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Run, TrialRow } from "./operator_pb";
+import type { Run, RunState, TrialRow } from "./operator_pb";
 import { file_linktrial_v1_operator } from "./operator_pb";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -17,7 +17,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/result.proto.
  */
 export const file_linktrial_v1_result: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi6gIKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCCJCChBTdW1tYXJpemVSZXF1ZXN0EgsKA2lkcxgBIAMoCRIRCglyZWZlcmVuY2UYAiABKAkSDgoGcG9pbnRzGAMgASgIIpwBChFTdW1tYXJpemVSZXNwb25zZRImCgRydW5zGAEgAygLMhgubGlua3RyaWFsLnYxLlJ1blN1bW1hcnkSDQoFbm90ZXMYAiADKAkSNQoLZGlmZmVyZW5jZXMYAyADKAsyIC5saW5rdHJpYWwudjEuQ2FtcGFpZ25EaWZmZXJlbmNlEhkKEWRpZmZlcmVuY2VzX2Fsb25lGAQgASgFIvsDChJDYW1wYWlnbkRpZmZlcmVuY2USDQoFd2hlcmUYASABKAkSEQoJdHJlYXRtZW50GAIgASgJEg0KBWxhYmVsGAMgASgJEhEKCXJlZmVyZW5jZRgEIAEoCRIQCghjYW1wYWlnbhgFIAEoCRIXCg9yZWZlcmVuY2VfdmFsaWQYBiABKAUSDQoFdmFsaWQYByABKAUSHgoRcmVmZXJlbmNlX2F2ZXJhZ2UYCCABKAFIAIgBARIUCgdhdmVyYWdlGAkgASgBSAGIAQESFwoKZGlmZmVyZW5jZRgKIAEoAUgCiAEBEhMKBmNpX2xvdxgLIAEoAUgDiAEBEhQKB2NpX2hpZ2gYDCABKAFIBIgBARIbCg5jaGFuZ2VfcGVyY2VudBgNIAEoAUgFiAEBEhMKBnBfaG9sbRgOIAEoAUgGiAEBEg8KB2RlY2lkZWQYDyABKAgSDwoHY2hhbmdlZBgQIAEoCRIPCgdwYXJ0aWFsGBEgASgIEhUKDXJlZmVyZW5jZV9ydW4YEiABKAkSCwoDcnVuGBMgASgJQhQKEl9yZWZlcmVuY2VfYXZlcmFnZUIKCghfYXZlcmFnZUINCgtfZGlmZmVyZW5jZUIJCgdfY2lfbG93QgoKCF9jaV9oaWdoQhEKD19jaGFuZ2VfcGVyY2VudEIJCgdfcF9ob2xtIpMDCgpSdW5TdW1tYXJ5Eh4KA3J1bhgBIAEoCzIRLmxpbmt0cmlhbC52MS5SdW4SEwoLcmFkaW9fdGl0bGUYAiABKAkSFgoOdG9wb2xvZ3lfdGl0bGUYAyABKAkSDQoFb3JkZXIYBCABKAkSEgoKaXRlcmF0aW9ucxgFIAEoBRIpCghzZXR0aW5ncxgGIAMoCzIXLmxpbmt0cmlhbC52MS5BeGlzVmFsdWUSDQoFZ3JvdXAYByABKAkSMgoKdHJlYXRtZW50cxgIIAMoCzIeLmxpbmt0cmlhbC52MS5UcmVhdG1lbnRTdW1tYXJ5EiQKBnBvaW50cxgJIAEoCzIULmxpbmt0cmlhbC52MS5Qb2ludHMSKgoGcHJvYmVzGAogAygLMhoubGlua3RyaWFsLnYxLlByb2JlU3VtbWFyeRITCgtwcm9iZV9jbG9jaxgLIAEoCRIWCg5ib3VuZHNfdW5rbm93bhgMIAEoCRIUCgxjb250cm9sX25vdGUYDSABKAkSEgoKY29uY2x1c2lvbhgOIAEoCSKvBQoMUHJvYmVTdW1tYXJ5Eg0KBXByb2JlGAEgASgJEg0KBWxhYmVsGAIgASgJEg4KBmJlc2lkZRgDIAEoCRIQCghtZWFzdXJlZBgEIAEoBRIPCgdwbGFubmVkGAUgASgFEgwKBGRzY3AYBiABKAUSDAoEc2VudBgHIAEoAxIQCghyZWNlaXZlZBgIIAEoAxIMCgRsb3N0GAkgASgDEhcKCmxvc3Nfc2hhcmUYCiABKAFIAIgBARITCgtsb3NzX2J1cnN0cxgLIAEoAxIaChJsb25nZXN0X2xvc3NfYnVyc3QYDCABKAMSEQoJcmVvcmRlcmVkGA0gASgDEhIKCmR1cGxpY2F0ZWQYDiABKAMSFgoJZGVsYXlfbWluGA8gASgBSAGIAQESFwoKZGVsYXlfbWVhbhgQIAEoAUgCiAEBEhYKCWRlbGF5X3A1MBgRIAEoAUgDiAEBEhYKCWRlbGF5X3A5NRgSIAEoAUgEiAEBEhYKCWRlbGF5X3A5ORgTIAEoAUgFiAEBEhYKCWRlbGF5X21heBgUIAEoAUgGiAEBEhMKBmppdHRlchgVIAEoAUgHiAEBEhcKCmppdHRlcl9tYXgYFiABKAFICIgBARIYCgt1bmNlcnRhaW50eRgXIAEoAUgJiAEBEhAKCGZhaWx1cmVzGBggAygJEhgKEGZhaWxlZF90cmFuc2ZlcnMYGSABKAUSDgoGdW5zZW50GBogASgDQg0KC19sb3NzX3NoYXJlQgwKCl9kZWxheV9taW5CDQoLX2RlbGF5X21lYW5CDAoKX2RlbGF5X3A1MEIMCgpfZGVsYXlfcDk1QgwKCl9kZWxheV9wOTlCDAoKX2RlbGF5X21heEIJCgdfaml0dGVyQg0KC19qaXR0ZXJfbWF4Qg4KDF91bmNlcnRhaW50eSIoCglBeGlzVmFsdWUSDAoEYXhpcxgBIAEoCRINCgVsYWJlbBgCIAEoCSL/BgoQVHJlYXRtZW50U3VtbWFyeRIMCgRuYW1lGAEgASgJEg0KBWxhYmVsGAIgASgJEhAKCHByb3RvY29sGAMgASgJEg8KB21pc3NpbmcYBCABKAkSDQoFdmFsaWQYBSABKAUSEQoJYXR0ZW1wdGVkGAYgASgFEg4KBmZhaWxlZBgHIAEoBRIPCgdwbGFubmVkGAggASgFEg8KB2F2ZXJhZ2UYCiABKAESCgoCc2QYCyABKAESCwoDbWluGAwgASgBEgsKA21heBgNIAEoARIOCgZtZWRpYW4YDiABKAESCwoDcDA1GA8gASgBEgsKA3AyNRgQIAEoARILCgNwNzUYESABKAESCwoDcDk1GBIgASgBEg4KBmNpX2xvdxgTIAEoARIPCgdjaV9oaWdoGBQgASgBEhgKC2lkZWFsX3NoYXJlGBUgASgBSACIAQESEgoFcmF0aW8YFiABKAFIAYgBARIWCglyYXRpb19sb3cYFyABKAFIAogBARIXCgpyYXRpb19oaWdoGBggASgBSAOIAQESFAoHcF92YWx1ZRgZIAEoAUgEiAEBEjAKCXB1Ymxpc2hlZBgaIAEoCzIdLmxpbmt0cmlhbC52MS5QdWJsaXNoZWRGaWd1cmUSEAoIZmFpbHVyZXMYGyADKAkSFwoPY29ubmVjdF9hdmVyYWdlGBwgASgBEiAKE3JldHJhbnNtaXRzX2F2ZXJhZ2UYHSABKAFIBYgBARIdChB0aW1lb3V0c19hdmVyYWdlGB4gASgBSAaIAQESHgoRY29kZWRfYm91bmRfc2hhcmUYHyABKAFIB4gBARITCgZwX2hvbG0YISABKAFICIgBARIaCg1pZGVhbF9hdmVyYWdlGCIgASgBSAmIAQESIAoTY29kZWRfYm91bmRfYXZlcmFnZRgjIAEoAUgKiAEBEgsKA3ZpYRggIAEoCUIOCgxfaWRlYWxfc2hhcmVCCAoGX3JhdGlvQgwKCl9yYXRpb19sb3dCDQoLX3JhdGlvX2hpZ2hCCgoIX3BfdmFsdWVCFgoUX3JldHJhbnNtaXRzX2F2ZXJhZ2VCEwoRX3RpbWVvdXRzX2F2ZXJhZ2VCFAoSX2NvZGVkX2JvdW5kX3NoYXJlQgkKB19wX2hvbG1CEAoOX2lkZWFsX2F2ZXJhZ2VCFgoUX2NvZGVkX2JvdW5kX2F2ZXJhZ2UiYwoPUHVibGlzaGVkRmlndXJlEg8KB2F2ZXJhZ2UYASABKAESCgoCc2QYAiABKAESCwoDbWluGAMgASgBEgsKA21heBgEIAEoARIJCgFuGAUgASgFEg4KBnNvdXJjZRgGIAEoCSK1AgoGUG9pbnRzEg0KBXRyaWFsGAEgAygFEg8KB2F0dGVtcHQYAiADKAUSEQoJaXRlcmF0aW9uGAMgAygFEhEKCXRyZWF0bWVudBgEIAMoBRIrCgd2ZXJkaWN0GAUgAygOMhoubGlua3RyaWFsLnYxLlBvaW50VmVyZGljdBISCgp0aHJvdWdocHV0GAYgAygBEg8KB2VsYXBzZWQYByADKAESDQoFaWRlYWwYCCADKAESDgoGY291bnRzGAkgAygIEjAKBnJlYXNvbhgKIAMoCzIgLmxpbmt0cmlhbC52MS5Qb2ludHMuUmVhc29uRW50cnkSEwoLY29kZWRfYm91bmQYCyADKAEaLQoLUmVhc29uRW50cnkSCwoDa2V5GAEgASgFEg0KBXZhbHVlGAIgASgJOgI4ASJBCgxTd2VlcFJlcXVlc3QSEwoLY2FtcGFpZ25faWQYASABKAkSDAoEYXhpcxgCIAEoCRIOCgZtZXRyaWMYAyABKAkihAEKDVN3ZWVwUmVzcG9uc2USDAoEYXhlcxgBIAMoCRIPCgdtZXRyaWNzGAIgAygJEgwKBGF4aXMYAyABKAkSDgoGbWV0cmljGAQgASgJEgwKBHVuaXQYBSABKAkSKAoGcGFuZWxzGAYgAygLMhgubGlua3RyaWFsLnYxLlN3ZWVwUGFuZWwiaAoKU3dlZXBQYW5lbBINCgV0aXRsZRgBIAEoCRIOCgZ2YWx1ZXMYAiADKAkSEQoJcG9zaXRpb25zGAMgAygBEigKBmN1cnZlcxgEIAMoCzIYLmxpbmt0cmlhbC52MS5Td2VlcEN1cnZlIpcBCgpTd2VlcEN1cnZlEhEKCXRyZWF0bWVudBgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZzb3VyY2UYAyABKAkSDQoFdmFsdWUYBCADKAESCwoDbG93GAUgAygBEgwKBGhpZ2gYBiADKAESCQoBbhgHIAMoBRINCgVpZGVhbBgIIAMoARITCgtjb2RlZF9ib3VuZBgJIAMoASKQAQoNU2VyaWVzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDQoFdHJpYWwYAiABKAUSDwoHYXR0ZW1wdBgDIAEoBRIRCglpdGVyYXRpb24YBCABKAUSEgoKbWF4X3BvaW50cxgFIAEoBRIUCgxmcm9tX3NlY29uZHMYBiABKAESEgoKdG9fc2Vjb25kcxgHIAEoASK8AQoOU2VyaWVzUmVzcG9uc2USJwoFZmxvd3MYASADKAsyGC5saW5rdHJpYWwudjEuRmxvd1NlcmllcxItCghjaGFubmVscxgCIAMoCzIbLmxpbmt0cmlhbC52MS5DaGFubmVsU2VyaWVzEjAKCXRlbGVtZXRyeRgDIAMoCzIdLmxpbmt0cmlhbC52MS5UZWxlbWV0cnlTZXJpZXMSDwoHdGhpbm5lZBgEIAEoCBIPCgdzYW1wbGVzGAUgASgDIusCCgpGbG93U2VyaWVzEg0KBXRyaWFsGAEgASgFEg8KB2F0dGVtcHQYAiABKAUSDAoEZmxvdxgDIAEoBRIMCgRzaWRlGAQgASgJEhEKCXRyZWF0bWVudBgFIAEoCRINCgVsYWJlbBgGIAEoCRIWCg5vZmZzZXRfc2Vjb25kcxgHIAEoARIKCgJhdBgKIAMoARIlCgdjb2x1bW5zGBogAygLMhQubGlua3RyaWFsLnYxLkNvbHVtbkoECAsQGlIKc2VudF9ieXRlc1ILYWNrZWRfYnl0ZXNSCnRocm91Z2hwdXRSCmN3bmRfYnl0ZXNSDnNzdGhyZXNoX2J5dGVzUgxmbGlnaHRfYnl0ZXNSB3NydHRfbXNSCXJ0dHZhcl9tc1IGcnRvX21zUgtyZXRyYW5zbWl0c1IIdGltZW91dHNSC2xvc3NfZXZlbnRzUgpwYWNpbmdfYnBzUg1iYW5kd2lkdGhfYnBzUgRtb3JlIkIKBkNvbHVtbhIOCgZ2YWx1ZXMYASADKAESDAoEbmFtZRgCIAEoCRIMCgR1bml0GAMgASgJEgwKBGtpbmQYBCABKAkilQEKDUNoYW5uZWxTZXJpZXMSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCRIUCgxzdGVwX3NlY29uZHMYAyABKAESCgoCYXQYBCADKAESDAoEbG9zcxgFIAMoARIWCg5iaXRfZXJyb3JfcmF0ZRgGIAMoARIQCghyYXRlX2JwcxgHIAMoARIQCghkZWxheV9tcxgIIAMoASKXAQoPVGVsZW1ldHJ5U2VyaWVzEgwKBG5vZGUYASABKAkSDQoFcmFkaW8YAiABKAkSDAoEbmFtZRgDIAEoCRIKCgJhdBgEIAMoARINCgV2YWx1ZRgFIAMoARIMCgR1bml0GAYgASgJEg4KBnNvdXJjZRgHIAEoCRISCgpwZXJfc2Vjb25kGAggASgIEgwKBHJvbGUYCSABKAkiQwoRR2V0QXR0ZW1wdFJlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUi2QIKEkdldEF0dGVtcHRSZXNwb25zZRIeCgNydW4YASABKAsyES5saW5rdHJpYWwudjEuUnVuEiUKBXRyaWFsGAIgASgLMhYubGlua3RyaWFsLnYxLlRyaWFsUm93Eg8KB2F0dGVtcHQYAyABKAUSCwoDbG9nGAQgASgJEhIKCnJhZGlvX2pzb24YBSABKAkSJAoFZmxvd3MYBiADKAsyFS5saW5rdHJpYWwudjEuRmxvd1JvdxIWCg50cmVhdG1lbnRfanNvbhgHIAEoCRIUCgxjaGFubmVsX3NlZWQYCCABKAQSDQoFbGFiZWwYCSABKAkSJgoIYnJlYWNoZXMYCiADKAsyFC5saW5rdHJpYWwudjEuQnJlYWNoEioKBnByb2JlcxgLIAMoCzIaLmxpbmt0cmlhbC52MS5Qcm9iZVN1bW1hcnkSEwoLcHJvYmVfY2xvY2sYDCABKAkikQEKBkJyZWFjaBImCgJhdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEbm9kZRgCIAEoCRIMCgRyb2xlGAMgASgJEhEKCXRyZWF0bWVudBgEIAEoCRIPCgdtZXNzYWdlGAUgASgJEhIKCm9mX2F0dGVtcHQYBiABKAgSCwoDbG9nGAcgASgJIqgCCgdGbG93Um93EgwKBGZsb3cYASABKAUSEQoJdHJlYXRtZW50GAIgASgJEgwKBGZyb20YAyABKAkSCgoCdG8YBCABKAkSEAoIdHJhbnNmZXIYBSABKAkSDwoHdmVyZGljdBgGIAEoCRIOCgZyZWFzb24YByABKAkSDwoHbWVzc2FnZRgIIAEoCRISCgpzaXplX2J5dGVzGAkgASgDEhcKD2Nvbm5lY3Rfc2Vjb25kcxgKIAEoARIXCg9lbGFwc2VkX3NlY29uZHMYCyABKAESDgoGZGlnZXN0GAwgASgJEhcKD3JlY2VpdmVkX2RpZ2VzdBgNIAEoCRIVCg1zdGFydF9zZWNvbmRzGA4gASgBEhgKEGxhc3Rfc2FtcGxlX2pzb24YDyABKAkiVQoSTGlzdFJlY29yZHNSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRIMCgRub2RlGAIgASgJEhEKCWFmdGVyX3NlcRgDIAEoAxIOCgZib2RpZXMYBCABKAgicQoTTGlzdFJlY29yZHNSZXNwb25zZRItCghqb3VybmFscxgBIAMoCzIbLmxpbmt0cmlhbC52MS5TdG9yZWRKb3VybmFsEisKB3JlY29yZHMYAiADKAsyGi5saW5rdHJpYWwudjEuU3RvcmVkUmVjb3JkImUKDVN0b3JlZEpvdXJuYWwSDAoEbm9kZRgBIAEoCRIMCgRyb2xlGAIgASgJEhUKDWNvbW1pdHRlZF9zZXEYAyABKAMSDQoFZW5kZWQYBCABKAkSEgoKZW5kX3JlYXNvbhgFIAEoCSJ0CgxTdG9yZWRSZWNvcmQSCwoDc2VxGAEgASgDEgwKBHR5cGUYAiABKAkSJgoCYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNoYTI1NhgEIAEoDBIRCglib2R5X2pzb24YBSABKAkq1QEKDFBvaW50VmVyZGljdBIdChlQT0lOVF9WRVJESUNUX1VOU1BFQ0lGSUVEEAASGwoXUE9JTlRfVkVSRElDVF9TVUNDRUVERUQQARIYChRQT0lOVF9WRVJESUNUX0ZBSUxFRBACEhsKF1BPSU5UX1ZFUkRJQ1RfVElNRURfT1VUEAMSGQoVUE9JTlRfVkVSRElDVF9BQk9SVEVEEAQSGQoVUE9JTlRfVkVSRElDVF9JTlZBTElEEAUSHAoYUE9JTlRfVkVSRElDVF9VTlZFUklGSUVEEAYy4wMKDVJlc3VsdFNlcnZpY2USWAoNTGlzdENhbXBhaWducxIiLmxpbmt0cmlhbC52MS5MaXN0Q2FtcGFpZ25zUmVxdWVzdBojLmxpbmt0cmlhbC52MS5MaXN0Q2FtcGFpZ25zUmVzcG9uc2USTAoJU3VtbWFyaXplEh4ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlcXVlc3QaHy5saW5rdHJpYWwudjEuU3VtbWFyaXplUmVzcG9uc2USQAoFU3dlZXASGi5saW5rdHJpYWwudjEuU3dlZXBSZXF1ZXN0GhsubGlua3RyaWFsLnYxLlN3ZWVwUmVzcG9uc2USQwoGU2VyaWVzEhsubGlua3RyaWFsLnYxLlNlcmllc1JlcXVlc3QaHC5saW5rdHJpYWwudjEuU2VyaWVzUmVzcG9uc2USTwoKR2V0QXR0ZW1wdBIfLmxpbmt0cmlhbC52MS5HZXRBdHRlbXB0UmVxdWVzdBogLmxpbmt0cmlhbC52MS5HZXRBdHRlbXB0UmVzcG9uc2USUgoLTGlzdFJlY29yZHMSIC5saW5rdHJpYWwudjEuTGlzdFJlY29yZHNSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkxpc3RSZWNvcmRzUmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvcmVzdWx0LnByb3RvEgxsaW5rdHJpYWwudjEiQgoUTGlzdENhbXBhaWduc1JlcXVlc3QSDQoFbGltaXQYASABKAUSDgoGYmVmb3JlGAIgASgJEgsKA2lkcxgDIAMoCSJQChVMaXN0Q2FtcGFpZ25zUmVzcG9uc2USKQoJY2FtcGFpZ25zGAEgAygLMhYubGlua3RyaWFsLnYxLkNhbXBhaWduEgwKBG1vcmUYAiABKAgi2AMKCENhbXBhaWduEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDAoEcGxhbhgDIAEoCRIrCgdjcmVhdGVkGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgVlbmRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEcnVucxgGIAEoBRISCgpydW5zX2VuZGVkGAcgASgFEg4KBnRyaWFscxgIIAEoBRIUCgx0cmlhbHNfZW5kZWQYCSABKAUSFwoPYXR0ZW1wdHNfZmFpbGVkGAogASgFEg4KBnJhZGlvcxgLIAMoCRISCgp0b3BvbG9naWVzGAwgAygJEhMKC3NpemVzX2J5dGVzGA0gAygDEhIKCnRyZWF0bWVudHMYDiADKAkSDQoFcGxhY2UYDyABKAkSEQoJcHVibGlzaGVkGBAgASgIEg4KBnN3ZWVwcxgRIAEoCBIxCg1sYXN0X2FjdGl2aXR5GBIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCghlbmRlZF9hcxgTIAEoDjIWLmxpbmt0cmlhbC52MS5SdW5TdGF0ZRIPCgdtZXNzYWdlGBQgASgJIkIKEFN1bW1hcml6ZVJlcXVlc3QSCwoDaWRzGAEgAygJEhEKCXJlZmVyZW5jZRgCIAEoCRIOCgZwb2ludHMYAyABKAginAEKEVN1bW1hcml6ZVJlc3BvbnNlEiYKBHJ1bnMYASADKAsyGC5saW5rdHJpYWwudjEuUnVuU3VtbWFyeRINCgVub3RlcxgCIAMoCRI1CgtkaWZmZXJlbmNlcxgDIAMoCzIgLmxpbmt0cmlhbC52MS5DYW1wYWlnbkRpZmZlcmVuY2USGQoRZGlmZmVyZW5jZXNfYWxvbmUYBCABKAUi+wMKEkNhbXBhaWduRGlmZmVyZW5jZRINCgV3aGVyZRgBIAEoCRIRCgl0cmVhdG1lbnQYAiABKAkSDQoFbGFiZWwYAyABKAkSEQoJcmVmZXJlbmNlGAQgASgJEhAKCGNhbXBhaWduGAUgASgJEhcKD3JlZmVyZW5jZV92YWxpZBgGIAEoBRINCgV2YWxpZBgHIAEoBRIeChFyZWZlcmVuY2VfYXZlcmFnZRgIIAEoAUgAiAEBEhQKB2F2ZXJhZ2UYCSABKAFIAYgBARIXCgpkaWZmZXJlbmNlGAogASgBSAKIAQESEwoGY2lfbG93GAsgASgBSAOIAQESFAoHY2lfaGlnaBgMIAEoAUgEiAEBEhsKDmNoYW5nZV9wZXJjZW50GA0gASgBSAWIAQESEwoGcF9ob2xtGA4gASgBSAaIAQESDwoHZGVjaWRlZBgPIAEoCBIPCgdjaGFuZ2VkGBAgASgJEg8KB3BhcnRpYWwYESABKAgSFQoNcmVmZXJlbmNlX3J1bhgSIAEoCRILCgNydW4YEyABKAlCFAoSX3JlZmVyZW5jZV9hdmVyYWdlQgoKCF9hdmVyYWdlQg0KC19kaWZmZXJlbmNlQgkKB19jaV9sb3dCCgoIX2NpX2hpZ2hCEQoPX2NoYW5nZV9wZXJjZW50QgkKB19wX2hvbG0itQMKClJ1blN1bW1hcnkSHgoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bhITCgtyYWRpb190aXRsZRgCIAEoCRIWCg50b3BvbG9neV90aXRsZRgDIAEoCRINCgVvcmRlchgEIAEoCRISCgppdGVyYXRpb25zGAUgASgFEikKCHNldHRpbmdzGAYgAygLMhcubGlua3RyaWFsLnYxLkF4aXNWYWx1ZRINCgVncm91cBgHIAEoCRIyCgp0cmVhdG1lbnRzGAggAygLMh4ubGlua3RyaWFsLnYxLlRyZWF0bWVudFN1bW1hcnkSJAoGcG9pbnRzGAkgASgLMhQubGlua3RyaWFsLnYxLlBvaW50cxIqCgZwcm9iZXMYCiADKAsyGi5saW5rdHJpYWwudjEuUHJvYmVTdW1tYXJ5EhMKC3Byb2JlX2Nsb2NrGAsgASgJEhYKDmJvdW5kc191bmtub3duGAwgASgJEhQKDGNvbnRyb2xfbm90ZRgNIAEoCRISCgpjb25jbHVzaW9uGA4gASgJEiAKBGxlYWQYDyABKAsyEi5saW5rdHJpYWwudjEuTGVhZCI1CgRMZWFkEgwKBHRleHQYASABKAkSDgoGbGVhZGVyGAIgASgJEg8KB2RlY2lkZWQYAyABKAgirwUKDFByb2JlU3VtbWFyeRINCgVwcm9iZRgBIAEoCRINCgVsYWJlbBgCIAEoCRIOCgZiZXNpZGUYAyABKAkSEAoIbWVhc3VyZWQYBCABKAUSDwoHcGxhbm5lZBgFIAEoBRIMCgRkc2NwGAYgASgFEgwKBHNlbnQYByABKAMSEAoIcmVjZWl2ZWQYCCABKAMSDAoEbG9zdBgJIAEoAxIXCgpsb3NzX3NoYXJlGAogASgBSACIAQESEwoLbG9zc19idXJzdHMYCyABKAMSGgoSbG9uZ2VzdF9sb3NzX2J1cnN0GAwgASgDEhEKCXJlb3JkZXJlZBgNIAEoAxISCgpkdXBsaWNhdGVkGA4gASgDEhYKCWRlbGF5X21pbhgPIAEoAUgBiAEBEhcKCmRlbGF5X21lYW4YECABKAFIAogBARIWCglkZWxheV9wNTAYESABKAFIA4gBARIWCglkZWxheV9wOTUYEiABKAFIBIgBARIWCglkZWxheV9wOTkYEyABKAFIBYgBARIWCglkZWxheV9tYXgYFCABKAFIBogBARITCgZqaXR0ZXIYFSABKAFIB4gBARIXCgpqaXR0ZXJfbWF4GBYgASgBSAiIAQESGAoLdW5jZXJ0YWludHkYFyABKAFICYgBARIQCghmYWlsdXJlcxgYIAMoCRIYChBmYWlsZWRfdHJhbnNmZXJzGBkgASgFEg4KBnVuc2VudBgaIAEoA0INCgtfbG9zc19zaGFyZUIMCgpfZGVsYXlfbWluQg0KC19kZWxheV9tZWFuQgwKCl9kZWxheV9wNTBCDAoKX2RlbGF5X3A5NUIMCgpfZGVsYXlfcDk5QgwKCl9kZWxheV9tYXhCCQoHX2ppdHRlckINCgtfaml0dGVyX21heEIOCgxfdW5jZXJ0YWludHkiKAoJQXhpc1ZhbHVlEgwKBGF4aXMYASABKAkSDQoFbGFiZWwYAiABKAki/wYKEFRyZWF0bWVudFN1bW1hcnkSDAoEbmFtZRgBIAEoCRINCgVsYWJlbBgCIAEoCRIQCghwcm90b2NvbBgDIAEoCRIPCgdtaXNzaW5nGAQgASgJEg0KBXZhbGlkGAUgASgFEhEKCWF0dGVtcHRlZBgGIAEoBRIOCgZmYWlsZWQYByABKAUSDwoHcGxhbm5lZBgIIAEoBRIPCgdhdmVyYWdlGAogASgBEgoKAnNkGAsgASgBEgsKA21pbhgMIAEoARILCgNtYXgYDSABKAESDgoGbWVkaWFuGA4gASgBEgsKA3AwNRgPIAEoARILCgNwMjUYECABKAESCwoDcDc1GBEgASgBEgsKA3A5NRgSIAEoARIOCgZjaV9sb3cYEyABKAESDwoHY2lfaGlnaBgUIAEoARIYCgtpZGVhbF9zaGFyZRgVIAEoAUgAiAEBEhIKBXJhdGlvGBYgASgBSAGIAQESFgoJcmF0aW9fbG93GBcgASgBSAKIAQESFwoKcmF0aW9faGlnaBgYIAEoAUgDiAEBEhQKB3BfdmFsdWUYGSABKAFIBIgBARIwCglwdWJsaXNoZWQYGiABKAsyHS5saW5rdHJpYWwudjEuUHVibGlzaGVkRmlndXJlEhAKCGZhaWx1cmVzGBsgAygJEhcKD2Nvbm5lY3RfYXZlcmFnZRgcIAEoARIgChNyZXRyYW5zbWl0c19hdmVyYWdlGB0gASgBSAWIAQESHQoQdGltZW91dHNfYXZlcmFnZRgeIAEoAUgGiAEBEh4KEWNvZGVkX2JvdW5kX3NoYXJlGB8gASgBSAeIAQESEwoGcF9ob2xtGCEgASgBSAiIAQESGgoNaWRlYWxfYXZlcmFnZRgiIAEoAUgJiAEBEiAKE2NvZGVkX2JvdW5kX2F2ZXJhZ2UYIyABKAFICogBARILCgN2aWEYICABKAlCDgoMX2lkZWFsX3NoYXJlQggKBl9yYXRpb0IMCgpfcmF0aW9fbG93Qg0KC19yYXRpb19oaWdoQgoKCF9wX3ZhbHVlQhYKFF9yZXRyYW5zbWl0c19hdmVyYWdlQhMKEV90aW1lb3V0c19hdmVyYWdlQhQKEl9jb2RlZF9ib3VuZF9zaGFyZUIJCgdfcF9ob2xtQhAKDl9pZGVhbF9hdmVyYWdlQhYKFF9jb2RlZF9ib3VuZF9hdmVyYWdlImMKD1B1Ymxpc2hlZEZpZ3VyZRIPCgdhdmVyYWdlGAEgASgBEgoKAnNkGAIgASgBEgsKA21pbhgDIAEoARILCgNtYXgYBCABKAESCQoBbhgFIAEoBRIOCgZzb3VyY2UYBiABKAkitQIKBlBvaW50cxINCgV0cmlhbBgBIAMoBRIPCgdhdHRlbXB0GAIgAygFEhEKCWl0ZXJhdGlvbhgDIAMoBRIRCgl0cmVhdG1lbnQYBCADKAUSKwoHdmVyZGljdBgFIAMoDjIaLmxpbmt0cmlhbC52MS5Qb2ludFZlcmRpY3QSEgoKdGhyb3VnaHB1dBgGIAMoARIPCgdlbGFwc2VkGAcgAygBEg0KBWlkZWFsGAggAygBEg4KBmNvdW50cxgJIAMoCBIwCgZyZWFzb24YCiADKAsyIC5saW5rdHJpYWwudjEuUG9pbnRzLlJlYXNvbkVudHJ5EhMKC2NvZGVkX2JvdW5kGAsgAygBGi0KC1JlYXNvbkVudHJ5EgsKA2tleRgBIAEoBRINCgV2YWx1ZRgCIAEoCToCOAEiQQoMU3dlZXBSZXF1ZXN0EhMKC2NhbXBhaWduX2lkGAEgASgJEgwKBGF4aXMYAiABKAkSDgoGbWV0cmljGAMgASgJIoQBCg1Td2VlcFJlc3BvbnNlEgwKBGF4ZXMYASADKAkSDwoHbWV0cmljcxgCIAMoCRIMCgRheGlzGAMgASgJEg4KBm1ldHJpYxgEIAEoCRIMCgR1bml0GAUgASgJEigKBnBhbmVscxgGIAMoCzIYLmxpbmt0cmlhbC52MS5Td2VlcFBhbmVsImgKClN3ZWVwUGFuZWwSDQoFdGl0bGUYASABKAkSDgoGdmFsdWVzGAIgAygJEhEKCXBvc2l0aW9ucxgDIAMoARIoCgZjdXJ2ZXMYBCADKAsyGC5saW5rdHJpYWwudjEuU3dlZXBDdXJ2ZSKXAQoKU3dlZXBDdXJ2ZRIRCgl0cmVhdG1lbnQYASABKAkSDQoFbGFiZWwYAiABKAkSDgoGc291cmNlGAMgASgJEg0KBXZhbHVlGAQgAygBEgsKA2xvdxgFIAMoARIMCgRoaWdoGAYgAygBEgkKAW4YByADKAUSDQoFaWRlYWwYCCADKAESEwoLY29kZWRfYm91bmQYCSADKAEikAEKDVNlcmllc1JlcXVlc3QSDgoGcnVuX2lkGAEgASgJEg0KBXRyaWFsGAIgASgFEg8KB2F0dGVtcHQYAyABKAUSEQoJaXRlcmF0aW9uGAQgASgFEhIKCm1heF9wb2ludHMYBSABKAUSFAoMZnJvbV9zZWNvbmRzGAYgASgBEhIKCnRvX3NlY29uZHMYByABKAEivAEKDlNlcmllc1Jlc3BvbnNlEicKBWZsb3dzGAEgAygLMhgubGlua3RyaWFsLnYxLkZsb3dTZXJpZXMSLQoIY2hhbm5lbHMYAiADKAsyGy5saW5rdHJpYWwudjEuQ2hhbm5lbFNlcmllcxIwCgl0ZWxlbWV0cnkYAyADKAsyHS5saW5rdHJpYWwudjEuVGVsZW1ldHJ5U2VyaWVzEg8KB3RoaW5uZWQYBCABKAgSDwoHc2FtcGxlcxgFIAEoAyLrAgoKRmxvd1NlcmllcxINCgV0cmlhbBgBIAEoBRIPCgdhdHRlbXB0GAIgASgFEgwKBGZsb3cYAyABKAUSDAoEc2lkZRgEIAEoCRIRCgl0cmVhdG1lbnQYBSABKAkSDQoFbGFiZWwYBiABKAkSFgoOb2Zmc2V0X3NlY29uZHMYByABKAESCgoCYXQYCiADKAESJQoHY29sdW1ucxgaIAMoCzIULmxpbmt0cmlhbC52MS5Db2x1bW5KBAgLEBpSCnNlbnRfYnl0ZXNSC2Fja2VkX2J5dGVzUgp0aHJvdWdocHV0Ugpjd25kX2J5dGVzUg5zc3RocmVzaF9ieXRlc1IMZmxpZ2h0X2J5dGVzUgdzcnR0X21zUglydHR2YXJfbXNSBnJ0b19tc1ILcmV0cmFuc21pdHNSCHRpbWVvdXRzUgtsb3NzX2V2ZW50c1IKcGFjaW5nX2Jwc1INYmFuZHdpZHRoX2Jwc1IEbW9yZSJCCgZDb2x1bW4SDgoGdmFsdWVzGAEgAygBEgwKBG5hbWUYAiABKAkSDAoEdW5pdBgDIAEoCRIMCgRraW5kGAQgASgJIpUBCg1DaGFubmVsU2VyaWVzEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSFAoMc3RlcF9zZWNvbmRzGAMgASgBEgoKAmF0GAQgAygBEgwKBGxvc3MYBSADKAESFgoOYml0X2Vycm9yX3JhdGUYBiADKAESEAoIcmF0ZV9icHMYByADKAESEAoIZGVsYXlfbXMYCCADKAEilwEKD1RlbGVtZXRyeVNlcmllcxIMCgRub2RlGAEgASgJEg0KBXJhZGlvGAIgASgJEgwKBG5hbWUYAyABKAkSCgoCYXQYBCADKAESDQoFdmFsdWUYBSADKAESDAoEdW5pdBgGIAEoCRIOCgZzb3VyY2UYByABKAkSEgoKcGVyX3NlY29uZBgIIAEoCBIMCgRyb2xlGAkgASgJIkMKEUdldEF0dGVtcHRSZXF1ZXN0Eg4KBnJ1bl9pZBgBIAEoCRINCgV0cmlhbBgCIAEoBRIPCgdhdHRlbXB0GAMgASgFItkCChJHZXRBdHRlbXB0UmVzcG9uc2USHgoDcnVuGAEgASgLMhEubGlua3RyaWFsLnYxLlJ1bhIlCgV0cmlhbBgCIAEoCzIWLmxpbmt0cmlhbC52MS5UcmlhbFJvdxIPCgdhdHRlbXB0GAMgASgFEgsKA2xvZxgEIAEoCRISCgpyYWRpb19qc29uGAUgASgJEiQKBWZsb3dzGAYgAygLMhUubGlua3RyaWFsLnYxLkZsb3dSb3cSFgoOdHJlYXRtZW50X2pzb24YByABKAkSFAoMY2hhbm5lbF9zZWVkGAggASgEEg0KBWxhYmVsGAkgASgJEiYKCGJyZWFjaGVzGAogAygLMhQubGlua3RyaWFsLnYxLkJyZWFjaBIqCgZwcm9iZXMYCyADKAsyGi5saW5rdHJpYWwudjEuUHJvYmVTdW1tYXJ5EhMKC3Byb2JlX2Nsb2NrGAwgASgJIpEBCgZCcmVhY2gSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBG5vZGUYAiABKAkSDAoEcm9sZRgDIAEoCRIRCgl0cmVhdG1lbnQYBCABKAkSDwoHbWVzc2FnZRgFIAEoCRISCgpvZl9hdHRlbXB0GAYgASgIEgsKA2xvZxgHIAEoCSKoAgoHRmxvd1JvdxIMCgRmbG93GAEgASgFEhEKCXRyZWF0bWVudBgCIAEoCRIMCgRmcm9tGAMgASgJEgoKAnRvGAQgASgJEhAKCHRyYW5zZmVyGAUgASgJEg8KB3ZlcmRpY3QYBiABKAkSDgoGcmVhc29uGAcgASgJEg8KB21lc3NhZ2UYCCABKAkSEgoKc2l6ZV9ieXRlcxgJIAEoAxIXCg9jb25uZWN0X3NlY29uZHMYCiABKAESFwoPZWxhcHNlZF9zZWNvbmRzGAsgASgBEg4KBmRpZ2VzdBgMIAEoCRIXCg9yZWNlaXZlZF9kaWdlc3QYDSABKAkSFQoNc3RhcnRfc2Vjb25kcxgOIAEoARIYChBsYXN0X3NhbXBsZV9qc29uGA8gASgJIlUKEkxpc3RSZWNvcmRzUmVxdWVzdBIOCgZydW5faWQYASABKAkSDAoEbm9kZRgCIAEoCRIRCglhZnRlcl9zZXEYAyABKAMSDgoGYm9kaWVzGAQgASgIInEKE0xpc3RSZWNvcmRzUmVzcG9uc2USLQoIam91cm5hbHMYASADKAsyGy5saW5rdHJpYWwudjEuU3RvcmVkSm91cm5hbBIrCgdyZWNvcmRzGAIgAygLMhoubGlua3RyaWFsLnYxLlN0b3JlZFJlY29yZCJlCg1TdG9yZWRKb3VybmFsEgwKBG5vZGUYASABKAkSDAoEcm9sZRgCIAEoCRIVCg1jb21taXR0ZWRfc2VxGAMgASgDEg0KBWVuZGVkGAQgASgJEhIKCmVuZF9yZWFzb24YBSABKAkidAoMU3RvcmVkUmVjb3JkEgsKA3NlcRgBIAEoAxIMCgR0eXBlGAIgASgJEiYKAmF0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzaGEyNTYYBCABKAwSEQoJYm9keV9qc29uGAUgASgJKtUBCgxQb2ludFZlcmRpY3QSHQoZUE9JTlRfVkVSRElDVF9VTlNQRUNJRklFRBAAEhsKF1BPSU5UX1ZFUkRJQ1RfU1VDQ0VFREVEEAESGAoUUE9JTlRfVkVSRElDVF9GQUlMRUQQAhIbChdQT0lOVF9WRVJESUNUX1RJTUVEX09VVBADEhkKFVBPSU5UX1ZFUkRJQ1RfQUJPUlRFRBAEEhkKFVBPSU5UX1ZFUkRJQ1RfSU5WQUxJRBAFEhwKGFBPSU5UX1ZFUkRJQ1RfVU5WRVJJRklFRBAGMuMDCg1SZXN1bHRTZXJ2aWNlElgKDUxpc3RDYW1wYWlnbnMSIi5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1JlcXVlc3QaIy5saW5rdHJpYWwudjEuTGlzdENhbXBhaWduc1Jlc3BvbnNlEkwKCVN1bW1hcml6ZRIeLmxpbmt0cmlhbC52MS5TdW1tYXJpemVSZXF1ZXN0Gh8ubGlua3RyaWFsLnYxLlN1bW1hcml6ZVJlc3BvbnNlEkAKBVN3ZWVwEhoubGlua3RyaWFsLnYxLlN3ZWVwUmVxdWVzdBobLmxpbmt0cmlhbC52MS5Td2VlcFJlc3BvbnNlEkMKBlNlcmllcxIbLmxpbmt0cmlhbC52MS5TZXJpZXNSZXF1ZXN0GhwubGlua3RyaWFsLnYxLlNlcmllc1Jlc3BvbnNlEk8KCkdldEF0dGVtcHQSHy5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlcXVlc3QaIC5saW5rdHJpYWwudjEuR2V0QXR0ZW1wdFJlc3BvbnNlElIKC0xpc3RSZWNvcmRzEiAubGlua3RyaWFsLnYxLkxpc3RSZWNvcmRzUmVxdWVzdBohLmxpbmt0cmlhbC52MS5MaXN0UmVjb3Jkc1Jlc3BvbnNlQixaKmxpbmt0cmlhbC9hcGkvZ2VuL2xpbmt0cmlhbC92MTtsaW5rdHJpYWx2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_linktrial_v1_operator]);
 
 /**
  * @generated from message linktrial.v1.ListCampaignsRequest
@@ -172,6 +172,27 @@ export type Campaign = Message<"linktrial.v1.Campaign"> & {
    * @generated from field: bool sweeps = 17;
    */
   sweeps: boolean;
+
+  /**
+   * when something last arrived from a node, or a run was created, started or ended
+   *
+   * @generated from field: google.protobuf.Timestamp last_activity = 18;
+   */
+  lastActivity?: Timestamp | undefined;
+
+  /**
+   * stopped where a run was, else aborted where one was, else completed; unset while runs are open
+   *
+   * @generated from field: linktrial.v1.RunState ended_as = 19;
+   */
+  endedAs: RunState;
+
+  /**
+   * of a run that ended so, for people
+   *
+   * @generated from field: string message = 20;
+   */
+  message: string;
 };
 
 /**
@@ -254,7 +275,7 @@ export const SummarizeResponseSchema: GenMessage<SummarizeResponse> = /*@__PURE_
   messageDesc(file_linktrial_v1_result, 4);
 
 /**
- * CampaignDifference is one treatment under the same conditions (radio, place, size and
+ * CampaignDifference is one treatment under the same conditions (radio, topology, size and
  * settings of sweeps) in two campaigns. Throughputs are in bytes per second.
  *
  * @generated from message linktrial.v1.CampaignDifference
@@ -470,6 +491,13 @@ export type RunSummary = Message<"linktrial.v1.RunSummary"> & {
    * @generated from field: string conclusion = 14;
    */
   conclusion: string;
+
+  /**
+   * the conclusion without its statistics; unset: there is none
+   *
+   * @generated from field: linktrial.v1.Lead lead = 15;
+   */
+  lead?: Lead | undefined;
 };
 
 /**
@@ -478,6 +506,39 @@ export type RunSummary = Message<"linktrial.v1.RunSummary"> & {
  */
 export const RunSummarySchema: GenMessage<RunSummary> = /*@__PURE__*/
   messageDesc(file_linktrial_v1_result, 6);
+
+/**
+ * Lead is who leads in a run, in few words.
+ *
+ * @generated from message linktrial.v1.Lead
+ */
+export type Lead = Message<"linktrial.v1.Lead"> & {
+  /**
+   * "TCP BBR leads TCP CUBIC by 23 %: decided"
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * label; empty: treatments are not compared, or the difference is noise
+   *
+   * @generated from field: string leader = 2;
+   */
+  leader: string;
+
+  /**
+   * @generated from field: bool decided = 3;
+   */
+  decided: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.Lead.
+ * Use `create(LeadSchema)` to create a new message.
+ */
+export const LeadSchema: GenMessage<Lead> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_result, 7);
 
 /**
  * ProbeSummary is one probe: over the trials of a run beside one treatment or alone,
@@ -639,7 +700,7 @@ export type ProbeSummary = Message<"linktrial.v1.ProbeSummary"> & {
  * Use `create(ProbeSummarySchema)` to create a new message.
  */
 export const ProbeSummarySchema: GenMessage<ProbeSummary> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 7);
+  messageDesc(file_linktrial_v1_result, 8);
 
 /**
  * @generated from message linktrial.v1.AxisValue
@@ -661,7 +722,7 @@ export type AxisValue = Message<"linktrial.v1.AxisValue"> & {
  * Use `create(AxisValueSchema)` to create a new message.
  */
 export const AxisValueSchema: GenMessage<AxisValue> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 8);
+  messageDesc(file_linktrial_v1_result, 9);
 
 /**
  * All throughputs in bytes per second, all times in seconds.
@@ -869,7 +930,7 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
  * Use `create(TreatmentSummarySchema)` to create a new message.
  */
 export const TreatmentSummarySchema: GenMessage<TreatmentSummary> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 9);
+  messageDesc(file_linktrial_v1_result, 10);
 
 /**
  * @generated from message linktrial.v1.PublishedFigure
@@ -911,7 +972,7 @@ export type PublishedFigure = Message<"linktrial.v1.PublishedFigure"> & {
  * Use `create(PublishedFigureSchema)` to create a new message.
  */
 export const PublishedFigureSchema: GenMessage<PublishedFigure> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 10);
+  messageDesc(file_linktrial_v1_result, 11);
 
 /**
  * Every attempt of a run, by columns of equal length.
@@ -994,7 +1055,7 @@ export type Points = Message<"linktrial.v1.Points"> & {
  * Use `create(PointsSchema)` to create a new message.
  */
 export const PointsSchema: GenMessage<Points> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 11);
+  messageDesc(file_linktrial_v1_result, 12);
 
 /**
  * @generated from message linktrial.v1.SweepRequest
@@ -1025,7 +1086,7 @@ export type SweepRequest = Message<"linktrial.v1.SweepRequest"> & {
  * Use `create(SweepRequestSchema)` to create a new message.
  */
 export const SweepRequestSchema: GenMessage<SweepRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 12);
+  messageDesc(file_linktrial_v1_result, 13);
 
 /**
  * @generated from message linktrial.v1.SweepResponse
@@ -1069,7 +1130,7 @@ export type SweepResponse = Message<"linktrial.v1.SweepResponse"> & {
  * Use `create(SweepResponseSchema)` to create a new message.
  */
 export const SweepResponseSchema: GenMessage<SweepResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 13);
+  messageDesc(file_linktrial_v1_result, 14);
 
 /**
  * @generated from message linktrial.v1.SweepPanel
@@ -1105,7 +1166,7 @@ export type SweepPanel = Message<"linktrial.v1.SweepPanel"> & {
  * Use `create(SweepPanelSchema)` to create a new message.
  */
 export const SweepPanelSchema: GenMessage<SweepPanel> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 14);
+  messageDesc(file_linktrial_v1_result, 15);
 
 /**
  * @generated from message linktrial.v1.SweepCurve
@@ -1170,7 +1231,7 @@ export type SweepCurve = Message<"linktrial.v1.SweepCurve"> & {
  * Use `create(SweepCurveSchema)` to create a new message.
  */
 export const SweepCurveSchema: GenMessage<SweepCurve> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 15);
+  messageDesc(file_linktrial_v1_result, 16);
 
 /**
  * @generated from message linktrial.v1.SeriesRequest
@@ -1228,7 +1289,7 @@ export type SeriesRequest = Message<"linktrial.v1.SeriesRequest"> & {
  * Use `create(SeriesRequestSchema)` to create a new message.
  */
 export const SeriesRequestSchema: GenMessage<SeriesRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 16);
+  messageDesc(file_linktrial_v1_result, 17);
 
 /**
  * @generated from message linktrial.v1.SeriesResponse
@@ -1271,7 +1332,7 @@ export type SeriesResponse = Message<"linktrial.v1.SeriesResponse"> & {
  * Use `create(SeriesResponseSchema)` to create a new message.
  */
 export const SeriesResponseSchema: GenMessage<SeriesResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 17);
+  messageDesc(file_linktrial_v1_result, 18);
 
 /**
  * Columns of equal length; there is none of a figure that the protocol does not
@@ -1340,7 +1401,7 @@ export type FlowSeries = Message<"linktrial.v1.FlowSeries"> & {
  * Use `create(FlowSeriesSchema)` to create a new message.
  */
 export const FlowSeriesSchema: GenMessage<FlowSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 18);
+  messageDesc(file_linktrial_v1_result, 19);
 
 /**
  * @generated from message linktrial.v1.Column
@@ -1381,7 +1442,7 @@ export type Column = Message<"linktrial.v1.Column"> & {
  * Use `create(ColumnSchema)` to create a new message.
  */
 export const ColumnSchema: GenMessage<Column> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 19);
+  messageDesc(file_linktrial_v1_result, 20);
 
 /**
  * @generated from message linktrial.v1.ChannelSeries
@@ -1437,7 +1498,7 @@ export type ChannelSeries = Message<"linktrial.v1.ChannelSeries"> & {
  * Use `create(ChannelSeriesSchema)` to create a new message.
  */
 export const ChannelSeriesSchema: GenMessage<ChannelSeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 20);
+  messageDesc(file_linktrial_v1_result, 21);
 
 /**
  * @generated from message linktrial.v1.TelemetrySeries
@@ -1503,7 +1564,7 @@ export type TelemetrySeries = Message<"linktrial.v1.TelemetrySeries"> & {
  * Use `create(TelemetrySeriesSchema)` to create a new message.
  */
 export const TelemetrySeriesSchema: GenMessage<TelemetrySeries> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 21);
+  messageDesc(file_linktrial_v1_result, 22);
 
 /**
  * @generated from message linktrial.v1.GetAttemptRequest
@@ -1532,7 +1593,7 @@ export type GetAttemptRequest = Message<"linktrial.v1.GetAttemptRequest"> & {
  * Use `create(GetAttemptRequestSchema)` to create a new message.
  */
 export const GetAttemptRequestSchema: GenMessage<GetAttemptRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 22);
+  messageDesc(file_linktrial_v1_result, 23);
 
 /**
  * @generated from message linktrial.v1.GetAttemptResponse
@@ -1618,7 +1679,7 @@ export type GetAttemptResponse = Message<"linktrial.v1.GetAttemptResponse"> & {
  * Use `create(GetAttemptResponseSchema)` to create a new message.
  */
 export const GetAttemptResponseSchema: GenMessage<GetAttemptResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 23);
+  messageDesc(file_linktrial_v1_result, 24);
 
 /**
  * Breach is what a driver did wrong without deciding an attempt by it.
@@ -1673,7 +1734,7 @@ export type Breach = Message<"linktrial.v1.Breach"> & {
  * Use `create(BreachSchema)` to create a new message.
  */
 export const BreachSchema: GenMessage<Breach> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 24);
+  messageDesc(file_linktrial_v1_result, 25);
 
 /**
  * @generated from message linktrial.v1.FlowRow
@@ -1764,7 +1825,7 @@ export type FlowRow = Message<"linktrial.v1.FlowRow"> & {
  * Use `create(FlowRowSchema)` to create a new message.
  */
 export const FlowRowSchema: GenMessage<FlowRow> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 25);
+  messageDesc(file_linktrial_v1_result, 26);
 
 /**
  * @generated from message linktrial.v1.ListRecordsRequest
@@ -1804,7 +1865,7 @@ export type ListRecordsRequest = Message<"linktrial.v1.ListRecordsRequest"> & {
  * Use `create(ListRecordsRequestSchema)` to create a new message.
  */
 export const ListRecordsRequestSchema: GenMessage<ListRecordsRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 26);
+  messageDesc(file_linktrial_v1_result, 27);
 
 /**
  * @generated from message linktrial.v1.ListRecordsResponse
@@ -1830,7 +1891,7 @@ export type ListRecordsResponse = Message<"linktrial.v1.ListRecordsResponse"> & 
  * Use `create(ListRecordsResponseSchema)` to create a new message.
  */
 export const ListRecordsResponseSchema: GenMessage<ListRecordsResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 27);
+  messageDesc(file_linktrial_v1_result, 28);
 
 /**
  * @generated from message linktrial.v1.StoredJournal
@@ -1871,7 +1932,7 @@ export type StoredJournal = Message<"linktrial.v1.StoredJournal"> & {
  * Use `create(StoredJournalSchema)` to create a new message.
  */
 export const StoredJournalSchema: GenMessage<StoredJournal> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 28);
+  messageDesc(file_linktrial_v1_result, 29);
 
 /**
  * @generated from message linktrial.v1.StoredRecord
@@ -1916,7 +1977,7 @@ export type StoredRecord = Message<"linktrial.v1.StoredRecord"> & {
  * Use `create(StoredRecordSchema)` to create a new message.
  */
 export const StoredRecordSchema: GenMessage<StoredRecord> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_result, 29);
+  messageDesc(file_linktrial_v1_result, 30);
 
 /**
  * @generated from enum linktrial.v1.PointVerdict
