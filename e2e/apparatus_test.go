@@ -161,7 +161,7 @@ func TestPauseForServer(t *testing.T) {
 	if err := syscall.Kill(agent, syscall.SIGSTOP); err != nil { // it takes no assignment and is not started again
 		t.Fatal(err)
 	}
-	line := r.waitFor(`run \S+: paused: trial \d+ was repeated for 3s \(limits.wait\) because of the apparatus: the server .*; when that is mended: linktrial run resume \S+`, 2*time.Minute)
+	line := r.waitFor(`run \S+: paused: trial \d+ was repeated for 3s \(limits.wait\) because of the apparatus: the server .*; when that is repaired: linktrial run resume \S+`, 2*time.Minute)
 	if err := syscall.Kill(agent, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestKillDatabase(t *testing.T) {
 		t.Errorf("exit code %d", code)
 	}
 	out := r.output()
-	for _, want := range []string{": the database does not answer (since ", "nothing is lost", "this command goes on when it is back",
+	for _, want := range []string{": the database does not answer (since ", "nothing is lost", "this command continues when it answers again",
 		"the orchestrator is back after ", "nothing was lost", "TCP"} {
 		if !strings.Contains(strings.ToUpper(out), strings.ToUpper(want)) {
 			t.Errorf("no word of %q", want)

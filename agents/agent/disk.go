@@ -75,10 +75,10 @@ func (r *run) awaitDisk(ctx context.Context, failed error) error {
 	for pause := (backoff.Backoff{Min: diskPause, Max: diskPauseMax}); ; {
 		err := checkDisk(r.dir, r.a.cfg.FloorBytes)
 		if err == nil {
-			r.log.Info("the disk works again; the run goes on", "seconds", time.Since(began).Seconds())
+			r.log.Info("the disk works again; the run continues", "seconds", time.Since(began).Seconds())
 			return nil
 		}
-		f := fault{text: fmt.Sprintf("run %s waits for this node: its journal cannot be written (%v); the run goes on by itself when that is mended", r.id, err)}
+		f := fault{text: fmt.Sprintf("run %s waits for this node: its journal cannot be written (%v); the run continues when that is repaired", r.id, err)}
 		if told == nil || *told != f {
 			if told != nil {
 				r.a.removeFault(*told)

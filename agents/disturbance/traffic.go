@@ -104,7 +104,7 @@ func (w *Watch) noteDevice(device string, err error) {
 		return
 	}
 	if w.traffic.unwatched[device] == "" {
-		w.cfg.Logger.Warn("other traffic cannot be watched; the run goes on", "device", device, "error", err)
+		w.cfg.Logger.Warn("other traffic cannot be watched; the run continues", "device", device, "error", err)
 	}
 	w.traffic.unwatched[device] = err.Error()
 	w.traffic.missed = err.Error()

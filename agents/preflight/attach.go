@@ -28,7 +28,7 @@ func (c Config) checkAttach() *linktrialv1.Check {
 		if p != nil {
 			name = "radio " + p.Name
 		}
-		check.State, check.Found = notChecked, "nobody wrote down how "+name+" is attached"
+		check.State, check.Found = notChecked, "the profile does not state how "+name+" is attached"
 		check.Remedy = "add an attach section to the radio's profile"
 		return check
 	}

@@ -191,7 +191,7 @@ func TestAttach(t *testing.T) {
 		return func(c *Config) { c.Profile, c.Role = p, radio.RoleClient }
 	}
 	self := &linktrialv1.PreflightRequest{}
-	expect(t, of(t, look(t, inside, self), KindAttach), notChecked, "nobody wrote down")
+	expect(t, of(t, look(t, inside, self), KindAttach), notChecked, "does not state how")
 	expect(t, of(t, look(t, inside, self, func(c *Config) { c.Emulated = true }), KindTelemetry), notChecked)
 	whole := profile("address: 10.99.0.1/24, routes: [{to: 10.99.0.0/24}, {to: 10.98.0.0/16, via: 10.99.0.2}], forwarding: false")
 	expect(t, of(t, look(t, inside, self, whole), KindAttach), failed, "no route to 10.98.0.0/16 by 10.99.0.2", "ip route add 10.98.0.0/16 via 10.99.0.2 dev radio0")

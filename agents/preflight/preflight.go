@@ -172,7 +172,7 @@ func (c Config) checkPeer(ctx context.Context, r *Report, p *linktrialv1.Preflig
 	if 2*len(rtts) < sent {
 		reach.State, reach.Expected = warning, "answers most probes over the radio"
 		reach.Meaning = "most packets are lost: trials will be slow, and many will fail"
-		reach.Remedy = "see antennas, power and distance, and whether somebody else transmits; where the place is meant to be that bad, go on"
+		reach.Remedy = "see antennas, power and distance, and whether somebody else transmits; where the link is meant to be that bad, start the run anyway"
 	}
 	passes := c.checkSize(ctx, ping, size, mtu, median(rtts))
 	if passes == 0 {

@@ -30,7 +30,7 @@ const (
 func newRateCheck() *linktrialv1.Check {
 	return &linktrialv1.Check{Kind: KindRate, Expected: "packets pass at a rate that fits the radio's",
 		Meaning: "trials take far longer than planned, and some reach their limits",
-		Remedy:  "see antennas, power and distance, whether somebody else transmits, and that the radio's configuration is the one of its profile; where the place is meant to be that bad, go on"}
+		Remedy:  "see antennas, power and distance, whether somebody else transmits, and that the radio's configuration is the one of its profile; where the link is meant to be that bad, start the run anyway"}
 }
 
 // checkRate sends a short train of packets of the size that passes, and times what

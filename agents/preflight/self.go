@@ -102,7 +102,7 @@ func judgeBattery(b provenance.Battery, there bool) *linktrialv1.Check {
 	check := &linktrialv1.Check{Kind: KindBattery, State: ok, Expected: fmt.Sprintf("on mains, or at least %.0f %%", 100*enoughCharge),
 		Meaning: "the node may go off in the middle of a run", Remedy: "connect the laptop to a supply, or change its battery"}
 	if !there {
-		check.State, check.Found = notChecked, "the node has no battery that tells its charge"
+		check.State, check.Found = notChecked, "the node has no battery that reports its charge"
 		return check
 	}
 	state := "not discharging"

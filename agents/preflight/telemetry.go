@@ -16,7 +16,7 @@ const KindTelemetry = "telemetry"
 var telemetryRemedies = map[radio.TelemetryKind]string{
 	radio.TelemetrySNMP: "switch SNMP on in the radio, and see that its address, version and community are those of the profile (attach, telemetry); or take the source out of the profile",
 	radio.TelemetryHTTP: "see that the radio's page opens from this node at the address and path of the profile; or take the source out of the profile",
-	radio.TelemetryGPSD: "connect the receiver, see that gpsd runs ('cgps' shows a position) and that the antenna sees the sky; or go on without a position",
+	radio.TelemetryGPSD: "connect the receiver, see that gpsd runs ('cgps' shows a position) and that the antenna sees the sky; or run without a position",
 }
 
 // judgeTelemetry judges what the sources reported just now.

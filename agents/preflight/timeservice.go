@@ -121,9 +121,9 @@ func judgeTracking(check *linktrialv1.Check, t *tracking) *linktrialv1.Check {
 func judgeKernelClock(check *linktrialv1.Check, tx *unix.Timex, err error) *linktrialv1.Check {
 	switch {
 	case err != nil:
-		check.State, check.Found = unknown, "there is no chrony, and the kernel does not tell: "+err.Error()
+		check.State, check.Found = unknown, "there is no chrony, and the kernel does not report it: "+err.Error()
 	case tx.Status&unix.STA_UNSYNC != 0:
-		check.State, check.Found = warning, "there is no chrony, and nobody keeps the kernel's clock"
+		check.State, check.Found = warning, "there is no chrony, and no time service sets the kernel's clock"
 	default:
 		check.State = ok
 		check.Found = fmt.Sprintf("there is no chrony; another service keeps the kernel's clock, within %s by its own word", formatDuration(time.Duration(tx.Esterror)*time.Microsecond))

@@ -55,11 +55,11 @@ func (s *Session) logFailure(err error, logged string) string {
 	switch {
 	case kind == logged:
 	case kind == "unreachable" || identity.IsTransport(err):
-		s.status(fmt.Sprintf("no contact with %s since %s; the node goes on by itself", s.cfg.URL, time.Now().Format(time.DateTime)))
-		s.cfg.Logger.Warn("orchestrator cannot be reached; the node goes on by itself and keeps trying", "url", s.cfg.URL, "error", text)
+		s.status(fmt.Sprintf("no contact with %s since %s; the node continues without it", s.cfg.URL, time.Now().Format(time.DateTime)))
+		s.cfg.Logger.Warn("orchestrator cannot be reached; the node continues without it and retries", "url", s.cfg.URL, "error", text)
 	default:
 		s.status("the orchestrator refuses this node: " + text)
-		s.cfg.Logger.Error("orchestrator refuses this node; it goes on by itself and keeps trying", "url", s.cfg.URL, "reason", text)
+		s.cfg.Logger.Error("orchestrator refuses this node, which continues without it and retries", "url", s.cfg.URL, "reason", text)
 	}
 	return kind
 }

@@ -149,7 +149,7 @@ func (p *Poller) poll(ctx context.Context, due func(*source, time.Time) bool) []
 			}
 			news[i] = s.record(values, err)
 			if news[i] != nil && err != nil {
-				p.cfg.Logger.Warn("telemetry cannot be read; the run goes on without it", "source", s.Name, "error", news[i].Error)
+				p.cfg.Logger.Warn("telemetry cannot be read; the run continues without it", "source", s.Name, "error", news[i].Error)
 			}
 		})
 	}
@@ -229,7 +229,7 @@ func (p *Poller) read(ctx context.Context, t *radio.Telemetry) ([]journal.Readin
 	}
 	if host == radio.TargetRadio {
 		if host = p.cfg.Radio; host == "" {
-			return nil, errors.New("nobody said at which address this node reaches its radio: give it in the profile (attach.roles.….radio)")
+			return nil, errors.New("the address at which this node reaches its radio is not configured: state it in the profile (attach.roles.….radio)")
 		}
 	}
 	var values []journal.Reading
@@ -298,7 +298,7 @@ func readHost(power, thermal string) (out []journal.Reading, err error) {
 		out = append(out, journal.Reading{Name: "temperature", Value: c, Unit: "°C"})
 	}
 	if len(out) == 0 {
-		return nil, errors.New("this node has no battery that tells its charge, and no sensor of its temperature")
+		return nil, errors.New("this node has no battery that reports its charge, and no sensor of its temperature")
 	}
 	return out, nil
 }

@@ -145,9 +145,9 @@ func TestSourcesThatDoNotAnswer(t *testing.T) {
 		fmt.Sprintf("http-none ! nothing answers HTTP at 127.0.0.1:%d", none),
 		fmt.Sprintf("gps ! no answer to gpsd from %s within 2s", mute.Addr()),
 		fmt.Sprintf("gps-none ! nothing answers gpsd at 127.0.0.1:%d", none),
-		"radio ! nobody said at which address this node reaches its radio",
+		"radio ! the address at which this node reaches its radio is not configured",
 		"secret ! the radio profile names RADIO_AUTH as a secret of the radio's SNMP",
-		"power ! this node has no battery that tells its charge, and no sensor of its temperature",
+		"power ! this node has no battery that reports its charge, and no sensor of its temperature",
 	} {
 		if !strings.Contains(got, want) {
 			t.Errorf("got\n%s\nwant\n%s", got, want)

@@ -30,7 +30,7 @@ func unreadable(data []byte) *Problem {
 		case r == utf8.RuneError && n == 1:
 			return &Problem{Line: line, Column: column, Message: fmt.Sprintf("not YAML: the byte 0x%02x is not UTF-8", data[i])}
 		case r < ' ' && r != '\n' && r != '\r' && r != '\t', r == 0x7f, r >= 0x80 && r < 0xa0 && r != 0x85:
-			return &Problem{Line: line, Column: column, Message: fmt.Sprintf("not YAML: the control character %U stands in the text", r)}
+			return &Problem{Line: line, Column: column, Message: fmt.Sprintf("not YAML: the control character %U is in the text", r)}
 		}
 		if column++; r == '\n' {
 			line, column = line+1, 1

@@ -269,7 +269,7 @@ func (s *server) run(ctx context.Context) error {
 			}
 			for _, m := range s.members {
 				if err := m.send(message{Up: true}); err != nil {
-					s.cfg.Logger.Warn("node could not be told that its radio is up", "role", string(m.role), "error", err)
+					s.cfg.Logger.Warn("node could not be notified that its radio is up", "role", string(m.role), "error", err)
 				}
 			}
 		}

@@ -326,7 +326,7 @@ func TestSweepRemovesAKilledLab(t *testing.T) {
 	}
 	var word string
 	if _, err := fmt.Fscanln(out, &word); err != nil || word != "up" {
-		t.Fatalf("the lab did not come up: %q, %v", word, err)
+		t.Fatalf("the lab did not start: %q, %v", word, err)
 	}
 	st, err := Load(cfg.StateDir, cfg.Name)
 	if err != nil || !st.Running() {

@@ -132,7 +132,7 @@ func From(ctx context.Context) (Principal, bool) {
 }
 
 // errNobody says that a request came without anything that says who makes it.
-var errNobody = errors.New("log in first: this orchestrator answers only people it knows")
+var errNobody = errors.New("log in first: this orchestrator answers only its users")
 
 // authenticate finds out who makes a request. Every error but those of the
 // database is a refusal, in words for people.

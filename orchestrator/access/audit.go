@@ -36,7 +36,7 @@ type entry struct {
 }
 
 // notTold is of a call whose handler did not return.
-const notTold = "how it ended was not told"
+const notTold = "how it ended was not reported"
 
 func newEntry(p Principal, c *call, service, method string) *entry {
 	return &entry{user: p.User, via: p.Via, address: c.address, action: service + "." + method,

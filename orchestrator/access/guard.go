@@ -40,7 +40,7 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 		switch {
 		case !a.cfg.Required:
 			if need := ruleOf(service, method); isCall && a.cfg.OpenToNetwork && need.who == people && need.least == Admin && !fromOwnMachine(r) {
-				a.answer(w, r, refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and knows nobody: do it on the orchestrator's own machine, or start it without --open"))
+				a.answer(w, r, refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and has no users: do it on the orchestrator's own machine, or start it without --open"))
 				return
 			}
 			if err := admission.Known(r.Context(), ""); err != nil {

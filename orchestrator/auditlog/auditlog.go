@@ -194,7 +194,7 @@ func (l *Log) compare(end auditchain.Entry) {
 	if l.broken == "" {
 		l.broken = text
 		l.check.Problem = text
-		l.cfg.Logger.Error("the audit log is not whole", "problem", text)
+		l.cfg.Logger.Error("the audit log is not intact", "problem", text)
 	}
 }
 
@@ -321,7 +321,7 @@ func (l *Log) Check(ctx context.Context) Checked {
 		found.Problem = l.broken
 	}
 	if found.Problem != "" && found.Problem != l.check.Problem {
-		l.cfg.Logger.Error("the audit log is not whole", "problem", found.Problem)
+		l.cfg.Logger.Error("the audit log is not intact", "problem", found.Problem)
 	}
 	l.check = found
 	return found

@@ -132,7 +132,7 @@ func (e *Engine) run(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			if !failing {
 				e.cfg.Logger.Error("runs cannot be moved along; this is tried again", "error", err)
-				e.status("since " + time.Now().Format(time.DateTime) + " runs cannot be moved along, which is tried again; nodes go on by themselves")
+				e.status("since " + time.Now().Format(time.DateTime) + " the states of runs cannot be updated, which is retried; nodes continue")
 			}
 			failing = true
 			continue

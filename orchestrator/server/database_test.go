@@ -130,5 +130,5 @@ func TestDatabaseDownSince(t *testing.T) {
 	}, 30*time.Second, 10*time.Millisecond)
 	_, err = s.operator.ListRuns(t.Context(), connect.NewRequest(&linktrialv1.ListRunsRequest{Limit: 1}))
 	require.ErrorContains(t, err, "the database does not answer (since ")
-	require.ErrorContains(t, err, "nodes go on and keep what they measure")
+	require.ErrorContains(t, err, "nodes continue and keep what they measure")
 }

@@ -123,7 +123,7 @@ func TestCallsNeedALogin(t *testing.T) {
 	logged := map[string]bool{}
 	for _, e := range log.Msg.Entries {
 		logged[e.Action] = true
-		require.NotContains(t, e.Message, "was not told", "%s: its service is mounted without the interceptor", e.Action)
+		require.NotContains(t, e.Message, "was not reported", "%s: its service is mounted without the interceptor", e.Action)
 	}
 	for _, action := range []string{
 		"OperatorService.StartPlan", "OperatorService.AbortCampaign", "ControlService.PauseRun", "ControlService.MarkAttempt", "LibraryService.SavePlan", "LibraryService.DeletePlan",

@@ -409,11 +409,11 @@ func (s *Server) health(w http.ResponseWriter, r *http.Request) {
 	defer cancel()
 	if err := s.store.Ping(ctx); err != nil {
 		s.log.Error("health check failed", "error", err)
-		http.Error(w, "the database does not answer"+reply.Since(s.claim.Lost())+": nothing is lost, nodes go on and keep what they measure", http.StatusServiceUnavailable)
+		http.Error(w, "the database does not answer"+reply.Since(s.claim.Lost())+": nothing is lost, nodes continue and keep what they measure", http.StatusServiceUnavailable)
 		return
 	}
 	if u := s.store.Unwritable(); u != nil {
-		http.Error(w, "the database "+u.Why+reply.Since(u.Since)+": nothing is lost, nodes go on and keep what they measure, and deliver it when that is mended", http.StatusServiceUnavailable)
+		http.Error(w, "the database "+u.Why+reply.Since(u.Since)+": nothing is lost, nodes continue and keep what they measure, and deliver it when that is repaired", http.StatusServiceUnavailable)
 		return
 	}
 	fmt.Fprintln(w, "ok")

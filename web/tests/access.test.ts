@@ -231,7 +231,7 @@ test('the log says who did what', async () => {
   await row(/vera.*Lab up.*refused.*vera is a viewer/).waitFor()
   await row(/anna.*Login.*refused.*the name or the password is wrong/).waitFor()
   expect(await anna.content()).not.toContain(secret)
-  await anna.getByText('The log is whole: no entry was changed or removed.').waitFor()
+  await anna.getByText('The log is intact: no entry was changed or removed.').waitFor()
   await clean(anna)
   await shotBoth(anna, 'audit')
   await anna.getByRole('combobox', { name: 'Outcome' }).selectOption('refused')

@@ -160,7 +160,7 @@ test('the page lives through an orchestrator that goes away, and fills in', asyn
   await cell(page, 1).and(page.locator('.succeeded')).waitFor({ timeout: 170_000 })
   await s.killServe()
   await page.getByText('The orchestrator does not answer since').waitFor()
-  await page.getByText('Nothing is lost: the nodes go on by themselves').waitFor()
+  await page.getByText('Nothing is lost: the nodes continue').waitFor()
   expect(await cell(page, 1).getAttribute('class')).toContain('succeeded')
   await clean(page)
   await shot(page, 'run-orchestrator-away')

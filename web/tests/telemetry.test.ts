@@ -119,7 +119,7 @@ test('a radio that says nothing is told in one sentence, and the preflight says 
   await until('the silence is told', async () =>
     /nothing answers SNMP at 127\.0\.0\.1:161/.test(await field.innerText()),
   )
-  expect(await field.innerText()).toContain('runs go on without')
+  expect(await field.innerText()).toContain('runs continue without it')
   await page.getByRole('button', { name: 'Start preflight' }).click()
   await page.getByText(/\d+ of \d+ checks passed/).waitFor()
   await until('the preflight has ended', async () => !(await page.getByRole('progressbar').isVisible()))
@@ -129,7 +129,7 @@ test('a radio that says nothing is told in one sentence, and the preflight says 
   await shotBoth(page, 'fleet-telemetry')
   const radio = await s.open('/profiles?radio=mpu4')
   await radio
-    .getByRole('row', { name: /^field client.*nothing answers SNMP at 127\.0\.0\.1:161.*runs go on without/ })
+    .getByRole('row', { name: /^field client.*nothing answers SNMP at 127\.0\.0\.1:161.*runs continue without it/ })
     .waitFor()
   expect(troubles).toEqual([])
 })

@@ -62,7 +62,7 @@ func Error(base string, err error) error {
 	var ce *connect.Error
 	if errors.As(err, &ce) {
 		if !connect.IsWireError(err) && broken(ce) {
-			return fmt.Errorf("the orchestrator at %s ended the connection without an answer: it was stopped, or the network between was cut; nothing is lost, the nodes go on and keep what they measure", base)
+			return fmt.Errorf("the orchestrator at %s ended the connection without an answer: it was stopped, or the network between was cut; nothing is lost, the nodes continue and keep what they measure", base)
 		}
 		if ce.Code() == connect.CodeUnauthenticated {
 			return fmt.Errorf("%s (linktrial login)", ce.Message())

@@ -60,9 +60,9 @@ func (o *Outage) Failed(err error) {
 	o.kind, o.told = kind, now
 	line := fmt.Sprintf("since %s: %s", o.since.Format(time.TimeOnly), what)
 	if kind == noContact {
-		line += "; nothing is lost: the nodes go on and keep what they measure"
+		line += "; nothing is lost: the nodes continue and keep what they measure"
 	}
-	o.say(line + "; this command goes on when it is back")
+	o.say(line + "; this command continues when it answers again")
 }
 
 // Over notes that a call succeeded.

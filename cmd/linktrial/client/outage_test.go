@@ -57,7 +57,7 @@ func TestWaiting(t *testing.T) {
 	if err := listRuns(ctx, base); err != nil || s.calls != 3 {
 		t.Errorf("%d calls, %v", s.calls, err)
 	}
-	if len(said) != 2 || !strings.Contains(said[0], ": the database does not answer; this command goes on when it is back") ||
+	if len(said) != 2 || !strings.Contains(said[0], ": the database does not answer; this command continues when it answers again") ||
 		!strings.HasPrefix(said[0], "since ") || !strings.HasPrefix(said[1], "the orchestrator is back after 1 s") {
 		t.Errorf("said %q", said)
 	}

@@ -49,7 +49,7 @@ orchestrator's own drivers always are.`,
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is recorded")
 	return cmd
 }
 

@@ -40,6 +40,6 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&engine, "engine", "", "address of the container engine (default: DOCKER_HOST, else its usual socket)")
 	cmd.Flags().BoolVar(&approve, "approve", false, "approve these images at the orchestrator, for new run sheets")
-	cmd.Flags().StringVar(&reason, "reason", "image of the orchestrator's own machine", "why, for the record; with --approve")
+	cmd.Flags().StringVar(&reason, "reason", "image of the orchestrator's own machine", "the reason, which is recorded; with --approve")
 	return cmd
 }

@@ -156,7 +156,7 @@ func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agen
 		if _, err := fmt.Fscanln(out, &word); err != nil || word != "up" {
 			hold.Wait()
 			b, _ := os.ReadFile(logPath)
-			up <- fmt.Errorf("the lab did not come up: %s", cmp.Or(string(b), "no log"))
+			up <- fmt.Errorf("the lab did not start: %s", cmp.Or(string(b), "no log"))
 			return
 		}
 		up <- nil

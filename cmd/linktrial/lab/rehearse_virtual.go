@@ -80,7 +80,7 @@ func (v *virtual) register(ctx context.Context, roles map[radio.Role]bool) error
 				return client.Error(v.base, err)
 			}
 			if time.Now().After(deadline) {
-				return fmt.Errorf("another rehearsal in virtual time goes on at %s: wait until it has ended, or give this one an orchestrator of its own (--data with another folder, and --orchestrator with a URL at which none answers)", v.base)
+				return fmt.Errorf("another rehearsal in virtual time is running at %s: wait until it has ended, or give this one an orchestrator of its own (--data with another folder, and --orchestrator with a URL at which none answers)", v.base)
 			}
 			if !backoff.Sleep(ctx, 200*time.Millisecond) {
 				return ctx.Err()

@@ -48,7 +48,7 @@ func newAgent(s *setting.Settings) *cobra.Command {
 			cfg.Drivers.HoldNetwork = []string{"agent", holdNetwork}
 			cfg.Trust.Pin = pin || pins(cmd.Context(), s.Orchestrator, cfg.RadioControl)
 			var err error
-			if cfg.Service, err = watchdog.Open(func(err error) { cfg.Logger.Warn("the service manager could not be told", "error", err) }); err != nil {
+			if cfg.Service, err = watchdog.Open(func(err error) { cfg.Logger.Warn("the service manager could not be notified", "error", err) }); err != nil {
 				return err
 			}
 			defer cfg.Service.Close()

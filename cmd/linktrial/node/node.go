@@ -132,7 +132,7 @@ func newNodeRevoke(s *setting.Settings) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is recorded")
 	cmd.Flags().BoolVar(&tokensOnly, "tokens-only", false, "revoke open tokens only, such as one that was made in error; the certificate stays valid")
 	cmd.MarkFlagsMutuallyExclusive("reason", "tokens-only") // nobody is revoked
 	return cmd
@@ -193,7 +193,7 @@ func listNodes(ctx context.Context, s *setting.Settings) error {
 func identityWord(st linktrialv1.NodeIdentity_State) string {
 	switch st {
 	case linktrialv1.NodeIdentity_STATE_INVITED:
-		return "token made"
+		return "token created"
 	case linktrialv1.NodeIdentity_STATE_ENROLLED:
 		return "enrolled"
 	case linktrialv1.NodeIdentity_STATE_EXPIRED:

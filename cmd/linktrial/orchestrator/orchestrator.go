@@ -94,7 +94,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 		return fmt.Errorf("--keep-samples-days %d, expected 0 (for ever) or more", f.keepDays)
 	}
 	var offered *lab.Served
-	service, err := watchdog.Open(func(err error) { log.Warn("the service manager could not be told", "error", err) })
+	service, err := watchdog.Open(func(err error) { log.Warn("the service manager could not be notified", "error", err) })
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,7 @@ func newAuditVerify(s *setting.Settings) *cobra.Command {
 		Long: `Verify checks the audit log of the orchestrator, or the file of an export, from its first
 entry to its last: each entry's hash, which covers its content and the hash of the entry
 before, and the heads that the orchestrator signed. It names the first entry that was
-changed or is missing. The exit code is 0 where the log is whole, and 1 where it is not.
+changed or is missing. The exit code is 0 where the log is intact, and 1 where it is not.
 
 The signatures are checked with the keys that the orchestrator, or the file, names.
 --trusted-keys names keys that you got in another way. --against takes an earlier export:
@@ -77,7 +77,7 @@ the log must go on from its last entry.`,
 			}
 			var p *auditchain.Problem
 			if errors.As(err, &p) {
-				fmt.Fprintf(cmd.OutOrStdout(), "%s is not whole: %s.\n", what, p.Text)
+				fmt.Fprintf(cmd.OutOrStdout(), "%s is not intact: %s.\n", what, p.Text)
 				return setting.ExitCode(1)
 			}
 			if err != nil {
@@ -98,7 +98,7 @@ func printWhole(w io.Writer, what string, c *auditchain.Check, named bool, keys 
 		fmt.Fprintf(w, "%s has no entries.\n", what)
 		return
 	}
-	fmt.Fprintf(w, "%s is whole: %d entries, the last one is entry %d of %s, and its head is signed.\n", what, c.Entries, c.Last.ID, c.Last.At.UTC().Format("2006-01-02 15:04:05 UTC"))
+	fmt.Fprintf(w, "%s is intact: %d entries, the last one is entry %d of %s, and its head is signed.\n", what, c.Entries, c.Last.ID, c.Last.At.UTC().Format("2006-01-02 15:04:05 UTC"))
 	if !named {
 		return
 	}

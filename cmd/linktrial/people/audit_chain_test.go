@@ -107,7 +107,7 @@ func TestAuditVerify(t *testing.T) {
 		t.Helper()
 		out, err := run(args...)
 		require.Equal(t, setting.ExitCode(1), err)
-		require.Contains(t, out, " is not whole: ")
+		require.Contains(t, out, " is not intact: ")
 		require.Contains(t, out, words)
 	}
 	dir := t.TempDir()
@@ -127,10 +127,10 @@ func TestAuditVerify(t *testing.T) {
 	require.NoError(t, keys.Rotate())
 	k.write(4)
 	may := export("may")
-	whole("is whole: 7 entries, the last one is entry 7 of 2026-05-01 08:07:00 UTC, and its head is signed.\nThe signatures", "verify")
-	whole("is whole: 7 entries", "verify", "--trusted-keys", first, "--against", april)
-	whole("is whole: 7 entries", "verify", may, "--trusted-keys", first, "--against", april)
-	whole("is whole: 3 entries", "verify", april)
+	whole("is intact: 7 entries, the last one is entry 7 of 2026-05-01 08:07:00 UTC, and its head is signed.\nThe signatures", "verify")
+	whole("is intact: 7 entries", "verify", "--trusted-keys", first, "--against", april)
+	whole("is intact: 7 entries", "verify", may, "--trusted-keys", first, "--against", april)
+	whole("is intact: 3 entries", "verify", april)
 	broken("entries 4 to 7 are missing at the end: the last one is entry 3 of 2026-05-01 08:03:00 UTC, but entry 7 is the last one of", "verify", april, "--against", may)
 	text, err := os.ReadFile(may)
 	require.NoError(t, err)
@@ -159,7 +159,7 @@ func TestAuditVerify(t *testing.T) {
 	k.entries[1].Hash = k.entries[1].Over(k.entries[0].Hash)
 	k.heads = nil
 	k.write(3)
-	whole("is whole: 5 entries", "verify")
+	whole("is intact: 5 entries", "verify")
 	broken("entry 3 of 2026-05-01 08:03:00 UTC, or one before it, was changed and the chain made again: it is the last one of", "verify", "--against", april)
 
 	_, err = run("nonsense")

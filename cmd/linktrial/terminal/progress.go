@@ -105,7 +105,7 @@ func (p *Progress) held(old, r *linktrialv1.Run) {
 	case r.Pausing && !pausing:
 		p.line("run %s: pauses at the next trial boundary", r.Id)
 	case r.Paused && r.PauseReason != "" && old.GetPauseReason() == "":
-		p.line("run %s: paused: %s; when that is mended: linktrial run resume %s", r.Id, r.PauseReason, r.Id)
+		p.line("run %s: paused: %s; when that is repaired: linktrial run resume %s", r.Id, r.PauseReason, r.Id)
 	case r.Paused && !r.Pausing && (!was || pausing):
 		p.line("run %s: paused; to resume: linktrial run resume %s", r.Id, r.Id)
 	case was && !r.Paused && !Over(r.State):

@@ -47,7 +47,7 @@ func newRunCommand(s *setting.Settings, use, short, long, example string, send f
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&c.by, "by", client.UserName(), "who gives the command, for the record")
+	cmd.Flags().StringVar(&c.by, "by", client.UserName(), "who gives the command, which is recorded")
 	return cmd
 }
 
@@ -95,7 +95,7 @@ func newRunAbort(s *setting.Settings) *cobra.Command {
 			_, err = c.operator.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: campaign, Reason: reason}))
 			return "campaign " + campaign + " is being aborted", err
 		})
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, which is recorded")
 	return cmd
 }
 

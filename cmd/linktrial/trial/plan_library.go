@@ -169,7 +169,7 @@ that was down at the time starts the plan at most a minute late.`,
 		},
 	}
 	cmd.Flags().StringVar(&name, "name", "", "name of the campaign (default: the plan's)")
-	cmd.Flags().StringVar(&by, "by", "", "who schedules it, for the record (default: the user)")
+	cmd.Flags().StringVar(&by, "by", "", "who schedules it, which is recorded (default: the user)")
 	return cmd
 }
 
@@ -205,7 +205,7 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			if len(res.Msg.Schedules) == 0 {
-				fmt.Println("Nothing is scheduled. Set a time: linktrial plan schedule NAME TIME")
+				fmt.Println("No start is scheduled. Set a time: linktrial plan schedule NAME TIME")
 				return nil
 			}
 			return terminal.Columns("SCHEDULE\tPLAN\tAT\tSTATE\tCAMPAIGN\tBY\tMESSAGE", func(w *tabwriter.Writer) {

@@ -1,4 +1,4 @@
-// Campaigns held against the first one: what is drawn and written of each difference. Pure.
+// Campaigns compared with the first one: what is drawn and written of each difference. Pure.
 import type { CampaignDifference } from '@/gen/linktrial/v1/result_pb'
 import { KB, kbps } from '@/lib/format'
 

@@ -38,7 +38,7 @@ export interface ExportChoice {
   key: string
   label: string
   ids: string[]
-  /** Campaigns, radios and places. */
+  /** Campaigns, radios and topologies. */
   words: string[]
   /** Runs of several campaigns, which have differences. */
   several?: boolean
@@ -55,13 +55,13 @@ export function exportName(words: string[], served: string): string {
   return stem ? `${stem}-${served}` : served
 }
 
-/** The words for these runs; more than two radios or places are counted. */
-export function exportWords(campaigns: string[], radios: string[], places: string[]): string[] {
+/** The words for these runs; more than two radios or topologies are counted. */
+export function exportWords(campaigns: string[], radios: string[], topologies: string[]): string[] {
   const few = (names: string[], what: string) => {
     const all = [...new Set(names)]
     return all.length > 2 ? [`${all.length} ${what}`] : all
   }
-  return [...few(campaigns, 'campaigns'), ...few(radios, 'radios'), ...few(places, 'places')]
+  return [...few(campaigns, 'campaigns'), ...few(radios, 'radios'), ...few(topologies, 'topologies')]
 }
 
 /** Where the browser saves a file from. */

@@ -101,7 +101,7 @@ const why: Partial<Record<RunState, string>> = {
   [RunState.COMPLETED]: 'partial: some trials have not ended',
 }
 
-/** Places in the order of the plan, and each place's radios. */
+/** Topologies in the order of the plan, and the radios of each. */
 function table2Order(runs: RunSummary[]): RunSummary[] {
   const first = (of: (r: RunSummary) => string) => {
     const seen = [...new Set(runs.map(of))]

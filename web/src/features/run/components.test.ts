@@ -185,7 +185,7 @@ it('LinkBanner shows for how long there is no contact with the orchestrator and 
   expect(client).toMatch(/Its last report, of .*UTC: Trial 3 \(udt, iteration 1\), attempt 1 starts\./)
   expect(relay).toContain('It has not reported anything of this run.')
   // Nobody knows that, so no banner may promise it.
-  for (const t of [client, relay]) expect(t).toContain('Whether the run goes on there is not known')
+  for (const t of [client, relay]) expect(t).toContain('Whether the run continues there is not known')
 })
 
 it('LinkBanner gives the reason where the orchestrator itself says that it cannot answer', () => {
