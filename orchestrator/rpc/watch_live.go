@@ -204,7 +204,7 @@ func (w *watcher) sendUnwritable(now *store.Unwritable) error {
 		return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("the database takes changes again: since %s, for %.0f s, it took none; nothing was lost",
 			before.Since.UTC().Format("15:04:05 UTC"), time.Since(before.Since).Seconds()))
 	}
-	return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("since %s the database %s; nothing is lost: nodes go on, keep what they measure, and deliver it when that is repaired",
+	return w.note(w.order[i], linktrialv1.Note_KIND_UNSPECIFIED, fmt.Sprintf("since %s the database %s; nothing is lost: nodes continue, keep what they measure, and deliver it when that is repaired",
 		now.Since.UTC().Format("15:04:05 UTC"), now.Why))
 }
 
