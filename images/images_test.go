@@ -108,9 +108,16 @@ func compose(t *testing.T, files ...string) composed {
 	for _, f := range files {
 		args = append(args, "--file", f)
 	}
-	out, err := command(t, nil, "docker", append(args, "--profile", "*", "config", "--format", "json")...)
+	args = append(args, "--profile", "*", "config", "--format", "json")
+	if _, err := command(t, []string{"LINKTRIAL_DATABASE_PASSWORD="}, "docker", args...); err == nil || !strings.Contains(err.Error(), "expected the password of the database") {
+		t.Errorf("without a password of the database: %v", err)
+	}
+	out, err := command(t, []string{"LINKTRIAL_DATABASE_PASSWORD=of-this-test"}, "docker", args...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if n := strings.Count(out, "of-this-test"); n != 2 || strings.Contains(out, "linktrial:linktrial@") {
+		t.Errorf("the password is there %d times, expected the database's and the orchestrator's", n)
 	}
 	var c composed
 	if err := json.Unmarshal([]byte(out), &c); err != nil {

@@ -44,6 +44,7 @@ func newMachine(t *testing.T) *machine {
 	e := enginetest.Start(t)
 	m := &machine{t: t, engine: e, bin: bin, environment: []string{
 		"DOCKER_HOST=" + e.Host, "LINKTRIAL_DOCKER_SOCKET=" + strings.TrimPrefix(e.Host, "unix://"), "BIN=" + bin, "CONTEXT=" + filepath.Join(t.TempDir(), "images"),
+		"LINKTRIAL_DATABASE_PASSWORD=of-this-test",
 	}}
 	t.Log(m.must("images/build"))
 	return m

@@ -30,6 +30,7 @@ async function register(incarnation: string) {
       name: `virtual-${role}`,
       role,
       version: 'test',
+      protocol: 2,
       host: 'guest',
       kernel: '6.12',
       emulated: true,
