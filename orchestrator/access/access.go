@@ -36,6 +36,9 @@ type Config struct {
 	// OpenToNetwork says that nobody logs in though other machines reach the
 	// orchestrator, for people to see.
 	OpenToNetwork bool
+	// LocalUsers, where nobody logs in and only this machine reaches the orchestrator,
+	// may have programs run with its rights, as [LocalUsers] returns them; nil: all may.
+	LocalUsers []int
 	// DataDir gets the setup token while there is no admin.
 	DataDir string
 	// Setup makes a setup token also where there is an admin: their password may

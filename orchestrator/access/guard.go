@@ -22,7 +22,8 @@ var open = []string{"/", "GET /{$}", "GET /healthz"}
 // Guard wraps all that an orchestrator serves. What changes something must not come
 // from a page of another origin, also where nobody logs in. Where nobody logs in though
 // other machines reach the orchestrator, what takes an admin is for callers on its own
-// machine. Where people must log in, a request passes only with what its procedure or
+// machine; where only this machine reaches it, what runs programs with the rights of
+// root is for its root. Where people must log in, a request passes only with what its procedure or
 // page takes; the procedures of nodes pass, to be guarded by whom certificates are
 // known to.
 func (a *Access) Guard(mux *http.ServeMux) http.Handler {
@@ -42,6 +43,12 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 			if need := ruleOf(service, method); isCall && a.cfg.OpenToNetwork && need.who == people && need.least == Admin && !fromOwnMachine(r) {
 				a.answer(w, r, refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and has no users: do it on the orchestrator's own machine, or start it without --open"))
 				return
+			}
+			if isCall && !a.cfg.OpenToNetwork && a.cfg.LocalUsers != nil && ruleOf(service, method).runs {
+				if err := a.refuseLocalUser(r); err != nil {
+					a.answer(w, r, err)
+					return
+				}
 			}
 			if err := admission.Known(r.Context(), ""); err != nil {
 				a.answer(w, r, err)

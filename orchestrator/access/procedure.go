@@ -10,6 +10,8 @@ type rule struct {
 	// logged has every call told to the audit log; refusals for want of a role
 	// are told of every procedure.
 	logged bool
+	// runs has programs run with the rights of the orchestrator, as labs are.
+	runs bool
 }
 
 type audience int
@@ -24,6 +26,8 @@ var (
 	see    = rule{least: Viewer}
 	own    = rule{least: Viewer, logged: true}
 	direct = rule{least: Director, logged: true}
+	// works is direct, of what runs programs here.
+	works  = rule{least: Director, logged: true, runs: true}
 	manage = rule{least: Admin, logged: true}
 	node   = rule{who: nodes}
 	public = rule{who: everyone}
@@ -41,7 +45,7 @@ var procedures = map[string]map[string]rule{
 	"AgentService": {"Register": node, "Poll": node, "Deliver": node, "Clock": node, "ReportPreflight": node},
 	"CatalogService": {
 		"GetSource": see, "ListProtocols": see,
-		"SaveTopology": direct, "DeleteTopology": direct, "CheckProtocol": direct,
+		"SaveTopology": direct, "DeleteTopology": direct, "CheckProtocol": works,
 	},
 	"ControlService": {
 		"ListCommands": see,
@@ -49,7 +53,7 @@ var procedures = map[string]map[string]rule{
 	},
 	"EnrolmentService": {"Enrol": node, "Renew": node},
 	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},
-	"LabService":       {"LabStatus": see, "LabUp": direct, "LabDown": direct, "SetControlLink": direct},
+	"LabService":       {"LabStatus": see, "LabUp": works, "LabDown": works, "SetControlLink": works},
 	"LibraryService": {
 		"ListPlans": see, "GetPlan": see, "ListSchedules": see,
 		"SavePlan": direct, "DeletePlan": direct, "Schedule": direct, "CancelSchedule": direct,

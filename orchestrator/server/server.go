@@ -282,7 +282,7 @@ func openKeys(dataDir string) (*signing.Keyring, error) {
 // orchestrator, or where the configuration asks for it.
 func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyring) error {
 	a, err := access.New(ctx, access.Config{Store: s.store, Required: cfg.Login || s.mode == authority.ModeTLS, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
-		DataDir: cfg.DataDir, Setup: cfg.Setup, Signer: keys, Logger: cfg.Logger})
+		LocalUsers: access.LocalUsers(), DataDir: cfg.DataDir, Setup: cfg.Setup, Signer: keys, Logger: cfg.Logger})
 	if err != nil {
 		return err
 	}
