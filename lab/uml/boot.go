@@ -47,7 +47,7 @@ type boot struct {
 
 // guestNice is the nice value of guests. A guest computes without a pause and its time is
 // virtual, so the machine stays usable, and a lab in real time beside it undisturbed.
-const guestNice = 10
+const guestNice = 5
 
 const lookEvery = 200 * time.Millisecond
 
