@@ -84,6 +84,7 @@ treatments:
   - {name: sctp, label: SCTP, protocol: sctp}
   - {name: udt, label: UDT, protocol: udt}
   - {name: haul, label: Haul, protocol: haul}
+  - {name: split, label: TCP split, protocol: tcp, options: {congestion: cubic}, via: [{at: relay, protocol: split, options: {accept: tcp, connect: tcp}}]}
 iterations: 2
 order: fixed
 seed: 1
@@ -99,7 +100,7 @@ func (d *director) trial() {
 		d.s.t.Fatal(err)
 	}
 	out := d.must("", "run", file, "--nodes", "3")
-	for _, label := range []string{"TCP CUBIC", "SCTP", "UDT", "Haul"} {
+	for _, label := range []string{"TCP CUBIC", "SCTP", "UDT", "Haul", "TCP split"} {
 		if !regexp.MustCompile(`(?m)^` + label + ` +2/2 +[0-9.]+ `).MatchString(out) {
 			d.s.t.Errorf("expected two valid transfers of %s:\n%s", label, out)
 		}
