@@ -71,7 +71,7 @@ func TestConverge(t *testing.T) {
 			t.Errorf("radio0 on %s: %s", n, got)
 		}
 		// All three have enrolled, and are connected.
-		if got := s.on(tg, "stat -c '%a %U' /var/lib/linktrial/agents/"+n+"/identity.pem; ls /etc/linktrial"); !strings.HasPrefix(got, "600 linktrial\n") || strings.Contains(got, "token") {
+		if got := s.on(tg, "stat -c '%a %U' /var/lib/linktrial/agents/"+n+"/identity.pem; ls /etc/linktrial"); !strings.HasPrefix(got, "600 linktrial-agent\n") || strings.Contains(got, "token") {
 			t.Errorf("identity of %s:\n%s", n, got)
 		}
 		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.address)
@@ -97,7 +97,7 @@ func TestConverge(t *testing.T) {
 	}
 	d := s.director(server)
 	found := d.preflight("--topology", "vip-lot")
-	for _, want := range []string{"client time ok chrony follows " + server.address, "relay time ok chrony follows " + server.address, "client drivers ok sctp", "client attach ok interface radio0"} {
+	for _, want := range []string{"client time ok chrony follows " + server.address, "relay time ok chrony follows " + server.address, "client drivers ok haul ", "client attach ok interface radio0"} {
 		if !strings.Contains(found, want) {
 			t.Errorf("preflight: expected %q:\n%s", want, found)
 		}
