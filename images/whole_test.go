@@ -209,6 +209,20 @@ iterations: 1
 seed: 1
 `
 
+// radiosPlan needs two radios on a node, and with MPTCP the paths that its driver sets
+// up in the node's network.
+const radiosPlan = `name: radios
+radio: transports-link
+topology: two-radios
+size: 256 KiB
+treatments:
+  - {name: first, label: First radio, protocol: tcp}
+  - {name: second, label: Second radio, protocol: tcp, second_radio: true}
+  - {name: both, label: MPTCP, protocol: tcp, options: {multipath: true}}
+iterations: 1
+seed: 1
+`
+
 // Emulated radios on the machine itself, with the drivers of its engine.
 func TestRehearse(t *testing.T) {
 	m := newMachine(t)
@@ -224,17 +238,22 @@ func TestRehearse(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	plan := filepath.Join(dir, "plan.yaml")
-	if err := os.WriteFile(plan, []byte(routedPlan), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	log := m.must(filepath.Join(m.bin, "linktrial"), "rehearse", plan, "--runner", "docker", "--data", dir, "--out", filepath.Join(dir, "out"), "--orchestrator", "http://127.0.0.1:9")
-	if !strings.Contains(log, "2/2") || strings.Contains(log, "failed") {
-		t.Errorf("rehearsal:\n%s", log)
-	}
-	results, err := os.ReadFile(filepath.Join(dir, "out", "results.json"))
-	if err != nil || !bytes.Contains(results, []byte("image:sha256:")) {
-		t.Errorf("no image's digest in the results: %v", err)
+	for _, c := range []struct{ text, trials, result string }{
+		{routedPlan, "3/3", `"image:sha256:`},
+		{radiosPlan, "3/3", `"device": "radio1"`},
+	} {
+		plan := filepath.Join(dir, "plan.yaml")
+		if err := os.WriteFile(plan, []byte(c.text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		log := m.must(filepath.Join(m.bin, "linktrial"), "rehearse", plan, "--runner", "docker", "--data", dir, "--out", filepath.Join(dir, "out"), "--orchestrator", "http://127.0.0.1:9")
+		if !strings.Contains(log, c.trials) || strings.Contains(log, "failed") {
+			t.Errorf("rehearsal:\n%s", log)
+		}
+		results, err := os.ReadFile(filepath.Join(dir, "out", "results.json"))
+		if err != nil || !bytes.Contains(results, []byte(c.result)) {
+			t.Errorf("no %s in the results: %v\n%s", c.result, err, log)
+		}
 	}
 	if left := strings.TrimSpace(m.must("docker", "ps", "--all", "--quiet")); left != "" {
 		t.Errorf("containers left: %s", left)

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"linktrial/executor/runsheet"
+	"linktrial/protocols/contract"
 )
 
 // A driver shares the namespace of the radio's interface with the agent and its
@@ -49,7 +50,8 @@ type ruleset struct {
 // ephemeral is the first port that Linux gives to sockets that ask for none.
 const ephemeral = 32768
 
-func newRuleset(agent, device string) ruleset {
+// newRuleset lets drivers out by the interfaces of the node's radios.
+func newRuleset(agent string, devices ...string) ruleset {
 	gid := group(agent)
 	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: fmt.Sprintf("linktrial-drivers-%d", gid)}
 	return ruleset{
@@ -60,22 +62,25 @@ func newRuleset(agent, device string) ruleset {
 			within(gid, unix.NFPROTO_IPV4, listeners(sourcePort), ports(destinationPort, ephemeral, math.MaxUint16)),
 			within(gid, unix.NFPROTO_IPV6, listeners(destinationPort)),
 			within(gid, unix.NFPROTO_IPV6, listeners(sourcePort), ports(destinationPort, ephemeral, math.MaxUint16)),
-			append(sentBy(gid, expr.CmpOpNeq, device), &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}),
+			append(sentBy(gid, expr.CmpOpNeq, devices...), &expr.Counter{}, &expr.Verdict{Kind: expr.VerdictDrop}),
 		},
 	}
 }
 
 // sentBy matches packets of a group's sockets that leave by an interface (op
-// [expr.CmpOpEq]), or by any other ([expr.CmpOpNeq]).
-func sentBy(gid uint32, op expr.CmpOp, device string) []expr.Any {
-	name := make([]byte, unix.IFNAMSIZ)
-	copy(name, device)
-	return []expr.Any{
+// [expr.CmpOpEq]), or by none of several ([expr.CmpOpNeq]).
+func sentBy(gid uint32, op expr.CmpOp, devices ...string) []expr.Any {
+	out := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeySKGID, Register: 1},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(gid)},
 		&expr.Meta{Key: expr.MetaKeyOIFNAME, Register: 1},
-		&expr.Cmp{Op: op, Register: 1, Data: name},
 	}
+	for _, d := range devices {
+		name := make([]byte, unix.IFNAMSIZ)
+		copy(name, d)
+		out = append(out, &expr.Cmp{Op: op, Register: 1, Data: name})
+	}
+	return out
 }
 
 // within accepts what drivers of one node send each other: to a listener's port,
@@ -110,21 +115,30 @@ func ports(place uint32, from, to uint16) []expr.Any {
 	}
 }
 
-// confine installs the rules in the namespace of this process. It is called
-// before every container: a firewall that is reloaded removes them.
-func (r *Runner) confine() error {
+// confine installs the rules in the namespace of this process. It is called before
+// every container, and before one gets its parameters: a firewall that is reloaded
+// removes them, and a run may use a second radio, which only its parameters name.
+func (r *Runner) confine(p *contract.Parameters) error {
 	if r.cfg.Device == "" {
 		return nil
 	}
-	if len(r.cfg.Device) >= unix.IFNAMSIZ {
-		return fmt.Errorf("radio's interface %q: expected at most %d characters", r.cfg.Device, unix.IFNAMSIZ-1)
-	}
 	r.confineMu.Lock()
 	defer r.confineMu.Unlock()
-	s := newRuleset(r.cfg.Agent, r.cfg.Device)
+	devices := r.radios
+	for _, d := range append([]string{r.cfg.Device}, devicesOf(p)...) {
+		if len(d) >= unix.IFNAMSIZ {
+			return fmt.Errorf("radio's interface %q: expected at most %d characters", d, unix.IFNAMSIZ-1)
+		}
+		if !slices.Contains(devices, d) {
+			devices = append(devices, d)
+		}
+	}
+	r.radios = devices
+	named := strings.Join(devices, ", ")
+	s := newRuleset(r.cfg.Agent, devices...)
 	c, err := nftables.New(nftables.AsLasting())
 	if err != nil {
-		return confineError(r.cfg.Device, err)
+		return confineError(named, err)
 	}
 	defer func() { _ = c.CloseLasting() }() // no call is under way
 	if s.installed(c) {
@@ -139,16 +153,38 @@ func (r *Runner) confine() error {
 		c.AddRule(&nftables.Rule{Table: s.table, Chain: s.chain, Exprs: exprs})
 	}
 	if err := c.Flush(); err != nil {
-		return confineError(r.cfg.Device, err)
+		return confineError(named, err)
 	}
 	if !s.installed(c) {
-		return confineError(r.cfg.Device, errors.New("the installed rules are not the requested ones"))
+		return confineError(named, errors.New("the installed rules are not the requested ones"))
 	}
 	return nil
 }
 
-func confineError(device string, err error) error {
-	return fmt.Errorf("drivers cannot be held to the radio's interface %s, which needs CAP_NET_ADMIN and a kernel with nf_tables (CONFIG_NF_TABLES_INET): %w", device, err)
+// allow lets a container that was prepared use the radios that its parameters name,
+// where no other has used them before.
+func (r *Runner) allow(p *contract.Parameters) error {
+	r.confineMu.Lock()
+	known := !slices.ContainsFunc(devicesOf(p), func(d string) bool { return !slices.Contains(r.radios, d) })
+	r.confineMu.Unlock()
+	if known {
+		return nil
+	}
+	return r.confine(p)
+}
+
+// devicesOf are the interfaces of radios that parameters name.
+func devicesOf(p *contract.Parameters) (out []string) {
+	for _, path := range append([]contract.Path{{Device: p.Device}}, p.Paths...) {
+		if path.Device != "" {
+			out = append(out, path.Device)
+		}
+	}
+	return out
+}
+
+func confineError(devices string, err error) error {
+	return fmt.Errorf("drivers cannot be held to the radio's interface %s, which needs CAP_NET_ADMIN and a kernel with nf_tables (CONFIG_NF_TABLES_INET): %w", devices, err)
 }
 
 // installed reports whether the rules are there, alone in their chain and unchanged.
@@ -221,9 +257,21 @@ func (r *Runner) user(image string) (user string, groups []string) {
 	return name + ":" + strconv.FormatUint(uint64(group(r.cfg.Agent)), 10), groups
 }
 
+// sockets is the filter of system calls for a driver.
+func (r *Runner) sockets(m *contract.Manifest) string {
+	if slices.Contains(m.Capabilities, "CAP_NET_ADMIN") {
+		return r.adminSockets
+	}
+	return r.plainSockets
+}
+
 // socketProfile is the engine's default filter of system calls with fewer kinds
-// of sockets: IP, and the netlink that shows and sets interfaces and routes.
-func socketProfile() (string, error) {
+// of sockets: IP, and the netlink that shows and sets interfaces and routes. A driver
+// that may change the namespace (admin) also gets Multipath TCP and the generic
+// netlink with which its paths are set up. Others could not set up any, and the kernel
+// has sockets of its own below one of Multipath TCP, which have no group until they
+// are connected.
+func socketProfile(admin bool) (string, error) {
 	profile := seccomp.DefaultProfile()
 	var kept []*seccomp.Syscall
 	for _, s := range profile.Syscalls {
@@ -241,11 +289,19 @@ func socketProfile() (string, error) {
 	if len(kept) == 0 {
 		return "", errors.New("the default filter of system calls is empty")
 	}
-	domain := func(number uint64) specs.LinuxSeccompArg {
-		return specs.LinuxSeccompArg{Index: 0, Value: number, Op: specs.OpEqualTo}
+	is := func(argument uint, number uint64) specs.LinuxSeccompArg {
+		return specs.LinuxSeccompArg{Index: argument, Value: number, Op: specs.OpEqualTo}
 	}
-	route := specs.LinuxSeccompArg{Index: 2, Value: unix.NETLINK_ROUTE, Op: specs.OpEqualTo}
-	for _, args := range [][]specs.LinuxSeccompArg{{domain(unix.AF_INET)}, {domain(unix.AF_INET6)}, {domain(unix.AF_NETLINK), route}} {
+	const domain, protocol = 0, 2
+	inet, inet6 := []specs.LinuxSeccompArg{is(domain, unix.AF_INET)}, []specs.LinuxSeccompArg{is(domain, unix.AF_INET6)}
+	kinds := [][]specs.LinuxSeccompArg{{is(domain, unix.AF_NETLINK), is(protocol, unix.NETLINK_ROUTE)}}
+	if admin {
+		kinds = append(kinds, []specs.LinuxSeccompArg{is(domain, unix.AF_NETLINK), is(protocol, unix.NETLINK_GENERIC)})
+	} else {
+		single := specs.LinuxSeccompArg{Index: protocol, Value: unix.IPPROTO_MPTCP, Op: specs.OpNotEqual}
+		inet, inet6 = append(inet, single), append(inet6, single)
+	}
+	for _, args := range append(kinds, inet, inet6) {
 		kept = append(kept, &seccomp.Syscall{LinuxSyscall: specs.LinuxSyscall{Names: []string{"socket"}, Action: specs.ActAllow, Args: args}})
 	}
 	profile.Syscalls = kept

@@ -32,6 +32,7 @@ import (
 const (
 	radioHere, radioPeer     = "10.91.1.1", "10.91.1.2"
 	controlHere, controlPeer = "10.91.2.1", "10.91.2.2"
+	secondHere, secondPeer   = "10.91.3.1", "10.91.3.2"
 )
 
 // nodeOrder has this test's program act as a node's agent: in a process of its
@@ -40,6 +41,7 @@ type nodeOrder struct {
 	Agent            string // "node" where it is not said
 	Engine, Holder   string
 	Device, Protocol string
+	Second           string   // interface of a second radio, which the parameters name
 	Do               []string // one container each
 	Flush            bool     // of all packet filters between two of them
 	Sweep            bool     // of what an earlier one left, and nothing else
@@ -80,6 +82,9 @@ func actAsNode(order string) int {
 		}
 		q := parameters(contract.RoleServer, 1)
 		q.Options["do"] = do
+		if o.Second != "" {
+			q.Paths = []contract.Path{{Device: o.Device, Address: radioHere}, {Device: o.Second, Address: secondHere}}
+		}
 		p, err := r.Start(context.Background(), o.Protocol, q)
 		if err != nil {
 			fmt.Println("start:", err)
@@ -241,7 +246,7 @@ func answer(t *testing.T, in *os.File, address string) {
 func TestOutboundOnlyByTheRadio(t *testing.T) {
 	importImage(t, "confined:latest", "confined", manifest("confined", ""), program(confined))
 	importImage(t, "admin:latest", "admin", manifest("admin", "capabilities: [CAP_NET_ADMIN, CAP_NET_RAW]\n"), program(confined))
-	peer := []string{"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001"}
+	peer := []string{"tcp/" + radioPeer + ":7001", "udp/" + radioPeer + ":7001", "mptcp/" + radioPeer + ":7001"}
 	listener := []string{"tcp/" + radioHere + ":5001", "udp/" + radioHere + ":5001"} // of a driver on this node
 	either := slices.Concat(peer, listener)
 	addresses := append(slices.Clone(either),
@@ -249,7 +254,8 @@ func TestOutboundOnlyByTheRadio(t *testing.T) {
 		"tcp/127.0.0.1:7001", "udp/127.0.0.1:7001", "tcp/[::1]:7001",
 		"tcp/"+controlHere+":7001", "tcp/"+radioHere+":7001",
 		"tcp/"+radioHere+":7001/from/5003", "udp/"+radioHere+":7001/from/5003", // as if it answered
-		"tcp/"+controlPeer+":7001", "udp/"+controlPeer+":7001",
+		"tcp/"+controlPeer+":7001", "udp/"+controlPeer+":7001", "mptcp/"+controlPeer+":7001",
+		"tcp/"+secondPeer+":7001", "mptcp/"+secondPeer+":7001",
 	)
 	reach := "reach " + strings.Join(addresses, " ")
 	for _, c := range []struct {
@@ -261,21 +267,24 @@ func TestOutboundOnlyByTheRadio(t *testing.T) {
 		// What the others must not reach is there to be reached.
 		{"not confined", nodeOrder{Device: "", Protocol: "confined", Do: []string{reach}}, addresses, []string{"Gid: 0 0 0 0"}},
 		{"confined", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{reach, "sockets"}}, either,
-			[]string{"Seccomp: 2", "socket IPv4: made", "socket IPv6: made", "socket routes: made", "socket unix: refused", "socket netfilter: refused", "socket packet: refused", "socket vsock: refused"}},
+			[]string{"Seccomp: 2", "socket IPv4: made", "socket IPv6: made", "socket routes: made", "socket generic netlink: refused", "socket multipath IPv4: refused", "socket multipath IPv6: refused", "socket unix: refused", "socket netfilter: refused", "socket packet: refused", "socket vsock: refused"}},
 		{"confined with rights", nodeOrder{Device: "radio0", Protocol: "admin", Do: []string{reach, "sockets"}}, either,
-			[]string{"CapEff: 0000000000003000", "socket routes: made", "socket netfilter: refused", "socket packet: refused"}},
+			[]string{"CapEff: 0000000000003000", "socket routes: made", "socket generic netlink: made", "socket multipath IPv4: made", "socket netfilter: refused", "socket packet: refused"}},
+		{"two radios", nodeOrder{Device: "radio0", Second: "radio1", Protocol: "admin", Do: []string{reach}}, slices.Concat(either, []string{"tcp/" + secondPeer + ":7001", "mptcp/" + secondPeer + ":7001"}), nil},
 		{"a firewall that is loaded anew", nodeOrder{Device: "radio0", Protocol: "confined", Do: []string{"", reach}, Flush: true}, either, nil},
-		{"a radio that is not there", nodeOrder{Device: "radio1", Protocol: "confined", Do: []string{reach}}, listener, nil},
+		{"a radio that is not there", nodeOrder{Device: "radio2", Protocol: "confined", Do: []string{reach}}, listener, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			node, peer, control := newNetwork(t), newNetwork(t), newNetwork(t)
+			node, peer, control, second := newNetwork(t), newNetwork(t), newNetwork(t), newNetwork(t)
 			join(t, node, "radio0", radioHere, peer, radioPeer)
+			join(t, node, "radio1", secondHere, second, secondPeer)
 			join(t, node, "control0", controlHere, control, controlPeer)
 			for _, l := range []string{"tcp/:7001", "udp/:7001", "tcp/:5001", "udp/:5001"} {
 				answer(t, node, l)
 				answer(t, peer, l)
 				answer(t, control, l)
+				answer(t, second, l)
 			}
 			c.order.Agent = strings.ReplaceAll(c.name, " ", "-")
 			var out bytes.Buffer

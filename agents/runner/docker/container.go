@@ -74,6 +74,8 @@ func (r *Runner) Start(ctx context.Context, protocol string, p *contract.Paramet
 	d := r.takePrepared(p.Transfer.ID, i)
 	if d == nil {
 		d, err = r.start(ctx, protocol, i, p)
+	} else if err = r.allow(p); err != nil {
+		d.discard()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("protocol %s: %w", protocol, err)
@@ -191,7 +193,7 @@ func (r *Runner) start(ctx context.Context, protocol string, i image, p *contrac
 }
 
 func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.Parameters, network string) (*driver, error) {
-	if err := r.confine(); err != nil {
+	if err := r.confine(p); err != nil {
 		return nil, err
 	}
 	d, err := r.create(ctx, protocol, i, p, network)
@@ -301,7 +303,7 @@ func (r *Runner) configure(protocol string, i image, p *contract.Parameters, net
 	}
 	if r.cfg.Device != "" {
 		config.User, host.GroupAdd = r.user(i.user)
-		host.SecurityOpt = append(host.SecurityOpt, "seccomp="+r.sockets)
+		host.SecurityOpt = append(host.SecurityOpt, "seccomp="+r.sockets(m))
 	}
 	return config, host
 }

@@ -87,8 +87,8 @@ type Config struct {
 	// image with the protocol's label.
 	Images map[string]string
 	// Device is the radio's interface in the network namespace of this process:
-	// what drivers send leaves by it and by no other, but for what they send each
-	// other within the node. Empty:
+	// what drivers send leaves by it, by that of a second radio which parameters name,
+	// and by no other, but for what they send each other within the node. Empty:
 	// drivers reach all that the namespace reaches.
 	Device string
 	Logger *slog.Logger
@@ -100,8 +100,11 @@ type Runner struct {
 	engine *client.Client
 	cpus   float64 // of the engine
 
-	sockets   string     // seccomp profile of drivers, "" where they are not confined
+	// seccomp profiles of drivers, "" where they are not confined: without and with CAP_NET_ADMIN
+	plainSockets, adminSockets string
+
 	confineMu sync.Mutex // held while the packet filter is changed
+	radios    []string   // the interfaces that drivers may use; of confineMu
 
 	hidden atomic.Bool // the engine does not see StateDir
 
@@ -150,7 +153,10 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 	}
 	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}}
 	if cfg.Device != "" {
-		if r.sockets, err = socketProfile(); err != nil {
+		var err1, err2 error
+		r.plainSockets, err1 = socketProfile(false)
+		r.adminSockets, err2 = socketProfile(true)
+		if err := errors.Join(err1, err2); err != nil {
 			_ = engine.Close() // no call is under way
 			return nil, err
 		}

@@ -159,6 +159,8 @@ func reach(address string) string {
 // dialFrom connects from a port, where one is named.
 func dialFrom(network, from, to string) (net.Conn, error) {
 	d := net.Dialer{Timeout: 2 * time.Second}
+	d.SetMultipathTCP(network == "mptcp")
+	network = strings.TrimPrefix(network, "mp")
 	port, err := strconv.Atoi(from)
 	switch {
 	case from == "":
@@ -205,6 +207,9 @@ func sockets() {
 		{"IPv4", syscall.AF_INET, syscall.SOCK_STREAM, 0},
 		{"IPv6", syscall.AF_INET6, syscall.SOCK_DGRAM, 0},
 		{"routes", syscall.AF_NETLINK, syscall.SOCK_RAW, syscall.NETLINK_ROUTE},
+		{"generic netlink", syscall.AF_NETLINK, syscall.SOCK_RAW, syscall.NETLINK_GENERIC},
+		{"multipath IPv4", syscall.AF_INET, syscall.SOCK_STREAM, 262},
+		{"multipath IPv6", syscall.AF_INET6, syscall.SOCK_STREAM, 262},
 		{"netfilter", syscall.AF_NETLINK, syscall.SOCK_RAW, syscall.NETLINK_NETFILTER},
 		{"packet", syscall.AF_PACKET, syscall.SOCK_RAW, 0},
 		{"unix", syscall.AF_UNIX, syscall.SOCK_STREAM, 0},
