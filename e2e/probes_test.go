@@ -40,7 +40,8 @@ capture: true
 `
 
 // TestProbesAgreeWithTheRadio: in the real-time lab, a probe's delays are those of
-// the emulated radio's own packet log within 0.5 ms, and its losses exactly those.
+// the emulated radio's own packet log within 0.5 ms, and its losses exactly those. The
+// run passes its audit.
 func TestProbesAgreeWithTheRadio(t *testing.T) {
 	p := newProgram(t)
 	r := p.start("rehearse", p.plan("logged", logged))
@@ -50,6 +51,13 @@ func TestProbesAgreeWithTheRadio(t *testing.T) {
 	// may be. A fault of the figures moves all of them, and none can be much earlier.
 	// That all are near is what the same in virtual time holds.
 	expectProbes(t, p, r.output(), 0.9)
+	exports, err := filepath.Glob(filepath.Join(p.work, "results", "*"))
+	if err != nil || len(exports) != 1 {
+		t.Fatalf("%q, %v", exports, err)
+	}
+	if out, code := p.audit("--journals", filepath.Join(p.data, "agents", "rehearsal"), "--exports", exports[0]); code != 0 {
+		t.Errorf("audit: exit %d:\n%s", code, out)
+	}
 	nothingLeft(t)
 }
 

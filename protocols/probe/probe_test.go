@@ -8,5 +8,5 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	protocoltest.ExerciseGo(t, "probe", manifest)
+	protocoltest.ExerciseGo(t, "probe", manifest, nil)
 }

@@ -328,8 +328,8 @@ type TB interface {
 
 // ExerciseGo builds the driver whose package the test is in, as an installation
 // has it (without cgo, in a folder of its name with its manifest), and runs the
-// quick suite against it.
-func ExerciseGo(t TB, name string, manifest []byte) {
+// quick suite against it; values are the driver's options, nil for none.
+func ExerciseGo(t TB, name string, manifest []byte, values map[string]any) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), name)
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, name), ".")
@@ -340,17 +340,22 @@ func ExerciseGo(t TB, name string, manifest []byte) {
 	if err := os.WriteFile(filepath.Join(dir, "driver.yaml"), manifest, 0o644); err != nil {
 		t.Fatalf("%v", err)
 	}
-	Exercise(t, dir)
+	exercise(t, dir, values)
 }
 
 // Exercise runs the quick suite from a Go test against the driver in dir.
 func Exercise(t TB, dir string) {
 	t.Helper()
+	exercise(t, dir, nil)
+}
+
+func exercise(t TB, dir string, values map[string]any) {
+	t.Helper()
 	target, err := Load(dir)
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	r, err := Run(t.Context(), target, Options{Quick: true, Progress: func(c Check) {
+	r, err := Run(t.Context(), target, Options{Quick: true, Values: values, Progress: func(c Check) {
 		t.Logf("%-8s %-18s %6.2f s  %s", c.Outcome, c.Name, c.Elapsed.Seconds(), c.Detail)
 		if c.Outcome == Failed {
 			t.Errorf("%s: %s", c.Name, c.Detail)

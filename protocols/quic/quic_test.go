@@ -8,5 +8,5 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	protocoltest.ExerciseGo(t, "quic", manifest)
+	protocoltest.ExerciseGo(t, "quic", manifest, nil)
 }

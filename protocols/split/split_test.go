@@ -8,5 +8,5 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	protocoltest.ExerciseGo(t, "split", manifest)
+	protocoltest.ExerciseGo(t, "split", manifest, nil)
 }

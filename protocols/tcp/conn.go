@@ -70,6 +70,9 @@ func (c *conn) keepLittleUnsent() error {
 	}); cerr != nil {
 		return cerr
 	}
+	if err != nil && c.paths != nil {
+		return harness.Unsupported("a flow that ends after a time, over Multipath TCP: this kernel cannot bound what is not sent yet (TCP_NOTSENT_LOWAT), which Linux 6.9 can: %w", err)
+	}
 	if err != nil {
 		return harness.Unsupported("bound what is not sent yet (TCP_NOTSENT_LOWAT): %w", err)
 	}

@@ -117,11 +117,11 @@ func netem(t *testing.T, c conditions) *way {
 	t.Helper()
 	w := newWay(t)
 	ends := []struct{ ns, address, peer string }{{w.client, clientAddress, serverAddress}, {w.server, serverAddress, clientAddress}}
-	if err := connect(ends[0].ns, ends[1].ns); err != nil {
+	if err := connect(device, ends[0].ns, ends[1].ns); err != nil {
 		t.Fatal(err)
 	}
 	for _, e := range ends {
-		if err := at(e.ns, func(h *netlink.Handle) error { return prepare(h, e.address, e.peer, c) }); err != nil {
+		if err := at(e.ns, func(h *netlink.Handle) error { return prepare(h, device, e.address, e.peer, c) }); err != nil {
 			t.Fatalf("netem in %s: %v", e.ns, err)
 		}
 	}
@@ -142,24 +142,25 @@ func at(ns string, f func(*netlink.Handle) error) error {
 	return f(h)
 }
 
-// connect makes a veth device in one namespace, and its other end in another one.
-func connect(a, b string) error {
+// connect makes a veth device in one namespace, and its other end of the same name in
+// another one.
+func connect(name, a, b string) error {
 	other, err := netns.GetFromName(b)
 	if err != nil {
 		return err
 	}
 	defer other.Close()
 	return at(a, func(h *netlink.Handle) error {
-		veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: device, PeerNamespace: netlink.NsFd(other)}
-		veth.Name = device
+		veth := &netlink.Veth{LinkAttrs: netlink.NewLinkAttrs(), PeerName: name, PeerNamespace: netlink.NsFd(other)}
+		veth.Name = name
 		return h.LinkAdd(veth)
 	})
 }
 
 // prepare gives a veth device its addresses and conditions, and tells it the other
 // end's: what waits for a question to it would be lost or late.
-func prepare(h *netlink.Handle, address, peer string, c conditions) error {
-	l, err := h.LinkByName(device)
+func prepare(h *netlink.Handle, name, address, peer string, c conditions) error {
+	l, err := h.LinkByName(name)
 	if err != nil {
 		return err
 	}

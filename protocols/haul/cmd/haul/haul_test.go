@@ -8,5 +8,5 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	protocoltest.ExerciseGo(t, "haul", manifest)
+	protocoltest.ExerciseGo(t, "haul", manifest, nil)
 }

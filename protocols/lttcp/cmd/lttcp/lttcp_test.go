@@ -8,5 +8,5 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	protocoltest.ExerciseGo(t, "lttcp", manifest)
+	protocoltest.ExerciseGo(t, "lttcp", manifest, nil)
 }
