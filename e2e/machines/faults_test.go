@@ -19,6 +19,7 @@ import (
 	"linktrial/agents/identity"
 	"linktrial/agents/session"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
+	"linktrial/internal/agentprotocol"
 	wire "linktrial/internal/identity"
 	"linktrial/orchestrator/server"
 )
@@ -253,11 +254,14 @@ func TestIncompatibleVersions(t *testing.T) {
 			_, again := c.Register(t.Context(), r)
 			says(t, again, connect.CodeFailedPrecondition, "install the same version on both")
 			require.Equal(t, 1, strings.Count(log.String(), "agent of another version refused"), "the director's log says it once")
-			says(t, err, connect.CodeFailedPrecondition, "the agent's version v-agent speaks protocol 99 and this orchestrator's version v-orchestrator protocol 1: install the same version on both")
-			r.Msg.Protocol = 0 // before the number was told
+			says(t, err, connect.CodeFailedPrecondition, "the agent's version v-agent speaks protocol 99 and this orchestrator's version v-orchestrator protocol 2: install the same version on both")
+			r.Msg.Protocol = 0 // before the number was told, and before assignments were signed
+			_, err = c.Register(t.Context(), r)
+			says(t, err, connect.CodeFailedPrecondition, "the agent's version v-agent speaks protocol 1 and this orchestrator's version v-orchestrator protocol 2: install the same version on both")
+			r.Msg.Protocol = agentprotocol.Number
 			res, err := c.Register(t.Context(), r)
 			require.NoError(t, err)
-			require.EqualValues(t, 1, res.Msg.Protocol)
+			require.EqualValues(t, agentprotocol.Number, res.Msg.Protocol)
 			p := poll("client", 0, 0)
 			p.Msg.Protocol = 99
 			_, err = c.Poll(t.Context(), p)
