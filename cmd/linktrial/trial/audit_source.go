@@ -343,7 +343,7 @@ func (s *auditSource) export(ctx context.Context, run, format string) ([]byte, e
 	if err != nil {
 		return nil, client.Error(s.base, err)
 	}
-	defer in.Close()
+	defer in.close()
 	content, err := io.ReadAll(in)
 	return content, client.Error(s.base, err)
 }

@@ -61,7 +61,7 @@ func openResults(ctx context.Context, c linktrialv1connect.OperatorServiceClient
 	if err == nil {
 		err = errors.New("the orchestrator answered without a file")
 	}
-	_ = a.Close()
+	a.close()
 	return nil, err
 }
 
@@ -81,10 +81,9 @@ func (a *arriving) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func (a *arriving) Close() error {
+func (a *arriving) close() {
 	a.cancel()
 	_ = a.stream.Close() // its error is that it was cancelled
-	return nil
 }
 
 // PrintTable writes the table of a run or campaign for people.
@@ -111,7 +110,7 @@ func printResults(ctx context.Context, base string, c linktrialv1connect.Operato
 	if err != nil {
 		return client.Error(base, err)
 	}
-	defer in.Close()
+	defer in.close()
 	_, err = io.Copy(w, in)
 	return client.Error(base, err)
 }
@@ -172,7 +171,7 @@ func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (s
 	if err != nil {
 		return "", err
 	}
-	defer in.Close()
+	defer in.close()
 	x.campaigns = strings.Split(in.head.CampaignId, ", ")
 	path := filepath.Join(x.dir, filepath.Base(in.head.FileName))
 	file, err := atomicfile.Create(path, 0o644)

@@ -104,7 +104,7 @@ func TestExportIsEnded(t *testing.T) {
 	require.NoError(t, err)
 	_, err = in.Read(make([]byte, 10))
 	require.NoError(t, err)
-	require.NoError(t, in.Close())
+	in.close()
 	require.ErrorIs(t, <-s.ended, context.Canceled)
 
 	ctx, cancel := context.WithCancel(t.Context())

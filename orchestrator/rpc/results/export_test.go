@@ -195,39 +195,42 @@ func TestDownload(t *testing.T) {
 	s, _ := filled(t, stopping, synthetic.Shape{ID: "deep", Runs: 2, Iterations: 10, Treatments: 4, Samples: 1500})
 	web := httptest.NewServer(http.HandlerFunc(s.Download))
 	defer web.Close()
-	get := func(query string) *http.Response {
+	get := func(query string, read func(*http.Response)) {
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, web.URL+DownloadPath+"?"+query, http.NoBody)
 		require.NoError(t, err)
 		res, err := web.Client().Do(req)
 		require.NoError(t, err)
-		t.Cleanup(func() { _ = res.Body.Close() })
-		return res
+		defer res.Body.Close()
+		read(res)
 	}
 	for _, format := range []string{"csv", channelsCSV} {
-		res := get("id=deep-2&format=" + format + "&stem=deep-radio-1")
-		got, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		head, want := exported(t, s, &linktrialv1.ResultsRequest{RunId: "deep-2", Format: format})
-		require.Equal(t, want, string(got))
-		require.Equal(t, http.StatusOK, res.StatusCode)
-		require.Equal(t, `attachment; filename="deep-radio-1-`+head.FileName+`"`, res.Header.Get("Content-Disposition"))
-		require.Equal(t, head.MediaType, res.Header.Get("Content-Type"))
+		get("id=deep-2&format="+format+"&stem=deep-radio-1", func(res *http.Response) {
+			got, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			head, want := exported(t, s, &linktrialv1.ResultsRequest{RunId: "deep-2", Format: format})
+			require.Equal(t, want, string(got))
+			require.Equal(t, http.StatusOK, res.StatusCode)
+			require.Equal(t, `attachment; filename="deep-radio-1-`+head.FileName+`"`, res.Header.Get("Content-Disposition"))
+			require.Equal(t, head.MediaType, res.Header.Get("Content-Type"))
+		})
 	}
 	for query, want := range map[string]int{"id=nosuch&format=csv": 404, "id=deep&format=cvs": 400, "id=deep&format=csv&stem=../x": 400, "id=%00": 400, "id=deep&format=csv&reference=x": 400} {
-		res := get(query)
-		text, err := io.ReadAll(res.Body)
-		require.NoError(t, err)
-		require.Equal(t, want, res.StatusCode, "%s: %s", query, text)
-		require.NotContains(t, string(text), "invalid_argument")
-		require.Empty(t, res.Header.Get("Content-Disposition"))
+		get(query, func(res *http.Response) {
+			text, err := io.ReadAll(res.Body)
+			require.NoError(t, err)
+			require.Equal(t, want, res.StatusCode, "%s: %s", query, text)
+			require.NotContains(t, string(text), "invalid_argument")
+			require.Empty(t, res.Header.Get("Content-Disposition"))
+		})
 	}
-	res := get("id=deep&format=samples-csv")
-	require.Equal(t, http.StatusOK, res.StatusCode)
-	_, err := io.ReadFull(res.Body, make([]byte, 1000))
-	require.NoError(t, err)
-	close(stopping)
-	_, err = io.Copy(io.Discard, res.Body)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	get("id=deep&format=samples-csv", func(res *http.Response) {
+		require.Equal(t, http.StatusOK, res.StatusCode)
+		_, err := io.ReadFull(res.Body, make([]byte, 1000))
+		require.NoError(t, err)
+		close(stopping)
+		_, err = io.Copy(io.Discard, res.Body)
+		require.ErrorIs(t, err, io.ErrUnexpectedEOF)
+	})
 }
 
 func TestUnknownFormat(t *testing.T) {

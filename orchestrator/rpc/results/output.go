@@ -30,7 +30,7 @@ type chunk struct {
 
 // output takes the content of a file and passes it on in chunks.
 type output struct {
-	ctx    context.Context // of the writing, which is one call
+	gone   <-chan struct{} // closed when nobody takes chunks any more
 	chunks chan<- chunk
 	buf    []byte
 	done   float64
@@ -68,8 +68,8 @@ func (o *output) flush() error {
 	case o.chunks <- chunk{o.buf, o.done}:
 		o.buf, o.told = make([]byte, 0, chunkSize), time.Now()
 		return nil
-	case <-o.ctx.Done():
-		return o.ctx.Err()
+	case <-o.gone:
+		return context.Canceled
 	case <-stalled.C:
 		return errStalled
 	}
@@ -87,7 +87,7 @@ func pass(ctx context.Context, stopping <-chan struct{}, write func(context.Cont
 	defer cancel()
 	writing.Go(func() {
 		defer close(chunks)
-		out := &output{ctx: ctx, chunks: chunks, buf: make([]byte, 0, chunkSize), told: time.Now()}
+		out := &output{gone: ctx.Done(), chunks: chunks, buf: make([]byte, 0, chunkSize), told: time.Now()}
 		if failed = write(ctx, out); failed == nil {
 			out.done = 1
 			failed = out.flush()
