@@ -106,7 +106,7 @@ test('a machine becomes a node by a token of the page', async () => {
   await shot(anna, 'identities-token', false)
   await anna.getByRole('button', { name: 'Done' }).click()
   expect(await anna.content()).not.toContain('linktrial-node-1:')
-  await row(anna, /^client.*token made.*made.*by anna/).waitFor()
+  await row(anna, /^client.*token created.*made.*by anna/).waitFor()
 
   agent('client', 'client', file)
   await row(anna, /^client.*enrolled.*connected.*valid until.*none/).waitFor()
