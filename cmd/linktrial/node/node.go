@@ -144,7 +144,7 @@ func newNodeList(s *setting.Settings) *cobra.Command {
 		Short: "List the identities of nodes: enrolled, expires, revoked, last contact",
 		Long: `List the identities of nodes: their certificates and open tokens.
 
-  STATE          token made, enrolled, expired, revoked or not enrolled
+  STATE          token created, enrolled, expired, revoked or not enrolled
   ENROLLED       when the node enrolled
   EXPIRES        end of its certificate, which a connected agent renews before
   LAST CONTACT   "connected", or when the node was last connected
