@@ -64,7 +64,7 @@ func Mount(path string) (*Disk, error) {
 	d := &Disk{path: path, under: under}
 	no := time.Duration(0)
 	raw := fs.NewNodeFS(root, &fs.Options{EntryTimeout: &no, AttrTimeout: &no})
-	d.server, err = fuse.NewServer(&layer{raw, d}, path, &fuse.MountOptions{
+	d.server, err = serve(&layer{raw, d}, path, &fuse.MountOptions{
 		DirectMountStrict: true, FsName: path, Name: fsType, DisableXAttrs: true, MaxBackground: 64,
 		// Whoever may use the folder still may, such as PostgreSQL's user.
 		AllowOther: true, Options: []string{"default_permissions"},
@@ -78,6 +78,40 @@ func Mount(path string) (*Disk, error) {
 		return nil, errors.Join(fmt.Errorf("disk that can fail: mount over %s: %w", path, err), d.Unmount())
 	}
 	return d, nil
+}
+
+// serve is [fuse.NewServer] without a child that inherits the descriptor of /dev/fuse:
+// the library opens it without O_CLOEXEC where it mounts by itself. A child that uses the
+// disk and holds the descriptor would wait for ever once this process is killed, since the
+// kernel would take the child for the disk's server.
+func serve(layer fuse.RawFileSystem, path string, options *fuse.MountOptions) (*fuse.Server, error) {
+	syscall.ForkLock.RLock() // no child is started meanwhile
+	server, err := fuse.NewServer(layer, path, options)
+	if err != nil {
+		syscall.ForkLock.RUnlock()
+		return nil, err
+	}
+	err = closeOnExec("/dev/fuse")
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, errors.Join(err, server.Unmount())
+	}
+	return server, nil
+}
+
+// closeOnExec has children started from now on not inherit what this process has open of a
+// file.
+func closeOnExec(file string) error {
+	const own = "/proc/self/fd/"
+	names, err := os.ReadDir(own)
+	for _, n := range names {
+		fd, number := strconv.Atoi(n.Name())
+		// The one that listed the folder has gone.
+		if to, gone := os.Readlink(own + n.Name()); number == nil && gone == nil && to == file {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return err
 }
 
 // Fail makes the disk do as stated, until the next call.

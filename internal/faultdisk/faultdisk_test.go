@@ -3,6 +3,7 @@ package faultdisk
 import (
 	"bytes"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -42,6 +43,15 @@ func TestMount(t *testing.T) {
 	require.Equal(t, large, b)
 	require.NoError(t, Remove(dir), "no mount is no error")
 	require.NoError(t, Remove(filepath.Join(dir, "nothing")))
+}
+
+// A child that held the device would be taken for the disk's server, and wait for itself.
+func TestChildrenDoNotServe(t *testing.T) {
+	mounted(t)
+	out, err := exec.Command("ls", "-l", "/proc/self/fd").CombinedOutput()
+	require.NoError(t, err)
+	require.Contains(t, string(out), " -> ")
+	require.NotContains(t, string(out), "/dev/fuse")
 }
 
 // A full disk cuts a write short, and takes what is given back; when it is no longer
