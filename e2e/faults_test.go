@@ -12,6 +12,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/internal/faultlog"
+	"linktrial/internal/process"
 )
 
 // campaignPlan has protocols with several libraries and kernels behind them.
@@ -195,6 +196,34 @@ faults:
 		if !strings.Contains(string(log), want) {
 			t.Errorf("the log has no %q", want)
 		}
+	}
+	nothingLeft(t)
+}
+
+// A rehearsal that is killed while the disk of its database is full leaves the database
+// as it is without one: the next rehearsal works with it.
+func TestKillWhileDatabaseIsFull(t *testing.T) {
+	p := newProgram(t)
+	schedule := p.plan("schedule.yaml", "faults:\n  - {at: 1s, kind: database-full, for: 1h, copy_on_write: true}\n")
+	plan := p.plan("faults.yaml", fmt.Sprintf(campaignPlan, 1))
+	r := p.start("rehearse", plan, "--faults", schedule)
+	r.waitFor("fault 1 at .*database-full", 2*time.Minute)
+	postmaster := r.child("-D " + filepath.Join(p.data, "postgres"))
+	kill(t, r.cmd.Process.Pid)
+	waitUntil(t, "PostgreSQL has ended", time.Minute, func() bool {
+		_, err := process.Identify(postmaster)
+		return err != nil
+	}, func() string { return fmt.Sprintf("process %d", postmaster) })
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(string(mounts), p.data) {
+		t.Errorf("something is mounted in the data folder:\n%s", mounts)
+	}
+	again := p.start("rehearse", plan)
+	if code := again.wait(3 * time.Minute); code != 0 {
+		t.Fatalf("exit code %d of the next rehearsal", code)
 	}
 	nothingLeft(t)
 }
