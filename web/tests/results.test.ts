@@ -324,6 +324,12 @@ test('figures and data are saved', async () => {
     expect(file.name.endsWith(ending)).toBe(true)
     expect(file.content.toString()).toContain(inside)
   }
+  // On a phone the list stays within the page.
+  await page.setViewportSize({ width: 390, height: 844 })
+  await page.getByRole('button', { name: 'Download data' }).click()
+  const list = await page.locator('#downloads').boundingBox()
+  expect(list!.x).toBeGreaterThanOrEqual(0)
+  expect(list!.x + list!.width).toBeLessThanOrEqual(390)
 })
 
 test('what cannot be had says so in the words of the server', async () => {
