@@ -246,6 +246,11 @@ func (r *Runner) create(ctx context.Context, protocol string, i image, p *contra
 	switch {
 	case err == nil:
 		return &driver{r: r, id: made.ID, memory: host.Memory, logs: logs, done: make(chan struct{})}, nil
+	case r.learns(err):
+		if rerr := os.RemoveAll(logs); rerr != nil {
+			return nil, errors.Join(err, rerr)
+		}
+		return r.create(ctx, protocol, i, p, network)
 	case logs == "":
 		return nil, err
 	}
@@ -255,6 +260,28 @@ func (r *Runner) create(ctx context.Context, protocol string, i image, p *contra
 	r.hidden.Store(true)
 	r.cfg.Logger.Info("drivers in containers have no folder for logs: the engine does not see this node's", "folder", r.cfg.StateDir)
 	return r.create(ctx, protocol, i, p, network)
+}
+
+// newCapabilities are those that Docker Engine knows from version 23.0 on; Debian 12 has
+// 20.10. What takes them is an option of a driver, whose probe says that it is missing.
+var newCapabilities = []string{"CAP_BPF", "CAP_PERFMON", "CAP_CHECKPOINT_RESTORE"}
+
+// learns reports whether the engine has refused a container for one of these, which is
+// then no longer asked for.
+func (r *Runner) learns(err error) bool {
+	if !errdefs.IsInvalidArgument(err) {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range newCapabilities {
+		if strings.Contains(err.Error(), "unknown capability: \""+c+"\"") && !r.unknown[c] {
+			r.unknown[c] = true
+			r.cfg.Logger.Warn("drivers in containers go without a capability that this container engine does not know: Docker Engine 23.0 is the first that does", "capability", c)
+			return true
+		}
+	}
+	return false
 }
 
 // configure is what a driver's container may do.
@@ -270,9 +297,13 @@ func (r *Runner) configure(protocol string, i image, p *contract.Parameters, net
 		command[0] = path.Join(dir, command[0])
 	}
 	var capabilities []string
+	r.mu.Lock()
 	for _, c := range m.Capabilities {
-		capabilities = append(capabilities, strings.TrimPrefix(c, "CAP_"))
+		if !r.unknown[c] {
+			capabilities = append(capabilities, strings.TrimPrefix(c, "CAP_"))
+		}
 	}
+	r.mu.Unlock()
 	memory, cpus, processes := m.Resources.MemoryBytes, m.Resources.CPUs, m.Resources.Processes
 	if memory == 0 {
 		memory = DefaultMemoryBytes

@@ -112,6 +112,7 @@ type Runner struct {
 	drivers  map[string]image             // by protocol
 	network  string                       // container whose network the drivers join
 	held     bool                         // the network's container is the runner's own
+	unknown  map[string]bool              // capabilities that the engine does not know
 	prepared map[string]preparedContainer // by transfer
 	closing  sync.WaitGroup
 }
@@ -151,7 +152,7 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 		_ = engine.Close() // no call is under way
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}}
+	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}, unknown: map[string]bool{}}
 	if cfg.Device != "" {
 		var err1, err2 error
 		r.plainSockets, err1 = socketProfile(false)
