@@ -11,8 +11,9 @@ import (
 // JSONFormat is the version of the JSON export. Fields may be added within a
 // version; a changed meaning or a removed field makes a new one. In version 1, ratio was
 // the geometric mean with Student's interval, wilcoxon_… were of the differences, and the
-// throughputs of the bounds were by the bounds' own clock.
-const JSONFormat = 2
+// throughputs of the bounds were by the bounds' own clock. Up to version 2, failed had the
+// excluded trials, too.
+const JSONFormat = 3
 
 // document is the JSON export: all there is, and the tables made of it.
 type document struct {

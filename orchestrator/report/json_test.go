@@ -10,7 +10,7 @@ import (
 func TestReadJSONRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                              "EOF",
-		`{"format":3,"dataset":{}}`:     "format 3, this Linktrial reads up to 2",
+		`{"format":4,"dataset":{}}`:     "format 4, this Linktrial reads up to 3",
 		`{"format":1}`:                  "no dataset",
 		`{"format":1,"dataset":{}} {}`:  "more than one document",
 		`{"format":1,"dataset":{}} x`:   "more than one document",

@@ -106,7 +106,8 @@ func known(d time.Duration) float64 {
 
 // sample is what one treatment's trials of a run gave.
 type sample struct {
-	trials, failed, notEnded, extra int
+	trials, failed, excluded, notEnded, extra int
+
 	failures                        []Failure
 	valid                           []observation // in the order of the sheet
 }
@@ -127,6 +128,8 @@ func takeSample(r *Run, trials []*Trial) sample {
 			s.valid = append(s.valid, observe(t, a, r.least(t, a)))
 		case t.Verdict == "" || len(t.Attempts) > 0 && r.Waits(&t.Attempts[len(t.Attempts)-1]):
 			s.notEnded++
+		case t.excluded():
+			s.excluded++
 		default:
 			s.failed++
 		}
@@ -225,6 +228,17 @@ func (t *Trial) Counted() *Attempt {
 		return &t.Attempts[n-1]
 	}
 	return nil
+}
+
+// excluded reports whether an ended trial tells nothing of its protocol: what its last
+// attempt came to does not count, because of a fault of the apparatus, a rule of validity, a
+// mark or a figure that cannot be true, or people ended it.
+func (t *Trial) excluded() bool {
+	v := t.Verdict
+	if n := len(t.Attempts); n > 0 {
+		v = t.Attempts[n-1].Verdict
+	}
+	return v == journal.Invalid || v == journal.Aborted
 }
 
 // Valid reports whether the attempt succeeded, the server received every byte as it

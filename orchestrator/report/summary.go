@@ -77,10 +77,11 @@ type Row struct {
 	Trials        int       `json:"trials"` // of the sheet
 	Valid         int       `json:"valid"`
 	Failed        int       `json:"failed"`
+	Excluded      int       `json:"excluded"` // ended without an outcome of the protocol
 	NotEnded      int       `json:"not_ended"`
 	ExtraAttempts int       `json:"extra_attempts"` // beyond the first of each trial
 	Failures      []Failure `json:"failures,omitempty"`
-	FailedShare   *float64  `json:"failed_share"`      // of the ended trials
+	FailedShare   *float64  `json:"failed_share"`      // of the valid and the failed trials
 	FailedCI      *Range    `json:"failed_share_ci95"` // Wilson
 
 	AverageKBps *float64 `json:"average_kb_per_s"`
@@ -309,7 +310,7 @@ func stream(treatment string) uint64 {
 
 func (s *sample) fill(row *Row, bandwidth *float64) {
 	rates := s.values(rateOf)
-	row.Trials, row.Valid, row.Failed, row.NotEnded = s.trials, len(s.valid), s.failed, s.notEnded
+	row.Trials, row.Valid, row.Failed, row.Excluded, row.NotEnded = s.trials, len(s.valid), s.failed, s.excluded, s.notEnded
 	row.ExtraAttempts, row.Failures = s.extra, s.failures
 	if ended := row.Valid + row.Failed; ended > 0 {
 		row.FailedShare = Rounded(float64(row.Failed) / float64(ended))

@@ -2,6 +2,7 @@ package report
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +96,33 @@ func TestSummarize(t *testing.T) {
 	near(t, "gain", c.GainPercent, 100*(8.0-14)/8)
 	near(t, "P", c.P, 0.25)
 	near(t, "rank-biserial", c.RankBiserial, -1)
+}
+
+// A trial that the apparatus, a mark or a person ended tells nothing of its protocol: it is
+// not among the failed ones, and in no share of them.
+func TestExcludedTrials(t *testing.T) {
+	s := &runsheet.Sheet{Treatments: []runsheet.Treatment{{Name: "a", Label: "A"}}}
+	last := func(iteration int, v journal.Verdict, reason string) Trial {
+		x := trial(iteration, "a", 0)
+		x.Attempts = append(x.Attempts, Attempt{Attempt: 2, Verdict: v, Reason: reason})
+		x.Verdict = v
+		return x
+	}
+	marked := trial(3, "a", 1)
+	marked.Attempts[0].Verdict, marked.Attempts[0].Reason = journal.Invalid, "marked"
+	skipped := Trial{Iteration: 5, Treatment: "a", Verdict: journal.Aborted}
+	r := Run{ID: "r", State: "completed", Sheet: s, Trials: []Trial{
+		trial(1, "a", 1), last(2, journal.Invalid, "server-down"), marked, last(4, journal.Aborted, journal.ReasonSkipped), skipped,
+		trial(6, "a", 0), last(7, journal.Failed, "connect-refused"), trial(8, "a", 2),
+	}}
+	row := Summarize(&Dataset{Runs: []Run{r}})[0].Rows[0]
+	if row.Trials != 8 || row.Valid != 2 || row.Failed != 2 || row.Excluded != 4 || row.NotEnded != 0 {
+		t.Errorf("counts %+v", row)
+	}
+	near(t, "failed share", row.FailedShare, 0.5)
+	if want := "2 of 8 trials failed; 4 of 8 trials excluded; "; !strings.HasPrefix(row.Troubles(), want) {
+		t.Errorf("%q, expected %q first", row.Troubles(), want)
+	}
 }
 
 func TestWhatIsPartial(t *testing.T) {

@@ -110,6 +110,9 @@ func (r *Row) Troubles() string {
 	if r.Failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s failed", r.Failed, wording.Plural(r.Trials, "trial", "trials")))
 	}
+	if r.Excluded > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s excluded", r.Excluded, wording.Plural(r.Trials, "trial", "trials")))
+	}
 	if r.NotEnded > 0 {
 		parts = append(parts, wording.Plural(r.NotEnded, "trial", "trials")+" not ended")
 	}

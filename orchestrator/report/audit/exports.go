@@ -285,7 +285,7 @@ func (x *exported) results(r io.Reader) error {
 			x.find("treatment %s: the sheet is %s, the run's is %s", name, r.text("sheet_hash"), x.a.run.SheetHash)
 		}
 		counts := map[string]int{}
-		for _, n := range []string{"trials", "valid", "failed", "not_ended", "extra_attempts"} {
+		for _, n := range []string{"trials", "valid", "failed", "excluded", "not_ended", "extra_attempts"} {
 			counts[n] = r.whole(n)
 		}
 		figures := map[string]float64{}
@@ -321,7 +321,7 @@ func (x *exported) treatment(name string, counts map[string]int, figures map[str
 	for _, one := range []struct {
 		name string
 		want int
-	}{{"trials", s.trials}, {"valid", s.valid}, {"failed", s.failed}, {"not_ended", s.notEnded}, {"extra_attempts", s.extra}} {
+	}{{"trials", s.trials}, {"valid", s.valid}, {"failed", s.failed}, {"excluded", s.excluded}, {"not_ended", s.notEnded}, {"extra_attempts", s.extra}} {
 		if got, has := counts[one.name]; has && got != one.want {
 			x.find("treatment %s: %s is %d, by the journals %d", name, one.name, got, one.want)
 		}
@@ -424,7 +424,7 @@ func (x *exported) jsonTables(all *jsonResults) {
 			name, _ := r["treatment"].(string)
 			x.c.Objects++
 			counts, figures := map[string]int{}, map[string]float64{}
-			for _, n := range []string{"trials", "valid", "failed", "not_ended", "extra_attempts"} {
+			for _, n := range []string{"trials", "valid", "failed", "excluded", "not_ended", "extra_attempts"} {
 				v, _ := r[n].(float64)
 				counts[n] = int(v)
 			}

@@ -64,10 +64,10 @@ func exportsOf(run *Run) map[string]string {
 	return map[string]string{
 		"trials.csv": "run,trial,iteration,treatment,attempt,counted,verdict,reason,started_utc,elapsed_s,connect_s,throughput_kb_per_s,verified,sha256\n" +
 			"c-1,0,1,one,1,true,succeeded,,2026-11-23T00:00:00.000Z,0.500000,0.001000,4.0000,true," + strings.Repeat("ab", 32) + "\n",
-		"results.csv": "run,treatment,trials,valid,failed,not_ended,extra_attempts,average_kb_per_s,max_kb_per_s,min_kb_per_s,sd_kb_per_s,median_kb_per_s,sheet_hash\n" +
-			"c-1,one,1,1,0,0,0,4.0000,4.0000,4.0000,,4.0000," + run.SheetHash + "\n",
+		"results.csv": "run,treatment,trials,valid,failed,excluded,not_ended,extra_attempts,average_kb_per_s,max_kb_per_s,min_kb_per_s,sd_kb_per_s,median_kb_per_s,sheet_hash\n" +
+			"c-1,one,1,1,0,0,0,0,4.0000,4.0000,4.0000,,4.0000," + run.SheetHash + "\n",
 		"results.json": `{"dataset":{"runs":[{"id":"c-1","sheet_hash":"` + run.SheetHash + `","trials":[{"trial":0,"verdict":"succeeded","attempts":[{"attempt":1,"verdict":"succeeded","size_bytes":2048,"elapsed_ns":500000000,"connect_ns":1000000,"digest":"` + strings.Repeat("ab", 32) + `","verified":true}]}]}]},
-			"tables":[{"run":"c-1","rows":[{"treatment":"one","trials":1,"valid":1,"failed":0,"not_ended":0,"extra_attempts":0,"average_kb_per_s":4,"max_kb_per_s":4,"min_kb_per_s":4,"sd_kb_per_s":null,"median_kb_per_s":4}]}]}`,
+			"tables":[{"run":"c-1","rows":[{"treatment":"one","trials":1,"valid":1,"failed":0,"excluded":0,"not_ended":0,"extra_attempts":0,"average_kb_per_s":4,"max_kb_per_s":4,"min_kb_per_s":4,"sd_kb_per_s":null,"median_kb_per_s":4}]}]}`,
 		"results.md":  "# Results\n\n## x\n\n| Treatment | Valid | Average | Max | Min | SD | Median |\n|---|\n| one | 1/1 | 4.00 | 4.00 | 4.00 | – | 4.00 |\n\nRun c-1, sheet x.\n",
 		"samples.csv": "run,trial,attempt,flow,side,sent_bytes\n",
 	}

@@ -86,13 +86,14 @@ func (a *auditor) checkTouched(c *Check, x *attempt, row *Attempt, f *faultlog.F
 		c.find(x.at, "it is invalid for its figures (%s), and it overlaps %s", row.Reason, what)
 		return row.Verdict + " (" + row.Reason + ")"
 	}
-	if t := a.history.trials[x.trial]; t.closed && t.attempts[len(t.attempts)-1] == x && x.reason != journal.ReasonSkipped {
-		c.find(x.at, "it is %s (%s) and the last attempt of its trial, which tables thus count as failed; it overlaps %s", row.Verdict, row.Reason, what)
-	}
+	said := row.Verdict + " (" + row.Reason + ")"
 	if row.Mark != nil {
-		return "marked as invalid by " + orPerson(row.Mark.By)
+		said = "marked as invalid by " + orPerson(row.Mark.By)
 	}
-	return row.Verdict + " (" + row.Reason + ")"
+	if t := a.history.trials[x.trial]; t.closed && t.attempts[len(t.attempts)-1] == x && x.reason != journal.ReasonSkipped {
+		return said + " and not repeated: the trial is excluded"
+	}
+	return said
 }
 
 func at(node string) string {

@@ -97,7 +97,7 @@ func (a *auditor) elapsed(x *attempt) (took, connect time.Duration, size int64, 
 
 // summary is what tables have of one treatment. Rates are in bytes per second.
 type summary struct {
-	trials, valid, failed, notEnded, extra int
+	trials, valid, failed, excluded, notEnded, extra int
 
 	mean, sd, least, most, median float64
 }
@@ -128,9 +128,13 @@ func (a *auditor) summaries(figures []figure) (names []string, by map[string]*su
 			s.extra++
 		}
 	}
-	verdicts := map[int]string{}
+	verdicts, last := map[int]string{}, map[int]string{}
 	for i := range a.run.Trials {
-		verdicts[a.run.Trials[i].Trial] = a.run.Trials[i].Verdict
+		t := &a.run.Trials[i]
+		verdicts[t.Trial], last[t.Trial] = t.Verdict, t.Verdict
+		if n := len(t.Attempts); n > 0 {
+			last[t.Trial] = t.Attempts[n-1].Verdict
+		}
 	}
 	for i := range a.sheet.Trials {
 		if len(a.sheet.Trials[i].Flows) == 0 {
@@ -143,6 +147,8 @@ func (a *auditor) summaries(figures []figure) (names []string, by map[string]*su
 			s.valid++
 		case verdicts[i] == "":
 			s.notEnded++
+		case last[i] == string(journal.Invalid) || last[i] == string(journal.Aborted):
+			s.excluded++
 		default:
 			s.failed++
 		}

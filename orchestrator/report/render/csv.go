@@ -150,6 +150,7 @@ func (c *summaryList) runColumns() {
 	c.add("trials", func(r summaryRow) string { return whole(r.Trials) })
 	c.add("valid", func(r summaryRow) string { return whole(r.Valid) })
 	c.add("failed", func(r summaryRow) string { return whole(r.Failed) })
+	c.add("excluded", func(r summaryRow) string { return whole(r.Excluded) })
 	c.add("not_ended", func(r summaryRow) string { return whole(r.NotEnded) })
 	c.add("extra_attempts", func(r summaryRow) string { return whole(r.ExtraAttempts) })
 	c.add("failures", func(r summaryRow) string {

@@ -1242,7 +1242,7 @@ type TreatmentSummary struct {
 	Missing   string                 `protobuf:"bytes,4,opt,name=missing,proto3" json:"missing,omitempty"` // why its trials are not run; empty: they are
 	Valid     int32                  `protobuf:"varint,5,opt,name=valid,proto3" json:"valid,omitempty"`
 	Attempted int32                  `protobuf:"varint,6,opt,name=attempted,proto3" json:"attempted,omitempty"` // trials that have ended or run
-	Failed    int32                  `protobuf:"varint,7,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failed    int32                  `protobuf:"varint,7,opt,name=failed,proto3" json:"failed,omitempty"`       // without those that are excluded: invalid or aborted
 	Planned   int32                  `protobuf:"varint,8,opt,name=planned,proto3" json:"planned,omitempty"`
 	Average   float64                `protobuf:"fixed64,10,opt,name=average,proto3" json:"average,omitempty"`
 	Sd        float64                `protobuf:"fixed64,11,opt,name=sd,proto3" json:"sd,omitempty"`

@@ -765,6 +765,8 @@ export type TreatmentSummary = Message<"linktrial.v1.TreatmentSummary"> & {
   attempted: number;
 
   /**
+   * without those that are excluded: invalid or aborted
+   *
    * @generated from field: int32 failed = 7;
    */
   failed: number;
