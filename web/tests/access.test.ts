@@ -36,7 +36,7 @@ test('before there is an admin the login page says how to make one', async () =>
     'anna is an admin now',
   )
   await page.reload()
-  await page.getByText('answers only people it knows').waitFor()
+  await page.getByText('Only users of this orchestrator can log in').waitFor()
 })
 
 test('logging in leads back to where one wanted to be', async () => {

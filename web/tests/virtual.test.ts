@@ -110,7 +110,7 @@ limits: {connect: 10s, transfer: 600s}
 
   // One line of the overview, not one for each run that waits.
   const overview = await s.open('/')
-  const line = overview.locator('.open li')
+  const line = overview.getByRole('region', { name: 'Running now' }).getByRole('listitem')
   await line.getByText('storing', { exact: true }).waitFor()
   expect(await line.count()).toBe(1)
   expect(await line.innerText()).not.toContain('left')
