@@ -99,7 +99,7 @@ test('a driver is held to the contract', async () => {
   await page.getByRole('button', { name: 'Quick suite' }).click()
   await page.getByText(/The quick suite is running: [2-9] of \d+ checks\./).waitFor({ timeout: 170_000 })
   await clean(page)
-  await page.getByRole('button', { name: 'Stop it' }).click()
+  await page.getByRole('button', { name: 'Stop the suite' }).click()
   await page.getByText(/The suite ended after \d+ of \d+ checks; its result is not stored/).waitFor()
   await page.reload()
   await page.getByText(result).waitFor()
