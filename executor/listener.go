@@ -184,10 +184,12 @@ func nameOf(l *runsheet.Listener) journal.ListenerName {
 
 func (l *listener) recordReady(info *contract.Info) {
 	l.failure = ""
-	l.node.listeners.ready(l.name())
 	r := l.recorded()
 	r.Info = info
+	// Before anybody hears of it: an attempt that began before the record would count as
+	// one that met a listener which was not in order.
 	l.node.record.append(journal.TypeListenerReady, r)
+	l.node.listeners.ready(l.name())
 	l.node.record.syncNow()
 	l.started()
 }

@@ -136,7 +136,7 @@ func TestCommandInTheLastTrial(t *testing.T) {
 func TestCommandOverASlowRadio(t *testing.T) {
 	o := newOrchestrator(t, sheetOf(t, 6, runsheet.ControlInBand, 5))
 	client := config(t, radio.RoleClient, o.server.URL)
-	client.Window = 20 * time.Millisecond
+	client.Window = 40 * time.Millisecond
 	stopClient := runAgent(t, client)
 	stopServer := runAgent(t, config(t, radio.RoleServer, o.server.URL))
 	o.want(linktrialv1.Assignment_DESIRED_STATE_PREPARE, "client", "server")
@@ -144,7 +144,7 @@ func TestCommandOverASlowRadio(t *testing.T) {
 	o.want(linktrialv1.Assignment_DESIRED_STATE_RUN, "client", "server")
 	eventually(t, "the first trial", func() bool { return trialRuns(client.StateDir) })
 	o.command(&linktrialv1.RunCommand{Id: "1", Kind: "skip", Trial: 5})
-	o.delay.Store(int64(200 * time.Millisecond)) // answered in the fourth or fifth window
+	o.delay.Store(int64(200 * time.Millisecond)) // answered in the third or fourth window of five
 	eventually(t, "end", o.has("client", journal.TypeRunEnded, 1))
 	if s := o.events(); !slices.Contains(s, "trial 5 aborted skipped") {
 		t.Errorf("got %q", s)
