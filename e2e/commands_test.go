@@ -160,7 +160,7 @@ func TestCommandsToARun(t *testing.T) {
 
 	// Killed in a pause, with a repetition open.
 	p.must("run", "pause", first)
-	p.waitUntil("the run holds", time.Minute, func() bool { return strings.Contains(p.must("run", "list"), "running, paused") })
+	p.waitUntil("the run holds", time.Minute, func() bool { return strings.Contains(p.must("run", "list"), " paused ") })
 	p.must("run", "repeat", first, "--trial", fmt.Sprint(done))
 	p.waitUntil("the repetition is applied", time.Minute, func() bool { return !strings.Contains(p.must("run", "commands", first), "not yet") })
 	if v := p.trials(0)[done].Verdict; v != "" {
