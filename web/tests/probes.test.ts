@@ -16,6 +16,7 @@ treatments:
   - {name: voice, label: Voice, protocol: probe, dscp: EF, options: {pattern: voip-g711, pause: 0s}}
 probes:
   - {treatment: voice, alone: 1s}
+  - {treatment: voice, from: server, alone: 1s}
 iterations: 2
 order: fixed
 seed: 7
@@ -42,11 +43,16 @@ afterAll(async () => {
   if (folder) rmSync(folder, { recursive: true, force: true })
 })
 
-test('probes have a table of their own, alone and beside a transfer', async () => {
+test('probes have a table of their own, alone and beside a transfer, in each direction', async () => {
   const page = await s.open(`/results?ids=${campaign}&tab=table`)
   const probes = page.getByRole('group', { name: 'Probes, scrolls sideways' })
   const row = (name: RegExp) => probes.getByRole('row').filter({ has: page.getByRole('rowheader', { name }) })
-  for (const name of [/^Voice, alone/, /^Voice beside TCP CUBIC/]) {
+  for (const name of [
+    /^Voice, client → server, alone/,
+    /^Voice, client → server beside TCP CUBIC/,
+    /^Voice, server → client, alone/,
+    /^Voice, server → client beside TCP CUBIC/,
+  ]) {
     await row(name).waitFor()
     const cells = await row(name).getByRole('cell').allTextContents()
     expect(cells[0]).toBe('2')
@@ -65,9 +71,10 @@ test('probes have a table of their own, alone and beside a transfer', async () =
   await shotBoth(page, 'results-probes')
 })
 
-test("an attempt's page has what its probe measured", async () => {
+test("an attempt's page has what its probes measured", async () => {
   const page = await s.open(`/results/attempt/${campaign}-1/0`)
-  await page.getByRole('rowheader', { name: /^Voice beside TCP CUBIC/ }).waitFor()
+  for (const name of [/^Voice, client → server beside TCP CUBIC/, /^Voice, server → client beside TCP CUBIC/])
+    await page.getByRole('rowheader', { name }).waitFor()
   await clean(page)
   await shotBoth(page, 'attempt-probes')
 })
