@@ -108,8 +108,8 @@ func known(d time.Duration) float64 {
 type sample struct {
 	trials, failed, excluded, notEnded, extra int
 
-	failures                        []Failure
-	valid                           []observation // in the order of the sheet
+	failures []Failure
+	valid    []observation // in the order of the sheet
 }
 
 func takeSample(r *Run, trials []*Trial) sample {
