@@ -95,6 +95,7 @@ length have their last figures in docs/size.md.`,
 	f.IntVar(&idleAgents, "agents", idleAgents, "number of idle agents in the section agents")
 	f.IntVar(&largeRuns, "runs", largeRuns, "runs of 400 trials in the section large")
 	f.IntVar(&largeSamples, "samples", largeSamples, "samples of each trial in the section large")
+	f.BoolVar(&largeKeep, "keep", false, "in the section large: only store the campaign in the data folder (--data), where no orchestrator may run, and keep it")
 	f.DurationVar(&soakDuration, "soak", soakDuration, "length of the section soak")
 	f.DurationVar(&soakInterval, "soak-interval", soakInterval, "time between two looks of the section soak")
 	return cmd

@@ -37,6 +37,7 @@ import (
 var (
 	largeRuns    = 250
 	largeSamples = 100
+	largeKeep    bool
 )
 
 const (
@@ -64,6 +65,9 @@ seed: 1
 // benchLarge measures what the largest campaign costs, in time and in the memory of the
 // orchestrator, which is a process of its own.
 func benchLarge(ctx context.Context, s *setting.Settings) error {
+	if largeKeep {
+		return (&largeBench{s: s, data: s.Data}).fill(ctx)
+	}
 	dir, remove, err := folder("large")
 	if err != nil {
 		return err

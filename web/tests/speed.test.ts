@@ -1,0 +1,97 @@
+// How soon every page can be used with a large campaign in the store, and what it loads for that. Times are
+// printed, not asserted: the machine may be busy.
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { station, type Station, troubles } from './harness'
+
+let s: Station
+beforeAll(async () => {
+  s = await station('speed')
+  await s.killServe()
+  s.linktrial('bench', 'large', '--keep', '--runs', '25', '--samples', '20')
+  await s.serve()
+}, 600_000)
+afterAll(() => s?.stop())
+
+interface Load {
+  interactive: number
+  requests: number
+  wire: number
+  scripts: number
+  names: string[]
+}
+
+/** Opens a page twice in one browser and measures the second time: scripts and figures are in their caches. */
+async function load(page: Page, path: string, content: string): Promise<Load> {
+  let last: Load | undefined
+  for (const warm of [false, true]) {
+    await page.goto('about:blank')
+    await page.goto(s.url + path)
+    const handle = await page.waitForFunction(
+      (content) =>
+        document.querySelector('main h1') &&
+        ![...document.querySelectorAll('main [aria-busy="true"]')].some((e) => e.checkVisibility()) &&
+        [...document.querySelectorAll('main *')].some((e) => e.matches(content)) &&
+        performance.now(),
+      content,
+      { timeout: 120_000 },
+    )
+    if (!warm) continue
+    const interactive = Number(await handle.jsonValue())
+    last = await page.evaluate((interactive) => {
+      const all = (performance.getEntriesByType('resource') as PerformanceResourceTiming[]).filter(
+        (e) => e.startTime <= interactive,
+      )
+      const [self] = performance.getEntriesByType('navigation') as PerformanceNavigationTiming[]
+      return {
+        interactive,
+        requests: all.length + 1,
+        wire: all.reduce((n, e) => n + e.transferSize, self!.transferSize),
+        scripts: all.filter((e) => e.name.endsWith('.js')).reduce((n, e) => n + e.encodedBodySize, 0),
+        names: all.map((e) => new URL(e.name).pathname),
+      }
+    }, interactive)
+  }
+  return last!
+}
+
+// What a page shows when it can be used, and which of the large chunks it may load.
+const charts = ['results', 'attempt']
+const editor = ['plan']
+const pages: [name: string, path: string, content: string][] = [
+  ['overview', '/', 'table.rows tbody tr'],
+  ['fleet', '/fleet', 'h2, h3, table, .hint'],
+  ['identities', '/fleet/identities', 'h2, .hint, p'],
+  ['plans', '/plans', 'table tbody tr'],
+  ['plan', '/plans/quickstart', '.cm-content, textarea, form'],
+  ['runs', '/runs', 'table tbody tr'],
+  ['run', '/runs/large', 'button[data-trial]'],
+  ['choose', '/results', 'table tbody tr'],
+  ['results', '/results?ids=large', '[data-drawn]'],
+  ['results table', '/results?ids=large&tab=table', 'table tbody tr'],
+  ['attempt', '/results/attempt/large-1/0', '[data-drawn]'],
+  ['map', '/map', 'svg'],
+  ['radios', '/profiles', 'h2, h3, table, dl'],
+  ['protocols', '/protocols', 'h2, h3, table, .hint'],
+  ['approvals', '/protocols/approvals', 'h2, h3, table, .hint'],
+  ['lab', '/lab', 'h2, h3, table, .hint, select'],
+  ['account', '/account', 'p'],
+  ['audit log', '/audit', 'table tbody tr, .hint, p'],
+]
+
+test('every page loads little, charts and editor only where they are used', async () => {
+  const page = await s.open('/')
+  const lines = ['| page | usable after | requests | over the network | scripts, compressed |', '|---|---|---|---|---|']
+  for (const [name, path, content] of pages) {
+    const l = await load(page, path, content)
+    lines.push(
+      `| ${name} | ${(l.interactive / 1000).toFixed(2)} s | ${l.requests} | ${Math.round(l.wire / 1024)} KB | ${Math.round(l.scripts / 1024)} KB |`,
+    )
+    expect(l.requests, `${name}: ${l.names.join(' ')}`).toBeLessThanOrEqual(30)
+    const loads = (chunk: string) => l.names.some((n) => n.startsWith(`/assets/${chunk}-`))
+    if (!charts.includes(name)) expect(loads('echarts'), `${name} has no chart`).toBe(false)
+    if (!editor.includes(name)) expect(loads('CodeEditor'), `${name} has no editor`).toBe(false)
+  }
+  console.log(`with a campaign of 10 000 trials:\n${lines.join('\n')}`)
+  expect(troubles).toEqual([])
+}, 1_200_000)
