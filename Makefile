@@ -16,7 +16,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	fuzz faults test test-go test-race test-pages test-web test-ansible test-images test-kernels
+	sbom licences audit fuzz fuzz-turn faults test test-go test-race test-pages test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -24,6 +24,9 @@ help:
 	@echo "make web           the pages that linktrial serve shows"
 	@echo "make kernel        the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images        the container images, on the engine that docker talks to"
+	@echo "make sbom          bills of materials of programs and drivers in build/sbom (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
+	@echo "make licences      hold every dependency against the allowed licences, and write licences/"
+	@echo "make audit         a table of what can be checked of the dependencies here, and what cannot"
 	@echo "make bench         the figures of the emulator, the drivers and the store"
 	@echo "make generate      generate the protobuf and SQL code, compile the eBPF objects, and record their sources and digests"
 	@echo "make clean         remove bin/ and build/"
@@ -40,7 +43,9 @@ help:
 	@echo "  make test-pages    of these, the ones of the pages"
 	@echo "  make test-go       of these, the ones of Go, all under go test"
 	@echo "  make test-race     of those, the packages with goroutines, under the race detector"
-	@echo "make fuzz          every fuzz target for a minute each (FUZZTIME=60s), and 10 000 mutated documents"
+	@echo "make screenshots   pictures of every page at four widths in three themes, to look at (TO=folder)"
+	@echo "make fuzz          all fuzz targets for an hour together (FUZZTOTAL=60m; FUZZTIME=60s: each for a minute), and 10 000 mutated documents"
+	@echo "make fuzz-turn     a minute each of some fuzz targets that decode what other machines send, 12 minutes together; other ones after each commit"
 	@echo "make faults        a plan with injected faults for about three minutes, from a new seed (SEED=…; make test has a shorter one)"
 	@echo "make test-ansible  the playbooks on machines of their own (about 40 minutes; make test has the smallest of it)"
 	@echo "make test-images   the container images and both compose files (some ten minutes; not part of make test)"
@@ -85,11 +90,34 @@ images: build
 	@scripts/install-deps docker
 	TAG=$(VERSION) images/build
 
-# Every fuzz target for FUZZTIME, and the test of mutated documents with 10 000 of them.
-FUZZTIME ?= 60s
+# Bills of materials (CycloneDX). Images are those that docker has.
+IMAGES :=
+BUNDLE :=
+IMAGE_NAMES := $(patsubst images/%/Dockerfile,image:linktrial/%:latest,$(wildcard images/*/Dockerfile))
+sbom: build
+	go run ./tools/supply sbom -version $(VERSION) $(BIN)/linktrial $(foreach d,$(wildcard $(DRIVERS)/*),$(d)/$(notdir $(d))) \
+		$(if $(IMAGES),$(IMAGE_NAMES)) $(BUNDLE)
+
+licences: build
+	go run ./tools/supply licences
+
+audit: build
+	go run ./tools/supply audit -programs $(BIN)
+
+# All fuzz targets for FUZZTOTAL together, or for FUZZTIME each, and the test of mutated
+# documents with 10 000 of them.
+FUZZTOTAL ?= 60m
+FUZZTIME ?=
+FUZZ := LINKTRIAL_BIN=$(BIN) $(SUDO) go run ./tools/fuzz
 fuzz:
 	LINKTRIAL_HOSTILE=10000 go test ./orchestrator/plan -count=1 -run '^TestHostileDocuments$$' -v
-	go run ./tools/fuzz -time $(FUZZTIME)
+	$(FUZZ) $(if $(FUZZTIME),-time $(FUZZTIME),-total $(FUZZTOTAL))
+
+# The targets that decode what comes from other machines, for as long as a gate has. The
+# number of commits decides which come first.
+FUZZTURN ?= 12m
+fuzz-turn:
+	$(FUZZ) -remote -time 60s -total $(FUZZTURN) -turn $$(git rev-list --count HEAD)
 
 # A plan with faults from a seed; another seed each day finds what one does not.
 SEED ?= $(shell date +%Y%m%d)
@@ -151,6 +179,15 @@ test-race: deps-test build kernel
 # The pages in a real browser, with a real orchestrator and lab; screenshots go to build/screenshots.
 test-web: deps-test build
 	cd web && LINKTRIAL_BIN=$(BIN) $(SUDO) npm run --silent test:browser
+
+# Pictures of every page at four widths in three themes, with contact sheets, to look at.
+# TO=folder; VIEWS=expression for some of them; THEMES=light,dark,sun.
+TO ?= $(CURDIR)/build/screenshots/pages
+VIEWS :=
+THEMES := light,dark,sun
+screenshots: deps-test build
+	cd web && LINKTRIAL_BIN=$(BIN) LINKTRIAL_SHOTS=$(abspath $(TO)) LINKTRIAL_VIEWS='$(VIEWS)' LINKTRIAL_THEMES=$(THEMES) \
+		$(SUDO) npx vitest run --config vitest.screenshots.config.ts
 
 # The playbooks, on machines of their own that systemd-nspawn boots: bare, half-installed, without a network.
 test-ansible: build

@@ -43,7 +43,9 @@ type Config struct {
 	// Modified is the modification time of every file in the archive, so that the
 	// same files give the same bundle.
 	Modified time.Time
-	Logger   *slog.Logger
+	// Key signs the archive and the list of its packages; nil: nothing is signed.
+	Key    *Key
+	Logger *slog.Logger
 }
 
 // Create writes a bundle. Where it fails it leaves no file.
@@ -81,6 +83,9 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 		if m.Packages, err = cfg.Debian.fetch(ctx, cfg.Packages, m.Architecture, scrap); err != nil {
 			return m, err
 		}
+		if err = signArchive(filepath.Join(scrap, debianFolder), cfg.Key, m.Debian, m.Architecture, cfg.Modified); err != nil {
+			return m, err
+		}
 	}
 	if m.Images, err = saveImages(ctx, cfg.Images, scrap); err != nil {
 		return m, err
@@ -91,8 +96,17 @@ func Create(ctx context.Context, cfg Config) (m Manifest, err error) {
 	if err = f.Sync(); err != nil {
 		return m, fmt.Errorf("bundle: %w", err)
 	}
+	// A signature of an earlier archive of this name would not be that of this one.
+	if err = os.Remove(cfg.Out + SignatureSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return m, fmt.Errorf("bundle: %w", err)
+	}
 	if err = os.Rename(part, cfg.Out); err != nil {
 		return m, fmt.Errorf("bundle: %w", err)
+	}
+	if cfg.Key != nil {
+		if _, err = cfg.Key.Sign(cfg.Out); err != nil {
+			return m, fmt.Errorf("bundle: signature: %w", err)
+		}
 	}
 	return m, nil
 }

@@ -91,7 +91,7 @@ func (m Manifest) files() []string {
 		out = append(out, p.File)
 	}
 	if len(m.Packages) > 0 {
-		out = append(out, path.Join(debianFolder, "Packages"))
+		out = append(out, path.Join(debianFolder, "Packages"), path.Join(debianFolder, releaseFile), path.Join(debianFolder, archiveFile))
 	}
 	for _, i := range m.Images {
 		out = append(out, i.File)

@@ -11,8 +11,8 @@ import (
 // Flows may start on nodes that do not lead. The leading node gives each of
 // those a [FlowAssignment] before the trial, begins the trial on the radio when
 // all have accepted theirs, and tells them the moment at which it began; each
-// starts its flows by its own clock, which must be the leading node's (nodes of
-// one machine, as in a laboratory). The outcomes go back to the leading node,
+// starts its flows by its own monotonic clock, which must be the leading node's (nodes
+// of one machine, as in a laboratory). The outcomes go back to the leading node,
 // whose journal has the attempt; the samples stay in the journal of the node
 // that ran the flows.
 
@@ -32,7 +32,7 @@ type FlowOutcome struct {
 	Breaches []string           `json:"notes,omitempty"` // of the driver contract that decided nothing
 	Log      string             `json:"log,omitempty"`   // of a flow that did not succeed
 	// Ready is when its driver was about to connect and Exited when its driver
-	// had exited, by the clock that the nodes share; zero: not known.
+	// had exited, by the monotonic clock that the nodes share; zero: not known.
 	Ready  time.Time `json:"ready,omitzero"`
 	Exited time.Time `json:"exited,omitzero"`
 	// Connected is when its connected event was read, by the same clock.

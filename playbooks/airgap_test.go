@@ -17,7 +17,7 @@ import (
 func TestAirGapped(t *testing.T) {
 	s := newSite(t)
 	bundle := filepath.Join(s.dir, "bundle.tar.gz")
-	image := s.bundle(bundle)
+	image, key := s.bundle(bundle)
 	far := s.add("far", func(tg *target) {
 		// The engine mounts overlay file systems, which the machine's root already is, and
 		// uses system calls that systemd-nspawn does not allow by default.
@@ -45,7 +45,7 @@ func TestAirGapped(t *testing.T) {
 	if err := os.WriteFile(cut, b[:len(b)/2], 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if p := s.play("site.yml", []string{"far"}, "-e", "linktrial_bundle="+cut); p.err == nil ||
+	if p := s.play("site.yml", []string{"far"}, "-e", "linktrial_bundle="+cut, "-e", "linktrial_unsigned=true"); p.err == nil ||
 		!strings.Contains(p.output, "The bundle "+cut+" was cut off or damaged on its way (gzip: "+cut+": unexpected end of file); nothing was changed on any machine.") {
 		t.Errorf("half a bundle: %v\n%s", p.err, p.output)
 	}
@@ -57,8 +57,34 @@ func TestAirGapped(t *testing.T) {
 		t.Errorf("no bundle: %v\n%s", gone.err, gone.output)
 	}
 
-	s.well("first run", s.play("site.yml", []string{"far"}, "-e", "linktrial_bundle="+bundle))
-	s.still("second run", s.play("site.yml", []string{"far"}, "-e", "linktrial_bundle="+bundle))
+	// Nor is one that nobody signed, that somebody else signed, or that was changed since.
+	other := s.newKey("other")
+	for what, c := range map[string]struct {
+		file, key, want string
+	}{
+		"without a key":  {bundle, "", "The bundle " + bundle + " cannot be verified: linktrial_key is not set."},
+		"not signed":     {cut, key, "The bundle " + cut + " is refused: it is not signed: there is no cut.tar.gz.minisig beside it; nothing was changed on any machine."},
+		"by another key": {bundle, other, "The bundle " + bundle + " is refused: it is signed by key "},
+	} {
+		if p := s.play("site.yml", []string{"far"}, "-e", "linktrial_bundle="+c.file, "-e", "linktrial_key="+c.key); p.err == nil || !strings.Contains(p.output, c.want) {
+			t.Errorf("a bundle %s: %v\n%s", what, p.err, p.output)
+		}
+	}
+	signature, err := os.ReadFile(bundle + ".minisig")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(cut+".minisig", signature, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if p := s.play("site.yml", []string{"far"}, "-e", "linktrial_bundle="+cut, "-e", "linktrial_key="+key); p.err == nil ||
+		!strings.Contains(p.output, "The bundle "+cut+" is refused: it does not match its signature: it was changed after it was signed; nothing was changed on any machine.") {
+		t.Errorf("a bundle that was changed: %v\n%s", p.err, p.output)
+	}
+
+	arguments := []string{"-e", "linktrial_bundle=" + bundle, "-e", "linktrial_key=" + key}
+	s.well("first run", s.play("site.yml", []string{"far"}, arguments...))
+	s.still("second run", s.play("site.yml", []string{"far"}, arguments...))
 	if got := s.on(far, "systemctl is-active linktrial-agent linktrial-orchestrator chrony; stat -c %U /var/lib/linktrial/agents/far/identity.pem"); got != "active\nactive\nactive\nroot\n" {
 		t.Errorf("services: %s", got)
 	}
@@ -82,9 +108,20 @@ func TestAirGapped(t *testing.T) {
 	}
 }
 
-// bundle makes an install bundle with all package sets and one image, and returns the
-// identity of the image.
-func (s *site) bundle(path string) string {
+// newKey makes a key that signs bundles, and returns its public part.
+func (s *site) newKey(name string) string {
+	s.t.Helper()
+	out, err := exec.Command(filepath.Join(bin(), "linktrial"), "install-bundle", "key", "--out", filepath.Join(s.dir, name)).CombinedOutput()
+	if err != nil {
+		s.t.Fatalf("key: %v\n%s", err, out)
+	}
+	_, public, _ := strings.Cut(string(out), "verifies: ")
+	return strings.TrimSpace(public)
+}
+
+// bundle makes a signed install bundle with all package sets and one image, and returns the
+// identity of the image, and the key.
+func (s *site) bundle(path string) (image, key string) {
 	s.t.Helper()
 	engine := enginetest.Start(s.t)
 	context := filepath.Join(s.dir, "image")
@@ -111,9 +148,10 @@ func (s *site) bundle(path string) string {
 		return string(out)
 	}
 	command("docker", "build", "--quiet", "--tag", "linktrial/tcp:latest", "--file", "../images/tcp/Dockerfile", context)
+	key = s.newKey("ours")
 	start := time.Now()
-	out := command(filepath.Join(bin(), "linktrial"), "install-bundle", "create", "--out", path, "--debian", suite,
+	out := command(filepath.Join(bin(), "linktrial"), "install-bundle", "create", "--out", path, "--debian", suite, "--key", filepath.Join(s.dir, "ours.key"),
 		"--packages", "base,drivers,docker,orchestrator", "--image", "linktrial/tcp:latest")
 	s.t.Logf("bundle in %.0f s: %s", time.Since(start).Seconds(), out)
-	return strings.TrimSpace(command("docker", "image", "inspect", "--format", "{{.Id}}", "linktrial/tcp:latest"))
+	return strings.TrimSpace(command("docker", "image", "inspect", "--format", "{{.Id}}", "linktrial/tcp:latest")), key
 }

@@ -39,6 +39,7 @@ type agent struct {
 	runs        map[string]*run
 	drivers     []runner.State
 	clock       measured // last of the clock, between runs
+	pruned      bool     // runs that were stored long ago are removed; of watchClock alone
 	preflightID string   // preflight that was begun last
 	faults      []fault  // reported to the orchestrator with every poll
 	refused     []fault  // as faults: what was refused of the last answer
@@ -76,7 +77,7 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	a.session, err = session.New(session.Config{
 		URL: cfg.Orchestrator, Name: a.cfg.Name, Version: a.cfg.Version, Identity: id, Incarnation: rand.Text(), Logger: a.cfg.Logger,
-		Loop: loop, Status: cfg.Service.Status,
+		Clock: a.cfg.Clock, Loop: loop, Status: cfg.Service.Status,
 		Disk:      func() int64 { n, _ := journal.FreeBytes(a.cfg.StateDir); return n },
 		AddStatus: a.addStatus, Keys: a.learnKeys,
 		Registered: func(r *linktrialv1.RegisterResponse, challenge []byte) { a.learnRadio(r.Radio, challenge) },
@@ -98,7 +99,7 @@ func Run(ctx context.Context, cfg Config) error {
 		}
 	}
 	a.setAsideAll(bad)
-	if err := prune(a.cfg.runsDir(), notes, time.Now()); err != nil {
+	if err := prune(a.cfg.runsDir(), notes, time.Time{}); err != nil { // by age when the orchestrator's time is known
 		return err
 	}
 	for _, n := range notes {
@@ -141,7 +142,7 @@ func RunSheet(ctx context.Context, cfg Config, runID, sheetPath string, finish <
 	if err != nil {
 		return err
 	}
-	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), KeyID: sig.KeyID, Signature: sig.Bytes, Desired: desiredRun, Taken: time.Now().UTC()}
+	n := note{Run: runID, SheetHash: runsheet.Hash(sheet), KeyID: sig.KeyID, Signature: sig.Bytes, Desired: desiredRun, Taken: a.cfg.Clock.Now().UTC()}
 	if err := a.saveRun(n, sheet); err != nil {
 		return err
 	}

@@ -36,6 +36,10 @@ func (a *agent) decodeAssignment(encoded []byte, sig signature.Signature) (*link
 	return as, nil
 }
 
+// errExpired is of an assignment that the node's clock may take for expired because it
+// is wrong: it is accepted when the clock is right.
+var errExpired = errors.New("expired")
+
 // openAssignment returns an assignment as the orchestrator sent it in the answer to a
 // call with this challenge, or reports why nothing of it must be used.
 func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte) (*linktrialv1.Assignment, error) {
@@ -46,8 +50,8 @@ func (a *agent) openAssignment(s *linktrialv1.SignedAssignment, challenge []byte
 	if id := a.certificate; id == nil && len(as.NodeKey) > 0 || id != nil && !id.HasKey(as.NodeKey) {
 		return nil, fmt.Errorf("refused: the assignment is for another machine with the name %s (its certificate's key is %.16x…, which this node does not have); nothing was started", as.Node, as.NodeKey)
 	}
-	if expires, now := time.UnixMilli(as.ExpiresUnixMs), time.Now(); now.After(expires) {
-		return nil, fmt.Errorf("refused: the assignment expired at %s, and this node's clock says %s: set the clock if it is wrong; nothing was started", moment(expires), moment(now))
+	if expires, now := time.UnixMilli(as.ExpiresUnixMs), a.cfg.Clock.Now(); now.After(expires) {
+		return nil, fmt.Errorf("refused: the assignment %w at %s, and this node's clock says %s: set the clock if it is wrong; nothing was started", errExpired, moment(expires), moment(now))
 	}
 	if !bytes.Equal(as.Challenge, challenge) || len(challenge) == 0 {
 		return nil, errors.New("refused: the assignment does not answer this node's call: it was recorded and sent again; nothing was started")
@@ -130,12 +134,13 @@ func (a *agent) applyAssignments(ctx context.Context, r session.Answer) (refused
 }
 
 // refusal is the fault to be reported of an assignment that is refused. One of a run
-// that goes on here does not end it: who sent it may not be the orchestrator.
+// that goes on here does not end it: who sent it may not be the orchestrator. Nor does
+// one that has expired: the run waits until the clock is right.
 func (a *agent) refusal(s *linktrialv1.SignedAssignment, err error) fault {
 	f := fault{text: err.Error()}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if run := s.GetRefusedRunId(); runForm.MatchString(run) && a.runs[run] == nil {
+	if run := s.GetRefusedRunId(); !errors.Is(err, errExpired) && runForm.MatchString(run) && a.runs[run] == nil {
 		f.run = run
 	}
 	return f
@@ -181,7 +186,7 @@ func (a *agent) applyRun(ctx context.Context, as *linktrialv1.Assignment, s *lin
 	if a.isStored(as.RunId) {
 		return
 	}
-	n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Desired: desired, Reason: as.Reason, Taken: time.Now().UTC(),
+	n := note{Run: as.RunId, SheetHash: as.SheetHash, KeyID: as.Signature.GetKeyId(), Signature: as.Signature.GetSignature(), Desired: desired, Reason: as.Reason, Taken: a.cfg.Clock.Now().UTC(),
 		Assignment: s.Assignment, AssignmentKeyID: s.KeyId, AssignmentSignature: s.Signature}
 	if a.cfg.Role == radio.RoleClient {
 		n.Commands = asCommands(as.Commands)

@@ -18,6 +18,7 @@ import (
 	"linktrial/internal/filelock"
 	"linktrial/internal/identity"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 	"linktrial/internal/watchdog"
 )
 
@@ -51,6 +52,10 @@ type Config struct {
 	// Faults means that faults of the apparatus are injected in virtual time: the agent
 	// watches itself and the radio as it does in real time. Elsewhere it always does.
 	Faults bool
+
+	// Clock is the node's; nil: the kernel's, and in a lab that clock with the offset that
+	// the lab gives this node ([wallclock.Path]).
+	Clock *wallclock.Clock
 
 	// FloorBytes is the free disk space below which no further trial starts;
 	// 0 is [DefaultFloor], negative none.
@@ -117,6 +122,11 @@ func (c *Config) complete() error {
 	if c.DriversDir, err = driverfolder.Abs(c.DriversDir); err != nil {
 		return err
 	}
+	if c.Clock == nil && c.RadioControl != "" {
+		if c.Clock, err = wallclock.Of(wallclock.Path(c.RadioControl, string(c.Role))); err != nil {
+			return err
+		}
+	}
 	c.Trust.Dir, c.Trust.Logger = c.StateDir, c.Logger
 	for _, dir := range []string{c.StateDir, c.runsDir(), c.pidDir()} {
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -145,6 +155,19 @@ func (c *Config) check() error {
 		return fmt.Errorf("interface %.100q (--device), expected the name of a network interface of at most %d characters, such as radio0", c.Device, unix.IFNAMSIZ-1)
 	}
 	return nil
+}
+
+// faultsPossible reports whether processes, nodes, radios and clocks can fail. In virtual
+// time they do only where faults are injected.
+func (c *Config) faultsPossible() bool { return c.Place != journal.PlaceVirtual || c.Faults }
+
+// boot is the identity of this start of the node. In virtual time it is the same for all
+// guests: a run has one.
+func (c *Config) boot() string {
+	if c.Place == journal.PlaceVirtual {
+		return "guest"
+	}
+	return wallclock.Boot()
 }
 
 func (c *Config) runsDir() string { return filepath.Join(c.StateDir, "runs") }

@@ -7,9 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 	"sync/atomic"
-	"time"
 
 	"linktrial/agents/disturbance"
 	"linktrial/agents/provenance"
@@ -19,7 +17,6 @@ import (
 	"linktrial/executor"
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
-	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
 )
 
@@ -60,8 +57,8 @@ func (x *execution) execute(ctx context.Context) error {
 		Address: a.cfg.RadioAddress, Peers: r.peers(), Device: a.cfg.Device, Place: a.cfg.Place,
 		Journal: runJournal{x.journal, r}, Runner: guard, Logger: a.cfg.Logger, Observer: x,
 	}
-	if x.faultsPossible() {
-		alive, dead := r.keepAlive(ctx)
+	if x.run.a.cfg.faultsPossible() {
+		alive, dead := r.keepAlive(ctx, x.journal)
 		defer dead()
 		cfg.Alive = alive
 		stalls, end := watchStalls(ctx)
@@ -99,42 +96,6 @@ func sentBytes(device string, s *runsheet.Sheet, role radio.Role, place string) 
 		}
 		more, err := provenance.SentBytes(second.Device)
 		return n + more, err
-	}
-}
-
-// aliveFile is of the run's folder: its time of change is when the run was last executed.
-const aliveFile = "alive"
-
-// aliveEvery is how often that time is noted.
-const aliveEvery = time.Second
-
-// keepAlive notes that the run is being executed, until stop or the end of the
-// process; before is when an earlier start noted it last, zero where none did.
-func (r *run) keepAlive(ctx context.Context) (before time.Time, stop func()) {
-	path := filepath.Join(r.dir, aliveFile)
-	if info, err := os.Stat(path); err == nil {
-		before = info.ModTime()
-	}
-	if f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644); err != nil {
-		r.log.Warn("that the run is executed cannot be noted", "error", err)
-		return before, func() {}
-	} else {
-		_ = f.Close() // nothing was written
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var noting sync.WaitGroup
-	noting.Go(func() {
-		for {
-			now := time.Now()
-			_ = os.Chtimes(path, now, now) // without it, the journal's last record is taken
-			if !backoff.Sleep(ctx, aliveEvery) {
-				return
-			}
-		}
-	})
-	return before, func() {
-		cancel()
-		noting.Wait()
 	}
 }
 
@@ -180,13 +141,6 @@ func (x *execution) acquireSlot(ctx context.Context) (release func(), err error)
 	return func() {}, nil
 }
 
-// faultsPossible reports whether processes, nodes and radios can fail. In virtual time
-// they do only where faults are injected.
-func (x *execution) faultsPossible() bool {
-	cfg := &x.run.a.cfg
-	return cfg.Place != journal.PlaceVirtual || cfg.Faults
-}
-
 // inBand reports whether control traffic shares the radio with the trials.
 func (x *execution) inBand() bool {
 	return x.sheet.Control == runsheet.ControlInBand && x.run.a.session != nil
@@ -199,7 +153,7 @@ func (x *execution) lead(ctx context.Context, cfg executor.Config) error {
 		link := radiolink.New(control)
 		defer func() { _ = link.Close() }() // the run is over either way
 		cfg.Radio = link
-		if !x.faultsPossible() {
+		if !x.run.a.cfg.faultsPossible() {
 			cfg.Radio = struct{ executor.Radio }{link} // whose end nobody watches
 		}
 		cfg.CaptureFile = func(trial, attempt int) string {
@@ -346,7 +300,7 @@ func (x *execution) watchDisturbances(ctx context.Context) {
 		devices = append(devices, second.Device)
 	}
 	x.watch = disturbance.Start(ctx, disturbance.Config{
-		Rules: x.sheet.Valid, Devices: devices, Leading: cfg.Role == radio.RoleClient, Virtual: cfg.Place == journal.PlaceVirtual, Logger: x.run.log,
+		Rules: x.sheet.Valid, Devices: devices, Leading: cfg.Role == radio.RoleClient, Virtual: !cfg.faultsPossible(), Logger: x.run.log, Clocks: cfg.Clock.Read,
 		Record: func(w journal.Watched, durable bool) {
 			_, err := x.journal.Append(journal.TypeWatched, w)
 			if err == nil && durable {

@@ -7,6 +7,7 @@ import (
 	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/executor/journal"
+	"linktrial/internal/wallclock"
 )
 
 // clockEvery is how often the orchestrator's clock is measured outside of runs.
@@ -37,6 +38,7 @@ func (a *agent) watchClock(ctx context.Context) {
 		if a.session.Gate().Unrestricted() {
 			if o := a.session.Offset(ctx, "between runs"); o.Unknown == "" {
 				a.noteClock(o)
+				a.pruneOld()
 				next = clockEvery
 			}
 		}
@@ -50,6 +52,14 @@ func (a *agent) noteClock(o journal.ClockOffset) {
 	a.clock = measured{ClockOffset: o, at: time.Now()}
 }
 
+// orchestratorTime is the orchestrator's time of day, whatever this node's clock says;
+// false: it was not measured.
+func (a *agent) orchestratorTime() (time.Time, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return time.Unix(0, int64(wallclock.Steady()+a.clock.Offset+a.clock.Epoch)).UTC(), !a.clock.at.IsZero()
+}
+
 // addStatus adds battery, telemetry, faults and clock to a poll.
 func (a *agent) addStatus(r *linktrialv1.PollRequest) {
 	if b, ok := provenance.ReadBattery(provenance.PowerSupplies); ok {
@@ -60,6 +70,9 @@ func (a *agent) addStatus(r *linktrialv1.PollRequest) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if !a.clock.at.IsZero() {
-		r.ClockOffsetNs, r.ClockErrorNs = a.clock.Offset.Nanoseconds(), a.clock.Error.Nanoseconds()
+		// The clock may have stepped since it was measured.
+		wall, steady := a.cfg.Clock.Read()
+		offset := a.clock.Offset + a.clock.Epoch - (time.Duration(wall.UnixNano()) - steady)
+		r.ClockOffsetNs, r.ClockErrorNs = offset.Nanoseconds(), a.clock.Error.Nanoseconds()
 	}
 }

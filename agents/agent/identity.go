@@ -14,6 +14,7 @@ import (
 	"linktrial/internal/backoff"
 	tokens "linktrial/internal/identity"
 	"linktrial/internal/signature"
+	"linktrial/internal/wallclock"
 )
 
 // identity is the certificate for the orchestrator; nil where that is called
@@ -26,7 +27,7 @@ func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
 		}
 		return nil, nil
 	}
-	id, err := identity.Load(a.cfg.StateDir, nil)
+	id, err := identity.Load(a.cfg.StateDir, a.cfg.Clock.Now)
 	switch {
 	case err == nil && id.Name() != a.cfg.Name:
 		return nil, fmt.Errorf("the certificate in %s is %s's and this node is %s: start the agent with --name %s, or enrol it as %s", a.cfg.StateDir, id.Name(), a.cfg.Name, id.Name(), a.cfg.Name)
@@ -38,23 +39,36 @@ func (a *agent) identity(ctx context.Context) (*identity.Identity, error) {
 		return nil, fmt.Errorf("%w, and %s works with enrolled nodes only: make a token there with 'linktrial node token --name %s', then run 'linktrial node enrol --orchestrator %s --token …' here", err, a.cfg.Orchestrator, a.cfg.Name, a.cfg.Orchestrator)
 	}
 	t, err := a.awaitToken(ctx)
+	if id != nil && errors.Is(err, fs.ErrNotExist) {
+		return id, nil // calls fail, and say whose clock is wrong
+	}
 	if err != nil {
 		return nil, err
 	}
 	if t.Node != a.cfg.Name {
 		return nil, fmt.Errorf("the token in %s is for node %s and this node is %s: start the agent with --name %s, or make a token with 'linktrial node token --name %s'", a.cfg.TokenFile, t.Node, a.cfg.Name, t.Node, a.cfg.Name)
 	}
+	expired := id // nil: there is none; else its end may be the clock's fault
 	retry := backoff.Backoff{Min: time.Second, Max: 10 * time.Second}
 	for {
-		id, err := identity.Enrol(ctx, identity.Enrolment{Orchestrator: a.cfg.Orchestrator, Token: t, Dir: a.cfg.StateDir, Trust: func(keys []*linktrialv1.SigningKey) error { return KeepSigningKeys(a.cfg.StateDir, keys) }})
+		if expired != nil && !expired.Expired() {
+			a.cfg.Logger.Info("the node's clock was set: its certificate is valid by it", "until", expired.Expires())
+			return expired, nil
+		}
+		id, err := identity.Enrol(ctx, identity.Enrolment{Orchestrator: a.cfg.Orchestrator, Token: t, Dir: a.cfg.StateDir, Now: a.cfg.Clock.Now, Trust: func(keys []*linktrialv1.SigningKey) error { return KeepSigningKeys(a.cfg.StateDir, keys) }})
 		if err == nil {
 			a.cfg.Logger.Info("node is enrolled", "node", id.Name(), "until", id.Expires())
 			return id, nil
 		}
-		if errors.Is(err, identity.ErrRefused) || ctx.Err() != nil {
+		if ctx.Err() != nil || errors.Is(err, identity.ErrRefused) && expired == nil {
 			return nil, err
 		}
-		a.cfg.Logger.Warn("node could not be enrolled; it tries again", "error", err)
+		if expired != nil {
+			a.cfg.Logger.Warn("the node's certificate has expired by its clock, and it could not be enrolled anew; it tries again: set the clock if it is wrong",
+				"expired", expired.Expires(), "clock", a.cfg.Clock.Now(), "error", err)
+		} else {
+			a.cfg.Logger.Warn("node could not be enrolled; it tries again", "error", err)
+		}
 		if !retry.Wait(ctx) {
 			return nil, ctx.Err()
 		}
@@ -103,9 +117,10 @@ const (
 // until ctx ends. The wall clock is read each time: a laptop that slept does
 // not count the night.
 func (a *agent) watchIdentity(ctx context.Context, id *identity.Identity) {
+	var next renewal
 	for wait := time.Duration(0); backoff.Sleep(ctx, wait); {
 		wait = identityEvery
-		if time.Now().Before(id.Due()) || !a.session.Gate().Unrestricted() {
+		if !next.due(a.cfg.Clock.Now(), wallclock.Steady(), id.Due()) || !a.session.Gate().Unrestricted() {
 			continue
 		}
 		if err := a.session.Renew(ctx); err != nil {
@@ -116,5 +131,19 @@ func (a *agent) watchIdentity(ctx context.Context, id *identity.Identity) {
 			continue
 		}
 		a.cfg.Logger.Info("certificate is renewed", "until", id.Expires())
+		next.renewed(wallclock.Steady())
 	}
+}
+
+// renewalRest is how long after a renewal there is no other one. A clock that is ahead
+// takes a new certificate for one that is to be renewed.
+const renewalRest = 24 * time.Hour
+
+// renewal is when the certificate may be renewed next.
+type renewal struct{ rests time.Duration } // by the clock that never steps; 0: it was not renewed
+
+func (r *renewal) renewed(steady time.Duration) { r.rests = steady + renewalRest }
+
+func (r *renewal) due(now time.Time, steady time.Duration, due time.Time) bool {
+	return !now.Before(due) && steady >= r.rests
 }

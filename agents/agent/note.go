@@ -135,8 +135,25 @@ func parseNote(b []byte) (note, error) {
 	return n, nil
 }
 
+// pruneOld removes runs that were stored long ago by the orchestrator's time, once a
+// start: this node's clock may be wrong by any time.
+func (a *agent) pruneOld() {
+	now, known := a.orchestratorTime()
+	if !known || a.pruned {
+		return
+	}
+	a.pruned = true
+	notes, _, err := readNotes(a.cfg.runsDir())
+	if err == nil {
+		err = prune(a.cfg.runsDir(), notes, now)
+	}
+	if err != nil {
+		a.cfg.Logger.Warn("runs that were stored long ago could not be removed", "error", err)
+	}
+}
+
 // prune removes runs that were stored long ago, or are too many, and remembers that
-// they have ended.
+// they have ended. Without a time, none was stored long ago.
 func prune(runs string, notes []note, now time.Time) error {
 	stored := 0
 	var gone []string

@@ -183,8 +183,12 @@ func (r *run) once(ctx, ectx context.Context) (err error) {
 	}
 	close(r.ended)
 	if <-delivered && ctx.Err() == nil {
+		stored, known := r.a.orchestratorTime() // before mu: it takes the agent's
+		if !known {
+			stored = r.a.cfg.Clock.Now().UTC()
+		}
 		r.mu.Lock()
-		r.note.Stored = time.Now().UTC()
+		r.note.Stored = stored
 		werr := r.note.write(r.dir)
 		r.mu.Unlock()
 		err = errors.Join(err, werr)
@@ -226,7 +230,11 @@ func (r *run) openJournal() (*journal.File, error) {
 	case begun && (errors.Is(err, os.ErrNotExist) || err == nil && info.Size() == 0):
 		return nil, r.cannotGoOn("the journal "+path+" is missing", errors.New("the run had begun, and what it recorded is gone"))
 	}
-	j, err := journal.Open(path, journal.Identity{Run: r.id, Node: cfg.Name, Role: cfg.Role}, journal.Options{FloorBytes: cfg.FloorBytes, Logger: r.log})
+	options := journal.Options{FloorBytes: cfg.FloorBytes, Logger: r.log}
+	if cfg.faultsPossible() {
+		options.Clock, options.Boot = cfg.Clock, cfg.boot()
+	}
+	j, err := journal.Open(path, journal.Identity{Run: r.id, Node: cfg.Name, Role: cfg.Role}, options)
 	switch {
 	case diskFailed(err) && r.outlastsDisk():
 		return nil, err

@@ -9,12 +9,14 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"linktrial/executor"
 	"linktrial/internal/backoff"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 )
 
 // In a laboratory all nodes are on one machine and know the emulator's control
@@ -24,10 +26,13 @@ import (
 //
 //	leading node → {"assignment": …}
 //	other node   → {"accepted": true}, or {"refused": "why"} and the end
-//	leading node → {"began": "2026-07-01T12:00:00.000000001Z"}
+//	leading node → {"began": "1970-01-01T05:12:00.000000001Z"}
 //	other node   → {"flows": […]}
 //	leading node → {"over": true}, when all flows of the attempt have ended
 //	other node   → {"in_order": true}
+//
+// Times are those since the machine was started, counted from 1970: the nodes share that
+// clock, which nobody steps, and their processes compare no times of day.
 //
 // In place of in_order, or at any time after began, the other node sends {"outage":
 // "what was not in order"}, with "stopped" beside it where a process was stopped for some
@@ -67,6 +72,32 @@ const (
 	beginLimit  = 2 * time.Minute  // from an accepted assignment to the trial's beginning
 	redialPause = 100 * time.Millisecond
 )
+
+// sharedTime is a time of this process as the other nodes of the machine understand it,
+// and ownTime the other way round.
+func sharedTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.Unix(0, int64(wallclock.Steady()-time.Since(t))).UTC()
+}
+
+func ownTime(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return time.Now().Add(time.Duration(t.UnixNano()) - wallclock.Steady())
+}
+
+// withTimes changes the times of outcomes.
+func withTimes(flows []executor.FlowOutcome, change func(time.Time) time.Time) []executor.FlowOutcome {
+	out := slices.Clone(flows) // an empty list stays one
+	for i := range out {
+		f := &out[i]
+		f.Ready, f.Exited, f.Connected = change(f.Ready), change(f.Exited), change(f.Connected)
+	}
+	return out
+}
 
 // sources implements [executor.Sources].
 type sources struct{ radioControl string }
@@ -186,6 +217,7 @@ func (s *sourceMessages) next(most int64) (m sourceMessage, err error) {
 
 // Carry implements [executor.Source].
 func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.FlowOutcome, error) {
+	began = sharedTime(began)
 	if err := s.out.Encode(sourceMessage{Began: &began}); err != nil {
 		return nil, fmt.Errorf("begin: %w", err)
 	}
@@ -195,12 +227,12 @@ func (s *source) Carry(ctx context.Context, began time.Time) ([]executor.FlowOut
 	})()
 	select {
 	case flows := <-s.flows:
-		return flows, nil
+		return withTimes(flows, ownTime), nil
 	case <-s.gone:
 	}
 	select {
 	case flows := <-s.flows: // before the end
-		return flows, nil
+		return withTimes(flows, ownTime), nil
 	default:
 		return nil, fmt.Errorf("outcome of its flows: %w", s.err)
 	}
@@ -299,7 +331,7 @@ func takeAssignment(ctx context.Context, c net.Conn, carrier executor.Carrier) e
 	if err := c.SetReadDeadline(time.Time{}); err != nil {
 		return err
 	}
-	return carryOut(ctx, c, in, out, carrier, assignment, *m.Began, outage)
+	return carryOut(ctx, c, in, out, carrier, assignment, ownTime(*m.Began), outage)
 }
 
 // carryOut runs the flows of an assignment, and says what came of them, and of the
@@ -339,7 +371,7 @@ func carryOut(ctx context.Context, c net.Conn, in *sourceMessages, out *json.Enc
 	if flows == nil {
 		flows = []executor.FlowOutcome{}
 	}
-	err := send(sourceMessage{Flows: flows})
+	err := send(sourceMessage{Flows: withTimes(flows, sharedTime)})
 	<-closed
 	watching.Wait()
 	carrier.Sync()

@@ -6,11 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"linktrial/executor/journal"
 	"linktrial/internal/backoff"
 	"linktrial/internal/notify"
+	"linktrial/internal/wallclock"
 )
 
 // An agent that was stopped, or whose machine was suspended, starts drivers late and
@@ -37,25 +36,18 @@ type stallWatch struct {
 
 // watchStalls watches until stop.
 func watchStalls(ctx context.Context) (w *stallWatch, stop func()) {
-	w = &stallWatch{last: sinceBoot()}
+	w = &stallWatch{last: wallclock.Steady()}
 	ctx, cancel := context.WithCancel(ctx)
 	var looking sync.WaitGroup
 	looking.Go(func() {
 		for backoff.Sleep(ctx, stallEvery) {
-			w.look(sinceBoot(), time.Now())
+			w.look(wallclock.Steady(), time.Now())
 		}
 	})
 	return w, func() {
 		cancel()
 		looking.Wait()
 	}
-}
-
-// sinceBoot includes the time in which the machine was suspended, unlike Go's clock.
-func sinceBoot() time.Duration {
-	var t unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t) // every kernel since 2.6.39 has it
-	return time.Duration(t.Nano())
 }
 
 // look notes a stall where the look before is too long ago.
@@ -78,7 +70,7 @@ func (w *stallWatch) look(boot time.Duration, now time.Time) {
 // before the goroutine has had its turn.
 func (w *stallWatch) Since(at time.Time) (stalls []journal.AgentStopped, more <-chan struct{}) {
 	more = w.changed.Changed()
-	w.look(sinceBoot(), time.Now())
+	w.look(wallclock.Steady(), time.Now())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	first := slices.IndexFunc(w.stalls, func(s journal.AgentStopped) bool { return s.To.After(at) })

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/wallclock"
 )
 
 // A stall is a time between two looks at the clock that is longer than the bound; who
@@ -20,7 +21,7 @@ func TestStallWatch(t *testing.T) {
 	}
 	since := func(at time.Time) []journal.AgentStopped {
 		w.mu.Lock()
-		w.last = sinceBoot() // Since looks itself
+		w.last = wallclock.Steady() // Since looks itself
 		w.mu.Unlock()
 		s, _ := w.Since(at)
 		return s

@@ -2,24 +2,20 @@ package disturbance
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/wallclock"
 )
 
 const (
 	lookEvery = time.Second // at the clock
 	// spanLimit is how long a node that does not lead keeps to itself what it noticed.
 	spanLimit = 2 * time.Second
-	// leastStep is the least step that is recorded: two clocks are read one after the
-	// other, and the process may be interrupted between.
-	leastStep = time.Millisecond
+	leastStep = wallclock.LeastStep
 )
 
 // Config says what is watched.
@@ -29,7 +25,7 @@ type Config struct {
 	Devices []string
 	// Leading: a record is written only where [Watch.Flush] asks for it, between trials.
 	Leading bool
-	// Virtual: the clock is a guest's own and does not step.
+	// Virtual: the clock is a guest's own, and no fault steps it.
 	Virtual bool
 	// Record writes into the journal; durable: and syncs it.
 	Record func(r journal.Watched, durable bool)
@@ -64,7 +60,7 @@ func Start(ctx context.Context, cfg Config) *Watch {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
 	if cfg.Clocks == nil {
-		cfg.Clocks = clocks
+		cfg.Clocks = (*wallclock.Clock)(nil).Read
 	}
 	w := &Watch{cfg: cfg}
 	ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -136,20 +132,4 @@ func (w *Watch) look(flush, durable bool) {
 		w.since, w.from = w.since.Add(elapsed+step), steady
 	}
 	w.looked = steady
-}
-
-// clocks reads CLOCK_REALTIME, and CLOCK_BOOTTIME, which goes on while the node
-// sleeps and is changed by nobody. They are read again where something came between.
-func clocks() (wall time.Time, steady time.Duration) {
-	var before, real, after unix.Timespec
-	for range 10 {
-		if errors.Join(unix.ClockGettime(unix.CLOCK_BOOTTIME, &before), unix.ClockGettime(unix.CLOCK_REALTIME, &real),
-			unix.ClockGettime(unix.CLOCK_BOOTTIME, &after)) != nil {
-			return time.Now().Round(0), 0 // these clocks are in every kernel since 2.6.39
-		}
-		if after.Nano()-before.Nano() < int64(leastStep)/10 {
-			break
-		}
-	}
-	return time.Unix(real.Unix()), time.Duration((before.Nano() + after.Nano()) / 2)
 }

@@ -19,6 +19,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/backoff"
+	"linktrial/internal/wallclock"
 	"linktrial/internal/watchdog"
 )
 
@@ -31,6 +32,7 @@ type Config struct {
 	Identity    *identity.Identity
 	Incarnation string // of this start of the agent
 	Logger      *slog.Logger
+	Clock       *wallclock.Clock // the node's; nil: the kernel's
 	// Disk is the free space reported with each poll, in bytes; nil: not reported.
 	Disk func() int64
 	// AddStatus adds to each poll what else the node reports of itself; nil: nothing.
@@ -308,7 +310,8 @@ const (
 // Offset measures the orchestrator's clock against the node's: of eight
 // exchanges the one with the shortest round trip counts (RFC 5905, section 8:
 // θ = ((T2−T1)+(T3−T4))/2, δ = (T4−T1)−(T3−T2); section 10 takes the minimum
-// delay of eight). It takes at most ten seconds; without a control link the
+// delay of eight). They are timed by the clock that never steps, against which the
+// orchestrator's is measured. It takes at most ten seconds; without a control link the
 // record has the reason.
 func (s *Session) Offset(ctx context.Context, when string) journal.ClockOffset {
 	ctx, cancel := context.WithTimeout(ctx, clockLimit)
@@ -319,13 +322,13 @@ func (s *Session) Offset(ctx context.Context, when string) journal.ClockOffset {
 	n := 0
 	for range clockExchanges {
 		err := s.do(ctx, clockLimit/2, func(ctx context.Context) error {
-			t1 := time.Now()
+			t1 := wallclock.Steady()
 			resp, err := s.client.Clock(ctx, connect.NewRequest(&linktrialv1.ClockRequest{}))
-			t4 := t1.Add(time.Since(t1))
+			t4 := wallclock.Steady()
 			if err != nil {
 				return err
 			}
-			offset, delay := clockOffset(t1.UnixNano(), resp.Msg.ReceivedUnixNs, resp.Msg.SentUnixNs, t4.UnixNano())
+			offset, delay := clockOffset(int64(t1), resp.Msg.ReceivedUnixNs, resp.Msg.SentUnixNs, int64(t4))
 			if n == 0 || delay < best {
 				best, o.Offset, o.Error = delay, offset, delay/2
 			}
@@ -339,7 +342,11 @@ func (s *Session) Offset(ctx context.Context, when string) journal.ClockOffset {
 	}
 	if n == 0 {
 		o.Unknown = fmt.Sprintf("no control link: %v", last)
+		return o
 	}
+	wall, steady := s.cfg.Clock.Read()
+	o.Epoch = time.Duration(wall.UnixNano()) - steady
+	o.Offset -= o.Epoch
 	return o
 }
 

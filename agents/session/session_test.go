@@ -24,6 +24,7 @@ import (
 	"linktrial/internal/agentprotocol"
 	"linktrial/internal/notify"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -325,6 +326,25 @@ func TestClock(t *testing.T) {
 	got := s.Offset(context.Background(), "before")
 	if got.Unknown != "" || (got.Offset-time.Hour).Abs() > got.Error+time.Millisecond || got.Error <= 0 {
 		t.Errorf("clock of an orchestrator an hour ahead: %+v", got)
+	}
+	// The node's clock steps by a year between two measurements: the orchestrator's time is
+	// the same by either.
+	path := filepath.Join(t.TempDir(), "clock")
+	set, err := wallclock.NewOffset(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.cfg.Clock, err = wallclock.Of(path); err != nil {
+		t.Fatal(err)
+	}
+	const year = 365 * 24 * time.Hour
+	set.Step(year)
+	stepped := s.Offset(context.Background(), "after")
+	if by := stepped.Offset - got.Offset; (by + year).Abs() > got.Error+stepped.Error+time.Millisecond {
+		t.Errorf("the clock stepped by a year, and its offset by %s", by)
+	}
+	if by := stepped.Offset + stepped.Epoch - got.Offset - got.Epoch; by.Abs() > got.Error+stepped.Error+time.Millisecond {
+		t.Errorf("the orchestrator's time stepped by %s with the node's clock", by)
 	}
 	o.server.Listener.Close()
 	o.cut()

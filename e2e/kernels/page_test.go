@@ -30,6 +30,7 @@ var groups = []group{
 	{"netem", "netem and the emulated radio", []string{"netem", "emulated radio"}},
 	{"probes", "Probes over netem", []string{"packets", "losses", "one-way delay"}},
 	{"sockets", "Sockets of the kernel", []string{""}},
+	{"confinement", "Confinement", []string{""}},
 }
 
 // The tables stand between these lines of the page.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"linktrial/agents/identity"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 	"linktrial/orchestrator/server"
 )
 
@@ -108,4 +110,39 @@ func TestAgentRenewsWhileItWorks(t *testing.T) {
 	o.restart(t)
 	eventually(t, "the node is connected again", func() bool { return states(t, o)["client"].Connected })
 	require.NoError(t, end())
+}
+
+// The clock of a node is wrong by a year when its agent starts, with a certificate and
+// the token that it had it for: the agent says so, waits, and works when the clock is
+// right. The certificate and the runs that it keeps stay.
+func TestAgentWithAWrongClock(t *testing.T) {
+	for name, by := range map[string]time.Duration{"ahead": 365 * day, "behind": -365 * day} {
+		t.Run(name, func(t *testing.T) {
+			o := serve(t, nil)
+			cfg := agentConfig(t, o)
+			n := &node{cfg.StateDir, newClock()}
+			tok := o.token(t, "client")
+			e := n.enrolment(o.URL(), tok)
+			e.Trust = func(keys []*linktrialv1.SigningKey) error { return agent.KeepSigningKeys(cfg.StateDir, keys) }
+			_, err := identity.Enrol(t.Context(), e)
+			require.NoError(t, err)
+			cfg.TokenFile = filepath.Join(t.TempDir(), "client.token")
+			require.NoError(t, os.WriteFile(cfg.TokenFile, []byte(tok.String()), 0o600))
+			path := filepath.Join(t.TempDir(), "clock")
+			set, err := wallclock.NewOffset(path)
+			require.NoError(t, err)
+			set.Step(by)
+			cfg.Clock, err = wallclock.Of(path)
+			require.NoError(t, err)
+			log := &logged{}
+			cfg.Logger = log.logger()
+			end := work(t, cfg)
+			eventually(t, "the log says whose clock is wrong", func() bool {
+				return strings.Contains(log.String(), "this machine's clock says") && strings.Contains(log.String(), name)
+			})
+			set.Step(-by)
+			eventually(t, "the node is connected", func() bool { return states(t, o)["client"].Connected })
+			require.NoError(t, end())
+		})
+	}
 }

@@ -340,7 +340,7 @@ func journalCorruptions(t *testing.T) map[string]corruption {
 				return all
 			})
 		}},
-		"a trial in another order": {[]string{audit.Order}, func(e *evidence) {
+		"a trial in another order": {[]string{audit.Order, audit.Clocks}, func(e *evidence) {
 			e.both("client", func(all []journal.Record) []journal.Record {
 				// Trial 0 at first, before it is repeated: to the place after trial 1.
 				first := func(kind journal.Type, trial int) int {

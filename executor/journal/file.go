@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +45,13 @@ type Identity struct {
 
 // Options of [Open]; the zero value is usable.
 type Options struct {
-	Now func() time.Time // the node's clock; nil is time.Now
+	Now func() time.Time // the node's clock, where Clock is nil; nil is time.Now
+	// Clock is the node's clock, whose steps are recorded ([ClockStepped]); nil: they are
+	// not.
+	Clock Clock
+	// Boot is the identity of the start of the node within which Clock's steady times are
+	// comparable; empty: not known, a step between two starts of the agent is not found.
+	Boot string
 	// ReserveBytes is held back for the last records; 0 is [DefaultReserve], negative none.
 	ReserveBytes int64
 	// FloorBytes is the free space below which [File.CheckSpace] reports a full disk.
@@ -62,6 +67,7 @@ type File struct {
 	path string
 
 	mu      sync.Mutex
+	steps   steps
 	f       *os.File
 	pending []byte  // records that were appended and not yet written
 	ends    []int64 // ends[i] is where record i+1 ends, in the file or after the pending bytes are written
@@ -89,7 +95,7 @@ func Open(path string, id Identity, opts Options) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j := &File{id: id, opts: opts, path: path, f: f, failed: make(chan struct{})}
+	j := &File{id: id, opts: opts, path: path, f: f, failed: make(chan struct{}), steps: steps{clock: opts.Clock, boot: opts.Boot}}
 	if err := j.recover(); err != nil {
 		f.Close()
 		return nil, err
@@ -116,6 +122,7 @@ func (j *File) recover() error {
 			return mismatch
 		}
 		j.ends = append(j.ends, end)
+		j.steps.recovered(&r)
 		return nil
 	})
 	if mismatch != nil {
@@ -198,14 +205,17 @@ func (j *File) DropReserve() error {
 }
 
 // Append adds a record to the journal's memory and returns its sequence
-// number; [File.Sync] makes it durable. On a full disk it keeps taking all
+// number; [File.Sync] makes it durable. Where the node's clock has stepped since the
+// record before, another one comes first that says so. On a full disk it keeps taking all
 // records but samples and telemetry, which it refuses with [ErrDiskFull].
 func (j *File) Append(t Type, body any) (int64, error) {
-	b, err := json.Marshal(body)
-	if err != nil {
-		return 0, fmt.Errorf("journal %s: %w", t, err)
+	var encoded []byte
+	if !timed(body) {
+		var err error
+		if encoded, err = encode(t, body); err != nil {
+			return 0, err
+		}
 	}
-	b = withoutNUL(b)
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.broken != nil {
@@ -214,23 +224,18 @@ func (j *File) Append(t Type, body any) (int64, error) {
 	if j.full && (t == TypeSamples || t == TypeTelemetry) {
 		return 0, ErrDiskFull
 	}
-	r := Record{Seq: int64(len(j.ends)) + 1, Run: j.id.Run, Node: j.id.Node, Role: j.id.Role, At: j.opts.Now().UTC(), Type: t, Body: b}
-	line, err := json.Marshal(r)
+	line, err := j.stamped(t, body, encoded)
 	if err != nil {
-		return 0, fmt.Errorf("journal %s: %w", t, err)
+		return 0, err
 	}
-	if len(line) > MaxRecord {
-		return 0, fmt.Errorf("journal %s: %w", t, ErrTooLarge)
-	}
-	j.pending = appendLine(j.pending, line)
-	j.ends = append(j.ends, j.written+int64(len(j.pending)))
+	j.take(line)
 	if len(j.pending) >= flushAt {
 		if err := j.flush(); err != nil && !errors.Is(err, ErrDiskFull) {
 			return 0, err
 		}
 	}
 	j.changed.Notify()
-	return r.Seq, nil
+	return int64(len(j.ends)), nil
 }
 
 // flush writes what is pending. On a full disk the reserve is given up and the

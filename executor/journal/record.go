@@ -51,6 +51,10 @@ type RunStarted struct {
 	// Alive is when the agent's earlier start is last known to have run, within a few
 	// seconds; zero: it is not known, or there was none.
 	Alive time.Time `json:"alive,omitzero"`
+	// Boot is this start of the node's kernel, and SinceBoot the time since then at the
+	// record's; empty: steps of the node's clock are not looked for.
+	Boot      string        `json:"boot,omitempty"`
+	SinceBoot time.Duration `json:"since_boot_ns,omitempty"`
 }
 
 // RunEnd is how a node's part in a run ended.
@@ -120,6 +124,9 @@ type ClockOffset struct {
 	Error  time.Duration `json:"error_ns"`
 	// Unknown is why there is no figure ("no control link").
 	Unknown string `json:"unknown,omitempty"`
+	// Epoch is the node's clock less the one that never steps, when it was measured; 0: not
+	// known. Where the clock has stepped since, [File] takes that into the offset.
+	Epoch time.Duration `json:"-"`
 }
 
 // Listener is the state of one treatment's listener on the server node, or of one

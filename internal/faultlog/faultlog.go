@@ -82,15 +82,16 @@ const (
 	ControlLink  Target = "control-link" // a node's control link
 	Radio        Target = "radio"        // a node's radio interface
 	Disk         Target = "disk"         // a node's state folder
+	Clock        Target = "clock"        // a node's time of day
 )
 
 // Targets returns every target.
 func Targets() []Target {
-	return []Target{Agent, Driver, Emulator, Orchestrator, Database, Node, ControlLink, Radio, Disk}
+	return []Target{Agent, Driver, Emulator, Orchestrator, Database, Node, ControlLink, Radio, Disk, Clock}
 }
 
 // Fault is one injected fault. Times are those of the machine's clock; in a lab all
-// nodes share it.
+// nodes share it, but for what a fault of the kind clock-step adds.
 type Fault struct {
 	// Number counts the faults of a campaign from 1, in the order of their injection.
 	Number int    `json:"number"`

@@ -329,6 +329,20 @@ func (v Value) Duration(def time.Duration) time.Duration {
 	return d
 }
 
+// SignedDuration reads a duration that may be negative, such as "-1h".
+func (v Value) SignedDuration(def time.Duration) time.Duration {
+	s, ok := v.scalar(`a duration such as "1h" or "-1h"`)
+	if !ok {
+		return def
+	}
+	d, err := time.ParseDuration(strings.ReplaceAll(s, " ", ""))
+	if err != nil {
+		v.Problem(`expected a duration such as "1h" or "-1h", found %q`, s)
+		return def
+	}
+	return d
+}
+
 // Bytes reads a size such as "256 KiB".
 func (v Value) Bytes(def int64) int64 {
 	return quantity(v, def, `a size such as "256 KiB"`, unit.Bytes)

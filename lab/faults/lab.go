@@ -18,6 +18,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 	"linktrial/lab/netns"
 )
 
@@ -43,6 +44,8 @@ type Lab struct {
 	Disk func(node radio.Role) *faultdisk.Disk
 	// DatabaseDisk returns the disk of that folder; nil where no fault was to fill it.
 	DatabaseDisk func() *faultdisk.Disk
+	// Clock returns the clock of a node; nil where no fault was to step it.
+	Clock func(node radio.Role) *wallclock.Offset
 	// Answers reports whether the orchestrator answers, from a database that takes changes.
 	Answers func(ctx context.Context) bool
 	// Idle reports whether nothing of an attempt can run on a node: a relay that only
@@ -86,6 +89,8 @@ func (l *Lab) Inject(ctx context.Context, i Injection) (Injected, error) {
 		return l.duplicate(i)
 	case faultlog.DuplicateOrchestrator:
 		return l.duplicateOrchestrator(ctx, i)
+	case faultlog.ClockStep:
+		return l.clockStep(i)
 	case faultlog.DiskFull:
 		// A write is cut short somewhere in a record.
 		room := int64(i.Pick % maxRoom)

@@ -42,7 +42,17 @@ const (
 	DefaultDiskDelay = 300 * time.Millisecond
 	minLoss          = 0.001
 	DefaultLoss      = 0.3
+	// MaxStep is the largest step of a clock, DefaultStep the one where none is stated: a
+	// clock whose time zone is wrong.
+	MaxStep     = 10 * year
+	DefaultStep = time.Hour
 )
+
+const year = 365 * 24 * time.Hour
+
+// steps are those that are drawn from a seed: of a time service that begins late, of a
+// time zone, and of a clock whose battery was empty.
+var steps = []time.Duration{time.Second, -time.Second, time.Hour, -time.Hour, year, -year}
 
 // Schedule is the faults of a campaign: those listed, and those drawn from a seed.
 type Schedule struct {
@@ -232,6 +242,16 @@ func random(v yamldoc.Value, nodes Nodes) *Random {
 		field.Problem("expected at least one kind; without the key all are drawn")
 	}
 	return NewRandom(seed, every, kinds, nodes)
+}
+
+// step reads by how much a clock steps.
+func step(v yamldoc.Value) time.Duration {
+	d := v.SignedDuration(DefaultStep)
+	if v.OK() && (d.Abs() < time.Millisecond || d.Abs() > MaxStep) {
+		v.Problem("expected 1ms to %s, forwards or with a minus sign back, found %s", MaxStep, d)
+		return DefaultStep
+	}
+	return d
 }
 
 // upTo reads a duration within bounds.

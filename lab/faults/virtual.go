@@ -16,6 +16,7 @@ var virtualChoices = []Choice{
 	{faultlog.Stop, faultlog.Agent}, {faultlog.Stop, faultlog.Driver}, {faultlog.Stop, faultlog.Emulator},
 	{faultlog.Restart, faultlog.Agent}, {faultlog.PowerCut, faultlog.Node},
 	{faultlog.RadioDown, faultlog.Radio}, {faultlog.MTU, faultlog.Radio}, {faultlog.Address, faultlog.Radio},
+	{faultlog.ClockStep, faultlog.Clock},
 }
 
 // Choices returns every kind with every target that it can hit on these nodes.

@@ -41,6 +41,11 @@ type Config struct {
 	LocalUsers []int
 	// DataDir gets the setup token while there is no admin.
 	DataDir string
+	// SecondFactor has the roles that take a second factor: who has none can only set
+	// one up.
+	SecondFactor map[Role]bool
+	// Provider is where people can log in besides; nil: there is none.
+	Provider *ProviderConfig
 	// Setup makes a setup token also where there is an admin: their password may
 	// be forgotten.
 	Setup bool
@@ -60,7 +65,8 @@ type Access struct {
 	store    *store.Store
 	now      func() time.Time
 	hasher   *hasher
-	limit    *limiter
+	limit    *limiter // of attempts at passwords
+	codes    *limiter // of attempts at codes
 	crossing *http.CrossOriginProtection
 	setup    setup
 	audit    *auditlog.Log
@@ -78,12 +84,16 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	limit, err := newLimiter(cfg.Now)
+	limit, err := newLimiter(cfg.Now, passwordAllowances)
+	if err != nil {
+		return nil, err
+	}
+	codes, err := newLimiter(cfg.Now, codeAllowances)
 	if err != nil {
 		return nil, err
 	}
 	a := &Access{
-		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit,
+		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit, codes: codes,
 		crossing: http.NewCrossOriginProtection(), streams: map[*stream]struct{}{},
 		audit: auditlog.New(auditlog.Config{Store: cfg.Store, Signer: cfg.Signer, DataDir: cfg.DataDir, Logger: cfg.Logger, Now: cfg.Now}),
 	}
@@ -101,10 +111,16 @@ func (a *Access) Start(ctx context.Context) {
 	if a.cfg.Required {
 		a.audit.Start(ctx)
 	}
+	if a.cfg.Provider != nil {
+		a.cfg.Provider.Provider.Start(ctx)
+	}
 }
 
 // Close ends what Start began, and removes what only a running orchestrator can use.
 func (a *Access) Close() error {
+	if a.cfg.Provider != nil {
+		a.cfg.Provider.Provider.Stop()
+	}
 	a.audit.Stop()
 	return a.closeSetup()
 }
@@ -115,12 +131,19 @@ type Principal struct {
 	Role    Role
 	Via     string // for the audit log: "session", "token NAME" or "setup token"
 	Expires time.Time
+	// ByProvider is set where the user logs in at the OpenID Connect provider.
+	ByProvider bool
 
 	session []byte // hash of the session's secret
 	token   string // identity of the API token
 	ofLogin bool   // the token came from a login
 	setup   bool
+	// lacksFactor is set where the role takes a second factor and the user has none.
+	lacksFactor bool
 }
+
+// LacksSecondFactor reports whether the role takes a second factor and the user has none.
+func (p Principal) LacksSecondFactor() bool { return p.lacksFactor }
 
 // ByToken reports whether the call was made with an API token.
 func (p Principal) ByToken() bool { return p.token != "" }
@@ -184,7 +207,8 @@ func (a *Access) byToken(ctx context.Context, s secret) (Principal, error) {
 			return Principal{}, fmt.Errorf("keep when a token was used: %w", err)
 		}
 	}
-	return Principal{User: t.UserName, Role: min(role, users), Via: "token " + t.Name, Expires: t.ExpiresAt, token: t.ID, ofLogin: t.OfLogin}, nil
+	role = min(role, users)
+	return Principal{User: t.UserName, Role: role, Via: "token " + t.Name, Expires: t.ExpiresAt, token: t.ID, ofLogin: t.OfLogin, ByProvider: t.ByProvider, lacksFactor: a.lacksFactor(role, t.SecondFactor, t.ByProvider)}, nil
 }
 
 func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
@@ -210,7 +234,13 @@ func (a *Access) bySession(ctx context.Context, s secret) (Principal, error) {
 			return Principal{}, fmt.Errorf("keep when a session was used: %w", err)
 		}
 	}
-	return Principal{User: row.UserName, Role: role, Via: "session", Expires: row.ExpiresAt, session: hash}, nil
+	return Principal{User: row.UserName, Role: role, Via: "session", Expires: row.ExpiresAt, session: hash, ByProvider: row.ByProvider, lacksFactor: a.lacksFactor(role, row.SecondFactor, row.ByProvider)}, nil
+}
+
+// lacksFactor reports whether a role takes a second factor that a user does not have. Of
+// the provider's users it is for the provider to ask one.
+func (a *Access) lacksFactor(role Role, has, byProvider bool) bool {
+	return a.cfg.SecondFactor[role] && !has && !byProvider
 }
 
 func day(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }

@@ -1,5 +1,5 @@
 // Package access decides who may call the orchestrator and what they may do: users
-// with passwords, sessions of browsers, API tokens of programs, roles, and the
+// with passwords and second factors or of an OpenID Connect provider, sessions of browsers, API tokens of programs, roles, and the
 // audit log of what people did. Comes in: HTTP requests to any of the
 // orchestrator's services. Goes out: the requests that may pass, each with its
 // [Principal], and refusals of one sentence.

@@ -9,6 +9,7 @@ const (
 	APITokenLife = apiTokenLife
 	UserBurst    = userBurst
 	UserInterval = userInterval
+	CodeBurst    = codeBurst
 	APIPrefix    = apiPrefix
 )
 
@@ -38,19 +39,23 @@ func (a *Access) StreamUsers() []string {
 	return out
 }
 
+// TakeCode reports whether a code of a user may be tried from an address now.
+func (a *Access) TakeCode(user, address string) bool { return a.codes.take(user, address) == 0 }
+
 // Rule is what the guard requires for a procedure.
 type Rule struct {
 	Known  bool // it is in the table
 	People bool // people call it, who are logged in
 	Least  Role
 	Logged bool
+	Enrols bool // also where a second factor is missing
 }
 
 // RuleOf is the rule of a procedure.
 func RuleOf(service, method string) Rule {
 	_, known := procedures[service][method]
 	r := ruleOf(service, method)
-	return Rule{Known: known, People: r.who == people, Least: r.least, Logged: r.logged}
+	return Rule{Known: known, People: r.who == people, Least: r.least, Logged: r.logged, Enrols: r.enrols}
 }
 
 // Procedures is how many procedures the table has.

@@ -16,8 +16,9 @@ import (
 )
 
 // open are the patterns of the mux that are served to everybody: the pages,
-// which hold nothing until they have called the API, and whether it lives.
-var open = []string{"/", "GET /{$}", "GET /healthz"}
+// which hold nothing until they have called the API, logins at the provider, and whether
+// it lives.
+var open = []string{"/", "GET /{$}", "GET /healthz", "GET " + ProviderPath, "GET " + ProviderReturnPath}
 
 // Guard wraps all that an orchestrator serves. What changes something must not come
 // from a page of another origin, also where nobody logs in. Where nobody logs in though
@@ -28,7 +29,7 @@ var open = []string{"/", "GET /{$}", "GET /healthz"}
 // known to.
 func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		call := &call{address: address(r), secure: r.TLS != nil}
+		call := &call{address: address(r), host: hostOf(r), secure: r.TLS != nil}
 		r = r.WithContext(context.WithValue(r.Context(), callKey{}, call))
 		service, method, isCall := procedure(r.URL.Path)
 		// A page of another site cannot read our answers, but it could have a browser
@@ -66,6 +67,7 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 // call is what is known of a request before it is understood.
 type call struct {
 	address string
+	host    string // of the orchestrator, as the caller names it, without the port
 	secure  bool
 	entry   *entry // nil: nothing is logged
 }
@@ -78,6 +80,13 @@ func callOf(ctx context.Context) *call {
 		c = &call{} // a handler that nothing guards, in a test
 	}
 	return c
+}
+
+func hostOf(r *http.Request) string {
+	if host, _, err := net.SplitHostPort(r.Host); err == nil {
+		return host
+	}
+	return r.Host
 }
 
 func address(r *http.Request) string {
@@ -111,6 +120,9 @@ func (a *Access) guardPage(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 	p, err := a.authenticate(r)
 	if err == nil && p.Role < Viewer {
 		err = refuse(NotAllowed, "this takes a user")
+	}
+	if err == nil && p.lacksFactor {
+		err = p.lacksSecond()
 	}
 	if err == nil {
 		err = admission.Known(r.Context(), p.name())
@@ -152,9 +164,16 @@ func (a *Access) guardCall(mux *http.ServeMux, w http.ResponseWriter, r *http.Re
 			a.answer(w, r, err)
 			return
 		}
-		if !p.may(service, method, need) {
+		var refusal error
+		switch {
+		case !p.may(service, method, need):
+			refusal = refuse(NotAllowed, "%s", p.lacks(need.least))
+		case p.lacksFactor && !need.enrols:
+			refusal = p.lacksSecond()
+		}
+		if refusal != nil {
 			c.entry = newEntry(p, c, service, method)
-			err := a.coded(r, refuse(NotAllowed, "%s", p.lacks(need.least)))
+			err := a.coded(r, refusal)
 			c.entry.outcome, c.entry.message = outcomeOf(err)
 			a.keep(ctx, c.entry)
 			a.write(w, r, err)
@@ -197,6 +216,11 @@ func (p Principal) lacks(least Role) string {
 		return p.User + "'s " + p.Via + " has the role " + p.Role.String() + ", and this takes " + article(least)
 	}
 	return p.User + " is " + article(p.Role) + ", and this takes " + article(least)
+}
+
+// lacksSecond refuses what takes a second factor.
+func (p Principal) lacksSecond() error {
+	return refuse(NotAllowed, "the role %s takes a second factor here, and %s has none: set one up on the account page, or with 'linktrial user second-factor set'", p.Role, p.User)
 }
 
 func article(r Role) string {

@@ -1,7 +1,6 @@
 package access
 
 import (
-	"fmt"
 	"sync"
 	"time"
 
@@ -19,17 +18,36 @@ const (
 	userInterval  = 30 * time.Second
 	everyBurst    = 20 // at a user, from everywhere
 	everyInterval = 10 * time.Second
+	codeBurst     = 10
+	codeInterval  = 5 * time.Minute
 	addressBurst  = 20
 	addressPause  = 5 * time.Second
 	maxLimiters   = 10_000
 	maxRetryAfter = time.Hour
 )
 
-// limiter bounds attempts at passwords: of each address, of each address at each user,
+// allowance is how many attempts may be made in a row, and how often further ones.
+type allowance struct {
+	burst    int
+	interval time.Duration
+}
+
+// allowances are those of a [limiter].
+type allowances struct{ pair, user, address allowance }
+
+var (
+	passwordAllowances = allowances{pair: allowance{userBurst, userInterval}, user: allowance{everyBurst, everyInterval}, address: allowance{addressBurst, addressPause}}
+	// Of a million codes three are good at a time, and who tries them has the password: at
+	// one in five minutes, guessing for a year succeeds with a probability of a quarter.
+	codeAllowances = allowances{pair: allowance{userBurst, userInterval}, user: allowance{codeBurst, codeInterval}, address: allowance{addressBurst, addressPause}}
+)
+
+// limiter bounds attempts at passwords or codes: of each address, of each address at each user,
 // and of all addresses at a user, but those from which the user has logged in. So
 // nobody who guesses from elsewhere keeps a user out.
 type limiter struct {
-	now func() time.Time
+	now   func() time.Time
+	allow allowances
 
 	mu        sync.Mutex
 	users     *lru.Cache[string, *rate.Limiter] // from everywhere
@@ -40,8 +58,8 @@ type limiter struct {
 	told rate.Sometimes
 }
 
-func newLimiter(now func() time.Time) (*limiter, error) {
-	l := &limiter{now: now, told: rate.Sometimes{Interval: time.Minute}}
+func newLimiter(now func() time.Time, allow allowances) (*limiter, error) {
+	l := &limiter{now: now, allow: allow, told: rate.Sometimes{Interval: time.Minute}}
 	var err error
 	if l.pairs, err = lru.New[pair, *rate.Limiter](maxLimiters); err != nil {
 		return nil, err
@@ -61,10 +79,10 @@ func newLimiter(now func() time.Time) (*limiter, error) {
 // pair is a user and an address.
 type pair struct{ user, address string }
 
-func pick[K comparable](c *lru.Cache[K, *rate.Limiter], key K, every time.Duration, burst int) *rate.Limiter {
+func pick[K comparable](c *lru.Cache[K, *rate.Limiter], key K, allow allowance) *rate.Limiter {
 	r, ok := c.Get(key)
 	if !ok {
-		r = rate.NewLimiter(rate.Every(every), burst)
+		r = rate.NewLimiter(rate.Every(allow.interval), allow.burst)
 		c.Add(key, r)
 	}
 	return r
@@ -78,9 +96,9 @@ func (l *limiter) take(user, address string) (wait time.Duration) {
 	defer l.mu.Unlock()
 	now := l.now()
 	var taken []*rate.Reservation
-	all := []*rate.Limiter{pick(l.addresses, at.address, addressPause, addressBurst), pick(l.pairs, at, userInterval, userBurst)}
+	all := []*rate.Limiter{pick(l.addresses, at.address, l.allow.address), pick(l.pairs, at, l.allow.pair)}
 	if !l.proven.Contains(at) {
-		all = append(all, pick(l.users, user, everyInterval, everyBurst))
+		all = append(all, pick(l.users, user, l.allow.user))
 	}
 	for _, r := range all {
 		x := r.ReserveN(now, 1)
@@ -106,7 +124,3 @@ func (l *limiter) forgive(user, address string) {
 
 // seconds is a wait in whole seconds, as Retry-After has it.
 func seconds(d time.Duration) int { return int((d + time.Second - 1) / time.Second) }
-
-func tooMany(wait time.Duration) string {
-	return fmt.Sprintf("too many attempts at passwords: try again in %d s", seconds(wait))
-}

@@ -35,6 +35,7 @@ func Caller(ctx context.Context) (Principal, error) {
 // Credentials are what a person logs in with.
 type Credentials struct {
 	User, Password string
+	Code           string // of the second factor, or a recovery code; empty: none was given
 	// TokenName is the name of the API token that is made; empty: a session is
 	// opened instead.
 	TokenName string
@@ -48,16 +49,23 @@ type LoggedIn struct {
 	Expires time.Time
 	Token   string       // empty for a session
 	Cookie  *http.Cookie // nil for a token
+	// CodeNeeded reports that the password is right, and that nobody is logged in before a
+	// code is given besides.
+	CodeNeeded bool
 }
 
-// Login checks a password, and opens a session or makes a token.
+// Login checks a password, and the code of a second factor where the user has one. It opens
+// a session or makes a token.
 func (a *Access) Login(ctx context.Context, c Credentials) (*LoggedIn, error) {
 	if !a.cfg.Required {
 		return nil, refuse(NotNow, "this orchestrator requires no login: there is nothing to log in to")
 	}
 	call := callOf(ctx)
 	call.entry.ofLogin(c)
-	u, err := a.prove(ctx, c.User, c.Password, call.address)
+	u, err := a.prove(ctx, c.User, c.Password, call.address, func(u dbsqlc.User) error { return a.secondFactor(ctx, u.Name, c.Code) })
+	if errors.Is(err, errCodeNeeded) {
+		return &LoggedIn{CodeNeeded: true}, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +122,7 @@ func (a *Access) loginWithSession(ctx context.Context, out *LoggedIn) error {
 			return err
 		}
 	}
-	secret, expires, err := a.openSession(ctx, a.store.Queries, out.User)
+	secret, expires, err := a.openSession(ctx, a.store.Queries, out.User, sessionLife)
 	if err != nil {
 		return err
 	}
@@ -137,13 +145,8 @@ func (a *Access) Logout(ctx context.Context, p Principal) (*http.Cookie, error) 
 // for the browser that called.
 func (a *Access) ChangePassword(ctx context.Context, p Principal, current, password string) (*http.Cookie, error) {
 	c := callOf(ctx)
-	if _, err := a.prove(ctx, p.User, current, c.address); err != nil {
-		var refused *Refusal
-		if errors.As(err, &refused) && refused.Reason == Unauthenticated {
-			// Who calls is known: it is the password that is not right.
-			err = refuse(Invalid, "the current password is wrong")
-		}
-		return nil, err
+	if _, err := a.prove(ctx, p.User, current, c.address, nil); err != nil {
+		return nil, known(err, "the current password is wrong")
 	}
 	keep := ""
 	if p.ofLogin {
@@ -155,7 +158,7 @@ func (a *Access) ChangePassword(ctx context.Context, p Principal, current, passw
 	if p.session == nil {
 		return nil, nil
 	}
-	secret, _, err := a.openSession(ctx, a.store.Queries, p.User)
+	secret, _, err := a.openSession(ctx, a.store.Queries, p.User, sessionLife)
 	if err != nil {
 		return nil, err
 	}

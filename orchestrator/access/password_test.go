@@ -136,7 +136,7 @@ func FuzzPHC(f *testing.F) {
 
 func TestLimiter(t *testing.T) {
 	now := time.Date(2026, 5, 1, 8, 0, 0, 0, time.UTC)
-	l, err := newLimiter(func() time.Time { return now })
+	l, err := newLimiter(func() time.Time { return now }, passwordAllowances)
 	require.NoError(t, err)
 	for i := range userBurst {
 		require.Zero(t, l.take("anna", "10.0.0.1"), i)

@@ -28,18 +28,15 @@ func checkName(name string) error {
 	return nil
 }
 
-// prove returns the user where the password is right. It refuses more attempts
-// than the limits allow.
-func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc.User, error) {
+// prove returns the user where the password is right, and second, which may be nil, finds
+// nothing wrong. It refuses more attempts than the limits allow; those before are forgotten
+// only where both are right.
+func (a *Access) prove(ctx context.Context, name, password, from string, second func(dbsqlc.User) error) (dbsqlc.User, error) {
 	if !userForm.MatchString(name) {
 		name = "" // nobody has it, so it is neither looked up nor kept; it takes as long
 	}
 	if wait := a.limit.take(name, from); wait > 0 {
-		if e := callOf(ctx).entry; e != nil {
-			e.skip = true
-			a.limit.told.Do(func() { e.skip = false })
-		}
-		return dbsqlc.User{}, &Refusal{Reason: TooMany, RetryAfter: wait, err: errors.New(tooMany(wait))}
+		return dbsqlc.User{}, a.tooMany(ctx, a.limit, "passwords", wait)
 	}
 	u, err := a.store.User(ctx, name)
 	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
@@ -53,10 +50,15 @@ func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc
 	if !ok {
 		return dbsqlc.User{}, refuse(Unauthenticated, "the name or the password is wrong")
 	}
-	a.limit.forgive(name, from)
 	if u.Disabled {
 		return dbsqlc.User{}, refuse(NotAllowed, "the account of %s is disabled: an admin can enable it", name)
 	}
+	if second != nil {
+		if err := second(u); err != nil {
+			return dbsqlc.User{}, err
+		}
+	}
+	a.limit.forgive(name, from)
 	if stale {
 		text, err := a.hasher.hash(ctx, password)
 		if err != nil {
@@ -69,10 +71,20 @@ func (a *Access) prove(ctx context.Context, name, password, from string) (dbsqlc
 	return u, nil
 }
 
-// openSession makes a session and returns its secret.
-func (a *Access) openSession(ctx context.Context, q *dbsqlc.Queries, user string) (secret, time.Time, error) {
+// tooMany refuses an attempt at passwords or codes. Of such attempts the audit log has one
+// a minute.
+func (a *Access) tooMany(ctx context.Context, l *limiter, at string, wait time.Duration) error {
+	if e := callOf(ctx).entry; e != nil {
+		e.skip = true
+		l.told.Do(func() { e.skip = false })
+	}
+	return &Refusal{Reason: TooMany, RetryAfter: wait, err: fmt.Errorf("too many attempts at %s: try again in %d s", at, seconds(wait))}
+}
+
+// openSession makes a session that lasts for at most life, and returns its secret.
+func (a *Access) openSession(ctx context.Context, q *dbsqlc.Queries, user string, life time.Duration) (secret, time.Time, error) {
 	s, now := newSecret(sessionPrefix), a.now()
-	expires := now.Add(sessionLife)
+	expires := now.Add(life)
 	if err := q.DeleteOldSessions(ctx, dbsqlc.DeleteOldSessionsParams{Now: now, IdleSince: now.Add(-sessionIdle)}); err != nil {
 		return secret{}, time.Time{}, fmt.Errorf("remove old sessions: %w", err)
 	}
@@ -233,7 +245,10 @@ func (a *Access) setPassword(ctx context.Context, name, password, keep string) e
 	if err != nil {
 		return fmt.Errorf("hash a password: %w", err)
 	}
-	err = a.change(ctx, name, func(q *dbsqlc.Queries, _ dbsqlc.User) error {
+	err = a.change(ctx, name, func(q *dbsqlc.Queries, u dbsqlc.User) error {
+		if u.Password == "" {
+			return refuse(NotNow, "%s logs in at the provider and has no password here", name)
+		}
 		if _, err := q.SetUserPassword(ctx, dbsqlc.SetUserPasswordParams{Name: name, Password: text}); err != nil {
 			return err
 		}

@@ -10,6 +10,8 @@ type rule struct {
 	// logged has every call told to the audit log; refusals for want of a role
 	// are told of every procedure.
 	logged bool
+	// enrols is what somebody may call whose role takes a second factor and who has none.
+	enrols bool
 	// runs has programs run with the rights of the orchestrator, as labs are.
 	runs bool
 }
@@ -29,6 +31,7 @@ var (
 	// works is direct, of what runs programs here.
 	works  = rule{least: Director, logged: true, runs: true}
 	manage = rule{least: Admin, logged: true}
+	enrol  = rule{least: Viewer, logged: true, enrols: true}
 	node   = rule{who: nodes}
 	public = rule{who: everyone}
 )
@@ -38,8 +41,10 @@ var (
 var procedures = map[string]map[string]rule{
 	"AccessService": {
 		"WhoAmI": public, "Login": {who: everyone, logged: true},
-		"Logout": own, "ChangePassword": own, "CreateToken": own, "ListTokens": see, "RevokeToken": own,
-		"ListUsers": {least: Admin}, "AddUser": manage, "SetUserRole": manage, "SetUserPassword": manage, "SetUserDisabled": manage,
+		"Logout": enrol, "ChangePassword": own, "GetSecondFactor": {least: Viewer, enrols: true}, "BeginSecondFactor": enrol, "ConfirmSecondFactor": enrol,
+		"RenewRecoveryCodes": own, "RemoveSecondFactor": own,
+		"CreateToken": own, "ListTokens": see, "RevokeToken": own,
+		"ListUsers": {least: Admin}, "AddUser": manage, "SetUserRole": manage, "SetUserPassword": manage, "SetUserDisabled": manage, "RemoveUserSecondFactor": manage,
 		"ListAudit": {least: Admin}, "ExportAudit": {least: Admin},
 	},
 	"AgentService": {"Register": node, "Poll": node, "Deliver": node, "Clock": node, "ReportPreflight": node},
@@ -69,6 +74,7 @@ var procedures = map[string]map[string]rule{
 	"TrustService": {
 		"ListSigningKeys": see, "GetSignedSheet": see, "ListApprovals": see,
 		"RotateSigningKey": manage, "ApproveDriver": manage, "UnapproveDriver": manage,
+		"ListChangeRequests": see, "ConfirmChange": manage, "RefuseChange": manage,
 	},
 }
 

@@ -28,7 +28,9 @@ type Bounds struct {
 	// known yet. Where one more arrives, the oldest on which nobody is known is closed.
 	Connections, UnknownConnections int
 	// UnknownCalls that may be under way from one address while it is not known who
-	// makes them, and AllUnknownCalls from all addresses.
+	// makes them, and AllUnknownCalls from all addresses. Calls with credentials, which
+	// are checked before anything else, are counted apart from those without, with the
+	// same bounds: anonymous callers take no place of theirs.
 	UnknownCalls, AllUnknownCalls int
 	// KnownCalls that may be under way of one node, user or token.
 	KnownCalls int
@@ -65,7 +67,7 @@ type Gate struct {
 
 	mu    sync.Mutex
 	calls map[string]int // under way, by address where unknown and by name where known
-	all   int            // of unknown callers
+	all   map[bool]int   // of unknown callers, with credentials and without
 
 	closed, refused atomic.Int64
 	told            sometimes
@@ -76,7 +78,7 @@ func New(b Bounds, log *slog.Logger) *Gate {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	g := &Gate{bounds: b, log: log, calls: map[string]int{}}
+	g := &Gate{bounds: b, log: log, calls: map[string]int{}, all: map[bool]int{}}
 	g.connections.gate = g
 	return g
 }
@@ -92,7 +94,7 @@ type Counts struct {
 // Counts returns what is open now, and what was refused so far.
 func (g *Gate) Counts() Counts {
 	g.mu.Lock()
-	calls := g.all
+	calls := g.all[true] + g.all[false]
 	g.mu.Unlock()
 	return Counts{Connections: g.connections.open(), Calls: calls, Closed: g.closed.Load(), Refused: g.refused.Load()}
 }
@@ -126,6 +128,7 @@ func networkOf(hostPort string) string {
 type call struct {
 	gate    *Gate
 	key     string // of gate.calls; empty: it is not counted
+	claims  bool   // it has credentials, which may be false ones
 	known   atomic.Bool
 	control *http.ResponseController
 	conn    *conn // nil: of another listener, in a test
@@ -170,17 +173,21 @@ func Known(ctx context.Context, name string) error {
 
 // take counts the call of an address, or says why not.
 func (g *Gate) take(c *call, address string) error {
+	key := address
+	if c.claims {
+		key += " with credentials"
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	switch {
-	case g.calls[address] >= g.bounds.UnknownCalls:
+	case g.calls[key] >= g.bounds.UnknownCalls:
 		return busy(fmt.Errorf("%w: %d from %s before it is known who makes them: try again in %d s", ErrBusy, g.bounds.UnknownCalls, address, retryAfter))
-	case g.all >= g.bounds.AllUnknownCalls:
+	case g.all[c.claims] >= g.bounds.AllUnknownCalls:
 		return busy(fmt.Errorf("%w: %d from all addresses before it is known who makes them: try again in %d s", ErrBusy, g.bounds.AllUnknownCalls, retryAfter))
 	}
-	c.key = address
-	g.calls[address]++
-	g.all++
+	c.key = key
+	g.calls[key]++
+	g.all[c.claims]++
 	return nil
 }
 
@@ -190,7 +197,7 @@ func (g *Gate) give(c *call) {
 		return
 	}
 	if !c.known.Load() {
-		g.all--
+		g.all[c.claims]--
 	}
 	if g.calls[c.key]--; g.calls[c.key] == 0 {
 		delete(g.calls, c.key)
@@ -223,6 +230,7 @@ func (g *Gate) refuse(who string, most int) {
 func (g *Gate) Handler(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{gate: g, control: http.NewResponseController(w), conn: connOf(r.Context())}
+		c.claims = c.conn.isProven() || hasCredentials(r)
 		address := networkOf(r.RemoteAddr)
 		if err := g.take(c, address); err != nil {
 			g.refuse(address, g.bounds.UnknownCalls)
@@ -245,6 +253,12 @@ func (g *Gate) Handler(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// hasCredentials reports whether a request brings a token, a session or a certificate.
+// They may be false ones: who checks them does so before the request's body is read.
+func hasCredentials(r *http.Request) bool {
+	return r.Header.Get("Authorization") != "" || r.Header.Get("Cookie") != "" || r.TLS != nil && len(r.TLS.PeerCertificates) > 0
 }
 
 var errorWriter = connect.NewErrorWriter()

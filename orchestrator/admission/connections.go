@@ -125,6 +125,16 @@ func (c *conn) prove() {
 	s.unlist(c)
 }
 
+// isProven reports whether a call on the connection was made by somebody who is known.
+func (c *conn) isProven() bool {
+	if c == nil {
+		return false
+	}
+	c.all.mu.Lock()
+	defer c.all.mu.Unlock()
+	return c.proven
+}
+
 // Listener bounds the connections that a listener accepts.
 func (g *Gate) Listener(l net.Listener) net.Listener { return &listener{l, g} }
 

@@ -203,17 +203,13 @@ func (m *Manifest) readStore(ctx context.Context, db *database, into string) err
 
 // look reads what the manifest says of the database.
 func (m *Manifest) look(ctx context.Context, tx pgx.Tx) error {
-	var timescale, ours bool
-	err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000,
-		EXISTS (SELECT FROM pg_extension WHERE extname = 'timescaledb'), to_regclass('goose_db_version') IS NOT NULL`).Scan(&m.PostgreSQL, &timescale, &ours)
+	var ours bool
+	err := tx.QueryRow(ctx, `SELECT current_setting('server_version_num')::int / 10000, to_regclass('goose_db_version') IS NOT NULL`).Scan(&m.PostgreSQL, &ours)
 	if err != nil {
 		return fmt.Errorf("backup: %w", err)
 	}
 	if !ours {
 		return errors.New("the database is none of linktrial's: it has had no migration")
-	}
-	if timescale {
-		return errors.New("the store is in TimescaleDB, whose tables are restored in steps of its own: see 'With TimescaleDB' in docs/backup.md")
 	}
 	if err := tx.QueryRow(ctx, "SELECT max(version_id) FROM goose_db_version WHERE is_applied").Scan(&m.Schema); err != nil {
 		return fmt.Errorf("backup: %w", err)

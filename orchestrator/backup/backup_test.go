@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -63,6 +65,14 @@ func content(t *testing.T, url string) map[string]string {
 		q := fmt.Sprintf("SELECT count(*) || ' ' || coalesce(md5(string_agg(x::text, '|' ORDER BY x::text)), '') FROM %s x", pgx.Identifier{table}.Sanitize())
 		require.NoError(t, conn.QueryRow(t.Context(), q).Scan(&digest))
 		out[table] = digest
+	}
+	for what, q := range map[string]string{
+		"indexes":     "SELECT string_agg(indexdef, E'\n' ORDER BY indexdef) FROM pg_indexes WHERE schemaname = 'public'",
+		"constraints": "SELECT string_agg(conrelid::regclass || ' ' || conname || ' ' || pg_get_constraintdef(oid), E'\n' ORDER BY conrelid::regclass::text, conname) FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
+	} {
+		var all string
+		require.NoError(t, conn.QueryRow(t.Context(), q).Scan(&all))
+		out[what] = all
 	}
 	return out
 }
@@ -187,6 +197,7 @@ func TestBackupAndRestore(t *testing.T) {
 			"other key file":  {replaced(t, b, "files/authority/ca.key", "key", "kez"), "has the SHA-256"},
 			"no signature":    {archive(t, "manifest.json", `{"format":2}`), "there is no manifest.sig in it"},
 			"not its rows":    {rewrite(t, b, ring, func(m *Manifest) { m.Tables[0].Rows++ }), "the manifest says"},
+			"runs of nothing": {withoutRows(t, b, ring, "campaigns"), "violates foreign key constraint"},
 			"other table":     {rewrite(t, b, ring, func(m *Manifest) { m.Tables[0].Name = "pg_authid" }), "which the store of migration"},
 			"other columns":   {rewrite(t, b, ring, func(m *Manifest) { m.Tables[0].Columns[0] = "x) FROM PROGRAM 'id'; --" }), "has the columns"},
 			"a table missing": {rewrite(t, b, ring, func(m *Manifest) { m.Tables = m.Tables[1:] }), "0 times, expected once"},
@@ -436,6 +447,31 @@ func replaced(t *testing.T, b []byte, name, old, with string) []byte {
 		}
 	}
 	return archive(t, all...)
+}
+
+// withoutRows packs a backup again with an empty table, and signs what it holds.
+func withoutRows(t *testing.T, b []byte, by Signer, table string) []byte {
+	t.Helper()
+	var empty bytes.Buffer
+	require.NoError(t, gzip.NewWriter(&empty).Close())
+	name := dataFolder + "/" + table + dataSuffix
+	all := entries(t, b)
+	i := slices.Index(all, name)
+	require.Positive(t, i)
+	all[i+1] = empty.String()
+	return rewrite(t, archive(t, all...), by, func(m *Manifest) {
+		for i := range m.Tables {
+			if m.Tables[i].Name == table {
+				m.Tables[i].Rows = 0
+			}
+		}
+		for i := range m.Files {
+			if m.Files[i].Name == name {
+				sum := sha256.Sum256(empty.Bytes())
+				m.Files[i].Bytes, m.Files[i].SHA256 = int64(empty.Len()), hex.EncodeToString(sum[:])
+			}
+		}
+	})
 }
 
 func archive(t testing.TB, namesAndTexts ...string) []byte {

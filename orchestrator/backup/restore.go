@@ -242,7 +242,9 @@ func (d *database) fill(ctx context.Context, m *Manifest, from string) error {
 	defer func() { _ = conn.Close(context.WithoutCancel(ctx)) }() // what counts is the commit
 	err = pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
 		var tables int
-		if err := tx.QueryRow(ctx, "SELECT count(*) FROM pg_tables WHERE schemaname NOT IN ('pg_catalog', 'information_schema')").Scan(&tables); err != nil {
+		if err := tx.QueryRow(ctx, `SELECT count(*) FROM pg_class c JOIN pg_namespace s ON s.oid = c.relnamespace
+			WHERE c.relkind IN ('r', 'p') AND s.nspname NOT IN ('pg_catalog', 'information_schema')
+				AND NOT EXISTS (SELECT FROM pg_depend d WHERE d.classid = 'pg_class'::regclass AND d.objid = c.oid AND d.deptype = 'e')`).Scan(&tables); err != nil {
 			return err
 		}
 		if tables > 0 {

@@ -10,6 +10,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -20,9 +21,15 @@ import (
 // countedNode is what a node that does not lead counted, as far as it was delivered.
 type countedNode struct {
 	role    radio.Role
-	clock   clock
-	records []journal.ControlCounted // in order
-	ended   bool                     // its part in the run: no more follow
+	records []countedRecord // in order
+	ended   bool            // its part in the run: no more follow
+}
+
+// countedRecord is what was counted in a time by the orchestrator's clock, within a bound.
+type countedRecord struct {
+	since, until time.Time
+	bound        time.Duration
+	journal.ControlTraffic
 }
 
 // judgeControl adds to the ended attempts of an open run what control traffic they met,
@@ -41,11 +48,7 @@ func (e *Engine) judgeControl(ctx context.Context, run, hash string, last bool) 
 	if err != nil {
 		return err
 	}
-	clocks, leader, err := e.clocks(ctx, run)
-	if err != nil {
-		return err
-	}
-	others, err := e.countedNodes(ctx, run, clocks)
+	others, leader, err := e.countedNodes(ctx, run)
 	if err != nil {
 		return err
 	}
@@ -58,26 +61,32 @@ func (e *Engine) judgeControl(ctx context.Context, run, hash string, last bool) 
 	return nil
 }
 
-// countedNodes are the run's nodes but the leading one, in the order of roles.
-func (e *Engine) countedNodes(ctx context.Context, run string, clocks map[string]clock) ([]countedNode, error) {
+// countedNodes are the run's nodes but the leading one, in the order of roles, and the
+// leading node's clock.
+func (e *Engine) countedNodes(ctx context.Context, run string) ([]countedNode, store.Clock, error) {
 	nodes, err := e.cfg.Store.RunNodes(ctx, run)
 	if err != nil {
-		return nil, err
+		return nil, store.Clock{}, err
 	}
 	rows, err := e.cfg.Store.ControlRecords(ctx, run)
 	if err != nil {
-		return nil, err
+		return nil, store.Clock{}, err
+	}
+	clocks, leads, err := e.clocks(ctx, run) // after the records: it has all steps before them
+	if err != nil {
+		return nil, store.Clock{}, err
 	}
 	var out []countedNode
 	for _, n := range nodes {
 		if radio.Role(n.Role) == leader {
 			continue
 		}
-		x := countedNode{role: radio.Role(n.Role), clock: clocks[n.Node], ended: n.Ended != nil}
+		x := countedNode{role: radio.Role(n.Role), ended: n.Ended != nil}
 		for _, r := range rows {
 			var c journal.ControlCounted
 			if r.Node == n.Node && json.Unmarshal(r.Body, &c) == nil { // checked when it was stored
-				x.records = append(x.records, c)
+				at := clocks[n.Node].Recorded(r.Seq)
+				x.records = append(x.records, countedRecord{c.Since.Add(at.Offset), c.Until.Add(at.Offset), at.Bound, c.ControlTraffic})
 			}
 		}
 		out = append(out, x)
@@ -85,11 +94,11 @@ func (e *Engine) countedNodes(ctx context.Context, run string, clocks map[string
 	slices.SortFunc(out, func(a, b countedNode) int {
 		return slices.Index(radio.Roles, a.role) - slices.Index(radio.Roles, b.role)
 	})
-	return out, nil
+	return out, leads, nil
 }
 
 // settleControl decides about one attempt, unless a node's count of it may still come.
-func (e *Engine) settleControl(ctx context.Context, run string, a *dbsqlc.ControlUndecidedRow, others []countedNode, l clock, last bool) error {
+func (e *Engine) settleControl(ctx context.Context, run string, a *dbsqlc.ControlUndecidedRow, others []countedNode, l store.Clock, last bool) error {
 	own := report.ControlCount{Role: leader}
 	if a.Control == "" {
 		own.Unknown = "the node's agent could not count them (its log says why)"
@@ -97,10 +106,10 @@ func (e *Engine) settleControl(ctx context.Context, run string, a *dbsqlc.Contro
 		return fmt.Errorf("trial %d, attempt %d: control: %w", a.Trial, a.Attempt, err)
 	}
 	counts, met := []report.ControlCount{own}, ""
-	from := a.StartedAt.Add(l.offset)
+	from := a.StartedAt.Add(l.Offset)
 	for i := range others {
 		x := &others[i]
-		c, complete := x.during(from, from.Add(time.Duration(a.DurationNs)), l.bound)
+		c, complete := x.during(from, from.Add(time.Duration(a.DurationNs)), l.Bound)
 		if !complete && !last {
 			return nil
 		}
@@ -129,12 +138,13 @@ func (e *Engine) settleControl(ctx context.Context, run string, a *dbsqlc.Contro
 // delivered its counts until the end of that time.
 func (x *countedNode) during(from, to time.Time, bound time.Duration) (c report.ControlCount, complete bool) {
 	c.Role = x.role
-	bound += x.clock.bound
+	leads := bound
 	reached, gap := from, time.Time{}
 	complete = x.ended
 	for i := range x.records {
 		r := &x.records[i]
-		since, until := r.Since.Add(x.clock.offset), r.Until.Add(x.clock.offset)
+		since, until := r.since, r.until
+		bound = leads + r.bound
 		complete = complete || !until.Before(to)
 		if until.Add(bound).Before(from) || since.Add(-bound).After(to) {
 			continue

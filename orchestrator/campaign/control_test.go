@@ -30,11 +30,14 @@ func TestControlTraffic(t *testing.T) {
 		waits   bool // for the server's count, until the run ends
 		want    report.ControlCount
 		mark    string
-		outside bool // control is out-of-band
+		outside bool          // control is out-of-band
+		step    time.Duration // of the server's clock, before it counted
 	}{
-		"silent":         {server: []journal.ControlCounted{counted(0, 5, 9), counted(5, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer}},
-		"out-of-band":    {server: []journal.ControlCounted{counted(0, 20, 9)}, outside: true},
-		"some":           {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
+		"silent":      {server: []journal.ControlCounted{counted(0, 5, 9), counted(5, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer}},
+		"out-of-band": {server: []journal.ControlCounted{counted(0, 20, 9)}, outside: true},
+		"some":        {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
+		"some, by a clock that is a year back": {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, step: -year,
+			want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
 		"before, after":  {server: []journal.ControlCounted{counted(0, 9.8, 3), counted(9.8, 11.8, 0), counted(11.8, 12, 3)}, want: report.ControlCount{Role: radio.RoleServer}},
 		"a gap":          {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(11, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
 		"not to the end": {server: []journal.ControlCounted{counted(0, 10.5, 0)}, waits: true, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
@@ -49,7 +52,11 @@ func TestControlTraffic(t *testing.T) {
 			server := storetest.NewJournal(run, radio.RoleServer)
 			server.Begin(sheet)
 			server.Listen(sheet)
+			if c.step != 0 {
+				server.Step(c.step)
+			}
 			for _, x := range c.server {
+				x.Since, x.Until = x.Since.Add(c.step), x.Until.Add(c.step)
 				server.Add(journal.TypeControlCounted, x)
 			}
 			client := storetest.NewJournal(run, radio.RoleClient)

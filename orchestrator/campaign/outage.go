@@ -5,12 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
 	"linktrial/internal/radio"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -62,7 +64,7 @@ func (e *Engine) judgeOutages(ctx context.Context, run, hash string) error {
 		return err
 	}
 	for _, f := range failures {
-		x := during(sheet, int(f.Trial), f.StartedAt.Add(leader.offset-leader.bound), f.StartedAt.Add(time.Duration(f.DurationNs)+leader.offset+leader.bound), found)
+		x := during(sheet, int(f.Trial), f.StartedAt.Add(leader.Offset-leader.Bound), f.StartedAt.Add(time.Duration(f.DurationNs)+leader.Offset+leader.Bound), found)
 		if x == nil {
 			continue
 		}
@@ -71,12 +73,36 @@ func (e *Engine) judgeOutages(ctx context.Context, run, hash string) error {
 			return err
 		}
 	}
+	return e.judgeUnconfirmed(ctx, run, sheet, found, leader)
+}
+
+// judgeUnconfirmed marks the attempts of an open run that succeeded, and that the server
+// does not confirm because it was not in order: its listener went on without the agent
+// that would have recorded what arrived. Such an attempt would count as failed.
+func (e *Engine) judgeUnconfirmed(ctx context.Context, run string, sheet *runsheet.Sheet, found []outage, leader store.Clock) error {
+	silent, err := e.cfg.Store.UnconfirmedSuccesses(ctx, dbsqlc.UnconfirmedSuccessesParams{RunID: run, Self: journal.Self})
+	if err != nil {
+		return err
+	}
+	for _, a := range silent {
+		from, to := a.StartedAt.Add(leader.Offset-leader.Bound), a.StartedAt.Add(time.Duration(a.DurationNs)+leader.Offset+leader.Bound)
+		x := during(sheet, int(a.Trial), from, to, found)
+		// Until the server has said what comes after the attempt, the confirmation may be
+		// under way: the record that ends the outage comes after those of earlier transfers.
+		if x == nil || !a.Final && (x.to.IsZero() || to.After(x.to.Add(-outageMargin))) {
+			continue
+		}
+		reason := x.why + " (the attempt had ended with a result that the server did not record)"
+		if err := e.excuse(ctx, run, excused{int(a.Trial), int(a.Attempt), a.Last, a.Marks}, reason); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
 // judgeStops marks the attempts of an open run that overlap a time at which something
 // that they needed was stopped and went on: also those that succeeded.
-func (e *Engine) judgeStops(ctx context.Context, run string, sheet *runsheet.Sheet, found []outage, leader clock) error {
+func (e *Engine) judgeStops(ctx context.Context, run string, sheet *runsheet.Sheet, found []outage, leader store.Clock) error {
 	for i := range found {
 		x := &found[i]
 		if !x.stopped {
@@ -87,7 +113,7 @@ func (e *Engine) judgeStops(ctx context.Context, run string, sheet *runsheet.She
 			to = e.cfg.Now().Add(time.Hour)
 		}
 		overlapping, err := e.cfg.Store.AttemptsDuring(ctx, dbsqlc.AttemptsDuringParams{RunID: run, Self: journal.Self,
-			Since: x.from.Add(-leader.offset - leader.bound), Until: to.Add(-leader.offset + leader.bound)})
+			Since: x.from.Add(-leader.Offset - leader.Bound), Until: to.Add(-leader.Offset + leader.Bound)})
 		if err != nil {
 			return err
 		}
@@ -141,32 +167,25 @@ func (e *Engine) excuse(ctx context.Context, run string, a excused, reason strin
 	return err
 }
 
-// clock is a node's: the orchestrator's less it, within a bound.
-type clock struct{ offset, bound time.Duration }
-
-// clocks are those of a run's nodes, and its leading node's.
-func (e *Engine) clocks(ctx context.Context, run string) (byNode map[string]clock, leader clock, err error) {
+// clocks are those of a run's nodes, and its leading node's for times that are stored,
+// by the comparison that was made last.
+func (e *Engine) clocks(ctx context.Context, run string) (byNode map[string]*store.NodeClock, leader store.Clock, err error) {
 	rows, err := e.cfg.Store.ClockOffsets(ctx, run)
 	if err != nil {
 		return nil, leader, err
 	}
-	byNode = map[string]clock{}
-	for _, r := range rows { // the last one that is known
-		if r.Unknown == "" {
-			byNode[r.Node] = clock{time.Duration(r.OffsetNs), time.Duration(r.ErrorNs)}
-		}
-	}
+	byNode = store.NodeClocks(rows)
 	nodes, err := e.cfg.Store.RunNodes(ctx, run)
 	for _, n := range nodes {
 		if n.Role == string(radio.RoleClient) {
-			leader = byNode[n.Node]
+			leader = byNode[n.Node].Stored(math.MaxInt64)
 		}
 	}
 	return byNode, leader, err
 }
 
 // outages are those that records of nodes tell, in the order of the records.
-func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks map[string]clock) []outage {
+func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks map[string]*store.NodeClock) []outage {
 	var out []outage
 	type key struct {
 		node string
@@ -175,22 +194,22 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 	down := map[key]outage{}
 	for i := range records {
 		r := &records[i]
-		c := clocks[r.Node]
-		at := r.At.Add(c.offset)
+		c := clocks[r.Node].Recorded(r.Seq)
+		at := r.At.Add(c.Offset)
 		begin := func(name journal.ListenerName, from time.Time, why string) {
 			if _, already := down[key{r.Node, name}]; !already {
-				down[key{r.Node, name}] = outage{role: radio.Role(r.Role), name: name, from: from.Add(-c.bound - outageMargin), why: why}
+				down[key{r.Node, name}] = outage{role: radio.Role(r.Role), name: name, from: from.Add(-c.Bound - outageMargin), why: why}
 			}
 		}
 		if r.Type == string(journal.TypeRunResumed) {
 			var b journal.RunStarted
 			_ = json.Unmarshal(r.Body, &b) // without a time it is that of the record before
-			from := r.Before
-			if b.Alive.After(from) && b.Alive.Before(r.At) {
-				from = b.Alive
+			from := r.Before.Add(clocks[r.Node].Recorded(r.BeforeSeq).Offset)
+			if alive := b.Alive.Add(c.Offset); alive.After(from) && alive.Before(at) {
+				from = alive
 			}
 			for _, l := range sheet.Listeners(radio.Role(r.Role)) {
-				begin(nameOf(&l), from.Add(c.offset), fmt.Sprintf("the agent of the %s was not running from %s to %s", r.Role, clockTime(from.Add(c.offset)), clockTime(at)))
+				begin(nameOf(&l), from, fmt.Sprintf("the agent of the %s was not running from %s to %s", r.Role, clockTime(from), clockTime(at)))
 			}
 			continue
 		}
@@ -207,14 +226,14 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 		switch {
 		case r.Type == string(journal.TypeListenerFailed) && l.Stopped:
 			// Its agent runs, and records the moment.
-			down[key{r.Node, l.Name()}] = outage{role: radio.Role(r.Role), name: l.Name(), stopped: true, from: at.Add(-c.bound),
+			down[key{r.Node, l.Name()}] = outage{role: radio.Role(r.Role), name: l.Name(), stopped: true, from: at.Add(-c.Bound),
 				why: fmt.Sprintf("the listener of %s at the %s was stopped from outside at %s", l.Treatment, r.Role, clockTime(at))}
 		case r.Type == string(journal.TypeListenerFailed) && l.Outside:
 			begin(l.Name(), at, fmt.Sprintf("the listener of %s at the %s was ended from outside at %s", l.Treatment, r.Role, clockTime(at)))
 		default: // it is up, or what keeps it down is its driver's fault
 			k := key{r.Node, l.Name()}
 			if x, ok := down[k]; ok {
-				x.to = at.Add(c.bound)
+				x.to = at.Add(c.Bound)
 				if !x.stopped {
 					x.to = x.to.Add(outageMargin)
 				}
@@ -231,13 +250,13 @@ func outages(sheet *runsheet.Sheet, records []dbsqlc.OutageRecordsRow, clocks ma
 }
 
 // stopOf is the time at which a node's agent did not run.
-func stopOf(r *dbsqlc.OutageRecordsRow, c clock) (outage, bool) {
+func stopOf(r *dbsqlc.OutageRecordsRow, c store.Clock) (outage, bool) {
 	var b journal.AgentStopped
 	if json.Unmarshal(r.Body, &b) != nil {
 		return outage{}, false
 	}
-	from, to := b.From.Add(c.offset), b.To.Add(c.offset)
-	return outage{role: radio.Role(r.Role), agent: true, stopped: true, from: from.Add(-c.bound), to: to.Add(c.bound),
+	from, to := b.From.Add(c.Offset), b.To.Add(c.Offset)
+	return outage{role: radio.Role(r.Role), agent: true, stopped: true, from: from.Add(-c.Bound), to: to.Add(c.Bound),
 		why: fmt.Sprintf("the agent of the %s did not run from %s to %s", r.Role, clockTime(from), clockTime(to))}, true
 }
 

@@ -16,6 +16,8 @@ import (
 	"linktrial/orchestrator/store/storetest"
 )
 
+const year = 365 * 24 * time.Hour
+
 func deliver(t *testing.T, s *store.Store, run string, j *storetest.Journal) {
 	t.Helper()
 	var records []ingest.Record
@@ -72,13 +74,63 @@ func TestOutages(t *testing.T) {
 			j.Pass(200 * time.Millisecond)
 			j.Add(journal.TypeListenerReady, listener("one", false))
 		}, "the listener of one at the server was stopped from outside at 12:00:10.5 UTC (the attempt had ended with a result)", true},
-		"ended from outside after a success": {func(j *storetest.Journal) {
+		"ended from outside after a success, which the server may yet confirm": {func(j *storetest.Journal) {
 			j.Pass(500 * time.Millisecond)
 			j.Add(journal.TypeListenerFailed, listener("one", true))
 		}, "", true},
+		"ended from outside after a success, as the server confirms": {func(j *storetest.Journal) {
+			j.Received("one", 0, 1)
+			j.Pass(500 * time.Millisecond)
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+			j.Pass(5 * time.Second)
+			j.Add(journal.TypeListenerReady, listener("one", false))
+		}, "", true},
+		"agent away, while its listener received all": {func(j *storetest.Journal) {
+			j.Pass(5 * time.Second)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash, Alive: time.Date(2026, 3, 1, 12, 0, 10, 0, time.UTC)})
+			j.Add(journal.TypeListenerReady, listener("one", false))
+		}, "the agent of the server was not running from 12:00:10.0 UTC to 12:00:15.0 UTC (the attempt had ended with a result that the server did not record)", true},
+		"agent away, and the server's part has ended": {func(j *storetest.Journal) {
+			j.Pass(1100 * time.Millisecond)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash, Alive: time.Date(2026, 3, 1, 12, 0, 10, 0, time.UTC)})
+			j.Add(journal.TypeListenerReady, listener("one", false))
+			j.Finish(journal.RunCompleted, "")
+		}, "the agent of the server was not running from 12:00:10.0 UTC to 12:00:11.1 UTC (the attempt had ended with a result that the server did not record)", true},
 		"agent stopped": {func(j *storetest.Journal) {
 			j.Pass(3 * time.Second)
 			j.Add(journal.TypeAgentStopped, journal.AgentStopped{From: time.Date(2026, 3, 1, 12, 0, 11, 0, time.UTC), To: time.Date(2026, 3, 1, 12, 0, 13, 0, time.UTC)})
+		}, "the agent of the server did not run from 12:00:11.0 UTC to 12:00:13.0 UTC (the attempt had ended with a result)", true},
+		// The server's clock stepped before, and its agent was killed and started again: the
+		// times of its journal have nothing to do with those of the leading node's.
+		"ended from outside, a year ahead": {func(j *storetest.Journal) {
+			j.Pass(500 * time.Millisecond)
+			j.Step(year)
+			j.Pass(-10 * time.Millisecond)
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+			j.Pass(time.Second)
+			j.Add(journal.TypeListenerReady, listener("one", false))
+		}, "the listener of one at the server was ended from outside at 12:00:10.5 UTC (the attempt had ended with reset)", false},
+		"before, an hour back": {func(j *storetest.Journal) {
+			j.Pass(-5 * time.Second)
+			j.Step(-time.Hour)
+			j.Add(journal.TypeListenerFailed, listener("one", true))
+			j.Add(journal.TypeListenerReady, listener("one", false))
+			j.Step(time.Hour)
+		}, "", false},
+		"agent away, and its clock a year back since": {func(j *storetest.Journal) {
+			j.Pass(3 * time.Second)
+			j.Step(-year)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash})
+		}, "the agent of the server was not running from 12:00:00.0 UTC to 12:00:13.0 UTC (the attempt had ended with reset)", false},
+		"agent away later, as it knows by another clock": {func(j *storetest.Journal) {
+			j.Pass(9 * time.Second)
+			j.Step(year)
+			j.Add(journal.TypeRunResumed, journal.RunStarted{SheetHash: hash, Alive: time.Date(2026, 3, 1, 12, 0, 16, 0, time.UTC).Add(year)})
+		}, "", false},
+		"agent stopped, a year ahead": {func(j *storetest.Journal) {
+			j.Pass(3 * time.Second)
+			j.Step(year)
+			j.Add(journal.TypeAgentStopped, journal.AgentStopped{From: time.Date(2026, 3, 1, 12, 0, 11, 0, time.UTC).Add(year), To: time.Date(2026, 3, 1, 12, 0, 13, 0, time.UTC).Add(year)})
 		}, "the agent of the server did not run from 12:00:11.0 UTC to 12:00:13.0 UTC (the attempt had ended with a result)", true},
 		"agent stopped afterwards": {func(j *storetest.Journal) {
 			j.Pass(4 * time.Second)
@@ -97,6 +149,10 @@ func TestOutages(t *testing.T) {
 			client := storetest.NewJournal(run, radio.RoleClient)
 			client.Begin(sheet)
 			client.Pass(start)
+			if strings.Contains(name, "year") { // the leading node's clock is wrong, too
+				client.Step(-time.Hour)
+				client.Pass(-10 * time.Millisecond)
+			}
 			client.Start(sheet, 0, 1)
 			verdict := journal.Failed
 			if c.well {

@@ -16,6 +16,7 @@ import (
 	"linktrial/internal/radio"
 	"linktrial/internal/unit"
 	"linktrial/orchestrator/report"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 	"linktrial/orchestrator/telemetry"
 )
@@ -45,7 +46,7 @@ type validity struct {
 // watchedNode is what one node watched, as far as it was delivered.
 type watchedNode struct {
 	role    radio.Role
-	clock   nodeClock
+	clock   *store.NodeClock
 	records []watchedRecord
 	newest  dbsqlc.NewestRecordRow
 }
@@ -57,35 +58,6 @@ type watchedRecord struct {
 
 func newValidity(s *runsheet.Sheet) *validity {
 	return &validity{sheet: s, watched: map[string]*watchedNode{}}
-}
-
-// nodeClock converts times of a node whose clock may step.
-type nodeClock struct {
-	offsets []dbsqlc.ClockOffset // that are known, by seq
-	steps   []watchedRecord      // that end with a step
-}
-
-// at is the clock as it was when a record was written.
-func (c *nodeClock) at(seq int64) clock {
-	if len(c.offsets) == 0 {
-		return clock{}
-	}
-	o := &c.offsets[0]
-	for i := range c.offsets {
-		if c.offsets[i].Seq < seq {
-			o = &c.offsets[i]
-		}
-	}
-	out := clock{time.Duration(o.OffsetNs), time.Duration(o.ErrorNs)}
-	for _, s := range c.steps {
-		switch { // the times of the record with the step are from before it
-		case o.Seq < s.seq && s.seq < seq:
-			out.offset -= s.ClockStep
-		case seq <= s.seq && s.seq < o.Seq:
-			out.offset += s.ClockStep
-		}
-	}
-	return out
 }
 
 // attemptTime is when an attempt ran, by the orchestrator's clock within a bound.
@@ -175,25 +147,23 @@ func (v *validity) read(ctx context.Context, q *dbsqlc.Queries, run string) erro
 	if err != nil {
 		return err
 	}
-	offsets, err := q.ClockOffsets(ctx, run)
-	if err != nil {
-		return err
-	}
 	for _, n := range nodes {
 		w := v.watched[n.Node]
 		if w == nil {
 			w = &watchedNode{role: radio.Role(n.Role)}
 			v.watched[n.Node] = w
 		}
-		w.clock.offsets = nil
-		for _, o := range offsets {
-			if o.Node == n.Node && o.Unknown == "" {
-				w.clock.offsets = append(w.clock.offsets, o)
-			}
-		}
 		if err := w.read(ctx, q, run, n.Node); err != nil {
 			return err
 		}
+	}
+	offsets, err := q.ClockOffsets(ctx, run) // after the records: it has all steps before them
+	if err != nil {
+		return err
+	}
+	clocks := store.NodeClocks(offsets)
+	for node, w := range v.watched {
+		w.clock = clocks[node]
 	}
 	return nil
 }
@@ -213,9 +183,6 @@ func (w *watchedNode) read(ctx context.Context, q *dbsqlc.Queries, run, node str
 			continue // checked when it was stored
 		}
 		w.records = append(w.records, x)
-		if x.ClockStep != 0 {
-			w.clock.steps = append(w.clock.steps, x)
-		}
 	}
 	w.newest, err = q.NewestRecord(ctx, dbsqlc.NewestRecordParams{RunID: run, Node: node})
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -226,14 +193,14 @@ func (w *watchedNode) read(ctx context.Context, q *dbsqlc.Queries, run, node str
 
 // timeOf is when an attempt ran.
 func (v *validity) timeOf(a *dbsqlc.UnjudgedAttemptsRow) attemptTime {
-	c := clock{}
+	c := store.Clock{}
 	for _, w := range v.watched {
 		if w.role == leader {
-			c = w.clock.at(a.StartedSeq)
+			c = w.clock.Stored(a.StartedSeq)
 		}
 	}
-	from := a.StartedAt.Add(c.offset)
-	return attemptTime{from, from.Add(time.Duration(a.DurationNs)), c.bound}
+	from := a.StartedAt.Add(c.Offset)
+	return attemptTime{from, from.Add(time.Duration(a.DurationNs)), c.Bound}
 }
 
 // newestReadings is when each source that rules are about was last read on each node,
@@ -260,7 +227,7 @@ func (e *Engine) newestReadings(ctx context.Context, v *validity, run string) (m
 		if w == nil || r.Failed || w.role == radio.RoleRelay && v.betweenTrials(r.Source) {
 			continue // a relay knows no trial boundary, and reads such a source before and after the run
 		}
-		out[r.Node] = append(out[r.Node], r.At.Add(w.clock.at(w.newest.Seq).offset))
+		out[r.Node] = append(out[r.Node], r.At.Add(w.clock.Stored(w.newest.Seq).Offset))
 	}
 	return out, nil
 }
@@ -276,7 +243,7 @@ func (v *validity) betweenTrials(source string) bool {
 func (v *validity) complete(at attemptTime, read map[string][]time.Time) bool {
 	rules := v.sheet.Valid
 	for node, w := range v.watched {
-		newest := w.newest.At.Add(w.clock.at(w.newest.Seq).offset)
+		newest := w.newest.At.Add(w.clock.Recorded(w.newest.Seq).Offset)
 		if rules.ClockStep > 0 || rules.Interfering != nil {
 			n := len(w.records)
 			if n == 0 || w.until(n-1).Before(at.to) {
@@ -293,11 +260,18 @@ func (v *validity) complete(at attemptTime, read map[string][]time.Time) bool {
 }
 
 func (w *watchedNode) since(i int) time.Time {
-	return w.records[i].Since.Add(w.clock.at(w.records[i].seq).offset)
+	return w.at(i, w.records[i].Since)
 }
 
 func (w *watchedNode) until(i int) time.Time {
-	return w.records[i].Until.Add(w.clock.at(w.records[i].seq).offset)
+	return w.at(i, w.records[i].Until)
+}
+
+// at is a time in a record by the orchestrator's clock. The record's own time is by the
+// node's clock after the step that it tells, those in it by the one before.
+func (w *watchedNode) at(i int, t time.Time) time.Time {
+	r := &w.records[i]
+	return t.Add(w.clock.Recorded(r.seq).Offset + r.ClockStep)
 }
 
 // applyRules applies the rules in the order of plans, node by node.
@@ -365,7 +339,7 @@ func (w *watchedNode) judgeClock(j *judged, most time.Duration, at attemptTime) 
 	var all, newest time.Duration
 	for i := range w.records {
 		r := &w.records[i]
-		margin := at.bound + w.clock.at(r.seq).bound
+		margin := at.bound + w.clock.Recorded(r.seq).Bound
 		until := w.until(i)
 		if r.ClockStep != 0 && !until.Add(margin).Before(at.from) && !until.Add(-r.ClockLook-margin).After(at.to) {
 			all, newest = all+r.ClockStep.Abs(), r.ClockStep

@@ -33,6 +33,11 @@ func (r *validRun) watched(role radio.Role, change func(*journal.Watched)) {
 	r.nodes[role].Add(journal.TypeWatched, w)
 }
 
+// step has a node's clock step: its journal tells it before what was watched.
+func (r *validRun) step(role radio.Role, by time.Duration) {
+	r.nodes[role].Add(journal.TypeClockStepped, journal.ClockStepped{By: by})
+}
+
 func (r *validRun) all(rest ...radio.Role) {
 	for role := range r.nodes {
 		watched := true
@@ -107,17 +112,19 @@ func TestRulesOfValidity(t *testing.T) {
 		"clock: nothing":  {rules: clockRule, tell: func(r *validRun) { r.all() }},
 		"clock: not told": {rules: clockRule, tell: func(r *validRun) { r.all(radio.RoleRelay) }, waits: true, undecided: "rule clock_step: the relay was not watched from 12:00:10.0 UTC to 12:00:11."},
 		"clock: a small one": {rules: clockRule, tell: func(r *validRun) {
+			r.step(radio.RoleServer, 99*time.Millisecond)
 			r.watched(radio.RoleServer, stepped(99*time.Millisecond, during))
 			r.watched(radio.RoleServer, func(w *journal.Watched) { w.Since = w.Since.Add(during + 99*time.Millisecond) })
 			r.all(radio.RoleServer)
 		}},
 		"clock: stepped": {rules: clockRule, tell: func(r *validRun) {
+			r.step(radio.RoleServer, -3*time.Second)
 			r.watched(radio.RoleServer, stepped(-3*time.Second, during))
 			r.watched(radio.RoleServer, func(w *journal.Watched) { w.Since = w.Since.Add(during - 3*time.Second) })
 			r.all(radio.RoleServer)
 		}, mark: "rule clock_step: the clock of the server stepped by -3s, at most 100ms are allowed"},
 		"clock: before, by a year": {rules: clockRule, tell: func(r *validRun) {
-			const year = 365 * 24 * time.Hour
+			r.step(radio.RoleRelay, year)
 			r.watched(radio.RoleRelay, stepped(year, 5*time.Second))
 			r.watched(radio.RoleRelay, func(w *journal.Watched) { w.Since, w.Until = w.Since.Add(5*time.Second+year), w.Until.Add(year) })
 			r.all(radio.RoleRelay)

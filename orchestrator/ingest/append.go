@@ -26,6 +26,10 @@ func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed)
 	}
 	d := &delivery{run: run, node: node, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(all)}}
 	d.part = dbsqlc.LockRunNodeRow{Role: string(all[0].Role), Trials: math.MaxInt32} // compared by the statement
+	var known bool
+	if d.stepped, known = in.knownSteps(run, node, all[0].Seq-1); !known {
+		return nil, nil
+	}
 	for _, r := range all {
 		b, ok := r.body.(*journal.Samples)
 		if !ok || r.Role != all[0].Role {
@@ -44,5 +48,6 @@ func (in *Ingester) append(ctx context.Context, run, node string, all []*parsed)
 	if err != nil || !stored {
 		return nil, nil
 	}
+	in.noteSteps(d, all[len(all)-1].Seq)
 	return d, nil
 }

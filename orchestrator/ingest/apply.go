@@ -32,8 +32,11 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 	case *journal.Provenance:
 		return d.q.SetProvenance(ctx, dbsqlc.SetProvenanceParams{RunID: d.run, Node: d.node, Provenance: r.stored})
 	case *journal.ClockOffset:
-		return d.q.InsertClockOffset(ctx, dbsqlc.InsertClockOffsetParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: r.At,
+		return d.q.InsertClockOffset(ctx, dbsqlc.InsertClockOffsetParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At),
 			Moment: text(b.When), OffsetNs: int64(b.Offset), ErrorNs: int64(b.Error), Unknown: text(b.Unknown)})
+	case *journal.ClockStepped:
+		d.stepped += b.By
+		return d.q.InsertClockOffset(ctx, store.ClockStep(d.run, d.node, r.Seq, d.steady(r.At), b.By))
 	case *journal.Listener:
 		info, err := optionalJSON(b.Info)
 		if err != nil {
@@ -41,7 +44,7 @@ func (d *delivery) apply(ctx context.Context, r *parsed) error {
 		}
 		return d.q.UpsertListener(ctx, dbsqlc.UpsertListenerParams{RunID: d.run, Node: d.node, Treatment: text(b.Treatment), AtRole: string(b.At),
 			Ready: r.Type == journal.TypeListenerReady, Port: int32(b.Port), Info: info, Code: text(string(b.Code)),
-			Message: text(b.Message), Restarts: int32(b.Restarts), At: r.At})
+			Message: text(b.Message), Restarts: int32(b.Restarts), At: d.steady(r.At)})
 	case *journal.AttemptStarted:
 		return d.attemptStarted(ctx, r, b)
 	case *journal.Connected:
@@ -98,7 +101,7 @@ func (d *delivery) attemptStarted(ctx context.Context, r *parsed, b *journal.Att
 	if err != nil {
 		return err
 	}
-	if err := d.q.InsertAttempt(ctx, dbsqlc.InsertAttemptParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), StartedSeq: r.Seq, StartedAt: r.At}); err != nil {
+	if err := d.q.InsertAttempt(ctx, dbsqlc.InsertAttemptParams{RunID: d.run, Trial: trial, Attempt: int32(b.Attempt), StartedSeq: r.Seq, StartedAt: d.steady(r.At)}); err != nil {
 		return err
 	}
 	for i, transfer := range b.Transfers {
@@ -119,7 +122,7 @@ func (d *delivery) attemptEnded(ctx context.Context, r *parsed, b *journal.Attem
 	if err != nil {
 		return err
 	}
-	n, err := d.q.EndAttempt(ctx, dbsqlc.EndAttemptParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), EndedSeq: r.Seq, EndedAt: r.At,
+	n, err := d.q.EndAttempt(ctx, dbsqlc.EndAttemptParams{RunID: d.run, Trial: int32(b.Trial), Attempt: int32(b.Attempt), EndedSeq: r.Seq, EndedAt: d.steady(r.At),
 		Verdict: string(b.Verdict), Reason: text(b.Reason), Message: text(b.Message), DurationNs: int64(b.Duration), DeadNs: int64(b.Dead),
 		Radio: report, Log: text(b.Log)})
 	if err != nil {
@@ -202,9 +205,9 @@ func (d *delivery) received(ctx context.Context, r *parsed, b *journal.Received)
 		if err != nil {
 			return err
 		}
-		return d.q.InsertProbeReception(ctx, dbsqlc.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: r.At, Figures: figures})
+		return d.q.InsertProbeReception(ctx, dbsqlc.InsertProbeReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Transfer: b.Transfer, At: d.steady(r.At), Figures: figures})
 	}
-	p := dbsqlc.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: r.At, Code: text(string(b.Code)), Message: text(b.Message)}
+	p := dbsqlc.InsertReceptionParams{RunID: d.run, Node: d.node, Seq: r.Seq, Treatment: text(b.Treatment), At: d.steady(r.At), Code: text(string(b.Code)), Message: text(b.Message)}
 	if b.Transfer != "" {
 		p.Transfer = &b.Transfer
 		d.transfersReceived = append(d.transfersReceived, b.Transfer)
@@ -235,7 +238,7 @@ func (d *delivery) addSamples(r *parsed, b *journal.Samples) error {
 				return err
 			}
 		}
-		d.samples = append(d.samples, store.Sample{At: r.At.Add(-time.Duration(last.ElapsedNS - s.ElapsedNS)), RunID: d.run, Trial: trial,
+		d.samples = append(d.samples, store.Sample{At: d.steady(r.At).Add(-time.Duration(last.ElapsedNS - s.ElapsedNS)), RunID: d.run, Trial: trial,
 			Attempt: int32(b.Attempt), Flow: int32(b.Flow), Side: b.Side, Figures: *s, More: more})
 	}
 	if b.Side == "client" {

@@ -49,6 +49,7 @@ type Ingester struct {
 
 	mu     sync.Mutex
 	hashes map[string]string // of runs' sheets
+	clocks map[journalOf]stepped
 }
 
 // New returns an Ingester.
@@ -60,7 +61,7 @@ func New(cfg Config) *Ingester {
 		cfg.Stored = func(Delta) {}
 	}
 	cfg.JournalBytes, cfg.LateBytes = cmp.Or(cfg.JournalBytes, defaultJournalBytes), cmp.Or(cfg.LateBytes, defaultLateBytes)
-	return &Ingester{cfg: cfg, hashes: map[string]string{}}
+	return &Ingester{cfg: cfg, hashes: map[string]string{}, clocks: map[journalOf]stepped{}}
 }
 
 // Delta is what a delivery brought.
@@ -235,6 +236,9 @@ func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed
 			return nil
 		}
 		d = &delivery{q: q, run: run, node: node, part: part, sheet: sheet, delta: Delta{Run: run, Node: node, Records: len(fresh)}}
+		if d.stepped, err = in.steppedBefore(ctx, q.Queries, run, node, part.CommittedSeq); err != nil {
+			return err
+		}
 		if err := d.store(ctx, &in.cfg, fresh); err != nil {
 			return err
 		}
@@ -245,6 +249,7 @@ func (in *Ingester) deliver(ctx context.Context, run, node string, all []*parsed
 		return 0, in.failed(run, node, d, err)
 	}
 	if d != nil {
+		in.noteSteps(d, committed)
 		in.noteWindows(ctx, d)
 		in.cfg.Stored(d.delta)
 	}
@@ -297,7 +302,8 @@ type delivery struct {
 	delta     Delta
 	samples   []store.Sample
 	telemetry []dbsqlc.InsertTelemetryParams
-	at        int64 // record being applied, for errors
+	at        int64         // record being applied, for errors
+	stepped   time.Duration // the sum of the steps of the node's clock so far
 
 	// What may complete an attempt: its end, or what the server received.
 	attemptsEnded     [][2]int32 // trial and attempt

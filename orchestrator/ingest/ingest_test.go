@@ -67,6 +67,10 @@ func TestExactlyOnce(t *testing.T) {
 	reference, referenceURL := open(t)
 	run := storetest.AddRun(t, reference, "same", sheet)
 	journals := []*storetest.Journal{storetest.Lead(run, sheet, 12), storetest.Serve(run, sheet)}
+	for _, j := range journals {
+		j.Stepped(len(j.Records)/3, 365*24*time.Hour)
+		j.Stepped(len(j.Records)/2, -2*365*24*time.Hour)
+	}
 	in := ingest.New(ingest.Config{Store: reference})
 	for _, j := range journals {
 		committed, err := in.Deliver(t.Context(), run, string(j.Role), batch(j, 1, len(j.Records)))

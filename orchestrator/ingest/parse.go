@@ -116,6 +116,8 @@ func bodyOf(t journal.Type) any {
 		return new(journal.Telemetry)
 	case journal.TypeWatched:
 		return new(journal.Watched)
+	case journal.TypeClockStepped:
+		return new(journal.ClockStepped)
 	case journal.TypeControlCounted:
 		return new(journal.ControlCounted)
 	}
@@ -167,6 +169,10 @@ func (p *parsed) check() error {
 		return checkTelemetry(p.Type, b)
 	case *journal.Watched:
 		return checkWatched(b)
+	case *journal.ClockStepped:
+		if b.By.Abs() > latest.Sub(earliest) || b.Within < 0 {
+			return fmt.Errorf("a step by %s within %s", b.By, b.Within)
+		}
 	case *journal.ControlCounted:
 		if b.Since.Before(earliest) || !b.Until.Before(latest) || b.Until.Before(b.Since) || b.Packets < 0 || b.Bytes < 0 {
 			return fmt.Errorf("%d packets with %d B from %s to %s", b.Packets, b.Bytes, b.Since.Format(time.RFC3339), b.Until.Format(time.RFC3339))

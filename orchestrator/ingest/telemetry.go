@@ -27,7 +27,7 @@ func checkTelemetry(t journal.Type, b *journal.Telemetry) error {
 
 // addTelemetry keeps readings for the copy at the end, by the node's clock.
 func (d *delivery) addTelemetry(r *parsed, b *journal.Telemetry) {
-	row := dbsqlc.InsertTelemetryParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: r.At, Source: text(b.Source), Kind: text(string(b.Kind)), Error: text(b.Error)}
+	row := dbsqlc.InsertTelemetryParams{RunID: d.run, Node: d.node, Seq: r.Seq, At: d.steady(r.At), Source: text(b.Source), Kind: text(string(b.Kind)), Error: text(b.Error)}
 	if b.Error != "" {
 		d.telemetry = append(d.telemetry, row)
 		return

@@ -129,6 +129,7 @@ func (v *Analysis) Against() *Against {
 			a.Lines = append(a.Lines, l)
 		}
 	}
+	a.Lines = without(a.Lines, func(l *AgainstLine) bool { return v.leavesOut(l.Treatment) })
 	a.gather()
 	for i := range a.Lines {
 		a.Summary.count(&a.Lines[i])

@@ -32,6 +32,10 @@ type Options struct {
 	// by the published figures.
 	Axis   string
 	Metric plan.Metric
+	// Part is which drawing of a figure of many panels is wanted, from 1; 0: the first.
+	Part int
+	// LeaveOut are treatments and mixes that are not shown.
+	LeaveOut []string
 }
 
 // summarised is a run with its table and, for each row of it, what the row was
@@ -66,8 +70,12 @@ func Analyse(ds *Dataset, o Options) *Analysis {
 	for i := range a.runs {
 		a.Tables = append(a.Tables, a.runs[i].table)
 	}
+	a.leaveOut()
 	return a
 }
+
+// Part is which drawing of a figure of many panels is wanted, from 1; 0: the first.
+func (v *Analysis) Part() int { return v.options.Part }
 
 // estimated is how many attempts count with an estimate of their throughput.
 func (ds *Dataset) estimated() (n int) {

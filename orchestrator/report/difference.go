@@ -114,6 +114,9 @@ func HoldCampaigns(all ...*Analysis) *Differences {
 		}
 	}
 	d.correct()
+	d.Lines = without(d.Lines, func(l *Difference) bool {
+		return slices.ContainsFunc(all, func(v *Analysis) bool { return v.leavesOut(l.Treatment) })
+	})
 	return d
 }
 

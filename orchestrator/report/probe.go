@@ -182,8 +182,8 @@ func probeRows(r *Run) []ProbeRow {
 				samples[id], order = s, append(order, id)
 			}
 			s.row.Trials++
-			if i < len(r.Trials) {
-				s.add(r, &r.Trials[i], k)
+			if t := r.trial(i); t != nil {
+				s.add(r, t, k)
 			}
 		}
 	}
@@ -321,6 +321,18 @@ func (t *RunTable) Uncertainty() (out *float64) {
 		}
 	}
 	return out
+}
+
+// trial is the one with this number in the sheet; nil: the run does not have it, as one
+// that was read from an export without some treatments.
+func (r *Run) trial(index int) *Trial {
+	if index < len(r.Trials) && r.Trials[index].Index == index {
+		return &r.Trials[index]
+	}
+	if i := slices.IndexFunc(r.Trials, func(t Trial) bool { return t.Index == index }); i >= 0 {
+		return &r.Trials[i]
+	}
+	return nil
 }
 
 // AttemptProbes are the rows of one attempt's probes.

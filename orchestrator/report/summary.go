@@ -46,6 +46,10 @@ type RunTable struct {
 	// Reference is the treatment that the others are held against: the first
 	// that is not missing.
 	Reference string `json:"reference"`
+	// referenceLabel is set where the rows do not have the reference.
+	referenceLabel string
+	// leftOutNotEnded are the trials of rows that were left out, of the run all the same.
+	leftOutNotEnded int
 	// Bandwidth is the rate of the slowest hop on the way of the data, as emulated.
 	BandwidthBitsPerSecond *float64 `json:"bandwidth_bits_per_second,omitempty"`
 	Rows                   []Row    `json:"rows"`

@@ -72,7 +72,7 @@ func (v *Analysis) Charts() []*Chart {
 		for _, m := range metrics {
 			of := slices.DeleteFunc(slices.Clone(figures), func(f *plan.Figure) bool { return f.Metric != m || f.Text != "" })
 			for _, x := range g.over(swept, of) {
-				out = append(out, g.panels(m, x, swept, of)...)
+				out = append(out, v.shown(g.panels(m, x, swept, of))...)
 			}
 		}
 	}
@@ -95,9 +95,17 @@ func (v *Analysis) ChartsOf(m plan.Metric, axis string) (out []*Chart) {
 				figures = append(figures, &f)
 			}
 		}
-		out = append(out, g.panels(m, axis, swept, figures)...)
+		out = append(out, v.shown(g.panels(m, axis, swept, figures))...)
 	}
 	return out
+}
+
+// shown takes the curves out of charts that are left out.
+func (v *Analysis) shown(charts []*Chart) []*Chart {
+	for _, c := range charts {
+		c.Curves = without(c.Curves, func(l *Curve) bool { return v.leavesOut(l.Treatment) })
+	}
+	return charts
 }
 
 // inUnit brings a published figure into the metric's unit, and reports whether

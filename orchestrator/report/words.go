@@ -34,7 +34,7 @@ func (t *RunTable) PartialNote() string {
 	if !t.Partial {
 		return ""
 	}
-	open := 0
+	open := t.leftOutNotEnded
 	for i := range t.Rows {
 		open += t.Rows[i].NotEnded
 	}
@@ -55,7 +55,7 @@ func (t *RunTable) ReferenceLabel() string {
 			return wording.Clean(t.Rows[i].Label)
 		}
 	}
-	return ""
+	return t.referenceLabel
 }
 
 // Has reports whether a condition such as [HasComparison] holds for any row.

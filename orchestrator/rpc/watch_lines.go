@@ -13,6 +13,7 @@ import (
 	"linktrial/executor/journal"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/report/wording"
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -23,8 +24,26 @@ const (
 	linesAtOnce = 2000
 )
 
-// line is one record of a node's journal, without what makes it large.
+// line is one record of a node's journal, without what makes it large. Its time is by
+// the node's clock as it was when the run began.
 type line dbsqlc.LinesAfterRow
+
+// steadyLines takes the steps of the nodes' clocks off the times of lines.
+func steadyLines(ctx context.Context, q *dbsqlc.Queries, run string, lines []line) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	rows, err := q.ClockOffsets(ctx, run)
+	if err != nil {
+		return err
+	}
+	clocks := store.NodeClocks(rows)
+	for i := range lines {
+		l := &lines[i]
+		l.At = l.At.Add(-clocks[l.Node].Stepped(l.Seq))
+	}
+	return nil
+}
 
 // newestLines finds where to begin: with the newest records of the campaign,
 // those of its last runs first. Samples are no lines.
@@ -40,6 +59,9 @@ func (w *watcher) newestLines(ctx context.Context) error {
 		lines := make([]line, len(rows))
 		for i, r := range rows {
 			lines[i] = line{Node: r.Node, Seq: r.Seq, At: r.At}
+		}
+		if err := steadyLines(ctx, w.s.cfg.Store.Queries, id, lines); err != nil {
+			return fmt.Errorf("watch run %s: %w", id, err)
 		}
 		lines = inOrder(lines)
 		for i, l := range lines {
@@ -69,11 +91,14 @@ func linesAfter(ctx context.Context, q *dbsqlc.Queries, run string, nodes []stri
 			more = len(rows) == linesAtOnce
 		}
 	}
+	if err := steadyLines(ctx, q, run, out); err != nil {
+		return nil, err
+	}
 	return inOrder(out), nil
 }
 
 // inOrder merges the lines of several nodes by their clocks and keeps each
-// node's own order: a clock may have been set back.
+// node's own order: a clock may have been set back while its agent was not running.
 func inOrder(lines []line) []line {
 	byNode := map[string][]line{}
 	var nodes []string
@@ -130,6 +155,10 @@ func textOf(t journal.Type, body json.RawMessage) string {
 				return "clock offset " + b.When + " the run: unknown, " + b.Unknown
 			}
 			return fmt.Sprintf("clock offset %s the run: %+.3f ms, within %.3f ms", b.When, b.Offset.Seconds()*1e3, b.Error.Seconds()*1e3)
+		})
+	case journal.TypeClockStepped:
+		text = with(body, func(b *journal.ClockStepped) string {
+			return fmt.Sprintf("the node's clock stepped by %+.3f s", b.By.Seconds())
 		})
 	case journal.TypeListenerReady:
 		text = with(body, func(b *journal.Listener) string {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -29,6 +30,7 @@ func FuzzTextOf(f *testing.F) {
 		journal.TypeRunEnded:         journal.RunEnded{End: journal.RunStopped, Reason: "disk full"},
 		journal.TypeProvenance:       journal.Provenance{Host: "a", Kernel: "6.1"},
 		journal.TypeClockOffset:      journal.ClockOffset{When: "before", Unknown: "no time service"},
+		journal.TypeClockStepped:     journal.ClockStepped{By: -time.Hour},
 		journal.TypeListenerReady:    journal.Listener{Treatment: "tcp", Port: 5001},
 		journal.TypeListenerFailed:   journal.Listener{Treatment: "tcp", Code: "listen-failed", Message: "in use"},
 		journal.TypeAttemptStarted:   journal.AttemptStarted{Trial: 1, Attempt: 1, Treatment: "tcp", Iteration: 1},

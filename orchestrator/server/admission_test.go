@@ -9,6 +9,8 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -16,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/rpc/request"
 	"linktrial/orchestrator/server"
@@ -139,4 +142,44 @@ func TestStalledRequests(t *testing.T) {
 	require.Eventually(t, func() bool {
 		return s.server.Admission() == admission.Counts{Closed: s.server.Admission().Closed, Refused: s.server.Admission().Refused}
 	}, 20*time.Second, 10*time.Millisecond)
+}
+
+// While as many calls of anonymous callers are under way as may be, from the same address
+// and from all, somebody with a token is answered. A false token takes a place of neither.
+func TestAnonymousCallersTakeNoPlaceOfOthers(t *testing.T) {
+	bounds := admission.DefaultBounds()
+	bounds.UnknownConnections, bounds.UnknownCalls, bounds.AllUnknownCalls = 200, 20, 20
+	s := serveAll(t, storetest.URL(t), t.TempDir(), func(c *server.Config) { c.TLS, c.Bounds = true, &bounds })
+	for range 30 {
+		stall(t, s.server)
+	}
+	require.Eventually(t, func() bool { return s.server.Admission().Calls == 20 && s.server.Admission().Refused >= 10 }, 20*time.Second, 10*time.Millisecond)
+	setup, err := os.ReadFile(filepath.Join(s.data, access.SetupFile))
+	require.NoError(t, err)
+	h := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}} //nolint:gosec // loopback
+	defer h.CloseIdleConnections()
+	call := func(token string) (int, string) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.server.URL()+"/linktrial.v1.OperatorService/ListNodes", strings.NewReader("{}"))
+		require.NoError(t, err)
+		req.Header.Set("Content-Type", "application/json")
+		if token != "" {
+			req.Header.Set("Authorization", "Bearer "+token)
+		}
+		res, err := h.Do(req)
+		require.NoError(t, err)
+		defer res.Body.Close()
+		b, err := io.ReadAll(res.Body)
+		require.NoError(t, err)
+		return res.StatusCode, string(b)
+	}
+	status, text := call("")
+	require.Equal(t, http.StatusTooManyRequests, status, text)
+	for range 30 {
+		status, text = call("ltp_made-up")
+		require.Equal(t, http.StatusUnauthorized, status, text)
+	}
+	// The setup token makes a user and does nothing else; that it was checked shows.
+	status, text = call(strings.TrimSpace(string(setup)))
+	require.Equal(t, http.StatusForbidden, status, text)
+	require.Equal(t, 20, s.server.Admission().Calls)
 }

@@ -128,6 +128,7 @@ type player struct {
 	emulated    bool
 	pace        time.Duration // before each trial
 	hold        chan struct{} // when set, the client waits here after its second trial
+	silent      chan struct{} // when set, nothing is recorded or delivered before it is closed
 
 	mu    sync.Mutex
 	parts map[string]*acted
@@ -210,6 +211,13 @@ func givenBy(r *linktrialv1.PollResponse) (out []given) {
 func (p *player) act(ctx context.Context, a given) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.silent != nil {
+		select {
+		case <-p.silent:
+		default:
+			return errHeld
+		}
+	}
 	x := p.parts[a.RunId]
 	if x == nil {
 		sheet, err := runsheet.Decode(a.Sheet)

@@ -148,8 +148,11 @@ func newGround(t *testing.T, c *clients) *ground {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	require.NoError(t, c.watch(ctx, started.CampaignId, func(*linktrialv1.WatchResponse) {}))
-	run := started.RunIds[0]
-	return &ground{started.CampaignId, map[string]string{"run_id": run, "campaign_id": started.CampaignId, "ids": run, "more_ids": run, "before": started.CampaignId, "name": "client",
+	return groundOf(started.CampaignId, started.RunIds[0])
+}
+
+func groundOf(campaign, run string) *ground {
+	return &ground{campaign, map[string]string{"run_id": run, "campaign_id": campaign, "ids": run, "more_ids": run, "before": campaign, "name": "client",
 		"node": "client", "nodes": "client", "user": "vera", "role": "client", "radio": "prc-117g-anw2c", "topology": "vip-lot", "kind": "topology", "format": "table",
 		"protocol": "alpha", "protocols": "alpha", "plan": "demo", "file": "test.yaml", "incarnation": "first", "by": "vera", "reason": "a reason"}}
 }
@@ -482,7 +485,7 @@ func reads(m protoreflect.MethodDescriptor) bool {
 	return false
 }
 
-func encoded(t *testing.T, m proto.Message) []byte {
+func encoded(t testing.TB, m proto.Message) []byte {
 	t.Helper()
 	b, err := proto.Marshal(m)
 	require.NoError(t, err)

@@ -62,8 +62,15 @@ type Config struct {
 	Now             func() time.Time // the clock by which certificates and tokens expire; nil: time.Now
 	// Login requires people to log in on the loopback too; with TLS they always must.
 	Login bool
+	// OpenID is the OpenID Connect provider at which people can log in, too.
+	OpenID OpenID
+	// SecondFactor has the roles for which local accounts need a second factor.
+	SecondFactor []string
 	// Setup makes a token for a new admin, for when the admin's password is lost.
 	Setup bool
+	// SecondApproval is how long a rotation of the signing key or the approval of a driver
+	// may wait for a second admin; 0: they take none.
+	SecondApproval time.Duration
 	// KeepSamples is how long the samples of runs that have ended are kept; 0 is for ever.
 	KeepSamples time.Duration
 	// Loop and Status are those of [campaign.Config]: what the service manager is told.
@@ -142,7 +149,7 @@ func (s *Server) start(ctx context.Context, cfg Config) error {
 	if s.engine, err = campaign.Start(ctx, campaign.Config{Store: s.store, Logger: cfg.Logger, Waits: cfg.Waits, Sign: keys.Sign, Loop: cfg.Loop, Status: cfg.Status}); err != nil {
 		return err
 	}
-	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger})
+	s.trust = signing.New(signing.Config{Keys: keys, Store: s.store, Catalog: cfg.Catalog, Nodes: s.engine.Nodes.List, Logger: cfg.Logger, SecondApproval: cfg.SecondApproval})
 	if err := s.openAccess(ctx, cfg, keys); err != nil {
 		return err
 	}
@@ -215,6 +222,7 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 func (s *Server) routes(cfg Config, services rpc.Config, m *metrics) *http.ServeMux {
 	mux := http.NewServeMux()
 	rpc.Mount(mux, services)
+	s.access.Mount(mux)
 	mux.HandleFunc("GET /healthz", s.health)
 	mux.Handle("GET /metrics", m.handler())
 	ui, err := web.Handler()
@@ -281,7 +289,30 @@ func openKeys(dataDir string) (*signing.Keyring, error) {
 // openAccess requires people to log in where other machines reach the
 // orchestrator, or where the configuration asks for it.
 func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyring) error {
-	a, err := access.New(ctx, access.Config{Store: s.store, Required: cfg.Login || s.mode == authority.ModeTLS, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
+	required := cfg.Login || s.mode == authority.ModeTLS
+	factor := map[access.Role]bool{}
+	for _, name := range cfg.SecondFactor {
+		role, err := access.ParseRole(name)
+		if err != nil {
+			return fmt.Errorf("--second-factor: %w", err)
+		}
+		factor[role] = true
+	}
+	if len(factor) > 0 && !required {
+		return errors.New("--second-factor takes people who log in: start the orchestrator with --login, too")
+	}
+	switch d := cfg.SecondApproval; {
+	case d == 0:
+	case !required:
+		return errors.New("--second-approval takes people who log in: start the orchestrator with --login, too")
+	case d < signing.LeastApproval || d > signing.MostApproval:
+		return fmt.Errorf("--second-approval %s, expected between %s and %s", d, signing.LeastApproval, signing.MostApproval)
+	}
+	p, err := cfg.OpenID.open(required, cfg.Logger)
+	if err != nil {
+		return err
+	}
+	a, err := access.New(ctx, access.Config{Store: s.store, Required: required, SecondFactor: factor, Provider: p, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
 		LocalUsers: access.LocalUsers(), DataDir: cfg.DataDir, Setup: cfg.Setup, Signer: keys, Logger: cfg.Logger})
 	if err != nil {
 		return err

@@ -35,7 +35,7 @@ type services struct {
 	server  *server.Server
 }
 
-func serveAll(t *testing.T, url, data string, change func(*server.Config)) *services {
+func serveAll(t testing.TB, url, data string, change func(*server.Config)) *services {
 	t.Helper()
 	drivers := filepath.Join(data, "drivers")
 	if _, err := os.Stat(drivers); err != nil {
@@ -98,7 +98,8 @@ func TestScheduledPlanOnANewTopology(t *testing.T) {
 	require.Zero(t, got.Msg.Plan.Problems, got.Msg.Plan.Summary)
 	require.Equal(t, text, string(got.Msg.Text))
 
-	cast(t, s.clients)
+	silent := make(chan struct{})
+	cast(t, s.clients, func(p *player) { p.silent = silent })
 	at := time.Now().Add(300 * time.Millisecond)
 	x, err := s.library.Schedule(ctx, connect.NewRequest(&linktrialv1.ScheduleRequest{Plan: "drawn", At: timestamppb.New(at), Name: "evening", By: "test"}))
 	require.NoError(t, err)
@@ -128,6 +129,7 @@ func TestScheduledPlanOnANewTopology(t *testing.T) {
 	}, 30*time.Second, 20*time.Millisecond)
 	_, err = s.operator.AbortCampaign(ctx, connect.NewRequest(&linktrialv1.AbortCampaignRequest{CampaignId: done.CampaignId, Reason: "rain"}))
 	require.NoError(t, err)
+	close(silent)
 	require.Eventually(t, func() bool { return len(open()) == 0 }, 30*time.Second, 20*time.Millisecond)
 	listed, err := linktrialv1connect.NewResultServiceClient(s.http, s.base, connect.WithGRPC()).ListCampaigns(ctx, connect.NewRequest(&linktrialv1.ListCampaignsRequest{}))
 	require.NoError(t, err)

@@ -199,6 +199,9 @@ func readNodes(ctx context.Context, q *dbsqlc.Queries, r *report.Run) error {
 		return err
 	}
 	for _, c := range clocks {
+		if c.Moment == momentStep {
+			continue
+		}
 		r.Clocks[c.Node] = append(r.Clocks[c.Node], journal.ClockOffset{When: c.Moment, Offset: time.Duration(c.OffsetNs), Error: time.Duration(c.ErrorNs), Unknown: c.Unknown})
 	}
 	return nil

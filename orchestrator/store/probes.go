@@ -131,10 +131,10 @@ func addClocks(ctx context.Context, q *dbsqlc.Queries, runs map[string]*report.R
 		return err
 	}
 	type end struct{ run, role string }
-	clocks := map[end][]journal.ClockOffset{}
+	clocks := map[end][]dbsqlc.ProbeClocksRow{}
 	for _, c := range rows {
 		k := end{c.RunID, c.Role}
-		clocks[k] = append(clocks[k], journal.ClockOffset{Offset: time.Duration(c.OffsetNs), Error: time.Duration(c.ErrorNs), Unknown: c.Unknown})
+		clocks[k] = append(clocks[k], c)
 	}
 	for id, r := range runs {
 		// The nodes of emulated radios are on one machine (lab, executor/assignment.go).
@@ -142,7 +142,7 @@ func addClocks(ctx context.Context, q *dbsqlc.Queries, runs map[string]*report.R
 			r.ProbeClock = report.OneClock
 			continue
 		}
-		r.ProbeClock = report.CompareClocks(clocks[end{id, "client"}], clocks[end{id, "server"}])
+		r.ProbeClock = report.CompareClocks(compared(clocks[end{id, "client"}]), compared(clocks[end{id, "server"}]))
 	}
 	return nil
 }

@@ -234,6 +234,16 @@ func TestMarkedProbe(t *testing.T) {
 // TestProbeClocks: on real radios the clocks of both ends are those that were
 // compared, before and after.
 func TestProbeClocks(t *testing.T) {
+	require.Equal(t, report.ProbeClock{Offset: -2 * time.Millisecond, Uncertainty: 6 * time.Millisecond}, probeClock(t, 0))
+	// A step that was taken back before the second comparison: nobody knows on which side of
+	// it a probe was.
+	stepped := probeClock(t, time.Hour)
+	require.InDelta(t, 30, stepped.Uncertainty.Minutes(), 1)
+	require.InDelta(t, -30, stepped.Offset.Minutes(), 1)
+}
+
+// probeClock is the clock of a run's probes, during which the server's stepped and back.
+func probeClock(t *testing.T, step time.Duration) report.ProbeClock {
 	s := storetest.Open(t)
 	sheet := probedSheet()
 	run := storetest.AddRun(t, s, "clocks", sheet)
@@ -243,6 +253,10 @@ func TestProbeClocks(t *testing.T) {
 			j.Records[i] = bytes.ReplaceAll(r, []byte(journal.PlaceEmulated), []byte("field"))
 		}
 	}
+	if step != 0 {
+		server.Step(step)
+		server.Step(-step)
+	}
 	client.Add(journal.TypeClockOffset, journal.ClockOffset{When: "after", Offset: 6 * time.Millisecond, Error: time.Millisecond})
 	server.Add(journal.TypeClockOffset, journal.ClockOffset{When: "after", Offset: 2 * time.Millisecond, Error: 3 * time.Millisecond})
 	deliver(t, s, client)
@@ -250,5 +264,5 @@ func TestProbeClocks(t *testing.T) {
 	ds, err := s.Dataset(t.Context(), store.Scope{Campaign: "clocks"}, nil)
 	require.NoError(t, err)
 	// The client's between 1 and 7 ms, the server's between -1 and 5.
-	require.Equal(t, report.ProbeClock{Offset: -2 * time.Millisecond, Uncertainty: 6 * time.Millisecond}, ds.Runs[0].ProbeClock)
+	return ds.Runs[0].ProbeClock
 }

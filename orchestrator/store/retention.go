@@ -16,8 +16,9 @@ type Dropped struct {
 	Rows   int64 // samples that were deleted one by one, on a plain table all
 }
 
-// DropSamples takes away the samples of runs that have ended and took their last
-// one before a moment. Attempts and their figures stay: only what is drawn over
+// DropSamples takes away the samples of runs that have ended before a moment, by the
+// orchestrator's clock, and took their last one before it by the nodes' clocks, which may
+// be wrong. Attempts and their figures stay: only what is drawn over
 // time goes. Where samples are a TimescaleDB hypertable, days that hold nothing
 // else are dropped whole.
 func (s *Store) DropSamples(ctx context.Context, before time.Time) (d Dropped, err error) {
@@ -25,7 +26,7 @@ func (s *Store) DropSamples(ctx context.Context, before time.Time) (d Dropped, e
 		var runs []string
 		// The order is that of whoever else locks several of these rows.
 		rows, err := tx.Query(ctx, `SELECT p.run_id FROM sample_spans p JOIN runs r ON r.id = p.run_id
-			WHERE p.last_at < $1 AND r.ended_at IS NOT NULL AND p.dropped_at IS NULL ORDER BY p.run_id FOR UPDATE OF p`, before)
+			WHERE p.last_at < $1 AND r.ended_at < $1 AND p.dropped_at IS NULL ORDER BY p.run_id FOR UPDATE OF p`, before)
 		if err != nil {
 			return err
 		}

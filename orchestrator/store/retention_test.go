@@ -82,13 +82,16 @@ func retention(t *testing.T, url string, chunks int) {
 	going := sampled(t, s, conn, "going", false, 3)
 	late := sampled(t, s, conn, "late", true, 4)
 	fresh := sampled(t, s, conn, "fresh", true, 50)
+	behind := sampled(t, s, conn, "behind", true, 5) // of nodes whose clocks are a year and a half behind
+	_, err = conn.Exec(t.Context(), "UPDATE runs SET ended_at = $2 WHERE id = $1", behind, noon.AddDate(1, 6, 5))
+	require.NoError(t, err)
 
 	d, err := s.DropSamples(t.Context(), noon.AddDate(0, 0, 30))
 	require.NoError(t, err)
 	require.Equal(t, 2, d.Runs)
 	require.Equal(t, chunks, d.Chunks)
 	have := func(run string) int { return count(t, conn, "SELECT count(*) FROM samples WHERE run_id = $1", run) }
-	require.Equal(t, []int{0, 20, 10, 0, 10}, []int{have(old), have(across), have(going), have(late), have(fresh)})
+	require.Equal(t, []int{0, 20, 10, 0, 10, 10}, []int{have(old), have(across), have(going), have(late), have(fresh), have(behind)})
 	require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM sample_spans WHERE dropped_at IS NOT NULL"))
 	require.Equal(t, 2, count(t, conn, "SELECT count(*) FROM trials WHERE run_id = $1", old), "what was measured stays")
 

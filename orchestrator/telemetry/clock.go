@@ -9,6 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"linktrial/orchestrator/store"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -33,10 +34,8 @@ func readClocks(ctx context.Context, q *dbsqlc.Queries, run string) (*clocks, er
 		return nil, fmt.Errorf("clock offsets of run %s: %w", run, err)
 	}
 	cs := &clocks{run: run, leader: leader, of: map[string]clock{}}
-	for _, r := range rows {
-		if r.Unknown == "" {
-			cs.of[r.Node] = append(cs.of[r.Node], offset{r.At, time.Duration(r.OffsetNs)})
-		}
+	for node, c := range store.NodeClocks(rows) {
+		c.Comparisons(func(at time.Time, by time.Duration) { cs.of[node] = append(cs.of[node], offset{at, by}) })
 	}
 	return cs, nil
 }

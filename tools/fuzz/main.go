@@ -1,111 +1,160 @@
-// Command fuzz runs every fuzz target of the module, one after the other, each for
-// a given time, and prints a line for each. It fails when one has found something;
-// what it was is then in testdata/fuzz of the package, as a test from now on.
+// Command fuzz runs the fuzz targets of the module, one after the other, and prints a
+// line for each. It fails when one has found something; what it was is then in
+// testdata/fuzz of the package, as a test from now on.
+//
+// With -time each target has so long, with -total all of them together. With both,
+// as many run as the total allows, beginning with another one each -turn: for a
+// gate that has minutes, and sees all of them over some changes.
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"io"
 	"os"
-	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 )
 
-// target is one fuzz target.
-type target struct{ pkg, name string }
+// selection is which targets run, and for how long.
+type selection struct {
+	each, total time.Duration // 0: not stated
+	turn        int
+	only        *regexp.Regexp
+	remote      bool
+}
 
 func main() {
-	each := flag.Duration("time", time.Minute, "how long each target runs")
-	only := flag.String("only", "", "a regular expression: only targets whose package and name (internal/unit.FuzzQuantity) it matches")
-	list := flag.Bool("list", false, "print the targets and run none")
-	parallel := flag.Int("parallel", 0, "processes of a target (default: one for each processor)")
+	var c selection
+	var only string
+	var list bool
+	var b binaries
+	var keep int
+	flag.DurationVar(&c.each, "time", 0, "how long each target runs (default without -total: a minute)")
+	flag.DurationVar(&c.total, "total", 0, "how long all of them run together, building included")
+	flag.IntVar(&c.turn, "turn", 0, "with -time and -total: which part of the targets comes first, a number that rises with each change")
+	flag.StringVar(&only, "only", "", "a regular expression: only targets whose package and name (internal/unit.FuzzQuantity) it matches")
+	flag.BoolVar(&c.remote, "remote", false, "only targets that decode bytes of another machine ("+kindsFile+")")
+	flag.BoolVar(&list, "list", false, "print the targets and run none")
+	flag.IntVar(&b.parallel, "parallel", 0, "processes of a target (default: one for each processor)")
+	flag.IntVar(&keep, "keep", 0, "run none, and keep so many small inputs of each target that earlier runs found to reach other code, in testdata/fuzz of its package")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *each, *only, *list, *parallel); err != nil {
+	if err := run(ctx, c, only, list, keep, &b); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, each time.Duration, only string, list bool, parallel int) error {
-	pattern, err := regexp.Compile(only)
-	if err != nil {
+func run(ctx context.Context, c selection, only string, list bool, keep int, b *binaries) error {
+	var err error
+	if c.only, err = regexp.Compile(only); err != nil {
 		return fmt.Errorf("-only: %w", err)
+	}
+	if c.each == 0 && c.total == 0 {
+		c.each = time.Minute
 	}
 	all, err := targets(ctx)
 	if err != nil {
 		return err
 	}
+	kinds, err := parseKinds(kindsText)
+	if err != nil {
+		return err
+	}
+	if err := unlisted(all, kinds); err != nil {
+		return err
+	}
+	chosen, err := chosen(all, kinds, c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case list:
+		for _, t := range chosen {
+			fmt.Println(kinds[t.String()], t)
+		}
+		return nil
+	case keep > 0:
+		return keepInputs(ctx, chosen, keep)
+	}
+	return fuzz(ctx, chosen, c, b)
+}
+
+// least is the shortest time that a target gets: less would be its seeds alone.
+const least = 5 * time.Second
+
+// fuzz runs targets until the time is over.
+func fuzz(ctx context.Context, chosen []target, c selection, b *binaries) error {
+	if err := b.open(ctx); err != nil {
+		return err
+	}
+	defer b.remove()
+	began := time.Now()
 	var failed []string
 	ran := 0
-	for _, t := range all {
-		full := strings.TrimPrefix(t.pkg, "linktrial/") + "." + t.name
-		if !pattern.MatchString(full) {
-			continue
-		}
-		ran++
-		if list {
-			fmt.Println(full)
-			continue
-		}
-		began := time.Now()
-		out, err := t.run(ctx, each, parallel)
+	for _, t := range chosen {
+		bin, err := b.of(ctx, t)
 		if ctx.Err() != nil {
 			return errors.New("interrupted")
 		}
-		fmt.Printf("%-60s %6.1f s  %s\n", full, time.Since(began).Seconds(), outcome(out, err))
+		each := share(c, time.Since(began), len(chosen)-ran)
+		if err == nil && each == 0 {
+			break
+		}
+		ran++
+		start, out := time.Now(), ""
+		if err == nil {
+			out, err = b.run(ctx, bin, t, each)
+		}
+		if ctx.Err() != nil {
+			return errors.New("interrupted")
+		}
+		fmt.Printf("%-60s %6.1f s  %s\n", t, time.Since(start).Seconds(), outcome(out, err))
 		if err != nil {
-			failed = append(failed, full)
+			failed = append(failed, t.String())
 			fmt.Print(out)
+			if out == "" {
+				fmt.Println(err)
+			}
 		}
 	}
-	switch {
-	case ran == 0:
-		return fmt.Errorf("no fuzz target matches %q", only)
-	case len(failed) > 0:
-		return fmt.Errorf("%d of %d targets failed: %s", len(failed), ran, strings.Join(failed, ", "))
-	case !list:
-		fmt.Printf("%d targets, each for %s: nothing found\n", ran, each)
+	if rest := chosen[ran:]; len(rest) > 0 {
+		fmt.Printf("no time was left for %d of %d targets, from %s on\n", len(rest), len(chosen), rest[0])
 	}
+	if len(failed) > 0 {
+		return fmt.Errorf("%d of %d targets failed: %s", len(failed), ran, strings.Join(failed, ", "))
+	}
+	fmt.Printf("%d targets in %s: nothing found\n", ran, time.Since(began).Round(time.Second))
 	return nil
 }
 
-// run fuzzes a target and returns what go test has printed.
-func (t target) run(ctx context.Context, each time.Duration, parallel int) (string, error) {
-	args := []string{"test", t.pkg, "-run", "^$", "-fuzz", "^" + t.name + "$", "-fuzztime", each.String()}
-	if parallel > 0 {
-		args = append(args, "-parallel", fmt.Sprint(parallel))
+// share returns how long the next target runs, of so many that are left; 0: not at all.
+func share(c selection, used time.Duration, left int) time.Duration {
+	if c.total == 0 {
+		return c.each
 	}
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 10 * time.Second
-	out, err := cmd.CombinedOutput()
-	if err != nil && endedLate(string(out)) {
-		err = nil
+	rest := c.total - used
+	if c.each == 0 {
+		return max(least, rest/time.Duration(left)).Round(time.Second)
 	}
-	return string(out), err
+	if rest < c.each/2 {
+		return 0
+	}
+	return min(c.each, rest).Round(time.Second)
 }
 
 // endedLate reports whether a target has found nothing and only ended after its
-// time: on a busy machine go test reports its own deadline as a failure.
+// time: on a busy machine the fuzzer reports its own deadline as a failure.
 func endedLate(out string) bool {
 	return strings.Contains(out, "\n    context deadline exceeded\n") && !strings.Contains(out, "Failing input written to") && !strings.Contains(out, "panic:")
 }
 
-// executions is the last figure of go test's progress.
+// executions is the last figure of the fuzzer's progress.
 var executions = regexp.MustCompile(`execs: (\d+)`)
 
 func outcome(out string, err error) string {
@@ -113,57 +162,10 @@ func outcome(out string, err error) string {
 	switch {
 	case err != nil:
 		return "FAILED"
-	case strings.Contains(out, "[no test files]"), strings.Contains(out, "no fuzz tests to fuzz"):
+	case strings.Contains(out, "no fuzz tests to fuzz"):
 		return "not run"
 	case len(all) == 0:
 		return "ok, skipped or without executions"
 	}
 	return "ok, " + all[len(all)-1][1] + " inputs"
-}
-
-// targets is the fuzz targets of all packages, in the order of their names.
-func targets(ctx context.Context) ([]target, error) {
-	list := exec.CommandContext(ctx, "go", "list", "-json=ImportPath,Dir,TestGoFiles,XTestGoFiles", "./...")
-	var failure bytes.Buffer
-	list.Stderr = &failure
-	out, err := list.Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w: %s", err, failure.String())
-	}
-	var all []target
-	for dec := json.NewDecoder(bytes.NewReader(out)); ; {
-		var p struct {
-			ImportPath, Dir           string
-			TestGoFiles, XTestGoFiles []string
-		}
-		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
-			return all, nil
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
-		}
-		for _, f := range append(p.TestGoFiles, p.XTestGoFiles...) {
-			names, err := declared(filepath.Join(p.Dir, f))
-			if err != nil {
-				return nil, err
-			}
-			for _, name := range names {
-				all = append(all, target{p.ImportPath, name})
-			}
-		}
-	}
-}
-
-// declared is the fuzz targets of one file.
-func declared(file string) ([]string, error) {
-	f, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		return nil, err
-	}
-	var out []string
-	for _, d := range f.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz") {
-			out = append(out, fn.Name.Name)
-		}
-	}
-	return out, nil
 }

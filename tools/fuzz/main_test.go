@@ -1,11 +1,151 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
+
+// Every target says whose bytes it decodes.
+func TestTargetsAreListed(t *testing.T) {
+	all, err := targets(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	kinds, err := parseKinds(kindsText)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unlisted(all, kinds); err != nil {
+		t.Error(err)
+	}
+	if len(all) < 100 {
+		t.Errorf("%d targets", len(all))
+	}
+	all = append(all, target{pkg: "linktrial/a", name: "FuzzNew"})
+	if err := unlisted(all, kinds); err == nil || !strings.Contains(err.Error(), "a.FuzzNew") {
+		t.Errorf("a new target: %v", err)
+	}
+	if err := unlisted(all[:1], kinds); err == nil || !strings.Contains(err.Error(), "no fuzz target") {
+		t.Errorf("targets that are gone: %v", err)
+	}
+}
+
+func TestParseKinds(t *testing.T) {
+	for text, want := range map[string]string{
+		"remote a.FuzzX # b\n\nlocal a.FuzzY\n": "",
+		"near a.FuzzX":                          "expected remote or local",
+		"remote":                                "expected remote or local",
+		"remote a.FuzzX\nlocal a.FuzzX":         "listed twice",
+	} {
+		if _, err := parseKinds(text); fmt.Sprint(err) == "<nil>" != (want == "") || (want != "" && !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// Turns one after the other reach every target, each as often as the others.
+func TestTurns(t *testing.T) {
+	var all []target
+	for i := range 10 {
+		all = append(all, target{pkg: "linktrial/p", name: fmt.Sprint("Fuzz", i)})
+	}
+	c := selection{each: time.Minute, total: 3 * time.Minute, only: regexp.MustCompile("")}
+	ran := map[string]int{}
+	for c.turn = 7; c.turn < 17; c.turn++ {
+		list, err := chosen(all, nil, c)
+		if err != nil || len(list) != len(all) {
+			t.Fatal(list, err)
+		}
+		for _, x := range list[:3] {
+			ran[x.name]++
+		}
+	}
+	for _, x := range all {
+		if ran[x.name] != 3 {
+			t.Errorf("%s ran %d times in ten turns of three", x, ran[x.name])
+		}
+	}
+	for _, n := range []int{1, 7, 72, 73} {
+		first := map[int]bool{}
+		for turn := range n {
+			first[turn*step(12, n)%n] = true
+		}
+		if len(first) != n {
+			t.Errorf("%d turns begin with %d of %d targets", n, len(first), n)
+		}
+	}
+	c.remote = true
+	if list, err := chosen(all, map[string]string{"p.Fuzz4": remote, "p.Fuzz5": local}, c); err != nil || len(list) != 1 || list[0].name != "Fuzz4" {
+		t.Error(list, err)
+	}
+	c.only = regexp.MustCompile("none")
+	if _, err := chosen(all, nil, c); err == nil {
+		t.Error("nothing was chosen, without an error")
+	}
+}
+
+func TestShare(t *testing.T) {
+	for _, c := range []struct {
+		c    selection
+		used time.Duration
+		left int
+		want time.Duration
+	}{
+		{selection{each: time.Minute}, time.Hour, 5, time.Minute},
+		{selection{total: time.Hour}, 0, 60, time.Minute},
+		{selection{total: time.Hour}, 50 * time.Minute, 20, 30 * time.Second},
+		{selection{total: time.Hour}, 2 * time.Hour, 20, least},
+		{selection{total: 10 * time.Minute, each: time.Minute}, 9 * time.Minute, 20, time.Minute},
+		{selection{total: 10 * time.Minute, each: time.Minute}, 10*time.Minute - 40*time.Second, 20, 40 * time.Second},
+		{selection{total: 10 * time.Minute, each: time.Minute}, 10*time.Minute - 20*time.Second, 20, 0},
+	} {
+		if got := share(c.c, c.used, c.left); got != c.want {
+			t.Errorf("%+v after %s: %s, expected %s", c.c, c.used, got, c.want)
+		}
+	}
+}
+
+// A few small inputs over the range of sizes are kept, and those that are kept already
+// are counted.
+func TestKeepInputs(t *testing.T) {
+	from, x := t.TempDir(), target{pkg: "linktrial/p", dir: t.TempDir(), name: "FuzzX"}
+	for i := range 20 {
+		for _, name := range []string{"a", "b"} {
+			if err := os.WriteFile(filepath.Join(from, fmt.Sprint(name, i)), make([]byte, 30*i+10), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct{ most, added int }{{4, 4}, {5, 1}, {5, 0}} {
+		if n, err := keepInputsOf(x, from, c.most); err != nil || n != c.added {
+			t.Errorf("%d of at most %d, %v", n, c.most, err)
+		}
+	}
+	kept, err := os.ReadDir(filepath.Join(x.dir, "testdata", "fuzz", "FuzzX"))
+	if err != nil || len(kept) != 5 {
+		t.Fatal(kept, err)
+	}
+	sizes := map[int64]bool{}
+	for _, e := range kept {
+		info, err := e.Info()
+		if err != nil || info.Size() > maxInput {
+			t.Errorf("%s: %v", e.Name(), err)
+		}
+		sizes[info.Size()] = true
+	}
+	if len(sizes) != 5 {
+		t.Errorf("%d sizes of 5 inputs", len(sizes))
+	}
+	if n, err := keepInputsOf(x, filepath.Join(from, "none"), 9); n != 0 || err != nil {
+		t.Errorf("of a target that never ran: %d, %v", n, err)
+	}
+}
 
 func TestDeclared(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "a_test.go")

@@ -42,6 +42,7 @@ var benchSections = []struct {
 	{"results", benchResults},
 	{"agents", benchAgents},
 	{"tls", benchTLS},
+	{"hostile", benchHostile},
 	{"large", benchLarge},
 	{"soak", benchSoak},
 }
@@ -54,7 +55,7 @@ func newBench(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "bench [SECTION...]",
 		GroupID: setting.GroupLab,
-		Short:   "Measure Linktrial itself: emulated radio, drivers, virtual time, results, agents, TLS, size, length",
+		Short:   "Measure Linktrial itself: emulated radio, drivers, virtual time, results, agents, TLS, attacks, size, length",
 		Example: `  linktrial bench
   linktrial bench emulator dead-time
   linktrial bench agents --agents 1000`,
@@ -69,6 +70,7 @@ func newBench(s *setting.Settings) *cobra.Command {
   results    response times of the results pages with 10 000 trials and 5 million samples;
   agents     the cost of many idle agents for their orchestrator, and how soon a run reaches its nodes;
   tls        the cost of TLS in the delivery of a batch of samples;
+  hostile    the orchestrator's memory under hostile connections, while trials run;
   large      time and memory of what is done with a campaign of 100 000 trials;
   soak       what the processes of a lab use while short trials run for a long time.
 Virtual, agreement and variants need the guest kernel (linktrial lab kernel). All
@@ -93,6 +95,8 @@ length have their last figures in docs/size.md.`,
 	}
 	f := cmd.Flags()
 	f.IntVar(&idleAgents, "agents", idleAgents, "number of idle agents in the section agents")
+	f.IntVar(&hostileConnections, "hostile", hostileConnections, "number of connections in the section hostile")
+	f.DurationVar(&hostileDuration, "hostile-duration", hostileDuration, "length of the section hostile")
 	f.IntVar(&largeRuns, "runs", largeRuns, "runs of 400 trials in the section large")
 	f.IntVar(&largeSamples, "samples", largeSamples, "samples of each trial in the section large")
 	f.BoolVar(&largeKeep, "keep", false, "in the section large: only store the campaign in the data folder (--data), where no orchestrator may run, and keep it")

@@ -19,12 +19,13 @@ import (
 )
 
 // HTTP returns a client that speaks HTTP/2 also without TLS, as the orchestrator does
-// on the loopback, and trusts the authorities of [Trusted].
+// on the loopback, trusts the authorities of [Trusted], and says on standard error when
+// an orchestrator that was called does not answer.
 func HTTP() *http.Client {
 	var p http.Protocols
 	p.SetUnencryptedHTTP2(true)
 	p.SetHTTP2(true)
-	return &http.Client{Transport: withCredentials(&http.Transport{Protocols: &p, DialTLSContext: Trusted.dial})}
+	return &http.Client{Transport: listening(withCredentials(&http.Transport{Protocols: &p, DialTLSContext: Trusted.dial}))}
 }
 
 // New returns a client for the calls of people. Within one machine, answers are not
@@ -48,6 +49,9 @@ func NewAgent(base string) linktrialv1connect.AgentServiceClient {
 func Error(base string, err error) error {
 	if err == nil {
 		return nil
+	}
+	if connect.CodeOf(err) == connect.CodeCanceled && !connect.IsWireError(err) {
+		return errors.New("interrupted before the orchestrator had answered")
 	}
 	if absent(err) {
 		return fmt.Errorf("no orchestrator answers at %s: start one with 'linktrial serve', or name another with --orchestrator", base)

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +28,22 @@ func TestErrorOfABrokenConnection(t *testing.T) {
 	err = Error(srv.URL, err)
 	require.ErrorContains(t, err, "the orchestrator at "+srv.URL+" ended the connection without an answer")
 	require.NotRegexp(t, regexp.MustCompile(`(?i)EOF|stream|http2|rpc|RST`), err.Error())
+}
+
+// Nor where somebody interrupts a command that waits.
+func TestErrorOfAnInterruption(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	srv := httptest.NewUnstartedServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		cancel()
+		<-r.Context().Done()
+	}))
+	var p http.Protocols
+	p.SetUnencryptedHTTP2(true)
+	srv.Config.Protocols = &p
+	srv.Start()
+	defer srv.Close()
+	_, err := New(srv.URL).ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{}))
+	require.EqualError(t, Error(srv.URL, err), "interrupted before the orchestrator had answered")
 }
 
 type transport func(*http.Request) (*http.Response, error)

@@ -36,6 +36,7 @@ type outageKind int
 const (
 	noContact outageKind = iota
 	cannotAnswer
+	silent
 )
 
 // NewOutage returns an outage that has not begun. Lines for people go to say.
@@ -65,6 +66,26 @@ func (o *Outage) Failed(err error) {
 	o.say(line + "; this command continues when it answers again")
 }
 
+// Silent notes that nothing of an answer has arrived since a time, and that the
+// orchestrator does not say either that it works on it: text is its reason, empty where it
+// says nothing at all.
+func (o *Outage) Silent(since time.Time, text string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	kind, what := silent, "the orchestrator at "+o.base+" does not answer; nothing is lost: the nodes continue and keep what they measure"
+	if text != "" {
+		kind, what = cannotAnswer, text
+	}
+	began, now := o.since.IsZero(), time.Now()
+	if began {
+		o.since = since
+	} else if kind == o.kind && now.Sub(o.told) < sayAgain {
+		return
+	}
+	o.kind, o.told = kind, now
+	o.say(fmt.Sprintf("since %s: %s; this command waits for its answer", o.since.Format(time.TimeOnly), what))
+}
+
 // Over notes that a call succeeded.
 func (o *Outage) Over() {
 	o.mu.Lock()
@@ -91,34 +112,44 @@ func Final(err error) bool {
 
 type waitKey struct{}
 
-// Waiting returns a context whose unary calls wait while the orchestrator or its
+// Waiting returns a context whose unary calls, and what [Repeat] is given, wait while the orchestrator or its
 // database is away, until the context ends, and say so on the outage. It is for calls
 // that may be made twice.
 func Waiting(ctx context.Context, o *Outage) context.Context {
 	return context.WithValue(ctx, waitKey{}, o)
 }
 
+// Repeat calls f, and in a [Waiting] context again for as long as the orchestrator or its
+// database is away.
+func Repeat(ctx context.Context, f func() error) error {
+	o, _ := ctx.Value(waitKey{}).(*Outage)
+	for {
+		err := f()
+		if o == nil || ctx.Err() != nil {
+			return err
+		}
+		away := connect.CodeOf(err) == connect.CodeUnavailable || err != nil && !connect.IsWireError(err) && !Final(err)
+		if !away {
+			if err == nil {
+				o.Over()
+			}
+			return err
+		}
+		o.Failed(err)
+		if !backoff.Sleep(ctx, againEvery) {
+			return err
+		}
+	}
+}
+
 // waiting repeats the calls of a [Waiting] context.
 func waiting(next connect.UnaryFunc) connect.UnaryFunc {
-	return func(ctx context.Context, req connect.AnyRequest) (connect.AnyResponse, error) {
-		o, _ := ctx.Value(waitKey{}).(*Outage)
-		for {
-			res, err := next(ctx, req)
-			if o == nil || ctx.Err() != nil {
-				return res, err
-			}
-			away := connect.CodeOf(err) == connect.CodeUnavailable || err != nil && !connect.IsWireError(err) && !Final(err)
-			if !away {
-				if err == nil {
-					o.Over()
-				}
-				return res, err
-			}
-			o.Failed(err)
-			if !backoff.Sleep(ctx, againEvery) {
-				return res, err
-			}
-		}
+	return func(ctx context.Context, req connect.AnyRequest) (res connect.AnyResponse, err error) {
+		err = Repeat(ctx, func() error {
+			res, err = next(ctx, req)
+			return err
+		})
+		return res, err
 	}
 }
 

@@ -3,10 +3,12 @@ package client
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -88,5 +90,81 @@ func TestWaitingEnds(t *testing.T) {
 	}
 	if len(said) != 1 || !strings.Contains(said[0], "no contact with the orchestrator at "+gone+"; nothing is lost") {
 		t.Errorf("said %q", said)
+	}
+}
+
+// A command whose call is not answered says since when, what it waits for, and when that is
+// over; one whose answer takes long says nothing.
+func TestSilence(t *testing.T) {
+	for name, c := range map[string]struct {
+		health http.HandlerFunc
+		want   []string
+	}{
+		"frozen": {func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, []string{"does not answer; nothing is lost: the nodes continue", "the orchestrator is back after"}},
+		"its database": {func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "the database does not answer", http.StatusServiceUnavailable)
+		}, []string{": the database does not answer; this command waits for its answer", "the orchestrator is back after"}},
+		"at work":            {func(http.ResponseWriter, *http.Request) {}, nil},
+		"at work, and older": {http.NotFound, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			asked, answer := make(chan struct{}, 100), make(chan struct{})
+			srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path != "/healthz" {
+					<-answer
+					_, _ = w.Write([]byte("here"))
+					return
+				}
+				c.health(w, r)
+				asked <- struct{}{}
+			}))
+			t.Cleanup(srv.Close)
+			said := make(chan string, 100)
+			l := listening(http.DefaultTransport)
+			l.silentFor, l.healthFor = 20*time.Millisecond, 50*time.Millisecond
+			if name != "frozen" { // a busy machine may take its time for the answer
+				l.healthFor = time.Minute
+			}
+			ctx := Saying(t.Context(), NewOutage(srv.URL, func(line string) { said <- line }))
+			req, err := http.NewRequestWithContext(ctx, http.MethodGet, srv.URL+"/call", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() {
+				res, err := l.RoundTrip(req)
+				if err == nil {
+					_, _ = io.ReadAll(res.Body)
+					err = res.Body.Close()
+				}
+				done <- err
+			}()
+			var lines []string
+			if len(c.want) > 0 {
+				lines = append(lines, <-said)
+			} else {
+				<-asked
+				<-asked
+			}
+			close(answer)
+			if err := <-done; err != nil {
+				t.Fatal(err)
+			}
+			for close(said); ; {
+				line, more := <-said
+				if !more {
+					break
+				}
+				lines = append(lines, line)
+			}
+			if len(lines) != len(c.want) {
+				t.Fatalf("said %q", lines)
+			}
+			for i, want := range c.want {
+				if !strings.Contains(lines[i], want) {
+					t.Errorf("said %q, expected %q", lines[i], want)
+				}
+			}
+		})
 	}
 }

@@ -1,5 +1,6 @@
 // Package driver has the commands for protocol drivers and their images, for the
-// approval of their digests, and for the keys that sign run sheets.
+// approval of their digests, for the keys that sign run sheets, and for what of both
+// waits for a second person.
 package driver
 
 import (
@@ -10,5 +11,5 @@ import (
 
 // Commands returns the commands of this package.
 func Commands(s *setting.Settings) []*cobra.Command {
-	return []*cobra.Command{newProtocol(s), newSigning(s)}
+	return []*cobra.Command{newProtocol(s), newSigning(s), newRequest(s)}
 }

@@ -28,6 +28,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/internal/inputfile"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/faults"
 )
@@ -196,6 +197,17 @@ func (r *rehearsal) mountDisks(state string) error {
 	return nil
 }
 
+// giveClocks gives each node a clock of its own, where a fault is to step one. It stays
+// with the lab, so that an agent that is started again has it, too.
+func (r *rehearsal) giveClocks() error {
+	if r.schedule == nil || !r.schedule.Injects(faultlog.ClockStep) {
+		return nil
+	}
+	var err error
+	r.clocks, err = faults.Clocks(r.lab.State.ControlSocket, r.lab.State.Nodes)
+	return err
+}
+
 // unmountDisks takes these file systems away; what the nodes wrote stays.
 func (r *rehearsal) unmountDisks() {
 	for role, d := range r.disks {
@@ -242,6 +254,7 @@ func (r *rehearsal) injector() *faults.Lab {
 		},
 		DatabaseDisk: r.databaseDisk.current,
 		Disk:         func(role radio.Role) *faultdisk.Disk { return r.disks[role] },
+		Clock:        func(role radio.Role) *wallclock.Offset { return r.clocks[role] },
 		Idle:         func(role radio.Role) bool { return !nodes.Has(faultlog.Driver, role) },
 	}
 }
@@ -287,7 +300,8 @@ func (r *rehearsal) exportFaults() (string, error) {
 // tally is what became of the trials of a campaign.
 type tally struct {
 	trials, succeeded, failed, open int
-	repeated                        map[string]int // attempts that do not count, by reason
+	excluded                        int            // of trials whose last attempt counts neither for nor against a protocol
+	uncounted                       map[string]int // attempts that do not count, by reason
 }
 
 // summary prints what was injected, what became of the trials, and an audit of the
@@ -317,8 +331,8 @@ func (c *faultCampaign) summary(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("Trials of the run sheets: %d; succeeded %d, failed %d, without a result %d\n", t.trials, t.succeeded, t.failed, t.open)
-	fmt.Printf("Attempts that do not count and were repeated: %s\n", counts(t.repeated))
+	fmt.Printf("Trials of the run sheets: %d; succeeded %d, failed %d, excluded %d, without a result %d\n", t.trials, t.succeeded, t.failed, t.excluded, t.open)
+	fmt.Printf("Attempts that do not count: %s\n", counts(t.uncounted))
 	findings, err := c.audit(ctx)
 	if err != nil {
 		return err
@@ -358,7 +372,7 @@ func counts(m map[string]int) string {
 }
 
 func (r *rehearsal) tally(ctx context.Context) (tally, error) {
-	t := tally{repeated: map[string]int{}}
+	t := tally{uncounted: map[string]int{}}
 	res, err := r.client.ListRuns(ctx, connect.NewRequest(&linktrialv1.ListRunsRequest{CampaignId: r.campaign, Limit: 10_000}))
 	if err != nil {
 		return t, client.Error(r.base, err)
@@ -382,12 +396,14 @@ func (t *tally) add(row *linktrialv1.TrialRow) {
 		t.succeeded++
 	case "":
 		t.open++
+	case "invalid", "aborted": // a fault that was found after the run, when nothing is repeated
+		t.excluded++
 	default:
 		t.failed++
 	}
 	for i, a := range row.Attempts {
 		if i < len(row.Attempts)-1 || a.Verdict == "invalid" || a.Verdict == "aborted" {
-			t.repeated[cmp.Or(a.Reason, a.Verdict)]++
+			t.uncounted[cmp.Or(a.Reason, a.Verdict)]++
 		}
 	}
 }

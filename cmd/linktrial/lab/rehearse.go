@@ -31,6 +31,7 @@ import (
 	"linktrial/internal/filelock"
 	"linktrial/internal/radio"
 	"linktrial/internal/signature"
+	"linktrial/internal/wallclock"
 	"linktrial/internal/yamldoc"
 	"linktrial/lab/faults"
 	"linktrial/lab/netns"
@@ -120,6 +121,8 @@ type rehearsal struct {
 
 	schedule *faults.Schedule               // nil: no faults
 	disks    map[radio.Role]*faultdisk.Disk // of the state folders; empty: no fault hits one
+
+	clocks map[radio.Role]*wallclock.Offset // of the nodes; empty: no fault steps one
 
 	databaseDisk *databaseDisk // nil: no fault fills it
 }
@@ -362,7 +365,7 @@ func (r *rehearsal) up(ctx context.Context, log *os.File) error {
 			return err
 		}
 	}
-	if err := r.mountDisks(state); err != nil {
+	if err := errors.Join(r.mountDisks(state), r.giveClocks()); err != nil {
 		return err
 	}
 	waiting.Step("starting the agents")

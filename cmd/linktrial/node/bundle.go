@@ -13,6 +13,7 @@ import (
 
 	"linktrial/bundle"
 	"linktrial/cmd/linktrial/setting"
+	"linktrial/licences"
 	"linktrial/playbooks"
 	profiles "linktrial/radio-profiles"
 )
@@ -21,23 +22,25 @@ func newBundle(s *setting.Settings) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "install-bundle",
 		GroupID: setting.GroupNodes,
-		Short:   "Make and check the file that installs nodes and orchestrator on machines without internet",
+		Short:   "Make, sign and check the file that installs nodes and orchestrator on machines without internet",
 		Long: `An install bundle is one file with everything that machines without internet need to
 become nodes or orchestrator: program, drivers, Debian packages, container images,
 playbooks and radio profiles. It holds no results and no keys; a copy of an
 orchestrator's data is a backup ('linktrial backup').`,
 	}
-	cmd.AddCommand(newBundleCreate(s), newBundleCheck())
+	cmd.AddCommand(newBundleCreate(s), newBundleCheck(), newBundleKey(), newBundleSign())
 	return cmd
 }
 
 func newBundleCreate(s *setting.Settings) *cobra.Command {
-	cfg := bundle.Config{Folders: map[string]fs.FS{"playbooks": playbooks.Files, "radio-profiles": profiles.Files}}
+	cfg := bundle.Config{Folders: map[string]fs.FS{"playbooks": playbooks.Files, "radio-profiles": profiles.Files, "licences": licences.Files}}
 	var sets []string
+	var key string
 	cmd := &cobra.Command{
 		Use:   "create --out FILE.tar.gz",
 		Short: "Pack program, drivers, Debian packages, images and playbooks (on Debian, with internet)",
 		Example: `  linktrial install-bundle create --out linktrial.tar.gz
+  linktrial install-bundle create --out linktrial.tar.gz --key linktrial.key
   linktrial install-bundle create --out linktrial.tar.gz --packages base,drivers,docker --image linktrial/tcp`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -63,6 +66,11 @@ func newBundleCreate(s *setting.Settings) *cobra.Command {
 			if cfg.Modified, err = sourceDate(cfg.Program); err != nil {
 				return err
 			}
+			if key != "" {
+				if cfg.Key, err = bundle.ReadKey(key, passphrase); err != nil {
+					return err
+				}
+			}
 			cfg.Drivers, cfg.Version, cfg.Logger = s.Drivers, s.Version, s.Logger()
 			m, err := bundle.Create(cmd.Context(), cfg)
 			if err != nil {
@@ -74,12 +82,16 @@ func newBundleCreate(s *setting.Settings) *cobra.Command {
 			}
 			fmt.Printf("%s: %.1f MiB, linktrial %s for %s, drivers %s, %d packages, %d images\n", cfg.Out, float64(st.Size())/(1<<20),
 				m.Version, m.Architecture, strings.Join(m.Drivers, " "), len(m.Packages), len(m.Images))
+			if cfg.Key != nil {
+				fmt.Printf("%s: signed by key %s\n", cfg.Out+bundle.SignatureSuffix, cfg.Key.Public())
+			}
 			return nil
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&cfg.Out, "out", "", "the archive to write, FILE.tar.gz")
 	f.StringVar(&cfg.Program, "program", "", "the program to pack (default: this one)")
+	f.StringVar(&key, "key", "", "a private key that signs the bundle ('linktrial install-bundle key')")
 	f.StringSliceVar(&sets, "packages", []string{"base", "drivers", "orchestrator"}, "sets of Debian packages: base, docker, drivers, orchestrator; or none")
 	f.StringVar(&cfg.Debian.Suite, "debian", "bookworm", "Debian of the nodes: "+strings.Join(bundle.Suites, " or "))
 	f.StringVar(&cfg.Debian.Mirror, "mirror", "http://deb.debian.org/debian", "where Debian's packages are fetched")
@@ -107,12 +119,27 @@ func sourceDate(program string) (time.Time, error) {
 }
 
 func newBundleCheck() *cobra.Command {
-	return &cobra.Command{
-		Use:     "check FILE",
-		Short:   "Read an install bundle to its end and compare every checksum",
-		Example: `  linktrial install-bundle check linktrial.tar.gz`,
-		Args:    cobra.ExactArgs(1),
+	var key string
+	cmd := &cobra.Command{
+		Use:   "check FILE",
+		Short: "Verify an install bundle's signature, read it to its end and compare every checksum",
+		Long: `Check reads an install bundle to its end and compares every checksum. With --key it
+first verifies that the key has signed it. Without, it says nothing of who made the
+bundle: checksums that are in it were written with it.`,
+		Example: `  linktrial install-bundle check linktrial.tar.gz --key linktrial.pub
+  linktrial install-bundle check linktrial.tar.gz`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if key != "" {
+				public, err := publicKey(key)
+				if err != nil {
+					return err
+				}
+				if err := public.Verify(args[0]); err != nil {
+					return err
+				}
+				fmt.Printf("%s is signed by key %s\n", args[0], public.ID())
+			}
 			r, err := bundle.Check(args[0])
 			if err != nil {
 				return err
@@ -134,4 +161,6 @@ func newBundleCheck() *cobra.Command {
 			return nil
 		},
 	}
+	cmd.Flags().StringVar(&key, "key", "", "public key of who made the bundle: the line RWQ…, or its file")
+	return cmd
 }

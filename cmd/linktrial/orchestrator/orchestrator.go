@@ -45,6 +45,9 @@ type serveFlags struct {
 	s                *setting.Settings
 	listen, database string
 	login, setup     bool
+	secondFactor     []string // roles
+	secondApproval   time.Duration
+	openID           server.OpenID
 	tokensFor        []string // names of nodes
 	tokensTo         string   // folder
 	keepDays         int
@@ -72,6 +75,18 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	cmd.MarkFlagsRequiredTogether("issue-tokens", "issue-tokens-to")
 	cmd.MarkFlagsMutuallyExclusive("open", "tls")
 	fs.BoolVar(&f.login, "login", false, "require people to log in on the loopback, too")
+	fs.StringSliceVar(&f.secondFactor, "second-factor", nil, "roles for which local accounts need a second factor at the login, such as admin,director")
+	fs.DurationVar(&f.secondApproval, "second-approval", 0, "rotating the signing key and approving drivers take a second admin, who confirms within this time (0: they take none)")
+	fs.Lookup("second-approval").NoOptDefVal = "24h"
+	fs.StringVar(&f.openID.Issuer, "oidc-issuer", "", "URL of an OpenID Connect provider at which people can log in, too")
+	fs.StringVar(&f.openID.ClientID, "oidc-client-id", "", "what the provider knows the orchestrator as")
+	fs.StringVar(&f.openID.SecretFile, "oidc-client-secret-file", "", "file with the client's secret (default: none, for a public client)")
+	fs.StringVar(&f.openID.Name, "oidc-name", "", "the provider's name on the login page (default: the host of its URL)")
+	fs.StringArrayVar(&f.openID.Roles, "oidc-role", nil, "which value of the role claim gives a role, as ROLE=VALUE; can be given several times")
+	fs.StringVar(&f.openID.RoleClaim, "oidc-role-claim", "groups", "claim of the ID token whose values give roles")
+	fs.StringVar(&f.openID.UserClaim, "oidc-user-claim", "preferred_username", "claim of the ID token with the name of a person")
+	fs.StringSliceVar(&f.openID.Scopes, "oidc-scope", nil, "scopes to ask for, beyond openid and profile")
+	fs.StringVar(&f.openID.CAFile, "oidc-ca", "", "authority of the provider's certificate, in PEM (default: those of the machine)")
 	fs.BoolVar(&f.setup, "setup-token", false, "make a token in the data folder that adds another admin, where the admin's password is lost")
 }
 
@@ -136,7 +151,8 @@ func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Confi
 	cfg := f.s.ServerConfig(f.listen, f.database, cat, log)
 	cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = f.tls.Open, f.tls.TLS, f.tls.TLSNames, f.tls.TLSCert, f.tls.TLSKey
 	cfg.AllowHosts = slices.Concat(allowedHosts(), f.tls.AllowHosts)
-	cfg.Login, cfg.Setup = f.login, f.setup
+	cfg.Login, cfg.Setup, cfg.SecondFactor = f.login, f.setup, f.secondFactor
+	cfg.SecondApproval, cfg.OpenID = f.secondApproval, f.openID
 	cfg.KeepSamples = time.Duration(f.keepDays) * 24 * time.Hour
 	cfg.Drivers = &servedDrivers{s: f.s}
 	return cfg

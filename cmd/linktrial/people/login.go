@@ -86,7 +86,8 @@ func newLogin(s *setting.Settings) *cobra.Command {
 		Short:   "Log in to an orchestrator",
 		Long: `Login asks for the password and keeps an API token for the orchestrator in your
 config folder, readable by you alone. The token is valid for 30 days; 'linktrial
-logout' revokes it. NAME is by default your user name on this machine.
+logout' revokes it. NAME is by default your user name on this machine. Where the account
+has a second factor, login asks for a code of it; a recovery code does, too.
 
 Scripts use a token of their own ('linktrial token create') in the environment
 variable LINKTRIAL_TOKEN.`,
@@ -118,10 +119,10 @@ variable LINKTRIAL_TOKEN.`,
 			if err != nil {
 				return err
 			}
-			return login(cmd.Context(), s.Orchestrator, name, password, here)
+			return login(cmd.Context(), s.Orchestrator, name, password, here, func() (string, error) { return p.ask("Code of the second factor", false) })
 		},
 	}
-	cmd.Flags().BoolVar(&stdin, "password-stdin", false, "read the password from standard input")
+	cmd.Flags().BoolVar(&stdin, "password-stdin", false, "read the password from standard input; where there is a second factor, its code is the second line")
 	return cmd
 }
 
@@ -140,13 +141,24 @@ func loginRequired(ctx context.Context, base string) (bool, error) {
 }
 
 // login logs in and keeps the token. Here is the name of this machine's user, which
-// becomes a part of the token's name.
-func login(ctx context.Context, base, name, password, here string) error {
+// becomes a part of the token's name; code asks for a code where the user has a second
+// factor.
+func login(ctx context.Context, base, name, password, here string, code func() (string, error)) error {
 	host, err := os.Hostname()
 	if err != nil {
 		host = "a computer"
 	}
-	res, err := newAccessClient(base).Login(ctx, connect.NewRequest(&linktrialv1.LoginRequest{User: name, Password: password, TokenName: fmt.Sprintf("login of %s on %s", here, host)}))
+	req := &linktrialv1.LoginRequest{User: name, Password: password, TokenName: fmt.Sprintf("login of %s on %s", here, host)}
+	res, err := newAccessClient(base).Login(ctx, connect.NewRequest(req))
+	if err == nil && res.Msg.CodeNeeded {
+		if req.Code, err = code(); err != nil {
+			return err
+		}
+		if req.Code == "" {
+			return errors.New("no code was given: the account has a second factor")
+		}
+		res, err = newAccessClient(base).Login(ctx, connect.NewRequest(req))
+	}
 	if err != nil {
 		return loginError(base, err)
 	}

@@ -28,7 +28,7 @@ func newUser(s *setting.Settings) *cobra.Command {
 		Long: `Roles: a viewer sees everything except users and the audit log; a director also
 plans, starts and commands runs; an admin also manages users and nodes.`,
 	}
-	cmd.AddCommand(newUserAdd(s), newUserList(s), newUserRole(s), newUserPassword(s), newUserDisable(s, true), newUserDisable(s, false))
+	cmd.AddCommand(newUserAdd(s), newUserList(s), newUserRole(s), newUserPassword(s), newUserDisable(s, true), newUserDisable(s, false), newFactor(s))
 	return cmd
 }
 
@@ -129,13 +129,17 @@ func newUserList(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			return terminal.Columns("NAME\tROLE\tSTATE\tADDED\tLAST LOGIN\tSESSIONS\tTOKENS", func(w *tabwriter.Writer) {
+			return terminal.Columns("NAME\tROLE\tSTATE\tSECOND FACTOR\tADDED\tLAST LOGIN\tSESSIONS\tTOKENS", func(w *tabwriter.Writer) {
 				for _, u := range res.Msg.Users {
 					state := "enabled"
 					if u.Disabled {
 						state = "disabled"
 					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, roleWord(u.Role), state, terminal.LocalTime(u.Created), terminal.TimeOr(u.LastLogin, "never"), u.Sessions, u.Tokens)
+					factor := "none"
+					if u.SecondFactor {
+						factor = "set"
+					}
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%d\n", u.Name, roleWord(u.Role), state, factor, terminal.LocalTime(u.Created), terminal.TimeOr(u.LastLogin, "never"), u.Sessions, u.Tokens)
 				}
 			})
 		},

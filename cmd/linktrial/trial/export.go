@@ -3,6 +3,7 @@ package trial
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -89,16 +90,25 @@ func (a *arriving) close() {
 // PrintTable writes the table of a run or campaign for people.
 func PrintTable(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, id string, w io.Writer) error {
 	var table strings.Builder
-	if err := printResults(ctx, base, c, &linktrialv1.ResultsRequest{RunId: id, Format: "table"}, &table); err != nil {
-		return err
+	err := client.Repeat(ctx, func() error {
+		table.Reset()
+		return fetch(ctx, c, &linktrialv1.ResultsRequest{RunId: id, Format: "table"}, &table)
+	})
+	if err != nil {
+		return client.Error(base, err)
 	}
-	_, err := io.WriteString(w, terminal.Printable(table.String()))
+	_, err = io.WriteString(w, terminal.Printable(table.String()))
 	return err
 }
 
-// printResults writes results in one format as they were recorded. Progress is shown where
-// it is not between the lines of the file.
+// printResults writes results in one format as they were recorded.
 func printResults(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w io.Writer) error {
+	return client.Error(base, fetch(ctx, c, q, w))
+}
+
+// fetch writes results in one format. Progress is shown where it is not between the lines
+// of the file.
+func fetch(ctx context.Context, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w io.Writer) error {
 	done := func(float64) {}
 	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		stages := terminal.NewLateStages(os.Stderr, showAfter)
@@ -108,11 +118,11 @@ func printResults(ctx context.Context, base string, c linktrialv1connect.Operato
 	}
 	in, err := openResults(ctx, c, q, done)
 	if err != nil {
-		return client.Error(base, err)
+		return err
 	}
 	defer in.close()
 	_, err = io.Copy(w, in)
-	return client.Error(base, err)
+	return err
 }
 
 // Export writes results into a folder and returns the names of the files. Without
@@ -129,13 +139,26 @@ func Export(ctx context.Context, base string, c linktrialv1connect.OperatorServi
 	defer x.stages.Finish()
 	var files []string
 	export := func(format string) error {
-		one := proto.CloneOf(q)
-		one.Format = format
-		path, err := x.export(ctx, one)
-		if err == nil {
+		for part := 1; ; part++ {
+			one := proto.CloneOf(q)
+			one.Format = format
+			if part > 1 {
+				one.Format = fmt.Sprintf("%s:%d", format, part)
+			}
+			var path string
+			var parts int
+			err := client.Repeat(ctx, func() (err error) {
+				path, parts, err = x.export(ctx, one)
+				return err
+			})
+			if err != nil {
+				return err
+			}
 			files = append(files, path)
+			if part >= parts || strings.Contains(format, ":") {
+				return nil
+			}
 		}
-		return err
 	}
 	for _, format := range formats {
 		if err := export(format); err != nil {
@@ -164,25 +187,25 @@ type exporter struct {
 	campaigns []string // of the last file
 }
 
-// export writes one file and returns its path.
-func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (string, error) {
+// export writes one file, and returns its path and of how many parts it is one.
+func (x *exporter) export(ctx context.Context, q *linktrialv1.ResultsRequest) (path string, parts int, err error) {
 	x.stages.Stage(q.Format, 0)
 	in, err := openResults(ctx, x.client, q, func(share float64) { x.stages.Stage(q.Format, share) })
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer in.close()
 	x.campaigns = strings.Split(in.head.CampaignId, ", ")
-	path := filepath.Join(x.dir, filepath.Base(in.head.FileName))
+	path = filepath.Join(x.dir, filepath.Base(in.head.FileName))
 	file, err := atomicfile.Create(path, 0o644)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer file.Discard()
 	if _, err := io.Copy(file, in); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	return path, file.Commit()
+	return path, int(in.head.Parts), file.Commit()
 }
 
 // mayBeMissing are formats that are not found for some campaigns: those in which no

@@ -16,6 +16,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/cmd/linktrial/client"
 )
 
 // fileServer answers every request for results with a file in pieces, and then with err.
@@ -24,6 +25,8 @@ type fileServer struct {
 	pieces int
 	err    error
 	ended  chan error // gets how the caller's context ended; nil: nobody asks
+	fails  int        // err ends so many answers, and none after them; 0: all
+	asked  int
 }
 
 var errHang = errors.New("goes on until the caller goes")
@@ -45,6 +48,9 @@ func (s *fileServer) Results(ctx context.Context, _ *connect.Request[linktrialv1
 	if errors.Is(s.err, errHang) {
 		<-ctx.Done()
 		return ctx.Err()
+	}
+	if s.asked++; s.fails > 0 && s.asked > s.fails {
+		return nil
 	}
 	return s.err
 }
@@ -93,6 +99,27 @@ func TestExportFails(t *testing.T) {
 	content, err := os.ReadFile(old)
 	require.NoError(t, err)
 	require.Equal(t, "old", string(content))
+	require.Equal(t, []string{"samples.csv"}, names(t, dir))
+}
+
+// A command that follows a campaign asks for its table and files again when the database
+// went away in the middle of them, and has each of them once.
+func TestExportWaits(t *testing.T) {
+	away := connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))
+	var said []string
+	ctx := client.Waiting(t.Context(), client.NewOutage("http://o", func(line string) { said = append(said, line) }))
+	var table bytes.Buffer
+	require.NoError(t, PrintTable(ctx, "", (&fileServer{pieces: 3, err: away, fails: 2}).client(t), "camp", &table))
+	require.Equal(t, 3000, table.Len())
+	require.Contains(t, said[0], "the database does not answer; this command continues when it answers again")
+	require.Contains(t, said[len(said)-1], "the orchestrator is back after")
+
+	dir := t.TempDir()
+	files, err := Export(ctx, "", (&fileServer{pieces: 3, err: away, fails: 1}).client(t), &linktrialv1.ResultsRequest{}, dir, []string{"samples-csv"})
+	require.NoError(t, err)
+	content, err := os.ReadFile(files[0])
+	require.NoError(t, err)
+	require.Len(t, content, 3000)
 	require.Equal(t, []string{"samples.csv"}, names(t, dir))
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // resultsFormats is for --help; the orchestrator checks the format.
-const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg, " +
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg (of more than 12 panels the second part: svg:2), " +
 	"sequence-svg (of an iteration: sequence-svg:3), against, against-csv, against-json, against-markdown, " +
 	"or of several campaigns differences, differences-csv, differences-markdown"
 
@@ -29,6 +29,7 @@ with the same scales in figures. Where no orchestrator runs, one is started on t
 data folder for as long as the command lasts.`,
 		Example: `  linktrial results
   linktrial results m4t7xk2p-1 --format markdown
+  linktrial results m4t7xk2p --leave-out udt,sctp
   linktrial results m4t7xk2p h8w3rnbz            # two campaigns, side by side
   linktrial results m4t7xk2p h8w3rnbz --format differences    # and the second against the first
   linktrial results m4t7xk2p --out results       # all formats, as files
@@ -76,6 +77,7 @@ data folder for as long as the command lasts.`,
 	f.StringVar(&q.Reference, "reference", "", "treatment that the others are compared with (default: the first of each run)")
 	f.StringVar(&q.Axis, "axis", "", "of sweep and sweep-svg: the axis to draw over (default: as the published figures have it)")
 	f.StringVar(&q.Metric, "metric", "", "of sweep and sweep-svg: throughput, normalised, share-of-ideal, share-of-coded-bound, gain or timeouts (default: as the published figures have it)")
+	f.StringSliceVar(&q.LeaveOut, "leave-out", nil, "treatments that tables, figures and files do not have, separated by commas; statistics and conclusions stay those of all")
 	f.StringVar(&out, "out", "", "write files into this folder instead of printing: all formats that apply to the results, or the one of --format")
 	return cmd
 }

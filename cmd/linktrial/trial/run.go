@@ -190,6 +190,7 @@ func FollowOn(ctx context.Context, base string, c linktrialv1connect.OperatorSer
 	defer p.Finish()
 	shown := newSeen()
 	outage := client.NewOutage(base, func(line string) { p.Line("%s", line) })
+	ctx = client.Saying(ctx, outage)
 	for {
 		err := followOnce(ctx, c, campaign, func(ev *linktrialv1.WatchResponse) {
 			outage.Over()

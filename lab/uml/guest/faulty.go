@@ -18,6 +18,7 @@ import (
 	"linktrial/internal/faultlog"
 	"linktrial/internal/process"
 	"linktrial/internal/radio"
+	"linktrial/internal/wallclock"
 	"linktrial/lab/faults"
 	"linktrial/lab/netns"
 )
@@ -70,6 +71,12 @@ func (g *guest) faultySheet(ctx context.Context, index int, s Sheet) (err error)
 		cfg.Nodes = append(cfg.Nodes, tun.NodeConfig{Role: n.Role, NetNS: name, Address: n.Address})
 	}
 	l.net = netns.Held(nodes)
+	if s.Faults.schedule().Injects(faultlog.ClockStep) {
+		if l.clocks, err = faults.Clocks(controlSocket, nodes); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, faults.RemoveClocks(controlSocket, l.clocks)) }()
+	}
 	log, err := os.Create(filepath.Join(ShareDir, s.Run, "processes.log"))
 	if err != nil {
 		return err
@@ -92,6 +99,7 @@ type faultyLab struct {
 	log      *slog.Logger
 	emulator *process.Supervisor
 	agents   map[radio.Role]*faultyAgent
+	clocks   map[radio.Role]*wallclock.Offset // of the nodes; empty: no fault steps one
 }
 
 func (l *faultyLab) startEmulator(ctx context.Context, cfg tun.Config) error {
@@ -209,7 +217,8 @@ func (l *faultyLab) injector() *faults.Lab {
 			}
 			return 0
 		},
-		Idle: func(node radio.Role) bool { return !l.sheet.Faults.Nodes.Has(faultlog.Driver, node) },
+		Clock: func(node radio.Role) *wallclock.Offset { return l.clocks[node] },
+		Idle:  func(node radio.Role) bool { return !l.sheet.Faults.Nodes.Has(faultlog.Driver, node) },
 	}
 }
 

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"fmt"
+	"time"
 
 	"linktrial/executor/journal"
 	"linktrial/internal/faultlog"
@@ -28,9 +29,6 @@ func (a *auditor) checkFaults() {
 		case f.Touches:
 			touching = append(touching, f)
 		}
-		if f.Kind == faultlog.ClockStep && f.Node == "client" && f.Error == "" {
-			c.skip("fault %d stepped the clock by which attempts are placed in time: attempts about it are not found", f.Number)
-		}
 	}
 	c.note("%d faults were injected, of which %d can change the outcome of an attempt that they overlap; %d could not be injected",
 		len(a.run.Faults)-refused, len(touching), refused)
@@ -40,8 +38,9 @@ func (a *auditor) checkFaults() {
 	}
 	rows := a.rows()
 	outcomes := newTally()
+	leads := a.leaderClock()
 	for _, x := range a.history.all {
-		f := overlapping(touching, x)
+		f := overlapping(touching, x, leads.ahead())
 		if f == nil {
 			continue
 		}
@@ -53,11 +52,12 @@ func (a *auditor) checkFaults() {
 	outcomes.note(c, "of the attempts that such a fault overlapped")
 }
 
-// overlapping is the first fault that overlaps an attempt; nil: none does.
-func overlapping(faults []faultlog.Fault, x *attempt) *faultlog.Fault {
+// overlapping is the first fault that overlaps an attempt; nil: none does. Faults are
+// placed by a clock that is ahead of the leading node's.
+func overlapping(faults []faultlog.Fault, x *attempt, ahead time.Duration) *faultlog.Fault {
 	for i := range faults {
 		f := &faults[i]
-		if x.ended && x.endedAt.Before(f.From) || !f.To.IsZero() && f.To.Before(x.started) {
+		if x.ended && x.endedAt.Add(ahead).Before(f.From) || !f.To.IsZero() && f.To.Before(x.started.Add(ahead)) {
 			continue
 		}
 		return f

@@ -25,6 +25,7 @@ type source struct {
 	ended    bool
 	lastType string
 	unknown  map[string]int // records of types that are not known here
+	clock    nodeClock
 }
 
 // entry is one record as the checks get it.

@@ -31,6 +31,7 @@ func (a *auditor) take(s *source, e entry) {
 		a.check(Integrity).find(s.where(e.seq), "%s after the end of the node's journal; it counts nowhere", e.kind)
 		return
 	}
+	a.takeTime(s, &e)
 	leader := s.role == "client"
 	switch t := journal.Type(e.kind); t {
 	case journal.TypeRunStarted, journal.TypeRunResumed:
@@ -67,7 +68,7 @@ func (a *auditor) take(s *source, e entry) {
 			a.takeSamples(s, &e, &b)
 		}
 	case journal.TypeConnected, journal.TypeProvenance, journal.TypeClockOffset, journal.TypeListenerReady,
-		journal.TypeListenerFailed, journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeWatched:
+		journal.TypeListenerFailed, journal.TypeDriverMisbehaved, journal.TypeTelemetry, journal.TypeTelemetryFailed, journal.TypeAgentStopped, journal.TypeWatched, journal.TypeClockStepped:
 	default:
 		s.unknown[e.kind]++
 	}

@@ -31,9 +31,10 @@ var marked = []int{50, 95, 99}
 // radio have the same scale.
 func Delays(a *report.Analysis) ([]byte, error) {
 	all := probePanels(a.Tables)
-	panels := all[:min(len(all), mostPanels)]
+	part := partOf(a, len(all))
+	panels := all[part.first:part.end]
 	values := map[string][]float64{}
-	for _, p := range panels {
+	for _, p := range all {
 		for i := range p.rows {
 			values[p.family()] = append(values[p.family()], p.rows[i].PercentilesMS...)
 		}
@@ -52,11 +53,7 @@ func Delays(a *report.Analysis) ([]byte, error) {
 		p.draw(c, cell*float64(i%abreast), 30+row*float64(i/abreast), scaleFor(values[p.family()]), order)
 	}
 	c.legend(top+6, width, entries)
-	note := "Of the packets that arrived. Marks: 50th, 95th and 99th percentile; bars at them: what the clocks are uncertain by."
-	if more := len(all) - len(panels); more > 0 {
-		note += " " + wording.Plural(more, "further chart is", "further charts are") + " left out."
-	}
-	c.text(12, height-24, "start", grey, 11, note)
+	c.text(12, height-24, "start", grey, 11, "Of the packets that arrived. Marks: 50th, 95th and 99th percentile; bars at them: what the clocks are uncertain by."+part.note())
 	c.text(12, height-8, "start", grey, 11, "Charts of one radio and kind of delay have the same scale. Probes are compared with no transfer.")
 	c.add("</svg>")
 	return []byte(c.b.String()), nil

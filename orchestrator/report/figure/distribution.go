@@ -20,7 +20,8 @@ type distributed struct {
 // treatment the share of the valid trials that reached no more than so much.
 // Charts of one radio have the same scale.
 func Distribution(a *report.Analysis) ([]byte, error) {
-	runs := make([]distributed, min(len(a.Tables), mostPanels))
+	part := partOf(a, len(a.Tables))
+	runs := make([]distributed, len(a.Tables))
 	tops := map[string]float64{}
 	for i := range runs {
 		runs[i] = distributed{table: &a.Tables[i], rates: ratesOf(&a.Tables[i], &a.Dataset.Runs[i])}
@@ -30,6 +31,7 @@ func Distribution(a *report.Analysis) ([]byte, error) {
 			}
 		}
 	}
+	runs = runs[part.first:part.end]
 	const cell = chartLeft + chartWidth + chartRight
 	const row = chartTop + chartHeight + chartBottom
 	order := treatmentOrder(a.Tables)
@@ -45,11 +47,7 @@ func Distribution(a *report.Analysis) ([]byte, error) {
 		runs[i].draw(c, cell*float64(i%abreast), 30+row*float64(i/abreast), tops[runs[i].table.Radio], order)
 	}
 	c.legend(top+6, width, entries)
-	note := "Of valid trials; 1 KB is 1024 bytes. Charts of one radio have the same scale."
-	if more := len(a.Tables) - len(runs); more > 0 {
-		note += " " + wording.Plural(more, "further run is", "further runs are") + " left out."
-	}
-	c.text(12, height-8, "start", grey, 11, note)
+	c.text(12, height-8, "start", grey, 11, "Of valid trials; 1 KB is 1024 bytes. Charts of one radio have the same scale."+part.note())
 	c.add("</svg>")
 	return []byte(c.b.String()), nil
 }

@@ -22,8 +22,9 @@ const (
 // iteration of a run (decola-2006, figures 4 to 8): all treatments of it met
 // the same channel, so time runs from the first connect attempt, and what lies
 // one above the other happened at the same moment of the channel. Small
-// strokes mark samples by which packets had been sent again.
-func Sequence(ds *report.Dataset, r *report.Run, iteration int, series []report.Series) ([]byte, error) {
+// strokes mark samples by which packets had been sent again. Treatments of leaveOut are
+// not drawn.
+func Sequence(ds *report.Dataset, r *report.Run, iteration int, series []report.Series, leaveOut []string) ([]byte, error) {
 	iteration, trials, err := report.Sequence(r, iteration)
 	if err != nil {
 		return nil, err
@@ -32,6 +33,9 @@ func Sequence(ds *report.Dataset, r *report.Run, iteration int, series []report.
 	order := treatmentOrder([]report.RunTable{*table})
 	var lines []sequenceLine
 	for _, t := range trials {
+		if slices.Contains(leaveOut, t.Treatment) {
+			continue
+		}
 		lines = append(lines, sequenceLines(t, order[t.Treatment], labelOf(table, t.Treatment), series)...)
 	}
 	var entries []legendEntry

@@ -58,7 +58,7 @@ func TestSequence(t *testing.T) {
 		if len(trials) != c.lines {
 			t.Errorf("%d trials, expected %d", len(trials), c.lines)
 		}
-		svg, err := Sequence(ds, r, c.iteration, sampled(r, trials))
+		svg, err := Sequence(ds, r, c.iteration, sampled(r, trials), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -70,14 +70,14 @@ func TestSequence(t *testing.T) {
 		}
 	}
 	for _, iteration := range []int{0, 99} {
-		if _, err := Sequence(ds, &report.Run{ID: "r-9"}, iteration, nil); err == nil || !strings.Contains(err.Error(), "r-9") {
+		if _, err := Sequence(ds, &report.Run{ID: "r-9"}, iteration, nil, nil); err == nil || !strings.Contains(err.Error(), "r-9") {
 			t.Errorf("of nothing: %v", err)
 		}
 	}
 	// Several flows, without any samples.
 	ds = reporttest.Swept()
 	r := &ds.Runs[len(ds.Runs)-1]
-	svg, err := Sequence(ds, r, 1, nil)
+	svg, err := Sequence(ds, r, 1, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,6 @@ const (
 	chartTop    = 52.0
 	chartBottom = 48.0
 	chartRight  = 24.0
-	// mostCharts is how many one drawing holds; the table has all of them.
-	mostCharts = 60
 	// chartsAbreast is the bandwidths of decola-2006.
 	chartsAbreast = 4
 )
@@ -66,12 +64,12 @@ func figures(c *report.Chart) (ys []float64) {
 // intervals, published figures as hollow marks and bounds.
 func Curves(v *report.Analysis) ([]byte, error) {
 	charts := v.Charts()
-	left := max(0, len(charts)-mostCharts)
-	charts = charts[:len(charts)-left]
 	reach := map[string][]float64{}
 	for _, c := range charts {
 		reach[family(c)] = append(reach[family(c)], figures(c)...)
 	}
+	part := partOf(v, len(charts))
+	charts = charts[part.first:part.end]
 	order := treatmentOrder(v.Tables)
 	for _, name := range report.Bounds() {
 		order[name] = len(order)
@@ -100,12 +98,9 @@ func Curves(v *report.Analysis) ([]byte, error) {
 		drawChart(ch, c, cell*float64(places[i][1]), 30+row*float64(places[i][0]), scaleFor(reach[family(ch)]), order)
 	}
 	c.legend(top+6, width, entries)
-	note := "Bars: 95 % intervals of the mean (Student's t). Charts of one metric in a group have the same scale."
-	switch {
-	case len(charts) == 0:
+	note := "Bars: 95 % intervals of the mean (Student's t). Charts of one metric in a group have the same scale." + part.note()
+	if len(charts) == 0 {
 		note = report.NothingSwept
-	case left > 0:
-		note += fmt.Sprintf(" %d further charts are left out.", left)
 	}
 	c.text(12, height-8, "start", grey, 11, note)
 	c.add("</svg>")

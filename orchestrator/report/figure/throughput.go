@@ -25,7 +25,6 @@ const (
 	marginTop     = 44.0
 	marginBottom  = 74.0 // treatment in at most three lines, and n
 	panelsAbreast = 3
-	mostPanels    = 60 // of one drawing; the tables have all runs
 	minPlotWidth  = 300.0
 	minWidth      = 580.0 // of the legend
 	legendHeight  = 46.0
@@ -107,7 +106,8 @@ type panel struct {
 // maximum, a box of the mean ± one standard deviation, and over them every
 // iteration. Panels of one radio have the same scale.
 func Throughput(v *report.Analysis) ([]byte, error) {
-	panels, rows := layout(v)
+	part := partOf(v, len(v.Tables))
+	panels, rows := layout(v, part)
 	width := 0.0
 	for _, row := range rows {
 		w := 0.0
@@ -130,19 +130,21 @@ func Throughput(v *report.Analysis) ([]byte, error) {
 			x += panels[p].width()
 		}
 	}
-	drawLegend(c, height-legendHeight, v)
+	drawLegend(c, height-legendHeight, v, part)
 	c.add("</svg>")
 	return []byte(c.b.String()), nil
 }
 
-// layout makes a panel of each run, and lines of panels: a topology begins a new one.
-func layout(v *report.Analysis) ([]panel, [][]int) {
-	panels := make([]panel, min(len(v.Tables), mostPanels))
+// layout makes a panel of each run of the part, and lines of panels: a topology begins a
+// new one. Panels of one radio have the same scale in all parts.
+func layout(v *report.Analysis, part part) ([]panel, [][]int) {
+	panels := make([]panel, len(v.Tables))
 	tops := map[string]float64{}
 	for i := range panels {
 		panels[i] = panel{table: &v.Tables[i], run: &v.Dataset.Runs[i]}
 		tops[panels[i].table.Radio] = max(tops[panels[i].table.Radio], panels[i].highest())
 	}
+	panels = panels[part.first:part.end]
 	var rows [][]int
 	for i := range panels {
 		panels[i].top, panels[i].step = scale(tops[panels[i].table.Radio])
@@ -334,7 +336,7 @@ func wrap(s string, n, most int) []string {
 	return lines
 }
 
-func drawLegend(c *canvas, y float64, v *report.Analysis) {
+func drawLegend(c *canvas, y float64, v *report.Analysis, part part) {
 	x := 12.0
 	c.line(x+6, y+6, x+6, y+24, grey, 2)
 	c.text(x+16, y+19, "start", ink, 11, "minimum to maximum")
@@ -354,9 +356,5 @@ func drawLegend(c *canvas, y float64, v *report.Analysis) {
 		c.line(x, y+15, x+10, y+15, ink, 2)
 		c.text(x+16, y+19, "start", ink, 11, "published")
 	}
-	note := "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale."
-	if more := len(v.Tables) - mostPanels; more > 0 {
-		note += " " + wording.Plural(more, "further run is", "further runs are") + " left out."
-	}
-	c.text(12, y+38, "start", grey, 11, note)
+	c.text(12, y+38, "start", grey, 11, "1 KB is 1024 bytes. n: valid trials of all. Charts of one radio have the same scale."+part.note())
 }

@@ -3,6 +3,7 @@ package figure
 import (
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"strconv"
@@ -66,8 +67,19 @@ func checkSVG(t *testing.T, s string) map[string]int {
 func TestSVGShowsEveryTrial(t *testing.T) {
 	for name, ds := range reporttest.Datasets() {
 		t.Run(name, func(t *testing.T) {
-			s := drawn(t, Throughput, ds)
-			count := checkSVG(t, s)
+			count := map[string]int{}
+			for part, parts := 1, RunParts(report.Analyse(ds, report.Options{})); part <= parts; part++ {
+				svg, err := Throughput(report.Analyse(ds, report.Options{Part: part}))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if strings.Contains(string(svg), "NaN") || strings.Contains(string(svg), "Inf") {
+					t.Error("a coordinate has no value")
+				}
+				found := checkSVG(t, string(svg))
+				count["marks"] += found["circle"] + found["polygon"] - 1 // one more of each is in the legend
+				count["crosses"] += found["path"] - 1
+			}
 			valid, failed := 0, 0
 			for _, table := range report.Summarize(ds) {
 				for i := range table.Rows {
@@ -75,15 +87,11 @@ func TestSVGShowsEveryTrial(t *testing.T) {
 					failed += table.Rows[i].Failed
 				}
 			}
-			// One more of each is in the legend.
-			if got := count["circle"] + count["polygon"] - 1; got != valid {
-				t.Errorf("%d iterations are drawn, %d are valid", got, valid)
+			if count["marks"] != valid {
+				t.Errorf("%d iterations are drawn, %d are valid", count["marks"], valid)
 			}
-			if got := count["path"] - 1; got != failed {
-				t.Errorf("%d failures are drawn of %d", got, failed)
-			}
-			if strings.Contains(s, "NaN") || strings.Contains(s, "Inf") {
-				t.Error("a coordinate has no value")
+			if count["crosses"] != failed {
+				t.Errorf("%d failures are drawn of %d", count["crosses"], failed)
 			}
 		})
 	}
@@ -133,11 +141,23 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// A drawing has an end, and says what it leaves out.
+// Many runs are drawn in parts, which say which part they are, and leave none out.
 func TestSVGOfManyRuns(t *testing.T) {
-	s := drawn(t, Throughput, reporttest.Big(62, 1))
-	if !strings.Contains(s, "2 further runs are left out.") || strings.Count(s, "Throughput (KB/s)") != mostPanels {
-		t.Errorf("%d panels", strings.Count(s, "Throughput (KB/s)"))
+	ds := reporttest.Big(30, 1)
+	for name, draw := range map[string]func(*report.Analysis) ([]byte, error){"Throughput (KB/s)</text>": Throughput, "share of trials</text>": Distribution} {
+		for part, panels := range map[int]int{0: perPart, 1: perPart, 2: perPart, 3: 6} {
+			v := report.Analyse(ds, report.Options{Part: part})
+			svg, err := draw(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n := strings.Count(string(svg), name); n != panels || RunParts(v) != 3 || !strings.Contains(string(svg), fmt.Sprintf("Part %d of 3.", max(1, part))) {
+				t.Errorf("%s, part %d: %d panels, expected %d", name, part, n, panels)
+			}
+		}
+	}
+	if s := drawn(t, Throughput, reporttest.Big(2, 1)); strings.Contains(s, "Part 1") {
+		t.Error("one part is numbered")
 	}
 }
 

@@ -2,13 +2,16 @@ package render
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"linktrial/orchestrator/report"
 	"linktrial/orchestrator/report/figure"
+	"linktrial/orchestrator/report/wording"
 )
 
 // File is one report.
@@ -16,7 +19,12 @@ type File struct {
 	Name      string // as it is best called on disk, without a folder
 	MediaType string
 	Write     func(io.Writer) error // of the content, any number of times
+	// Parts is how many files a figure of many panels has, of which this is one; else 1.
+	Parts int
 }
+
+// ErrNoPart is of a figure that does not have the part that [report.Options] ask for.
+var ErrNoPart = errors.New("there is no such part")
 
 // Content is all that Write writes.
 func (f File) Content() ([]byte, error) {
@@ -31,33 +39,34 @@ type format struct {
 	mediaType string
 	bootstrap bool // shows bootstrap intervals, which take longer than all else
 	write     func(io.Writer, *report.Analysis) error
+	parts     func(*report.Analysis) int // nil: one file, whatever it shows
 }
 
 // DelaysSVG is the format that only a campaign with probes has.
 const DelaysSVG = "delays-svg"
 
 var formats = []format{
-	{"table", "results.txt", "text/plain; charset=utf-8", false, inMemory(renderTable)},
-	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV},
-	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", false, renderTrialsCSV},
-	{"probes-csv", "probes.csv", "text/csv; charset=utf-8; header=present", false, renderProbesCSV},
-	{"breaches-csv", "breaches.csv", "text/csv; charset=utf-8; header=present", false, renderBreachesCSV},
-	{"telemetry-csv", "telemetry.csv", "text/csv; charset=utf-8; header=present", false, renderTelemetryCSV},
-	{"json", "results.json", "application/json", true, writeJSON},
-	{"markdown", "results.md", "text/markdown; charset=utf-8", true, inMemory(renderMarkdown)},
-	{"latex", "results.tex", "application/x-tex", false, inMemory(renderLaTeX)},
-	{"svg", "results.svg", "image/svg+xml", false, inMemory(figure.Throughput)},
-	{"cdf-svg", "cdf.svg", "image/svg+xml", false, inMemory(figure.Distribution)},
-	{DelaysSVG, "delays.svg", "image/svg+xml", false, inMemory(figure.Delays)},
-	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, inMemory(renderSweep)},
-	{"sweep-svg", "sweep.svg", "image/svg+xml", false, inMemory(figure.Curves)},
-	{"against", "against.txt", "text/plain; charset=utf-8", false, inMemory(renderAgainst)},
-	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, renderAgainstCSV},
-	{"against-json", "against.json", "application/json", false, inMemory(renderAgainstJSON)},
-	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, inMemory(renderAgainstMarkdown)},
-	{"differences", "differences.txt", "text/plain; charset=utf-8", false, inMemory(renderDifferences)},
-	{"differences-csv", "differences.csv", "text/csv; charset=utf-8; header=present", false, renderDifferencesCSV},
-	{"differences-markdown", "differences.md", "text/markdown; charset=utf-8", false, inMemory(renderDifferencesMarkdown)},
+	{"table", "results.txt", "text/plain; charset=utf-8", false, inMemory(renderTable), nil},
+	{"csv", "results.csv", "text/csv; charset=utf-8; header=present", true, renderCSV, nil},
+	{"trials-csv", "trials.csv", "text/csv; charset=utf-8; header=present", false, renderTrialsCSV, nil},
+	{"probes-csv", "probes.csv", "text/csv; charset=utf-8; header=present", false, renderProbesCSV, nil},
+	{"breaches-csv", "breaches.csv", "text/csv; charset=utf-8; header=present", false, renderBreachesCSV, nil},
+	{"telemetry-csv", "telemetry.csv", "text/csv; charset=utf-8; header=present", false, renderTelemetryCSV, nil},
+	{"json", "results.json", "application/json", true, writeJSON, nil},
+	{"markdown", "results.md", "text/markdown; charset=utf-8", true, inMemory(renderMarkdown), nil},
+	{"latex", "results.tex", "application/x-tex", false, inMemory(renderLaTeX), nil},
+	{"svg", "results.svg", "image/svg+xml", false, inMemory(figure.Throughput), figure.RunParts},
+	{"cdf-svg", "cdf.svg", "image/svg+xml", false, inMemory(figure.Distribution), figure.RunParts},
+	{DelaysSVG, "delays.svg", "image/svg+xml", false, inMemory(figure.Delays), figure.DelayParts},
+	{"sweep", "sweep.txt", "text/plain; charset=utf-8", false, inMemory(renderSweep), nil},
+	{"sweep-svg", "sweep.svg", "image/svg+xml", false, inMemory(figure.Curves), figure.CurveParts},
+	{"against", "against.txt", "text/plain; charset=utf-8", false, inMemory(renderAgainst), nil},
+	{"against-csv", "against.csv", "text/csv; charset=utf-8; header=present", false, renderAgainstCSV, nil},
+	{"against-json", "against.json", "application/json", false, inMemory(renderAgainstJSON), nil},
+	{"against-markdown", "against.md", "text/markdown; charset=utf-8", false, inMemory(renderAgainstMarkdown), nil},
+	{"differences", "differences.txt", "text/plain; charset=utf-8", false, inMemory(renderDifferences), nil},
+	{"differences-csv", "differences.csv", "text/csv; charset=utf-8; header=present", false, renderDifferencesCSV, nil},
+	{"differences-markdown", "differences.md", "text/markdown; charset=utf-8", false, inMemory(renderDifferencesMarkdown), nil},
 }
 
 // inMemory is a format that is made in memory: a table or a figure is small.
@@ -102,7 +111,18 @@ func Checked(ds *report.Dataset, name string, o report.Options, check func(*repo
 	if err := check(v); err != nil {
 		return File{}, err
 	}
-	return File{Name: f.file, MediaType: f.mediaType, Write: func(w io.Writer) error {
+	name, parts := f.file, 1
+	if f.parts != nil {
+		parts = f.parts(v)
+	}
+	if o.Part > parts {
+		return File{}, fmt.Errorf("%w: %s:%d: the figure has %s", ErrNoPart, f.name, o.Part, wording.Plural(parts, "part", "parts"))
+	}
+	if parts > 1 {
+		ext := filepath.Ext(name)
+		name = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(name, ext), max(1, o.Part), ext)
+	}
+	return File{Name: name, MediaType: f.mediaType, Parts: parts, Write: func(w io.Writer) error {
 		if err := f.write(w, v); err != nil {
 			return fmt.Errorf("report as %s: %w", f.name, err)
 		}

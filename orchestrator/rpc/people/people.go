@@ -57,8 +57,10 @@ func tokenLife(seconds int64) time.Duration {
 func (s *Service) WhoAmI(ctx context.Context, _ *connect.Request[linktrialv1.WhoAmIRequest]) (*connect.Response[linktrialv1.WhoAmIResponse], error) {
 	state := s.access.State()
 	m := &linktrialv1.WhoAmIResponse{LoginRequired: state.LoginRequired, SetupNeeded: state.SetupNeeded, OpenToNetwork: state.OpenToNetwork}
+	m.ProviderName, m.ProviderProblem = s.access.ProviderState()
 	if p, ok := access.From(ctx); ok && p.User != "" {
-		m.User, m.Role, m.ByToken, m.Expires = p.User, linktrialv1.Role(p.Role), p.ByToken(), timestamppb.New(p.Expires)
+		m.User, m.Role, m.ByToken, m.Expires, m.SecondFactorMissing = p.User, linktrialv1.Role(p.Role), p.ByToken(), timestamppb.New(p.Expires), p.LacksSecondFactor()
+		m.ByProvider = p.ByProvider
 	}
 	res := connect.NewResponse(m)
 	noStore(res.Header())
@@ -68,9 +70,12 @@ func (s *Service) WhoAmI(ctx context.Context, _ *connect.Request[linktrialv1.Who
 // Login implements AccessService.
 func (s *Service) Login(ctx context.Context, req *connect.Request[linktrialv1.LoginRequest]) (*connect.Response[linktrialv1.LoginResponse], error) {
 	m := req.Msg
-	got, err := s.access.Login(ctx, access.Credentials{User: m.User, Password: m.Password, TokenName: m.TokenName, TokenLife: tokenLife(m.TokenValidSeconds)})
+	got, err := s.access.Login(ctx, access.Credentials{User: m.User, Password: m.Password, Code: m.Code, TokenName: m.TokenName, TokenLife: tokenLife(m.TokenValidSeconds)})
 	if err != nil {
 		return nil, s.answer(ctx, "Login", err)
+	}
+	if got.CodeNeeded {
+		return connect.NewResponse(&linktrialv1.LoginResponse{CodeNeeded: true}), nil
 	}
 	res := connect.NewResponse(&linktrialv1.LoginResponse{User: got.User, Role: linktrialv1.Role(got.Role), Token: got.Token, Expires: timestamppb.New(got.Expires)})
 	setCookie(res.Header(), got.Cookie)
@@ -298,7 +303,7 @@ func roleMessage(text string) linktrialv1.Role {
 }
 
 func userMessage(r dbsqlc.UsersRow) *linktrialv1.User {
-	return &linktrialv1.User{Name: r.Name, Role: roleMessage(r.Role), Disabled: r.Disabled, Created: timestamppb.New(r.CreatedAt), LastLogin: stamp(r.LastLoginAt), Sessions: r.Sessions, Tokens: r.Tokens}
+	return &linktrialv1.User{Name: r.Name, Role: roleMessage(r.Role), Disabled: r.Disabled, Created: timestamppb.New(r.CreatedAt), LastLogin: stamp(r.LastLoginAt), Sessions: r.Sessions, Tokens: r.Tokens, SecondFactor: r.SecondFactor, ByProvider: r.ByProvider}
 }
 
 func tokenMessage(r dbsqlc.TokensRow) *linktrialv1.Token {

@@ -107,5 +107,6 @@ func invalid(m proto.Message, err error) error {
 		return nil
 	}
 	text := strings.TrimLeft(strings.TrimPrefix(err.Error(), "proto:"), " \u00a0")
+	text = strings.ReplaceAll(text, "unexpected EOF", "it ends too soon") // of proto and protojson
 	return fmt.Errorf("the request is not a valid %s: %s", m.ProtoReflect().Descriptor().Name(), text)
 }

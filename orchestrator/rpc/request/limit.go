@@ -2,6 +2,8 @@ package request
 
 import (
 	"compress/gzip"
+	"errors"
+	"fmt"
 	"io"
 	"strings"
 
@@ -54,20 +56,48 @@ func limited() connect.HandlerOption {
 type decompressor struct {
 	gzip.Reader
 	most, left int64
+	failed     error // the header of what is compressed
 }
 
-// Reset implements connect.Decompressor.
+// Reset implements connect.Decompressor. It leaves errors to Read: connect's text of them
+// here is about its own decompressors.
 func (d *decompressor) Reset(r io.Reader) error {
 	d.left = d.most
-	return d.Reader.Reset(r)
+	d.failed = notCompressed(d.Reader.Reset(r))
+	return nil
+}
+
+// Close implements connect.Decompressor.
+func (d *decompressor) Close() error {
+	if d.failed != nil {
+		return nil // nothing was begun
+	}
+	return d.Reader.Close()
+}
+
+// notCompressed says of an error of gzip what was expected.
+func notCompressed(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return errors.New("the request ends too soon, expected all that is compressed with gzip, as it says")
+	}
+	return fmt.Errorf("the request says that it is compressed with gzip, and is not: %s", strings.TrimPrefix(err.Error(), "gzip: "))
 }
 
 // Read implements io.Reader.
 func (d *decompressor) Read(p []byte) (int, error) {
+	if d.failed != nil {
+		return 0, d.failed
+	}
 	if d.left <= 0 {
 		return 0, io.EOF
 	}
 	n, err := d.Reader.Read(p[:min(int64(len(p)), d.left)])
 	d.left -= int64(n)
+	if err != nil && err != io.EOF { //nolint:errorlint // io.Reader returns it as it is
+		err = notCompressed(err)
+	}
 	return n, err
 }

@@ -46,7 +46,7 @@ var kinds = map[protoreflect.FullName]kind{
 	"ApproveDriverRequest.reason": text, "RevokeNodeRequest.reason": text,
 
 	"LoginRequest.password": secret, "ChangePasswordRequest.current": secret, "ChangePasswordRequest.password": secret,
-	"AddUserRequest.password": secret, "SetUserPasswordRequest.password": secret,
+	"AddUserRequest.password": secret, "BeginSecondFactorRequest.password": secret, "SetUserPasswordRequest.password": secret,
 
 	"RegisterRequest.host": report, "RegisterRequest.kernel": report,
 	"DriverState.version": report, "DriverState.implementation": report, "DriverState.unsupported": report, "DriverState.choices": report,

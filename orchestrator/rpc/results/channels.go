@@ -21,7 +21,7 @@ var channelsHeader = []string{"run", "trial", "attempt", "from", "to", "step_s",
 const channelsPage = 50
 
 // writeChannels writes every moment of every history.
-func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, out *output) error {
+func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
 	w := csv.NewWriter(out)
 	if err := w.Write(channelsHeader); err != nil {
 		return err
@@ -32,12 +32,19 @@ func writeChannels(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsR
 	}
 	for i := range runs {
 		id := runs[i].ID
+		gone, err := leave.trials(ctx, st, id)
+		if err != nil {
+			return err
+		}
 		for first := int32(0); first < runs[i].Trials; first += channelsPage {
 			rows, err := st.ChannelsOfRun(ctx, dbsqlc.ChannelsOfRunParams{RunID: id, First: first, Trials: channelsPage})
 			if err != nil {
 				return fmt.Errorf("channels of run %s: %w", id, err)
 			}
 			for k := range rows {
+				if gone[rows[k].Trial] {
+					continue
+				}
 				if err := writeChannel(w, id, &rows[k]); err != nil {
 					return err
 				}

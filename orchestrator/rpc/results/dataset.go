@@ -2,6 +2,7 @@ package results
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (s *Service) datasets(ctx context.Context, ids []string, tell func(share fl
 
 // reportOptions are what a request asks of a report beyond its format.
 func reportOptions(m *linktrialv1.ResultsRequest) (report.Options, error) {
-	o := report.Options{Reference: m.Reference, Axis: m.Axis}
+	o := report.Options{Reference: m.Reference, Axis: m.Axis, LeaveOut: m.LeaveOut}
 	if m.Metric == "" {
 		return o, nil
 	}
@@ -51,27 +52,39 @@ func reportOptions(m *linktrialv1.ResultsRequest) (report.Options, error) {
 
 // renderAs refuses what the runs do not have before it renders.
 func renderAs(ds *report.Dataset, format string, o report.Options) (render.File, error) {
-	if o.Reference != "" {
-		var names []string
-		for i := range ds.Runs {
-			if ds.Runs[i].Sheet == nil {
-				continue
-			}
-			for _, t := range ds.Runs[i].Sheet.Treatments {
-				names = addTo(names, t.Name)
-			}
-			for _, m := range ds.Runs[i].Sheet.Mixes {
-				names = addTo(names, m.Name)
-			}
-		}
-		if !slices.Contains(names, o.Reference) {
-			return render.File{}, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("no run has a treatment %q%s; there are %s", o.Reference, yamldoc.Suggest(o.Reference, names), strings.Join(names, ", ")))
-		}
+	if err := isTreatment(ds, o.Reference); err != nil {
+		return render.File{}, err
 	}
-	return render.Checked(ds, format, o, func(a *report.Analysis) error {
+	f, err := render.Checked(ds, format, o, func(a *report.Analysis) error {
 		if format == render.DelaysSVG && !slices.ContainsFunc(a.Tables, func(t report.RunTable) bool { return len(t.Probes) > 0 }) {
 			return fmt.Errorf("%w: campaign %s has no probes", store.ErrNotFound, ds.Campaign)
 		}
 		return isSwept(a, o.Axis)
 	})
+	if errors.Is(err, render.ErrNoPart) {
+		err = connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	return f, err
+}
+
+// isTreatment refuses names that no run's treatment or mix has; an empty one names none.
+func isTreatment(ds *report.Dataset, named ...string) error {
+	var names []string
+	for i := range ds.Runs {
+		if ds.Runs[i].Sheet == nil {
+			continue
+		}
+		for _, t := range ds.Runs[i].Sheet.Treatments {
+			names = addTo(names, t.Name)
+		}
+		for _, m := range ds.Runs[i].Sheet.Mixes {
+			names = addTo(names, m.Name)
+		}
+	}
+	for _, name := range named {
+		if name != "" && !slices.Contains(names, name) {
+			return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("no run has a treatment %q%s; there are %s", name, yamldoc.Suggest(name, names), strings.Join(names, ", ")))
+		}
+	}
+	return nil
 }

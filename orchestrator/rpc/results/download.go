@@ -60,7 +60,7 @@ func (s *Service) Download(w http.ResponseWriter, r *http.Request) {
 }
 
 func downloadOf(q url.Values) (m *linktrialv1.ResultsRequest, stem string, err error) {
-	m = &linktrialv1.ResultsRequest{Format: q.Get("format"), Reference: q.Get("reference"), Axis: q.Get("axis"), Metric: q.Get("metric")}
+	m = &linktrialv1.ResultsRequest{Format: q.Get("format"), Reference: q.Get("reference"), Axis: q.Get("axis"), Metric: q.Get("metric"), LeaveOut: q["leave-out"]}
 	if ids := q["id"]; len(ids) > 0 {
 		m.RunId, m.MoreIds = ids[0], ids[1:]
 	}

@@ -22,7 +22,39 @@ import (
 // it may be larger than any memory. No data set holds its rows.
 type rowFormat struct {
 	name, fileName string
-	write          func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, *output) error
+	write          func(context.Context, *store.Store, []dbsqlc.RunHeadsRow, leftOut, *output) error
+}
+
+// leftOut are the treatments and mixes that a file does not have.
+type leftOut []string
+
+// known refuses names that no run's treatment or mix has.
+func (s *Service) known(ctx context.Context, heads []dbsqlc.RunHeadsRow, l leftOut) error {
+	ds := &report.Dataset{}
+	for i := 0; i < len(heads) && len(l) > 0; i++ {
+		sheet, err := s.cfg.Store.Sheet(ctx, heads[i].ID, heads[i].SheetHash)
+		if err != nil {
+			return fmt.Errorf("run sheet of %s: %w", heads[i].ID, err)
+		}
+		ds.Runs = append(ds.Runs, report.Run{Sheet: sheet})
+	}
+	return isTreatment(ds, l...)
+}
+
+// trials are the numbers of a run's trials that are left out; nil: none is.
+func (l leftOut) trials(ctx context.Context, st *store.Store, run string) (map[int32]bool, error) {
+	if len(l) == 0 {
+		return nil, nil
+	}
+	trials, err := st.Trials(ctx, run)
+	if err != nil {
+		return nil, fmt.Errorf("trials of run %s: %w", run, err)
+	}
+	out := map[int32]bool{}
+	for i := range trials {
+		out[trials[i].Trial] = slices.Contains(l, trials[i].Treatment)
+	}
+	return out, nil
 }
 
 var rowFormats = []rowFormat{
@@ -44,6 +76,7 @@ type export struct {
 	campaign        string
 	runs            []string
 	name, mediaType string
+	parts           int
 	write           func(context.Context, *output) error
 }
 
@@ -61,7 +94,7 @@ func (s *Service) Export(ctx context.Context, m *linktrialv1.ResultsRequest, sen
 	if err != nil {
 		return s.answer(ctx, "results", err)
 	}
-	if err := send(&linktrialv1.ResultsResponse{CampaignId: e.campaign, RunIds: e.runs, FileName: e.name, MediaType: e.mediaType}); err != nil {
+	if err := send(&linktrialv1.ResultsResponse{CampaignId: e.campaign, RunIds: e.runs, FileName: e.name, MediaType: e.mediaType, Parts: int32(e.parts)}); err != nil {
 		return err
 	}
 	err = pass(ctx, s.cfg.Stopping, e.write, func(c chunk) error {
@@ -79,7 +112,7 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 		known = append(known, f.name)
 	}
 	known = append(known, sequenceSVG)
-	format, iteration, err := ofIteration(format)
+	format, number, err := numbered(format)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
@@ -92,17 +125,20 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 	}
 	ids := append([]string{m.RunId}, m.MoreIds...)
 	if i := slices.IndexFunc(rowFormats, func(f rowFormat) bool { return f.name == format }); i >= 0 {
-		return s.openRows(ctx, ids, &rowFormats[i])
+		return s.openRows(ctx, ids, &rowFormats[i], m.LeaveOut)
 	}
 	ds, err := s.datasets(ctx, ids, tell)
 	if err != nil {
 		return nil, err
 	}
-	file, err := s.render(ctx, ds, format, iteration, o)
+	if err := isTreatment(ds, m.LeaveOut...); err != nil {
+		return nil, err
+	}
+	file, err := s.render(ctx, ds, format, number, o)
 	if err != nil {
 		return nil, err
 	}
-	e := &export{campaign: ds.Campaign, name: file.Name, mediaType: file.MediaType, write: func(_ context.Context, out *output) error {
+	e := &export{campaign: ds.Campaign, name: file.Name, mediaType: file.MediaType, parts: file.Parts, write: func(_ context.Context, out *output) error {
 		out.done = shareOfReading
 		return file.Write(out)
 	}}
@@ -112,26 +148,30 @@ func (s *Service) open(ctx context.Context, m *linktrialv1.ResultsRequest, tell 
 	return e, nil
 }
 
-// render makes a file of a data set.
-func (s *Service) render(ctx context.Context, ds *report.Dataset, format string, iteration int, o report.Options) (render.File, error) {
+// render makes a file of a data set. The number is of an iteration or of a part.
+func (s *Service) render(ctx context.Context, ds *report.Dataset, format string, number int, o report.Options) (render.File, error) {
 	if showsTelemetry[format] {
 		if err := fillTelemetry(ctx, s.cfg.Store, ds); err != nil {
 			return render.File{}, err
 		}
 	}
 	if format == sequenceSVG {
-		return drawSequence(ctx, s.cfg.Store, ds, iteration)
+		return drawSequence(ctx, s.cfg.Store, ds, number, o.LeaveOut)
 	}
+	o.Part = number
 	return renderAs(ds, format, o)
 }
 
-func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat) (*export, error) {
+func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat, out leftOut) (*export, error) {
 	scopes, err := s.scopes(ctx, ids)
 	if err != nil {
 		return nil, err
 	}
 	heads, err := s.heads(ctx, scopes)
 	if err != nil {
+		return nil, err
+	}
+	if err := s.known(ctx, heads, out); err != nil {
 		return nil, err
 	}
 	e := &export{name: f.fileName, mediaType: "text/csv; charset=utf-8"}
@@ -143,14 +183,14 @@ func (s *Service) openRows(ctx context.Context, ids []string, f *rowFormat) (*ex
 		e.runs = append(e.runs, heads[i].ID)
 	}
 	e.campaign = strings.Join(campaigns, ", ")
-	e.write = func(ctx context.Context, out *output) error {
+	e.write = func(ctx context.Context, to *output) error {
 		select {
 		case s.rowExports <- struct{}{}:
 			defer func() { <-s.rowExports }()
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		return f.write(ctx, s.cfg.Store, heads, out)
+		return f.write(ctx, s.cfg.Store, heads, out, to)
 	}
 	return e, nil
 }

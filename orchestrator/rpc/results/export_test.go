@@ -8,7 +8,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,6 +107,39 @@ func TestSamplesFile(t *testing.T) {
 	require.Equal(t, "samples.csv", head.FileName)
 	require.Equal(t, "text/csv; charset=utf-8", head.MediaType)
 	require.Contains(t, got, `,"'=a ""b"", c",`)
+}
+
+// Files of rows are the whole ones less the rows of treatments that are left out, and a
+// name that no run has is refused.
+func TestFilesWithoutTreatments(t *testing.T) {
+	s, _ := filled(t, nil, synthetic.Shape{ID: "wide", Runs: 1, Iterations: 3, Treatments: 3, Samples: 4})
+	read := func(text string) [][]string {
+		all, err := csv.NewReader(strings.NewReader(text)).ReadAll()
+		require.NoError(t, err)
+		return all
+	}
+	for _, format := range []string{samplesCSV, channelsCSV, readingsCSV, "trials-csv"} {
+		_, whole := exported(t, s, &linktrialv1.ResultsRequest{RunId: "wide", Format: format})
+		_, less := exported(t, s, &linktrialv1.ResultsRequest{RunId: "wide", Format: format, LeaveOut: []string{"treatment-2"}})
+		want := read(whole)
+		k := slices.Index(want[0], "trial")
+		want = slices.DeleteFunc(want, func(r []string) bool {
+			n, err := strconv.Atoi(r[k])
+			return err == nil && n%3 == 1
+		})
+		if format == samplesCSV {
+			require.Greater(t, len(want), 3*2*4)
+		}
+		require.Equal(t, want, read(less), format)
+		for _, wrong := range []string{"treatment-9", "Treatment 2"} {
+			err := s.Export(t.Context(), &linktrialv1.ResultsRequest{RunId: "wide", Format: format, LeaveOut: []string{wrong}}, func(*linktrialv1.ResultsResponse) error { return nil })
+			require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err), format)
+			require.ErrorContains(t, err, "no run has a treatment \""+wrong+"\"")
+		}
+	}
+	err := s.Export(t.Context(), &linktrialv1.ResultsRequest{RunId: "wide", Format: "svg:2"}, func(*linktrialv1.ResultsResponse) error { return nil })
+	require.Equal(t, connect.CodeInvalidArgument, connect.CodeOf(err))
+	require.ErrorContains(t, err, "there is no such part: svg:2: the figure has 1 part")
 }
 
 // What is in memory does not grow with the file. The bound is several times what is needed.

@@ -3,6 +3,7 @@ package results
 import (
 	"context"
 	"encoding/csv"
+	"slices"
 	"strconv"
 	"time"
 
@@ -32,7 +33,7 @@ func fillTelemetry(ctx context.Context, st *store.Store, ds *report.Dataset) err
 
 // writeReadings writes every reading of the runs, also those between trials, and why a
 // source told nothing. One run is in memory at a time.
-func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, out *output) error {
+func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
 	w := csv.NewWriter(out)
 	if err := w.Write(readingsHeader); err != nil {
 		return err
@@ -43,6 +44,9 @@ func writeReadings(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsR
 			return err
 		}
 		err = telemetry.Readings(ctx, st.Queries, run, func(r *telemetry.Reading) error {
+			if r.Trial != nil && slices.Contains(leave, r.Trial.Treatment) {
+				return nil
+			}
 			value, counter, trial, attempt, since := "", "", "", "", ""
 			if r.Value != nil {
 				value, counter = strconv.FormatFloat(*r.Value, 'g', -1, 64), strconv.FormatBool(r.Counter)

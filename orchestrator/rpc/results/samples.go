@@ -6,6 +6,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +43,7 @@ const wantedRows = 10_000
 
 // writeSamples writes every sample of the runs, in the order of trials; what a protocol
 // does not know is left empty, because absent is not zero.
-func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, out *output) error {
+func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRow, leave leftOut, out *output) error {
 	if _, err := io.WriteString(out, strings.Join(samplesHeader(), ",")+"\n"); err != nil {
 		return err
 	}
@@ -59,7 +60,7 @@ func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRo
 		}
 		for len(trials) > 0 {
 			page := trials[:min(size, len(trials))]
-			rows, err := writePage(ctx, st, id, page, out)
+			rows, err := writePage(ctx, st, id, page, leave, out)
 			if err != nil {
 				return err
 			}
@@ -75,7 +76,7 @@ func writeSamples(ctx context.Context, st *store.Store, runs []dbsqlc.RunHeadsRo
 }
 
 // writePage writes the samples of trials that follow one another, and counts them.
-func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.Trial, out *output) (rows int, err error) {
+func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.Trial, leave leftOut, out *output) (rows int, err error) {
 	row := newSampleRow(run)
 	k := 0
 	row.ofTrial(&page[0])
@@ -87,6 +88,9 @@ func writePage(ctx context.Context, st *store.Store, run string, page []dbsqlc.T
 			row.ofTrial(&page[k])
 		}
 		rows++
+		if slices.Contains(leave, page[k].Treatment) {
+			return nil
+		}
 		_, err := out.Write(row.of(x))
 		return err
 	})

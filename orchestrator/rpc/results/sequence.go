@@ -18,21 +18,23 @@ import (
 // needs the samples of that iteration, which no data set holds.
 const sequenceSVG = "sequence-svg"
 
-// ofIteration reads the one format that takes an argument: sequence-svg:3.
-func ofIteration(format string) (name string, iteration int, err error) {
-	text, stated := strings.CutPrefix(format, sequenceSVG+":")
-	if !stated {
+// numbered reads a format that takes a number: sequence-svg:3 is of an iteration, the
+// other drawings' is of a part. 0: none is stated.
+func numbered(format string) (name string, number int, err error) {
+	name, text, stated := strings.Cut(format, ":")
+	if !stated || name != "svg" && !strings.HasSuffix(name, "-svg") {
 		return format, 0, nil
 	}
-	iteration, err = strconv.Atoi(text)
-	if err != nil || iteration < 1 {
-		return "", 0, fmt.Errorf("%q: expected the number of an iteration after %s:, found %q", format, sequenceSVG, text)
+	number, err = strconv.Atoi(text)
+	if err != nil || number < 1 {
+		what := map[bool]string{true: "an iteration", false: "a part"}[name == sequenceSVG]
+		return "", 0, fmt.Errorf("%q: expected the number of %s after %s:, found %q", format, what, name, text)
 	}
-	return sequenceSVG, iteration, nil
+	return name, number, nil
 }
 
 // drawSequence is of the first run that has anything to show.
-func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iteration int) (render.File, error) {
+func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iteration int, leave leftOut) (render.File, error) {
 	var first error
 	for i := range ds.Runs {
 		r := &ds.Runs[i]
@@ -51,7 +53,7 @@ func drawSequence(ctx context.Context, st *store.Store, ds *report.Dataset, iter
 			}
 			series = append(series, asSeries(rows)...)
 		}
-		svg, err := figure.Sequence(ds, r, chosen, series)
+		svg, err := figure.Sequence(ds, r, chosen, series, leave)
 		return render.File{Name: "sequence.svg", MediaType: "image/svg+xml", Write: func(w io.Writer) error {
 			_, err := w.Write(svg)
 			return err

@@ -153,6 +153,22 @@ func (q *Queries) RevokeExpiredNamed(ctx context.Context, arg RevokeExpiredNamed
 	return err
 }
 
+const revokeLoginsOf = `-- name: RevokeLoginsOf :exec
+UPDATE api_tokens SET revoked_at = $1 WHERE user_name = $2 AND of_login AND id <> $3::text AND revoked_at IS NULL
+`
+
+type RevokeLoginsOfParams struct {
+	Now      *time.Time
+	UserName string
+	Keep     string
+}
+
+// Tokens that logins of a user made, but the one with the identity keep.
+func (q *Queries) RevokeLoginsOf(ctx context.Context, arg RevokeLoginsOfParams) error {
+	_, err := q.db.Exec(ctx, revokeLoginsOf, arg.Now, arg.UserName, arg.Keep)
+	return err
+}
+
 const revokeToken = `-- name: RevokeToken :execrows
 UPDATE api_tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL
 `
@@ -187,15 +203,19 @@ func (q *Queries) RevokeTokensOf(ctx context.Context, arg RevokeTokensOfParams) 
 }
 
 const session = `-- name: Session :one
-SELECT s.user_name, s.used_at, s.expires_at, u.role, u.disabled FROM sessions s JOIN users u ON u.name = s.user_name WHERE s.hash = $1
+SELECT s.user_name, s.used_at, s.expires_at, u.role, u.disabled,
+       EXISTS (SELECT 1 FROM second_factors f WHERE f.user_name = u.name AND f.confirmed_at IS NOT NULL) AS second_factor, u.password = '' AS by_provider
+FROM sessions s JOIN users u ON u.name = s.user_name WHERE s.hash = $1
 `
 
 type SessionRow struct {
-	UserName  string
-	UsedAt    time.Time
-	ExpiresAt time.Time
-	Role      string
-	Disabled  bool
+	UserName     string
+	UsedAt       time.Time
+	ExpiresAt    time.Time
+	Role         string
+	Disabled     bool
+	SecondFactor bool
+	ByProvider   bool
 }
 
 func (q *Queries) Session(ctx context.Context, hash []byte) (SessionRow, error) {
@@ -207,6 +227,8 @@ func (q *Queries) Session(ctx context.Context, hash []byte) (SessionRow, error) 
 		&i.ExpiresAt,
 		&i.Role,
 		&i.Disabled,
+		&i.SecondFactor,
+		&i.ByProvider,
 	)
 	return i, err
 }
@@ -263,21 +285,24 @@ func (q *Queries) SetUserRole(ctx context.Context, arg SetUserRoleParams) (int64
 }
 
 const tokenByHash = `-- name: TokenByHash :one
-SELECT t.id, t.user_name, t.name, t.role, t.of_login, t.expires_at, t.used_at, t.revoked_at, u.role AS user_role, u.disabled
+SELECT t.id, t.user_name, t.name, t.role, t.of_login, t.expires_at, t.used_at, t.revoked_at, u.role AS user_role, u.disabled,
+       EXISTS (SELECT 1 FROM second_factors f WHERE f.user_name = u.name AND f.confirmed_at IS NOT NULL) AS second_factor, u.password = '' AS by_provider
 FROM api_tokens t JOIN users u ON u.name = t.user_name WHERE t.hash = $1
 `
 
 type TokenByHashRow struct {
-	ID        string
-	UserName  string
-	Name      string
-	Role      string
-	OfLogin   bool
-	ExpiresAt time.Time
-	UsedAt    *time.Time
-	RevokedAt *time.Time
-	UserRole  string
-	Disabled  bool
+	ID           string
+	UserName     string
+	Name         string
+	Role         string
+	OfLogin      bool
+	ExpiresAt    time.Time
+	UsedAt       *time.Time
+	RevokedAt    *time.Time
+	UserRole     string
+	Disabled     bool
+	SecondFactor bool
+	ByProvider   bool
 }
 
 func (q *Queries) TokenByHash(ctx context.Context, hash []byte) (TokenByHashRow, error) {
@@ -294,6 +319,8 @@ func (q *Queries) TokenByHash(ctx context.Context, hash []byte) (TokenByHashRow,
 		&i.RevokedAt,
 		&i.UserRole,
 		&i.Disabled,
+		&i.SecondFactor,
+		&i.ByProvider,
 	)
 	return i, err
 }
@@ -480,7 +507,8 @@ func (q *Queries) UserLoggedIn(ctx context.Context, arg UserLoggedInParams) erro
 const users = `-- name: Users :many
 SELECT u.name, u.role, u.disabled, u.created_at, u.last_login_at,
        (SELECT count(*) FROM sessions s WHERE s.user_name = u.name AND s.expires_at > $1 AND s.used_at > $2)::integer AS sessions,
-       (SELECT count(*) FROM api_tokens t WHERE t.user_name = u.name AND t.expires_at > $1 AND t.revoked_at IS NULL)::integer AS tokens
+       (SELECT count(*) FROM api_tokens t WHERE t.user_name = u.name AND t.expires_at > $1 AND t.revoked_at IS NULL)::integer AS tokens,
+       EXISTS (SELECT 1 FROM second_factors f WHERE f.user_name = u.name AND f.confirmed_at IS NOT NULL) AS second_factor, u.password = '' AS by_provider
 FROM users u ORDER BY u.name
 `
 
@@ -490,13 +518,15 @@ type UsersParams struct {
 }
 
 type UsersRow struct {
-	Name        string
-	Role        string
-	Disabled    bool
-	CreatedAt   time.Time
-	LastLoginAt *time.Time
-	Sessions    int32
-	Tokens      int32
+	Name         string
+	Role         string
+	Disabled     bool
+	CreatedAt    time.Time
+	LastLoginAt  *time.Time
+	Sessions     int32
+	Tokens       int32
+	SecondFactor bool
+	ByProvider   bool
 }
 
 func (q *Queries) Users(ctx context.Context, arg UsersParams) ([]UsersRow, error) {
@@ -516,6 +546,8 @@ func (q *Queries) Users(ctx context.Context, arg UsersParams) ([]UsersRow, error
 			&i.LastLoginAt,
 			&i.Sessions,
 			&i.Tokens,
+			&i.SecondFactor,
+			&i.ByProvider,
 		); err != nil {
 			return nil, err
 		}

@@ -26,11 +26,12 @@ func (q *Queries) ControlCounted(ctx context.Context, runID string) (int64, erro
 }
 
 const controlRecords = `-- name: ControlRecords :many
-SELECT j.node, j.body FROM journal j WHERE j.run_id = $1 AND j.type = 'control-counted' ORDER BY j.node, j.seq
+SELECT j.node, j.seq, j.body FROM journal j WHERE j.run_id = $1 AND j.type = 'control-counted' ORDER BY j.node, j.seq
 `
 
 type ControlRecordsRow struct {
 	Node string
+	Seq  int64
 	Body json.RawMessage
 }
 
@@ -43,7 +44,7 @@ func (q *Queries) ControlRecords(ctx context.Context, runID string) ([]ControlRe
 	items := []ControlRecordsRow{}
 	for rows.Next() {
 		var i ControlRecordsRow
-		if err := rows.Scan(&i.Node, &i.Body); err != nil {
+		if err := rows.Scan(&i.Node, &i.Seq, &i.Body); err != nil {
 			return nil, err
 		}
 		items = append(items, i)

@@ -88,6 +88,22 @@ type Campaign struct {
 	CreatedAt time.Time
 }
 
+type ChangeRequest struct {
+	ID          string
+	Hash        []byte
+	Action      string
+	Protocol    string
+	Digest      string
+	Reason      string
+	KeyID       string
+	RequestedBy string
+	RequestedAt time.Time
+	ExpiresAt   time.Time
+	DecidedBy   *string
+	DecidedAt   *time.Time
+	Confirmed   *bool
+}
+
 type ClockOffset struct {
 	RunID    string
 	Node     string
@@ -287,6 +303,12 @@ type ProbeReception struct {
 	Figures  json.RawMessage
 }
 
+type ProviderAccount struct {
+	UserName string
+	Issuer   string
+	Subject  string
+}
+
 type Reception struct {
 	RunID     string
 	Node      string
@@ -299,6 +321,12 @@ type Reception struct {
 	Digest    *string
 	Code      string
 	Message   string
+}
+
+type RecoveryCode struct {
+	UserName string
+	Hash     []byte
+	UsedAt   *time.Time
 }
 
 type Run struct {
@@ -447,6 +475,14 @@ type Schedule struct {
 	CampaignID       *string
 	ClaimedAt        *time.Time
 	EndedAt          *time.Time
+}
+
+type SecondFactor struct {
+	UserName    string
+	Secret      string
+	CreatedAt   time.Time
+	ConfirmedAt *time.Time
+	LastStep    int64
 }
 
 type Session struct {

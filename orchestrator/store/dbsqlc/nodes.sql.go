@@ -42,7 +42,8 @@ func (q *Queries) ContactLosses(ctx context.Context, runID string) ([]ContactLos
 }
 
 const latestClockOffsets = `-- name: LatestClockOffsets :many
-SELECT DISTINCT ON (node) node, offset_ns FROM clock_offsets WHERE unknown = '' ORDER BY node, at DESC
+SELECT DISTINCT ON (c.node) c.node, c.offset_ns FROM clock_offsets c JOIN runs r ON r.id = c.run_id
+WHERE c.unknown = '' ORDER BY c.node, r.ordinal DESC, c.seq DESC
 `
 
 type LatestClockOffsetsRow struct {
@@ -50,6 +51,7 @@ type LatestClockOffsetsRow struct {
 	OffsetNs int64
 }
 
+// By the order of runs and records: times of nodes whose clocks were wrong are in no order.
 func (q *Queries) LatestClockOffsets(ctx context.Context) ([]LatestClockOffsetsRow, error) {
 	rows, err := q.db.Query(ctx, latestClockOffsets)
 	if err != nil {

@@ -124,7 +124,7 @@ func (q *Queries) InsertProbeReception(ctx context.Context, arg InsertProbeRecep
 }
 
 const probeClocks = `-- name: ProbeClocks :many
-SELECT c.run_id, n.role, c.offset_ns, c.error_ns, c.unknown
+SELECT c.run_id, n.role, c.moment, c.offset_ns, c.error_ns, c.unknown
 FROM clock_offsets c JOIN run_nodes n ON n.run_id = c.run_id AND n.node = c.node
 WHERE c.run_id = ANY ($1::text[]) AND n.role IN ('client', 'server') ORDER BY c.run_id, c.node, c.seq
 `
@@ -132,6 +132,7 @@ WHERE c.run_id = ANY ($1::text[]) AND n.role IN ('client', 'server') ORDER BY c.
 type ProbeClocksRow struct {
 	RunID    string
 	Role     string
+	Moment   string
 	OffsetNs int64
 	ErrorNs  int64
 	Unknown  string
@@ -150,6 +151,7 @@ func (q *Queries) ProbeClocks(ctx context.Context, runs []string) ([]ProbeClocks
 		if err := rows.Scan(
 			&i.RunID,
 			&i.Role,
+			&i.Moment,
 			&i.OffsetNs,
 			&i.ErrorNs,
 			&i.Unknown,

@@ -290,24 +290,28 @@ func (q *Queries) OpenRuns(ctx context.Context) ([]OpenRunsRow, error) {
 }
 
 const outageRecords = `-- name: OutageRecords :many
-SELECT j.node, n.role, j.at, j.type, j.body, coalesce(p.at, j.at)::timestamptz AS before
+SELECT j.node, n.role, j.seq, j.at, j.type, j.body, coalesce(p.at, j.at)::timestamptz AS before, coalesce(p.seq, j.seq)::bigint AS before_seq
 FROM journal j JOIN run_nodes n ON n.run_id = j.run_id AND n.node = j.node
-LEFT JOIN journal p ON p.run_id = j.run_id AND p.node = j.node AND p.seq = j.seq - 1
+LEFT JOIN LATERAL (
+    SELECT x.at, x.seq FROM journal x
+    WHERE x.run_id = j.run_id AND x.node = j.node AND x.seq < j.seq AND x.type <> 'clock-stepped' ORDER BY x.seq DESC LIMIT 1) p ON true
 WHERE j.run_id = $1 AND n.role <> 'client' AND j.type IN ('run-resumed', 'listener-ready', 'listener-failed', 'agent-stopped')
 ORDER BY j.node, j.seq
 `
 
 type OutageRecordsRow struct {
-	Node   string
-	Role   string
-	At     time.Time
-	Type   string
-	Body   json.RawMessage
-	Before time.Time
+	Node      string
+	Role      string
+	Seq       int64
+	At        time.Time
+	Type      string
+	Body      json.RawMessage
+	Before    time.Time
+	BeforeSeq int64
 }
 
 // What the nodes that do not lead recorded of their listeners and of times at which
-// their agents did not run, with the time of the record before.
+// their agents did not run, with the time of the record before that is no step of the clock.
 func (q *Queries) OutageRecords(ctx context.Context, runID string) ([]OutageRecordsRow, error) {
 	rows, err := q.db.Query(ctx, outageRecords, runID)
 	if err != nil {
@@ -320,10 +324,12 @@ func (q *Queries) OutageRecords(ctx context.Context, runID string) ([]OutageReco
 		if err := rows.Scan(
 			&i.Node,
 			&i.Role,
+			&i.Seq,
 			&i.At,
 			&i.Type,
 			&i.Body,
 			&i.Before,
+			&i.BeforeSeq,
 		); err != nil {
 			return nil, err
 		}
@@ -423,6 +429,68 @@ func (q *Queries) SetRunning(ctx context.Context, id string) (int64, error) {
 		return 0, err
 	}
 	return result.RowsAffected(), nil
+}
+
+const unconfirmedSuccesses = `-- name: UnconfirmedSuccesses :many
+SELECT a.trial, a.attempt, a.started_at, coalesce(a.duration_ns, 0)::bigint AS duration_ns,
+       (EXISTS (SELECT FROM run_nodes n WHERE n.run_id = a.run_id AND n.role = 'server' AND n.ended IS NOT NULL)
+        OR a.ended_seq < coalesce((SELECT max(l.started_seq) FROM attempts l JOIN flows f ON f.run_id = l.run_id AND f.trial = l.trial AND f.attempt = l.attempt
+                                   JOIN receptions r ON r.run_id = f.run_id AND r.transfer = f.transfer WHERE l.run_id = $1), 0))::boolean AS final,
+       (NOT EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))::boolean AS last,
+       (SELECT count(*) FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.given_by = $2::text) AS marks
+FROM attempts a JOIN trials t ON t.run_id = a.run_id AND t.trial = a.trial
+WHERE a.run_id = $1 AND a.verdict = 'succeeded'
+  AND EXISTS (SELECT FROM flows f WHERE f.run_id = a.run_id AND f.trial = a.trial AND f.attempt = a.attempt AND f.digest IS NOT NULL
+              AND NOT EXISTS (SELECT FROM receptions r WHERE r.run_id = f.run_id AND r.transfer = f.transfer))
+  AND (t.verdict IS NOT NULL OR EXISTS (SELECT FROM attempts b WHERE b.run_id = a.run_id AND b.trial = a.trial AND b.attempt > a.attempt))
+  AND NOT EXISTS (SELECT FROM attempt_marks m WHERE m.run_id = a.run_id AND m.trial = a.trial AND m.attempt = a.attempt)
+ORDER BY a.trial, a.attempt
+`
+
+type UnconfirmedSuccessesParams struct {
+	RunID string
+	Self  string
+}
+
+type UnconfirmedSuccessesRow struct {
+	Trial      int32
+	Attempt    int32
+	StartedAt  time.Time
+	DurationNs int64
+	Final      bool
+	Last       bool
+	Marks      int64
+}
+
+// Attempts of a run that succeeded for the client, without the server's record that all of
+// it arrived as it was sent. final: the server has ended its journal, or has a record of an
+// attempt that began after this one had ended. The rest is as in UnexplainedFailures.
+func (q *Queries) UnconfirmedSuccesses(ctx context.Context, arg UnconfirmedSuccessesParams) ([]UnconfirmedSuccessesRow, error) {
+	rows, err := q.db.Query(ctx, unconfirmedSuccesses, arg.RunID, arg.Self)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []UnconfirmedSuccessesRow{}
+	for rows.Next() {
+		var i UnconfirmedSuccessesRow
+		if err := rows.Scan(
+			&i.Trial,
+			&i.Attempt,
+			&i.StartedAt,
+			&i.DurationNs,
+			&i.Final,
+			&i.Last,
+			&i.Marks,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const unexplainedFailures = `-- name: UnexplainedFailures :many

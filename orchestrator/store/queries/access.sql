@@ -1,7 +1,8 @@
 -- name: Users :many
 SELECT u.name, u.role, u.disabled, u.created_at, u.last_login_at,
        (SELECT count(*) FROM sessions s WHERE s.user_name = u.name AND s.expires_at > sqlc.arg(now) AND s.used_at > sqlc.arg(idle_since))::integer AS sessions,
-       (SELECT count(*) FROM api_tokens t WHERE t.user_name = u.name AND t.expires_at > sqlc.arg(now) AND t.revoked_at IS NULL)::integer AS tokens
+       (SELECT count(*) FROM api_tokens t WHERE t.user_name = u.name AND t.expires_at > sqlc.arg(now) AND t.revoked_at IS NULL)::integer AS tokens,
+       EXISTS (SELECT 1 FROM second_factors f WHERE f.user_name = u.name AND f.confirmed_at IS NOT NULL) AS second_factor, u.password = '' AS by_provider
 FROM users u ORDER BY u.name;
 
 -- name: User :one
@@ -36,7 +37,9 @@ UPDATE users SET last_login_at = $2 WHERE name = $1;
 INSERT INTO sessions (hash, user_name, created_at, used_at, expires_at) VALUES ($1, $2, $3, $3, $4);
 
 -- name: Session :one
-SELECT s.user_name, s.used_at, s.expires_at, u.role, u.disabled FROM sessions s JOIN users u ON u.name = s.user_name WHERE s.hash = $1;
+SELECT s.user_name, s.used_at, s.expires_at, u.role, u.disabled,
+       EXISTS (SELECT 1 FROM second_factors f WHERE f.user_name = u.name AND f.confirmed_at IS NOT NULL) AS second_factor, u.password = '' AS by_provider
+FROM sessions s JOIN users u ON u.name = s.user_name WHERE s.hash = $1;
 
 -- name: TouchSession :exec
 UPDATE sessions SET used_at = $2 WHERE hash = $1;
@@ -54,7 +57,8 @@ DELETE FROM sessions WHERE expires_at <= sqlc.arg(now) OR used_at <= sqlc.arg(id
 INSERT INTO api_tokens (id, hash, user_name, name, role, of_login, created_at, expires_at) VALUES ($1, $2, $3, $4, $5, $6, $7, $8);
 
 -- name: TokenByHash :one
-SELECT t.id, t.user_name, t.name, t.role, t.of_login, t.expires_at, t.used_at, t.revoked_at, u.role AS user_role, u.disabled
+SELECT t.id, t.user_name, t.name, t.role, t.of_login, t.expires_at, t.used_at, t.revoked_at, u.role AS user_role, u.disabled,
+       EXISTS (SELECT 1 FROM second_factors f WHERE f.user_name = u.name AND f.confirmed_at IS NOT NULL) AS second_factor, u.password = '' AS by_provider
 FROM api_tokens t JOIN users u ON u.name = t.user_name WHERE t.hash = $1;
 
 -- name: TouchToken :exec
@@ -76,6 +80,10 @@ UPDATE api_tokens SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL;
 -- name: RevokeTokensOf :exec
 -- All of a user that work, but the one with the identity keep.
 UPDATE api_tokens SET revoked_at = sqlc.arg(now) WHERE user_name = sqlc.arg(user_name) AND id <> sqlc.arg(keep)::text AND revoked_at IS NULL;
+
+-- name: RevokeLoginsOf :exec
+-- Tokens that logins of a user made, but the one with the identity keep.
+UPDATE api_tokens SET revoked_at = sqlc.arg(now) WHERE user_name = sqlc.arg(user_name) AND of_login AND id <> sqlc.arg(keep)::text AND revoked_at IS NULL;
 
 -- name: RevokeExpiredNamed :exec
 -- Frees the name of a token that has expired.

@@ -5,7 +5,7 @@
 SELECT count(*) FROM journal WHERE run_id = $1 AND type = 'control-counted';
 
 -- name: ControlRecords :many
-SELECT j.node, j.body FROM journal j WHERE j.run_id = $1 AND j.type = 'control-counted' ORDER BY j.node, j.seq;
+SELECT j.node, j.seq, j.body FROM journal j WHERE j.run_id = $1 AND j.type = 'control-counted' ORDER BY j.node, j.seq;
 
 -- name: ControlUndecided :many
 -- Ended attempts of which it is not decided yet what passed, once it is known whether

@@ -18,7 +18,9 @@ FROM (SELECT unnest(sqlc.arg(names)::text[]) AS name, unnest(sqlc.arg(ats)::time
 WHERE n.name = t.name;
 
 -- name: LatestClockOffsets :many
-SELECT DISTINCT ON (node) node, offset_ns FROM clock_offsets WHERE unknown = '' ORDER BY node, at DESC;
+-- By the order of runs and records: times of nodes whose clocks were wrong are in no order.
+SELECT DISTINCT ON (c.node) c.node, c.offset_ns FROM clock_offsets c JOIN runs r ON r.id = c.run_id
+WHERE c.unknown = '' ORDER BY c.node, r.ordinal DESC, c.seq DESC;
 
 -- name: PutContactLoss :exec
 INSERT INTO contact_losses (run_id, node, lost_at, back_at, restarted) VALUES ($1, $2, $3, $4, $5)

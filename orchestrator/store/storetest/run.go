@@ -213,5 +213,33 @@ func (j *Journal) String() string {
 	return fmt.Sprintf("%s's journal of %d records", j.Role, len(j.Records))
 }
 
+// Step has the node's clock step.
+func (j *Journal) Step(by time.Duration) {
+	j.at = j.at.Add(by)
+	j.Add(journal.TypeClockStepped, journal.ClockStepped{By: by, Within: time.Second})
+}
+
+// Stepped has the node's clock step after n records that are there already.
+func (j *Journal) Stepped(n int, by time.Duration) {
+	old := j.Records[n:]
+	j.Records = j.Records[:n:n]
+	for i, b := range old {
+		var r journal.Record
+		if err := json.Unmarshal(b, &r); err != nil {
+			panic(err)
+		}
+		if i == 0 {
+			j.at = r.At.Add(by - 10*time.Millisecond)
+			j.Add(journal.TypeClockStepped, journal.ClockStepped{By: by, Within: time.Second})
+		}
+		r.Seq, r.At = r.Seq+1, r.At.Add(by)
+		b, err := json.Marshal(r)
+		if err != nil {
+			panic(err)
+		}
+		j.Records, j.at = append(j.Records, b), r.At
+	}
+}
+
 // Pass lets time pass before the next record.
 func (j *Journal) Pass(d time.Duration) { j.at = j.at.Add(d) }

@@ -6,7 +6,10 @@ package storetest
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"os"
+	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,9 +22,35 @@ import (
 )
 
 var (
-	server *postgres.Server
+	urlOf  func(database string) string
 	number atomic.Int64
 )
+
+// sharedVariable has the URL of the server that the processes of a fuzz target
+// share. They are killed where they do not end within a second, which is too soon to
+// stop a server of their own.
+const sharedVariable = "LINKTRIAL_STORETEST_SERVER"
+
+// fuzzing reports whether this process fuzzes, and whether another one has started it
+// for that.
+func fuzzing() (any, worker bool) {
+	worker = slices.Contains(os.Args, "-test.fuzzworker")
+	return worker || slices.ContainsFunc(os.Args, func(a string) bool { return strings.HasPrefix(a, "-test.fuzz=") }), worker
+}
+
+// useShared uses the server of the process that has started this one.
+func useShared(text string) error {
+	u, err := url.Parse(text)
+	if err != nil {
+		return fmt.Errorf("%s: %w", sharedVariable, err)
+	}
+	urlOf = func(database string) string {
+		of := *u
+		of.Path = "/" + database
+		return of.String()
+	}
+	return nil
+}
 
 const template = "linktrial_template"
 
@@ -32,6 +61,14 @@ func Main(m *testing.M) {
 }
 
 func run(m *testing.M) int {
+	fuzzes, worker := fuzzing()
+	if worker {
+		if err := useShared(os.Getenv(sharedVariable)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return m.Run()
+	}
 	dir, err := os.MkdirTemp("", "linktrial-storetest-")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -45,10 +82,12 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	if server, err = postgres.Start(ctx, postgres.Config{DataDir: dir}); err != nil {
+	server, err := postgres.Start(ctx, postgres.Config{DataDir: dir})
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	urlOf = server.DatabaseURL
 	defer func() {
 		stop, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 		defer cancel()
@@ -60,9 +99,15 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	if fuzzes {
+		if err := os.Setenv(sharedVariable, urlOf("postgres")); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	running := goleak.IgnoreCurrent()
 	code := m.Run()
-	if code == 0 {
+	if code == 0 && !fuzzes { // the fuzzer leaves its own
 		if err := goleak.Find(running); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
@@ -76,7 +121,7 @@ func makeTemplate(ctx context.Context) error {
 	if err := admin(ctx, "CREATE DATABASE "+template); err != nil {
 		return err
 	}
-	s, err := store.Open(ctx, server.DatabaseURL(template), nil)
+	s, err := store.Open(ctx, urlOf(template), nil)
 	if err != nil {
 		return err
 	}
@@ -85,7 +130,7 @@ func makeTemplate(ctx context.Context) error {
 }
 
 func admin(ctx context.Context, sql string) error {
-	conn, err := pgx.Connect(ctx, server.DatabaseURL("postgres"))
+	conn, err := pgx.Connect(ctx, urlOf("postgres"))
 	if err != nil {
 		return err
 	}
@@ -109,7 +154,7 @@ func EmptyURL(t testing.TB) string {
 
 func database(t testing.TB, options string) string {
 	t.Helper()
-	name := fmt.Sprintf("test_%d", number.Add(1))
+	name := fmt.Sprintf("test_%d_%d", os.Getpid(), number.Add(1))
 	if err := admin(t.Context(), "CREATE DATABASE "+name+options); err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +165,7 @@ func database(t testing.TB, options string) string {
 			t.Error(err)
 		}
 	})
-	return server.DatabaseURL(name)
+	return urlOf(name)
 }
 
 // Open is a store on a database of the test's own.

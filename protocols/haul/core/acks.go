@@ -223,6 +223,9 @@ func (c *Conn) heard(now time.Duration, number uint64, ecn uint8) {
 	if ecn == 3 {
 		c.ce++
 	}
+	if c.half() {
+		c.overdue, c.lastAck = 0, now // acknowledgements can be overdue from now on
+	}
 	c.got++
 	if number >= c.top {
 		if missing := number - c.top; missing > 0 {

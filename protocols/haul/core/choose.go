@@ -172,6 +172,9 @@ func (c *Conn) wantsRepair() bool {
 	if c.useful < need {
 		return true
 	}
+	if c.half() && c.overdue > 0 {
+		return false
+	}
 	fail := shortfall(c.useful, need, share, c.loss.burst())
 	wait := max(c.rate.srtt, time.Millisecond)
 	cost := c.rate.packetTime()

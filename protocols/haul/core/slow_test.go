@@ -35,3 +35,21 @@ func TestSlowLink(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowHandshake: while the client's answers to the hello are on their way over a slow
+// link, the server does not fill the way back with repetitions of its first message: what
+// it says next would have to wait behind them.
+func TestSlowHandshake(t *testing.T) {
+	// A hello of 148 bytes leaves after 0.28 s and arrives 0.3 s later; of four that the
+	// client says before the first answer, the last does 1.4 s after it was said.
+	f, b := &path{rate: 528, delay: 300 * time.Millisecond, mtu: 1472}, &path{rate: 600, delay: 10 * time.Millisecond, mtu: 1472}
+	s := newSim(Config{}, Config{}, f, b, 3)
+	connected, took, ok := s.transfer(3<<10, 10*time.Minute)
+	if !ok {
+		t.Fatal("not complete")
+	}
+	t.Logf("connected after %s, took %s; %d packets, %d back", connected, took, f.sent, b.sent)
+	if f.sent > 20 || b.sent > 20 {
+		t.Errorf("%d packets sent and %d back, expected at most 20 each", f.sent, b.sent)
+	}
+}

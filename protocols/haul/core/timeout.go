@@ -2,6 +2,10 @@ package core
 
 import "time"
 
+// mostDoublings bounds the pauses of a server that has heard no more than a hello: 16
+// times the first one.
+const mostDoublings = 4
+
 // timeoutAt is when the next acknowledgement is overdue, 0 where none is expected.
 func (c *Conn) timeoutAt() time.Duration {
 	if c.starved || c.open == 0 && !c.blocked() && c.closeSent == 0 && !c.pinged() {
@@ -9,6 +13,8 @@ func (c *Conn) timeoutAt() time.Duration {
 	}
 	after := c.rate.timeout()
 	switch {
+	case c.half():
+		after <<= min(c.overdue, mostDoublings)
 	case c.overdue >= lostAfter && c.lastAsked-c.lostSince > patient:
 		after = max(after, probeSeldom)
 	case c.overdue >= lostAfter:
@@ -46,11 +52,18 @@ func (c *Conn) timedOut(now time.Duration) {
 	c.quiet = now - c.lastNews
 	c.lastAck = now
 	c.stats.Timeouts++
-	if c.overdue == lostAfter {
+	if c.overdue == lostAfter && !c.half() {
 		c.lostSince = now
 		c.events = append(c.events, LinkLost)
 	}
 	c.nextSend = min(c.nextSend, now)
+	if c.half() {
+		// Whether the answer to the hello has arrived, the client's next packet tells, and
+		// the client repeats its hello until it has: nothing of ours is lost for sure. One
+		// packet, each time after twice the pause, does not fill a link that is slow.
+		c.useful, c.repairs, c.presumed, c.probes, c.ping = 0, 0, c.packets.end(), 1, c.open == 0
+		return
+	}
 	if c.rate.bandwidth == 0 && c.slowWay() {
 		// An acknowledgement could not be here yet, so nothing counts as lost. A small
 		// packet finds out whether the other end is there.

@@ -116,16 +116,20 @@ func (*WhoAmIRequest) Descriptor() ([]byte, []int) {
 }
 
 type WhoAmIResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	LoginRequired bool                   `protobuf:"varint,1,opt,name=login_required,json=loginRequired,proto3" json:"login_required,omitempty"` // false: everybody may do everything
-	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`                                         // empty: not logged in
-	Role          Role                   `protobuf:"varint,3,opt,name=role,proto3,enum=linktrial.v1.Role" json:"role,omitempty"`
-	ByToken       bool                   `protobuf:"varint,4,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`                     // by an API token, not by a session
-	Expires       *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`                                     // of the session or token, at the latest
-	SetupNeeded   bool                   `protobuf:"varint,6,opt,name=setup_needed,json=setupNeeded,proto3" json:"setup_needed,omitempty"`         // there is no admin yet: 'linktrial user add' makes the first
-	OpenToNetwork bool                   `protobuf:"varint,7,opt,name=open_to_network,json=openToNetwork,proto3" json:"open_to_network,omitempty"` // other machines reach this orchestrator, and it requires no login
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state               protoimpl.MessageState `protogen:"open.v1"`
+	LoginRequired       bool                   `protobuf:"varint,1,opt,name=login_required,json=loginRequired,proto3" json:"login_required,omitempty"` // false: everybody may do everything
+	User                string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`                                         // empty: not logged in
+	Role                Role                   `protobuf:"varint,3,opt,name=role,proto3,enum=linktrial.v1.Role" json:"role,omitempty"`
+	ByToken             bool                   `protobuf:"varint,4,opt,name=by_token,json=byToken,proto3" json:"by_token,omitempty"`                                       // by an API token, not by a session
+	Expires             *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expires,proto3" json:"expires,omitempty"`                                                       // of the session or token, at the latest
+	SetupNeeded         bool                   `protobuf:"varint,6,opt,name=setup_needed,json=setupNeeded,proto3" json:"setup_needed,omitempty"`                           // there is no admin yet: 'linktrial user add' makes the first
+	OpenToNetwork       bool                   `protobuf:"varint,7,opt,name=open_to_network,json=openToNetwork,proto3" json:"open_to_network,omitempty"`                   // other machines reach this orchestrator, and it requires no login
+	SecondFactorMissing bool                   `protobuf:"varint,8,opt,name=second_factor_missing,json=secondFactorMissing,proto3" json:"second_factor_missing,omitempty"` // the role takes a second factor: until the caller has one, only it can be set up
+	ProviderName        string                 `protobuf:"bytes,9,opt,name=provider_name,json=providerName,proto3" json:"provider_name,omitempty"`                         // of the OpenID Connect provider at which people can log in, too; empty: there is none
+	ProviderProblem     string                 `protobuf:"bytes,10,opt,name=provider_problem,json=providerProblem,proto3" json:"provider_problem,omitempty"`               // why it does not answer now; empty: it does
+	ByProvider          bool                   `protobuf:"varint,11,opt,name=by_provider,json=byProvider,proto3" json:"by_provider,omitempty"`                             // the caller logs in there, and has no password here
+	unknownFields       protoimpl.UnknownFields
+	sizeCache           protoimpl.SizeCache
 }
 
 func (x *WhoAmIResponse) Reset() {
@@ -207,12 +211,41 @@ func (x *WhoAmIResponse) GetOpenToNetwork() bool {
 	return false
 }
 
+func (x *WhoAmIResponse) GetSecondFactorMissing() bool {
+	if x != nil {
+		return x.SecondFactorMissing
+	}
+	return false
+}
+
+func (x *WhoAmIResponse) GetProviderName() string {
+	if x != nil {
+		return x.ProviderName
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetProviderProblem() string {
+	if x != nil {
+		return x.ProviderProblem
+	}
+	return ""
+}
+
+func (x *WhoAmIResponse) GetByProvider() bool {
+	if x != nil {
+		return x.ByProvider
+	}
+	return false
+}
+
 type LoginRequest struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
 	User              string                 `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
 	Password          string                 `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
 	TokenName         string                 `protobuf:"bytes,3,opt,name=token_name,json=tokenName,proto3" json:"token_name,omitempty"`                            // not empty: the answer is an API token with the user's role
 	TokenValidSeconds int64                  `protobuf:"varint,4,opt,name=token_valid_seconds,json=tokenValidSeconds,proto3" json:"token_valid_seconds,omitempty"` // 0: 30 days
+	Code              string                 `protobuf:"bytes,5,opt,name=code,proto3" json:"code,omitempty"`                                                       // of the second factor, or a recovery code; empty: none yet
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
 }
@@ -275,12 +308,22 @@ func (x *LoginRequest) GetTokenValidSeconds() int64 {
 	return 0
 }
 
+func (x *LoginRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
 type LoginResponse struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	User          string                 `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
-	Role          Role                   `protobuf:"varint,2,opt,name=role,proto3,enum=linktrial.v1.Role" json:"role,omitempty"`
-	Token         string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
-	Expires       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expires,proto3" json:"expires,omitempty"`
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	User    string                 `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	Role    Role                   `protobuf:"varint,2,opt,name=role,proto3,enum=linktrial.v1.Role" json:"role,omitempty"`
+	Token   string                 `protobuf:"bytes,3,opt,name=token,proto3" json:"token,omitempty"`
+	Expires *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expires,proto3" json:"expires,omitempty"`
+	// The password is right, and nobody is logged in yet: the call is to be made again
+	// with a code. Nothing else of the answer is set.
+	CodeNeeded    bool `protobuf:"varint,5,opt,name=code_needed,json=codeNeeded,proto3" json:"code_needed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -341,6 +384,13 @@ func (x *LoginResponse) GetExpires() *timestamppb.Timestamp {
 		return x.Expires
 	}
 	return nil
+}
+
+func (x *LoginResponse) GetCodeNeeded() bool {
+	if x != nil {
+		return x.CodeNeeded
+	}
+	return false
 }
 
 type LogoutRequest struct {
@@ -503,6 +553,470 @@ func (*ChangePasswordResponse) Descriptor() ([]byte, []int) {
 	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{7}
 }
 
+type GetSecondFactorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSecondFactorRequest) Reset() {
+	*x = GetSecondFactorRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSecondFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSecondFactorRequest) ProtoMessage() {}
+
+func (x *GetSecondFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSecondFactorRequest.ProtoReflect.Descriptor instead.
+func (*GetSecondFactorRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{8}
+}
+
+type GetSecondFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Set           bool                   `protobuf:"varint,1,opt,name=set,proto3" json:"set,omitempty"`
+	Since         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=since,proto3" json:"since,omitempty"`                                       // unset: there is none
+	RecoveryCodes int32                  `protobuf:"varint,3,opt,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"` // that are not used
+	Required      bool                   `protobuf:"varint,4,opt,name=required,proto3" json:"required,omitempty"`                                // by the caller's role
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSecondFactorResponse) Reset() {
+	*x = GetSecondFactorResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSecondFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSecondFactorResponse) ProtoMessage() {}
+
+func (x *GetSecondFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSecondFactorResponse.ProtoReflect.Descriptor instead.
+func (*GetSecondFactorResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *GetSecondFactorResponse) GetSet() bool {
+	if x != nil {
+		return x.Set
+	}
+	return false
+}
+
+func (x *GetSecondFactorResponse) GetSince() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Since
+	}
+	return nil
+}
+
+func (x *GetSecondFactorResponse) GetRecoveryCodes() int32 {
+	if x != nil {
+		return x.RecoveryCodes
+	}
+	return 0
+}
+
+func (x *GetSecondFactorResponse) GetRequired() bool {
+	if x != nil {
+		return x.Required
+	}
+	return false
+}
+
+type BeginSecondFactorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Password      string                 `protobuf:"bytes,1,opt,name=password,proto3" json:"password,omitempty"` // the caller's
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginSecondFactorRequest) Reset() {
+	*x = BeginSecondFactorRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginSecondFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginSecondFactorRequest) ProtoMessage() {}
+
+func (x *BeginSecondFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginSecondFactorRequest.ProtoReflect.Descriptor instead.
+func (*BeginSecondFactorRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *BeginSecondFactorRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+type BeginSecondFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Secret        string                 `protobuf:"bytes,1,opt,name=secret,proto3" json:"secret,omitempty"` // base32, as authenticator apps take it
+	Url           string                 `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`       // otpauth://totp/…
+	Image         []byte                 `protobuf:"bytes,3,opt,name=image,proto3" json:"image,omitempty"`   // the URL as a QR code, PNG
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BeginSecondFactorResponse) Reset() {
+	*x = BeginSecondFactorResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BeginSecondFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BeginSecondFactorResponse) ProtoMessage() {}
+
+func (x *BeginSecondFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BeginSecondFactorResponse.ProtoReflect.Descriptor instead.
+func (*BeginSecondFactorResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *BeginSecondFactorResponse) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
+}
+
+func (x *BeginSecondFactorResponse) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *BeginSecondFactorResponse) GetImage() []byte {
+	if x != nil {
+		return x.Image
+	}
+	return nil
+}
+
+type ConfirmSecondFactorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmSecondFactorRequest) Reset() {
+	*x = ConfirmSecondFactorRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmSecondFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmSecondFactorRequest) ProtoMessage() {}
+
+func (x *ConfirmSecondFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmSecondFactorRequest.ProtoReflect.Descriptor instead.
+func (*ConfirmSecondFactorRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ConfirmSecondFactorRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+type ConfirmSecondFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RecoveryCodes []string               `protobuf:"bytes,1,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConfirmSecondFactorResponse) Reset() {
+	*x = ConfirmSecondFactorResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConfirmSecondFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConfirmSecondFactorResponse) ProtoMessage() {}
+
+func (x *ConfirmSecondFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConfirmSecondFactorResponse.ProtoReflect.Descriptor instead.
+func (*ConfirmSecondFactorResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ConfirmSecondFactorResponse) GetRecoveryCodes() []string {
+	if x != nil {
+		return x.RecoveryCodes
+	}
+	return nil
+}
+
+type RenewRecoveryCodesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // of the second factor
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRecoveryCodesRequest) Reset() {
+	*x = RenewRecoveryCodesRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRecoveryCodesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRecoveryCodesRequest) ProtoMessage() {}
+
+func (x *RenewRecoveryCodesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRecoveryCodesRequest.ProtoReflect.Descriptor instead.
+func (*RenewRecoveryCodesRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RenewRecoveryCodesRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+type RenewRecoveryCodesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	RecoveryCodes []string               `protobuf:"bytes,1,rep,name=recovery_codes,json=recoveryCodes,proto3" json:"recovery_codes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenewRecoveryCodesResponse) Reset() {
+	*x = RenewRecoveryCodesResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenewRecoveryCodesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenewRecoveryCodesResponse) ProtoMessage() {}
+
+func (x *RenewRecoveryCodesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenewRecoveryCodesResponse.ProtoReflect.Descriptor instead.
+func (*RenewRecoveryCodesResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RenewRecoveryCodesResponse) GetRecoveryCodes() []string {
+	if x != nil {
+		return x.RecoveryCodes
+	}
+	return nil
+}
+
+type RemoveSecondFactorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Code          string                 `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"` // of the second factor, or a recovery code
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSecondFactorRequest) Reset() {
+	*x = RemoveSecondFactorRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSecondFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSecondFactorRequest) ProtoMessage() {}
+
+func (x *RemoveSecondFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSecondFactorRequest.ProtoReflect.Descriptor instead.
+func (*RemoveSecondFactorRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RemoveSecondFactorRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+type RemoveSecondFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveSecondFactorResponse) Reset() {
+	*x = RemoveSecondFactorResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveSecondFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveSecondFactorResponse) ProtoMessage() {}
+
+func (x *RemoveSecondFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveSecondFactorResponse.ProtoReflect.Descriptor instead.
+func (*RemoveSecondFactorResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{17}
+}
+
 type Token struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
@@ -520,7 +1034,7 @@ type Token struct {
 
 func (x *Token) Reset() {
 	*x = Token{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[8]
+	mi := &file_linktrial_v1_access_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +1046,7 @@ func (x *Token) String() string {
 func (*Token) ProtoMessage() {}
 
 func (x *Token) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[8]
+	mi := &file_linktrial_v1_access_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +1059,7 @@ func (x *Token) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Token.ProtoReflect.Descriptor instead.
 func (*Token) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{8}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Token) GetId() string {
@@ -622,7 +1136,7 @@ type CreateTokenRequest struct {
 
 func (x *CreateTokenRequest) Reset() {
 	*x = CreateTokenRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[9]
+	mi := &file_linktrial_v1_access_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -634,7 +1148,7 @@ func (x *CreateTokenRequest) String() string {
 func (*CreateTokenRequest) ProtoMessage() {}
 
 func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[9]
+	mi := &file_linktrial_v1_access_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -647,7 +1161,7 @@ func (x *CreateTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenRequest.ProtoReflect.Descriptor instead.
 func (*CreateTokenRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{9}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CreateTokenRequest) GetName() string {
@@ -681,7 +1195,7 @@ type CreateTokenResponse struct {
 
 func (x *CreateTokenResponse) Reset() {
 	*x = CreateTokenResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[10]
+	mi := &file_linktrial_v1_access_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -693,7 +1207,7 @@ func (x *CreateTokenResponse) String() string {
 func (*CreateTokenResponse) ProtoMessage() {}
 
 func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[10]
+	mi := &file_linktrial_v1_access_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -706,7 +1220,7 @@ func (x *CreateTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateTokenResponse.ProtoReflect.Descriptor instead.
 func (*CreateTokenResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{10}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *CreateTokenResponse) GetToken() *Token {
@@ -733,7 +1247,7 @@ type ListTokensRequest struct {
 
 func (x *ListTokensRequest) Reset() {
 	*x = ListTokensRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[11]
+	mi := &file_linktrial_v1_access_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +1259,7 @@ func (x *ListTokensRequest) String() string {
 func (*ListTokensRequest) ProtoMessage() {}
 
 func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[11]
+	mi := &file_linktrial_v1_access_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +1272,7 @@ func (x *ListTokensRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensRequest.ProtoReflect.Descriptor instead.
 func (*ListTokensRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{11}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListTokensRequest) GetUser() string {
@@ -784,7 +1298,7 @@ type ListTokensResponse struct {
 
 func (x *ListTokensResponse) Reset() {
 	*x = ListTokensResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[12]
+	mi := &file_linktrial_v1_access_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -796,7 +1310,7 @@ func (x *ListTokensResponse) String() string {
 func (*ListTokensResponse) ProtoMessage() {}
 
 func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[12]
+	mi := &file_linktrial_v1_access_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -809,7 +1323,7 @@ func (x *ListTokensResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListTokensResponse.ProtoReflect.Descriptor instead.
 func (*ListTokensResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{12}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListTokensResponse) GetTokens() []*Token {
@@ -828,7 +1342,7 @@ type RevokeTokenRequest struct {
 
 func (x *RevokeTokenRequest) Reset() {
 	*x = RevokeTokenRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[13]
+	mi := &file_linktrial_v1_access_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +1354,7 @@ func (x *RevokeTokenRequest) String() string {
 func (*RevokeTokenRequest) ProtoMessage() {}
 
 func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[13]
+	mi := &file_linktrial_v1_access_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +1367,7 @@ func (x *RevokeTokenRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenRequest.ProtoReflect.Descriptor instead.
 func (*RevokeTokenRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{13}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RevokeTokenRequest) GetId() string {
@@ -872,7 +1386,7 @@ type RevokeTokenResponse struct {
 
 func (x *RevokeTokenResponse) Reset() {
 	*x = RevokeTokenResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[14]
+	mi := &file_linktrial_v1_access_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1398,7 @@ func (x *RevokeTokenResponse) String() string {
 func (*RevokeTokenResponse) ProtoMessage() {}
 
 func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[14]
+	mi := &file_linktrial_v1_access_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1411,7 @@ func (x *RevokeTokenResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevokeTokenResponse.ProtoReflect.Descriptor instead.
 func (*RevokeTokenResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{14}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RevokeTokenResponse) GetToken() *Token {
@@ -913,16 +1427,18 @@ type User struct {
 	Role          Role                   `protobuf:"varint,2,opt,name=role,proto3,enum=linktrial.v1.Role" json:"role,omitempty"`
 	Disabled      bool                   `protobuf:"varint,3,opt,name=disabled,proto3" json:"disabled,omitempty"`
 	Created       *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=created,proto3" json:"created,omitempty"`
-	LastLogin     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_login,json=lastLogin,proto3" json:"last_login,omitempty"` // unset: never
-	Sessions      int32                  `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`                   // open ones
-	Tokens        int32                  `protobuf:"varint,7,opt,name=tokens,proto3" json:"tokens,omitempty"`                       // valid ones
+	LastLogin     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=last_login,json=lastLogin,proto3" json:"last_login,omitempty"`           // unset: never
+	Sessions      int32                  `protobuf:"varint,6,opt,name=sessions,proto3" json:"sessions,omitempty"`                             // open ones
+	Tokens        int32                  `protobuf:"varint,7,opt,name=tokens,proto3" json:"tokens,omitempty"`                                 // valid ones
+	SecondFactor  bool                   `protobuf:"varint,8,opt,name=second_factor,json=secondFactor,proto3" json:"second_factor,omitempty"` // the login asks for a code
+	ByProvider    bool                   `protobuf:"varint,9,opt,name=by_provider,json=byProvider,proto3" json:"by_provider,omitempty"`       // logs in at the OpenID Connect provider
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *User) Reset() {
 	*x = User{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[15]
+	mi := &file_linktrial_v1_access_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1450,7 @@ func (x *User) String() string {
 func (*User) ProtoMessage() {}
 
 func (x *User) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[15]
+	mi := &file_linktrial_v1_access_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1463,7 @@ func (x *User) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User.ProtoReflect.Descriptor instead.
 func (*User) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{15}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *User) GetName() string {
@@ -999,6 +1515,20 @@ func (x *User) GetTokens() int32 {
 	return 0
 }
 
+func (x *User) GetSecondFactor() bool {
+	if x != nil {
+		return x.SecondFactor
+	}
+	return false
+}
+
+func (x *User) GetByProvider() bool {
+	if x != nil {
+		return x.ByProvider
+	}
+	return false
+}
+
 type ListUsersRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1007,7 +1537,7 @@ type ListUsersRequest struct {
 
 func (x *ListUsersRequest) Reset() {
 	*x = ListUsersRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[16]
+	mi := &file_linktrial_v1_access_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1019,7 +1549,7 @@ func (x *ListUsersRequest) String() string {
 func (*ListUsersRequest) ProtoMessage() {}
 
 func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[16]
+	mi := &file_linktrial_v1_access_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1032,7 +1562,7 @@ func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
 func (*ListUsersRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{16}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{26}
 }
 
 type ListUsersResponse struct {
@@ -1044,7 +1574,7 @@ type ListUsersResponse struct {
 
 func (x *ListUsersResponse) Reset() {
 	*x = ListUsersResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[17]
+	mi := &file_linktrial_v1_access_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1586,7 @@ func (x *ListUsersResponse) String() string {
 func (*ListUsersResponse) ProtoMessage() {}
 
 func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[17]
+	mi := &file_linktrial_v1_access_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1599,7 @@ func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
 func (*ListUsersResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{17}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ListUsersResponse) GetUsers() []*User {
@@ -1090,7 +1620,7 @@ type AddUserRequest struct {
 
 func (x *AddUserRequest) Reset() {
 	*x = AddUserRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[18]
+	mi := &file_linktrial_v1_access_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1632,7 @@ func (x *AddUserRequest) String() string {
 func (*AddUserRequest) ProtoMessage() {}
 
 func (x *AddUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[18]
+	mi := &file_linktrial_v1_access_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1645,7 @@ func (x *AddUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddUserRequest.ProtoReflect.Descriptor instead.
 func (*AddUserRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{18}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *AddUserRequest) GetName() string {
@@ -1148,7 +1678,7 @@ type AddUserResponse struct {
 
 func (x *AddUserResponse) Reset() {
 	*x = AddUserResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[19]
+	mi := &file_linktrial_v1_access_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1690,7 @@ func (x *AddUserResponse) String() string {
 func (*AddUserResponse) ProtoMessage() {}
 
 func (x *AddUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[19]
+	mi := &file_linktrial_v1_access_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1703,7 @@ func (x *AddUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddUserResponse.ProtoReflect.Descriptor instead.
 func (*AddUserResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{19}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *AddUserResponse) GetUser() *User {
@@ -1193,7 +1723,7 @@ type SetUserRoleRequest struct {
 
 func (x *SetUserRoleRequest) Reset() {
 	*x = SetUserRoleRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[20]
+	mi := &file_linktrial_v1_access_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1205,7 +1735,7 @@ func (x *SetUserRoleRequest) String() string {
 func (*SetUserRoleRequest) ProtoMessage() {}
 
 func (x *SetUserRoleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[20]
+	mi := &file_linktrial_v1_access_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1218,7 +1748,7 @@ func (x *SetUserRoleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserRoleRequest.ProtoReflect.Descriptor instead.
 func (*SetUserRoleRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{20}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetUserRoleRequest) GetName() string {
@@ -1243,7 +1773,7 @@ type SetUserRoleResponse struct {
 
 func (x *SetUserRoleResponse) Reset() {
 	*x = SetUserRoleResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[21]
+	mi := &file_linktrial_v1_access_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1785,7 @@ func (x *SetUserRoleResponse) String() string {
 func (*SetUserRoleResponse) ProtoMessage() {}
 
 func (x *SetUserRoleResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[21]
+	mi := &file_linktrial_v1_access_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1798,7 @@ func (x *SetUserRoleResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserRoleResponse.ProtoReflect.Descriptor instead.
 func (*SetUserRoleResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{21}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{31}
 }
 
 type SetUserPasswordRequest struct {
@@ -1281,7 +1811,7 @@ type SetUserPasswordRequest struct {
 
 func (x *SetUserPasswordRequest) Reset() {
 	*x = SetUserPasswordRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[22]
+	mi := &file_linktrial_v1_access_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1823,7 @@ func (x *SetUserPasswordRequest) String() string {
 func (*SetUserPasswordRequest) ProtoMessage() {}
 
 func (x *SetUserPasswordRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[22]
+	mi := &file_linktrial_v1_access_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1836,7 @@ func (x *SetUserPasswordRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPasswordRequest.ProtoReflect.Descriptor instead.
 func (*SetUserPasswordRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{22}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetUserPasswordRequest) GetName() string {
@@ -1331,7 +1861,7 @@ type SetUserPasswordResponse struct {
 
 func (x *SetUserPasswordResponse) Reset() {
 	*x = SetUserPasswordResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[23]
+	mi := &file_linktrial_v1_access_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1343,7 +1873,7 @@ func (x *SetUserPasswordResponse) String() string {
 func (*SetUserPasswordResponse) ProtoMessage() {}
 
 func (x *SetUserPasswordResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[23]
+	mi := &file_linktrial_v1_access_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1356,7 +1886,7 @@ func (x *SetUserPasswordResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPasswordResponse.ProtoReflect.Descriptor instead.
 func (*SetUserPasswordResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{23}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{33}
 }
 
 type SetUserDisabledRequest struct {
@@ -1369,7 +1899,7 @@ type SetUserDisabledRequest struct {
 
 func (x *SetUserDisabledRequest) Reset() {
 	*x = SetUserDisabledRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[24]
+	mi := &file_linktrial_v1_access_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1381,7 +1911,7 @@ func (x *SetUserDisabledRequest) String() string {
 func (*SetUserDisabledRequest) ProtoMessage() {}
 
 func (x *SetUserDisabledRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[24]
+	mi := &file_linktrial_v1_access_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1394,7 +1924,7 @@ func (x *SetUserDisabledRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserDisabledRequest.ProtoReflect.Descriptor instead.
 func (*SetUserDisabledRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{24}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetUserDisabledRequest) GetName() string {
@@ -1419,7 +1949,7 @@ type SetUserDisabledResponse struct {
 
 func (x *SetUserDisabledResponse) Reset() {
 	*x = SetUserDisabledResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[25]
+	mi := &file_linktrial_v1_access_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1961,7 @@ func (x *SetUserDisabledResponse) String() string {
 func (*SetUserDisabledResponse) ProtoMessage() {}
 
 func (x *SetUserDisabledResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[25]
+	mi := &file_linktrial_v1_access_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1974,87 @@ func (x *SetUserDisabledResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserDisabledResponse.ProtoReflect.Descriptor instead.
 func (*SetUserDisabledResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{25}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{35}
+}
+
+type RemoveUserSecondFactorRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveUserSecondFactorRequest) Reset() {
+	*x = RemoveUserSecondFactorRequest{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveUserSecondFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveUserSecondFactorRequest) ProtoMessage() {}
+
+func (x *RemoveUserSecondFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveUserSecondFactorRequest.ProtoReflect.Descriptor instead.
+func (*RemoveUserSecondFactorRequest) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *RemoveUserSecondFactorRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+type RemoveUserSecondFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveUserSecondFactorResponse) Reset() {
+	*x = RemoveUserSecondFactorResponse{}
+	mi := &file_linktrial_v1_access_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveUserSecondFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveUserSecondFactorResponse) ProtoMessage() {}
+
+func (x *RemoveUserSecondFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_linktrial_v1_access_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveUserSecondFactorResponse.ProtoReflect.Descriptor instead.
+func (*RemoveUserSecondFactorResponse) Descriptor() ([]byte, []int) {
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{37}
 }
 
 type AuditEntry struct {
@@ -1465,7 +2075,7 @@ type AuditEntry struct {
 
 func (x *AuditEntry) Reset() {
 	*x = AuditEntry{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[26]
+	mi := &file_linktrial_v1_access_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1477,7 +2087,7 @@ func (x *AuditEntry) String() string {
 func (*AuditEntry) ProtoMessage() {}
 
 func (x *AuditEntry) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[26]
+	mi := &file_linktrial_v1_access_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1490,7 +2100,7 @@ func (x *AuditEntry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditEntry.ProtoReflect.Descriptor instead.
 func (*AuditEntry) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{26}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *AuditEntry) GetId() int64 {
@@ -1577,7 +2187,7 @@ type ListAuditRequest struct {
 
 func (x *ListAuditRequest) Reset() {
 	*x = ListAuditRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[27]
+	mi := &file_linktrial_v1_access_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1589,7 +2199,7 @@ func (x *ListAuditRequest) String() string {
 func (*ListAuditRequest) ProtoMessage() {}
 
 func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[27]
+	mi := &file_linktrial_v1_access_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1602,7 +2212,7 @@ func (x *ListAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditRequest.ProtoReflect.Descriptor instead.
 func (*ListAuditRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{27}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ListAuditRequest) GetSince() *timestamppb.Timestamp {
@@ -1658,7 +2268,7 @@ type ListAuditResponse struct {
 
 func (x *ListAuditResponse) Reset() {
 	*x = ListAuditResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[28]
+	mi := &file_linktrial_v1_access_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +2280,7 @@ func (x *ListAuditResponse) String() string {
 func (*ListAuditResponse) ProtoMessage() {}
 
 func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[28]
+	mi := &file_linktrial_v1_access_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +2293,7 @@ func (x *ListAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAuditResponse.ProtoReflect.Descriptor instead.
 func (*ListAuditResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{28}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ListAuditResponse) GetEntries() []*AuditEntry {
@@ -1720,7 +2330,7 @@ type AuditCheck struct {
 
 func (x *AuditCheck) Reset() {
 	*x = AuditCheck{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[29]
+	mi := &file_linktrial_v1_access_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +2342,7 @@ func (x *AuditCheck) String() string {
 func (*AuditCheck) ProtoMessage() {}
 
 func (x *AuditCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[29]
+	mi := &file_linktrial_v1_access_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +2355,7 @@ func (x *AuditCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditCheck.ProtoReflect.Descriptor instead.
 func (*AuditCheck) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{29}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *AuditCheck) GetAt() *timestamppb.Timestamp {
@@ -1783,7 +2393,7 @@ type AuditHead struct {
 
 func (x *AuditHead) Reset() {
 	*x = AuditHead{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[30]
+	mi := &file_linktrial_v1_access_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +2405,7 @@ func (x *AuditHead) String() string {
 func (*AuditHead) ProtoMessage() {}
 
 func (x *AuditHead) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[30]
+	mi := &file_linktrial_v1_access_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +2418,7 @@ func (x *AuditHead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AuditHead.ProtoReflect.Descriptor instead.
 func (*AuditHead) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{30}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *AuditHead) GetEntry() int64 {
@@ -1856,7 +2466,7 @@ type ExportAuditRequest struct {
 
 func (x *ExportAuditRequest) Reset() {
 	*x = ExportAuditRequest{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[31]
+	mi := &file_linktrial_v1_access_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1868,7 +2478,7 @@ func (x *ExportAuditRequest) String() string {
 func (*ExportAuditRequest) ProtoMessage() {}
 
 func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[31]
+	mi := &file_linktrial_v1_access_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1881,7 +2491,7 @@ func (x *ExportAuditRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportAuditRequest.ProtoReflect.Descriptor instead.
 func (*ExportAuditRequest) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{31}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExportAuditRequest) GetAfter() int64 {
@@ -1909,7 +2519,7 @@ type ExportAuditResponse struct {
 
 func (x *ExportAuditResponse) Reset() {
 	*x = ExportAuditResponse{}
-	mi := &file_linktrial_v1_access_proto_msgTypes[32]
+	mi := &file_linktrial_v1_access_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1921,7 +2531,7 @@ func (x *ExportAuditResponse) String() string {
 func (*ExportAuditResponse) ProtoMessage() {}
 
 func (x *ExportAuditResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_linktrial_v1_access_proto_msgTypes[32]
+	mi := &file_linktrial_v1_access_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1934,7 +2544,7 @@ func (x *ExportAuditResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExportAuditResponse.ProtoReflect.Descriptor instead.
 func (*ExportAuditResponse) Descriptor() ([]byte, []int) {
-	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{32}
+	return file_linktrial_v1_access_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExportAuditResponse) GetEntries() []*AuditEntry {
@@ -1963,7 +2573,7 @@ var File_linktrial_v1_access_proto protoreflect.FileDescriptor
 const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"\x19linktrial/v1/access.proto\x12\flinktrial.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x0f\n" +
-	"\rWhoAmIRequest\"\x8f\x02\n" +
+	"\rWhoAmIRequest\"\xb4\x03\n" +
 	"\x0eWhoAmIResponse\x12%\n" +
 	"\x0elogin_required\x18\x01 \x01(\bR\rloginRequired\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12&\n" +
@@ -1971,24 +2581,56 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\bby_token\x18\x04 \x01(\bR\abyToken\x124\n" +
 	"\aexpires\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12!\n" +
 	"\fsetup_needed\x18\x06 \x01(\bR\vsetupNeeded\x12&\n" +
-	"\x0fopen_to_network\x18\a \x01(\bR\ropenToNetwork\"\x92\x01\n" +
+	"\x0fopen_to_network\x18\a \x01(\bR\ropenToNetwork\x122\n" +
+	"\x15second_factor_missing\x18\b \x01(\bR\x13secondFactorMissing\x12#\n" +
+	"\rprovider_name\x18\t \x01(\tR\fproviderName\x12)\n" +
+	"\x10provider_problem\x18\n" +
+	" \x01(\tR\x0fproviderProblem\x12\x1f\n" +
+	"\vby_provider\x18\v \x01(\bR\n" +
+	"byProvider\"\xab\x01\n" +
 	"\fLoginRequest\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12\x1f\n" +
 	"\bpassword\x18\x02 \x01(\tB\x03\x80\x01\x01R\bpassword\x12\x1d\n" +
 	"\n" +
 	"token_name\x18\x03 \x01(\tR\ttokenName\x12.\n" +
-	"\x13token_valid_seconds\x18\x04 \x01(\x03R\x11tokenValidSeconds\"\x9c\x01\n" +
+	"\x13token_valid_seconds\x18\x04 \x01(\x03R\x11tokenValidSeconds\x12\x17\n" +
+	"\x04code\x18\x05 \x01(\tB\x03\x80\x01\x01R\x04code\"\xbd\x01\n" +
 	"\rLoginResponse\x12\x12\n" +
 	"\x04user\x18\x01 \x01(\tR\x04user\x12&\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x12.linktrial.v1.RoleR\x04role\x12\x19\n" +
 	"\x05token\x18\x03 \x01(\tB\x03\x80\x01\x01R\x05token\x124\n" +
-	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\"\x0f\n" +
+	"\aexpires\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x1f\n" +
+	"\vcode_needed\x18\x05 \x01(\bR\n" +
+	"codeNeeded\"\x0f\n" +
 	"\rLogoutRequest\"\x10\n" +
 	"\x0eLogoutResponse\"W\n" +
 	"\x15ChangePasswordRequest\x12\x1d\n" +
 	"\acurrent\x18\x01 \x01(\tB\x03\x80\x01\x01R\acurrent\x12\x1f\n" +
 	"\bpassword\x18\x02 \x01(\tB\x03\x80\x01\x01R\bpassword\"\x18\n" +
-	"\x16ChangePasswordResponse\"\xdd\x02\n" +
+	"\x16ChangePasswordResponse\"\x18\n" +
+	"\x16GetSecondFactorRequest\"\xa0\x01\n" +
+	"\x17GetSecondFactorResponse\x12\x10\n" +
+	"\x03set\x18\x01 \x01(\bR\x03set\x120\n" +
+	"\x05since\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05since\x12%\n" +
+	"\x0erecovery_codes\x18\x03 \x01(\x05R\rrecoveryCodes\x12\x1a\n" +
+	"\brequired\x18\x04 \x01(\bR\brequired\";\n" +
+	"\x18BeginSecondFactorRequest\x12\x1f\n" +
+	"\bpassword\x18\x01 \x01(\tB\x03\x80\x01\x01R\bpassword\"j\n" +
+	"\x19BeginSecondFactorResponse\x12\x1b\n" +
+	"\x06secret\x18\x01 \x01(\tB\x03\x80\x01\x01R\x06secret\x12\x15\n" +
+	"\x03url\x18\x02 \x01(\tB\x03\x80\x01\x01R\x03url\x12\x19\n" +
+	"\x05image\x18\x03 \x01(\fB\x03\x80\x01\x01R\x05image\"5\n" +
+	"\x1aConfirmSecondFactorRequest\x12\x17\n" +
+	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\"I\n" +
+	"\x1bConfirmSecondFactorResponse\x12*\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tB\x03\x80\x01\x01R\rrecoveryCodes\"4\n" +
+	"\x19RenewRecoveryCodesRequest\x12\x17\n" +
+	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\"H\n" +
+	"\x1aRenewRecoveryCodesResponse\x12*\n" +
+	"\x0erecovery_codes\x18\x01 \x03(\tB\x03\x80\x01\x01R\rrecoveryCodes\"4\n" +
+	"\x19RemoveSecondFactorRequest\x12\x17\n" +
+	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\"\x1c\n" +
+	"\x1aRemoveSecondFactorResponse\"\xdd\x02\n" +
 	"\x05Token\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x12\n" +
@@ -2014,7 +2656,7 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\x12RevokeTokenRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\"@\n" +
 	"\x13RevokeTokenResponse\x12)\n" +
-	"\x05token\x18\x01 \x01(\v2\x13.linktrial.v1.TokenR\x05token\"\x83\x02\n" +
+	"\x05token\x18\x01 \x01(\v2\x13.linktrial.v1.TokenR\x05token\"\xc9\x02\n" +
 	"\x04User\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12&\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x12.linktrial.v1.RoleR\x04role\x12\x1a\n" +
@@ -2023,7 +2665,10 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"last_login\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tlastLogin\x12\x1a\n" +
 	"\bsessions\x18\x06 \x01(\x05R\bsessions\x12\x16\n" +
-	"\x06tokens\x18\a \x01(\x05R\x06tokens\"\x12\n" +
+	"\x06tokens\x18\a \x01(\x05R\x06tokens\x12#\n" +
+	"\rsecond_factor\x18\b \x01(\bR\fsecondFactor\x12\x1f\n" +
+	"\vby_provider\x18\t \x01(\bR\n" +
+	"byProvider\"\x12\n" +
 	"\x10ListUsersRequest\"=\n" +
 	"\x11ListUsersResponse\x12(\n" +
 	"\x05users\x18\x01 \x03(\v2\x12.linktrial.v1.UserR\x05users\"m\n" +
@@ -2044,7 +2689,10 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\x16SetUserDisabledRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bdisabled\x18\x02 \x01(\bR\bdisabled\"\x19\n" +
-	"\x17SetUserDisabledResponse\"\x80\x02\n" +
+	"\x17SetUserDisabledResponse\"3\n" +
+	"\x1dRemoveUserSecondFactorRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\" \n" +
+	"\x1eRemoveUserSecondFactorResponse\"\x80\x02\n" +
 	"\n" +
 	"AuditEntry\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12*\n" +
@@ -2092,12 +2740,17 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\vROLE_VIEWER\x10\x01\x12\x11\n" +
 	"\rROLE_DIRECTOR\x10\x02\x12\x0e\n" +
 	"\n" +
-	"ROLE_ADMIN\x10\x032\xfd\b\n" +
+	"ROLE_ADMIN\x10\x032\xf6\r\n" +
 	"\rAccessService\x12C\n" +
 	"\x06WhoAmI\x12\x1b.linktrial.v1.WhoAmIRequest\x1a\x1c.linktrial.v1.WhoAmIResponse\x12@\n" +
 	"\x05Login\x12\x1a.linktrial.v1.LoginRequest\x1a\x1b.linktrial.v1.LoginResponse\x12C\n" +
 	"\x06Logout\x12\x1b.linktrial.v1.LogoutRequest\x1a\x1c.linktrial.v1.LogoutResponse\x12[\n" +
-	"\x0eChangePassword\x12#.linktrial.v1.ChangePasswordRequest\x1a$.linktrial.v1.ChangePasswordResponse\x12R\n" +
+	"\x0eChangePassword\x12#.linktrial.v1.ChangePasswordRequest\x1a$.linktrial.v1.ChangePasswordResponse\x12^\n" +
+	"\x0fGetSecondFactor\x12$.linktrial.v1.GetSecondFactorRequest\x1a%.linktrial.v1.GetSecondFactorResponse\x12d\n" +
+	"\x11BeginSecondFactor\x12&.linktrial.v1.BeginSecondFactorRequest\x1a'.linktrial.v1.BeginSecondFactorResponse\x12j\n" +
+	"\x13ConfirmSecondFactor\x12(.linktrial.v1.ConfirmSecondFactorRequest\x1a).linktrial.v1.ConfirmSecondFactorResponse\x12g\n" +
+	"\x12RenewRecoveryCodes\x12'.linktrial.v1.RenewRecoveryCodesRequest\x1a(.linktrial.v1.RenewRecoveryCodesResponse\x12g\n" +
+	"\x12RemoveSecondFactor\x12'.linktrial.v1.RemoveSecondFactorRequest\x1a(.linktrial.v1.RemoveSecondFactorResponse\x12R\n" +
 	"\vCreateToken\x12 .linktrial.v1.CreateTokenRequest\x1a!.linktrial.v1.CreateTokenResponse\x12O\n" +
 	"\n" +
 	"ListTokens\x12\x1f.linktrial.v1.ListTokensRequest\x1a .linktrial.v1.ListTokensResponse\x12R\n" +
@@ -2106,7 +2759,8 @@ const file_linktrial_v1_access_proto_rawDesc = "" +
 	"\aAddUser\x12\x1c.linktrial.v1.AddUserRequest\x1a\x1d.linktrial.v1.AddUserResponse\x12R\n" +
 	"\vSetUserRole\x12 .linktrial.v1.SetUserRoleRequest\x1a!.linktrial.v1.SetUserRoleResponse\x12^\n" +
 	"\x0fSetUserPassword\x12$.linktrial.v1.SetUserPasswordRequest\x1a%.linktrial.v1.SetUserPasswordResponse\x12^\n" +
-	"\x0fSetUserDisabled\x12$.linktrial.v1.SetUserDisabledRequest\x1a%.linktrial.v1.SetUserDisabledResponse\x12L\n" +
+	"\x0fSetUserDisabled\x12$.linktrial.v1.SetUserDisabledRequest\x1a%.linktrial.v1.SetUserDisabledResponse\x12s\n" +
+	"\x16RemoveUserSecondFactor\x12+.linktrial.v1.RemoveUserSecondFactorRequest\x1a,.linktrial.v1.RemoveUserSecondFactorResponse\x12L\n" +
 	"\tListAudit\x12\x1e.linktrial.v1.ListAuditRequest\x1a\x1f.linktrial.v1.ListAuditResponse\x12R\n" +
 	"\vExportAudit\x12 .linktrial.v1.ExportAuditRequest\x1a!.linktrial.v1.ExportAuditResponseB,Z*linktrial/api/gen/linktrial/v1;linktrialv1b\x06proto3"
 
@@ -2123,106 +2777,131 @@ func file_linktrial_v1_access_proto_rawDescGZIP() []byte {
 }
 
 var file_linktrial_v1_access_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_linktrial_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_linktrial_v1_access_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_linktrial_v1_access_proto_goTypes = []any{
-	(Role)(0),                       // 0: linktrial.v1.Role
-	(*WhoAmIRequest)(nil),           // 1: linktrial.v1.WhoAmIRequest
-	(*WhoAmIResponse)(nil),          // 2: linktrial.v1.WhoAmIResponse
-	(*LoginRequest)(nil),            // 3: linktrial.v1.LoginRequest
-	(*LoginResponse)(nil),           // 4: linktrial.v1.LoginResponse
-	(*LogoutRequest)(nil),           // 5: linktrial.v1.LogoutRequest
-	(*LogoutResponse)(nil),          // 6: linktrial.v1.LogoutResponse
-	(*ChangePasswordRequest)(nil),   // 7: linktrial.v1.ChangePasswordRequest
-	(*ChangePasswordResponse)(nil),  // 8: linktrial.v1.ChangePasswordResponse
-	(*Token)(nil),                   // 9: linktrial.v1.Token
-	(*CreateTokenRequest)(nil),      // 10: linktrial.v1.CreateTokenRequest
-	(*CreateTokenResponse)(nil),     // 11: linktrial.v1.CreateTokenResponse
-	(*ListTokensRequest)(nil),       // 12: linktrial.v1.ListTokensRequest
-	(*ListTokensResponse)(nil),      // 13: linktrial.v1.ListTokensResponse
-	(*RevokeTokenRequest)(nil),      // 14: linktrial.v1.RevokeTokenRequest
-	(*RevokeTokenResponse)(nil),     // 15: linktrial.v1.RevokeTokenResponse
-	(*User)(nil),                    // 16: linktrial.v1.User
-	(*ListUsersRequest)(nil),        // 17: linktrial.v1.ListUsersRequest
-	(*ListUsersResponse)(nil),       // 18: linktrial.v1.ListUsersResponse
-	(*AddUserRequest)(nil),          // 19: linktrial.v1.AddUserRequest
-	(*AddUserResponse)(nil),         // 20: linktrial.v1.AddUserResponse
-	(*SetUserRoleRequest)(nil),      // 21: linktrial.v1.SetUserRoleRequest
-	(*SetUserRoleResponse)(nil),     // 22: linktrial.v1.SetUserRoleResponse
-	(*SetUserPasswordRequest)(nil),  // 23: linktrial.v1.SetUserPasswordRequest
-	(*SetUserPasswordResponse)(nil), // 24: linktrial.v1.SetUserPasswordResponse
-	(*SetUserDisabledRequest)(nil),  // 25: linktrial.v1.SetUserDisabledRequest
-	(*SetUserDisabledResponse)(nil), // 26: linktrial.v1.SetUserDisabledResponse
-	(*AuditEntry)(nil),              // 27: linktrial.v1.AuditEntry
-	(*ListAuditRequest)(nil),        // 28: linktrial.v1.ListAuditRequest
-	(*ListAuditResponse)(nil),       // 29: linktrial.v1.ListAuditResponse
-	(*AuditCheck)(nil),              // 30: linktrial.v1.AuditCheck
-	(*AuditHead)(nil),               // 31: linktrial.v1.AuditHead
-	(*ExportAuditRequest)(nil),      // 32: linktrial.v1.ExportAuditRequest
-	(*ExportAuditResponse)(nil),     // 33: linktrial.v1.ExportAuditResponse
-	(*timestamppb.Timestamp)(nil),   // 34: google.protobuf.Timestamp
+	(Role)(0),                              // 0: linktrial.v1.Role
+	(*WhoAmIRequest)(nil),                  // 1: linktrial.v1.WhoAmIRequest
+	(*WhoAmIResponse)(nil),                 // 2: linktrial.v1.WhoAmIResponse
+	(*LoginRequest)(nil),                   // 3: linktrial.v1.LoginRequest
+	(*LoginResponse)(nil),                  // 4: linktrial.v1.LoginResponse
+	(*LogoutRequest)(nil),                  // 5: linktrial.v1.LogoutRequest
+	(*LogoutResponse)(nil),                 // 6: linktrial.v1.LogoutResponse
+	(*ChangePasswordRequest)(nil),          // 7: linktrial.v1.ChangePasswordRequest
+	(*ChangePasswordResponse)(nil),         // 8: linktrial.v1.ChangePasswordResponse
+	(*GetSecondFactorRequest)(nil),         // 9: linktrial.v1.GetSecondFactorRequest
+	(*GetSecondFactorResponse)(nil),        // 10: linktrial.v1.GetSecondFactorResponse
+	(*BeginSecondFactorRequest)(nil),       // 11: linktrial.v1.BeginSecondFactorRequest
+	(*BeginSecondFactorResponse)(nil),      // 12: linktrial.v1.BeginSecondFactorResponse
+	(*ConfirmSecondFactorRequest)(nil),     // 13: linktrial.v1.ConfirmSecondFactorRequest
+	(*ConfirmSecondFactorResponse)(nil),    // 14: linktrial.v1.ConfirmSecondFactorResponse
+	(*RenewRecoveryCodesRequest)(nil),      // 15: linktrial.v1.RenewRecoveryCodesRequest
+	(*RenewRecoveryCodesResponse)(nil),     // 16: linktrial.v1.RenewRecoveryCodesResponse
+	(*RemoveSecondFactorRequest)(nil),      // 17: linktrial.v1.RemoveSecondFactorRequest
+	(*RemoveSecondFactorResponse)(nil),     // 18: linktrial.v1.RemoveSecondFactorResponse
+	(*Token)(nil),                          // 19: linktrial.v1.Token
+	(*CreateTokenRequest)(nil),             // 20: linktrial.v1.CreateTokenRequest
+	(*CreateTokenResponse)(nil),            // 21: linktrial.v1.CreateTokenResponse
+	(*ListTokensRequest)(nil),              // 22: linktrial.v1.ListTokensRequest
+	(*ListTokensResponse)(nil),             // 23: linktrial.v1.ListTokensResponse
+	(*RevokeTokenRequest)(nil),             // 24: linktrial.v1.RevokeTokenRequest
+	(*RevokeTokenResponse)(nil),            // 25: linktrial.v1.RevokeTokenResponse
+	(*User)(nil),                           // 26: linktrial.v1.User
+	(*ListUsersRequest)(nil),               // 27: linktrial.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),              // 28: linktrial.v1.ListUsersResponse
+	(*AddUserRequest)(nil),                 // 29: linktrial.v1.AddUserRequest
+	(*AddUserResponse)(nil),                // 30: linktrial.v1.AddUserResponse
+	(*SetUserRoleRequest)(nil),             // 31: linktrial.v1.SetUserRoleRequest
+	(*SetUserRoleResponse)(nil),            // 32: linktrial.v1.SetUserRoleResponse
+	(*SetUserPasswordRequest)(nil),         // 33: linktrial.v1.SetUserPasswordRequest
+	(*SetUserPasswordResponse)(nil),        // 34: linktrial.v1.SetUserPasswordResponse
+	(*SetUserDisabledRequest)(nil),         // 35: linktrial.v1.SetUserDisabledRequest
+	(*SetUserDisabledResponse)(nil),        // 36: linktrial.v1.SetUserDisabledResponse
+	(*RemoveUserSecondFactorRequest)(nil),  // 37: linktrial.v1.RemoveUserSecondFactorRequest
+	(*RemoveUserSecondFactorResponse)(nil), // 38: linktrial.v1.RemoveUserSecondFactorResponse
+	(*AuditEntry)(nil),                     // 39: linktrial.v1.AuditEntry
+	(*ListAuditRequest)(nil),               // 40: linktrial.v1.ListAuditRequest
+	(*ListAuditResponse)(nil),              // 41: linktrial.v1.ListAuditResponse
+	(*AuditCheck)(nil),                     // 42: linktrial.v1.AuditCheck
+	(*AuditHead)(nil),                      // 43: linktrial.v1.AuditHead
+	(*ExportAuditRequest)(nil),             // 44: linktrial.v1.ExportAuditRequest
+	(*ExportAuditResponse)(nil),            // 45: linktrial.v1.ExportAuditResponse
+	(*timestamppb.Timestamp)(nil),          // 46: google.protobuf.Timestamp
 }
 var file_linktrial_v1_access_proto_depIdxs = []int32{
 	0,  // 0: linktrial.v1.WhoAmIResponse.role:type_name -> linktrial.v1.Role
-	34, // 1: linktrial.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
+	46, // 1: linktrial.v1.WhoAmIResponse.expires:type_name -> google.protobuf.Timestamp
 	0,  // 2: linktrial.v1.LoginResponse.role:type_name -> linktrial.v1.Role
-	34, // 3: linktrial.v1.LoginResponse.expires:type_name -> google.protobuf.Timestamp
-	0,  // 4: linktrial.v1.Token.role:type_name -> linktrial.v1.Role
-	34, // 5: linktrial.v1.Token.created:type_name -> google.protobuf.Timestamp
-	34, // 6: linktrial.v1.Token.expires:type_name -> google.protobuf.Timestamp
-	34, // 7: linktrial.v1.Token.last_used:type_name -> google.protobuf.Timestamp
-	34, // 8: linktrial.v1.Token.revoked:type_name -> google.protobuf.Timestamp
-	0,  // 9: linktrial.v1.CreateTokenRequest.role:type_name -> linktrial.v1.Role
-	9,  // 10: linktrial.v1.CreateTokenResponse.token:type_name -> linktrial.v1.Token
-	9,  // 11: linktrial.v1.ListTokensResponse.tokens:type_name -> linktrial.v1.Token
-	9,  // 12: linktrial.v1.RevokeTokenResponse.token:type_name -> linktrial.v1.Token
-	0,  // 13: linktrial.v1.User.role:type_name -> linktrial.v1.Role
-	34, // 14: linktrial.v1.User.created:type_name -> google.protobuf.Timestamp
-	34, // 15: linktrial.v1.User.last_login:type_name -> google.protobuf.Timestamp
-	16, // 16: linktrial.v1.ListUsersResponse.users:type_name -> linktrial.v1.User
-	0,  // 17: linktrial.v1.AddUserRequest.role:type_name -> linktrial.v1.Role
-	16, // 18: linktrial.v1.AddUserResponse.user:type_name -> linktrial.v1.User
-	0,  // 19: linktrial.v1.SetUserRoleRequest.role:type_name -> linktrial.v1.Role
-	34, // 20: linktrial.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
-	34, // 21: linktrial.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
-	27, // 22: linktrial.v1.ListAuditResponse.entries:type_name -> linktrial.v1.AuditEntry
-	30, // 23: linktrial.v1.ListAuditResponse.check:type_name -> linktrial.v1.AuditCheck
-	34, // 24: linktrial.v1.AuditCheck.at:type_name -> google.protobuf.Timestamp
-	34, // 25: linktrial.v1.AuditHead.signed:type_name -> google.protobuf.Timestamp
-	27, // 26: linktrial.v1.ExportAuditResponse.entries:type_name -> linktrial.v1.AuditEntry
-	31, // 27: linktrial.v1.ExportAuditResponse.heads:type_name -> linktrial.v1.AuditHead
-	1,  // 28: linktrial.v1.AccessService.WhoAmI:input_type -> linktrial.v1.WhoAmIRequest
-	3,  // 29: linktrial.v1.AccessService.Login:input_type -> linktrial.v1.LoginRequest
-	5,  // 30: linktrial.v1.AccessService.Logout:input_type -> linktrial.v1.LogoutRequest
-	7,  // 31: linktrial.v1.AccessService.ChangePassword:input_type -> linktrial.v1.ChangePasswordRequest
-	10, // 32: linktrial.v1.AccessService.CreateToken:input_type -> linktrial.v1.CreateTokenRequest
-	12, // 33: linktrial.v1.AccessService.ListTokens:input_type -> linktrial.v1.ListTokensRequest
-	14, // 34: linktrial.v1.AccessService.RevokeToken:input_type -> linktrial.v1.RevokeTokenRequest
-	17, // 35: linktrial.v1.AccessService.ListUsers:input_type -> linktrial.v1.ListUsersRequest
-	19, // 36: linktrial.v1.AccessService.AddUser:input_type -> linktrial.v1.AddUserRequest
-	21, // 37: linktrial.v1.AccessService.SetUserRole:input_type -> linktrial.v1.SetUserRoleRequest
-	23, // 38: linktrial.v1.AccessService.SetUserPassword:input_type -> linktrial.v1.SetUserPasswordRequest
-	25, // 39: linktrial.v1.AccessService.SetUserDisabled:input_type -> linktrial.v1.SetUserDisabledRequest
-	28, // 40: linktrial.v1.AccessService.ListAudit:input_type -> linktrial.v1.ListAuditRequest
-	32, // 41: linktrial.v1.AccessService.ExportAudit:input_type -> linktrial.v1.ExportAuditRequest
-	2,  // 42: linktrial.v1.AccessService.WhoAmI:output_type -> linktrial.v1.WhoAmIResponse
-	4,  // 43: linktrial.v1.AccessService.Login:output_type -> linktrial.v1.LoginResponse
-	6,  // 44: linktrial.v1.AccessService.Logout:output_type -> linktrial.v1.LogoutResponse
-	8,  // 45: linktrial.v1.AccessService.ChangePassword:output_type -> linktrial.v1.ChangePasswordResponse
-	11, // 46: linktrial.v1.AccessService.CreateToken:output_type -> linktrial.v1.CreateTokenResponse
-	13, // 47: linktrial.v1.AccessService.ListTokens:output_type -> linktrial.v1.ListTokensResponse
-	15, // 48: linktrial.v1.AccessService.RevokeToken:output_type -> linktrial.v1.RevokeTokenResponse
-	18, // 49: linktrial.v1.AccessService.ListUsers:output_type -> linktrial.v1.ListUsersResponse
-	20, // 50: linktrial.v1.AccessService.AddUser:output_type -> linktrial.v1.AddUserResponse
-	22, // 51: linktrial.v1.AccessService.SetUserRole:output_type -> linktrial.v1.SetUserRoleResponse
-	24, // 52: linktrial.v1.AccessService.SetUserPassword:output_type -> linktrial.v1.SetUserPasswordResponse
-	26, // 53: linktrial.v1.AccessService.SetUserDisabled:output_type -> linktrial.v1.SetUserDisabledResponse
-	29, // 54: linktrial.v1.AccessService.ListAudit:output_type -> linktrial.v1.ListAuditResponse
-	33, // 55: linktrial.v1.AccessService.ExportAudit:output_type -> linktrial.v1.ExportAuditResponse
-	42, // [42:56] is the sub-list for method output_type
-	28, // [28:42] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	46, // 3: linktrial.v1.LoginResponse.expires:type_name -> google.protobuf.Timestamp
+	46, // 4: linktrial.v1.GetSecondFactorResponse.since:type_name -> google.protobuf.Timestamp
+	0,  // 5: linktrial.v1.Token.role:type_name -> linktrial.v1.Role
+	46, // 6: linktrial.v1.Token.created:type_name -> google.protobuf.Timestamp
+	46, // 7: linktrial.v1.Token.expires:type_name -> google.protobuf.Timestamp
+	46, // 8: linktrial.v1.Token.last_used:type_name -> google.protobuf.Timestamp
+	46, // 9: linktrial.v1.Token.revoked:type_name -> google.protobuf.Timestamp
+	0,  // 10: linktrial.v1.CreateTokenRequest.role:type_name -> linktrial.v1.Role
+	19, // 11: linktrial.v1.CreateTokenResponse.token:type_name -> linktrial.v1.Token
+	19, // 12: linktrial.v1.ListTokensResponse.tokens:type_name -> linktrial.v1.Token
+	19, // 13: linktrial.v1.RevokeTokenResponse.token:type_name -> linktrial.v1.Token
+	0,  // 14: linktrial.v1.User.role:type_name -> linktrial.v1.Role
+	46, // 15: linktrial.v1.User.created:type_name -> google.protobuf.Timestamp
+	46, // 16: linktrial.v1.User.last_login:type_name -> google.protobuf.Timestamp
+	26, // 17: linktrial.v1.ListUsersResponse.users:type_name -> linktrial.v1.User
+	0,  // 18: linktrial.v1.AddUserRequest.role:type_name -> linktrial.v1.Role
+	26, // 19: linktrial.v1.AddUserResponse.user:type_name -> linktrial.v1.User
+	0,  // 20: linktrial.v1.SetUserRoleRequest.role:type_name -> linktrial.v1.Role
+	46, // 21: linktrial.v1.AuditEntry.at:type_name -> google.protobuf.Timestamp
+	46, // 22: linktrial.v1.ListAuditRequest.since:type_name -> google.protobuf.Timestamp
+	39, // 23: linktrial.v1.ListAuditResponse.entries:type_name -> linktrial.v1.AuditEntry
+	42, // 24: linktrial.v1.ListAuditResponse.check:type_name -> linktrial.v1.AuditCheck
+	46, // 25: linktrial.v1.AuditCheck.at:type_name -> google.protobuf.Timestamp
+	46, // 26: linktrial.v1.AuditHead.signed:type_name -> google.protobuf.Timestamp
+	39, // 27: linktrial.v1.ExportAuditResponse.entries:type_name -> linktrial.v1.AuditEntry
+	43, // 28: linktrial.v1.ExportAuditResponse.heads:type_name -> linktrial.v1.AuditHead
+	1,  // 29: linktrial.v1.AccessService.WhoAmI:input_type -> linktrial.v1.WhoAmIRequest
+	3,  // 30: linktrial.v1.AccessService.Login:input_type -> linktrial.v1.LoginRequest
+	5,  // 31: linktrial.v1.AccessService.Logout:input_type -> linktrial.v1.LogoutRequest
+	7,  // 32: linktrial.v1.AccessService.ChangePassword:input_type -> linktrial.v1.ChangePasswordRequest
+	9,  // 33: linktrial.v1.AccessService.GetSecondFactor:input_type -> linktrial.v1.GetSecondFactorRequest
+	11, // 34: linktrial.v1.AccessService.BeginSecondFactor:input_type -> linktrial.v1.BeginSecondFactorRequest
+	13, // 35: linktrial.v1.AccessService.ConfirmSecondFactor:input_type -> linktrial.v1.ConfirmSecondFactorRequest
+	15, // 36: linktrial.v1.AccessService.RenewRecoveryCodes:input_type -> linktrial.v1.RenewRecoveryCodesRequest
+	17, // 37: linktrial.v1.AccessService.RemoveSecondFactor:input_type -> linktrial.v1.RemoveSecondFactorRequest
+	20, // 38: linktrial.v1.AccessService.CreateToken:input_type -> linktrial.v1.CreateTokenRequest
+	22, // 39: linktrial.v1.AccessService.ListTokens:input_type -> linktrial.v1.ListTokensRequest
+	24, // 40: linktrial.v1.AccessService.RevokeToken:input_type -> linktrial.v1.RevokeTokenRequest
+	27, // 41: linktrial.v1.AccessService.ListUsers:input_type -> linktrial.v1.ListUsersRequest
+	29, // 42: linktrial.v1.AccessService.AddUser:input_type -> linktrial.v1.AddUserRequest
+	31, // 43: linktrial.v1.AccessService.SetUserRole:input_type -> linktrial.v1.SetUserRoleRequest
+	33, // 44: linktrial.v1.AccessService.SetUserPassword:input_type -> linktrial.v1.SetUserPasswordRequest
+	35, // 45: linktrial.v1.AccessService.SetUserDisabled:input_type -> linktrial.v1.SetUserDisabledRequest
+	37, // 46: linktrial.v1.AccessService.RemoveUserSecondFactor:input_type -> linktrial.v1.RemoveUserSecondFactorRequest
+	40, // 47: linktrial.v1.AccessService.ListAudit:input_type -> linktrial.v1.ListAuditRequest
+	44, // 48: linktrial.v1.AccessService.ExportAudit:input_type -> linktrial.v1.ExportAuditRequest
+	2,  // 49: linktrial.v1.AccessService.WhoAmI:output_type -> linktrial.v1.WhoAmIResponse
+	4,  // 50: linktrial.v1.AccessService.Login:output_type -> linktrial.v1.LoginResponse
+	6,  // 51: linktrial.v1.AccessService.Logout:output_type -> linktrial.v1.LogoutResponse
+	8,  // 52: linktrial.v1.AccessService.ChangePassword:output_type -> linktrial.v1.ChangePasswordResponse
+	10, // 53: linktrial.v1.AccessService.GetSecondFactor:output_type -> linktrial.v1.GetSecondFactorResponse
+	12, // 54: linktrial.v1.AccessService.BeginSecondFactor:output_type -> linktrial.v1.BeginSecondFactorResponse
+	14, // 55: linktrial.v1.AccessService.ConfirmSecondFactor:output_type -> linktrial.v1.ConfirmSecondFactorResponse
+	16, // 56: linktrial.v1.AccessService.RenewRecoveryCodes:output_type -> linktrial.v1.RenewRecoveryCodesResponse
+	18, // 57: linktrial.v1.AccessService.RemoveSecondFactor:output_type -> linktrial.v1.RemoveSecondFactorResponse
+	21, // 58: linktrial.v1.AccessService.CreateToken:output_type -> linktrial.v1.CreateTokenResponse
+	23, // 59: linktrial.v1.AccessService.ListTokens:output_type -> linktrial.v1.ListTokensResponse
+	25, // 60: linktrial.v1.AccessService.RevokeToken:output_type -> linktrial.v1.RevokeTokenResponse
+	28, // 61: linktrial.v1.AccessService.ListUsers:output_type -> linktrial.v1.ListUsersResponse
+	30, // 62: linktrial.v1.AccessService.AddUser:output_type -> linktrial.v1.AddUserResponse
+	32, // 63: linktrial.v1.AccessService.SetUserRole:output_type -> linktrial.v1.SetUserRoleResponse
+	34, // 64: linktrial.v1.AccessService.SetUserPassword:output_type -> linktrial.v1.SetUserPasswordResponse
+	36, // 65: linktrial.v1.AccessService.SetUserDisabled:output_type -> linktrial.v1.SetUserDisabledResponse
+	38, // 66: linktrial.v1.AccessService.RemoveUserSecondFactor:output_type -> linktrial.v1.RemoveUserSecondFactorResponse
+	41, // 67: linktrial.v1.AccessService.ListAudit:output_type -> linktrial.v1.ListAuditResponse
+	45, // 68: linktrial.v1.AccessService.ExportAudit:output_type -> linktrial.v1.ExportAuditResponse
+	49, // [49:69] is the sub-list for method output_type
+	29, // [29:49] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_linktrial_v1_access_proto_init() }
@@ -2236,7 +2915,7 @@ func file_linktrial_v1_access_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_linktrial_v1_access_proto_rawDesc), len(file_linktrial_v1_access_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   33,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -2487,6 +2487,7 @@ type ResultsRequest struct {
 	Reference     string                 `protobuf:"bytes,4,opt,name=reference,proto3" json:"reference,omitempty"`            // treatment that the others are compared with; empty: the first of each run
 	Axis          string                 `protobuf:"bytes,5,opt,name=axis,proto3" json:"axis,omitempty"`                      // of sweep and sweep-svg, as in SweepRequest; empty: those of the plan's published figures
 	Metric        string                 `protobuf:"bytes,6,opt,name=metric,proto3" json:"metric,omitempty"`
+	LeaveOut      []string               `protobuf:"bytes,7,rep,name=leave_out,json=leaveOut,proto3" json:"leave_out,omitempty"` // treatments and mixes that the file does not have; statistics are of all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2563,6 +2564,13 @@ func (x *ResultsRequest) GetMetric() string {
 	return ""
 }
 
+func (x *ResultsRequest) GetLeaveOut() []string {
+	if x != nil {
+		return x.LeaveOut
+	}
+	return nil
+}
+
 type ResultsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	CampaignId    string                 `protobuf:"bytes,1,opt,name=campaign_id,json=campaignId,proto3" json:"campaign_id,omitempty"`
@@ -2571,6 +2579,7 @@ type ResultsResponse struct {
 	MediaType     string                 `protobuf:"bytes,4,opt,name=media_type,json=mediaType,proto3" json:"media_type,omitempty"`
 	Content       []byte                 `protobuf:"bytes,5,opt,name=content,proto3" json:"content,omitempty"` // the next piece
 	Done          float64                `protobuf:"fixed64,6,opt,name=done,proto3" json:"done,omitempty"`     // share of the work that is done, 0 to 1
+	Parts         int32                  `protobuf:"varint,7,opt,name=parts,proto3" json:"parts,omitempty"`    // with the file's name: how many files a figure of many panels has; the second one's format is svg:2
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2643,6 +2652,13 @@ func (x *ResultsResponse) GetContent() []byte {
 func (x *ResultsResponse) GetDone() float64 {
 	if x != nil {
 		return x.Done
+	}
+	return 0
+}
+
+func (x *ResultsResponse) GetParts() int32 {
+	if x != nil {
+		return x.Parts
 	}
 	return 0
 }
@@ -3238,14 +3254,15 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
 	"KIND_WAITS\x10\x03\x12\x14\n" +
 	"\x10KIND_UNCONFIRMED\x10\x04\x12\x10\n" +
-	"\fKIND_CONTACT\x10\x05\"\xa4\x01\n" +
+	"\fKIND_CONTACT\x10\x05\"\xc1\x01\n" +
 	"\x0eResultsRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06format\x18\x02 \x01(\tR\x06format\x12\x19\n" +
 	"\bmore_ids\x18\x03 \x03(\tR\amoreIds\x12\x1c\n" +
 	"\treference\x18\x04 \x01(\tR\treference\x12\x12\n" +
 	"\x04axis\x18\x05 \x01(\tR\x04axis\x12\x16\n" +
-	"\x06metric\x18\x06 \x01(\tR\x06metric\"\xb5\x01\n" +
+	"\x06metric\x18\x06 \x01(\tR\x06metric\x12\x1b\n" +
+	"\tleave_out\x18\a \x03(\tR\bleaveOut\"\xcb\x01\n" +
 	"\x0fResultsResponse\x12\x1f\n" +
 	"\vcampaign_id\x18\x01 \x01(\tR\n" +
 	"campaignId\x12\x17\n" +
@@ -3254,7 +3271,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\n" +
 	"media_type\x18\x04 \x01(\tR\tmediaType\x12\x18\n" +
 	"\acontent\x18\x05 \x01(\fR\acontent\x12\x12\n" +
-	"\x04done\x18\x06 \x01(\x01R\x04done\"\x12\n" +
+	"\x04done\x18\x06 \x01(\x01R\x04done\x12\x14\n" +
+	"\x05parts\x18\a \x01(\x05R\x05parts\"\x12\n" +
 	"\x10ListNodesRequest\"=\n" +
 	"\x11ListNodesResponse\x12(\n" +
 	"\x05nodes\x18\x01 \x03(\v2\x12.linktrial.v1.NodeR\x05nodes\"\xe7\x05\n" +

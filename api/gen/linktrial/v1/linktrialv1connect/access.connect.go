@@ -45,6 +45,21 @@ const (
 	// AccessServiceChangePasswordProcedure is the fully-qualified name of the AccessService's
 	// ChangePassword RPC.
 	AccessServiceChangePasswordProcedure = "/linktrial.v1.AccessService/ChangePassword"
+	// AccessServiceGetSecondFactorProcedure is the fully-qualified name of the AccessService's
+	// GetSecondFactor RPC.
+	AccessServiceGetSecondFactorProcedure = "/linktrial.v1.AccessService/GetSecondFactor"
+	// AccessServiceBeginSecondFactorProcedure is the fully-qualified name of the AccessService's
+	// BeginSecondFactor RPC.
+	AccessServiceBeginSecondFactorProcedure = "/linktrial.v1.AccessService/BeginSecondFactor"
+	// AccessServiceConfirmSecondFactorProcedure is the fully-qualified name of the AccessService's
+	// ConfirmSecondFactor RPC.
+	AccessServiceConfirmSecondFactorProcedure = "/linktrial.v1.AccessService/ConfirmSecondFactor"
+	// AccessServiceRenewRecoveryCodesProcedure is the fully-qualified name of the AccessService's
+	// RenewRecoveryCodes RPC.
+	AccessServiceRenewRecoveryCodesProcedure = "/linktrial.v1.AccessService/RenewRecoveryCodes"
+	// AccessServiceRemoveSecondFactorProcedure is the fully-qualified name of the AccessService's
+	// RemoveSecondFactor RPC.
+	AccessServiceRemoveSecondFactorProcedure = "/linktrial.v1.AccessService/RemoveSecondFactor"
 	// AccessServiceCreateTokenProcedure is the fully-qualified name of the AccessService's CreateToken
 	// RPC.
 	AccessServiceCreateTokenProcedure = "/linktrial.v1.AccessService/CreateToken"
@@ -67,6 +82,9 @@ const (
 	// AccessServiceSetUserDisabledProcedure is the fully-qualified name of the AccessService's
 	// SetUserDisabled RPC.
 	AccessServiceSetUserDisabledProcedure = "/linktrial.v1.AccessService/SetUserDisabled"
+	// AccessServiceRemoveUserSecondFactorProcedure is the fully-qualified name of the AccessService's
+	// RemoveUserSecondFactor RPC.
+	AccessServiceRemoveUserSecondFactorProcedure = "/linktrial.v1.AccessService/RemoveUserSecondFactor"
 	// AccessServiceListAuditProcedure is the fully-qualified name of the AccessService's ListAudit RPC.
 	AccessServiceListAuditProcedure = "/linktrial.v1.AccessService/ListAudit"
 	// AccessServiceExportAuditProcedure is the fully-qualified name of the AccessService's ExportAudit
@@ -86,6 +104,18 @@ type AccessServiceClient interface {
 	// ChangePassword changes the caller's own password. All sessions end; the
 	// browser that called gets a new one. API tokens end, but that of the login that called.
 	ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error)
+	// GetSecondFactor returns whether the caller has a second factor.
+	GetSecondFactor(context.Context, *connect.Request[v1.GetSecondFactorRequest]) (*connect.Response[v1.GetSecondFactorResponse], error)
+	// BeginSecondFactor makes the secret of a second factor for the caller (TOTP, RFC
+	// 6238). It is one once ConfirmSecondFactor has had a code of it.
+	BeginSecondFactor(context.Context, *connect.Request[v1.BeginSecondFactorRequest]) (*connect.Response[v1.BeginSecondFactorResponse], error)
+	// ConfirmSecondFactor ends the caller's other sessions and the tokens of logins. The
+	// recovery codes are only in the answer.
+	ConfirmSecondFactor(context.Context, *connect.Request[v1.ConfirmSecondFactorRequest]) (*connect.Response[v1.ConfirmSecondFactorResponse], error)
+	// RenewRecoveryCodes replaces the caller's recovery codes.
+	RenewRecoveryCodes(context.Context, *connect.Request[v1.RenewRecoveryCodesRequest]) (*connect.Response[v1.RenewRecoveryCodesResponse], error)
+	// RemoveSecondFactor removes the caller's own.
+	RemoveSecondFactor(context.Context, *connect.Request[v1.RemoveSecondFactorRequest]) (*connect.Response[v1.RemoveSecondFactorResponse], error)
 	// CreateToken makes an API token for the caller. Its text is only in the answer
 	// and stored nowhere.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
@@ -101,6 +131,9 @@ type AccessServiceClient interface {
 	// SetUserDisabled ends all sessions of the user and makes the tokens invalid,
 	// or makes them valid again.
 	SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error)
+	// RemoveUserSecondFactor removes the second factor of another user, and ends all
+	// sessions and tokens of that one.
+	RemoveUserSecondFactor(context.Context, *connect.Request[v1.RemoveUserSecondFactorRequest]) (*connect.Response[v1.RemoveUserSecondFactorResponse], error)
 	// ListAudit lists what was done, refused and failed, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
 	// ExportAudit returns the audit log oldest first, with all that its check takes:
@@ -141,6 +174,36 @@ func NewAccessServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			httpClient,
 			baseURL+AccessServiceChangePasswordProcedure,
 			connect.WithSchema(accessServiceMethods.ByName("ChangePassword")),
+			connect.WithClientOptions(opts...),
+		),
+		getSecondFactor: connect.NewClient[v1.GetSecondFactorRequest, v1.GetSecondFactorResponse](
+			httpClient,
+			baseURL+AccessServiceGetSecondFactorProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("GetSecondFactor")),
+			connect.WithClientOptions(opts...),
+		),
+		beginSecondFactor: connect.NewClient[v1.BeginSecondFactorRequest, v1.BeginSecondFactorResponse](
+			httpClient,
+			baseURL+AccessServiceBeginSecondFactorProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("BeginSecondFactor")),
+			connect.WithClientOptions(opts...),
+		),
+		confirmSecondFactor: connect.NewClient[v1.ConfirmSecondFactorRequest, v1.ConfirmSecondFactorResponse](
+			httpClient,
+			baseURL+AccessServiceConfirmSecondFactorProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("ConfirmSecondFactor")),
+			connect.WithClientOptions(opts...),
+		),
+		renewRecoveryCodes: connect.NewClient[v1.RenewRecoveryCodesRequest, v1.RenewRecoveryCodesResponse](
+			httpClient,
+			baseURL+AccessServiceRenewRecoveryCodesProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("RenewRecoveryCodes")),
+			connect.WithClientOptions(opts...),
+		),
+		removeSecondFactor: connect.NewClient[v1.RemoveSecondFactorRequest, v1.RemoveSecondFactorResponse](
+			httpClient,
+			baseURL+AccessServiceRemoveSecondFactorProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("RemoveSecondFactor")),
 			connect.WithClientOptions(opts...),
 		),
 		createToken: connect.NewClient[v1.CreateTokenRequest, v1.CreateTokenResponse](
@@ -191,6 +254,12 @@ func NewAccessServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(accessServiceMethods.ByName("SetUserDisabled")),
 			connect.WithClientOptions(opts...),
 		),
+		removeUserSecondFactor: connect.NewClient[v1.RemoveUserSecondFactorRequest, v1.RemoveUserSecondFactorResponse](
+			httpClient,
+			baseURL+AccessServiceRemoveUserSecondFactorProcedure,
+			connect.WithSchema(accessServiceMethods.ByName("RemoveUserSecondFactor")),
+			connect.WithClientOptions(opts...),
+		),
 		listAudit: connect.NewClient[v1.ListAuditRequest, v1.ListAuditResponse](
 			httpClient,
 			baseURL+AccessServiceListAuditProcedure,
@@ -208,20 +277,26 @@ func NewAccessServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 
 // accessServiceClient implements AccessServiceClient.
 type accessServiceClient struct {
-	whoAmI          *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
-	login           *connect.Client[v1.LoginRequest, v1.LoginResponse]
-	logout          *connect.Client[v1.LogoutRequest, v1.LogoutResponse]
-	changePassword  *connect.Client[v1.ChangePasswordRequest, v1.ChangePasswordResponse]
-	createToken     *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
-	listTokens      *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
-	revokeToken     *connect.Client[v1.RevokeTokenRequest, v1.RevokeTokenResponse]
-	listUsers       *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
-	addUser         *connect.Client[v1.AddUserRequest, v1.AddUserResponse]
-	setUserRole     *connect.Client[v1.SetUserRoleRequest, v1.SetUserRoleResponse]
-	setUserPassword *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
-	setUserDisabled *connect.Client[v1.SetUserDisabledRequest, v1.SetUserDisabledResponse]
-	listAudit       *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
-	exportAudit     *connect.Client[v1.ExportAuditRequest, v1.ExportAuditResponse]
+	whoAmI                 *connect.Client[v1.WhoAmIRequest, v1.WhoAmIResponse]
+	login                  *connect.Client[v1.LoginRequest, v1.LoginResponse]
+	logout                 *connect.Client[v1.LogoutRequest, v1.LogoutResponse]
+	changePassword         *connect.Client[v1.ChangePasswordRequest, v1.ChangePasswordResponse]
+	getSecondFactor        *connect.Client[v1.GetSecondFactorRequest, v1.GetSecondFactorResponse]
+	beginSecondFactor      *connect.Client[v1.BeginSecondFactorRequest, v1.BeginSecondFactorResponse]
+	confirmSecondFactor    *connect.Client[v1.ConfirmSecondFactorRequest, v1.ConfirmSecondFactorResponse]
+	renewRecoveryCodes     *connect.Client[v1.RenewRecoveryCodesRequest, v1.RenewRecoveryCodesResponse]
+	removeSecondFactor     *connect.Client[v1.RemoveSecondFactorRequest, v1.RemoveSecondFactorResponse]
+	createToken            *connect.Client[v1.CreateTokenRequest, v1.CreateTokenResponse]
+	listTokens             *connect.Client[v1.ListTokensRequest, v1.ListTokensResponse]
+	revokeToken            *connect.Client[v1.RevokeTokenRequest, v1.RevokeTokenResponse]
+	listUsers              *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
+	addUser                *connect.Client[v1.AddUserRequest, v1.AddUserResponse]
+	setUserRole            *connect.Client[v1.SetUserRoleRequest, v1.SetUserRoleResponse]
+	setUserPassword        *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
+	setUserDisabled        *connect.Client[v1.SetUserDisabledRequest, v1.SetUserDisabledResponse]
+	removeUserSecondFactor *connect.Client[v1.RemoveUserSecondFactorRequest, v1.RemoveUserSecondFactorResponse]
+	listAudit              *connect.Client[v1.ListAuditRequest, v1.ListAuditResponse]
+	exportAudit            *connect.Client[v1.ExportAuditRequest, v1.ExportAuditResponse]
 }
 
 // WhoAmI calls linktrial.v1.AccessService.WhoAmI.
@@ -242,6 +317,31 @@ func (c *accessServiceClient) Logout(ctx context.Context, req *connect.Request[v
 // ChangePassword calls linktrial.v1.AccessService.ChangePassword.
 func (c *accessServiceClient) ChangePassword(ctx context.Context, req *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error) {
 	return c.changePassword.CallUnary(ctx, req)
+}
+
+// GetSecondFactor calls linktrial.v1.AccessService.GetSecondFactor.
+func (c *accessServiceClient) GetSecondFactor(ctx context.Context, req *connect.Request[v1.GetSecondFactorRequest]) (*connect.Response[v1.GetSecondFactorResponse], error) {
+	return c.getSecondFactor.CallUnary(ctx, req)
+}
+
+// BeginSecondFactor calls linktrial.v1.AccessService.BeginSecondFactor.
+func (c *accessServiceClient) BeginSecondFactor(ctx context.Context, req *connect.Request[v1.BeginSecondFactorRequest]) (*connect.Response[v1.BeginSecondFactorResponse], error) {
+	return c.beginSecondFactor.CallUnary(ctx, req)
+}
+
+// ConfirmSecondFactor calls linktrial.v1.AccessService.ConfirmSecondFactor.
+func (c *accessServiceClient) ConfirmSecondFactor(ctx context.Context, req *connect.Request[v1.ConfirmSecondFactorRequest]) (*connect.Response[v1.ConfirmSecondFactorResponse], error) {
+	return c.confirmSecondFactor.CallUnary(ctx, req)
+}
+
+// RenewRecoveryCodes calls linktrial.v1.AccessService.RenewRecoveryCodes.
+func (c *accessServiceClient) RenewRecoveryCodes(ctx context.Context, req *connect.Request[v1.RenewRecoveryCodesRequest]) (*connect.Response[v1.RenewRecoveryCodesResponse], error) {
+	return c.renewRecoveryCodes.CallUnary(ctx, req)
+}
+
+// RemoveSecondFactor calls linktrial.v1.AccessService.RemoveSecondFactor.
+func (c *accessServiceClient) RemoveSecondFactor(ctx context.Context, req *connect.Request[v1.RemoveSecondFactorRequest]) (*connect.Response[v1.RemoveSecondFactorResponse], error) {
+	return c.removeSecondFactor.CallUnary(ctx, req)
 }
 
 // CreateToken calls linktrial.v1.AccessService.CreateToken.
@@ -284,6 +384,11 @@ func (c *accessServiceClient) SetUserDisabled(ctx context.Context, req *connect.
 	return c.setUserDisabled.CallUnary(ctx, req)
 }
 
+// RemoveUserSecondFactor calls linktrial.v1.AccessService.RemoveUserSecondFactor.
+func (c *accessServiceClient) RemoveUserSecondFactor(ctx context.Context, req *connect.Request[v1.RemoveUserSecondFactorRequest]) (*connect.Response[v1.RemoveUserSecondFactorResponse], error) {
+	return c.removeUserSecondFactor.CallUnary(ctx, req)
+}
+
 // ListAudit calls linktrial.v1.AccessService.ListAudit.
 func (c *accessServiceClient) ListAudit(ctx context.Context, req *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {
 	return c.listAudit.CallUnary(ctx, req)
@@ -306,6 +411,18 @@ type AccessServiceHandler interface {
 	// ChangePassword changes the caller's own password. All sessions end; the
 	// browser that called gets a new one. API tokens end, but that of the login that called.
 	ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error)
+	// GetSecondFactor returns whether the caller has a second factor.
+	GetSecondFactor(context.Context, *connect.Request[v1.GetSecondFactorRequest]) (*connect.Response[v1.GetSecondFactorResponse], error)
+	// BeginSecondFactor makes the secret of a second factor for the caller (TOTP, RFC
+	// 6238). It is one once ConfirmSecondFactor has had a code of it.
+	BeginSecondFactor(context.Context, *connect.Request[v1.BeginSecondFactorRequest]) (*connect.Response[v1.BeginSecondFactorResponse], error)
+	// ConfirmSecondFactor ends the caller's other sessions and the tokens of logins. The
+	// recovery codes are only in the answer.
+	ConfirmSecondFactor(context.Context, *connect.Request[v1.ConfirmSecondFactorRequest]) (*connect.Response[v1.ConfirmSecondFactorResponse], error)
+	// RenewRecoveryCodes replaces the caller's recovery codes.
+	RenewRecoveryCodes(context.Context, *connect.Request[v1.RenewRecoveryCodesRequest]) (*connect.Response[v1.RenewRecoveryCodesResponse], error)
+	// RemoveSecondFactor removes the caller's own.
+	RemoveSecondFactor(context.Context, *connect.Request[v1.RemoveSecondFactorRequest]) (*connect.Response[v1.RemoveSecondFactorResponse], error)
 	// CreateToken makes an API token for the caller. Its text is only in the answer
 	// and stored nowhere.
 	CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error)
@@ -321,6 +438,9 @@ type AccessServiceHandler interface {
 	// SetUserDisabled ends all sessions of the user and makes the tokens invalid,
 	// or makes them valid again.
 	SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error)
+	// RemoveUserSecondFactor removes the second factor of another user, and ends all
+	// sessions and tokens of that one.
+	RemoveUserSecondFactor(context.Context, *connect.Request[v1.RemoveUserSecondFactorRequest]) (*connect.Response[v1.RemoveUserSecondFactorResponse], error)
 	// ListAudit lists what was done, refused and failed, newest first.
 	ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error)
 	// ExportAudit returns the audit log oldest first, with all that its check takes:
@@ -357,6 +477,36 @@ func NewAccessServiceHandler(svc AccessServiceHandler, opts ...connect.HandlerOp
 		AccessServiceChangePasswordProcedure,
 		svc.ChangePassword,
 		connect.WithSchema(accessServiceMethods.ByName("ChangePassword")),
+		connect.WithHandlerOptions(opts...),
+	)
+	accessServiceGetSecondFactorHandler := connect.NewUnaryHandler(
+		AccessServiceGetSecondFactorProcedure,
+		svc.GetSecondFactor,
+		connect.WithSchema(accessServiceMethods.ByName("GetSecondFactor")),
+		connect.WithHandlerOptions(opts...),
+	)
+	accessServiceBeginSecondFactorHandler := connect.NewUnaryHandler(
+		AccessServiceBeginSecondFactorProcedure,
+		svc.BeginSecondFactor,
+		connect.WithSchema(accessServiceMethods.ByName("BeginSecondFactor")),
+		connect.WithHandlerOptions(opts...),
+	)
+	accessServiceConfirmSecondFactorHandler := connect.NewUnaryHandler(
+		AccessServiceConfirmSecondFactorProcedure,
+		svc.ConfirmSecondFactor,
+		connect.WithSchema(accessServiceMethods.ByName("ConfirmSecondFactor")),
+		connect.WithHandlerOptions(opts...),
+	)
+	accessServiceRenewRecoveryCodesHandler := connect.NewUnaryHandler(
+		AccessServiceRenewRecoveryCodesProcedure,
+		svc.RenewRecoveryCodes,
+		connect.WithSchema(accessServiceMethods.ByName("RenewRecoveryCodes")),
+		connect.WithHandlerOptions(opts...),
+	)
+	accessServiceRemoveSecondFactorHandler := connect.NewUnaryHandler(
+		AccessServiceRemoveSecondFactorProcedure,
+		svc.RemoveSecondFactor,
+		connect.WithSchema(accessServiceMethods.ByName("RemoveSecondFactor")),
 		connect.WithHandlerOptions(opts...),
 	)
 	accessServiceCreateTokenHandler := connect.NewUnaryHandler(
@@ -407,6 +557,12 @@ func NewAccessServiceHandler(svc AccessServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(accessServiceMethods.ByName("SetUserDisabled")),
 		connect.WithHandlerOptions(opts...),
 	)
+	accessServiceRemoveUserSecondFactorHandler := connect.NewUnaryHandler(
+		AccessServiceRemoveUserSecondFactorProcedure,
+		svc.RemoveUserSecondFactor,
+		connect.WithSchema(accessServiceMethods.ByName("RemoveUserSecondFactor")),
+		connect.WithHandlerOptions(opts...),
+	)
 	accessServiceListAuditHandler := connect.NewUnaryHandler(
 		AccessServiceListAuditProcedure,
 		svc.ListAudit,
@@ -429,6 +585,16 @@ func NewAccessServiceHandler(svc AccessServiceHandler, opts ...connect.HandlerOp
 			accessServiceLogoutHandler.ServeHTTP(w, r)
 		case AccessServiceChangePasswordProcedure:
 			accessServiceChangePasswordHandler.ServeHTTP(w, r)
+		case AccessServiceGetSecondFactorProcedure:
+			accessServiceGetSecondFactorHandler.ServeHTTP(w, r)
+		case AccessServiceBeginSecondFactorProcedure:
+			accessServiceBeginSecondFactorHandler.ServeHTTP(w, r)
+		case AccessServiceConfirmSecondFactorProcedure:
+			accessServiceConfirmSecondFactorHandler.ServeHTTP(w, r)
+		case AccessServiceRenewRecoveryCodesProcedure:
+			accessServiceRenewRecoveryCodesHandler.ServeHTTP(w, r)
+		case AccessServiceRemoveSecondFactorProcedure:
+			accessServiceRemoveSecondFactorHandler.ServeHTTP(w, r)
 		case AccessServiceCreateTokenProcedure:
 			accessServiceCreateTokenHandler.ServeHTTP(w, r)
 		case AccessServiceListTokensProcedure:
@@ -445,6 +611,8 @@ func NewAccessServiceHandler(svc AccessServiceHandler, opts ...connect.HandlerOp
 			accessServiceSetUserPasswordHandler.ServeHTTP(w, r)
 		case AccessServiceSetUserDisabledProcedure:
 			accessServiceSetUserDisabledHandler.ServeHTTP(w, r)
+		case AccessServiceRemoveUserSecondFactorProcedure:
+			accessServiceRemoveUserSecondFactorHandler.ServeHTTP(w, r)
 		case AccessServiceListAuditProcedure:
 			accessServiceListAuditHandler.ServeHTTP(w, r)
 		case AccessServiceExportAuditProcedure:
@@ -472,6 +640,26 @@ func (UnimplementedAccessServiceHandler) Logout(context.Context, *connect.Reques
 
 func (UnimplementedAccessServiceHandler) ChangePassword(context.Context, *connect.Request[v1.ChangePasswordRequest]) (*connect.Response[v1.ChangePasswordResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.ChangePassword is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) GetSecondFactor(context.Context, *connect.Request[v1.GetSecondFactorRequest]) (*connect.Response[v1.GetSecondFactorResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.GetSecondFactor is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) BeginSecondFactor(context.Context, *connect.Request[v1.BeginSecondFactorRequest]) (*connect.Response[v1.BeginSecondFactorResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.BeginSecondFactor is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) ConfirmSecondFactor(context.Context, *connect.Request[v1.ConfirmSecondFactorRequest]) (*connect.Response[v1.ConfirmSecondFactorResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.ConfirmSecondFactor is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) RenewRecoveryCodes(context.Context, *connect.Request[v1.RenewRecoveryCodesRequest]) (*connect.Response[v1.RenewRecoveryCodesResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.RenewRecoveryCodes is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) RemoveSecondFactor(context.Context, *connect.Request[v1.RemoveSecondFactorRequest]) (*connect.Response[v1.RemoveSecondFactorResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.RemoveSecondFactor is not implemented"))
 }
 
 func (UnimplementedAccessServiceHandler) CreateToken(context.Context, *connect.Request[v1.CreateTokenRequest]) (*connect.Response[v1.CreateTokenResponse], error) {
@@ -504,6 +692,10 @@ func (UnimplementedAccessServiceHandler) SetUserPassword(context.Context, *conne
 
 func (UnimplementedAccessServiceHandler) SetUserDisabled(context.Context, *connect.Request[v1.SetUserDisabledRequest]) (*connect.Response[v1.SetUserDisabledResponse], error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.SetUserDisabled is not implemented"))
+}
+
+func (UnimplementedAccessServiceHandler) RemoveUserSecondFactor(context.Context, *connect.Request[v1.RemoveUserSecondFactorRequest]) (*connect.Response[v1.RemoveUserSecondFactorResponse], error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("linktrial.v1.AccessService.RemoveUserSecondFactor is not implemented"))
 }
 
 func (UnimplementedAccessServiceHandler) ListAudit(context.Context, *connect.Request[v1.ListAuditRequest]) (*connect.Response[v1.ListAuditResponse], error) {

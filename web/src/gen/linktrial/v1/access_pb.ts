@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file linktrial/v1/access.proto.
  */
 export const file_linktrial_v1_access: GenFile = /*@__PURE__*/
-  fileDesc("ChlsaW5rdHJpYWwvdjEvYWNjZXNzLnByb3RvEgxsaW5rdHJpYWwudjEiDwoNV2hvQW1JUmVxdWVzdCLGAQoOV2hvQW1JUmVzcG9uc2USFgoObG9naW5fcmVxdWlyZWQYASABKAgSDAoEdXNlchgCIAEoCRIgCgRyb2xlGAMgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSEAoIYnlfdG9rZW4YBCABKAgSKwoHZXhwaXJlcxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc2V0dXBfbmVlZGVkGAYgASgIEhcKD29wZW5fdG9fbmV0d29yaxgHIAEoCCJkCgxMb2dpblJlcXVlc3QSDAoEdXNlchgBIAEoCRIVCghwYXNzd29yZBgCIAEoCUIDgAEBEhIKCnRva2VuX25hbWUYAyABKAkSGwoTdG9rZW5fdmFsaWRfc2Vjb25kcxgEIAEoAyKAAQoNTG9naW5SZXNwb25zZRIMCgR1c2VyGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZRISCgV0b2tlbhgDIAEoCUIDgAEBEisKB2V4cGlyZXMYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIg8KDUxvZ291dFJlcXVlc3QiEAoOTG9nb3V0UmVzcG9uc2UiRAoVQ2hhbmdlUGFzc3dvcmRSZXF1ZXN0EhQKB2N1cnJlbnQYASABKAlCA4ABARIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhgKFkNoYW5nZVBhc3N3b3JkUmVzcG9uc2UimQIKBVRva2VuEgoKAmlkGAEgASgJEgwKBHVzZXIYAiABKAkSDAoEbmFtZRgDIAEoCRIgCgRyb2xlGAQgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSKwoHY3JlYXRlZBgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKwoHZXhwaXJlcxgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLQoJbGFzdF91c2VkGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdyZXZva2VkGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghvZl9sb2dpbhgJIAEoCCJbChJDcmVhdGVUb2tlblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSFQoNdmFsaWRfc2Vjb25kcxgDIAEoAyJMChNDcmVhdGVUb2tlblJlc3BvbnNlEiIKBXRva2VuGAEgASgLMhMubGlua3RyaWFsLnYxLlRva2VuEhEKBHRleHQYAiABKAlCA4ABASI0ChFMaXN0VG9rZW5zUmVxdWVzdBIMCgR1c2VyGAEgASgJEhEKCWFsbF91c2VycxgCIAEoCCI5ChJMaXN0VG9rZW5zUmVzcG9uc2USIwoGdG9rZW5zGAEgAygLMhMubGlua3RyaWFsLnYxLlRva2VuIiAKElJldm9rZVRva2VuUmVxdWVzdBIKCgJpZBgBIAEoCSI5ChNSZXZva2VUb2tlblJlc3BvbnNlEiIKBXRva2VuGAEgASgLMhMubGlua3RyaWFsLnYxLlRva2VuIscBCgRVc2VyEgwKBG5hbWUYASABKAkSIAoEcm9sZRgCIAEoDjISLmxpbmt0cmlhbC52MS5Sb2xlEhAKCGRpc2FibGVkGAMgASgIEisKB2NyZWF0ZWQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmxhc3RfbG9naW4YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCHNlc3Npb25zGAYgASgFEg4KBnRva2VucxgHIAEoBSISChBMaXN0VXNlcnNSZXF1ZXN0IjYKEUxpc3RVc2Vyc1Jlc3BvbnNlEiEKBXVzZXJzGAEgAygLMhIubGlua3RyaWFsLnYxLlVzZXIiVwoOQWRkVXNlclJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSFQoIcGFzc3dvcmQYAyABKAlCA4ABASIzCg9BZGRVc2VyUmVzcG9uc2USIAoEdXNlchgBIAEoCzISLmxpbmt0cmlhbC52MS5Vc2VyIkQKElNldFVzZXJSb2xlUmVxdWVzdBIMCgRuYW1lGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZSIVChNTZXRVc2VyUm9sZVJlc3BvbnNlIj0KFlNldFVzZXJQYXNzd29yZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhkKF1NldFVzZXJQYXNzd29yZFJlc3BvbnNlIjgKFlNldFVzZXJEaXNhYmxlZFJlcXVlc3QSDAoEbmFtZRgBIAEoCRIQCghkaXNhYmxlZBgCIAEoCCIZChdTZXRVc2VyRGlzYWJsZWRSZXNwb25zZSK8AQoKQXVkaXRFbnRyeRIKCgJpZBgBIAEoAxImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdXNlchgDIAEoCRILCgN2aWEYBCABKAkSDwoHYWRkcmVzcxgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDgoGZGV0YWlsGAcgASgJEg8KB291dGNvbWUYCCABKAkSDwoHbWVzc2FnZRgJIAEoCRIMCgRoYXNoGAogASgMIosBChBMaXN0QXVkaXRSZXF1ZXN0EikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgR1c2VyGAIgASgJEg4KBmFjdGlvbhgDIAEoCRIPCgdvdXRjb21lGAQgASgJEg4KBmJlZm9yZRgFIAEoAxINCgVsaW1pdBgGIAEoBSJ1ChFMaXN0QXVkaXRSZXNwb25zZRIpCgdlbnRyaWVzGAEgAygLMhgubGlua3RyaWFsLnYxLkF1ZGl0RW50cnkSDAoEbW9yZRgCIAEoCBInCgVjaGVjaxgDIAEoCzIYLmxpbmt0cmlhbC52MS5BdWRpdENoZWNrIlYKCkF1ZGl0Q2hlY2sSJgoCYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg8KB2VudHJpZXMYAiABKAMSDwoHcHJvYmxlbRgDIAEoCSJ3CglBdWRpdEhlYWQSDQoFZW50cnkYASABKAMSDAoEaGFzaBgCIAEoDBIqCgZzaWduZWQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBmtleV9pZBgEIAEoCRIRCglzaWduYXR1cmUYBSABKAwiMgoSRXhwb3J0QXVkaXRSZXF1ZXN0Eg0KBWFmdGVyGAEgASgDEg0KBWxpbWl0GAIgASgFInYKE0V4cG9ydEF1ZGl0UmVzcG9uc2USKQoHZW50cmllcxgBIAMoCzIYLmxpbmt0cmlhbC52MS5BdWRpdEVudHJ5EiYKBWhlYWRzGAIgAygLMhcubGlua3RyaWFsLnYxLkF1ZGl0SGVhZBIMCgRtb3JlGAMgASgIKlAKBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfVklFV0VSEAESEQoNUk9MRV9ESVJFQ1RPUhACEg4KClJPTEVfQURNSU4QAzL9CAoNQWNjZXNzU2VydmljZRJDCgZXaG9BbUkSGy5saW5rdHJpYWwudjEuV2hvQW1JUmVxdWVzdBocLmxpbmt0cmlhbC52MS5XaG9BbUlSZXNwb25zZRJACgVMb2dpbhIaLmxpbmt0cmlhbC52MS5Mb2dpblJlcXVlc3QaGy5saW5rdHJpYWwudjEuTG9naW5SZXNwb25zZRJDCgZMb2dvdXQSGy5saW5rdHJpYWwudjEuTG9nb3V0UmVxdWVzdBocLmxpbmt0cmlhbC52MS5Mb2dvdXRSZXNwb25zZRJbCg5DaGFuZ2VQYXNzd29yZBIjLmxpbmt0cmlhbC52MS5DaGFuZ2VQYXNzd29yZFJlcXVlc3QaJC5saW5rdHJpYWwudjEuQ2hhbmdlUGFzc3dvcmRSZXNwb25zZRJSCgtDcmVhdGVUb2tlbhIgLmxpbmt0cmlhbC52MS5DcmVhdGVUb2tlblJlcXVlc3QaIS5saW5rdHJpYWwudjEuQ3JlYXRlVG9rZW5SZXNwb25zZRJPCgpMaXN0VG9rZW5zEh8ubGlua3RyaWFsLnYxLkxpc3RUb2tlbnNSZXF1ZXN0GiAubGlua3RyaWFsLnYxLkxpc3RUb2tlbnNSZXNwb25zZRJSCgtSZXZva2VUb2tlbhIgLmxpbmt0cmlhbC52MS5SZXZva2VUb2tlblJlcXVlc3QaIS5saW5rdHJpYWwudjEuUmV2b2tlVG9rZW5SZXNwb25zZRJMCglMaXN0VXNlcnMSHi5saW5rdHJpYWwudjEuTGlzdFVzZXJzUmVxdWVzdBofLmxpbmt0cmlhbC52MS5MaXN0VXNlcnNSZXNwb25zZRJGCgdBZGRVc2VyEhwubGlua3RyaWFsLnYxLkFkZFVzZXJSZXF1ZXN0Gh0ubGlua3RyaWFsLnYxLkFkZFVzZXJSZXNwb25zZRJSCgtTZXRVc2VyUm9sZRIgLmxpbmt0cmlhbC52MS5TZXRVc2VyUm9sZVJlcXVlc3QaIS5saW5rdHJpYWwudjEuU2V0VXNlclJvbGVSZXNwb25zZRJeCg9TZXRVc2VyUGFzc3dvcmQSJC5saW5rdHJpYWwudjEuU2V0VXNlclBhc3N3b3JkUmVxdWVzdBolLmxpbmt0cmlhbC52MS5TZXRVc2VyUGFzc3dvcmRSZXNwb25zZRJeCg9TZXRVc2VyRGlzYWJsZWQSJC5saW5rdHJpYWwudjEuU2V0VXNlckRpc2FibGVkUmVxdWVzdBolLmxpbmt0cmlhbC52MS5TZXRVc2VyRGlzYWJsZWRSZXNwb25zZRJMCglMaXN0QXVkaXQSHi5saW5rdHJpYWwudjEuTGlzdEF1ZGl0UmVxdWVzdBofLmxpbmt0cmlhbC52MS5MaXN0QXVkaXRSZXNwb25zZRJSCgtFeHBvcnRBdWRpdBIgLmxpbmt0cmlhbC52MS5FeHBvcnRBdWRpdFJlcXVlc3QaIS5saW5rdHJpYWwudjEuRXhwb3J0QXVkaXRSZXNwb25zZUIsWipsaW5rdHJpYWwvYXBpL2dlbi9saW5rdHJpYWwvdjE7bGlua3RyaWFsdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChlsaW5rdHJpYWwvdjEvYWNjZXNzLnByb3RvEgxsaW5rdHJpYWwudjEiDwoNV2hvQW1JUmVxdWVzdCKrAgoOV2hvQW1JUmVzcG9uc2USFgoObG9naW5fcmVxdWlyZWQYASABKAgSDAoEdXNlchgCIAEoCRIgCgRyb2xlGAMgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSEAoIYnlfdG9rZW4YBCABKAgSKwoHZXhwaXJlcxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFAoMc2V0dXBfbmVlZGVkGAYgASgIEhcKD29wZW5fdG9fbmV0d29yaxgHIAEoCBIdChVzZWNvbmRfZmFjdG9yX21pc3NpbmcYCCABKAgSFQoNcHJvdmlkZXJfbmFtZRgJIAEoCRIYChBwcm92aWRlcl9wcm9ibGVtGAogASgJEhMKC2J5X3Byb3ZpZGVyGAsgASgIIncKDExvZ2luUmVxdWVzdBIMCgR1c2VyGAEgASgJEhUKCHBhc3N3b3JkGAIgASgJQgOAAQESEgoKdG9rZW5fbmFtZRgDIAEoCRIbChN0b2tlbl92YWxpZF9zZWNvbmRzGAQgASgDEhEKBGNvZGUYBSABKAlCA4ABASKVAQoNTG9naW5SZXNwb25zZRIMCgR1c2VyGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZRISCgV0b2tlbhgDIAEoCUIDgAEBEisKB2V4cGlyZXMYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2NvZGVfbmVlZGVkGAUgASgIIg8KDUxvZ291dFJlcXVlc3QiEAoOTG9nb3V0UmVzcG9uc2UiRAoVQ2hhbmdlUGFzc3dvcmRSZXF1ZXN0EhQKB2N1cnJlbnQYASABKAlCA4ABARIVCghwYXNzd29yZBgCIAEoCUIDgAEBIhgKFkNoYW5nZVBhc3N3b3JkUmVzcG9uc2UiGAoWR2V0U2Vjb25kRmFjdG9yUmVxdWVzdCJ7ChdHZXRTZWNvbmRGYWN0b3JSZXNwb25zZRILCgNzZXQYASABKAgSKQoFc2luY2UYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDnJlY292ZXJ5X2NvZGVzGAMgASgFEhAKCHJlcXVpcmVkGAQgASgIIjEKGEJlZ2luU2Vjb25kRmFjdG9yUmVxdWVzdBIVCghwYXNzd29yZBgBIAEoCUIDgAEBIlYKGUJlZ2luU2Vjb25kRmFjdG9yUmVzcG9uc2USEwoGc2VjcmV0GAEgASgJQgOAAQESEAoDdXJsGAIgASgJQgOAAQESEgoFaW1hZ2UYAyABKAxCA4ABASIvChpDb25maXJtU2Vjb25kRmFjdG9yUmVxdWVzdBIRCgRjb2RlGAEgASgJQgOAAQEiOgobQ29uZmlybVNlY29uZEZhY3RvclJlc3BvbnNlEhsKDnJlY292ZXJ5X2NvZGVzGAEgAygJQgOAAQEiLgoZUmVuZXdSZWNvdmVyeUNvZGVzUmVxdWVzdBIRCgRjb2RlGAEgASgJQgOAAQEiOQoaUmVuZXdSZWNvdmVyeUNvZGVzUmVzcG9uc2USGwoOcmVjb3ZlcnlfY29kZXMYASADKAlCA4ABASIuChlSZW1vdmVTZWNvbmRGYWN0b3JSZXF1ZXN0EhEKBGNvZGUYASABKAlCA4ABASIcChpSZW1vdmVTZWNvbmRGYWN0b3JSZXNwb25zZSKZAgoFVG9rZW4SCgoCaWQYASABKAkSDAoEdXNlchgCIAEoCRIMCgRuYW1lGAMgASgJEiAKBHJvbGUYBCABKA4yEi5saW5rdHJpYWwudjEuUm9sZRIrCgdjcmVhdGVkGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIrCgdleHBpcmVzGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglsYXN0X3VzZWQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEisKB3Jldm9rZWQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCG9mX2xvZ2luGAkgASgIIlsKEkNyZWF0ZVRva2VuUmVxdWVzdBIMCgRuYW1lGAEgASgJEiAKBHJvbGUYAiABKA4yEi5saW5rdHJpYWwudjEuUm9sZRIVCg12YWxpZF9zZWNvbmRzGAMgASgDIkwKE0NyZWF0ZVRva2VuUmVzcG9uc2USIgoFdG9rZW4YASABKAsyEy5saW5rdHJpYWwudjEuVG9rZW4SEQoEdGV4dBgCIAEoCUIDgAEBIjQKEUxpc3RUb2tlbnNSZXF1ZXN0EgwKBHVzZXIYASABKAkSEQoJYWxsX3VzZXJzGAIgASgIIjkKEkxpc3RUb2tlbnNSZXNwb25zZRIjCgZ0b2tlbnMYASADKAsyEy5saW5rdHJpYWwudjEuVG9rZW4iIAoSUmV2b2tlVG9rZW5SZXF1ZXN0EgoKAmlkGAEgASgJIjkKE1Jldm9rZVRva2VuUmVzcG9uc2USIgoFdG9rZW4YASABKAsyEy5saW5rdHJpYWwudjEuVG9rZW4i8wEKBFVzZXISDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUSEAoIZGlzYWJsZWQYAyABKAgSKwoHY3JlYXRlZBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKbGFzdF9sb2dpbhgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIc2Vzc2lvbnMYBiABKAUSDgoGdG9rZW5zGAcgASgFEhUKDXNlY29uZF9mYWN0b3IYCCABKAgSEwoLYnlfcHJvdmlkZXIYCSABKAgiEgoQTGlzdFVzZXJzUmVxdWVzdCI2ChFMaXN0VXNlcnNSZXNwb25zZRIhCgV1c2VycxgBIAMoCzISLmxpbmt0cmlhbC52MS5Vc2VyIlcKDkFkZFVzZXJSZXF1ZXN0EgwKBG5hbWUYASABKAkSIAoEcm9sZRgCIAEoDjISLmxpbmt0cmlhbC52MS5Sb2xlEhUKCHBhc3N3b3JkGAMgASgJQgOAAQEiMwoPQWRkVXNlclJlc3BvbnNlEiAKBHVzZXIYASABKAsyEi5saW5rdHJpYWwudjEuVXNlciJEChJTZXRVc2VyUm9sZVJlcXVlc3QSDAoEbmFtZRgBIAEoCRIgCgRyb2xlGAIgASgOMhIubGlua3RyaWFsLnYxLlJvbGUiFQoTU2V0VXNlclJvbGVSZXNwb25zZSI9ChZTZXRVc2VyUGFzc3dvcmRSZXF1ZXN0EgwKBG5hbWUYASABKAkSFQoIcGFzc3dvcmQYAiABKAlCA4ABASIZChdTZXRVc2VyUGFzc3dvcmRSZXNwb25zZSI4ChZTZXRVc2VyRGlzYWJsZWRSZXF1ZXN0EgwKBG5hbWUYASABKAkSEAoIZGlzYWJsZWQYAiABKAgiGQoXU2V0VXNlckRpc2FibGVkUmVzcG9uc2UiLQodUmVtb3ZlVXNlclNlY29uZEZhY3RvclJlcXVlc3QSDAoEbmFtZRgBIAEoCSIgCh5SZW1vdmVVc2VyU2Vjb25kRmFjdG9yUmVzcG9uc2UivAEKCkF1ZGl0RW50cnkSCgoCaWQYASABKAMSJgoCYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBHVzZXIYAyABKAkSCwoDdmlhGAQgASgJEg8KB2FkZHJlc3MYBSABKAkSDgoGYWN0aW9uGAYgASgJEg4KBmRldGFpbBgHIAEoCRIPCgdvdXRjb21lGAggASgJEg8KB21lc3NhZ2UYCSABKAkSDAoEaGFzaBgKIAEoDCKLAQoQTGlzdEF1ZGl0UmVxdWVzdBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDAoEdXNlchgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDwoHb3V0Y29tZRgEIAEoCRIOCgZiZWZvcmUYBSABKAMSDQoFbGltaXQYBiABKAUidQoRTGlzdEF1ZGl0UmVzcG9uc2USKQoHZW50cmllcxgBIAMoCzIYLmxpbmt0cmlhbC52MS5BdWRpdEVudHJ5EgwKBG1vcmUYAiABKAgSJwoFY2hlY2sYAyABKAsyGC5saW5rdHJpYWwudjEuQXVkaXRDaGVjayJWCgpBdWRpdENoZWNrEiYKAmF0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIPCgdlbnRyaWVzGAIgASgDEg8KB3Byb2JsZW0YAyABKAkidwoJQXVkaXRIZWFkEg0KBWVudHJ5GAEgASgDEgwKBGhhc2gYAiABKAwSKgoGc2lnbmVkGAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZrZXlfaWQYBCABKAkSEQoJc2lnbmF0dXJlGAUgASgMIjIKEkV4cG9ydEF1ZGl0UmVxdWVzdBINCgVhZnRlchgBIAEoAxINCgVsaW1pdBgCIAEoBSJ2ChNFeHBvcnRBdWRpdFJlc3BvbnNlEikKB2VudHJpZXMYASADKAsyGC5saW5rdHJpYWwudjEuQXVkaXRFbnRyeRImCgVoZWFkcxgCIAMoCzIXLmxpbmt0cmlhbC52MS5BdWRpdEhlYWQSDAoEbW9yZRgDIAEoCCpQCgRSb2xlEhQKEFJPTEVfVU5TUEVDSUZJRUQQABIPCgtST0xFX1ZJRVdFUhABEhEKDVJPTEVfRElSRUNUT1IQAhIOCgpST0xFX0FETUlOEAMy9g0KDUFjY2Vzc1NlcnZpY2USQwoGV2hvQW1JEhsubGlua3RyaWFsLnYxLldob0FtSVJlcXVlc3QaHC5saW5rdHJpYWwudjEuV2hvQW1JUmVzcG9uc2USQAoFTG9naW4SGi5saW5rdHJpYWwudjEuTG9naW5SZXF1ZXN0GhsubGlua3RyaWFsLnYxLkxvZ2luUmVzcG9uc2USQwoGTG9nb3V0EhsubGlua3RyaWFsLnYxLkxvZ291dFJlcXVlc3QaHC5saW5rdHJpYWwudjEuTG9nb3V0UmVzcG9uc2USWwoOQ2hhbmdlUGFzc3dvcmQSIy5saW5rdHJpYWwudjEuQ2hhbmdlUGFzc3dvcmRSZXF1ZXN0GiQubGlua3RyaWFsLnYxLkNoYW5nZVBhc3N3b3JkUmVzcG9uc2USXgoPR2V0U2Vjb25kRmFjdG9yEiQubGlua3RyaWFsLnYxLkdldFNlY29uZEZhY3RvclJlcXVlc3QaJS5saW5rdHJpYWwudjEuR2V0U2Vjb25kRmFjdG9yUmVzcG9uc2USZAoRQmVnaW5TZWNvbmRGYWN0b3ISJi5saW5rdHJpYWwudjEuQmVnaW5TZWNvbmRGYWN0b3JSZXF1ZXN0GicubGlua3RyaWFsLnYxLkJlZ2luU2Vjb25kRmFjdG9yUmVzcG9uc2USagoTQ29uZmlybVNlY29uZEZhY3RvchIoLmxpbmt0cmlhbC52MS5Db25maXJtU2Vjb25kRmFjdG9yUmVxdWVzdBopLmxpbmt0cmlhbC52MS5Db25maXJtU2Vjb25kRmFjdG9yUmVzcG9uc2USZwoSUmVuZXdSZWNvdmVyeUNvZGVzEicubGlua3RyaWFsLnYxLlJlbmV3UmVjb3ZlcnlDb2Rlc1JlcXVlc3QaKC5saW5rdHJpYWwudjEuUmVuZXdSZWNvdmVyeUNvZGVzUmVzcG9uc2USZwoSUmVtb3ZlU2Vjb25kRmFjdG9yEicubGlua3RyaWFsLnYxLlJlbW92ZVNlY29uZEZhY3RvclJlcXVlc3QaKC5saW5rdHJpYWwudjEuUmVtb3ZlU2Vjb25kRmFjdG9yUmVzcG9uc2USUgoLQ3JlYXRlVG9rZW4SIC5saW5rdHJpYWwudjEuQ3JlYXRlVG9rZW5SZXF1ZXN0GiEubGlua3RyaWFsLnYxLkNyZWF0ZVRva2VuUmVzcG9uc2USTwoKTGlzdFRva2VucxIfLmxpbmt0cmlhbC52MS5MaXN0VG9rZW5zUmVxdWVzdBogLmxpbmt0cmlhbC52MS5MaXN0VG9rZW5zUmVzcG9uc2USUgoLUmV2b2tlVG9rZW4SIC5saW5rdHJpYWwudjEuUmV2b2tlVG9rZW5SZXF1ZXN0GiEubGlua3RyaWFsLnYxLlJldm9rZVRva2VuUmVzcG9uc2USTAoJTGlzdFVzZXJzEh4ubGlua3RyaWFsLnYxLkxpc3RVc2Vyc1JlcXVlc3QaHy5saW5rdHJpYWwudjEuTGlzdFVzZXJzUmVzcG9uc2USRgoHQWRkVXNlchIcLmxpbmt0cmlhbC52MS5BZGRVc2VyUmVxdWVzdBodLmxpbmt0cmlhbC52MS5BZGRVc2VyUmVzcG9uc2USUgoLU2V0VXNlclJvbGUSIC5saW5rdHJpYWwudjEuU2V0VXNlclJvbGVSZXF1ZXN0GiEubGlua3RyaWFsLnYxLlNldFVzZXJSb2xlUmVzcG9uc2USXgoPU2V0VXNlclBhc3N3b3JkEiQubGlua3RyaWFsLnYxLlNldFVzZXJQYXNzd29yZFJlcXVlc3QaJS5saW5rdHJpYWwudjEuU2V0VXNlclBhc3N3b3JkUmVzcG9uc2USXgoPU2V0VXNlckRpc2FibGVkEiQubGlua3RyaWFsLnYxLlNldFVzZXJEaXNhYmxlZFJlcXVlc3QaJS5saW5rdHJpYWwudjEuU2V0VXNlckRpc2FibGVkUmVzcG9uc2UScwoWUmVtb3ZlVXNlclNlY29uZEZhY3RvchIrLmxpbmt0cmlhbC52MS5SZW1vdmVVc2VyU2Vjb25kRmFjdG9yUmVxdWVzdBosLmxpbmt0cmlhbC52MS5SZW1vdmVVc2VyU2Vjb25kRmFjdG9yUmVzcG9uc2USTAoJTGlzdEF1ZGl0Eh4ubGlua3RyaWFsLnYxLkxpc3RBdWRpdFJlcXVlc3QaHy5saW5rdHJpYWwudjEuTGlzdEF1ZGl0UmVzcG9uc2USUgoLRXhwb3J0QXVkaXQSIC5saW5rdHJpYWwudjEuRXhwb3J0QXVkaXRSZXF1ZXN0GiEubGlua3RyaWFsLnYxLkV4cG9ydEF1ZGl0UmVzcG9uc2VCLFoqbGlua3RyaWFsL2FwaS9nZW4vbGlua3RyaWFsL3YxO2xpbmt0cmlhbHYxYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message linktrial.v1.WhoAmIRequest
@@ -81,6 +81,34 @@ export type WhoAmIResponse = Message<"linktrial.v1.WhoAmIResponse"> & {
    * @generated from field: bool open_to_network = 7;
    */
   openToNetwork: boolean;
+
+  /**
+   * the role takes a second factor: until the caller has one, only it can be set up
+   *
+   * @generated from field: bool second_factor_missing = 8;
+   */
+  secondFactorMissing: boolean;
+
+  /**
+   * of the OpenID Connect provider at which people can log in, too; empty: there is none
+   *
+   * @generated from field: string provider_name = 9;
+   */
+  providerName: string;
+
+  /**
+   * why it does not answer now; empty: it does
+   *
+   * @generated from field: string provider_problem = 10;
+   */
+  providerProblem: string;
+
+  /**
+   * the caller logs in there, and has no password here
+   *
+   * @generated from field: bool by_provider = 11;
+   */
+  byProvider: boolean;
 };
 
 /**
@@ -117,6 +145,13 @@ export type LoginRequest = Message<"linktrial.v1.LoginRequest"> & {
    * @generated from field: int64 token_valid_seconds = 4;
    */
   tokenValidSeconds: bigint;
+
+  /**
+   * of the second factor, or a recovery code; empty: none yet
+   *
+   * @generated from field: string code = 5;
+   */
+  code: string;
 };
 
 /**
@@ -149,6 +184,14 @@ export type LoginResponse = Message<"linktrial.v1.LoginResponse"> & {
    * @generated from field: google.protobuf.Timestamp expires = 4;
    */
   expires?: Timestamp | undefined;
+
+  /**
+   * The password is right, and nobody is logged in yet: the call is to be made again
+   * with a code. Nothing else of the answer is set.
+   *
+   * @generated from field: bool code_needed = 5;
+   */
+  codeNeeded: boolean;
 };
 
 /**
@@ -220,6 +263,211 @@ export const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse> = 
   messageDesc(file_linktrial_v1_access, 7);
 
 /**
+ * @generated from message linktrial.v1.GetSecondFactorRequest
+ */
+export type GetSecondFactorRequest = Message<"linktrial.v1.GetSecondFactorRequest"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.GetSecondFactorRequest.
+ * Use `create(GetSecondFactorRequestSchema)` to create a new message.
+ */
+export const GetSecondFactorRequestSchema: GenMessage<GetSecondFactorRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 8);
+
+/**
+ * @generated from message linktrial.v1.GetSecondFactorResponse
+ */
+export type GetSecondFactorResponse = Message<"linktrial.v1.GetSecondFactorResponse"> & {
+  /**
+   * @generated from field: bool set = 1;
+   */
+  set: boolean;
+
+  /**
+   * unset: there is none
+   *
+   * @generated from field: google.protobuf.Timestamp since = 2;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * that are not used
+   *
+   * @generated from field: int32 recovery_codes = 3;
+   */
+  recoveryCodes: number;
+
+  /**
+   * by the caller's role
+   *
+   * @generated from field: bool required = 4;
+   */
+  required: boolean;
+};
+
+/**
+ * Describes the message linktrial.v1.GetSecondFactorResponse.
+ * Use `create(GetSecondFactorResponseSchema)` to create a new message.
+ */
+export const GetSecondFactorResponseSchema: GenMessage<GetSecondFactorResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 9);
+
+/**
+ * @generated from message linktrial.v1.BeginSecondFactorRequest
+ */
+export type BeginSecondFactorRequest = Message<"linktrial.v1.BeginSecondFactorRequest"> & {
+  /**
+   * the caller's
+   *
+   * @generated from field: string password = 1;
+   */
+  password: string;
+};
+
+/**
+ * Describes the message linktrial.v1.BeginSecondFactorRequest.
+ * Use `create(BeginSecondFactorRequestSchema)` to create a new message.
+ */
+export const BeginSecondFactorRequestSchema: GenMessage<BeginSecondFactorRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 10);
+
+/**
+ * @generated from message linktrial.v1.BeginSecondFactorResponse
+ */
+export type BeginSecondFactorResponse = Message<"linktrial.v1.BeginSecondFactorResponse"> & {
+  /**
+   * base32, as authenticator apps take it
+   *
+   * @generated from field: string secret = 1;
+   */
+  secret: string;
+
+  /**
+   * otpauth://totp/…
+   *
+   * @generated from field: string url = 2;
+   */
+  url: string;
+
+  /**
+   * the URL as a QR code, PNG
+   *
+   * @generated from field: bytes image = 3;
+   */
+  image: Uint8Array;
+};
+
+/**
+ * Describes the message linktrial.v1.BeginSecondFactorResponse.
+ * Use `create(BeginSecondFactorResponseSchema)` to create a new message.
+ */
+export const BeginSecondFactorResponseSchema: GenMessage<BeginSecondFactorResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 11);
+
+/**
+ * @generated from message linktrial.v1.ConfirmSecondFactorRequest
+ */
+export type ConfirmSecondFactorRequest = Message<"linktrial.v1.ConfirmSecondFactorRequest"> & {
+  /**
+   * @generated from field: string code = 1;
+   */
+  code: string;
+};
+
+/**
+ * Describes the message linktrial.v1.ConfirmSecondFactorRequest.
+ * Use `create(ConfirmSecondFactorRequestSchema)` to create a new message.
+ */
+export const ConfirmSecondFactorRequestSchema: GenMessage<ConfirmSecondFactorRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 12);
+
+/**
+ * @generated from message linktrial.v1.ConfirmSecondFactorResponse
+ */
+export type ConfirmSecondFactorResponse = Message<"linktrial.v1.ConfirmSecondFactorResponse"> & {
+  /**
+   * @generated from field: repeated string recovery_codes = 1;
+   */
+  recoveryCodes: string[];
+};
+
+/**
+ * Describes the message linktrial.v1.ConfirmSecondFactorResponse.
+ * Use `create(ConfirmSecondFactorResponseSchema)` to create a new message.
+ */
+export const ConfirmSecondFactorResponseSchema: GenMessage<ConfirmSecondFactorResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 13);
+
+/**
+ * @generated from message linktrial.v1.RenewRecoveryCodesRequest
+ */
+export type RenewRecoveryCodesRequest = Message<"linktrial.v1.RenewRecoveryCodesRequest"> & {
+  /**
+   * of the second factor
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+};
+
+/**
+ * Describes the message linktrial.v1.RenewRecoveryCodesRequest.
+ * Use `create(RenewRecoveryCodesRequestSchema)` to create a new message.
+ */
+export const RenewRecoveryCodesRequestSchema: GenMessage<RenewRecoveryCodesRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 14);
+
+/**
+ * @generated from message linktrial.v1.RenewRecoveryCodesResponse
+ */
+export type RenewRecoveryCodesResponse = Message<"linktrial.v1.RenewRecoveryCodesResponse"> & {
+  /**
+   * @generated from field: repeated string recovery_codes = 1;
+   */
+  recoveryCodes: string[];
+};
+
+/**
+ * Describes the message linktrial.v1.RenewRecoveryCodesResponse.
+ * Use `create(RenewRecoveryCodesResponseSchema)` to create a new message.
+ */
+export const RenewRecoveryCodesResponseSchema: GenMessage<RenewRecoveryCodesResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 15);
+
+/**
+ * @generated from message linktrial.v1.RemoveSecondFactorRequest
+ */
+export type RemoveSecondFactorRequest = Message<"linktrial.v1.RemoveSecondFactorRequest"> & {
+  /**
+   * of the second factor, or a recovery code
+   *
+   * @generated from field: string code = 1;
+   */
+  code: string;
+};
+
+/**
+ * Describes the message linktrial.v1.RemoveSecondFactorRequest.
+ * Use `create(RemoveSecondFactorRequestSchema)` to create a new message.
+ */
+export const RemoveSecondFactorRequestSchema: GenMessage<RemoveSecondFactorRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 16);
+
+/**
+ * @generated from message linktrial.v1.RemoveSecondFactorResponse
+ */
+export type RemoveSecondFactorResponse = Message<"linktrial.v1.RemoveSecondFactorResponse"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.RemoveSecondFactorResponse.
+ * Use `create(RemoveSecondFactorResponseSchema)` to create a new message.
+ */
+export const RemoveSecondFactorResponseSchema: GenMessage<RemoveSecondFactorResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 17);
+
+/**
  * @generated from message linktrial.v1.Token
  */
 export type Token = Message<"linktrial.v1.Token"> & {
@@ -280,7 +528,7 @@ export type Token = Message<"linktrial.v1.Token"> & {
  * Use `create(TokenSchema)` to create a new message.
  */
 export const TokenSchema: GenMessage<Token> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 8);
+  messageDesc(file_linktrial_v1_access, 18);
 
 /**
  * @generated from message linktrial.v1.CreateTokenRequest
@@ -311,7 +559,7 @@ export type CreateTokenRequest = Message<"linktrial.v1.CreateTokenRequest"> & {
  * Use `create(CreateTokenRequestSchema)` to create a new message.
  */
 export const CreateTokenRequestSchema: GenMessage<CreateTokenRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 9);
+  messageDesc(file_linktrial_v1_access, 19);
 
 /**
  * @generated from message linktrial.v1.CreateTokenResponse
@@ -333,7 +581,7 @@ export type CreateTokenResponse = Message<"linktrial.v1.CreateTokenResponse"> & 
  * Use `create(CreateTokenResponseSchema)` to create a new message.
  */
 export const CreateTokenResponseSchema: GenMessage<CreateTokenResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 10);
+  messageDesc(file_linktrial_v1_access, 20);
 
 /**
  * @generated from message linktrial.v1.ListTokensRequest
@@ -357,7 +605,7 @@ export type ListTokensRequest = Message<"linktrial.v1.ListTokensRequest"> & {
  * Use `create(ListTokensRequestSchema)` to create a new message.
  */
 export const ListTokensRequestSchema: GenMessage<ListTokensRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 11);
+  messageDesc(file_linktrial_v1_access, 21);
 
 /**
  * @generated from message linktrial.v1.ListTokensResponse
@@ -376,7 +624,7 @@ export type ListTokensResponse = Message<"linktrial.v1.ListTokensResponse"> & {
  * Use `create(ListTokensResponseSchema)` to create a new message.
  */
 export const ListTokensResponseSchema: GenMessage<ListTokensResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 12);
+  messageDesc(file_linktrial_v1_access, 22);
 
 /**
  * @generated from message linktrial.v1.RevokeTokenRequest
@@ -395,7 +643,7 @@ export type RevokeTokenRequest = Message<"linktrial.v1.RevokeTokenRequest"> & {
  * Use `create(RevokeTokenRequestSchema)` to create a new message.
  */
 export const RevokeTokenRequestSchema: GenMessage<RevokeTokenRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 13);
+  messageDesc(file_linktrial_v1_access, 23);
 
 /**
  * @generated from message linktrial.v1.RevokeTokenResponse
@@ -412,7 +660,7 @@ export type RevokeTokenResponse = Message<"linktrial.v1.RevokeTokenResponse"> & 
  * Use `create(RevokeTokenResponseSchema)` to create a new message.
  */
 export const RevokeTokenResponseSchema: GenMessage<RevokeTokenResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 14);
+  messageDesc(file_linktrial_v1_access, 24);
 
 /**
  * @generated from message linktrial.v1.User
@@ -458,6 +706,20 @@ export type User = Message<"linktrial.v1.User"> & {
    * @generated from field: int32 tokens = 7;
    */
   tokens: number;
+
+  /**
+   * the login asks for a code
+   *
+   * @generated from field: bool second_factor = 8;
+   */
+  secondFactor: boolean;
+
+  /**
+   * logs in at the OpenID Connect provider
+   *
+   * @generated from field: bool by_provider = 9;
+   */
+  byProvider: boolean;
 };
 
 /**
@@ -465,7 +727,7 @@ export type User = Message<"linktrial.v1.User"> & {
  * Use `create(UserSchema)` to create a new message.
  */
 export const UserSchema: GenMessage<User> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 15);
+  messageDesc(file_linktrial_v1_access, 25);
 
 /**
  * @generated from message linktrial.v1.ListUsersRequest
@@ -478,7 +740,7 @@ export type ListUsersRequest = Message<"linktrial.v1.ListUsersRequest"> & {
  * Use `create(ListUsersRequestSchema)` to create a new message.
  */
 export const ListUsersRequestSchema: GenMessage<ListUsersRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 16);
+  messageDesc(file_linktrial_v1_access, 26);
 
 /**
  * @generated from message linktrial.v1.ListUsersResponse
@@ -497,7 +759,7 @@ export type ListUsersResponse = Message<"linktrial.v1.ListUsersResponse"> & {
  * Use `create(ListUsersResponseSchema)` to create a new message.
  */
 export const ListUsersResponseSchema: GenMessage<ListUsersResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 17);
+  messageDesc(file_linktrial_v1_access, 27);
 
 /**
  * @generated from message linktrial.v1.AddUserRequest
@@ -524,7 +786,7 @@ export type AddUserRequest = Message<"linktrial.v1.AddUserRequest"> & {
  * Use `create(AddUserRequestSchema)` to create a new message.
  */
 export const AddUserRequestSchema: GenMessage<AddUserRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 18);
+  messageDesc(file_linktrial_v1_access, 28);
 
 /**
  * @generated from message linktrial.v1.AddUserResponse
@@ -541,7 +803,7 @@ export type AddUserResponse = Message<"linktrial.v1.AddUserResponse"> & {
  * Use `create(AddUserResponseSchema)` to create a new message.
  */
 export const AddUserResponseSchema: GenMessage<AddUserResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 19);
+  messageDesc(file_linktrial_v1_access, 29);
 
 /**
  * @generated from message linktrial.v1.SetUserRoleRequest
@@ -563,7 +825,7 @@ export type SetUserRoleRequest = Message<"linktrial.v1.SetUserRoleRequest"> & {
  * Use `create(SetUserRoleRequestSchema)` to create a new message.
  */
 export const SetUserRoleRequestSchema: GenMessage<SetUserRoleRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 20);
+  messageDesc(file_linktrial_v1_access, 30);
 
 /**
  * @generated from message linktrial.v1.SetUserRoleResponse
@@ -576,7 +838,7 @@ export type SetUserRoleResponse = Message<"linktrial.v1.SetUserRoleResponse"> & 
  * Use `create(SetUserRoleResponseSchema)` to create a new message.
  */
 export const SetUserRoleResponseSchema: GenMessage<SetUserRoleResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 21);
+  messageDesc(file_linktrial_v1_access, 31);
 
 /**
  * @generated from message linktrial.v1.SetUserPasswordRequest
@@ -598,7 +860,7 @@ export type SetUserPasswordRequest = Message<"linktrial.v1.SetUserPasswordReques
  * Use `create(SetUserPasswordRequestSchema)` to create a new message.
  */
 export const SetUserPasswordRequestSchema: GenMessage<SetUserPasswordRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 22);
+  messageDesc(file_linktrial_v1_access, 32);
 
 /**
  * @generated from message linktrial.v1.SetUserPasswordResponse
@@ -611,7 +873,7 @@ export type SetUserPasswordResponse = Message<"linktrial.v1.SetUserPasswordRespo
  * Use `create(SetUserPasswordResponseSchema)` to create a new message.
  */
 export const SetUserPasswordResponseSchema: GenMessage<SetUserPasswordResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 23);
+  messageDesc(file_linktrial_v1_access, 33);
 
 /**
  * @generated from message linktrial.v1.SetUserDisabledRequest
@@ -633,7 +895,7 @@ export type SetUserDisabledRequest = Message<"linktrial.v1.SetUserDisabledReques
  * Use `create(SetUserDisabledRequestSchema)` to create a new message.
  */
 export const SetUserDisabledRequestSchema: GenMessage<SetUserDisabledRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 24);
+  messageDesc(file_linktrial_v1_access, 34);
 
 /**
  * @generated from message linktrial.v1.SetUserDisabledResponse
@@ -646,7 +908,37 @@ export type SetUserDisabledResponse = Message<"linktrial.v1.SetUserDisabledRespo
  * Use `create(SetUserDisabledResponseSchema)` to create a new message.
  */
 export const SetUserDisabledResponseSchema: GenMessage<SetUserDisabledResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 25);
+  messageDesc(file_linktrial_v1_access, 35);
+
+/**
+ * @generated from message linktrial.v1.RemoveUserSecondFactorRequest
+ */
+export type RemoveUserSecondFactorRequest = Message<"linktrial.v1.RemoveUserSecondFactorRequest"> & {
+  /**
+   * @generated from field: string name = 1;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message linktrial.v1.RemoveUserSecondFactorRequest.
+ * Use `create(RemoveUserSecondFactorRequestSchema)` to create a new message.
+ */
+export const RemoveUserSecondFactorRequestSchema: GenMessage<RemoveUserSecondFactorRequest> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 36);
+
+/**
+ * @generated from message linktrial.v1.RemoveUserSecondFactorResponse
+ */
+export type RemoveUserSecondFactorResponse = Message<"linktrial.v1.RemoveUserSecondFactorResponse"> & {
+};
+
+/**
+ * Describes the message linktrial.v1.RemoveUserSecondFactorResponse.
+ * Use `create(RemoveUserSecondFactorResponseSchema)` to create a new message.
+ */
+export const RemoveUserSecondFactorResponseSchema: GenMessage<RemoveUserSecondFactorResponse> = /*@__PURE__*/
+  messageDesc(file_linktrial_v1_access, 37);
 
 /**
  * @generated from message linktrial.v1.AuditEntry
@@ -724,7 +1016,7 @@ export type AuditEntry = Message<"linktrial.v1.AuditEntry"> & {
  * Use `create(AuditEntrySchema)` to create a new message.
  */
 export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 26);
+  messageDesc(file_linktrial_v1_access, 38);
 
 /**
  * @generated from message linktrial.v1.ListAuditRequest
@@ -778,7 +1070,7 @@ export type ListAuditRequest = Message<"linktrial.v1.ListAuditRequest"> & {
  * Use `create(ListAuditRequestSchema)` to create a new message.
  */
 export const ListAuditRequestSchema: GenMessage<ListAuditRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 27);
+  messageDesc(file_linktrial_v1_access, 39);
 
 /**
  * @generated from message linktrial.v1.ListAuditResponse
@@ -809,7 +1101,7 @@ export type ListAuditResponse = Message<"linktrial.v1.ListAuditResponse"> & {
  * Use `create(ListAuditResponseSchema)` to create a new message.
  */
 export const ListAuditResponseSchema: GenMessage<ListAuditResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 28);
+  messageDesc(file_linktrial_v1_access, 40);
 
 /**
  * AuditCheck is what the orchestrator found when it held the log against its hashes
@@ -843,7 +1135,7 @@ export type AuditCheck = Message<"linktrial.v1.AuditCheck"> & {
  * Use `create(AuditCheckSchema)` to create a new message.
  */
 export const AuditCheckSchema: GenMessage<AuditCheck> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 29);
+  messageDesc(file_linktrial_v1_access, 41);
 
 /**
  * AuditHead is the number and hash of an entry that was the last one, signed.
@@ -882,7 +1174,7 @@ export type AuditHead = Message<"linktrial.v1.AuditHead"> & {
  * Use `create(AuditHeadSchema)` to create a new message.
  */
 export const AuditHeadSchema: GenMessage<AuditHead> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 30);
+  messageDesc(file_linktrial_v1_access, 42);
 
 /**
  * @generated from message linktrial.v1.ExportAuditRequest
@@ -908,7 +1200,7 @@ export type ExportAuditRequest = Message<"linktrial.v1.ExportAuditRequest"> & {
  * Use `create(ExportAuditRequestSchema)` to create a new message.
  */
 export const ExportAuditRequestSchema: GenMessage<ExportAuditRequest> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 31);
+  messageDesc(file_linktrial_v1_access, 43);
 
 /**
  * @generated from message linktrial.v1.ExportAuditResponse
@@ -939,7 +1231,7 @@ export type ExportAuditResponse = Message<"linktrial.v1.ExportAuditResponse"> & 
  * Use `create(ExportAuditResponseSchema)` to create a new message.
  */
 export const ExportAuditResponseSchema: GenMessage<ExportAuditResponse> = /*@__PURE__*/
-  messageDesc(file_linktrial_v1_access, 32);
+  messageDesc(file_linktrial_v1_access, 44);
 
 /**
  * Role is what a person may do. Each includes the one before.
@@ -1032,6 +1324,58 @@ export const AccessService: GenService<{
     output: typeof ChangePasswordResponseSchema;
   },
   /**
+   * GetSecondFactor returns whether the caller has a second factor.
+   *
+   * @generated from rpc linktrial.v1.AccessService.GetSecondFactor
+   */
+  getSecondFactor: {
+    methodKind: "unary";
+    input: typeof GetSecondFactorRequestSchema;
+    output: typeof GetSecondFactorResponseSchema;
+  },
+  /**
+   * BeginSecondFactor makes the secret of a second factor for the caller (TOTP, RFC
+   * 6238). It is one once ConfirmSecondFactor has had a code of it.
+   *
+   * @generated from rpc linktrial.v1.AccessService.BeginSecondFactor
+   */
+  beginSecondFactor: {
+    methodKind: "unary";
+    input: typeof BeginSecondFactorRequestSchema;
+    output: typeof BeginSecondFactorResponseSchema;
+  },
+  /**
+   * ConfirmSecondFactor ends the caller's other sessions and the tokens of logins. The
+   * recovery codes are only in the answer.
+   *
+   * @generated from rpc linktrial.v1.AccessService.ConfirmSecondFactor
+   */
+  confirmSecondFactor: {
+    methodKind: "unary";
+    input: typeof ConfirmSecondFactorRequestSchema;
+    output: typeof ConfirmSecondFactorResponseSchema;
+  },
+  /**
+   * RenewRecoveryCodes replaces the caller's recovery codes.
+   *
+   * @generated from rpc linktrial.v1.AccessService.RenewRecoveryCodes
+   */
+  renewRecoveryCodes: {
+    methodKind: "unary";
+    input: typeof RenewRecoveryCodesRequestSchema;
+    output: typeof RenewRecoveryCodesResponseSchema;
+  },
+  /**
+   * RemoveSecondFactor removes the caller's own.
+   *
+   * @generated from rpc linktrial.v1.AccessService.RemoveSecondFactor
+   */
+  removeSecondFactor: {
+    methodKind: "unary";
+    input: typeof RemoveSecondFactorRequestSchema;
+    output: typeof RemoveSecondFactorResponseSchema;
+  },
+  /**
    * CreateToken makes an API token for the caller. Its text is only in the answer
    * and stored nowhere.
    *
@@ -1106,6 +1450,17 @@ export const AccessService: GenService<{
     methodKind: "unary";
     input: typeof SetUserDisabledRequestSchema;
     output: typeof SetUserDisabledResponseSchema;
+  },
+  /**
+   * RemoveUserSecondFactor removes the second factor of another user, and ends all
+   * sessions and tokens of that one.
+   *
+   * @generated from rpc linktrial.v1.AccessService.RemoveUserSecondFactor
+   */
+  removeUserSecondFactor: {
+    methodKind: "unary";
+    input: typeof RemoveUserSecondFactorRequestSchema;
+    output: typeof RemoveUserSecondFactorResponseSchema;
   },
   /**
    * ListAudit lists what was done, refused and failed, newest first.
