@@ -187,7 +187,7 @@ test('a session that ends under a plan loses nothing of it', async () => {
   await dirk.getByLabel('Name', { exact: true }).fill('evening')
   await dirk.getByRole('button', { name: 'Create' }).click()
   await dirk.waitForURL('**/plans/evening')
-  const title = dirk.getByLabel('Title for people')
+  const title = dirk.getByLabel('Title', { exact: true })
   await title.fill('An evening at the lake')
   await title.press('Enter')
   await dirk.getByText('not saved').waitFor()

@@ -29,6 +29,7 @@ test('from nothing to the table', async () => {
     .first()
     .click()
   await page.getByRole('link', { name: 'quickstart', exact: true }).click()
+  await page.locator('.cm-content').waitFor() // the list of plans has the same words
   await page
     .getByText(/18 trials/)
     .first()

@@ -270,20 +270,23 @@ export async function shotNarrow(page: Page, name: string): Promise<void> {
 
 const axeSource = readFileSync(join(import.meta.dirname, '../node_modules/axe-core/axe.min.js'), 'utf8')
 
-/** Serious and critical findings of axe-core, one line each. */
-export async function axe(page: Page): Promise<string[]> {
+interface Violation {
+  id: string
+  impact: string
+  help: string
+  nodes: { html: string; failureSummary: string }[]
+}
+async function violations(page: Page): Promise<Violation[]> {
   await page.evaluate(axeSource)
-  const found = await page.evaluate(async () => {
-    const w = window as unknown as {
-      axe: {
-        run(): Promise<{
-          violations: { id: string; impact: string; help: string; nodes: { html: string; failureSummary: string }[] }[]
-        }>
-      }
-    }
+  return page.evaluate(async () => {
+    const w = window as unknown as { axe: { run(): Promise<{ violations: Violation[] }> } }
     return (await w.axe.run()).violations
   })
-  return found
+}
+
+/** Serious and critical findings of axe-core, one line each. */
+export async function axe(page: Page): Promise<string[]> {
+  return (await violations(page))
     .filter((v) => v.impact === 'serious' || v.impact === 'critical')
     .flatMap((v) =>
       v.nodes
@@ -292,6 +295,11 @@ export async function axe(page: Page): Promise<string[]> {
           (n) => `${v.id} (${v.impact}): ${v.help}: ${n.html.slice(0, 160)} ${n.failureSummary.split('\n')[1] ?? ''}`,
         ),
     )
+}
+
+/** All that axe-core finds, whatever its weight: rule and number of elements. */
+export async function axeRules(page: Page): Promise<string[]> {
+  return (await violations(page)).map((v) => `${v.id} (${v.impact}) ${v.nodes.length}`)
 }
 
 /** The page has no such finding, once messages have faded in or out. */

@@ -2,7 +2,8 @@
 // many treatments fits and follows the run.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { shot, type Station, station, troubles, until } from './harness'
+import { inkOf } from './pdf'
+import { axe, shot, type Station, station, troubles, until } from './harness'
 
 const widths = [1366, 1024, 768, 390]
 const labels = [
@@ -95,6 +96,8 @@ test.each([
     expect(await beyond(page), `${name} at ${width}`).toEqual([])
     await shot(page, `layout-${name}-${width}`, false)
   }
+  // At a phone's width tables scroll by themselves: also for who has only a keyboard.
+  expect((await axe(page)).filter((f) => f.startsWith('scrollable-region'))).toEqual([])
   await page.close()
 })
 
@@ -164,15 +167,41 @@ test.each([
     ]
       .filter((e) => e.offsetParent)
       .map((e) => e.outerHTML.slice(0, 80)),
+    over: [...document.querySelectorAll('#run-view > *')]
+      .filter((e) => e.checkVisibility())
+      .filter((e, i, all) => i > 0 && e.getBoundingClientRect().top < all[i - 1]!.getBoundingClientRect().bottom - 1)
+      .length,
     cut: [...document.querySelectorAll('.table-scroll')].filter(
       (e) => getComputedStyle(e).overflowY !== 'visible' || e.scrollWidth > e.clientWidth + 1,
     ).length,
     wide: [...document.querySelectorAll('canvas')].filter((c) => c.getBoundingClientRect().right > window.innerWidth)
       .length,
   }))
-  expect(seen).toEqual({ controls: [], cut: 0, wide: 0 })
+  expect(seen).toEqual({ controls: [], over: 0, cut: 0, wide: 0 })
   expect(await beyond(page)).toEqual([])
   await shot(page, `paper-${name}`)
+  await page.close()
+})
+
+// On paper the chart's place has the height of what is drawn in it: none, when it was drawn for that.
+test.each([
+  ['run', '/runs/CAMPAIGN', '.place canvas'],
+  ['results-figure', '/results?ids=CAMPAIGN', '[data-drawn] canvas'],
+])('the charts of %s have ink when they are printed', async (name, path, canvas) => {
+  const page = await s.open(path.replace('CAMPAIGN', campaign), { theme: 'light' })
+  await page.locator(canvas).first().waitFor()
+  if (name === 'run') await page.getByRole('img', { name: /[\d.]+ KB\/s/ }).waitFor()
+  for (const media of ['screen', 'print'] as const) {
+    await page.emulateMedia({ media })
+    await resize(page, 703)
+    await expect.poll(async () => (await page.locator(canvas).first().boundingBox())!.height).toBeGreaterThan(150)
+    const { images } = inkOf(await page.pdf({ format: 'A4', preferCSSPageSize: true }))
+    expect(images.length, `${name} from ${media}`).toBeGreaterThan(0)
+    for (const i of images) {
+      expect(Math.min(i.width, i.height), `${name} from ${media}`).toBeGreaterThan(100)
+      expect(i.ink, `${name} from ${media}`).toBeGreaterThan(0.005)
+    }
+  }
   await page.close()
 })
 

@@ -3,7 +3,7 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest'
-import { clean, shotNarrow, type Station, station, troubles } from './harness'
+import { clean, shotNarrow, type Station, station, troubles, until } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -127,6 +127,10 @@ test('while the orchestrator is stopped, every page says so and goes on by itsel
   await loading.getByText('Loading …').waitFor()
   const at = Date.now()
   freeze(s.pids('serve'))
+  const command = s.start('nodes')
+  let said = ''
+  command.stderr!.on('data', (b: Buffer) => (said += b.toString()))
+  const code = new Promise((done) => command.once('exit', done))
   await loading.getByText('Not loaded yet').waitFor()
   expect(await loading.getByText('Loading …').count()).toBe(0)
   await shotNarrow(loading, 'orchestrator-stopped-loading')
@@ -139,7 +143,14 @@ test('while the orchestrator is stopped, every page says so and goes on by itsel
     await clean(p)
     await shotNarrow(p, `orchestrator-stopped-${i}`)
   }
+  // A command that waits says for what, and since when.
+  await until('the command says what it waits for', () => said.includes('does not answer'))
+  expect(said).toMatch(
+    /^since \d\d:\d\d:\d\d: the orchestrator at http:\S+ does not answer; nothing is lost: the nodes continue and keep what they measure; this command waits for its answer$/m,
+  )
   thaw()
+  expect(await code).toBe(0)
+  expect(said).toMatch(/the orchestrator is back after \d+ s/)
   for (const p of pages) {
     await p.bringToFront()
     await p.getByText('does not answer since').waitFor({ state: 'detached' })

@@ -146,6 +146,13 @@ test('a paused run and a lost node are named while they last', async () => {
     await attention(page).getByText('It takes part in long.').waitFor()
     await page.getByText('2 of 3 nodes connected').waitFor()
     await clean(page)
+    // Also where somebody looks at what came of the run so far.
+    for (const path of [`/results?ids=${running.replace(/-\d+$/, '')}&tab=table`, '/runs']) {
+      const other = await s.open(path)
+      await other.getByText(/No contact with relay since \d\d:\d\d:\d\d UTC, \d+ s\./).waitFor()
+      await clean(other)
+      await other.close()
+    }
     await everyWidth(page, 'overview-lost')
   } finally {
     for (const p of pids) process.kill(p, 'SIGCONT')

@@ -97,7 +97,7 @@ test('a new plan is written by form and by text', async () => {
   await page.keyboard.press('Control+End')
   await page.keyboard.type('title: Day in the field\nordr: random\n')
   await page.getByText('1 problem').waitFor()
-  expect(await page.getByLabel('Title for people').inputValue()).toBe('Day in the field')
+  expect(await page.getByLabel('Title', { exact: true }).inputValue()).toBe('Day in the field')
   await expect.poll(() => page.locator('.cm-bad-line').innerText()).toContain('ordr')
   await clean(page)
   await shotBoth(page, 'plan-problem')
@@ -159,8 +159,8 @@ test('a save in between is not overwritten unseen', async () => {
     text: base64((await saved('field-day')).replace('iterations: 4', 'iterations: 9')),
     revision: plan.plan.revision,
   })
-  await page.getByLabel('Title for people').fill('Mine')
-  await page.getByLabel('Title for people').press('Enter')
+  await page.getByLabel('Title', { exact: true }).fill('Mine')
+  await page.getByLabel('Title', { exact: true }).press('Enter')
   await page.keyboard.press('Control+s')
   const dialog = page.getByRole('dialog')
   await dialog.getByText('iterations: 9').waitFor()
@@ -230,8 +230,8 @@ test('a plan is copied and deleted', async () => {
 
 test('changes that are not saved are not left unasked', async () => {
   const page = await s.open('/plans/field-day')
-  await page.getByLabel('Title for people').fill('Other')
-  await page.getByLabel('Title for people').press('Enter')
+  await page.getByLabel('Title', { exact: true }).fill('Other')
+  await page.getByLabel('Title', { exact: true }).press('Enter')
   await page.getByText('not saved').waitFor()
   const asked: string[] = []
   page.on('dialog', (d) => {

@@ -81,7 +81,7 @@ test('campaigns are found, ticked and compared', async () => {
     .first()
     .waitFor()
   for (const box of await page.getByRole('checkbox', { name: /^Compare browser/ }).all()) await box.check()
-  await page.getByRole('button', { name: 'Compare these 2' }).click()
+  await page.getByRole('button', { name: 'Compare selected (2)' }).click()
   // Both have a run without losses; the others are of one campaign alone.
   await page.getByRole('heading', { name: /loss 0: B .* against A/ }).waitFor()
   const row = page.getByRole('row', { name: /^TCP CUBIC/ })
@@ -135,6 +135,14 @@ test("the paper's figure shows every treatment, and the view is in the URL", asy
   expect(await again.getByRole('button', { name: 'TCP BBR' }).getAttribute('aria-pressed')).toBe('false')
   expect(await again.locator('[data-drawn]').count()).toBe(1)
   await shot(again, 'results-figure-filtered-laptop')
+  // A file of what is shown has neither the other runs nor the hidden treatment.
+  await again.getByRole('button', { name: 'Download data' }).click()
+  await again.getByText('Without TCP BBR; statistics are of all treatments.').waitFor()
+  const file = await saved(again, () => again.getByRole('button', { name: 'CSV, a row an attempt' }).click())
+  expect(file.name).toBe('browser-lttcp-on-off-vip-lot-without-tcp-bbr-trials.csv')
+  const rows = file.content.toString().trim().split('\r\n').slice(1)
+  expect(rows.length).toBeGreaterThanOrEqual(3)
+  expect(rows.every((r) => r.includes('tcp-cubic') && !r.includes('tcp-bbr'))).toBe(true)
   for (const theme of ['dark', 'sun']) {
     const p = await s.open(`/results?ids=${ids[0]}`, { theme })
     await drawn(p)

@@ -1,8 +1,8 @@
-// How soon every page can be used with a large campaign in the store, and what it loads for that. Times are
-// printed, not asserted: the machine may be busy.
+// How soon every page can be used with a large campaign in the store, and what it loads for that, and what axe
+// finds. Times are printed, not asserted: the machine may be busy.
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { station, type Station, troubles } from './harness'
+import { axeRules, station, type Station, troubles } from './harness'
 
 let s: Station
 beforeAll(async () => {
@@ -81,12 +81,20 @@ const pages: [name: string, path: string, content: string][] = [
 
 test('every page loads little, charts and editor only where they are used', async () => {
   const page = await s.open('/')
-  const lines = ['| page | usable after | requests | over the network | scripts, compressed |', '|---|---|---|---|---|']
+  const lines = [
+    '| page | usable after | requests | over the network | scripts, compressed | findings of axe |',
+    '|---|---|---|---|---|---|',
+  ]
   for (const [name, path, content] of pages) {
     const l = await load(page, path, content)
+    const rules = await axeRules(page)
     lines.push(
-      `| ${name} | ${(l.interactive / 1000).toFixed(2)} s | ${l.requests} | ${Math.round(l.wire / 1024)} KB | ${Math.round(l.scripts / 1024)} KB |`,
+      `| ${name} | ${(l.interactive / 1000).toFixed(2)} s | ${l.requests} | ${Math.round(l.wire / 1024)} KB | ${Math.round(l.scripts / 1024)} KB | ${rules.join(', ') || 0} |`,
     )
+    expect(
+      rules.filter((r) => /serious|critical/.test(r)),
+      name,
+    ).toEqual([])
     expect(l.requests, `${name}: ${l.names.join(' ')}`).toBeLessThanOrEqual(30)
     const loads = (chunk: string) => l.names.some((n) => n.startsWith(`/assets/${chunk}-`))
     if (!charts.includes(name)) expect(loads('echarts'), `${name} has no chart`).toBe(false)

@@ -123,7 +123,9 @@ export const nodeState = (connected: boolean): State =>
 
 /** How many nodes the orchestrator has contact with. */
 export const fleetState = (connected: number, all: number): State =>
-  connected ? state('●', `${connected} of ${all} nodes connected`, 'ok') : state('○', 'no node is connected', 'warn')
+  connected
+    ? state(connected < all ? '◐' : '●', `${connected} of ${all} nodes connected`, connected < all ? 'warn' : 'ok')
+    : state('○', 'no node is connected', 'warn')
 
 const identityStates: Record<Identity, State> = {
   [Identity.UNSPECIFIED]: unknown,
@@ -165,6 +167,15 @@ export const outcomeState = (outcome: string): State => outcomeStates[outcome] ?
 
 export const accountState = (disabled: boolean): State =>
   disabled ? state('⊘', 'disabled', 'bad') : state('●', 'enabled', 'ok')
+
+const changeStates: Record<string, State> = {
+  pending: state('◷', 'pending', 'warn'),
+  confirmed: state('●', 'confirmed', 'ok'),
+  refused: state('⊘', 'refused', 'bad'),
+  expired: state('◷', 'expired', 'muted'),
+}
+/** How far a request of a change is that takes a second admin. */
+export const changeState = (s: string): State => changeStates[s] ?? { ...unknown, word: s }
 
 export type TokenState = 'valid' | 'revoked' | 'expired'
 const tokenStates: Record<TokenState, State> = {

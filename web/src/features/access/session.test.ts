@@ -4,7 +4,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { createMemoryHistory, createRouter } from 'vue-router'
 import { Role, WhoAmIResponseSchema } from '@/gen/linktrial/v1/access_pb'
 
-const api = vi.hoisted(() => ({ lost: () => {}, answer: undefined as unknown }))
+const api = vi.hoisted(() => ({ lost: () => {}, answer: undefined as unknown, login: {} as unknown }))
 vi.mock('@/lib/api', () => ({
   onLoginLost: (then: () => void) => (api.lost = then),
   access: {
@@ -12,7 +12,7 @@ vi.mock('@/lib/api', () => ({
       if (api.answer instanceof Error) throw api.answer
       return api.answer
     },
-    login: async () => ({}),
+    login: async () => api.login,
   },
 }))
 const { isValid, safeBack } = await import('./model')
@@ -26,6 +26,7 @@ function site() {
     routes: [
       { path: '/', name: 'home', component: page, meta: { title: '' } },
       { path: '/runs', name: 'runs', component: page, meta: { title: '' } },
+      { path: '/account', name: 'account', component: page, meta: { title: '' } },
       { path: '/login', name: 'login', component: page, meta: { title: '', outside: true } },
     ],
   })
@@ -121,4 +122,24 @@ test('a session that ends under a page covers it, and the page stays', async () 
   api.answer = answer({ loginRequired: true })
   await loadSession()
   expect(expired.value).toBe(true)
+})
+
+test('whose role takes a second factor comes to the account page until there is one', async () => {
+  api.answer = answer({ loginRequired: true, user: 'anna', role: Role.ADMIN, secondFactorMissing: true })
+  const router = site()
+  await router.push('/runs')
+  expect(router.currentRoute.value.path).toBe('/account')
+  api.answer = answer({ loginRequired: true, user: 'anna', role: Role.ADMIN })
+  await loadSession()
+  await router.push('/runs')
+  expect(router.currentRoute.value.path).toBe('/runs')
+})
+
+test('a password alone opens nothing where a code is needed', async () => {
+  api.answer = answer({ loginRequired: true })
+  api.login = { codeNeeded: true }
+  expect(await logIn('anna', 'x')).toBe(false)
+  expect(me.value).toBeUndefined()
+  api.login = {}
+  expect(await logIn('anna', 'x', '123456')).toBe(true)
 })

@@ -56,6 +56,8 @@ export function guard(router: Router): void {
     const out = loginRequired.value && !myName.value
     if (out && !to.meta.outside) return { name: 'login', query: to.fullPath === '/' ? {} : { back: to.fullPath } }
     if (!out && to.meta.outside) return safeBack(to.query.back)
+    // Nothing else is answered before there is a second factor.
+    if (me.value?.secondFactorMissing && to.name !== 'account') return { name: 'account' }
     return true
   })
 }
@@ -66,11 +68,16 @@ async function toLogin(router: Router): Promise<void> {
     await router.replace({ name: 'login', query: { back: now.fullPath } })
 }
 
-/** Opens a session. What goes wrong is thrown, in the orchestrator's words. */
-export async function logIn(user: string, password: string): Promise<void> {
-  await access.login({ user, password })
+/**
+ * Opens a session, and reports whether it is open: without a code it is not, where the user
+ * has a second factor. What goes wrong is thrown, in the orchestrator's words.
+ */
+export async function logIn(user: string, password: string, code = ''): Promise<boolean> {
+  const answer = await access.login({ user, password, code })
+  if (answer.codeNeeded) return false
   me.value = await access.whoAmI({})
   expired.value = false
+  return true
 }
 
 /** Ends the session. The page is loaded anew: nothing that it has shown stays. */

@@ -168,3 +168,13 @@ test('the outcome of one run is its lead, of several who leads most', () => {
   })
   expect(of(['noise', '', false], ['noise', '', false]).text).toBe('No treatment leads in any of 2 runs')
 })
+
+test('a campaign that a fault of a node stopped is trouble for a day, with the reason', () => {
+  const stopped = (seconds: number, more = {}) =>
+    create(CampaignSchema, { id: 'c', name: 'meadow', endedAs: RunState.STOPPED, ended: before(seconds), ...more })
+  expect(titles({ campaigns: [stopped(60, { message: 'the disk of server is full' })] })).toEqual([
+    'bad: meadow was stopped at 14:59:00 UTC. The disk of server is full.',
+  ])
+  expect(titles({ campaigns: [stopped(25 * 3600)] })).toEqual([])
+  expect(titles({ campaigns: [stopped(60, { endedAs: RunState.ABORTED })] })).toEqual([])
+})

@@ -1,6 +1,7 @@
 // What needs somebody, worst first. Pure.
 import type { ScheduledPlan } from '@/gen/linktrial/v1/library_pb'
-import type { Node, Run } from '@/gen/linktrial/v1/operator_pb'
+import { RunState, type Node, type Run } from '@/gen/linktrial/v1/operator_pb'
+import type { Campaign } from '@/gen/linktrial/v1/result_pb'
 import { bytes, date, percent, seconds, sentence, utcClock, wholeSeconds } from '@/lib/format'
 
 export interface Trouble {
@@ -22,7 +23,7 @@ const enoughCharge = 0.5
 const enoughDiskBytes = 2 ** 30
 /** An idle node that was in contact so recently is missed; before that it was switched off. */
 const missedMs = 3_600_000
-/** A scheduled start that failed is shown so long. */
+/** A campaign that a fault stopped, and a scheduled start that failed, are shown so long. */
 const failedMs = 24 * 3_600_000
 /** A start may take a moment after its time. */
 const dueMs = 15_000
@@ -31,10 +32,17 @@ export interface Known {
   runs: readonly Run[]
   nodes: readonly Node[]
   schedules: readonly ScheduledPlan[]
+  campaigns?: readonly Campaign[]
 }
 
 export function troubles(k: Known, now: Date): Trouble[] {
-  const all = [...lost(k, now), ...k.nodes.flatMap(ofNode), ...paused(k.runs), ...starts(k.schedules, now)]
+  const all = [
+    ...lost(k, now),
+    ...k.nodes.flatMap(ofNode),
+    ...paused(k.runs),
+    ...stopped(k.campaigns ?? [], now),
+    ...starts(k.schedules, now),
+  ]
   return [...all.filter((t) => t.tone === 'bad'), ...all.filter((t) => t.tone === 'warn')]
 }
 
@@ -120,6 +128,21 @@ function paused(runs: readonly Run[]): Trouble[] {
       to: `/runs/${r.campaignId}`,
       link: 'Open run',
     }))
+}
+
+function stopped(campaigns: readonly Campaign[], now: Date): Trouble[] {
+  return campaigns.flatMap((c) => {
+    const at = date(c.ended)
+    if (c.endedAs !== RunState.STOPPED || !at || now.getTime() - at.getTime() > failedMs) return []
+    return {
+      key: `stopped ${c.id}`,
+      tone: 'bad',
+      title: `${c.name || c.plan} was stopped at ${utcClock(at, now)}.`,
+      text: c.message ? sentence(c.message) : 'A fault of a node ended it.',
+      to: `/runs/${c.id}`,
+      link: 'Open run',
+    }
+  })
 }
 
 function starts(schedules: readonly ScheduledPlan[], now: Date): Trouble[] {

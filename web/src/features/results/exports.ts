@@ -1,6 +1,8 @@
 // The files that the orchestrator exports of results.
+import type { RunSummary } from '@/gen/linktrial/v1/result_pb'
 import { operator } from '@/lib/api'
 import { saveFile, saveFrom } from '@/lib/save'
+import { commonTitle } from './model'
 
 export interface ExportFormat {
   format: string
@@ -42,6 +44,62 @@ export interface ExportChoice {
   words: string[]
   /** Runs of several campaigns, which have differences. */
   several?: boolean
+  /** Treatments that the file does not have, by their names, and what they are called. */
+  leaveOut: { name: string; label: string }[]
+}
+
+/** First what the page shows, then whole campaigns, then single runs. */
+export function exportChoices(of: {
+  all: RunSummary[]
+  /** Those that pass the page's filters. */
+  shown: RunSummary[]
+  hidden: string[]
+  /** Of the page's address: campaigns and runs. */
+  ids: string[]
+  marks: Map<string, string>
+  nameOf: (r: RunSummary) => string
+}): ExportChoice[] {
+  const { all, shown, marks } = of
+  const choice = (key: string, label: string, runs: RunSummary[], ids: string[], hidden: string[] = []) => {
+    const treatments = new Map(runs.flatMap((r) => r.treatments.map((t) => [t.name, t.label || t.name] as const)))
+    const leaveOut = [...treatments].filter(([name]) => hidden.includes(name)).map(([name, label]) => ({ name, label }))
+    const words = exportWords(
+      runs.map(of.nameOf),
+      runs.map((r) => r.run?.radio ?? ''),
+      runs.map((r) => r.run?.topology ?? ''),
+      leaveOut.map((t) => t.name),
+    )
+    return { key, label, ids, words, several: new Set(runs.map((r) => r.run?.campaignId)).size > 1, leaveOut }
+  }
+  const idsOf = (runs: RunSummary[]) => runs.map((r) => r.run?.id ?? '')
+  const out: ExportChoice[] = []
+  const filtered = shown.length > 0 && shown.length < all.length
+  const several = marks.size > 1 || all.length === 1 || of.ids.some((id) => !marks.has(id))
+  if (filtered || several || of.hidden.length) {
+    const runs = filtered ? shown : all
+    let label = filtered ? `the ${runs.length} runs that are shown` : 'all that is shown'
+    if (runs.length === 1) label = filtered ? 'the run that is shown' : 'this run'
+    const first = choice('shown', label, runs, filtered ? idsOf(runs) : of.ids, of.hidden)
+    if (first.leaveOut.length)
+      first.label += `, without ${first.leaveOut.length === 1 ? 'the hidden treatment' : `${first.leaveOut.length} hidden treatments`}`
+    if (filtered || several || first.leaveOut.length) out.push(first)
+  }
+  for (const [id, mark] of marks) {
+    const mine = all.filter((r) => r.run?.campaignId === id)
+    const name = `${mark ? `${mark}: ` : ''}${mine[0] ? of.nameOf(mine[0]) : id}, whole campaign`
+    out.push(choice(id, name, mine, [id]))
+  }
+  if (all.length > 1 && all.length <= 200)
+    for (const r of all)
+      out.push(
+        choice(
+          r.run?.id ?? '',
+          `${marks.get(r.run?.campaignId ?? '') || ''} ${commonTitle([r])}`.trim(),
+          [r],
+          idsOf([r]),
+        ),
+      )
+  return out
 }
 
 /** What an orchestrator's file is called where many are in one folder: of what it is, then its own name. */
@@ -55,13 +113,23 @@ export function exportName(words: string[], served: string): string {
   return stem ? `${stem}-${served}` : served
 }
 
-/** The words for these runs; more than two radios or topologies are counted. */
-export function exportWords(campaigns: string[], radios: string[], topologies: string[]): string[] {
+/** The words for these runs; more than two radios, topologies or treatments that are left out are counted. */
+export function exportWords(
+  campaigns: string[],
+  radios: string[],
+  topologies: string[],
+  leftOut: string[] = [],
+): string[] {
   const few = (names: string[], what: string) => {
     const all = [...new Set(names)]
     return all.length > 2 ? [`${all.length} ${what}`] : all
   }
-  return [...few(campaigns, 'campaigns'), ...few(radios, 'radios'), ...few(topologies, 'topologies')]
+  return [
+    ...few(campaigns, 'campaigns'),
+    ...few(radios, 'radios'),
+    ...few(topologies, 'topologies'),
+    ...(leftOut.length ? ['without', ...few(leftOut, 'treatments')] : []),
+  ]
 }
 
 /** Where the browser saves a file from. */
@@ -69,6 +137,7 @@ export function downloadAddress(choice: ExportChoice, format: string, reference:
   const q = new URLSearchParams({ format })
   for (const id of choice.ids) q.append('id', id)
   if (reference) q.set('reference', reference)
+  for (const t of choice.leaveOut) q.append('leave-out', t.name)
   const stem = exportName(choice.words, '').replace(/-+$/, '')
   if (stem) q.set('stem', stem)
   return `/download?${q}`
@@ -81,7 +150,8 @@ export async function saveExport(choice: ExportChoice, f: ExportFormat, referenc
   let type = ''
   const content: BlobPart[] = []
   const call = new AbortController()
-  const parts = operator.results({ runId, moreIds, format: f.format, reference }, { signal: call.signal })
+  const leaveOut = choice.leaveOut.map((t) => t.name)
+  const parts = operator.results({ runId, moreIds, format: f.format, reference, leaveOut }, { signal: call.signal })
   for await (const part of parts) {
     if (part.fileName) {
       if (f.rows) {

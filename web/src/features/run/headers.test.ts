@@ -11,6 +11,12 @@ describe('shortLabels', () => {
     expect(out[0]).toBe('TCP CUBI…of 64 KiB')
     expect(Math.max(...out.map((o) => o.length))).toBeLessThanOrEqual(18)
   })
+  it('cuts no word at the end, and every column in the same way', () =>
+    expect(shortLabels([64, 112, 192].map((n) => `TCP CUBIC with a send buffer of ${n} KiB`))).toEqual([
+      'TCP CUBI…of 64 KiB',
+      'TCP CUBIC…112 KiB',
+      'TCP CUBIC…192 KiB',
+    ]))
   it('numbers what is alike at both ends', () => {
     const out = shortLabels(['protocol with option a and buffers', 'protocol with option b and buffers'])
     expect(new Set(out).size).toBe(2)

@@ -41,7 +41,7 @@ export function useRunCommands(campaign: Ref<string>) {
       ),
     // Dialogs give these: they show the error themselves.
     mark: (runId: string, trial: number, attempt: number, reason: string) =>
-      send('mark', 'The attempt does not count. It stays visible.', () =>
+      send('mark', 'The attempt is excluded from figures. It stays visible.', () =>
         control.markAttempt({ runId, trial, attempt, invalid: true, reason, by: by() }),
       ),
     abortRun: (runId: string, reason: string) =>
