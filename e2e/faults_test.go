@@ -66,7 +66,7 @@ func TestFaultCampaign(t *testing.T) {
 			t.Errorf("fault %d (%s %s of %q) has not ended: %s %s", f.Number, f.Kind, f.Target, f.Node, f.Detail, f.Error)
 		}
 	}
-	want := fmt.Sprintf("Trials of the run sheets: %d; succeeded %[1]d, failed 0, without a result 0", 4*iterations)
+	want := fmt.Sprintf("Trials of the run sheets: %d; succeeded %[1]d, failed 0, excluded 0, without a result 0", 4*iterations)
 	if !strings.Contains(r.output(), want) {
 		t.Errorf("the output has no %q", want)
 	}
@@ -163,7 +163,7 @@ faults:
 		t.Fatalf("exit code %d", code)
 	}
 	checkRun(t, p.exported())
-	for _, want := range []string{"Trials of the run sheets: 20; succeeded 20, failed 0, without a result 0", "the orchestrator is back after",
+	for _, want := range []string{"Trials of the run sheets: 20; succeeded 20, failed 0, excluded 0, without a result 0", "the orchestrator is back after",
 		" UTC the database has no room left on its disk; nothing is lost", "the database takes changes again: since "} {
 		if !strings.Contains(r.output(), want) {
 			t.Errorf("the output has no %q", want)
@@ -239,7 +239,7 @@ func TestFaultsRefused(t *testing.T) {
 	}{
 		{[]string{"--faults", schedule}, "schedule.yaml:2:48: faults[0].node: unknown \"relay\"; there are client, server"},
 		{[]string{"--faults", "nowhere.yaml"}, "schedule of faults: open nowhere.yaml: no such file or directory"},
-		{[]string{"--faults", "7", "--fault-kinds", "clock-step"}, "--fault-kinds: kind of faults \"clock-step\" is not there yet"},
+		{[]string{"--faults", "7", "--fault-kinds", "clock"}, "--fault-kinds: kind of faults unknown \"clock\"; there are kill, stop"},
 		{[]string{"--faults", "7", "--fault-interval", "1ms"}, "--fault-interval 1ms, expected 100ms to 24h0m0s"},
 		{[]string{"--fault-interval", "1s"}, "--fault-interval is for faults from a seed"},
 		{[]string{"--faults", ""}, "--faults is empty"},
