@@ -19,6 +19,7 @@ type Analysis struct {
 	Tables  []RunTable // of the runs, in their order
 	runs    []summarised
 	options Options
+	order   []string // of all treatments, also of those that are left out
 }
 
 // Options of an [Analysis].
@@ -70,8 +71,41 @@ func Analyse(ds *Dataset, o Options) *Analysis {
 	for i := range a.runs {
 		a.Tables = append(a.Tables, a.runs[i].table)
 	}
+	a.order = treatmentOrder(a.Tables)
 	a.leaveOut()
 	return a
+}
+
+// TreatmentOrder gives each treatment its place among all of the runs, from 0: its colour and
+// marker in every figure, whatever is left out.
+func (v *Analysis) TreatmentOrder() map[string]int {
+	out := make(map[string]int, len(v.order))
+	for i, name := range v.order {
+		out[name] = i
+	}
+	return out
+}
+
+// treatmentOrder has what ran beside probes and is in no row after the rows of all runs.
+func treatmentOrder(tables []RunTable) (order []string) {
+	known := map[string]bool{"": true} // probes alone
+	add := func(name string) {
+		if !known[name] {
+			known[name] = true
+			order = append(order, name)
+		}
+	}
+	for i := range tables {
+		for j := range tables[i].Rows {
+			add(tables[i].Rows[j].Treatment)
+		}
+	}
+	for i := range tables {
+		for j := range tables[i].Probes {
+			add(tables[i].Probes[j].Beside)
+		}
+	}
+	return order
 }
 
 // Part is which drawing of a figure of many panels is wanted, from 1; 0: the first.

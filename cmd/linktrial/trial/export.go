@@ -92,7 +92,8 @@ func PrintTable(ctx context.Context, base string, c linktrialv1connect.OperatorS
 	var table strings.Builder
 	err := client.Repeat(ctx, func() error {
 		table.Reset()
-		return fetch(ctx, c, &linktrialv1.ResultsRequest{RunId: id, Format: "table"}, &table)
+		_, err := fetch(ctx, c, &linktrialv1.ResultsRequest{RunId: id, Format: "table"}, &table)
+		return err
 	})
 	if err != nil {
 		return client.Error(base, err)
@@ -101,14 +102,22 @@ func PrintTable(ctx context.Context, base string, c linktrialv1connect.OperatorS
 	return err
 }
 
-// printResults writes results in one format as they were recorded.
-func printResults(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w io.Writer) error {
-	return client.Error(base, fetch(ctx, c, q, w))
+// printResults writes results in one format as they were recorded, and a hint to where a
+// figure has parts of which only the first was written.
+func printResults(ctx context.Context, base string, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w, hints io.Writer) error {
+	parts, err := fetch(ctx, c, q, w)
+	if err != nil {
+		return client.Error(base, err)
+	}
+	if parts > 1 && !strings.Contains(q.Format, ":") {
+		fmt.Fprintf(hints, "This is part 1 of %d. --out FOLDER writes all parts; --format %s:2 prints part 2.\n", parts, q.Format)
+	}
+	return nil
 }
 
-// fetch writes results in one format. Progress is shown where it is not between the lines
-// of the file.
-func fetch(ctx context.Context, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w io.Writer) error {
+// fetch writes results in one format, and returns of how many parts they are one. Progress
+// is shown where it is not between the lines of the file.
+func fetch(ctx context.Context, c linktrialv1connect.OperatorServiceClient, q *linktrialv1.ResultsRequest, w io.Writer) (parts int, err error) {
 	done := func(float64) {}
 	if f, ok := w.(*os.File); !ok || !term.IsTerminal(int(f.Fd())) {
 		stages := terminal.NewLateStages(os.Stderr, showAfter)
@@ -118,11 +127,11 @@ func fetch(ctx context.Context, c linktrialv1connect.OperatorServiceClient, q *l
 	}
 	in, err := openResults(ctx, c, q, done)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer in.close()
 	_, err = io.Copy(w, in)
-	return err
+	return int(in.head.Parts), err
 }
 
 // Export writes results into a folder and returns the names of the files. Without

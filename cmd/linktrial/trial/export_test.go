@@ -27,6 +27,7 @@ type fileServer struct {
 	ended  chan error // gets how the caller's context ended; nil: nobody asks
 	fails  int        // err ends so many answers, and none after them; 0: all
 	asked  int
+	parts  int32 // that the file says it has
 }
 
 var errHang = errors.New("goes on until the caller goes")
@@ -35,7 +36,7 @@ func (s *fileServer) Results(ctx context.Context, _ *connect.Request[linktrialv1
 	if s.ended != nil {
 		defer func() { s.ended <- ctx.Err() }()
 	}
-	for _, m := range []*linktrialv1.ResultsResponse{{Done: 0.1}, {CampaignId: "camp", FileName: "../samples.csv", MediaType: "text/csv"}} {
+	for _, m := range []*linktrialv1.ResultsResponse{{Done: 0.1}, {CampaignId: "camp", FileName: "../samples.csv", MediaType: "text/csv", Parts: s.parts}} {
 		if err := stream.Send(m); err != nil {
 			return err
 		}
@@ -86,6 +87,21 @@ func TestExport(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bytes.Repeat([]byte{'x'}, 7000), content)
 	require.Equal(t, []string{"samples.csv"}, names(t, dir))
+}
+
+// Who prints a figure of several parts learns that there are more, beside the file and not in it.
+func TestPrintNamesParts(t *testing.T) {
+	const hint = "This is part 1 of 3. --out FOLDER writes all parts; --format svg:2 prints part 2.\n"
+	for format, want := range map[string]string{"svg": hint, "svg:2": ""} {
+		var out, hints bytes.Buffer
+		q := &linktrialv1.ResultsRequest{Format: format}
+		require.NoError(t, printResults(t.Context(), "", (&fileServer{pieces: 2, parts: 3}).client(t), q, &out, &hints))
+		require.Equal(t, 2000, out.Len())
+		require.Equal(t, want, hints.String(), format)
+	}
+	var hints bytes.Buffer
+	require.NoError(t, printResults(t.Context(), "", (&fileServer{parts: 1}).client(t), &linktrialv1.ResultsRequest{Format: "csv"}, &bytes.Buffer{}, &hints))
+	require.Empty(t, hints.String())
 }
 
 func TestExportFails(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 )
 
 // resultsFormats is for --help; the orchestrator checks the format.
-const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg (of more than 12 panels the second part: svg:2), " +
+const resultsFormats = "table, csv, trials-csv, samples-csv, channels-csv, telemetry-csv, readings-csv, probes-csv, breaches-csv, json, markdown, latex, svg, cdf-svg, delays-svg, sweep, sweep-svg (a figure of more than 12 panels has parts; svg:2 is the second, and --out writes all), " +
 	"sequence-svg (of an iteration: sequence-svg:3), against, against-csv, against-json, against-markdown, " +
 	"or of several campaigns differences, differences-csv, differences-markdown"
 
@@ -57,7 +57,7 @@ data folder for as long as the command lasts.`,
 				q.RunId, q.MoreIds = args[0], args[1:]
 			}
 			if out == "" {
-				return printResults(ctx, o.base, o.client, q, os.Stdout)
+				return printResults(ctx, o.base, o.client, q, os.Stdout, os.Stderr)
 			}
 			var formats []string // all
 			if cmd.Flags().Changed("format") || against != "" {

@@ -41,7 +41,7 @@ func Delays(a *report.Analysis) ([]byte, error) {
 	}
 	const cell = chartLeft + chartWidth + chartRight
 	const row = delaysTop + chartHeight + chartBottom
-	order := besideOrder(a.Tables, all)
+	order := a.TreatmentOrder()
 	abreast := max(1, min(panelsAbreast, len(panels)))
 	width := max(minWidth, cell*float64(abreast))
 	entries := delaysLegend(all, order)
@@ -82,22 +82,6 @@ func probePanels(tables []report.RunTable) (out []probePanel) {
 		}
 	}
 	return out
-}
-
-// besideOrder numbers what runs beside probes as other figures do, and what they do
-// not have after it.
-func besideOrder(tables []report.RunTable, panels []probePanel) map[string]int {
-	order := treatmentOrder(tables)
-	for _, p := range panels {
-		for i := range p.rows {
-			if name := p.rows[i].Beside; name != alone {
-				if _, known := order[name]; !known {
-					order[name] = len(order)
-				}
-			}
-		}
-	}
-	return order
 }
 
 func delaysLegend(panels []probePanel, order map[string]int) (out []legendEntry) {

@@ -34,7 +34,7 @@ func Distribution(a *report.Analysis) ([]byte, error) {
 	runs = runs[part.first:part.end]
 	const cell = chartLeft + chartWidth + chartRight
 	const row = chartTop + chartHeight + chartBottom
-	order := treatmentOrder(a.Tables)
+	order := a.TreatmentOrder()
 	abreast := max(1, min(panelsAbreast, len(runs)))
 	width := max(minWidth, cell*float64(abreast))
 	entries := distributionLegend(a.Tables, order)

@@ -29,8 +29,8 @@ func Sequence(ds *report.Dataset, r *report.Run, iteration int, series []report.
 	if err != nil {
 		return nil, err
 	}
-	table := &report.Analyse(&report.Dataset{Runs: []report.Run{*r}}, report.Options{}).Tables[0]
-	order := treatmentOrder([]report.RunTable{*table})
+	run := report.Analyse(&report.Dataset{Runs: []report.Run{*r}}, report.Options{})
+	table, order := &run.Tables[0], run.TreatmentOrder()
 	var lines []sequenceLine
 	for _, t := range trials {
 		if slices.Contains(leaveOut, t.Treatment) {

@@ -70,7 +70,7 @@ func Curves(v *report.Analysis) ([]byte, error) {
 	}
 	part := partOf(v, len(charts))
 	charts = charts[part.first:part.end]
-	order := treatmentOrder(v.Tables)
+	order := v.TreatmentOrder()
 	for _, name := range report.Bounds() {
 		order[name] = len(order)
 	}

@@ -122,7 +122,7 @@ func Throughput(v *report.Analysis) ([]byte, error) {
 	c := &canvas{}
 	title := titleOf("Throughput by treatment", v.Dataset)
 	c.begin(width, height, title)
-	colours := treatmentOrder(v.Tables)
+	colours := v.TreatmentOrder()
 	for i, row := range rows {
 		x, y := 0.0, 30+float64(i)*panelHeight
 		for _, p := range row {
@@ -193,20 +193,6 @@ func scale(highest float64) (top, step float64) {
 		}
 	}
 	return math.Ceil(highest/step-1e-9) * step, step
-}
-
-// treatmentOrder gives each treatment its number in the plan: its colour and marker.
-func treatmentOrder(tables []report.RunTable) map[string]int {
-	order := map[string]int{}
-	for i := range tables {
-		for j := range tables[i].Rows {
-			name := tables[i].Rows[j].Treatment
-			if _, known := order[name]; !known {
-				order[name] = len(order)
-			}
-		}
-	}
-	return order
 }
 
 func (p *panel) slot() float64 {

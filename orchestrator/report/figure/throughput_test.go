@@ -1,11 +1,13 @@
 package figure
 
 import (
+	"bytes"
 	"encoding/xml"
 	"errors"
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -119,11 +121,23 @@ func TestScale(t *testing.T) {
 	}
 }
 
+// A treatment has the same colour and marker in every figure, whatever is left out.
 func TestColoursStayWithTreatments(t *testing.T) {
-	tables := report.Summarize(reporttest.Eventful())
-	order := treatmentOrder(tables)
-	if len(order) != 5 || order["haul"] != 0 || order["udt"] != 4 {
-		t.Errorf("order %v", order)
+	for _, left := range [][]string{nil, {"haul"}, {"tcp-cubic"}} {
+		v := report.Analyse(reporttest.Eventful(), report.Options{LeaveOut: left})
+		order := v.TreatmentOrder()
+		if len(order) != 5 || order["haul"] != 0 || order["udt"] != 4 {
+			t.Errorf("without %v: order %v", left, order)
+		}
+		for name, draw := range map[string]func(*report.Analysis) ([]byte, error){"throughput": Throughput, "distribution": Distribution} {
+			svg, err := draw(v)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if drawn, want := bytes.Contains(svg, []byte(palette[order["tcp-cubic"]])), !slices.Contains(left, "tcp-cubic"); drawn != want {
+				t.Errorf("%s without %v: the colour of tcp-cubic is drawn: %v, want %v", name, left, drawn, want)
+			}
+		}
 	}
 }
 
