@@ -76,6 +76,7 @@ func TestConverge(t *testing.T) {
 		}
 		s.eventually(server, "ss -Htn state established '( sport = :7700 )'", tg.address)
 	}
+	s.logins(server)
 	// Packets between the ends go through the relay.
 	s.on(client, "python3 -c 'import socket; print(socket.create_connection((\"10.232.0.3\", 22), 10).recv(4))'")
 	if got := s.on(client, "ip route get 10.232.0.3"); !strings.Contains(got, "via 10.232.0.2 dev radio0") {
@@ -109,6 +110,24 @@ func TestConverge(t *testing.T) {
 		t.Errorf("settings after the removal:\n%sbefore everything:\n%s", got, before)
 	}
 	s.still("second removal", s.play("remove.yml", []string{"relay"}))
+}
+
+// logins checks what the orchestrator was started with: its words are as the settings have
+// them, and the secret of the provider's client is only in a file of its user.
+func (s *site) logins(orchestrator *target) {
+	s.t.Helper()
+	process := s.on(orchestrator, "pid=$(systemctl show --property=MainPID --value linktrial-orchestrator); cat /proc/$pid/cmdline /proc/$pid/environ | tr '\\0' '\\n'")
+	for _, want := range []string{"--second-approval=24h\n", "--oidc-issuer=https://login.invalid/lab\n", "--oidc-name=Lab login\n", "--oidc-role=admin=lab admins\n", "--oidc-client-secret-file=/etc/linktrial/oidc-secret\n"} {
+		if !strings.Contains(process, want) {
+			s.t.Errorf("the orchestrator was started without %q:\n%s", want, process)
+		}
+	}
+	if strings.Contains(process, secretOfClient) {
+		s.t.Error("the client's secret is in the process list or the environment")
+	}
+	if got := s.on(orchestrator, "cat /etc/linktrial/oidc-secret; stat -c '%a %U' /etc/linktrial/oidc-secret; su -s /bin/sh linktrial-agent -c 'cat /etc/linktrial/oidc-secret' 2>&1; true"); !strings.HasPrefix(got, secretOfClient+"\n400 linktrial\n") || !strings.Contains(got, "Permission denied") {
+		s.t.Errorf("the client's secret: %s", got)
+	}
 }
 
 // settings prints the kernel settings that the playbook sets on a node, except the
