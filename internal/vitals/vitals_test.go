@@ -34,3 +34,22 @@ func TestVitals(t *testing.T) {
 	require.GreaterOrEqual(t, after.HeapBytes, before.HeapBytes+bytes-1<<20)
 	hold[0] = 1
 }
+
+func TestUse(t *testing.T) {
+	before, err := vitals.UseOf("", os.Getpid())
+	require.NoError(t, err)
+	require.Greater(t, before.MemoryBytes, int64(1<<20))
+	require.Greater(t, before.Threads, 1)
+	f, err := os.Open(os.DevNull)
+	require.NoError(t, err)
+	after, err := vitals.UseOf("", os.Getpid())
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	require.Equal(t, before.Files+1, after.Files)
+
+	sum := before.Add(after)
+	require.Equal(t, before.Files+after.Files, sum.Files)
+	require.Equal(t, before.MemoryBytes+after.MemoryBytes, sum.MemoryBytes)
+	_, err = vitals.UseOf(t.TempDir(), os.Getpid())
+	require.Error(t, err, "it does not answer there")
+}

@@ -63,6 +63,9 @@ type RunConfig struct {
 	// system calls counted with strace, which takes fifty times as long and no
 	// virtual time.
 	Count, Trace bool
+	// Vitals is how often, in virtual time, guests note what their processes use, see
+	// [SheetResult.Vitals]; 0: never.
+	Vitals time.Duration
 	// Progress is called from one goroutine at a time, a few times a second.
 	Progress func(Progress)
 	// Fault is called in the same way when a fault in a run has begun, could not be
@@ -108,6 +111,9 @@ type SheetResult struct {
 	Switches guest.Costs
 	// Host is what the whole boot has cost the host; zero without Count.
 	Host HostCost
+	// Vitals is a file with a [guest.Look] in JSON on each line; empty without
+	// [RunConfig.Vitals].
+	Vitals string
 	// SystemCalls of each process of the guest by name of the call; nil without Trace.
 	SystemCalls map[string]map[string]int64
 }
@@ -265,7 +271,7 @@ func processors() []int {
 // batch runs the sheets from first on that share a boot.
 func (r *runner) batch(ctx context.Context, first, cpu int) {
 	end := min(first+r.cfg.SheetsPerBoot, len(r.cfg.Sheets))
-	orders := guest.Job{Trace: r.cfg.Trace}
+	orders := guest.Job{Trace: r.cfg.Trace, Vitals: r.cfg.Vitals}
 	for _, s := range r.cfg.Sheets[first:end] {
 		orders.Sheets = append(orders.Sheets, guest.Sheet{Run: s.Run, Network: s.Network, Faults: s.Faults})
 	}
@@ -318,9 +324,11 @@ func (r *runner) collect(i int) error {
 			return fmt.Errorf("journal of run %s: %w", res.Run, err)
 		}
 	}
-	faults := filepath.Join(r.cfg.Dir, guest.Sheet{Run: res.Run}.FaultsFile())
-	if _, err := os.Stat(faults); err == nil {
-		res.Faults = faults
+	for file, to := range map[string]*string{guest.Sheet{Run: res.Run}.FaultsFile(): &res.Faults, guest.Sheet{Run: res.Run}.VitalsFile(): &res.Vitals} {
+		path := filepath.Join(r.cfg.Dir, file)
+		if _, err := os.Stat(path); err == nil {
+			*to = path
+		}
 	}
 	c := counter{path: r.journal(i, radio.RoleClient)}
 	if err := c.read(); err != nil {

@@ -45,6 +45,7 @@ var benchSections = []struct {
 	{"hostile", benchHostile},
 	{"large", benchLarge},
 	{"soak", benchSoak},
+	{"month", benchMonth},
 }
 
 func newBench(s *setting.Settings) *cobra.Command {
@@ -72,8 +73,9 @@ func newBench(s *setting.Settings) *cobra.Command {
   tls        the cost of TLS in the delivery of a batch of samples;
   hostile    the orchestrator's memory under hostile connections, while trials run;
   large      time and memory of what is done with a campaign of 100 000 trials;
-  soak       what the processes of a lab use while short trials run for a long time.
-Virtual, agreement and variants need the guest kernel (linktrial lab kernel). All
+  soak       what the processes of a lab use while short trials run for a long time;
+  month      what those of a guest use in a run of a month of virtual time.
+Virtual, agreement, variants and month need the guest kernel (linktrial lab kernel). All
 sections take about an hour, variants a quarter of it. Sections that measure size and
 length have their last figures in docs/size.md.`,
 		ValidArgs: names,
@@ -101,6 +103,8 @@ length have their last figures in docs/size.md.`,
 	f.IntVar(&largeSamples, "samples", largeSamples, "samples of each trial in the section large")
 	f.BoolVar(&largeKeep, "keep", false, "in the section large: only store the campaign in the data folder (--data), where no orchestrator may run, and keep it")
 	f.DurationVar(&soakDuration, "soak", soakDuration, "length of the section soak")
+	f.DurationVar(&monthDuration, "month", monthDuration, "virtual time of the section month")
+	f.IntVar(&monthTrials, "month-trials", monthTrials, "number of trials in the section month")
 	f.DurationVar(&soakInterval, "soak-interval", soakInterval, "time between two looks of the section soak")
 	return cmd
 }

@@ -31,6 +31,7 @@ import (
 	"linktrial/internal/backoff"
 	"linktrial/internal/driverdigest"
 	"linktrial/internal/radio"
+	"linktrial/internal/vitals"
 	"linktrial/orchestrator/stats"
 )
 
@@ -326,7 +327,7 @@ func (b *agentsBench) cost() (serverCost, error) {
 	}
 	c := serverCost{memory: m["process_resident_memory_bytes"] / (1 << 20), processor: m["process_cpu_seconds_total"], calls: m["linktrial_calls_total"]}
 	for _, pid := range below(b.server.PID()) {
-		c.databaseMemory += proportional(pid) / 1024
+		c.databaseMemory += mebibytes(vitals.Memory(pid))
 		c.database += processorSeconds(pid)
 	}
 	return c, nil
@@ -406,19 +407,4 @@ func processorSeconds(pid int) float64 {
 		ticks += n
 	}
 	return ticks / 100
-}
-
-// proportional returns a process's memory in KiB, with its share of shared pages.
-func proportional(pid int) float64 {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(b)) {
-		if f := strings.Fields(line); len(f) > 1 && f[0] == "Pss:" {
-			n, _ := strconv.ParseFloat(f[1], 64)
-			return n
-		}
-	}
-	return 0
 }

@@ -110,8 +110,8 @@ type soakLook struct {
 
 // soakProcess is what a process uses now; of the database, all of its processes.
 type soakProcess struct {
-	memory, heap                    float64 // MiB
-	files, threads, goroutines, pid int
+	vitals.Use
+	pid int
 }
 
 // soakParts are the processes, in the order of the table.
@@ -200,19 +200,15 @@ func (b *soak) look(ctx context.Context) error {
 		if part == "" {
 			continue // a driver, or another process that ends with its trial
 		}
-		p := l.of[part]
-		p.pid = pid
-		p.memory += proportional(pid) / 1024
-		p.files += entries(pid, "fd")
-		p.threads += entries(pid, "task")
-		if part != "database" {
-			v, err := vitals.Of(filepath.Join(b.dir, "vitals"), pid)
-			if err != nil {
-				return err
-			}
-			p.goroutines, p.heap = v.Goroutines, float64(v.HeapBytes)/(1<<20)
+		folder := filepath.Join(b.dir, "vitals")
+		if part == "database" {
+			folder = "" // PostgreSQL does not answer
 		}
-		l.of[part] = p
+		use, err := vitals.UseOf(folder, pid)
+		if err != nil {
+			return err
+		}
+		l.of[part] = soakProcess{Use: l.of[part].Add(use), pid: pid}
 	}
 	for _, part := range soakParts {
 		if _, ok := l.of[part]; !ok {
@@ -229,7 +225,7 @@ func (b *soak) look(ctx context.Context) error {
 	}
 	b.looks = append(b.looks, l)
 	fmt.Printf("%s: %d trials, orchestrator %.1f MiB of heap and %d goroutines, %.0f MiB on disk\n", l.after.Round(time.Second), l.trials,
-		l.of["orchestrator"].heap, l.of["orchestrator"].goroutines, l.disk)
+		mebibytes(l.of["orchestrator"].HeapBytes), l.of["orchestrator"].Goroutines, l.disk)
 	return nil
 }
 
@@ -281,15 +277,6 @@ func argumentsOf(pid int) []string {
 	return strings.Split(string(b), "\x00")
 }
 
-// entries counts the entries of a folder of a process: files, threads.
-func entries(pid int, folder string) int {
-	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/%s", pid, folder))
-	if err != nil {
-		return 0 // it has gone
-	}
-	return len(list)
-}
-
 // diskUsed is the blocks of all files below a folder, in MiB.
 func diskUsed(dir string) (float64, error) {
 	var blocks int64
@@ -320,23 +307,44 @@ func (b *soak) print() error {
 	early, late := b.looks[n/4:n/2], b.looks[n-n/4:]
 	last := b.looks[n-1]
 	fmt.Printf("%d trials in %s; medians of the second quarter of the time → of the last one\n", last.trials, last.after.Round(time.Second))
-	return terminal.Columns("PROCESS\tMEMORY MiB\tHEAP MiB\tGOROUTINES\tTHREADS\tOPEN FILES", func(w *tabwriter.Writer) {
+	uses := func(looks []soakLook, part string) (list []vitals.Use) {
+		for _, l := range looks {
+			list = append(list, l.of[part].Use)
+		}
+		return list
+	}
+	return terminal.Columns(useColumns, func(w *tabwriter.Writer) {
 		for _, part := range soakParts {
-			figure := func(format string, of func(soakProcess) float64) string {
-				median := func(looks []soakLook) float64 {
-					var xs []float64
-					for _, l := range looks {
-						xs = append(xs, of(l.of[part]))
-					}
-					return stats.Median(xs)
-				}
-				return fmt.Sprintf(format+" → "+format, median(early), median(late))
-			}
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", part, figure("%.1f", func(p soakProcess) float64 { return p.memory }),
-				figure("%.1f", func(p soakProcess) float64 { return p.heap }), figure("%.0f", func(p soakProcess) float64 { return float64(p.goroutines) }),
-				figure("%.0f", func(p soakProcess) float64 { return float64(p.threads) }), figure("%.0f", func(p soakProcess) float64 { return float64(p.files) }))
+			fmt.Fprintf(w, "%s\t%s\n", part, grown(uses(early, part), uses(late, part)))
 		}
 		first := early[0]
 		fmt.Fprintf(w, "disk\t%.0f → %.0f MiB: %.1f KiB for each of %d trials\n", first.disk, last.disk, 1024*(last.disk-first.disk)/float64(max(1, last.trials-first.trials)), last.trials-first.trials)
 	})
 }
+
+// useColumns are the columns of what [grown] prints of a process.
+const useColumns = "PROCESS\tMEMORY MiB\tHEAP MiB\tGOROUTINES\tTHREADS\tOPEN FILES"
+
+// grown prints the medians of what a process used, early and late.
+func grown(early, late []vitals.Use) string {
+	cell := func(format string, of func(vitals.Use) float64) string {
+		median := func(uses []vitals.Use) float64 {
+			var xs []float64
+			for _, u := range uses {
+				xs = append(xs, of(u))
+			}
+			return stats.Median(xs)
+		}
+		return fmt.Sprintf(format+" → "+format, median(early), median(late))
+	}
+	return strings.Join([]string{
+		cell("%.1f", func(u vitals.Use) float64 { return mebibytes(u.MemoryBytes) }),
+		cell("%.1f", func(u vitals.Use) float64 { return mebibytes(u.HeapBytes) }),
+		cell("%.0f", func(u vitals.Use) float64 { return float64(u.Goroutines) }),
+		cell("%.0f", func(u vitals.Use) float64 { return float64(u.Threads) }),
+		cell("%.0f", func(u vitals.Use) float64 { return float64(u.Files) }),
+	}, "\t")
+}
+
+// mebibytes is an amount of memory in MiB.
+func mebibytes[N int64 | uint64](bytes N) float64 { return float64(bytes) / (1 << 20) }

@@ -71,43 +71,29 @@ type virtualBench struct {
 	folders  driverdigest.Cache
 }
 
+// newVirtualBench makes a folder for guests; the error is [uml.ErrNoKernel] where there
+// is none to boot.
+func newVirtualBench(s *setting.Settings) (b *virtualBench, remove func(), err error) {
+	kernel, err := uml.CachedKernel("")
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "linktrial-bench-")
+	if err != nil {
+		return nil, nil, err
+	}
+	return &virtualBench{settings: s, kernel: kernel, dir: dir}, func() { os.RemoveAll(dir) }, nil
+}
+
 func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases []virtualCase) ([]virtualRun, error) {
-	cat, err := b.settings.LoadCatalog()
-	if err != nil {
-		return nil, err
-	}
-	keys, err := signing.Ephemeral()
-	if err != nil {
-		return nil, err
-	}
-	cfg := uml.RunConfig{Kernel: b.kernel, Drivers: b.settings.Drivers, Trust: []signature.PublicKey{keys.Keys()[0].Key}, Jobs: 1, Seed: 1, Count: !trace, Trace: trace}
-	if cfg.Executable, err = os.Executable(); err != nil {
-		return nil, err
-	}
 	var out []virtualRun
 	for i, c := range cases {
-		p, err := plan.Parse(ctx.Err, "bench", fmt.Appendf(nil, virtualPlan, c.size, c.protocol, c.protocol, c.protocol, c.options(), c.rate), cat)
+		document := fmt.Appendf(nil, virtualPlan, c.size, c.protocol, c.protocol, c.protocol, c.options(), c.rate)
+		result, err := b.plan(ctx, fmt.Sprintf("%s-%d", name, i), document, uml.RunConfig{Count: !trace, Trace: trace})
 		if err != nil {
 			return nil, err
 		}
-		sheets, err := sheet.Compile(ctx.Err, p)
-		if err != nil {
-			return nil, err
-		}
-		if err := b.name(cat, sheets[0]); err != nil {
-			return nil, err
-		}
-		encoded, err := sheets[0].Encode()
-		if err != nil {
-			return nil, err
-		}
-		cfg.Dir = filepath.Join(b.dir, fmt.Sprintf("%s-%d", name, i))
-		cfg.Sheets = []uml.Sheet{{Run: "bench", Document: encoded, Signature: keys.Sign("bench", encoded), Network: sheets[0].Network, Trials: len(sheets[0].Trials)}}
-		result, err := uml.Run(ctx, cfg)
-		if err != nil {
-			return nil, err
-		}
-		r := virtualRun{virtualCase: c, SheetResult: result.Sheets[0]}
+		r := virtualRun{virtualCase: c, SheetResult: result}
 		if r.Err == nil {
 			if r.packetHops, err = packetHops(r.Journals[radio.RoleClient]); err != nil {
 				return nil, err
@@ -116,6 +102,45 @@ func (b *virtualBench) run(ctx context.Context, name string, trace bool, cases [
 		out = append(out, r)
 	}
 	return out, nil
+}
+
+// plan executes the first run of a plan in one guest, whose files are in the folder of
+// that name.
+func (b *virtualBench) plan(ctx context.Context, name string, document []byte, cfg uml.RunConfig) (uml.SheetResult, error) {
+	cat, err := b.settings.LoadCatalog()
+	if err != nil {
+		return uml.SheetResult{}, err
+	}
+	keys, err := signing.Ephemeral()
+	if err != nil {
+		return uml.SheetResult{}, err
+	}
+	p, err := plan.Parse(ctx.Err, "bench", document, cat)
+	if err != nil {
+		return uml.SheetResult{}, err
+	}
+	sheets, err := sheet.Compile(ctx.Err, p)
+	if err != nil {
+		return uml.SheetResult{}, err
+	}
+	if err := b.name(cat, sheets[0]); err != nil {
+		return uml.SheetResult{}, err
+	}
+	encoded, err := sheets[0].Encode()
+	if err != nil {
+		return uml.SheetResult{}, err
+	}
+	if cfg.Executable, err = os.Executable(); err != nil {
+		return uml.SheetResult{}, err
+	}
+	cfg.Kernel, cfg.Drivers, cfg.Trust, cfg.Jobs, cfg.Seed = b.kernel, b.settings.Drivers, []signature.PublicKey{keys.Keys()[0].Key}, 1, 1
+	cfg.Dir = filepath.Join(b.dir, name)
+	cfg.Sheets = []uml.Sheet{{Run: "bench", Document: encoded, Signature: keys.Sign("bench", encoded), Network: sheets[0].Network, Trials: len(sheets[0].Trials)}}
+	result, err := uml.Run(ctx, cfg)
+	if err != nil {
+		return uml.SheetResult{}, err
+	}
+	return result.Sheets[0], nil
 }
 
 // name adds the digests of this machine's drivers to a sheet.
@@ -164,7 +189,7 @@ func packetHops(path string) (n int64, err error) {
 // benchVirtual measures the speed of the virtual-time lab and where its time goes.
 func benchVirtual(ctx context.Context, s *setting.Settings) error {
 	fmt.Println("\nVirtual time: a transfer over a relay, on a perfect link, one guest")
-	kernel, err := uml.CachedKernel("")
+	b, remove, err := newVirtualBench(s)
 	if errors.Is(err, uml.ErrNoKernel) {
 		fmt.Println("not measured:", err)
 		return nil
@@ -172,12 +197,7 @@ func benchVirtual(ctx context.Context, s *setting.Settings) error {
 	if err != nil {
 		return err
 	}
-	dir, err := os.MkdirTemp("", "linktrial-bench-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	b := &virtualBench{settings: s, kernel: kernel, dir: dir}
+	defer remove()
 	runs, err := b.run(ctx, "speed", false, virtualSpeeds)
 	if err != nil {
 		return err

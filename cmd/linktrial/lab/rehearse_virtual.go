@@ -134,8 +134,8 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 	if err != nil {
 		return err
 	}
-	show := newVirtualProgress(os.Stdout)
-	cfg.Progress = show.show
+	show := NewVirtualProgress(os.Stdout)
+	cfg.Progress = show.Show
 	campaign := v.watchFaults(&cfg, show.out)
 	result, err := uml.Run(ctx, cfg)
 	show.out.Finish()
@@ -395,17 +395,19 @@ func (v *virtual) deliverFile(ctx context.Context, run, node, path string) error
 	return send()
 }
 
-// virtualProgress shows the progress of all guests in one line.
-type virtualProgress struct {
+// VirtualProgress shows the progress of all guests in one line.
+type VirtualProgress struct {
 	out   *terminal.Progress
 	shown time.Time
 }
 
-func newVirtualProgress(out *os.File) *virtualProgress {
-	return &virtualProgress{out: terminal.NewProgress(out)}
+// NewVirtualProgress writes to a terminal or to anything else.
+func NewVirtualProgress(out *os.File) *VirtualProgress {
+	return &VirtualProgress{out: terminal.NewProgress(out)}
 }
 
-func (p *virtualProgress) show(u uml.Progress) {
+// Show shows how far the guests have come, a few times a second at most.
+func (p *VirtualProgress) Show(u uml.Progress) {
 	every := 10 * time.Second
 	if p.out.Moves() {
 		every = 200 * time.Millisecond

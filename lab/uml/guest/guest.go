@@ -68,8 +68,9 @@ type guest struct {
 
 	trace bool
 
-	mu      sync.Mutex
-	console io.Writer
+	mu        sync.Mutex // guards the rest
+	console   io.Writer
+	agentPIDs map[radio.Role]int
 }
 
 func (g *guest) say(l Line) {
@@ -102,6 +103,11 @@ func (g *guest) run(ctx context.Context) error {
 			return err
 		}
 	}
+	if job.Vitals > 0 {
+		if err := g.answer(); err != nil {
+			return err
+		}
+	}
 	for i, s := range job.Sheets {
 		g.say(Line{Kind: LineBegun, Sheet: i})
 		end := Line{Kind: LineEnded, Sheet: i}
@@ -110,7 +116,13 @@ func (g *guest) run(ctx context.Context) error {
 		if s.Faults != nil {
 			execute = func(ctx context.Context, s Sheet, _ Costs) error { return g.faultySheet(ctx, i, s) }
 		}
-		if err := execute(ctx, s, costs); err != nil {
+		stopLooking := func() error { return nil }
+		if job.Vitals > 0 {
+			if stopLooking, err = g.lookEvery(ctx, s, job.Vitals); err != nil {
+				return err
+			}
+		}
+		if err := errors.Join(execute(ctx, s, costs), stopLooking()); err != nil {
 			end.Text = err.Error()
 		}
 		g.say(Line{Kind: LineCosts, Sheet: i, Text: costs.String()})
@@ -300,6 +312,7 @@ func (g *guest) start(s Sheet, n radio.Node) (*running, error) {
 	if err := process.StartIn(a.cmd, netns.NamespacePath(string(n.Role))); err != nil {
 		return nil, fmt.Errorf("start the agent of the %s: %w", n.Role, err)
 	}
+	g.notePID(n.Role, a.cmd.Process.Pid)
 	if s.Faults != nil {
 		return a, a.brief(spec) // who supervises it waits for its end
 	}

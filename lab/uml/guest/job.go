@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"linktrial/internal/radio"
 )
@@ -40,6 +41,9 @@ type Job struct {
 	// Trace has the system calls of every process counted, with strace, into
 	// files at [TracePath].
 	Trace bool `json:"trace,omitempty"`
+	// Vitals is how often, in virtual time, the guest notes what its processes use, in
+	// [Sheet.VitalsFile]; 0: never.
+	Vitals time.Duration `json:"vitals_ns,omitempty"`
 	// Probe is the drivers that the guest asks, in place of runs, whether they can run
 	// in it; what they say is then in [ProbeFile].
 	Probe []string `json:"probe,omitempty"`
@@ -70,6 +74,9 @@ func ParseJob(b []byte) (Job, error) {
 	var j Job
 	if err := json.Unmarshal(b, &j); err != nil {
 		return Job{}, fmt.Errorf("job: %w", err)
+	}
+	if j.Vitals < 0 {
+		return Job{}, fmt.Errorf("job: vitals_ns is %d, expected at least 0", j.Vitals)
 	}
 	for i, s := range j.Sheets {
 		if !filepath.IsLocal(s.Run) || filepath.Clean(s.Run) != s.Run || s.Run == "." {

@@ -19,10 +19,14 @@ func FuzzParseJob(f *testing.F) {
 	f.Add([]byte(`{"sheets":[{"run":"../x","network":{}}]}`))
 	f.Add([]byte(`{"sheets":[{"run":"/x","network":{}}]}`))
 	f.Add([]byte(`{"sheets":[{"run":"a"},null]}`))
+	f.Add([]byte(`{"sheets":[],"vitals_ns":-1}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		j, err := ParseJob(b)
 		if err != nil {
 			return
+		}
+		if j.Vitals < 0 {
+			t.Fatalf("vitals every %s", j.Vitals)
 		}
 		for _, s := range j.Sheets {
 			for _, at := range []string{s.File(), s.StateDir(radio.RoleClient)} {
