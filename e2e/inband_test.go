@@ -43,12 +43,13 @@ func (p *directed) sendControl(role string) {
 // A control packet during an attempt of a run with in-band control makes the attempt
 // invalid, though its transfer succeeds: the leading node's at once, and the trial is
 // repeated in its place, which is none of the attempts that the plan allows; the
-// server's when its journal is there. No other attempt meets one, and results say so.
+// server's, and that of a relay that only forwards, when its journal is there. No other
+// attempt meets one, and results say so of the whole path.
 func TestControlTrafficInBand(t *testing.T) {
 	p := &directed{newServed(t)}
 	p.lab("prc-117g-anw2c", "vip-lot")
 	r := p.start("run", p.plan("three.yaml", inBandThree), "--orchestrator", "http://"+p.addr)
-	for i, role := range []string{"client", "server"} {
+	for i, role := range []string{"client", "relay", "server"} {
 		r.waitFor(fmt.Sprintf(`\n +%d/6 `, 1+2*i), 2*time.Minute)
 		time.Sleep(time.Second) // the trial is under way
 		p.sendControl(role)
@@ -65,10 +66,12 @@ func TestControlTrafficInBand(t *testing.T) {
 				packets[c.Role] = c.Packets
 			}
 			switch {
-			case a.Verdict == journal.Succeeded && last && packets[radio.RoleClient]+packets[radio.RoleServer] == 0 && len(packets) == 3:
+			case a.Verdict == journal.Succeeded && last && packets[radio.RoleClient]+packets[radio.RoleRelay]+packets[radio.RoleServer] == 0 && len(packets) == 3:
 			case a.Reason == journal.ReasonControl && !last && packets[radio.RoleClient] > 0 &&
 				strings.HasPrefix(a.Message, "control packets passed between this node and the orchestrator during the attempt, of which a run with in-band control has none: "):
 				met["client"]++
+			case strings.HasPrefix(a.Reason, "marked: ") && strings.Contains(a.Reason, " passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)") && packets[radio.RoleRelay] > 0 && !last:
+				met["relay"]++
 			case strings.HasPrefix(a.Reason, "marked: ") && strings.Contains(a.Reason, " passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)") && packets[radio.RoleServer] > 0 && !last:
 				met["server"]++
 			case journal.ApparatusFault(a.Reason) && a.Reason != journal.ReasonControl: // of a busy machine
@@ -77,11 +80,12 @@ func TestControlTrafficInBand(t *testing.T) {
 			}
 		}
 	}
-	if met["client"] != 1 || met["server"] != 1 {
+	if met["client"] != 1 || met["relay"] != 1 || met["server"] != 1 {
 		t.Errorf("attempts that met control packets: %v, expected one of each node", met)
 	}
 	out := strings.Join(strings.Fields(p.must("results", "--format", "markdown")), " ")
-	if want := "No control packet passed an interface of client"; !strings.Contains(out, want) || !strings.Contains(out, "attempts that count.") {
+	if want := "No control packet passed an interface of client, relay and server during any of 6 attempts that count."; !strings.Contains(out, want) {
 		t.Errorf("results do not have %q:\n%s", want, out)
 	}
+	p.must("audit-run")
 }

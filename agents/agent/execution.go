@@ -205,6 +205,14 @@ func (x *execution) uncount() {
 	}
 }
 
+// controlBytes is how many bytes of control packets have passed since they are counted.
+func (x *execution) controlBytes() int64 {
+	if c := x.count.Load(); c != nil {
+		return c.Bytes()
+	}
+	return 0
+}
+
 // flush makes durable what was counted: only that is delivered.
 func (x *execution) flush() {
 	if c := x.count.Load(); c != nil {
@@ -238,7 +246,19 @@ func (x *execution) attend(ctx context.Context, cfg executor.Config) error {
 		cfg.TakeAssignments = x.takeAssignments()
 		return executor.Attend(ctx, cfg)
 	}
-	return silence.NewRelay(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet, x.flush).Attend(ctx, cfg)
+	return silence.NewRelay(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet, x.flush).Attend(ctx, cfg, x.busy(cfg.Sent))
+}
+
+// busy tells a relay whether trials run: emulated radios know it, and elsewhere the node
+// sees their packets where they pass it; nil: nothing tells.
+func (x *execution) busy(sent func() (int64, error)) silence.Busy {
+	if control := x.run.a.cfg.RadioControl; control != "" {
+		return radiolink.Busy(control)
+	}
+	if sent != nil && (len(x.sheet.Listeners(radio.RoleRelay)) > 0 || provenance.Forwards()) {
+		return silence.Forwarding(x.sheet, sent, x.controlBytes)
+	}
+	return nil
 }
 
 // takeAssignments takes the leading node's assignments where nodes can reach

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
+	"linktrial/agents/provenance"
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/internal/radio"
 )
@@ -56,10 +56,7 @@ type attachment struct {
 }
 
 func readAttachment(device string, routes []radio.Route) (*attachment, error) {
-	f := &attachment{routes: map[string]bool{}}
-	if b, err := os.ReadFile("/proc/sys/net/ipv4/ip_forward"); err == nil {
-		f.forwarding = strings.TrimSpace(string(b)) == "1"
-	}
+	f := &attachment{routes: map[string]bool{}, forwarding: provenance.Forwards()}
 	l, err := netlink.LinkByName(device)
 	var none netlink.LinkNotFoundError
 	if errors.As(err, &none) {

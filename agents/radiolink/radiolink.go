@@ -114,3 +114,25 @@ func (l *Link) Close() error {
 	l.c = nil
 	return err
 }
+
+// busyTimeout bounds one question to the emulator, which answers at once.
+const busyTimeout = time.Second
+
+// Busy asks the emulated radios with the control socket at path whether a trial is running;
+// known: they answered.
+func Busy(path string) func() (busy, known bool) {
+	return func() (busy, known bool) {
+		ctx, cancel := context.WithTimeout(context.Background(), busyTimeout)
+		defer cancel()
+		c, err := client.Dial(path)
+		if err != nil {
+			return false, false
+		}
+		defer func() { _ = c.Close() }() // the answer is there, or none comes
+		st, err := c.Status(ctx)
+		if err != nil {
+			return false, false
+		}
+		return st.Trial != "", true
+	}
+}

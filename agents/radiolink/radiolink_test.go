@@ -27,6 +27,7 @@ type emulator struct {
 	mu      sync.Mutex
 	conn    net.Conn
 	asked   []radiocontrol.Request
+	trial   string // that is running
 }
 
 func newEmulator(t *testing.T, path string) *emulator {
@@ -55,6 +56,8 @@ func newEmulator(t *testing.T, path string) *emulator {
 				e.asked = append(e.asked, q)
 				e.mu.Unlock()
 				switch {
+				case q.Status != nil:
+					a.Status = &radiocontrol.Status{Trial: e.trial}
 				case q.End != nil:
 					a.Report = &radiocontrol.Report{BusyShare: 0.5}
 				case q.Begin != nil && q.Begin.Trial == "bad":
@@ -157,6 +160,22 @@ func TestGone(t *testing.T) {
 			return
 		default:
 			e.cut()
+		}
+	}
+}
+
+// Whether a trial is running is what the emulator says; where none answers it is not known.
+func TestBusy(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	ask := Busy(path)
+	if _, known := ask(); known {
+		t.Error("known without an emulator")
+	}
+	e := newEmulator(t, path)
+	for trial, want := range map[string]bool{"": false, "x": true} {
+		e.trial = trial
+		if busy, known := ask(); busy != want || !known {
+			t.Errorf("with the trial %q: busy %t, known %t", trial, busy, known)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"linktrial/executor"
@@ -28,8 +29,9 @@ type Count struct {
 	stop    context.CancelFunc
 	running sync.WaitGroup
 
-	mu sync.Mutex
-	at journal.ControlCounted // the present record
+	mu  sync.Mutex
+	at  journal.ControlCounted // the present record
+	all atomic.Int64           // bytes since the count began
 }
 
 // Counter is a [Proof].
@@ -88,9 +90,13 @@ func (c *Count) look() bool {
 		c.at = journal.ControlCounted{Since: c.at.Until}
 	}
 	c.at.Until = now
-	c.at.Packets, c.at.Bytes = c.at.Packets+passed.Packets, c.at.Bytes+passed.Bytes
+	c.at.Add(passed)
+	c.all.Add(passed.Bytes)
 	return true
 }
+
+// Bytes is how many bytes of control packets have passed so far, as of the last look.
+func (c *Count) Bytes() int64 { return c.all.Load() }
 
 func (c *Count) write() {
 	if !c.at.Until.After(c.at.Since) {

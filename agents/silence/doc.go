@@ -15,13 +15,14 @@
 //     only when its listeners have had no transfer for twice as long as a
 //     connect may take ([runsheet.Sheet.IdleBeforeControl]). A window can therefore meet an attempt
 //     only when that attempt, and the one before it, did not reach the server.
-//   - A relay's agent cannot tell when a trial runs. [Relay] ends its part of the
-//     run with its preparation and suspends calls for as long as the sheet can
-//     take without repetitions. From then on it opens a window now and then, for
-//     a run can take longer. Where treatments pass relay processes on its node, its
-//     part lasts as long as the run, and it opens a window also when its radio's
-//     interface has sent next to nothing for as long as the server's must be idle.
-//     In an outage of that length such a window can meet an attempt.
+//   - A relay's agent leads nothing and serves nothing. [Relay] suspends calls when its
+//     preparation is delivered, and opens a window when no trial has run for as long as
+//     the server's listeners must be idle. Emulated radios tell whether one runs;
+//     elsewhere the radio's interface does, where the packets of trials pass it
+//     ([Forwarding]): in an outage of that length such a window can meet an attempt.
+//     Where neither tells, as beside a mesh radio that relays by itself, its part in the
+//     run ends with its preparation, and it calls when the sheet must be over, and
+//     from then on now and then, for a run can take longer.
 //
 // Suspending ends every connection with a single RST: an orderly close would go
 // on sending.

@@ -21,7 +21,11 @@ import (
 // Proof counts the packets between this node and the orchestrator on all interfaces of
 // the node. It rests on nothing that keeps the agent silent: the kernel picks the
 // packets by the orchestrator's address and port, and counts them.
-type Proof struct{ fd int }
+type Proof struct {
+	fd    int
+	ends  []netip.AddrPort // the orchestrator's
+	local map[netip.Addr]bool
+}
 
 // lookupLimit bounds the look-up of the orchestrator's addresses, before a run begins.
 const lookupLimit = 10 * time.Second
@@ -45,7 +49,21 @@ func NewProof(ctx context.Context, orchestrator string) (*Proof, error) {
 	if err != nil {
 		return fail(err)
 	}
-	return &Proof{fd}, nil
+	p := &Proof{fd: fd, local: map[netip.Addr]bool{}}
+	for _, a := range addresses {
+		p.ends = append(p.ends, netip.AddrPortFrom(a.Unmap(), port))
+	}
+	here, err := net.InterfaceAddrs()
+	if err != nil {
+		_ = unix.Close(fd) // nothing was written
+		return fail(err)
+	}
+	for _, a := range here {
+		if prefix, err := netip.ParsePrefix(a.String()); err == nil {
+			p.local[prefix.Addr().Unmap()] = true
+		}
+	}
+	return p, nil
 }
 
 // endpoints are the orchestrator's addresses and port.
@@ -74,7 +92,7 @@ func endpoints(ctx context.Context, orchestrator string) ([]netip.Addr, uint16, 
 
 // Take is what was counted since it was called last.
 func (p *Proof) Take() (c journal.ControlTraffic, err error) {
-	var head [1]byte
+	var head [maxHead]byte
 	for {
 		n, _, err := unix.Recvfrom(p.fd, head[:], unix.MSG_TRUNC)
 		if errors.Is(err, unix.EAGAIN) {
@@ -87,6 +105,9 @@ func (p *Proof) Take() (c journal.ControlTraffic, err error) {
 			return c, fmt.Errorf("control packets: %w", err)
 		}
 		c.Bytes += int64(n)
+		if end, ok := p.node(head[:min(n, len(head))]); ok && !p.local[end] {
+			c.Others, c.OthersBytes = c.Others+1, c.OthersBytes+int64(n)
+		}
 	}
 	// Those for which the socket had no room are among them.
 	s, err := unix.GetsockoptTpacketStats(p.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
@@ -95,6 +116,39 @@ func (p *Proof) Take() (c journal.ControlTraffic, err error) {
 	}
 	c.Packets = int64(s.Packets)
 	return c, nil
+}
+
+// maxHead is the longest IP header, IPv4's with all options, and the ports after it.
+const maxHead = 64
+
+// node is the address of the node that a packet, of which this is the beginning, is from
+// or to: the end that is not the orchestrator.
+func (p *Proof) node(b []byte) (netip.Addr, bool) {
+	source, destination, ok := packetEnds(b)
+	switch {
+	case ok && slices.Contains(p.ends, source):
+		return destination.Addr(), true
+	case ok && slices.Contains(p.ends, destination):
+		return source.Addr(), true
+	}
+	return netip.Addr{}, false
+}
+
+// packetEnds are both ends of a TCP packet. Offsets are of RFC 791 and RFC 8200.
+func packetEnds(b []byte) (source, destination netip.AddrPort, ok bool) {
+	if len(b) == 0 {
+		return
+	}
+	from, size, head := 12, 4, int(b[0]&15)*4
+	if b[0]>>4 == 6 {
+		from, size, head = 8, 16, 40
+	}
+	if len(b) < head+4 || head < from+2*size {
+		return
+	}
+	s, _ := netip.AddrFromSlice(b[from : from+size])
+	d, _ := netip.AddrFromSlice(b[from+size : from+2*size])
+	return netip.AddrPortFrom(s.Unmap(), binary.BigEndian.Uint16(b[head:])), netip.AddrPortFrom(d.Unmap(), binary.BigEndian.Uint16(b[head+2:])), true
 }
 
 // Close ends the count.

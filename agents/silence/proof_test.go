@@ -56,6 +56,37 @@ func testProof(t *testing.T, address string) {
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, c.Packets, int64(4)) // a handshake and a byte
 	require.GreaterOrEqual(t, c.Bytes, 40*c.Packets)
+	require.Zero(t, c.Others)
+	p.local = nil // as if this node only forwarded them
+	talk(orchestrator)
+	c, err = p.Take()
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, c.Others, int64(4))
+	require.Equal(t, c.Packets, c.Others)
+	require.Equal(t, c.Bytes, c.OthersBytes)
+}
+
+// Both ends are read from a packet's beginning, however short it is.
+func TestPacketEnds(t *testing.T) {
+	for _, ends := range [][2]string{{"10.0.0.1:8443", "10.9.9.9:40000"}, {"[fd00::1]:8443", "[fd00::9]:40000"}} {
+		a, b := netip.MustParseAddrPort(ends[0]), netip.MustParseAddrPort(ends[1])
+		whole := packet(a, b, unix.IPPROTO_TCP)[2:]
+		source, destination, ok := packetEnds(whole)
+		require.True(t, ok)
+		require.Equal(t, a, source)
+		require.Equal(t, b, destination)
+		p := &Proof{ends: []netip.AddrPort{a}}
+		for _, w := range [][]byte{whole, packet(b, a, unix.IPPROTO_TCP)[2:]} {
+			end, ok := p.node(w)
+			require.True(t, ok)
+			require.Equal(t, b.Addr(), end)
+		}
+		for n := range 44 {
+			if _, _, ok := packetEnds(whole[:min(n, 24)]); ok {
+				t.Errorf("ends of a packet of %d B", n)
+			}
+		}
+	}
 }
 
 // The filter picks packets by either end's address and port, of every address that the

@@ -19,12 +19,48 @@ func longest(s *runsheet.Sheet) time.Duration {
 	return time.Duration(len(s.Trials)) * (s.Limits.Connect + s.Limits.Transfer + 2*runsheet.ConnectGrace + s.Limits.Pause)
 }
 
-// Of a relay with relay processes: it looks this often at how much its radio's
-// interface has sent, and so much since the last look is a trial's traffic.
+// trafficStep is how often a relay looks whether a trial runs.
+const trafficStep = time.Second
+
+// Of a node whose interface the trials' packets pass: so much since the last look is a
+// trial's traffic, a twentieth of what the radio carries in that time, within bounds. The
+// least is less than one packet of a transfer, and more than what machines send by
+// themselves.
 const (
-	trafficStep = time.Second
-	trafficFrom = 1500 // bytes
+	leastTraffic = 200  // bytes
+	mostTraffic  = 1500 // bytes
 )
+
+// trafficFrom is that number of bytes.
+func trafficFrom(r *radio.Profile) int64 {
+	if r.Emulation == nil {
+		return leastTraffic
+	}
+	return int64(min(max(leastTraffic, r.Emulation.RateBitsPerSecond/8*trafficStep.Seconds()/20), mostTraffic))
+}
+
+// Busy reports whether a trial has been running since it was called last; false, false:
+// it is not known.
+type Busy func() (busy, known bool)
+
+// Forwarding is for a node whose radio's interface the packets of trials pass, because it
+// forwards them or has relay processes: sent is how many bytes the interface has sent, and
+// control how many of control packets have passed. Those that the node forwards are counted
+// twice, where they come in and where they go out; so in a second with such packets a
+// trial's may be overlooked, but they do not pass at the same time.
+func Forwarding(sheet *runsheet.Sheet, sent func() (int64, error), control func() int64) Busy {
+	from := trafficFrom(&sheet.Radio)
+	var last int64
+	had := false
+	return func() (busy, known bool) {
+		passed := control()
+		n, err := sent()
+		n -= passed
+		busy, known = n-last >= from, had && err == nil
+		last, had = n, err == nil
+		return busy, known
+	}
+}
 
 // Relay is the policy of a relay's agent.
 type Relay struct {
@@ -43,22 +79,31 @@ func NewRelay(g *Gate, d Delivery, j Records, sheet *runsheet.Sheet, flush func(
 	return &Relay{flush: flush, gate: g, delivery: d, journal: j, longest: longest(sheet), idle: sheet.IdleBeforeControl(), listeners: len(sheet.Listeners(radio.RoleRelay))}
 }
 
-// Attend is the relay's part in the run: it ends with the preparation, and calls
-// are suspended when that is delivered, until ctx ends. A part with relay processes
-// lasts as long as the run.
-func (r *Relay) Attend(ctx context.Context, cfg executor.Config) error {
-	if r.listeners > 0 {
-		var silent sync.WaitGroup
-		silent.Go(func() { r.whileRelaying(ctx, cfg.Sent) })
-		defer silent.Wait()
-		return executor.Attend(ctx, cfg)
-	}
-	ectx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+// Attend is the relay's part in the run, which lasts as long as the run. Where nothing
+// tells the relay when trials run, busy is nil: then it ends with the preparation, and the
+// relay is silent until ctx ends.
+func (r *Relay) Attend(ctx context.Context, cfg executor.Config, busy Busy) error {
 	if cfg.Observer == nil {
 		cfg.Observer = executor.NopObserver{}
 	}
-	cfg.Observer = &onlyBegins{Observer: cfg.Observer, end: func() { cancel(executor.ErrFinish) }}
+	ectx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	begun := &begins{Observer: cfg.Observer, done: make(chan struct{})}
+	cfg.Observer = begun
+	if busy != nil {
+		var silent sync.WaitGroup
+		silent.Go(func() {
+			select {
+			case <-begun.done:
+				r.whileRelaying(ectx, busy)
+			case <-ectx.Done():
+			}
+		})
+		defer silent.Wait()
+		defer cancel(nil)
+		return executor.Attend(ctx, cfg)
+	}
+	begun.then = func() { cancel(executor.ErrFinish) }
 	if err := executor.Attend(ectx, cfg); err != nil {
 		return err
 	}
@@ -76,23 +121,20 @@ func (r *Relay) Attend(ctx context.Context, cfg executor.Config) error {
 	return nil
 }
 
-// whileRelaying suspends calls while relay processes are up, until ctx ends, and
-// opens a window when the radio's interface has been idle for long enough, or
-// where that is not known, when the sheet's time has passed.
-func (r *Relay) whileRelaying(ctx context.Context, sent func() (int64, error)) {
+// whileRelaying suspends calls until ctx ends, and opens a window when no trial has run
+// for long enough, or where that is not known, when the sheet's time has passed.
+func (r *Relay) whileRelaying(ctx context.Context, busy Busy) {
 	if !prepared(ctx, r.journal, r.delivery, r.listeners) {
 		return
 	}
 	r.gate.Suspend()
 	defer r.gate.Resume()
 	patience, quiet, waited := r.longest, time.Duration(0), time.Duration(0)
-	last := counted(sent)
 	for backoff.Sleep(ctx, trafficStep) {
-		now := counted(sent)
-		if quiet += trafficStep; now < 0 || last < 0 || now-last >= trafficFrom {
+		waited += trafficStep
+		if quiet += trafficStep; isOrMayBe(busy()) {
 			quiet = 0
 		}
-		waited, last = waited+trafficStep, now
 		if quiet < r.idle && waited < patience {
 			continue
 		}
@@ -101,31 +143,26 @@ func (r *Relay) whileRelaying(ctx context.Context, sent func() (int64, error)) {
 		}
 		r.flush()
 		r.gate.Window(ctx, followerWindow, r.delivery.CaughtUp)
-		quiet, waited, last = 0, 0, counted(sent)
+		quiet, waited = 0, 0
 	}
 }
 
-// counted is how many bytes an interface has sent; -1: not known.
-func counted(sent func() (int64, error)) int64 {
-	if sent == nil {
-		return -1
-	}
-	n, err := sent()
-	if err != nil {
-		return -1
-	}
-	return n
-}
+func isOrMayBe(busy, known bool) bool { return busy || !known }
 
-// onlyBegins ends a part as soon as it has begun: provenance and clock are all of it.
-type onlyBegins struct {
+// begins tells when the part has begun: until then the node prepares and calls.
+type begins struct {
 	executor.Observer
-	end func()
+	done chan struct{}
+	then func() // nil: nothing
+	once sync.Once
 }
 
 // Begun implements [executor.Observer].
-func (o *onlyBegins) Begun(ctx context.Context, recorded bool) error {
+func (o *begins) Begun(ctx context.Context, recorded bool) error {
 	err := o.Observer.Begun(ctx, recorded)
-	o.end()
+	o.once.Do(func() { close(o.done) })
+	if o.then != nil {
+		o.then()
+	}
 	return err
 }

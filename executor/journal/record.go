@@ -239,10 +239,21 @@ type AttemptEnded struct {
 	Log string `json:"log,omitempty"`
 }
 
-// ControlTraffic is packets between a node and the orchestrator, with their IP headers.
+// ControlTraffic is packets between nodes and the orchestrator that passed an interface of
+// this node, with their IP headers. One that the node forwards passes two of them.
 type ControlTraffic struct {
 	Packets int64 `json:"packets"`
 	Bytes   int64 `json:"bytes"`
+	// Others of them, with OthersBytes, are neither from this node nor to it: another
+	// node's, which it forwards, or which its orchestrator is sent.
+	Others      int64 `json:"others,omitempty"`
+	OthersBytes int64 `json:"others_bytes,omitempty"`
+}
+
+// Add adds what passed in another time.
+func (c *ControlTraffic) Add(more ControlTraffic) {
+	c.Packets, c.Bytes = c.Packets+more.Packets, c.Bytes+more.Bytes
+	c.Others, c.OthersBytes = c.Others+more.Others, c.OthersBytes+more.OthersBytes
 }
 
 // TypeControlCounted is [ControlCounted].

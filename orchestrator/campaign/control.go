@@ -21,6 +21,7 @@ import (
 // countedNode is what a node that does not lead counted, as far as it was delivered.
 type countedNode struct {
 	role    radio.Role
+	absent  bool            // no node of the role takes part in the run
 	records []countedRecord // in order
 	ended   bool            // its part in the run: no more follow
 }
@@ -48,7 +49,7 @@ func (e *Engine) judgeControl(ctx context.Context, run, hash string, last bool) 
 	if err != nil {
 		return err
 	}
-	others, leader, err := e.countedNodes(ctx, run)
+	others, leader, err := e.countedNodes(ctx, run, info.roles)
 	if err != nil {
 		return err
 	}
@@ -61,9 +62,9 @@ func (e *Engine) judgeControl(ctx context.Context, run, hash string, last bool) 
 	return nil
 }
 
-// countedNodes are the run's nodes but the leading one, in the order of roles, and the
-// leading node's clock.
-func (e *Engine) countedNodes(ctx context.Context, run string) ([]countedNode, store.Clock, error) {
+// countedNodes are the run's nodes but the leading one, in the order of roles, those of
+// which no agent takes part among them, and the leading node's clock.
+func (e *Engine) countedNodes(ctx context.Context, run string, roles []radio.Role) ([]countedNode, store.Clock, error) {
 	nodes, err := e.cfg.Store.RunNodes(ctx, run)
 	if err != nil {
 		return nil, store.Clock{}, err
@@ -90,6 +91,11 @@ func (e *Engine) countedNodes(ctx context.Context, run string) ([]countedNode, s
 			}
 		}
 		out = append(out, x)
+	}
+	for _, role := range roles {
+		if role != leader && !slices.ContainsFunc(out, func(x countedNode) bool { return x.role == role }) {
+			out = append(out, countedNode{role: role, absent: true, ended: true})
+		}
 	}
 	slices.SortFunc(out, func(a, b countedNode) int {
 		return slices.Index(radio.Roles, a.role) - slices.Index(radio.Roles, b.role)
@@ -134,10 +140,20 @@ func (e *Engine) settleControl(ctx context.Context, run string, a *dbsqlc.Contro
 	return e.cfg.Store.SetControl(ctx, dbsqlc.SetControlParams{RunID: run, Trial: a.Trial, Attempt: a.Attempt, Control: encoded})
 }
 
+// countStep is how closely in time a node that does not lead knows when a packet passed.
+const countStep = 100 * time.Millisecond
+
 // during is what the node counted in a time by the orchestrator's clock; complete: it has
-// delivered its counts until the end of that time.
+// delivered its counts until the end of that time. Packets between the node itself and the
+// orchestrator are counted where they may have passed in that time. Those of other nodes
+// are counted there, too, and the leading node calls right before and after its attempts:
+// so of these only what is certain to have passed in that time.
 func (x *countedNode) during(from, to time.Time, bound time.Duration) (c report.ControlCount, complete bool) {
 	c.Role = x.role
+	if x.absent {
+		c.Unknown = fmt.Sprintf("no node takes part in the run as the %s, so what passed there was not observed", x.role)
+		return c, true
+	}
 	leads := bound
 	reached, gap := from, time.Time{}
 	complete = x.ended
@@ -149,7 +165,10 @@ func (x *countedNode) during(from, to time.Time, bound time.Duration) (c report.
 		if until.Add(bound).Before(from) || since.Add(-bound).After(to) {
 			continue
 		}
-		c.Packets, c.Bytes = c.Packets+r.Packets, c.Bytes+r.Bytes
+		c.Packets, c.Bytes = c.Packets+r.Packets-r.Others, c.Bytes+r.Bytes-r.OthersBytes
+		if first, last := from.Add(bound+countStep), to.Add(-bound-countStep); first.Before(last) && until.After(first) && since.Before(last) {
+			c.Packets, c.Bytes = c.Packets+r.Others, c.Bytes+r.OthersBytes
+		}
 		if since.Sub(reached) > unwatchedGap+bound && gap.IsZero() {
 			gap = reached
 		}
@@ -163,7 +182,7 @@ func (x *countedNode) during(from, to time.Time, bound time.Duration) (c report.
 	if c.Packets == 0 && !gap.IsZero() {
 		c.Unknown = fmt.Sprintf("the node did not count from %s on, or its journal is not there", clockTime(gap))
 		if x.role == radio.RoleRelay && x.ended && !reached.After(from) {
-			c.Unknown = "the relay's part in the run ends with its preparation"
+			c.Unknown = "the relay was not observed: its node forwards no packets and cannot tell when trials run, so its part in the run ended with its preparation"
 		}
 	}
 	return c, complete

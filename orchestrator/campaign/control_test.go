@@ -21,14 +21,21 @@ func TestControlTraffic(t *testing.T) {
 	at := func(s float64) time.Time {
 		return time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(s * float64(time.Second)))
 	}
+	forwarded := func(from, to float64, packets int64) journal.ControlCounted {
+		return journal.ControlCounted{Since: at(from), Until: at(to), ControlTraffic: journal.ControlTraffic{Packets: packets, Bytes: 52 * packets, Others: packets, OthersBytes: 52 * packets}}
+	}
+	silent := report.ControlCount{Role: radio.RoleServer}
 	counted := func(from, to float64, packets int64) journal.ControlCounted {
 		return journal.ControlCounted{Since: at(from), Until: at(to), ControlTraffic: journal.ControlTraffic{Packets: packets, Bytes: 52 * packets}}
 	}
 	// The attempt begins 10 s after the run and takes 1.2 s.
 	for name, c := range map[string]struct {
 		server  []journal.ControlCounted
-		waits   bool // for the server's count, until the run ends
-		want    report.ControlCount
+		relay   []journal.ControlCounted // empty: silent
+		waits   bool                     // for the server's count, until the run ends
+		ended   bool                     // the relay's part, after that
+		want    report.ControlCount      // of the server
+		passed  report.ControlCount      // at the relay
 		mark    string
 		outside bool          // control is out-of-band
 		step    time.Duration // of the server's clock, before it counted
@@ -38,8 +45,21 @@ func TestControlTraffic(t *testing.T) {
 		"some":        {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
 		"some, by a clock that is a year back": {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, step: -year,
 			want: report.ControlCount{Role: radio.RoleServer, Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the server, of which an attempt with in-band control has none (the attempt had ended with a result)"},
-		"before, after":  {server: []journal.ControlCounted{counted(0, 9.8, 3), counted(9.8, 11.8, 0), counted(11.8, 12, 3)}, want: report.ControlCount{Role: radio.RoleServer}},
-		"a gap":          {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(11, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
+		"before, after": {server: []journal.ControlCounted{counted(0, 9.8, 3), counted(9.8, 11.8, 0), counted(11.8, 12, 3)}, want: report.ControlCount{Role: radio.RoleServer}},
+		"a gap":         {server: []journal.ControlCounted{counted(0, 10.5, 0), counted(11, 20, 0)}, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
+		"at the relay": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 10.5, 0), counted(10.5, 10.7, 2), counted(10.7, 20, 0)}, want: silent,
+			passed: report.ControlCount{Packets: 2, Bytes: 104}, mark: "2 control packets with 104 B passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)"},
+		"forwarded": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 10.5, 0), forwarded(10.5, 10.6, 4), counted(10.6, 20, 0)}, want: silent,
+			passed: report.ControlCount{Packets: 4, Bytes: 208}, mark: "4 control packets with 208 B passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)"},
+		// The leading node calls until the attempt and again after it: those are its own, and counted there.
+		"forwarded about the attempt": {server: []journal.ControlCounted{counted(0, 20, 0)},
+			relay: []journal.ControlCounted{counted(0, 9.9, 0), forwarded(9.9, 10.05, 6), counted(10.05, 11.15, 0), forwarded(11.15, 11.4, 6), counted(11.4, 20, 0)}, want: silent},
+		"own about the attempt": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 9.9, 0), counted(9.9, 10.05, 6), counted(10.05, 20, 0)}, want: silent,
+			passed: report.ControlCount{Packets: 6, Bytes: 312}, mark: "6 control packets with 312 B passed at the relay, of which an attempt with in-band control has none (the attempt had ended with a result)"},
+		"a relay that cannot tell": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 2, 7)}, ended: true, want: silent,
+			passed: report.ControlCount{Unknown: "the relay was not observed: its node forwards no packets and cannot tell when trials run, so its part in the run ended with its preparation"}},
+		"a relay that was away": {server: []journal.ControlCounted{counted(0, 20, 0)}, relay: []journal.ControlCounted{counted(0, 2, 7)}, waits: true, want: silent,
+			passed: report.ControlCount{Unknown: "the node did not count from 12:00:10.0 UTC on, or its journal is not there"}},
 		"not to the end": {server: []journal.ControlCounted{counted(0, 10.5, 0)}, waits: true, want: report.ControlCount{Role: radio.RoleServer, Unknown: "the node did not count from 12:00:10.5 UTC on, or its journal is not there"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -75,8 +95,15 @@ func TestControlTraffic(t *testing.T) {
 			require.NoError(t, err)
 			relay := storetest.NewJournal(run, radio.RoleRelay)
 			relay.Begin(sheet)
-			relay.Add(journal.TypeControlCounted, counted(0, 2, 7))
-			relay.Add(journal.TypeRunEnded, journal.RunEnded{End: journal.RunCompleted})
+			if c.relay == nil {
+				c.relay = []journal.ControlCounted{counted(0, 2, 7), counted(2, 20, 0)}
+			}
+			for _, x := range c.relay {
+				relay.Add(journal.TypeControlCounted, x)
+			}
+			if c.ended {
+				relay.Add(journal.TypeRunEnded, journal.RunEnded{End: journal.RunCompleted})
+			}
 			deliver(t, s, run, relay)
 			deliver(t, s, run, server)
 			attempt := func(last bool) *report.Attempt {
@@ -94,8 +121,8 @@ func TestControlTraffic(t *testing.T) {
 				require.Empty(t, a.Control)
 				a = attempt(true)
 			}
-			require.Equal(t, []report.ControlCount{{Role: radio.RoleClient, Unknown: "the node's agent could not count them (its log says why)"},
-				{Role: radio.RoleRelay, Unknown: "the relay's part in the run ends with its preparation"}, c.want}, a.Control)
+			c.passed.Role = radio.RoleRelay
+			require.Equal(t, []report.ControlCount{{Role: radio.RoleClient, Unknown: "the node's agent could not count them (its log says why)"}, c.passed, c.want}, a.Control)
 			commands, err := s.CommandStates(t.Context(), run)
 			require.NoError(t, err)
 			if c.mark == "" {
@@ -108,5 +135,24 @@ func TestControlTraffic(t *testing.T) {
 			require.NoError(t, e.MarkAttempt(t.Context(), run, Mark{Trial: 0, Attempt: 1, By: "ada"}))
 			require.Nil(t, attempt(true).Mark)
 		})
+	}
+}
+
+// Where no agent takes part as a role of the topology, results say that nobody observed
+// what passed there.
+func TestControlTrafficUnobserved(t *testing.T) {
+	s := storetest.Open(t)
+	sheet := storetest.Sheet(1)
+	sheet.Control = runsheet.ControlInBand
+	run := storetest.AddRun(t, s, "control", sheet)
+	others, _, err := newEngine(Config{Store: s}).countedNodes(t.Context(), run, append([]radio.Role{"observer"}, radio.Roles...))
+	require.NoError(t, err)
+	require.Len(t, others, 3)
+	for _, x := range others {
+		c, complete := x.during(time.Unix(0, 0), time.Unix(1, 0), 0)
+		require.Equal(t, x.role == "observer", complete, x.role)
+		if x.role == "observer" {
+			require.Equal(t, "no node takes part in the run as the observer, so what passed there was not observed", c.Unknown)
+		}
 	}
 }

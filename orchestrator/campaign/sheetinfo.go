@@ -21,6 +21,7 @@ type sheetInfo struct {
 	signature signature.Signature
 	listeners []journal.ListenerName // that the nodes have to open
 	inBand    bool
+	roles     []radio.Role  // of the topology's nodes
 	longest   time.Duration // one attempt at most; for so long an agent of an in-band run may be without contact
 	radio     *radio.Profile
 	validity  *validity // nil: the plan has no rules
@@ -43,6 +44,9 @@ func (e *Engine) sheetOf(ctx context.Context, run, hash string) (*sheetInfo, err
 		return nil, fmt.Errorf("run %s: %w", run, err)
 	}
 	info := &sheetInfo{encoded: b, hash: hash, inBand: s.Control == runsheet.ControlInBand, longest: s.Limits.Connect + s.Limits.Transfer, radio: &s.Radio}
+	for _, st := range s.Topology.Stations {
+		info.roles = append(info.roles, st.Role)
+	}
 	switch sig, err := e.cfg.Store.RunSignature(ctx, run); {
 	case err == nil:
 		info.signature = signature.Signature{KeyID: sig.KeyID, Bytes: sig.Signature}

@@ -174,7 +174,7 @@ func (p *parsed) check() error {
 			return fmt.Errorf("a step by %s within %s", b.By, b.Within)
 		}
 	case *journal.ControlCounted:
-		if b.Since.Before(earliest) || !b.Until.Before(latest) || b.Until.Before(b.Since) || b.Packets < 0 || b.Bytes < 0 {
+		if b.Since.Before(earliest) || !b.Until.Before(latest) || b.Until.Before(b.Since) || b.Others < 0 || b.OthersBytes < 0 || b.Packets < b.Others || b.Bytes < b.OthersBytes {
 			return fmt.Errorf("%d packets with %d B from %s to %s", b.Packets, b.Bytes, b.Since.Format(time.RFC3339), b.Until.Format(time.RFC3339))
 		}
 	}

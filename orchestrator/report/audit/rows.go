@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"slices"
 	"time"
 
 	"linktrial/executor/journal"
@@ -118,6 +119,11 @@ func (a *auditor) checkControl(c *Check, x *attempt, row *Attempt) {
 	counts := row.Verdict == string(journal.Succeeded) || row.Verdict == string(journal.Failed) || row.Verdict == string(journal.TimedOut)
 	if own := x.control; counts && own != nil && own.Packets > 0 {
 		c.find(x.at, "it counts as %s, and by the journal %d control packets passed the leading node meanwhile", row.Verdict, own.Packets)
+	}
+	for _, st := range a.sheet.Topology.Stations {
+		if len(row.Control) > 0 && !slices.ContainsFunc(row.Control, func(n ControlCount) bool { return n.Role == string(st.Role) }) {
+			c.find(x.at, "the store does not say whether control packets passed at the %s", st.Role)
+		}
 	}
 	for _, n := range row.Control {
 		switch {
