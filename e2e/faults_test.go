@@ -34,20 +34,21 @@ limits: {connect: 10s, transfer: 60s, attempts: 3}
 
 // Faults from a seed while a plan runs: nothing is lost, repeated after it had
 // succeeded, or counted against a protocol; everything works again at the end. make
-// faults has LINKTRIAL_FAULTS=SEED:ITERATIONS for a longer campaign.
+// faults has LINKTRIAL_FAULTS=SEED:ITERATIONS for a longer campaign, with faults of all
+// kinds.
 func TestFaultCampaign(t *testing.T) {
 	seed, iterations := "42", 5
+	kinds := []string{"--fault-kinds", "kill,restart,power-cut,control-cut,control-slow,control-lossy,control-one-way,database-read-only,clock-step"}
 	if given := os.Getenv("LINKTRIAL_FAULTS"); given != "" {
 		s, n, _ := strings.Cut(given, ":")
 		var err error
 		if iterations, err = strconv.Atoi(n); err != nil {
 			t.Fatalf("LINKTRIAL_FAULTS=%q, expected SEED:ITERATIONS", given)
 		}
-		seed = s
+		seed, kinds = s, nil
 	}
 	p := newProgram(t)
-	r := p.start("rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, iterations)), "--faults", seed, "--fault-interval", "4s",
-		"--fault-kinds", "kill,restart,power-cut,control-cut,control-slow,control-lossy,control-one-way,database-read-only")
+	r := p.start(append([]string{"rehearse", p.plan("faults.yaml", fmt.Sprintf(campaignPlan, iterations)), "--faults", seed, "--fault-interval", "4s"}, kinds...)...)
 	if code := r.wait(time.Minute + time.Duration(iterations)*time.Minute); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
@@ -71,7 +72,11 @@ func TestFaultCampaign(t *testing.T) {
 		t.Errorf("the output has no %q", want)
 	}
 	nothingLeft(t)
-	t.Logf("%d faults over %d trials; %s", len(faults), 4*iterations, regexp.MustCompile(`Attempts that do not count.*`).FindString(r.output()))
+	injected := map[faultlog.Kind]int{}
+	for _, f := range faults {
+		injected[f.Kind]++
+	}
+	t.Logf("%d faults over %d trials: %v; %s", len(faults), 4*iterations, injected, regexp.MustCompile(`Attempts that do not count.*`).FindString(r.output()))
 }
 
 // faults reads the exported list of injected faults.

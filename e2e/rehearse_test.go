@@ -46,7 +46,7 @@ func checkRun(t *testing.T, ds *report.Dataset) {
 		if len(run.Trials) != len(run.Sheet.Trials) {
 			t.Fatalf("run %s has %d trials, its sheet %d", run.ID, len(run.Trials), len(run.Sheet.Trials))
 		}
-		var last time.Time
+		var first time.Time // attempt of the trial before
 		for i, tr := range run.Trials {
 			want := run.Sheet.Trials[i]
 			if tr.Index != i || tr.Treatment != want.Treatment || tr.Iteration != want.Iteration {
@@ -55,7 +55,11 @@ func checkRun(t *testing.T, ds *report.Dataset) {
 			if tr.Verdict == "" || len(tr.Attempts) == 0 {
 				t.Errorf("trial %d was lost: verdict %q, %d attempts", i, tr.Verdict, len(tr.Attempts))
 			}
+			last := first // one that is found invalid later is repeated after other trials
 			for j, a := range tr.Attempts {
+				if j == 0 {
+					first = a.Started
+				}
 				if a.Attempt != j+1 {
 					t.Errorf("trial %d: attempt %d stands at place %d", i, a.Attempt, j+1)
 				}

@@ -239,8 +239,11 @@ func (s *Server) settings() []string {
 		"jit":                     "off",
 		"log_min_messages":        "warning",
 		"logging_collector":       "off",
-		"timezone":                "UTC",
-		"log_timezone":            "UTC",
+		// After a crash, one call instead of opening and syncing each of some thousand files:
+		// on a busy disk that took minutes, in which nobody could use the database.
+		"recovery_init_sync_method": "syncfs",
+		"timezone":                  "UTC",
+		"log_timezone":              "UTC",
 	}
 	if s.bin.hasTimescale() {
 		set["shared_preload_libraries"] = "timescaledb"

@@ -80,7 +80,7 @@ func TestLifeOfADataFolder(t *testing.T) {
 	dir := dataDir(t)
 	s := start(t, dir)
 	exec1(t, s, "CREATE TABLE kept (v int); INSERT INTO kept VALUES (42)")
-	for setting, want := range map[string]string{"listen_addresses": "", "fsync": "on", "synchronous_commit": "on", "data_checksums": "on"} {
+	for setting, want := range map[string]string{"listen_addresses": "", "fsync": "on", "synchronous_commit": "on", "data_checksums": "on", "recovery_init_sync_method": "syncfs"} {
 		require.Equal(t, want, query[string](t, s, "SELECT current_setting('"+setting+"')"), setting)
 	}
 	st, err := os.Stat(s.socket)
