@@ -2,9 +2,13 @@
 package udt_test
 
 import (
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -128,6 +132,62 @@ func TestIdle(t *testing.T) {
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	cxxtest.CheckConformance(t, cxxtest.Build(t, "udt"), "hundred", "client-killed", "server-killed")
+}
+
+// A clock that is set back by an hour during a transfer, or forwards, changes nothing, at
+// either end and with either of the library's clocks.
+func TestClockStep(t *testing.T) {
+	t.Parallel()
+	stepped := filepath.Join(t.TempDir(), "step.so")
+	if out, err := exec.Command("g++", "-O2", "-Wall", "-shared", "-fPIC", "-o", stepped, "testdata/step.cpp").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	d := cxxtest.Build(t, "udt")
+	for _, clock := range []string{"system", "tsc"} {
+		for _, by := range []string{"-3600", "3600"} {
+			t.Run(clock+" "+by, func(t *testing.T) {
+				t.Parallel()
+				at := map[contract.Role]string{}
+				as := func(role contract.Role) *cxxtest.Driver {
+					at[role] = filepath.Join(t.TempDir(), "now")
+					d := *d
+					d.Environment = []string{"LD_PRELOAD=" + stepped, "STEPPED=" + at[role], "STEP=" + by}
+					return &d
+				}
+				port := cxxtest.FreePort(t)
+				sp := d.Parameters(contract.RoleServer, port)
+				sp.Options["clock"] = clock
+				server := as(contract.RoleServer).Serve(t, sp)
+				p := d.Parameters(contract.RoleClient, port)
+				p.Options["clock"], p.Options["max_bandwidth"] = clock, 8_000_000
+				p.Transfer.SizeBytes, p.Limits.TransferMS = 3<<20, 20_000
+				client := as(contract.RoleClient).Start(t, cxxtest.Document(t, p))
+				for client.Until(contract.KindSample).Sample.ElapsedNS < time.Second.Nanoseconds() {
+				}
+				for _, role := range []contract.Role{contract.RoleClient, contract.RoleServer} {
+					if err := os.WriteFile(at[role], nil, 0o644); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(300 * time.Millisecond)
+				}
+				events, code := client.Wait()
+				if code != contract.ExitOK {
+					t.Fatalf("exit code %d, %s", code, cxxtest.Only(t, events, contract.KindError).Message)
+				}
+				r := cxxtest.Only(t, events, contract.KindResult).Result
+				if took := time.Duration(r.ElapsedNS); took < 2500*time.Millisecond || took > 10*time.Second {
+					t.Errorf("%s for 3 MiB at 8 Mbit/s", took)
+				}
+				server.Signal(syscall.SIGTERM)
+				if _, code := server.Wait(); code != contract.ExitOK {
+					t.Errorf("exit code %d of the server", code)
+				}
+				if cpu := client.CPU(); clock == "system" && cpu > 2*time.Second {
+					t.Errorf("the client used %s of a processor: its waits end at once", cpu)
+				}
+			})
+		}
+	}
 }
 
 // TestPromptAnswer: the server's first byte, a short packet, is acknowledged when

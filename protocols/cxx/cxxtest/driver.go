@@ -33,6 +33,8 @@ type Driver struct {
 	Manifest *contract.Manifest
 	// Options of every process, unless a test sets others.
 	Options map[string]any
+	// Environment is added to that of the tests, as "NAME=value".
+	Environment []string
 }
 
 // building keeps parallel tests from running make in one folder at once.
@@ -87,6 +89,7 @@ func (d *Driver) Start(t testing.TB, document []byte) *Process {
 	p := &Process{t: t, cmd: exec.Command(d.Program), Events: make(chan *contract.Event, 1<<16), Stderr: &bytes.Buffer{}, done: make(chan struct{})}
 	p.cmd.Stdin = bytes.NewReader(document)
 	p.cmd.Stderr = p.Stderr
+	p.cmd.Env = append(os.Environ(), d.Environment...)
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

@@ -3,7 +3,8 @@
 // machines that change their frequency; handshakes and transfers then break.
 // The library has a fall-back to gettimeofday, which costs nothing measurable
 // (a call without a kernel entry; the loopback throughput is the same), so
-// the driver uses it unless the plan says otherwise.
+// the driver uses it unless the plan says otherwise; what it gets there is the
+// time since the kernel was started (monotonic.cpp).
 //
 // The two variables are the library's own statics (CTimer in its common.h,
 // private there); the static library exports them.
