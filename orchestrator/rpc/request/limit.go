@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -13,8 +14,9 @@ import (
 	"linktrial/orchestrator/ingest"
 )
 
-// usualLimit is how many bytes the request of a procedure may have that is not in
-// limits, decompressed: as much as is read before it is known who calls.
+// usualLimit is how many bytes a request may have, decompressed, that carries names,
+// choices and sentences of people: as much as is read before it is known who calls. It
+// holds for a procedure that is not in limits, too; a test fails for such a one.
 const usualLimit = admission.UnknownBytes
 
 const (
@@ -22,20 +24,53 @@ const (
 	reportLimit = 256 << 10 // what an agent reports of its node, a text of maxReport for each driver or check
 )
 
-// limits has every procedure whose requests may be larger than usual, in bytes.
-var limits = map[string]int{
-	// Agents deliver in batches of a mebibyte; a single record may be longer.
-	"AgentService/Deliver":  ingest.MaxRecordBytes + 1<<20,
-	"AgentService/Register": reportLimit, "AgentService/Poll": reportLimit, "AgentService/ReportPreflight": reportLimit,
-
-	"OperatorService/CheckPlan": planLimit, "OperatorService/ExplainPlan": planLimit, "OperatorService/StartPlan": planLimit,
-	"LibraryService/SavePlan": planLimit, "CatalogService/SaveTopology": planLimit,
+// limits has every procedure of the API, with the bytes that its requests may have.
+var limits = map[string]map[string]int{
+	"AccessService": usual("WhoAmI", "Login", "Logout", "ChangePassword", "GetSecondFactor", "BeginSecondFactor", "ConfirmSecondFactor", "RenewRecoveryCodes", "RemoveSecondFactor", "CreateToken", "ListTokens", "RevokeToken", "ListUsers", "AddUser", "SetUserRole", "SetUserPassword", "SetUserDisabled", "RemoveUserSecondFactor", "ListAudit", "ExportAudit"),
+	"AgentService": with(usual("Clock"), map[string]int{
+		// Agents deliver in batches of a mebibyte; a single record may be longer.
+		"Deliver":         ingest.MaxRecordBytes + 1<<20,
+		"Register":        reportLimit,
+		"Poll":            reportLimit,
+		"ReportPreflight": reportLimit,
+	}),
+	"CatalogService": with(usual("GetSource", "DeleteTopology", "ListProtocols", "CheckProtocol"), map[string]int{
+		"SaveTopology": planLimit,
+	}),
+	"ControlService":   usual("PauseRun", "ResumeRun", "AbortRun", "SkipTrial", "RepeatTrial", "MarkAttempt", "ReleaseRun", "ListCommands"),
+	"EnrolmentService": usual("Enrol", "Renew"),
+	"FleetService":     usual("StartPreflight", "GetPreflight", "Links"),
+	"LabService":       usual("LabStatus", "LabUp", "LabDown", "SetControlLink"),
+	"LibraryService": with(usual("ListPlans", "GetPlan", "DeletePlan", "Schedule", "ListSchedules", "CancelSchedule"), map[string]int{
+		"SavePlan": planLimit,
+	}),
+	"NodeService": usual("CreateNodeToken", "ListNodeIdentities", "RevokeNode", "GetAuthority"),
+	"OperatorService": with(usual("AbortCampaign", "ListRuns", "GetRun", "Watch", "Results", "ListNodes", "ListProfiles"), map[string]int{
+		"CheckPlan":   planLimit,
+		"ExplainPlan": planLimit,
+		"StartPlan":   planLimit,
+	}),
+	"ResultService": usual("ListCampaigns", "Summarize", "Sweep", "Series", "GetAttempt", "ListRecords"),
+	"TrustService":  usual("ListSigningKeys", "RotateSigningKey", "GetSignedSheet", "ListApprovals", "ApproveDriver", "UnapproveDriver", "ListChangeRequests", "ConfirmChange", "RefuseChange"),
 }
 
-// Limit returns how many bytes a request of a procedure may have, decompressed. A
-// procedure that nobody has listed has the smallest limit.
+func usual(methods ...string) map[string]int {
+	out := map[string]int{}
+	for _, m := range methods {
+		out[m] = usualLimit
+	}
+	return out
+}
+
+func with(limits, more map[string]int) map[string]int {
+	maps.Copy(limits, more)
+	return limits
+}
+
+// Limit returns how many bytes a request of a procedure may have, decompressed.
 func Limit(procedure string) int {
-	if n, ok := limits[strings.TrimPrefix(procedure, "/"+apiPackage)]; ok {
+	service, method, _ := strings.Cut(strings.TrimPrefix(procedure, "/"+apiPackage), "/")
+	if n, ok := limits[service][method]; ok {
 		return n
 	}
 	return usualLimit
