@@ -39,7 +39,8 @@ type Config struct {
 	// LocalUsers, where nobody logs in and only this machine reaches the orchestrator,
 	// may have programs run with its rights, as [LocalUsers] returns them; nil: all may.
 	LocalUsers []int
-	// DataDir gets the setup token while there is no admin.
+	// DataDir has the key that seals secrets of second factors, and gets the setup token
+	// while there is no admin. Empty: the key lasts as long as the process.
 	DataDir string
 	// SecondFactor has the roles that take a second factor: who has none can only set
 	// one up.
@@ -71,6 +72,8 @@ type Access struct {
 	setup    setup
 	audit    *auditlog.Log
 
+	factorKey factorKey
+
 	mu      sync.Mutex
 	streams map[*stream]struct{}
 }
@@ -96,6 +99,12 @@ func New(ctx context.Context, cfg Config) (*Access, error) {
 		cfg: cfg, log: cfg.Logger, store: cfg.Store, now: cfg.Now, hasher: newHasher(cfg.Cost), limit: limit, codes: codes,
 		crossing: http.NewCrossOriginProtection(), streams: map[*stream]struct{}{},
 		audit: auditlog.New(auditlog.Config{Store: cfg.Store, Signer: cfg.Signer, DataDir: cfg.DataDir, Logger: cfg.Logger, Now: cfg.Now}),
+	}
+	// Also where nobody logs in: secrets that an earlier version left are sealed at once.
+	if a.store != nil {
+		if err := a.openFactors(ctx); err != nil {
+			return nil, err
+		}
 	}
 	if cfg.Required {
 		if err := a.openSetup(ctx); err != nil {

@@ -68,6 +68,7 @@ func build(t *testing.T, change func(*access.Config)) *house {
 	if change != nil {
 		change(&cfg)
 	}
+	h.data = cfg.DataDir
 	var err error
 	h.a, err = access.New(t.Context(), cfg)
 	require.NoError(t, err)

@@ -83,7 +83,11 @@ func (a *Access) BeginSecondFactor(ctx context.Context, p Principal, password st
 	if err != nil {
 		return nil, fmt.Errorf("make a second factor: %w", err)
 	}
-	n, err := a.store.ProposeSecondFactor(ctx, dbsqlc.ProposeSecondFactorParams{UserName: p.User, Secret: key.Secret(), CreatedAt: a.now()})
+	sealed, err := a.factorKey.seal(p.User, key.Secret())
+	if err != nil {
+		return nil, err
+	}
+	n, err := a.store.ProposeSecondFactor(ctx, dbsqlc.ProposeSecondFactorParams{UserName: p.User, Sealed: sealed, CreatedAt: a.now()})
 	if err != nil {
 		return nil, fmt.Errorf("keep a second factor: %w", err)
 	}
@@ -117,7 +121,11 @@ func (a *Access) ConfirmSecondFactor(ctx context.Context, p Principal, code stri
 	if err != nil || f.ConfirmedAt != nil || now.Sub(f.CreatedAt) >= proposalLife {
 		return nil, nil, refuse(NotNow, "no second factor of %s waits to be confirmed: begin again, and give a code within %d minutes", p.User, int(proposalLife.Minutes()))
 	}
-	step, ok := stepOf(f.Secret, plainCode(code), now)
+	plain, err := a.factorKey.open(p.User, f.Sealed)
+	if err != nil {
+		return nil, nil, err
+	}
+	step, ok := stepOf(plain, plainCode(code), now)
 	if !ok {
 		return nil, nil, refuse(Invalid, "%s", wrongCode(now))
 	}
@@ -126,7 +134,7 @@ func (a *Access) ConfirmSecondFactor(ctx context.Context, p Principal, code stri
 		keep = p.token
 	}
 	err = a.store.InTx(ctx, func(q *dbsqlc.Queries) error {
-		n, err := q.ConfirmSecondFactor(ctx, dbsqlc.ConfirmSecondFactorParams{UserName: p.User, Secret: f.Secret, ConfirmedAt: &now, LastStep: step})
+		n, err := q.ConfirmSecondFactor(ctx, dbsqlc.ConfirmSecondFactorParams{UserName: p.User, Sealed: f.Sealed, ConfirmedAt: &now, LastStep: step})
 		if err == nil && n == 0 {
 			return refuse(NotNow, "the second factor of %s was changed meanwhile: begin again", p.User)
 		}
@@ -273,7 +281,11 @@ func (a *Access) checkCode(ctx context.Context, user, code string) error {
 	if err != nil {
 		return fmt.Errorf("look up a second factor: %w", err)
 	}
-	step, ok := stepOf(f.Secret, text, now)
+	plain, err := a.factorKey.open(user, f.Sealed)
+	if err != nil {
+		return err
+	}
+	step, ok := stepOf(plain, text, now)
 	if !ok {
 		return refuse(Unauthenticated, "%s", wrongCode(now))
 	}
@@ -319,7 +331,7 @@ func isCode(text string) bool {
 	return len(text) == codeForm.Digits.Length() && strings.Trim(text, "0123456789") == ""
 }
 
-var recoveryEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
+var unpadded = base32.StdEncoding.WithPadding(base32.NoPadding)
 
 // recoveryHash is what the database has of a recovery code. It has 80 random bits: a plain
 // hash is enough.
@@ -334,7 +346,7 @@ func newRecoveryCodes(ctx context.Context, q *dbsqlc.Queries, user string) ([]st
 	}
 	var out []string
 	for range recoveryCount {
-		plain := strings.ToLower(recoveryEncoding.EncodeToString(random(recoveryBytes)))
+		plain := strings.ToLower(unpadded.EncodeToString(random(recoveryBytes)))
 		if err := q.InsertRecoveryCode(ctx, dbsqlc.InsertRecoveryCodeParams{UserName: user, Hash: recoveryHash(plain)}); err != nil {
 			return nil, err
 		}

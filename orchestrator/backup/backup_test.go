@@ -95,6 +95,7 @@ func TestBackupAndRestore(t *testing.T) {
 	st.Close()
 	put(t, filepath.Join(dir, authority.Folder, "ca.key"), "key", 0o600)
 	put(t, filepath.Join(signing.Dir(dir), "ring"), "ring", 0o600)
+	put(t, filepath.Join(dir, "second-factors", "sealing-key.json"), "seal", 0o600)
 	ring, err := signing.Open(signing.Dir(dir))
 	require.NoError(t, err)
 	ours := AcceptKeys(nil, ring.Fingerprint())
@@ -143,7 +144,7 @@ func TestBackupAndRestore(t *testing.T) {
 		require.Equal(t, entry.Hash, before.Hash, "the audit log goes on from its last entry")
 		st.Close()
 		require.NoError(t, again.Stop(ctx))
-		for name, text := range map[string]string{"authority/ca.key": "key", "signing/ring": "ring", "topologies/site.yaml": "name: site\n"} {
+		for name, text := range map[string]string{"authority/ca.key": "key", "signing/ring": "ring", "second-factors/sealing-key.json": "seal", "topologies/site.yaml": "name: site\n"} {
 			b, err := os.ReadFile(filepath.Join(to, name))
 			require.NoError(t, err)
 			require.Equal(t, text, string(b))

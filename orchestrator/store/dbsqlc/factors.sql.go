@@ -11,12 +11,12 @@ import (
 )
 
 const confirmSecondFactor = `-- name: ConfirmSecondFactor :execrows
-UPDATE second_factors SET confirmed_at = $3, last_step = $4 WHERE user_name = $1 AND secret = $2 AND confirmed_at IS NULL
+UPDATE second_factors SET confirmed_at = $3, last_step = $4 WHERE user_name = $1 AND sealed = $2 AND confirmed_at IS NULL
 `
 
 type ConfirmSecondFactorParams struct {
 	UserName    string
-	Secret      string
+	Sealed      []byte
 	ConfirmedAt *time.Time
 	LastStep    int64
 }
@@ -24,7 +24,7 @@ type ConfirmSecondFactorParams struct {
 func (q *Queries) ConfirmSecondFactor(ctx context.Context, arg ConfirmSecondFactorParams) (int64, error) {
 	result, err := q.db.Exec(ctx, confirmSecondFactor,
 		arg.UserName,
-		arg.Secret,
+		arg.Sealed,
 		arg.ConfirmedAt,
 		arg.LastStep,
 	)
@@ -70,19 +70,19 @@ func (q *Queries) InsertRecoveryCode(ctx context.Context, arg InsertRecoveryCode
 }
 
 const proposeSecondFactor = `-- name: ProposeSecondFactor :execrows
-INSERT INTO second_factors (user_name, secret, created_at) VALUES ($1, $2, $3)
-ON CONFLICT (user_name) DO UPDATE SET secret = EXCLUDED.secret, created_at = EXCLUDED.created_at WHERE second_factors.confirmed_at IS NULL
+INSERT INTO second_factors (user_name, sealed, created_at) VALUES ($1, $2, $3)
+ON CONFLICT (user_name) DO UPDATE SET sealed = EXCLUDED.sealed, secret = NULL, created_at = EXCLUDED.created_at WHERE second_factors.confirmed_at IS NULL
 `
 
 type ProposeSecondFactorParams struct {
 	UserName  string
-	Secret    string
+	Sealed    []byte
 	CreatedAt time.Time
 }
 
 // Replaces one that is not confirmed.
 func (q *Queries) ProposeSecondFactor(ctx context.Context, arg ProposeSecondFactorParams) (int64, error) {
-	result, err := q.db.Exec(ctx, proposeSecondFactor, arg.UserName, arg.Secret, arg.CreatedAt)
+	result, err := q.db.Exec(ctx, proposeSecondFactor, arg.UserName, arg.Sealed, arg.CreatedAt)
 	if err != nil {
 		return 0, err
 	}
@@ -100,8 +100,23 @@ func (q *Queries) RecoveryCodesLeft(ctx context.Context, userName string) (int32
 	return codes, err
 }
 
+const sealSecondFactor = `-- name: SealSecondFactor :exec
+UPDATE second_factors SET sealed = $2, secret = NULL WHERE user_name = $1 AND secret IS NOT NULL
+`
+
+type SealSecondFactorParams struct {
+	UserName string
+	Sealed   []byte
+}
+
+// One that an earlier version left as it is.
+func (q *Queries) SealSecondFactor(ctx context.Context, arg SealSecondFactorParams) error {
+	_, err := q.db.Exec(ctx, sealSecondFactor, arg.UserName, arg.Sealed)
+	return err
+}
+
 const secondFactor = `-- name: SecondFactor :one
-SELECT user_name, secret, created_at, confirmed_at, last_step FROM second_factors WHERE user_name = $1
+SELECT user_name, secret, created_at, confirmed_at, last_step, sealed FROM second_factors WHERE user_name = $1
 `
 
 func (q *Queries) SecondFactor(ctx context.Context, userName string) (SecondFactor, error) {
@@ -113,8 +128,40 @@ func (q *Queries) SecondFactor(ctx context.Context, userName string) (SecondFact
 		&i.CreatedAt,
 		&i.ConfirmedAt,
 		&i.LastStep,
+		&i.Sealed,
 	)
 	return i, err
+}
+
+const secondFactors = `-- name: SecondFactors :many
+SELECT user_name, secret, created_at, confirmed_at, last_step, sealed FROM second_factors ORDER BY user_name
+`
+
+func (q *Queries) SecondFactors(ctx context.Context) ([]SecondFactor, error) {
+	rows, err := q.db.Query(ctx, secondFactors)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	items := []SecondFactor{}
+	for rows.Next() {
+		var i SecondFactor
+		if err := rows.Scan(
+			&i.UserName,
+			&i.Secret,
+			&i.CreatedAt,
+			&i.ConfirmedAt,
+			&i.LastStep,
+			&i.Sealed,
+		); err != nil {
+			return nil, err
+		}
+		items = append(items, i)
+	}
+	if err := rows.Err(); err != nil {
+		return nil, err
+	}
+	return items, nil
 }
 
 const useCodeOfStep = `-- name: UseCodeOfStep :execrows

@@ -479,10 +479,11 @@ type Schedule struct {
 
 type SecondFactor struct {
 	UserName    string
-	Secret      string
+	Secret      *string
 	CreatedAt   time.Time
 	ConfirmedAt *time.Time
 	LastStep    int64
+	Sealed      []byte
 }
 
 type Session struct {
