@@ -244,8 +244,10 @@ func fuzzService(f *testing.F, service string) {
 		if known {
 			require.NotContains(t, ours, a.Code, "%s as %s: %s", path, what, a.Message)
 			require.Less(t, len(a.Message), 5000)
-			// That of an envelope, which programs alone write, is connect's.
-			if leak := leaks.FindString(strings.ReplaceAll(a.Message, "incomplete envelope: unexpected EOF", "")); leak != "" && !bytes.Contains(bytes.ToLower(body), []byte(strings.ToLower(leak))) {
+			// That of an envelope, which programs alone write, is connect's. What stands in
+			// the body, which may be sent twice, is the caller's own.
+			sent := bytes.ToLower(slices.Concat(body, body))
+			if leak := leaks.FindString(strings.ReplaceAll(a.Message, "incomplete envelope: unexpected EOF", "")); leak != "" && !bytes.Contains(sent, []byte(strings.ToLower(leak))) {
 				t.Errorf("%s as %s: %q is of how it is made: %s", path, what, leak, a.Message)
 			}
 		}
