@@ -267,8 +267,20 @@ func (r *Refusal) Coded() *connect.Error {
 	return err
 }
 
+// Ended is what a call ends with whose caller has no more time for it or has ended it;
+// nil while neither is so.
+func Ended(ctx context.Context) *connect.Error {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the caller's time for the call is over"))
+	case err != nil:
+		return connect.NewError(connect.CodeCanceled, errors.New("the caller has ended the call"))
+	}
+	return nil
+}
+
 // coded is a refusal as the API's protocols have it. An error of the orchestrator's
-// own is logged, and its text is not told.
+// own is logged, and its text is not told; one that comes from the caller's end is none.
 func (a *Access) coded(r *http.Request, err error) *connect.Error {
 	var refused *Refusal
 	if errors.As(err, &refused) {
@@ -276,6 +288,9 @@ func (a *Access) coded(r *http.Request, err error) *connect.Error {
 	}
 	if coded := (*connect.Error)(nil); errors.As(err, &coded) {
 		return coded
+	}
+	if ended := Ended(r.Context()); ended != nil {
+		return ended
 	}
 	a.log.Error("could not find out who calls", "path", r.URL.Path, "error", err)
 	return connect.NewError(connect.CodeUnavailable, errors.New("the database does not answer"))

@@ -110,6 +110,24 @@ func TestWithoutDatabase(t *testing.T) {
 	}
 }
 
+// A caller whose time is over before it is known who it is did not meet a database that
+// does not answer.
+func TestCallerEnded(t *testing.T) {
+	h := build(t, nil)
+	expired, cancel := context.WithDeadline(t.Context(), time.Unix(1, 0))
+	defer cancel()
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for want, ctx := range map[string]context.Context{"deadline_exceeded": expired, "canceled": cancelled} {
+		req := httptest.NewRequestWithContext(ctx, http.MethodPost, "/linktrial.v1.OperatorService/ListRuns", strings.NewReader("{}"))
+		req.Header.Set("Authorization", "Bearer "+access.NewTokenText())
+		req.Header.Set("Content-Type", "application/json")
+		res := httptest.NewRecorder()
+		h.server.Config.Handler.ServeHTTP(res, req)
+		require.Contains(t, res.Body.String(), `"`+want+`"`)
+	}
+}
+
 // A page of another site cannot have a logged-in browser do anything.
 func TestOtherOrigins(t *testing.T) {
 	h := build(t, nil)

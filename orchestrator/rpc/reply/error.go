@@ -15,6 +15,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
@@ -41,11 +42,8 @@ func Error(ctx context.Context, log *slog.Logger, call string, err error) error 
 	if coded := (*connect.Error)(nil); errors.As(err, &coded) && !ofDatabase(err) {
 		return coded
 	}
-	switch ended := ctx.Err(); {
-	case errors.Is(ended, context.DeadlineExceeded):
-		return connect.NewError(connect.CodeDeadlineExceeded, errors.New("the caller's time for the call is over"))
-	case ended != nil:
-		return connect.NewError(connect.CodeCanceled, errors.New("the caller has ended the call"))
+	if ended := access.Ended(ctx); ended != nil {
+		return ended
 	}
 	fault := store.FaultOf(err)
 	if fault == store.NoFault {
