@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -92,10 +93,11 @@ func TestVirtualWithoutKernel(t *testing.T) {
 }
 
 // A virtual rehearsal that is interrupted keeps what it has measured: its runs that had
-// ended are complete in the store.
+// ended are complete in the store, and the faults that were injected can be audited.
 func TestInterruptVirtual(t *testing.T) {
 	p := newProgram(t)
-	r := p.start("rehearse", "--virtual", "--jobs", "1", "--yes", p.plan("sizes.yaml", `
+	schedule := p.plan("schedule.yaml", "faults: [{at: 500ms, kind: clock-step, node: server, step: 1h, for: 1s}]\n")
+	r := p.start("rehearse", "--virtual", "--jobs", "1", "--yes", "--faults", schedule, p.plan("sizes.yaml", `
 name: sizes
 radio: prc-117g-anw2c
 topology: vip-lot
@@ -113,6 +115,10 @@ limits: {connect: 10s, transfer: 10h, attempts: 1}
 	}
 	if !strings.Contains(r.output(), "of which 1 had ended") {
 		t.Errorf("the output does not say what was stored:\n%s", r.output())
+	}
+	audit := regexp.MustCompile(`faults injected until then: [12], listed in .*; to audit them: linktrial (audit-run .*)`).FindStringSubmatch(r.output())
+	if audit == nil {
+		t.Fatalf("the output does not say how to audit the faults:\n%s", r.output())
 	}
 	left, err := filepath.Glob(filepath.Join(p.data, "virtual", "*"))
 	if err != nil || len(left) > 0 {
@@ -135,5 +141,9 @@ limits: {connect: 10s, transfer: 10h, attempts: 1}
 	}
 	if states["completed, 2 of 2 trials succeeded"] != 1 || states["aborted, 0 of 2 trials succeeded"] != 1 {
 		t.Errorf("the store has runs that are %v", states)
+	}
+	out, stderr, code := p.run(append(strings.Fields(audit[1]), "--orchestrator", q.url)...)
+	if code != 0 || !regexp.MustCompile(`faults +passed`).MatchString(out) || !strings.Contains(out, "1 faults were injected, of which 0 can change the outcome") {
+		t.Errorf("exit code %d of the audit: %s\n%s", code, stderr, out)
 	}
 }

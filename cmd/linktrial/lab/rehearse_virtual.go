@@ -140,7 +140,7 @@ func (v *virtual) trials(ctx context.Context, text []byte) error {
 	result, err := uml.Run(ctx, cfg)
 	show.out.Finish()
 	if err != nil {
-		v.notKept = v.keepMeasured(ctx, cfg, result)
+		v.notKept = v.keepMeasured(ctx, cfg, result, campaign)
 		return err
 	}
 	if err := v.deliver(ctx, result); err != nil {
@@ -255,7 +255,8 @@ const keepLimit = 10 * time.Minute
 
 // keepMeasured stores what an interrupted rehearsal has measured: runs that had ended
 // are completed, and the attempts of the others are kept when the campaign is aborted.
-func (v *virtual) keepMeasured(ctx context.Context, cfg uml.RunConfig, result uml.Result) error {
+// The list of the faults that were injected stays in the data folder.
+func (v *virtual) keepMeasured(ctx context.Context, cfg uml.RunConfig, result uml.Result, campaign *faultCampaign) error {
 	ended, begun := 0, 0
 	for _, r := range result.Sheets {
 		if len(r.Journals) == 0 {
@@ -272,8 +273,12 @@ func (v *virtual) keepMeasured(ctx context.Context, cfg uml.RunConfig, result um
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepLimit)
 	defer cancel()
 	fmt.Printf("interrupted: storing what was measured in %s, of which %d had ended\n", terminal.Count(begun, "run"), ended)
-	if err := v.deliver(ctx, result); err != nil {
+	if err := errors.Join(v.deliver(ctx, result), campaign.collect(result)); err != nil {
 		return fmt.Errorf("%w; the journals are in %s", err, cfg.Dir)
+	}
+	if campaign != nil {
+		fmt.Printf("faults injected until then: %d, listed in %s; to audit them: linktrial audit-run %s --journals %s --faults %[2]s\n",
+			len(campaign.faults), v.faultList(), v.campaign, filepath.Join(v.s.Data, RehearsalAgents))
 	}
 	if err := v.completed(ctx, ended); err != nil {
 		return err
