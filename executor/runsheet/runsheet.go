@@ -78,6 +78,14 @@ type Setting struct {
 	Label string `json:"label"`
 }
 
+// Words are the group and the settings, for people; empty where the plan has neither.
+func (c *Cell) Words() string {
+	if c.Group == "" || c.Label == "" {
+		return c.Group + c.Label
+	}
+	return c.Group + " · " + c.Label
+}
+
 // At is the run's value of an axis: radio, topology, size (as "3 KiB"), group,
 // or one of its sweep; empty where it has none of that name.
 func (c *Cell) At(axis string) string {

@@ -174,3 +174,16 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestCellWords(t *testing.T) {
+	for want, c := range map[string]Cell{
+		"":                  {Radio: "r"},
+		"loss 0.1":          {Label: "loss 0.1"},
+		"clean":             {Group: "clean"},
+		"mobile · loss 0.1": {Group: "mobile", Label: "loss 0.1"},
+	} {
+		if got := c.Words(); got != want {
+			t.Errorf("%+v: %q, want %q", c, got, want)
+		}
+	}
+}

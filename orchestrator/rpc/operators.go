@@ -177,6 +177,10 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "list runs", err)
 	}
+	settings, err := s.openSettings(ctx, rows)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "list runs", err)
+	}
 	out := &linktrialv1.ListRunsResponse{}
 	guestsEnded := map[string]bool{} // by campaign in virtual time
 	for i := range rows {
@@ -192,9 +196,30 @@ func (s *operators) ListRuns(ctx context.Context, req *connect.Request[linktrial
 			r.GuestsEnded = over
 		}
 		s.addWaits(r)
+		r.Settings = settings[r.SheetHash]
 		out.Runs = append(out.Runs, r)
 	}
 	return connect.NewResponse(out), nil
+}
+
+// openSettings returns the settings of runs that have not ended, by the hash of their
+// sheets. The store keeps these sheets in memory; those of all runs are too many.
+func (s *operators) openSettings(ctx context.Context, rows []dbsqlc.RunOverview) (map[string]string, error) {
+	var runs, hashes []string
+	for i := range rows {
+		if rows[i].EndedAt == nil {
+			runs, hashes = append(runs, rows[i].ID), append(hashes, rows[i].SheetHash)
+		}
+	}
+	sheets, err := s.cfg.Store.Sheets(ctx, runs, hashes)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(sheets))
+	for hash, sheet := range sheets {
+		out[hash] = sheet.Cell.Words()
+	}
+	return out, nil
 }
 
 // run is a run as calls answer with it. How long a run in virtual time still takes is
@@ -233,7 +258,12 @@ func (s *operators) GetRun(ctx context.Context, req *connect.Request[linktrialv1
 	if err != nil {
 		return nil, s.cfg.answer(ctx, "get run", err)
 	}
+	sheet, err := runsheet.Decode(encoded)
+	if err != nil {
+		return nil, s.cfg.answer(ctx, "get run", err)
+	}
 	out := &linktrialv1.GetRunResponse{Run: s.run(overview), Sheet: encoded}
+	out.Run.Settings = sheet.Cell.Words()
 	for _, t := range r.Trials {
 		row := &linktrialv1.TrialRow{Trial: int32(t.Index), Iteration: int32(t.Iteration), Treatment: t.Treatment, Verdict: string(t.Verdict)}
 		for i := range t.Attempts {

@@ -246,6 +246,7 @@ func (w *watcher) sendStored(ctx context.Context, id string, x *watched) error {
 	marksBefore := x.marks
 	x.estimates, x.marks = r.overview.EstimatedSeconds, r.extras.marks
 	run := w.s.run(&r.overview)
+	run.Settings = x.sheet.Cell.Words()
 	ended := r.overview.EndedAt != nil
 	last := ended || run.State == linktrialv1.RunState_RUN_STATE_COLLECTING
 	if !last || x.run == nil {

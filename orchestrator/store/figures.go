@@ -320,6 +320,16 @@ func (s *Store) sheets(ctx context.Context, q *dbsqlc.Queries, runs, hashes []st
 	return out, nil
 }
 
+// Sheets are the sheets of runs by their hashes, which are given in the same order. Nobody
+// may change them.
+func (s *Store) Sheets(ctx context.Context, runs, hashes []string) (map[string]*runsheet.Sheet, error) {
+	sheets, err := s.sheets(ctx, s.Queries, runs, hashes)
+	if err != nil {
+		return nil, fmt.Errorf("sheets of %d runs: %w", len(runs), err)
+	}
+	return sheets, nil
+}
+
 // Sheet is a run's sheet, which nobody may change.
 func (s *Store) Sheet(ctx context.Context, run, hash string) (*runsheet.Sheet, error) {
 	sheets, err := s.sheets(ctx, s.Queries, []string{run}, []string{hash})

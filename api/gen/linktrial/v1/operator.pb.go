@@ -922,6 +922,7 @@ type Run struct {
 	// Of an open run, in lists:
 	WaitingFor    []string     `protobuf:"bytes,26,rep,name=waiting_for,json=waitingFor,proto3" json:"waiting_for,omitempty"` // before it begins, for people; empty: nothing
 	NoContact     []*NoContact `protobuf:"bytes,27,rep,name=no_contact,json=noContact,proto3" json:"no_contact,omitempty"`    // its nodes that are to be in contact and are not
+	Settings      string       `protobuf:"bytes,28,opt,name=settings,proto3" json:"settings,omitempty"`                       // group and what sweeps have set in it, for people: "loss 0.1"; in lists only of runs that have not ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1143,6 +1144,13 @@ func (x *Run) GetNoContact() []*NoContact {
 		return x.NoContact
 	}
 	return nil
+}
+
+func (x *Run) GetSettings() string {
+	if x != nil {
+		return x.Settings
+	}
+	return ""
 }
 
 type GetRunRequest struct {
@@ -3101,7 +3109,7 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"campaignId\x12\x12\n" +
 	"\x04open\x18\x03 \x01(\bR\x04open\"9\n" +
 	"\x10ListRunsResponse\x12%\n" +
-	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\x8c\a\n" +
+	"\x04runs\x18\x01 \x03(\v2\x11.linktrial.v1.RunR\x04runs\"\xa8\a\n" +
 	"\x03Run\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1f\n" +
 	"\vcampaign_id\x18\x02 \x01(\tR\n" +
@@ -3135,7 +3143,8 @@ const file_linktrial_v1_operator_proto_rawDesc = "" +
 	"\vwaiting_for\x18\x1a \x03(\tR\n" +
 	"waitingFor\x126\n" +
 	"\n" +
-	"no_contact\x18\x1b \x03(\v2\x17.linktrial.v1.NoContactR\tnoContact\"&\n" +
+	"no_contact\x18\x1b \x03(\v2\x17.linktrial.v1.NoContactR\tnoContact\x12\x1a\n" +
+	"\bsettings\x18\x1c \x01(\tR\bsettings\"&\n" +
 	"\rGetRunRequest\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\"{\n" +
 	"\x0eGetRunResponse\x12#\n" +

@@ -107,7 +107,7 @@ test('an open campaign: all its trials, the run it is at, the next one, and whet
   const campaign = create(CampaignSchema, { id: 'c', name: 'evening', runs: 4, trials: 40, trialsEnded: 13 })
   const open = [
     run('4', RunState.QUEUED, { estimatedSecondsLeft: 20, sizeBytes: 2048n }),
-    run('3', RunState.QUEUED, { estimatedSecondsLeft: 20 }),
+    run('3', RunState.QUEUED, { estimatedSecondsLeft: 20, settings: 'loss 0.1' }),
     run('2', RunState.RUNNING, { estimatedSecondsLeft: 5, trialsEnded: 3 }),
   ]
   expect(openCampaigns(open, [campaign])).toMatchObject([
@@ -115,7 +115,7 @@ test('an open campaign: all its trials, the run it is at, the next one, and whet
       id: 'c',
       name: 'evening',
       where: 'Run 2 of 4: hf, far, 1 KiB',
-      next: 'hf, far, 1 KiB',
+      next: 'hf, far, 1 KiB, loss 0.1',
       waits: '',
       ended: 13,
       trials: 40,

@@ -22,7 +22,7 @@ export interface OpenCampaign {
   moves: boolean
 }
 
-export const placeOf = (r: Run) => `${r.radio}, ${r.topology}, ${bytes(r.sizeBytes)}`
+export const placeOf = (r: Run) => [r.radio, r.topology, bytes(r.sizeBytes), r.settings].filter(Boolean).join(', ')
 
 /** Open is newest first, as listed; campaigns have the trials of runs that have ended. */
 export function openCampaigns(open: readonly Run[], campaigns: readonly Campaign[]): OpenCampaign[] {

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf'
 import { timestampFromDate } from '@bufbuild/protobuf/wkt'
 import { Code, ConnectError } from '@connectrpc/connect'
 import { mount } from '@vue/test-utils'
-import { describe, expect, it } from 'vitest'
+import { beforeEach, describe, expect, it } from 'vitest'
 import { nextTick } from 'vue'
 import type { SheetView } from './sheet'
 import type { Cell } from './cells'
@@ -12,6 +12,7 @@ import LinkBanner from './LinkBanner.vue'
 import RunMatrix from './RunMatrix.vue'
 import RunPicker from './RunPicker.vue'
 import { utcClock } from '@/lib/format'
+import { outage } from '@/composables/contact'
 import TabBar from '@/components/ui/TabBar.vue'
 
 function matrix(iterations: number, more = {}) {
@@ -161,6 +162,9 @@ describe('JournalPanel', () => {
   })
 })
 
+// A probe of an earlier test on a busy machine may have found that nobody answers.
+beforeEach(() => (outage.value = undefined))
+
 it('LinkBanner shows for how long there is no contact with the orchestrator and with nodes', () => {
   const now = Date.now()
   const w = mount(LinkBanner, {
@@ -211,6 +215,9 @@ it('RunPicker has tabs for a few runs and a list for many', async () => {
     )
   const few = mount(RunPicker, { props: { runs: runs(2), chosen: 'r0' } })
   expect(few.findAll('[role=tab]').map((t) => t.text())).toEqual(['1. place-0▶ 0/4', '2. place-1▶ 0/4'])
+  const swept = runs(2).map((r, i) => ({ ...r, topology: 'here', settings: `loss 0.${i}` }))
+  const same = mount(RunPicker, { props: { runs: swept, chosen: 'r0' } })
+  expect(same.findAll('[role=tab]').map((t) => t.text())).toEqual(['1. loss 0.0▶ 0/4', '2. loss 0.1▶ 0/4'])
   const many = mount(RunPicker, { props: { runs: runs(20), chosen: 'r0' } })
   expect(many.findAll('option')).toHaveLength(20)
   await many.find('select').setValue('r5')
