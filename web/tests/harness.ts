@@ -246,6 +246,8 @@ export const troubles: string[] = []
 /** Screenshot of the whole page, or of what the screen shows of it, into build/screenshots. */
 export async function shot(page: Page, name: string, fullPage = true): Promise<void> {
   mkdirSync(shots, { recursive: true })
+  // What stays in view stands at the top of a whole page only where that is not scrolled.
+  if (fullPage) await page.evaluate(() => document.querySelector('dialog[open]') || window.scrollTo(0, 0))
   await page.screenshot({ path: join(shots, `${name}.png`), fullPage, animations: 'disabled' })
 }
 

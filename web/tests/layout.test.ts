@@ -66,6 +66,26 @@ const beyond = (page: Page) =>
       .concat(`the page is ${document.documentElement.scrollWidth} wide`)
   })
 
+/** Tables that scroll sideways by themselves, by their first words. */
+const scrolled = (page: Page) =>
+  page.evaluate(() =>
+    [...document.querySelectorAll('.table-scroll')]
+      .filter((e) => e.scrollWidth > e.clientWidth + 1)
+      .map((e) => `${e.scrollWidth} of ${e.clientWidth}: ${e.textContent?.trim().slice(0, 60)}`),
+  )
+/** From which width on the tables of a page are seen whole. */
+const fits: Record<string, number> = {
+  overview: 390,
+  plans: 390,
+  runs: 390,
+  choose: 768,
+  approvals: 390,
+  users: 390,
+  protocols: 1024,
+  audit: 390,
+  identities: 390,
+}
+
 test.each([
   ['overview', '/', 'Running'],
   ['fleet', '/fleet', 'Preflight'],
@@ -94,6 +114,7 @@ test.each([
   for (const width of widths) {
     await resize(page, width)
     expect(await beyond(page), `${name} at ${width}`).toEqual([])
+    if (width >= (fits[name] ?? Infinity)) expect(await scrolled(page), `tables of ${name} at ${width}`).toEqual([])
     await shot(page, `layout-${name}-${width}`, false)
   }
   // At a phone's width tables scroll by themselves: also for who has only a keyboard.
@@ -148,6 +169,15 @@ test('twelve treatments and a hundred iterations fit, and the running trial is f
   await follow.click()
   await until('the running trial is in view', inView)
   await follow.waitFor({ state: 'detached' })
+})
+
+test('runs are told apart by what a sweep has set', async () => {
+  const page = await s.open('/')
+  await page.getByText('Next run: lttcp-on-off, vip-lot, 32 KiB, loss 0.01').waitFor()
+  await page.goto(`${s.url}/runs/${campaign}`)
+  await page.getByRole('tab', { name: '2. loss 0.01' }).waitFor()
+  expect(await page.getByRole('tab').count()).toBe(2)
+  await page.close()
 })
 
 test.each([

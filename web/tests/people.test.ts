@@ -133,6 +133,11 @@ test('a change of trust takes another admin', async () => {
   await row.getByText('pending').waitFor()
   await clean(otto)
   await shotNarrow(otto, 'requests')
+  // On a phone what he decides with is seen without scrolling sideways.
+  await otto.setViewportSize({ width: 390, height: 844 })
+  const confirm = (await otto.getByRole('button', { name: `Confirm request ${id} …` }).boundingBox())!
+  expect(confirm.x + confirm.width).toBeLessThanOrEqual(390)
+  await otto.setViewportSize({ width: 1366, height: 768 })
   await otto.getByRole('button', { name: `Confirm request ${id} …` }).click()
   await otto.getByText('Ask anna whether the request is theirs.').waitFor()
   expect(await otto.getByRole('dialog').innerText()).toMatch(new RegExp(`${id}[0-9a-f]{48}`))

@@ -92,6 +92,13 @@ test('campaigns are found, ticked and compared', async () => {
   await page.getByText('4 treatments have no counterpart').waitFor()
   await clean(page)
   await shotBoth(page, 'results-differences')
+  for (const width of [1366, 1024, 768]) {
+    await page.setViewportSize({ width, height: 768 })
+    await expect
+      .poll(() => page.locator('.table-scroll').evaluateAll((all) => all.every((e) => e.scrollWidth <= e.clientWidth)))
+      .toBe(true)
+  }
+  await page.setViewportSize(sizes.laptop)
   const file = await saved(page, async () => {
     await page.getByRole('button', { name: 'Download data' }).click()
     await page.getByRole('button', { name: 'CSV, a row a difference of campaigns' }).click()

@@ -176,6 +176,7 @@ async function picture(page: Page, name: string) {
     await theme(page, t)
     for (const width of widths) {
       await page.setViewportSize({ width, height: width < 600 ? 844 : 768 })
+      await page.evaluate(() => document.querySelector('dialog[open]') || window.scrollTo(0, 0))
       await page.waitForTimeout(300) // figures and tables follow the window's size
       const height = await page.evaluate(() => document.documentElement.scrollHeight)
       const modal = await page.evaluate(() => !!document.querySelector('dialog[open]'))
@@ -345,7 +346,7 @@ test('after the campaigns', async () => {
       { name: 'radios', path: '/profiles?radio=prc-117g-anw2c', ready: 'article h2' },
       { name: 'protocols', path: '/protocols', ready: 'main h2, main h3' },
       { name: 'approvals', path: '/protocols/approvals', ready: 'main table, main p' },
-      { name: 'lab', path: '/lab', ready: 'main table, main strong' },
+      { name: 'lab', path: '/lab', ready: 'main h2, main .box' },
       { name: 'not-found', path: '/no/such/page', ready: 'main a' },
     ],
     on,

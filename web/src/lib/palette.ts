@@ -30,7 +30,8 @@ const markers: [string, string][] = [
   ['rect', '■'],
   ['triangle', '▲'],
   ['diamond', '◆'],
-  ['path://M0,0 L10,10 M0,10 L10,0', '✕'],
+  // A surface: symbols of points are filled, and strokes alone are not drawn.
+  ['path://M2,0 L5,3 L8,0 L10,2 L7,5 L10,8 L8,10 L5,7 L2,10 L0,8 L3,5 L0,2 Z', '✕'],
   ['arrow', '▾'],
   ['emptyCircle', '○'],
   ['emptyRect', '□'],
@@ -38,6 +39,18 @@ const markers: [string, string][] = [
   ['emptyDiamond', '◇'],
 ]
 const dashes: Look['dash'][] = ['solid', 'dashed', 'dotted']
+
+/** A colour mixed with white (255) or black (0): those of the palette are made for a light ground indoors. */
+export function mixed(color: string, ground: number, share: number): string {
+  const n = Number.parseInt(color.slice(1), 16)
+  const mix = (x: number) => Math.round(x + (ground - x) * share)
+  return `#${[n >> 16, (n >> 8) & 255, n & 255].map((x) => mix(x).toString(16).padStart(2, '0')).join('')}`
+}
+
+/** A treatment's colour on the ground of a theme. */
+export function toned(color: string, theme: 'light' | 'dark' | 'sun'): string {
+  return theme === 'dark' ? mixed(color, 255, 0.42) : theme === 'sun' ? mixed(color, 0, 0.28) : color
+}
 
 /** The looks of treatments, by name. Names first seen first keep their look. */
 export function looks(names: Iterable<string>): Map<string, Look> {

@@ -2,7 +2,7 @@
 // theme, or black on white for what is downloaded.
 import { computed, type ComputedRef } from 'vue'
 import { useTheme } from '@/composables/theme'
-import { looks, type Look } from '@/lib/palette'
+import { looks, toned, type Look } from '@/lib/palette'
 
 export interface Ink {
   text: string
@@ -31,13 +31,6 @@ export const paper: Ink = {
   tone: (c) => c,
 }
 
-/** A colour mixed with white (255) or black (0): those of the palette are made for a light ground indoors. */
-export function mixed(color: string, ground: number, share: number): string {
-  const n = Number.parseInt(color.slice(1), 16)
-  const mix = (x: number) => Math.round(x + (ground - x) * share)
-  return `#${[n >> 16, (n >> 8) & 255, n & 255].map((x) => mix(x).toString(16).padStart(2, '0')).join('')}`
-}
-
 export function useInk(): ComputedRef<Ink> {
   const { effective } = useTheme()
   return computed(() => {
@@ -54,7 +47,7 @@ export function useInk(): ComputedRef<Ink> {
       surface: v('--surface', paper.surface),
       bad: v('--bad', paper.bad),
       font,
-      tone: theme === 'dark' ? (c) => mixed(c, 255, 0.42) : theme === 'sun' ? (c) => mixed(c, 0, 0.28) : (c) => c,
+      tone: (c) => toned(c, theme),
     }
   })
 }

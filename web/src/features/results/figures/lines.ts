@@ -189,6 +189,17 @@ export function wantsLog(positions: number[]): boolean {
   return positions.length > 2 && positions.every((p) => p > 0) && Math.max(...positions) / Math.min(...positions) >= 50
 }
 
+/** Where the points of a swept parameter lie: by their values, or at equal distances where values have none or are too close to be labelled. */
+export function placesOf(values: readonly string[], positions: readonly number[]) {
+  const even = values.map((_, i) => i + 1)
+  if (positions.length !== values.length) return { at: even, log: false, even: true }
+  if (wantsLog([...positions])) return { at: [...positions], log: true, even: false }
+  const sorted = [...positions].sort((a, b) => a - b)
+  const span = sorted.at(-1)! - sorted[0]!
+  const close = sorted.some((x, i) => i > 0 && x - sorted[i - 1]! < span * 0.05)
+  return close ? { at: even, log: false, even: true } : { at: [...positions], log: false, even: false }
+}
+
 export function pointHint(name: string, rows: [string, string][]): string {
   return [`<b>${escape(name)}</b>`, ...rows.map(([k, v]) => `${escape(k)} ${escape(v)}`)].join('<br>')
 }

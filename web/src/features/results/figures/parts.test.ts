@@ -5,8 +5,9 @@ import { looks } from '@/lib/palette'
 import { boxesOption, boxesWords, dotHint } from './boxes'
 import { deepOption, short } from './deep'
 import { fileName, sheetSvg } from './exporter'
-import { mixed, paper } from './ink'
-import { linesOption, pointHint, wantsLog } from './lines'
+import { paper } from './ink'
+import { mixed } from '@/lib/palette'
+import { linesOption, placesOf, pointHint, wantsLog } from './lines'
 import { escape, figures, wrap } from './parts'
 
 it.each([
@@ -38,6 +39,13 @@ it('mixes colours for a dark ground and for the sun', () =>
   expect([mixed('#0072b2', 255, 0.5), mixed('#0072b2', 0, 0.5)]).toEqual(['#80b9d9', '#003959']))
 it('wants a logarithmic axis only where numbers spread', () =>
   expect([wantsLog([1, 10, 100]), wantsLog([1, 2, 3]), wantsLog([0, 10, 1000])]).toEqual([true, false, false]))
+it('places what is swept by its values, unless these lie on each other', () => {
+  // Where 0 and 0.01 would lie on each other, beside 0.5.
+  expect(placesOf(['0', '0.01', '0.5'], [0, 0.01, 0.5])).toEqual({ at: [1, 2, 3], log: false, even: true })
+  expect(placesOf(['1', '2', '5'], [1, 2, 5])).toEqual({ at: [1, 2, 5], log: false, even: false })
+  expect(placesOf(['1', '10', '100'], [1, 10, 100]).log).toBe(true)
+  expect(placesOf(['a', 'b'], [])).toEqual({ at: [1, 2], log: false, even: true })
+})
 
 const hostile = '<img src=x onerror=alert(1)>'
 describe('names out of plans', () => {
