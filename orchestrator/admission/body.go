@@ -48,6 +48,8 @@ func (b *body) Read(p []byte) (int, error) {
 			what = "nothing of the request has arrived for %s: send it again"
 		}
 		err = connect.NewError(connect.CodeDeadlineExceeded, fmt.Errorf(what, wait))
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("the request ended after %d bytes of its body, of which it said that there are more: send it again", b.read))
 	case errors.Is(err, io.EOF):
 		// The answer may take as long as it takes; HTTP/1 reads on to learn when the
 		// caller leaves.
