@@ -37,7 +37,7 @@ type Config struct {
 	// orchestrator, for people to see.
 	OpenToNetwork bool
 	// LocalUsers, where nobody logs in and only this machine reaches the orchestrator,
-	// may have programs run with its rights, as [LocalUsers] returns them; nil: all may.
+	// may change something, as [LocalUsers] returns them; nil: all may.
 	LocalUsers []int
 	// DataDir has the key that seals secrets of second factors, and gets the setup token
 	// while there is no admin. Empty: the key lasts as long as the process.

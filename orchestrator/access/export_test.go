@@ -49,13 +49,15 @@ type Rule struct {
 	Least  Role
 	Logged bool
 	Enrols bool // also where a second factor is missing
+	// Changes is set where a call changes something.
+	Changes bool
 }
 
 // RuleOf is the rule of a procedure.
 func RuleOf(service, method string) Rule {
 	_, known := procedures[service][method]
 	r := ruleOf(service, method)
-	return Rule{Known: known, People: r.who == people, Least: r.least, Logged: r.logged, Enrols: r.enrols}
+	return Rule{Known: known, People: r.who == people, Least: r.least, Logged: r.logged, Enrols: r.enrols, Changes: r.changes()}
 }
 
 // Procedures is how many procedures the table has.
@@ -66,3 +68,6 @@ func Procedures() int {
 	}
 	return n
 }
+
+// LocalUsersOf are the users who may change something, by the user of sudo and of the login.
+var LocalUsersOf = localUsers

@@ -23,8 +23,8 @@ var open = []string{"/", "GET /{$}", "GET /healthz", "GET " + ProviderPath, "GET
 // Guard wraps all that an orchestrator serves. What changes something must not come
 // from a page of another origin, also where nobody logs in. Where nobody logs in though
 // other machines reach the orchestrator, what takes an admin is for callers on its own
-// machine; where only this machine reaches it, what runs programs with the rights of
-// root is for its root. Where people must log in, a request passes only with what its procedure or
+// machine; where only this machine reaches it and it runs as root, what changes something
+// is for root and who started it. Where people must log in, a request passes only with what its procedure or
 // page takes; the procedures of nodes pass, to be guarded by whom certificates are
 // known to.
 func (a *Access) Guard(mux *http.ServeMux) http.Handler {
@@ -45,7 +45,7 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 				a.answer(w, r, refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and has no users: do it on the orchestrator's own machine, or start it without --open"))
 				return
 			}
-			if isCall && !a.cfg.OpenToNetwork && a.cfg.LocalUsers != nil && ruleOf(service, method).runs {
+			if isCall && !a.cfg.OpenToNetwork && a.cfg.LocalUsers != nil && ruleOf(service, method).changes() {
 				if err := a.refuseLocalUser(r); err != nil {
 					a.answer(w, r, err)
 					return

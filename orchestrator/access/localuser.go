@@ -2,6 +2,7 @@ package access
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
@@ -12,26 +13,39 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
-// LocalUsers are the users of this machine who may have programs run with the rights
-// of this process: nil, which are all, where it has no more than others; else root and
-// who started it with sudo.
+// LocalUsers are the users of this machine who may change something where nobody logs in
+// and this process has the rights of root: root, and who became root to start it. It is
+// nil, which are all, where this process has no more rights than others.
 func LocalUsers() []int {
 	if os.Geteuid() != 0 {
 		return nil
 	}
+	login, _ := os.ReadFile("/proc/self/loginuid") // kernels without audit have none
+	return localUsers(os.Getenv("SUDO_UID"), strings.TrimSpace(string(login)))
+}
+
+// noLogin is the kernel's number for a process of no login session (proc_pid_loginuid(5)).
+const noLogin = 1<<32 - 1
+
+// localUsers is root, the user of sudo, and the user of the login session, which su and
+// pkexec do not change either.
+func localUsers(sudo, login string) []int {
 	users := []int{0}
-	if n, err := strconv.Atoi(os.Getenv("SUDO_UID")); err == nil && n > 0 {
-		users = append(users, n)
+	for _, text := range []string{sudo, login} {
+		if n, err := strconv.Atoi(text); err == nil && n > 0 && n != noLogin && !slices.Contains(users, n) {
+			users = append(users, n)
+		}
 	}
 	return users
 }
 
 // refuseLocalUser reports why the user at the other end of a connection of this machine
-// with itself may not have programs run here, or nil.
+// with itself may change nothing here, or nil.
 func (a *Access) refuseLocalUser(r *http.Request) error {
-	uid, err := userOf(r)
+	uid, err := userOfConn(r)
 	if err == nil && slices.Contains(a.cfg.LocalUsers, uid) {
 		return nil
 	}
@@ -40,7 +54,32 @@ func (a *Access) refuseLocalUser(r *http.Request) error {
 		who = "a user of this machine who cannot be told"
 		a.log.Warn("the user of a call cannot be told", "error", err)
 	}
-	return refuse(NotAllowed, "the orchestrator runs as root, and the call comes from %s: bring labs up and check drivers as root or as the user who started the orchestrator with sudo, or start it with --login", who)
+	return refuse(NotAllowed, "the orchestrator runs as root, and the call comes from %s: only root and the user who started the orchestrator with sudo may change something here; do it as one of them, or start it with --login", who)
+}
+
+type connKey struct{}
+
+// connUser is whose process the other end of a connection is, once somebody has asked.
+type connUser struct {
+	once sync.Once
+	uid  int
+	err  error
+}
+
+// WithConn has the user at the other end looked up once for a connection, and not for each
+// of its calls: the kernel's tables take long to read where they are large.
+func WithConn(ctx context.Context) context.Context {
+	return context.WithValue(ctx, connKey{}, &connUser{})
+}
+
+// userOfConn is [userOf], remembered with the connection.
+func userOfConn(r *http.Request) (int, error) {
+	c, ok := r.Context().Value(connKey{}).(*connUser)
+	if !ok {
+		return userOf(r)
+	}
+	c.once.Do(func() { c.uid, c.err = userOf(r) })
+	return c.uid, c.err
 }
 
 // userOf is the user whose process has the other end of a request's connection, which

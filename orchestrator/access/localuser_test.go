@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -9,13 +10,13 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"linktrial/orchestrator/access"
 )
 
 // Where nobody logs in and the orchestrator runs as root, another user of the machine
-// has no lab brought up and no driver checked, which would run as root; all else is as
-// for everybody.
+// changes nothing, also not as a node, and sees what everybody sees.
 func TestLocalUsers(t *testing.T) {
 	for name, x := range map[string]struct {
 		users   []int
@@ -36,6 +37,7 @@ func TestLocalUsers(t *testing.T) {
 				if s.Listener, err = net.Listen("tcp", network); err != nil {
 					t.Skip("this machine has no IPv6")
 				}
+				s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return access.WithConn(ctx) }
 				s.Start()
 				defer s.Close()
 				url := s.URL
@@ -44,7 +46,12 @@ func TestLocalUsers(t *testing.T) {
 					require.NoError(t, err)
 					url = "http://127.0.0.1:" + port
 				}
-				for procedure, guarded := range map[string]bool{"LabService/LabUp": true, "LabService/LabDown": true, "LabService/SetControlLink": true, "CatalogService/CheckProtocol": true, "LabService/LabStatus": false, "OperatorService/StartPlan": false} {
+				for procedure, guarded := range map[string]bool{
+					"LabService/LabUp": true, "LabService/LabDown": true, "LabService/SetControlLink": true, "CatalogService/CheckProtocol": true, "CatalogService/SaveTopology": true,
+					"OperatorService/StartPlan": true, "OperatorService/AbortCampaign": true, "ControlService/MarkAttempt": true, "FleetService/StartPreflight": true, "LibraryService/Schedule": true,
+					"TrustService/ApproveDriver": true, "TrustService/RotateSigningKey": true, "AgentService/Register": true, "AgentService/Deliver": true, "OperatorService/Forgotten": true,
+					"LabService/LabStatus": false, "OperatorService/CheckPlan": false, "OperatorService/ListRuns": false, "OperatorService/Watch": false, "AccessService/WhoAmI": false, "AccessService/Login": false,
+				} {
 					res, err := s.Client().Post(url+"/linktrial.v1."+procedure, "application/json", strings.NewReader("{}"))
 					require.NoError(t, err)
 					require.NoError(t, res.Body.Close())
@@ -56,5 +63,39 @@ func TestLocalUsers(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Every procedure is either one that changes something or one that only looks.
+func TestWhatChangesSomething(t *testing.T) {
+	looks := 0
+	everyProcedure(func(service, method string, _ protoreflect.MethodDescriptor) {
+		for _, word := range []string{"Get", "List", "Check", "Explain", "Watch", "Results", "Summarize", "Sweep", "Series", "Links", "LabStatus", "WhoAmI", "Login", "ExportAudit"} {
+			if strings.HasPrefix(method, word) && method != "CheckProtocol" { // it runs the driver
+				require.False(t, access.RuleOf(service, method).Changes, "%s.%s", service, method)
+				looks++
+				return
+			}
+		}
+		require.True(t, access.RuleOf(service, method).Changes, "%s.%s", service, method)
+	})
+	require.Greater(t, looks, 20)
+}
+
+func TestUsersWhoStartedAsRoot(t *testing.T) {
+	for name, x := range map[string]struct {
+		sudo, login string
+		want        []int
+	}{
+		"by root or a service": {"", "4294967295", []int{0}},
+		"without audit":        {"", "", []int{0}},
+		"sudo":                 {"1000", "1000", []int{0, 1000}},
+		"su":                   {"", "1000", []int{0, 1000}},
+		"sudo in a container":  {"1000", "4294967295", []int{0, 1000}},
+		"sudo of root":         {"0", "0", []int{0}},
+		"sudo within su":       {"1001", "1000", []int{0, 1001, 1000}},
+		"no number":            {"anna", "-1", []int{0}},
+	} {
+		require.Equal(t, x.want, access.LocalUsersOf(x.sudo, x.login), name)
 	}
 }

@@ -12,9 +12,10 @@ type rule struct {
 	logged bool
 	// enrols is what somebody may call whose role takes a second factor and who has none.
 	enrols bool
-	// runs has programs run with the rights of the orchestrator, as labs are.
-	runs bool
 }
+
+// changes reports whether a call of people or of a node changes something.
+func (r rule) changes() bool { return r.who == nodes || r.who == people && r.logged }
 
 type audience int
 
@@ -28,8 +29,6 @@ var (
 	see    = rule{least: Viewer}
 	own    = rule{least: Viewer, logged: true}
 	direct = rule{least: Director, logged: true}
-	// works is direct, of what runs programs here.
-	works  = rule{least: Director, logged: true, runs: true}
 	manage = rule{least: Admin, logged: true}
 	enrol  = rule{least: Viewer, logged: true, enrols: true}
 	node   = rule{who: nodes}
@@ -50,7 +49,7 @@ var procedures = map[string]map[string]rule{
 	"AgentService": {"Register": node, "Poll": node, "Deliver": node, "Clock": node, "ReportPreflight": node},
 	"CatalogService": {
 		"GetSource": see, "ListProtocols": see,
-		"SaveTopology": direct, "DeleteTopology": direct, "CheckProtocol": works,
+		"SaveTopology": direct, "DeleteTopology": direct, "CheckProtocol": direct,
 	},
 	"ControlService": {
 		"ListCommands": see,
@@ -58,7 +57,7 @@ var procedures = map[string]map[string]rule{
 	},
 	"EnrolmentService": {"Enrol": node, "Renew": node},
 	"FleetService":     {"GetPreflight": see, "Links": see, "StartPreflight": direct},
-	"LabService":       {"LabStatus": see, "LabUp": works, "LabDown": works, "SetControlLink": works},
+	"LabService":       {"LabStatus": see, "LabUp": direct, "LabDown": direct, "SetControlLink": direct},
 	"LibraryService": {
 		"ListPlans": see, "GetPlan": see, "ListSchedules": see,
 		"SavePlan": direct, "DeletePlan": direct, "Schedule": direct, "CancelSchedule": direct,

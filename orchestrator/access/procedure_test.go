@@ -40,7 +40,7 @@ func TestEveryProcedureHasARule(t *testing.T) {
 	})
 	require.Equal(t, access.Procedures(), known, "the table names procedures that the API does not have")
 	require.Greater(t, known, 50)
-	require.Equal(t, access.Rule{People: true, Least: access.Admin, Logged: true}, access.RuleOf("OperatorService", "Forgotten"))
+	require.Equal(t, access.Rule{People: true, Least: access.Admin, Logged: true, Changes: true}, access.RuleOf("OperatorService", "Forgotten"))
 }
 
 // Everybody's calls to everything, over HTTP: who may not is refused by the

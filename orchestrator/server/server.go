@@ -264,7 +264,7 @@ func (s *Server) serve(routes *http.ServeMux) {
 		ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			return admission.WithConn(liveness.WithConn(ctx, c), c)
+			return access.WithConn(admission.WithConn(liveness.WithConn(ctx, c), c))
 		},
 	}
 	listener := s.gate.Listener(s.listener)
