@@ -223,7 +223,9 @@ func (r *Runner) run(ctx context.Context, protocol string, i image, p *contract.
 	var waiting context.Context
 	waiting, d.stopWait = context.WithCancel(context.Background())
 	d.waited = r.engine.ContainerWait(waiting, d.id, client.ContainerWaitOptions{Condition: container.WaitConditionNextExit})
+	r.track(d)
 	if _, err := r.engine.ContainerStart(ctx, d.id, client.ContainerStartOptions{}); err != nil {
+		r.untrack(d)
 		d.stopWait()
 		return fail(err)
 	}
@@ -382,6 +384,12 @@ func (d *driver) signal(name string) {
 func (d *driver) watch(outW *os.File) {
 	defer d.r.closing.Done()
 	defer close(d.done)
+	defer d.r.untrack(d)
+	looking, endLooking := context.WithCancel(context.Background())
+	var looks sync.WaitGroup
+	looks.Go(func() { d.watchState(looking) })
+	defer looks.Wait()
+	defer endLooking()
 	read := make(chan struct{})
 	go func() {
 		defer close(read)

@@ -114,7 +114,11 @@ type Runner struct {
 	held     bool                         // the network's container is the runner's own
 	unknown  map[string]bool              // capabilities that the engine does not know
 	prepared map[string]preparedContainer // by transfer
+	running  map[string]*driver           // by container
 	closing  sync.WaitGroup
+
+	endEvents context.CancelFunc // of listening to the engine's events; of mu, nil: nobody listens
+	events    sync.WaitGroup
 }
 
 // image is a driver's image, pinned by its identity.
@@ -152,7 +156,7 @@ func New(ctx context.Context, cfg Config) (*Runner, error) {
 		_ = engine.Close() // no call is under way
 		return nil, err
 	}
-	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}, unknown: map[string]bool{}}
+	r := &Runner{cfg: cfg, engine: engine, cpus: float64(info.Info.NCPU), drivers: map[string]image{}, prepared: map[string]preparedContainer{}, unknown: map[string]bool{}, running: map[string]*driver{}}
 	if cfg.Device != "" {
 		var err1, err2 error
 		r.plainSockets, err1 = socketProfile(false)
@@ -177,6 +181,13 @@ func (r *Runner) Close(ctx context.Context) error {
 	case <-ended:
 	case <-ctx.Done(): // the engine hangs; closing the connection ends the rest
 		err = errors.Join(err, ctx.Err())
+	}
+	r.mu.Lock()
+	end := r.endEvents
+	r.mu.Unlock()
+	if end != nil {
+		end()
+		r.events.Wait()
 	}
 	return errors.Join(err, r.unconfine(), r.engine.Close())
 }

@@ -13,10 +13,12 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/stretchr/testify/require"
 
 	"linktrial/agents/runner/docker"
 	"linktrial/executor"
@@ -564,4 +566,69 @@ func TestNoEngine(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("no engine: %v", err)
 	}
+}
+
+// A driver that is stopped in its container, and one whose container is paused, are known
+// to have been stopped, like a process of the agent's; both can be ended.
+func TestStops(t *testing.T) {
+	r := newRunner(t, "stops")
+	importPlain(t)
+	for _, c := range []struct {
+		name     string
+		stop, on func(t *testing.T, id string)
+	}{
+		{"paused", func(t *testing.T, id string) {
+			_, err := engine.Client.ContainerPause(t.Context(), id, client.ContainerPauseOptions{})
+			require.NoError(t, err)
+		}, func(t *testing.T, id string) {
+			_, err := engine.Client.ContainerUnpause(t.Context(), id, client.ContainerUnpauseOptions{})
+			require.NoError(t, err)
+		}},
+		{"stopped", func(t *testing.T, id string) { signalDriver(t, id, syscall.SIGSTOP) }, func(t *testing.T, id string) { signalDriver(t, id, syscall.SIGCONT) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := parameters(contract.RoleClient, 1)
+			q.Options["fault"] = "hang"
+			p, err := r.Start(t.Context(), "plain", q)
+			require.NoError(t, err)
+			defer p.Output().Close()
+			list, err := engine.Client.ContainerList(t.Context(), client.ContainerListOptions{Filters: client.Filters{}.Add("label", docker.LabelAgent+"=stops").Add("label", docker.LabelRole+"=client")})
+			require.NoError(t, err)
+			require.Len(t, list.Items, 1)
+			id := list.Items[0].ID
+			is := func(count int, stopped bool) {
+				t.Helper()
+				require.Eventually(t, func() bool {
+					n, now, _ := p.Stops().State()
+					return n == count && now == stopped
+				}, 30*time.Second, 10*time.Millisecond, "%d times stopped, now %t", count, stopped)
+			}
+			is(0, false)
+			c.stop(t, id)
+			is(1, true)
+			c.on(t, id)
+			is(1, false)
+			c.stop(t, id)
+			is(2, true)
+			p.Kill()
+			require.Equal(t, executor.Exit{Code: -1, Signal: "killed"}, await(t, p))
+		})
+	}
+}
+
+// signalDriver signals the process that a container's first one has started.
+func signalDriver(t *testing.T, id string, s syscall.Signal) {
+	t.Helper()
+	c, err := engine.Client.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
+	require.NoError(t, err)
+	first := c.Container.State.Pid
+	var child int
+	require.Eventually(t, func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", first, first))
+		if err == nil {
+			_, err = fmt.Sscan(string(b), &child)
+		}
+		return err == nil
+	}, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, syscall.Kill(child, s))
 }
