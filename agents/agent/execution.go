@@ -29,6 +29,7 @@ type execution struct {
 	journal *journal.File
 	watcher *watcher
 	silence executor.Observer             // keeps calls off the radio while trials run
+	begin   func()                        // called when the part has begun; nil: nothing
 	watch   *disturbance.Watch            // nil: no rule of validity needs it
 	count   atomic.Pointer[silence.Count] // of control traffic; nil: it is not counted here
 }
@@ -228,7 +229,9 @@ func (x *execution) serve(ctx context.Context, cfg executor.Config) error {
 	}
 	server := silence.NewServer(x.run.a.session.Gate(), x.run.delivery, x.journal, x.sheet, x.flush)
 	x.silence = server
-	defer server.Start(ctx)()
+	stop := func() {}
+	x.begin = func() { stop = server.Start(ctx) } // until then the node prepares, and calls
+	defer func() { stop() }()
 	return executor.Serve(ctx, cfg)
 }
 
@@ -280,11 +283,17 @@ func (x *execution) Begun(ctx context.Context, recorded bool) error {
 		x.watchDisturbances(ctx)
 		x.countControl(ctx)
 		x.watcher.begin(ctx)
+		if x.begin != nil {
+			x.begin()
+		}
 	}()
-	if recorded {
-		return nil
-	}
 	a := x.run.a
+	if recorded {
+		if a.session == nil || !a.cfg.faultsPossible() {
+			return nil
+		}
+		return compareAfterReboot(ctx, x.journal, a.session.Offset)
+	}
 	p, err := provenance.Gather(ctx)
 	if err != nil {
 		return err

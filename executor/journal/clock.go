@@ -20,6 +20,10 @@ type ClockStepped struct {
 	// Within is how long before the record's time the clock was last as it was before;
 	// 0: not known, the agent was started since.
 	Within time.Duration `json:"within_ns,omitempty"`
+	// Reboot is set where the node's kernel was started again and its clock was another
+	// one then, which a comparison with the orchestrator's tells. The record of that start,
+	// before this one, has a time of the new clock already.
+	Reboot bool `json:"reboot,omitempty"`
 }
 
 // Clock reads the node's clock, and at the same moment one that never steps, since the
@@ -50,7 +54,7 @@ func (s *steps) recovered(r *Record) {
 		}
 	case TypeClockStepped:
 		var b ClockStepped
-		if json.Unmarshal(r.Body, &b) == nil && s.epoch != 0 {
+		if json.Unmarshal(r.Body, &b) == nil && s.epoch != 0 && !b.Reboot {
 			s.epoch += b.By
 		}
 	}

@@ -118,7 +118,7 @@ type Driver struct {
 
 // ClockOffset is the node's clock against the orchestrator's.
 type ClockOffset struct {
-	When string `json:"when"` // "before" or "after" the run
+	When string `json:"when"` // "before" or "after" the run, or "resumed"
 	// Offset is orchestrator minus node; Error bounds it (half the round trip).
 	Offset time.Duration `json:"offset_ns"`
 	Error  time.Duration `json:"error_ns"`

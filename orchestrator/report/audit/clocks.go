@@ -42,6 +42,9 @@ func (a *auditor) takeTime(s *source, e *entry) {
 			return
 		}
 		k.stepped += b.By
+		if b.Reboot { // the record of the node's start has a time of the clock since, too
+			k.latest = time.Time{}
+		}
 		x := clockStep{at: s.where(e.seq), by: b.By, to: e.at.Add(-k.stepped)}
 		if b.Within > 0 {
 			x.from = x.to.Add(-b.Within)

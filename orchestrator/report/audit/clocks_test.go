@@ -58,14 +58,16 @@ func TestClocks(t *testing.T) {
 		verdict string
 		want    string // in the one finding; empty: none
 	}{
-		"steps":              {append(within[:4:4], step(year-time.Hour, -time.Hour), clocked{"connected", year - time.Hour, nil}), 0, "succeeded", ""},
-		"not told":           {[]clocked{begin, {"connected", -2 * time.Second, nil}}, 0, "", "its time is 1s before that of an earlier record"},
-		"told by an old one": {[]clocked{{"run-started", 0, journal.RunStarted{}}, {"connected", -year, nil}}, 0, "", ""},
-		"another start":      {[]clocked{begin, {"run-resumed", -year, journal.RunStarted{Boot: "two"}}, {"connected", -year, nil}}, 0, "", ""},
-		"the rule":           {within, time.Second, "succeeded", "it counts as succeeded, and the clock of the client stepped by 8760h0m0s meanwhile (record 3 of client)"},
-		"marked by the rule": {within, time.Second, "invalid", ""},
-		"less than the rule": {[]clocked{begin, {"attempt-started", 0, started}, step(time.Second, time.Second), {"attempt-ended", time.Second, ended}}, time.Minute, "failed", ""},
-		"at its end":         {[]clocked{begin, {"attempt-started", 0, started}, {"attempt-ended", 0, ended}, step(year, year)}, time.Second, "failed", ""},
+		"steps":                        {append(within[:4:4], step(year-time.Hour, -time.Hour), clocked{"connected", year - time.Hour, nil}), 0, "succeeded", ""},
+		"not told":                     {[]clocked{begin, {"connected", -2 * time.Second, nil}}, 0, "", "its time is 1s before that of an earlier record"},
+		"told by an old one":           {[]clocked{{"run-started", 0, journal.RunStarted{}}, {"connected", -year, nil}}, 0, "", ""},
+		"another start":                {[]clocked{begin, {"run-resumed", -year, journal.RunStarted{Boot: "two"}}, {"connected", -year, nil}}, 0, "", ""},
+		"another start, another clock": {[]clocked{begin, {"run-resumed", year, journal.RunStarted{Boot: "two"}}, {"clock-stepped", year, journal.ClockStepped{By: year, Reboot: true}}, {"connected", year, nil}}, 0, "", ""},
+		"not told after another start": {[]clocked{begin, {"run-resumed", year, journal.RunStarted{Boot: "two"}}, {"clock-stepped", year, journal.ClockStepped{By: year, Reboot: true}}, {"connected", year - time.Hour, nil}}, 0, "", "and no step of the clock is told"},
+		"the rule":                     {within, time.Second, "succeeded", "it counts as succeeded, and the clock of the client stepped by 8760h0m0s meanwhile (record 3 of client)"},
+		"marked by the rule":           {within, time.Second, "invalid", ""},
+		"less than the rule":           {[]clocked{begin, {"attempt-started", 0, started}, step(time.Second, time.Second), {"attempt-ended", time.Second, ended}}, time.Minute, "failed", ""},
+		"at its end":                   {[]clocked{begin, {"attempt-started", 0, started}, {"attempt-ended", 0, ended}, step(year, year)}, time.Second, "failed", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			sheet := &runsheet.Sheet{Trials: []runsheet.Trial{{Treatment: "x"}}, Limits: runsheet.Limits{Attempts: 1}}
