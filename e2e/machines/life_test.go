@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -153,6 +155,44 @@ func TestRevocation(t *testing.T) {
 	_, anew := enrolled(t, o, "client")
 	_, err = caller(t, o, anew).Register(t.Context(), registration("client"))
 	require.NoError(t, err)
+}
+
+// How long a node still has once it is revoked: until the call that waits has ended, and
+// until a further call on the same connection was refused. docs/security.md has the figures.
+func TestTimeUntilRevokedNodeIsCutOff(t *testing.T) {
+	const rounds = 20
+	o := serve(t, nil)
+	var waiting, next []time.Duration
+	for i := range rounds {
+		name := fmt.Sprintf("node-%d", i)
+		_, id := enrolled(t, o, name)
+		c := caller(t, o, id)
+		_, err := c.Register(t.Context(), registration(name))
+		require.NoError(t, err)
+		res, err := c.Poll(t.Context(), poll(name, 0, 0))
+		require.NoError(t, err)
+		var at time.Time
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.Poll(context.Background(), poll(name, 30*time.Second, res.Msg.Revision))
+			at = time.Now()
+			ended <- err
+		}()
+		time.Sleep(100 * time.Millisecond) // the poll waits by now, most likely
+		began := time.Now()
+		_, _, err = o.Authority().Revoke(t.Context(), name, "ada", "a test")
+		require.NoError(t, err)
+		_, err = c.Register(t.Context(), registration(name))
+		says(t, err, connect.CodeUnauthenticated, "was revoked at")
+		next = append(next, time.Since(began))
+		says(t, <-ended, connect.CodeUnauthenticated, "was revoked at")
+		waiting = append(waiting, at.Sub(began))
+	}
+	for what, all := range map[string][]time.Duration{"the waiting call has ended": waiting, "the next call was refused": next} {
+		slices.Sort(all)
+		t.Logf("from the revocation until %s: median %s, longest %s, of %d", what, all[len(all)/2].Round(10*time.Microsecond), all[len(all)-1].Round(10*time.Microsecond), len(all))
+		require.Less(t, all[len(all)-1], 20*time.Second, "it ended with its certificate, and not by its time")
+	}
 }
 
 // Open tokens can be revoked without revoking the node.
