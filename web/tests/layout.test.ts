@@ -235,6 +235,16 @@ test.each([
   await page.close()
 })
 
+test('on a phone a row of a table is a block whose short cells share a line', async () => {
+  const page = await s.open('/protocols/approvals')
+  await resize(page, 390)
+  const cells = page.locator('table.rows tbody tr').first().locator('td')
+  const [protocol, digest] = [(await cells.nth(0).boundingBox())!, (await cells.nth(1).boundingBox())!]
+  expect(digest.y).toBe(protocol.y)
+  expect(digest.x).toBeGreaterThan(protocol.x)
+  await page.close()
+})
+
 test('a phone shows first what its user looks for', async () => {
   const phone = async (path: string) => {
     const page = await s.open(path.replace('CAMPAIGN', campaign))
