@@ -91,10 +91,7 @@ test('every page loads little, charts and editor only where they are used', asyn
     lines.push(
       `| ${name} | ${(l.interactive / 1000).toFixed(2)} s | ${l.requests} | ${Math.round(l.wire / 1024)} KB | ${Math.round(l.scripts / 1024)} KB | ${rules.join(', ') || 0} |`,
     )
-    expect(
-      rules.filter((r) => /serious|critical/.test(r)),
-      name,
-    ).toEqual([])
+    expect(rules, name).toEqual([])
     expect(l.requests, `${name}: ${l.names.join(' ')}`).toBeLessThanOrEqual(30)
     const loads = (chunk: string) => l.names.some((n) => n.startsWith(`/assets/${chunk}-`))
     if (!charts.includes(name)) expect(loads('echarts'), `${name} has no chart`).toBe(false)
