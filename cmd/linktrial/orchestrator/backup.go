@@ -33,7 +33,7 @@ machines without internet is an install bundle ('linktrial install-bundle').`,
 }
 
 func newBackupCreate(s *setting.Settings) *cobra.Command {
-	var out, database string
+	var out, url string
 	cmd := &cobra.Command{
 		Use:   "create --out FILE.tar.gz",
 		Short: "Write the store and the orchestrator's keys into one file; the orchestrator may be running",
@@ -45,7 +45,7 @@ func newBackupCreate(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			m, err := backup.Create(cmd.Context(), backup.Source{DataDir: s.Data, DatabaseURL: database}, out, s.Version, time.Now(), keys)
+			m, err := backup.Create(cmd.Context(), backup.Source{DataDir: s.Data, DatabaseURL: database(url)}, out, s.Version, time.Now(), keys)
 			if err != nil {
 				return err
 			}
@@ -61,13 +61,13 @@ func newBackupCreate(s *setting.Settings) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&out, "out", "", "the file to write")
-	f.StringVar(&database, "database", "", "PostgreSQL URL, where 'linktrial serve' has one")
+	f.StringVar(&url, "database", "", "PostgreSQL URL, where 'linktrial serve' has one (or LINKTRIAL_DATABASE)")
 	setting.Require(cmd, "out")
 	return cmd
 }
 
 func newBackupRestore(s *setting.Settings) *cobra.Command {
-	var database, foreign, trusted string
+	var url, foreign, trusted string
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Restore a backup into a data folder without a database, or into an empty database",
@@ -90,7 +90,7 @@ The schema comes from this program; nothing in a backup is executed.`,
 			if err != nil {
 				return err
 			}
-			m, err := backup.Restore(cmd.Context(), args[0], backup.Source{DataDir: s.Data, DatabaseURL: database}, accept)
+			m, err := backup.Restore(cmd.Context(), args[0], backup.Source{DataDir: s.Data, DatabaseURL: database(url)}, accept)
 			if err != nil {
 				return err
 			}
@@ -99,7 +99,7 @@ The schema comes from this program; nothing in a backup is executed.`,
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&database, "database", "", "PostgreSQL URL of an empty database, instead of a private one in the data folder")
+	f.StringVar(&url, "database", "", "PostgreSQL URL of an empty database, instead of a private one in the data folder (or LINKTRIAL_DATABASE)")
 	f.StringVar(&foreign, "accept-foreign", "", "fingerprint of the key that signed the backup: 64 hexadecimal digits")
 	f.StringVar(&trusted, "trusted-keys", "", "file of the public keys whose backups are trusted, as 'linktrial signing keys' prints it")
 	return cmd

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,7 @@ type serveFlags struct {
 func (f *serveFlags) register(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:7700", "address and port")
-	fs.StringVar(&f.database, "database", "", "PostgreSQL URL (default: a private PostgreSQL in the data folder)")
+	fs.StringVar(&f.database, "database", "", "PostgreSQL URL (or LINKTRIAL_DATABASE, which the list of processes does not show; default: a private PostgreSQL in the data folder)")
 	fs.IntVar(&f.keepDays, "keep-samples-days", 0, "delete the samples of ended runs after this many days, and keep their figures (0: never)")
 	fs.BoolVar(&f.tls.Open, "open", false, "listen beyond this machine without encryption and without login: for a closed test bench only")
 	fs.BoolVar(&f.tls.TLS, "tls", false, "speak TLS and work with enrolled nodes on the loopback, too")
@@ -89,6 +90,10 @@ func (f *serveFlags) register(cmd *cobra.Command) {
 	fs.StringVar(&f.openID.CAFile, "oidc-ca", "", "authority of the provider's certificate, in PEM (default: those of the machine)")
 	fs.BoolVar(&f.setup, "setup-token", false, "make a token in the data folder that adds another admin, where the admin's password is lost")
 }
+
+// database returns the URL of a flag, or that of the environment. It is no default of the
+// flag: the help would print it, and there may be a password in it.
+func database(flag string) string { return cmp.Or(flag, os.Getenv("LINKTRIAL_DATABASE")) }
 
 // allowedHosts returns the names of the environment.
 func allowedHosts() []string {
@@ -148,7 +153,7 @@ func (f *serveFlags) serve(ctx context.Context) error {
 }
 
 func (f *serveFlags) config(cat *catalog.Catalog, log *slog.Logger) server.Config {
-	cfg := f.s.ServerConfig(f.listen, f.database, cat, log)
+	cfg := f.s.ServerConfig(f.listen, database(f.database), cat, log)
 	cfg.Open, cfg.TLS, cfg.TLSNames, cfg.TLSCert, cfg.TLSKey = f.tls.Open, f.tls.TLS, f.tls.TLSNames, f.tls.TLSCert, f.tls.TLSKey
 	cfg.AllowHosts = slices.Concat(allowedHosts(), f.tls.AllowHosts)
 	cfg.Login, cfg.Setup, cfg.SecondFactor = f.login, f.setup, f.secondFactor
