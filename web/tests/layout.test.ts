@@ -242,6 +242,11 @@ test('on a phone a row of a table is a block whose short cells share a line', as
   const [protocol, digest] = [(await cells.nth(0).boundingBox())!, (await cells.nth(1).boundingBox())!]
   expect(digest.y).toBe(protocol.y)
   expect(digest.x).toBeGreaterThan(protocol.x)
+  // Cells that mean nothing without their heading say it.
+  await page.goto(`${s.url}/protocols`)
+  const value = page.locator('td.default').first()
+  await value.waitFor()
+  expect(await value.evaluate((e) => getComputedStyle(e, '::before').content)).toBe('"default: "')
   await page.close()
 })
 
