@@ -15,4 +15,4 @@ it('has markers with a surface: points are filled, and strokes alone are not dra
 })
 
 it('is light on dark ground and dark in the sun', () =>
-  expect(['light', 'dark', 'sun'].map((t) => toned('#0072b2', t as 'sun'))).toEqual(['#0072b2', '#6bade2', '#005280']))
+  expect(['light', 'dark', 'sun'].map((t) => toned('#0072b2', t as 'sun'))).toEqual(['#0072b2', '#6badd2', '#005280']))
