@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -175,7 +175,7 @@ func benchReported(ctx context.Context, s *setting.Settings) error {
 		return err
 	}
 	defer remove()
-	return terminal.Columns("TREATMENT\tITERATION\tREPORTED KB/s\tPACKET LOG KB/s\tDIFFERENCE", func(w *tabwriter.Writer) {
+	return terminal.Columns("TREATMENT\tITERATION\tREPORTED KB/s\tPACKET LOG KB/s\tDIFFERENCE", func(w io.Writer) {
 		for _, t := range ds.Runs[0].Trials {
 			a := &t.Attempts[len(t.Attempts)-1]
 			if a.Verdict != journal.Succeeded {
@@ -227,7 +227,7 @@ func benchDeadTime(ctx context.Context, s *setting.Settings) error {
 	trials := ds.Runs[0].Trials
 	first, last := trials[0].Attempts[0].Started, trials[len(trials)-1].Attempts[0].Started
 	fmt.Printf("%.0f trials a minute\n", float64(len(trials)-1)/last.Sub(first).Minutes())
-	return terminal.Columns("TREATMENT\tTRIAL, MEDIAN\tDEAD TIME BEFORE IT, MEDIAN\t95TH PERCENTILE\tMAXIMUM", func(w *tabwriter.Writer) {
+	return terminal.Columns("TREATMENT\tTRIAL, MEDIAN\tDEAD TIME BEFORE IT, MEDIAN\t95TH PERCENTILE\tMAXIMUM", func(w io.Writer) {
 		for _, name := range []string{"tcp-cubic", "sctp"} {
 			d := milliseconds(dead[name])
 			if len(d) == 0 {

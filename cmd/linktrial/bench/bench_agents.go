@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"os"
@@ -13,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -122,7 +122,7 @@ func (b *agentsBench) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return terminal.Columns("FIGURE\tVALUE", func(w *tabwriter.Writer) {
+	return terminal.Columns("FIGURE\tVALUE", func(w io.Writer) {
 		fmt.Fprintf(w, "all connected after\t%.1f s\n", connected.Seconds())
 		fmt.Fprintf(w, "orchestrator's memory without agents\t%.1f MiB\n", alone.memory)
 		fmt.Fprintf(w, "orchestrator's memory with them\t%.1f MiB\n", after.memory)

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"runtime"
-	"text/tabwriter"
 
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
@@ -87,7 +87,7 @@ func benchAgreement(ctx context.Context, s *setting.Settings) error {
 		if err != nil {
 			return err
 		}
-		if err := terminal.Columns("TREATMENT\tREAL KB/s\t95 % CI\tVALID\tVIRTUAL KB/s\t95 % CI\tVALID\tDIFFERENCE OF MEANS\t95 % CI", func(w *tabwriter.Writer) {
+		if err := terminal.Columns("TREATMENT\tREAL KB/s\t95 % CI\tVALID\tVIRTUAL KB/s\t95 % CI\tVALID\tDIFFERENCE OF MEANS\t95 % CI", func(w io.Writer) {
 			for _, name := range inReal.order {
 				r, v := inReal.of[name], inVirtual.of[name]
 				if len(r) == 0 || len(v) == 0 {

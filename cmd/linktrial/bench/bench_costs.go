@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"linktrial/cmd/linktrial/terminal"
 	"linktrial/internal/radio"
@@ -50,7 +50,7 @@ func (b *virtualBench) costs(ctx context.Context) error {
 		}
 	}
 	fmt.Println("\nVirtual time: what a packet costs at each hop (the guest's scheduler and strace inside the guest; the emulator is the guest's first process, the others are agents with their drivers)")
-	if err := terminal.Columns("DRIVER\tRATE\tPACKETS × HOPS\tCONTEXT SWITCHES\tEMULATOR\tCLIENT\tSERVER\tRELAY\tON THE HOST\tPROCESSOR TIME", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("DRIVER\tRATE\tPACKETS × HOPS\tCONTEXT SWITCHES\tEMULATOR\tCLIENT\tSERVER\tRELAY\tON THE HOST\tPROCESSOR TIME", func(w io.Writer) {
 		for i := 0; i < len(counted); i += 2 {
 			g := growth{counted[i], counted[i+1]}
 			fmt.Fprintf(w, "%s\t%s\t%d", g.large.protocol, g.large.rate, g.packetHops())
@@ -68,7 +68,7 @@ func (b *virtualBench) costs(ctx context.Context) error {
 		fmt.Println("System calls", why)
 		return nil
 	}
-	if err := terminal.Columns("DRIVER\tRATE\tPACKETS × HOPS\tSYSTEM CALLS\tEMULATOR\tCLIENT\tSERVER\tRELAY", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("DRIVER\tRATE\tPACKETS × HOPS\tSYSTEM CALLS\tEMULATOR\tCLIENT\tSERVER\tRELAY", func(w io.Writer) {
 		for i := 0; i < len(traced); i += 2 {
 			g := growth{traced[i], traced[i+1]}
 			fmt.Fprintf(w, "%s\t%s\t%d", g.large.protocol, g.large.rate, g.packetHops())
@@ -87,7 +87,7 @@ func (b *virtualBench) costs(ctx context.Context) error {
 }
 
 // shares prints a sum and the share of each process.
-func shares(w *tabwriter.Writer, of func(process string) float64) {
+func shares(w io.Writer, of func(process string) float64) {
 	total := 0.0
 	for _, p := range costProcesses {
 		total += of(p)

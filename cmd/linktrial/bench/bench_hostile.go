@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -17,7 +18,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -320,7 +320,7 @@ func (b *hostile) measure(ctx context.Context) error {
 		return errors.New("no call of a person was answered during the attack")
 	}
 	grown := slices.Max(l.under) - stats.Median(l.before)
-	if err := terminal.Columns("FIGURE\tVALUE", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("FIGURE\tVALUE", func(w io.Writer) {
 		fmt.Fprintf(w, "hostile connections, most at a time\t%d\n", most)
 		fmt.Fprintf(w, "hostile connections opened, one after another\t%d\n", a.opened.Load())
 		fmt.Fprintf(w, "orchestrator's memory before\t%.0f MiB\n", stats.Median(l.before))

@@ -6,11 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"linktrial/cmd/linktrial/lab"
@@ -96,7 +96,7 @@ func benchMonth(ctx context.Context, s *setting.Settings) error {
 		r.Ended, r.Trials, r.Virtual.Hours()/24, r.Wall.Round(time.Second))
 	n := len(looks)
 	early, late := looks[n/4:n/2], looks[n-n/4:]
-	return terminal.Columns(useColumns, func(w *tabwriter.Writer) {
+	return terminal.Columns(useColumns, func(w io.Writer) {
 		for _, part := range []string{guest.Emulator, string(radio.RoleClient), string(radio.RoleRelay), string(radio.RoleServer)} {
 			fmt.Fprintf(w, "%s\t%s\n", part, grown(usesOf(early, part), usesOf(late, part)))
 		}

@@ -3,9 +3,9 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -50,7 +50,7 @@ func benchResults(ctx context.Context, s *setting.Settings) error {
 	if err := fillResults(ctx, db.URL()); err != nil {
 		return err
 	}
-	return terminal.Columns("CALL\tCAMPAIGN\tFIRST ms (MEDIAN)\tTHEN ms (MEDIAN)\tWORST ms\tANSWER KB", func(w *tabwriter.Writer) {
+	return terminal.Columns("CALL\tCAMPAIGN\tFIRST ms (MEDIAN)\tTHEN ms (MEDIAN)\tWORST ms\tANSWER KB", func(w io.Writer) {
 		for _, c := range resultsBenchCalls() {
 			if err = c.measure(ctx, w, db.URL(), s.Version); err != nil {
 				return
@@ -128,7 +128,7 @@ func answered[T any, M interface {
 }
 
 // measure measures first calls, of freshly started orchestrators, and repeated calls.
-func (c *resultsCall) measure(ctx context.Context, w *tabwriter.Writer, url, version string) error {
+func (c *resultsCall) measure(ctx context.Context, w io.Writer, url, version string) error {
 	var first, then []float64
 	size := 0
 	for range resultsStarts {

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"linktrial/agents/agent"
@@ -60,7 +60,7 @@ func benchRunner(ctx context.Context, s *setting.Settings) error {
 	if note := busy(); note != "" {
 		fmt.Println(note)
 	}
-	if err := terminal.Columns("TREATMENT\tEXEC KB/s\tSD\tN\tDOCKER KB/s\tSD\tN\tDIFFERENCE OF MEANS\t95 % CI", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("TREATMENT\tEXEC KB/s\tSD\tN\tDOCKER KB/s\tSD\tN\tDIFFERENCE OF MEANS\t95 % CI", func(w io.Writer) {
 		for _, name := range order {
 			e, d := byRunner[agent.RunnerExec][name].throughput, byRunner[agent.RunnerDocker][name].throughput
 			if len(e) == 0 || len(d) == 0 {
@@ -75,7 +75,7 @@ func benchRunner(ctx context.Context, s *setting.Settings) error {
 		return err
 	}
 	fmt.Println()
-	return terminal.Columns("TREATMENT\tRUNNER\tCONNECT, MEDIAN\tDEAD TIME BEFORE A TRIAL, MEDIAN\t95TH PERCENTILE\tMAXIMUM", func(w *tabwriter.Writer) {
+	return terminal.Columns("TREATMENT\tRUNNER\tCONNECT, MEDIAN\tDEAD TIME BEFORE A TRIAL, MEDIAN\t95TH PERCENTILE\tMAXIMUM", func(w io.Writer) {
 		for _, name := range order {
 			for _, runner := range []string{agent.RunnerExec, agent.RunnerDocker} {
 				r := byRunner[runner][name]

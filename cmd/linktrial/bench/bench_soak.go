@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -313,7 +313,7 @@ func (b *soak) print() error {
 		}
 		return list
 	}
-	return terminal.Columns(useColumns, func(w *tabwriter.Writer) {
+	return terminal.Columns(useColumns, func(w io.Writer) {
 		for _, part := range soakParts {
 			fmt.Fprintf(w, "%s\t%s\n", part, grown(uses(early, part), uses(late, part)))
 		}

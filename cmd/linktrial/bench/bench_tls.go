@@ -5,10 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path/filepath"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -65,7 +65,7 @@ func benchTLS(ctx context.Context, s *setting.Settings) error {
 		sides[i] = side
 	}
 	plain, secure := sides[0], sides[1]
-	if err := terminal.Columns("CALL WITH\tCALLS\tPLAIN µs\tTLS µs\tPLAIN, PROCESSOR µs\tTLS, PROCESSOR µs\tTLS ADDS, PROCESSOR µs (MEDIANS)", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("CALL WITH\tCALLS\tPLAIN µs\tTLS µs\tPLAIN, PROCESSOR µs\tTLS, PROCESSOR µs\tTLS ADDS, PROCESSOR µs (MEDIANS)", func(w io.Writer) {
 		for i, l := range tlsLoads {
 			for _, side := range sides {
 				if err = side.begin(ctx, i); err != nil {

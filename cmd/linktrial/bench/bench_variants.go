@@ -3,8 +3,8 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
-	"text/tabwriter"
 
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
@@ -48,7 +48,7 @@ func benchVariants(ctx context.Context, s *setting.Settings) error {
 		return err
 	}
 	missed := false
-	err = terminal.Columns("TREATMENT\tTRIALS\tREAL KB/s\tNORMALISED\tVIRTUAL KB/s\tNORMALISED\tREAL / VIRTUAL\t95 % CI", func(w *tabwriter.Writer) {
+	err = terminal.Columns("TREATMENT\tTRIALS\tREAL KB/s\tNORMALISED\tVIRTUAL KB/s\tNORMALISED\tREAL / VIRTUAL\t95 % CI", func(w io.Writer) {
 		for _, name := range inReal.order {
 			r, v := inReal.of[name], inVirtual.of[name]
 			ratio, between, ok := pairedRatio(r, v)

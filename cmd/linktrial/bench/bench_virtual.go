@@ -5,9 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
-	"text/tabwriter"
 
 	"linktrial/cmd/linktrial/setting"
 	"linktrial/cmd/linktrial/terminal"
@@ -202,7 +202,7 @@ func benchVirtual(ctx context.Context, s *setting.Settings) error {
 	if err != nil {
 		return err
 	}
-	if err := terminal.Columns("DRIVER\tRATE\tTRANSFER\tVIRTUAL TIME\tWALL TIME\tTIMES AS FAST AS REAL\tPROCESSOR TIME\tBY PROCESSOR TIME\tSTART TO FIRST TRIAL", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("DRIVER\tRATE\tTRANSFER\tVIRTUAL TIME\tWALL TIME\tTIMES AS FAST AS REAL\tPROCESSOR TIME\tBY PROCESSOR TIME\tSTART TO FIRST TRIAL", func(w io.Writer) {
 		for _, r := range runs {
 			if r.Err != nil {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%v\n", r.protocol, r.rate, r.size, r.Err)

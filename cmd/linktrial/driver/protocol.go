@@ -3,13 +3,13 @@ package driver
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,33 +48,55 @@ func newProtocolList(s *setting.Settings) *cobra.Command {
 			if len(states) == 0 {
 				return fmt.Errorf("no drivers in %s: build them with 'make drivers', or add a folder with --drivers", driverfolder.Shown(s.Drivers))
 			}
-			if err := terminal.Columns("PROTOCOL\tVERSION\tROLES\tRUNS HERE\tIMPLEMENTATION\tOPTIONS\tFOLDER", func(w *tabwriter.Writer) {
-				for _, st := range states {
-					runs := "yes"
-					if !st.Runs() {
-						runs = "no: " + st.Driver.Unsupported
-					}
-					var opts, roles []string
-					if st.Manifest != nil {
-						for _, r := range st.Manifest.AllRoles() {
-							roles = append(roles, string(r))
-						}
-						for _, o := range st.Manifest.Options {
-							text := o.Name
-							if c := st.Choices[o.Name]; len(c) > 0 {
-								text += "=" + strings.Join(c, "|")
-							}
-							opts = append(opts, text)
-						}
-					}
-					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, strings.Join(roles, ","), runs, st.Driver.Implementation, strings.Join(opts, " "), st.Dir)
-				}
-			}); err != nil {
+			if err := printDrivers(states); err != nil {
+				return err
+			}
+			if err := printOptions(states); err != nil {
 				return err
 			}
 			return printRemarks(states)
 		},
 	}
+}
+
+// printDrivers prints which drivers there are, and whether they run here.
+func printDrivers(states []runner.State) error {
+	return terminal.Columns("PROTOCOL\tVERSION\tROLES\tRUNS HERE\tIMPLEMENTATION\tFOLDER", func(w io.Writer) {
+		for _, st := range states {
+			runs := "yes"
+			if !st.Runs() {
+				runs = "no: " + st.Driver.Unsupported
+			}
+			var roles []string
+			if st.Manifest != nil {
+				for _, r := range st.Manifest.AllRoles() {
+					roles = append(roles, string(r))
+				}
+			}
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", st.Driver.Name, st.Driver.Version, strings.Join(roles, ","), runs, st.Driver.Implementation, st.Dir)
+		}
+	})
+}
+
+// printOptions prints the options of each driver, with the values among which some choose.
+func printOptions(states []runner.State) error {
+	fmt.Println()
+	return terminal.Columns("PROTOCOL\tOPTIONS", func(w io.Writer) {
+		for _, st := range states {
+			if st.Manifest == nil || len(st.Manifest.Options) == 0 {
+				continue
+			}
+			var options []string
+			for _, o := range st.Manifest.Options {
+				text := o.Name
+				if c := st.Choices[o.Name]; len(c) > 0 {
+					text += "=" + strings.Join(c, "|")
+				}
+				options = append(options, text)
+			}
+			fmt.Fprintf(w, "%s\t%s\n", st.Driver.Name, strings.Join(options, " "))
+		}
+	})
 }
 
 // printRemarks prints what drivers say of single values of their options.
@@ -83,7 +105,7 @@ func printRemarks(states []runner.State) error {
 		return nil
 	}
 	fmt.Println()
-	return terminal.Columns("PROTOCOL\tVALUE\tHERE", func(w *tabwriter.Writer) {
+	return terminal.Columns("PROTOCOL\tVALUE\tHERE", func(w io.Writer) {
 		for _, st := range states {
 			remarks := st.Remarks()
 			for _, value := range slices.Sorted(maps.Keys(remarks)) {

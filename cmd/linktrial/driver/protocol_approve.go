@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -104,7 +104,7 @@ func newProtocolApprovals(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			if err := terminal.Columns("ACCEPTED DRIVER\tWHY\tBY\tSINCE", func(w *tabwriter.Writer) {
+			if err := terminal.Columns("ACCEPTED DRIVER\tWHY\tBY\tSINCE", func(w io.Writer) {
 				for _, a := range res.Msg.Accepted {
 					if a.Own {
 						fmt.Fprintf(w, "%s@%s\tthe orchestrator's own\t\t\n", a.Protocol, a.Digest)
@@ -119,7 +119,7 @@ func newProtocolApprovals(s *setting.Settings) *cobra.Command {
 				return nil
 			}
 			fmt.Println()
-			return terminal.Columns("NODE\tDRIVER\tVERSION\tACCEPTED", func(w *tabwriter.Writer) {
+			return terminal.Columns("NODE\tDRIVER\tVERSION\tACCEPTED", func(w io.Writer) {
 				for _, d := range res.Msg.OnNodes {
 					accepted := "yes"
 					if !d.Accepted {

@@ -2,7 +2,7 @@ package driver
 
 import (
 	"fmt"
-	"text/tabwriter"
+	"io"
 
 	"github.com/spf13/cobra"
 
@@ -31,7 +31,7 @@ func newProtocolImages(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return terminal.Columns("PROTOCOL\tVERSION\tDIGEST\tNOTE", func(w *tabwriter.Writer) {
+			return terminal.Columns("PROTOCOL\tVERSION\tDIGEST\tNOTE", func(w io.Writer) {
 				for _, i := range found {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", i.Driver.Name, i.Driver.Version, i.Driver.Digest, i.Driver.Unsupported)
 				}

@@ -5,8 +5,8 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"io"
 	"strings"
-	"text/tabwriter"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -69,7 +69,7 @@ func newRequestList(s *setting.Settings) *cobra.Command {
 				fmt.Println("Changes take no second admin here; 'linktrial serve --second-approval' requires one.")
 				return nil
 			}
-			return terminal.Columns("REQUEST\tSTATE\tBY\tUNTIL\tDECIDED BY\tCHANGE", func(w *tabwriter.Writer) {
+			return terminal.Columns("REQUEST\tSTATE\tBY\tUNTIL\tDECIDED BY\tCHANGE", func(w io.Writer) {
 				for _, r := range all.Requests {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", r.Id, r.State, r.RequestedBy, terminal.LocalTime(r.Expires), r.DecidedBy, changeText(r))
 				}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"net/url"
@@ -13,7 +14,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -172,7 +172,7 @@ func holdInBackground(ctx context.Context, s *setting.Settings, l labFlags, agen
 
 func describeLab(st *netns.State, agents bool) error {
 	fmt.Printf("Lab %s is up: radio %s, topology %s, emulator process %d.\n\n", st.Name, st.Radio, st.Topology, st.Emulator)
-	if err := terminal.Columns("NODE\tNAMESPACE\tRADIO ADDRESS\tCONTROL ADDRESS", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("NODE\tNAMESPACE\tRADIO ADDRESS\tCONTROL ADDRESS", func(w io.Writer) {
 		for _, n := range st.Nodes {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", n.Role, n.Namespace, n.RadioAddress, n.ControlAddress)
 		}

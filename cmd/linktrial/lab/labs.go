@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"text/tabwriter"
 	"time"
 
 	"linktrial/cmd/linktrial/terminal"
@@ -64,7 +63,7 @@ func listLabs(dir string) error {
 	}
 	var down []string
 	if len(all) > 0 {
-		if err := terminal.Columns("LAB\tSTATE\tRADIO\tTOPOLOGY\tHELD BY\tEMULATOR", func(w *tabwriter.Writer) {
+		if err := terminal.Columns("LAB\tSTATE\tRADIO\tTOPOLOGY\tHELD BY\tEMULATOR", func(w io.Writer) {
 			for _, st := range all {
 				state := "up"
 				if !st.Running() {

@@ -3,10 +3,10 @@ package node
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -168,7 +168,7 @@ func listNodes(ctx context.Context, s *setting.Settings) error {
 		fmt.Println("No node yet. Make a token for one: linktrial node token --name NAME")
 		return nil
 	}
-	return terminal.Columns("NAME\tSTATE\tENROLLED\tEXPIRES\tLAST CONTACT\tREMARK", func(w *tabwriter.Writer) {
+	return terminal.Columns("NAME\tSTATE\tENROLLED\tEXPIRES\tLAST CONTACT\tREMARK", func(w io.Writer) {
 		for _, n := range res.Msg.Nodes {
 			contact := terminal.TimeOr(n.LastContact, "–")
 			if n.Connected {

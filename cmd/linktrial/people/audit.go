@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -108,7 +108,7 @@ func printAuditJSON(entries []*linktrialv1.AuditEntry) error {
 }
 
 func printAudit(entries []*linktrialv1.AuditEntry) error {
-	return terminal.Columns("TIME\tUSER\tVIA\tADDRESS\tACTION\tOUTCOME\tOF WHAT", func(w *tabwriter.Writer) {
+	return terminal.Columns("TIME\tUSER\tVIA\tADDRESS\tACTION\tOUTCOME\tOF WHAT", func(w io.Writer) {
 		for _, e := range entries {
 			what := e.Detail
 			if e.Message != "" {

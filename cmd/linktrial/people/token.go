@@ -2,10 +2,10 @@ package people
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -98,7 +98,7 @@ func newTokenList(s *setting.Settings) *cobra.Command {
 				return client.Error(s.Orchestrator, err)
 			}
 			now := time.Now()
-			return terminal.Columns("TOKEN\tUSER\tNAME\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED", func(w *tabwriter.Writer) {
+			return terminal.Columns("TOKEN\tUSER\tNAME\tROLE\tSTATE\tCREATED\tEXPIRES\tLAST USED", func(w io.Writer) {
 				for _, t := range res.Msg.Tokens {
 					state := "good"
 					switch {

@@ -3,11 +3,11 @@ package people
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -129,7 +129,7 @@ func newUserList(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			return terminal.Columns("NAME\tROLE\tSTATE\tSECOND FACTOR\tADDED\tLAST LOGIN\tSESSIONS\tTOKENS", func(w *tabwriter.Writer) {
+			return terminal.Columns("NAME\tROLE\tSTATE\tSECOND FACTOR\tADDED\tLAST LOGIN\tSESSIONS\tTOKENS", func(w io.Writer) {
 				for _, u := range res.Msg.Users {
 					state := "enabled"
 					if u.Disabled {

@@ -3,23 +3,12 @@ package terminal
 import (
 	"fmt"
 	"math"
-	"os"
-	"text/tabwriter"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 )
-
-// Columns prints an aligned table to standard output. Its values may come from
-// anywhere: see [Printable].
-func Columns(head string, rows func(w *tabwriter.Writer)) error {
-	w := tabwriter.NewWriter(escaper{os.Stdout}, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, head)
-	rows(w)
-	return w.Flush()
-}
 
 // Count returns a number of things, such as "1 problem" or "2 problems".
 func Count(n int, what string) string {

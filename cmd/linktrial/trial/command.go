@@ -5,9 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -272,7 +272,7 @@ func commandWord(kind string) string {
 }
 
 func printCommands(list []*linktrialv1.Command) error {
-	return terminal.Columns("GIVEN\tCOMMAND\tTRIAL\tATTEMPT\tBY\tAPPLIED\tREASON", func(w *tabwriter.Writer) {
+	return terminal.Columns("GIVEN\tCOMMAND\tTRIAL\tATTEMPT\tBY\tAPPLIED\tREASON", func(w io.Writer) {
 		for _, c := range list {
 			trial, attempt, applied := "–", "–", "not yet"
 			if c.Trial != nil {

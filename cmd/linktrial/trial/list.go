@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -70,7 +70,7 @@ journal or a radio's interface that is missing.
 }
 
 func printNodes(nodes []*linktrialv1.Node) error {
-	return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w *tabwriter.Writer) {
+	return terminal.Columns("NAME\tROLE\tRADIO\tADDRESS\tLAST CONTACT\tCLOCK OFFSET\tDISK FREE\tBATTERY\tPROTOCOLS\tVERSION\tRUN", func(w io.Writer) {
 		for _, n := range nodes {
 			r := n.Radio
 			if n.Emulated {
@@ -146,7 +146,7 @@ Below the table is why runs were stopped.`,
 				fmt.Println("No runs yet. Start with: linktrial rehearse plans/quickstart.yaml")
 				return nil
 			}
-			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tPLACE", func(w *tabwriter.Writer) {
+			if err := terminal.Columns("RUN\tCAMPAIGN\tPLAN\tRADIO\tTOPOLOGY\tSIZE\tSTATE\tTRIALS\tFAILED ATTEMPTS\tSTARTED\tPLACE", func(w io.Writer) {
 				for _, r := range res.Msg.Runs {
 					started := "–"
 					if r.Started != nil {
@@ -191,7 +191,7 @@ func newProfiles(s *setting.Settings) *cobra.Command {
 			if len(args) == 1 {
 				return showProfile(cat, args[0], asJSON)
 			}
-			if err := terminal.Columns("RADIO\tTITLE\tWAVEFORM\tEMULATED AS", func(w *tabwriter.Writer) {
+			if err := terminal.Columns("RADIO\tTITLE\tWAVEFORM\tEMULATED AS", func(w io.Writer) {
 				for _, name := range cat.Profiles() {
 					p := cat.Profile(name)
 					as := "cannot be emulated"
@@ -204,7 +204,7 @@ func newProfiles(s *setting.Settings) *cobra.Command {
 				return err
 			}
 			fmt.Println()
-			return terminal.Columns("TOPOLOGY\tTITLE\tLINKS", func(w *tabwriter.Writer) {
+			return terminal.Columns("TOPOLOGY\tTITLE\tLINKS", func(w io.Writer) {
 				for _, name := range cat.Topologies() {
 					t := cat.Topology(name)
 					var links []string
@@ -236,7 +236,7 @@ func showProfile(cat catalogView, name string, asJSON bool) error {
 
 func printRadio(p *radio.Profile) error {
 	fmt.Printf("%s: %s %s, waveform %s, firmware %s\n\n", p.Title, p.Manufacturer, p.Model, p.Waveform, cmp.Or(p.Firmware, "unknown"))
-	if err := terminal.Columns("FIGURE\tVALUE\tSOURCE", func(w *tabwriter.Writer) {
+	if err := terminal.Columns("FIGURE\tVALUE\tSOURCE", func(w io.Writer) {
 		for _, f := range p.Figures {
 			doubt := ""
 			if f.Uncertain {

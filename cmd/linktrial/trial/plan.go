@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -177,7 +177,7 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 	fmt.Println()
 	estimates := sheet.Estimate(sh)
 	var total time.Duration
-	err = terminal.Columns("TRIAL\tITERATION\tTREATMENT\tFLOW\tSIZE\tABOUT\tSTARTS AFTER", func(w *tabwriter.Writer) {
+	err = terminal.Columns("TRIAL\tITERATION\tTREATMENT\tFLOW\tSIZE\tABOUT\tSTARTS AFTER", func(w io.Writer) {
 		for i, t := range sh.Trials {
 			for _, f := range t.Flows {
 				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,

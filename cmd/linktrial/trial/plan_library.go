@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -38,7 +38,7 @@ func newPlanList(s *setting.Settings) *cobra.Command {
 			if err != nil {
 				return client.Error(s.Orchestrator, err)
 			}
-			return terminal.Columns("PLAN\tREVISION\tCHANGED\tPROBLEMS\tWHAT IT IS", func(w *tabwriter.Writer) {
+			return terminal.Columns("PLAN\tREVISION\tCHANGED\tPROBLEMS\tWHAT IT IS", func(w io.Writer) {
 				for _, p := range res.Msg.Plans {
 					revision, changed := strconv.Itoa(int(p.Revision)), "–"
 					if p.Changed != nil {
@@ -208,7 +208,7 @@ func newPlanSchedules(s *setting.Settings) *cobra.Command {
 				fmt.Println("No start is scheduled. Set a time: linktrial plan schedule NAME TIME")
 				return nil
 			}
-			return terminal.Columns("SCHEDULE\tPLAN\tAT\tSTATE\tCAMPAIGN\tBY\tMESSAGE", func(w *tabwriter.Writer) {
+			return terminal.Columns("SCHEDULE\tPLAN\tAT\tSTATE\tCAMPAIGN\tBY\tMESSAGE", func(w io.Writer) {
 				for _, x := range res.Msg.Schedules {
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", x.Id, x.Plan, terminal.LocalTime(x.At), x.State, cmp.Or(x.CampaignId, "–"), cmp.Or(x.By, "–"), strings.ReplaceAll(x.Message, "\n", "; "))
 				}

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -135,7 +135,7 @@ var checkWords = map[linktrialv1.CheckState]string{
 // printPreflight prints the table, what to do about each finding, and the links. It
 // reports whether a check failed.
 func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Link) (bool, error) {
-	err := terminal.Columns("NODE\tPEER\tCHECK\tSTATE\tFOUND", func(w *tabwriter.Writer) {
+	err := terminal.Columns("NODE\tPEER\tCHECK\tSTATE\tFOUND", func(w io.Writer) {
 		for _, c := range p.Checks {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n", c.Node, c.Peer, c.Kind, checkWords[c.State], c.Found)
 		}
@@ -169,7 +169,7 @@ func printPreflight(p *linktrialv1.GetPreflightResponse, links []*linktrialv1.Li
 	}
 	if len(rows) > 0 {
 		fmt.Println()
-		err = terminal.Columns("FROM\tTO\tROUND TRIP\tLOST\tPROBED", func(w *tabwriter.Writer) {
+		err = terminal.Columns("FROM\tTO\tROUND TRIP\tLOST\tPROBED", func(w io.Writer) {
 			for _, r := range rows {
 				fmt.Fprintln(w, strings.Join(r, "\t"))
 			}

@@ -2,9 +2,9 @@ package trial
 
 import (
 	"fmt"
+	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"connectrpc.com/connect"
@@ -34,7 +34,7 @@ func newTelemetry(s *setting.Settings) *cobra.Command {
 				fmt.Println("No telemetry yet. Connected agents read their radios as the radio profiles say: linktrial profiles NAME --json")
 				return nil
 			}
-			return terminal.Columns("NODE\tSOURCE\tFIGURE\tVALUE\tAGE", func(w *tabwriter.Writer) {
+			return terminal.Columns("NODE\tSOURCE\tFIGURE\tVALUE\tAGE", func(w io.Writer) {
 				for _, n := range res.Msg.Nodes {
 					if len(args) == 0 || slices.Contains(args, n.Name) {
 						printTelemetry(w, n)
@@ -45,7 +45,7 @@ func newTelemetry(s *setting.Settings) *cobra.Command {
 	}
 }
 
-func printTelemetry(w *tabwriter.Writer, n *linktrialv1.Node) {
+func printTelemetry(w io.Writer, n *linktrialv1.Node) {
 	for _, t := range n.Telemetry {
 		age := time.Duration(t.AgeSeconds * float64(time.Second)).Round(time.Second)
 		for _, v := range t.Values {

@@ -4,11 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
@@ -56,7 +56,7 @@ func newTopologyList(s *setting.Settings) *cobra.Command {
 				}
 				all = append(all, t)
 			}
-			return terminal.Columns("TOPOLOGY\tFROM\tNODES\tTITLE", func(w *tabwriter.Writer) {
+			return terminal.Columns("TOPOLOGY\tFROM\tNODES\tTITLE", func(w io.Writer) {
 				for _, t := range all {
 					from, nodes := "saved", []string{}
 					if slices.Contains(res.Msg.ShippedTopologies, t.Name) {
