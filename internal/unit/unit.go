@@ -103,3 +103,12 @@ func FormatRate(bps float64) string {
 	}
 	return strconv.FormatFloat(bps, 'g', 4, 64) + " bit/s"
 }
+
+// FormatPayload is [FormatBytes] of what the transfers of a run carry; where that is
+// nothing, they end after a time that the plan sets.
+func FormatPayload(n int64) string {
+	if n == 0 {
+		return "for a set time"
+	}
+	return FormatBytes(n)
+}

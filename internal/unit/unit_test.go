@@ -83,3 +83,11 @@ func FuzzQuantity(f *testing.F) {
 		}
 	})
 }
+
+func TestFormatPayload(t *testing.T) {
+	for n, want := range map[int64]string{0: "for a set time", 1: "1 B", 256 << 10: "256 KiB"} {
+		if got := FormatPayload(n); got != want {
+			t.Errorf("%d is %q, expected %q", n, got, want)
+		}
+	}
+}

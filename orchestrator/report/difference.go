@@ -131,7 +131,7 @@ func partsOf(v *Analysis, s *summarised) (out []part) {
 		return nil
 	}
 	t := &s.table
-	where := []string{t.RadioTitle + " at " + t.TopologyTitle, unit.FormatBytes(t.SizeBytes)}
+	where := []string{t.RadioTitle + " at " + t.TopologyTitle, unit.FormatPayload(t.SizeBytes)}
 	if t.Group != "" {
 		where = append(where, t.Group)
 	}

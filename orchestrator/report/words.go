@@ -19,7 +19,7 @@ func (t *RunTable) Heading() string {
 		}
 	}
 	parts = append(parts, cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology"))
-	parts = append(parts, unit.FormatBytes(t.SizeBytes), wording.Plural(t.Iterations, "iteration", "iterations"))
+	parts = append(parts, unit.FormatPayload(t.SizeBytes), wording.Plural(t.Iterations, "iteration", "iterations"))
 	if t.Order != "" {
 		parts = append(parts, t.Order+" order")
 	}

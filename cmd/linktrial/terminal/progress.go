@@ -81,7 +81,7 @@ func (p *Progress) run(r *linktrialv1.Run) {
 	if old != nil && old.State == r.State {
 		return
 	}
-	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatBytes(r.SizeBytes))
+	where := fmt.Sprintf("%s, %s, %s", r.Radio, r.Topology, unit.FormatPayload(r.SizeBytes))
 	switch r.State {
 	case linktrialv1.RunState_RUN_STATE_WAITING:
 		p.line("run %s: %s: waiting until the nodes are at the positions of the topology; to continue: linktrial run continue %s", r.Id, where, r.Id)

@@ -153,7 +153,7 @@ Below the table is why runs were stopped.`,
 						started = r.Started.AsTime().Local().Format("2006-01-02 15:04:05")
 					}
 					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%d/%d\t%d\t%s\t%s\n", r.Id, r.CampaignId, r.Plan, r.Radio, r.Topology,
-						unit.FormatBytes(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
+						unit.FormatPayload(r.SizeBytes), terminal.RunWord(r), r.TrialsEnded, r.Trials, r.AttemptsFailed, started, r.Place)
 				}
 			}); err != nil {
 				return err

@@ -155,7 +155,7 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 		return 0, err
 	}
 	fmt.Printf("Run %d of plan %s: radio %s, topology %s, %s, %s order, seed %d\n", sh.Cell.Index+1, sh.Plan,
-		sh.Cell.Radio, sh.Cell.Topology, unit.FormatBytes(sh.Cell.SizeBytes), sh.Order, sh.Seed)
+		sh.Cell.Radio, sh.Cell.Topology, unit.FormatPayload(sh.Cell.SizeBytes), sh.Order, sh.Seed)
 	fmt.Printf("run sheet %s\n", runsheet.Hash(encoded))
 	for _, t := range sh.Treatments {
 		if t.Missing != "" {
@@ -181,7 +181,7 @@ func explain(sh *runsheet.Sheet) (time.Duration, error) {
 		for i, t := range sh.Trials {
 			for _, f := range t.Flows {
 				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,
-					unit.FormatBytes(f.SizeBytes), terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
+					unit.FormatPayload(f.SizeBytes), terminal.ForPeople(estimates[i].Seconds()), total.Round(time.Second))
 			}
 			for _, f := range t.Probes {
 				fmt.Fprintf(w, "%d\t%d\t%s\t%s → %s\t%s\t%s\t%s\n", t.Index, t.Iteration, t.Treatment, f.From, f.To,

@@ -85,7 +85,7 @@ func (d *distributed) draw(c *canvas, x, y, highest float64, order map[string]in
 	t := d.table
 	f := &frame{left: x + chartLeft, top: y + chartTop, width: chartWidth, height: chartHeight, x: linear(0, highest), y: linear(0, 1)}
 	c.text(f.left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), 46))
-	under := unit.FormatBytes(t.SizeBytes)
+	under := unit.FormatPayload(t.SizeBytes)
 	for _, s := range []string{t.Group, t.Settings, t.Place} {
 		if s != "" {
 			under += ", " + s

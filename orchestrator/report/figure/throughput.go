@@ -211,7 +211,7 @@ func (p *panel) draw(c *canvas, x, y float64, order map[string]int) {
 	at := func(kbps float64) float64 { return zero - plotHeight*min(max(kbps/p.top, 0), 1) }
 	runes := int((right - left) / 6.6)
 	c.text(left, y+18, "start", ink, 13, wording.Clip(wording.Clean(cmp.Or(t.RadioTitle, "unknown radio")+" at "+cmp.Or(t.TopologyTitle, "unknown topology")), runes))
-	under := unit.FormatBytes(t.SizeBytes) + ", " + wording.Plural(t.Iterations, "iteration", "iterations")
+	under := unit.FormatPayload(t.SizeBytes) + ", " + wording.Plural(t.Iterations, "iteration", "iterations")
 	if t.Place != "" {
 		under += ", " + t.Place
 	}

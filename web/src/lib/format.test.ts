@@ -1,5 +1,18 @@
 import { describe, expect, it } from 'vitest'
-import { ago, bitrate, bytes, isVirtual, kbps, moment, percent, seconds, unitOf, utc, virtualMoment } from './format'
+import {
+  ago,
+  bitrate,
+  bytes,
+  isVirtual,
+  kbps,
+  moment,
+  payload,
+  percent,
+  seconds,
+  unitOf,
+  utc,
+  virtualMoment,
+} from './format'
 
 describe('format', () => {
   it('counts a KB as 1024 bytes', () => {
@@ -8,6 +21,8 @@ describe('format', () => {
     expect(bytes(262144)).toBe('256 KiB')
     expect(bytes(1536n)).toBe('1.50 KiB')
     expect(bytes(5)).toBe('5 B')
+    expect(payload(262144)).toBe('256 KiB')
+    expect(payload(0n)).toBe('for a set time')
   })
   it.each([
     [0.0042, '4.20 ms'],

@@ -29,6 +29,10 @@ export function bytes(n: number | bigint | undefined): string {
   return nothing
 }
 
+/** What the transfers of a run carry; where that is nothing, they end after a time that the plan sets. */
+export const payload = (n: number | bigint | undefined) =>
+  n !== undefined && Number(n) === 0 ? 'for a set time' : bytes(n)
+
 /** Text of the orchestrator as a sentence: with a capital letter and a full stop. */
 export function sentence(text: string): string {
   return text && text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.')

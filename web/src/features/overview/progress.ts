@@ -2,7 +2,7 @@
 import { RunState, type Run } from '@/gen/linktrial/v1/operator_pb'
 import type { Campaign } from '@/gen/linktrial/v1/result_pb'
 import { shownRun } from '@/features/run/campaignState'
-import { bytes } from '@/lib/format'
+import { payload } from '@/lib/format'
 import { runState, type State } from '@/lib/states'
 
 export interface OpenCampaign {
@@ -22,7 +22,7 @@ export interface OpenCampaign {
   moves: boolean
 }
 
-export const placeOf = (r: Run) => [r.radio, r.topology, bytes(r.sizeBytes), r.settings].filter(Boolean).join(', ')
+export const placeOf = (r: Run) => [r.radio, r.topology, payload(r.sizeBytes), r.settings].filter(Boolean).join(', ')
 
 /** Open is newest first, as listed; campaigns have the trials of runs that have ended. */
 export function openCampaigns(open: readonly Run[], campaigns: readonly Campaign[]): OpenCampaign[] {

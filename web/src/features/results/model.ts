@@ -3,7 +3,7 @@
 import type { PublishedFigure, RunSummary, TreatmentSummary } from '@/gen/linktrial/v1/result_pb'
 import { PointVerdict } from '@/gen/linktrial/v1/result_pb'
 import { RunState } from '@/gen/linktrial/v1/operator_pb'
-import { bytes } from '@/lib/format'
+import { payload } from '@/lib/format'
 import type { Grouping, View } from './view'
 
 /** One attempt, where it leads, and its figure in bytes per second (0: none). */
@@ -65,7 +65,7 @@ export interface Panel {
   partial: boolean
 }
 
-export const sizeLabel = (r: RunSummary) => bytes(r.run?.sizeBytes ?? 0n)
+export const sizeLabel = (r: RunSummary) => payload(r.run?.sizeBytes)
 export const settingLabel = (r: RunSummary) => r.settings.map((s) => `${s.axis} ${s.label}`).join(', ')
 export const radioLabel = (r: RunSummary) => r.radioTitle || r.run?.radio || ''
 export const topologyLabel = (r: RunSummary) => r.topologyTitle || r.run?.topology || ''
