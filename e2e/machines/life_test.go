@@ -313,6 +313,17 @@ func TestIssuedTokens(t *testing.T) {
 	_, err = wire.ParseToken(read("server"))
 	require.NoError(t, err)
 	says(t, o.Authority().Issue(t.Context(), []string{"a/b"}, dir), 0, "letters, digits")
+	// A node to which its own folder alone is given finds one token there.
+	own := t.TempDir()
+	require.NoError(t, o.Authority().Issue(t.Context(), []string{"one", "two"}, filepath.Join(own, "{node}")))
+	for _, name := range []string{"one", "two"} {
+		files, err := os.ReadDir(filepath.Join(own, name))
+		require.NoError(t, err)
+		require.Len(t, files, 1)
+		tok, err := wire.ReadToken(filepath.Join(own, name, name+".token"))
+		require.NoError(t, err)
+		require.Equal(t, name, tok.Node)
+	}
 }
 
 // People's programs get the operator's own certificate, nodes the authority's.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"linktrial/internal/atomicfile"
@@ -17,8 +18,13 @@ import (
 // start by themselves.
 const issuedLife = 24 * time.Hour
 
+// NodePlaceholder stands for the node's name in the folder that [Authority.Issue] writes
+// to: nodes that may see their own folder alone do not get the others' tokens.
+const NodePlaceholder = "{node}"
+
 // Issue writes a one-time token to DIR/NAME.token (mode 0600) for each node
 // that has neither a valid certificate nor an open token there already.
+// [NodePlaceholder] in dir is replaced by NAME.
 func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error {
 	if err := a.CheckMode(); err != nil {
 		return err
@@ -27,9 +33,6 @@ func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error
 		if err := identity.CheckName(n); err != nil {
 			return fmt.Errorf("%w: %w", ErrName, err)
 		}
-	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return fmt.Errorf("tokens for nodes: %w", err)
 	}
 	open, err := a.cfg.Store.OpenNodeTokens(ctx, a.now())
 	if err != nil {
@@ -43,7 +46,10 @@ func (a *Authority) Issue(ctx context.Context, nodes []string, dir string) error
 		if a.records.valid(n, a.now()) {
 			continue
 		}
-		path := filepath.Join(dir, n+".token")
+		path := filepath.Join(strings.ReplaceAll(dir, NodePlaceholder, n), n+".token")
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return fmt.Errorf("tokens for nodes: %w", err)
+		}
 		t, err := identity.ReadToken(path)
 		if err == nil {
 			if h := t.Hash(); t.Node == n && hashes[string(h[:])] && t.Fingerprint == identity.Fingerprint(a.keys.cert) {
