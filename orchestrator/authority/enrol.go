@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"linktrial/internal/identity"
+	"linktrial/internal/quota"
 	"linktrial/orchestrator/store/dbsqlc"
 )
 
@@ -134,7 +135,7 @@ func (a *Authority) Renew(ctx context.Context, node string, csr []byte) (*x509.C
 	a.change.Lock()
 	defer a.change.Unlock()
 	if a.records.issuedSince(node, cert.NotAfter.Add(-renewalsWithin)) >= maxRenewals {
-		return nil, fmt.Errorf("%w: %s has had %d certificates within %s, and one a month is what a node needs: see on the node why its agent does not keep them", ErrRequest, node, maxRenewals, renewalsWithin)
+		return nil, quota.Exceeded(quota.Certificates, fmt.Errorf("%w: %s has had %d certificates within %s, and one a month is what a node needs: see on the node why its agent does not keep them", ErrRequest, node, maxRenewals, renewalsWithin))
 	}
 	if err := a.cfg.Store.InTx(ctx, func(q *dbsqlc.Queries) error { return a.record(ctx, q, node, cert, nil, now) }); err != nil {
 		return nil, err

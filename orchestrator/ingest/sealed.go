@@ -10,6 +10,7 @@ import (
 
 	"linktrial/executor/journal"
 	"linktrial/executor/runsheet"
+	"linktrial/internal/quota"
 )
 
 // TypeLate is the type under which the journal's table keeps a record that a node sent
@@ -73,10 +74,10 @@ func sizeOf(records []*parsed) (n int64) {
 func (d *delivery) checkBounds(cfg *Config, counted, late []*parsed) error {
 	onlyEnd := len(counted) == 1 && counted[0].Type == journal.TypeRunEnded && len(counted[0].raw) <= maxEnd
 	if d.part.JournalBytes+sizeOf(counted) > cfg.JournalBytes && !onlyEnd && len(counted) > 0 {
-		return &BoundError{Run: d.run, Node: d.node, Bound: cfg.JournalBytes}
+		return quota.Exceeded(quota.Journal, &BoundError{Run: d.run, Node: d.node, Bound: cfg.JournalBytes})
 	}
 	if d.part.LateBytes+sizeOf(late) > cfg.LateBytes && len(late) > 0 {
-		return &BoundError{Run: d.run, Node: d.node, Bound: cfg.LateBytes, Late: true}
+		return quota.Exceeded(quota.Late, &BoundError{Run: d.run, Node: d.node, Bound: cfg.LateBytes, Late: true})
 	}
 	return nil
 }

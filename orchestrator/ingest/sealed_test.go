@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"linktrial/executor/journal"
+	"linktrial/internal/quota"
 	"linktrial/internal/radio"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/store/storetest"
@@ -134,6 +135,8 @@ func TestBoundOfAJournal(t *testing.T) {
 	}
 	require.ErrorAs(t, err, &bound)
 	require.NotContains(t, err.Error(), "after the end")
+	counted, _ := quota.Of(err)
+	require.Equal(t, quota.Journal, counted)
 	require.Greater(t, committed, int64(10))
 	require.EqualValues(t, committed, strings.Count(tables(t, url)["journal"], "\n")+1)
 	// The end is small and is taken: the run must not wait for it.

@@ -11,6 +11,7 @@ import (
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
 	"linktrial/internal/agentprotocol"
+	"linktrial/internal/quota"
 	"linktrial/orchestrator/campaign/nodes"
 	"linktrial/orchestrator/ingest"
 	"linktrial/orchestrator/liveness"
@@ -34,6 +35,9 @@ func (s *agents) Register(ctx context.Context, req *connect.Request[linktrialv1.
 			Remarks: d.Remarks})
 	}
 	if err := s.cfg.Engine.Nodes.Register(ctx, r); err != nil {
+		if b, over := quota.Of(err); over {
+			s.cfg.OverBound(b)
+		}
 		return nil, s.cfg.answer(ctx, "register", err)
 	}
 	signed, err := s.radio(ctx, m)
@@ -84,6 +88,9 @@ func (s *agents) Deliver(ctx context.Context, req *connect.Request[linktrialv1.D
 	committed, err := s.cfg.Ingest.Deliver(ctx, m.RunId, m.Name, records)
 	s.cfg.Delivered(outcome(err), time.Since(began))
 	if err != nil {
+		if b, over := quota.Of(err); over {
+			s.cfg.OverBound(b)
+		}
 		return nil, s.cfg.answer(ctx, "deliver", err)
 	}
 	s.cfg.Engine.Nodes.Delivered(m.Name, m.Incarnation, m.RunId)

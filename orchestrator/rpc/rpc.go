@@ -9,6 +9,7 @@ import (
 	"connectrpc.com/connect"
 
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/quota"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
 	"linktrial/orchestrator/campaign"
@@ -48,6 +49,9 @@ type Config struct {
 	// Delivered hears of every delivery: how it ended ("stored", "refused", "over-bound" or
 	// "failed") and how long it took. It can be nil.
 	Delivered func(outcome string, took time.Duration)
+	// OverBound hears of every call of a node that was refused because the node would take
+	// more than it may. It can be nil.
+	OverBound func(quota.Bound)
 	// Options of every service's handler, such as what hears of the calls.
 	Options []connect.HandlerOption
 }
@@ -67,6 +71,9 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	if cfg.Delivered == nil {
 		cfg.Delivered = func(string, time.Duration) {}
 	}
+	if cfg.OverBound == nil {
+		cfg.OverBound = func(quota.Bound) {}
+	}
 	figures := results.New(results.Config{Store: cfg.Store, Catalog: cfg.Catalog, Logger: cfg.Logger, Stopping: cfg.Engine.Stopping()})
 	opts := append([]connect.HandlerOption{connect.WithCompressMinBytes(compressFrom)}, cfg.Options...)
 	// Innermost, so that what counts and logs calls gets the codes that callers get.
@@ -84,7 +91,7 @@ func Mount(mux *http.ServeMux, cfg Config) {
 	mux.Handle(linktrialv1connect.NewCatalogServiceHandler(&catalogs{cfg: cfg}, opts...))
 	mux.Handle(linktrialv1connect.NewTrustServiceHandler(trust.New(cfg.Trust, cfg.Logger), opts...))
 	mux.Handle(linktrialv1connect.NewAccessServiceHandler(people.New(cfg.Access, cfg.Logger), opts...))
-	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: cfg.DatabaseLost}, opts...)
+	enrol.Mount(mux, enrol.Config{Authority: cfg.Authority, SigningKeys: cfg.Trust.Keys, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: cfg.DatabaseLost, OverBound: cfg.OverBound}, opts...)
 }
 
 func (c *Config) answer(ctx context.Context, call string, err error) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"linktrial/internal/quota"
 	"linktrial/orchestrator/admission"
 	"linktrial/orchestrator/campaign"
 	"linktrial/orchestrator/ingest"
@@ -25,6 +26,7 @@ type metrics struct {
 	late       prometheus.Counter
 	seconds    prometheus.Histogram
 	calls      *prometheus.CounterVec
+	overBound  *prometheus.CounterVec
 }
 
 func newMetrics(st *store.Store, engine *campaign.Engine, gate *admission.Gate) *metrics {
@@ -38,11 +40,16 @@ func newMetrics(st *store.Store, engine *campaign.Engine, gate *admission.Gate) 
 		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "linktrial_ingest_seconds", Help: "Time to store a delivery, from its arrival to its commit.",
 			Buckets: prometheus.ExponentialBuckets(0.001, 2, 14)}),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_calls_total", Help: "Calls answered, streams apart, by procedure."}, []string{"procedure"}),
+		overBound: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "linktrial_over_bound_total",
+			Help: "Calls of nodes that were refused because the node would take more than it may, by bound: journal and late (bytes of a journal, and after its end), certificates (within a day), drivers (in a registration)."}, []string{"bound"}),
+	}
+	for _, b := range quota.Bounds {
+		m.overBound.WithLabelValues(string(b))
 	}
 	for _, outcome := range []string{"stored", "refused", "over-bound", "failed"} {
 		m.deliveries.WithLabelValues(outcome)
 	}
-	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.late, m.seconds, m.calls,
+	m.registry.MustRegister(m.deliveries, m.records, m.samples, m.late, m.seconds, m.calls, m.overBound,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_nodes_connected", Help: "Nodes whose agent is connected."},
 			func() float64 { return float64(engine.Nodes.Connected()) }),
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "linktrial_connections", Help: "Open connections."},
@@ -82,6 +89,8 @@ func (m *metrics) delivered(outcome string, took time.Duration) {
 	m.deliveries.WithLabelValues(outcome).Inc()
 	m.seconds.Observe(took.Seconds())
 }
+
+func (m *metrics) refused(b quota.Bound) { m.overBound.WithLabelValues(string(b)).Inc() }
 
 // runStates counts runs in the store at each scrape, so that the figure is
 // right after a restart too.

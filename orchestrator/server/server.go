@@ -204,7 +204,7 @@ func (s *Server) startServices(ctx context.Context, cfg Config, m *metrics) (rpc
 		return rpc.Config{}, err
 	}
 	services := rpc.Config{Engine: s.engine, Ingest: in, Store: s.store, Catalog: cfg.Catalog, Fleet: s.fleet, Trust: s.trust, Access: s.access, Drivers: cfg.Drivers, Version: cfg.Version, Logger: cfg.Logger, DatabaseLost: s.claim.Lost,
-		Delivered: m.delivered, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
+		Delivered: m.delivered, OverBound: m.refused, Options: []connect.HandlerOption{connect.WithInterceptors(m.counted(), s.access.Interceptor())}}
 	s.library, err = library.Start(ctx, library.Config{Store: s.store, Catalog: cfg.Catalog, Shipped: cfg.Plans, Start: rpc.StartPlan(services), Ahead: s.engine.Nodes.RunsUnderWay, Logger: cfg.Logger, Settle: cfg.Settle})
 	if err != nil {
 		return rpc.Config{}, err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"linktrial/internal/identity"
+	"linktrial/internal/quota"
 	"linktrial/internal/radio"
 )
 
@@ -57,7 +58,7 @@ func (r *Registration) check() error {
 	case !r.Emulated && r.Radio == "":
 		return fmt.Errorf("neither a radio nor an emulated one: %w", ErrBadNode)
 	case len(r.Drivers) > maxDrivers:
-		return fmt.Errorf("%d drivers, at most %d are taken: %w", len(r.Drivers), maxDrivers, ErrBadNode)
+		return quota.Exceeded(quota.Drivers, fmt.Errorf("%d drivers, at most %d are taken: %w", len(r.Drivers), maxDrivers, ErrBadNode))
 	}
 	return nil
 }

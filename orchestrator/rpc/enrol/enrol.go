@@ -17,6 +17,7 @@ import (
 
 	linktrialv1 "linktrial/api/gen/linktrial/v1"
 	"linktrial/api/gen/linktrial/v1/linktrialv1connect"
+	"linktrial/internal/quota"
 	"linktrial/internal/signature"
 	"linktrial/orchestrator/access"
 	"linktrial/orchestrator/authority"
@@ -30,7 +31,8 @@ type Config struct {
 	SigningKeys  func() []signature.Endorsed // given to nodes that enrol
 	Version      string                      // of the orchestrator
 	Logger       *slog.Logger
-	DatabaseLost func() time.Time // since when the database does not answer; zero while it does
+	DatabaseLost func() time.Time  // since when the database does not answer; zero while it does
+	OverBound    func(quota.Bound) // hears of renewals that were refused as too many
 }
 
 // Mount adds both services to a mux. The options are of the service that people call.
@@ -82,6 +84,9 @@ func (s *enrolment) Renew(ctx context.Context, req *connect.Request[linktrialv1.
 	res, err := s.guard(func(ctx context.Context, _ connect.AnyRequest) (connect.AnyResponse, error) {
 		cert, err := s.cfg.Authority.Renew(ctx, req.Msg.Name, req.Msg.Csr)
 		if err != nil {
+			if b, over := quota.Of(err); over {
+				s.cfg.OverBound(b)
+			}
 			return nil, s.cfg.answer(ctx, "renew", err)
 		}
 		return connect.NewResponse(&linktrialv1.RenewResponse{Certificate: cert.Raw, Authority: s.cfg.Authority.Certificate().Raw}), nil
