@@ -16,7 +16,7 @@ SUDO := $(shell [ "$$(id -u)" = 0 ] || echo "sudo -E")
 
 .PHONY: help deps deps-check deps-test kernel build drivers go-drivers web images rehearse bench clean \
 	check lint lint-web lint-shell lint-ansible verify verify-full generate \
-	sbom licences audit fuzz fuzz-turn faults test test-go test-race test-pages test-web test-ansible test-images test-kernels screenshots
+	sbom sign licences audit fuzz fuzz-turn faults test test-go test-race test-pages test-web test-ansible test-images test-kernels screenshots
 
 help:
 	@echo "make rehearse      run the quick-start plan on emulated radios, from nothing to the table"
@@ -25,6 +25,7 @@ help:
 	@echo "make kernel        the guest kernel of the virtual-time lab (some minutes, once)"
 	@echo "make images        the container images, on the engine that docker talks to"
 	@echo "make sbom          bills of materials of programs and drivers in build/sbom (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
+	@echo "make sign          signatures of programs, drivers and bills of materials with KEY=linktrial.key (IMAGES=1: of the images too; BUNDLE=FILE: of an install bundle)"
 	@echo "make licences      hold every dependency against the allowed licences, and write licences/"
 	@echo "make audit         a table of what can be checked of the dependencies here, and what cannot"
 	@echo "make bench         the figures of the emulator, the drivers and the store"
@@ -97,6 +98,15 @@ IMAGE_NAMES := $(patsubst images/%/Dockerfile,image:linktrial/%:latest,$(wildcar
 sbom: build
 	go run ./tools/supply sbom -version $(VERSION) $(BIN)/linktrial $(foreach d,$(wildcard $(DRIVERS)/*),$(d)/$(notdir $(d))) \
 		$(if $(IMAGES),$(IMAGE_NAMES)) $(BUNDLE)
+
+# What is handed on is signed with the private key KEY ('linktrial install-bundle key'):
+# program and drivers, the bills of materials and, on request, the images that docker has
+# and a bundle. Who gets them verifies with the public key.
+KEY :=
+sign: sbom
+	@[ -n "$(KEY)" ] || { echo "make sign KEY=linktrial.key, which 'bin/linktrial install-bundle key --out linktrial' makes" >&2; exit 2; }
+	$(BIN)/linktrial install-bundle sign $(BIN) build/sbom $(BUNDLE) --key $(KEY)
+	$(if $(IMAGES),$(BIN)/linktrial install-bundle sign-images $(patsubst image:%,%,$(IMAGE_NAMES)) --out build/images.txt --key $(KEY))
 
 licences: build
 	go run ./tools/supply licences

@@ -28,7 +28,7 @@ become nodes or orchestrator: program, drivers, Debian packages, container image
 playbooks and radio profiles. It holds no results and no keys; a copy of an
 orchestrator's data is a backup ('linktrial backup').`,
 	}
-	cmd.AddCommand(newBundleCreate(s), newBundleCheck(), newBundleKey(), newBundleSign())
+	cmd.AddCommand(newBundleCreate(s), newBundleCheck(), newBundleKey(), newBundleSign(), newBundleSignImages(), newBundleCheckImages())
 	return cmd
 }
 
@@ -121,13 +121,16 @@ func sourceDate(program string) (time.Time, error) {
 func newBundleCheck() *cobra.Command {
 	var key string
 	cmd := &cobra.Command{
-		Use:   "check FILE",
+		Use:   "check FILE|FOLDER",
 		Short: "Verify an install bundle's signature, read it to its end and compare every checksum",
 		Long: `Check reads an install bundle to its end and compares every checksum. With --key it
 first verifies that the key has signed it. Without, it says nothing of who made the
-bundle: checksums that are in it were written with it.`,
+bundle: checksums that are in it were written with it. Of a folder that 'install-bundle
+sign' has signed, such as the one with program and drivers, it verifies signature and
+files; that takes --key.`,
 		Example: `  linktrial install-bundle check linktrial.tar.gz --key linktrial.pub
-  linktrial install-bundle check linktrial.tar.gz`,
+  linktrial install-bundle check linktrial.tar.gz
+  linktrial install-bundle check bin --key linktrial.pub`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if key != "" {
@@ -139,6 +142,12 @@ bundle: checksums that are in it were written with it.`,
 					return err
 				}
 				fmt.Printf("%s is signed by key %s\n", args[0], public.ID())
+			}
+			if st, err := os.Stat(args[0]); err == nil && st.IsDir() {
+				if key == "" {
+					return fmt.Errorf("%s is a folder, of which only the signature can be verified: give the public key with --key", args[0])
+				}
+				return nil
 			}
 			r, err := bundle.Check(args[0])
 			if err != nil {

@@ -89,6 +89,65 @@ minisign -Vm FILE -P RWQ… verifies the signatures, too.`,
 	return cmd
 }
 
+func newBundleSignImages() *cobra.Command {
+	var key, out string
+	cmd := &cobra.Command{
+		Use:   "sign-images NAME... --out FILE --key NAME.key",
+		Short: "Sign a list of container images with their identities",
+		Long: `Sign-images asks docker for the identity of each image, which covers all of its layers,
+writes them to FILE, and signs that (FILE.minisig). Where the images are used, however they
+come there, 'install-bundle check-images' compares.`,
+		Example: `  linktrial install-bundle sign-images linktrial/agent:latest linktrial/tcp:latest --out images.txt --key linktrial.key`,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			k, err := bundle.ReadKey(key, passphrase)
+			if err != nil {
+				return err
+			}
+			file, err := k.SignImages(cmd.Context(), args, out)
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s: %d images, signed by key %s\n", file, len(args), k.Public())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "private key")
+	cmd.Flags().StringVar(&out, "out", "", "file to write")
+	setting.Require(cmd, "key", "out")
+	return cmd
+}
+
+func newBundleCheckImages() *cobra.Command {
+	var key string
+	cmd := &cobra.Command{
+		Use:   "check-images FILE --key NAME.pub",
+		Short: "Verify that docker's images are those of a signed list",
+		Long: `Check-images verifies the signature of a list that 'install-bundle sign-images' has made,
+and that docker has each of its images, and no other one under the name.`,
+		Example: `  linktrial install-bundle check-images images.txt --key linktrial.pub`,
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			public, err := publicKey(key)
+			if err != nil {
+				return err
+			}
+			images, err := public.VerifyImages(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			fmt.Printf("%s is signed by key %s\n", args[0], public.ID())
+			for _, i := range images {
+				fmt.Println("image:", i.Name, i.ID)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "public key of who signed the list: the line RWQ…, or its file")
+	setting.Require(cmd, "key")
+	return cmd
+}
+
 // publicKey returns a public key that is given as its line or as a file.
 func publicKey(text string) (bundle.PublicKey, error) {
 	if k, err := bundle.ParsePublicKey(text); err == nil {
