@@ -15,6 +15,7 @@ import (
 	"os"
 	"os/signal"
 	"regexp"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -95,7 +96,7 @@ func fuzz(ctx context.Context, chosen []target, c selection, b *binaries) error 
 	}
 	defer b.remove()
 	began := time.Now()
-	var failed []string
+	var failed, idle []string
 	ran := 0
 	for _, t := range chosen {
 		bin, err := b.of(ctx, t)
@@ -115,6 +116,9 @@ func fuzz(ctx context.Context, chosen []target, c selection, b *binaries) error 
 			return errors.New("interrupted")
 		}
 		fmt.Printf("%-60s %6.1f s  %s\n", t, time.Since(start).Seconds(), outcome(out, err))
+		if n, ok := inputs(out); err == nil && ok && float64(n) < leastRate*each.Seconds() {
+			idle = append(idle, t.String())
+		}
 		if err != nil {
 			failed = append(failed, t.String())
 			fmt.Print(out)
@@ -125,6 +129,9 @@ func fuzz(ctx context.Context, chosen []target, c selection, b *binaries) error 
 	}
 	if rest := chosen[ran:]; len(rest) > 0 {
 		fmt.Printf("no time was left for %d of %d targets, from %s on\n", len(rest), len(chosen), rest[0])
+	}
+	if len(idle) > 0 {
+		fmt.Printf("hardly fuzzed, with fewer than %d inputs a second: %s\n", leastRate, strings.Join(idle, ", "))
 	}
 	if len(failed) > 0 {
 		return fmt.Errorf("%d of %d targets failed: %s", len(failed), ran, strings.Join(failed, ", "))
@@ -157,15 +164,29 @@ func endedLate(out string) bool {
 // executions is the last figure of the fuzzer's progress.
 var executions = regexp.MustCompile(`execs: (\d+)`)
 
-func outcome(out string, err error) string {
+// leastRate is how many inputs a second a target runs at least, or its line is no evidence
+// that it was fuzzed. The slowest, with a database behind them, run some 100.
+const leastRate = 5
+
+// inputs returns how many inputs a target has run, if it says so.
+func inputs(out string) (int, bool) {
 	all := executions.FindAllStringSubmatch(out, -1)
+	if len(all) == 0 {
+		return 0, false
+	}
+	n, err := strconv.Atoi(all[len(all)-1][1])
+	return n, err == nil
+}
+
+func outcome(out string, err error) string {
+	n, counted := inputs(out)
 	switch {
 	case err != nil:
 		return "FAILED"
 	case strings.Contains(out, "no fuzz tests to fuzz"):
 		return "not run"
-	case len(all) == 0:
+	case !counted:
 		return "ok, skipped or without executions"
 	}
-	return "ok, " + all[len(all)-1][1] + " inputs"
+	return fmt.Sprintf("ok, %d inputs", n)
 }

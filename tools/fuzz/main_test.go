@@ -175,3 +175,27 @@ func TestOutcome(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+// What a target's time is for is running inputs: the search for shorter ones is bounded by
+// runs, not by Go's minute.
+func TestMinimisingIsBounded(t *testing.T) {
+	b := binaries{parallel: 1, cache: "/cache"}
+	args := b.arguments(target{pkg: "linktrial/p", name: "FuzzX"}, 12*time.Second)
+	for _, want := range []string{"-test.fuzz=^FuzzX$", "-test.fuzztime=12s", "-test.fuzzminimizetime=100x", "-test.parallel=1", "-test.fuzzcachedir=/cache/linktrial/p"} {
+		if !slices.Contains(args, want) {
+			t.Errorf("no %s: %q", want, args)
+		}
+	}
+}
+
+// A target that has run next to nothing is named: "nothing found" would be no evidence.
+func TestHardlyFuzzed(t *testing.T) {
+	for out, want := range map[string]int{"fuzz: elapsed: 13s, execs: 3 (0/sec)\nPASS\n": 3, "fuzz: elapsed: 3s, execs: 9 (3/sec)\nfuzz: elapsed: 6s, execs: 120 (40/sec)\n": 120} {
+		if n, ok := inputs(out); n != want || !ok {
+			t.Errorf("%q: %d, %t", out, n, ok)
+		}
+	}
+	if _, ok := inputs("PASS\n"); ok {
+		t.Error("no figure counts as one")
+	}
+}
