@@ -35,6 +35,45 @@ func TestUnitsVerify(t *testing.T) {
 	}
 }
 
+// exposures are what docs/security.md says of the units: the most that systemd-analyze
+// security may count.
+var exposures = map[string]string{"linktrial-agent.service": "2.9", "linktrial-orchestrator.service": "1.5"}
+
+// What the services may do does not grow without the page that states it.
+func TestExposureOfUnits(t *testing.T) {
+	if out, err := exec.Command("systemd-analyze", "--version").Output(); err != nil || !strings.HasPrefix(string(out), "systemd 252 ") {
+		t.Skipf("the figures are of Debian 12's systemd 252, which counts in its own way: %.20s, %v", out, err)
+	}
+	page, err := os.ReadFile("../docs/security.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	units, err := filepath.Glob("roles/*/files/*.service")
+	if err != nil || len(units) != len(exposures) {
+		t.Fatalf("units %v, %v", units, err)
+	}
+	for _, unit := range units {
+		out, err := exec.Command("systemd-analyze", "security", "--offline=true", unit).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v\n%s", unit, err, out)
+		}
+		_, level, found := strings.Cut(string(out), "Overall exposure level for "+filepath.Base(unit)+": ")
+		level, _, _ = strings.Cut(level, " ")
+		if want := exposures[filepath.Base(unit)]; !found || level != want {
+			t.Errorf("%s: exposure %s, expected %s", unit, level, want)
+		}
+		found = false
+		for line := range strings.Lines(string(page)) {
+			if cells := strings.Split(line, "|"); len(cells) > 3 && strings.Contains(cells[1], filepath.Base(unit)) {
+				found = strings.HasPrefix(strings.TrimSpace(cells[3]), level)
+			}
+		}
+		if !found {
+			t.Errorf("docs/security.md does not say %s of %s", level, unit)
+		}
+	}
+}
+
 // verify returns the output of systemd-analyze verify.
 func verify(t *testing.T, unit, text string) string {
 	t.Helper()

@@ -1,7 +1,9 @@
 package access_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -27,6 +29,22 @@ const (
 func (c *caller) ask() error {
 	_, err := c.ListTokens(context.Background(), connect.NewRequest(&linktrialv1.ListTokensRequest{}))
 	return err
+}
+
+// Logs are sent to other machines and read by more people than the data folder is.
+func TestSetupTokenIsNotInTheLog(t *testing.T) {
+	var log bytes.Buffer
+	h := build(t, func(c *access.Config) {
+		c.Logger = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
+	token := h.setupToken()
+	require.NoError(t, add(h.withToken(token), "anna", admin))
+	require.Contains(t, log.String(), filepath.Join(h.data, access.SetupFile))
+	// Nor a part from which the rest could be guessed.
+	require.Greater(t, len(token), 40)
+	for i := range len(token) - 12 {
+		require.NotContains(t, log.String(), token[i:i+12])
+	}
 }
 
 func TestFirstAdmin(t *testing.T) {
