@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -125,6 +126,7 @@ func fuzz(ctx context.Context, chosen []target, c selection, b *binaries) error 
 			if out == "" {
 				fmt.Println(err)
 			}
+			fmt.Print(failing(t, out))
 		}
 	}
 	if rest := chosen[ran:]; len(rest) > 0 {
@@ -153,6 +155,29 @@ func share(c selection, used time.Duration, left int) time.Duration {
 		return 0
 	}
 	return min(c.each, rest).Round(time.Second)
+}
+
+// written names the file of what a target has found, below the package's folder.
+var written = regexp.MustCompile(`Failing input written to (testdata/fuzz/[A-Za-z0-9_]+/[0-9a-f]+)\n`)
+
+// maxPrinted bounds the printed text of an input, in bytes.
+const maxPrinted = 64 << 10
+
+// failing is the input that a target has found, as the file that is to be committed. Where
+// a gate found it, that file is gone with the gate's checkout, and its log is what is left.
+func failing(t target, out string) string {
+	m := written.FindStringSubmatch(out)
+	if m == nil {
+		return ""
+	}
+	text, err := os.ReadFile(filepath.Join(t.dir, filepath.FromSlash(m[1])))
+	if err != nil {
+		return fmt.Sprintln("the input cannot be read:", err)
+	}
+	if len(text) > maxPrinted {
+		return fmt.Sprintf("the input has %d bytes and is not printed\n", len(text))
+	}
+	return fmt.Sprintf("--- %s of %s\n%s--- its end\n", m[1], t.pkg, text)
 }
 
 // endedLate reports whether a target has found nothing and only ended after its

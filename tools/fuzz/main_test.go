@@ -199,3 +199,34 @@ func TestHardlyFuzzed(t *testing.T) {
 		t.Error("no figure counts as one")
 	}
 }
+
+// What a gate finds is in its log: its checkout is gone when somebody reads that.
+func TestFailingInputIsPrinted(t *testing.T) {
+	x := target{pkg: "linktrial/p", dir: t.TempDir(), name: "FuzzX"}
+	const name = "testdata/fuzz/FuzzX/0a1b2c"
+	const out = "--- FAIL: FuzzX (0.01s)\n    --- FAIL: FuzzX (0.00s)\n        x_test.go:9: wrong\n    \n    Failing input written to " + name + "\n    To re-run:\n    go test -run=FuzzX/0a1b2c\nFAIL\n"
+	if got := failing(x, out); !strings.Contains(got, "cannot be read") {
+		t.Errorf("%q", got)
+	}
+	path := filepath.Join(x.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const input = "go test fuzz v1\n[]byte(\"\\x00\")\n"
+	write(input)
+	if got, want := failing(x, out), "--- "+name+" of linktrial/p\n"+input+"--- its end\n"; got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	write(strings.Repeat("x", maxPrinted+1))
+	if got := failing(x, out); !strings.Contains(got, "65537 bytes and is not printed") {
+		t.Errorf("%.200q", got)
+	}
+	if got := failing(x, "PASS\n"); got != "" {
+		t.Errorf("%q", got)
+	}
+}
