@@ -39,6 +39,9 @@ type Config struct {
 	// LocalUsers, where nobody logs in and only this machine reaches the orchestrator,
 	// may change something, as [LocalUsers] returns them; nil: all may.
 	LocalUsers []int
+	// LocalAdmins, where nobody logs in, may do on this machine what takes an admin
+	// elsewhere, as [LocalAdmins] returns them; nil: all may.
+	LocalAdmins []int
 	// DataDir has the key that seals secrets of second factors, and gets the setup token
 	// while there is no admin. Empty: the key lasts as long as the process.
 	DataDir string

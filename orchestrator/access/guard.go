@@ -41,12 +41,8 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 		}
 		switch {
 		case !a.cfg.Required:
-			if need := ruleOf(service, method); isCall && a.cfg.OpenToNetwork && need.who == people && need.least == Admin && !fromOwnMachine(r) {
-				a.answer(w, r, refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and has no users: do it on the orchestrator's own machine, or start it without --open"))
-				return
-			}
-			if isCall && !a.cfg.OpenToNetwork && a.cfg.LocalUsers != nil && ruleOf(service, method).changes() {
-				if err := a.refuseLocalUser(r); err != nil {
+			if isCall {
+				if err := a.refuseUnknown(r, ruleOf(service, method)); err != nil {
 					a.answer(w, r, err)
 					return
 				}
@@ -62,6 +58,21 @@ func (a *Access) Guard(mux *http.ServeMux) http.Handler {
 			a.guardPage(mux, w, r)
 		}
 	})
+}
+
+// refuseUnknown reports why a call may not do what its procedure does where nobody logs in,
+// or nil. What is known of the caller is the machine and, on this one, the user.
+func (a *Access) refuseUnknown(r *http.Request, need rule) error {
+	admins := need.who == people && need.least == Admin
+	switch {
+	case admins && a.cfg.OpenToNetwork && !fromOwnMachine(r):
+		return refuse(NotAllowed, "this takes an admin, and the orchestrator was started with --open and has no users: do it on the orchestrator's own machine, or start it without --open")
+	case !a.cfg.OpenToNetwork && a.cfg.LocalUsers != nil && need.changes():
+		return a.refuseLocalUser(r)
+	case admins && a.cfg.LocalAdmins != nil:
+		return a.refuseLocalAdmin(r)
+	}
+	return nil
 }
 
 // call is what is known of a request before it is understood.

@@ -27,6 +27,17 @@ func LocalUsers() []int {
 	return localUsers(os.Getenv("SUDO_UID"), strings.TrimSpace(string(login)))
 }
 
+// LocalAdmins are the users of this machine who may do what takes an admin where nobody
+// logs in: root, the user of this process, who reads the keys anyway, and who became root
+// to start it. Other users of the machine, drivers' among them, may not approve what
+// nodes execute.
+func LocalAdmins() []int {
+	if users := LocalUsers(); users != nil {
+		return users
+	}
+	return []int{0, os.Geteuid()}
+}
+
 // noLogin is the kernel's number for a process of no login session (proc_pid_loginuid(5)).
 const noLogin = 1<<32 - 1
 
@@ -45,16 +56,31 @@ func localUsers(sudo, login string) []int {
 // refuseLocalUser reports why the user at the other end of a connection of this machine
 // with itself may change nothing here, or nil.
 func (a *Access) refuseLocalUser(r *http.Request) error {
-	uid, err := userOfConn(r)
-	if err == nil && slices.Contains(a.cfg.LocalUsers, uid) {
+	who, ok := a.localUser(r, a.cfg.LocalUsers)
+	if ok {
 		return nil
 	}
-	who := fmt.Sprintf("user %d of this machine", uid)
-	if err != nil {
-		who = "a user of this machine who cannot be told"
-		a.log.Warn("the user of a call cannot be told", "error", err)
-	}
 	return refuse(NotAllowed, "the orchestrator runs as root, and the call comes from %s: only root and the user who started the orchestrator with sudo may change something here; do it as one of them, or start it with --login", who)
+}
+
+// refuseLocalAdmin reports why that user may not do what takes an admin, or nil.
+func (a *Access) refuseLocalAdmin(r *http.Request) error {
+	who, ok := a.localUser(r, a.cfg.LocalAdmins)
+	if ok {
+		return nil
+	}
+	return refuse(NotAllowed, "this takes an admin, nobody logs in here, and the call comes from %s: only root and the user who started the orchestrator may do it; do it as one of them, or start the orchestrator with --login", who)
+}
+
+// localUser reports whether the user at the other end of a connection of this machine with
+// itself is one of these, and words who it is.
+func (a *Access) localUser(r *http.Request, of []int) (who string, ok bool) {
+	uid, err := userOfConn(r)
+	if err != nil {
+		a.log.Warn("the user of a call cannot be told", "error", err)
+		return "a user of this machine who cannot be told", false
+	}
+	return fmt.Sprintf("user %d of this machine", uid), slices.Contains(of, uid)
 }
 
 type connKey struct{}

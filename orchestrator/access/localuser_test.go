@@ -2,6 +2,8 @@ package access_test
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -80,6 +82,50 @@ func TestWhatChangesSomething(t *testing.T) {
 		require.True(t, access.RuleOf(service, method).Changes, "%s.%s", service, method)
 	})
 	require.Greater(t, looks, 20)
+}
+
+// Where nobody logs in, a user of the machine who neither runs the orchestrator nor is root
+// may work with it and decides nothing of what nodes trust: not on the loopback of an
+// orchestrator without rights, and not with --open on its own machine.
+func TestLocalAdmins(t *testing.T) {
+	require.Contains(t, access.LocalAdmins(), 0)
+	require.Contains(t, access.LocalAdmins(), os.Geteuid(), "who runs it has its keys anyway")
+	for name, x := range map[string]struct {
+		admins  []int
+		refused bool
+	}{
+		"the orchestrator's user": {[]int{4294967, os.Getuid()}, false},
+		"another user":            {[]int{4294967}, true},
+	} {
+		for _, open := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, open %t", name, open), func(t *testing.T) {
+				a, err := access.New(t.Context(), access.Config{LocalAdmins: x.admins, OpenToNetwork: open})
+				require.NoError(t, err)
+				mux := http.NewServeMux()
+				mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+				s := httptest.NewUnstartedServer(a.Guard(mux))
+				s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context { return access.WithConn(ctx) }
+				s.Start()
+				defer s.Close()
+				for procedure, admins := range map[string]bool{
+					"TrustService/ApproveDriver": true, "TrustService/RotateSigningKey": true, "NodeService/CreateNodeToken": true, "NodeService/RevokeNode": true, "OperatorService/Forgotten": true,
+					"OperatorService/StartPlan": false, "OperatorService/ListRuns": false, "LibraryService/SavePlan": false, "AgentService/Register": false, "TrustService/ListSigningKeys": false,
+				} {
+					res, err := s.Client().Post(s.URL+"/linktrial.v1."+procedure, "application/json", strings.NewReader("{}"))
+					require.NoError(t, err)
+					text, err := io.ReadAll(res.Body)
+					require.NoError(t, err)
+					require.NoError(t, res.Body.Close())
+					if admins && x.refused {
+						require.Equal(t, http.StatusForbidden, res.StatusCode, procedure)
+						require.Contains(t, string(text), fmt.Sprintf("the call comes from user %d of this machine", os.Getuid()), procedure)
+					} else {
+						require.Equal(t, http.StatusTeapot, res.StatusCode, procedure)
+					}
+				}
+			})
+		}
+	}
 }
 
 func TestUsersWhoStartedAsRoot(t *testing.T) {

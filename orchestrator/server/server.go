@@ -313,7 +313,7 @@ func (s *Server) openAccess(ctx context.Context, cfg Config, keys *signing.Keyri
 		return err
 	}
 	a, err := access.New(ctx, access.Config{Store: s.store, Required: required, SecondFactor: factor, Provider: p, OpenToNetwork: s.mode == authority.ModeOpen && !cfg.Login,
-		LocalUsers: access.LocalUsers(), DataDir: cfg.DataDir, Setup: cfg.Setup, Signer: keys, Logger: cfg.Logger})
+		LocalUsers: access.LocalUsers(), LocalAdmins: access.LocalAdmins(), DataDir: cfg.DataDir, Setup: cfg.Setup, Signer: keys, Logger: cfg.Logger})
 	if err != nil {
 		return err
 	}
