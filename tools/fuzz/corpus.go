@@ -12,7 +12,11 @@ import (
 )
 
 // maxInput bounds an input that is kept, in bytes: what reaches other code is seldom long.
-const maxInput = 512
+// Of targets all of whose inputs are longer, such as archives, maxLarge does.
+const (
+	maxInput = 512
+	maxLarge = 16 << 10
+)
 
 // keepInputs copies inputs that the fuzzer found to reach other code into the
 // packages, so that every run of their tests and every later round begins with them.
@@ -37,7 +41,10 @@ func keepInputsOf(t target, from string, most int) (added int, err error) {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, err
 	}
-	inputs, err := inputsOf(from)
+	inputs, err := inputsOf(from, maxInput)
+	if err == nil && len(inputs) == 0 {
+		inputs, err = inputsOf(from, maxLarge)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -68,9 +75,9 @@ type input struct {
 	size int64
 }
 
-// inputsOf lists the inputs of a folder that are small, those of different sizes first:
+// inputsOf lists the inputs of a folder that have most bytes or fewer, those of different sizes first:
 // inputs of one size are often variants of each other.
-func inputsOf(dir string) ([]input, error) {
+func inputsOf(dir string, most int64) ([]input, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
@@ -82,7 +89,7 @@ func inputsOf(dir string) ([]input, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !info.Mode().IsRegular() || info.Size() > maxInput {
+		if !info.Mode().IsRegular() || info.Size() > most {
 			continue
 		}
 		in := input{e.Name(), info.Size()}

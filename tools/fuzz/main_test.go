@@ -145,6 +145,16 @@ func TestKeepInputs(t *testing.T) {
 	if n, err := keepInputsOf(x, filepath.Join(from, "none"), 9); n != 0 || err != nil {
 		t.Errorf("of a target that never ran: %d, %v", n, err)
 	}
+	// Archives have no small inputs.
+	archives, y := t.TempDir(), target{pkg: "linktrial/p", dir: t.TempDir(), name: "FuzzY"}
+	for name, size := range map[string]int{"a": 3 * maxInput, "b": 4 * maxInput, "c": 2 * maxLarge} {
+		if err := os.WriteFile(filepath.Join(archives, name), make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := keepInputsOf(y, archives, 9); n != 2 || err != nil {
+		t.Errorf("of large inputs %d were kept, %v", n, err)
+	}
 }
 
 func TestDeclared(t *testing.T) {

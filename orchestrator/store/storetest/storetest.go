@@ -75,7 +75,8 @@ func run(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	// A busy machine has needed more than 90 s.
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
 	// The user postgres must reach what MkdirTemp made for us alone.
 	if err := os.Chmod(dir, 0o755); err != nil {
@@ -84,7 +85,7 @@ func run(m *testing.M) int {
 	}
 	server, err := postgres.Start(ctx, postgres.Config{DataDir: dir})
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "PostgreSQL for the tests does not start:", err)
 		return 1
 	}
 	urlOf = server.DatabaseURL
@@ -96,7 +97,7 @@ func run(m *testing.M) int {
 		}
 	}()
 	if err := makeTemplate(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+		fmt.Fprintln(os.Stderr, "the database that the tests copy cannot be made:", err)
 		return 1
 	}
 	if fuzzes {
