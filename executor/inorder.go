@@ -151,9 +151,13 @@ func (n *node) listenersNow(trial *runsheet.Trial) map[journal.ListenerName]list
 // since the state before; nothing: Text is empty.
 func (n *node) outageSince(before map[journal.ListenerName]listenerState, trial *runsheet.Trial) (o Outage) {
 	for _, name := range listenersAt(n.sheet, trial, n.role) {
-		s := n.listeners.get(name)
-		if s.outages > before[name].outages && o.Text == "" {
+		s, was := n.listeners.get(name), before[name]
+		if s.outages > was.outages && o.Text == "" {
 			o.Text = n.describe(name) + " " + s.outage
+		}
+		// It had been waited for, and was ended before the watch began.
+		if was.outages > 0 && !was.up && !was.own && o.Text == "" {
+			o.Text = n.describe(name) + " " + was.outage
 		}
 		o.Stopped = o.Stopped || s.stops > before[name].stops
 	}
